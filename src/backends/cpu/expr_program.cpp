@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/expr_program.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace ingot::cpu {
+
+namespace {
+
+constexpr int64_t work_budget = 48 << 10;  // bytes: registers of one run stay in the first caches
+constexpr int64_t smallest_block = 16;
+
+int64_t width_of(DType t) { return bit_width(t) / 8; }
+
+/// The last instruction that reads each instruction.
+std::vector<size_t> last_uses(const Expr& e) {
+    std::vector<size_t> last(e.code.size(), 0);
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        for (int k = 0; k < arity(e.code[n].op); ++k) {
+            last[static_cast<size_t>(e.code[n].args[static_cast<size_t>(k)])] = n;
+        }
+    }
+    return last;
+}
+
+MapLoop loop_of(const Expr& e, const ExprInstr& c) {
+    if (c.op == ExprOp::Cast) {
+        return cast_loop(e.code[static_cast<size_t>(c.args[0])].type, c.to, c.imm != 0);
+    }
+    if (c.op == ExprOp::Select) {
+        return map_loop(c.op, c.type);
+    }
+    return map_loop(c.op, e.code[static_cast<size_t>(c.args[0])].type);
+}
+
+/// One element of a constant, as its compute type stores it.
+void write_constant(const ExprInstr& c, std::byte* to) {
+    if (c.type == DType::F32) {
+        auto v = static_cast<float>(std::bit_cast<double>(c.imm));
+        std::memcpy(to, &v, sizeof v);
+    } else {  // doubles and, little endian, integers of every width
+        std::memcpy(to, &c.imm, static_cast<size_t>(width_of(c.type)));
+    }
+}
+
+}  // namespace
+
+ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type()) {
+    result_width_ = width_of(result_);
+    std::vector<size_t> last = last_uses(e);
+    std::vector<Operand> at(e.code.size());
+    std::vector<int> free_slots;
+    std::vector<const ExprInstr*> constants;
+    int64_t widest = result_width_;
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        const ExprInstr& c = e.code[n];
+        widest = std::max(widest, width_of(c.type));
+        if (c.op == ExprOp::In) {
+            at[n] = {Source::Input, c.args[0]};
+            continue;
+        }
+        if (c.op == ExprOp::Const) {
+            at[n] = {Source::Constant, static_cast<int>(constants.size())};
+            constants.push_back(&c);
+            continue;
+        }
+        if (n + 1 != e.code.size() && last[n] == 0) {
+            continue;  // nothing reads it
+        }
+        Instruction i;
+        i.loop = loop_of(e, c);
+        CHECK(i.loop != nullptr, "no loop for ", c.op, " of ", c.type);
+        for (int k = 0; k < arity(c.op); ++k) {
+            i.args[k] = at[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
+        }
+        // Slots of operands that die here may hold the result: every loop reads element i before
+        // it writes element i, but widths may differ, so only other instructions reuse them.
+        if (n + 1 != e.code.size()) {
+            if (free_slots.empty()) {
+                free_slots.push_back(static_cast<int>(slots_++));
+            }
+            i.target = free_slots.back();
+            free_slots.pop_back();
+            at[n] = {Source::Slot, i.target};
+        }
+        for (int k = 0; k < arity(c.op); ++k) {
+            auto a = static_cast<size_t>(c.args[static_cast<size_t>(k)]);
+            bool repeated = false;
+            for (int j = 0; j < k; ++j) {
+                repeated = repeated || c.args[static_cast<size_t>(j)] == c.args[static_cast<size_t>(k)];
+            }
+            if (last[a] == n && at[a].source == Source::Slot && !repeated) {
+                free_slots.push_back(at[a].index);
+            }
+        }
+        steps_.push_back(i);
+    }
+    if (at.back().source != Source::Slot) {  // the result is an input or a constant itself
+        Instruction copy;
+        copy.args[0] = at.back();
+        steps_.push_back(copy);
+    }
+    block_ = smallest_block;
+    while (block_ * 2 <= block_limit && (slots_ + 1) * block_ * 2 * widest <= work_budget) {
+        block_ *= 2;
+    }
+    slot_bytes_ = (block_ * widest + 63) / 64 * 64;
+    constants_.resize(constants.size() * static_cast<size_t>(slot_bytes_));
+    for (size_t k = 0; k < constants.size(); ++k) {
+        auto width = static_cast<size_t>(width_of(constants[k]->type));
+        std::byte* to = constants_.data() + k * static_cast<size_t>(slot_bytes_);
+        for (int64_t i = 0; i < block_; ++i) {
+            write_constant(*constants[k], to + static_cast<size_t>(i) * width);
+        }
+    }
+}
+
+const void* ExprProgram::address(const Operand& o, const void* const* in,
+                                 const std::byte* work) const {
+    switch (o.source) {
+    case Source::Input:
+        return in[o.index];
+    case Source::Constant:
+        return constants_.data() + o.index * slot_bytes_;
+    default:
+        return work + o.index * slot_bytes_;
+    }
+}
+
+void ExprProgram::run(const void* const* in, void* out, int64_t n, std::byte* work) const {
+    for (const Instruction& i : steps_) {
+        void* to = i.target < 0 ? out : work + i.target * slot_bytes_;
+        const void* a = address(i.args[0], in, work);
+        if (i.loop == nullptr) {
+            if (to != a) {
+                std::memmove(to, a, static_cast<size_t>(n * result_width_));
+            }
+            continue;
+        }
+        i.loop(to, a, address(i.args[1], in, work), address(i.args[2], in, work), n);
+    }
+}
+
+}  // namespace ingot::cpu

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// ExprProgram: a scalar expression as a list of vector loops over blocks of elements.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "backends/cpu/simd/simd.h"
+
+namespace ingot::cpu {
+
+/// out[i] = f(a[i], b[i], c[i]) for any function and compute type; the vector form where there is one.
+MapLoop map_loop(ExprOp op, DType type);
+/// Converts `from` (a compute type) as Expr's Cast to `to` does: the result is what an instruction
+/// of type compute_type(to) holds.
+MapLoop cast_loop(DType from, DType to, bool saturate);
+/// From elements as they are stored to the compute type; null when they are the same. Packed types
+/// have no such loop.
+MapLoop load_loop(DType stored);
+/// From the compute type to stored elements, rounding as a store does; null when they are the same.
+MapLoop store_loop(DType stored);
+
+class ExprProgram {
+public:
+    /// `block_limit`: the most elements of one run.
+    explicit ExprProgram(const Expr& e, int64_t block_limit = 1024);
+
+    /// Elements that one run takes; a power of two, chosen so that a run's registers stay in cache.
+    int64_t block() const { return block_; }
+    /// Bytes of 64-byte aligned memory that a run needs.
+    int64_t work_bytes() const { return slots_ * slot_bytes_; }
+    DType result_type() const { return result_; }
+    int64_t instructions() const { return static_cast<int64_t>(steps_.size()); }
+
+    /// in[i] and out hold n <= block() elements of compute types. `out` may be one of the inputs. Thread
+    /// safe with different `work`.
+    void run(const void* const* in, void* out, int64_t n, std::byte* work) const;
+
+private:
+    enum class Source : uint8_t { Input, Slot, Constant };
+    struct Operand {
+        Source source = Source::Slot;
+        int index = 0;
+    };
+    struct Instruction {
+        MapLoop loop = nullptr;
+        Operand args[3];
+        int target = -1;  // slot, or -1 for the result
+    };
+    const void* address(const Operand& o, const void* const* in, const std::byte* work) const;
+
+    std::vector<Instruction> steps_;
+    std::vector<std::byte> constants_;  // blocks of one repeated value
+    int64_t slots_ = 0;
+    int64_t slot_bytes_ = 0;
+    int64_t block_ = 0;
+    DType result_ = DType::F32;
+    int64_t result_width_ = 4;
+};
+
+}  // namespace ingot::cpu

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/lower.h"
+
+#include <algorithm>
+
+#include "backends/cpu/kernel.h"
+#include "ir/rewrite.h"
+#include "ops/primitives.h"
+
+namespace ingot::cpu {
+
+namespace {
+
+struct LoweringPass {
+    std::string_view name;
+    Graph (*run)(const Graph&);
+};
+
+const LoweringPass passes[] = {
+    {"sink_constants", sink_constants},
+    {"expand", expand_unclaimed},
+    {"dead_code", dead_code},
+};
+
+}  // namespace
+
+Graph expand_unclaimed(const Graph& g) {
+    return expand_composites(g, [](const Graph& in, const Node& n) {
+        return find_kernel(n.def->name, group_of(in, n)) != nullptr;
+    });
+}
+
+Graph lower(const Graph& g, const CompileOptions& options) {
+    Graph out = g;
+    for (const LoweringPass& p : passes) {
+        if (std::find(options.disabled_passes.begin(), options.disabled_passes.end(), p.name) !=
+            options.disabled_passes.end()) {
+            continue;
+        }
+        out = with_place([&p] { return str("lowering pass ", p.name); },
+                         [&] { return p.run(out); });
+        if (options.after_pass) {
+            options.after_pass(p.name, out);
+        }
+    }
+    return out;
+}
+
+}  // namespace ingot::cpu

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of one instruction set. Included inside its namespace, after tile_width and tile_rows.
+// Everything but the table has internal linkage.
+
+#if defined(__clang__)
+#define INGOT_VECTORIZE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define INGOT_VECTORIZE _Pragma("GCC ivdep")
+#endif
+
+namespace {
+
+#include "backends/cpu/simd/math.inl"
+#include "backends/cpu/simd/map_loops.inl"
+#include "backends/cpu/simd/row_loops.inl"
+#include "backends/cpu/simd/matmul_tile.inl"
+
+}  // namespace
+
+extern const VectorLoops loops;
+const VectorLoops loops = {
+    .map = find_map,
+    .convert = find_convert,
+    .sum = row_sum,
+    .sum_squares = row_sum_squares,
+    .maximum = row_maximum,
+    .dot = row_dot,
+    .exp_sum = row_exp_sum,
+    .scale = row_scale,
+    .normalize = row_normalize,
+    .axpy = row_axpy,
+    .tile = {tile_rows, 2 * tile_width},
+    .matmul_tile = matmul_tile,
+};

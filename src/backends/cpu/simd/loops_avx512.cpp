@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector loops for AVX-512 F, BW, DQ and VL; compiled with its options (backend.cmake).
+#include "backends/cpu/simd/simd.h"
+
+namespace ingot::cpu::avx512 {
+
+namespace {
+
+constexpr int tile_width = 16;
+constexpr int tile_rows = 14;
+
+}  // namespace
+
+#include "backends/cpu/simd/loops.inl"
+
+}  // namespace ingot::cpu::avx512

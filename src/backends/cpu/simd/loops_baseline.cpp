@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector loops for x86-64-v2; compiled with its options (backend.cmake).
+#include "backends/cpu/simd/simd.h"
+
+namespace ingot::cpu::baseline {
+
+namespace {
+
+constexpr int tile_width = 4;
+constexpr int tile_rows = 4;
+
+}  // namespace
+
+#include "backends/cpu/simd/loops.inl"
+
+}  // namespace ingot::cpu::baseline

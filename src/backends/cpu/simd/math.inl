@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementary functions of f32 without branches, so that loops over them become vector code. Errors
+// are at most 2 units in the last place (4 for log near 1) where a fused multiply-add exists.
+// Polynomials: minimax fits over the reduced ranges.
+
+#if defined(__FMA__)
+inline float fma_(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+#else
+inline float fma_(float a, float b, float c) { return a * b + c; }
+#endif
+
+inline int32_t bits_of(float x) { return __builtin_bit_cast(int32_t, x); }
+inline float float_of(int32_t i) { return __builtin_bit_cast(float, i); }
+inline float abs_(float x) { return float_of(bits_of(x) & 0x7fffffff); }
+inline float with_sign(float magnitude, float sign) {
+    return float_of(bits_of(magnitude) | (bits_of(sign) & static_cast<int32_t>(0x80000000U)));
+}
+
+/// exp(x) = 2^n * exp(r), |r| <= ln(2)/2. 2^n is applied in two halves, so that results down to the
+/// smallest denormal and up to the largest float are right.
+inline float exp_(float x) {
+    constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
+    float c = x < -104.0f ? -104.0f : x;
+    c = c > 89.0f ? 89.0f : c;
+    float t = fma_(c, 1.44269504088896341f, magic);
+    float n = t - magic;
+    int32_t i = bits_of(t) - bits_of(magic);
+    float r = fma_(n, -0.693359375f, c);
+    r = fma_(n, 2.12194440e-4f, r);
+    float p = 1.381446724e-03f;
+    p = fma_(p, r, 8.368780836e-03f);
+    p = fma_(p, r, 4.166839272e-02f);
+    p = fma_(p, r, 1.666651964e-01f);
+    p = fma_(p, r, 4.999999404e-01f);
+    p = fma_(p * r, r, r) + 1.0f;
+    int32_t half = i >> 1;
+    float y = p * float_of((half + 127) << 23) * float_of((i - half + 127) << 23);
+    return x == x ? y : x;
+}
+
+inline float log_(float x) {
+    constexpr int32_t root_half = 0x3f3504f3;
+    float scaled = x < 1.17549435e-38f ? x * 8388608.0f : x;  // denormals
+    int32_t shift = x < 1.17549435e-38f ? -23 : 0;
+    int32_t i = bits_of(scaled) - root_half;
+    int32_t e = i >> 23;
+    float m = float_of((i & 0x7fffff) + root_half);
+    float n = static_cast<float>(e + shift);
+    float f = m - 1.0f;
+    float p = 8.325733989e-02f;
+    p = fma_(p, f, -1.606864780e-01f);
+    p = fma_(p, f, 1.357223392e-01f);
+    p = fma_(p, f, -1.175360829e-01f);
+    p = fma_(p, f, 1.389353126e-01f);
+    p = fma_(p, f, -1.669558585e-01f);
+    p = fma_(p, f, 2.002001405e-01f);
+    p = fma_(p, f, -2.499970943e-01f);
+    p = fma_(p, f, 3.333303630e-01f);
+    float q = f * f;
+    float y = fma_(n, -2.12194440e-4f, q * f * p);
+    y = fma_(q, -0.5f, y);
+    y = fma_(n, 0.693359375f, f + y);
+    y = x > 3.402823466e38f ? x : y;
+    y = x == 0.0f ? -__builtin_inff() : y;
+    return x >= 0.0f ? y : __builtin_nanf("");
+}
+
+inline float tanh_(float x) {
+    float a = abs_(x);
+    float s = x * x;
+    float p = 2.007546369e-03f;
+    p = fma_(p, s, -8.027671836e-03f);
+    p = fma_(p, s, 2.163956687e-02f);
+    p = fma_(p, s, -5.393553525e-02f);
+    p = fma_(p, s, 1.333311647e-01f);
+    p = fma_(p, s, -3.333332837e-01f);
+    float small = fma_(p * s, x, x);
+    float large = 1.0f - 2.0f / (exp_(2.0f * (a > 10.0f ? 10.0f : a)) + 1.0f);
+    float y = a < 0.625f ? small : with_sign(large, x);
+    return x == x ? y : x;
+}
+
+inline float erf_(float x) {
+    float a = abs_(x);
+    float s = x * x;
+    float p = -5.976895918e-04f;
+    p = fma_(p, s, 4.990980960e-03f);
+    p = fma_(p, s, -2.676556818e-02f);
+    p = fma_(p, s, 1.128180251e-01f);
+    p = fma_(p, s, -3.761249483e-01f);
+    p = fma_(p, s, 1.283791512e-01f);
+    float small = fma_(p, x, x);
+    float t = a > 3.95f ? 3.95f : a;
+    float q = 2.109496927e-05f;
+    q = fma_(q, t, -4.344617482e-04f);
+    q = fma_(q, t, 4.171059001e-03f);
+    q = fma_(q, t, -2.511941828e-02f);
+    q = fma_(q, t, 1.082800776e-01f);
+    q = fma_(q, t, 6.333469152e-01f);
+    q = fma_(q, t, 1.129514933e+00f);
+    q = fma_(q, t, -1.746832859e-04f);
+    float large = 1.0f - exp_(-q);
+    float y = a < 0.925f ? small : with_sign(large, x);
+    return x == x ? y : x;
+}
+
+inline float sigmoid_(float x) { return 1.0f / (1.0f + exp_(-x)); }

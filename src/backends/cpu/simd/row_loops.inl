@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions and updates of rows of f32. Sixteen partial results, whatever the vector width is, so
+// that all variants add in one order.
+
+using Lanes = float __attribute__((vector_size(64)));
+using LanesMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
+constexpr int64_t lanes = 16;
+
+inline Lanes load_lanes(const float* p) { return *reinterpret_cast<const LanesMemory*>(p); }
+
+inline float sum_lanes(const Lanes& v) {
+    float part[lanes];
+    __builtin_memcpy(part, &v, sizeof v);
+    for (int64_t step = lanes / 2; step > 0; step /= 2) {
+        for (int64_t i = 0; i < step; ++i) {
+            part[i] += part[i + step];
+        }
+    }
+    return part[0];
+}
+
+float row_sum(const float* x, int64_t n) {
+    Lanes a = {};
+    Lanes b = {};
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+        a += load_lanes(x + i);
+        b += load_lanes(x + i + lanes);
+    }
+    a += b;
+    float rest = 0;
+    for (; i + lanes <= n; i += lanes) {
+        a += load_lanes(x + i);
+    }
+    for (; i < n; ++i) {
+        rest += x[i];
+    }
+    return sum_lanes(a) + rest;
+}
+
+float row_sum_squares(const float* x, float mean, int64_t n) {
+    Lanes a = {};
+    Lanes b = {};
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+        Lanes u = load_lanes(x + i) - mean;
+        Lanes v = load_lanes(x + i + lanes) - mean;
+        a += u * u;
+        b += v * v;
+    }
+    float rest = 0;
+    for (; i < n; ++i) {
+        float d = x[i] - mean;
+        rest += d * d;
+    }
+    return sum_lanes(a + b) + rest;
+}
+
+float row_maximum(const float* x, int64_t n) {
+    float best = -__builtin_inff();
+    int64_t i = 0;
+    if (n >= lanes) {
+        Lanes m = load_lanes(x);
+        for (i = lanes; i + lanes <= n; i += lanes) {
+            Lanes v = load_lanes(x + i);
+            m = ((v > m) | (v != v)) ? v : m;
+        }
+        float part[lanes];
+        __builtin_memcpy(part, &m, sizeof m);
+        for (float p : part) {
+            best = p > best || p != p ? p : best;
+        }
+    }
+    for (; i < n; ++i) {
+        best = x[i] > best || x[i] != x[i] ? x[i] : best;
+    }
+    return best;
+}
+
+float row_dot(const float* x, const float* y, int64_t n) {
+    Lanes a = {};
+    Lanes b = {};
+    int64_t i = 0;
+    for (; i + 2 * lanes <= n; i += 2 * lanes) {
+        a += load_lanes(x + i) * load_lanes(y + i);
+        b += load_lanes(x + i + lanes) * load_lanes(y + i + lanes);
+    }
+    float rest = 0;
+    for (; i < n; ++i) {
+        rest += x[i] * y[i];
+    }
+    return sum_lanes(a + b) + rest;
+}
+
+float row_exp_sum(float* out, const float* x, float scale, float shift, int64_t n) {
+    INGOT_VECTORIZE
+    for (int64_t i = 0; i < n; ++i) {
+        out[i] = exp_(x[i] * scale - shift);
+    }
+    return row_sum(out, n);
+}
+
+void row_scale(float* out, const float* x, float factor, int64_t n) {
+    INGOT_VECTORIZE
+    for (int64_t i = 0; i < n; ++i) {
+        out[i] = x[i] * factor;
+    }
+}
+
+void row_normalize(float* out, const float* x, float mean, float factor, const float* weight,
+                   const float* bias, int64_t n) {
+    if (weight != nullptr && bias != nullptr) {
+        INGOT_VECTORIZE
+        for (int64_t i = 0; i < n; ++i) {
+            out[i] = (x[i] - mean) * factor * weight[i] + bias[i];
+        }
+    } else if (weight != nullptr) {
+        INGOT_VECTORIZE
+        for (int64_t i = 0; i < n; ++i) {
+            out[i] = (x[i] - mean) * factor * weight[i];
+        }
+    } else {
+        INGOT_VECTORIZE
+        for (int64_t i = 0; i < n; ++i) {
+            out[i] = (x[i] - mean) * factor + (bias != nullptr ? bias[i] : 0.0f);
+        }
+    }
+}
+
+void row_axpy(float* y, const float* x, float a, int64_t n) {
+    INGOT_VECTORIZE
+    for (int64_t i = 0; i < n; ++i) {
+        y[i] += a * x[i];
+    }
+}

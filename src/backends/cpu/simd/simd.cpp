@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/simd/simd.h"
+
+#include <cpuid.h>
+
+#include <array>
+#include <cstring>
+
+namespace ingot::cpu {
+
+namespace baseline {
+extern const VectorLoops loops;
+}
+namespace avx2 {
+extern const VectorLoops loops;
+}
+namespace avx512 {
+extern const VectorLoops loops;
+}
+
+std::string_view name(InstructionSet s) {
+    switch (s) {
+    case InstructionSet::Avx512:
+        return "avx512";
+    case InstructionSet::Avx2:
+        return "avx2";
+    default:
+        return "baseline";
+    }
+}
+
+InstructionSet instruction_set() {
+    static const InstructionSet best = [] {
+        __builtin_cpu_init();
+        bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+                        __builtin_cpu_supports("f16c");
+        bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
+                          __builtin_cpu_supports("avx512bw") &&
+                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
+        return has_avx512 ? InstructionSet::Avx512
+               : has_avx2 ? InstructionSet::Avx2
+                          : InstructionSet::Baseline;
+    }();
+    return best;
+}
+
+std::string cpu_model() {
+    std::array<unsigned, 12> words{};
+    unsigned highest = __get_cpuid_max(0x80000000U, nullptr);
+    if (highest < 0x80000004U) {
+        return "x86-64";
+    }
+    for (unsigned i = 0; i < 3; ++i) {
+        unsigned* w = words.data() + i * 4;
+        __get_cpuid(0x80000002U + i, w, w + 1, w + 2, w + 3);
+    }
+    char text[sizeof(words) + 1] = {};
+    std::memcpy(text, words.data(), sizeof(words));
+    std::string model = text;
+    model.erase(0, model.find_first_not_of(' '));
+    model.erase(model.find_last_not_of(' ') + 1);
+    return model;
+}
+
+const VectorLoops& vector_loops(InstructionSet s) {
+    switch (s) {
+    case InstructionSet::Avx512:
+        return avx512::loops;
+    case InstructionSet::Avx2:
+        return avx2::loops;
+    default:
+        return baseline::loops;
+    }
+}
+
+}  // namespace ingot::cpu

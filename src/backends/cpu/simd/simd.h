@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Vector loops in one variant per instruction set, chosen at run time. The variants are one text
+// (*.inl) compiled with different options; they use nothing from the standard library, so that no
+// shared inline function is ever emitted with instructions that an older processor lacks.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ir/expr.h"
+
+namespace ingot::cpu {
+
+enum class InstructionSet { Baseline, Avx2, Avx512 };
+std::string_view name(InstructionSet s);
+/// The best one that processor and system support.
+InstructionSet instruction_set();
+/// The processor's name.
+std::string cpu_model();
+
+/// out[i] = f(a[i], b[i], c[i]) for i < n; `out` may be one of the operands.
+using MapLoop = void (*)(void* out, const void* a, const void* b, const void* c, int64_t n);
+
+/// The largest block that one call of the matrix kernel computes.
+struct TileShape {
+    int64_t rows = 0;
+    int64_t columns = 0;
+};
+
+struct VectorLoops {
+    // --- maps: null where there is no vector form
+    MapLoop (*map)(ExprOp op, DType type);
+    /// Between stored and compute types; float to integer as Expr's Cast does.
+    MapLoop (*convert)(DType from, DType to);
+
+    // --- rows of f32
+    float (*sum)(const float* x, int64_t n);
+    float (*sum_squares)(const float* x, float mean, int64_t n);  // of x - mean
+    float (*maximum)(const float* x, int64_t n);                  // NaN when one is NaN
+    float (*dot)(const float* a, const float* b, int64_t n);
+    /// out = exp(x * scale - shift); returns the sum. out may be x.
+    float (*exp_sum)(float* out, const float* x, float scale, float shift, int64_t n);
+    void (*scale)(float* out, const float* x, float factor, int64_t n);
+    /// out = (x - mean) * factor * weight + bias; weight and bias may be null.
+    void (*normalize)(float* out, const float* x, float mean, float factor, const float* weight,
+                      const float* bias, int64_t n);
+    void (*axpy)(float* y, const float* x, float a, int64_t n);  // y += a * x
+
+    // --- matrix products: c[rows x tile.columns] = a * b from packed panels, rows <= tile.rows.
+    // a holds `rows` values for each k, b holds tile.columns values for each k.
+    TileShape tile;
+    void (*matmul_tile)(int64_t rows, int64_t k, const float* a, const float* b, float* c,
+                        int64_t c_stride);
+};
+const VectorLoops& vector_loops(InstructionSet s);
+inline const VectorLoops& vector_loops() { return vector_loops(instruction_set()); }
+
+}  // namespace ingot::cpu

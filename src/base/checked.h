@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic on sizes that come from files: nullopt on overflow.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace ingot {
+
+inline std::optional<int64_t> checked_add(int64_t a, int64_t b) {
+    int64_t r = 0;
+    return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+}
+inline std::optional<int64_t> checked_mul(int64_t a, int64_t b) {
+    int64_t r = 0;
+    return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+}
+inline std::optional<uint64_t> checked_add(uint64_t a, uint64_t b) {
+    uint64_t r = 0;
+    return __builtin_add_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+}
+inline std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
+    uint64_t r = 0;
+    return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
+}
+
+}  // namespace ingot

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/error.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace ingot {
+
+std::string_view name(ErrorCode c) {
+    switch (c) {
+    case ErrorCode::InvalidArgument:
+        return "invalid argument";
+    case ErrorCode::InvalidModel:
+        return "invalid model";
+    case ErrorCode::InvalidEngine:
+        return "invalid engine";
+    case ErrorCode::Unsupported:
+        return "unsupported";
+    case ErrorCode::Io:
+        return "input/output";
+    case ErrorCode::OutOfMemory:
+        return "out of memory";
+    case ErrorCode::Interrupted:
+        return "interrupted";
+    case ErrorCode::Internal:
+        return "internal error";
+    }
+    return "unknown";
+}
+
+Error::Error(ErrorCode code, std::string message)
+    : code_(code), message_(std::move(message)), text_(message_) {}
+
+Error& Error::at(std::string place) {
+    text_ = str(place, ": ", text_);
+    trail_.push_back(std::move(place));
+    return *this;
+}
+
+void check_failed(const char* condition, const char* file, int line, std::string_view message) {
+    std::string text = str("ingot: internal error: ", message, message.empty() ? "" : " ", "(check '", condition,
+                           "' failed at ", file, ":", line, ")\n");
+    std::fputs(text.c_str(), stderr);
+    std::abort();
+}
+
+}  // namespace ingot

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/file.h"
+
+#include "base/beneath.h"
+#include "base/error.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace ingot {
+
+namespace {
+
+/// Closes its descriptor.
+class Descriptor {
+public:
+    explicit Descriptor(int value) : value_(value) {}
+    ~Descriptor() {
+        if (value_ >= 0) {
+            ::close(value_);
+        }
+    }
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    int value() const { return value_; }
+    int release() { return std::exchange(value_, -1); }
+
+private:
+    int value_;
+};
+
+[[noreturn]] void fail_io(std::string_view action, std::string_view path, int error) {
+    fail(ErrorCode::Io, "cannot ", action, " '", path, "': ", std::strerror(error));
+}
+
+void check_path(std::string_view path) {
+    require(!path.empty(), ErrorCode::InvalidArgument, "expected a file path, got an empty one");
+    require(path.find('\0') == std::string_view::npos, ErrorCode::InvalidArgument,
+            "file path holds a NUL character: ", quote(path));
+}
+
+int open_readable(const std::string& path, int extra_flags) {
+    check_path(path);
+    int descriptor = -1;
+    do {
+        descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | extra_flags);
+    } while (descriptor < 0 && errno == EINTR);
+    if (descriptor < 0) {
+        fail_io("open", path, errno);
+    }
+    return descriptor;
+}
+
+/// Facts about an open file that must be a regular one.
+struct stat regular_file(int descriptor, std::string_view path) {
+    struct stat info {};
+    if (::fstat(descriptor, &info) != 0) {
+        fail_io("inspect", path, errno);
+    }
+    require(S_ISREG(info.st_mode), ErrorCode::Io, "cannot map '", path,
+            "': it is not a regular file");
+    return info;
+}
+
+std::span<const std::byte> map_file(int descriptor, const struct stat& info,
+                                    std::string_view path) {
+    auto size = static_cast<size_t>(info.st_size);
+    if (size == 0) {
+        return {};
+    }
+    void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
+    if (address == MAP_FAILED) {
+        fail_io("map", path, errno);
+    }
+    return {static_cast<const std::byte*>(address), size};
+}
+
+bool has_parent_reference(std::string_view path) {
+    while (true) {
+        size_t slash = path.find('/');
+        if (path.substr(0, slash) == "..") {
+            return true;
+        }
+        if (slash == std::string_view::npos) {
+            return false;
+        }
+        path.remove_prefix(slash + 1);
+    }
+}
+
+void check_relative(std::string_view relative) {
+    constexpr std::string_view advice = "; expected a relative path inside the model's folder";
+    constexpr ErrorCode code = ErrorCode::InvalidModel;
+    require(!relative.empty(), code, "file name is empty", advice);
+    require(relative.find('\0') == std::string_view::npos, code, "file name ", quote(relative),
+            " holds a NUL character", advice);
+    require(relative.front() != '/', code, "file name ", quote(relative), " is absolute", advice);
+    require(!has_parent_reference(relative), code, "file name ", quote(relative), " holds '..'",
+            advice);
+}
+
+/// The file that a write to `path` replaces: symbolic links are followed, so that they stay.
+std::string write_target(std::string path) {
+    check_path(path);
+    struct stat info {};
+    if (::stat(path.c_str(), &info) == 0) {
+        require(S_ISREG(info.st_mode), ErrorCode::Io, "cannot write '", path,
+                "': it exists and is not a regular file");
+        std::unique_ptr<char, decltype(&std::free)> real(::realpath(path.c_str(), nullptr),
+                                                         &std::free);
+        return real == nullptr ? path : std::string(real.get());
+    }
+    return path;
+}
+
+} // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+    // O_NONBLOCK: opening a FIFO must not hang.
+    Descriptor descriptor(open_readable(path, O_NONBLOCK));
+    struct stat info = regular_file(descriptor.value(), path);
+    std::shared_ptr<MappedFile> file(new MappedFile);
+    file->path_ = path;
+    file->bytes_ = map_file(descriptor.value(), info, path);
+    return file;
+}
+
+std::shared_ptr<const MappedFile> MappedFile::open_beneath(const std::string& folder,
+                                                           std::string_view relative) {
+    check_path(folder);
+    check_relative(relative);
+    std::string name(relative);
+    std::string path = str(folder, folder.back() == '/' ? "" : "/", name);
+    Descriptor root(::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (root.value() < 0) {
+        fail_io("open folder", folder, errno);
+    }
+    BeneathResult result = open_beneath_by_kernel(root.value(), name);
+    if (result.error == ENOSYS || result.error == EPERM) {
+        result = open_beneath_by_component(root.value(), name);
+    }
+    Descriptor descriptor(result.descriptor);
+    require(!result.escape, ErrorCode::InvalidModel, "refused to open '", path,
+            "': it is, or passes through, a symbolic link; copy the file itself there");
+    if (descriptor.value() < 0) {
+        fail_io("open", path, result.error);
+    }
+    struct stat info = regular_file(descriptor.value(), path);
+    require(info.st_nlink <= 1, ErrorCode::InvalidModel, "refused to open '", path, "': it has ",
+            info.st_nlink, " hard links, expected 1; copy the file itself there");
+    std::shared_ptr<MappedFile> file(new MappedFile);
+    file->path_ = path;
+    file->bytes_ = map_file(descriptor.value(), info, path);
+    return file;
+}
+
+MappedFile::~MappedFile() {
+    if (!bytes_.empty()) {
+        ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+    }
+}
+
+void MappedFile::release(std::span<const std::byte> part) const {
+    if (part.empty()) {
+        return;
+    }
+    CHECK(part.data() >= bytes_.data() &&
+              part.data() + part.size() <= bytes_.data() + bytes_.size(),
+          "released bytes lie outside the map");
+    auto page = static_cast<size_t>(::sysconf(_SC_PAGESIZE));
+    auto begin = static_cast<size_t>(part.data() - bytes_.data());
+    size_t end = begin + part.size();
+    // Whole pages only: what shares a page with other bytes stays.
+    begin = (begin + page - 1) / page * page;
+    end = end == bytes_.size() ? end : end / page * page;
+    if (begin < end) {
+        ::madvise(const_cast<std::byte*>(bytes_.data() + begin), end - begin, MADV_DONTNEED);
+    }
+}
+
+AtomicFile::AtomicFile(std::string path) : path_(write_target(std::move(path))) {
+    static std::atomic<uint32_t> counter{0};
+    constexpr int attempts = 100; // names left over by killed processes
+    for (int i = 0; i < attempts && descriptor_ < 0; ++i) {
+        temporary_ = str(path_, ".", ::getpid(), "-", counter.fetch_add(1), ".tmp");
+        descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) {
+            break;
+        }
+    }
+    if (descriptor_ < 0) {
+        fail_io("create", temporary_, errno);
+    }
+}
+
+AtomicFile::~AtomicFile() {
+    if (descriptor_ >= 0) {
+        ::close(descriptor_);
+        ::unlink(temporary_.c_str());
+    }
+}
+
+void AtomicFile::write(std::span<const std::byte> data) {
+    CHECK(descriptor_ >= 0, "write after commit");
+    while (!data.empty()) {
+        ssize_t n = ::write(descriptor_, data.data(), data.size());
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            fail_io("write", path_, errno);
+        }
+        position_ += static_cast<uint64_t>(n);
+        data = data.subspan(static_cast<size_t>(n));
+    }
+}
+
+void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> data) {
+    CHECK(descriptor_ >= 0, "write after commit");
+    CHECK(offset <= position_ && data.size() <= position_ - offset, "write_at beyond the end");
+    while (!data.empty()) {
+        ssize_t n = ::pwrite(descriptor_, data.data(), data.size(), static_cast<off_t>(offset));
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            fail_io("write", path_, errno);
+        }
+        offset += static_cast<uint64_t>(n);
+        data = data.subspan(static_cast<size_t>(n));
+    }
+}
+
+void AtomicFile::commit() {
+    CHECK(descriptor_ >= 0, "second commit");
+    // Some network and FUSE file systems cannot sync; what they hold is all there is.
+    if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOSYS) {
+        fail_io("write", path_, errno);
+    }
+    if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+        fail_io("replace", path_, errno);
+    }
+    ::close(std::exchange(descriptor_, -1));
+    // Makes the rename itself durable; where folders cannot be synced the file is whole anyway.
+    Descriptor folder(::open(parent_folder(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.value() >= 0) {
+        ::fsync(folder.value());
+    }
+}
+
+std::string read_text_file(const std::string& path, uint64_t limit_bytes) {
+    Descriptor descriptor(open_readable(path, 0));
+    std::string text;
+    std::array<char, 1 << 16> buffer{};
+    while (true) {
+        ssize_t n = ::read(descriptor.value(), buffer.data(), buffer.size());
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            fail_io("read", path, errno);
+        }
+        if (n == 0) {
+            return text;
+        }
+        require(static_cast<uint64_t>(n) <= limit_bytes - text.size(), ErrorCode::Io,
+                "cannot read '", path, "': it is larger than the limit of ", limit_bytes, " bytes");
+        text.append(buffer.data(), static_cast<size_t>(n));
+    }
+}
+
+void write_file(const std::string& path, std::span<const std::byte> data) {
+    AtomicFile file(path);
+    file.write(data);
+    file.commit();
+}
+
+void write_file(const std::string& path, std::string_view text) {
+    write_file(path, std::as_bytes(std::span(text.data(), text.size())));
+}
+
+std::string parent_folder(const std::string& path) {
+    size_t end = path.find_last_not_of('/');
+    size_t slash = end == std::string::npos ? 0 : path.rfind('/', end);
+    if (path.empty() || slash == std::string::npos) {
+        return ".";
+    }
+    size_t last = path.find_last_not_of('/', slash);
+    return last == std::string::npos ? "/" : path.substr(0, last + 1);
+}
+
+bool file_exists(const std::string& path) {
+    struct stat info {};
+    return ::stat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
+}
+
+} // namespace ingot

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/interrupt.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+
+#include "base/error.h"
+
+namespace ingot {
+
+namespace {
+
+std::atomic<bool> requested{false};
+std::atomic<int64_t> deadline{0};  // steady clock, nanoseconds; 0: none
+std::atomic<int64_t> limit_ms{0};
+
+int64_t now() {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+extern "C" void on_sigint(int) {
+    request_interrupt();
+    std::signal(SIGINT, SIG_DFL);
+}
+
+}  // namespace
+
+void check_interrupt() {
+    require(!requested.load(std::memory_order_relaxed), ErrorCode::Interrupted, "interrupted");
+    int64_t end = deadline.load(std::memory_order_relaxed);
+    require(end == 0 || now() < end, ErrorCode::Interrupted, "stopped after the time limit of ",
+            limit_ms.load(std::memory_order_relaxed), " ms");
+}
+
+void request_interrupt() noexcept {
+    requested.store(true, std::memory_order_relaxed);
+}
+
+void clear_interrupt() noexcept {
+    requested.store(false, std::memory_order_relaxed);
+}
+
+void set_time_limit(std::chrono::milliseconds limit) {
+    limit_ms = limit.count();
+    // A limit of more than a century does not fit into nanoseconds; it never passes.
+    std::chrono::milliseconds longest = std::chrono::hours(24 * 36525);
+    deadline = limit.count() == 0 ? 0 : now() + std::min(limit, longest).count() * 1'000'000;
+}
+
+void handle_sigint() {
+    std::signal(SIGINT, on_sigint);
+}
+
+}  // namespace ingot

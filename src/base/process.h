@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running another program and waiting for it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace ingot {
+
+struct ProcessResult {
+    int exit_code = 0;   // 127 when the program does not exist
+    std::string output;  // stdout and stderr together, at most 1 MiB of it
+};
+/// Runs `arguments[0]` (found on PATH) without a shell; standard input is empty. Errors: Io when the
+/// system refuses to start it.
+ProcessResult run_process(const std::vector<std::string>& arguments);
+
+/// A fresh private folder, removed with its contents by the destructor.
+class TemporaryFolder {
+public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+}  // namespace ingot

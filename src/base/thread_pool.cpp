@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pieces of a job are claimed from one atomic word that holds the job's number and how many pieces
+// are left. A claim therefore fails once the job is over, so the caller never waits for a thread
+// that came too late to take part, and a late thread never touches the next job's description.
+#include "base/thread_pool.h"
+
+#include "base/error.h"
+
+#include <linux/futex.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace ingot {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using RangeFunction = void (*)(const void*, int64_t, int64_t);
+using TeamFunction = void (*)(const void*, int);
+
+constexpr int64_t pieces_per_thread = 4; // more than one evens out threads of unequal speed
+constexpr std::chrono::microseconds longest_spin{50};
+constexpr std::chrono::microseconds shortest_spin{2};
+
+// True on a thread that works on a job: what it calls runs serially.
+thread_local bool inside_job = false;
+
+class InsideJob {
+public:
+    InsideJob() { inside_job = true; }
+    ~InsideJob() { inside_job = false; }
+    InsideJob(const InsideJob&) = delete;
+    InsideJob& operator=(const InsideJob&) = delete;
+};
+
+void futex_wait(std::atomic<uint32_t>& word, uint32_t expected) {
+    ::syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, expected, nullptr, nullptr, 0);
+}
+
+void futex_wake(std::atomic<uint32_t>& word, int threads) {
+    ::syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, threads, nullptr, nullptr, 0);
+}
+
+void pause_cpu() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+}
+
+/// Busy waiting until `done()` holds; false when `limit` passed before.
+template <class Done>
+bool spin(std::chrono::nanoseconds limit, const Done& done) {
+    constexpr int pauses_per_clock_read = 16;
+    if (done()) {
+        return true;
+    }
+    if (limit.count() == 0) {
+        return false;
+    }
+    Clock::time_point end = Clock::now() + limit;
+    do {
+        for (int i = 0; i < pauses_per_clock_read; ++i) {
+            pause_cpu();
+            if (done()) {
+                return true;
+            }
+        }
+    } while (Clock::now() < end);
+    return false;
+}
+
+int usable_cpus() {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (::sched_getaffinity(0, sizeof(set), &set) == 0) {
+        return std::max(1, CPU_COUNT(&set));
+    }
+    return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+int64_t divide_up(int64_t a, int64_t b) {
+    return (a - 1) / b + 1;
+}
+
+} // namespace
+
+struct ThreadPool::State {
+    // The job: written while no piece can be claimed; a reader trusts it after a claim succeeded.
+    std::atomic<RangeFunction> range{nullptr};
+    std::atomic<TeamFunction> team{nullptr};
+    std::atomic<const void*> context{nullptr};
+    std::atomic<int64_t> items{0};
+    std::atomic<int64_t> piece{0};
+    std::atomic<uint32_t> pieces{0};
+
+    alignas(64) std::atomic<uint64_t> ticket{0}; // job number << 32 | pieces left
+    alignas(64) std::atomic<uint32_t> number{0}; // of the newest job; workers sleep on it
+    std::atomic<int> sleepers{0};
+    std::atomic<bool> stop{false};
+    alignas(64) std::atomic<uint32_t> finished{0}; // pieces; the caller sleeps on it
+    std::atomic<bool> caller_sleeps{false};
+
+    alignas(64) std::mutex turn;
+    std::chrono::nanoseconds spin_limit{0};
+    std::vector<std::thread> workers;
+
+    void work_loop();
+    uint32_t wait_for_job(uint32_t seen, std::chrono::nanoseconds& patience);
+    bool claim(uint32_t job, uint32_t& index);
+    void run_piece(uint32_t index);
+    void work(uint32_t job);
+    void publish(uint32_t count);
+    void wait_until_finished(uint32_t count, uint32_t own);
+};
+
+uint32_t ThreadPool::State::wait_for_job(uint32_t seen, std::chrono::nanoseconds& patience) {
+    auto changed = [&] { return number.load(std::memory_order_acquire) != seen; };
+    std::chrono::nanoseconds shortest =
+        std::min<std::chrono::nanoseconds>(shortest_spin, spin_limit);
+    if (spin(patience, changed)) {
+        patience = std::min(patience * 2, spin_limit); // dense work: worth waiting for
+        return number.load(std::memory_order_acquire);
+    }
+    patience = std::max(patience / 2, shortest);
+    // Either the publisher sees this sleeper and wakes it, or the futex sees the new number.
+    sleepers.fetch_add(1);
+    while (number.load() == seen) {
+        futex_wait(number, seen);
+    }
+    sleepers.fetch_sub(1);
+    return number.load(std::memory_order_acquire);
+}
+
+void ThreadPool::State::work_loop() {
+    uint32_t seen = 0;
+    std::chrono::nanoseconds patience = spin_limit;
+    InsideJob inside;
+    while (true) {
+        seen = wait_for_job(seen, patience);
+        if (stop.load(std::memory_order_acquire)) {
+            return;
+        }
+        work(seen);
+    }
+}
+
+/// Takes one piece of job `job`; false when none is left or the job is over.
+bool ThreadPool::State::claim(uint32_t job, uint32_t& index) {
+    uint64_t now = ticket.load(std::memory_order_acquire);
+    while (now >> 32 == job && static_cast<uint32_t>(now) != 0) {
+        uint32_t count = pieces.load(std::memory_order_relaxed);
+        if (ticket.compare_exchange_weak(now, now - 1, std::memory_order_acq_rel,
+                                         std::memory_order_acquire)) {
+            index = count - static_cast<uint32_t>(now);
+            return true;
+        }
+    }
+    return false;
+}
+
+void ThreadPool::State::run_piece(uint32_t index) {
+    const void* c = context.load(std::memory_order_relaxed);
+    if (TeamFunction f = team.load(std::memory_order_relaxed); f != nullptr) {
+        f(c, static_cast<int>(index));
+        return;
+    }
+    int64_t step = piece.load(std::memory_order_relaxed);
+    int64_t begin = step * index;
+    int64_t end = std::min(begin + step, items.load(std::memory_order_relaxed));
+    range.load(std::memory_order_relaxed)(c, begin, end);
+}
+
+/// A worker's part in a job: of a team's pieces it takes one at most.
+void ThreadPool::State::work(uint32_t job) {
+    uint32_t index = 0;
+    uint32_t own = 0;
+    uint32_t count = 0;
+    bool more = true;
+    while (more && claim(job, index)) {
+        count = pieces.load(std::memory_order_relaxed);
+        more = team.load(std::memory_order_relaxed) == nullptr;
+        run_piece(index);
+        ++own;
+    }
+    if (own != 0 && finished.fetch_add(own) + own == count && caller_sleeps.load()) {
+        futex_wake(finished, 1);
+    }
+}
+
+/// Opens the job for claims; piece 0 is the caller's.
+void ThreadPool::State::publish(uint32_t count) {
+    pieces.store(count, std::memory_order_relaxed);
+    finished.store(0, std::memory_order_relaxed);
+    uint32_t next = number.load(std::memory_order_relaxed) + 1;
+    ticket.store(uint64_t{next} << 32 | (count - 1));
+    number.store(next);
+    if (sleepers.load() > 0) {
+        futex_wake(number, static_cast<int>(std::min<size_t>(count - 1, workers.size())));
+    }
+}
+
+void ThreadPool::State::wait_until_finished(uint32_t count, uint32_t own) {
+    if (finished.fetch_add(own) + own == count) {
+        return;
+    }
+    auto all_done = [&] { return finished.load(std::memory_order_acquire) == count; };
+    if (spin(spin_limit, all_done)) {
+        return;
+    }
+    caller_sleeps.store(true);
+    for (uint32_t now = finished.load(); now != count; now = finished.load()) {
+        futex_wait(finished, now);
+    }
+    caller_sleeps.store(false, std::memory_order_relaxed);
+}
+
+ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
+    require(threads >= 0, ErrorCode::InvalidArgument, "expected a number of threads, got ",
+            threads);
+    int cpus = usable_cpus();
+    int count = threads == 0 ? cpus : threads;
+    // With more threads than CPUs, spinning would keep out the thread that is waited for.
+    state_->spin_limit = count <= cpus ? longest_spin : std::chrono::microseconds(0);
+    state_->workers.reserve(static_cast<size_t>(count - 1));
+    for (int i = 1; i < count; ++i) {
+        state_->workers.emplace_back([state = state_.get()] { state->work_loop(); });
+    }
+}
+
+ThreadPool::~ThreadPool() {
+    state_->stop.store(true);
+    state_->number.fetch_add(1);
+    futex_wake(state_->number, static_cast<int>(state_->workers.size()));
+    for (std::thread& worker : state_->workers) {
+        worker.join();
+    }
+}
+
+int ThreadPool::size() const {
+    return static_cast<int>(state_->workers.size()) + 1;
+}
+
+void ThreadPool::run(int64_t n, int64_t grain, RangeFunction f, const void* context) {
+    if (n <= 0) {
+        return;
+    }
+    int64_t wanted = size() == 1 ? 1 : size() * pieces_per_thread;
+    int64_t piece = std::max({grain, divide_up(n, wanted), int64_t{1}});
+    int64_t count = divide_up(n, piece);
+    if (count == 1 || inside_job) {
+        for (int64_t begin = 0; begin < n; begin += piece) {
+            f(context, begin, std::min(n - begin, piece) + begin);
+        }
+        return;
+    }
+    State& s = *state_;
+    std::lock_guard lock(s.turn);
+    InsideJob inside;
+    s.range.store(f, std::memory_order_relaxed);
+    s.team.store(nullptr, std::memory_order_relaxed);
+    s.context.store(context, std::memory_order_relaxed);
+    s.items.store(n, std::memory_order_relaxed);
+    s.piece.store(piece, std::memory_order_relaxed);
+    auto pieces = static_cast<uint32_t>(count);
+    s.publish(pieces);
+    uint32_t job = s.number.load(std::memory_order_relaxed);
+    uint32_t own = 0;
+    uint32_t index = 0;
+    do {
+        s.run_piece(index);
+        ++own;
+    } while (s.claim(job, index));
+    s.wait_until_finished(pieces, own);
+}
+
+void ThreadPool::team(int threads, TeamFunction f, const void* context) {
+    CHECK(threads >= 1 && threads <= size(), "a team of ", threads, " in a pool of ", size());
+    if (threads == 1) {
+        f(context, 0);
+        return;
+    }
+    CHECK(!inside_job, "a team cannot start inside a parallel loop");
+    State& s = *state_;
+    std::lock_guard lock(s.turn);
+    InsideJob inside;
+    s.team.store(f, std::memory_order_relaxed);
+    s.context.store(context, std::memory_order_relaxed);
+    s.publish(static_cast<uint32_t>(threads));
+    s.run_piece(0);
+    s.wait_until_finished(static_cast<uint32_t>(threads), 1);
+}
+
+ThreadPool& ThreadPool::shared() {
+    // Never destroyed: joining at exit would hang in a forked child, which has no workers.
+    static ThreadPool& pool = *std::make_unique<ThreadPool>().release();
+    return pool;
+}
+
+} // namespace ingot

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/container.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace ingot {
+
+namespace {
+
+constexpr std::array<char, 8> magic = {'I', 'N', 'G', 'O', 'T', '\r', '\n', '\x1a'};
+constexpr uint64_t header_bytes = 64;
+constexpr uint64_t hashed_header_bytes = 48;
+constexpr uint64_t row_bytes = 88;
+constexpr uint32_t max_sections = 64;
+constexpr uint32_t required_flag = 1;
+
+template <class T>
+T read(std::span<const std::byte> bytes, uint64_t at) {
+    T v{};
+    std::memcpy(&v, bytes.data() + at, sizeof(T));
+    return v;
+}
+
+template <class T>
+void put(std::vector<std::byte>& out, const T& v) {
+    const auto* p = reinterpret_cast<const std::byte*>(&v);
+    out.insert(out.end(), p, p + sizeof(T));
+}
+
+void put(std::vector<std::byte>& out, const Section& s) {
+    put(out, static_cast<uint32_t>(s.kind));
+    put(out, s.required ? required_flag : 0U);
+    put(out, s.offset);
+    put(out, s.bytes);
+    put(out, s.xxh3.high);
+    put(out, s.xxh3.low);
+    put(out, s.sha);
+    put(out, s.alignment);
+    put(out, uint64_t{0});
+}
+
+std::string version_text(uint32_t v) {
+    return str(v >> 16, ".", (v >> 8) & 255U, ".", v & 255U);
+}
+
+template <class... Args>
+[[noreturn]] void bad(const Args&... args) {
+    fail(ErrorCode::InvalidEngine, args...);
+}
+
+}  // namespace
+
+std::string_view name(SectionKind k) {
+    switch (k) {
+    case SectionKind::Graph:
+        return "graph";
+    case SectionKind::Weights:
+        return "weights";
+    case SectionKind::WeightHashes:
+        return "weight hashes";
+    case SectionKind::Profiles:
+        return "profiles";
+    case SectionKind::Metadata:
+        return "metadata";
+    case SectionKind::Cubins:
+        return "cubins";
+    case SectionKind::Signature:
+        return "signature";
+    }
+    return "unknown";
+}
+
+ContainerWriter::ContainerWriter(const std::string& path, uint32_t sections) : file_(path), expected_(sections) {
+    std::vector<std::byte> room(header_bytes + row_bytes * sections);
+    file_.write(room);
+}
+
+Section& ContainerWriter::current() {
+    CHECK(!sections_.empty(), "no section was begun");
+    return sections_.back();
+}
+
+void ContainerWriter::begin(SectionKind kind, bool required, uint64_t alignment) {
+    CHECK(sections_.size() < expected_ && hash_ == nullptr, "sections do not match the table");
+    std::vector<std::byte> gap((alignment - file_.position() % alignment) % alignment);
+    file_.write(gap);
+    Section s;
+    s.kind = kind;
+    s.required = required;
+    s.offset = file_.position();
+    s.alignment = alignment;
+    sections_.push_back(s);
+    hash_ = std::make_unique<HashStream>();
+}
+
+void ContainerWriter::write(std::span<const std::byte> data) {
+    hash_->add(data);
+    file_.write(data);
+}
+
+void ContainerWriter::pad_to(uint64_t alignment) {
+    std::vector<std::byte> gap((alignment - position() % alignment) % alignment);
+    write(gap);
+}
+
+void ContainerWriter::end() {
+    Section& s = current();
+    s.bytes = position();
+    s.xxh3 = hash_->xxh3();
+    s.sha = hash_->sha();
+    hash_.reset();
+}
+
+void ContainerWriter::set_xxh3(SectionKind kind, const Hash128& h) {
+    for (Section& s : sections_) {
+        if (s.kind == kind) {
+            s.xxh3 = h;
+        }
+    }
+}
+
+void ContainerWriter::commit() {
+    CHECK(sections_.size() == expected_ && hash_ == nullptr, "sections do not match the table");
+    std::vector<std::byte> head;
+    for (char c : magic) {
+        put(head, c);
+    }
+    put(head, engine_format);
+    put(head, engine_producer);
+    put(head, uint64_t{0});
+    put(head, header_bytes);
+    put(head, expected_);
+    put(head, static_cast<uint32_t>(row_bytes));
+    put(head, file_.position());
+    CHECK(head.size() == hashed_header_bytes, "header size");
+    std::vector<std::byte> table;
+    for (const Section& s : sections_) {
+        put(table, s);
+    }
+    HashStream h;
+    h.add(head);
+    h.add(table);
+    put(head, h.xxh3().high);
+    put(head, h.xxh3().low);
+    head.insert(head.end(), table.begin(), table.end());
+    file_.write_at(0, head);
+    file_.commit();
+}
+
+Container::Container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
+    : bytes_(bytes), owner_(std::move(owner)) {
+    parse_header();
+    verify_sections();
+}
+
+void Container::parse_header() {
+    if (bytes_.size() < header_bytes) {
+        bad("the file has ", bytes_.size(), " bytes, an engine has at least ", header_bytes,
+            "; it is truncated or not an engine");
+    }
+    if (std::memcmp(bytes_.data(), magic.data(), magic.size()) != 0) {
+        bad("the file is not an Ingot engine: its first bytes are not the engine magic; build one with 'ingot build'");
+    }
+    auto format = read<uint32_t>(bytes_, 8);
+    producer_ = read<uint32_t>(bytes_, 12);
+    if (format == 0 || format > engine_format) {
+        bad("engine format ", format, " (written by Ingot ", version_text(producer_), "), this is Ingot ",
+            version_text(engine_producer), ", which reads formats 1 to ", engine_format,
+            "; use a newer Ingot or rebuild the engine");
+    }
+    auto flags = read<uint64_t>(bytes_, 16);
+    if (flags != 0) {
+        bad("header flags ", flags, " are unknown to Ingot ", version_text(engine_producer),
+            "; use a newer Ingot or rebuild the engine");
+    }
+    auto table = read<uint64_t>(bytes_, 24);
+    auto count = read<uint32_t>(bytes_, 32);
+    auto row = read<uint32_t>(bytes_, 36);
+    auto size = read<uint64_t>(bytes_, 40);
+    if (table != header_bytes || row != row_bytes || count == 0 || count > max_sections) {
+        bad("the table of sections is damaged: at ", table, ", ", count, " rows of ", row, " bytes, expected at ",
+            header_bytes, ", 1 to ", max_sections, " rows of ", row_bytes);
+    }
+    if (size != bytes_.size()) {
+        bad("the file has ", bytes_.size(), " bytes, its header says ", size,
+            bytes_.size() < size ? "; it is truncated, copy it again" : "; something was appended to it");
+    }
+    if (header_bytes + uint64_t{count} * row_bytes > bytes_.size()) {
+        bad("the table of ", count, " sections does not fit into ", bytes_.size(), " bytes");
+    }
+    HashStream h;
+    h.add(bytes_.first(hashed_header_bytes));
+    h.add(bytes_.subspan(header_bytes, uint64_t{count} * row_bytes));
+    if (!(h.xxh3() == Hash128{read<uint64_t>(bytes_, 48), read<uint64_t>(bytes_, 56)})) {
+        bad("header and table do not match their hash: the file is damaged, copy it again or rebuild the engine");
+    }
+    parse_rows(count);
+}
+
+void Container::parse_rows(uint32_t count) {
+    uint64_t end = header_bytes + uint64_t{count} * row_bytes;
+    for (uint32_t i = 0; i < count; ++i) {
+        uint64_t at = header_bytes + uint64_t{i} * row_bytes;
+        Section s;
+        s.kind = static_cast<SectionKind>(read<uint32_t>(bytes_, at));
+        auto flags = read<uint32_t>(bytes_, at + 4);
+        s.required = (flags & required_flag) != 0;
+        s.offset = read<uint64_t>(bytes_, at + 8);
+        s.bytes = read<uint64_t>(bytes_, at + 16);
+        s.xxh3 = {read<uint64_t>(bytes_, at + 24), read<uint64_t>(bytes_, at + 32)};
+        s.sha = read<Sha256>(bytes_, at + 40);
+        s.alignment = read<uint64_t>(bytes_, at + 72);
+        auto what = str("section ", i, " (", s.kind, ")");
+        bool aligned = s.alignment != 0 && (s.alignment & (s.alignment - 1)) == 0 && s.alignment <= 65536;
+        if ((flags & ~required_flag) != 0 || !aligned || read<uint64_t>(bytes_, at + 80) != 0) {
+            bad(what, ": flags ", flags, ", alignment ", s.alignment, " are not valid");
+        }
+        if (name(s.kind) == "unknown" && s.required) {
+            bad("section ", i, " has kind ", static_cast<uint32_t>(s.kind), ", which Ingot ",
+                version_text(engine_producer), " does not know but the engine (Ingot ", version_text(producer_),
+                ") needs; use a newer Ingot");
+        }
+        uint64_t want = (end + s.alignment - 1) / s.alignment * s.alignment;
+        auto stop = checked_add(s.offset, s.bytes);
+        if (s.offset != want || !stop || *stop > bytes_.size()) {
+            bad(what, " lies at ", s.offset, " with ", s.bytes, " bytes, expected at ", want, " inside ", bytes_.size(),
+                " bytes");
+        }
+        if (find(s.kind) != nullptr) {
+            bad(what, " occurs twice");
+        }
+        for (uint64_t b = end; b < s.offset; ++b) {
+            if (bytes_[b] != std::byte{0}) {
+                bad("byte ", b, " before ", what, " is not zero");
+            }
+        }
+        end = *stop;
+        sections_.push_back(s);
+    }
+    if (end != bytes_.size()) {
+        bad("the sections end at ", end, ", the file at ", bytes_.size());
+    }
+}
+
+void Container::verify_sections() const {
+    for (const Section& s : sections_) {
+        std::span<const std::byte> data = bytes_.subspan(s.offset, s.bytes);
+        if (s.kind == SectionKind::Weights) {
+            data = section(SectionKind::WeightHashes);
+            if (data.size() != weight_chunks() * sizeof(Hash128)) {
+                bad("there are ", data.size() / sizeof(Hash128), " weight hashes, expected ", weight_chunks());
+            }
+        }
+        if (!(xxh3_128(data) == s.xxh3)) {
+            bad("section ", s.kind, " does not match its hash: the file is damaged, copy it again or rebuild the engine");
+        }
+    }
+}
+
+const Section* Container::find(SectionKind k) const {
+    for (const Section& s : sections_) {
+        if (s.kind == k) {
+            return &s;
+        }
+    }
+    return nullptr;
+}
+
+std::span<const std::byte> Container::section(SectionKind k) const {
+    const Section* s = find(k);
+    if (s == nullptr) {
+        bad("section ", k, " is missing");
+    }
+    return bytes_.subspan(s->offset, s->bytes);
+}
+
+uint64_t Container::weight_chunks() const {
+    return (section(SectionKind::Weights).size() + weight_chunk_bytes - 1) / weight_chunk_bytes;
+}
+
+void Container::verify_weight_chunk(uint64_t chunk) const {
+    std::span<const std::byte> all = section(SectionKind::Weights);
+    uint64_t start = chunk * weight_chunk_bytes;
+    CHECK(start < all.size(), "weight chunk ", chunk);
+    std::span<const std::byte> data = all.subspan(start, std::min(weight_chunk_bytes, all.size() - start));
+    std::span<const std::byte> hashes = section(SectionKind::WeightHashes);
+    Hash128 want{read<uint64_t>(hashes, chunk * 16), read<uint64_t>(hashes, chunk * 16 + 8)};
+    if (!(xxh3_128(data) == want)) {
+        bad("weights at bytes ", start, " to ", start + data.size(),
+            " do not match their hash: the file is damaged, copy it again or rebuild the engine");
+    }
+}
+
+}  // namespace ingot

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine file's outer form: a fixed header, a table of sections, the sections (ADR 0003). Knows
+// nothing of graphs. All numbers are little-endian.
+//
+//   header, 64 bytes: magic[8], u32 format, u32 producer, u64 flags, u64 table offset, u32 sections,
+//                     u32 row bytes, u64 file bytes, XXH3-128 of the 48 bytes before it and the table
+//   row, 88 bytes:    u32 kind, u32 flags (bit 0: required), u64 offset, u64 bytes, XXH3-128, SHA-256,
+//                     u64 alignment, u64 zero
+//
+// Sections follow the table in order, each at the next multiple of its alignment; the gap is zeros.
+// Nothing overlaps, nothing lies outside, and the file ends with the last section.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/file.h"
+#include "base/hash.h"
+
+namespace ingot {
+
+enum class SectionKind : uint32_t {
+    Graph = 1,
+    Weights = 2,
+    WeightHashes = 3,  // XXH3-128 of each 16 MiB chunk of the weights
+    Profiles = 4,
+    Metadata = 5,
+    Cubins = 6,     // optional
+    Signature = 7,  // optional; reserved
+};
+std::string_view name(SectionKind k);
+
+inline constexpr uint32_t engine_format = 1;
+inline constexpr uint32_t engine_producer = 0x000100;  // major.minor.patch of Ingot, one byte each
+inline constexpr uint64_t weight_chunk_bytes = 16ULL << 20;
+inline constexpr uint64_t weight_alignment = 4096;  // of the section, for maps and direct upload
+
+struct Section {
+    SectionKind kind = SectionKind::Graph;
+    bool required = true;
+    uint64_t offset = 0;
+    uint64_t bytes = 0;
+    uint64_t alignment = 64;
+    Hash128 xxh3;
+    Sha256 sha{};
+};
+
+/// Writes a container through AtomicFile. Sections are written in the order of begin() calls.
+class ContainerWriter {
+public:
+    /// `sections` is the number of begin() calls to come.
+    ContainerWriter(const std::string& path, uint32_t sections);
+    void begin(SectionKind kind, bool required, uint64_t alignment = 64);
+    void write(std::span<const std::byte> data);
+    void pad_to(uint64_t alignment);  // zeros inside the section
+    /// Bytes of the current section so far.
+    uint64_t position() const { return file_.position() - current().offset; }
+    void end();
+    /// Replaces the hash of a finished section (weights carry the hash of their chunk hashes).
+    void set_xxh3(SectionKind kind, const Hash128& h);
+    void commit();
+
+private:
+    Section& current();
+    const Section& current() const { return sections_.back(); }
+    AtomicFile file_;
+    std::vector<Section> sections_;
+    uint32_t expected_;
+    std::unique_ptr<HashStream> hash_;
+};
+
+/// A parsed and checked container. The bytes stay where they are.
+class Container {
+public:
+    /// Checks magic, version, bounds, table hash, and the hash of every section but the weights.
+    /// Errors: InvalidEngine with found, needed and remedy, and the place in the file.
+    Container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
+    const Section* find(SectionKind k) const;
+    /// The bytes of a section that must be there.
+    std::span<const std::byte> section(SectionKind k) const;
+    const std::vector<Section>& sections() const { return sections_; }
+    const std::shared_ptr<const void>& owner() const { return owner_; }
+    uint32_t producer() const { return producer_; }
+    /// Checks one chunk of the weights against its recorded hash. Errors: InvalidEngine.
+    void verify_weight_chunk(uint64_t chunk) const;
+    uint64_t weight_chunks() const;
+
+private:
+    void parse_header();
+    void parse_rows(uint32_t count);
+    void verify_sections() const;
+    std::span<const std::byte> bytes_;
+    std::shared_ptr<const void> owner_;
+    std::vector<Section> sections_;
+    uint32_t producer_ = 0;
+};
+
+}  // namespace ingot

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Engine: an optimised graph with its profiles and weights, in a file or in memory. Portable: it
+// knows no device. Context: one execution of it on a backend.
+#pragma once
+
+#include <atomic>
+#include <map>
+
+#include "ir/profile.h"
+#include "plan/backend.h"
+
+namespace ingot {
+
+using Properties = std::map<std::string, std::string>;
+
+/// Immutable; may be shared across threads. Weights of a loaded engine stay in the mapped file.
+class Engine {
+public:
+    /// Errors: Io, InvalidEngine (with path, found, needed and remedy).
+    static std::shared_ptr<const Engine> load(const std::string& path, bool verify_weights = false);
+    /// From memory that `owner` keeps alive.
+    static std::shared_ptr<const Engine> load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+                                              bool verify_weights = false);
+    /// Without a file. Errors: InvalidArgument for a profile that does not fit.
+    static std::shared_ptr<const Engine> create(Graph graph, std::vector<Profile> profiles, Properties metadata);
+
+    const Graph& graph() const { return *graph_; }
+    std::shared_ptr<const Graph> graph_ref() const { return graph_; }
+    const std::vector<Profile>& profiles() const { return profiles_; }
+    const Properties& metadata() const { return metadata_; }
+    uint64_t weight_bytes() const;
+
+private:
+    Engine() = default;
+    std::shared_ptr<const Graph> graph_;
+    std::vector<Profile> profiles_;
+    Properties metadata_;
+};
+
+/// Writes an engine file, whole or not at all. The same arguments give the same bytes. Weights are
+/// streamed from where they are; equal ones are stored once.
+void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
+                  const Properties& metadata);
+
+/// Plans, memory and results of one caller. Used by one thread at a time: a second one gets an error.
+class Context {
+public:
+    /// Lowers the engine for the backend. Errors: Unsupported.
+    Context(std::shared_ptr<const Engine> engine, const Backend& backend, const CompileOptions& options = {});
+    /// Shares the lowering of another context.
+    explicit Context(const Context& other);
+    Context& operator=(const Context&) = delete;
+
+    /// Inputs in the order of the graph; shapes are checked against types and profiles. Results are new
+    /// tensors, or the given ones where `outputs` has them (Execution::run). Errors: InvalidArgument
+    /// naming input, dimension, got and allowed; what the run reports.
+    std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
+    /// Plans ahead for these shapes.
+    void prepare(std::span<const Shape> shapes);
+    Execution& execution() { return *execution_; }
+    const Executable& executable() const { return *executable_; }
+    const Engine& engine() const { return *engine_; }
+
+private:
+    std::shared_ptr<const Engine> engine_;
+    std::shared_ptr<const Executable> executable_;
+    std::unique_ptr<Execution> execution_;
+    std::atomic<bool> busy_{false};
+};
+
+}  // namespace ingot

@@ -1,0 +1,675 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/dim.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/checked.h"
+#include "base/error.h"
+
+namespace ingot {
+
+namespace {
+
+constexpr size_t max_terms = 256;
+
+int64_t mul_or_fail(int64_t a, int64_t b) {
+    auto r = checked_mul(a, b);
+    require(r.has_value(), ErrorCode::Unsupported, "size arithmetic overflows: ", a, " * ", b);
+    return *r;
+}
+
+int64_t add_or_fail(int64_t a, int64_t b) {
+    auto r = checked_add(a, b);
+    require(r.has_value(), ErrorCode::Unsupported, "size arithmetic overflows: ", a, " + ", b);
+    return *r;
+}
+
+int64_t floor_div_int(int64_t a, int64_t b) {
+    require(b != 0, ErrorCode::InvalidArgument, "size arithmetic divides ", a, " by zero");
+    if (b == -1) {
+        return mul_or_fail(a, -1);
+    }
+    int64_t q = a / b;
+    return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;
+}
+
+enum class AtomKind { Symbol, FloorDiv, Min, Max };
+
+}  // namespace
+
+// An atom is a symbol or a function of two expressions; `key` is its text and decides equality.
+struct Atom {
+    AtomKind kind = AtomKind::Symbol;
+    std::string key;
+    Dim a;
+    Dim b;
+};
+using AtomPtr = std::shared_ptr<const Atom>;
+
+struct Term {
+    int64_t coefficient = 1;
+    std::vector<AtomPtr> factors;  // sorted by key
+};
+
+struct Dim::Poly {
+    int64_t constant = 0;
+    std::vector<Term> terms;  // sorted by factors, no zero coefficients
+    std::string key;
+};
+
+namespace {
+
+int compare_factors(const Term& x, const Term& y) {
+    if (x.factors.size() != y.factors.size()) {
+        return x.factors.size() > y.factors.size() ? -1 : 1;
+    }
+    for (size_t i = 0; i < x.factors.size(); ++i) {
+        int c = x.factors[i]->key.compare(y.factors[i]->key);
+        if (c != 0) {
+            return c;
+        }
+    }
+    return 0;
+}
+
+std::string print(const Dim::Poly& p) {
+    std::string out;
+    for (const Term& t : p.terms) {
+        if (!out.empty() && t.coefficient > 0) {
+            out += '+';
+        }
+        bool first = true;
+        if (t.coefficient == -1) {
+            out += '-';
+        } else if (t.coefficient != 1) {
+            append(out, t.coefficient);
+            first = false;
+        }
+        for (const AtomPtr& f : t.factors) {
+            if (!first) {
+                out += '*';
+            }
+            first = false;
+            out += f->key;
+        }
+    }
+    if (p.constant != 0) {
+        if (p.constant > 0) {
+            out += '+';
+        }
+        append(out, p.constant);
+    }
+    return out;
+}
+
+Dim::Poly poly_of(const Dim& d, const Dim::Poly* p) {
+    if (p != nullptr) {
+        return *p;
+    }
+    Dim::Poly r;
+    r.constant = d.value();
+    return r;
+}
+
+void add_term(Dim::Poly& p, Term t) {
+    if (t.coefficient == 0) {
+        return;
+    }
+    auto at = std::lower_bound(p.terms.begin(), p.terms.end(), t,
+                               [](const Term& x, const Term& y) { return compare_factors(x, y) < 0; });
+    if (at != p.terms.end() && compare_factors(*at, t) == 0) {
+        at->coefficient = add_or_fail(at->coefficient, t.coefficient);
+        if (at->coefficient == 0) {
+            p.terms.erase(at);
+        }
+        return;
+    }
+    p.terms.insert(at, std::move(t));
+    require(p.terms.size() <= max_terms, ErrorCode::Unsupported,
+            "a size expression has more than ", max_terms, " terms");
+}
+
+Dim::Poly single_atom(AtomKind kind, std::string key, Dim a, Dim b) {
+    auto atom = std::make_shared<Atom>();
+    atom->kind = kind;
+    atom->key = std::move(key);
+    atom->a = std::move(a);
+    atom->b = std::move(b);
+    Dim::Poly p;
+    p.terms.push_back(Term{1, {atom}});
+    return p;
+}
+
+// a / monomial, when every term of `a` is a multiple of it.
+std::optional<Dim::Poly> divide_exactly(const Dim::Poly& a, const Term& by) {
+    if (a.constant != 0) {
+        return std::nullopt;
+    }
+    Dim::Poly out;
+    for (const Term& t : a.terms) {
+        if (t.coefficient % by.coefficient != 0) {
+            return std::nullopt;
+        }
+        Term q{t.coefficient / by.coefficient, t.factors};
+        for (const AtomPtr& f : by.factors) {
+            auto at = std::find_if(q.factors.begin(), q.factors.end(),
+                                   [&](const AtomPtr& g) { return g->key == f->key; });
+            if (at == q.factors.end()) {
+                return std::nullopt;
+            }
+            q.factors.erase(at);
+        }
+        if (q.factors.empty()) {
+            out.constant = add_or_fail(out.constant, q.coefficient);
+        } else {
+            add_term(out, std::move(q));
+        }
+    }
+    return out;
+}
+
+}  // namespace
+
+Dim Dim::from_poly(Poly p) {
+    if (p.terms.empty()) {
+        return Dim(p.constant);
+    }
+    p.key = print(p);
+    return Dim(std::make_shared<const Poly>(std::move(p)));
+}
+
+Dim Dim::symbol(std::string_view name) {
+    CHECK(!name.empty(), "a symbol needs a name");
+    return from_poly(single_atom(AtomKind::Symbol, std::string(name), 0, 0));
+}
+
+int64_t Dim::value() const {
+    CHECK(is_const(), "Dim::value of ", poly_ ? poly_->key : "");
+    return value_;
+}
+
+std::string_view Dim::symbol_name() const {
+    if (poly_ == nullptr || poly_->constant != 0 || poly_->terms.size() != 1) {
+        return {};
+    }
+    const Term& t = poly_->terms[0];
+    if (t.coefficient != 1 || t.factors.size() != 1 || t.factors[0]->kind != AtomKind::Symbol) {
+        return {};
+    }
+    return t.factors[0]->key;
+}
+
+bool Dim::operator==(const Dim& o) const {
+    if (is_const() || o.is_const()) {
+        return is_const() && o.is_const() && value_ == o.value_;
+    }
+    return poly_ == o.poly_ || poly_->key == o.poly_->key;
+}
+
+bool Dim::operator<(const Dim& o) const {
+    if (is_const() && o.is_const()) {
+        return value_ < o.value_;
+    }
+    return to_text(*this) < to_text(o);
+}
+
+Dim operator+(const Dim& a, const Dim& b) {
+    if (a.is_const() && b.is_const()) {
+        return add_or_fail(a.value_, b.value_);
+    }
+    Dim::Poly p = poly_of(a, a.poly_.get());
+    const Dim::Poly q = poly_of(b, b.poly_.get());
+    p.constant = add_or_fail(p.constant, q.constant);
+    for (const Term& t : q.terms) {
+        add_term(p, t);
+    }
+    return Dim::from_poly(std::move(p));
+}
+
+Dim operator-(const Dim& a, const Dim& b) {
+    return a + Dim(-1) * b;
+}
+
+Dim operator*(const Dim& a, const Dim& b) {
+    if (a.is_const() && b.is_const()) {
+        return mul_or_fail(a.value_, b.value_);
+    }
+    const Dim::Poly p = poly_of(a, a.poly_.get());
+    const Dim::Poly q = poly_of(b, b.poly_.get());
+    Dim::Poly out;
+    out.constant = mul_or_fail(p.constant, q.constant);
+    auto scale = [&out](const Dim::Poly& x, int64_t by) {
+        for (const Term& t : x.terms) {
+            add_term(out, Term{mul_or_fail(t.coefficient, by), t.factors});
+        }
+    };
+    scale(p, q.constant);
+    scale(q, p.constant);
+    for (const Term& x : p.terms) {
+        for (const Term& y : q.terms) {
+            Term t{mul_or_fail(x.coefficient, y.coefficient), x.factors};
+            t.factors.insert(t.factors.end(), y.factors.begin(), y.factors.end());
+            std::sort(t.factors.begin(), t.factors.end(),
+                      [](const AtomPtr& f, const AtomPtr& g) { return f->key < g->key; });
+            add_term(out, std::move(t));
+        }
+    }
+    return Dim::from_poly(std::move(out));
+}
+
+Dim floor_div(const Dim& a, const Dim& b) {
+    if (a.is_const() && b.is_const()) {
+        return floor_div_int(a.value_, b.value_);
+    }
+    if (b.is_const(1)) {
+        return a;
+    }
+    const Dim::Poly p = poly_of(a, a.poly_.get());
+    if (b.is_const()) {
+        require(b.value_ != 0, ErrorCode::InvalidArgument, "size ", to_text(a), " divided by zero");
+        // Terms divisible by b leave the division: floor((b*q + r) / b) = q + floor(r / b).
+        Dim::Poly whole;
+        Dim::Poly rest;
+        for (const Term& t : p.terms) {
+            if (t.coefficient % b.value_ == 0) {
+                add_term(whole, Term{t.coefficient / b.value_, t.factors});
+            } else {
+                add_term(rest, t);
+            }
+        }
+        int64_t q = floor_div_int(p.constant, b.value_);
+        whole.constant = q;
+        rest.constant = p.constant - q * b.value_;
+        if (rest.terms.empty()) {
+            return Dim::from_poly(std::move(whole));
+        }
+        const Term& t = rest.terms[0];
+        bool nested = b.value_ > 0 && rest.terms.size() == 1 && t.coefficient == 1 &&
+                      t.factors.size() == 1 && t.factors[0]->kind == AtomKind::FloorDiv &&
+                      t.factors[0]->b.is_const() && t.factors[0]->b.value_ > 0;
+        if (nested) {  // floor((floor(x/c) + k) / b) = floor((x + k*c) / (b*c))
+            const Dim& c = t.factors[0]->b;
+            return Dim::from_poly(std::move(whole)) +
+                   floor_div(t.factors[0]->a + c * Dim(rest.constant), c * b);
+        }
+        Dim r = Dim::from_poly(std::move(rest));
+        std::string key = str("floordiv(", r, ",", b, ")");
+        return Dim::from_poly(std::move(whole)) +
+               Dim::from_poly(single_atom(AtomKind::FloorDiv, std::move(key), r, b));
+    }
+    if (a == b) {
+        return 1;
+    }
+    if (b.poly_->terms.size() == 1 && b.poly_->constant == 0) {
+        if (auto q = divide_exactly(p, b.poly_->terms[0])) {
+            return Dim::from_poly(std::move(*q));
+        }
+    }
+    return Dim::from_poly(
+        single_atom(AtomKind::FloorDiv, str("floordiv(", a, ",", b, ")"), a, b));
+}
+
+Dim min(const Dim& a, const Dim& b) {
+    Dim d = a - b;
+    Interval i = d.bounds();
+    if (i.high <= 0) {
+        return a;
+    }
+    if (i.low >= 0) {
+        return b;
+    }
+    const Dim& x = a < b ? a : b;
+    const Dim& y = a < b ? b : a;
+    return Dim::from_poly(single_atom(AtomKind::Min, str("min(", x, ",", y, ")"), x, y));
+}
+
+Dim max(const Dim& a, const Dim& b) {
+    Dim d = a - b;
+    Interval i = d.bounds();
+    if (i.high <= 0) {
+        return b;
+    }
+    if (i.low >= 0) {
+        return a;
+    }
+    const Dim& x = a < b ? a : b;
+    const Dim& y = a < b ? b : a;
+    return Dim::from_poly(single_atom(AtomKind::Max, str("max(", x, ",", y, ")"), x, y));
+}
+
+Dim ceil_div(const Dim& a, const Dim& b) {
+    return Dim(0) - floor_div(Dim(0) - a, b);
+}
+
+Dim mod(const Dim& a, const Dim& b) {
+    return a - b * floor_div(a, b);
+}
+
+namespace {
+
+std::optional<int64_t> eval_atom(const Atom& atom, const Symbols& symbols) {
+    if (atom.kind == AtomKind::Symbol) {
+        auto it = symbols.find(atom.key);
+        return it == symbols.end() ? std::nullopt : std::optional(it->second);
+    }
+    auto a = atom.a.try_eval(symbols);
+    auto b = atom.b.try_eval(symbols);
+    if (!a || !b) {
+        return std::nullopt;
+    }
+    switch (atom.kind) {
+    case AtomKind::FloorDiv:
+        return floor_div_int(*a, *b);
+    case AtomKind::Min:
+        return std::min(*a, *b);
+    case AtomKind::Max:
+        return std::max(*a, *b);
+    case AtomKind::Symbol:
+        break;
+    }
+    return std::nullopt;
+}
+
+// Interval arithmetic that saturates: INT64_MIN and INT64_MAX mean unbounded.
+int64_t saturating_mul(int64_t a, int64_t b) {
+    return checked_mul(a, b).value_or(((a < 0) != (b < 0)) ? INT64_MIN : INT64_MAX);
+}
+
+Interval mul(Interval x, Interval y) {
+    std::array<int64_t, 4> p = {saturating_mul(x.low, y.low), saturating_mul(x.low, y.high),
+                                saturating_mul(x.high, y.low), saturating_mul(x.high, y.high)};
+    return {*std::min_element(p.begin(), p.end()), *std::max_element(p.begin(), p.end())};
+}
+
+int64_t saturating_add(int64_t a, int64_t b) {
+    if (a == INT64_MIN || b == INT64_MIN) {
+        return INT64_MIN;
+    }
+    if (a == INT64_MAX || b == INT64_MAX) {
+        return INT64_MAX;
+    }
+    return checked_add(a, b).value_or(a < 0 ? INT64_MIN : INT64_MAX);
+}
+
+Interval floor_div_bounds(Interval a, Interval b) {
+    if (b.low <= 0) {
+        return {INT64_MIN, INT64_MAX};
+    }
+    auto div = [](int64_t x, int64_t y) {
+        return (x == INT64_MIN || x == INT64_MAX) ? x : floor_div_int(x, y);
+    };
+    return {a.low >= 0 ? div(a.low, b.high) : div(a.low, b.low),
+            a.high >= 0 ? div(a.high, b.low) : div(a.high, b.high)};
+}
+
+Interval atom_bounds(const Atom& atom, const Bounds& bounds) {
+    if (atom.kind == AtomKind::Symbol) {
+        auto it = bounds.find(atom.key);
+        if (it != bounds.end()) {
+            return it->second;
+        }
+        return atom.key[0] == '~' ? Interval{INT64_MIN, INT64_MAX} : Interval{};
+    }
+    Interval a = atom.a.bounds(bounds);
+    Interval b = atom.b.bounds(bounds);
+    if (atom.kind == AtomKind::Min) {
+        return {std::min(a.low, b.low), std::min(a.high, b.high)};
+    }
+    if (atom.kind == AtomKind::Max) {
+        return {std::max(a.low, b.low), std::max(a.high, b.high)};
+    }
+    return floor_div_bounds(a, b);
+}
+
+}  // namespace
+
+std::optional<int64_t> Dim::try_eval(const Symbols& symbols) const {
+    if (is_const()) {
+        return value_;
+    }
+    int64_t sum = poly_->constant;
+    for (const Term& t : poly_->terms) {
+        int64_t p = t.coefficient;
+        for (const AtomPtr& f : t.factors) {
+            auto v = eval_atom(*f, symbols);
+            if (!v) {
+                return std::nullopt;
+            }
+            p = mul_or_fail(p, *v);
+        }
+        sum = add_or_fail(sum, p);
+    }
+    return sum;
+}
+
+int64_t Dim::eval(const Symbols& symbols) const {
+    auto v = try_eval(symbols);
+    if (!v) {
+        std::set<std::string, std::less<>> names;
+        collect_symbols(names);
+        for (const std::string& n : names) {
+            require(symbols.contains(n), ErrorCode::InvalidArgument, "size '", to_text(*this),
+                    "' needs '", n, "', which has no value yet");
+        }
+    }
+    return *v;
+}
+
+void Dim::collect_symbols(std::set<std::string, std::less<>>& out) const {
+    if (is_const()) {
+        return;
+    }
+    for (const Term& t : poly_->terms) {
+        for (const AtomPtr& f : t.factors) {
+            if (f->kind == AtomKind::Symbol) {
+                out.insert(f->key);
+            } else {
+                f->a.collect_symbols(out);
+                f->b.collect_symbols(out);
+            }
+        }
+    }
+}
+
+bool Dim::has_symbol(std::string_view name) const {
+    std::set<std::string, std::less<>> all;
+    collect_symbols(all);
+    return all.find(name) != all.end();
+}
+
+Dim Dim::substitute(const std::function<std::optional<Dim>(std::string_view)>& f) const {
+    if (is_const()) {
+        return *this;
+    }
+    Dim sum = poly_->constant;
+    for (const Term& t : poly_->terms) {
+        Dim p = t.coefficient;
+        for (const AtomPtr& atom : t.factors) {
+            if (atom->kind == AtomKind::Symbol) {
+                auto r = f(atom->key);
+                p = p * (r ? *r : Dim::symbol(atom->key));
+                continue;
+            }
+            Dim a = atom->a.substitute(f);
+            Dim b = atom->b.substitute(f);
+            p = p * (atom->kind == AtomKind::FloorDiv ? floor_div(a, b)
+                     : atom->kind == AtomKind::Min    ? min(a, b)
+                                                      : max(a, b));
+        }
+        sum = sum + p;
+    }
+    return sum;
+}
+
+Interval Dim::bounds(const Bounds& bounds) const {
+    if (is_const()) {
+        return {value_, value_};
+    }
+    Interval sum{poly_->constant, poly_->constant};
+    for (const Term& t : poly_->terms) {
+        Interval p{t.coefficient, t.coefficient};
+        for (const AtomPtr& f : t.factors) {
+            p = mul(p, atom_bounds(*f, bounds));
+        }
+        sum = {saturating_add(sum.low, p.low), saturating_add(sum.high, p.high)};
+    }
+    return sum;
+}
+
+std::string to_text(const Dim& d) {
+    return d.is_const() ? str(d.value()) : d.poly_->key;
+}
+
+namespace {
+
+// Recursive descent over: sum = ['-'] product {('+'|'-') product}; product = atom {'*' atom};
+// atom = integer | function '(' sum ',' sum ')' | name.
+class DimParser {
+public:
+    explicit DimParser(std::string_view text) : text_(text) {}
+
+    Dim parse() {
+        Dim d = sum(0);
+        require(at_ == text_.size(), ErrorCode::InvalidArgument, "size expression '", text_,
+                "': unexpected '", text_.substr(at_, 1), "' at position ", at_);
+        return d;
+    }
+
+private:
+    bool take(char c) {
+        if (at_ < text_.size() && text_[at_] == c) {
+            ++at_;
+            return true;
+        }
+        return false;
+    }
+
+    Dim sum(int depth) {
+        require(depth < 64, ErrorCode::InvalidArgument, "size expression is nested too deep");
+        Dim total = take('-') ? Dim(-1) * product_of(depth) : product_of(depth);
+        while (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) {
+            bool minus = text_[at_++] == '-';
+            Dim p = product_of(depth);
+            total = minus ? total - p : total + p;
+        }
+        return total;
+    }
+
+    Dim product_of(int depth) {
+        Dim p = atom(depth);
+        while (take('*')) {
+            p = p * atom(depth);
+        }
+        return p;
+    }
+
+    Dim atom(int depth) {
+        size_t start = at_;
+        while (at_ < text_.size() && std::string_view("+-*(),").find(text_[at_]) == std::string_view::npos) {
+            ++at_;
+        }
+        std::string_view word = text_.substr(start, at_ - start);
+        require(!word.empty(), ErrorCode::InvalidArgument, "size expression '", text_,
+                "': expected a number or a name at position ", start);
+        if (word[0] >= '0' && word[0] <= '9') {
+            int64_t v = 0;
+            for (char c : word) {
+                require(c >= '0' && c <= '9', ErrorCode::InvalidArgument, "size expression '", text_,
+                        "': '", word, "' is not a number");
+                v = add_or_fail(mul_or_fail(v, 10), c - '0');
+            }
+            return v;
+        }
+        if (!take('(')) {
+            return Dim::symbol(word);
+        }
+        Dim a = sum(depth + 1);
+        require(take(','), ErrorCode::InvalidArgument, "size expression '", text_, "': expected ','");
+        Dim b = sum(depth + 1);
+        require(take(')'), ErrorCode::InvalidArgument, "size expression '", text_, "': expected ')'");
+        if (word == "floordiv") {
+            return floor_div(a, b);
+        }
+        require(word == "min" || word == "max", ErrorCode::InvalidArgument, "size expression '", text_,
+                "': unknown function '", word, "', expected floordiv, min or max");
+        return word == "min" ? min(a, b) : max(a, b);
+    }
+
+    std::string_view text_;
+    size_t at_ = 0;
+};
+
+}  // namespace
+
+Dim parse_dim(std::string_view text) {
+    return DimParser(text).parse();
+}
+
+Dim product(const Dims& dims) {
+    Dim p = 1;
+    for (const Dim& d : dims) {
+        p = p * d;
+    }
+    return p;
+}
+
+std::optional<Dim> broadcast(const Dim& a, const Dim& b) {
+    if (a == b || b.is_const(1)) {
+        return a;
+    }
+    if (a.is_const(1)) {
+        return b;
+    }
+    if (a.is_const() && b.is_const()) {
+        return std::nullopt;
+    }
+    if (a.is_const()) {
+        return a;
+    }
+    if (b.is_const()) {
+        return b;
+    }
+    return max(a, b);
+}
+
+std::optional<Dims> broadcast(const Dims& a, const Dims& b) {
+    const Dims& longer = a.size() >= b.size() ? a : b;
+    const Dims& shorter = a.size() >= b.size() ? b : a;
+    Dims out = longer;
+    size_t shift = longer.size() - shorter.size();
+    for (size_t i = 0; i < shorter.size(); ++i) {
+        auto d = broadcast(longer[shift + i], shorter[i]);
+        if (!d) {
+            return std::nullopt;
+        }
+        out[shift + i] = *d;
+    }
+    return out;
+}
+
+Shape eval(const Dims& dims, const Symbols& symbols) {
+    Shape out;
+    out.reserve(dims.size());
+    for (const Dim& d : dims) {
+        out.push_back(d.eval(symbols));
+    }
+    return out;
+}
+
+std::optional<Shape> as_const(const Dims& dims) {
+    Shape out;
+    for (const Dim& d : dims) {
+        if (!d.is_const()) {
+            return std::nullopt;
+        }
+        out.push_back(d.value());
+    }
+    return out;
+}
+
+Dims to_dims(const Shape& shape) {
+    return {shape.begin(), shape.end()};
+}
+
+}  // namespace ingot

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/graph.h"
+
+#include <charconv>
+
+#include "base/error.h"
+#include "base/hash.h"
+
+namespace ingot {
+
+Graph::Graph(std::string name) : name_(std::move(name)), next_symbol_(std::make_shared<int64_t>(0)) {}
+
+Graph Graph::sibling(std::string name) const {
+    Graph g(std::move(name));
+    g.next_symbol_ = next_symbol_;
+    return g;
+}
+
+const Graph::ValueData& Graph::at(Value v) const {
+    CHECK(v.id < values_.size(), "value ", v.id, " is not one of graph '", name_, "'");
+    return values_[v.id];
+}
+
+Value Graph::add_input(std::string name, Type type) {
+    ValueData d;
+    d.type = std::move(type);
+    d.index = static_cast<int>(inputs_.size());
+    d.name = std::move(name);
+    values_.push_back(std::move(d));
+    Value v{static_cast<uint32_t>(values_.size() - 1)};
+    inputs_.push_back(v);
+    return v;
+}
+
+std::vector<Type> Graph::infer(const OpDef& def, const std::shared_ptr<const void>& attrs,
+                               std::span<const Value> inputs) {
+    if (def.infer != nullptr) {
+        std::vector<Type> types;
+        types.reserve(inputs.size());
+        for (Value v : inputs) {
+            types.push_back(type(v));
+        }
+        return def.infer(attrs.get(), types);
+    }
+    CHECK(def.expand != nullptr, "op '", def.name, "' has neither infer nor expand");
+    std::string key = str(def.name, "\n", attrs_key(def, attrs.get()));
+    for (Value v : inputs) {
+        append(key, str("\n", type(v)));
+    }
+    auto known = inferred_.find(key);
+    if (known != inferred_.end()) {
+        return known->second;
+    }
+    Graph scratch("scratch");
+    Values in;
+    for (Value v : inputs) {
+        in.push_back(scratch.add_input({}, type(v)));
+    }
+    std::vector<Type> out;
+    for (Value v : def.expand(scratch, attrs.get(), in)) {
+        out.push_back(scratch.type(v));
+    }
+    inferred_.emplace(std::move(key), out);
+    return out;
+}
+
+Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs, std::span<const Value> inputs) {
+    std::vector<Type> types = infer(def, attrs, inputs);
+    std::vector<HostRef> host;
+    if (def.host != nullptr) {
+        std::vector<HostRef> in;
+        for (Value v : inputs) {
+            in.push_back(this->host(v));
+        }
+        host = def.host(attrs.get(), in, types);
+    }
+    Node n;
+    n.def = &def;
+    n.attrs = std::move(attrs);
+    n.inputs.assign(inputs.begin(), inputs.end());
+    n.name = origin_;
+    for (size_t i = 0; i < types.size(); ++i) {
+        ValueData d;
+        d.type = std::move(types[i]);
+        d.node = static_cast<int64_t>(nodes_.size());
+        d.index = static_cast<int>(i);
+        d.host = i < host.size() ? host[i] : nullptr;
+        values_.push_back(std::move(d));
+        n.outputs.push_back(Value{static_cast<uint32_t>(values_.size() - 1)});
+    }
+    nodes_.push_back(std::move(n));
+    return nodes_.back().outputs;
+}
+
+void Graph::add_output(std::string name, Value v) {
+    CHECK(v.id < values_.size(), "output '", name, "' is not a value of graph '", name_, "'");
+    outputs_.push_back(v);
+    output_names_.push_back(std::move(name));
+}
+
+const Node* Graph::producer(Value v) const {
+    int64_t n = at(v).node;
+    return n < 0 ? nullptr : &nodes_[static_cast<size_t>(n)];
+}
+
+void Graph::set_value_name(Value v, std::string name) {
+    CHECK(v.id < values_.size(), "value ", v.id, " is not one of graph '", name_, "'");
+    values_[v.id].name = std::move(name);
+}
+
+void Graph::set_host(Value v, HostRef host) {
+    CHECK(v.id < values_.size(), "value ", v.id, " is not one of graph '", name_, "'");
+    values_[v.id].host = std::move(host);
+}
+
+const Tensor* Graph::constant(Value v) const {
+    const Node* n = producer(v);
+    return n != nullptr && n->is(constant_def) ? &n->as<Constant>().value : nullptr;
+}
+
+Dim Graph::fresh_symbol(bool is_signed) {
+    return Dim::symbol(str(is_signed ? "~?" : "?", (*next_symbol_)++));
+}
+
+namespace {
+
+// Collects symbols of attributes, bodies included.
+struct SymbolCollector : NullVisitor {
+    using NullVisitor::field;
+    std::set<std::string, std::less<>>& out;
+    explicit SymbolCollector(std::set<std::string, std::less<>>& o) : out(o) {}
+    void field(std::string_view, Dim& v) override { v.collect_symbols(out); }
+    void field(std::string_view, Dims& v) override {
+        for (const Dim& d : v) {
+            d.collect_symbols(out);
+        }
+    }
+    void field(std::string_view, GraphRef& v) override {
+        if (v == nullptr) {
+            return;
+        }
+        for (const Node& n : v->nodes()) {
+            collect_symbols(*v, n, out);
+        }
+    }
+};
+
+// Prints every field in an unambiguous form.
+struct KeyPrinter : AttrVisitor {
+    std::string out;
+    template <class T>
+    void put(std::string_view name, const T& v) {
+        append(out, str(name, "=", v, ";"));
+    }
+    void field(std::string_view n, bool& v) override { put(n, v); }
+    void field(std::string_view n, int64_t& v) override { put(n, v); }
+    void field(std::string_view n, double& v) override { put(n, v); }
+    void field(std::string_view n, std::string& v) override { put(n, quote(v)); }
+    void field(std::string_view n, DType& v) override { put(n, v); }
+    void field(std::string_view n, Dim& v) override { put(n, v); }
+    void field(std::string_view n, std::vector<int64_t>& v) override { put(n, v); }
+    void field(std::string_view n, std::vector<double>& v) override { put(n, v); }
+    void field(std::string_view n, std::vector<std::string>& v) override {
+        for (const std::string& s : v) {
+            put(n, quote(s));
+        }
+        put(n, v.size());
+    }
+    void field(std::string_view n, Dims& v) override { put(n, v); }
+    void field(std::string_view n, Expr& v) override { put(n, v); }
+    void field(std::string_view n, Tensor& v) override {
+        put(n, v.type());
+        put(n, xxh3_128(v.bytes()));
+    }
+    void field(std::string_view n, GraphRef& v) override {
+        if (v == nullptr) {
+            return put(n, "none");
+        }
+        put(n, v->name());
+        for (Value i : v->inputs()) {
+            put("in", v->type(i));
+        }
+        for (const Node& node : v->nodes()) {
+            put(node.def->name, attrs_key(*node.def, node.attrs.get()));
+            for (Value i : node.inputs) {
+                put("", i.id);
+            }
+        }
+        for (Value o : v->outputs()) {
+            put("out", o.id);
+        }
+    }
+};
+
+}  // namespace
+
+void Graph::reserve_symbols() {
+    std::set<std::string, std::less<>> names;
+    for (Value v : inputs_) {
+        for (const Dim& d : type(v).dims) {
+            d.collect_symbols(names);
+        }
+    }
+    for (const Node& n : nodes_) {
+        collect_symbols(*this, n, names);
+    }
+    for (const std::string& name : names) {
+        std::string_view digits = name;
+        if (digits.starts_with('~')) {
+            digits.remove_prefix(1);
+        }
+        int64_t index = 0;
+        if (digits.starts_with('?') &&
+            std::from_chars(digits.data() + 1, digits.data() + digits.size(), index).ec == std::errc() &&
+            index < INT64_MAX) {
+            *next_symbol_ = std::max(*next_symbol_, index + 1);
+        }
+    }
+}
+
+std::shared_ptr<const void> with_visitor(const OpDef& def, const void* attrs, AttrVisitor& visitor) {
+    std::shared_ptr<void> copy = def.copy(attrs);
+    def.visit(copy.get(), visitor);
+    return copy;
+}
+
+void visit_attrs(const OpDef& def, const void* attrs, AttrVisitor& visitor) {
+    def.visit(const_cast<void*>(attrs), visitor);
+}
+
+std::string attrs_key(const OpDef& def, const void* attrs) {
+    KeyPrinter p;
+    visit_attrs(def, attrs, p);
+    return std::move(p.out);
+}
+
+void collect_symbols(const Graph& g, const Node& n, std::set<std::string, std::less<>>& out) {
+    SymbolCollector c(out);
+    visit_attrs(*n.def, n.attrs.get(), c);
+    for (Value v : n.outputs) {
+        for (const Dim& d : g.type(v).dims) {
+            d.collect_symbols(out);
+        }
+    }
+}
+
+std::optional<Dims> HostValue::dims() const {
+    Dims out;
+    for (const auto& e : elements) {
+        if (!e || e->denominator != 1) {
+            return std::nullopt;
+        }
+        out.push_back(e->numerator);
+    }
+    return out;
+}
+
+}  // namespace ingot

@@ -1,0 +1,479 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/rewrite.h"
+
+#include "base/error.h"
+
+namespace ingot {
+
+namespace {
+
+// Applies an AttrMap to every field.
+struct MappingVisitor : NullVisitor {
+    using NullVisitor::field;
+    const AttrMap& map;
+    explicit MappingVisitor(const AttrMap& m) : map(m) {}
+    void field(std::string_view, DType& v) override {
+        if (map.dtype) {
+            v = map.dtype(v);
+        }
+    }
+    void field(std::string_view, Dim& v) override {
+        if (map.dim) {
+            v = map.dim(v);
+        }
+    }
+    void field(std::string_view, Dims& v) override {
+        if (map.dim) {
+            for (Dim& d : v) {
+                d = map.dim(d);
+            }
+        }
+    }
+    void field(std::string_view, Expr& v) override {
+        if (map.expr) {
+            v = map.expr(v);
+        }
+    }
+    void field(std::string_view, Tensor& v) override {
+        if (map.tensor && v.defined()) {
+            v = map.tensor(v);
+        }
+    }
+    void field(std::string_view, GraphRef& v) override {
+        if (map.body && v != nullptr) {
+            v = map.body(v);
+        }
+    }
+};
+
+struct BodyCollector : NullVisitor {
+    using NullVisitor::field;
+    std::vector<GraphRef> out;
+    void field(std::string_view, GraphRef& v) override {
+        if (v != nullptr) {
+            out.push_back(v);
+        }
+    }
+};
+
+// Declarations stand in fields of these two names, by convention of the ops.
+struct DeclarationCollector : NullVisitor {
+    using NullVisitor::field;
+    SymbolSet out;
+    void take(const Dim& d) {
+        if (!d.symbol_name().empty()) {
+            out.emplace(d.symbol_name());
+        }
+    }
+    void field(std::string_view n, Dim& v) override {
+        if (n == "count") {
+            take(v);
+        }
+    }
+    void field(std::string_view n, Dims& v) override {
+        if (n == "symbols") {
+            for (const Dim& d : v) {
+                take(d);
+            }
+        }
+    }
+};
+
+Dim substitute(const Dim& d, const SymbolMap& symbols) {
+    if (d.is_const() || symbols.empty()) {
+        return d;
+    }
+    return d.substitute([&symbols](std::string_view name) -> std::optional<Dim> {
+        auto at = symbols.find(name);
+        return at == symbols.end() ? std::nullopt : std::optional(at->second);
+    });
+}
+
+Dims substitute(const Dims& dims, const SymbolMap& symbols) {
+    Dims out;
+    out.reserve(dims.size());
+    for (const Dim& d : dims) {
+        out.push_back(substitute(d, symbols));
+    }
+    return out;
+}
+
+HostRef substitute(const HostRef& host, const SymbolMap& symbols) {
+    if (host == nullptr || symbols.empty()) {
+        return host;
+    }
+    auto copy = std::make_shared<HostValue>(*host);
+    for (auto& e : copy->elements) {
+        if (e) {
+            e->numerator = substitute(e->numerator, symbols);
+        }
+    }
+    return copy;
+}
+
+std::shared_ptr<const void> substitute(const Node& n, const SymbolMap& symbols) {
+    if (symbols.empty()) {
+        return n.attrs;
+    }
+    AttrMap map;
+    map.dim = [&](const Dim& d) { return substitute(d, symbols); };
+    map.body = [&](const GraphRef& b) {
+        return std::make_shared<const Graph>(substitute_symbols(*b, symbols));
+    };
+    return map_attrs(*n.def, n.attrs.get(), map);
+}
+
+bool has_bodies(const Graph& g) {
+    for (const Node& n : g.nodes()) {
+        if (!bodies(n).empty()) {
+            return true;
+        }
+    }
+    return false;
+}
+
+} // namespace
+
+std::shared_ptr<const void> map_attrs(const OpDef& def, const void* attrs, const AttrMap& map) {
+    MappingVisitor v(map);
+    return with_visitor(def, attrs, v);
+}
+
+std::vector<GraphRef> bodies(const Node& n) {
+    BodyCollector c;
+    visit_attrs(*n.def, n.attrs.get(), c);
+    return std::move(c.out);
+}
+
+SymbolSet declared_symbols(const Node& n) {
+    DeclarationCollector c;
+    visit_attrs(*n.def, n.attrs.get(), c);
+    return std::move(c.out);
+}
+
+SymbolSet input_symbols(const Graph& g) {
+    SymbolSet out;
+    for (Value v : g.inputs()) {
+        for (const Dim& d : g.type(v).dims) {
+            d.collect_symbols(out);
+        }
+    }
+    return out;
+}
+
+Rewriter::Rewriter(const Graph& from)
+    : from_(from), out_(from.sibling(from.name())), map_(from.value_count()) {
+    for (Value v : from.inputs()) {
+        Value to = out_.add_input(from.value_name(v), from.type(v));
+        map_[v.id] = to;
+        out_.set_host(to, from.host(v));
+    }
+}
+
+Value Rewriter::mapped(Value old) const {
+    CHECK(old.id < map_.size() && map_[old.id].valid(), "value ", old.id, " of graph '",
+          from_.name(), "' has not been rewritten");
+    return map_[old.id];
+}
+
+Values Rewriter::mapped(std::span<const Value> old) const {
+    Values out;
+    out.reserve(old.size());
+    for (Value v : old) {
+        out.push_back(mapped(v));
+    }
+    return out;
+}
+
+Dim Rewriter::mapped(const Dim& d) const {
+    return substitute(d, symbols_);
+}
+
+Dims Rewriter::mapped(const Dims& d) const {
+    return substitute(d, symbols_);
+}
+
+std::shared_ptr<const void> Rewriter::mapped_attrs(const Node& n) const {
+    return substitute(n, symbols_);
+}
+
+Node Rewriter::current(const Node& n) const {
+    return {n.def, mapped_attrs(n), mapped(n.inputs), {}, n.name};
+}
+
+Values Rewriter::copy(const Node& n) {
+    return copy(n, mapped(n.inputs));
+}
+
+Values Rewriter::copy(const Node& n, std::span<const Value> in) {
+    out_.set_origin(n.name);
+    return out_.add(*n.def, mapped_attrs(n), in);
+}
+
+void Rewriter::carry(Value from, Value to) {
+    const std::string& name = from_.value_name(from);
+    if (!name.empty() && out_.value_name(to).empty()) {
+        out_.set_value_name(to, name);
+    }
+    if (!out_.is_input(to) && out_.host(to) == nullptr && from_.host(from) != nullptr) {
+        out_.set_host(to, substitute(from_.host(from), symbols_));
+    }
+}
+
+void Rewriter::replace(const Node& n, std::span<const Value> by) {
+    CHECK(by.size() == n.outputs.size(), "node '", n.name, "' (", n.def->name, ") has ",
+          n.outputs.size(), " results, replaced by ", by.size());
+    for (size_t i = 0; i < by.size(); ++i) {
+        if (!by[i].valid()) {
+            continue;
+        }
+        const Type& old = from_.type(n.outputs[i]);
+        const Type& now = out_.type(by[i]);
+        require(old.dtype == now.dtype && mapped(old.dims) == now.dims, ErrorCode::Internal,
+                "rewriting node '", n.name, "' (", n.def->name, ") gave ", now, ", expected ",
+                Type{old.dtype, mapped(old.dims)});
+        map_[n.outputs[i].id] = by[i];
+        carry(n.outputs[i], by[i]);
+    }
+}
+
+void Rewriter::replace_symbol(std::string_view name, const Dim& by) {
+    Dim target = mapped(by);
+    if (target.symbol_name() == name) {
+        return;
+    }
+    SymbolMap one;
+    one.emplace(std::string(name), target);
+    for (auto& [symbol, dim] : symbols_) {
+        dim = substitute(dim, one);
+    }
+    symbols_.emplace(std::string(name), target);
+}
+
+Graph Rewriter::finish() {
+    for (size_t i = 0; i < from_.outputs().size(); ++i) {
+        out_.add_output(from_.output_names()[i], mapped(from_.outputs()[i]));
+    }
+    return std::move(out_);
+}
+
+Graph rewrite(const Graph& g, const Rule& rule) {
+    Rewriter r(g);
+    for (const Node& n : g.nodes()) {
+        Values in = r.mapped(n.inputs);
+        r.out().set_origin(n.name);
+        std::optional<Values> by = rule(r, n, in);
+        r.replace(n, by ? *by : r.copy(n, in));
+    }
+    return r.finish();
+}
+
+Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f) {
+    if (!has_bodies(g)) {
+        return g;
+    }
+    AttrMap map;
+    map.body = [&f](const GraphRef& b) { return std::make_shared<const Graph>(f(*b)); };
+    return rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+        if (bodies(n).empty()) {
+            return std::optional<Values>();
+        }
+        return std::optional(r.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), map), in));
+    });
+}
+
+Graph rewrite_all(const Graph& g, const std::function<Graph(const Graph&)>& f) {
+    return f(rewrite_bodies(g, [&f](const Graph& b) { return rewrite_all(b, f); }));
+}
+
+namespace {
+
+// Which nodes are live; symbols keep alive the node that defines them.
+std::vector<bool> live_nodes(const Graph& g) {
+    SymbolSet given = input_symbols(g);
+    std::map<std::string, size_t, std::less<>> definers;
+    std::vector<size_t> producers(g.value_count(), SIZE_MAX);
+    for (size_t i = 0; i < g.nodes().size(); ++i) {
+        for (const std::string& s : declared_symbols(g.nodes()[i])) {
+            if (given.count(s) == 0) {
+                definers.emplace(s, i);
+            }
+        }
+        for (Value v : g.nodes()[i].outputs) {
+            producers[v.id] = i;
+        }
+    }
+    std::vector<bool> live(g.nodes().size(), false);
+    std::vector<size_t> work;
+    auto mark = [&](size_t i) {
+        if (i != SIZE_MAX && !live[i]) {
+            live[i] = true;
+            work.push_back(i);
+        }
+    };
+    for (Value v : g.outputs()) {
+        mark(producers[v.id]);
+    }
+    while (!work.empty()) {
+        const Node& n = g.nodes()[work.back()];
+        work.pop_back();
+        for (Value v : n.inputs) {
+            mark(producers[v.id]);
+        }
+        if (definers.empty()) {
+            continue;
+        }
+        SymbolSet mentioned;
+        collect_symbols(g, n, mentioned);
+        for (const std::string& s : mentioned) {
+            auto at = definers.find(s);
+            if (at != definers.end()) {
+                mark(at->second);
+            }
+        }
+    }
+    return live;
+}
+
+} // namespace
+
+Graph dead_code(const Graph& g) {
+    return rewrite_all(g, [](const Graph& one) {
+        std::vector<bool> live = live_nodes(one);
+        Rewriter r(one);
+        for (size_t i = 0; i < live.size(); ++i) {
+            if (live[i]) {
+                r.replace(one.nodes()[i], r.copy(one.nodes()[i]));
+            }
+        }
+        return r.finish();
+    });
+}
+
+Graph expand_composites(const Graph& g,
+                        const std::function<bool(const Graph&, const Node&)>& keep) {
+    auto expand = [&keep](const Graph& one) {
+        Graph now = one;
+        for (bool changed = true; changed;) {
+            changed = false;
+            now = rewrite(now, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+                if (!n.def->is_composite() || keep(r.from(), n)) {
+                    return std::optional<Values>();
+                }
+                changed = true;
+                return std::optional(n.def->expand(r.out(), n.attrs.get(), in));
+            });
+        }
+        return now;
+    };
+    return rewrite_all(g, expand);
+}
+
+Values inline_graph(Graph& out, const Graph& body, std::span<const Value> args) {
+    CHECK(args.size() == body.inputs().size(), "body '", body.name(), "' takes ",
+          body.inputs().size(), " values, got ", args.size());
+    SymbolMap symbols;
+    Values map(body.value_count());
+    for (size_t i = 0; i < args.size(); ++i) {
+        const Dims& want = body.type(body.inputs()[i]).dims;
+        const Dims& have = out.type(args[i]).dims;
+        for (size_t k = 0; k < want.size() && k < have.size(); ++k) {
+            std::string_view name = want[k].symbol_name();
+            if (!name.empty() && !(want[k] == have[k])) {
+                symbols.emplace(std::string(name), have[k]);
+            }
+        }
+        map[body.inputs()[i].id] = args[i];
+    }
+    SymbolSet outer = input_symbols(out);
+    for (const Node& n : out.nodes()) {
+        outer.merge(declared_symbols(n));
+    }
+    SymbolSet given = input_symbols(body);
+    for (const Node& n : body.nodes()) {
+        for (const std::string& s : declared_symbols(n)) {
+            if (given.count(s) == 0 && outer.count(s) == 0 && symbols.count(s) == 0) {
+                symbols.emplace(s, out.fresh_symbol(s.starts_with('~')));
+            }
+        }
+    }
+    for (const Node& n : body.nodes()) {
+        Values in;
+        for (Value v : n.inputs) {
+            in.push_back(map[v.id]);
+        }
+        out.set_origin(n.name);
+        Values results = out.add(*n.def, substitute(n, symbols), in);
+        for (size_t i = 0; i < results.size(); ++i) {
+            map[n.outputs[i].id] = results[i];
+        }
+    }
+    Values results;
+    for (Value v : body.outputs()) {
+        results.push_back(map[v.id]);
+    }
+    return results;
+}
+
+Graph substitute_symbols(const Graph& g, const SymbolMap& symbols) {
+    Graph out = g.sibling(g.name());
+    Values map(g.value_count());
+    auto carry = [&](Value from, Value to) {
+        map[from.id] = to;
+        if (!g.value_name(from).empty()) {
+            out.set_value_name(to, g.value_name(from));
+        }
+        if (out.host(to) == nullptr) {
+            out.set_host(to, substitute(g.host(from), symbols));
+        }
+    };
+    for (Value v : g.inputs()) {
+        const Type& t = g.type(v);
+        carry(v, out.add_input(g.value_name(v), {t.dtype, substitute(t.dims, symbols)}));
+    }
+    for (const Node& n : g.nodes()) {
+        Values in;
+        for (Value v : n.inputs) {
+            in.push_back(map[v.id]);
+        }
+        out.set_origin(n.name);
+        Values results = out.add(*n.def, substitute(n, symbols), in);
+        for (size_t i = 0; i < results.size(); ++i) {
+            carry(n.outputs[i], results[i]);
+        }
+    }
+    for (size_t i = 0; i < g.outputs().size(); ++i) {
+        out.add_output(g.output_names()[i], map[g.outputs()[i].id]);
+    }
+    return out;
+}
+
+std::vector<uint32_t> use_counts(const Graph& g) {
+    std::vector<uint32_t> uses(g.value_count(), 0);
+    for (const Node& n : g.nodes()) {
+        for (Value v : n.inputs) {
+            ++uses[v.id];
+        }
+    }
+    for (Value v : g.outputs()) {
+        ++uses[v.id];
+    }
+    return uses;
+}
+
+size_t count_nodes(const Graph& g) {
+    size_t count = 0;
+    visit_nodes(g, [&count](const Graph&, const Node&) { ++count; });
+    return count;
+}
+
+void visit_nodes(const Graph& g, const std::function<void(const Graph&, const Node&)>& f) {
+    for (const Node& n : g.nodes()) {
+        f(g, n);
+        for (const GraphRef& b : bodies(n)) {
+            visit_nodes(*b, f);
+        }
+    }
+}
+
+} // namespace ingot

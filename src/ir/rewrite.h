@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rewriting: a pass walks a graph in order and writes a new one, node by node. Graphs are never
+// edited in place, so a rule sees its operands already rewritten.
+#pragma once
+
+#include "ir/graph.h"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+
+namespace ingot {
+
+using SymbolSet = std::set<std::string, std::less<>>;
+using SymbolMap = std::map<std::string, Dim, std::less<>>;
+
+// --- attributes ------------------------------------------------------------------------------
+
+/// How to change each kind of attribute; what is empty stays.
+struct AttrMap {
+    std::function<Dim(const Dim&)> dim;
+    std::function<DType(DType)> dtype;
+    std::function<Expr(const Expr&)> expr;
+    std::function<Tensor(const Tensor&)> tensor;
+    std::function<GraphRef(const GraphRef&)> body; // never called with null
+};
+std::shared_ptr<const void> map_attrs(const OpDef& def, const void* attrs, const AttrMap& map);
+/// The bodies of a node's attributes, in order of declaration.
+std::vector<GraphRef> bodies(const Node& n);
+/// Symbols that a node defines when it runs: those in its attributes `symbols` and `count`. The
+/// first node that declares a symbol defines it; input types define theirs before all nodes.
+SymbolSet declared_symbols(const Node& n);
+/// Symbols of the types of a graph's inputs.
+SymbolSet input_symbols(const Graph& g);
+
+// --- rewriting ---------------------------------------------------------------------------------
+
+/// A graph being rewritten: where each old value went, and which symbols were replaced on the way.
+/// Inputs, value names, host values, origins, outputs and their names are kept.
+class Rewriter {
+public:
+    explicit Rewriter(const Graph& from);
+
+    const Graph& from() const { return from_; }
+    Graph& out() { return out_; }
+    /// Where an old value is now; it must have been written.
+    Value mapped(Value old) const;
+    Values mapped(std::span<const Value> old) const;
+    bool is_mapped(Value old) const { return map_[old.id].valid(); }
+    /// The node with operands and attributes as they are in the new graph; no results.
+    Node current(const Node& n) const;
+    /// Appends the node with its operands mapped, or with the given ones.
+    Values copy(const Node& n);
+    Values copy(const Node& n, std::span<const Value> in);
+    /// Says what replaces the results of an old node. Results that are invalid must have no use.
+    /// Errors: Internal when a type differs (apart from replaced symbols).
+    void replace(const Node& n, std::span<const Value> by);
+    /// From here on, the symbol is written as `by` in attributes and expected types. Only while its
+    /// definition is being rewritten.
+    void replace_symbol(std::string_view name, const Dim& by);
+    Dim mapped(const Dim& d) const;
+    Dims mapped(const Dims& d) const;
+    Graph finish();
+
+private:
+    std::shared_ptr<const void> mapped_attrs(const Node& n) const;
+    void carry(Value from, Value to);
+
+    const Graph& from_;
+    Graph out_;
+    Values map_;
+    SymbolMap symbols_;
+};
+
+/// What replaces a node: its results in r.out(), or nullopt to keep it. `in` are its operands
+/// there.
+using Rule =
+    std::function<std::optional<Values>(Rewriter& r, const Node& n, std::span<const Value> in)>;
+/// Applies a rule to every node, in order. Bodies are left alone (see rewrite_bodies).
+Graph rewrite(const Graph& g, const Rule& rule);
+/// Replaces the bodies of the graph's nodes by f(body); bodies inside those are up to f.
+Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f);
+/// Applies f to all bodies, innermost first, then to the graph itself.
+Graph rewrite_all(const Graph& g, const std::function<Graph(const Graph&)>& f);
+
+/// Without nodes that nothing uses. A node is live when a result is used or when it defines a
+/// symbol that something live mentions. Bodies are cleaned too; graph inputs stay.
+Graph dead_code(const Graph& g);
+/// Expands composites (and what they expand into) except where `keep` says so; in bodies too.
+Graph expand_composites(const Graph& g, const std::function<bool(const Graph&, const Node&)>& keep);
+/// Appends a copy of `body` to `out` with its inputs replaced by `args`; returns its results.
+/// Symbols that the body defines are renamed; those of its input types become the arguments' sizes.
+Values inline_graph(Graph& out, const Graph& body, std::span<const Value> args);
+/// The graph with symbols replaced in all types and attributes (to specialise input sizes).
+Graph substitute_symbols(const Graph& g, const SymbolMap& symbols);
+
+// --- facts -------------------------------------------------------------------------------------
+
+/// How often each value is an operand or a graph output; indexed by value id.
+std::vector<uint32_t> use_counts(const Graph& g);
+/// Nodes in the graph and in all bodies.
+size_t count_nodes(const Graph& g);
+/// f(graph, node) for every node of the graph and of all bodies, a node before its bodies.
+void visit_nodes(const Graph& g, const std::function<void(const Graph&, const Node&)>& f);
+
+} // namespace ingot

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensor: a dense row-major array on the host, owned or mapped.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+#include "base/dtype.h"
+#include "ir/type.h"
+
+namespace ingot {
+
+/// Value semantics with shared storage: copies refer to the same bytes. Elements are row major; the
+/// packed types hold two elements a byte, low nibble first. Bytes of mapped tensors are read-only.
+/// Immutable use is thread safe.
+class Tensor {
+public:
+    Tensor() = default;
+    /// Uninitialised storage, 64-byte aligned. Errors: OutOfMemory with shape and bytes.
+    static Tensor empty(DType dtype, Shape shape);
+    static Tensor zeros(DType dtype, Shape shape);
+    /// Wraps memory that `owner` keeps alive. bytes.size() must equal the tensor's size.
+    static Tensor wrap(DType dtype, Shape shape, std::span<const std::byte> bytes,
+                       std::shared_ptr<const void> owner);
+    /// The same over memory that may be written.
+    static Tensor wrap_mutable(DType dtype, Shape shape, std::span<std::byte> bytes,
+                               std::shared_ptr<void> owner);
+    template <class T>
+    static Tensor of(DType dtype, Shape shape, std::span<const T> values) {
+        Tensor t = empty(dtype, std::move(shape));
+        for (size_t i = 0; i < values.size(); ++i) {
+            if constexpr (std::is_floating_point_v<T>) {
+                t.set_f64(static_cast<int64_t>(i), static_cast<double>(values[i]));
+            } else {
+                t.set_i64(static_cast<int64_t>(i), static_cast<int64_t>(values[i]));
+            }
+        }
+        return t;
+    }
+    static Tensor i64(const std::vector<int64_t>& values);  // rank 1
+    static Tensor scalar(DType dtype, double value);
+    static Tensor scalar_i64(DType dtype, int64_t value);
+
+    DType dtype() const { return dtype_; }
+    const Shape& shape() const { return shape_; }
+    int rank() const { return static_cast<int>(shape_.size()); }
+    int64_t count() const { return count_; }
+    Type type() const { return {dtype_, to_dims(shape_)}; }
+    std::span<const std::byte> bytes() const { return bytes_; }
+    bool writable() const { return mutable_ != nullptr; }
+    /// Only for owned or wrap_mutable storage.
+    std::span<std::byte> mutable_bytes();
+    template <class T>
+    std::span<const T> as() const {
+        return {reinterpret_cast<const T*>(bytes_.data()), bytes_.size() / sizeof(T)};
+    }
+    template <class T>
+    std::span<T> as_mutable() {
+        std::span<std::byte> b = mutable_bytes();
+        return {reinterpret_cast<T*>(b.data()), b.size() / sizeof(T)};
+    }
+    /// Element access by linear index with conversion; any dtype. Slow: for oracles and tools.
+    /// get_i64 of a float truncates; u64 above INT64_MAX wraps.
+    double get_f64(int64_t i) const;
+    int64_t get_i64(int64_t i) const;
+    /// Integers wrap to the width; floats round to nearest even (fp8 saturates).
+    void set_f64(int64_t i, double v);
+    void set_i64(int64_t i, int64_t v);
+    /// The same bytes under another shape of the same count.
+    Tensor reshaped(Shape shape) const;
+    /// A deep copy that may be written.
+    Tensor clone() const;
+    /// Bitwise equality of type and elements.
+    bool operator==(const Tensor& o) const;
+    bool defined() const { return count_ >= 0; }
+
+private:
+    DType dtype_ = DType::F32;
+    Shape shape_;
+    int64_t count_ = -1;
+    std::span<const std::byte> bytes_;
+    std::byte* mutable_ = nullptr;
+    std::shared_ptr<const void> owner_;
+};
+
+/// Product of a concrete shape. Errors: InvalidArgument on a negative size or overflow.
+int64_t count_of(const Shape& shape);
+/// Row-major strides in elements.
+Shape strides_of(const Shape& shape);
+
+/// Widens packed types to one element a byte (i4 -> i8, u4 -> u8, f4 -> f32); others unchanged.
+Tensor unpacked(const Tensor& t);
+}  // namespace ingot

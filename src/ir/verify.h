@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The verifier: what every graph must satisfy. Runs after each pass and on graphs from files.
+#pragma once
+
+#include "base/error.h"
+#include "ir/rewrite.h"
+
+namespace ingot {
+
+/// Checks that operands precede their uses, that inferring each node again gives its recorded
+/// types, that inputs and outputs have unique names, that every symbol is defined by an input type
+/// or an earlier node, and the same in all bodies. `code` is InvalidEngine for graphs from files.
+/// Errors: `code`, naming graph, node and reason.
+void verify(const Graph& g, ErrorCode code = ErrorCode::Internal);
+/// The same without inferring types again: for a graph whose nodes have just been added.
+void verify_names(const Graph& g, ErrorCode code = ErrorCode::Internal);
+
+} // namespace ingot

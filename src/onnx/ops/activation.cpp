@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Activations: one map each, computed in f32 for the small floats.
+#include "base/error.h"
+#include "onnx/importer.h"
+
+#include <array>
+
+namespace ingot::onnx {
+
+namespace {
+
+// The body of a map under construction, with the dtype it computes in.
+struct Body {
+    Expr e;
+    DType t;
+
+    int op(ExprOp o, int a, int b = -1) { return e.op(o, a, b); }
+    int op(ExprOp o, int a, double b) { return e.op(o, a, e.constant(t, b)); }
+    int constant(double v) { return e.constant(t, v); }
+    int less(int a, double b) { return e.op(ExprOp::Lt, a, e.constant(t, b)); }
+    int clamp01(int a) { return op(ExprOp::Max, op(ExprOp::Min, a, 1.0), 0.0); }
+    int softplus(int x) {
+        int tail = op(ExprOp::Log1p, op(ExprOp::Exp, op(ExprOp::Neg, op(ExprOp::Abs, x))));
+        return op(ExprOp::Add, op(ExprOp::Max, x, 0.0), tail);
+    }
+};
+
+// build(body, x) appends the function's instructions; the last one is the result.
+template <class Build>
+Values activation(NodeContext& c, Build&& build) {
+    DType stored = c.dtype(0);
+    Body b{{}, compute_type(stored)};
+    build(b, b.e.in(0, stored));
+    return {ops::map(c.g, std::move(b.e), stored, std::array{c.in(0)})};
+}
+
+template <ExprOp op>
+Values plain(NodeContext& c) {
+    return {ops::unary(c.g, op, c.in(0))};
+}
+
+Values relu(NodeContext& c) { return {ops::maximum(c.g, c.in(0), 0.0)}; }
+
+Values leaky_relu(NodeContext& c) {
+    double alpha = c.f("alpha", static_cast<double>(0.01F));
+    return activation(c, [&](Body& b, int x) {
+        int small = b.op(ExprOp::Mul, x, alpha);
+        b.e.select(b.less(x, 0), small, x);
+    });
+}
+
+Values elu(NodeContext& c) {
+    double alpha = c.f("alpha", 1);
+    return activation(c, [&](Body& b, int x) {
+        int small = b.op(ExprOp::Mul, b.op(ExprOp::Expm1, x), alpha);
+        b.e.select(b.less(x, 0), small, x);
+    });
+}
+
+Values selu(NodeContext& c) {
+    double alpha = c.f("alpha", 1.67326319217681884765625);
+    double gamma = c.f("gamma", 1.05070102214813232421875);
+    return activation(c, [&](Body& b, int x) {
+        int small = b.op(ExprOp::Mul, b.op(ExprOp::Expm1, x), alpha);
+        b.op(ExprOp::Mul, b.e.select(b.less(x, 0), small, x), gamma);
+    });
+}
+
+Values celu(NodeContext& c) {
+    double alpha = c.f("alpha", 1);
+    return activation(c, [&](Body& b, int x) {
+        int small = b.op(ExprOp::Mul, b.op(ExprOp::Expm1, b.op(ExprOp::Div, x, alpha)), alpha);
+        b.e.select(b.less(x, 0), small, x);
+    });
+}
+
+Values prelu(NodeContext& c) {
+    Value x = c.in(0);
+    Value scaled = ops::mul(c.g, x, c.in(1));
+    Value zero = ops::scalar(c.g, c.dtype(0), 0);
+    return {ops::select(c.g, ops::less(c.g, x, zero), scaled, x)};
+}
+
+Values thresholded_relu(NodeContext& c) {
+    double alpha = c.f("alpha", 1);
+    return activation(c, [&](Body& b, int x) {
+        int above = b.op(ExprOp::Lt, b.constant(alpha), x);
+        b.e.select(above, x, b.constant(0));
+    });
+}
+
+Values hard_sigmoid(NodeContext& c) {
+    double alpha = c.f("alpha", static_cast<double>(0.2F));
+    double beta = c.f("beta", 0.5);
+    return activation(c, [&](Body& b, int x) {
+        b.clamp01(b.op(ExprOp::Add, b.op(ExprOp::Mul, x, alpha), beta));
+    });
+}
+
+Values hard_swish(NodeContext& c) {
+    return activation(c, [&](Body& b, int x) {
+        int gate = b.clamp01(b.op(ExprOp::Add, b.op(ExprOp::Mul, x, 1.0 / 6), 0.5));
+        b.op(ExprOp::Mul, x, gate);
+    });
+}
+
+Values softplus(NodeContext& c) {
+    return activation(c, [](Body& b, int x) { b.softplus(x); });
+}
+
+Values softsign(NodeContext& c) {
+    return activation(c, [](Body& b, int x) {
+        b.op(ExprOp::Div, x, b.op(ExprOp::Add, b.op(ExprOp::Abs, x), 1.0));
+    });
+}
+
+Values mish(NodeContext& c) {
+    return activation(
+        c, [](Body& b, int x) { b.op(ExprOp::Mul, x, b.op(ExprOp::Tanh, b.softplus(x))); });
+}
+
+Values sigmoid_gated(NodeContext& c, double alpha) {
+    return activation(c, [&](Body& b, int x) {
+        int gate = alpha == 1 ? x : b.op(ExprOp::Mul, x, alpha);
+        b.op(ExprOp::Mul, x, b.op(ExprOp::Sigmoid, gate));
+    });
+}
+
+Values swish(NodeContext& c) { return sigmoid_gated(c, c.f("alpha", 1)); }
+
+Values quick_gelu(NodeContext& c) {
+    return sigmoid_gated(c, c.f("alpha", static_cast<double>(1.702F)));
+}
+
+Values swi_glu(NodeContext& c) {
+    return {ops::mul(c.g, sigmoid_gated(c, c.f("alpha", 1))[0], c.in(1))};
+}
+
+// Integers compute in f32 and are rounded towards zero, as a cast does.
+Values shrink(NodeContext& c) {
+    double bias = c.f("bias", 0);
+    double limit = c.f("lambd", 0.5);
+    DType stored = c.dtype(0);
+    DType t = is_float(stored) ? compute_type(stored) : DType::F32;
+    Body b{{}, t};
+    int x = b.e.in(0, stored);
+    x = compute_type(stored) == t ? x : b.e.cast(x, t);
+    int below = b.op(ExprOp::Add, x, bias);
+    int above = b.op(ExprOp::Sub, x, bias);
+    int inner = b.e.select(b.op(ExprOp::Lt, b.constant(limit), x), above, b.constant(0));
+    int y = b.e.select(b.less(x, -limit), below, inner);
+    if (!is_float(stored)) {
+        b.e.cast(y, stored);
+    }
+    return {ops::map(c.g, std::move(b.e), stored, std::array{c.in(0)})};
+}
+
+Values gelu(NodeContext& c) {
+    std::string how = c.s("approximate", "none");
+    c.ensure(how == "none" || how == "tanh", "attribute 'approximate' is '", how,
+             "', expected 'none' or 'tanh'");
+    return {ops::gelu(c.g, c.in(0), how == "tanh")};
+}
+
+Values biased_gelu(NodeContext& c) {
+    bool tanh = c.node.op_type == "FastGelu";
+    Value x = c.has(1) ? ops::add(c.g, c.in(0), c.in(1)) : c.in(0);
+    return {ops::gelu(c.g, x, tanh)};
+}
+
+// x + bias in two halves: the first times gelu of the second.
+Values bias_split_gelu(NodeContext& c) {
+    Value x = ops::add(c.g, c.in(0), c.in(1));
+    const Dim width = ops::dims(c.g, x).back();
+    Dim half = floor_div(width, 2);
+    Value left = ops::slice(c.g, x, -1, 0, half);
+    Value right = ops::slice(c.g, x, -1, half, half);
+    return {ops::mul(c.g, left, ops::gelu(c.g, right))};
+}
+
+const ImporterRow rows[] = {
+    {"", "Relu", 6, relu},
+    {"", "Sigmoid", 6, plain<ExprOp::Sigmoid>},
+    {"", "Tanh", 6, plain<ExprOp::Tanh>},
+    {"", "LeakyRelu", 6, leaky_relu},
+    {"", "Elu", 6, elu},
+    {"", "Selu", 6, selu},
+    {"", "Celu", 12, celu},
+    {"", "PRelu", 7, prelu},
+    {"", "ThresholdedRelu", 10, thresholded_relu},
+    {"", "HardSigmoid", 6, hard_sigmoid},
+    {"", "HardSwish", 14, hard_swish},
+    {"", "Softplus", 1, softplus},
+    {"", "Softsign", 1, softsign},
+    {"", "Mish", 18, mish},
+    {"", "Swish", 24, swish},
+    {"", "SwiGLU", 28, swi_glu},
+    {"", "Shrink", 9, shrink},
+    {"", "Gelu", 20, gelu},
+    {"com.microsoft", "Gelu", 1, gelu},
+    {"com.microsoft", "FastGelu", 1, biased_gelu},
+    {"com.microsoft", "BiasGelu", 1, biased_gelu},
+    {"com.microsoft", "QuickGelu", 1, quick_gelu},
+    {"com.microsoft", "BiasSplitGelu", 1, bias_split_gelu},
+};
+
+} // namespace
+
+extern const ImporterTable activation_importers;
+const ImporterTable activation_importers = rows;
+
+} // namespace ingot::onnx

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention, RotaryEmbedding, LinearAttention.
+#include "onnx/ops/support/attention.h"
+
+#include "base/error.h"
+#include "onnx/ops/support/inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+
+namespace ingot::onnx {
+
+namespace {
+
+// --- Attention
+
+struct Heads {
+    Value q; // [B,H,S,D]
+    Value k; // [B,G,T,D], the past included
+    Value v; // [B,G,T,E]
+    Dim past = 0;
+    bool packed = false; // inputs were [B,S,H*D]
+};
+
+Heads heads_of(NodeContext& c) {
+    Heads h{c.in(0), c.in(1), c.in(2), 0, c.rank(0) == 3};
+    if (h.packed) {
+        int64_t queries = c.i("q_num_heads");
+        int64_t keys = c.i("kv_num_heads");
+        h.q = split_heads(c.g, h.q, queries);
+        h.k = split_heads(c.g, h.k, keys);
+        h.v = split_heads(c.g, h.v, keys);
+    }
+    h.v = ops::cast(c.g, h.v, c.dtype(0));
+    c.ensure(c.has(4) == c.has(5), "past_key and past_value must come together");
+    if (c.has(4)) {
+        h.past = c.dim(4, 2);
+        std::array keys = {c.in(4), h.k};
+        std::array values = {ops::cast(c.g, c.in(5), c.dtype(0)), h.v};
+        h.k = ops::concat(c.g, keys, 2);
+        h.v = ops::concat(c.g, values, 2);
+    }
+    return h;
+}
+
+// The given mask, hiding keys beyond its end.
+Value whole_mask(NodeContext& c, const Dim& keys) {
+    Value mask = c.in(3);
+    const Dims d = ops::dims(c.g, mask);
+    if (d.empty() || d.back() == keys || d.back().is_const(1)) {
+        return mask;
+    }
+    bool both_known = d.back().is_const() && keys.is_const();
+    if (!both_known && !c.has(6)) {
+        return mask; // the run checks that the sizes agree
+    }
+    Dims low(d.size(), Dim(0));
+    Dims high = low;
+    high.back() = max(keys - d.back(), 0);
+    DType t = c.dtype(3);
+    double hidden = t == DType::Bool ? 0 : -std::numeric_limits<double>::infinity();
+    mask = ops::pad(c.g, mask, low, high, hidden);
+    return ops::slice(c.g, mask, -1, 0, keys);
+}
+
+struct Visible {
+    Masks masks;
+    bool causal = false; // left to the composite
+    Dim offset = 0;
+};
+
+Visible visible_keys(NodeContext& c, const Heads& h) {
+    ingot::Graph& g = c.g;
+    Visible v;
+    Dim queries = ops::dims(g, h.q)[2];
+    Dim keys = ops::dims(g, h.k)[2];
+    if (c.has(3)) {
+        (c.dtype(3) == DType::Bool ? v.masks.allowed : v.masks.bias) = whole_mask(c, keys);
+    }
+    bool causal = c.i("is_causal", 0) != 0;
+    int64_t left = c.i("left_window_size", -1);
+    int64_t right = c.i("right_window_size", -1);
+    c.ensure(left >= -1 && right >= -1, "window sizes are ", left, " and ", right,
+             ", expected numbers of at least -1");
+    bool external = c.has(6) && !c.has(4);
+    Value offset;
+    if (external) {
+        offset = ops::sub(g, to_i64(g, c.in(6)), ops::dim_scalar(g, queries));
+    } else {
+        v.causal = causal;
+        v.offset = h.past;
+        offset = ops::dim_scalar(g, h.past);
+    }
+    Value query = query_places(g, queries, offset);
+    Value key = key_places(g, keys);
+    if (causal && external) {
+        allow_only(g, v.masks, not_above(g, key, query));
+    }
+    if (left >= 0) {
+        allow_only(g, v.masks, not_above(g, ops::sub(g, query, ops::scalar_i64(g, DType::I64, left)), key));
+    }
+    if (right >= 0) {
+        allow_only(g, v.masks, not_above(g, key, ops::add(g, query, ops::scalar_i64(g, DType::I64, right))));
+    }
+    if (c.has(6)) {
+        Value last = ops::unsqueeze(g, to_i64(g, c.in(6)), {1, 2, 3});
+        allow_only(g, v.masks, ops::less(g, key, last));
+    }
+    return v;
+}
+
+// Output 3: the scores at one of four stages.
+Value scores_at(NodeContext& c, const Heads& h, const Visible& v, const ops::Attention& a, Value mask) {
+    ingot::Graph& g = c.g;
+    int64_t mode = c.i("qk_matmul_output_mode", 0);
+    c.ensure(mode >= 0 && mode <= 3, "attribute 'qk_matmul_output_mode' is ", mode,
+             ", expected 0 to 3");
+    const Dims q = ops::dims(g, h.q);
+    const Dims k = ops::dims(g, h.k);
+    DType wide = c.dtype(0) == DType::F64 ? DType::F64 : DType::F32;
+    Value grouped = ops::reshape(g, h.q, {q[0], k[1], floor_div(q[1] * q[2], k[1]), q[3]});
+    Value s = ops::dot(g, Dot{{0, 1}, {0, 1}, {3}, {3}, wide}, grouped, h.k);
+    s = ops::mul(g, ops::reshape(g, s, {q[0], q[1], q[2], k[2]}), a.scale);
+    if (mode >= 1 && a.softcap > 0) {
+        s = ops::mul(g, ops::unary(g, ExprOp::Tanh, ops::div(g, s, a.softcap)), a.softcap);
+    }
+    if (mode >= 2) {
+        double hidden = -std::numeric_limits<double>::infinity();
+        Value none = ops::scalar(g, wide, hidden);
+        if (mask.valid() && g.type(mask).dtype == DType::Bool) {
+            s = ops::select(g, mask, s, none);
+        } else if (mask.valid()) {
+            s = ops::add(g, s, ops::cast(g, mask, wide));
+        }
+        if (v.causal) {
+            Value query = query_places(g, q[2], ops::dim_scalar(g, v.offset));
+            s = ops::select(g, not_above(g, key_places(g, k[2]), query), s, none);
+        }
+    }
+    if (mode == 3) {
+        Value top = ops::reduce_max(g, s, {3}, true);
+        Value zero = ops::scalar(g, wide, 0);
+        Value empty = ops::unary(g, ExprOp::IsInf, top);
+        Value e = ops::exp(g, ops::sub(g, s, ops::select(g, empty, zero, top)));
+        Value sum = ops::reduce_sum(g, e, {3}, true);
+        sum = ops::select(g, ops::equal(g, sum, zero), ops::scalar(g, wide, 1), sum);
+        s = ops::div(g, e, sum);
+    }
+    return ops::cast(g, s, c.dtype(0));
+}
+
+Values attention(NodeContext& c) {
+    Heads h = heads_of(c);
+    Visible v = visible_keys(c, h);
+    Value mask = combined(c.g, v.masks);
+    ops::Attention a;
+    a.scale = attention_scale(c, c.f("scale", 0), ops::dims(c.g, h.q)[3]);
+    a.softcap = c.f("softcap", 0);
+    a.causal = v.causal;
+    a.offset = v.causal ? v.offset : Dim(0);
+    Value y = ops::attention(c.g, a, h.q, h.k, h.v, mask);
+    Values out(4);
+    out[0] = h.packed ? merge_heads(c.g, y) : y;
+    out[1] = h.k;
+    out[2] = c.wants(2) ? ops::cast(c.g, h.v, c.dtype(2)) : Value{};
+    out[3] = c.wants(3) ? scores_at(c, h, v, a, mask) : Value{};
+    return out;
+}
+
+// --- RotaryEmbedding
+
+Values rotary(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    bool packed = c.rank(0) == 3;
+    Value x = packed ? split_heads(g, c.in(0), c.i("num_heads")) : c.in(0);
+    c.ensure(g.type(x).rank() == 4, "input is ", c.type(0), ", expected rank 3 or 4");
+    Value cos = c.in(1);
+    Value sin = c.in(2);
+    if (c.has(3)) {
+        cos = ops::gather_wrapped(g, cos, c.in(3), 0);
+        sin = ops::gather_wrapped(g, sin, c.in(3), 0);
+    }
+    Value y = rotate_heads(g, x, cos, sin, c.i("rotary_embedding_dim", 0),
+                           c.i("interleaved", 0) != 0);
+    return {packed ? merge_heads(g, y) : y};
+}
+
+// --- LinearAttention: a recurrence over the sequence, one step an iteration of a loop
+
+struct Recurrence {
+    bool gated = false;
+    bool delta = false;
+    int64_t heads = 1;
+    int64_t share = 1; // query heads that read one state
+    double scale = 1;
+};
+
+// x [B,T,H*D] -> f32 [T,B,H,D]
+Value by_time(ingot::Graph& g, Value x, int64_t heads) {
+    const Dims d = ops::dims(g, x);
+    Value v = ops::reshape(g, ops::widen(g, x), {d[0], d[1], heads, floor_div(d[2], heads)});
+    return ops::permute(g, v, {1, 0, 2, 3});
+}
+
+// body: (step, condition, state, q, k, v, [decay], [beta]) -> (condition, state, output)
+GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r, std::span<const Type> types) {
+    auto body = std::make_shared<ingot::Graph>(outer.sibling("linear_attention"));
+    ingot::Graph& g = *body;
+    Value step = g.add_input("step", {DType::I64, {}});
+    Value go = g.add_input("condition", {DType::Bool, {}});
+    Values in;
+    for (const Type& t : types) {
+        in.push_back(g.add_input(str("value", in.size()), t));
+    }
+    auto now = [&](size_t i) { return ops::gather(g, in[i], step, 0); };
+    Value state = in[0]; // [B,H,K,V]
+    Value q = now(1);
+    Value k = now(2);
+    Value v = now(3);
+    size_t next = 4;
+    if (r.gated) { // [B,H,K or 1]
+        state = ops::mul(g, state, ops::unsqueeze(g, ops::exp(g, now(next++)), {3}));
+    }
+    DType t = g.type(state).dtype;
+    if (r.delta) {
+        Value read = ops::dot(g, Dot{{0, 1}, {0, 1}, {2}, {2}, t}, k, state); // [B,H,V]
+        v = ops::mul(g, ops::sub(g, v, read), now(next++));
+    }
+    Value outer_product = ops::mul(g, ops::unsqueeze(g, k, {3}), ops::unsqueeze(g, v, {2}));
+    state = ops::add(g, state, outer_product);
+    const Dims d = ops::dims(g, q);
+    Value grouped = ops::reshape(g, q, {d[0], r.heads, r.share, d[2]});
+    Value y = ops::dot(g, Dot{{0, 1}, {0, 1}, {3}, {2}, t}, grouped, state); // [B,H,share,V]
+    y = ops::mul(g, ops::reshape(g, y, {d[0], d[1], ops::dims(g, state)[3]}), r.scale);
+    g.add_output("condition", go);
+    g.add_output("state", state);
+    g.add_output("output", y);
+    return body;
+}
+
+Values linear_attention(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    std::string rule = c.s("update_rule", "gated_delta");
+    c.ensure(rule == "linear" || rule == "gated" || rule == "delta" || rule == "gated_delta",
+             "attribute 'update_rule' is '", rule, "', expected linear, gated, delta or gated_delta");
+    Recurrence r;
+    r.gated = rule.starts_with("gated");
+    r.delta = rule.ends_with("delta");
+    r.heads = c.i("kv_num_heads");
+    int64_t queries = c.i("q_num_heads");
+    c.ensure(r.heads >= 1 && queries % r.heads == 0, "there are ", queries, " query heads and ",
+             r.heads, " key heads, expected a multiple");
+    r.share = queries / r.heads;
+    Value q = by_time(g, c.in(0), queries);
+    Value k = by_time(g, c.in(1), r.heads);
+    Value v = by_time(g, c.in(2), r.heads);
+    const Dims kd = ops::dims(g, k);
+    r.scale = attention_scale(c, c.f("scale", 0), kd[3]);
+    DType t = g.type(q).dtype;
+    Dims state_dims = {kd[1], r.heads, kd[3], ops::dims(g, v)[3]};
+    Value state = c.has(3) ? ops::cast(g, c.in(3), t) : ops::full(g, t, state_dims, 0);
+    Values in = {ops::reshape(g, state, state_dims), q, k, v};
+    if (r.gated) {
+        in.push_back(by_time(g, c.in(4), r.heads));
+    }
+    if (r.delta) {
+        bool shared = c.dim(5, 2).is_const(1);
+        in.push_back(by_time(g, c.in(5), shared ? 1 : r.heads));
+    }
+    std::vector<Type> types;
+    for (Value x : in) {
+        types.push_back(g.type(x));
+    }
+    Loop loop;
+    loop.body = recurrence_body(g, r, types);
+    loop.carried = 1;
+    loop.count = kd[0];
+    Values operands = {ops::dim_scalar(g, kd[0]), ops::scalar_i64(g, DType::Bool, 1)};
+    operands.insert(operands.end(), in.begin(), in.end());
+    Values done = g.add(loop_def, std::move(loop), operands);
+    Value y = ops::permute(g, done[1], {1, 0, 2, 3}); // [B,T,H,V]
+    const Dims d = ops::dims(g, y);
+    y = ops::reshape(g, y, {d[0], d[1], d[2] * d[3]});
+    DType state_type = c.has(3) ? c.dtype(3) : c.dtype(0);
+    return {ops::cast(g, y, c.dtype(0)), ops::cast(g, done[0], state_type)};
+}
+
+const ImporterRow rows[] = {
+    {"", "Attention", 23, attention},
+    {"", "RotaryEmbedding", 23, rotary},
+    {"", "LinearAttention", 27, linear_attention},
+};
+
+} // namespace
+
+extern const ImporterTable attention_importers;
+const ImporterTable attention_importers = rows;
+
+} // namespace ingot::onnx

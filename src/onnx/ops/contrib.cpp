@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators of com.microsoft that ONNX Runtime's optimiser and the exporters emit: fused products,
+// norms with skip connections, embeddings, block-quantised weights.
+#include "base/error.h"
+#include "onnx/ops/support/activations.h"
+#include "onnx/ops/support/inputs.h"
+#include "onnx/ops/support/spatial.h"
+
+#include <array>
+
+namespace ingot::onnx {
+
+namespace {
+
+// --- convolutions
+
+Values fused_conv(NodeContext& c) {
+    Sliding s = sliding(c, spatial_dims(c.type(0)), kernel_sizes(c, 1));
+    Value y = ops::conv(c.g, conv_attributes(c, s, c.dtype(0)), c.in(0), c.in(1));
+    if (c.has(2)) {
+        y = ops::add(c.g, y, per_channel(c.g, c.in(2), s.count()));
+    }
+    if (c.has(3)) {
+        y = ops::add(c.g, y, c.in(3));
+    }
+    return {fused_activation(c, y)};
+}
+
+std::vector<int64_t> channels_first(int rank) {
+    std::vector<int64_t> perm = {0, rank - 1};
+    for (int64_t i = 1; i + 1 < rank; ++i) {
+        perm.push_back(i);
+    }
+    return perm;
+}
+
+std::vector<int64_t> channels_last(int rank) {
+    std::vector<int64_t> perm = {0};
+    for (int64_t i = 2; i < rank; ++i) {
+        perm.push_back(i);
+    }
+    perm.push_back(1);
+    return perm;
+}
+
+// Input, weights and result have their channels last: weights are [O,kernel...,C/groups].
+Values nhwc_conv(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    int rank = c.type(0).rank();
+    c.ensure(rank >= 3 && c.rank(1) == rank, "inputs are ", c.type(0), " and ", c.type(1),
+             ", expected [N,spatial...,C] and a kernel of the same rank");
+    Value x = ops::permute(g, c.in(0), channels_first(rank));
+    Value w = ops::permute(g, c.in(1), channels_first(rank));
+    std::vector<int64_t> kernel;
+    for (const Dim& d : spatial_dims(g.type(w))) {
+        if (!d.is_const()) {
+            c.refuse("the weights are ", c.type(1), "; the kernel's size must be known");
+        }
+        kernel.push_back(d.value());
+    }
+    Sliding s = sliding(c, spatial_dims(g.type(x)), kernel);
+    Value y = ops::conv(g, conv_attributes(c, s, c.dtype(0)), x, w);
+    if (c.has(2)) {
+        y = ops::add(g, y, per_channel(g, c.in(2), s.count()));
+    }
+    return {fused_activation(c, ops::permute(g, y, channels_last(rank)))};
+}
+
+// --- matrix products
+
+Values fused_gemm(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    int64_t a_axis = c.i("transA", 0) != 0 ? 0 : 1;
+    int64_t b_axis = c.i("transB", 0) != 0 ? 1 : 0;
+    c.ensure(c.rank(0) == 2 && c.rank(1) == 2, "operands are ", c.type(0), " and ", c.type(1),
+             ", expected matrices");
+    Value y = ops::dot(g, Dot{{}, {}, {a_axis}, {b_axis}, c.dtype(0)}, c.in(0), c.in(1));
+    double alpha = c.f("alpha", 1);
+    double beta = c.f("beta", 1);
+    y = alpha == 1 ? y : ops::mul(g, y, alpha);
+    if (c.has(2) && beta != 0) {
+        y = ops::add(g, y, beta == 1 ? c.in(2) : ops::mul(g, c.in(2), beta));
+    }
+    return {fused_activation(c, y)};
+}
+
+// Moves the first axis behind all other batch axes: [d0,...,d(n-2),a,b] -> [...,d0,a,b].
+Value batch_transposed(ingot::Graph& g, Value x) {
+    int64_t rank = g.type(x).rank();
+    std::vector<int64_t> perm;
+    for (int64_t i = 1; i + 1 < rank; ++i) {
+        perm.push_back(i);
+    }
+    perm.push_back(0);
+    perm.push_back(rank - 1);
+    return ops::permute(g, x, perm);
+}
+
+Value operand(NodeContext& c, int i, const char* transpose, const char* transpose_batch) {
+    Value v = c.in(i);
+    if (c.rank(i) >= 3 && c.i(transpose_batch, 0) != 0) {
+        v = batch_transposed(c.g, v);
+    }
+    return c.rank(i) >= 2 && c.i(transpose, 0) != 0 ? ops::transpose_last(c.g, v) : v;
+}
+
+Values fused_matmul(NodeContext& c) {
+    Value a = operand(c, 0, "transA", "transBatchA");
+    Value b = operand(c, 1, "transB", "transBatchB");
+    Value y = ops::matmul(c.g, a, b);
+    double alpha = c.f("alpha", 1);
+    return {alpha == 1 ? y : ops::mul(c.g, y, alpha)};
+}
+
+// [N, ceil(n*bits/8)] of packed unsigned numbers -> [N, n].
+Value unpacked_rows(NodeContext& c, Value bytes, int64_t rows, int64_t count, int64_t bits) {
+    int64_t width = ceil_div(Dim(count * bits), 8).value();
+    Value v = ops::reshape(c.g, bytes, {rows, width});
+    v = bits == 4 ? ops::bitcast(c.g, v, DType::U4) : v;
+    return ops::slice(c.g, v, 1, 0, count);
+}
+
+// Weights [N,K] of 4 or 8 bits in blocks along K, each with a scale and maybe a zero point.
+Values matmul_nbits(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    int64_t k = c.i("K");
+    int64_t n = c.i("N");
+    int64_t bits = c.i("bits", 4);
+    int64_t block = c.i("block_size");
+    if (bits != 4 && bits != 8) {
+        c.refuse("attribute 'bits' is ", bits, "; only 4 and 8 are supported");
+    }
+    if (c.has(4)) {
+        c.refuse("input 4 (g_idx) is given; only blocks in order are supported");
+    }
+    c.ensure(k > 0 && n > 0 && block > 0, "attributes K = ", k, ", N = ", n, ", block_size = ", block,
+             ", expected positive numbers");
+    int64_t blocks = (k + block - 1) / block;
+    Value packed = ops::reshape(g, c.in(1), {n, blocks * block * bits / 8});
+    Value q = bits == 4 ? ops::bitcast(g, packed, DType::U4) : packed;
+    Value scale = ops::reshape(g, c.in(2), {n, blocks});
+    DType t = c.dtype(0);
+    Value w;
+    if (c.has(3) && is_float(c.dtype(3))) {
+        w = ops::reshape(g, ops::cast(g, q, DType::F32), {n, blocks, block});
+        w = ops::sub(g, w, ops::widen(g, ops::reshape(g, c.in(3), {n, blocks, 1})));
+        w = ops::mul(g, w, ops::widen(g, ops::unsqueeze(g, scale, {2})));
+        w = ops::reshape(g, ops::cast(g, w, t), {n, blocks * block});
+        w = ops::slice(g, w, 1, 0, k);
+    } else {
+        q = ops::slice(g, q, 1, 0, k);
+        Value zero = c.has(3) ? unpacked_rows(c, c.in(3), n, blocks, bits)
+                              : ops::full(g, g.type(q).dtype, {n, blocks}, bits == 4 ? 8 : 128);
+        w = ops::dequantize(g, {1, block, t}, q, scale, zero);
+    }
+    Value y = ops::dot(g, Dot{{}, {}, {c.rank(0) - 1}, {1}, t}, c.in(0), w);
+    return {c.has(5) ? ops::add(g, y, c.in(5)) : y};
+}
+
+// --- norms
+
+// Mean and 1 / deviation over the last axis, f32.
+Values last_axis_statistics(ingot::Graph& g, Value x, double epsilon, bool rms) {
+    x = ops::cast(g, x, DType::F32);
+    Value mean = ops::reduce_mean(g, x, {-1}, true);
+    Value centred = rms ? x : ops::sub(g, x, mean);
+    Value variance = ops::reduce_mean(g, ops::mul(g, centred, centred), {-1}, true);
+    Value deviation = ops::sqrt(g, ops::add(g, variance, epsilon));
+    return {mean, ops::div(g, ops::scalar(g, DType::F32, 1), deviation)};
+}
+
+// Outputs: norm of the sum, mean, 1 / deviation, the sum.
+Values skip_norm(NodeContext& c, bool rms, Value scale, Value shift, Value bias) {
+    ingot::Graph& g = c.g;
+    Value sum = ops::add(g, c.in(0), c.in(1));
+    sum = bias.valid() ? ops::add(g, sum, bias) : sum;
+    double epsilon = c.f("epsilon", rms ? 1e-6F : 1e-12F);
+    Values out(4);
+    out[0] = ops::layer_norm(g, {-1, epsilon, rms}, sum, scale, shift);
+    if (c.wants(1) || c.wants(2)) {
+        Values s = last_axis_statistics(g, sum, epsilon, rms);
+        out[1] = s[0];
+        out[2] = s[1];
+    }
+    out[3] = sum;
+    return out;
+}
+
+Values skip_layer_norm(NodeContext& c) {
+    return skip_norm(c, false, c.in(2), c.optional(3), c.optional(4));
+}
+
+Values skip_rms_norm(NodeContext& c) { return skip_norm(c, true, c.in(2), {}, c.optional(3)); }
+
+Values embed_layer_norm(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    const Dims ids = c.type(0).dims;
+    c.ensure(ids.size() == 2, "input_ids is ", c.type(0), ", expected [batch,sequence]");
+    Value sum = ops::gather_wrapped(g, c.in(2), c.in(0), 0);
+    Value positions = c.has(8) ? ops::gather_wrapped(g, c.in(3), c.in(8), 0)
+                               : ops::slice(g, c.in(3), 0, 0, ids[1]);
+    sum = ops::add(g, sum, positions);
+    if (c.has(1) && c.has(4)) {
+        sum = ops::add(g, sum, ops::gather_wrapped(g, c.in(4), c.in(1), 0));
+    }
+    Value y = ops::layer_norm(g, {-1, c.f("epsilon", 1e-12F), false}, sum, c.in(5), c.in(6));
+    Value mask;
+    if (c.wants(1)) {
+        mask = c.has(7) ? ops::reduce_sum(g, ops::cast(g, c.in(7), DType::I32), {1})
+                        : ops::full(g, DType::I32, {ids[0]}, 0);
+    }
+    return {y, mask, sum};
+}
+
+Values bias_softmax(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    int64_t axis = normalize_axis(c.i("axis", 1), c.rank(0));
+    Value bias = c.in(1);
+    if (c.i("is_inner_broadcast", 1) == 0 && c.rank(1) < c.rank(0)) {
+        // The bias has the leading axes and those of the softmax; it repeats between them.
+        Dims d = c.type(1).dims;
+        for (int64_t i = c.rank(1); i < c.rank(0); ++i) {
+            d.insert(d.begin() + 1, Dim(1));
+        }
+        bias = ops::reshape(g, bias, d);
+    }
+    Value x = ops::add(g, c.in(0), bias);
+    const Dims shape = ops::dims(g, x);
+    Dims flat(shape.begin(), shape.begin() + axis);
+    flat.push_back(product(Dims(shape.begin() + axis, shape.end())));
+    return {ops::reshape(g, ops::softmax(g, ops::reshape(g, x, flat), axis), shape)};
+}
+
+Values bias_add(NodeContext& c) {
+    return {ops::add(c.g, ops::add(c.g, c.in(0), c.in(1)), c.in(2))};
+}
+
+const ImporterRow rows[] = {
+    {"com.microsoft", "FusedConv", 1, fused_conv},
+    {"com.microsoft", "NhwcConv", 1, nhwc_conv},
+    {"com.microsoft", "NhwcFusedConv", 1, nhwc_conv},
+    {"com.microsoft", "FusedGemm", 1, fused_gemm},
+    {"com.microsoft", "FusedMatMul", 1, fused_matmul},
+    {"com.microsoft", "TransposeMatMul", 1, fused_matmul},
+    {"com.microsoft", "MatMulNBits", 1, matmul_nbits},
+    {"com.microsoft", "SkipLayerNormalization", 1, skip_layer_norm},
+    {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, skip_rms_norm},
+    {"com.microsoft", "EmbedLayerNormalization", 1, embed_layer_norm},
+    {"com.microsoft", "BiasSoftmax", 1, bias_softmax},
+    {"com.microsoft", "BiasAdd", 1, bias_add},
+};
+
+} // namespace
+
+extern const ImporterTable contrib_importers;
+const ImporterTable contrib_importers = rows;
+
+} // namespace ingot::onnx

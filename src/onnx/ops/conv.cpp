@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions in floating point: Conv, ConvTranspose, DeformConv, CausalConvWithState, and Col2Im.
+#include "base/error.h"
+#include "onnx/ops/support/sampling.h"
+#include "onnx/ops/support/spatial.h"
+
+#include <array>
+#include <numeric>
+
+namespace ingot::onnx {
+
+namespace {
+
+Value with_bias(NodeContext& c, Value y, int bias, size_t spatial) {
+    return c.has(bias) ? ops::add(c.g, y, per_channel(c.g, c.in(bias), spatial)) : y;
+}
+
+Values conv(NodeContext& c) {
+    Sliding s = sliding(c, spatial_dims(c.type(0)), kernel_sizes(c, 1));
+    Value y = ops::conv(c.g, conv_attributes(c, s, c.dtype(0)), c.in(0), c.in(1));
+    return {with_bias(c, y, 2, s.count())};
+}
+
+// --- ConvTranspose
+
+// Pads that give the wanted sizes.
+void pads_for(Sliding& s, const Dims& in, const Dims& out, const std::vector<int64_t>& extra) {
+    s.low.clear();
+    s.high.clear();
+    for (size_t i = 0; i < s.count(); ++i) {
+        Dim total = Dim(s.strides[i]) * (in[i] - Dim(1)) + Dim(extra[i] + s.span(i)) - out[i];
+        Dim half = floor_div(total, 2);
+        s.low.push_back(s.auto_pad == "SAME_UPPER" ? half : total - half);
+        s.high.push_back((s.auto_pad == "SAME_UPPER" ? total - half : half) - Dim(extra[i]));
+    }
+}
+
+Values conv_transpose(NodeContext& c) {
+    const Dims in = spatial_dims(c.type(0));
+    Sliding s = sliding(c, in, kernel_sizes(c, 1));
+    size_t n = s.count();
+    std::vector<int64_t> extra = c.ints("output_padding");
+    extra.resize(std::max(extra.size(), n), 0);
+    std::vector<int64_t> wanted = c.ints("output_shape");
+    if (!wanted.empty()) {
+        c.ensure(wanted.size() == n || wanted.size() == n + 2, "attribute 'output_shape' has ",
+                 wanted.size(), " entries, expected ", n);
+        wanted.erase(wanted.begin(), wanted.end() - static_cast<int64_t>(n));
+        pads_for(s, in, Dims(wanted.begin(), wanted.end()), extra);
+    } else if (s.auto_pad.starts_with("SAME")) {
+        Dims out;
+        for (size_t i = 0; i < n; ++i) {
+            out.push_back(in[i] * Dim(s.strides[i]));
+        }
+        pads_for(s, in, out, extra);
+    } else {
+        for (size_t i = 0; i < n; ++i) {
+            s.high[i] = s.high[i] - Dim(extra[i]);
+        }
+    }
+    ops::ConvTranspose a{s.strides, s.dilations, s.low, s.high, c.i("group", 1)};
+    return {with_bias(c, ops::conv_transpose(c.g, a, c.in(0), c.in(1)), 2, n)};
+}
+
+// --- DeformConv
+
+// Where tap k of output position p reads along spatial axis `axis`, without the learnt offset:
+// f32 [K, positions...].
+Value regular_place(ingot::Graph& g, const Sliding& s, const Dims& positions, size_t axis, DType t) {
+    std::vector<double> taps;
+    int64_t count = std::accumulate(s.kernel.begin(), s.kernel.end(), int64_t{1}, std::multiplies<>());
+    int64_t inner = std::accumulate(s.kernel.begin() + static_cast<int64_t>(axis) + 1, s.kernel.end(),
+                                    int64_t{1}, std::multiplies<>());
+    for (int64_t k = 0; k < count; ++k) {
+        taps.push_back(static_cast<double>((k / inner) % s.kernel[axis] * s.dilations[axis]));
+    }
+    Value tap = ops::constant(g, ingot::Tensor::of<double>(t, {count}, taps));
+    Dims tap_shape(s.count() + 1, Dim(1));
+    tap_shape[0] = count;
+    Dims along(s.count() + 1, Dim(1));
+    along[axis + 1] = positions[axis];
+    Value p = ops::mul(g, ops::iota(g, t, along, static_cast<int64_t>(axis + 1)),
+                       static_cast<double>(s.strides[axis]));
+    Value origin = ops::dim_scalar(g, s.low[axis], t);
+    return ops::sub(g, ops::add(g, p, ops::reshape(g, tap, tap_shape)), origin);
+}
+
+// Samples of x for every tap: [N, C, K, positions...].
+Value deformed_samples(NodeContext& c, const Sliding& s, const Dims& positions, int64_t groups) {
+    ingot::Graph& g = c.g;
+    const Dims x = c.type(0).dims;
+    size_t n = s.count();
+    int64_t taps = std::accumulate(s.kernel.begin(), s.kernel.end(), int64_t{1}, std::multiplies<>());
+    Dims shape = {x[0], groups, taps, static_cast<int64_t>(n)};
+    shape.insert(shape.end(), positions.begin(), positions.end());
+    Value offset = ops::reshape(g, c.in(2), shape);
+    Points p;
+    for (size_t i = 0; i < n; ++i) {
+        Value o = ops::squeeze(g, ops::slice(g, offset, 3, static_cast<int64_t>(i), 1), {3});
+        p.coordinates.push_back(
+            ops::add(g, ops::widen(g, o), regular_place(g, s, positions, i, g.type(ops::widen(g, o)).dtype)));
+        p.sizes.push_back(x[i + 2]);
+    }
+    Dims rows = {x[0], groups, floor_div(x[1], groups)};
+    rows.insert(rows.end(), p.sizes.begin(), p.sizes.end());
+    // [N, groups, C/groups, K, positions...]
+    Value y = sample_linear(g, ops::reshape(g, c.in(0), rows), 2, p);
+    if (c.has(4)) {
+        Dims mask = {x[0], groups, 1, taps};
+        mask.insert(mask.end(), positions.begin(), positions.end());
+        y = ops::mul(g, y, ops::reshape(g, c.in(4), mask));
+    }
+    Dims out = {x[0], x[1], taps};
+    out.insert(out.end(), positions.begin(), positions.end());
+    return ops::reshape(g, y, out);
+}
+
+Values deform_conv(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    Sliding s = sliding(c, spatial_dims(c.type(0)), kernel_sizes(c, 1));
+    const Dims positions = spatial_dims(c.type(2));
+    int64_t groups = c.i("group", 1);
+    c.ensure(positions.size() == s.count() && groups >= 1, "offsets are ", c.type(2), ", expected ",
+             s.count(), " spatial axes");
+    Value x = deformed_samples(c, s, positions, c.i("offset_group", 1));
+    const Dims w = c.type(1).dims;
+    const Dims d = ops::dims(g, x);
+    Dims grouped = {d[0], groups, w[1], d[2]};
+    grouped.insert(grouped.end(), positions.begin(), positions.end());
+    Value weights = ops::reshape(g, c.in(1), {groups, floor_div(w[0], groups), w[1], d[2]});
+    Value y = ops::dot(g, Dot{{0}, {1}, {2, 3}, {2, 3}, c.dtype(0)}, weights,
+                       ops::reshape(g, x, grouped)); // [groups, O/groups, N, positions...]
+    std::vector<int64_t> perm = {2, 0, 1};
+    Dims out = {d[0], w[0]};
+    for (size_t i = 0; i < s.count(); ++i) {
+        perm.push_back(static_cast<int64_t>(i + 3));
+        out.push_back(positions[i]);
+    }
+    return {with_bias(c, ops::reshape(g, ops::permute(g, y, perm), out), 3, s.count())};
+}
+
+// --- CausalConvWithState
+
+Values causal_conv(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    c.ensure(c.rank(0) == 3, "input is ", c.type(0), ", expected [N,C,length]");
+    std::vector<int64_t> kernel = kernel_sizes(c, 1);
+    const Dims d = c.type(0).dims;
+    int64_t carry = kernel.at(0) - 1;
+    if (!d[1].is_const()) {
+        c.refuse("input is ", c.type(0), "; the number of channels must be known");
+    }
+    Value all = c.in(0);
+    if (c.has(3)) {
+        std::array parts = {c.in(3), all};
+        all = ops::concat(g, parts, 2);
+    } else {
+        all = ops::pad(g, all, {0, 0, carry}, {0, 0, 0});
+    }
+    ops::Conv a{{1}, {1}, {0}, {0}, d[1].value(), c.dtype(0)};
+    Value y = with_bias(c, ops::conv(g, a, all, c.in(1)), 2, 1);
+    std::string activation = c.s("activation", "none");
+    if (activation == "silu" || activation == "swish") {
+        y = ops::mul(g, y, ops::unary(g, ExprOp::Sigmoid, y));
+    } else {
+        c.ensure(activation == "none", "attribute 'activation' is '", activation,
+                 "', expected 'silu', 'swish' or 'none'");
+    }
+    return {y, ops::slice(g, all, 2, d[2], carry)};
+}
+
+// --- Col2Im
+
+Values col2im(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    const Dims image = ops::dims_from(g, c.in(1));
+    std::vector<int64_t> block = c.constant_ints(2);
+    Sliding s = sliding(c, image, block);
+    size_t n = s.count();
+    Dims padded;
+    std::vector<int64_t> perm;
+    Window w;
+    for (size_t i = 0; i < n; ++i) {
+        padded.push_back(image[i] + s.low[i] + s.high[i]);
+        w.axes.push_back(static_cast<int64_t>(i));
+        perm.push_back(static_cast<int64_t>(n + i));
+    }
+    w.sizes = s.kernel;
+    w.strides = s.strides;
+    w.dilations = s.dilations;
+    for (size_t i = 0; i < n; ++i) {
+        perm.push_back(static_cast<int64_t>(i));
+    }
+    // The pixel that each (tap, position) adds to.
+    Dim pixels = product(padded);
+    Value index = ops::reshape(g, ops::iota(g, DType::I64, {pixels}, 0), padded);
+    index = ops::flatten(g, ops::permute(g, ops::window(g, index, w), perm));
+
+    const Dims d = c.type(0).dims;
+    c.ensure(d.size() == 3, "input is ", c.type(0), ", expected [N,C*block,positions]");
+    int64_t taps = std::accumulate(block.begin(), block.end(), int64_t{1}, std::multiplies<>());
+    Dim channels = floor_div(d[1], taps);
+    Value updates = ops::reshape(g, c.in(0), {d[0], channels, Dim(taps), d[2]});
+    updates = ops::permute(g, updates, {2, 3, 0, 1});
+    updates = ops::reshape(g, updates, {ops::dims(g, index)[0], d[0], channels});
+    Value sum = ops::scatter(g, ops::full(g, c.dtype(0), {pixels, d[0], channels}, 0), index, updates,
+                             "add");
+    Dims out = {d[0], channels};
+    out.insert(out.end(), padded.begin(), padded.end());
+    Value y = ops::reshape(g, ops::permute(g, sum, {1, 2, 0}), out);
+    for (size_t i = 0; i < n; ++i) {
+        y = ops::slice(g, y, static_cast<int64_t>(i + 2), s.low[i], image[i]);
+    }
+    return {y};
+}
+
+const ImporterRow rows[] = {
+    {"", "Conv", 1, conv},
+    {"", "ConvTranspose", 1, conv_transpose},
+    {"", "DeformConv", 19, deform_conv},
+    {"", "CausalConvWithState", 27, causal_conv},
+    {"com.microsoft", "CausalConvWithState", 1, causal_conv},
+    {"", "Col2Im", 18, col2im},
+};
+
+} // namespace
+
+extern const ImporterTable conv_importers;
+const ImporterTable conv_importers = rows;
+
+} // namespace ingot::onnx

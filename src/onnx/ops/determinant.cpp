@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// Det: Gaussian elimination with row pivoting, one loop iteration per column.
+#include "onnx/ops/support/inputs.h"
+
+#include <memory>
+
+namespace ingot::onnx {
+
+namespace {
+
+// Rows `a` and `b` [batch] of x [batch, n, n] exchanged.
+Value exchanged(ingot::Graph& g, Value x, Value a, Value b) {
+    const Dims dims = ops::dims(g, x);
+    Value row = ops::iota(g, DType::I64, {Dim(1), dims[1]}, 1);
+    Value first = ops::reshape(g, a, {Dim(1), Dim(1)});
+    Value second = ops::unsqueeze(g, b, {1});
+    Value lower = ops::select(g, ops::equal(g, row, second), first, row);
+    Value from = ops::select(g, ops::equal(g, row, first), second, lower);
+    Values coordinates = {coordinate(g, {dims[0], dims[1]}, 0), from};
+    Value index = row_major_index(g, coordinates, {dims[0], dims[1]});
+    Value rows = ops::reshape(g, x, {dims[0] * dims[1], dims[2]});
+    return ops::reshape(g, ops::gather(g, rows, ops::flatten(g, index), 0), dims);
+}
+
+// One column: (k, condition, x [batch, n, n], determinant [batch]).
+ingot::Graph eliminate_column(const ingot::Graph& outer, const Type& type) {
+    ingot::Graph g = outer.sibling("eliminate_column");
+    const Dims dims = type.dims;
+    Value k = g.add_input("k", {DType::I64, {}});
+    g.add_input("condition", {DType::Bool, {}});
+    Value x = g.add_input("x", type);
+    Value det = g.add_input("determinant", {type.dtype, {dims[0]}});
+    Value row = ops::iota(g, DType::I64, {Dim(1), dims[1]}, 1);
+
+    Value size = ops::unary(g, ExprOp::Abs, ops::gather(g, x, k, 2));
+    Value open = ops::binary(g, ExprOp::Le, k, row);
+    Value candidates = ops::select(g, open, size, ops::scalar(g, type.dtype, -1));
+    Value best = ops::arg_reduce(g, "max", candidates, 1);
+    Value same = ops::equal(g, best, k);
+    Value sign =
+        ops::select(g, same, ops::scalar(g, type.dtype, 1), ops::scalar(g, type.dtype, -1));
+
+    Value y = exchanged(g, x, k, best);
+    Value pivot_row = ops::gather(g, y, k, 1);
+    Value pivot = ops::gather(g, pivot_row, k, 1);
+    Value zero = ops::scalar(g, type.dtype, 0);
+    Value singular = ops::equal(g, pivot, zero);
+    Value divisor = ops::select(g, singular, ops::scalar(g, type.dtype, 1), pivot);
+    Value column = ops::div(g, ops::gather(g, y, k, 2), ops::unsqueeze(g, divisor, {1}));
+    Value factor = ops::select(g, ops::less(g, k, row), column, zero);
+    Value update = ops::mul(g, ops::unsqueeze(g, factor, {2}), ops::unsqueeze(g, pivot_row, {1}));
+
+    g.add_output("condition", ops::scalar_i64(g, DType::Bool, 1));
+    g.add_output("x", ops::sub(g, y, update));
+    g.add_output("determinant", ops::mul(g, ops::mul(g, det, pivot), sign));
+    return g;
+}
+
+Values det(NodeContext& c) {
+    ingot::Graph& g = c.g;
+    c.ensure(c.rank(0) >= 2, "input 0 is ", c.type(0), ", expected matrices");
+    const Dims dims = c.type(0).dims;
+    Dim n = dims.back();
+    c.ensure(!n.is_const() || !dims[dims.size() - 2].is_const() || n == dims[dims.size() - 2],
+             "input 0 is ", c.type(0), ", expected square matrices");
+    Dims batch(dims.begin(), dims.end() - 2);
+    Value x = ops::reshape(g, ops::widen(g, c.in(0)), {product(batch), n, n});
+    const Type type = g.type(x);
+    Loop l;
+    l.body = std::make_shared<const ingot::Graph>(eliminate_column(g, type));
+    l.carried = 2;
+    l.count = n;
+    Values in = {ops::dim_scalar(g, n), ops::scalar_i64(g, DType::Bool, 1), x,
+                 ops::full(g, type.dtype, {product(batch)}, 1)};
+    Value y = g.add(loop_def, std::move(l), in)[1];
+    return {ops::cast(g, ops::reshape(g, y, batch), c.dtype(0))};
+}
+
+const ImporterRow rows[] = {
+    {"", "Det", 11, det},
+};
+
+} // namespace
+
+extern const ImporterTable determinant_importers;
+const ImporterTable determinant_importers = rows;
+
+} // namespace ingot::onnx

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operators that Ingot leaves out, each with its reason.
+#include "onnx/importer.h"
+
+namespace ingot::onnx {
+
+namespace {
+
+Values sequence(NodeContext& c) {
+    c.refuse("sequences are not supported; a model with a fixed number of tensors needs none");
+}
+
+Values optional(NodeContext& c) {
+    c.refuse("optional values are not supported");
+}
+
+Values string(NodeContext& c) {
+    c.refuse("string tensors are not supported");
+}
+
+Values image(NodeContext& c) {
+    c.refuse("decoding images is not part of a model here; pass the decoded picture as input");
+}
+
+Values training(NodeContext& c) {
+    c.refuse("operators of training are not supported; export the model for inference");
+}
+
+const ImporterRow rows[] = {
+    {"", "ConcatFromSequence", 1, sequence},
+    {"", "SequenceAt", 1, sequence},
+    {"", "SequenceConstruct", 1, sequence},
+    {"", "SequenceEmpty", 1, sequence},
+    {"", "SequenceErase", 1, sequence},
+    {"", "SequenceInsert", 1, sequence},
+    {"", "SequenceLength", 1, sequence},
+    {"", "SequenceMap", 1, sequence},
+    {"", "SplitToSequence", 1, sequence},
+    {"", "Optional", 1, optional},
+    {"", "OptionalGetElement", 1, optional},
+    {"", "OptionalHasElement", 1, optional},
+    {"", "RegexFullMatch", 1, string},
+    {"", "StringConcat", 1, string},
+    {"", "StringNormalizer", 1, string},
+    {"", "StringSplit", 1, string},
+    {"", "ImageDecoder", 1, image},
+    {"ai.onnx.preview.training", "Adagrad", 1, training},
+    {"ai.onnx.preview.training", "Adam", 1, training},
+    {"ai.onnx.preview.training", "Gradient", 1, training},
+    {"ai.onnx.preview.training", "Momentum", 1, training},
+};
+
+} // namespace
+
+extern const ImporterTable refusals_importers;
+const ImporterTable refusals_importers = rows;
+
+} // namespace ingot::onnx

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// Resize in all opsets, and Upsample.
+#include "base/error.h"
+#include "onnx/importer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace ingot::onnx {
+
+namespace {
+
+// size * scale rounded down, in the f32 arithmetic of the operator's definition where the size is
+// known; else for scales that are fractions p / q with a small q.
+Dim scaled_size(const NodeContext& c, const Dim& size, double scale) {
+    if (size.is_const()) {
+        float product = static_cast<float>(size.value()) * static_cast<float>(scale);
+        return static_cast<int64_t>(std::floor(product));
+    }
+    for (int64_t q = 1; q <= 4096; ++q) {
+        auto p = static_cast<int64_t>(std::llround(scale * static_cast<double>(q)));
+        if (p > 0 && static_cast<float>(static_cast<double>(p) / static_cast<double>(q)) ==
+                         static_cast<float>(scale)) {
+            return floor_div(size * Dim(p), q);
+        }
+    }
+    c.refuse("a scale of ", scale, " for an axis of size ", size,
+             ", which is not known; expected a simple fraction");
+}
+
+// What a Resize node asks for, one entry for each of `axes`.
+struct Request {
+    std::vector<int64_t> axes;
+    Dims sizes;
+    std::vector<double> scales; // 0: from the sizes
+};
+
+std::vector<int64_t> resized_axes(const NodeContext& c) {
+    std::vector<int64_t> axes = c.ints("axes");
+    if (axes.empty()) {
+        axes.resize(static_cast<size_t>(c.rank(0)));
+        std::iota(axes.begin(), axes.end(), 0);
+    }
+    return normalize_axes(axes, c.rank(0));
+}
+
+// Scales that the run computes: sizes become symbols, and factors the ratios of the sizes.
+Dims computed_sizes(NodeContext& c, int input, const std::vector<int64_t>& axes) {
+    ingot::Graph& g = c.g;
+    if (HostRef h = g.host(c.in(input)); h != nullptr && h->elements.size() == axes.size()) {
+        Dims sizes;
+        for (size_t i = 0; i < axes.size() && h->elements[i]; ++i) {
+            sizes.push_back(floor_div(c.dim(0, axes[i]) * h->elements[i]->numerator,
+                                      h->elements[i]->denominator));
+        }
+        if (sizes.size() == axes.size()) {
+            return sizes;
+        }
+    }
+    Dims in;
+    for (int64_t a : axes) {
+        in.push_back(c.dim(0, a));
+    }
+    Value product = ops::mul(g, ops::cast(g, ops::dims_tensor(g, in), c.dtype(input)), c.in(input));
+    return ops::dims_from(g, ops::cast(g, ops::unary(g, ExprOp::Floor, product), DType::I64));
+}
+
+Request from_scales(NodeContext& c, int input, Request r) {
+    auto known = c.maybe_constant(input);
+    if (!known) {
+        r.sizes = computed_sizes(c, input, r.axes);
+        c.ensure(r.sizes.size() == r.axes.size(), "got ", r.sizes.size(), " scales for ",
+                 r.axes.size(), " axes");
+        r.scales.assign(r.axes.size(), 0);
+        return r;
+    }
+    c.ensure(known->count() == static_cast<int64_t>(r.axes.size()), "got ", known->count(),
+             " scales for ", r.axes.size(), " axes");
+    for (size_t i = 0; i < r.axes.size(); ++i) {
+        double scale = known->get_f64(static_cast<int64_t>(i));
+        c.ensure(scale > 0, "scale ", i, " is ", scale, ", expected a positive number");
+        r.scales.push_back(scale);
+        r.sizes.push_back(scaled_size(c, c.dim(0, r.axes[i]), scale));
+    }
+    return r;
+}
+
+// Keeps the aspect ratio: one scale for all axes, the smallest or the largest of the ratios.
+void keep_ratio(NodeContext& c, Request& r, bool smallest) {
+    double scale = 0;
+    for (size_t i = 0; i < r.axes.size(); ++i) {
+        const Dim& in = c.dim(0, r.axes[i]);
+        if (!in.is_const() || !r.sizes[i].is_const()) {
+            c.refuse("keep_aspect_ratio_policy with an axis of size ", in, " and a target of ",
+                     r.sizes[i], "; both must be known");
+        }
+        double ratio = static_cast<double>(r.sizes[i].value()) / static_cast<double>(in.value());
+        bool better = smallest ? ratio < scale : ratio > scale;
+        scale = i == 0 || better ? ratio : scale;
+    }
+    for (size_t i = 0; i < r.axes.size(); ++i) {
+        double size = scale * static_cast<double>(c.dim(0, r.axes[i]).value());
+        r.sizes[i] = static_cast<int64_t>(size + 0.5);
+        r.scales[i] = scale;
+    }
+}
+
+Request from_sizes(NodeContext& c, int input, Request r) {
+    r.sizes = ops::dims_from(c.g, c.in(input));
+    c.ensure(r.sizes.size() == r.axes.size(), "got ", r.sizes.size(), " sizes for ", r.axes.size(),
+             " axes");
+    r.scales.assign(r.axes.size(), 0);
+    std::string policy = c.s("keep_aspect_ratio_policy", "stretch");
+    c.ensure(policy == "stretch" || policy == "not_larger" || policy == "not_smaller",
+             "attribute 'keep_aspect_ratio_policy' is '", policy,
+             "', expected stretch, not_larger or not_smaller");
+    if (policy != "stretch") {
+        keep_ratio(c, r, policy == "not_larger");
+    }
+    return r;
+}
+
+// Axes that keep their size and scale are left out, unless a region of them is read.
+ops::Resize attributes_for(const NodeContext& c, const Request& r, const std::vector<double>& roi) {
+    ops::Resize a;
+    std::vector<double> ends;
+    for (size_t i = 0; i < r.axes.size(); ++i) {
+        bool whole = roi.empty() || (roi[i] == 0 && roi[i + r.axes.size()] == 1);
+        bool same_scale = r.scales[i] == 0 || r.scales[i] == 1;
+        if (whole && same_scale && r.sizes[i] == c.dim(0, r.axes[i])) {
+            continue;
+        }
+        a.axes.push_back(r.axes[i]);
+        a.sizes.push_back(r.sizes[i]);
+        a.scales.push_back(r.scales[i]);
+        if (!roi.empty()) {
+            a.roi.push_back(roi[i]);
+            ends.push_back(roi[i + r.axes.size()]);
+        }
+    }
+    a.roi.insert(a.roi.end(), ends.begin(), ends.end());
+    return a;
+}
+
+bool present(const NodeContext& c, int input) {
+    return c.has(input) && !product(c.type(input).dims).is_const(0);
+}
+
+std::vector<double> region(const NodeContext& c, size_t axes) {
+    ingot::Tensor t = c.constant(1);
+    c.ensure(t.count() == static_cast<int64_t>(2 * axes), "roi has ", t.count(),
+             " elements, expected ", 2 * axes);
+    std::vector<double> roi;
+    for (int64_t i = 0; i < t.count(); ++i) {
+        roi.push_back(t.get_f64(i));
+    }
+    return roi;
+}
+
+Values resize11(NodeContext& c) {
+    Request r{resized_axes(c), {}, {}};
+    bool by_scales = present(c, 2);
+    c.ensure(by_scales != c.has(3), "expected either scales or sizes");
+    r = by_scales ? from_scales(c, 2, std::move(r)) : from_sizes(c, 3, std::move(r));
+    std::string coordinates = c.s("coordinate_transformation_mode", "half_pixel");
+    std::vector<double> roi;
+    if (coordinates == "tf_crop_and_resize") {
+        roi = region(c, r.axes.size());
+    }
+    ops::Resize a = attributes_for(c, r, roi);
+    a.mode = c.s("mode", "nearest");
+    a.coordinates = coordinates;
+    a.nearest = c.s("nearest_mode", "round_prefer_floor");
+    a.cubic = c.f("cubic_coeff_a", -0.75);
+    a.extrapolation = c.f("extrapolation_value", 0);
+    a.antialias = c.i("antialias", 0) != 0 && a.mode != "nearest";
+    a.exclude_outside = c.i("exclude_outside", 0) != 0 && a.mode != "nearest";
+    return {ops::resize(c.g, a, c.in(0))};
+}
+
+Values upsampled(NodeContext& c, Request r) {
+    ops::Resize a = attributes_for(c, r, {});
+    std::string mode = c.s("mode", "nearest");
+    a.mode = mode == "bilinear" ? "linear" : mode;
+    a.coordinates = "asymmetric";
+    a.nearest = "floor";
+    return {ops::resize(c.g, a, c.in(0))};
+}
+
+Values upsample9(NodeContext& c) {
+    return upsampled(c, from_scales(c, 1, {resized_axes(c), {}, {}}));
+}
+
+// Like Upsample, but axes that shrink take the next element where others take the previous one.
+Values resize10(NodeContext& c) {
+    Request all = from_scales(c, 1, {resized_axes(c), {}, {}});
+    if (c.s("mode", "nearest") != "nearest") {
+        return upsampled(c, all);
+    }
+    Value x = c.in(0);
+    for (bool shrinking : {false, true}) {
+        Request some;
+        for (size_t i = 0; i < all.axes.size(); ++i) {
+            if ((all.scales[i] != 0 && all.scales[i] < 1) == shrinking) {
+                some.axes.push_back(all.axes[i]);
+                some.sizes.push_back(all.sizes[i]);
+                some.scales.push_back(all.scales[i]);
+            }
+        }
+        ops::Resize a = attributes_for(c, some, {});
+        a.coordinates = "asymmetric";
+        a.nearest = shrinking ? "ceil" : "floor";
+        x = ops::resize(c.g, a, x);
+    }
+    return {x};
+}
+
+Values upsample7(NodeContext& c) {
+    Request r{resized_axes(c), {}, {}};
+    r.scales = c.floats("scales");
+    c.ensure(r.scales.size() == r.axes.size(), "got ", r.scales.size(), " scales for ",
+             r.axes.size(), " axes");
+    for (size_t i = 0; i < r.axes.size(); ++i) {
+        r.sizes.push_back(scaled_size(c, c.dim(0, r.axes[i]), r.scales[i]));
+    }
+    return upsampled(c, r);
+}
+
+const ImporterRow rows[] = {
+    {"", "Resize", 10, resize10},
+    {"", "Resize", 11, resize11},
+    {"", "Upsample", 7, upsample7},
+    {"", "Upsample", 9, upsample9},
+};
+
+} // namespace
+
+extern const ImporterTable resize_importers;
+const ImporterTable resize_importers = rows;
+
+} // namespace ingot::onnx

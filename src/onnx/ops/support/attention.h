@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the attention operators of ONNX and of ONNX Runtime share: heads, masks, rotation.
+#pragma once
+
+#include "onnx/importer.h"
+
+namespace ingot::onnx {
+
+/// x [B,S,heads*D] -> [B,heads,S,D].
+Value split_heads(ingot::Graph& g, Value x, int64_t heads);
+/// x [B,H,S,D] -> [B,S,H*D].
+Value merge_heads(ingot::Graph& g, Value x);
+
+/// Both may be invalid. `allowed` is bool (false hides), `bias` a float that is added to the scores;
+/// both broadcast to [B,H,S,T].
+struct Masks {
+    Value allowed;
+    Value bias;
+};
+/// Hides, too, what `allowed` says.
+void allow_only(ingot::Graph& g, Masks& m, Value allowed);
+/// Adds a mask of keys in a form of com.microsoft: the number of keys [B], ends and starts [2B], or
+/// 0 where a key is hidden [B,T] or [B,S,T]. What is hidden gets attribute mask_filter_value added.
+void add_key_mask(const NodeContext& c, Masks& m, Value mask, const Dim& batch, const Dim& keys);
+/// Adds a float mask.
+void add_bias(ingot::Graph& g, Masks& m, Value bias);
+/// One mask for ops::attention; invalid when there is none.
+Value combined(ingot::Graph& g, const Masks& m);
+
+/// i64 [1 or B,1,S,1]: the place of each query among the keys, `offset` keys after its own number;
+/// offset is a scalar or [B].
+Value query_places(ingot::Graph& g, const Dim& queries, Value offset);
+/// i64 [1,1,1,T]
+Value key_places(ingot::Graph& g, const Dim& keys);
+/// a <= b
+Value not_above(ingot::Graph& g, Value a, Value b);
+
+/// Rotates the first `rotated` elements of the last axis of x [B,H,S,D] (0: all). cos and sin are
+/// [B or 1, S, rotated/2].
+Value rotate_heads(ingot::Graph& g, Value x, Value cos, Value sin, int64_t rotated, bool interleaved);
+
+/// What may be written for "scale": the value, or 1 / sqrt(head size) where it is 0.
+double attention_scale(const NodeContext& c, double given, const Dim& head_size);
+
+} // namespace ingot::onnx

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/ops/support/quantized.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ingot::onnx {
+
+namespace {
+
+bool known_zero(const ingot::Graph& g, Value v) {
+    if (!v.valid()) {
+        return true;
+    }
+    const ingot::Tensor* t = g.constant(v);
+    for (int64_t i = 0; t != nullptr && i < t->count(); ++i) {
+        if (t->get_i64(i) != 0) {
+            return false;
+        }
+    }
+    return t != nullptr;
+}
+
+bool single(const ingot::Graph& g, Value v) { return product(ops::dims(g, v)).is_const(1); }
+
+Value wide(ingot::Graph& g, Value v) { return ops::cast(g, v, DType::I32); }
+
+std::vector<int64_t> axes_after(int64_t first, int rank) {
+    std::vector<int64_t> axes(static_cast<size_t>(rank - first));
+    std::iota(axes.begin(), axes.end(), first);
+    return axes;
+}
+
+// v [O] as [O,1,...] of the given rank; a scalar stays one.
+Value leading(ingot::Graph& g, Value v, int rank) {
+    if (single(g, v)) {
+        return ops::reshape(g, v, {});
+    }
+    Dims d(static_cast<size_t>(rank), Dim(1));
+    d[0] = ops::dims(g, v)[0];
+    return ops::reshape(g, v, d);
+}
+
+// Zero points of rows: [M] becomes [M,1]; other shapes broadcast as they are.
+Value row_zero(ingot::Graph& g, Value zero) {
+    zero = wide(g, zero);
+    if (single(g, zero)) {
+        return ops::reshape(g, zero, {});
+    }
+    return g.type(zero).rank() == 1 ? ops::unsqueeze(g, zero, {1}) : zero;
+}
+
+Value column_zero(ingot::Graph& g, Value zero) {
+    zero = wide(g, zero);
+    return single(g, zero) ? ops::reshape(g, zero, {}) : zero;
+}
+
+} // namespace
+
+Quantized quantized_input(const NodeContext& c, int value, int scale, int zero) {
+    return {c.in(value), c.optional(scale), c.optional(zero)};
+}
+
+Value dequantized(ingot::Graph& g, const Quantized& q, int64_t axis) {
+    if (is_float(g.type(q.v).dtype)) {
+        return q.v;
+    }
+    return ops::dequantize(g, {axis, 0, DType::F32}, q.v, q.scale, q.zero);
+}
+
+Value requantized(ingot::Graph& g, Value x, Value scale, Value zero, DType fallback) {
+    DType t = zero.valid() ? g.type(zero).dtype : fallback;
+    return ops::quantize(g, {1, 0, t, true}, x, scale, zero);
+}
+
+Value exact_conv(ingot::Graph& g, ops::Conv a, const Quantized& x, const Quantized& w) {
+    a.dtype = DType::I32;
+    if (!known_zero(g, w.zero)) {
+        int rank = g.type(w.v).rank();
+        Value wi = ops::sub(g, wide(g, w.v), leading(g, wide(g, w.zero), rank));
+        Value xi = wide(g, x.v);
+        if (!known_zero(g, x.zero)) {
+            xi = ops::sub(g, xi, ops::reshape(g, wide(g, x.zero), {}));
+        }
+        return ops::conv(g, a, xi, wi);
+    }
+    if (known_zero(g, x.zero)) {
+        return ops::conv(g, a, x.v, w.v);
+    }
+    // Around the borders lies the zero point; its share of every sum is the same.
+    Dims low(2, Dim(0));
+    Dims high(2, Dim(0));
+    low.insert(low.end(), a.low.begin(), a.low.end());
+    high.insert(high.end(), a.high.begin(), a.high.end());
+    Value zero = ops::reshape(g, x.zero, {});
+    Value padded = ops::pad(g, x.v, low, high, zero, "constant");
+    std::fill(a.low.begin(), a.low.end(), Dim(0));
+    std::fill(a.high.begin(), a.high.end(), Dim(0));
+    Value y = ops::conv(g, a, padded, w.v);
+    int rank = g.type(w.v).rank();
+    Value sums = ops::reduce_sum(g, wide(g, w.v), axes_after(1, rank));
+    return ops::sub(g, y, leading(g, ops::mul(g, sums, wide(g, zero)), rank - 1));
+}
+
+Value exact_matmul(ingot::Graph& g, const Quantized& a, const Quantized& b) {
+    int rank_a = g.type(a.v).rank();
+    int rank_b = g.type(b.v).rank();
+    bool offset_a = !known_zero(g, a.zero);
+    bool offset_b = !known_zero(g, b.zero);
+    if (rank_a < 2 || rank_b < 2) {
+        Value x = offset_a ? ops::sub(g, wide(g, a.v), column_zero(g, a.zero)) : wide(g, a.v);
+        Value y = wide(g, b.v);
+        y = offset_b ? ops::sub(g, y, rank_b < 2 ? row_zero(g, b.zero) : column_zero(g, b.zero)) : y;
+        return ops::matmul(g, x, y);
+    }
+    Value y = ops::matmul(g, a.v, b.v, DType::I32);
+    if (offset_a) {
+        Value columns = ops::reduce_sum(g, wide(g, b.v), {-2}, true);
+        y = ops::sub(g, y, ops::mul(g, columns, row_zero(g, a.zero)));
+    }
+    if (offset_b) {
+        Value rows = ops::reduce_sum(g, wide(g, a.v), {-1}, true);
+        if (offset_a) {
+            Value depth = ops::dim_scalar(g, ops::dims(g, a.v).back(), DType::I32);
+            rows = ops::sub(g, rows, ops::mul(g, row_zero(g, a.zero), depth));
+        }
+        y = ops::sub(g, y, ops::mul(g, rows, column_zero(g, b.zero)));
+    }
+    return y;
+}
+
+} // namespace ingot::onnx

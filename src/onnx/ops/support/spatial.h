@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Strides, dilations, pads and auto_pad of the operators that slide a kernel over spatial axes.
+#pragma once
+
+#include "onnx/importer.h"
+
+#include <string>
+#include <vector>
+
+namespace ingot::onnx {
+
+struct Sliding {
+    std::vector<int64_t> kernel;
+    std::vector<int64_t> strides;
+    std::vector<int64_t> dilations;
+    Dims low;
+    Dims high;
+    std::string auto_pad;
+
+    size_t count() const { return kernel.size(); }
+    /// Elements from the first to the last that one window touches along axis i.
+    int64_t span(size_t i) const { return dilations[i] * (kernel[i] - 1) + 1; }
+};
+
+/// Reads the attributes of a node whose input has `spatial` sizes. `kernel` comes from the weights,
+/// or is empty: then from attribute kernel_shape.
+Sliding sliding(const NodeContext& c, const Dims& spatial, std::vector<int64_t> kernel = {});
+/// Sizes after the two leading ones.
+Dims spatial_dims(const Type& t);
+/// The kernel's sizes of weights [O,C,kernel...]. Refuses sizes that are not known.
+std::vector<int64_t> kernel_sizes(const NodeContext& c, int weights);
+/// v of rank 1 as [1,C,1,...] with `spatial` trailing ones, to add to [N,C,spatial...].
+Value per_channel(ingot::Graph& g, Value v, size_t spatial);
+/// The convolution that the attributes of a node describe.
+ops::Conv conv_attributes(const NodeContext& c, const Sliding& s, DType result);
+
+} // namespace ingot::onnx

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// layer_norm: mean and variance over the trailing axes in f32 (f64 for f64), then scale and bias.
+#include "base/error.h"
+#include "ops/op_table.h"
+#include "ops/ops.h"
+
+namespace ingot::ops {
+
+namespace {
+
+Values expand_layer_norm(Graph& g, const LayerNorm& a, std::span<const Value> in) {
+    require(in.size() == 2 || in.size() == 3, ErrorCode::InvalidModel,
+            "layer_norm takes 2 or 3 inputs, got ", in.size());
+    const Type t = g.type(in[0]);
+    require(is_float(t.dtype), ErrorCode::InvalidModel, "layer_norm of ", t, ": expected floats");
+    int64_t first = normalize_axis(a.axis, t.rank());
+    std::vector<int64_t> axes;
+    for (int64_t i = first; i < t.rank(); ++i) {
+        axes.push_back(i);
+    }
+    Value x = widen(g, in[0]);
+    DType wide = g.type(x).dtype;
+    if (!a.rms) {
+        x = sub(g, x, reduce_mean(g, x, axes, true));
+    }
+    Value variance = reduce_mean(g, mul(g, x, x), axes, true);
+    Value y = div(g, x, sqrt(g, add(g, variance, a.epsilon)));
+    y = mul(g, y, cast(g, in[1], wide));
+    if (in.size() == 3) {
+        y = add(g, y, cast(g, in[2], wide));
+    }
+    require(dims(g, y).size() == t.dims.size(), ErrorCode::InvalidModel, "layer_norm of ", t,
+            ": scale ", g.type(in[1]), " or bias has more axes");
+    return {cast(g, broadcast_to(g, y, t.dims), t.dtype)};
+}
+
+}  // namespace
+
+Value layer_norm(Graph& g, LayerNorm a, Value x, Value scale, Value bias) {
+    a.axis = normalize_axis(a.axis, g.type(x).rank());
+    return bias.valid() ? g.add1(layer_norm_def, a, {x, scale, bias})
+                        : g.add1(layer_norm_def, a, {x, scale});
+}
+
+const OpDef layer_norm_def =
+    composite<LayerNorm>("layer_norm", [](Graph& g, const LayerNorm& a, std::span<const Value> in) {
+        return expand_layer_norm(g, a, in);
+    });
+
+}  // namespace ingot::ops
+
+namespace ingot {
+
+extern const OpTable layer_norm_ops;
+static const OpDef* const list[] = {&ops::layer_norm_def};
+const OpTable layer_norm_ops = list;
+
+}  // namespace ingot

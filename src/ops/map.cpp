@@ -1,0 +1,463 @@
+// SPDX-License-Identifier: Apache-2.0
+// map: a scalar expression applied to every element of its broadcast inputs.
+#include <array>
+#include <bit>
+
+#include "base/error.h"
+#include "ir/expr_math.h"
+#include "ops/op_table.h"
+#include "ops/primitives.h"
+
+namespace ingot {
+
+namespace {
+
+constexpr int64_t block = 256;
+struct Lane {  // values of one instruction for a block of elements
+    std::array<double, block> f;
+    std::array<int64_t, block> i;
+};
+
+template <class T, class S>
+void number_block(ExprOp op, const S* x, const S* y, S* r, int64_t n) {
+    using namespace expr_math;
+    switch (op) {
+#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device)                                 \
+    case ExprOp::Name:                                                                             \
+        if constexpr (ExprKind::kind == ExprKind::Arith ||                                         \
+                      (ExprKind::kind == ExprKind::Float && is_fp<T>) ||                           \
+                      (ExprKind::kind == ExprKind::Bits && !is_fp<T>)) {                           \
+            for (int64_t k = 0; k < n; ++k) {                                                      \
+                [[maybe_unused]] auto a = static_cast<T>(x[k]);                                    \
+                [[maybe_unused]] auto b = static_cast<T>(y[k]);                                    \
+                r[k] = static_cast<S>(static_cast<T>(cpp));                                        \
+            }                                                                                      \
+        }                                                                                          \
+        break;
+#include "ir/expr.def"
+#undef INGOT_EXPR
+    default:
+        break;
+    }
+}
+
+template <class T, class S>
+void test_block(ExprOp op, const S* x, const S* y, int64_t* r, int64_t n) {
+    using namespace expr_math;
+    switch (op) {
+#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device)                                 \
+    case ExprOp::Name:                                                                             \
+        if constexpr (ExprKind::kind == ExprKind::Compare ||                                       \
+                      (ExprKind::kind == ExprKind::Classify && is_fp<T>)) {                        \
+            for (int64_t k = 0; k < n; ++k) {                                                      \
+                [[maybe_unused]] auto a = static_cast<T>(x[k]);                                    \
+                [[maybe_unused]] auto b = static_cast<T>(y[k]);                                    \
+                r[k] = (cpp) ? 1 : 0;                                                              \
+            }                                                                                      \
+        }                                                                                          \
+        break;
+#include "ir/expr.def"
+#undef INGOT_EXPR
+    default:
+        break;
+    }
+}
+
+void bool_block(ExprOp op, const int64_t* x, const int64_t* y, int64_t* r, int64_t n) {
+    if (op == ExprOp::Not) {
+        for (int64_t k = 0; k < n; ++k) {
+            r[k] = x[k] == 0 ? 1 : 0;
+        }
+        return;
+    }
+    number_block<int64_t>(op, x, y, r, n);
+    for (int64_t k = 0; k < n; ++k) {
+        r[k] = r[k] != 0 ? 1 : 0;
+    }
+}
+
+void apply_block(const ExprInstr& c, DType type, const Lane& a, const Lane& b, Lane& r, int64_t n) {
+    bool test = kind(c.op) == ExprKind::Compare || kind(c.op) == ExprKind::Classify;
+    if (type == DType::F32) {
+        return test ? test_block<float>(c.op, a.f.data(), b.f.data(), r.i.data(), n)
+                    : number_block<float>(c.op, a.f.data(), b.f.data(), r.f.data(), n);
+    }
+    if (type == DType::F64) {
+        return test ? test_block<double>(c.op, a.f.data(), b.f.data(), r.i.data(), n)
+                    : number_block<double>(c.op, a.f.data(), b.f.data(), r.f.data(), n);
+    }
+    if (test) {
+        return is_signed(type) ? test_block<int64_t>(c.op, a.i.data(), b.i.data(), r.i.data(), n)
+                               : test_block<uint64_t>(c.op, a.i.data(), b.i.data(), r.i.data(), n);
+    }
+    if (type == DType::Bool) {
+        return bool_block(c.op, a.i.data(), b.i.data(), r.i.data(), n);
+    }
+    is_signed(type) ? number_block<int64_t>(c.op, a.i.data(), b.i.data(), r.i.data(), n)
+                    : number_block<uint64_t>(c.op, a.i.data(), b.i.data(), r.i.data(), n);
+    for (int64_t k = 0; k < n; ++k) {
+        r.i[static_cast<size_t>(k)] = wrap_integer(r.i[static_cast<size_t>(k)], type);
+    }
+}
+
+// Reads elements of one input in the order of the broadcast result.
+class Reader {
+public:
+    Reader(const Tensor& t, const Shape& out) : t_(t), shape_(out), at_(out.size(), 0) {
+        Shape own = strides_of(t.shape());
+        strides_.assign(out.size(), 0);
+        size_t shift = out.size() - own.size();
+        for (size_t i = 0; i < own.size(); ++i) {
+            strides_[shift + i] = t.shape()[i] == 1 ? 0 : own[i];
+        }
+    }
+
+    void fill(Lane& lane, int64_t n) {
+        bool fp = is_float(t_.dtype());
+        for (size_t k = 0; k < static_cast<size_t>(n); ++k) {
+            if (fp) {
+                lane.f[k] = t_.get_f64(offset_);
+            } else {
+                lane.i[k] = t_.get_i64(offset_);
+            }
+            advance();
+        }
+    }
+
+private:
+    void advance() {
+        for (size_t d = shape_.size(); d-- > 0;) {
+            offset_ += strides_[d];
+            if (++at_[d] < shape_[d]) {
+                return;
+            }
+            offset_ -= strides_[d] * shape_[d];
+            at_[d] = 0;
+        }
+    }
+
+    const Tensor& t_;
+    const Shape& shape_;
+    Shape at_;
+    Shape strides_;
+    int64_t offset_ = 0;
+};
+
+void eval_instr(const Expr& e, size_t index, std::vector<Lane>& lanes, std::vector<Reader>& readers,
+                int64_t n) {
+    const ExprInstr& c = e.code[index];
+    Lane& r = lanes[index];
+    auto arg = [&](size_t k) -> const Lane& { return lanes[static_cast<size_t>(c.args[k])]; };
+    switch (c.op) {
+    case ExprOp::In:
+        return readers[static_cast<size_t>(c.args[0])].fill(r, n);
+    case ExprOp::Const:
+        r.f.fill(is_float(c.type) ? std::bit_cast<double>(c.imm) : 0);
+        r.i.fill(c.imm);
+        return;
+    case ExprOp::Cast: {
+        DType from = e.code[static_cast<size_t>(c.args[0])].type;
+        for (size_t k = 0; k < static_cast<size_t>(n); ++k) {
+            Scalar s = cast_scalar({arg(0).f[k], arg(0).i[k]}, from, c.to, c.imm != 0);
+            r.f[k] = s.f;
+            r.i[k] = s.i;
+        }
+        return;
+    }
+    case ExprOp::Select:
+        for (size_t k = 0; k < static_cast<size_t>(n); ++k) {
+            const Lane& from = arg(arg(0).i[k] != 0 ? 1 : 2);
+            r.f[k] = from.f[k];
+            r.i[k] = from.i[k];
+        }
+        return;
+    default:
+        apply_block(c, e.code[static_cast<size_t>(c.args[0])].type, arg(0),
+                    arg(arity(c.op) > 1 ? 1 : 0), r, n);
+    }
+}
+
+std::vector<Type> infer_map(const Map& a, std::span<const Type> in) {
+    std::vector<DType> dtypes;
+    Dims dims;
+    for (const Type& t : in) {
+        dtypes.push_back(t.dtype);
+        auto both = broadcast(dims, t.dims);
+        require(both.has_value(), ErrorCode::InvalidModel, "shapes ", dims, " and ", t.dims,
+                " do not broadcast");
+        dims = std::move(*both);
+    }
+    verify(a.body, dtypes);
+    require(a.body.input_count() <= static_cast<int>(in.size()), ErrorCode::InvalidModel, "map uses ",
+            a.body.input_count(), " inputs, got ", in.size());
+    require(a.body.type() == compute_type(a.dtype), ErrorCode::InvalidModel, "map computes ",
+            a.body.type(), ", which is not stored as ", a.dtype);
+    return {{a.dtype, dims}};
+}
+
+void eval_map(const Map& a, EvalArgs& e) {
+    Tensor& out = e.out[0];
+    std::vector<Reader> readers;
+    readers.reserve(e.in.size());
+    for (const Tensor& t : e.in) {
+        for (size_t i = 1; i <= t.shape().size(); ++i) {
+            int64_t have = t.shape()[t.shape().size() - i];
+            int64_t want = out.shape()[out.shape().size() - i];
+            require(have == want || have == 1, ErrorCode::InvalidArgument, "shape ", t.shape(),
+                    " does not broadcast to ", out.shape());
+        }
+        readers.emplace_back(t, out.shape());
+    }
+    std::vector<Lane> lanes(a.body.code.size());
+    bool fp = is_float(a.dtype);
+    for (int64_t start = 0; start < out.count(); start += block) {
+        int64_t n = std::min(block, out.count() - start);
+        for (size_t k = 0; k < a.body.code.size(); ++k) {
+            eval_instr(a.body, k, lanes, readers, n);
+        }
+        const Lane& r = lanes.back();
+        for (int64_t k = 0; k < n; ++k) {
+            fp ? out.set_f64(start + k, r.f[static_cast<size_t>(k)])
+               : out.set_i64(start + k, r.i[static_cast<size_t>(k)]);
+        }
+    }
+}
+
+// --- symbolic evaluation: exact rationals of sizes ----------------------------------------------
+
+using Known = std::optional<HostElement>;
+
+HostElement reduced(Dim n, int64_t d) {
+    while (d % 2 == 0 && n.is_const() && n.value() % 2 == 0) {
+        n = n.value() / 2;
+        d /= 2;
+    }
+    if (d != 1 && n.is_const() && n.value() % d == 0) {
+        return {n.value() / d, 1};
+    }
+    if (d != 1 && !n.is_const()) {
+        Dim q = floor_div(n, d);
+        if (q * Dim(d) == n) {
+            return {q, 1};
+        }
+    }
+    return {std::move(n), d};
+}
+
+// A double as a fraction with a power-of-two denominator up to 2^20.
+Known rational(double v) {
+    int64_t d = 1;
+    while (d < (1 << 20) && v != std::floor(v)) {
+        v *= 2;
+        d *= 2;
+    }
+    if (v != std::floor(v) || std::abs(v) > 9e15) {
+        return std::nullopt;
+    }
+    return HostElement{static_cast<int64_t>(v), d};
+}
+
+Dim floor_of(const HostElement& e) {
+    return floor_div(e.numerator, e.denominator);
+}
+
+// a - b >= 0, < 0, or unknown.
+Known compare(ExprOp op, const HostElement& a, const HostElement& b) {
+    Interval d = (a.numerator * Dim(b.denominator) - b.numerator * Dim(a.denominator)).bounds();
+    if (op == ExprOp::Eq) {
+        return d == Interval{0, 0}            ? Known(HostElement{1, 1})
+               : (d.low > 0 || d.high < 0) ? Known(HostElement{0, 1})
+                                             : std::nullopt;
+    }
+    bool strict = op == ExprOp::Lt;
+    if (strict ? d.high < 0 : d.high <= 0) {
+        return HostElement{1, 1};
+    }
+    if (strict ? d.low >= 0 : d.low > 0) {
+        return HostElement{0, 1};
+    }
+    return std::nullopt;
+}
+
+Known divide(const HostElement& a, const HostElement& b, bool fp) {
+    if (b.numerator.is_const(0)) {
+        return std::nullopt;
+    }
+    HostElement q;
+    if (b.numerator.is_const()) {
+        int64_t n = b.numerator.value();
+        q = reduced(a.numerator * Dim(n < 0 ? -b.denominator : b.denominator),
+                    a.denominator * (n < 0 ? -n : n));
+    } else {
+        if (a.denominator != 1 || b.denominator != 1) {
+            return std::nullopt;
+        }
+        Dim d = floor_div(a.numerator, b.numerator);
+        if (!(d * b.numerator == a.numerator) && (fp || b.numerator.bounds().low < 0)) {
+            return std::nullopt;
+        }
+        q = {d, 1};
+    }
+    if (fp) {
+        return q;
+    }
+    if (q.denominator != 1 && q.numerator.bounds().low < 0) {  // C++ truncates towards zero
+        return q.numerator.is_const() ? Known(HostElement{q.numerator.value() / q.denominator, 1})
+                                      : std::nullopt;
+    }
+    return HostElement{floor_of(q), 1};
+}
+
+Known host_cast(const HostElement& a, DType from, DType to) {
+    if (is_float(to)) {
+        return a;
+    }
+    if (to == DType::Bool) {
+        Known zero = compare(ExprOp::Eq, a, {0, 1});
+        return zero ? Known(HostElement{1 - zero->numerator.value(), 1}) : std::nullopt;
+    }
+    if (bit_width(to) < 32 && !a.numerator.is_const()) {
+        return std::nullopt;
+    }
+    if (!is_float(from) || a.denominator == 1) {
+        return a;
+    }
+    if (a.numerator.bounds().low >= 0) {
+        return HostElement{floor_of(a), 1};
+    }
+    return a.numerator.is_const() ? Known(HostElement{a.numerator.value() / a.denominator, 1})
+                                  : std::nullopt;
+}
+
+Known host_arith(ExprOp op, DType type, const HostElement& a, const HostElement& b) {
+    int64_t da = a.denominator;
+    int64_t db = b.denominator;
+    bool fp = is_float(type);
+    if (da > (1 << 20) || db > (1 << 20)) {
+        return std::nullopt;
+    }
+    switch (op) {
+    case ExprOp::Add:
+        return reduced(a.numerator * Dim(db) + b.numerator * Dim(da), da * db);
+    case ExprOp::Sub:
+        return reduced(a.numerator * Dim(db) - b.numerator * Dim(da), da * db);
+    case ExprOp::Mul:
+        return reduced(a.numerator * b.numerator, da * db);
+    case ExprOp::Div:
+        return divide(a, b, fp);
+    case ExprOp::Mod:
+        return da == 1 && db == 1 && b.numerator.bounds().low > 0
+                   ? Known(HostElement{mod(a.numerator, b.numerator), 1})
+                   : std::nullopt;
+    case ExprOp::Min:
+        return da == db ? Known(reduced(min(a.numerator, b.numerator), da)) : std::nullopt;
+    case ExprOp::Max:
+        return da == db ? Known(reduced(max(a.numerator, b.numerator), da)) : std::nullopt;
+    case ExprOp::Neg:
+        return HostElement{Dim(0) - a.numerator, da};
+    case ExprOp::Floor:
+        return HostElement{floor_of(a), 1};
+    case ExprOp::Ceil:
+        return HostElement{ceil_div(a.numerator, a.denominator), 1};
+    case ExprOp::Trunc:
+        return host_cast(a, DType::F64, DType::I64);
+    case ExprOp::Eq:
+    case ExprOp::Lt:
+    case ExprOp::Le:
+        return compare(op, a, b);
+    case ExprOp::Not:
+    case ExprOp::And:
+    case ExprOp::Or:
+        if (type == DType::Bool && a.numerator.is_const() && b.numerator.is_const()) {
+            bool x = a.numerator.value() != 0;
+            bool y = b.numerator.value() != 0;
+            return HostElement{(op == ExprOp::Not ? !x : op == ExprOp::And ? x && y : x || y) ? 1 : 0, 1};
+        }
+        return std::nullopt;
+    default:
+        return std::nullopt;
+    }
+}
+
+Known host_scalar(const Expr& e, std::span<const Known> in) {
+    std::vector<Known> v(e.code.size());
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        const ExprInstr& c = e.code[n];
+        auto arg = [&](size_t k) -> const Known& { return v[static_cast<size_t>(c.args[k])]; };
+        switch (c.op) {
+        case ExprOp::In:
+            v[n] = in[static_cast<size_t>(c.args[0])];
+            break;
+        case ExprOp::Const:
+            v[n] = is_float(c.type) ? rational(std::bit_cast<double>(c.imm))
+                                    : Known(HostElement{c.imm, 1});
+            break;
+        case ExprOp::Select:
+            if (arg(0) && arg(0)->numerator.is_const()) {
+                v[n] = arg(arg(0)->numerator.is_const(0) ? 2 : 1);
+            } else if (arg(1) && arg(1) == arg(2)) {
+                v[n] = arg(1);
+            }
+            break;
+        case ExprOp::Cast:
+            if (arg(0)) {
+                v[n] = host_cast(*arg(0), e.code[static_cast<size_t>(c.args[0])].type, c.to);
+            }
+            break;
+        default: {
+            size_t second = arity(c.op) > 1 ? 1 : 0;
+            if (arg(0) && arg(second)) {
+                v[n] = host_arith(c.op, e.code[static_cast<size_t>(c.args[0])].type, *arg(0),
+                                  *arg(second));
+            }
+        }
+        }
+    }
+    return v.back();
+}
+
+std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in, std::span<const Type> out) {
+    auto shape = as_const(out[0].dims);
+    if (!shape || shape->size() > 1 || count_of(*shape) > 1024) {
+        return {};
+    }
+    bool any = false;
+    for (const HostRef& h : in) {
+        any = any || h != nullptr;
+    }
+    if (!any) {
+        return {};
+    }
+    auto r = std::make_shared<HostValue>();
+    r->shape = *shape;
+    for (int64_t i = 0; i < count_of(*shape); ++i) {
+        std::vector<Known> elements;
+        for (const HostRef& h : in) {
+            elements.push_back(h == nullptr ? std::nullopt
+                                            : h->elements[h->elements.size() == 1
+                                                              ? 0
+                                                              : static_cast<size_t>(i)]);
+        }
+        try {
+            r->elements.push_back(host_scalar(a.body, elements));
+        } catch (const Error&) {  // beyond what sizes can express, e.g. INT64_MAX + N
+            r->elements.push_back(std::nullopt);
+        }
+    }
+    return {r};
+}
+
+}  // namespace
+
+const OpDef map_def = primitive<Map>(
+    "map", [](const Map& a, std::span<const Type> in) { return infer_map(a, in); },
+    [](const Map& a, EvalArgs& e) { eval_map(a, e); },
+    [](const Map& a, std::span<const HostRef> in, std::span<const Type> out) {
+        return host_map(a, in, out);
+    });
+
+extern const OpTable map_ops;
+static const OpDef* const list[] = {&map_def};
+const OpTable map_ops = list;
+
+}  // namespace ingot

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules: local rewrites of one node, applied over a whole graph until none applies.
+#pragma once
+
+#include "passes/pass.h"
+
+#include <span>
+
+namespace ingot::passes {
+
+/// A node as a rule sees it: attributes and operands as they are in the graph being written.
+class Site {
+public:
+    Site(Rewriter& r, const Node& old, const std::vector<uint32_t>& uses);
+
+    Rewriter& rewriter() { return r_; }
+    Graph& g() { return r_.out(); }
+    const Graph& g_const() const { return r_.out(); }
+    const Node& node() const { return n_; }
+    template <class A>
+    const A& as() const {
+        return n_.as<A>();
+    }
+    size_t input_count() const { return n_.inputs.size(); }
+    Value in(size_t i = 0) const { return n_.inputs[i]; }
+    std::span<const Value> inputs() const { return n_.inputs; }
+    const Type& in_type(size_t i = 0) const { return r_.out().type(n_.inputs[i]); }
+    /// The type that what replaces result i must have.
+    Type result(size_t i = 0) const;
+    size_t results() const { return old_.outputs.size(); }
+    /// Contents of the (first) result known in the graph being read; its symbols are not replaced.
+    HostRef old_host() const { return r_.from().host(old_.outputs[0]); }
+    /// The producer of operand i if it is that op, else null.
+    const Node* producer(size_t i, const OpDef& def) const { return produced(in(i), def); }
+    const Node* produced(Value v, const OpDef& def) const {
+        const Node* p = r_.out().producer(v);
+        return p != nullptr && p->is(def) ? p : nullptr;
+    }
+    /// How often a value of the new graph was used in the old one; 0 for values that rules made.
+    uint32_t uses(Value v) const { return v.id < uses_.size() ? uses_[v.id] : 0; }
+
+private:
+    Rewriter& r_;
+    const Node& old_;
+    Node n_;
+    const std::vector<uint32_t>& uses_;
+};
+
+using SiteRule = std::optional<Values> (*)(Site& s);
+struct RuleRow {
+    const OpDef* def;
+    SiteRule rule;
+};
+using Rules = std::span<const RuleRow>;
+
+/// Applies to each node the first rule of its op that does; then removes dead code; again until no
+/// rule applies.
+Graph apply_rules(const Graph& g, std::span<const Rules> rules);
+inline Graph apply_rules(const Graph& g, Rules rules) {
+    return apply_rules(g, std::span<const Rules>(&rules, 1));
+}
+
+} // namespace ingot::passes

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// share: nodes that compute the same become one, equal constants (tied weights) too. Nodes that
+// define sizes are the same when they differ only in the names of those.
+#include "base/error.h"
+#include "base/hash.h"
+#include "passes/passes.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace ingot::passes {
+
+namespace {
+
+// Of a large constant, these many bytes at both ends decide whether the rest is looked at.
+constexpr size_t probe_bytes = 4096;
+
+std::string constant_key(const Tensor& t) {
+    std::span<const std::byte> b = t.bytes();
+    size_t n = std::min(b.size(), probe_bytes);
+    return str("constant ", t.type(), " ", xxh3_128(b.first(n)), xxh3_128(b.last(n)));
+}
+
+// Symbols that a node defines, in order of mention.
+struct Declarations : NullVisitor {
+    using NullVisitor::field;
+    const SymbolSet all;
+    std::vector<std::string> order;
+
+    explicit Declarations(const Node& n) : all(declared_symbols(n)) {
+        if (!all.empty()) {
+            visit_attrs(*n.def, n.attrs.get(), *this);
+        }
+    }
+    void field(std::string_view, Dim& d) override {
+        std::string name(d.symbol_name());
+        if (all.contains(name) && std::find(order.begin(), order.end(), name) == order.end()) {
+            order.push_back(name);
+        }
+    }
+    void field(std::string_view n, Dims& v) override {
+        for (Dim& d : v) {
+            field(n, d);
+        }
+    }
+};
+
+// Attributes with the symbols that the node defines replaced by their position, and the others as
+// they are named now.
+std::string anonymous_key(const Rewriter& r, const Node& n, const std::vector<std::string>& own) {
+    SymbolMap names;
+    for (const std::string& s : own) {
+        names.emplace(s, Dim::symbol(str(s.starts_with('~') ? "~$" : "$", names.size())));
+    }
+    AttrMap map;
+    map.dim = [&](const Dim& d) {
+        return r.mapped(d.substitute([&names](std::string_view s) -> std::optional<Dim> {
+            auto at = names.find(s);
+            return at == names.end() ? std::nullopt : std::optional(at->second);
+        }));
+    };
+    return attrs_key(*n.def, map_attrs(*n.def, n.attrs.get(), map).get());
+}
+
+class Sharer {
+public:
+    std::optional<Values> operator()(Rewriter& r, const Node& n, std::span<const Value> in) {
+        if (n.is(constant_def)) {
+            return constant(r, n);
+        }
+        if (!bodies(n).empty()) {
+            return std::nullopt;
+        }
+        std::vector<std::string> declared = Declarations(n).order;
+        std::string key = str(n.def->name, "(");
+        for (Value v : in) {
+            append(key, str(v.id, ","));
+        }
+        append(key, anonymous_key(r, n, declared));
+        auto [at, fresh] = nodes_.emplace(key, Known{});
+        if (fresh) {
+            at->second = {r.copy(n, in), declared};
+            return at->second.results;
+        }
+        for (size_t i = 0; i < declared.size(); ++i) {
+            r.replace_symbol(declared[i], Dim::symbol(at->second.declared[i]));
+        }
+        return at->second.results;
+    }
+
+private:
+    struct Known {
+        Values results;
+        std::vector<std::string> declared;
+    };
+
+    std::optional<Values> constant(Rewriter& r, const Node& n) {
+        const Tensor& t = n.as<Constant>().value;
+        std::vector<Value>& same = constants_[constant_key(t)];
+        for (Value v : same) {
+            const Tensor& other = *r.out().constant(v);
+            bool one_place = other.bytes().data() == t.bytes().data();
+            if (one_place ? other.type() == t.type() : other == t) {
+                return Values{v};
+            }
+        }
+        Values made = r.copy(n, {});
+        same.push_back(made[0]);
+        return made;
+    }
+
+    std::unordered_map<std::string, Known> nodes_;
+    std::unordered_map<std::string, std::vector<Value>> constants_;
+};
+
+} // namespace
+
+const Pass share = {"share", "merge equal nodes and equal constants",
+                    [](const Graph& g, const PassOptions&) {
+                        Sharer sharer;
+                        return rewrite(g,
+                                       [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+                                           return sharer(r, n, in);
+                                       });
+                    },
+                    true};
+
+} // namespace ingot::passes

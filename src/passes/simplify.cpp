@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// simplify: local identities that change no bit of a result. Removes what does nothing, merges
+// neighbours of a kind, and moves what is known while compiling into attributes.
+#include "passes/simplify.h"
+
+#include "passes/passes.h"
+
+namespace ingot::passes {
+
+Graph simplified(const Graph& g) {
+    const Rules all[] = {size_rules(), control_rules(),  map_rules(),
+                         view_rules(), movement_rules(), dot_rules()};
+    return apply_rules(g, all);
+}
+
+const Pass simplify = {"simplify", "remove and merge nodes by local identities",
+                       [](const Graph& g, const PassOptions&) { return simplified(g); }, true};
+
+} // namespace ingot::passes

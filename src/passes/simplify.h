@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of simplify, by subject; each file lists its own.
+#pragma once
+
+#include "passes/rules.h"
+
+namespace ingot::passes {
+
+/// All rules below, until none applies.
+Graph simplified(const Graph& g);
+
+Rules map_rules();
+Rules view_rules();
+Rules movement_rules();
+Rules dot_rules();
+Rules size_rules();
+Rules control_rules();
+
+/// Indices that grow by a constant step: start, start + step, ... in row-major order.
+struct Progression {
+    Dim start;
+    int64_t step = 1;
+    Dim count;
+};
+std::optional<Progression> progression(const Graph& g, Value v);
+
+} // namespace ingot::passes

@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for maps: operands that need not be read, casts and broadcasts of operands that need not be
+// materialised, and bodies that compute less than they seem to.
+#include "passes/expr_rules.h"
+#include "passes/simplify.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace ingot::passes {
+
+namespace {
+
+// The shape that operands broadcast to; nullopt when they do not, or there are none.
+std::optional<Dims> common_dims(const Graph& g, std::span<const Value> in) {
+    std::optional<Dims> dims;
+    for (Value v : in) {
+        dims = dims ? broadcast(*dims, g.type(v).dims) : g.type(v).dims;
+        if (!dims) {
+            return std::nullopt;
+        }
+    }
+    return dims;
+}
+
+Values made(Site& s, Expr body, Values in) {
+    return {ops::map(s.g(), std::move(body), s.as<Map>().dtype, in)};
+}
+
+// The body with each input replaced by what `replace` appends for it.
+template <class F>
+Expr with_inputs(const Expr& body, size_t count, F&& replace) {
+    Expr out;
+    std::vector<int> at(count, -1);
+    for (const ExprInstr& c : body.code) {
+        if (c.op == ExprOp::In && at[static_cast<size_t>(c.args[0])] < 0) {
+            at[static_cast<size_t>(c.args[0])] = replace(out, static_cast<size_t>(c.args[0]));
+        }
+    }
+    int last = out.inline_expr(body, at);
+    if (static_cast<size_t>(last) + 1 != out.code.size()) {
+        out.code.push_back(out.code[static_cast<size_t>(last)]); // the result comes last
+    }
+    return out;
+}
+
+const Tensor* scalar_constant(const Site& s, Value v) {
+    const Tensor* t = s.g_const().constant(v);
+    return t != nullptr && t->count() == 1 ? t : nullptr;
+}
+
+int append_constant(Expr& e, const Tensor& t) {
+    return is_float(t.dtype()) ? e.constant(t.dtype(), t.get_f64(0))
+                               : e.constant_i64(t.dtype(), t.get_i64(0));
+}
+
+// Scalar constants become part of the body; operands that are not read go; equal ones become one.
+std::optional<Values> compact_inputs(Site& s) {
+    const Map& m = s.as<Map>();
+    std::vector<bool> read(s.input_count(), false);
+    for (const ExprInstr& c : m.body.code) {
+        if (c.op == ExprOp::In) {
+            read[static_cast<size_t>(c.args[0])] = true;
+        }
+    }
+    Values kept;
+    std::vector<int> slot(s.input_count(), -1);
+    for (size_t i = 0; i < s.input_count(); ++i) {
+        bool constant = read[i] && scalar_constant(s, s.in(i)) != nullptr;
+        if (!read[i] || constant) {
+            continue;
+        }
+        auto same = std::find(kept.begin(), kept.end(), s.in(i));
+        slot[i] = static_cast<int>(same - kept.begin());
+        if (same == kept.end()) {
+            kept.push_back(s.in(i));
+        }
+    }
+    if (kept.size() == s.input_count() || common_dims(s.g(), kept) != s.result().dims) {
+        return std::nullopt;
+    }
+    Expr body = with_inputs(m.body, s.input_count(), [&](Expr& e, size_t i) {
+        const Tensor* t = scalar_constant(s, s.in(i));
+        return t != nullptr ? append_constant(e, *t) : e.in(slot[i], s.in_type(i).dtype);
+    });
+    return made(s, std::move(body), kept);
+}
+
+// A map of one operand that does nothing but convert it.
+bool is_conversion(const Map& m) {
+    const auto& c = m.body.code;
+    return c[0].op == ExprOp::In && (c.size() == 1 || (c.size() == 2 && c[1].op == ExprOp::Cast));
+}
+
+// Operand i with a broadcast or an exact conversion peeled off.
+Value peeled(const Site& s, Value v) {
+    const Graph& g = s.g_const();
+    const Node* p = g.producer(v);
+    if (p == nullptr) {
+        return v;
+    }
+    if (p->is(broadcast_def)) {
+        return p->inputs[0];
+    }
+    bool exact = p->is(map_def) && p->inputs.size() == 1 && is_conversion(p->as<Map>()) &&
+                 holds_all(p->as<Map>().dtype, g.type(p->inputs[0]).dtype);
+    return exact ? p->inputs[0] : v;
+}
+
+// Broadcasts and exact conversions of operands happen as they are read.
+std::optional<Values> absorb_operands(Site& s) {
+    const Map& m = s.as<Map>();
+    Values in(s.inputs().begin(), s.inputs().end());
+    bool changed = false;
+    for (Value& v : in) {
+        Value now = peeled(s, v);
+        std::swap(v, now);
+        if (v != now && common_dims(s.g(), in) != s.result().dims) {
+            v = now;
+        }
+        changed = changed || v != now;
+    }
+    if (!changed) {
+        return std::nullopt;
+    }
+    Expr body = with_inputs(m.body, in.size(), [&](Expr& e, size_t i) {
+        int x = e.in(static_cast<int>(i), s.g().type(in[i]).dtype);
+        return e.cast(x, s.in_type(i).dtype);
+    });
+    return made(s, std::move(body), in);
+}
+
+std::optional<Values> simplify_body(Site& s) {
+    const Map& m = s.as<Map>();
+    std::vector<DType> stored;
+    for (size_t i = 0; i < s.input_count(); ++i) {
+        stored.push_back(s.in_type(i).dtype);
+    }
+    Expr body = simplified(m.body, stored, m.dtype);
+    if (body == m.body) {
+        return std::nullopt;
+    }
+    return made(s, std::move(body), Values(s.inputs().begin(), s.inputs().end()));
+}
+
+// A body that is just one of its inputs, or a constant.
+std::optional<Values> trivial_body(Site& s) {
+    const Map& m = s.as<Map>();
+    const ExprInstr& c = m.body.code[0];
+    if (m.body.code.size() != 1) {
+        return std::nullopt;
+    }
+    if (c.op == ExprOp::Const) {
+        if (s.input_count() == 0) {
+            return std::nullopt;
+        }
+        Tensor t = is_float(c.type) ? Tensor::scalar(m.dtype, std::bit_cast<double>(c.imm))
+                                    : Tensor::scalar_i64(m.dtype, c.imm);
+        return Values{ops::broadcast_to(s.g(), ops::constant(s.g(), t), s.result().dims)};
+    }
+    auto i = static_cast<size_t>(c.args[0]);
+    if (s.in_type(i).dtype != m.dtype) {
+        return std::nullopt;
+    }
+    return Values{ops::broadcast_to(s.g(), s.in(i), s.result().dims)};
+}
+
+} // namespace
+
+Rules map_rules() {
+    static const RuleRow rows[] = {{&map_def, compact_inputs},
+                                   {&map_def, absorb_operands},
+                                   {&map_def, simplify_body},
+                                   {&map_def, trivial_body}};
+    return rows;
+}
+
+} // namespace ingot::passes

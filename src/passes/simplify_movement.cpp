@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for data movement and reductions: pads and concats of nothing, gathers that are slices,
+// reductions over axes of one element.
+#include "passes/dims_util.h"
+#include "passes/simplify.h"
+
+#include <algorithm>
+
+namespace ingot::passes {
+
+namespace {
+
+bool is_zero(const Dim& d) {
+    return d.is_const(0);
+}
+
+// --- pad -----------------------------------------------------------------------------------------
+
+std::optional<Values> pad_of_nothing(Site& s) {
+    const Pad& a = s.as<Pad>();
+    bool nothing = std::all_of(a.low.begin(), a.low.end(), is_zero) &&
+                   std::all_of(a.high.begin(), a.high.end(), is_zero);
+    return nothing ? std::optional(Values{s.in()}) : std::nullopt;
+}
+
+std::optional<Values> pad_of_pad(Site& s) {
+    const Node* p = s.producer(0, pad_def);
+    Pad a = s.as<Pad>();
+    if (p == nullptr || a.mode != "constant" || p->as<Pad>().mode != "constant") {
+        return std::nullopt;
+    }
+    const Tensor* value = s.g().constant(s.in(1));
+    const Tensor* inner = s.g().constant(p->inputs[1]);
+    bool same =
+        p->inputs[1] == s.in(1) || (value != nullptr && inner != nullptr && *value == *inner);
+    if (!same) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i < a.low.size(); ++i) {
+        a.low[i] = a.low[i] + p->as<Pad>().low[i];
+        a.high[i] = a.high[i] + p->as<Pad>().high[i];
+    }
+    return Values{s.g().add1(pad_def, a, {p->inputs[0], s.in(1)})};
+}
+
+// --- concat --------------------------------------------------------------------------------------
+
+// Two slices of one value that follow each other along `axis`, as one.
+std::optional<Slice> joined(const Graph& g, Value a, Value b, size_t axis) {
+    const Node* x = g.producer(a);
+    const Node* y = g.producer(b);
+    if (x == nullptr || y == nullptr || !x->is(slice_def) || !y->is(slice_def) ||
+        x->inputs[0] != y->inputs[0]) {
+        return std::nullopt;
+    }
+    Slice first = x->as<Slice>();
+    const Slice& second = y->as<Slice>();
+    for (size_t i = 0; i < first.sizes.size(); ++i) {
+        bool follows = i == axis ? first.steps[i] == 1 && second.steps[i] == 1 &&
+                                       second.starts[i] == first.starts[i] + first.sizes[i]
+                                 : first.starts[i] == second.starts[i] &&
+                                       first.sizes[i] == second.sizes[i] &&
+                                       first.steps[i] == second.steps[i];
+        if (!follows) {
+            return std::nullopt;
+        }
+    }
+    first.sizes[axis] = first.sizes[axis] + second.sizes[axis];
+    return first;
+}
+
+// Appends an operand, or what it consists of.
+void append_part(Site& s, Value v, size_t axis, Values& out) {
+    Graph& g = s.g();
+    if (g.type(v).dims[axis].is_const(0)) {
+        return;
+    }
+    const Node* p = s.produced(v, concat_def);
+    if (p != nullptr && static_cast<size_t>(p->as<Concat>().axis) == axis && s.uses(v) <= 1) {
+        out.insert(out.end(), p->inputs.begin(), p->inputs.end());
+        return;
+    }
+    auto both = out.empty() ? std::nullopt : joined(g, out.back(), v, axis);
+    if (both) {
+        out.back() = g.add1(slice_def, *both, {g.producer(v)->inputs[0]});
+        return;
+    }
+    out.push_back(v);
+}
+
+std::optional<Values> shorter_concat(Site& s) {
+    auto axis = static_cast<size_t>(s.as<Concat>().axis);
+    Values parts;
+    for (Value v : s.inputs()) {
+        append_part(s, v, axis, parts);
+    }
+    if (parts.empty()) {
+        parts.push_back(s.in());
+    }
+    if (std::equal(parts.begin(), parts.end(), s.inputs().begin(), s.inputs().end())) {
+        return s.input_count() == 1 ? std::optional(Values{s.in()}) : std::nullopt;
+    }
+    Value v = ops::concat(s.g(), parts, s.as<Concat>().axis);
+    return s.g().type(v) == s.result() ? std::optional(Values{v}) : std::nullopt;
+}
+
+// --- gather --------------------------------------------------------------------------------------
+
+std::optional<Progression> constant_progression(const Tensor& t) {
+    Progression p{t.count() == 0 ? 0 : t.get_i64(0), 1, t.count()};
+    if (t.count() > 1) {
+        p.step = t.get_i64(1) - t.get_i64(0);
+    }
+    for (int64_t i = 1; i < t.count(); ++i) {
+        if (t.get_i64(i) != t.get_i64(i - 1) + p.step) {
+            return std::nullopt;
+        }
+    }
+    return p.step == 0 ? std::nullopt : std::optional(p);
+}
+
+// x + c or x - c in the integers, or a conversion between i32 and i64.
+std::optional<Progression> mapped_progression(const Graph& g, const Node& n) {
+    const Map& m = n.as<Map>();
+    const auto& code = m.body.code;
+    if (n.inputs.size() != 1 || code.size() > 3 || !is_integer(m.dtype) ||
+        bit_width(m.dtype) < 32) {
+        return std::nullopt;
+    }
+    auto p = progression(g, n.inputs[0]);
+    if (!p || code.size() == 1) {
+        return p;
+    }
+    const ExprInstr& last = code.back();
+    if (code.size() == 2) {
+        return last.op == ExprOp::Cast ? p : std::nullopt;
+    }
+    bool shifts = (last.op == ExprOp::Add || last.op == ExprOp::Sub) && last.args[0] == 0 &&
+                  last.args[1] == 1 && code[0].op == ExprOp::In && code[1].op == ExprOp::Const;
+    if (!shifts) {
+        return std::nullopt;
+    }
+    Dim c = code[1].imm;
+    p->start = last.op == ExprOp::Add ? p->start + c : p->start - c;
+    return p;
+}
+
+// Indices start, start + step, ... along `axis`, in the shape of `indices`.
+Value progression_slice(Graph& g, Value x, int64_t axis, const Progression& p,
+                        const Dims& indices) {
+    Value v = ops::slice(g, x, axis, p.start, p.count, p.step);
+    Dims dims = g.type(v).dims;
+    dims.erase(dims.begin() + axis);
+    dims.insert(dims.begin() + axis, indices.begin(), indices.end());
+    return ops::reshape(g, v, dims);
+}
+
+std::optional<Values> gather_of_progression(Site& s) {
+    int64_t axis = s.as<Gather>().axis;
+    auto p = progression(s.g(), s.in(1));
+    const Dim& size = s.in_type().dims[static_cast<size_t>(axis)];
+    if (!p || p->count.is_const(0)) {
+        return std::nullopt;
+    }
+    // An index outside fails at run time, and must go on doing so.
+    Dim last = p->start + (p->count - Dim(1)) * Dim(p->step);
+    bool checked = p->start.is_const() && last.is_const() && size.is_const();
+    auto outside = [&](const Dim& i) { return i.value() < 0 || i.value() >= size.value(); };
+    if (checked && (outside(p->start) || outside(last))) {
+        return std::nullopt;
+    }
+    return Values{progression_slice(s.g(), s.in(), axis, *p, s.in_type(1).dims)};
+}
+
+// Rows repeated after they were gathered, not before.
+std::optional<Values> gather_of_broadcast(Site& s) {
+    const Node* p = s.producer(1, broadcast_def);
+    if (p == nullptr || s.as<Gather>().axis != 0) {
+        return std::nullopt;
+    }
+    Value rows = ops::gather(s.g(), s.in(), p->inputs[0], 0);
+    return Values{ops::broadcast_to(s.g(), rows, s.result().dims)};
+}
+
+// --- reductions
+// ------------------------------------------------------------------------------------
+
+std::optional<Values> reduce_of_one(Site& s) {
+    const Reduce& a = s.as<Reduce>();
+    const Dims& in = s.in_type().dims;
+    if (a.axes.empty()) {
+        return Values{s.in()};
+    }
+    Dims kept;
+    std::vector<int64_t> axes;
+    for (size_t i = 0; i < in.size(); ++i) {
+        bool reduced = std::binary_search(a.axes.begin(), a.axes.end(), static_cast<int64_t>(i));
+        if (reduced && in[i].is_const(1)) {
+            continue;
+        }
+        if (reduced) {
+            axes.push_back(static_cast<int64_t>(kept.size()));
+        }
+        kept.push_back(in[i]);
+    }
+    if (axes.size() == a.axes.size()) {
+        return std::nullopt;
+    }
+    return Values{ops::reduce(s.g(), a.fn, ops::reshape(s.g(), s.in(), kept), axes)};
+}
+
+std::optional<Values> reduce_of_extremes(Site& s) {
+    const Reduce& a = s.as<Reduce>();
+    const Node* p = s.producer(0, reduce_def);
+    if (p == nullptr || (a.fn != "min" && a.fn != "max") || p->as<Reduce>().fn != a.fn) {
+        return std::nullopt;
+    }
+    std::vector<int64_t> all = p->as<Reduce>().axes;
+    std::vector<int64_t> left;
+    for (int64_t i = 0; i < s.g().type(p->inputs[0]).rank(); ++i) {
+        if (!std::binary_search(p->as<Reduce>().axes.begin(), p->as<Reduce>().axes.end(), i)) {
+            left.push_back(i);
+        }
+    }
+    for (int64_t axis : a.axes) {
+        all.push_back(left[static_cast<size_t>(axis)]);
+    }
+    return Values{ops::reduce(s.g(), a.fn, p->inputs[0], all)};
+}
+
+std::optional<Values> arg_reduce_of_one(Site& s) {
+    if (!s.in_type().dims[static_cast<size_t>(s.as<ArgReduce>().axis)].is_const(1)) {
+        return std::nullopt;
+    }
+    return Values{ops::full(s.g(), DType::I64, s.result().dims, 0)};
+}
+
+std::optional<Values> scan_of_one(Site& s) {
+    const Scan& a = s.as<Scan>();
+    if (a.exclusive || !s.in_type().dims[static_cast<size_t>(a.axis)].is_const(1)) {
+        return std::nullopt;
+    }
+    return Values{s.in()};
+}
+
+std::optional<Values> pool_of_one(Site& s) {
+    const ops::Pool& a = s.as<ops::Pool>();
+    auto one = [](int64_t v) { return v == 1; };
+    bool nothing = std::all_of(a.sizes.begin(), a.sizes.end(), one) &&
+                   std::all_of(a.strides.begin(), a.strides.end(), one) &&
+                   s.result() == s.in_type() && std::all_of(a.low.begin(), a.low.end(), is_zero);
+    return nothing ? std::optional(Values{s.in()}) : std::nullopt;
+}
+
+} // namespace
+
+std::optional<Progression> progression(const Graph& g, Value v) {
+    const Type& t = g.type(v);
+    if (const Tensor* c = g.constant(v)) {
+        return constant_progression(*c);
+    }
+    if (HostRef host = g.host(v); host != nullptr && host->elements.size() == 1) {
+        auto d = host->dims();
+        return d ? std::optional(Progression{(*d)[0], 1, 1}) : std::nullopt;
+    }
+    const Node* n = g.producer(v);
+    if (n == nullptr) {
+        return std::nullopt;
+    }
+    if (n->is(iota_def) && is_integer(t.dtype)) {
+        Dim size = n->as<Iota>().dims[static_cast<size_t>(n->as<Iota>().axis)];
+        return size == product(t.dims) ? std::optional(Progression{0, 1, size}) : std::nullopt;
+    }
+    if (n->is(reshape_def)) {
+        return progression(g, n->inputs[0]);
+    }
+    if (n->is(map_def)) {
+        return mapped_progression(g, *n);
+    }
+    if (n->is(slice_def)) {
+        const Slice& a = n->as<Slice>();
+        auto p = progression(g, n->inputs[0]);
+        size_t axis = 0;
+        while (axis + 1 < a.sizes.size() && g.type(n->inputs[0]).dims[axis].is_const(1)) {
+            ++axis;
+        }
+        if (!p || !(g.type(n->inputs[0]).dims[axis] == p->count)) {
+            return std::nullopt;
+        }
+        return Progression{p->start + a.starts[axis] * Dim(p->step), p->step * a.steps[axis],
+                           a.sizes[axis]};
+    }
+    return std::nullopt;
+}
+
+Rules movement_rules() {
+    static const RuleRow rows[] = {
+        {&pad_def, pad_of_nothing},         {&pad_def, pad_of_pad},
+        {&concat_def, shorter_concat},      {&gather_def, gather_of_progression},
+        {&gather_def, gather_of_broadcast}, {&reduce_def, reduce_of_one},
+        {&reduce_def, reduce_of_extremes},  {&arg_reduce_def, arg_reduce_of_one},
+        {&scan_def, scan_of_one},           {&ops::pool_def, pool_of_one},
+    };
+    return rows;
+}
+
+} // namespace ingot::passes

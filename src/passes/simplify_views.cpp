@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rules for views: chains of reshapes, permutations, broadcasts and slices.
+#include "passes/dims_util.h"
+#include "passes/simplify.h"
+
+namespace ingot::passes {
+
+namespace {
+
+// --- reshape -----------------------------------------------------------------------------------
+
+std::optional<Values> reshape_of_nothing(Site& s) {
+    if (s.as<Reshape>().dims == s.in_type().dims) {
+        return Values{s.in()};
+    }
+    const Node* p = s.producer(0, reshape_def);
+    if (p == nullptr) {
+        return std::nullopt;
+    }
+    return Values{ops::reshape(s.g(), p->inputs[0], s.as<Reshape>().dims)};
+}
+
+// The atoms that an axis of the permuted shape spans, given how many each axis before it spans.
+std::vector<int64_t> permuted_atoms(const std::vector<size_t>& spans,
+                                    const std::vector<int64_t>& perm) {
+    std::vector<size_t> first(spans.size(), 0);
+    for (size_t i = 1; i < spans.size(); ++i) {
+        first[i] = first[i - 1] + spans[i - 1];
+    }
+    std::vector<int64_t> out;
+    for (int64_t axis : perm) {
+        for (size_t k = 0; k < spans[static_cast<size_t>(axis)]; ++k) {
+            out.push_back(static_cast<int64_t>(first[static_cast<size_t>(axis)] + k));
+        }
+    }
+    return out;
+}
+
+// reshape(permute(reshape(x))) where one of the reshapes only regroups what the permutation keeps
+// together: at most one reshape remains.
+std::optional<Values> reshape_around_permute(Site& s) {
+    const Node* permute = s.producer(0, permute_def);
+    const Node* first = permute == nullptr ? nullptr : s.produced(permute->inputs[0], reshape_def);
+    if (first == nullptr) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    Value x = first->inputs[0];
+    const Dims from = g.type(x).dims;
+    auto parts = refine(from, g.type(permute->inputs[0]).dims);
+    if (!parts) {
+        return std::nullopt;
+    }
+    std::vector<int64_t> perm = permuted_atoms(parts->b, permute->as<Permute>().perm);
+    Dims moved;
+    for (int64_t a : perm) {
+        moved.push_back(parts->atoms[static_cast<size_t>(a)]);
+    }
+    const Dims& want = s.as<Reshape>().dims;
+    if (from != parts->atoms && want != moved) {
+        return std::nullopt;
+    }
+    Value v = ops::permute(g, ops::reshape(g, x, parts->atoms), perm);
+    return Values{ops::reshape(g, v, want)};
+}
+
+// --- permute -----------------------------------------------------------------------------------
+
+std::optional<Values> permute_of_nothing(Site& s) {
+    const std::vector<int64_t>& perm = s.as<Permute>().perm;
+    if (is_identity(perm)) {
+        return Values{s.in()};
+    }
+    if (const Node* p = s.producer(0, permute_def)) {
+        std::vector<int64_t> both;
+        for (int64_t axis : perm) {
+            both.push_back(p->as<Permute>().perm[static_cast<size_t>(axis)]);
+        }
+        return Values{ops::permute(s.g(), p->inputs[0], both)};
+    }
+    int64_t last = -1;
+    for (int64_t axis : perm) {
+        if (s.in_type().dims[static_cast<size_t>(axis)].is_const(1)) {
+            continue;
+        }
+        if (axis < last) {
+            return std::nullopt;
+        }
+        last = axis;
+    }
+    return Values{ops::reshape(s.g(), s.in(), s.result().dims)};
+}
+
+// --- broadcast -----------------------------------------------------------------------------------
+
+std::optional<Values> broadcast_of_nothing(Site& s) {
+    const Dims& dims = s.as<Broadcast>().dims;
+    if (dims == s.in_type().dims) {
+        return Values{s.in()};
+    }
+    if (const Node* p = s.producer(0, broadcast_def)) {
+        return Values{ops::broadcast_to(s.g(), p->inputs[0], dims)};
+    }
+    const Node* p = s.producer(0, reshape_def);
+    if (p == nullptr) {
+        return std::nullopt;
+    }
+    // A reshape that only put ones in front, which broadcasting does too.
+    const Dims& from = s.g().type(p->inputs[0]).dims;
+    const Dims& to = s.in_type().dims;
+    if (from.size() >= to.size() || !std::equal(from.rbegin(), from.rend(), to.rbegin())) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i < to.size() - from.size(); ++i) {
+        if (!to[i].is_const(1)) {
+            return std::nullopt;
+        }
+    }
+    return Values{ops::broadcast_to(s.g(), p->inputs[0], dims)};
+}
+
+// --- slice -------------------------------------------------------------------------------------
+
+bool is_whole(const Slice& a, const Dims& in, size_t axis) {
+    return a.starts[axis].is_const(0) && a.steps[axis] == 1 && a.sizes[axis] == in[axis];
+}
+
+std::optional<Values> slice_of_nothing(Site& s) {
+    const Slice& a = s.as<Slice>();
+    for (size_t i = 0; i < a.sizes.size(); ++i) {
+        if (!is_whole(a, s.in_type().dims, i)) {
+            return std::nullopt;
+        }
+    }
+    return Values{s.in()};
+}
+
+std::optional<Values> slice_of_slice(Site& s) {
+    const Node* p = s.producer(0, slice_def);
+    if (p == nullptr) {
+        return std::nullopt;
+    }
+    const Slice& inner = p->as<Slice>();
+    Slice both = s.as<Slice>();
+    for (size_t i = 0; i < both.sizes.size(); ++i) {
+        both.starts[i] = inner.starts[i] + both.starts[i] * Dim(inner.steps[i]);
+        if (__builtin_mul_overflow(both.steps[i], inner.steps[i], &both.steps[i])) {
+            return std::nullopt;
+        }
+    }
+    return Values{s.g().add1(slice_def, both, {p->inputs[0]})};
+}
+
+// The operand of a concat that elements start .. start + size - 1 lie in, and where it starts.
+struct Part {
+    Value value;
+    Dim offset;
+};
+
+std::optional<Part> part_with(const Graph& g, const Node& concat, size_t axis, const Dim& start,
+                              const Dim& size) {
+    Dim offset = 0;
+    for (Value v : concat.inputs) {
+        Dim end = offset + g.type(v).dims[axis];
+        if (always_le(offset, start) && always_le(start + size, end)) {
+            return Part{v, offset};
+        }
+        offset = end;
+    }
+    return std::nullopt;
+}
+
+std::optional<Values> slice_of_concat(Site& s) {
+    const Node* p = s.producer(0, concat_def);
+    Slice a = s.as<Slice>();
+    if (p == nullptr) {
+        return std::nullopt;
+    }
+    auto axis = static_cast<size_t>(p->as<Concat>().axis);
+    Dim first = a.starts[axis];
+    Dim span = (a.sizes[axis] - Dim(1)) * Dim(a.steps[axis]) + Dim(1);
+    if (a.steps[axis] < 0) {
+        first = first + span - Dim(1);
+        span = Dim(2) - span;
+    }
+    auto part = part_with(s.g(), *p, axis, first, span);
+    if (!part) {
+        return std::nullopt;
+    }
+    a.starts[axis] = a.starts[axis] - part->offset;
+    return Values{s.g().add1(slice_def, a, {part->value})};
+}
+
+// A slice along repeated axes repeats less.
+std::optional<Values> slice_of_broadcast(Site& s) {
+    const Node* p = s.producer(0, broadcast_def);
+    if (p == nullptr) {
+        return std::nullopt;
+    }
+    const Slice& a = s.as<Slice>();
+    const Dims& to = s.in_type().dims;
+    const Dims& from = s.g().type(p->inputs[0]).dims;
+    size_t shift = to.size() - from.size();
+    for (size_t i = 0; i < to.size(); ++i) {
+        bool repeated = i < shift || from[i - shift].is_const(1);
+        if (!repeated && !is_whole(a, to, i)) {
+            return std::nullopt;
+        }
+    }
+    return Values{ops::broadcast_to(s.g(), p->inputs[0], a.sizes)};
+}
+
+// --- others --------------------------------------------------------------------------------------
+
+std::optional<Values> bitcast_of_nothing(Site& s) {
+    DType to = s.as<Bitcast>().dtype;
+    if (to == s.in_type().dtype) {
+        return Values{s.in()};
+    }
+    const Node* p = s.producer(0, bitcast_def);
+    if (p == nullptr) {
+        return std::nullopt;
+    }
+    const Type& from = s.g().type(p->inputs[0]);
+    bool direct = from.dtype == to ? from == s.result() : bit_width(from.dtype) == bit_width(to);
+    return direct ? std::optional(Values{ops::bitcast(s.g(), p->inputs[0], to)}) : std::nullopt;
+}
+
+std::optional<Values> window_of_nothing(Site& s) {
+    const Window& w = s.as<Window>();
+    for (size_t i = 0; i < w.axes.size(); ++i) {
+        if (w.sizes[i] != 1 || w.strides[i] != 1) {
+            return std::nullopt;
+        }
+    }
+    return Values{ops::reshape(s.g(), s.in(), s.result().dims)};
+}
+
+} // namespace
+
+Rules view_rules() {
+    static const RuleRow rows[] = {
+        {&reshape_def, reshape_of_nothing}, {&reshape_def, reshape_around_permute},
+        {&permute_def, permute_of_nothing}, {&broadcast_def, broadcast_of_nothing},
+        {&slice_def, slice_of_nothing},     {&slice_def, slice_of_slice},
+        {&slice_def, slice_of_concat},      {&slice_def, slice_of_broadcast},
+        {&bitcast_def, bitcast_of_nothing}, {&window_def, window_of_nothing},
+    };
+    return rows;
+}
+
+} // namespace ingot::passes

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// The interface through which the engine reaches a backend: a graph becomes an Executable (shared,
+// immutable), which makes Executions (one per context: plans, arena, buffers).
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "ir/graph.h"
+
+namespace ingot {
+
+struct CompileOptions {
+    /// Loops run on this pool; null means ThreadPool::shared().
+    ThreadPool* pool = nullptr;
+    /// Plans kept per execution and input shape, least recently used ones go first.
+    size_t cached_plans = 16;
+    /// False keeps the backend to its own loops (libingot_cpu.so is not opened).
+    bool use_library = true;
+    /// Fills activation memory with 0xCB before every run, so that tests see reads of stale bytes.
+    bool poison = false;
+    /// Lowering passes that are left out, by name.
+    std::vector<std::string> disabled_passes;
+    /// Called with the graph after each lowering pass; may be empty.
+    std::function<void(std::string_view pass, const Graph&)> after_pass;
+};
+
+/// One step of a plan, for `inspect` and profiles.
+struct StepInfo {
+    std::string name;            // of the ONNX nodes it came from
+    std::string kernel;          // "conv", "map", "copy", ...
+    std::string implementation;  // which loops the kernel chose: "onednn brgconv:avx512_core", "own"
+    std::vector<std::string> inputs;  // dtype, shape and layout of each operand
+    std::vector<std::string> outputs;
+};
+
+/// Receives one call per step that ran; `index` counts steps of the run in order.
+struct StepTimer {
+    virtual ~StepTimer() = default;
+    virtual void step(const StepInfo& info, double milliseconds) noexcept = 0;
+};
+
+/// The plans and memory of one context. Used by one thread at a time.
+class Execution {
+public:
+    virtual ~Execution() = default;
+
+    /// Plans for these shapes of the inputs, in order (or finds the plan made before). Errors:
+    /// InvalidArgument naming input, dimension, got and expected; OutOfMemory; Unsupported.
+    virtual void prepare(std::span<const Shape> inputs) = 0;
+    /// The shape of an output under the last prepare; nullopt when it depends on data.
+    virtual std::optional<Shape> output_shape(size_t output) const = 0;
+
+    /// Runs once. inputs[i] has the dtype of its type; shapes that are not the prepared ones are
+    /// prepared first. A defined outputs[i] is written in place and must have the resulting dtype
+    /// and shape and be writable; an undefined one is assigned a new tensor. Inputs and outputs may
+    /// not overlap. When the shapes were prepared, every size is static and outputs are given,
+    /// this allocates nothing. On failure `error()` has the whole text.
+    virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept = 0;
+    /// The message of the last failed run, with its trail; valid until the next call.
+    virtual const std::string& error() const noexcept = 0;
+
+    /// Steps of the last prepared or run plan, in order.
+    virtual std::vector<StepInfo> steps() const = 0;
+    /// Bytes held for activations.
+    virtual size_t arena_bytes() const = 0;
+    /// Times every step of later runs; null stops. The timer outlives the execution.
+    virtual void set_timer(StepTimer* timer) = 0;
+    /// Calls `f` with a row-major copy of every named value that later runs compute (values that
+    /// fusion swallowed do not occur); empty stops. For `compare --layers`, not for speed.
+    virtual void set_observer(std::function<void(std::string_view, const Tensor&)> f) = 0;
+};
+
+/// A graph compiled for one backend; thread safe. Keeps the graph's constants alive.
+class Executable {
+public:
+    virtual ~Executable() = default;
+    virtual std::unique_ptr<Execution> create_execution() const = 0;
+    /// The graph after lowering.
+    virtual const Graph& lowered() const = 0;
+    /// Bytes of packed weights kept beside the graph's own.
+    virtual size_t packed_bytes() const = 0;
+};
+
+class Backend {
+public:
+    virtual ~Backend() = default;
+    virtual std::string_view name() const = 0;  // "cpu"
+    /// What it runs on, in words: "AMD EPYC, 2 threads, avx512, onednn 3.2.0".
+    virtual std::string description() const = 0;
+    /// Lowers the graph (as AOT passes left it) for this backend. Errors: Unsupported with the node.
+    virtual std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
+                                                      const CompileOptions& options = {}) const = 0;
+};
+
+/// Defined by src/backends/cpu.
+const Backend& cpu_backend();
+
+}  // namespace ingot

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Views: shapes, strides and offsets over a stored array, and what the view ops do to them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ir/tensor.h"
+
+namespace ingot::plan {
+
+/// Axes from the outermost to the innermost in memory.
+using Order = std::vector<int>;
+
+/// Element (i0, i1, ...) stands at offset + sum of i * stride, in elements. Axes of size 1 may have
+/// any stride.
+struct View {
+    Shape shape;
+    Shape strides;
+    int64_t offset = 0;
+
+    int rank() const { return static_cast<int>(shape.size()); }
+    int64_t count() const;
+    bool operator==(const View&) const = default;
+};
+
+Order row_major(int rank);
+/// N, spatial..., C for values of rank 3 and more (axis 1 innermost); row major below.
+Order channels_last(int rank);
+/// A dense view whose axes lie in memory as `order` says.
+View dense(const Shape& shape, const Order& order);
+View dense(const Shape& shape);
+/// Whether the elements lie densely in that order (axes of size 1 and empty views do not matter).
+bool is_dense(const View& v, const Order& order);
+bool is_dense(const View& v);
+/// The order in which a dense view lies, row major where ambiguous; nullopt when not dense.
+std::optional<Order> dense_order(const View& v);
+/// Axes sorted by stride, the largest first; row major among equals.
+Order stride_order(const View& v);
+
+/// The same elements in row-major sequence under another shape; nullopt when strides cannot say it.
+std::optional<View> reshaped(const View& v, const Shape& shape);
+View permuted(const View& v, std::span<const int64_t> perm);
+View broadcasted(const View& v, const Shape& shape);
+View sliced(const View& v, const Shape& starts, const Shape& sizes,
+            std::span<const int64_t> steps);
+View windowed(const View& v, std::span<const int64_t> axes, std::span<const int64_t> sizes,
+              std::span<const int64_t> strides, std::span<const int64_t> dilations);
+
+/// Loops over views of one shape, merged: axes of size 1 dropped, neighbours that every view walks
+/// as one joined. strides[k] belongs to views[k]; the innermost axis is last.
+struct LoopNest {
+    Shape sizes;
+    std::vector<Shape> strides;
+};
+/// Orders the axes as `order` says, then merges them.
+LoopNest merged_loops(std::span<const View> views, const Order& order);
+/// Offsets of all elements of the given axes (with the given strides), row-major.
+std::vector<int64_t> offsets_of(const Shape& sizes, const Shape& strides);
+
+}  // namespace ingot::plan

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workflow/build.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "onnx/reader.h"
+#include "passes/pipeline.h"
+
+namespace ingot {
+
+bool is_engine_file(const std::string& path) {
+    auto file = MappedFile::open(path);
+    std::span<const std::byte> b = file->bytes();
+    return b.size() >= 5 && std::memcmp(b.data(), "INGOT", 5) == 0;
+}
+
+std::vector<std::pair<std::string, Shape>> parse_shapes(std::string_view spec) {
+    std::vector<std::pair<std::string, Shape>> out;
+    for (size_t start = 0; start < spec.size();) {
+        size_t end = std::min(spec.find(',', start), spec.size());
+        std::string_view part = spec.substr(start, end - start);
+        size_t colon = part.rfind(':');
+        require(colon != std::string_view::npos && colon > 0, ErrorCode::InvalidArgument, "shapes '", spec, "': '", part,
+                "' is not name:sizes, such as image:1x3x224x224");
+        std::string name(part.substr(0, colon));
+        if (name.size() > 2 && name.front() == '\'' && name.back() == '\'') {
+            name = name.substr(1, name.size() - 2);
+        }
+        auto twice = [&](const auto& p) { return p.first == name; };
+        require(std::none_of(out.begin(), out.end(), twice), ErrorCode::InvalidArgument, "shapes '", spec, "': input '", name,
+                "' is named twice");
+        out.emplace_back(std::move(name), parse_shape(part.substr(colon + 1)));
+        start = end + 1;
+    }
+    return out;
+}
+
+std::vector<Profile> profile_from_specs(std::string_view min, std::string_view opt, std::string_view max) {
+    std::array<std::vector<std::pair<std::string, Shape>>, 3> specs = {parse_shapes(min), parse_shapes(opt),
+                                                                       parse_shapes(max)};
+    Profile p;
+    for (const auto& spec : specs) {
+        for (const auto& [name, shape] : spec) {
+            if (p.find(name) != nullptr) {
+                continue;
+            }
+            auto find = [&, key = name](size_t i) -> const Shape* {
+                auto same = [&](const auto& s) { return s.first == key; };
+                auto it = std::find_if(specs[i].begin(), specs[i].end(), same);
+                return it == specs[i].end() ? nullptr : &it->second;
+            };
+            const Shape* lowest = find(0);
+            const Shape* expected = find(1);
+            const Shape* highest = find(2);
+            expected = expected != nullptr ? expected : highest != nullptr ? highest : lowest;
+            p.inputs.push_back({name, lowest != nullptr ? *lowest : *expected, *expected,
+                                highest != nullptr ? *highest : *expected});
+        }
+    }
+    return p.inputs.empty() ? std::vector<Profile>{} : std::vector<Profile>{p};
+}
+
+std::shared_ptr<const Engine> build_engine(const std::string& model_path, const BuildConfig& config) {
+    auto report = [&](std::string_view phase, double fraction) {
+        if (config.progress) {
+            config.progress(phase, fraction);
+        }
+    };
+    report("read", 0);
+    onnx::Model model = onnx::read_model_file(model_path);
+    report("import", 0.1);
+    onnx::ImportOptions import_options;
+    import_options.keep_names = config.keep_names;
+    Graph g = with_place([&] { return model_path; }, [&] { return onnx::import_or_throw(model, import_options); });
+    if (config.after_pass) {
+        config.after_pass("import", g);
+    }
+    for (const Profile& p : config.profiles) {
+        check_profile(g, p);
+    }
+    PipelineOptions passes;
+    passes.disabled = config.disabled_passes;
+    if (config.precision != DType::F32) {
+        passes.pass.precision = config.precision;
+    }
+    passes.progress = [&](const Pass& pass, size_t index, size_t count) {
+        report(pass.name, 0.2 + 0.8 * static_cast<double>(index) / static_cast<double>(count));
+    };
+    if (config.after_pass) {
+        passes.dump_after = [&](const Pass& pass, const Graph& graph) { config.after_pass(pass.name, graph); };
+    }
+    g = run_aot_passes(g, passes);
+    report("done", 1);
+    Properties properties;
+    properties["model"] = model.graph.name;
+    properties["producer"] = str(model.producer_name, model.producer_version.empty() ? "" : " ", model.producer_version);
+    properties["precision"] = std::string(name(config.precision));
+    return Engine::create(std::move(g), config.profiles, std::move(properties));
+}
+
+}  // namespace ingot

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// NumPy's .npy files, format 1.0 to 3.0, C order, little-endian.
+#pragma once
+
+#include <string>
+
+#include "ir/tensor.h"
+
+namespace ingot {
+
+/// Reads one array. bf16, fp8 and 4-bit types have no NumPy name: their bits come as u16 or u8 and
+/// are reinterpreted by the caller. Errors: Io, InvalidArgument with path, got and expected.
+Tensor read_npy(const std::string& path);
+/// Writes an array, whole or not at all. bf16 is written as f32, fp8 and fp4 as f32, int4 as i8.
+void write_npy(const std::string& path, const Tensor& t);
+
+}  // namespace ingot

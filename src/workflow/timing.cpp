@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workflow/timing.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/interrupt.h"
+
+namespace ingot {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ms_since(Clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// "%g" as std::ostream prints doubles: six significant digits.
+std::string number(double v) {
+    std::array<char, 40> buffer{};
+    std::snprintf(buffer.data(), buffer.size(), "%g", v);
+    return buffer.data();
+}
+
+struct Series {
+    std::string_view title;
+    double (InferenceTime::*value)() const;
+};
+constexpr std::array<Series, 5> series = {{{"Latency", &InferenceTime::latency},
+                                           {"Enqueue Time", &InferenceTime::enqueue},
+                                           {"H2D Latency", &InferenceTime::h2d},
+                                           {"GPU Compute Time", &InferenceTime::compute},
+                                           {"D2H Latency", &InferenceTime::d2h}}};
+
+std::vector<double> collect(const Timing& t, double (InferenceTime::*value)() const) {
+    std::vector<double> v;
+    for (const InferenceTime& i : t.trace) {
+        v.push_back((i.*value)());
+    }
+    return v;
+}
+
+double sum_of(const std::vector<double>& v) {
+    double s = 0;
+    for (double x : v) {
+        s += x;
+    }
+    return s;
+}
+
+std::string summary_line(const Series& s, const Timing& t, const std::vector<double>& percentiles) {
+    std::vector<double> v = collect(t, s.value);
+    double mean = v.empty() ? 0 : sum_of(v) / static_cast<double>(v.size());
+    std::string line = str(s.title, ": min = ", number(percentile(v, 0)), " ms, max = ", number(percentile(v, 100)),
+                           " ms, mean = ", number(mean), " ms, median = ", number(median(v)), " ms");
+    for (double p : percentiles) {
+        append(line, str(", percentile(", number(p), "%) = ", number(percentile(v, p)), " ms"));
+    }
+    return line;
+}
+
+void trace_lines(const Timing& t, int64_t average_runs, std::vector<std::string>& out) {
+    auto n = static_cast<size_t>(std::max<int64_t>(1, average_runs));
+    size_t groups = t.trace.size() / n;
+    out.emplace_back("=== Trace details ===");
+    out.push_back(str("Trace averages of ", n, " runs:"));
+    for (size_t g = 0; g < groups; ++g) {
+        if (g >= 200 && g + 200 < groups) {  // long traces show both ends
+            continue;
+        }
+        double compute = 0;
+        double host = 0;
+        double enqueue = 0;
+        for (size_t i = g * n; i < (g + 1) * n; ++i) {
+            compute += t.trace[i].compute();
+            host += t.trace[i].latency();
+            enqueue += t.trace[i].enqueue();
+        }
+        auto d = static_cast<double>(n);
+        out.push_back(str("Average on ", n, " runs - GPU latency: ", number(compute / d), " ms - Host latency: ",
+                          number(host / d), " ms (enqueue ", number(enqueue / d), " ms)"));
+    }
+}
+
+void warnings(const Timing& t, std::vector<std::string>& out) {
+    std::vector<double> compute = collect(t, &InferenceTime::compute);
+    double middle = median(compute);
+    if (median(collect(t, &InferenceTime::enqueue)) > 0.8 * middle) {
+        out.emplace_back("* Throughput may be bound by Enqueue Time rather than GPU Compute and the GPU may be under-utilized.");
+    }
+    double mean = sum_of(compute) / static_cast<double>(compute.size());
+    double variance = 0;
+    for (double c : compute) {
+        variance += (c - mean) * (c - mean);
+    }
+    double cv = mean == 0 ? 0 : std::sqrt(variance / static_cast<double>(compute.size())) / mean * 100;
+    if (cv > 2.5) {
+        out.push_back(str("* GPU compute time is unstable, with coefficient of variance = ", number(cv), "%."));
+    }
+}
+
+struct Collector : StepTimer {
+    std::vector<std::string> order;
+    std::map<std::string, std::vector<double>> times;
+    void step(const StepInfo& info, double milliseconds) noexcept override {
+        auto [it, fresh] = times.try_emplace(info.name.empty() ? info.kernel : info.name);
+        if (fresh) {
+            order.push_back(it->first);
+        }
+        it->second.push_back(milliseconds);
+    }
+};
+
+}  // namespace
+
+double percentile(std::vector<double> values, double p) {
+    if (values.empty()) {
+        return 0;
+    }
+    std::sort(values.begin(), values.end());
+    auto n = static_cast<int64_t>(values.size());
+    int64_t exclude = static_cast<int64_t>((1 - p / 100) * static_cast<double>(n));
+    return values[static_cast<size_t>(std::max<int64_t>(n - 1 - exclude, 0))];
+}
+
+double median(std::vector<double> values) {
+    if (values.empty()) {
+        return 0;
+    }
+    std::sort(values.begin(), values.end());
+    size_t m = values.size() / 2;
+    return values.size() % 2 == 1 ? values[m] : (values[m - 1] + values[m]) / 2;
+}
+
+Timing measure(Context& context, const std::vector<Tensor>& inputs, const TimingOptions& options) {
+    Timing t;
+    t.outputs = context.run(inputs);
+    Clock::time_point start = Clock::now();
+    do {
+        context.run(inputs, t.outputs);
+        ++t.warm_up_queries;
+        t.warm_up_ms = ms_since(start);
+    } while (t.warm_up_ms < options.warm_up_ms);
+    std::this_thread::sleep_for(std::chrono::milliseconds(options.sleep_ms));
+    start = Clock::now();
+    auto more = [&] {
+        return options.duration_s < 0 || static_cast<int64_t>(t.trace.size()) < options.iterations ||
+               ms_since(start) < options.duration_s * 1000;
+    };
+    while (more()) {
+        check_interrupt();
+        InferenceTime i;
+        i.start_enqueue = i.start_h2d = i.end_h2d = i.start_compute = ms_since(start);
+        context.run(inputs, t.outputs);
+        i.end_compute = i.start_d2h = i.end_d2h = ms_since(start);
+        i.end_enqueue = i.start_enqueue;  // on the CPU the caller computes: nothing is queued
+        t.trace.push_back(i);
+        if (options.idle_ms > 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(options.idle_ms));
+        }
+    }
+    t.wall_s = ms_since(start) / 1000;
+    return t;
+}
+
+LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs, int64_t runs) {
+    Collector c;
+    context.execution().set_timer(&c);
+    for (int64_t i = 0; i < runs; ++i) {
+        context.run(inputs);
+    }
+    context.execution().set_timer(nullptr);
+    LayerProfile p;
+    p.runs = runs;
+    double all = 0;
+    for (const std::string& name : c.order) {
+        all += sum_of(c.times[name]);
+    }
+    for (const std::string& name : c.order) {
+        const std::vector<double>& v = c.times[name];
+        double total = sum_of(v);
+        p.layers.push_back({name, total, total / static_cast<double>(runs), median(v), all == 0 ? 0 : total / all * 100});
+    }
+    return p;
+}
+
+std::vector<std::string> performance_lines(const Timing& t, const std::vector<double>& percentiles, int64_t average_runs) {
+    std::vector<std::string> out;
+    out.push_back(str("Warmup completed ", t.warm_up_queries, " queries over ", number(t.warm_up_ms), " ms"));
+    out.push_back(str("Timing trace has ", t.trace.size(), " queries over ", number(t.wall_s), " s"));
+    out.emplace_back();
+    trace_lines(t, average_runs, out);
+    out.emplace_back();
+    out.emplace_back("=== Performance summary ===");
+    out.push_back(str("Throughput: ", number(static_cast<double>(t.trace.size()) / t.wall_s), " qps"));
+    for (const Series& s : series) {
+        out.push_back(summary_line(s, t, percentiles));
+    }
+    out.push_back(str("Total Host Walltime: ", number(t.wall_s), " s"));
+    out.push_back(str("Total GPU Compute Time: ", number(sum_of(collect(t, &InferenceTime::compute)) / 1000), " s"));
+    warnings(t, out);
+    return out;
+}
+
+std::vector<std::string> profile_lines(const LayerProfile& p) {
+    std::vector<std::string> out;
+    out.push_back(str("=== Profile (", p.runs, " iterations ) ==="));
+    out.emplace_back("   Time(ms)     Avg.(ms)   Median(ms)   Time(%)   Layer");
+    std::array<char, 128> line{};
+    LayerTime total{"Total", 0, 0, 0, 0};
+    auto add = [&](const LayerTime& l) {
+        std::snprintf(line.data(), line.size(), "%11.2f  %11.4f  %11.4f  %8.1f   ", l.total_ms, l.average_ms, l.median_ms,
+                      l.percentage);
+        out.push_back(line.data() + l.name);
+    };
+    for (const LayerTime& l : p.layers) {
+        if (l.total_ms > 0) {
+            add(l);
+        }
+        total.total_ms += l.total_ms;
+        total.average_ms += l.average_ms;
+        total.median_ms += l.median_ms;
+        total.percentage += l.percentage;
+    }
+    add(total);
+    return out;
+}
+
+std::string times_json(const Timing& t) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const InferenceTime& i : t.trace) {
+        list.push_back({{"startEnqMs", i.start_enqueue},
+                        {"endEnqMs", i.end_enqueue},
+                        {"startH2dMs", i.start_h2d},
+                        {"endH2dMs", i.end_h2d},
+                        {"startComputeMs", i.start_compute},
+                        {"endComputeMs", i.end_compute},
+                        {"startD2hMs", i.start_d2h},
+                        {"endD2hMs", i.end_d2h},
+                        {"h2dMs", i.h2d()},
+                        {"computeMs", i.compute()},
+                        {"d2hMs", i.d2h()},
+                        {"latencyMs", i.latency()}});
+    }
+    return list.dump(1);
+}
+
+std::string profile_json(const LayerProfile& p) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    list.push_back({{"count", p.runs}});
+    for (const LayerTime& l : p.layers) {
+        list.push_back({{"name", l.name},
+                        {"timeMs", l.total_ms},
+                        {"averageMs", l.average_ms},
+                        {"medianMs", l.median_ms},
+                        {"percentage", l.percentage}});
+    }
+    return list.dump(1);
+}
+
+std::string outputs_json(const Graph& g, const std::vector<Tensor>& outputs) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        nlohmann::json values = nlohmann::json::array();
+        for (int64_t k = 0; k < outputs[i].count(); ++k) {
+            is_float(outputs[i].dtype()) ? values.push_back(outputs[i].get_f64(k)) : values.push_back(outputs[i].get_i64(k));
+        }
+        list.push_back({{"name", g.output_names()[i]}, {"dimensions", shape_text(outputs[i].shape())}, {"values", values}});
+    }
+    return list.dump(1);
+}
+
+std::string layers_json(const Context& context, const std::vector<StepInfo>& steps, bool detailed) {
+    nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+    for (const StepInfo& s : steps) {
+        if (!detailed) {
+            layers.push_back(s.name.empty() ? s.kernel : s.name);
+            continue;
+        }
+        layers.push_back({{"Name", s.name},
+                          {"LayerType", s.kernel},
+                          {"Inputs", s.inputs},
+                          {"Outputs", s.outputs},
+                          {"TacticName", s.implementation}});
+    }
+    const Graph& g = context.engine().graph();
+    nlohmann::json io = nlohmann::json::array();
+    for (Value v : g.inputs()) {
+        io.push_back(g.value_name(v));
+    }
+    for (const std::string& n : g.output_names()) {
+        io.push_back(n);
+    }
+    return nlohmann::ordered_json{{"Layers", layers}, {"I/O Tensors", io}}.dump(1);
+}
+
+}  // namespace ingot

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Measuring an engine the way trtexec reports it: a trace of times and a performance summary.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace ingot {
+
+/// One inference; milliseconds since the start of the measurement.
+struct InferenceTime {
+    double start_enqueue = 0, end_enqueue = 0;
+    double start_h2d = 0, end_h2d = 0;
+    double start_compute = 0, end_compute = 0;
+    double start_d2h = 0, end_d2h = 0;
+    double h2d() const { return end_h2d - start_h2d; }
+    double compute() const { return end_compute - start_compute; }
+    double d2h() const { return end_d2h - start_d2h; }
+    double enqueue() const { return end_enqueue - start_enqueue; }
+    double latency() const { return h2d() + compute() + d2h(); }
+};
+
+struct TimingOptions {
+    int64_t iterations = 10;   // at least
+    double warm_up_ms = 200;   // at least
+    double duration_s = 3;     // at least; negative: until interrupted
+    int64_t sleep_ms = 0;
+    int64_t idle_ms = 0;
+};
+struct Timing {
+    int64_t warm_up_queries = 0;
+    double warm_up_ms = 0;
+    std::vector<InferenceTime> trace;
+    double wall_s = 0;
+    std::vector<Tensor> outputs;  // of the last inference
+};
+/// Runs until both iterations and duration are met.
+Timing measure(Context& context, const std::vector<Tensor>& inputs, const TimingOptions& options);
+
+struct LayerTime {
+    std::string name;
+    double total_ms = 0;
+    double average_ms = 0;
+    double median_ms = 0;
+    double percentage = 0;
+};
+struct LayerProfile {
+    int64_t runs = 0;
+    std::vector<LayerTime> layers;
+};
+/// Runs with a timer on every step.
+LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs, int64_t runs);
+
+/// Element max(n - 1 - int((1 - p/100) * n), 0) of the sorted list; 0 when it is empty.
+double percentile(std::vector<double> values, double p);
+/// The middle element, or the mean of the two middle ones.
+double median(std::vector<double> values);
+
+/// The text from "=== Trace details ===" to the warnings, one line per element, without prefixes.
+std::vector<std::string> performance_lines(const Timing& t, const std::vector<double>& percentiles, int64_t average_runs);
+std::vector<std::string> profile_lines(const LayerProfile& p);
+std::string times_json(const Timing& t);
+std::string profile_json(const LayerProfile& p);
+std::string outputs_json(const Graph& g, const std::vector<Tensor>& outputs);
+/// {"Layers": [...], "I/O Tensors": [...]}
+std::string layers_json(const Context& context, const std::vector<StepInfo>& steps, bool detailed);
+
+}  // namespace ingot

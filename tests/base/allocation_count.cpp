@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/allocation_count.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <new>
+
+namespace {
+std::atomic<int64_t> allocations{0};
+}
+
+namespace ingot {
+
+int64_t allocation_count() {
+    return allocations.load();
+}
+
+} // namespace ingot
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define INGOT_TSAN 1
+#endif
+#endif
+
+#ifndef INGOT_TSAN
+void* operator new(size_t size) {
+    allocations.fetch_add(1, std::memory_order_relaxed);
+    if (void* p = std::malloc(size == 0 ? 1 : size)) {
+        return p;
+    }
+    throw std::bad_alloc();
+}
+
+void operator delete(void* p) noexcept {
+    std::free(p);
+}
+
+void operator delete(void* p, size_t) noexcept {
+    std::free(p);
+}
+#endif

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/error.h"
+#include "base/interrupt.h"
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <string>
+#include <thread>
+
+namespace ingot {
+namespace {
+
+using std::chrono::milliseconds;
+
+class Interrupt : public testing::Test {
+protected:
+    ~Interrupt() override {
+        clear_interrupt();
+        set_time_limit(milliseconds(0));
+        std::signal(SIGINT, SIG_DFL);
+    }
+};
+
+std::string message_of_check() {
+    try {
+        check_interrupt();
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::Interrupted);
+        return e.message();
+    }
+    return "";
+}
+
+TEST_F(Interrupt, a_request_holds_until_cleared) {
+    EXPECT_EQ(message_of_check(), "");
+    request_interrupt();
+    EXPECT_NE(message_of_check().find("interrupted"), std::string::npos);
+    EXPECT_NE(message_of_check(), "") << "it stays";
+    clear_interrupt();
+    EXPECT_EQ(message_of_check(), "");
+}
+
+TEST_F(Interrupt, a_request_reaches_other_threads) {
+    request_interrupt();
+    std::string message;
+    std::thread([&] { message = message_of_check(); }).join();
+    EXPECT_NE(message, "");
+}
+
+TEST_F(Interrupt, the_time_limit_names_itself) {
+    set_time_limit(milliseconds(3600000));
+    EXPECT_EQ(message_of_check(), "");
+    set_time_limit(milliseconds(5));
+    std::this_thread::sleep_for(milliseconds(10));
+    EXPECT_NE(message_of_check().find("time limit of 5 ms"), std::string::npos);
+    set_time_limit(milliseconds(0));
+    EXPECT_EQ(message_of_check(), "");
+}
+
+TEST_F(Interrupt, the_first_sigint_asks_to_stop) {
+    handle_sigint();
+    std::raise(SIGINT);
+    EXPECT_NE(message_of_check(), "");
+}
+
+TEST(interrupt_death, the_second_sigint_ends_the_process) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    auto twice = [] {
+        handle_sigint();
+        std::raise(SIGINT);
+        std::raise(SIGINT);
+    };
+    EXPECT_EXIT(twice(), testing::KilledBySignal(SIGINT), "");
+}
+
+} // namespace
+} // namespace ingot

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs the ONNX backend test suite by name and compares with tests/onnx/status.txt, in both
+// directions. INGOT_SUITE names the folder that export_suite.py wrote; INGOT_CASES picks the cases
+// whose name contains a text; INGOT_STATUS_OUT gets the status as it is now.
+#include "base/error.h"
+#include "conformance/suite.h"
+#include "ops/evaluator.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <iostream>
+#include <map>
+
+namespace ingot::test {
+
+namespace {
+
+std::string environment(const char* name) {
+    const char* v = std::getenv(name);
+    return v == nullptr ? "" : v;
+}
+
+std::string status_line(const std::string& name, const Outcome& o) {
+    return o.reason.empty() ? str(name, "\t", o.status) : str(name, "\t", o.status, "\t", o.reason);
+}
+
+std::map<std::string, std::string> read_status(const std::string& path) {
+    std::map<std::string, std::string> out;
+    std::ifstream file(path);
+    std::string line;
+    while (std::getline(file, line)) {
+        if (!line.empty() && line[0] != '#') {
+            out.emplace(line.substr(0, line.find('\t')), line);
+        }
+    }
+    return out;
+}
+
+TEST(Conformance, EveryCaseIsAsListed) {
+    std::string folder = environment("INGOT_SUITE");
+    if (folder.empty()) {
+        GTEST_SKIP() << "INGOT_SUITE is not set: export_suite.py writes the suite";
+    }
+    std::string part = environment("INGOT_CASES");
+    auto listed = read_status(std::string(INGOT_SOURCE_DIR) + "/tests/onnx/status.txt");
+    std::ofstream out(environment("INGOT_STATUS_OUT"));
+    std::map<Status, int> counts;
+    for (const Case& c : read_cases(folder)) {
+        if (c.name.find(part) == std::string::npos) {
+            continue;
+        }
+        Outcome o = run_case(c, [](const Graph& g, const std::vector<Tensor>& inputs) {
+            return evaluate(g, inputs);
+        });
+        ++counts[o.status];
+        std::string line = status_line(c.name, o);
+        out << line << "\n";
+        auto expected = listed.find(c.name);
+        EXPECT_TRUE(expected != listed.end() && expected->second == line)
+            << line << "\nlisted: " << (expected == listed.end() ? "(missing)" : expected->second);
+        listed.erase(c.name);
+    }
+    std::cout << counts[Status::Pass] << " pass, " << counts[Status::Refused] << " refused, "
+              << counts[Status::Fail] << " fail\n";
+    EXPECT_EQ(counts[Status::Fail], 0);
+    for (const auto& [name, line] : listed) {
+        EXPECT_TRUE(name.find(part) == std::string::npos) << line << "\nis not in the suite";
+    }
+}
+
+} // namespace
+
+} // namespace ingot::test

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ONNX backend test suite as export_suite.py writes it: the list of cases, and how one runs.
+#pragma once
+
+#include "ir/graph.h"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace ingot::test {
+
+struct Case {
+    std::string name;
+    std::string kind;
+    double rtol = 1e-3;
+    double atol = 1e-7;
+    std::string folder;
+};
+
+enum class Status { Pass, Refused, Fail };
+std::string_view name(Status s);
+
+struct Outcome {
+    Status status = Status::Pass;
+    std::string reason; // one line; empty for a pass
+};
+
+/// Runs a graph on inputs in the order of its inputs.
+using Execute = std::function<std::vector<Tensor>(const Graph&, const std::vector<Tensor>&)>;
+
+/// The cases of `folder`/cases.txt. Throws when the file is missing or malformed.
+std::vector<Case> read_cases(const std::string& folder);
+/// Imports the model and runs all its data sets. Never throws.
+Outcome run_case(const Case& c, const Execute& execute);
+
+} // namespace ingot::test

@@ -1,0 +1,1 @@
+By0J‘tqavoI‡aww~rr„{xnb…t}|sxv}t†€ps}€pstwJ\–‰‡€‘j‹zc…€s†t{ƒœvEmZ’uvŽ‚qdl|sTzˆx’†‚ƒzojŽ€oot…uuvsz†{itots„nSX€•eayuX†nfx~‡cŸpt•‚DÂzsHšfb–

@@ -1,0 +1,1 @@
+By0JĞ|wy…ƒro€†…dqpi„ˆvty}‰zrr|wunhs}‹‡wls„|~tmuy†p{xl{nvˆƒtzv~‡wwtz‰vcw€Š…|yzŒ„ˆksyzv|v€wurp†™uzonrk|r€~vuu€q{l‰„€ˆ‹x}†tƒƒhw…ƒ~ƒtƒ}Œ„ms‚t`qrƒ~‚gnˆˆpss‘rr}ƒ~yˆ|n~pt|x{kypn}…}y€vwz{…|}…‚q|’Šˆ…‹uƒ}v{‰|{uksƒtƒylo„‚lxxe‡“|zaŠ€{|ˆ‡syvƒ„v|zyrzvs^p~q‚xuzm‚wpb‚yx|t€™xs‰‚‹…ƒ‡u–”ˆ‡„ˆzu‚†~q\qh„tv{qmsˆw~xnm€zqƒx‚~ƒ„„‚ˆt~ˆ|„v

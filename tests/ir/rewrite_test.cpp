@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/error.h"
+#include "ir/rewrite.h"
+#include "ir/sample_graphs.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/evaluator.h"
+#include "ops/op_table.h"
+
+#include <gtest/gtest.h>
+
+namespace ingot {
+namespace {
+
+const ParseOptions ops_only{find_op, {}};
+
+std::string full(const Graph& g) {
+    PrintOptions o;
+    o.full = true;
+    return print(g, o);
+}
+
+TEST(Rewrite, CopyingEveryNodeChangesNothing) {
+    for (const Graph& g : test::sample_graphs()) {
+        Graph copy = rewrite(g, [](Rewriter&, const Node&, std::span<const Value>) {
+            return std::optional<Values>();
+        });
+        EXPECT_EQ(full(copy), full(g));
+        EXPECT_EQ(full(rewrite_bodies(g, [](const Graph& b) { return b; })), full(g));
+    }
+}
+
+TEST(Rewrite, WrongTypesAreRefused) {
+    Graph g =
+        parse_graph("graph a(%x: f32[2]) { %y = reshape(%x) {dims=[1,2]} return %y }", ops_only);
+    Rule rule = [](Rewriter&, const Node&, std::span<const Value> in) {
+        return std::optional(Values{in[0]});
+    };
+    EXPECT_THROW(rewrite(g, rule), Error);
+}
+
+TEST(Rewrite, SymbolsAreReplacedInWhatFollows) {
+    Graph g = parse_graph(R"(graph a(%s: i64[1], %x: f32[1]) {
+        %t = tensor_to_dims(%s) {symbols=[?0]}
+        %b = broadcast(%x) {dims=[?0]}
+        return %b as b
+    })",
+                          ops_only);
+    Graph fixed = rewrite(g, [](Rewriter& r, const Node& n, std::span<const Value> in) {
+        if (!n.is(tensor_to_dims_def)) {
+            return std::optional<Values>();
+        }
+        r.replace_symbol("?0", 5);
+        return std::optional(Values{in[0]});
+    });
+    verify(fixed);
+    EXPECT_EQ(to_text(fixed.type(fixed.outputs()[0])), "f32[5]");
+}
+
+TEST(Rewrite, DeadCodeKeepsWhatDefinesSizes) {
+    Graph g = parse_graph(R"(graph a(%s: i64[1], %x: f32[1]) {
+        %unused = map(%x) {body="0=in(0):f32; 1=exp(0):f32", dtype=f32}
+        %t = tensor_to_dims(%s) {symbols=[?0]}
+        %u = tensor_to_dims(%s) {symbols=[?1]}
+        %b = broadcast(%x) {dims=[?0]}
+        return %b as b
+    })",
+                          ops_only);
+    Graph clean = dead_code(g);
+    verify(clean);
+    ASSERT_EQ(clean.nodes().size(), 2U);
+    EXPECT_TRUE(clean.nodes()[0].is(tensor_to_dims_def));
+    EXPECT_EQ(clean.inputs().size(), 2U);
+    EXPECT_EQ(full(dead_code(clean)), full(clean));
+}
+
+TEST(Rewrite, ExpandedCompositesComputeTheSame) {
+    Graph g = test::composites_graph();
+    Graph flat = expand_composites(g, [](const Graph&, const Node&) { return false; });
+    verify(flat);
+    for (const Node& n : flat.nodes()) {
+        EXPECT_FALSE(n.def->is_composite()) << n.def->name;
+    }
+    Graph some =
+        expand_composites(g, [](const Graph&, const Node& n) { return n.is(ops::conv_def); });
+    EXPECT_EQ(some.nodes()[1].def, &ops::conv_def);
+    Tensor x = Tensor::empty(DType::F32, {2, 4, 8, 8});
+    for (int64_t i = 0; i < x.count(); ++i) {
+        x.set_f64(i, static_cast<double>(i * 37 % 101) / 50 - 1);
+    }
+    std::vector<Tensor> want = evaluate(g, std::array{x});
+    std::vector<Tensor> got = evaluate(flat, std::array{x});
+    EXPECT_EQ(want, got);
+}
+
+TEST(Rewrite, InlinedBodiesTakeTheSizesOfTheirArguments) {
+    Graph body = parse_graph(R"(graph b(%x: f32[M]) {
+        %n = nonzero(%x) {count=?0}
+        return %n
+    })",
+                             ops_only);
+    Graph g = body.sibling("main");
+    Value x = g.add_input("x", {DType::F32, {Dim::symbol("N") * Dim(2)}});
+    Values once = inline_graph(g, body, std::array{x});
+    Values twice = inline_graph(g, body, std::array{x});
+    g.add_output("a", once[0]);
+    g.add_output("b", twice[0]);
+    verify(g);
+    EXPECT_NE(to_text(g.type(once[0])), to_text(g.type(twice[0])));
+}
+
+TEST(Rewrite, InputSizesCanBeFixed) {
+    for (const Graph& g : test::sample_graphs()) {
+        Graph fixed = substitute_symbols(g, {{"N", Dim(3)}});
+        verify(fixed);
+        visit_nodes(fixed, [](const Graph& one, const Node& n) {
+            SymbolSet s;
+            collect_symbols(one, n, s);
+            EXPECT_FALSE(s.contains("N")) << n.def->name;
+        });
+    }
+}
+
+TEST(Rewrite, UsesAndNodesAreCounted) {
+    Graph g = parse_graph(R"(graph a(%x: f32[2]) {
+        %y = map(%x, %x) {body="0=in(0):f32; 1=in(1):f32; 2=add(0,1):f32", dtype=f32}
+        return %y as a, %y as b
+    })",
+                          ops_only);
+    EXPECT_EQ(use_counts(g), (std::vector<uint32_t>{2, 2}));
+    EXPECT_EQ(count_nodes(test::control_graph()), 11U);
+}
+
+} // namespace
+} // namespace ingot

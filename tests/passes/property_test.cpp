@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every pass, checked by execution: random graphs give the same results with and without it.
+#include "base/error.h"
+#include "ir/text.h"
+#include "ir/verify.h"
+#include "ops/evaluator.h"
+#include "passes/passes.h"
+#include "passes/pipeline.h"
+#include "passes/random_graph.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <set>
+
+namespace ingot {
+namespace {
+
+// INGOT_RANDOM_GRAPHS overrides how many graphs each pass sees.
+uint64_t graph_count() {
+    const char* text = std::getenv("INGOT_RANDOM_GRAPHS");
+    return text == nullptr ? 500 : std::strtoull(text, nullptr, 10);
+}
+
+std::string printed(const Graph& g) {
+    PrintOptions o;
+    o.full = true;
+    return print(g, o);
+}
+
+// Largest difference allowed, relative to the largest magnitude in the tensor (at least 1):
+// summation orders and folded scales differ by a few roundings, more of them in narrow types.
+double tolerance(DType t) {
+    return t == DType::F64 ? 1e-9 : t == DType::F32 ? 2e-4 : t == DType::F16 ? 1e-2 : 5e-2;
+}
+
+bool same_bits(double a, double b) {
+    return a == b || (std::isnan(a) && std::isnan(b));
+}
+
+std::string difference(const Tensor& want, const Tensor& got, bool exact) {
+    if (want.dtype() != got.dtype() || want.shape() != got.shape()) {
+        return str("is ", got.type(), ", expected ", want.type());
+    }
+    double range = 1;
+    for (int64_t i = 0; i < want.count(); ++i) {
+        double v = std::abs(want.get_f64(i));
+        range = std::isfinite(v) ? std::max(range, v) : range;
+    }
+    for (int64_t i = 0; i < want.count(); ++i) {
+        double a = want.get_f64(i);
+        double b = got.get_f64(i);
+        bool close =
+            is_float(want.dtype()) && !exact && std::abs(a - b) <= tolerance(want.dtype()) * range;
+        if (!same_bits(a, b) && !close && want.get_i64(i) == want.get_i64(i)) {
+            return str("element ", i, " is ", b, ", expected ", a);
+        }
+    }
+    return "";
+}
+
+using Results = std::optional<std::vector<Tensor>>;
+
+// nullopt when the graph itself fails at run time.
+Results run(const Graph& g, const std::vector<Tensor>& in) {
+    try {
+        return evaluate(g, in);
+    } catch (const Error&) {
+        return std::nullopt;
+    }
+}
+
+void expect_same(const Graph& before, const Graph& after, uint64_t seed, bool exact) {
+    for (int64_t n : {3, 1}) {
+        std::vector<Tensor> in = test::random_inputs(before, seed, n);
+        Results want = run(before, in);
+        if (!want) {
+            continue;
+        }
+        std::vector<Tensor> got = evaluate(after, in);
+        ASSERT_EQ(got.size(), want->size());
+        for (size_t i = 0; i < got.size(); ++i) {
+            std::string d = difference((*want)[i], got[i], exact);
+            ASSERT_EQ(d, "") << "output " << before.output_names()[i] << ", N = " << n << "\n"
+                             << printed(before) << "became\n"
+                             << printed(after);
+        }
+    }
+}
+
+class EachPass : public testing::TestWithParam<const Pass*> {};
+
+TEST_P(EachPass, RandomGraphsKeepTheirResults) {
+    const Pass& pass = *GetParam();
+    size_t changed = 0;
+    test::RandomGraphOptions options;
+    options.smooth = !pass.structural;
+    for (uint64_t seed = 0; seed < graph_count(); ++seed) {
+        SCOPED_TRACE(str("seed ", seed));
+        Graph g = test::random_graph(seed, options);
+        if (seed % 2 == 0) { // passes late in the list see what the early ones leave
+            g = run_pass(passes::simplify, run_pass(passes::share, g));
+        }
+        Graph after = run_pass(pass, g);
+        verify(after);
+        ASSERT_EQ(after.output_names(), g.output_names());
+        ASSERT_EQ(after.inputs().size(), g.inputs().size());
+        std::string text = printed(after);
+        changed += text != printed(g) ? 1 : 0;
+        ASSERT_EQ(printed(run_pass(pass, after)), text) << "not idempotent\n" << printed(g);
+        expect_same(g, after, seed, pass.structural);
+        if (HasFatalFailure()) {
+            return;
+        }
+    }
+    RecordProperty("changed", static_cast<int>(changed));
+}
+
+std::vector<const Pass*> distinct_passes() {
+    std::vector<const Pass*> out;
+    for (const std::string& name : aot_pass_names()) {
+        out.push_back(&find_pass(name));
+    }
+    return out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Passes, EachPass, testing::ValuesIn(distinct_passes()),
+                         [](const auto& p) { return std::string(p.param->name); });
+
+TEST(Pipeline, RandomGraphsKeepTheirResults) {
+    for (uint64_t seed = 0; seed < graph_count() / 2; ++seed) {
+        SCOPED_TRACE(str("seed ", seed));
+        test::RandomGraphOptions options;
+        options.smooth = true;
+        Graph g = test::random_graph(seed + 10000, options);
+        expect_same(g, run_aot_passes(g), seed, false);
+        if (HasFatalFailure()) {
+            return;
+        }
+    }
+}
+
+} // namespace
+} // namespace ingot

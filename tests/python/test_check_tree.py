@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tools/check_tree.py finds each kind of violation, and nothing in a clean tree."""
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_tree.py"
+LICENCE = "SPDX-License-Identifier: Apache-2.0"
+CPP = f"// {LICENCE}\n"
+PY = f"# {LICENCE}\n"
+
+
+def check(root, files):
+    """(exit code, output lines) of the script over a tree of these files."""
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    done = subprocess.run([sys.executable, str(SCRIPT), str(root)], capture_output=True, text=True,
+                          check=False)
+    assert not done.stderr
+    return done.returncode, done.stdout.splitlines()
+
+
+def include(name):
+    return f'{CPP}#include "{name}"\n'
+
+
+def test_a_clean_tree_passes(tmp_path):
+    code, lines = check(tmp_path, {
+        "CMakeLists.txt": PY,
+        "src/base/a.h": CPP + "#include <vector>\n",
+        "src/ir/b.cpp": CPP + '#include "base/a.h"\n#include "ir/b.h"\n',
+        "src/passes/c.cpp": include("kernels/kernel.h"),
+        "src/engine/d.cpp": include("plan/backend.h"),
+        "src/backends/cpu/e.cpp": CPP + '#include "backends/cpu/e.h"\n#include "plan/plan.h"\n',
+        "tools/ingot/f.cpp": CPP + '#include "workflow/build.h"\n#include "common.h"\n',
+        "tests/base/g.cpp": include("engine/anything.h") + "// /" + "tmp/x\n",
+        "README.md": "a path such as /" + "home/you is fine here\n",
+        "build/generated.cpp": "no licence, but not ours",
+        "build-x/generated.cpp": "no licence, but not ours",
+    })
+    assert (code, lines) == (0, ["0 violations, 0 warnings"])
+
+
+@pytest.mark.parametrize("path, included", [
+    ("src/base/x.h", "ir/graph.h"),
+    ("src/ir/x.cpp", "ops/ops.h"),
+    ("src/ops/x.cpp", "onnx/model.h"),
+    ("src/ops/x.cpp", "passes/pipeline.h"),
+    ("src/onnx/ops/x.cpp", "passes/pipeline.h"),
+    ("src/onnx/x.cpp", "kernels/kernel.h"),
+    ("src/passes/x.cpp", "onnx/model.h"),
+    ("src/plan/x.h", "passes/pipeline.h"),
+    ("src/backends/cpu/x.cpp", "engine/engine.h"),
+    ("src/backends/cpu/x.cpp", "backends/cuda/driver.h"),
+    ("src/backends/cuda/x.cpp", "backends/cpu/kernel.h"),
+    ("src/engine/x.cpp", "onnx/importer.h"),
+    ("src/engine/x.cpp", "backends/cpu/kernel.h"),
+    ("src/workflow/x.cpp", "backends/cpu/kernel.h"),
+    ("src/workflow/x.cpp", "../tools/x.h"),
+    ("tools/ingot/x.cpp", "backends/cpu/kernel.h"),
+])
+def test_includes_go_one_way(tmp_path, path, included):
+    code, lines = check(tmp_path, {path: include(included)})
+    assert code == 1
+    assert lines[0].startswith(f"{path}:2: ") and f'may not include "{included}"' in lines[0]
+
+
+def test_a_new_folder_of_src_needs_a_place(tmp_path):
+    code, lines = check(tmp_path, {"src/misc/x.h": CPP})
+    assert code == 1 and "src/misc has no place" in lines[0]
+
+
+@pytest.mark.parametrize("name", ["src/ir/x.cpp", "src/ir/x.h", "src/kernels/gemm/x.cuh",
+                                  "tools/x.py"])
+def test_long_files_fail(tmp_path, name):
+    head = PY if name.endswith(".py") else CPP
+    code, lines = check(tmp_path, {name: head + "\n" * 800})
+    assert code == 1 and lines[0] == f"{name}: 801 lines, at most 800 are allowed: split it"
+
+
+def test_rather_long_files_warn(tmp_path):
+    code, lines = check(tmp_path, {"src/ir/x.cpp": CPP + "\n" * 500,
+                                   "src/ir/y.cpp": CPP + "\n" * 499,
+                                   "src/ir/table.def": CPP + "\n" * 2000})
+    assert code == 0
+    assert [line for line in lines if line.startswith("warning")] == [
+        "warning: src/ir/x.cpp: 501 lines; above 500 a file should be split"]
+
+
+@pytest.mark.parametrize("name", ["src/ir/x.cpp", "src/ir/x.def", "tools/x.py", "tests/ir/x.cpp",
+                                  "cmake/x.cmake", "tests/CMakeLists.txt", "dev", ".ci/run"])
+def test_the_licence_line_is_needed(tmp_path, name):
+    code, lines = check(tmp_path, {name: "\n" * 3 + LICENCE + "\n"})
+    assert code == 1 and lines[0].startswith(f"{name}: no line 'SPDX")
+
+
+@pytest.mark.parametrize("folder", ["wo" + "rk", "ho" + "me", "ro" + "ot", "tm" + "p"])
+def test_paths_of_one_machine_fail(tmp_path, folder):
+    code, lines = check(tmp_path, {"src/ir/x.cpp": f'{CPP}auto p = "/{folder}/somebody/models";\n'})
+    assert code == 1 and lines[0].startswith("src/ir/x.cpp:2: absolute path of one machine")
+
+
+@pytest.mark.parametrize("note", ["TO" + "DO", "FIX" + "ME"])
+def test_notes_to_self_fail(tmp_path, note):
+    for name in ("src/ir/x.cpp", "tests/ir/y.cpp"):
+        code, lines = check(tmp_path, {name: f"{CPP}// {note}: later\n"})
+        assert code == 1 and any(f"{name}:2: note to self" in line for line in lines)
+
+
+def test_files_that_git_ignores_do_not_count(tmp_path):
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    code, lines = check(tmp_path, {".gitignore": "ignored/\n", "ignored/x.cpp": "no licence",
+                                   "src/ir/x.cpp": "no licence"})
+    assert code == 1
+    assert lines == [f"src/ir/x.cpp: no line '{LICENCE}' among the first three",
+                     "1 violations, 0 warnings"]

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The scripts under examples/ do what they say, on the models and pictures that they are for."""
+import importlib.util
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import ingot_command as ingot
+from models import REPOSITORY, ort_session, shared_models
+
+EXAMPLES = REPOSITORY / "examples"
+needs_models = pytest.mark.skipif(
+    shared_models() is None,
+    reason="no shared/models beside the clone (set INGOT_SHARED): the example was NOT run")
+
+
+def run_example(script, *options):
+    command = [sys.executable, EXAMPLES / script, "--ingot", ingot.binary(), *options]
+    done = subprocess.run([str(part) for part in command], text=True, timeout=300,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def load_example(script):
+    spec = importlib.util.spec_from_file_location("example", EXAMPLES / script)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_digits_demo():
+    text = run_example("digits/demo.py")
+    reached = float(re.search(r"accuracy on 360 held-out digits: ([0-9.]+)%", text).group(1))
+    stated = float(re.search(r"([0-9.]+) %", (EXAMPLES / "digits/README.md").read_text()).group(1))
+    assert reached == stated
+    assert "=== Performance summary ===" in text
+    assert ingot.median_latency(text) > 0
+
+
+@needs_models
+def test_finds_the_face():
+    faces = load_example("faces/faces.py")
+    models = shared_models() / "pretrained"
+    scores, boxes = faces.run_model(ingot.binary(), models / "ultraface_rfb_320.onnx",
+                                    models / "kimono.jpg")
+    kept = faces.best_boxes(scores, boxes, 0.7)
+    assert len(kept) == 1
+    assert scores[kept[0]] > 0.99
+    known = np.array([[0.486, 0.169, 0.533, 0.252]])
+    assert faces.overlap(boxes[kept[0]], known)[0] > 0.9
+
+
+@needs_models
+def test_draws_the_face(tmp_path):
+    assert "1 faces drawn" in run_example("faces/faces.py", "--out", tmp_path / "faces.png")
+    drawn = np.asarray(Image.open(tmp_path / "faces.png"))
+    original = np.asarray(Image.open(shared_models() / "pretrained" / "kimono.jpg").convert("RGB"))
+    assert drawn.shape == original.shape
+    assert 0 < (drawn != original).any(axis=-1).mean() < 0.02
+
+
+@needs_models
+def test_paints_what_onnxruntime_paints(tmp_path):
+    run_example("painting/painting.py", "--out", tmp_path / "painting.png")
+    painting = np.asarray(Image.open(tmp_path / "painting.png"), np.float32)
+    models = shared_models() / "pretrained"
+    picture = Image.open(models / "cat.png").convert("RGB").resize((224, 224), Image.BILINEAR)
+    pixels = np.asarray(picture, np.float16).transpose(2, 0, 1)[None]
+    expected = ort_session(models / "starry_night_fp16.onnx").run(None, {"0": pixels})[0][0]
+    expected = np.clip(expected.astype(np.float32), 0, 255).transpose(1, 2, 0)
+    # How a picture is shrunk to 224x224 is a matter of taste, and brush strokes move with
+    # it; the photograph itself is 56 away from the painting.
+    assert np.abs(painting - expected).mean() < 25
+
+
+@needs_models
+def test_classifies_as_recorded():
+    assert "largest difference" in run_example("imagenet/imagenet.py")

@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The rules of the tree that no compiler checks: file length, direction of includes, licence line,
+no paths of one machine, no notes to self.
+
+  check_tree.py [ROOT]      prints violations, one a line; exit code 1 when there is one
+"""
+import pathlib
+import re
+import subprocess
+import sys
+
+LONGEST = 800
+LONG = 500
+SOURCE_SUFFIXES = (".cpp", ".h", ".cuh", ".py")
+LICENSED_SUFFIXES = SOURCE_SUFFIXES + (".def", ".cmake", ".sh")
+SPDX = "SPDX-License-Identifier: Apache-2.0"
+
+# Folder -> folders that it may include besides itself and base. A folder of src that is missing
+# here may not exist. The engine reaches backends through the interface in plan/backend.h.
+ALLOWED = {
+    "base": (),
+    "ir": (),
+    "ops": ("ir",),
+    "onnx": ("ir", "ops"),
+    "kernels": ("ir", "ops"),
+    "passes": ("ir", "ops", "kernels"),
+    "plan": ("ir", "ops", "kernels"),
+    "backends": ("ir", "ops", "kernels", "passes", "plan"),
+    "engine": ("ir", "ops", "kernels", "passes", "plan"),
+    "workflow": ("ir", "ops", "onnx", "kernels", "passes", "plan", "engine"),
+    "api": ("ir", "ops", "onnx", "kernels", "passes", "plan", "engine", "workflow"),
+    "tools": ("ir", "ops", "onnx", "kernels", "passes", "plan", "engine", "workflow", "api"),
+}
+# Backends do not know each other.
+BACKENDS = ("cpu", "cuda")
+
+# Split, so that this file passes its own check.
+MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|tm" + r"p)/")
+NOTE = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
+BUILD_FOLDERS = re.compile(r"(^|/)(build(-[^/]*)?|\.venv|\.deps|\.git|dist|__pycache__)(/|$)")
+
+
+def folder_of(path):
+    """The layer that a file belongs to: its folder below src, or "tools"; None for the others."""
+    parts = path.parts
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1]
+    if parts[0] == "tools" and len(parts) > 2:
+        return "tools"
+    return None
+
+
+def backend_of(parts):
+    return parts[1] if len(parts) > 2 and parts[0] == "backends" and parts[1] in BACKENDS else None
+
+
+def include_allowed(path, included):
+    """Whether the file at `path` may include the project header `included`."""
+    folder = folder_of(path)
+    if folder is None or "/" not in included:
+        return True
+    target = included.split("/", 1)[0]
+    if folder == "backends" and target == "backends":
+        own = backend_of(path.parts[1:])
+        other = backend_of(tuple(included.split("/")))
+        return other is None or other == own
+    return target in ("base", folder) or target in ALLOWED.get(folder, ())
+
+
+def check_includes(path, lines):
+    folder = folder_of(path)
+    if path.parts[0] == "src" and folder not in ALLOWED:
+        yield f"{path}: src/{folder} has no place in the table of tools/check_tree.py"
+        return
+    for number, line in enumerate(lines, 1):
+        found = INCLUDE.match(line)
+        if found and not include_allowed(path, found.group(1)):
+            yield (f"{path}:{number}: {folder} may not include \"{found.group(1)}\" "
+                   "(includes go one way: see the table in tools/check_tree.py)")
+
+
+def check_file(path, text):
+    """Violations of one file; `path` is relative to the root."""
+    lines = text.splitlines()
+    if path.suffix in SOURCE_SUFFIXES and len(lines) > LONGEST:
+        yield f"{path}: {len(lines)} lines, at most {LONGEST} are allowed: split it"
+    if is_checked(path) and not any(SPDX in line for line in lines[:3]):
+        yield f"{path}: no line '{SPDX}' among the first three"
+    if path.suffix in (".cpp", ".h", ".cuh"):
+        yield from check_includes(path, lines)
+    for number, line in enumerate(lines, 1):
+        if path.parts[0] != "tests" and MACHINE_PATH.search(line):
+            yield f"{path}:{number}: absolute path of one machine: {line.strip()}"
+        if NOTE.search(line):
+            yield f"{path}:{number}: note to self: {line.strip()}"
+
+
+def is_checked(path):
+    return (path.suffix in LICENSED_SUFFIXES or path.name in ("CMakeLists.txt", "dev")
+            or path.parts[0] == ".ci")
+
+
+def list_files(root):
+    """Files that are, or could be, committed; without git, all that are not build products."""
+    git = subprocess.run(["git", "-C", str(root), "ls-files", "-co", "--exclude-standard", "-z"],
+                         capture_output=True, text=True, check=False)
+    if git.returncode == 0:
+        names = [name for name in git.stdout.split("\0") if name]
+    else:
+        names = [str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()]
+    for name in sorted(names):
+        if not BUILD_FOLDERS.search(name) and (root / name).is_file():
+            yield pathlib.Path(name)
+
+
+def check_tree(root):
+    """(violations, warnings) of all files below root."""
+    violations, warnings = [], []
+    for path in list_files(root):
+        if not is_checked(path):
+            continue
+        text = (root / path).read_text(encoding="utf-8", errors="replace")
+        violations += check_file(path, text)
+        length = text.count("\n")
+        if path.suffix in SOURCE_SUFFIXES and LONG < length <= LONGEST:
+            warnings.append(f"{path}: {length} lines; above {LONG} a file should be split")
+    return violations, warnings
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else ".").resolve()
+    violations, warnings = check_tree(root)
+    for line in warnings:
+        print(f"warning: {line}")
+    for line in violations:
+        print(line)
+    print(f"{len(violations)} violations, {len(warnings)} warnings")
+    return 1 if violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

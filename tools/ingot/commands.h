@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The commands: each takes the parsed options, prints to stdout, throws Error, returns an exit code.
+#pragma once
+
+#include "api/options.h"
+
+namespace ingot::tool {
+
+int build(const Options& o);
+int run(const Options& o);
+int bench(const Options& o);
+int inspect(const Options& o);
+int check(const Options& o);
+int compare(const Options& o);
+int slim(const Options& o);
+
+}  // namespace ingot::tool

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// What several commands need: opening models, choosing a device, inputs from options.
+#pragma once
+
+#include <memory>
+
+#include "api/options.h"
+#include "engine/engine.h"
+#include "workflow/build.h"
+#include "workflow/inputs.h"
+
+namespace ingot::tool {
+
+/// Build settings from the options; `progress` draws a bar when stderr is a terminal.
+BuildConfig build_config(const Options& o, bool progress);
+/// Loads an engine file, or builds one in memory from an ONNX model.
+std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path);
+InputSource input_source(const Options& o);
+/// The backend that --device names; throws for cuda where there is none.
+const Backend& choose_backend(const Options& o);
+CompileOptions compile_options(const Options& o);
+std::vector<double> parse_numbers(std::string_view list);
+double seconds_now();
+
+}  // namespace ingot::tool

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workflow/compare.h"
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "common.h"
+
+namespace ingot::tool {
+
+namespace {
+
+void print(const TensorDifference& d, const char* kind) {
+    std::printf("  %-4s %s %s: ", d.within ? "ok" : "FAIL", kind, d.name.c_str());
+    if (!d.problem.empty()) {
+        std::printf("%s\n", d.problem.c_str());
+        return;
+    }
+    std::printf("max error %.3g (%.3g of the range) over %lld elements", d.max_absolute, d.max_relative,
+                static_cast<long long>(d.elements));
+    if (d.mismatched_nan > 0) {
+        std::printf(", %lld differ in NaN or infinity", static_cast<long long>(d.mismatched_nan));
+    }
+    std::printf("\n");
+}
+
+nlohmann::json to_json(const std::vector<TensorDifference>& list) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const TensorDifference& d : list) {
+        out.push_back({{"name", d.name},
+                       {"maxAbsolute", d.max_absolute},
+                       {"maxRelative", d.max_relative},
+                       {"elements", d.elements},
+                       {"mismatchedNan", d.mismatched_nan},
+                       {"problem", d.problem},
+                       {"within", d.within}});
+    }
+    return out;
+}
+
+}  // namespace
+
+int compare(const Options& o) {
+    CompareOptions c;
+    c.build = build_config(o, false);
+    c.compile = compile_options(o);
+    c.inputs = input_source(o);
+    c.layers = o.layers;
+    c.full = o.full;
+    c.atol = o.atol;
+    c.rtol = o.rtol;
+    CompareReport r = compare_model(o.model, cpu_backend(), c);
+    if (o.json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const ReferenceReport& f : r.references) {
+            list.push_back({{"reference", f.reference}, {"skipped", f.skipped}, {"outputs", to_json(f.outputs)}, {"layers", to_json(f.layers)}});
+        }
+        std::printf("%s\n", nlohmann::json{{"gflop", r.gflop}, {"references", list}, {"ok", r.ok()}}.dump(2).c_str());
+        return r.ok() ? 0 : 1;
+    }
+    std::printf("%s: %.3g GFLOP a run\n", o.model.c_str(), r.gflop);
+    for (const std::string& n : r.random_inputs) {
+        std::printf("Using random values for input %s (seed %lld)\n", n.c_str(), static_cast<long long>(o.seed));
+    }
+    for (const ReferenceReport& f : r.references) {
+        std::printf("against %s%s%s\n", f.reference.c_str(), f.skipped.empty() ? "" : ": not run: ", f.skipped.c_str());
+        for (const TensorDifference& d : f.outputs) {
+            print(d, "output");
+        }
+        for (const TensorDifference& d : f.layers) {
+            print(d, "layer");
+        }
+    }
+    std::printf("%s\n", r.ok() ? "agrees" : "DIFFERS");
+    return r.ok() ? 0 : 1;
+}
+
+}  // namespace ingot::tool

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/file.h"
+#include "commands.h"
+#include "common.h"
+#include "ir/text.h"
+#include "workflow/draw.h"
+#include "workflow/timing.h"
+
+namespace ingot::tool {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::map<std::string, int> count_ops(const Graph& g) {
+    std::map<std::string, int> counts;
+    for (const Node& n : g.nodes()) {
+        ++counts[std::string(n.def->name)];
+    }
+    return counts;
+}
+
+Json describe(const Engine& e, uint64_t file_bytes) {
+    const Graph& g = e.graph();
+    Json inputs = Json::array();
+    for (Value v : g.inputs()) {
+        inputs.push_back({{"name", g.value_name(v)}, {"type", to_text(g.type(v))}});
+    }
+    Json outputs = Json::array();
+    for (size_t i = 0; i < g.outputs().size(); ++i) {
+        outputs.push_back({{"name", g.output_names()[i]}, {"type", to_text(g.type(g.outputs()[i]))}});
+    }
+    Json profiles = Json::array();
+    for (const Profile& p : e.profiles()) {
+        Json ranges = Json::array();
+        for (const ShapeRange& r : p.inputs) {
+            ranges.push_back({{"input", r.input}, {"min", shape_text(r.min)}, {"opt", shape_text(r.opt)}, {"max", shape_text(r.max)}});
+        }
+        profiles.push_back(ranges);
+    }
+    return {{"graph", g.name()},
+            {"inputs", inputs},
+            {"outputs", outputs},
+            {"profiles", profiles},
+            {"operators", count_ops(g)},
+            {"nodes", g.nodes().size()},
+            {"weightBytes", e.weight_bytes()},
+            {"fileBytes", file_bytes},
+            {"properties", e.metadata()}};
+}
+
+void print(const Json& j) {
+    std::printf("Graph '%s': %zu nodes, %.2f MB of weights, file %.2f MB\n", j["graph"].get<std::string>().c_str(),
+                j["nodes"].get<size_t>(), j["weightBytes"].get<double>() / 1e6, j["fileBytes"].get<double>() / 1e6);
+    for (const char* kind : {"inputs", "outputs"}) {
+        std::printf("%s:\n", kind);
+        for (const Json& v : j[kind]) {
+            std::printf("  %s: %s\n", v["name"].get<std::string>().c_str(), v["type"].get<std::string>().c_str());
+        }
+    }
+    int index = 0;
+    for (const Json& p : j["profiles"]) {
+        for (const Json& r : p) {
+            std::printf("Model input %s (profile %d): min=%s, opt=%s, max=%s\n", r["input"].get<std::string>().c_str(), index,
+                        r["min"].get<std::string>().c_str(), r["opt"].get<std::string>().c_str(),
+                        r["max"].get<std::string>().c_str());
+        }
+        ++index;
+    }
+    std::printf("operators:\n");
+    for (const auto& [name, count] : j["operators"].items()) {
+        std::printf("  %6d %s\n", count.get<int>(), name.c_str());
+    }
+    for (const auto& [name, value] : j["properties"].items()) {
+        if (!value.get<std::string>().empty()) {
+            std::printf("%s: %s\n", name.c_str(), value.get<std::string>().c_str());
+        }
+    }
+}
+
+// Builds once more and prints the graph after the named pass.
+int dump_after(const Options& o) {
+    require(!is_engine_file(o.model), ErrorCode::InvalidArgument, o.model,
+            " is an engine: its passes have run; give the ONNX model to see a graph after a pass");
+    std::vector<std::string> seen;
+    std::string text;
+    BuildConfig config = build_config(o, false);
+    config.after_pass = [&](std::string_view pass, const Graph& g) {
+        seen.emplace_back(pass);
+        if (pass == o.dump_after) {
+            text = print(g);
+        }
+    };
+    build_engine(o.model, config);
+    if (o.dump_after == "list") {
+        std::printf("%s\n", join(seen, "\n").c_str());
+        return 0;
+    }
+    std::string near = nearest(o.dump_after, seen);
+    require(!text.empty(), ErrorCode::InvalidArgument, "there is no pass '", o.dump_after, "'",
+            near.empty() ? "" : str(", did you mean '", near, "'?"), " Passes: ", join(seen, ", "));
+    std::fputs(text.c_str(), stdout);
+    return 0;
+}
+
+void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine) {
+    Context context(engine, choose_backend(o), compile_options(o));
+    std::vector<Shape> shapes;
+    for (size_t i = 0; i < engine->graph().inputs().size(); ++i) {
+        shapes.push_back(default_shape(engine->graph(), i, engine->profiles()));
+    }
+    context.prepare(shapes);
+    std::vector<StepInfo> steps = context.execution().steps();
+    if (o.json) {
+        std::printf("%s\n", layers_json(context, steps, true).c_str());
+        return;
+    }
+    for (const StepInfo& s : steps) {
+        std::printf("%-12s %-32s %s\n", s.kernel.c_str(), s.implementation.c_str(), s.name.c_str());
+    }
+}
+
+}  // namespace
+
+int inspect(const Options& o) {
+    if (!o.dump_after.empty()) {
+        return dump_after(o);
+    }
+    std::shared_ptr<const Engine> engine = open_model(o, o.model);
+    if (!o.graph.empty()) {
+        bool svg = o.graph.ends_with(".svg");
+        require(svg || o.graph.ends_with(".dot"), ErrorCode::InvalidArgument, "--graph ", o.graph, ": expected a name ending in .svg or .dot");
+        write_file(o.graph, svg ? draw_svg(engine->graph()) : draw_dot(engine->graph()));
+        std::printf("wrote %s\n", o.graph.c_str());
+        return 0;
+    }
+    if (o.layers) {
+        print_layers(o, engine);
+        return 0;
+    }
+    Json j = describe(*engine, MappedFile::open(o.model)->bytes().size());
+    if (o.json) {
+        std::printf("%s\n", j.dump(2).c_str());
+    } else {
+        print(j);
+    }
+    return 0;
+}
+
+}  // namespace ingot::tool

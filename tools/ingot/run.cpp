@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cstdio>
+#include <filesystem>
+
+#include "base/error.h"
+#include "commands.h"
+#include "common.h"
+#include "workflow/npy.h"
+
+namespace ingot::tool {
+
+namespace {
+
+// A file name for a tensor: what a path cannot hold becomes '_'.
+std::string file_name(const std::string& tensor) {
+    std::string out;
+    for (char c : tensor) {
+        out += c == '/' || c == '\\' || c == '\0' || c == ':' ? '_' : c;
+    }
+    return out.empty() || out == "." || out == ".." ? "_" : out;
+}
+
+void print_summary(const std::string& name, const Tensor& t) {
+    double low = 0;
+    double high = 0;
+    double sum = 0;
+    for (int64_t i = 0; i < t.count(); ++i) {
+        double v = t.get_f64(i);
+        low = i == 0 ? v : std::min(low, v);
+        high = i == 0 ? v : std::max(high, v);
+        sum += v;
+    }
+    std::printf("%s: %s%s min %g max %g mean %g\n", name.c_str(), std::string(ingot::name(t.dtype())).c_str(),
+                str(t.shape()).c_str(), low, high, t.count() > 0 ? sum / static_cast<double>(t.count()) : 0.0);
+}
+
+}  // namespace
+
+int run(const Options& o) {
+    std::shared_ptr<const Engine> engine = open_model(o, o.model);
+    const Backend& backend = choose_backend(o);
+    std::printf("Device: %s (%s)\n", std::string(backend.name()).c_str(), backend.description().c_str());
+    Context context(engine, backend, compile_options(o));
+    LoadedInputs inputs = load_inputs(*engine, input_source(o));
+    for (const std::string& n : inputs.random) {
+        std::printf("Using random values for input %s (seed %lld)\n", n.c_str(), static_cast<long long>(o.seed));
+    }
+    std::vector<Tensor> outputs = context.run(inputs.tensors);
+    if (!o.save_outputs.empty()) {
+        std::error_code error;
+        std::filesystem::create_directories(o.save_outputs, error);
+        require(!error, ErrorCode::Io, o.save_outputs, ": cannot create the folder: ", error.message());
+    }
+    const Graph& g = engine->graph();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        print_summary(g.output_names()[i], outputs[i]);
+        if (!o.save_outputs.empty()) {
+            write_npy(o.save_outputs + "/" + file_name(g.output_names()[i]) + ".npy", outputs[i]);
+        }
+    }
+    return 0;
+}
+
+}  // namespace ingot::tool

@@ -1,0 +1,205 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The stages of `./dev test`, each timed; a failing one does not stop the others.
+
+  run_tests.py [STAGE...]     all stages, or those named; exit code 1 when anything failed
+
+Each stage's whole output is in build/logs/STAGE.log. The last line counts what the stages counted:
+one for a build, a check or a fuzz target, and every case of the C++ and Python tests.
+"""
+import concurrent.futures
+import dataclasses
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = ROOT / "build"
+FUZZ_BUILD = BUILD / "fuzz"
+LOGS = BUILD / "logs"
+SHOWN_LINES = 80  # of the log of a stage that failed
+
+
+@dataclasses.dataclass
+class Counts:
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other):
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+
+def run(log, command, **options):
+    """Runs a command into `log`; its exit code."""
+    print("$", *command, file=log, flush=True)
+    return subprocess.run(list(map(str, command)), stdout=log, stderr=subprocess.STDOUT, cwd=ROOT,
+                          check=False, **options).returncode
+
+
+def one(code):
+    return Counts(passed=int(code == 0), failed=int(code != 0))
+
+
+def junit_counts(path):
+    """Counts of a JUnit file, as pytest and GoogleTest write it."""
+    total = Counts()
+    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+        if case.find("failure") is not None or case.find("error") is not None:
+            total.failed += 1
+        elif case.find("skipped") is not None or case.get("status") == "notrun":
+            total.skipped += 1
+        else:
+            total.passed += 1
+    return total
+
+
+def configure(log, preset, folder):
+    if all((folder / name).is_file() for name in ("build.ninja", "compile_commands.json")):
+        return 0
+    return run(log, ["cmake", "--preset", preset])
+
+
+def stage_build(log):
+    code = configure(log, "dev", BUILD) or run(log, ["ninja", "-C", BUILD, "-k", "0"])
+    return one(code)
+
+
+def stage_format(log):
+    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "--", "*.cpp", "*.h",
+                             "*.cuh"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    sources = [name for name in listed.splitlines() if (ROOT / name).is_file()]
+    return one(run(log, ["clang-format-14", "--dry-run", "-Werror", *sources]))
+
+
+def stage_tree(log):
+    return one(run(log, [sys.executable, "tools/check_tree.py"]))
+
+
+def stage_ctest(log):
+    """All GoogleTest programs; one that ends without its report counts as a failure."""
+    reports = BUILD / "reports" / "ctest"
+    shutil.rmtree(reports, ignore_errors=True)
+    reports.mkdir(parents=True)
+    code = run(log, ["ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", "900",
+                     "--no-tests=error"], env=os.environ | {"GTEST_OUTPUT": f"xml:{reports}/"})
+    total = Counts()
+    for report in sorted(reports.glob("*.xml")):
+        total.add(junit_counts(report))
+    log.flush()
+    text = pathlib.Path(log.name).read_text(encoding="utf-8", errors="replace")
+    programs = re.search(r"tests passed, \d+ tests failed out of (\d+)", text)
+    missing = int(programs.group(1)) - len(list(reports.glob("*.xml"))) if programs else 1
+    total.failed += max(missing, 0)
+    if code != 0 and total.failed == 0:
+        total.failed = 1
+    return total
+
+
+def stage_pytest(log):
+    report = BUILD / "reports" / "pytest.xml"
+    report.unlink(missing_ok=True)
+    code = run(log, [sys.executable, "-m", "pytest", "-q", "-ra", "--color=no", "-p",
+                     "no:cacheprovider", f"--junitxml={report}", "tests"])
+    total = junit_counts(report) if report.is_file() else Counts()
+    if code != 0 and total.failed == 0:
+        total.failed = 1
+    return total
+
+
+def fuzz_one(target, seconds):
+    """Runs one target; its new inputs and crashes stay below build/fuzz."""
+    name = target.name
+    short = name.removeprefix("fuzz_")
+    found = FUZZ_BUILD / "corpus" / name
+    artifacts = FUZZ_BUILD / "artifacts" / name
+    for folder in (found, artifacts):
+        folder.mkdir(parents=True, exist_ok=True)
+    tests = ROOT / "tests" / "fuzz"
+    seeds = [folder for folder in (tests / "corpus" / name, tests / "seeds" / short)
+             if folder.is_dir()]
+    command = [target, f"-max_total_time={seconds}", "-timeout=25", "-rss_limit_mb=2048",
+               "-print_final_stats=1", f"-artifact_prefix={artifacts}/", found, *seeds]
+    with open(LOGS / f"{name}.log", "w", encoding="utf-8") as log:
+        return name, run(log, command)
+
+
+def stage_fuzz(log):
+    sources = sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.cpp"))
+    names = [source.stem for source in sources]
+    code = configure(log, "fuzz", FUZZ_BUILD) or run(log, ["ninja", "-C", FUZZ_BUILD, *names])
+    if code != 0:
+        return Counts(failed=max(len(names), 1))
+    total = Counts()
+    seconds = int(os.environ.get("FUZZ_SECONDS", "60"))
+    targets = [FUZZ_BUILD / "tests" / name for name in names]
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        for name, code in pool.map(lambda target: fuzz_one(target, seconds), targets):
+            total.add(one(code))
+            text = (LOGS / f"{name}.log").read_text(encoding="utf-8", errors="replace")
+            runs = re.search(r"stat::number_of_executed_units:\s*(\d+)", text)
+            print(f"{name}: {runs.group(1) if runs else 'unknown number of'} runs,",
+                  "clean" if code == 0 else "FAILED", file=log, flush=True)
+            if code != 0:
+                print(*text.splitlines()[-50:], sep="\n", file=log, flush=True)
+    return total
+
+
+def stage_tidy(log):
+    if not (BUILD / "compile_commands.json").is_file():
+        print("there is no build: run the stage 'build' first", file=log)
+        return Counts(failed=1)
+    return one(run(log, [sys.executable, "tools/tidy.py", BUILD]))
+
+
+STAGES = {"build": stage_build, "format": stage_format, "tree": stage_tree, "ctest": stage_ctest,
+          "pytest": stage_pytest, "fuzz": stage_fuzz, "tidy": stage_tidy}
+
+
+def run_stage(name):
+    print(f"\n== {name}", flush=True)
+    path = LOGS / f"{name}.log"
+    start = time.monotonic()
+    with open(path, "w", encoding="utf-8") as log:
+        try:
+            counts = STAGES[name](log)
+        except Exception as error:  # a stage that cannot even start is a failure, not the end
+            print(f"{type(error).__name__}: {error}", file=log, flush=True)
+            counts = Counts(failed=1)
+    seconds = time.monotonic() - start
+    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
+    shown = lines[-SHOWN_LINES:] if counts.failed else lines[-3:]
+    if len(shown) < len(lines):
+        print(f"... all of it is in {path.relative_to(ROOT)}")
+    print(*shown, sep="\n", flush=True)
+    return counts, seconds
+
+
+def main():
+    names = sys.argv[1:] or list(STAGES)
+    unknown = [name for name in names if name not in STAGES]
+    if unknown:
+        sys.exit(f"unknown stage '{unknown[0]}'; there are: {' '.join(STAGES)}")
+    LOGS.mkdir(parents=True, exist_ok=True)
+    results = {name: run_stage(name) for name in names}
+    total = Counts()
+    print(f"\n{'stage':<10}{'seconds':>9}{'passed':>9}{'failed':>9}{'skipped':>9}")
+    for name, (counts, seconds) in results.items():
+        total.add(counts)
+        print(f"{name:<10}{seconds:>9.1f}{counts.passed:>9}{counts.failed:>9}{counts.skipped:>9}")
+    whole = sum(seconds for _, seconds in results.values())
+    print(f"{'all':<10}{whole:>9.1f}{total.passed:>9}{total.failed:>9}{total.skipped:>9}\n")
+    skipped = f", {total.skipped} skipped" if total.skipped else ""
+    print(f"{total.passed} passed, {total.failed} failed{skipped}", flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
