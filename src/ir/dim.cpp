@@ -56,6 +56,7 @@ struct Dim::Poly {
     int64_t constant = 0;
     std::vector<Term> terms;  // sorted by factors, no zero coefficients
     std::string key;
+    static const Poly* of(const Dim& d) { return d.poly_.get(); }
 };
 
 namespace {
@@ -310,32 +311,78 @@ Dim floor_div(const Dim& a, const Dim& b) {
         single_atom(AtomKind::FloorDiv, str("floordiv(", a, ",", b, ")"), a, b));
 }
 
+namespace {
+
+// The operands of nested minima or maxima; d itself where it is not one.
+Dims operands(const Dim& d, AtomKind kind) {
+    const Dim::Poly* p = Dim::Poly::of(d);
+    bool one = p != nullptr && p->constant == 0 && p->terms.size() == 1 &&
+               p->terms[0].coefficient == 1 && p->terms[0].factors.size() == 1 &&
+               p->terms[0].factors[0]->kind == kind;
+    if (!one) {
+        return {d};
+    }
+    const Atom& atom = *p->terms[0].factors[0];
+    Dims out = operands(atom.a, kind);
+    Dims more = operands(atom.b, kind);
+    out.insert(out.end(), more.begin(), more.end());
+    return out;
+}
+
+// Is x <= y for all values of the symbols, as far as bounds and nesting show?
+bool at_most(const Dim& x, const Dim& y) {
+    auto below = [](const Dim& a, const Dim& b) { return (a - b).bounds().high <= 0; };
+    Dims lower = operands(x, AtomKind::Min);
+    Dims upper = operands(y, AtomKind::Max);
+    return below(x, y) ||
+           std::any_of(lower.begin(), lower.end(), [&](const Dim& d) { return below(d, y); }) ||
+           std::any_of(upper.begin(), upper.end(), [&](const Dim& d) { return below(x, d); });
+}
+
+// Operands that can never decide the result; of equal ones the first stays.
+Dims without_dominated(const Dims& all, AtomKind kind) {
+    auto decides = [kind](const Dim& x, const Dim& y) {
+        return kind == AtomKind::Max ? at_most(y, x) : at_most(x, y);
+    };
+    Dims kept;
+    for (size_t i = 0; i < all.size(); ++i) {
+        bool dominated = false;
+        for (size_t j = 0; j < all.size() && !dominated; ++j) {
+            dominated = i != j && decides(all[j], all[i]) && (j < i || !decides(all[i], all[j]));
+        }
+        if (!dominated) {
+            kept.push_back(all[i]);
+        }
+    }
+    std::sort(kept.begin(), kept.end());
+    return kept;
+}
+
+Dims extremes(const Dim& a, const Dim& b, AtomKind kind) {
+    Dims all = operands(a, kind);
+    Dims more = operands(b, kind);
+    all.insert(all.end(), more.begin(), more.end());
+    return without_dominated(all, kind);
+}
+
+}  // namespace
+
 Dim min(const Dim& a, const Dim& b) {
-    Dim d = a - b;
-    Interval i = d.bounds();
-    if (i.high <= 0) {
-        return a;
+    Dims all = extremes(a, b, AtomKind::Min);
+    Dim d = all.back();
+    for (size_t i = all.size() - 1; i-- > 0;) {
+        d = Dim::from_poly(single_atom(AtomKind::Min, str("min(", all[i], ",", d, ")"), all[i], d));
     }
-    if (i.low >= 0) {
-        return b;
-    }
-    const Dim& x = a < b ? a : b;
-    const Dim& y = a < b ? b : a;
-    return Dim::from_poly(single_atom(AtomKind::Min, str("min(", x, ",", y, ")"), x, y));
+    return d;
 }
 
 Dim max(const Dim& a, const Dim& b) {
-    Dim d = a - b;
-    Interval i = d.bounds();
-    if (i.high <= 0) {
-        return b;
+    Dims all = extremes(a, b, AtomKind::Max);
+    Dim d = all.back();
+    for (size_t i = all.size() - 1; i-- > 0;) {
+        d = Dim::from_poly(single_atom(AtomKind::Max, str("max(", all[i], ",", d, ")"), all[i], d));
     }
-    if (i.low >= 0) {
-        return a;
-    }
-    const Dim& x = a < b ? a : b;
-    const Dim& y = a < b ? b : a;
-    return Dim::from_poly(single_atom(AtomKind::Max, str("max(", x, ",", y, ")"), x, y));
+    return d;
 }
 
 Dim ceil_div(const Dim& a, const Dim& b) {

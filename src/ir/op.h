@@ -52,8 +52,8 @@ struct HostElement {
     int64_t denominator = 1;
     bool operator==(const HostElement&) const = default;
 };
-/// What is known, symbolically, of the elements of a small tensor of rank 0 or 1 (shapes and the
-/// arithmetic on them). Unknown elements are nullopt.
+/// What is known, symbolically, of the elements of a small tensor (shapes and the arithmetic on
+/// them), row-major; at most 1024. Unknown elements are nullopt.
 struct HostValue {
     Shape shape;
     std::vector<std::optional<HostElement>> elements;

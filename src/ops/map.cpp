@@ -416,9 +416,23 @@ Known host_scalar(const Expr& e, std::span<const Known> in) {
     return v.back();
 }
 
+// Which element of an operand of shape `from` lands on element `i` of the broadcast shape.
+size_t broadcast_index(int64_t i, const Shape& shape, const Shape& from) {
+    int64_t index = 0;
+    int64_t stride = 1;
+    for (size_t d = 0; d < from.size(); ++d) {
+        int64_t size = from[from.size() - 1 - d];
+        int64_t extent = shape[shape.size() - 1 - d];
+        index += size == 1 ? 0 : i % extent * stride;
+        stride *= size;
+        i /= extent;
+    }
+    return static_cast<size_t>(index);
+}
+
 std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in, std::span<const Type> out) {
     auto shape = as_const(out[0].dims);
-    if (!shape || shape->size() > 1 || count_of(*shape) > 1024) {
+    if (!shape || count_of(*shape) > 1024) {
         return {};
     }
     bool any = false;
@@ -433,16 +447,9 @@ std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in, std::sp
     for (int64_t i = 0; i < count_of(*shape); ++i) {
         std::vector<Known> elements;
         for (const HostRef& h : in) {
-            elements.push_back(h == nullptr ? std::nullopt
-                                            : h->elements[h->elements.size() == 1
-                                                              ? 0
-                                                              : static_cast<size_t>(i)]);
+            elements.push_back(h == nullptr ? std::nullopt : h->elements[broadcast_index(i, *shape, h->shape)]);
         }
-        try {
-            r->elements.push_back(host_scalar(a.body, elements));
-        } catch (const Error&) {  // beyond what sizes can express, e.g. INT64_MAX + N
-            r->elements.push_back(std::nullopt);
-        }
+        r->elements.push_back(host_scalar(a.body, elements));
     }
     return {r};
 }

@@ -126,7 +126,7 @@ std::vector<HostRef> host_reduce(const Reduce& a, const HostRef& in, DType dtype
         return {in};
     }
     auto dims = in->dims();
-    if (!dims || !is_index(dtype) || (dims->empty() && a.fn != "sum" && a.fn != "prod")) {
+    if (!dims || in->shape.size() != a.axes.size() || !is_index(dtype) || (dims->empty() && a.fn != "sum" && a.fn != "prod")) {
         return {};
     }
     auto r = std::make_shared<HostValue>();

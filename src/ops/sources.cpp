@@ -43,7 +43,7 @@ const OpDef constant_def = primitive<Constant>(
     [](const Constant& a, std::span<const Type>) { return std::vector<Type>{a.value.type()}; },
     [](const Constant& a, EvalArgs& e) { e.out[0] = a.value; },
     [](const Constant& a, std::span<const HostRef>, std::span<const Type>) -> std::vector<HostRef> {
-        if (a.value.rank() > 1 || a.value.count() > 1024) {
+        if (a.value.count() > 1024 || (a.value.rank() > 1 && is_float(a.value.dtype()))) {
             return {};
         }
         auto r = std::make_shared<HostValue>();

@@ -55,7 +55,7 @@ std::vector<Type> infer_reshape(const Reshape& a, std::span<const Type> in) {
 
 HostRef as_shape(const HostRef& h, const Type& t) {
     auto shape = as_const(t.dims);
-    if (h == nullptr || !shape || shape->size() > 1) {
+    if (h == nullptr || !shape) {
         return nullptr;
     }
     auto r = std::make_shared<HostValue>(*h);
@@ -115,18 +115,37 @@ void eval_broadcast(const Broadcast&, EvalArgs& e) {
     gather_strided(x, e.out[0], 0, strides);
 }
 
-std::vector<HostRef> host_broadcast(std::span<const HostRef> in, std::span<const Type> out) {
-    auto shape = as_const(out[0].dims);
-    if (in[0] == nullptr || !shape || shape->size() > 1 || count_of(*shape) > 1024) {
-        return {};
+// Known elements under other strides: the symbolic form of gather_strided.
+HostRef host_strided(const HostValue& in, const Shape& shape, int64_t offset, const Shape& strides) {
+    int64_t count = count_of(shape);
+    if (count > 1024) {
+        return nullptr;
     }
     auto r = std::make_shared<HostValue>();
-    r->shape = *shape;
-    for (int64_t i = 0; i < count_of(*shape); ++i) {
-        r->elements.push_back(
-            in[0]->elements[in[0]->elements.size() == 1 ? 0 : static_cast<size_t>(i)]);
+    r->shape = shape;
+    for (int64_t i = 0; i < count; ++i) {
+        int64_t rest = i;
+        int64_t at = offset;
+        for (size_t d = shape.size(); d-- > 0;) {
+            at += rest % shape[d] * strides[d];
+            rest /= shape[d];
+        }
+        r->elements.push_back(in.elements[static_cast<size_t>(at)]);
     }
-    return {r};
+    return r;
+}
+
+std::vector<HostRef> host_broadcast(std::span<const HostRef> in, std::span<const Type> out) {
+    auto shape = as_const(out[0].dims);
+    if (in[0] == nullptr || !shape) {
+        return {};
+    }
+    Shape own = strides_of(in[0]->shape);
+    Shape strides(shape->size(), 0);
+    for (size_t d = 0; d < own.size(); ++d) {
+        strides[shape->size() - own.size() + d] = in[0]->shape[d] == 1 ? 0 : own[d];
+    }
+    return {host_strided(*in[0], *shape, 0, strides)};
 }
 
 std::vector<Type> infer_slice(const Slice& a, std::span<const Type> in) {
@@ -170,16 +189,17 @@ void eval_slice(const Slice& a, EvalArgs& e) {
 
 std::vector<HostRef> host_slice(const Slice& a, std::span<const HostRef> in, std::span<const Type> out) {
     auto shape = as_const(out[0].dims);
-    if (in[0] == nullptr || !shape || shape->size() != 1 || !a.starts[0].is_const()) {
+    auto starts = as_const(a.starts);
+    if (in[0] == nullptr || !shape || !starts) {
         return {};
     }
-    auto r = std::make_shared<HostValue>();
-    r->shape = *shape;
-    for (int64_t i = 0; i < (*shape)[0]; ++i) {
-        r->elements.push_back(
-            in[0]->elements.at(static_cast<size_t>(a.starts[0].value() + i * a.steps[0])));
+    Shape strides = strides_of(in[0]->shape);
+    int64_t offset = 0;
+    for (size_t d = 0; d < strides.size(); ++d) {
+        offset += (*starts)[d] * strides[d];
+        strides[d] *= a.steps[d];
     }
-    return {r};
+    return {host_strided(*in[0], *shape, offset, strides)};
 }
 
 std::vector<Type> infer_window(const Window& a, std::span<const Type> in) {
@@ -250,8 +270,18 @@ const OpDef reshape_def = primitive<Reshape>(
 const OpDef permute_def = primitive<Permute>(
     "permute", [](const Permute& a, std::span<const Type> in) { return infer_permute(a, in); },
     [](const Permute& a, EvalArgs& e) { eval_permute(a, e); },
-    [](const Permute&, std::span<const HostRef> in, std::span<const Type> out) {
-        return std::vector<HostRef>{as_shape(in[0], out[0])};
+    [](const Permute& a, std::span<const HostRef> in, std::span<const Type>) {
+        if (in[0] == nullptr) {
+            return std::vector<HostRef>{};
+        }
+        Shape own = strides_of(in[0]->shape);
+        Shape shape;
+        Shape strides;
+        for (int64_t p : a.perm) {
+            shape.push_back(in[0]->shape[static_cast<size_t>(p)]);
+            strides.push_back(own[static_cast<size_t>(p)]);
+        }
+        return std::vector<HostRef>{host_strided(*in[0], shape, 0, strides)};
     });
 
 const OpDef broadcast_def = primitive<Broadcast>(

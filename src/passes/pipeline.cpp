@@ -19,7 +19,7 @@ std::span<const Pass* const> aot_passes() {
         &passes::dead_code,
         &passes::fold_constants,
         &passes::simplify,
-        &passes::share,
+        &passes::share, &passes::fold_pads, &passes::fold_scales,
     };
     return list;
 }

@@ -342,7 +342,7 @@ const Dims& dims(const Graph& g, Value v) {
 
 std::optional<Dims> known_dims(const Graph& g, Value v) {
     HostRef h = g.host(v);
-    if (h == nullptr) {
+    if (h == nullptr || h->shape.size() > 1) {
         return std::nullopt;
     }
     return h->dims();

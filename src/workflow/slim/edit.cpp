@@ -58,6 +58,12 @@ bool GraphEdit::is_defined_here(const std::string& name) const {
 }
 
 const onnx::Tensor* GraphEdit::constant(const std::string& name) const {
+    if (auto it = producers_.find(name); it != producers_.end()) { // an output of the graph
+        const Node& n = nodes_[it->second];
+        const bool constant = n.op_type == "Constant" && n.domain.empty() &&
+                              n.attributes.size() == 1 && n.attributes[0].name == "value";
+        return constant && n.attributes[0].t.string_count == 0 ? &n.attributes[0].t : nullptr;
+    }
     if (is_defined_here(name)) {
         auto it = constants_.find(name);
         return it == constants_.end() || inputs_.contains(name) ? nullptr

@@ -38,7 +38,8 @@ public:
     /// Exactly one operand reads it, and it is no output.
     bool used_once(const std::string& name) const;
 
-    /// The initializer of that name, of this graph or of one around it.
+    /// The initializer of that name, of this graph or of one around it, or what a Constant node
+    /// holds. Valid until the next change.
     const onnx::Tensor* constant(const std::string& name) const;
     const std::vector<onnx::Tensor>& constants() const { return graph_.initializers; }
     /// Adds an initializer, named `stem` or like it; returns the name.

@@ -3,7 +3,7 @@
 // file sets tile_width (floats of a vector) and tile_rows.
 
 using TileVector = float __attribute__((vector_size(tile_width * 4)));
-using TileMemory = float __attribute__((vector_size(tile_width * 4), aligned(4), may_alias));
+typedef TileVector TileMemory __attribute__((aligned(4), may_alias));
 
 inline TileVector load_tile(const float* p) { return *reinterpret_cast<const TileMemory*>(p); }
 inline void store_tile(float* p, TileVector v) { *reinterpret_cast<TileMemory*>(p) = v; }

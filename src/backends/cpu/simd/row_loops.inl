@@ -3,7 +3,7 @@
 // that all variants add in one order.
 
 using Lanes = float __attribute__((vector_size(64)));
-using LanesMemory = float __attribute__((vector_size(64), aligned(4), may_alias));
+typedef Lanes LanesMemory __attribute__((aligned(4), may_alias));
 constexpr int64_t lanes = 16;
 
 inline Lanes load_lanes(const float* p) { return *reinterpret_cast<const LanesMemory*>(p); }
