@@ -6,7 +6,12 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::AxisSplit;
+using eval_util::read;
+using eval_util::require_axis;
+using eval_util::require_inputs;
+using eval_util::split_at;
+using eval_util::with_wide;
 
 namespace {
 

@@ -6,7 +6,14 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::AxisSplit;
+using eval_util::byte_elements;
+using eval_util::byte_target;
+using eval_util::known_one;
+using eval_util::may_agree;
+using eval_util::require_axis;
+using eval_util::split_at;
+using eval_util::store_bytes;
 
 namespace {
 

@@ -10,7 +10,12 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::byte_elements;
+using eval_util::byte_target;
+using eval_util::deliver;
+using eval_util::may_agree;
+using eval_util::require_scalar;
+using eval_util::store_bytes;
 
 namespace {
 

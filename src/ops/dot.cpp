@@ -8,7 +8,13 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::known_one;
+using eval_util::may_agree;
+using eval_util::read_all;
+using eval_util::require_axis;
+using eval_util::require_inputs;
+using eval_util::Walk;
+using eval_util::write;
 
 namespace {
 
@@ -141,7 +147,10 @@ Runs runs_of(const Shape& shape, const Axes& order) {
 template <class T>
 Operand<T> ordered(const Tensor& t, const Axes& order) {
     Operand<T> out;
-    if (std::is_floating_point_v<T> && bit_width(t.dtype()) == 8 * static_cast<int>(sizeof(T))) {
+    bool aligned = reinterpret_cast<uintptr_t>(t.bytes().data()) % alignof(T) == 0;
+    bool same =
+        std::is_floating_point_v<T> && bit_width(t.dtype()) == static_cast<int>(8 * sizeof(T));
+    if (same && aligned) {
         out.elements = t.as<T>();
     } else {
         out.copy = read_all<T>(t);

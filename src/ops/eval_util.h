@@ -404,10 +404,12 @@ W combine_identity(std::string_view fn, DType t) {
         return largest ? inf : -inf;
     } else {
         int bits = t == DType::Bool ? 1 : bit_width(t);
+        CHECK(bits >= 1 && bits <= 64, "limits of ", t);
+        uint64_t ones = UINT64_MAX >> (64 - bits);
         if (!is_signed(t)) {
-            return largest ? static_cast<W>(UINT64_MAX >> (64 - bits)) : W(0);
+            return largest ? static_cast<W>(ones) : W(0);
         }
-        auto top = static_cast<int64_t>(UINT64_MAX >> (65 - bits));
+        auto top = static_cast<int64_t>(ones >> 1);
         return static_cast<W>(largest ? top : -top - 1);
     }
 }

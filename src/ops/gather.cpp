@@ -6,7 +6,15 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::AxisSplit;
+using eval_util::byte_elements;
+using eval_util::byte_target;
+using eval_util::checked_indices;
+using eval_util::is_index;
+using eval_util::require_axis;
+using eval_util::require_inputs;
+using eval_util::split_at;
+using eval_util::store_bytes;
 
 namespace {
 

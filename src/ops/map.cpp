@@ -449,7 +449,11 @@ std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in, std::sp
         for (const HostRef& h : in) {
             elements.push_back(h == nullptr ? std::nullopt : h->elements[broadcast_index(i, *shape, h->shape)]);
         }
-        r->elements.push_back(host_scalar(a.body, elements));
+        try {
+            r->elements.push_back(host_scalar(a.body, elements));
+        } catch (const Error&) {  // beyond what sizes can express, such as INT64_MAX + N
+            r->elements.push_back(std::nullopt);
+        }
     }
     return {r};
 }

@@ -10,7 +10,11 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::deliver;
+using eval_util::may_agree;
+using eval_util::read_all;
+using eval_util::require_inputs;
+using eval_util::require_scalar;
 
 namespace {
 

@@ -6,7 +6,10 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::deliver;
+using eval_util::for_chunks;
+using eval_util::require_inputs;
+using eval_util::with_wide;
 
 namespace {
 

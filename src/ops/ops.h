@@ -247,7 +247,8 @@ Value rope(Graph& g, Rope a, Value x, Value cos, Value sin);
 /// x resampled along `axes` to `sizes`. mode: "nearest", "linear" or "cubic" (parameter `cubic`);
 /// coordinates: the names of ONNX Resize's coordinate transformations. `scales` holds one factor an
 /// axis, 0 (or an empty list) for sizes / input sizes. roi (tf_crop_and_resize): starts, then ends;
-/// positions outside the input then get `extrapolation`.
+/// positions outside the input then get `extrapolation`. Scales, or scales and roi, that are only
+/// known when it runs are inputs (x, scales [axes], roi [2 * axes]) instead.
 struct Resize {
     std::vector<int64_t> axes;
     Dims sizes;
@@ -267,7 +268,7 @@ struct Resize {
             f("exclude_outside", s.exclude_outside);
     }
 };
-Value resize(Graph& g, Resize a, Value x);
+Value resize(Graph& g, Resize a, Value x, Value scales = {}, Value roi = {});
 
 extern const OpDef conv_def, conv_transpose_def, pool_def, softmax_def, layer_norm_def,
     group_norm_def, gelu_def, topk_def, quantize_def, dequantize_def, attention_def, rope_def, resize_def;

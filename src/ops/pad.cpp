@@ -6,7 +6,12 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::byte_elements;
+using eval_util::byte_target;
+using eval_util::require_inputs;
+using eval_util::require_scalar;
+using eval_util::store_bytes;
+using eval_util::Walk;
 
 namespace {
 

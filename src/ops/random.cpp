@@ -11,7 +11,8 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::require_inputs;
+using eval_util::write;
 
 namespace {
 

@@ -6,7 +6,16 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::combine_identity;
+using eval_util::is_index;
+using eval_util::read;
+using eval_util::require_axis;
+using eval_util::require_combine;
+using eval_util::require_inputs;
+using eval_util::Walk;
+using eval_util::with_combine;
+using eval_util::with_wide;
+using eval_util::write;
 
 namespace {
 
@@ -126,7 +135,8 @@ std::vector<HostRef> host_reduce(const Reduce& a, const HostRef& in, DType dtype
         return {in};
     }
     auto dims = in->dims();
-    if (!dims || in->shape.size() != a.axes.size() || !is_index(dtype) || (dims->empty() && a.fn != "sum" && a.fn != "prod")) {
+    if (!dims || in->shape.size() != a.axes.size() || !is_index(dtype) ||
+        (dims->empty() && a.fn != "sum" && a.fn != "prod")) {
         return {};
     }
     auto r = std::make_shared<HostValue>();

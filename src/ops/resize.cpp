@@ -26,7 +26,12 @@ struct Axis {
     Value full_size;  // in * scale: may have a fraction
 };
 
-Axis axis_of(Graph& g, const Resize& a, size_t entry, Value x) {
+Value element(Graph& g, Value list, size_t i) {
+    Value one = slice(g, list, 0, static_cast<int64_t>(i), 1);
+    return cast(g, reshape(g, one, {}), f64);
+}
+
+Axis axis_of(Graph& g, const Resize& a, size_t entry, Value x, Value scales) {
     Axis s;
     s.entry = entry;
     s.axis = a.axes[entry];
@@ -35,7 +40,15 @@ Axis axis_of(Graph& g, const Resize& a, size_t entry, Value x) {
     s.in_size = dim_scalar(g, s.in, f64);
     s.out_size = dim_scalar(g, s.out, f64);
     double scale = a.scales.empty() ? 0 : a.scales[entry];
-    s.scale = scale > 0 ? scalar(g, f64, scale) : div(g, s.out_size, s.in_size);
+    Value ratio = div(g, s.out_size, s.in_size);
+    if (scales.valid()) {
+        Value given = element(g, scales, entry);
+        Value zero = scalar(g, f64, 0);
+        s.scale = select(g, less(g, zero, given), given, ratio);
+        s.full_size = select(g, less(g, zero, given), mul(g, s.in_size, given), s.out_size);
+        return s;
+    }
+    s.scale = scale > 0 ? scalar(g, f64, scale) : ratio;
     s.full_size = scale > 0 ? mul(g, s.in_size, scale) : s.out_size;
     return s;
 }
@@ -50,7 +63,7 @@ Value half_pixel(Graph& g, const Axis& s, Value y) {
 }
 
 // The source coordinate of every result position: f64[out].
-Value coordinates(Graph& g, const Resize& a, const Axis& s) {
+Value coordinates(Graph& g, const Resize& a, const Axis& s, Value roi) {
     Value y = iota(g, f64, {s.out}, 0);
     Value last = sub(g, s.in_size, 1.0);
     const std::string& c = a.coordinates;
@@ -76,10 +89,13 @@ Value coordinates(Graph& g, const Resize& a, const Axis& s) {
     }
     require(c == "tf_crop_and_resize", ErrorCode::InvalidModel, "resize coordinates '", c,
             "' are not known");
-    double from = a.roi[s.entry];
-    double to = a.roi[a.axes.size() + s.entry];
-    Value x = div(g, mul(g, mul(g, y, to - from), last), sub(g, s.full_size, 1.0));
-    x = unless_single(g, s, x, mul(g, last, (to - from) / 2));
+    auto edge = [&](size_t i) {
+        return roi.valid() ? element(g, roi, i) : scalar(g, f64, a.roi[i]);
+    };
+    Value from = edge(s.entry);
+    Value extent = sub(g, edge(a.axes.size() + s.entry), from);
+    Value x = div(g, mul(g, mul(g, y, extent), last), sub(g, s.full_size, 1.0));
+    x = unless_single(g, s, x, mul(g, last, mul(g, extent, 0.5)));
     return add(g, x, mul(g, last, from));
 }
 
@@ -176,14 +192,14 @@ Value extrapolated(Graph& g, const Resize& a, const Axis& s, Value x, Value at) 
     return select(g, reshape(g, outside, shape), fill, x);
 }
 
-void check_resize(const Resize& a, const Type& x) {
+void check_resize(const Resize& a, const Type& x, bool roi_given) {
     require(a.mode == "nearest" || a.mode == "linear" || a.mode == "cubic", ErrorCode::InvalidModel,
             "resize mode '", a.mode, "' is not known");
     size_t n = a.axes.size();
     require(a.sizes.size() == n && (a.scales.empty() || a.scales.size() == n),
             ErrorCode::InvalidModel, "resize of ", n, " axes: got ", a.sizes.size(), " sizes and ",
             a.scales.size(), " scales");
-    require(a.coordinates != "tf_crop_and_resize" || a.roi.size() == 2 * n, ErrorCode::InvalidModel,
+    require(a.coordinates != "tf_crop_and_resize" || roi_given || a.roi.size() == 2 * n, ErrorCode::InvalidModel,
             "resize of ", n, " axes: got ", a.roi.size(), " numbers of a region, expected ", 2 * n);
     for (int64_t axis : a.axes) {
         require(axis >= 0 && axis < x.rank(), ErrorCode::InvalidModel, "resize of ", x, " along axis ",
@@ -192,17 +208,20 @@ void check_resize(const Resize& a, const Type& x) {
 }
 
 Values expand_resize(Graph& g, const Resize& a, std::span<const Value> in) {
-    require(in.size() == 1, ErrorCode::InvalidModel, "resize takes 1 input, got ", in.size());
+    require(in.size() >= 1 && in.size() <= 3, ErrorCode::InvalidModel,
+            "resize takes 1 to 3 inputs, got ", in.size());
     const DType t = g.type(in[0]).dtype;
-    check_resize(a, g.type(in[0]));
+    check_resize(a, g.type(in[0]), in.size() > 2);
+    Value scales = in.size() > 1 ? in[1] : Value{};
+    Value roi = in.size() > 2 ? in[2] : Value{};
     bool nearest = a.mode == "nearest";
     Value x = in[0];
     if (!nearest) {
         x = cast(g, x, t == f64 ? f64 : DType::F32);
     }
     for (size_t i = 0; i < a.axes.size(); ++i) {
-        Axis s = axis_of(g, a, i, x);
-        Value at = coordinates(g, a, s);
+        Axis s = axis_of(g, a, i, x, scales);
+        Value at = coordinates(g, a, s, roi);
         x = nearest ? nearest_axis(g, a, s, x, at) : weighted_axis(g, a, s, x, at);
         if (a.coordinates == "tf_crop_and_resize") {
             x = extrapolated(g, a, s, x, at);
@@ -213,8 +232,17 @@ Values expand_resize(Graph& g, const Resize& a, std::span<const Value> in) {
 
 }  // namespace
 
-Value resize(Graph& g, Resize a, Value x) {
-    return a.axes.empty() ? x : g.add1(resize_def, std::move(a), {x});
+Value resize(Graph& g, Resize a, Value x, Value scales, Value roi) {
+    if (a.axes.empty()) {
+        return x;
+    }
+    Values in = {x};
+    for (Value v : {scales, roi}) {
+        if (v.valid()) {
+            in.push_back(v);
+        }
+    }
+    return g.add1(resize_def, std::move(a), in);
 }
 
 const OpDef resize_def =

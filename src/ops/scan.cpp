@@ -6,7 +6,16 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::AxisSplit;
+using eval_util::combine_identity;
+using eval_util::read;
+using eval_util::require_axis;
+using eval_util::require_combine;
+using eval_util::require_inputs;
+using eval_util::split_at;
+using eval_util::with_combine;
+using eval_util::with_wide;
+using eval_util::write;
 
 namespace {
 

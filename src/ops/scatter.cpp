@@ -6,7 +6,17 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::byte_elements;
+using eval_util::byte_target;
+using eval_util::checked_indices;
+using eval_util::is_index;
+using eval_util::may_agree;
+using eval_util::read_all;
+using eval_util::require_inputs;
+using eval_util::store_bytes;
+using eval_util::with_combine;
+using eval_util::with_wide;
+using eval_util::write;
 
 namespace {
 

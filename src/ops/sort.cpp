@@ -9,7 +9,15 @@
 
 namespace ingot {
 
-using namespace eval_util;
+using eval_util::AxisSplit;
+using eval_util::byte_elements;
+using eval_util::byte_target;
+using eval_util::read;
+using eval_util::require_axis;
+using eval_util::require_inputs;
+using eval_util::split_at;
+using eval_util::store_bytes;
+using eval_util::with_wide;
 
 namespace {
 

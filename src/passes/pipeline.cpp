@@ -16,10 +16,8 @@ namespace ingot {
 // up; 16-bit types last, when it is known which operations are delicate.
 std::span<const Pass* const> aot_passes() {
     static const Pass* const list[] = {
-        &passes::dead_code,
-        &passes::fold_constants,
-        &passes::simplify,
-        &passes::share, &passes::fold_pads, &passes::fold_scales,
+        &passes::dead_code, &passes::fold_constants, &passes::simplify,
+        &passes::share,     &passes::fold_pads,      &passes::fold_scales,
     };
     return list;
 }

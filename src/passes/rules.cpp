@@ -47,6 +47,13 @@ Type Site::result(size_t i) const {
     return {t.dtype, r_.mapped(t.dims)};
 }
 
+const Values& Site::copied() {
+    if (copied_.empty()) {
+        copied_ = r_.copy(old_);
+    }
+    return copied_;
+}
+
 Graph apply_rules(const Graph& g, std::span<const Rules> rules) {
     Graph now = g;
     for (int round = 0; round < max_rounds; ++round) {
@@ -64,7 +71,7 @@ Graph apply_rules(const Graph& g, std::span<const Rules> rules) {
                            r.out().set_origin(n.name);
                            auto by = first_that_applies(s, rules);
                            changed = changed || by.has_value();
-                           r.replace(n, by ? *by : r.copy(n));
+                           r.replace(n, by ? *by : s.copied());
                        });
             count_uses(r, n, old_uses, uses);
         }

@@ -30,6 +30,8 @@ public:
     size_t results() const { return old_.outputs.size(); }
     /// Contents of the (first) result known in the graph being read; its symbols are not replaced.
     HostRef old_host() const { return r_.from().host(old_.outputs[0]); }
+    /// The node itself, copied to the new graph: for rules that look at it as part of a pattern.
+    const Values& copied();
     /// The producer of operand i if it is that op, else null.
     const Node* producer(size_t i, const OpDef& def) const { return produced(in(i), def); }
     const Node* produced(Value v, const OpDef& def) const {
@@ -43,6 +45,7 @@ private:
     Rewriter& r_;
     const Node& old_;
     Node n_;
+    Values copied_;
     const std::vector<uint32_t>& uses_;
 };
 

@@ -90,6 +90,7 @@ int run_command(const Command& c, const Options& o) {
     try {
         return c.run(o);
     } catch (const Error& e) {
+        std::fflush(stdout);
         std::fprintf(stderr, "ingot %s: error: %s\n", c.name, e.what());
         return exit_code(e);
     } catch (const std::bad_alloc&) {
@@ -118,6 +119,17 @@ int main(int argc, char** argv) {
     }
     bool page = false;
     app.add_subcommand("options-page", "print docs/options.md")->group("")->callback([&] { page = true; });
+    std::string word = argc > 1 ? argv[1] : "";
+    if (chosen == nullptr && !word.empty() && word[0] != '-' && word != "options-page") {
+        std::vector<std::string> names;
+        for (const Command& c : commands) {
+            names.emplace_back(c.name);
+        }
+        std::string near = nearest(word, names);
+        std::fprintf(stderr, "ingot: error: there is no command '%s'%s Commands: %s\n", word.c_str(),
+                     near.empty() ? "." : str(", did you mean '", near, "'?").c_str(), join(names, ", ").c_str());
+        return 2;
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {

@@ -19,6 +19,8 @@ struct LoweringPass {
 const LoweringPass passes[] = {
     {"sink_constants", sink_constants},
     {"expand", expand_unclaimed},
+    {"fuse_maps", fuse_maps},
+    {"fuse_epilogues", fuse_epilogues},
     {"dead_code", dead_code},
 };
 

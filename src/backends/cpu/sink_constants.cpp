@@ -72,8 +72,7 @@ std::optional<Values> sink(Rewriter& r, const Node& n, std::span<const Value> in
 
 Graph sink_constants(const Graph& g) {
     // Outer graphs first: a constant may sink through several bodies.
-    Graph sunk = rewrite(g, sink);
-    return rewrite_bodies(sunk, [](const Graph& body) { return rewrite(body, sink); });
+    return rewrite_bodies(rewrite(g, sink), sink_constants);
 }
 
 }  // namespace ingot::cpu

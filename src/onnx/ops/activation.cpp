@@ -74,11 +74,24 @@ Values celu(NodeContext& c) {
     });
 }
 
-Values prelu(NodeContext& c) {
+Values prelu_by(NodeContext& c, Value slope) {
     Value x = c.in(0);
-    Value scaled = ops::mul(c.g, x, c.in(1));
+    Value scaled = ops::mul(c.g, x, slope);
     Value zero = ops::scalar(c.g, c.dtype(0), 0);
     return {ops::select(c.g, ops::less(c.g, x, zero), scaled, x)};
+}
+
+Values prelu(NodeContext& c) { return prelu_by(c, c.in(1)); }
+
+// Opset 6: one slope, or one for each channel.
+Values prelu6(NodeContext& c) {
+    Value slope = c.in(1);
+    if (c.rank(0) > 1 && c.rank(1) == 1 && !c.dim(1, 0).is_const(1)) {
+        Dims d(static_cast<size_t>(c.rank(0) - 1), Dim(1));
+        d[0] = c.dim(1, 0);
+        slope = ops::reshape(c.g, slope, d);
+    }
+    return prelu_by(c, slope);
 }
 
 Values thresholded_relu(NodeContext& c) {
@@ -186,6 +199,7 @@ const ImporterRow rows[] = {
     {"", "Elu", 6, elu},
     {"", "Selu", 6, selu},
     {"", "Celu", 12, celu},
+    {"", "PRelu", 6, prelu6},
     {"", "PRelu", 7, prelu},
     {"", "ThresholdedRelu", 10, thresholded_relu},
     {"", "HardSigmoid", 6, hard_sigmoid},

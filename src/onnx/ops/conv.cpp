@@ -171,36 +171,49 @@ Values causal_conv(NodeContext& c) {
 
 // --- Col2Im
 
+// The padded pixel that each (tap, position) adds to, flat: taps first, then positions.
+Value target_pixels(ingot::Graph& g, const Sliding& s, const Dims& block, const Dims& padded) {
+    size_t n = s.count();
+    Value index;
+    Dim stride = 1;
+    for (size_t i = n; i-- > 0;) {
+        Dim positions = floor_div(padded[i] - Dim(s.dilations[i]) * (block[i] - Dim(1)) - Dim(1),
+                                  s.strides[i]) +
+                        Dim(1);
+        Dims taps(2 * n, Dim(1));
+        Dims places = taps;
+        taps[i] = block[i];
+        places[n + i] = positions;
+        auto axis = static_cast<int64_t>(i);
+        Value tap = ops::iota(g, DType::I64, taps, axis);
+        Value place = ops::iota(g, DType::I64, places, axis + static_cast<int64_t>(n));
+        place = ops::mul(g, place, static_cast<double>(s.strides[i]));
+        place = ops::add(g, place, ops::mul(g, tap, static_cast<double>(s.dilations[i])));
+        place = ops::mul(g, place, ops::dim_scalar(g, stride));
+        index = index.valid() ? ops::add(g, index, place) : place;
+        stride = stride * padded[i];
+    }
+    return ops::flatten(g, index);
+}
+
 Values col2im(NodeContext& c) {
     ingot::Graph& g = c.g;
     const Dims image = ops::dims_from(g, c.in(1));
-    std::vector<int64_t> block = c.constant_ints(2);
-    Sliding s = sliding(c, image, block);
-    size_t n = s.count();
+    const Dims block = ops::dims_from(g, c.in(2));
+    size_t n = image.size();
+    c.ensure(block.size() == n, "block_shape has ", block.size(), " entries, image_shape ", n);
+    Sliding s = sliding(c, image, std::vector<int64_t>(n, 1));
     Dims padded;
-    std::vector<int64_t> perm;
-    Window w;
     for (size_t i = 0; i < n; ++i) {
         padded.push_back(image[i] + s.low[i] + s.high[i]);
-        w.axes.push_back(static_cast<int64_t>(i));
-        perm.push_back(static_cast<int64_t>(n + i));
     }
-    w.sizes = s.kernel;
-    w.strides = s.strides;
-    w.dilations = s.dilations;
-    for (size_t i = 0; i < n; ++i) {
-        perm.push_back(static_cast<int64_t>(i));
-    }
-    // The pixel that each (tap, position) adds to.
-    Dim pixels = product(padded);
-    Value index = ops::reshape(g, ops::iota(g, DType::I64, {pixels}, 0), padded);
-    index = ops::flatten(g, ops::permute(g, ops::window(g, index, w), perm));
-
+    Value index = target_pixels(g, s, block, padded);
     const Dims d = c.type(0).dims;
     c.ensure(d.size() == 3, "input is ", c.type(0), ", expected [N,C*block,positions]");
-    int64_t taps = std::accumulate(block.begin(), block.end(), int64_t{1}, std::multiplies<>());
+    Dim taps = product(block);
     Dim channels = floor_div(d[1], taps);
-    Value updates = ops::reshape(g, c.in(0), {d[0], channels, Dim(taps), d[2]});
+    Dim pixels = product(padded);
+    Value updates = ops::reshape(g, c.in(0), {d[0], channels, taps, d[2]});
     updates = ops::permute(g, updates, {2, 3, 0, 1});
     updates = ops::reshape(g, updates, {ops::dims(g, index)[0], d[0], channels});
     Value sum = ops::scatter(g, ops::full(g, c.dtype(0), {pixels, d[0], channels}, 0), index, updates,

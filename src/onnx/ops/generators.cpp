@@ -110,7 +110,8 @@ Value range_count(ingot::Graph& g, Value start, Value limit, Value delta) {
     Value distance = ops::sub(g, limit, start);
     Value count;
     if (is_float(g.type(start).dtype)) {
-        Value steps = ops::cast(g, ops::div(g, distance, delta), DType::F64);
+        Value by = ops::cast(g, delta, DType::F64);
+        Value steps = ops::div(g, ops::cast(g, distance, DType::F64), by);
         count = ops::cast(g, ops::unary(g, ExprOp::Ceil, steps), DType::I64);
     } else {
         Value round_up = ops::sub(g, delta, ops::unary(g, ExprOp::Sign, delta));

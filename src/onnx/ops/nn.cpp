@@ -121,13 +121,19 @@ Values space_to_depth(NodeContext& c) {
     const Dims d = c.type(0).dims;
     Dim h = floor_div(d[2], b);
     Dim w = floor_div(d[3], b);
-    return {as_tensor(c, {d[0], d[1], h, b, w, b}, {0, 3, 5, 1, 2, 4},
-                      {d[0], d[1] * Dim(b * b), h, w})};
+    std::string mode = c.s("mode", "DCR");
+    c.ensure(mode == "DCR" || mode == "CRD", "attribute 'mode' is '", mode,
+             "', expected 'DCR' or 'CRD'");
+    std::vector<int64_t> perm = {0, 3, 5, 1, 2, 4};
+    if (mode == "CRD") {
+        perm = {0, 1, 3, 5, 2, 4};
+    }
+    return {as_tensor(c, {d[0], d[1], h, b, w, b}, perm, {d[0], d[1] * Dim(b * b), h, w})};
 }
 
 const ImporterRow rows[] = {
     {"", "MatMul", 1, mat_mul},
-    {"", "Gemm", 7, gemm},
+    {"", "Gemm", 6, gemm},
     {"", "Softmax", 1, softmax1},
     {"", "Softmax", 13, softmax13},
     {"", "LogSoftmax", 1, softmax1},

@@ -47,7 +47,7 @@ Values batch_norm(NodeContext& c) {
         c.refuse("attribute 'spatial' is 0; only statistics for each channel are supported");
     }
     for (int i = 1; i < c.output_count(); ++i) {
-        if (c.wants(i)) {
+        if (c.wants(i) && c.i("is_test", 0) == 0) {
             c.refuse("output ", i, " of the training form is used; only inference is supported");
         }
     }
@@ -193,7 +193,7 @@ Values lrn(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "BatchNormalization", 7, batch_norm},
+    {"", "BatchNormalization", 6, batch_norm},
     {"", "BatchNormalization", 14, batch_norm14},
     {"", "InstanceNormalization", 6, instance_norm},
     {"", "GroupNormalization", 18, group_norm18},

@@ -57,8 +57,8 @@ std::vector<std::vector<Activation>> activations_of(const NodeContext& c, const 
     if (const Attribute* a = c.attribute("activations")) {
         names = a->strings;
     }
-    for (size_t i = names.size(); i < all && names.size() % each == 0; ++i) {
-        names.push_back(defaults[i % each]);
+    while (names.size() < all && (names.empty() || names.size() == each)) {
+        names.insert(names.end(), defaults.begin(), defaults.end());
     }
     c.ensure(names.size() == all, "attribute 'activations' has ", names.size(),
              " entries, expected ", all);

@@ -34,6 +34,7 @@ struct Request {
     std::vector<int64_t> axes;
     Dims sizes;
     std::vector<double> scales; // 0: from the sizes
+    Value run_scales;           // where only the run knows them
 };
 
 std::vector<int64_t> resized_axes(const NodeContext& c) {
@@ -73,6 +74,7 @@ Request from_scales(NodeContext& c, int input, Request r) {
         c.ensure(r.sizes.size() == r.axes.size(), "got ", r.sizes.size(), " scales for ",
                  r.axes.size(), " axes");
         r.scales.assign(r.axes.size(), 0);
+        r.run_scales = c.in(input);
         return r;
     }
     c.ensure(known->count() == static_cast<int64_t>(r.axes.size()), "got ", known->count(),
@@ -86,15 +88,34 @@ Request from_scales(NodeContext& c, int input, Request r) {
     return r;
 }
 
+// The same where the run knows the sizes.
+void keep_ratio_at_run(NodeContext& c, Request& r, bool smallest) {
+    ingot::Graph& g = c.g;
+    Dims in;
+    for (int64_t a : r.axes) {
+        in.push_back(c.dim(0, a));
+    }
+    Value have = ops::cast(g, ops::dims_tensor(g, in), DType::F64);
+    Value want = ops::cast(g, ops::dims_tensor(g, r.sizes), DType::F64);
+    Value scale = ops::reduce(g, smallest ? "min" : "max", ops::div(g, want, have), {0}, true);
+    Value size = ops::unary(g, ExprOp::Floor, ops::add(g, ops::mul(g, have, scale), 0.5));
+    r.sizes = ops::dims_from(g, ops::cast(g, size, DType::I64));
+    r.run_scales = ops::broadcast_to(g, scale, {static_cast<int64_t>(r.axes.size())});
+}
+
 // Keeps the aspect ratio: one scale for all axes, the smallest or the largest of the ratios.
 void keep_ratio(NodeContext& c, Request& r, bool smallest) {
     double scale = 0;
+    bool known = true;
     for (size_t i = 0; i < r.axes.size(); ++i) {
         const Dim& in = c.dim(0, r.axes[i]);
-        if (!in.is_const() || !r.sizes[i].is_const()) {
-            c.refuse("keep_aspect_ratio_policy with an axis of size ", in, " and a target of ",
-                     r.sizes[i], "; both must be known");
-        }
+        known = known && in.is_const() && r.sizes[i].is_const();
+    }
+    if (!known) {
+        return keep_ratio_at_run(c, r, smallest);
+    }
+    for (size_t i = 0; i < r.axes.size(); ++i) {
+        const Dim& in = c.dim(0, r.axes[i]);
         double ratio = static_cast<double>(r.sizes[i].value()) / static_cast<double>(in.value());
         bool better = smallest ? ratio < scale : ratio > scale;
         scale = i == 0 || better ? ratio : scale;
@@ -121,50 +142,73 @@ Request from_sizes(NodeContext& c, int input, Request r) {
     return r;
 }
 
-// Axes that keep their size and scale are left out, unless a region of them is read.
-ops::Resize attributes_for(const NodeContext& c, const Request& r, const std::vector<double>& roi) {
+// Where a resize reads, when that is not the whole input: starts, then ends.
+struct Region {
+    std::vector<double> known;
+    Value run; // where only the run knows it
+};
+
+// Axes that keep their size and scale are left out, unless a region of them is read, or only the
+// run knows it all.
+ops::Resize attributes_for(const NodeContext& c, const Request& r, const Region& roi) {
     ops::Resize a;
     std::vector<double> ends;
-    for (size_t i = 0; i < r.axes.size(); ++i) {
-        bool whole = roi.empty() || (roi[i] == 0 && roi[i + r.axes.size()] == 1);
+    size_t n = r.axes.size();
+    for (size_t i = 0; i < n; ++i) {
+        bool whole = roi.known.empty() || (roi.known[i] == 0 && roi.known[i + n] == 1);
         bool same_scale = r.scales[i] == 0 || r.scales[i] == 1;
-        if (whole && same_scale && r.sizes[i] == c.dim(0, r.axes[i])) {
+        bool fixed = !r.run_scales.valid() && !roi.run.valid();
+        if (fixed && whole && same_scale && r.sizes[i] == c.dim(0, r.axes[i])) {
             continue;
         }
         a.axes.push_back(r.axes[i]);
         a.sizes.push_back(r.sizes[i]);
         a.scales.push_back(r.scales[i]);
-        if (!roi.empty()) {
-            a.roi.push_back(roi[i]);
-            ends.push_back(roi[i + r.axes.size()]);
+        if (!roi.known.empty()) {
+            a.roi.push_back(roi.known[i]);
+            ends.push_back(roi.known[i + n]);
         }
     }
     a.roi.insert(a.roi.end(), ends.begin(), ends.end());
     return a;
 }
 
+// Adds the node; what only the run knows becomes an input.
+Value resized(NodeContext& c, const ops::Resize& a, const Request& r, const Region& roi = {}) {
+    Value scales = r.run_scales;
+    if (roi.run.valid() && !scales.valid()) {
+        auto count = static_cast<int64_t>(r.scales.size());
+        scales = ops::constant(c.g, ingot::Tensor::of<double>(DType::F64, {count}, r.scales));
+    }
+    return ops::resize(c.g, a, c.in(0), scales, roi.run);
+}
+
 bool present(const NodeContext& c, int input) {
     return c.has(input) && !product(c.type(input).dims).is_const(0);
 }
 
-std::vector<double> region(const NodeContext& c, size_t axes) {
-    ingot::Tensor t = c.constant(1);
-    c.ensure(t.count() == static_cast<int64_t>(2 * axes), "roi has ", t.count(),
+Region region(const NodeContext& c, size_t axes) {
+    Region roi;
+    auto t = c.maybe_constant(1);
+    if (!t) {
+        roi.run = c.in(1);
+        return roi;
+    }
+    c.ensure(t->count() == static_cast<int64_t>(2 * axes), "roi has ", t->count(),
              " elements, expected ", 2 * axes);
-    std::vector<double> roi;
-    for (int64_t i = 0; i < t.count(); ++i) {
-        roi.push_back(t.get_f64(i));
+    for (int64_t i = 0; i < t->count(); ++i) {
+        roi.known.push_back(t->get_f64(i));
     }
     return roi;
 }
 
 Values resize11(NodeContext& c) {
-    Request r{resized_axes(c), {}, {}};
+    Request r{resized_axes(c), {}, {}, {}};
     bool by_scales = present(c, 2);
     c.ensure(by_scales != c.has(3), "expected either scales or sizes");
     r = by_scales ? from_scales(c, 2, std::move(r)) : from_sizes(c, 3, std::move(r));
     std::string coordinates = c.s("coordinate_transformation_mode", "half_pixel");
-    std::vector<double> roi;
+    Region roi;
     if (coordinates == "tf_crop_and_resize") {
         roi = region(c, r.axes.size());
     }
@@ -176,26 +220,26 @@ Values resize11(NodeContext& c) {
     a.extrapolation = c.f("extrapolation_value", 0);
     a.antialias = c.i("antialias", 0) != 0 && a.mode != "nearest";
     a.exclude_outside = c.i("exclude_outside", 0) != 0 && a.mode != "nearest";
-    return {ops::resize(c.g, a, c.in(0))};
+    return {resized(c, a, r, roi)};
 }
 
-Values upsampled(NodeContext& c, Request r) {
+Values upsampled(NodeContext& c, const Request& r) {
     ops::Resize a = attributes_for(c, r, {});
     std::string mode = c.s("mode", "nearest");
     a.mode = mode == "bilinear" ? "linear" : mode;
     a.coordinates = "asymmetric";
     a.nearest = "floor";
-    return {ops::resize(c.g, a, c.in(0))};
+    return {resized(c, a, r)};
 }
 
 Values upsample9(NodeContext& c) {
-    return upsampled(c, from_scales(c, 1, {resized_axes(c), {}, {}}));
+    return upsampled(c, from_scales(c, 1, {resized_axes(c), {}, {}, {}}));
 }
 
 // Like Upsample, but axes that shrink take the next element where others take the previous one.
 Values resize10(NodeContext& c) {
-    Request all = from_scales(c, 1, {resized_axes(c), {}, {}});
-    if (c.s("mode", "nearest") != "nearest") {
+    Request all = from_scales(c, 1, {resized_axes(c), {}, {}, {}});
+    if (c.s("mode", "nearest") != "nearest" || all.run_scales.valid()) {
         return upsampled(c, all);
     }
     Value x = c.in(0);
@@ -217,7 +261,7 @@ Values resize10(NodeContext& c) {
 }
 
 Values upsample7(NodeContext& c) {
-    Request r{resized_axes(c), {}, {}};
+    Request r{resized_axes(c), {}, {}, {}};
     r.scales = c.floats("scales");
     c.ensure(r.scales.size() == r.axes.size(), "got ", r.scales.size(), " scales for ",
              r.axes.size(), " axes");

@@ -74,9 +74,13 @@ const onnx::Tensor* GraphEdit::constant(const std::string& name) const {
 
 std::string GraphEdit::add_constant(onnx::Tensor t, const std::string& stem) {
     t.name = names_.fresh(stem);
+    adopt_constant(std::move(t));
+    return graph_.initializers.back().name;
+}
+
+void GraphEdit::adopt_constant(onnx::Tensor t) {
     constants_.emplace(t.name, graph_.initializers.size());
     graph_.initializers.push_back(std::move(t));
-    return graph_.initializers.back().name;
 }
 
 void GraphEdit::link(size_t i) {
@@ -112,6 +116,12 @@ void GraphEdit::unlink(size_t i) {
             producers_.erase(it);
         }
     }
+}
+
+void GraphEdit::edit_bodies(size_t i, const std::function<void(onnx::Graph&)>& f) {
+    unlink(i);
+    each_body(nodes_[i], f);
+    link(i);
 }
 
 void GraphEdit::update(size_t i, Node node) {
@@ -177,8 +187,7 @@ bool GraphEdit::make_constant(const std::string& name, onnx::Tensor t) {
                                    [&](const std::string& o) { return is_used(o); });
     if (!is_output(name)) {
         t.name = name;
-        constants_.emplace(name, graph_.initializers.size());
-        graph_.initializers.push_back(std::move(t));
+        adopt_constant(std::move(t));
         last ? erase(*i) : update(*i, std::move(without));
         return true;
     }

@@ -6,6 +6,7 @@
 #include "onnx/model.h"
 #include "workflow/slim/names.h"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -44,7 +45,11 @@ public:
     const std::vector<onnx::Tensor>& constants() const { return graph_.initializers; }
     /// Adds an initializer, named `stem` or like it; returns the name.
     std::string add_constant(onnx::Tensor t, const std::string& stem);
+    /// Adds an initializer under its own name, which no graph of the model has any more.
+    void adopt_constant(onnx::Tensor t);
 
+    /// Calls f(Graph&) for each body of node i, which f may change.
+    void edit_bodies(size_t i, const std::function<void(onnx::Graph&)>& f);
     void update(size_t i, onnx::Node node);
     size_t append(onnx::Node node);
     void erase(size_t i);

@@ -2,6 +2,7 @@
 // Rules that let equal tensors be one: equal by facts, computed alike, or constants of the same
 // contents.
 #include "base/hash.h"
+#include "base/text.h"
 #include "workflow/slim/rules.h"
 
 #include <algorithm>

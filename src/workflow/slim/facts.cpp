@@ -8,6 +8,7 @@
 #include "ops/primitives.h"
 
 #include <optional>
+#include <unordered_set>
 #include <utility>
 
 namespace ingot::slim {
@@ -102,12 +103,24 @@ std::vector<uint32_t> number_values(const Graph& g) {
     return Numbering(g).run();
 }
 
-Facts::Facts(const onnx::Model& model) {
+Facts::Facts(const onnx::Model& model, bool keep_inputs) {
+    const onnx::Model* seen = &model;
+    onnx::Model without;
+    if (keep_inputs) {
+        without = model; // bodies are shared, and known by their place
+        std::unordered_set<std::string> inputs;
+        for (const onnx::ValueInfo& v : model.graph.inputs) {
+            inputs.insert(v.name);
+        }
+        std::erase_if(without.graph.initializers,
+                      [&](const onnx::Tensor& t) { return inputs.contains(t.name); });
+        seen = &without;
+    }
     onnx::ImportOptions options;
     options.observe = [&](const onnx::Graph& source, const Graph& g,
                           const std::unordered_map<std::string, Value>& names) {
         const std::vector<uint32_t> numbers = number_values(g);
-        GraphFacts& facts = graphs_[&source];
+        GraphFacts& facts = graphs_[&source == &seen->graph ? &model.graph : &source];
         facts.clear();
         for (const auto& [name, v] : names) {
             if (v.valid()) {
@@ -115,7 +128,7 @@ Facts::Facts(const onnx::Model& model) {
             }
         }
     };
-    onnx::import_model(model, options);
+    onnx::import_model(*seen, options);
 }
 
 const Fact* Facts::find(const onnx::Graph& graph, const std::string& name) const {

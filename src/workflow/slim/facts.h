@@ -22,8 +22,9 @@ struct Fact {
 /// Tensors behind an operator that Ingot does not know have no facts.
 class Facts {
 public:
-    /// Imports the model. Errors: InvalidModel when it is malformed.
-    explicit Facts(const onnx::Model& model);
+    /// Imports the model. `keep_inputs`: initializers that are graph inputs too are inputs, whose
+    /// values are not known. Errors: InvalidModel when it is malformed.
+    explicit Facts(const onnx::Model& model, bool keep_inputs = false);
     /// Null where nothing is known.
     const Fact* find(const onnx::Graph& graph, const std::string& name) const;
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -205,6 +206,28 @@ std::optional<std::vector<Tensor>> run_node(const onnx::Model& model, const onnx
         }
         return std::nullopt; // it fails where it runs, if it does
     }
+}
+
+std::optional<Tensor> compute(const Context& c, std::string_view op,
+                              std::span<const Tensor> operands) {
+    onnx::Node n = make_node(op, {}, "result", "");
+    std::vector<onnx::Tensor> in;
+    for (const Tensor& t : operands) {
+        n.inputs.push_back(str("operand_", in.size()));
+        in.push_back(to_onnx(t));
+        in.back().name = n.inputs.back();
+    }
+    auto results = run_node(c.model, n, in, UINT64_MAX);
+    if (!results) {
+        return std::nullopt;
+    }
+    const Tensor& t = results->front();
+    for (int64_t i = 0; is_float(t.dtype()) && i < t.count(); ++i) {
+        if (!std::isfinite(t.get_f64(i))) {
+            return std::nullopt;
+        }
+    }
+    return t;
 }
 
 bool fold_constants(Context& c) {

@@ -18,4 +18,8 @@ std::optional<std::vector<Tensor>> run_node(const onnx::Model& model, const onnx
                                             std::span<const onnx::Tensor> operands,
                                             uint64_t byte_limit);
 
+/// What an operator without attributes gives for constants; nullopt where that is not finite.
+std::optional<Tensor> compute(const Context& c, std::string_view op,
+                              std::span<const Tensor> operands);
+
 } // namespace ingot::slim

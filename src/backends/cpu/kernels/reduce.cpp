@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// reduce: where the input's innermost axis is summed over, rows are folded to scalars; where it
+// stays, rows are folded elementwise. Floats accumulate in f32 (f64 in f64), in blocks.
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+
+#include "backends/cpu/expr_program.h"
+#include "backends/cpu/kernel.h"
+#include "ops/primitives.h"
+
+namespace ingot::cpu {
+
+namespace {
+
+constexpr int64_t block = 512;        // elements of a row that are folded at a time
+constexpr int64_t partial_rows = 64;  // rows that are summed up before they join the total
+constexpr int64_t grain_elements = 16 << 10;
+
+/// What reduces no elements, for a compute type, as its bytes.
+void write_identity(const std::string& fn, DType t, std::byte* to) {
+    auto put = [to](auto v) { std::memcpy(to, &v, sizeof v); };
+    bool lowest = fn == "max";
+    bool highest = fn == "min";
+    double number = fn == "prod" ? 1 : 0;
+    if (t == DType::F32) {
+        float inf = std::numeric_limits<float>::infinity();
+        put(lowest ? -inf : highest ? inf : static_cast<float>(number));
+    } else if (t == DType::F64) {
+        double inf = std::numeric_limits<double>::infinity();
+        put(lowest ? -inf : highest ? inf : number);
+    } else if (t == DType::Bool) {
+        put(static_cast<uint8_t>(highest || number != 0));
+    } else {
+        int bits = bit_width(t);
+        uint64_t all = ~uint64_t{0} >> (64 - bits);
+        uint64_t top = is_signed(t) ? all >> 1 : all;
+        uint64_t bottom = is_signed(t) ? ~top : 0;
+        put(lowest ? bottom : highest ? top : static_cast<uint64_t>(number));
+    }
+}
+
+ExprOp op_of(const std::string& fn) {
+    return fn == "sum"    ? ExprOp::Add
+           : fn == "prod" ? ExprOp::Mul
+           : fn == "min"  ? ExprOp::Min
+                          : ExprOp::Max;
+}
+
+/// Folds n elements of a compute type to one by halving: op(first half, second half).
+void fold(MapLoop op, std::byte* x, int64_t n, int64_t width) {
+    while (n > 1) {
+        int64_t half = n / 2;
+        op(x, x, x + (n - half) * width, nullptr, half);
+        n -= half;
+    }
+}
+
+class ReduceStep : public Step {
+public:
+    explicit ReduceStep(const StepArgs& a) : x_(a.in[0]), out_(a.out[0]) {
+        const auto& attrs = a.group.first().as<Reduce>();
+        type_ = compute_type(x_.dtype);
+        width_ = bit_width(type_) / 8;
+        stored_ = bit_width(x_.dtype) / 8;
+        combine_ = map_loop(op_of(attrs.fn), type_);
+        load_ = load_loop(x_.dtype);
+        store_ = store_loop(x_.dtype);
+        write_identity(attrs.fn, type_, identity_.data());
+        sums_f32_ = attrs.fn == "sum" && x_.dtype == DType::F32;
+        split_axes(attrs);
+    }
+
+    Status run(const RunContext& c) noexcept override {
+        int64_t grain = std::max<int64_t>(1, grain_elements / std::max<int64_t>(work_, 1));
+        c.pool.parallel_for(tasks_, grain, [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                if (columns_) {
+                    fold_columns(c, i);
+                } else {
+                    fold_rows(c, i);
+                }
+            }
+        });
+        return {};
+    }
+
+private:
+    void split_axes(const Reduce& attrs) {
+        View kept{{}, {}, 0};
+        View folded{{}, {}, 0};
+        for (size_t i = 0; i < x_.view.shape.size(); ++i) {
+            bool is_folded = std::find(attrs.axes.begin(), attrs.axes.end(),
+                                       static_cast<int64_t>(i)) != attrs.axes.end();
+            View& side = is_folded ? folded : kept;
+            side.shape.push_back(x_.view.shape[i]);
+            side.strides.push_back(x_.view.strides[i]);
+        }
+        View result{out_.view.shape, out_.view.strides, 0};
+        View both[] = {result, kept};
+        plan::LoopNest outer = plan::merged_loops(both, plan::stride_order(kept));
+        View one[] = {folded};
+        plan::LoopNest inner = plan::merged_loops(one, plan::stride_order(folded));
+        folded_ = folded.count();
+        bool row = !inner.sizes.empty() && std::abs(inner.strides[0].back()) == 1;
+        columns_ = !row && !outer.sizes.empty() && outer.strides[1].back() == 1 &&
+                   outer.sizes.back() > 1;
+        if (columns_) {
+            row_size_ = outer.sizes.back();
+            row_to_ = outer.strides[0].back();
+            outer.sizes.pop_back();
+            outer.strides[0].pop_back();
+            outer.strides[1].pop_back();
+            row_blocks_ = (row_size_ + block - 1) / block;
+            row_stride_ = 1;
+        } else if (!inner.sizes.empty()) {
+            row_size_ = inner.sizes.back();
+            row_stride_ = inner.strides[0].back();
+            inner.sizes.pop_back();
+            inner.strides[0].pop_back();
+        }
+        to_ = plan::offsets_of(outer.sizes, outer.strides[0]);
+        from_ = plan::offsets_of(outer.sizes, outer.strides[1]);
+        parts_ = plan::offsets_of(inner.sizes, inner.strides[0]);
+        tasks_ = static_cast<int64_t>(to_.size()) * row_blocks_;
+        work_ = columns_ ? folded_ * std::min(row_size_, block) : folded_;
+    }
+
+    /// n elements from `at` on as the compute type: where they lie, or in `memory`.
+    const std::byte* elements(const RunContext& c, int64_t at, int64_t n, std::byte* memory) const {
+        const std::byte* from = c.bytes(x_) + at * stored_;
+        if (row_stride_ == 1 && load_ == nullptr) {
+            return from;
+        }
+        alignas(64) std::byte gathered[block * 8];
+        if (row_stride_ != 1) {
+            std::byte* to = load_ == nullptr ? memory : gathered;
+            for (int64_t i = 0; i < n; ++i) {
+                std::memcpy(to + i * stored_, from + i * row_stride_ * stored_,
+                            static_cast<size_t>(stored_));
+            }
+            from = to;
+        }
+        if (load_ != nullptr) {
+            load_(memory, from, nullptr, nullptr, n);
+        }
+        return memory;
+    }
+
+    void fold_rows(const RunContext& c, int64_t task) const {
+        alignas(64) std::byte memory[block * 8];
+        alignas(64) std::byte partial[block * 8];
+        alignas(64) std::byte total[8];
+        std::memcpy(total, identity_.data(), sizeof total);
+        int64_t base = from_[static_cast<size_t>(task)];
+        for (int64_t part : parts_) {
+            for (int64_t i = 0; i < row_size_; i += block) {
+                int64_t n = std::min(block, row_size_ - i);
+                const std::byte* x = elements(c, base + part + i * row_stride_, n, memory);
+                if (sums_f32_) {
+                    float sum = vector_loops().sum(reinterpret_cast<const float*>(x), n);
+                    std::memcpy(partial, &sum, sizeof sum);
+                } else {
+                    std::memcpy(partial, x, static_cast<size_t>(n * width_));
+                    fold(combine_, partial, n, width_);
+                }
+                combine_(total, total, partial, nullptr, 1);
+            }
+        }
+        store(c, to_[static_cast<size_t>(task)], 1, total, 1);
+    }
+
+    void fold_columns(const RunContext& c, int64_t task) const {
+        alignas(64) std::byte memory[block * 8];
+        alignas(64) std::byte partial[block * 8];
+        alignas(64) std::byte total[block * 8];
+        int64_t first = task % row_blocks_ * block;
+        int64_t n = std::min(block, row_size_ - first);
+        auto o = static_cast<size_t>(task / row_blocks_);
+        clear(total, n);
+        int64_t rows = 0;
+        for (int64_t part : parts_) {
+            if (rows % partial_rows == 0) {
+                if (rows > 0) {
+                    combine_(total, total, partial, nullptr, n);
+                }
+                clear(partial, n);
+            }
+            const std::byte* x = elements(c, from_[o] + part + first, n, memory);
+            combine_(partial, partial, x, nullptr, n);
+            ++rows;
+        }
+        if (rows > 0) {
+            combine_(total, total, partial, nullptr, n);
+        }
+        store(c, to_[o] + first * row_to_, row_to_, total, n);
+    }
+
+    void clear(std::byte* to, int64_t n) const {
+        for (int64_t i = 0; i < n; ++i) {
+            std::memcpy(to + i * width_, identity_.data(), static_cast<size_t>(width_));
+        }
+    }
+
+    void store(const RunContext& c, int64_t at, int64_t stride, const std::byte* v,
+               int64_t n) const {
+        alignas(64) std::byte converted[block * 8];
+        if (store_ != nullptr) {
+            store_(converted, v, nullptr, nullptr, n);
+            v = converted;
+        }
+        std::byte* to = c.bytes(out_) + at * stored_;
+        for (int64_t i = 0; i < n; ++i) {
+            std::memcpy(to + i * stride * stored_, v + i * stored_, static_cast<size_t>(stored_));
+        }
+    }
+
+    Operand x_;
+    Operand out_;
+    DType type_;
+    int64_t width_ = 4;
+    int64_t stored_ = 4;
+    MapLoop combine_ = nullptr;
+    MapLoop load_ = nullptr;
+    MapLoop store_ = nullptr;
+    std::array<std::byte, 8> identity_{};
+    bool sums_f32_ = false;
+    bool columns_ = false;
+    int64_t folded_ = 1;       // elements that make up one result
+    int64_t row_size_ = 1;     // rows: of the folded axis; columns: of the kept one
+    int64_t row_stride_ = 1;
+    int64_t row_to_ = 1;       // columns: stride of the result
+    int64_t row_blocks_ = 1;
+    std::vector<int64_t> to_;     // offsets of results
+    std::vector<int64_t> from_;   // and of the input elements that belong to them
+    std::vector<int64_t> parts_;  // offsets within one result
+    int64_t tasks_ = 1;
+    int64_t work_ = 1;
+};
+
+std::optional<std::string> refuse(const Group& group) {
+    bool packed = is_packed(group.graph.type(group.inputs[0]).dtype);
+    return packed ? std::optional<std::string>("4-bit elements") : std::nullopt;
+}
+
+std::unique_ptr<Step> prepare(const StepArgs& args) { return std::make_unique<ReduceStep>(args); }
+
+const Kernel rows[] = {{.name = "reduce",
+                        .refuse = refuse,
+                        .prepare = prepare,
+                        .layout = any_strides,
+                        .strided_results = true}};
+
+}  // namespace
+
+extern const KernelTable reduce_kernels;
+const KernelTable reduce_kernels = rows;
+
+}  // namespace ingot::cpu

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: Apache-2.0
+// raise_attention: softmax(q . k, scaled, capped and masked) . v, whatever the layout of q, k and
+// v, with the scale on either operand or on the scores, and keys shared by groups of heads.
+#include "passes/attention_mask.h"
+#include "passes/passes.h"
+
+#include <cmath>
+
+namespace ingot::passes {
+
+namespace {
+
+using ops::Attention;
+using Axes = std::vector<int64_t>;
+
+// An operand of a contraction: a value, and which of its axes are [batch..., rows, columns].
+struct Operand {
+    Value value;
+    Axes axes;
+    double scale = 1;
+};
+
+// The contraction with `batch` batch axes, one contracted and one free axis on each side.
+struct Contraction {
+    Operand a;
+    Operand b;
+    size_t batch = 0;
+};
+
+int64_t free_axis(int64_t rank, const Axes& batch, const Axes& contract) {
+    std::vector<bool> used(static_cast<size_t>(rank), false);
+    for (const Axes* axes : {&batch, &contract}) {
+        for (int64_t i : *axes) {
+            used[static_cast<size_t>(i)] = true;
+        }
+    }
+    for (int64_t i = 0; i < rank; ++i) {
+        if (!used[static_cast<size_t>(i)]) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+// Rows of both are the free axes; columns the contracted ones. (For the second contraction the
+// roles of rows and columns of b are swapped by the caller.)
+std::optional<Contraction> contraction(const Graph& g, const Node& n) {
+    const Dot& d = n.as<Dot>();
+    size_t batch = d.a_batch.size();
+    auto rank = static_cast<int64_t>(batch) + 2;
+    if (d.a_contract.size() != 1 || g.type(n.inputs[0]).rank() != rank ||
+        g.type(n.inputs[1]).rank() != rank || batch > 2) {
+        return std::nullopt;
+    }
+    Contraction c{{n.inputs[0], d.a_batch}, {n.inputs[1], d.b_batch}, batch};
+    c.a.axes.push_back(free_axis(rank, d.a_batch, d.a_contract));
+    c.a.axes.push_back(d.a_contract[0]);
+    c.b.axes.push_back(free_axis(rank, d.b_batch, d.b_contract));
+    c.b.axes.push_back(d.b_contract[0]);
+    return c;
+}
+
+// Peels scalar factors and permutations off an operand.
+void peel(const View& v, Operand& o) {
+    const Graph& g = v.graph();
+    for (;;) {
+        View::Scaled s = v.scaled(v.term(o.value));
+        auto value = v.value(s.term);
+        bool same_shape = value && *value != o.value && g.type(*value) == g.type(o.value);
+        if (same_shape && std::isfinite(s.scale)) {
+            o.value = *value;
+            o.scale *= s.scale;
+            continue;
+        }
+        const Node* p = g.producer(o.value);
+        if (p == nullptr || !p->is(permute_def)) {
+            return;
+        }
+        for (int64_t& axis : o.axes) {
+            axis = p->as<Permute>().perm[static_cast<size_t>(axis)];
+        }
+        o.value = p->inputs[0];
+    }
+}
+
+// Where heads (axis `head`) repeat groups: the operand before that, with an axis of 1 after it.
+std::optional<Value> before_repetition(const Graph& g, const Operand& o, size_t head) {
+    const Node* merge = g.producer(o.value);
+    const Node* repeat =
+        merge != nullptr && merge->is(reshape_def) ? g.producer(merge->inputs[0]) : nullptr;
+    if (repeat == nullptr || !repeat->is(broadcast_def)) {
+        return std::nullopt;
+    }
+    Dims split = g.type(merge->inputs[0]).dims;
+    Dims source = g.type(repeat->inputs[0]).dims;
+    const Dims& merged = g.type(o.value).dims;
+    if (split.size() != merged.size() + 1 || source.size() != split.size() ||
+        !(split[head] * split[head + 1] == merged[head]) || !source[head + 1].is_const(1)) {
+        return std::nullopt;
+    }
+    source[head + 1] = split[head + 1];
+    if (!(source == split)) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i < merged.size(); ++i) {
+        if (i != head && !(merged[i] == split[i < head ? i : i + 1])) {
+            return std::nullopt;
+        }
+    }
+    return repeat->inputs[0];
+}
+
+Value without_axis(Graph& g, Value v, size_t axis) {
+    Dims d = g.type(v).dims;
+    d.erase(d.begin() + static_cast<int64_t>(axis));
+    return ops::reshape(g, v, d);
+}
+
+// The operand as [B, H, rows, columns].
+Value in_order(Graph& g, const Operand& o, size_t batch) {
+    Value v = ops::permute(g, o.value, o.axes);
+    Dims d = g.type(v).dims;
+    d.insert(d.begin() + static_cast<int64_t>(batch), 2 - batch, Dim(1));
+    return ops::reshape(g, v, d);
+}
+
+// --- scores ------------------------------------------------------------------------------------
+
+struct Scores {
+    Value product; // the first contraction
+    double scale = 1;
+    double softcap = 0;
+    std::vector<Value> added; // float masks
+    std::vector<Term> keep;   // conditions; elsewhere minus infinity
+    std::optional<Causal> causal;
+    // A replaced score that is not minus infinity: like an added mask.
+    std::optional<Penalty> replaced;
+};
+
+bool leads_to_product(const View& v, Term t) {
+    t = v.scaled(t).term;
+    for (int depth = 0; depth < 8; ++depth) {
+        if (v.is(t, ExprOp::Tanh)) {
+            t = v.scaled(v.arg(t, 0)).term;
+        } else if (v.is(t, ExprOp::Select)) {
+            Term a = v.arg(t, 1);
+            t = v.scaled(v.number(a) ? v.arg(t, 2) : a).term;
+        } else {
+            break;
+        }
+    }
+    return v.node(t, dot_def) != nullptr;
+}
+
+// select(condition, t, fill) or select(condition, fill, t).
+std::optional<Term> take_condition(const View& v, Term t, DType scores, Scores& s) {
+    auto a = v.number(v.arg(t, 1));
+    auto b = v.number(v.arg(t, 2));
+    if ((a && b) || (!a && !b) || !hides(a ? *a : *b, scores)) {
+        return std::nullopt;
+    }
+    Penalty p{v.arg(t, 0), a.has_value(), a ? *a : *b};
+    if (std::isinf(p.fill) && !p.negated) {
+        Visible seen = visible(v, p.condition);
+        if (s.causal && seen.causal) {
+            return std::nullopt;
+        }
+        s.causal = seen.causal ? seen.causal : s.causal;
+        s.keep.insert(s.keep.end(), seen.rest.begin(), seen.rest.end());
+    } else if (s.replaced) {
+        return std::nullopt;
+    } else {
+        s.replaced = p;
+    }
+    return v.arg(t, a ? 2 : 1);
+}
+
+// Takes added masks off a sum; what remains leads to the product.
+std::optional<Term> take_added(const View& v, Term t, Scores& s) {
+    Sum sum = v.sum(t);
+    std::optional<Term> rest;
+    for (const Sum::Part& part : sum.parts) {
+        if (!rest && leads_to_product(v, part.term)) {
+            rest = part.term;
+            s.scale *= part.coefficient;
+            continue;
+        }
+        auto value = v.value(part.term);
+        if (!value || part.coefficient != 1) {
+            return std::nullopt;
+        }
+        s.added.push_back(*value);
+    }
+    // Adding one number to all scores changes nothing, unless it swamps them.
+    return sum.parts.size() > 1 && std::abs(sum.bias) < 1e3 ? rest : std::nullopt;
+}
+
+std::optional<Scores> scores(const View& v, Term t, DType dtype) {
+    Scores s;
+    for (int depth = 0; depth < 8; ++depth) {
+        if (s.scale == 1 && s.softcap == 0 && v.is(t, ExprOp::Select)) {
+            auto rest = take_condition(v, t, dtype, s);
+            if (!rest) {
+                return std::nullopt;
+            }
+            t = *rest;
+            continue;
+        }
+        bool sums = v.is(t, ExprOp::Add) || v.is(t, ExprOp::Sub);
+        if (s.scale == 1 && s.softcap == 0 && sums) {
+            auto rest = take_added(v, t, s);
+            if (!rest) {
+                return std::nullopt;
+            }
+            t = *rest;
+            continue;
+        }
+        View::Scaled k = v.scaled(t);
+        s.scale *= k.scale;
+        t = k.term;
+        if (v.is(t, ExprOp::Tanh) && s.softcap == 0 && s.scale > 0) {
+            s.softcap = s.scale; // cap * tanh(x / cap)
+            s.scale = 1;
+            View::Scaled inner = v.scaled(v.arg(t, 0));
+            s.scale = inner.scale * s.softcap;
+            t = inner.term;
+        }
+        break;
+    }
+    const Node* n = v.node(t, dot_def);
+    if (n == nullptr || !std::isfinite(s.scale)) {
+        return std::nullopt;
+    }
+    s.product = *v.leaf(t);
+    return s;
+}
+
+// --- masks -------------------------------------------------------------------------------------
+
+Value negated(Graph& g, Value v) {
+    return ops::logical_not(g, v);
+}
+
+std::optional<Value> condition_value(Graph& g, const View& v, Term t) {
+    auto value = v.value(t);
+    return value && g.type(*value).dtype == DType::Bool ? value : std::nullopt;
+}
+
+// All masks but the causal one as a single value; an invalid value where there is none.
+std::optional<Value> combined(Graph& g, const View& v, const Scores& s, DType dtype) {
+    Value keep;
+    for (Term t : s.keep) {
+        auto value = condition_value(g, v, t);
+        if (!value) {
+            return std::nullopt;
+        }
+        keep = keep.valid() ? ops::binary(g, ExprOp::And, keep, *value) : *value;
+    }
+    Value added;
+    for (Value m : s.added) {
+        Value wide = ops::cast(g, m, added.valid() ? g.type(added).dtype : g.type(m).dtype);
+        added = added.valid() ? ops::add(g, added, wide) : wide;
+    }
+    if (s.replaced) {
+        auto c = condition_value(g, v, s.replaced->condition);
+        if (!c) {
+            return std::nullopt;
+        }
+        Value shown = s.replaced->negated ? negated(g, *c) : *c;
+        DType t = added.valid() ? g.type(added).dtype : dtype;
+        Value zero = added.valid() ? added : ops::scalar(g, t, 0);
+        added = ops::select(g, shown, zero, ops::scalar(g, t, s.replaced->fill));
+    }
+    if (!added.valid() || !keep.valid()) {
+        return added.valid() ? added : keep;
+    }
+    DType t = g.type(added).dtype;
+    return ops::select(g, keep, added, ops::scalar(g, t, -INFINITY));
+}
+
+// An added mask that is nothing but causal.
+void simplify_masks(const View& v, Scores& s, DType dtype) {
+    for (size_t i = 0; i < s.added.size() && !s.causal; ++i) {
+        auto p = penalty(v, v.term(s.added[i]), dtype);
+        if (!p || p->negated) {
+            continue;
+        }
+        Visible seen = visible(v, p->condition);
+        bool all = seen.causal && seen.rest.empty() && seen.causal->offset.bounds().low >= 0;
+        if (all) {
+            s.causal = seen.causal;
+            s.added.erase(s.added.begin() + static_cast<int64_t>(i));
+            return;
+        }
+    }
+}
+
+// The mask with an axis for heads where the scores had none.
+std::optional<Value> mask_4d(Graph& g, Value mask, const Dims& scores, size_t batch) {
+    Dims d = g.type(mask).dims;
+    if (broadcast(d, scores) != scores) {
+        return std::nullopt;
+    }
+    if (d.size() > 2) {
+        d.insert(d.begin() + static_cast<int64_t>(d.size()) - 2, 2 - batch, Dim(1));
+    }
+    return ops::reshape(g, mask, d);
+}
+
+// --- the whole ---------------------------------------------------------------------------------
+
+// The softmax behind p, past a guard that turns NaN into 0.
+const Node* softmax_behind(const Site& s, const View& v, Value p) {
+    Term t = v.term(p);
+    uint32_t uses = 1;
+    if (v.is(t, ExprOp::Select) && v.is(v.arg(t, 0), ExprOp::IsNan) &&
+        v.is_number(v.arg(t, 1), 0) && v.same(v.arg(v.arg(t, 0), 0), v.arg(t, 2))) {
+        t = v.arg(t, 2);
+        uses = 2;
+    }
+    const Node* n = v.node(t, ops::softmax_def);
+    if (n == nullptr || s.uses(n->outputs[0]) > uses) {
+        return nullptr;
+    }
+    const auto& a = n->as<ops::Softmax>();
+    const Type& type = s.g_const().type(n->inputs[0]);
+    return !a.log && a.axis == type.rank() - 1 && type.dims == s.g_const().type(p).dims ? n
+                                                                                        : nullptr;
+}
+
+struct Match {
+    Contraction qk;
+    Operand values;
+    Scores scores;
+    Dims score_dims;
+    DType score_dtype = DType::F32;
+};
+
+std::optional<Match> match(const Site& s) {
+    const Graph& g = s.g_const();
+    View v(g);
+    auto pv = contraction(g, s.node());
+    if (!pv) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i < pv->a.axes.size(); ++i) {
+        if (pv->a.axes[i] != static_cast<int64_t>(i)) {
+            return std::nullopt; // weights are [batch..., queries, keys]
+        }
+    }
+    const Node* softmax = softmax_behind(s, v, s.in(0));
+    if (softmax == nullptr) {
+        return std::nullopt;
+    }
+    Match m;
+    const Type& type = g.type(softmax->inputs[0]);
+    m.score_dims = type.dims;
+    m.score_dtype = type.dtype;
+    auto found = scores(v, v.term(softmax->inputs[0]), type.dtype);
+    if (!found || !(g.type(found->product).dims == type.dims) || s.uses(found->product) > 1) {
+        return std::nullopt;
+    }
+    auto qk = contraction(g, *g.producer(found->product));
+    if (!qk || qk->batch != pv->batch) {
+        return std::nullopt;
+    }
+    m.scores = *found;
+    m.qk = *qk;
+    m.values = pv->b;
+    std::swap(m.values.axes[m.values.axes.size() - 1], m.values.axes[m.values.axes.size() - 2]);
+    return m;
+}
+
+// Keys and values before they were repeated for each head of a group, if both were.
+void ungroup(Graph& g, Match& m) {
+    if (m.qk.batch != 2) {
+        return;
+    }
+    auto head_k = static_cast<size_t>(m.qk.b.axes[1]);
+    auto head_v = static_cast<size_t>(m.values.axes[1]);
+    auto k = before_repetition(g, m.qk.b, head_k);
+    auto v = before_repetition(g, m.values, head_v);
+    if (k && v && g.type(*k).dims[head_k] == g.type(*v).dims[head_v]) {
+        m.qk.b.value = without_axis(g, *k, head_k + 1);
+        m.values.value = without_axis(g, *v, head_v + 1);
+    }
+}
+
+std::optional<Values> raise(Site& s) {
+    Graph& g = s.g();
+    auto m = match(s);
+    Type out = s.result();
+    if (!m || !is_float(out.dtype)) {
+        return std::nullopt;
+    }
+    View v(g);
+    for (Operand* o : {&m->qk.a, &m->qk.b}) {
+        peel(v, *o);
+        m->scores.scale *= o->scale;
+    }
+    Operand values = m->values;
+    peel(v, values);
+    if (values.scale == 1) {
+        m->values = values;
+    }
+    bool typed = g.type(m->qk.a.value).dtype == g.type(m->qk.b.value).dtype &&
+                 g.type(m->qk.a.value).dtype == g.type(m->values.value).dtype;
+    if (!typed || !(m->scores.scale != 0)) {
+        return std::nullopt;
+    }
+    simplify_masks(v, m->scores, m->score_dtype);
+    auto mask = combined(g, v, m->scores, m->score_dtype);
+    if (mask && mask->valid()) {
+        mask = mask_4d(g, *mask, m->score_dims, m->qk.batch);
+    }
+    if (!mask) {
+        return std::nullopt;
+    }
+    ungroup(g, *m);
+    Value q = in_order(g, m->qk.a, m->qk.batch);
+    Value k = in_order(g, m->qk.b, m->qk.batch);
+    Value x = in_order(g, m->values, m->qk.batch);
+    if (!g.type(q).dims[1].is_const() || !g.type(k).dims[1].is_const()) {
+        return std::nullopt;
+    }
+    Attention a{m->scores.scale, m->scores.softcap, m->scores.causal.has_value(),
+                m->scores.causal ? m->scores.causal->offset : Dim(0)};
+    Value y = ops::reshape(g, ops::attention(g, a, q, k, x, *mask), out.dims);
+    return Values{ops::cast(g, y, out.dtype)};
+}
+
+} // namespace
+
+const Pass raise_attention = {"raise_attention", "recognise attention",
+                              [](const Graph& g, const PassOptions&) {
+                                  static const RuleRow rows[] = {{&dot_def, raise}};
+                                  return apply_rules(g, Rules(rows));
+                              },
+                              false};
+
+} // namespace ingot::passes

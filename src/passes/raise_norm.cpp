@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+// raise_norm: layer, RMS, group and instance normalisation. The core (x - mean) / sqrt(variance +
+// epsilon) is recognised first; scales and biases that follow are then taken in one by one.
+#include "passes/passes.h"
+#include "passes/raise.h"
+
+#include <cmath>
+
+namespace ingot::passes {
+
+namespace {
+
+using ops::GroupNorm;
+using ops::LayerNorm;
+
+// --- the core --------------------------------------------------------------------------------
+
+struct Core {
+    Term x;
+    LayerNorm attrs;
+    std::optional<Term> scale;
+};
+
+// The radicand of the one root that p is divided by; the root is removed from p.
+std::optional<Term> radicand(const View& v, Product& p) {
+    for (size_t i = 0; i < p.den.size(); ++i) {
+        if (auto r = v.root_of(p.den[i])) {
+            p.den.erase(p.den.begin() + static_cast<int64_t>(i));
+            return r;
+        }
+    }
+    for (size_t i = 0; i < p.num.size(); ++i) {
+        Term t = p.num[i];
+        if (v.is(t, ExprOp::Pow) && v.is_number(v.arg(t, 1), -0.5)) {
+            p.num.erase(p.num.begin() + static_cast<int64_t>(i));
+            return v.arg(t, 0);
+        }
+    }
+    return std::nullopt;
+}
+
+// x, when d is x - mean(x) over exactly these axes.
+std::optional<Term> centred(const View& v, Term d, const std::vector<int64_t>& axes) {
+    Sum s = v.sum(d);
+    if (s.parts.size() != 2 || s.bias != 0) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i < 2; ++i) {
+        Term x = s.parts[i].term;
+        auto m = mean(v, s.parts[1 - i].term, -s.parts[1 - i].coefficient);
+        if (s.parts[i].coefficient == 1 && m && m->axes == axes && v.same(v.term(m->x), x)) {
+            return x;
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Core> match(const View& v, Term root) {
+    Product p = v.product(root);
+    auto under = radicand(v, p);
+    if (!under) {
+        return std::nullopt;
+    }
+    Sum s = v.sum(*under);
+    if (s.parts.size() != 1 || !(s.bias > 0)) {
+        return std::nullopt;
+    }
+    auto variance = mean(v, s.parts[0].term, s.parts[0].coefficient);
+    auto d = variance ? v.square_of(v.term(variance->x)) : std::nullopt;
+    auto axis = d ? trailing(variance->axes, v.graph().type(variance->x).rank()) : std::nullopt;
+    if (!axis) {
+        return std::nullopt;
+    }
+    p = v.product(root, {*d});
+    if (!radicand(v, p) || !p.den.empty() || !nearly(p.scale, 1) || !take(v, p.num, *d) ||
+        p.num.size() > 1) {
+        return std::nullopt;
+    }
+    auto x = centred(v, *d, variance->axes);
+    Core c{x.value_or(*d), {*axis, s.bias, !x.has_value()}, std::nullopt};
+    if (!p.num.empty()) {
+        c.scale = p.num[0];
+    }
+    return c;
+}
+
+Value filled(Graph& g, DType t, const Dims& dims, double v) {
+    Tensor x = Tensor::empty(t, *ingot::as_const(dims));
+    for (int64_t i = 0; i < x.count(); ++i) {
+        x.set_f64(i, v);
+    }
+    return ops::constant(g, x);
+}
+
+std::optional<Values> raise_core(Site& s) {
+    Type out = s.result();
+    if (!is_float(out.dtype)) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    View v(g);
+    auto m = match(v, v.term(s.copied()[0]));
+    auto x = m ? v.value(m->x) : std::nullopt;
+    if (!x || !(g.type(*x).dims == out.dims) || !is_float(g.type(*x).dtype)) {
+        return std::nullopt;
+    }
+    int64_t axes = out.rank() - m->attrs.axis;
+    Dims inner(out.dims.end() - axes, out.dims.end());
+    std::optional<Value> scale;
+    if (m->scale) {
+        auto leaf = v.value(*m->scale);
+        scale = leaf ? over_last(g, *leaf, axes) : std::nullopt;
+    } else if (ingot::as_const(inner)) {
+        scale = filled(g, out.dtype, inner, 1);
+    }
+    if (!scale || !is_float(g.type(*scale).dtype)) {
+        return std::nullopt;
+    }
+    DType wide = wider(g.type(*x).dtype, out.dtype);
+    Value y = ops::layer_norm(g, m->attrs, ops::cast(g, *x, wide), *scale);
+    return Values{ops::cast(g, y, out.dtype)};
+}
+
+// --- scales and biases that follow -------------------------------------------------------------
+
+// root = norm * other, or norm + other, of values.
+struct Followed {
+    Term norm;
+    Value other;
+    bool scales = false;
+};
+
+std::optional<Followed> followed(const View& v, Term root, const OpDef& def) {
+    Product p = v.product(root);
+    if (p.scale == 1 && p.den.empty() && p.num.size() == 2) {
+        for (size_t i = 0; i < 2; ++i) {
+            auto other = v.value(p.num[1 - i]);
+            if (v.node(p.num[i], def) != nullptr && other) {
+                return Followed{p.num[i], *other, true};
+            }
+        }
+    }
+    Sum s = v.sum(root);
+    if (s.bias == 0 && s.parts.size() == 2 && s.parts[0].coefficient == 1 &&
+        s.parts[1].coefficient == 1) {
+        for (size_t i = 0; i < 2; ++i) {
+            auto other = v.value(s.parts[1 - i].term);
+            if (v.node(s.parts[i].term, def) != nullptr && other) {
+                return Followed{s.parts[i].term, *other, false};
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Values> into_layer_norm(Site& s) {
+    Type out = s.result();
+    Graph& g = s.g();
+    View v(g);
+    auto f = is_float(out.dtype) ? followed(v, v.term(s.copied()[0]), ops::layer_norm_def)
+                                 : std::nullopt;
+    const Node* n = f ? v.node(f->norm, ops::layer_norm_def) : nullptr;
+    if (n == nullptr || s.uses(n->outputs[0]) > 1 || n->inputs.size() != 2 ||
+        !(g.type(n->outputs[0]).dims == out.dims)) {
+        return std::nullopt;
+    }
+    LayerNorm a = n->as<LayerNorm>();
+    Value x = n->inputs[0];
+    Value scale = n->inputs[1];
+    auto other = over_last(g, f->other, out.rank() - a.axis);
+    if (!other || !is_float(g.type(*other).dtype) ||
+        (f->scales && !all_are(g.constant(scale), 1))) {
+        return std::nullopt;
+    }
+    x = ops::cast(g, x, wider(g.type(x).dtype, out.dtype));
+    Value y =
+        f->scales ? ops::layer_norm(g, a, x, *other) : ops::layer_norm(g, a, x, scale, *other);
+    return Values{ops::cast(g, y, out.dtype)};
+}
+
+// [C], when v is constant or not but varies along axis 1 of rank `rank` only.
+std::optional<Value> over_channels(Graph& g, Value v, const Dim& channels, int64_t rank) {
+    const Dims d = g.type(v).dims;
+    int64_t shift = rank - static_cast<int64_t>(d.size());
+    for (size_t i = 0; i < d.size(); ++i) {
+        bool channel = static_cast<int64_t>(i) + shift == 1;
+        if (!(channel ? d[i] == channels : d[i].is_const(1))) {
+            return std::nullopt;
+        }
+    }
+    return shift > 1 || shift < 0 ? std::nullopt : std::optional(ops::reshape(g, v, {channels}));
+}
+
+// A normalisation over groups of channels whose own scale and bias do nothing.
+struct Groups {
+    Value x; // [N,C,...]
+    GroupNorm attrs;
+};
+
+// `n` normalises each row of [N, G, rest].
+std::optional<GroupNorm> plain_rows(const Graph& g, const Node& n) {
+    const Type& in = g.type(n.inputs[0]);
+    if (in.rank() < 2 || !in.dims[1].is_const() || !all_are(g.constant(n.inputs[1]), 1)) {
+        return std::nullopt;
+    }
+    if (n.is(ops::group_norm_def)) {
+        const GroupNorm& a = n.as<GroupNorm>();
+        bool plain = in.dims[1].is_const(a.groups) && all_are(g.constant(n.inputs[2]), 0);
+        return plain ? std::optional(a) : std::nullopt;
+    }
+    const LayerNorm& a = n.as<LayerNorm>();
+    bool plain = n.inputs.size() == 2 && !a.rms && a.axis == 2;
+    return plain ? std::optional(GroupNorm{in.dims[1].value(), a.epsilon}) : std::nullopt;
+}
+
+std::optional<Groups> groups(const Site& s, Term t, const Dims& out) {
+    const Graph& g = s.g_const();
+    View v(g);
+    auto leaf = v.leaf(t);
+    const Node* n = leaf ? g.producer(*leaf) : nullptr;
+    bool reshaped = n != nullptr && n->is(reshape_def);
+    n = reshaped ? g.producer(n->inputs[0]) : n;
+    if (n == nullptr || !(n->is(ops::group_norm_def) || n->is(ops::layer_norm_def)) ||
+        s.uses(n->outputs[0]) > 1) {
+        return std::nullopt;
+    }
+    auto a = plain_rows(g, *n);
+    if (!a || out.size() < 2 || !out[1].is_const() || out[1].value() % a->groups != 0) {
+        return std::nullopt;
+    }
+    Value x = n->inputs[0];
+    const Node* before = g.producer(x);
+    if (reshaped) {
+        bool regroups = before != nullptr && before->is(reshape_def) &&
+                        g.type(before->inputs[0]).dims == out && g.type(x).dims[0] == out[0];
+        if (!regroups) {
+            return std::nullopt;
+        }
+        x = before->inputs[0];
+    }
+    return g.type(x).dims == out ? std::optional(Groups{x, *a}) : std::nullopt;
+}
+
+// norm * scale of a normalisation over groups.
+std::optional<Values> scale_of_groups(Site& s) {
+    Type out = s.result();
+    if (!is_float(out.dtype) || out.rank() < 3) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    View v(g);
+    Product p = v.product(v.term(s.copied()[0]));
+    if (p.scale != 1 || !p.den.empty() || p.num.size() != 2) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i < 2; ++i) {
+        auto n = groups(s, p.num[i], out.dims);
+        auto other = v.value(p.num[1 - i]);
+        auto scale = n && other ? over_channels(g, *other, out.dims[1], out.rank()) : std::nullopt;
+        if (scale) {
+            DType wide = wider(g.type(n->x).dtype, out.dtype);
+            Value zero = filled(g, wide, {out.dims[1]}, 0);
+            Value y = ops::group_norm(g, n->attrs, ops::cast(g, n->x, wide), *scale, zero);
+            return Values{ops::cast(g, y, out.dtype)};
+        }
+    }
+    return std::nullopt;
+}
+
+// norm + bias of a group_norm without one.
+std::optional<Values> bias_of_groups(Site& s) {
+    Type out = s.result();
+    if (!is_float(out.dtype) || out.rank() < 3) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    View v(g);
+    auto f = followed(v, v.term(s.copied()[0]), ops::group_norm_def);
+    const Node* n = f && !f->scales ? v.node(f->norm, ops::group_norm_def) : nullptr;
+    if (n == nullptr || s.uses(n->outputs[0]) > 1 || !all_are(g.constant(n->inputs[2]), 0) ||
+        !(g.type(n->outputs[0]).dims == out.dims)) {
+        return std::nullopt;
+    }
+    GroupNorm a = n->as<GroupNorm>();
+    Value x = n->inputs[0];
+    Value scale = n->inputs[1];
+    auto bias = over_channels(g, f->other, out.dims[1], out.rank());
+    if (!bias) {
+        return std::nullopt;
+    }
+    x = ops::cast(g, x, wider(g.type(x).dtype, out.dtype));
+    return Values{ops::cast(g, ops::group_norm(g, a, x, scale, *bias), out.dtype)};
+}
+
+} // namespace
+
+const Pass raise_norm = {"raise_norm", "recognise layer, RMS, group and instance normalisation",
+                         [](const Graph& g, const PassOptions&) {
+                             static const RuleRow rows[] = {{&map_def, raise_core},
+                                                            {&map_def, into_layer_norm},
+                                                            {&map_def, scale_of_groups},
+                                                            {&map_def, bias_of_groups}};
+                             return apply_rules(g, Rules(rows));
+                         },
+                         false};
+
+} // namespace ingot::passes

@@ -1,0 +1,397 @@
+// SPDX-License-Identifier: Apache-2.0
+// raise_rope: rotary embeddings, written as x * cos + rotated(x) * sin or as two halves (or even
+// and odd elements) that are rotated and joined.
+#include "passes/passes.h"
+#include "passes/raise.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ingot::passes {
+
+namespace {
+
+using ops::Rope;
+
+// A slice of the last axis only.
+struct Piece {
+    Value x;
+    Dim start;
+    Dim size;
+    int64_t step = 1;
+};
+
+std::optional<Piece> piece(const Graph& g, Value v) {
+    const Node* n = g.producer(v);
+    if (n == nullptr || !n->is(slice_def)) {
+        return std::nullopt;
+    }
+    const Slice& a = n->as<Slice>();
+    const Dims& in = g.type(n->inputs[0]).dims;
+    for (size_t i = 0; i + 1 < in.size(); ++i) {
+        if (!a.starts[i].is_const(0) || a.steps[i] != 1 || !(a.sizes[i] == in[i])) {
+            return std::nullopt;
+        }
+    }
+    return Piece{n->inputs[0], a.starts.back(), a.sizes.back(), a.steps.back()};
+}
+
+// Whether a and b are the first and second elements of the pairs of one value's last axis.
+std::optional<bool> pairs(const Graph& g, const Piece& a, const Piece& b) {
+    const Dim& size = g.type(a.x).dims.back();
+    if (a.x != b.x || !(a.size == b.size) || !(a.size * Dim(2) == size) || a.step != b.step ||
+        !a.start.is_const(0)) {
+        return std::nullopt;
+    }
+    if (a.step == 1 && b.start == a.size) {
+        return false;
+    }
+    return a.step == 2 && b.start.is_const(1) ? std::optional(true) : std::nullopt;
+}
+
+// The two halves that are joined along the last axis, or (interleaved) element by element.
+struct Joined {
+    Term first;
+    Term second;
+    bool interleaved = false;
+};
+
+std::optional<Joined> joined(const View& v, Value value) {
+    const Graph& g = v.graph();
+    const Node* n = g.producer(value);
+    bool flat = n != nullptr && n->is(reshape_def);
+    n = flat ? g.producer(n->inputs[0]) : n;
+    if (n == nullptr || !n->is(concat_def) || n->inputs.size() != 2 ||
+        n->as<Concat>().axis != g.type(n->outputs[0]).rank() - 1) {
+        return std::nullopt;
+    }
+    if (!flat) {
+        return Joined{v.term(n->inputs[0]), v.term(n->inputs[1]), false};
+    }
+    // concat of [..., D/2, 1] twice, then [..., D]
+    Dims from = g.type(n->outputs[0]).dims;
+    Dims to = g.type(value).dims;
+    Dims flattened(from.begin(), from.end() - 1);
+    if (flattened.empty() || !from.back().is_const(2)) {
+        return std::nullopt;
+    }
+    flattened.back() = flattened.back() * Dim(2);
+    std::array<Term, 2> parts;
+    for (size_t i = 0; i < 2; ++i) {
+        const Node* unsqueezed = v.node(v.term(n->inputs[i]), reshape_def);
+        Dims whole = g.type(n->inputs[i]).dims;
+        if (unsqueezed == nullptr || !whole.back().is_const(1)) {
+            return std::nullopt;
+        }
+        whole.pop_back();
+        if (!(g.type(unsqueezed->inputs[0]).dims == whole)) {
+            return std::nullopt;
+        }
+        parts[i] = v.term(unsqueezed->inputs[0]);
+    }
+    return flattened == to ? std::optional(Joined{parts[0], parts[1], true}) : std::nullopt;
+}
+
+// --- angles: the half of a table whose halves (or pairs) are equal
+// ---------------------------------
+
+constexpr int max_depth = 8;
+
+bool repeats(const Tensor& t, bool interleaved) {
+    int64_t size = t.rank() == 0 ? 1 : t.shape().back();
+    if (size % 2 != 0) {
+        return false;
+    }
+    for (int64_t i = 0; i < t.count(); ++i) {
+        int64_t c = i % size;
+        bool first = interleaved ? c % 2 == 0 : c < size / 2;
+        int64_t twin = interleaved ? i + 1 : i + size / 2;
+        if (first && t.get_f64(i) != t.get_f64(twin)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+Value first_of(Graph& g, Value v, bool interleaved) {
+    Dim half = floor_div(g.type(v).dims.back(), 2);
+    return ops::slice(g, v, -1, 0, half, interleaved ? 2 : 1);
+}
+
+std::optional<Value> half(Graph& g, Value v, bool interleaved, int depth = 0);
+
+std::optional<Value> half_of_map(Graph& g, const Node& n, bool interleaved, int depth) {
+    Values in;
+    const Dims out = g.type(n.outputs[0]).dims;
+    for (Value x : n.inputs) {
+        const Dims d = g.type(x).dims;
+        if (d.empty() || (d.back().is_const(1) && !out.back().is_const(1))) {
+            in.push_back(x);
+            continue;
+        }
+        auto h = half(g, x, interleaved, depth + 1);
+        if (!h) {
+            return std::nullopt;
+        }
+        in.push_back(*h);
+    }
+    return ops::map(g, n.as<Map>().body, n.as<Map>().dtype, in);
+}
+
+std::optional<Value> half_of_concat(Graph& g, const Node& n, bool interleaved, int depth) {
+    auto last = g.type(n.outputs[0]).rank() - 1;
+    if (n.as<Concat>().axis == last) {
+        bool twice = !interleaved && n.inputs.size() == 2 && n.inputs[0] == n.inputs[1];
+        return twice ? std::optional(n.inputs[0]) : std::nullopt;
+    }
+    Values in;
+    for (Value x : n.inputs) {
+        auto h = half(g, x, interleaved, depth + 1);
+        if (!h) {
+            return std::nullopt;
+        }
+        in.push_back(*h);
+    }
+    return ops::concat(g, in, n.as<Concat>().axis);
+}
+
+// A reshape that keeps the last axis, or one that flattens pairs of equal elements.
+std::optional<Value> half_of_reshape(Graph& g, const Node& n, bool interleaved, int depth) {
+    const Dims from = g.type(n.inputs[0]).dims;
+    const Dims to = g.type(n.outputs[0]).dims;
+    if (!from.empty() && from.back() == to.back()) {
+        auto h = half(g, n.inputs[0], interleaved, depth + 1);
+        if (!h) {
+            return std::nullopt;
+        }
+        Dims d = to;
+        d.back() = g.type(*h).dims.back();
+        return ops::reshape(g, *h, d);
+    }
+    const Node* b = g.producer(n.inputs[0]);
+    size_t r = from.size();
+    if (b == nullptr || r < 2) {
+        return std::nullopt;
+    }
+    // [..., D/2, 1] repeated to [..., D/2, 2], or [..., 1, D/2] to [..., 2, D/2]
+    size_t axis = interleaved ? r - 1 : r - 2;
+    Dims merged(from.begin(), from.end() - 1);
+    merged.back() = merged.back() * from.back();
+    if (!from[axis].is_const(2) || !(merged == to)) {
+        return std::nullopt;
+    }
+    Dims small = from;
+    small.erase(small.begin() + static_cast<int64_t>(axis));
+    if (b->is(broadcast_def)) {
+        const Dims source = g.type(b->inputs[0]).dims;
+        Dims one = from;
+        one[axis] = 1;
+        return source == one ? std::optional(ops::reshape(g, b->inputs[0], small)) : std::nullopt;
+    }
+    bool twice = b->is(concat_def) && b->inputs.size() == 2 && b->inputs[0] == b->inputs[1] &&
+                 static_cast<size_t>(b->as<Concat>().axis) == axis;
+    return twice ? std::optional(ops::reshape(g, b->inputs[0], small)) : std::nullopt;
+}
+
+std::optional<Value> half(Graph& g, Value v, bool interleaved, int depth) {
+    const Node* p = g.producer(v);
+    if (p == nullptr || depth > max_depth || g.type(v).rank() == 0) {
+        return std::nullopt;
+    }
+    const Node n = *p; // the graph grows
+    int64_t rank = g.type(v).rank();
+    if (n.is(constant_def)) {
+        bool fits = repeats(n.as<Constant>().value, interleaved);
+        return fits ? std::optional(first_of(g, v, interleaved)) : std::nullopt;
+    }
+    if (n.is(map_def)) {
+        return half_of_map(g, n, interleaved, depth);
+    }
+    if (n.is(concat_def)) {
+        return half_of_concat(g, n, interleaved, depth);
+    }
+    if (n.is(reshape_def)) {
+        return half_of_reshape(g, n, interleaved, depth);
+    }
+    bool rows = n.is(gather_def) && n.as<Gather>().axis < g.type(n.inputs[0]).rank() - 1;
+    bool columns_stay = n.is(slice_def) && piece(g, v) == std::nullopt &&
+                        n.as<Slice>().sizes.back() == g.type(n.inputs[0]).dims.back();
+    bool repeated = n.is(broadcast_def) && !g.type(n.inputs[0]).dims.empty() &&
+                    g.type(n.inputs[0]).dims.back() == g.type(v).dims.back();
+    if (!rows && !columns_stay && !repeated) {
+        return std::nullopt;
+    }
+    auto h = half(g, n.inputs[0], interleaved, depth + 1);
+    if (!h) {
+        return std::nullopt;
+    }
+    if (rows) {
+        return ops::gather(g, *h, n.inputs[1], n.as<Gather>().axis);
+    }
+    Dims d = g.type(v).dims;
+    d[static_cast<size_t>(rank - 1)] = g.type(*h).dims.back();
+    if (repeated) {
+        return ops::broadcast_to(g, *h, d);
+    }
+    Slice a = n.as<Slice>();
+    a.sizes = d;
+    return g.add1(slice_def, a, {*h});
+}
+
+// --- the two spellings
+// -----------------------------------------------------------------------------
+
+// The two factors of a product, or none.
+std::vector<Term> factors(const View& v, Term t) {
+    if (!v.is(t, ExprOp::Mul)) {
+        return {};
+    }
+    return {v.arg(t, 0), v.arg(t, 1)};
+}
+
+// -second and first, joined: what is multiplied with the sines.
+struct Rotated {
+    Value x;
+    bool interleaved = false;
+};
+
+std::optional<Rotated> rotated(const View& v, Term t) {
+    auto leaf = v.leaf(t);
+    auto j = leaf ? joined(v, *leaf) : std::nullopt;
+    if (!j) {
+        return std::nullopt;
+    }
+    View::Scaled minus = v.scaled(j->first);
+    auto second = v.leaf(j->second);
+    auto first = minus.scale == -1 ? v.leaf(minus.term) : std::nullopt;
+    auto a = second ? piece(v.graph(), *second) : std::nullopt;
+    auto b = first ? piece(v.graph(), *first) : std::nullopt;
+    auto interleaved = a && b ? pairs(v.graph(), *a, *b) : std::nullopt;
+    if (!interleaved || *interleaved != j->interleaved) {
+        return std::nullopt;
+    }
+    return Rotated{a->x, j->interleaved};
+}
+
+Values made(Site& s, Value x, Value cos, Value sin, bool interleaved) {
+    Graph& g = s.g();
+    Type out = s.result();
+    DType wide = wider(g.type(x).dtype, out.dtype);
+    Value y = ops::rope(g, Rope{interleaved}, ops::cast(g, x, wide), cos, sin);
+    return {ops::cast(g, y, out.dtype)};
+}
+
+// Whether the angles broadcast against half of x without adding to its shape.
+bool angles_fit(const Graph& g, Value angle, const Dims& x) {
+    Dims want = x;
+    want.back() = floor_div(x.back(), 2);
+    return is_float(g.type(angle).dtype) && broadcast(g.type(angle).dims, want) == want;
+}
+
+std::optional<Values> sum_spelling(Site& s) {
+    Type out = s.result();
+    if (!is_float(out.dtype) || out.rank() < 2) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    View v(g);
+    Sum sum = v.sum(v.term(s.copied()[0]));
+    if (sum.bias != 0 || sum.parts.size() != 2 || sum.parts[0].coefficient != 1 ||
+        sum.parts[1].coefficient != 1) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i < 2; ++i) {
+        Product with_sin = v.product(sum.parts[i].term);
+        Product with_cos = v.product(sum.parts[1 - i].term);
+        bool plain = with_sin.scale == 1 && with_cos.scale == 1 && with_sin.den.empty() &&
+                     with_cos.den.empty() && with_sin.num.size() == 2 && with_cos.num.size() == 2;
+        for (size_t k = 0; plain && k < 2; ++k) {
+            auto r = rotated(v, with_sin.num[k]);
+            auto sin = r ? v.value(with_sin.num[1 - k]) : std::nullopt;
+            if (!sin || !(g.type(r->x).dims == out.dims) || !take(v, with_cos.num, v.term(r->x))) {
+                continue;
+            }
+            auto cos = v.value(with_cos.num[0]);
+            auto c = cos ? half(g, *cos, r->interleaved) : std::nullopt;
+            auto d = c ? half(g, *sin, r->interleaved) : std::nullopt;
+            if (d && angles_fit(g, *c, out.dims) && angles_fit(g, *d, out.dims)) {
+                return made(s, r->x, *c, *d, r->interleaved);
+            }
+            break;
+        }
+    }
+    return std::nullopt;
+}
+
+// p - q (sign -1) or p + q of products of a piece of x with an angle.
+struct Rotation {
+    Piece first; // times the first angle
+    Value angle;
+    Piece second; // times the second angle, added or subtracted
+    Value other;
+};
+
+std::vector<Rotation> rotations(const View& v, Term t, double sign) {
+    std::vector<Rotation> out;
+    Sum s = v.sum(t);
+    if (s.bias != 0 || s.parts.size() != 2) {
+        return out;
+    }
+    for (size_t i = 0; i < 2; ++i) {
+        std::vector<Term> p = factors(v, s.parts[i].term);
+        std::vector<Term> q = factors(v, s.parts[1 - i].term);
+        bool plain = s.parts[i].coefficient == 1 && s.parts[1 - i].coefficient == sign &&
+                     !p.empty() && !q.empty();
+        for (size_t k = 0; plain && k < 4; ++k) {
+            auto x = v.leaf(p[k & 1]);
+            auto y = v.leaf(q[k >> 1]);
+            auto a = x ? piece(v.graph(), *x) : std::nullopt;
+            auto b = y ? piece(v.graph(), *y) : std::nullopt;
+            auto c = v.value(p[1 - (k & 1)]);
+            auto d = v.value(q[1 - (k >> 1)]);
+            if (a && b && c && d && a->x == b->x) {
+                out.push_back({*a, *c, *b, *d});
+            }
+        }
+    }
+    return out;
+}
+
+std::optional<Values> joined_spelling(Site& s) {
+    Type out = s.result();
+    if (!is_float(out.dtype) || out.rank() < 2) {
+        return std::nullopt;
+    }
+    Graph& g = s.g();
+    View v(g);
+    auto j = joined(v, s.copied()[0]);
+    if (!j) {
+        return std::nullopt;
+    }
+    for (const Rotation& real : rotations(v, j->first, -1)) {     // x1 cos - x2 sin
+        for (const Rotation& imag : rotations(v, j->second, 1)) { // x2 cos + x1 sin
+            auto interleaved = pairs(g, real.first, real.second);
+            bool same = imag.first.x == real.second.x && imag.first.start == real.second.start &&
+                        imag.second.start == real.first.start && imag.angle == real.angle &&
+                        imag.other == real.other && imag.second.x == real.first.x;
+            if (interleaved == j->interleaved && same && g.type(real.first.x).dims == out.dims &&
+                angles_fit(g, real.angle, out.dims) && angles_fit(g, real.other, out.dims)) {
+                return made(s, real.first.x, real.angle, real.other, j->interleaved);
+            }
+        }
+    }
+    return std::nullopt;
+}
+
+} // namespace
+
+const Pass raise_rope = {"raise_rope", "recognise rotary embeddings",
+                         [](const Graph& g, const PassOptions&) {
+                             static const RuleRow rows[] = {{&map_def, sum_spelling},
+                                                            {&concat_def, joined_spelling},
+                                                            {&reshape_def, joined_spelling}};
+                             return apply_rules(g, Rules(rows));
+                         },
+                         false};
+
+} // namespace ingot::passes

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: what it prints, what it writes, and what it says when something is wrong."""
+import json
+import re
+import subprocess
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+import ingot_command as ingot
+
+DIGITS = ingot.REPOSITORY / "examples" / "digits" / "digits.onnx"
+
+
+def fails(*arguments):
+    """Exit code and output of a call that must fail."""
+    done = subprocess.run([str(ingot.binary()), *map(str, arguments)], text=True, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=120, stdin=subprocess.DEVNULL)
+    assert done.returncode not in (0, -6, -11), done.stdout
+    return done.returncode, done.stdout
+
+
+def model_file(path, nodes, inputs, outputs, opset=17, initializers=()):
+    graph = helper.make_graph(nodes, "g", inputs, outputs, list(initializers))
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]), str(path))
+    return path
+
+
+def value(name, dims, kind=TensorProto.FLOAT):
+    return helper.make_tensor_value_info(name, kind, dims)
+
+
+@pytest.fixture(name="engine", scope="module")
+def fixture_engine(tmp_path_factory):
+    path = tmp_path_factory.mktemp("engine") / "digits.engine"
+    ingot.build(DIGITS, path, ["--minShapes=image:1x1x8x8", "--optShapes=image:4x1x8x8", "--maxShapes=image:9x1x8x8"])
+    return path
+
+
+def test_same_input_gives_same_engine_bytes(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        ingot.build(DIGITS, tmp_path / name / "x.engine")
+    assert (tmp_path / "a" / "x.engine").read_bytes() == (tmp_path / "b" / "x.engine").read_bytes()
+
+
+def test_performance_summary_has_every_line(engine, tmp_path):
+    text = ingot.call("bench", f"--loadEngine={engine}", "--iterations=50", "--duration=0", "--warmUp=10",
+                      "--percentile=50,99", "--dumpProfile", f"--exportTimes={tmp_path}/times.json",
+                      f"--exportProfile={tmp_path}/profile.json", f"--exportOutput={tmp_path}/out.json",
+                      f"--exportLayerInfo={tmp_path}/layers.json")
+    number = r"[0-9.e+-]+"
+    fields = rf"min = {number} ms, max = {number} ms, mean = {number} ms, median = {number} ms, " \
+             rf"percentile\(50%\) = {number} ms, percentile\(99%\) = {number} ms"
+    prefix = r"^\[\d\d/\d\d/\d{4}-\d\d:\d\d:\d\d\] \[I\] "
+    for line in (r"Engine deserialized in .* sec\.", r"Using random values for input image",
+                 r"Created execution context with device memory size: .* MiB", r"Starting inference",
+                 rf"Warmup completed \d+ queries over {number} ms", rf"Timing trace has 50 queries over {number} s",
+                 r"=== Trace details ===", r"Trace averages of 10 runs:",
+                 rf"Average on 10 runs - GPU latency: {number} ms - Host latency: {number} ms \(enqueue {number} ms\)",
+                 r"=== Performance summary ===", rf"Throughput: {number} qps", rf"Latency: {fields}",
+                 rf"Enqueue Time: {fields}", rf"H2D Latency: {fields}", rf"GPU Compute Time: {fields}",
+                 rf"D2H Latency: {fields}", rf"Total Host Walltime: {number} s", rf"Total GPU Compute Time: {number} s",
+                 r"=== Profile \(50 iterations \) ===", r"   Time\(ms\)     Avg.\(ms\)   Median\(ms\)   Time\(%\)   Layer"):
+        assert re.search(prefix + line + "$", text, re.MULTILINE), f"no line {line!r} in\n{text}"
+    times = json.loads((tmp_path / "times.json").read_text())
+    assert len(times) == 50 and set(times[0]) == {
+        "startEnqMs", "endEnqMs", "startH2dMs", "endH2dMs", "startComputeMs", "endComputeMs", "startD2hMs", "endD2hMs",
+        "h2dMs", "computeMs", "d2hMs", "latencyMs"}
+    profile = json.loads((tmp_path / "profile.json").read_text())
+    assert profile[0]["count"] == 50 and abs(sum(layer["percentage"] for layer in profile[1:]) - 100) < 0.1
+    out = json.loads((tmp_path / "out.json").read_text())
+    assert out[0]["name"] == "scores" and out[0]["dimensions"] == "4x10" and len(out[0]["values"]) == 40
+    assert set(json.loads((tmp_path / "layers.json").read_text())) == {"Layers", "I/O Tensors"}
+
+
+def test_percentile_formula(engine, tmp_path):
+    text = ingot.call("bench", f"--loadEngine={engine}", "--iterations=37", "--duration=0", "--warmUp=0",
+                      "--percentile=90", f"--exportTimes={tmp_path}/times.json")
+    latency = sorted(t["latencyMs"] for t in json.loads((tmp_path / "times.json").read_text()))
+    n = len(latency)
+    expected = latency[max(n - 1 - int((1 - 90 / 100) * n), 0)]
+    shown = float(re.search(r"\] Latency: .*percentile\(90%\) = ([0-9.e+-]+) ms", text).group(1))
+    assert shown == pytest.approx(expected, rel=1e-4)
+
+
+def test_missing_inputs_are_random_with_a_fixed_seed(engine, tmp_path):
+    results = []
+    for seed, folder in ((0, "a"), (0, "b"), (1, "c")):
+        text = ingot.call("run", engine, f"--seed={seed}", "--save-outputs", tmp_path / folder)
+        assert f"Using random values for input image (seed {seed})" in text
+        results.append(np.load(tmp_path / folder / "scores.npy"))
+    assert np.array_equal(results[0], results[1]) and not np.array_equal(results[0], results[2])
+
+
+def test_check_lists_every_unsupported_node(tmp_path):
+    path = model_file(tmp_path / "m.onnx", [
+        helper.make_node("Relu", ["x"], ["a"]), helper.make_node("NoSuchOp", ["a"], ["b"], name="first"),
+        helper.make_node("StringNormalizer", ["a"], ["c"], name="second"),
+        helper.make_node("Custom", ["a"], ["d"], name="third", domain="my.domain"),
+        helper.make_node("Add", ["b", "c"], ["y"])], [value("x", [2])], [value("y", [2])])
+    code, text = fails("check", path)
+    assert code == 1
+    for word in ("first: NoSuchOp (opset 17)", "second: StringNormalizer (opset 17)", "third: my.domain.Custom"):
+        assert word in text
+    assert "Add" not in text and "3 unsupported" in text
+    data = json.loads(fails("check", path, "--json")[1])
+    assert not data["supported"] and len(data["refused"]) == 3
+
+
+def test_inspect(engine, tmp_path):
+    data = json.loads(ingot.call("inspect", engine, "--json"))
+    assert data["inputs"] == [{"name": "image", "type": "f32[batch,1,8,8]"}]
+    assert data["profiles"] == [[{"input": "image", "min": "1x1x8x8", "opt": "4x1x8x8", "max": "9x1x8x8"}]]
+    assert data["operators"]["conv"] >= 1
+    assert "= conv(" in ingot.call("inspect", DIGITS, "--dump-after=import")
+    ingot.call("inspect", DIGITS, "--graph", tmp_path / "g.svg")
+    ingot.call("inspect", DIGITS, "--graph", tmp_path / "g.dot")
+    assert (tmp_path / "g.svg").read_text().startswith("<svg") and "digraph" in (tmp_path / "g.dot").read_text()
+    assert ingot.call("inspect", engine, "--layers").count("\n") >= 3
+    assert "there is no pass 'simplifi', did you mean 'simplify'?" in fails("inspect", DIGITS, "--dump-after=simplifi")[1]
+
+
+def test_compare_agrees_with_both_references():
+    text = ingot.call("compare", DIGITS, "--shapes=image:3x1x8x8", "--layers")
+    assert "against float64 evaluator" in text and text.rstrip().endswith("agrees")
+
+
+def test_compare_finds_a_difference(tmp_path):
+    """A tolerance of zero against float64 cannot hold for a real network in f32."""
+    code, text = fails("compare", DIGITS, "--atol=0", "--rtol=0")
+    assert code == 1 and "FAIL output scores" in text and text.rstrip().endswith("DIFFERS")
+
+
+@pytest.mark.parametrize("arguments, told", [
+    (["run"], "model is required"),
+    (["build", DIGITS], "where should the engine go? give -o FILE"),
+    (["build", DIGITS, "-o", "/nowhere/at/all.engine"], "/nowhere/at/all.engine"),
+    (["build", DIGITS, "-o", "x.engine", "--fp16", "--bf16"], "--fp16 and --bf16 exclude each other; give one"),
+    (["build", DIGITS, "-o", "x.engine", "--optShape=image:1x1x8x8"], "did you mean --optShapes?"),
+    (["build", DIGITS, "-o", "x.engine", "--optShapes=imge:1x1x8x8"], "there is no input 'imge', did you mean 'image'?"),
+    (["build", DIGITS, "-o", "x.engine", "--optShapes=image:1x1x8"], "input 'image' has rank 4 [batch,1,8,8], got 1x1x8"),
+    (["build", DIGITS, "-o", "x.engine", "--disablePass=simplifi"], "did you mean 'simplify'"),
+    (["run", DIGITS, "--device=tpu"], "--device tpu: expected cpu, cuda or auto"),
+    (["run", DIGITS, "--input", "image"], "--input image: expected NAME=FILE"),
+    (["run", DIGITS, "--input", "imag=x.npy"], "there is no input 'imag', did you mean 'image'?"),
+    (["run", DIGITS, "--shapes=image:1x2x8x8"], "input 'image' dimension 1 is 2, expected 1"),
+    (["run", "no_such_file.onnx"], "no_such_file.onnx"),
+    (["bench"], "give one model"),
+    (["bench", DIGITS, "--percentile=101"], "--percentile 101: expected 0 to 100"),
+    (["inspect", DIGITS, "--graph", "g.pdf"], "expected a name ending in .svg or .dot"),
+    (["inspct", DIGITS], "there is no command 'inspct', did you mean 'inspect'? Commands: build"),
+])
+def test_misuse_is_explained(arguments, told, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    _, text = fails(*arguments)
+    assert told in text, text
+    assert list(tmp_path.iterdir()) == [], "a failed command left files behind"
+
+
+def test_inputs_of_the_wrong_type_or_shape_are_refused(engine, tmp_path):
+    np.save(tmp_path / "f64.npy", np.zeros((1, 1, 8, 8)))
+    np.save(tmp_path / "big.npy", np.zeros((10, 1, 8, 8), np.float32))
+    np.save(tmp_path / "fortran.npy", np.asfortranarray(np.zeros((2, 1, 8, 8), np.float32)))
+    (tmp_path / "junk.npy").write_bytes(b"\x93NUMPY junk")
+    for name, told in (("f64", "holds f64, input 'image' is f32; convert it"),
+                       ("big", "dimension 0 is 10, allowed 1 to 9"), ("fortran", "Fortran order"), ("junk", "npy")):
+        assert told in fails("run", engine, "--input", f"image={tmp_path}/{name}.npy")[1]
+
+
+def endless(tmp_path):
+    """A model whose loop never ends by itself."""
+    body = helper.make_graph([helper.make_node("Identity", ["c"], ["c2"]), helper.make_node("Identity", ["v"], ["v2"])],
+                             "body", [value("i", [], TensorProto.INT64), value("c", [], TensorProto.BOOL), value("v", [1])],
+                             [value("c2", [], TensorProto.BOOL), value("v2", [1])])
+    return model_file(tmp_path / "loop.onnx", [helper.make_node("Loop", ["", "go", "x"], ["y"], body=body)],
+                      [value("x", [1]), value("go", [], TensorProto.BOOL)], [value("y", [1])])
+
+
+def test_an_endless_loop_ends_at_the_time_limit(tmp_path):
+    np.save(tmp_path / "go.npy", np.array(True))
+    code, text = fails("run", endless(tmp_path), "--input", f"go={tmp_path}/go.npy", "--timeout=1")
+    assert code == 130 and "stopped after the time limit of 1000 ms" in text
+
+
+def test_an_endless_loop_ends_at_ctrl_c(tmp_path):
+    np.save(tmp_path / "go.npy", np.array(True))
+    child = subprocess.Popen([str(ingot.binary()), "run", str(endless(tmp_path)), "--input", f"go={tmp_path}/go.npy"],
+                             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(timeout=1)
+    child.send_signal(2)
+    text, _ = child.communicate(timeout=20)
+    assert child.returncode == 130 and "interrupted" in text
+
+
+def test_pages_in_docs_are_current():
+    docs = ingot.REPOSITORY / "docs"
+    assert (docs / "options.md").read_text() == ingot.call("options-page")
