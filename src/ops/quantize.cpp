@@ -4,6 +4,8 @@
 #include "ops/blocks.h"
 #include "ops/op_table.h"
 
+#include <cmath>
+
 namespace ingot::ops {
 
 namespace {
@@ -24,6 +26,11 @@ Values expand_quantize(Graph& g, const Quantize& a, std::span<const Value> in) {
     }
     require(g.type(y).rank() == t.rank(), ErrorCode::InvalidModel, "quantize of ", t, ": scale ",
             g.type(in[1]), " or zero point has more axes");
+    if (integer) {
+        double steps = std::ldexp(1.0, bit_width(a.dtype));
+        double lowest = is_signed(a.dtype) ? -steps / 2 : 0;
+        y = minimum(g, maximum(g, y, lowest), lowest + steps - 1);
+    }
     return {cast(g, broadcast_to(g, y, t.dims), a.dtype, integer || a.saturate)};
 }
 

@@ -116,45 +116,41 @@ bool hides(double fill, DType scores) {
     return fill <= (scores == DType::F16 ? -3e4 : -1e9);
 }
 
-std::optional<Causal> causal(const View& v, Term t) {
-    if (auto leaf = v.leaf(t)) {
-        return triangle(v.graph(), *leaf);
+std::optional<Causal> causal(const View& v, const Condition& c) {
+    if (auto leaf = v.leaf(c.term)) {
+        return c.negated ? std::nullopt : triangle(v.graph(), *leaf);
     }
-    switch (v.op(t)) {
-    case ExprOp::Le:
-        return compared(v, v.arg(t, 0), v.arg(t, 1), false);
-    case ExprOp::Lt:
-        return compared(v, v.arg(t, 0), v.arg(t, 1), true);
-    case ExprOp::Cast:
-        return causal(v, v.arg(t, 0));
-    case ExprOp::Not: {
-        Term inner = v.arg(t, 0);
-        if (v.is(inner, ExprOp::Lt) || v.is(inner, ExprOp::Le)) { // not a < b: b <= a
-            return compared(v, v.arg(inner, 1), v.arg(inner, 0), v.is(inner, ExprOp::Le));
-        }
+    ExprOp o = v.op(c.term);
+    if (o == ExprOp::Cast) {
+        return causal(v, {v.arg(c.term, 0), c.negated});
+    }
+    if (o != ExprOp::Le && o != ExprOp::Lt) {
         return std::nullopt;
     }
-    default:
-        return std::nullopt;
-    }
+    Term a = v.arg(c.term, 0);
+    Term b = v.arg(c.term, 1);
+    bool strict = o == ExprOp::Lt;
+    return c.negated ? compared(v, b, a, !strict) : compared(v, a, b, strict);
 }
 
-Visible visible(const View& v, Term condition) {
+Visible visible(const View& v, const Condition& c) {
+    constexpr size_t max_conditions = 8;
     Visible out;
-    std::vector<Term> work = {condition};
-    while (!work.empty() && out.rest.size() < 8) {
-        Term t = work.back();
+    std::vector<Condition> work = {c};
+    while (!work.empty()) {
+        Condition now = work.back();
         work.pop_back();
-        if (v.is(t, ExprOp::And)) {
-            work.push_back(v.arg(t, 1));
-            work.push_back(v.arg(t, 0));
-            continue;
-        }
-        auto c = out.causal ? std::nullopt : causal(v, t);
-        if (c) {
-            out.causal = c;
+        ExprOp o = v.op(now.term);
+        bool splits = o == (now.negated ? ExprOp::Or : ExprOp::And);
+        if (o == ExprOp::Not) {
+            work.push_back({v.arg(now.term, 0), !now.negated});
+        } else if (splits && work.size() + out.rest.size() < max_conditions) {
+            work.push_back({v.arg(now.term, 1), now.negated});
+            work.push_back({v.arg(now.term, 0), now.negated});
+        } else if (auto found = out.causal ? std::nullopt : causal(v, now)) {
+            out.causal = found;
         } else {
-            out.rest.push_back(t);
+            out.rest.push_back(now);
         }
     }
     return out;
@@ -170,10 +166,10 @@ std::optional<Penalty> penalty(const View& v, Term t, DType scores) {
         return std::nullopt;
     }
     if (*a == 0 && hides(*b, scores)) {
-        return Penalty{v.arg(t, 0), false, *b};
+        return Penalty{{v.arg(t, 0), false}, *b};
     }
     if (*b == 0 && hides(*a, scores)) {
-        return Penalty{v.arg(t, 0), true, *a};
+        return Penalty{{v.arg(t, 0), true}, *a};
     }
     return std::nullopt;
 }

@@ -10,20 +10,26 @@ namespace ingot::passes {
 /// Whether a number hides a key for good when it replaces a score of that dtype.
 bool hides(double fill, DType scores);
 
+/// A condition, or its opposite.
+struct Condition {
+    Term term;
+    bool negated = false;
+};
+
 /// Query i sees key j exactly where j <= i + offset.
 struct Causal {
     Dim offset;
 };
-/// The condition `t` over [..., S, T] as that, from comparisons of running indices or a constant
+/// The condition over [..., S, T] as that, from comparisons of running indices or a constant
 /// triangle.
-std::optional<Causal> causal(const View& v, Term t);
+std::optional<Causal> causal(const View& v, const Condition& c);
 
-/// A condition that must hold, as a conjunction: causal, and the rest (true where there is none).
+/// Conditions that must all hold: causal, and the rest.
 struct Visible {
     std::optional<Causal> causal;
-    std::vector<Term> rest;
+    std::vector<Condition> rest;
 };
-Visible visible(const View& v, Term condition);
+Visible visible(const View& v, const Condition& c);
 
 /// A float mask that is 0 where a condition holds and hides the key elsewhere.
 struct Penalty {

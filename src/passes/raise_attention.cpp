@@ -159,9 +159,9 @@ std::optional<Term> take_condition(const View& v, Term t, DType scores, Scores& 
     if ((a && b) || (!a && !b) || !hides(a ? *a : *b, scores)) {
         return std::nullopt;
     }
-    Penalty p{v.arg(t, 0), a.has_value(), a ? *a : *b};
-    if (std::isinf(p.fill) && !p.negated) {
-        Visible seen = visible(v, p.condition);
+    Penalty p{{v.arg(t, 0), a.has_value()}, a ? *a : *b};
+    if (std::isinf(p.fill)) {
+        Visible seen = visible(v, p.shown);
         if (s.causal && seen.causal) {
             return std::nullopt;
         }
@@ -237,20 +237,19 @@ std::optional<Scores> scores(const View& v, Term t, DType dtype) {
 
 // --- masks -------------------------------------------------------------------------------------
 
-Value negated(Graph& g, Value v) {
-    return ops::logical_not(g, v);
-}
-
-std::optional<Value> condition_value(Graph& g, const View& v, Term t) {
-    auto value = v.value(t);
-    return value && g.type(*value).dtype == DType::Bool ? value : std::nullopt;
+std::optional<Value> condition_value(Graph& g, const View& v, const Condition& c) {
+    auto value = v.value(c.term);
+    if (!value || g.type(*value).dtype != DType::Bool) {
+        return std::nullopt;
+    }
+    return c.negated ? ops::logical_not(g, *value) : *value;
 }
 
 // All masks but the causal one as a single value; an invalid value where there is none.
 std::optional<Value> combined(Graph& g, const View& v, const Scores& s, DType dtype) {
     Value keep;
-    for (Term t : s.keep) {
-        auto value = condition_value(g, v, t);
+    for (const Condition& c : s.keep) {
+        auto value = condition_value(g, v, c);
         if (!value) {
             return std::nullopt;
         }
@@ -262,14 +261,13 @@ std::optional<Value> combined(Graph& g, const View& v, const Scores& s, DType dt
         added = added.valid() ? ops::add(g, added, wide) : wide;
     }
     if (s.replaced) {
-        auto c = condition_value(g, v, s.replaced->condition);
-        if (!c) {
+        auto shown = condition_value(g, v, s.replaced->shown);
+        if (!shown) {
             return std::nullopt;
         }
-        Value shown = s.replaced->negated ? negated(g, *c) : *c;
         DType t = added.valid() ? g.type(added).dtype : dtype;
         Value zero = added.valid() ? added : ops::scalar(g, t, 0);
-        added = ops::select(g, shown, zero, ops::scalar(g, t, s.replaced->fill));
+        added = ops::select(g, *shown, zero, ops::scalar(g, t, s.replaced->fill));
     }
     if (!added.valid() || !keep.valid()) {
         return added.valid() ? added : keep;
@@ -282,10 +280,10 @@ std::optional<Value> combined(Graph& g, const View& v, const Scores& s, DType dt
 void simplify_masks(const View& v, Scores& s, DType dtype) {
     for (size_t i = 0; i < s.added.size() && !s.causal; ++i) {
         auto p = penalty(v, v.term(s.added[i]), dtype);
-        if (!p || p->negated) {
+        if (!p) {
             continue;
         }
-        Visible seen = visible(v, p->condition);
+        Visible seen = visible(v, p->shown);
         bool all = seen.causal && seen.rest.empty() && seen.causal->offset.bounds().low >= 0;
         if (all) {
             s.causal = seen.causal;

@@ -326,6 +326,9 @@ def group_query(cos, sin):
                  "pv": None if past is None else heads(34, batch, 2, past, hidden),
                  "lengths": np.array(lengths, np.int32),
                  "total": np.array(max(lengths) + 1, np.int32)}
+        for b in range(batch if past else 0):  # what lies behind the past is nobody's
+            for key in ("pk", "pv"):
+                feeds[key][b, :, lengths[b] + 1 - steps:] = 0
         if attributes.get("do_rotary"):
             feeds.update({"cos": cos, "sin": sin})
         if extra:
@@ -336,7 +339,7 @@ def group_query(cos, sin):
 
     case("prompt", 2, 5, None, [4, 4])
     case("prompt_past0", 2, 5, 0, [4, 4], do_rotary=1)
-    case("prompt_padded", 2, 5, 5, [4, 2], do_rotary=1)
+    case("prompt_buffer", 2, 5, 8, [4, 4], do_rotary=1)
     case("packed", 1, 4, None, [3], packed=True, do_rotary=1, rotary_interleaved=1)
     case("decode", 2, 1, 4, [4, 4], do_rotary=1)
     case("decode_ragged", 2, 1, 5, [4, 2], do_rotary=1)

@@ -18,7 +18,7 @@ std::vector<Tensor> run_on(const Backend& backend, const Graph& g,
     for (int run = 0; run < 2; ++run) {
         std::vector<Tensor> outputs(g.outputs().size());
         Status status = execution->run(inputs, outputs);
-        require(status == Status::Ok, ErrorCode::Internal, execution->error());
+        require(status.ok(), ErrorCode::Internal, execution->error());
         require(run == 0 || outputs == first, ErrorCode::Internal,
                 "a second run gave other results");
         first = outputs;

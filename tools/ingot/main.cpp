@@ -29,6 +29,7 @@ const Command commands[] = {
     {"inspect", "what is in a model or an engine", command::Inspect, "engine or ONNX model", inspect},
     {"check", "list every node that cannot be imported", command::Check, "ONNX model", check},
     {"compare", "compare with ONNX Runtime and with float64", command::Compare, "ONNX model", compare},
+    {"slim", "simplify a model, as ONNX", command::Slim, "ONNX model", slim},
 };
 
 void add(CLI::App& app, const std::string& names, bool& field, const std::string&, const std::string& help) {

@@ -33,7 +33,8 @@ Value reflected(ingot::Graph& g, const Grid& s, Value x, const Dim& size) {
     return ops::add(g, ops::select(g, odd, ops::sub(g, range, rest), rest), low);
 }
 
-// A coordinate in [-1, 1] as a position among the elements of an axis, padding applied.
+// A coordinate in [-1, 1] as a position among the elements of an axis, padding applied. Cubic
+// positions stay outside, as PyTorch and ONNX Runtime have it.
 Value position(ingot::Graph& g, const Grid& s, Value normalized, const Dim& size) {
     DType t = g.type(normalized).dtype;
     Value x = ops::add(g, normalized, 1.0);
@@ -45,14 +46,10 @@ Value position(ingot::Graph& g, const Grid& s, Value normalized, const Dim& size
     if (s.mode == "nearest") {
         x = ops::unary(g, ExprOp::Round, x);
     }
-    if (s.padding == "border") {
-        Value inside = clamp_index(g, x, size);
-        // Up to half an element beyond the last centre a position stays as it is.
-        Value beyond = ops::unary(g, ExprOp::Abs, ops::sub(g, x, inside));
-        Value near = ops::less(g, beyond, ops::scalar(g, t, 0.5));
-        return s.mode == "cubic" && !s.align ? ops::select(g, near, x, inside) : inside;
+    if (s.mode == "cubic" || s.padding == "zeros") {
+        return x;
     }
-    return s.padding == "reflection" ? reflected(g, s, x, size) : x;
+    return s.padding == "border" ? clamp_index(g, x, size) : reflected(g, s, x, size);
 }
 
 Value cubic_weight(ingot::Graph& g, Value d) {
