@@ -38,6 +38,7 @@ BACKENDS = ("cpu", "cuda")
 # Split, so that this file passes its own check.
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|tm" + r"p)/")
 NOTE = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
+USING = re.compile(r"\s*using\s+namespace\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
 BUILD_FOLDERS = re.compile(r"(^|/)(build(-[^/]*)?|\.venv|\.deps|\.git|dist|__pycache__)(/|$)")
 
@@ -93,6 +94,8 @@ def check_file(path, text):
     for number, line in enumerate(lines, 1):
         if path.parts[0] != "tests" and MACHINE_PATH.search(line):
             yield f"{path}:{number}: absolute path of one machine: {line.strip()}"
+        if path.suffix in (".h", ".cuh") and USING.match(line):
+            yield f"{path}:{number}: 'using namespace' in a header: {line.strip()}"
         if NOTE.search(line):
             yield f"{path}:{number}: note to self: {line.strip()}"
 

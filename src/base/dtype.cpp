@@ -17,12 +17,24 @@ struct Row {
 };
 
 constexpr std::array<Row, dtype_count> rows = {{
-    {"bool", 8, false, false, false}, {"i4", 4, false, true, true},     {"u4", 4, false, true, false},
-    {"i8", 8, false, true, true},     {"u8", 8, false, true, false},    {"i16", 16, false, true, true},
-    {"u16", 16, false, true, false},  {"i32", 32, false, true, true},   {"u32", 32, false, true, false},
-    {"i64", 64, false, true, true},   {"u64", 64, false, true, false},  {"f4e2m1", 4, true, false, true},
-    {"f8e4m3", 8, true, false, true}, {"f8e5m2", 8, true, false, true}, {"bf16", 16, true, false, true},
-    {"f16", 16, true, false, true},   {"f32", 32, true, false, true},   {"f64", 64, true, false, true},
+    {"bool", 8, false, false, false},
+    {"i4", 4, false, true, true},
+    {"u4", 4, false, true, false},
+    {"i8", 8, false, true, true},
+    {"u8", 8, false, true, false},
+    {"i16", 16, false, true, true},
+    {"u16", 16, false, true, false},
+    {"i32", 32, false, true, true},
+    {"u32", 32, false, true, false},
+    {"i64", 64, false, true, true},
+    {"u64", 64, false, true, false},
+    {"f4e2m1", 4, true, false, true},
+    {"f8e4m3", 8, true, false, true},
+    {"f8e5m2", 8, true, false, true},
+    {"bf16", 16, true, false, true},
+    {"f16", 16, true, false, true},
+    {"f32", 32, true, false, true},
+    {"f64", 64, true, false, true},
 }};
 
 const Row& row(DType t) {
@@ -31,9 +43,9 @@ const Row& row(DType t) {
 
 // A small binary float format without infinities or NaN handled here.
 struct Format {
-    int mantissa;    // stored bits
+    int mantissa; // stored bits
     int bias;
-    int max_exponent;  // largest biased exponent that holds finite values
+    int max_exponent; // largest biased exponent that holds finite values
 };
 
 // Rounds |x| (finite) to the format, nearest even; returns the code without sign. The code may
@@ -43,12 +55,12 @@ uint32_t round_to(double x, Format f) {
         return 0;
     }
     int exponent = 0;
-    std::frexp(x, &exponent);  // x = m * 2^exponent with m in [0.5, 1)
+    std::frexp(x, &exponent); // x = m * 2^exponent with m in [0.5, 1)
     int e = exponent - 1 + f.bias;
     int shift = e >= 1 ? exponent - 1 - f.mantissa : 1 - f.bias - f.mantissa;
-    double scaled = std::ldexp(x, -shift);  // exact: a power of two
+    double scaled = std::ldexp(x, -shift); // exact: a power of two
     double whole = std::nearbyint(scaled);
-    if (e >= 1) {  // whole is in [2^mantissa, 2^(mantissa+1)]
+    if (e >= 1) { // whole is in [2^mantissa, 2^(mantissa+1)]
         return (static_cast<uint32_t>(e) << f.mantissa) +
                (static_cast<uint32_t>(whole) - (1U << f.mantissa));
     }
@@ -58,8 +70,9 @@ uint32_t round_to(double x, Format f) {
 double value_of(uint32_t code, Format f) {
     uint32_t m = code & ((1U << f.mantissa) - 1);
     int e = static_cast<int>(code >> f.mantissa);
-    return e == 0 ? std::ldexp(static_cast<double>(m), 1 - f.bias - f.mantissa)
-                  : std::ldexp(static_cast<double>(m + (1U << f.mantissa)), e - f.bias - f.mantissa);
+    return e == 0
+               ? std::ldexp(static_cast<double>(m), 1 - f.bias - f.mantissa)
+               : std::ldexp(static_cast<double>(m + (1U << f.mantissa)), e - f.bias - f.mantissa);
 }
 
 constexpr Format half{10, 15, 30};
@@ -80,7 +93,7 @@ uint16_t ieee16(double x, Format f) {
     return static_cast<uint16_t>(sign | (code > infinity ? infinity : code));
 }
 
-}  // namespace
+} // namespace
 
 std::string_view name(DType t) {
     return static_cast<size_t>(t) < rows.size() ? row(t).name : "invalid";
@@ -126,15 +139,15 @@ uint16_t f16_from_f32(float x) {
     if (a > 0x7f800000U) {
         return static_cast<uint16_t>(sign | 0x7e00U);
     }
-    if (a >= 0x47800000U) {  // 65536 and above, infinity too
+    if (a >= 0x47800000U) { // 65536 and above, infinity too
         return static_cast<uint16_t>(sign | 0x7c00U);
     }
-    if (a < 0x38800000U) {  // below the smallest normal: add a float whose ulp is the f16 step
+    if (a < 0x38800000U) { // below the smallest normal: add a float whose ulp is the f16 step
         float magic = std::bit_cast<float>(a) + 0.5F;
         return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(magic) - 0x3f000000U));
     }
     uint32_t odd = (a >> 13) & 1U;
-    a += 0xc8000fffU + odd;  // rebias the exponent and round to nearest even
+    a += 0xc8000fffU + odd; // rebias the exponent and round to nearest even
     return static_cast<uint16_t>(sign | (a >> 13));
 }
 
@@ -147,7 +160,7 @@ float f32_from_f16(uint16_t bits) {
     if (a >= 0x400U) {
         return std::bit_cast<float>(sign | ((a << 13) + 0x38000000U));
     }
-    float small = static_cast<float>(a) * 5.9604644775390625e-8F;  // 2^-24
+    float small = static_cast<float>(a) * 5.9604644775390625e-8F; // 2^-24
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(small));
 }
 
@@ -199,4 +212,4 @@ float f32_from_f4e2m1(uint8_t nibble) {
     return (nibble & 8U) != 0 ? -v : v;
 }
 
-}  // namespace ingot
+} // namespace ingot

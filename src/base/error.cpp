@@ -38,10 +38,10 @@ Error& Error::at(std::string place) {
 }
 
 void check_failed(const char* condition, const char* file, int line, std::string_view message) {
-    std::string text = str("ingot: internal error: ", message, message.empty() ? "" : " ", "(check '", condition,
-                           "' failed at ", file, ":", line, ")\n");
+    std::string text = str("ingot: internal error: ", message, message.empty() ? "" : " ",
+                           "(check '", condition, "' failed at ", file, ":", line, ")\n");
     std::fputs(text.c_str(), stderr);
     std::abort();
 }
 
-}  // namespace ingot
+} // namespace ingot

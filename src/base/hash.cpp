@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/hash.h"
 
+#include "base/error.h"
+
 #include <openssl/evp.h>
 #include <xxhash.h>
-
-#include "base/error.h"
 
 namespace ingot {
 
@@ -43,7 +43,8 @@ HashStream::HashStream(bool with_sha) : state_(std::make_unique<State>()) {
     bool ok = state_->xxh != nullptr && XXH3_128bits_reset(state_->xxh) == XXH_OK;
     if (with_sha) {
         state_->sha = EVP_MD_CTX_new();
-        ok = ok && state_->sha != nullptr && EVP_DigestInit_ex(state_->sha, EVP_sha256(), nullptr) == 1;
+        ok = ok && state_->sha != nullptr &&
+             EVP_DigestInit_ex(state_->sha, EVP_sha256(), nullptr) == 1;
     }
     require(ok, ErrorCode::OutOfMemory, "cannot set up a hash");
 }
@@ -54,8 +55,9 @@ HashStream::~HashStream() {
 }
 
 void HashStream::add(std::span<const std::byte> data) {
-    bool ok = XXH3_128bits_update(state_->xxh, data.data(), data.size()) == XXH_OK &&
-              (state_->sha == nullptr || EVP_DigestUpdate(state_->sha, data.data(), data.size()) == 1);
+    bool ok =
+        XXH3_128bits_update(state_->xxh, data.data(), data.size()) == XXH_OK &&
+        (state_->sha == nullptr || EVP_DigestUpdate(state_->sha, data.data(), data.size()) == 1);
     CHECK(ok, "hashing failed");
 }
 
@@ -67,9 +69,10 @@ Hash128 HashStream::xxh3() const {
 Sha256 HashStream::sha() {
     Sha256 out{};
     CHECK(state_->sha != nullptr, "this stream computes no SHA-256");
-    CHECK(EVP_DigestFinal_ex(state_->sha, reinterpret_cast<unsigned char*>(out.data()), nullptr) == 1,
+    CHECK(EVP_DigestFinal_ex(state_->sha, reinterpret_cast<unsigned char*>(out.data()), nullptr) ==
+              1,
           "hashing failed");
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/interrupt.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <atomic>
 #include <csignal>
-
-#include "base/error.h"
 
 namespace ingot {
 
 namespace {
 
+// A signal reaches the process, not an object: this state cannot belong to anything smaller.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<bool> requested{false};
-std::atomic<int64_t> deadline{0};  // steady clock, nanoseconds; 0: none
+std::atomic<int64_t> deadline{0}; // steady clock, nanoseconds; 0: none
 std::atomic<int64_t> limit_ms{0};
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 int64_t now() {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -26,7 +29,7 @@ extern "C" void on_sigint(int) {
     std::signal(SIGINT, SIG_DFL);
 }
 
-}  // namespace
+} // namespace
 
 void check_interrupt() {
     require(!requested.load(std::memory_order_relaxed), ErrorCode::Interrupted, "interrupted");
@@ -54,4 +57,4 @@ void handle_sigint() {
     std::signal(SIGINT, on_sigint);
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -26,7 +26,7 @@ State& state() {
     return s;
 }
 
-}  // namespace
+} // namespace
 
 std::string_view name(LogLevel level) {
     switch (level) {
@@ -60,4 +60,4 @@ void log_line(LogLevel level, std::string_view message) {
     s.sink(s.context, level, message);
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process.h"
 
+#include "base/error.h"
+
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -11,15 +13,12 @@
 #include <cstring>
 #include <filesystem>
 
-#include "base/error.h"
-
-extern char** environ;
-
 namespace ingot {
 
 ProcessResult run_process(const std::vector<std::string>& arguments) {
     std::array<int, 2> ends{};
-    require(pipe2(ends.data(), O_CLOEXEC) == 0, ErrorCode::Io, "cannot make a pipe: ", std::strerror(errno));
+    require(pipe2(ends.data(), O_CLOEXEC) == 0, ErrorCode::Io,
+            "cannot make a pipe: ", std::strerror(errno));
     std::vector<char*> argv;
     for (const std::string& a : arguments) {
         argv.push_back(const_cast<char*>(a.c_str()));
@@ -37,7 +36,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments) {
     ProcessResult result;
     if (error != 0) {
         close(ends[0]);
-        require(error == ENOENT, ErrorCode::Io, "cannot start '", arguments[0], "': ", std::strerror(error));
+        require(error == ENOENT, ErrorCode::Io, "cannot start '", arguments[0],
+                "': ", std::strerror(error));
         result.exit_code = 127;
         return result;
     }
@@ -62,8 +62,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments) {
 TemporaryFolder::TemporaryFolder() {
     const char* base = std::getenv("TMPDIR");
     path_ = str(base == nullptr || *base == '\0' ? "/tmp" : base, "/ingot-XXXXXX");
-    require(mkdtemp(path_.data()) != nullptr, ErrorCode::Io, "cannot make a temporary folder '", path_, "': ",
-            std::strerror(errno));
+    require(mkdtemp(path_.data()) != nullptr, ErrorCode::Io, "cannot make a temporary folder '",
+            path_, "': ", std::strerror(errno));
 }
 
 TemporaryFolder::~TemporaryFolder() {
@@ -71,4 +71,4 @@ TemporaryFolder::~TemporaryFolder() {
     std::filesystem::remove_all(path_, ignored);
 }
 
-}  // namespace ingot
+} // namespace ingot

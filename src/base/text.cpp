@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
-
-#include "base/error.h"
 
 namespace ingot {
 
@@ -22,7 +22,7 @@ int hex_digit(char c) {
     return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-}  // namespace
+} // namespace
 
 void append(std::string& out, std::string_view s) {
     out += s;
@@ -108,8 +108,8 @@ std::string quote(std::string_view text) {
 }
 
 std::string unquote(std::string_view quoted) {
-    require(quoted.size() >= 2 && quoted.front() == '"' && quoted.back() == '"', ErrorCode::InvalidArgument,
-            "expected a string in double quotes, got ", quoted);
+    require(quoted.size() >= 2 && quoted.front() == '"' && quoted.back() == '"',
+            ErrorCode::InvalidArgument, "expected a string in double quotes, got ", quoted);
     std::string_view body = quoted.substr(1, quoted.size() - 2);
     std::string out;
     for (size_t i = 0; i < body.size(); ++i) {
@@ -126,8 +126,8 @@ std::string unquote(std::string_view quoted) {
         } else {
             int high = i + 2 < body.size() ? hex_digit(body[i + 1]) : -1;
             int low = i + 2 < body.size() ? hex_digit(body[i + 2]) : -1;
-            require(c == 'x' && high >= 0 && low >= 0, ErrorCode::InvalidArgument, "unknown escape '\\", c,
-                    "' in ", quoted);
+            require(c == 'x' && high >= 0 && low >= 0, ErrorCode::InvalidArgument,
+                    "unknown escape '\\", c, "' in ", quoted);
             out += static_cast<char>(high * 16 + low);
             i += 2;
         }
@@ -135,4 +135,4 @@ std::string unquote(std::string_view quoted) {
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -31,6 +31,7 @@ constexpr std::chrono::microseconds longest_spin{50};
 constexpr std::chrono::microseconds shortest_spin{2};
 
 // True on a thread that works on a job: what it calls runs serially.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local bool inside_job = false;
 
 class InsideJob {
@@ -302,6 +303,7 @@ void ThreadPool::team(int threads, TeamFunction f, const void* context) {
 
 ThreadPool& ThreadPool::shared() {
     // Never destroyed: joining at exit would hang in a forked child, which has no workers.
+    // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
     static ThreadPool& pool = *std::make_unique<ThreadPool>().release();
     return pool;
 }

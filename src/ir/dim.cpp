@@ -332,11 +332,12 @@ Dims operands(const Dim& d, AtomKind kind) {
 // Is x <= y for all values of the symbols, as far as bounds and nesting show?
 bool at_most(const Dim& x, const Dim& y) {
     auto below = [](const Dim& a, const Dim& b) { return (a - b).bounds().high <= 0; };
-    Dims lower = operands(x, AtomKind::Min);
-    Dims upper = operands(y, AtomKind::Max);
-    return below(x, y) ||
-           std::any_of(lower.begin(), lower.end(), [&](const Dim& d) { return below(d, y); }) ||
-           std::any_of(upper.begin(), upper.end(), [&](const Dim& d) { return below(x, d); });
+    auto below_y = [&](const Dim& d) { return below(d, y); };
+    auto above_x = [&](const Dim& d) { return below(x, d); };
+    auto any = [](const Dims& dims, auto f) { return std::any_of(dims.begin(), dims.end(), f); };
+    auto all = [](const Dims& dims, auto f) { return std::all_of(dims.begin(), dims.end(), f); };
+    return any(operands(x, AtomKind::Min), below_y) || all(operands(x, AtomKind::Max), below_y) ||
+           any(operands(y, AtomKind::Max), above_x) || all(operands(y, AtomKind::Min), above_x);
 }
 
 // Operands that can never decide the result; of equal ones the first stays.

@@ -20,10 +20,10 @@ void check_attention(const Type& q, const Type& k, const Type& v) {
             ": expected floats of rank 4");
     require(q.dtype == k.dtype && q.dtype == v.dtype, ErrorCode::InvalidModel, "attention of ", q,
             ", ", k, " and ", v, ": the element types differ");
-    require(q.dims[1].is_const() && k.dims[1].is_const() && k.dims[1].value() > 0 &&
-                q.dims[1].value() % k.dims[1].value() == 0 && k.dims[1] == v.dims[1],
-            ErrorCode::InvalidModel, "attention of ", q, ", ", k, " and ", v,
-            ": the heads of the query must be a known multiple of those of key and value");
+    bool known = q.dims[1].is_const() && k.dims[1].is_const();
+    require(!known || (k.dims[1].value() > 0 && q.dims[1].value() % k.dims[1].value() == 0),
+            ErrorCode::InvalidModel, "attention of ", q, " and ", k, ": ", q.dims[1],
+            " query heads are not a multiple of ", k.dims[1], " key heads");
 }
 
 // [B,H,S,T] from q [B,H,S,D] and k [B,G,T,D], or [B,H,S,E] from p [B,H,S,T] and v [B,G,T,E]:
@@ -31,12 +31,11 @@ void check_attention(const Type& q, const Type& k, const Type& v) {
 Value by_head(Graph& g, Value a, Value b, int64_t axis, DType dtype) {
     const Dims ad = dims(g, a);
     const Dims bd = dims(g, b);
-    int64_t groups = bd[1].value();
-    int64_t share = ad[1].value() / groups;
-    if (share == 1) {
+    if (ad[1] == bd[1]) {
         return dot(g, Dot{{0, 1}, {0, 1}, {3}, {axis}, dtype}, a, b);
     }
-    Value wide = reshape(g, a, {ad[0], groups, Dim(share) * ad[2], ad[3]});
+    Dim rows = floor_div(ad[1], bd[1]) * ad[2]; // of all heads that share one of b's
+    Value wide = reshape(g, a, {ad[0], bd[1], rows, ad[3]});
     Value y = dot(g, Dot{{0, 1}, {0, 1}, {3}, {axis}, dtype}, wide, b);
     return reshape(g, y, {ad[0], ad[1], ad[2], bd[axis == 3 ? 2 : 3]});
 }
@@ -88,7 +87,7 @@ Values expand_attention(Graph& g, const Attention& a, std::span<const Value> in)
     return {cast(g, y, q.dtype)};
 }
 
-}  // namespace
+} // namespace
 
 Value attention(Graph& g, Attention a, Value q, Value k, Value v, Value mask) {
     return mask.valid() ? g.add1(attention_def, std::move(a), {q, k, v, mask})
@@ -100,7 +99,7 @@ const OpDef attention_def =
         return expand_attention(g, a, in);
     });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -108,4 +107,4 @@ extern const OpTable attention_ops;
 static const OpDef* const list[] = {&ops::attention_def};
 const OpTable attention_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

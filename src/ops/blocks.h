@@ -15,8 +15,8 @@ inline Value spread_parameter(Graph& g, std::string_view op, const Type& x, int6
     if (block > 0) {
         axis = normalize_axis(axis, x.rank());
         auto at = static_cast<size_t>(axis);
-        require(d.size() == x.dims.size(), ErrorCode::InvalidModel, op, " of ", x, " by blocks: got ",
-                g.type(p), ", expected the same rank");
+        require(d.size() == x.dims.size(), ErrorCode::InvalidModel, op, " of ", x,
+                " by blocks: got ", g.type(p), ", expected the same rank");
         Value v = unsqueeze(g, p, {axis + 1});
         Dims repeated = dims(g, v);
         repeated[at + 1] = block;
@@ -26,8 +26,8 @@ inline Value spread_parameter(Graph& g, std::string_view op, const Type& x, int6
         require(!flat[at].is_const() || !x.dims[at].is_const() ||
                     (flat[at].value() >= x.dims[at].value() &&
                      flat[at].value() - x.dims[at].value() < block),
-                ErrorCode::InvalidModel, op, " of ", x, " by blocks of ", block, " along axis ", axis,
-                ": got ", g.type(p), ", which is not one for each block");
+                ErrorCode::InvalidModel, op, " of ", x, " by blocks of ", block, " along axis ",
+                axis, ": got ", g.type(p), ", which is not one for each block");
         return slice(g, v, axis, 0, x.dims[at]);
     }
     if (d.empty() || (d.size() == 1 && d[0].is_const(1))) {
@@ -41,4 +41,4 @@ inline Value spread_parameter(Graph& g, std::string_view op, const Type& x, int6
     return reshape(g, p, shape);
 }
 
-}  // namespace ingot::ops
+} // namespace ingot::ops

@@ -89,8 +89,9 @@ Values expand_conv(Graph& g, const Conv& a, std::span<const Value> in) {
         d.b_batch = {1};
     }
     d.dtype = a.dtype;
-    Value y = dot(g, d, w, x);  // [groups], O/groups, N, positions...
-    std::vector<int64_t> perm = grouped ? std::vector<int64_t>{2, 0, 1} : std::vector<int64_t>{1, 0};
+    Value y = dot(g, d, w, x); // [groups], O/groups, N, positions...
+    std::vector<int64_t> perm =
+        grouped ? std::vector<int64_t>{2, 0, 1} : std::vector<int64_t>{1, 0};
     for (int64_t p : run(2 + lead, spatial)) {
         perm.push_back(p);
     }
@@ -104,16 +105,18 @@ Values expand_conv(Graph& g, const Conv& a, std::span<const Value> in) {
     return {y};
 }
 
-}  // namespace
+} // namespace
 
 Value conv(Graph& g, Conv a, Value x, Value w) {
     return g.add1(conv_def, std::move(a), {x, w});
 }
 
-const OpDef conv_def = composite<Conv>(
-    "conv", [](Graph& g, const Conv& a, std::span<const Value> in) { return expand_conv(g, a, in); });
+const OpDef conv_def =
+    composite<Conv>("conv", [](Graph& g, const Conv& a, std::span<const Value> in) {
+        return expand_conv(g, a, in);
+    });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -121,4 +124,4 @@ extern const OpTable conv_ops;
 static const OpDef* const list[] = {&ops::conv_def};
 const OpTable conv_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

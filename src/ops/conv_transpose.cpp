@@ -150,7 +150,7 @@ Values expand_conv_transpose(Graph& g, const ConvTranspose& a, std::span<const V
     return {conv(g, c, x, mirrored(g, in[1], a.groups))};
 }
 
-}  // namespace
+} // namespace
 
 Value conv_transpose(Graph& g, ConvTranspose a, Value x, Value w) {
     return g.add1(conv_transpose_def, std::move(a), {x, w});
@@ -161,7 +161,7 @@ const OpDef conv_transpose_def = composite<ConvTranspose>(
         return expand_conv_transpose(g, a, in);
     });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -169,4 +169,4 @@ extern const OpTable conv_transpose_ops;
 static const OpDef* const list[] = {&ops::conv_transpose_def};
 const OpTable conv_transpose_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -27,19 +27,19 @@ Values expand_dequantize(Graph& g, const Dequantize& a, std::span<const Value> i
     return {cast(g, broadcast_to(g, y, t.dims), a.dtype)};
 }
 
-}  // namespace
+} // namespace
 
 Value dequantize(Graph& g, Dequantize a, Value x, Value scale, Value zero_point) {
     return zero_point.valid() ? g.add1(dequantize_def, a, {x, scale, zero_point})
                               : g.add1(dequantize_def, a, {x, scale});
 }
 
-const OpDef dequantize_def =
-    composite<Dequantize>("dequantize", [](Graph& g, const Dequantize& a, std::span<const Value> in) {
+const OpDef dequantize_def = composite<Dequantize>(
+    "dequantize", [](Graph& g, const Dequantize& a, std::span<const Value> in) {
         return expand_dequantize(g, a, in);
     });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -47,4 +47,4 @@ extern const OpTable dequantize_ops;
 static const OpDef* const list[] = {&ops::dequantize_def};
 const OpTable dequantize_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -32,16 +32,18 @@ Values expand_gelu(Graph& g, const Gelu& a, std::span<const Value> in) {
     return {map(g, std::move(e), t, std::array{in[0]})};
 }
 
-}  // namespace
+} // namespace
 
 Value gelu(Graph& g, Value x, bool tanh) {
     return g.add1(gelu_def, Gelu{tanh}, {x});
 }
 
-const OpDef gelu_def = composite<Gelu>(
-    "gelu", [](Graph& g, const Gelu& a, std::span<const Value> in) { return expand_gelu(g, a, in); });
+const OpDef gelu_def =
+    composite<Gelu>("gelu", [](Graph& g, const Gelu& a, std::span<const Value> in) {
+        return expand_gelu(g, a, in);
+    });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -49,4 +51,4 @@ extern const OpTable gelu_ops;
 static const OpDef* const list[] = {&ops::gelu_def};
 const OpTable gelu_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

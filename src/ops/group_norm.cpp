@@ -34,7 +34,7 @@ Values expand_group_norm(Graph& g, const GroupNorm& a, std::span<const Value> in
     return {cast(g, y, t.dtype)};
 }
 
-}  // namespace
+} // namespace
 
 Value group_norm(Graph& g, GroupNorm a, Value x, Value scale, Value bias) {
     return g.add1(group_norm_def, a, {x, scale, bias});
@@ -45,7 +45,7 @@ const OpDef group_norm_def =
         return expand_group_norm(g, a, in);
     });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -53,4 +53,4 @@ extern const OpTable group_norm_ops;
 static const OpDef* const list[] = {&ops::group_norm_def};
 const OpTable group_norm_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -34,7 +34,7 @@ Values expand_layer_norm(Graph& g, const LayerNorm& a, std::span<const Value> in
     return {cast(g, broadcast_to(g, y, t.dims), t.dtype)};
 }
 
-}  // namespace
+} // namespace
 
 Value layer_norm(Graph& g, LayerNorm a, Value x, Value scale, Value bias) {
     a.axis = normalize_axis(a.axis, g.type(x).rank());
@@ -47,7 +47,7 @@ const OpDef layer_norm_def =
         return expand_layer_norm(g, a, in);
     });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -55,4 +55,4 @@ extern const OpTable layer_norm_ops;
 static const OpDef* const list[] = {&ops::layer_norm_def};
 const OpTable layer_norm_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -93,16 +93,18 @@ Values expand_pool(Graph& g, const Pool& a, std::span<const Value> in) {
     return {max ? v : cast(g, averaged(g, a, v, x.dims), x.dtype)};
 }
 
-}  // namespace
+} // namespace
 
 Value pool(Graph& g, Pool a, Value x) {
     return g.add1(pool_def, std::move(a), {x});
 }
 
-const OpDef pool_def = composite<Pool>(
-    "pool", [](Graph& g, const Pool& a, std::span<const Value> in) { return expand_pool(g, a, in); });
+const OpDef pool_def =
+    composite<Pool>("pool", [](Graph& g, const Pool& a, std::span<const Value> in) {
+        return expand_pool(g, a, in);
+    });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -110,4 +112,4 @@ extern const OpTable pool_ops;
 static const OpDef* const list[] = {&ops::pool_def};
 const OpTable pool_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -34,7 +34,7 @@ Values expand_quantize(Graph& g, const Quantize& a, std::span<const Value> in) {
     return {cast(g, broadcast_to(g, y, t.dims), a.dtype, integer || a.saturate)};
 }
 
-}  // namespace
+} // namespace
 
 Value quantize(Graph& g, Quantize a, Value x, Value scale, Value zero_point) {
     return zero_point.valid() ? g.add1(quantize_def, a, {x, scale, zero_point})
@@ -46,7 +46,7 @@ const OpDef quantize_def =
         return expand_quantize(g, a, in);
     });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -54,4 +54,4 @@ extern const OpTable quantize_ops;
 static const OpDef* const list[] = {&ops::quantize_def};
 const OpTable quantize_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -16,14 +16,14 @@ constexpr DType f64 = DType::F64;
 
 // One axis of a resize: sizes and the factor between them, as f64 scalars of the graph.
 struct Axis {
-    size_t entry;  // in the attribute lists
+    size_t entry; // in the attribute lists
     int64_t axis;
     Dim in;
     Dim out;
     Value in_size;
     Value out_size;
     Value scale;
-    Value full_size;  // in * scale: may have a fraction
+    Value full_size; // in * scale: may have a fraction
 };
 
 Value element(Graph& g, Value list, size_t i) {
@@ -147,7 +147,8 @@ Dim tap_count(const Resize& a, const Axis& s) {
     }
     double scale = a.scales.empty() ? 0 : a.scales[s.entry];
     if (scale > 0) {
-        auto wide = static_cast<int64_t>(std::ceil(static_cast<double>(reach) / std::min(scale, 1.0)));
+        auto wide =
+            static_cast<int64_t>(std::ceil(static_cast<double>(reach) / std::min(scale, 1.0)));
         return 2 * wide;
     }
     return Dim(2) * max(ceil_div(Dim(reach) * s.in, s.out), reach);
@@ -184,8 +185,8 @@ Value weighted_axis(Graph& g, const Resize& a, const Axis& s, Value x, Value at)
 
 // Positions whose coordinate lies outside the input get the extrapolation value.
 Value extrapolated(Graph& g, const Resize& a, const Axis& s, Value x, Value at) {
-    Value outside = binary(g, ExprOp::Or, less(g, at, scalar(g, f64, 0)),
-                           less(g, sub(g, s.in_size, 1.0), at));
+    Value outside =
+        binary(g, ExprOp::Or, less(g, at, scalar(g, f64, 0)), less(g, sub(g, s.in_size, 1.0), at));
     Dims shape(static_cast<size_t>(g.type(x).rank() - s.axis), Dim(1));
     shape[0] = s.out;
     Value fill = scalar(g, g.type(x).dtype, a.extrapolation);
@@ -199,11 +200,12 @@ void check_resize(const Resize& a, const Type& x, bool roi_given) {
     require(a.sizes.size() == n && (a.scales.empty() || a.scales.size() == n),
             ErrorCode::InvalidModel, "resize of ", n, " axes: got ", a.sizes.size(), " sizes and ",
             a.scales.size(), " scales");
-    require(a.coordinates != "tf_crop_and_resize" || roi_given || a.roi.size() == 2 * n, ErrorCode::InvalidModel,
-            "resize of ", n, " axes: got ", a.roi.size(), " numbers of a region, expected ", 2 * n);
+    require(a.coordinates != "tf_crop_and_resize" || roi_given || a.roi.size() == 2 * n,
+            ErrorCode::InvalidModel, "resize of ", n, " axes: got ", a.roi.size(),
+            " numbers of a region, expected ", 2 * n);
     for (int64_t axis : a.axes) {
-        require(axis >= 0 && axis < x.rank(), ErrorCode::InvalidModel, "resize of ", x, " along axis ",
-                axis, ", which it does not have");
+        require(axis >= 0 && axis < x.rank(), ErrorCode::InvalidModel, "resize of ", x,
+                " along axis ", axis, ", which it does not have");
     }
 }
 
@@ -230,7 +232,7 @@ Values expand_resize(Graph& g, const Resize& a, std::span<const Value> in) {
     return {cast(g, is_integer(t) && !nearest ? unary(g, ExprOp::Round, x) : x, t, !is_float(t))};
 }
 
-}  // namespace
+} // namespace
 
 Value resize(Graph& g, Resize a, Value x, Value scales, Value roi) {
     if (a.axes.empty()) {
@@ -250,7 +252,7 @@ const OpDef resize_def =
         return expand_resize(g, a, in);
     });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -258,4 +260,4 @@ extern const OpTable resize_ops;
 static const OpDef* const list[] = {&ops::resize_def};
 const OpTable resize_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -37,16 +37,18 @@ Values expand_rope(Graph& g, const Rope& a, std::span<const Value> in) {
     return {cast(g, reshape(g, concat(g, pair, -1), t.dims), t.dtype)};
 }
 
-}  // namespace
+} // namespace
 
 Value rope(Graph& g, Rope a, Value x, Value cos, Value sin) {
     return g.add1(rope_def, a, {x, cos, sin});
 }
 
-const OpDef rope_def = composite<Rope>(
-    "rope", [](Graph& g, const Rope& a, std::span<const Value> in) { return expand_rope(g, a, in); });
+const OpDef rope_def =
+    composite<Rope>("rope", [](Graph& g, const Rope& a, std::span<const Value> in) {
+        return expand_rope(g, a, in);
+    });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -54,4 +56,4 @@ extern const OpTable rope_ops;
 static const OpDef* const list[] = {&ops::rope_def};
 const OpTable rope_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

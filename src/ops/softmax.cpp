@@ -21,7 +21,7 @@ Values expand_softmax(Graph& g, const Softmax& a, std::span<const Value> in) {
     return {cast(g, y, t.dtype)};
 }
 
-}  // namespace
+} // namespace
 
 Value softmax(Graph& g, Value x, int64_t axis, bool log) {
     return g.add1(softmax_def, Softmax{normalize_axis(axis, g.type(x).rank()), log}, {x});
@@ -32,7 +32,7 @@ const OpDef softmax_def =
         return expand_softmax(g, a, in);
     });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -40,4 +40,4 @@ extern const OpTable softmax_ops;
 static const OpDef* const list[] = {&ops::softmax_def};
 const OpTable softmax_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

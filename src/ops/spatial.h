@@ -30,4 +30,4 @@ inline void require_spatial(std::string_view op, const Type& x, std::string_view
             " ", what, ", expected one for each of ", x.rank() - 2, " spatial axes");
 }
 
-}  // namespace ingot::ops
+} // namespace ingot::ops

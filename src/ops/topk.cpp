@@ -15,24 +15,27 @@ Values expand_topk(Graph& g, const TopK& a, std::span<const Value> in) {
     const Type t = g.type(in[0]);
     int64_t axis = normalize_axis(a.axis, t.rank());
     const Dim& size = t.dims[static_cast<size_t>(axis)];
-    require(!a.k.is_const() || !size.is_const() || (a.k.value() >= 0 && a.k.value() <= size.value()),
+    require(!a.k.is_const() || !size.is_const() ||
+                (a.k.value() >= 0 && a.k.value() <= size.value()),
             ErrorCode::InvalidModel, "topk with k = ", a.k, " of ", t, " along axis ", axis,
             ", which has ", size, " elements");
     Values sorted = sort(g, in[0], axis, a.largest);
     return {slice(g, sorted[0], axis, 0, a.k), slice(g, sorted[1], axis, 0, a.k)};
 }
 
-}  // namespace
+} // namespace
 
 Values topk(Graph& g, TopK a, Value x) {
     a.axis = normalize_axis(a.axis, g.type(x).rank());
     return g.add(topk_def, std::move(a), std::array{x});
 }
 
-const OpDef topk_def = composite<TopK>(
-    "topk", [](Graph& g, const TopK& a, std::span<const Value> in) { return expand_topk(g, a, in); });
+const OpDef topk_def =
+    composite<TopK>("topk", [](Graph& g, const TopK& a, std::span<const Value> in) {
+        return expand_topk(g, a, in);
+    });
 
-}  // namespace ingot::ops
+} // namespace ingot::ops
 
 namespace ingot {
 
@@ -40,4 +43,4 @@ extern const OpTable topk_ops;
 static const OpDef* const list[] = {&ops::topk_def};
 const OpTable topk_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -33,8 +33,7 @@ Visible visible(const View& v, const Condition& c);
 
 /// A float mask that is 0 where a condition holds and hides the key elsewhere.
 struct Penalty {
-    Term condition;
-    bool negated = false; // the condition says which keys are hidden
+    Condition shown;
     double fill = 0;
 };
 std::optional<Penalty> penalty(const View& v, Term t, DType scores);

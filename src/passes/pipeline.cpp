@@ -16,8 +16,17 @@ namespace ingot {
 // up; 16-bit types last, when it is known which operations are delicate.
 std::span<const Pass* const> aot_passes() {
     static const Pass* const list[] = {
-        &passes::dead_code, &passes::fold_constants, &passes::simplify,
-        &passes::share,     &passes::fold_pads,      &passes::fold_scales,
+        &passes::dead_code,       &passes::fold_constants,
+        &passes::simplify,        &passes::share,
+        &passes::fold_constants,  &passes::simplify,
+        &passes::dead_code,       &passes::raise_quantization,
+        &passes::raise_softmax,   &passes::raise_norm,
+        &passes::raise_gelu,      &passes::raise_rope,
+        &passes::raise_attention, &passes::fold_pads,
+        &passes::fold_scales,     &passes::precision,
+        &passes::simplify,        &passes::fold_constants,
+        &passes::simplify,        &passes::share,
+        &passes::dead_code,
     };
     return list;
 }

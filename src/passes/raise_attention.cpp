@@ -130,8 +130,8 @@ struct Scores {
     Value product; // the first contraction
     double scale = 1;
     double softcap = 0;
-    std::vector<Value> added; // float masks
-    std::vector<Term> keep;   // conditions; elsewhere minus infinity
+    std::vector<Value> added;    // float masks
+    std::vector<Condition> keep; // elsewhere minus infinity
     std::optional<Causal> causal;
     // A replaced score that is not minus infinity: like an added mask.
     std::optional<Penalty> replaced;

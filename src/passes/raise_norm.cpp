@@ -130,24 +130,13 @@ struct Followed {
     bool scales = false;
 };
 
+// Looks at the last operation only: constants that are all one number are parameters here.
 std::optional<Followed> followed(const View& v, Term root, const OpDef& def) {
-    Product p = v.product(root);
-    if (p.scale == 1 && p.den.empty() && p.num.size() == 2) {
-        for (size_t i = 0; i < 2; ++i) {
-            auto other = v.value(p.num[1 - i]);
-            if (v.node(p.num[i], def) != nullptr && other) {
-                return Followed{p.num[i], *other, true};
-            }
-        }
-    }
-    Sum s = v.sum(root);
-    if (s.bias == 0 && s.parts.size() == 2 && s.parts[0].coefficient == 1 &&
-        s.parts[1].coefficient == 1) {
-        for (size_t i = 0; i < 2; ++i) {
-            auto other = v.value(s.parts[1 - i].term);
-            if (v.node(s.parts[i].term, def) != nullptr && other) {
-                return Followed{s.parts[i].term, *other, false};
-            }
+    bool scales = v.is(root, ExprOp::Mul);
+    for (int k = 0; (scales || v.is(root, ExprOp::Add)) && k < 2; ++k) {
+        auto other = v.value(v.arg(root, 1 - k));
+        if (v.node(v.arg(root, k), def) != nullptr && other) {
+            return Followed{v.arg(root, k), *other, scales};
         }
     }
     return std::nullopt;
@@ -249,13 +238,10 @@ std::optional<Values> scale_of_groups(Site& s) {
     }
     Graph& g = s.g();
     View v(g);
-    Product p = v.product(v.term(s.copied()[0]));
-    if (p.scale != 1 || !p.den.empty() || p.num.size() != 2) {
-        return std::nullopt;
-    }
-    for (size_t i = 0; i < 2; ++i) {
-        auto n = groups(s, p.num[i], out.dims);
-        auto other = v.value(p.num[1 - i]);
+    Term root = v.term(s.copied()[0]);
+    for (int k = 0; v.is(root, ExprOp::Mul) && k < 2; ++k) {
+        auto n = groups(s, v.arg(root, k), out.dims);
+        auto other = v.value(v.arg(root, 1 - k));
         auto scale = n && other ? over_channels(g, *other, out.dims[1], out.rank()) : std::nullopt;
         if (scale) {
             DType wide = wider(g.type(n->x).dtype, out.dtype);

@@ -93,10 +93,34 @@ std::optional<Values> dot_with_repeated(Site& s) {
     return Values{ops::dot(s.g(), d, s.in(0), b)};
 }
 
+// Leading axes that were flattened for the contraction stay as they are: the flattening moves to
+// the result, where it meets what undoes it.
+std::optional<Values> dot_of_flattened(Site& s) {
+    const Dot& d = s.as<Dot>();
+    const Node* p = s.producer(0, reshape_def);
+    const Dims& flat = s.in_type(0).dims;
+    if (p == nullptr || !d.a_batch.empty() || flat.size() != 2 || d.a_contract != Axes{1}) {
+        return std::nullopt;
+    }
+    Value x = p->inputs[0];
+    const Dims from = s.g().type(x).dims;
+    auto parts = refine(from, flat);
+    if (!parts || parts->b[0] < 2) {
+        return std::nullopt;
+    }
+    Dims dims(parts->atoms.begin(), parts->atoms.begin() + static_cast<int64_t>(parts->b[0]));
+    Dot now = d;
+    now.a_contract = {static_cast<int64_t>(dims.size())};
+    dims.push_back(flat[1]);
+    Value y = ops::dot(s.g(), now, ops::reshape(s.g(), x, dims), s.in(1));
+    return Values{ops::reshape(s.g(), y, s.result().dims)};
+}
+
 } // namespace
 
 Rules dot_rules() {
-    static const RuleRow rows[] = {{&dot_def, dot_of_permute}, {&dot_def, dot_with_repeated}};
+    static const RuleRow rows[] = {
+        {&dot_def, dot_of_permute}, {&dot_def, dot_with_repeated}, {&dot_def, dot_of_flattened}};
     return rows;
 }
 

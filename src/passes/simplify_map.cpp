@@ -165,13 +165,51 @@ std::optional<Values> trivial_body(Site& s) {
     return Values{ops::broadcast_to(s.g(), s.in(i), s.result().dims)};
 }
 
+// The axes at the end that two shapes have in common.
+size_t common_tail(const Dims& a, const Dims& b) {
+    size_t n = 0;
+    while (n < a.size() && n < b.size() && a[a.size() - 1 - n] == b[b.size() - 1 - n]) {
+        ++n;
+    }
+    return n;
+}
+
+// Operands that were flattened from one shape are read in that shape and the result is flattened:
+// so flattening moves on to what undoes it. Other operands must not vary along flattened axes.
+std::optional<Values> flatten_later(Site& s) {
+    const Dims result = s.result().dims;
+    Values in(s.inputs().begin(), s.inputs().end());
+    std::optional<Dims> from;
+    for (Value& v : in) {
+        const Node* p = s.produced(v, reshape_def);
+        bool flattened = p != nullptr && s.g().type(v).dims == result &&
+                         s.g().type(p->inputs[0]).dims.size() > result.size();
+        if (flattened && (!from || s.g().type(p->inputs[0]).dims == *from)) {
+            v = p->inputs[0];
+            from = s.g().type(v).dims;
+        }
+    }
+    if (!from) {
+        return std::nullopt;
+    }
+    size_t tail = common_tail(*from, result);
+    for (size_t i = 0; i < in.size(); ++i) {
+        if (in[i] == s.in(i) && s.in_type(i).dims.size() > tail) {
+            return std::nullopt;
+        }
+    }
+    Values y = made(s, s.as<Map>().body, in);
+    return Values{ops::reshape(s.g(), y[0], result)};
+}
+
 } // namespace
 
 Rules map_rules() {
     static const RuleRow rows[] = {{&map_def, compact_inputs},
                                    {&map_def, absorb_operands},
                                    {&map_def, simplify_body},
-                                   {&map_def, trivial_body}};
+                                   {&map_def, trivial_body},
+                                   {&map_def, flatten_later}};
     return rows;
 }
 

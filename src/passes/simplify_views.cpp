@@ -36,8 +36,45 @@ std::vector<int64_t> permuted_atoms(const std::vector<size_t>& spans,
     return out;
 }
 
-// reshape(permute(reshape(x))) where one of the reshapes only regroups what the permutation keeps
-// together: at most one reshape remains.
+// Axes of a permuted shape as runs of atoms that stand together before the permutation too.
+struct Runs {
+    Dims dims;                 // of the runs in their old order
+    std::vector<int64_t> perm; // from there to the permuted shape
+};
+
+// `perm` permutes `atoms`; `spans` says how many of the permuted ones each new axis takes.
+std::optional<Runs> runs(const Dims& atoms, const std::vector<int64_t>& perm,
+                         const std::vector<size_t>& spans) {
+    std::vector<std::pair<int64_t, Dim>> groups; // first atom, size
+    size_t at = 0;
+    for (size_t span : spans) {
+        Dim size = 1;
+        for (size_t k = 0; k < span; ++k) {
+            if (perm[at + k] != perm[at] + static_cast<int64_t>(k)) {
+                return std::nullopt;
+            }
+            size = size * atoms[static_cast<size_t>(perm[at + k])];
+        }
+        if (span > 0) {
+            groups.emplace_back(perm[at], size);
+        }
+        at += span;
+    }
+    Runs out;
+    out.dims.resize(groups.size());
+    for (const auto& [first, size] : groups) {
+        int64_t before = 0;
+        for (const auto& other : groups) {
+            before += other.first < first ? 1 : 0;
+        }
+        out.perm.push_back(before);
+        out.dims[static_cast<size_t>(before)] = size;
+    }
+    return out;
+}
+
+// reshape(permute(reshape(x))) where the last reshape joins only what stands together in x: one
+// reshape (of x), the permutation, and perhaps one that adds axes of size 1.
 std::optional<Values> reshape_around_permute(Site& s) {
     const Node* permute = s.producer(0, permute_def);
     const Node* first = permute == nullptr ? nullptr : s.produced(permute->inputs[0], reshape_def);
@@ -57,10 +94,15 @@ std::optional<Values> reshape_around_permute(Site& s) {
         moved.push_back(parts->atoms[static_cast<size_t>(a)]);
     }
     const Dims& want = s.as<Reshape>().dims;
-    if (from != parts->atoms && want != moved) {
+    auto joined = refine(moved, want);
+    if (!joined || joined->atoms.size() != moved.size()) {
         return std::nullopt;
     }
-    Value v = ops::permute(g, ops::reshape(g, x, parts->atoms), perm);
+    auto groups = runs(parts->atoms, perm, joined->b);
+    if (!groups || (groups->dims != from && without_ones(want).size() != want.size())) {
+        return std::nullopt;
+    }
+    Value v = ops::permute(g, ops::reshape(g, x, groups->dims), groups->perm);
     return Values{ops::reshape(g, v, want)};
 }
 

@@ -4,14 +4,21 @@
 // whose name contains a text; INGOT_STATUS_OUT gets the status as it is now.
 #include "base/error.h"
 #include "conformance/suite.h"
+#include "engine/engine.h"
+#include "ir/verify.h"
+#include "onnx/reader.h"
 #include "ops/evaluator.h"
+#include "workflow/build.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <memory>
 
 namespace ingot::test {
 
@@ -38,7 +45,33 @@ std::map<std::string, std::string> read_status(const std::string& path) {
     return out;
 }
 
-TEST(Conformance, EveryCaseIsAsListed) {
+Run by_evaluator(const std::string& model) {
+    auto g = std::make_shared<Graph>(onnx::import_or_throw(onnx::read_model_file(model)));
+    verify(*g);
+    return [g](const std::vector<Tensor>& in) { return evaluate(*g, in); };
+}
+
+// Through all layers: passes, a saved and reloaded engine, the CPU backend.
+Run by_engine(const std::string& model) {
+    static const std::string path =
+        (std::filesystem::temp_directory_path() / str("ingot_conformance_", getpid(), ".engine"))
+            .string();
+    auto built = build_engine(model, {});
+    write_engine(path, built->graph(), built->profiles(), built->metadata());
+    auto engine = Engine::load(path, true);
+    std::filesystem::remove(path);
+    auto context = std::make_shared<Context>(engine, cpu_backend());
+    return [context](const std::vector<Tensor>& in) { return context->run(in); };
+}
+
+struct Way {
+    const char* name;
+    Run (*prepare)(const std::string& model);
+};
+
+class Conformance : public testing::TestWithParam<Way> {};
+
+TEST_P(Conformance, EveryCaseIsAsListed) {
     std::string folder = environment("INGOT_SUITE");
     if (folder.empty()) {
         GTEST_SKIP() << "INGOT_SUITE is not set: export_suite.py writes the suite";
@@ -51,9 +84,7 @@ TEST(Conformance, EveryCaseIsAsListed) {
         if (c.name.find(part) == std::string::npos) {
             continue;
         }
-        Outcome o = run_case(c, [](const Graph& g, const std::vector<Tensor>& inputs) {
-            return evaluate(g, inputs);
-        });
+        Outcome o = run_case(c, GetParam().prepare);
         ++counts[o.status];
         std::string line = status_line(c.name, o);
         out << line << "\n";
@@ -69,6 +100,10 @@ TEST(Conformance, EveryCaseIsAsListed) {
         EXPECT_TRUE(name.find(part) == std::string::npos) << line << "\nis not in the suite";
     }
 }
+
+INSTANTIATE_TEST_SUITE_P(Ways, Conformance,
+                         testing::Values(Way{"evaluator", by_evaluator}, Way{"engine", by_engine}),
+                         [](const auto& way) { return way.param.name; });
 
 } // namespace
 

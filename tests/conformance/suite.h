@@ -2,7 +2,7 @@
 // The ONNX backend test suite as export_suite.py writes it: the list of cases, and how one runs.
 #pragma once
 
-#include "ir/graph.h"
+#include "ir/tensor.h"
 
 #include <functional>
 #include <string>
@@ -26,12 +26,14 @@ struct Outcome {
     std::string reason; // one line; empty for a pass
 };
 
-/// Runs a graph on inputs in the order of its inputs.
-using Execute = std::function<std::vector<Tensor>(const Graph&, const std::vector<Tensor>&)>;
+/// Runs a prepared model on inputs in the order of its inputs.
+using Run = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;
+/// Makes a model file ready to run. Throws Unsupported to refuse it.
+using Prepare = std::function<Run(const std::string& model)>;
 
 /// The cases of `folder`/cases.txt. Throws when the file is missing or malformed.
 std::vector<Case> read_cases(const std::string& folder);
-/// Imports the model and runs all its data sets. Never throws.
-Outcome run_case(const Case& c, const Execute& execute);
+/// Prepares the case's model and runs all its data sets. Never throws.
+Outcome run_case(const Case& c, const Prepare& prepare);
 
 } // namespace ingot::test

@@ -5,10 +5,12 @@
   make_contrib.py [OUT_DIR] [--only TEXT]
 
 OUT_DIR/CASE/model.onnx, input_I.pb and output_I.pb (TensorProto). The cases are operators of
-com.microsoft and corners of standard operators that the ONNX backend suite does not reach. Needs
+com.microsoft and corners of standard operators that the ONNX backend suite does not reach. Where
+ONNX Runtime has no kernel for the CPU, numpy computes what the operator's definition says. Needs
 numpy, onnx and onnxruntime; the same numbers come out on every run.
 """
 import argparse
+import math
 import pathlib
 import shutil
 
@@ -29,7 +31,7 @@ class Case:
     """One model: inputs by name in the order given; arrays in `constants` become initializers."""
 
     def __init__(self, name, op, inputs, outputs=1, constants=None, domain="com.microsoft",
-                 opset=21, dynamic=(), **attributes):
+                 opset=21, dynamic=(), oracle=None, **attributes):
         self.name = name
         self.op = op
         self.inputs = inputs
@@ -38,6 +40,7 @@ class Case:
         self.domain = domain
         self.opset = opset
         self.dynamic = dynamic
+        self.oracle = oracle
         self.attributes = attributes
         CASES[name] = self
 
@@ -67,6 +70,8 @@ class Case:
                      for i, d in enumerate(value.shape)]
             infos.append(helper.make_tensor_value_info(key, ELEMENT[value.dtype], shape))
         outs = [onnx.ValueInfoProto(name=r) for r in results if r]
+        if self.oracle is not None:
+            outs = [helper.make_tensor_value_info("y0", TensorProto.FLOAT, None)]
         graph = helper.make_graph([node], self.name, infos, outs, initializers)
         opsets = [helper.make_opsetid("", self.opset), helper.make_opsetid("com.microsoft", 1)]
         return helper.make_model(graph, opset_imports=opsets, ir_version=10)
@@ -227,6 +232,41 @@ def norms():
     Case("Hardmax_11", "Hardmax", {"x": values(20, 2, 3, 4)}, domain="", opset=11, axis=1)
 
 
+def softmax_of(x, axes):
+    e = np.exp(x - x.max(axes, keepdims=True))
+    return e / e.sum(axes, keepdims=True)
+
+
+def gelu_of(x):
+    return (x * 0.5 * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))).astype(np.float32)
+
+
+def conv_nhwc(x, w, b):
+    """Kernel 3x2, no pads, strides 2 and 1."""
+    rows, columns = (x.shape[1] - 3) // 2 + 1, x.shape[2] - 1
+    y = np.zeros((x.shape[0], rows, columns, w.shape[0]), np.float32)
+    for i in range(rows):
+        for j in range(columns):
+            part = x[:, 2 * i:2 * i + 3, j:j + 2, :]
+            y[:, i, j, :] = np.einsum("nhwc,ohwc->no", part, w) + b
+    return y
+
+
+def without_kernels():
+    x, bias = values(20, 2, 3, 4, 6), values(21, 4, 6)
+    Case("BiasSoftmax", "BiasSoftmax", {"x": x, "b": bias}, axis=3, is_inner_broadcast=0,
+         oracle=lambda x, b: softmax_of(x + b, 3))
+    Case("BiasSoftmax_inner", "BiasSoftmax", {"x": x, "b": values(22, 2, 1, 1, 6)}, axis=2,
+         is_inner_broadcast=1, oracle=lambda x, b: softmax_of(x + b, (2, 3)))
+    Case("BiasAdd", "BiasAdd", {"x": x, "b": values(23, 6), "s": values(24, 2, 3, 4, 6)},
+         oracle=lambda x, b, s: x + b + s)
+    Case("BiasSplitGelu", "BiasSplitGelu", {"x": values(25, 2, 3, 8), "b": values(26, 8)},
+         oracle=lambda x, b: (x + b)[..., :4] * gelu_of((x + b)[..., 4:]))
+    Case("NhwcConv", "NhwcConv",
+         {"x": values(27, 2, 7, 5, 3), "w": values(28, 4, 3, 2, 3), "b": values(29, 4)},
+         strides=[2, 1], dynamic=("x",), oracle=conv_nhwc)
+
+
 def matmuls():
     a, b, c = values(1, 4, 6), values(2, 6, 5), values(3, 5)
     Case("FusedGemm", "FusedGemm", {"a": a, "b": b, "c": c}, activation="LeakyRelu",
@@ -380,6 +420,10 @@ def quantized():
          {"ys": f32(0.05), "yz": u8(100), "a": whole(4, 0, 256, 2, 3), "as": f32(0.03),
           "az": u8(120), "b": whole(5, 0, 256, 2, 4), "bs": f32(0.06), "bz": u8(99)}, axis=1,
          constants=("ys", "yz", "as", "az", "bs", "bz"))
+    Case("QLinearWhere", "QLinearWhere",
+         {"condition": whole(31, 0, 2, 2, 3, 4).astype(bool), "a": a, "as": f32(0.03), "az": u8(120),
+          "b": b, "bs": f32(0.05), "bz": u8(99), "ys": f32(0.07), "yz": u8(128)},
+         constants=("as", "az", "bs", "bz", "ys", "yz"))
     Case("QGemm", "QGemm",
          {"a": whole(6, 0, 256, 3, 8), "as": f32(0.02), "az": u8(120),
           "b": whole(7, -128, 128, 5, 8, dtype=np.int8), "bs": values(8, 5, low=0.01, high=0.03),
@@ -542,14 +586,17 @@ def write(case, out):
     folder.mkdir(parents=True)
     model = case.model()
     data = model.SerializeToString()
-    session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
     feeds = case.feeds()
-    results = session.run(None, feeds)
+    if case.oracle is not None:
+        results = [case.oracle(**feeds)]
+    else:
+        session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+        results = session.run(None, feeds)
     (folder / "model.onnx").write_bytes(data)
     for i, (key, value) in enumerate(feeds.items()):
         (folder / f"input_{i}.pb").write_bytes(numpy_helper.from_array(value, key).SerializeToString())
     for i, value in enumerate(results):
-        tensor = numpy_helper.from_array(np.asarray(value), session.get_outputs()[i].name)
+        tensor = numpy_helper.from_array(np.asarray(value), f"y{i}")
         (folder / f"output_{i}.pb").write_bytes(tensor.SerializeToString())
 
 
@@ -559,7 +606,7 @@ def main():
     parser.add_argument("--only", default="")
     options = parser.parse_args()
     out = pathlib.Path(options.out)
-    for group in (activations, convolutions, pooling, norms, matmuls, attention, quantized,
+    for group in (activations, convolutions, pooling, norms, without_kernels, matmuls, attention, quantized,
                   resampling, recurrent, others):
         group()
     for name, case in CASES.items():

@@ -105,7 +105,9 @@ std::string run_case(const std::string& folder) {
 
 class OrtCase : public testing::TestWithParam<std::string> {};
 
-TEST_P(OrtCase, AgreesWithOnnxRuntime) { EXPECT_EQ(run_case(GetParam()), ""); }
+TEST_P(OrtCase, AgreesWithOnnxRuntime) {
+    EXPECT_EQ(run_case(GetParam()), "");
+}
 
 std::string case_name(const testing::TestParamInfo<std::string>& info) {
     return fs::path(info.param).filename().string();

@@ -26,7 +26,7 @@ std::vector<Tensor> run_on(const Backend& backend, const Graph& g,
     return first;
 }
 
-}  // namespace
+} // namespace
 
 const std::vector<CaseBackend>& case_backends() {
     static const std::vector<CaseBackend> backends = {
@@ -36,4 +36,4 @@ const std::vector<CaseBackend>& case_backends() {
     return backends;
 }
 
-}  // namespace ingot::test
+} // namespace ingot::test

@@ -74,6 +74,8 @@ void parse_options(OpCase& c, const std::vector<std::string>& options) {
         bool last = i + 1 == options.size();
         if (options[i] == "tol" && !last) {
             c.tolerance = number<double>(options[++i]);
+        } else if (options[i] == "evaluator-only") {
+            c.evaluator_only = true;
         } else if (options[i] == "want" && !last) {
             c.want.push_back(split(options[++i], ','));
         } else if (size_t equals = options[i].find('='); equals != std::string::npos) {

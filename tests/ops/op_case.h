@@ -7,10 +7,10 @@
 //
 // Between the bars: the input types, each with an optional range of random values (from..to, `to`
 // excluded, sizes allowed) or a list of values; -f32[N] is not an operand: it only says what N is.
-// After them: `tol` against the f64 evaluation
-// (relative to the largest result; for integers the steps they may differ by), the values that
-// symbols take, one evaluation each (else 1, 3, 4), and what the results must be (`want`, once per
-// result). A line that begins with space continues the one before; # starts a comment.
+// After them: `tol` against the f64 evaluation (relative to the largest result; for integers the
+// steps they may differ by), the values that symbols take, one evaluation each (else 1, 3, 4), what
+// the results must be (`want`, once per result), and `evaluator-only` for ops that backends make
+// themselves. A line that begins with space continues the one before; # starts a comment.
 #pragma once
 
 #include "ir/graph.h"
@@ -38,6 +38,7 @@ struct OpCase {
     std::shared_ptr<const void> attrs;
     std::vector<CaseInput> inputs;
     std::optional<double> tolerance;
+    bool evaluator_only = false;
     std::map<std::string, std::vector<int64_t>> sizes;
     std::vector<std::vector<std::string>> want;
 };

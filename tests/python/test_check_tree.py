@@ -111,6 +111,13 @@ def test_notes_to_self_fail(tmp_path, note):
         assert code == 1 and any(f"{name}:2: note to self" in line for line in lines)
 
 
+def test_using_namespace_stays_out_of_headers(tmp_path):
+    text = f"{CPP}    using namespace std;\n"
+    code, lines = check(tmp_path, {"src/ir/x.h": text, "src/ir/x.cpp": text})
+    assert code == 1 and len(lines) == 2
+    assert lines[0].startswith("src/ir/x.h:2: 'using namespace' in a header")
+
+
 def test_files_that_git_ignores_do_not_count(tmp_path):
     subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
     code, lines = check(tmp_path, {".gitignore": "ignored/\n", "ignored/x.cpp": "no licence",

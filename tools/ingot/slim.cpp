@@ -86,7 +86,9 @@ std::string megabytes(uint64_t bytes) {
 std::string described(const onnx::ValueInfo& v) {
     std::string dims;
     for (const onnx::ShapeDim& d : v.dims) {
-        append(dims, str(dims.empty() ? "" : "x", d.value >= 0 ? str(d.value) : d.param.empty() ? "?" : d.param));
+        append(dims, str(dims.empty() ? "" : "x", d.value >= 0      ? str(d.value)
+                                                  : d.param.empty() ? "?"
+                                                                    : d.param));
     }
     return str(onnx::data_type_name(v.elem_type), "[", v.has_shape ? dims : "...", "]");
 }
@@ -151,8 +153,10 @@ int report_check(const SlimCheck& check, int64_t seed) {
 
 void print_json(const Side& before, const Side& after, const SlimReport& report, double seconds) {
     const nlohmann::json out = {
-        {"before", {{"operators", before.ops}, {"weightBytes", before.weights}, {"bytes", before.file}}},
-        {"after", {{"operators", after.ops}, {"weightBytes", after.weights}, {"bytes", after.file}}},
+        {"before",
+         {{"operators", before.ops}, {"weightBytes", before.weights}, {"bytes", before.file}}},
+        {"after",
+         {{"operators", after.ops}, {"weightBytes", after.weights}, {"bytes", after.file}}},
         {"rules", report.applied},
         {"rounds", report.rounds},
         {"seconds", seconds}};
@@ -167,8 +171,8 @@ int slim(const Options& o) {
     const double start = seconds_now();
     const onnx::Model model = onnx::read_model_file(o.model);
     SlimReport report;
-    const onnx::Model slimmed =
-        with_place([&] { return o.model; }, [&] { return slim_model(model, slim_options(o), &report); });
+    const onnx::Model slimmed = with_place(
+        [&] { return o.model; }, [&] { return slim_model(model, slim_options(o), &report); });
     const Side before{count_operators(model), tensor_bytes(model.graph), size_on_disk(o.model)};
     Side after{count_operators(slimmed), tensor_bytes(slimmed.graph), 0};
     if (!o.output.empty()) {

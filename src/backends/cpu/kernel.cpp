@@ -39,7 +39,10 @@ const Kernel* find_kernel(std::string_view name, const Group& group, std::string
             if (k.name != name) {
                 continue;
             }
-            std::optional<std::string> refusal = k.refuse(group);
+            std::optional<std::string> refusal =
+                group.nodes.size() > 1 && !k.takes_groups
+                    ? std::optional<std::string>("it runs single nodes only")
+                    : k.refuse(group);
             if (!refusal) {
                 return &k;
             }

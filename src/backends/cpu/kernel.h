@@ -125,6 +125,8 @@ struct Kernel {
     void (*layout)(LayoutArgs& args) = nullptr;
     /// Results may be written with any strides (into a part of a larger tensor).
     bool strided_results = false;
+    /// Runs groups of nodes, not only single ones.
+    bool takes_groups = false;
     /// Result 0 may lie where a dead input of the same shape, order and width lies.
     bool in_place = false;
 };

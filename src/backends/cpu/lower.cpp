@@ -27,7 +27,14 @@ const LoweringPass passes[] = {
 }  // namespace
 
 Graph expand_unclaimed(const Graph& g) {
-    return expand_composites(g, [](const Graph& in, const Node& n) {
+    // Groups that came with the graph were made for some other backend.
+    Graph single = rewrite_all(g, [](const Graph& part) {
+        return rewrite(part, [](Rewriter& r, const Node& n, std::span<const Value> in) {
+            return n.is(fused_def) ? std::optional(inline_graph(r.out(), *n.as<Fused>().body, in))
+                                   : std::nullopt;
+        });
+    });
+    return expand_composites(single, [](const Graph& in, const Node& n) {
         return find_kernel(n.def->name, group_of(in, n)) != nullptr;
     });
 }

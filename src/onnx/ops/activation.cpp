@@ -39,7 +39,9 @@ Values plain(NodeContext& c) {
     return {ops::unary(c.g, op, c.in(0))};
 }
 
-Values relu(NodeContext& c) { return {ops::maximum(c.g, c.in(0), 0.0)}; }
+Values relu(NodeContext& c) {
+    return {ops::maximum(c.g, c.in(0), 0.0)};
+}
 
 Values leaky_relu(NodeContext& c) {
     double alpha = c.f("alpha", static_cast<double>(0.01F));
@@ -81,7 +83,9 @@ Values prelu_by(NodeContext& c, Value slope) {
     return {ops::select(c.g, ops::less(c.g, x, zero), scaled, x)};
 }
 
-Values prelu(NodeContext& c) { return prelu_by(c, c.in(1)); }
+Values prelu(NodeContext& c) {
+    return prelu_by(c, c.in(1));
+}
 
 // Opset 6: one slope, or one for each channel.
 Values prelu6(NodeContext& c) {
@@ -139,7 +143,9 @@ Values sigmoid_gated(NodeContext& c, double alpha) {
     });
 }
 
-Values swish(NodeContext& c) { return sigmoid_gated(c, c.f("alpha", 1)); }
+Values swish(NodeContext& c) {
+    return sigmoid_gated(c, c.f("alpha", 1));
+}
 
 Values quick_gelu(NodeContext& c) {
     return sigmoid_gated(c, c.f("alpha", static_cast<double>(1.702F)));

@@ -98,10 +98,12 @@ Visible visible_keys(NodeContext& c, const Heads& h) {
         allow_only(g, v.masks, not_above(g, key, query));
     }
     if (left >= 0) {
-        allow_only(g, v.masks, not_above(g, ops::sub(g, query, ops::scalar_i64(g, DType::I64, left)), key));
+        allow_only(g, v.masks,
+                   not_above(g, ops::sub(g, query, ops::scalar_i64(g, DType::I64, left)), key));
     }
     if (right >= 0) {
-        allow_only(g, v.masks, not_above(g, key, ops::add(g, query, ops::scalar_i64(g, DType::I64, right))));
+        allow_only(g, v.masks,
+                   not_above(g, key, ops::add(g, query, ops::scalar_i64(g, DType::I64, right))));
     }
     if (c.has(6)) {
         Value last = ops::unsqueeze(g, to_i64(g, c.in(6)), {1, 2, 3});
@@ -111,7 +113,8 @@ Visible visible_keys(NodeContext& c, const Heads& h) {
 }
 
 // Output 3: the scores at one of four stages.
-Value scores_at(NodeContext& c, const Heads& h, const Visible& v, const ops::Attention& a, Value mask) {
+Value scores_at(NodeContext& c, const Heads& h, const Visible& v, const ops::Attention& a,
+                Value mask) {
     ingot::Graph& g = c.g;
     int64_t mode = c.i("qk_matmul_output_mode", 0);
     c.ensure(mode >= 0 && mode <= 3, "attribute 'qk_matmul_output_mode' is ", mode,
@@ -155,7 +158,7 @@ Values attention(NodeContext& c) {
     Visible v = visible_keys(c, h);
     Value mask = combined(c.g, v.masks);
     ops::Attention a;
-    a.scale = attention_scale(c, c.f("scale", 0), ops::dims(c.g, h.q)[3]);
+    a.scale = attention_scale(c.g, c.f("scale", 0), h.q);
     a.softcap = c.f("softcap", 0);
     a.causal = v.causal;
     a.offset = v.causal ? v.offset : Dim(0);
@@ -181,8 +184,8 @@ Values rotary(NodeContext& c) {
         cos = ops::gather_wrapped(g, cos, c.in(3), 0);
         sin = ops::gather_wrapped(g, sin, c.in(3), 0);
     }
-    Value y = rotate_heads(g, x, cos, sin, c.i("rotary_embedding_dim", 0),
-                           c.i("interleaved", 0) != 0);
+    Value y =
+        rotate_heads(g, x, cos, sin, c.i("rotary_embedding_dim", 0), c.i("interleaved", 0) != 0);
     return {packed ? merge_heads(g, y) : y};
 }
 
@@ -204,7 +207,8 @@ Value by_time(ingot::Graph& g, Value x, int64_t heads) {
 }
 
 // body: (step, condition, state, q, k, v, [decay], [beta]) -> (condition, state, output)
-GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r, std::span<const Type> types) {
+GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r,
+                         std::span<const Type> types) {
     auto body = std::make_shared<ingot::Graph>(outer.sibling("linear_attention"));
     ingot::Graph& g = *body;
     Value step = g.add_input("step", {DType::I64, {}});
@@ -229,6 +233,7 @@ GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r, std::sp
     }
     Value outer_product = ops::mul(g, ops::unsqueeze(g, k, {3}), ops::unsqueeze(g, v, {2}));
     state = ops::add(g, state, outer_product);
+    state = ops::reshape(g, state, g.type(in[0]).dims); // sizes of other names agree when it runs
     const Dims d = ops::dims(g, q);
     Value grouped = ops::reshape(g, q, {d[0], r.heads, r.share, d[2]});
     Value y = ops::dot(g, Dot{{0, 1}, {0, 1}, {3}, {2}, t}, grouped, state); // [B,H,share,V]
@@ -241,9 +246,13 @@ GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r, std::sp
 
 Values linear_attention(NodeContext& c) {
     ingot::Graph& g = c.g;
+    if (c.i("state_window", 0) != 0) {
+        c.refuse("attribute 'state_window' is not supported");
+    }
     std::string rule = c.s("update_rule", "gated_delta");
     c.ensure(rule == "linear" || rule == "gated" || rule == "delta" || rule == "gated_delta",
-             "attribute 'update_rule' is '", rule, "', expected linear, gated, delta or gated_delta");
+             "attribute 'update_rule' is '", rule,
+             "', expected linear, gated, delta or gated_delta");
     Recurrence r;
     r.gated = rule.starts_with("gated");
     r.delta = rule.ends_with("delta");
@@ -256,7 +265,7 @@ Values linear_attention(NodeContext& c) {
     Value k = by_time(g, c.in(1), r.heads);
     Value v = by_time(g, c.in(2), r.heads);
     const Dims kd = ops::dims(g, k);
-    r.scale = attention_scale(c, c.f("scale", 0), kd[3]);
+    r.scale = attention_scale(g, c.f("scale", 0), q);
     DType t = g.type(q).dtype;
     Dims state_dims = {kd[1], r.heads, kd[3], ops::dims(g, v)[3]};
     Value state = c.has(3) ? ops::cast(g, c.in(3), t) : ops::full(g, t, state_dims, 0);
@@ -290,6 +299,7 @@ const ImporterRow rows[] = {
     {"", "Attention", 23, attention},
     {"", "RotaryEmbedding", 23, rotary},
     {"", "LinearAttention", 27, linear_attention},
+    {"com.microsoft", "LinearAttention", 1, linear_attention},
 };
 
 } // namespace

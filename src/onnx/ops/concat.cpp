@@ -39,9 +39,15 @@ Dims equal_parts(const NodeContext& c, const Dim& size, int64_t count) {
     }
     Dim part = ceil_div(size, count);
     Dims sizes(static_cast<size_t>(count), part);
-    sizes.back() = size - part * Dim(count - 1);
-    c.ensure(!sizes.back().is_const() || sizes.back().value() >= 0, "size ", size,
-             " is too small for ", count, " parts of ", part);
+    if (!size.is_const()) {
+        sizes.back() = size - part * Dim(count - 1);
+        return sizes;
+    }
+    Dim left = size; // the last parts get what is left, which may be nothing
+    for (Dim& s : sizes) {
+        s = min(part, left);
+        left = left - s;
+    }
     return sizes;
 }
 

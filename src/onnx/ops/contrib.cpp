@@ -133,8 +133,8 @@ Values matmul_nbits(NodeContext& c) {
     if (c.has(4)) {
         c.refuse("input 4 (g_idx) is given; only blocks in order are supported");
     }
-    c.ensure(k > 0 && n > 0 && block > 0, "attributes K = ", k, ", N = ", n, ", block_size = ", block,
-             ", expected positive numbers");
+    c.ensure(k > 0 && n > 0 && block > 0, "attributes K = ", k, ", N = ", n,
+             ", block_size = ", block, ", expected positive numbers");
     int64_t blocks = (k + block - 1) / block;
     Value packed = ops::reshape(g, c.in(1), {n, blocks * block * bits / 8});
     Value q = bits == 4 ? ops::bitcast(g, packed, DType::U4) : packed;
@@ -190,7 +190,9 @@ Values skip_layer_norm(NodeContext& c) {
     return skip_norm(c, false, c.in(2), c.optional(3), c.optional(4));
 }
 
-Values skip_rms_norm(NodeContext& c) { return skip_norm(c, true, c.in(2), {}, c.optional(3)); }
+Values skip_rms_norm(NodeContext& c) {
+    return skip_norm(c, true, c.in(2), {}, c.optional(3));
+}
 
 Values embed_layer_norm(NodeContext& c) {
     ingot::Graph& g = c.g;
@@ -215,16 +217,7 @@ Values embed_layer_norm(NodeContext& c) {
 Values bias_softmax(NodeContext& c) {
     ingot::Graph& g = c.g;
     int64_t axis = normalize_axis(c.i("axis", 1), c.rank(0));
-    Value bias = c.in(1);
-    if (c.i("is_inner_broadcast", 1) == 0 && c.rank(1) < c.rank(0)) {
-        // The bias has the leading axes and those of the softmax; it repeats between them.
-        Dims d = c.type(1).dims;
-        for (int64_t i = c.rank(1); i < c.rank(0); ++i) {
-            d.insert(d.begin() + 1, Dim(1));
-        }
-        bias = ops::reshape(g, bias, d);
-    }
-    Value x = ops::add(g, c.in(0), bias);
+    Value x = ops::add(g, c.in(0), c.in(1));
     const Dims shape = ops::dims(g, x);
     Dims flat(shape.begin(), shape.begin() + axis);
     flat.push_back(product(Dims(shape.begin() + axis, shape.end())));

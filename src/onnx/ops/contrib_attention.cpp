@@ -56,7 +56,9 @@ Values attention(NodeContext& c) {
     }
     Cache cache{parts[1], parts[2], 0};
     if (c.has(4)) {
-        auto half = [&](int64_t i) { return ops::squeeze(g, ops::slice(g, c.in(4), 0, i, 1), {0}); };
+        auto half = [&](int64_t i) {
+            return ops::squeeze(g, ops::slice(g, c.in(4), 0, i, 1), {0});
+        };
         cache = {joined(g, half(0), parts[1]), joined(g, half(1), parts[2]), c.dim(4, 3)};
     }
     Masks masks;
@@ -67,7 +69,7 @@ Values attention(NodeContext& c) {
         add_bias(g, masks, c.in(5));
     }
     ops::Attention a;
-    a.scale = attention_scale(c, c.f("scale", 0), ops::dims(g, parts[0])[3]);
+    a.scale = attention_scale(g, c.f("scale", 0), parts[0]);
     a.causal = c.i("unidirectional", 0) != 0;
     a.offset = a.causal ? cache.past : Dim(0);
     Value y = ops::attention(g, a, parts[0], cache.k, cache.v, combined(g, masks));
@@ -140,7 +142,7 @@ Values multi_head_attention(NodeContext& c) {
         add_bias(g, masks, c.in(5));
     }
     ops::Attention a;
-    a.scale = attention_scale(c, c.f("scale", 0), ops::dims(g, h.q)[3]);
+    a.scale = attention_scale(g, c.f("scale", 0), h.q);
     a.causal = c.i("unidirectional", 0) != 0;
     a.offset = a.causal ? past : Dim(0);
     Value y = ops::attention(g, a, h.q, h.k, h.v, combined(g, masks));
@@ -286,8 +288,9 @@ void add_sink(NodeContext& c, Heads& h, Masks& m) {
         bias = ops::select(g, bias, ops::scalar(g, DType::F32, 0), hidden);
     }
     bias = ops::cast(g, bias, DType::F32);
-    Value sink = c.has(11) ? ops::reshape(g, ops::cast(g, c.in(11), DType::F32), {1, c.i("num_heads"), 1, 1})
-                           : ops::full(g, DType::F32, {1, 1, 1, 1}, 0);
+    Value sink =
+        c.has(11) ? ops::reshape(g, ops::cast(g, c.in(11), DType::F32), {1, c.i("num_heads"), 1, 1})
+                  : ops::full(g, DType::F32, {1, 1, 1, 1}, 0);
     Dims shape = ops::dims(g, bias);
     shape[1] = ops::dims(g, sink)[1].is_const(1) ? shape[1] : ops::dims(g, sink)[1];
     Dims column = shape;
@@ -313,7 +316,7 @@ Values group_query_attention(NodeContext& c) {
     Masks masks = group_query_masks(c, q, keys);
     add_sink(c, h, masks);
     ops::Attention a;
-    a.scale = attention_scale(c, c.f("scale", 0), ops::dims(g, h.q)[3]);
+    a.scale = attention_scale(g, c.f("scale", 0), h.q);
     a.softcap = c.f("softcap", 0);
     Value y = ops::attention(g, a, h.q, h.k, h.v, combined(g, masks));
     return {merge_heads(g, y), k, v};
@@ -351,9 +354,9 @@ Values rotary(NodeContext& c) {
         Value step = ops::iota(g, DType::I64, {1, d[2]}, 1);
         position = ops::add(g, ops::reshape(g, position, {1, 1}), step);
     }
-    Value y = rotate_heads(g, x, ops::gather(g, c.in(2), position, 0),
-                           ops::gather(g, c.in(3), position, 0), rotated,
-                           c.i("interleaved", 0) != 0);
+    Value y =
+        rotate_heads(g, x, ops::gather(g, c.in(2), position, 0),
+                     ops::gather(g, c.in(3), position, 0), rotated, c.i("interleaved", 0) != 0);
     return {packed ? merge_heads(g, y) : y};
 }
 

@@ -188,15 +188,18 @@ Values attention(NodeContext& c) {
     Value y = exact_matmul(g, {c.in(0), {}, c.optional(6)}, {c.in(1), {}, c.optional(7)});
     y = ops::add(g, scaled(g, y, c.in(3), c.in(4)), c.in(2));
     Dim hidden = floor_div(ops::dims(g, y)[2], 3);
-    auto part = [&](int64_t i) { return split_heads(g, ops::slice(g, y, 2, Dim(i) * hidden, hidden), heads); };
+    auto part = [&](int64_t i) {
+        return split_heads(g, ops::slice(g, y, 2, Dim(i) * hidden, hidden), heads);
+    };
+    Value q = part(0);
     ops::Attention a;
-    a.scale = attention_scale(c, c.f("scale", 0), floor_div(hidden, heads));
+    a.scale = attention_scale(g, c.f("scale", 0), q);
     a.causal = c.i("unidirectional", 0) != 0;
     Masks masks;
     if (c.has(5)) {
         add_key_mask(c, masks, c.in(5), ops::dims(g, y)[0], ops::dims(g, y)[1]);
     }
-    return {merge_heads(g, ops::attention(g, a, part(0), part(1), part(2), combined(g, masks)))};
+    return {merge_heads(g, ops::attention(g, a, q, part(1), part(2), combined(g, masks)))};
 }
 
 const ImporterRow rows[] = {

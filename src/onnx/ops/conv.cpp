@@ -66,11 +66,13 @@ Values conv_transpose(NodeContext& c) {
 
 // Where tap k of output position p reads along spatial axis `axis`, without the learnt offset:
 // f32 [K, positions...].
-Value regular_place(ingot::Graph& g, const Sliding& s, const Dims& positions, size_t axis, DType t) {
+Value regular_place(ingot::Graph& g, const Sliding& s, const Dims& positions, size_t axis,
+                    DType t) {
     std::vector<double> taps;
-    int64_t count = std::accumulate(s.kernel.begin(), s.kernel.end(), int64_t{1}, std::multiplies<>());
-    int64_t inner = std::accumulate(s.kernel.begin() + static_cast<int64_t>(axis) + 1, s.kernel.end(),
-                                    int64_t{1}, std::multiplies<>());
+    int64_t count =
+        std::accumulate(s.kernel.begin(), s.kernel.end(), int64_t{1}, std::multiplies<>());
+    int64_t inner = std::accumulate(s.kernel.begin() + static_cast<int64_t>(axis) + 1,
+                                    s.kernel.end(), int64_t{1}, std::multiplies<>());
     for (int64_t k = 0; k < count; ++k) {
         taps.push_back(static_cast<double>((k / inner) % s.kernel[axis] * s.dilations[axis]));
     }
@@ -90,7 +92,8 @@ Value deformed_samples(NodeContext& c, const Sliding& s, const Dims& positions, 
     ingot::Graph& g = c.g;
     const Dims x = c.type(0).dims;
     size_t n = s.count();
-    int64_t taps = std::accumulate(s.kernel.begin(), s.kernel.end(), int64_t{1}, std::multiplies<>());
+    int64_t taps =
+        std::accumulate(s.kernel.begin(), s.kernel.end(), int64_t{1}, std::multiplies<>());
     Dims shape = {x[0], groups, taps, static_cast<int64_t>(n)};
     shape.insert(shape.end(), positions.begin(), positions.end());
     Value offset = ops::reshape(g, c.in(2), shape);
@@ -98,7 +101,8 @@ Value deformed_samples(NodeContext& c, const Sliding& s, const Dims& positions, 
     for (size_t i = 0; i < n; ++i) {
         Value o = ops::squeeze(g, ops::slice(g, offset, 3, static_cast<int64_t>(i), 1), {3});
         p.coordinates.push_back(
-            ops::add(g, ops::widen(g, o), regular_place(g, s, positions, i, g.type(ops::widen(g, o)).dtype)));
+            ops::add(g, ops::widen(g, o),
+                     regular_place(g, s, positions, i, g.type(ops::widen(g, o)).dtype)));
         p.sizes.push_back(x[i + 2]);
     }
     Dims rows = {x[0], groups, floor_div(x[1], groups)};
@@ -143,11 +147,16 @@ Values deform_conv(NodeContext& c) {
 
 Values causal_conv(NodeContext& c) {
     ingot::Graph& g = c.g;
+    if (c.i("ndim", 1) != 1 || c.i("dilation", 1) != 1 || c.i("channels_last", 0) != 0 ||
+        c.i("state_window", 0) != 0) {
+        c.refuse("attributes ndim, dilation, channels_last and state_window are not supported");
+    }
     c.ensure(c.rank(0) == 3, "input is ", c.type(0), ", expected [N,C,length]");
     std::vector<int64_t> kernel = kernel_sizes(c, 1);
     const Dims d = c.type(0).dims;
     int64_t carry = kernel.at(0) - 1;
-    if (!d[1].is_const()) {
+    Dim channels = d[1].is_const() ? d[1] : c.dim(1, 0);
+    if (!channels.is_const()) {
         c.refuse("input is ", c.type(0), "; the number of channels must be known");
     }
     Value all = c.in(0);
@@ -157,7 +166,7 @@ Values causal_conv(NodeContext& c) {
     } else {
         all = ops::pad(g, all, {0, 0, carry}, {0, 0, 0});
     }
-    ops::Conv a{{1}, {1}, {0}, {0}, d[1].value(), c.dtype(0)};
+    ops::Conv a{{1}, {1}, {0}, {0}, channels.value(), c.dtype(0)};
     Value y = with_bias(c, ops::conv(g, a, all, c.in(1)), 2, 1);
     std::string activation = c.s("activation", "none");
     if (activation == "silu" || activation == "swish") {
@@ -216,8 +225,8 @@ Values col2im(NodeContext& c) {
     Value updates = ops::reshape(g, c.in(0), {d[0], channels, taps, d[2]});
     updates = ops::permute(g, updates, {2, 3, 0, 1});
     updates = ops::reshape(g, updates, {ops::dims(g, index)[0], d[0], channels});
-    Value sum = ops::scatter(g, ops::full(g, c.dtype(0), {pixels, d[0], channels}, 0), index, updates,
-                             "add");
+    Value sum = ops::scatter(g, ops::full(g, c.dtype(0), {pixels, d[0], channels}, 0), index,
+                             updates, "add");
     Dims out = {d[0], channels};
     out.insert(out.end(), padded.begin(), padded.end());
     Value y = ops::reshape(g, ops::permute(g, sum, {1, 2, 0}), out);

@@ -21,13 +21,17 @@ struct Operand {
     Labels labels;
 };
 
-bool contains(const Labels& l, int label) { return std::find(l.begin(), l.end(), label) != l.end(); }
+bool contains(const Labels& l, int label) {
+    return std::find(l.begin(), l.end(), label) != l.end();
+}
 
 int64_t position(const Labels& l, int label) {
     return std::find(l.begin(), l.end(), label) - l.begin();
 }
 
-void erase_at(Labels& l, int64_t at) { l.erase(l.begin() + at); }
+void erase_at(Labels& l, int64_t at) {
+    l.erase(l.begin() + at);
+}
 
 struct Equation {
     std::vector<std::string> terms;
@@ -121,12 +125,32 @@ void drop_broadcast(ingot::Graph& g, Operand& o, const Operand& other) {
             continue;
         }
         const Dim mine = ops::dims(g, o.v)[static_cast<size_t>(i)];
-        const Dim theirs = ops::dims(g, other.v)[static_cast<size_t>(position(other.labels, label))];
+        const Dim theirs =
+            ops::dims(g, other.v)[static_cast<size_t>(position(other.labels, label))];
         if (mine.is_const(1) && !theirs.is_const(1)) {
             o.v = ops::squeeze(g, o.v, {i});
             erase_at(o.labels, i);
         }
     }
+}
+
+// Where two shared sizes are not known to be equal, one of them may be 1.
+void equalise(ingot::Graph& g, Operand& a, Operand& b) {
+    Dims da = ops::dims(g, a.v);
+    Dims db = ops::dims(g, b.v);
+    for (size_t i = 0; i < a.labels.size(); ++i) {
+        if (!contains(b.labels, a.labels[i])) {
+            continue;
+        }
+        auto k = static_cast<size_t>(position(b.labels, a.labels[i]));
+        auto both = broadcast(da[i], db[k]);
+        require(both.has_value(), ErrorCode::InvalidModel, "an axis that operands share has sizes ",
+                da[i], " and ", db[k]);
+        da[i] = *both;
+        db[k] = *both;
+    }
+    a.v = ops::broadcast_to(g, a.v, da);
+    b.v = ops::broadcast_to(g, b.v, db);
 }
 
 Value arranged(ingot::Graph& g, const Operand& o, const Labels& order) {
@@ -155,6 +179,7 @@ Operand multiply(ingot::Graph& g, Operand a, Operand b, const Labels& needed) {
     Labels needed_b = needed;
     needed_b.insert(needed_b.end(), a.labels.begin(), a.labels.end());
     sum_out(g, b, needed_b);
+    equalise(g, a, b);
 
     Dot d;
     d.dtype = g.type(a.v).dtype;
@@ -215,13 +240,14 @@ Values einsum(NodeContext& c) {
         int64_t rank = c.rank(static_cast<int>(i));
         int64_t letters = letter_count(e.terms[i]);
         bool open = e.terms[i].find("...") != std::string::npos;
-        c.ensure(open ? letters <= rank : letters == rank, "term '", e.terms[i], "' names ", letters,
-                 " axes of input ", i, ", which is ", c.type(static_cast<int>(i)));
+        c.ensure(open ? letters <= rank : letters == rank, "term '", e.terms[i], "' names ",
+                 letters, " axes of input ", i, ", which is ", c.type(static_cast<int>(i)));
         int64_t ellipsis = open ? rank - letters : 0;
         widest = std::max(widest, ellipsis);
         operands.push_back({c.in(static_cast<int>(i)), labels_of(c, e.terms[i], ellipsis)});
     }
-    Labels output = e.has_output ? labels_of(c, e.output, widest) : implicit_output(operands, widest);
+    Labels output =
+        e.has_output ? labels_of(c, e.output, widest) : implicit_output(operands, widest);
     for (Operand& o : operands) {
         take_diagonals(c.g, o);
     }

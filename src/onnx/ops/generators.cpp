@@ -107,13 +107,13 @@ Values trilu(NodeContext& c) {
 
 // max(ceil((limit - start) / delta), 0) as i64, on tensors.
 Value range_count(ingot::Graph& g, Value start, Value limit, Value delta) {
-    Value distance = ops::sub(g, limit, start);
     Value count;
-    if (is_float(g.type(start).dtype)) {
-        Value by = ops::cast(g, delta, DType::F64);
-        Value steps = ops::div(g, ops::cast(g, distance, DType::F64), by);
+    if (is_float(g.type(start).dtype)) { // in f64, as ONNX Runtime and NumPy do
+        auto wide = [&](Value v) { return ops::cast(g, v, DType::F64); };
+        Value steps = ops::div(g, ops::sub(g, wide(limit), wide(start)), wide(delta));
         count = ops::cast(g, ops::unary(g, ExprOp::Ceil, steps), DType::I64);
     } else {
+        Value distance = ops::sub(g, limit, start);
         Value round_up = ops::sub(g, delta, ops::unary(g, ExprOp::Sign, delta));
         count = ops::div(g, ops::add(g, distance, round_up), delta);
     }

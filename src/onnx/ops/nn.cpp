@@ -9,7 +9,9 @@ namespace ingot::onnx {
 
 namespace {
 
-Values mat_mul(NodeContext& c) { return {ops::matmul(c.g, c.in(0), c.in(1))}; }
+Values mat_mul(NodeContext& c) {
+    return {ops::matmul(c.g, c.in(0), c.in(1))};
+}
 
 Value scaled(ingot::Graph& g, Value x, double factor) {
     return factor == 1 ? x : ops::mul(g, x, factor);
@@ -55,8 +57,7 @@ Values flattened(NodeContext& c, F&& along) {
 
 Values softmax1(NodeContext& c) {
     bool log = c.node.op_type == "LogSoftmax";
-    return flattened(
-        c, [&](Value x, int64_t axis) { return ops::softmax(c.g, x, axis, log); });
+    return flattened(c, [&](Value x, int64_t axis) { return ops::softmax(c.g, x, axis, log); });
 }
 
 Value one_hot_max(NodeContext& c, Value x, int64_t axis) {
@@ -69,7 +70,9 @@ Value one_hot_max(NodeContext& c, Value x, int64_t axis) {
     return ops::cast(c.g, ops::equal(c.g, index, best), c.g.type(x).dtype);
 }
 
-Values hardmax13(NodeContext& c) { return {one_hot_max(c, c.in(0), c.i("axis", -1))}; }
+Values hardmax13(NodeContext& c) {
+    return {one_hot_max(c, c.in(0), c.i("axis", -1))};
+}
 
 Values hardmax1(NodeContext& c) {
     return flattened(c, [&](Value x, int64_t axis) { return one_hot_max(c, x, axis); });

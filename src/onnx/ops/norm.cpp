@@ -24,7 +24,8 @@ size_t spatial_count(const NodeContext& c) {
     return static_cast<size_t>(c.rank(0) - 2);
 }
 
-// (x - mean) / sqrt(variance + epsilon) * scale + bias, as one factor and one term for each channel.
+// (x - mean) / sqrt(variance + epsilon) * scale + bias, as one factor and one term for each
+// channel.
 Value batch_normalized(NodeContext& c, Value x, Value mean, Value variance) {
     ingot::Graph& g = c.g;
     size_t n = c.rank(0) >= 2 ? spatial_count(c) : 0;
@@ -176,8 +177,8 @@ Values mean_variance_norm(NodeContext& c) {
 Values lrn(NodeContext& c) {
     ingot::Graph& g = c.g;
     int64_t size = c.i("size");
-    c.ensure(size >= 1 && c.rank(0) >= 2, "attribute 'size' is ", size, " and the input ", c.type(0),
-             ", expected a positive size and [N,C,...]");
+    c.ensure(size >= 1 && c.rank(0) >= 2, "attribute 'size' is ", size, " and the input ",
+             c.type(0), ", expected a positive size and [N,C,...]");
     Value x = ops::widen(g, c.in(0));
     Value square = ops::mul(g, x, x);
     Dims low(static_cast<size_t>(c.rank(0)), Dim(0));

@@ -9,7 +9,8 @@ namespace ingot::onnx {
 
 ops::Pool pool_attributes(const NodeContext& c, const Dims& spatial, std::string fn) {
     Sliding s = sliding(c, spatial);
-    bool ceil = c.i("ceil_mode", 0) != 0 && !s.auto_pad.starts_with("SAME") && s.auto_pad != "VALID";
+    bool ceil =
+        c.i("ceil_mode", 0) != 0 && !s.auto_pad.starts_with("SAME") && s.auto_pad != "VALID";
     ops::Pool p;
     p.fn = std::move(fn);
     p.sizes = s.kernel;
@@ -22,8 +23,8 @@ ops::Pool pool_attributes(const NodeContext& c, const Dims& spatial, std::string
         Dim padded = spatial[i] + s.low[i] + s.high[i];
         Dim span = s.span(i);
         Dim positions = ceil_div(padded - span, s.strides[i]) + Dim(1);
-        bool may_start_in_padding = !s.high[i].is_const() ||
-                                    s.high[i].value() + s.strides[i] > s.span(i);
+        bool may_start_in_padding =
+            !s.high[i].is_const() || s.high[i].value() + s.strides[i] > s.span(i);
         if (may_start_in_padding) { // such windows are left out
             positions = min(positions, ceil_div(spatial[i] + s.low[i], s.strides[i]));
         } else if (!padded.is_const()) {
@@ -105,8 +106,9 @@ Value max_indices(NodeContext& c, const ops::Pool& p, Value y) {
     Value tap = ops::arg_reduce(g, "max", chosen, static_cast<int64_t>(flat.size()) - 1);
     Dims along(flat.size(), Dim(1));
     along.back() = flat.back();
-    Value hit = ops::equal(g, ops::iota(g, DType::I64, along, static_cast<int64_t>(flat.size()) - 1),
-                           ops::unsqueeze(g, tap, {-1}));
+    Value hit =
+        ops::equal(g, ops::iota(g, DType::I64, along, static_cast<int64_t>(flat.size()) - 1),
+                   ops::unsqueeze(g, tap, {-1}));
     Value place = ops::select(g, hit, index, ops::scalar(g, DType::I64, 0));
     place = ops::reduce_max(g, place, {-1});
     Dims planes(out.size(), Dim(1));
@@ -164,7 +166,9 @@ Values global_average(NodeContext& c) {
     return {ops::reduce_mean(c.g, c.in(0), all_spatial(c), true)};
 }
 
-Values global_max(NodeContext& c) { return {ops::reduce_max(c.g, c.in(0), all_spatial(c), true)}; }
+Values global_max(NodeContext& c) {
+    return {ops::reduce_max(c.g, c.in(0), all_spatial(c), true)};
+}
 
 Values global_lp(NodeContext& c) {
     int64_t p = c.i("p", 2);
@@ -206,12 +210,9 @@ Values max_unpool(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "MaxPool", 1, max_pool},
-    {"", "AveragePool", 1, average_pool},
-    {"", "LpPool", 2, lp_pool},
-    {"", "GlobalAveragePool", 1, global_average},
-    {"", "GlobalMaxPool", 1, global_max},
-    {"", "GlobalLpPool", 2, global_lp},
+    {"", "MaxPool", 1, max_pool},         {"", "AveragePool", 1, average_pool},
+    {"", "LpPool", 2, lp_pool},           {"", "GlobalAveragePool", 1, global_average},
+    {"", "GlobalMaxPool", 1, global_max}, {"", "GlobalLpPool", 2, global_lp},
     {"", "MaxUnpool", 9, max_unpool},
 };
 

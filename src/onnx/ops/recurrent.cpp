@@ -131,7 +131,8 @@ Value activate(ingot::Graph& g, const Cell& cell, size_t which, Value x) {
 }
 
 // The part of the last axis that belongs to gates [from, from + count).
-Value gate(ingot::Graph& g, const Cell& cell, Value x, int64_t axis, int64_t from, int64_t count = 1) {
+Value gate(ingot::Graph& g, const Cell& cell, Value x, int64_t axis, int64_t from,
+           int64_t count = 1) {
     return ops::slice(g, x, axis, Dim(from) * cell.hidden, Dim(count) * cell.hidden);
 }
 
@@ -173,7 +174,8 @@ Values gru_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x, co
     return {ops::add(g, ops::mul(g, one_minus(g, z), candidate), ops::mul(g, z, h))};
 }
 
-Values lstm_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x, const Values& state) {
+Values lstm_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x,
+                 const Values& state) {
     Value before = state[1];
     Value all = ops::add(g, x, recurrent(g, cell, state[0], w.r));
     auto peeped = [&](int64_t which, int64_t peep, Value c) {
@@ -191,7 +193,8 @@ Values lstm_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x, c
 }
 
 // States after one step, then the step's output. Sequences that have ended keep their states.
-Values step(ingot::Graph& g, const Cell& cell, const Weights& w, Value number, const Values& state) {
+Values step(ingot::Graph& g, const Cell& cell, const Weights& w, Value number,
+            const Values& state) {
     Value x = ops::gather(g, w.x, number, 0);
     Values next = cell.kind == Cell::Kind::Lstm  ? lstm_step(g, cell, w, x, state)
                   : cell.kind == Cell::Kind::Gru ? gru_step(g, cell, w, x, state)
@@ -210,7 +213,8 @@ Values step(ingot::Graph& g, const Cell& cell, const Weights& w, Value number, c
 
 // --- all steps
 
-GraphRef loop_body(const ingot::Graph& outer, const Cell& cell, const Weights& w, const Values& state) {
+GraphRef loop_body(const ingot::Graph& outer, const Cell& cell, const Weights& w,
+                   const Values& state) {
     auto body = std::make_shared<ingot::Graph>(outer.sibling("recurrence"));
     ingot::Graph& g = *body;
     Value number = g.add_input("step", {DType::I64, {}});
@@ -272,7 +276,9 @@ Value reversed_steps(ingot::Graph& g, Value x, Value lengths) {
 
 // [D,n] of input i (bias, peepholes), gates [from, from + count), as [D,1,count*H].
 Value row_of(NodeContext& c, const Cell& cell, int i, int64_t from, int64_t count) {
-    Value v = ops::cast(c.g, gate(c.g, cell, c.in(i), 1, from, count), cell.t);
+    int64_t all = i == 3 ? 2 * cell.gates : 3;
+    Value v = ops::reshape(c.g, c.in(i), {cell.directions(), Dim(all) * cell.hidden});
+    v = ops::cast(c.g, gate(c.g, cell, v, 1, from, count), cell.t);
     return ops::unsqueeze(c.g, v, {1});
 }
 
@@ -301,14 +307,17 @@ Weights weights_of(NodeContext& c, const Cell& cell, Value x) {
         w.lengths = full ? Value{} : ops::reshape(g, to_i64(g, c.in(4)), {1, xd[1], 1});
     }
     std::vector<Value> directions;
+    Dim rows = Dim(cell.gates) * cell.hidden;
+    Value input = ops::reshape(g, c.in(1), {cell.directions(), rows, xd[2]});
     for (size_t d = 0; d < cell.reversed.size(); ++d) {
-        Value wd = ops::squeeze(g, ops::slice(g, c.in(1), 0, static_cast<int64_t>(d), 1), {0});
+        Value wd = ops::squeeze(g, ops::slice(g, input, 0, static_cast<int64_t>(d), 1), {0});
         Value p = ops::dot(g, Dot{{}, {}, {2}, {1}, cell.t}, x, wd); // [S,B,gates*H]
         p = cell.reversed[d] ? reversed_steps(g, p, w.lengths) : p;
         directions.push_back(ops::unsqueeze(g, p, {1}));
     }
     w.x = ops::concat(g, directions, 1);
-    w.r = ops::cast(g, c.in(2), cell.t);
+    w.r = ops::reshape(g, c.in(2), {cell.directions(), rows, cell.hidden});
+    w.r = ops::cast(g, w.r, cell.t);
     if (cell.kind == Cell::Kind::Gru && !cell.linear_before_reset) {
         w.rh = gate(g, cell, w.r, 1, 2);
         w.r = gate(g, cell, w.r, 1, 0, 2);
@@ -335,8 +344,9 @@ Values recurrence(NodeContext& c, const Cell& cell) {
     Weights w = weights_of(c, cell, x);
     Values state;
     for (int i = 5; i < (cell.kind == Cell::Kind::Lstm ? 7 : 6); ++i) {
-        state.push_back(c.has(i) ? ops::reshape(g, ops::cast(g, state_order(c.in(i)), cell.t), state_dims)
-                                 : ops::full(g, cell.t, state_dims, 0));
+        state.push_back(
+            c.has(i) ? ops::reshape(g, ops::cast(g, state_order(c.in(i)), cell.t), state_dims)
+                     : ops::full(g, cell.t, state_dims, 0));
     }
     Values done = all_steps(g, cell, w, state, xd[0]);
     std::vector<Value> directions;
@@ -354,11 +364,17 @@ Values recurrence(NodeContext& c, const Cell& cell) {
     return out;
 }
 
-Values rnn(NodeContext& c) { return recurrence(c, cell_of(c, Cell::Kind::Rnn, 1)); }
+Values rnn(NodeContext& c) {
+    return recurrence(c, cell_of(c, Cell::Kind::Rnn, 1));
+}
 
-Values gru(NodeContext& c) { return recurrence(c, cell_of(c, Cell::Kind::Gru, 3)); }
+Values gru(NodeContext& c) {
+    return recurrence(c, cell_of(c, Cell::Kind::Gru, 3));
+}
 
-Values lstm(NodeContext& c) { return recurrence(c, cell_of(c, Cell::Kind::Lstm, 4)); }
+Values lstm(NodeContext& c) {
+    return recurrence(c, cell_of(c, Cell::Kind::Lstm, 4));
+}
 
 const ImporterRow rows[] = {
     {"", "RNN", 7, rnn},

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that Ingot leaves out, each with its reason.
+// Operators that Ingot leaves out, each with its reason. Of the operators on optional values, those
+// that see a tensor or nothing at all work.
 #include "onnx/importer.h"
 
 namespace ingot::onnx {
@@ -12,6 +13,14 @@ Values sequence(NodeContext& c) {
 
 Values optional(NodeContext& c) {
     c.refuse("optional values are not supported");
+}
+
+Values has_element(NodeContext& c) {
+    return {ops::scalar_i64(c.g, DType::Bool, c.has(0) ? 1 : 0)};
+}
+
+Values get_element(NodeContext& c) {
+    return {c.in(0)};
 }
 
 Values string(NodeContext& c) {
@@ -36,9 +45,9 @@ const ImporterRow rows[] = {
     {"", "SequenceLength", 1, sequence},
     {"", "SequenceMap", 1, sequence},
     {"", "SplitToSequence", 1, sequence},
-    {"", "Optional", 1, optional},
-    {"", "OptionalGetElement", 1, optional},
-    {"", "OptionalHasElement", 1, optional},
+    {"", "Optional", 15, optional},
+    {"", "OptionalGetElement", 15, get_element},
+    {"", "OptionalHasElement", 15, has_element},
     {"", "RegexFullMatch", 1, string},
     {"", "StringConcat", 1, string},
     {"", "StringNormalizer", 1, string},

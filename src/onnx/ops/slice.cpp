@@ -141,8 +141,23 @@ Value strided(ingot::Graph& g, Value x, int64_t axis, const Dim& count, Value st
 struct Request {
     std::vector<int64_t> axes;
     std::optional<std::vector<int64_t>> steps; // where known
-    Lists lists;
+    Lists lists;                               // steps and sizes only where tensors are needed
 };
+
+Lists complete(ingot::Graph& g, const Request& r, const Dims& dims) {
+    Lists l = r.lists;
+    if (!l.steps.valid()) {
+        l.steps = ops::i64_list(g, *r.steps);
+    }
+    if (!l.sizes.valid()) {
+        Dims sizes;
+        for (int64_t a : r.axes) {
+            sizes.push_back(dims[static_cast<size_t>(a)]);
+        }
+        l.sizes = ops::dims_tensor(g, sizes);
+    }
+    return l;
+}
 
 Value slice_known(NodeContext& c, const Request& r) {
     ingot::Graph& g = c.g;
@@ -162,7 +177,7 @@ Value slice_known(NodeContext& c, const Request& r) {
     }
     if (!open.empty()) {
         Value chosen = ops::i64_list(g, open);
-        RunTime t = clamped(g, r.lists);
+        RunTime t = clamped(g, complete(g, r, dims));
         Dims starts = ops::dims_from(g, ops::gather(g, t.starts, chosen, 0), true);
         Dims counts = ops::dims_from(g, ops::gather(g, t.counts, chosen, 0));
         for (size_t k = 0; k < open.size(); ++k) {
@@ -179,7 +194,7 @@ Value slice_known(NodeContext& c, const Request& r) {
 }
 
 Value slice_run_time(NodeContext& c, const Request& r) {
-    RunTime t = clamped(c.g, r.lists);
+    RunTime t = clamped(c.g, complete(c.g, r, c.type(0).dims));
     Dims counts = ops::dims_from(c.g, t.counts);
     Value x = c.in(0);
     for (size_t i = 0; i < r.axes.size(); ++i) {
@@ -198,14 +213,6 @@ std::vector<int64_t> first_axes(int64_t count) {
     return out;
 }
 
-Value sizes_of(ingot::Graph& g, const Dims& dims, const std::vector<int64_t>& axes) {
-    Dims sizes;
-    for (int64_t a : axes) {
-        sizes.push_back(dims[static_cast<size_t>(a)]);
-    }
-    return ops::dims_tensor(g, sizes);
-}
-
 Values slice_attributes(NodeContext& c) {
     std::vector<int64_t> starts = c.ints("starts");
     std::vector<int64_t> ends = c.ints("ends");
@@ -218,8 +225,7 @@ Values slice_attributes(NodeContext& c) {
     Request r;
     r.axes = normalize_axes(axes, c.rank(0));
     r.steps = std::vector<int64_t>(starts.size(), 1);
-    r.lists = {ops::i64_list(c.g, starts), ops::i64_list(c.g, ends), ops::i64_list(c.g, *r.steps),
-               sizes_of(c.g, c.type(0).dims, r.axes)};
+    r.lists = {ops::i64_list(c.g, starts), ops::i64_list(c.g, ends), Value{}, Value{}};
     return {slice_known(c, r)};
 }
 
@@ -237,19 +243,18 @@ Values slice_inputs(NodeContext& c) {
         return {c.in(0)};
     }
     r.lists = {list_input(c, 1, count), list_input(c, 2, count),
-               r.steps ? ops::i64_list(c.g, *r.steps) : list_input(c, 4, count), Value{}};
+               r.steps ? Value{} : list_input(c, 4, count), Value{}};
     for (size_t i = 0; r.steps && i < r.steps->size(); ++i) {
         c.ensure((*r.steps)[i] != 0, "step ", i, " is 0");
     }
     c.ensure(!r.steps || static_cast<int64_t>(r.steps->size()) == count, "there are ",
              r.steps ? r.steps->size() : 0, " steps, expected ", count);
     if (axes.value.valid()) {
+        r.lists.steps = r.steps ? ops::i64_list(c.g, *r.steps) : r.lists.steps;
         r.lists = spread(c.g, r.lists, axes.value, dims);
         r.axes = first_axes(c.rank(0));
         bool ones = r.steps == std::vector<int64_t>(static_cast<size_t>(count), 1);
         r.steps = ones ? std::optional(std::vector<int64_t>(dims.size(), 1)) : std::nullopt;
-    } else {
-        r.lists.sizes = sizes_of(c.g, dims, r.axes);
     }
     return {r.steps ? slice_known(c, r) : slice_run_time(c, r)};
 }

@@ -101,16 +101,17 @@ Values grid_sample(NodeContext& c) {
     ingot::Graph& g = c.g;
     Grid s{c.s("mode", "linear"), c.s("padding_mode", "zeros"), c.i("align_corners", 0) != 0};
     s.mode = s.mode == "bilinear" ? "linear" : s.mode == "bicubic" ? "cubic" : s.mode;
-    c.ensure(s.mode == "linear" || s.mode == "nearest" || s.mode == "cubic", "attribute 'mode' is '",
-             s.mode, "', expected linear, nearest or cubic");
+    c.ensure(s.mode == "linear" || s.mode == "nearest" || s.mode == "cubic",
+             "attribute 'mode' is '", s.mode, "', expected linear, nearest or cubic");
     c.ensure(s.padding == "zeros" || s.padding == "border" || s.padding == "reflection",
              "attribute 'padding_mode' is '", s.padding, "', expected zeros, border or reflection");
     const Dims x = c.type(0).dims;
     const Dims grid = c.type(1).dims;
-    c.ensure(x.size() >= 3 && grid.size() == x.size() &&
-                 grid.back().is_const(static_cast<int64_t>(x.size() - 2)),
-             "inputs are ", c.type(0), " and ", c.type(1),
-             ", expected [N,C,spatial...] and [N,positions...,number of spatial axes]");
+    c.ensure(
+        x.size() >= 3 && grid.size() == x.size() &&
+            (!grid.back().is_const() || grid.back().is_const(static_cast<int64_t>(x.size() - 2))),
+        "inputs are ", c.type(0), " and ", c.type(1),
+        ", expected [N,C,spatial...] and [N,positions...,number of spatial axes]");
     Dims sizes(x.begin() + 2, x.end());
     auto n = static_cast<int64_t>(sizes.size());
     Value places = ops::widen(g, c.in(1));
@@ -207,7 +208,8 @@ struct RoiTaps {
     Value counts;
 };
 
-RoiTaps roi_taps(ingot::Graph& g, const RoiAxis& a, const Dim& size, const std::vector<int64_t>& ones) {
+RoiTaps roi_taps(ingot::Graph& g, const RoiAxis& a, const Dim& size,
+                 const std::vector<int64_t>& ones) {
     DType t = g.type(a.bin).dtype;
     auto column = [&](Value v) { return ops::unsqueeze(g, v, {1, 2}); };
     Value bin = ops::iota(g, t, {1, a.bins, 1}, 1);
@@ -237,7 +239,8 @@ Values roi_align(NodeContext& c) {
     std::string transform = c.opset >= 16 ? "half_pixel" : "output_half_pixel";
     bool half_pixel = c.s("coordinate_transformation_mode", transform) == "half_pixel";
     std::string mode = c.s("mode", "avg");
-    c.ensure(mode == "avg" || mode == "max", "attribute 'mode' is '", mode, "', expected avg or max");
+    c.ensure(mode == "avg" || mode == "max", "attribute 'mode' is '", mode,
+             "', expected avg or max");
     const Dims x = c.type(0).dims;
     c.ensure(x.size() == 4 && c.rank(1) == 2, "inputs are ", c.type(0), " and ", c.type(1),
              ", expected [N,C,H,W] and [regions,4]");
@@ -299,8 +302,8 @@ Value covered(NodeContext& c, int64_t column, int64_t bins, const Dim& size) {
 Values max_roi_pool(NodeContext& c) {
     ingot::Graph& g = c.g;
     std::vector<int64_t> shape = c.ints("pooled_shape");
-    c.ensure(shape.size() == 2 && c.rank(0) == 4 && c.rank(1) == 2, "inputs are ", c.type(0), " and ",
-             c.type(1), " and pooled_shape ", shape,
+    c.ensure(shape.size() == 2 && c.rank(0) == 4 && c.rank(1) == 2, "inputs are ", c.type(0),
+             " and ", c.type(1), " and pooled_shape ", shape,
              ", expected [N,C,H,W], [regions,5] and 2 sizes");
     const Dims x = c.type(0).dims;
     Value image = ops::squeeze(g, ops::slice(g, c.in(1), 1, 0, 1), {1});
@@ -308,7 +311,7 @@ Values max_roi_pool(NodeContext& c) {
     Value none = ops::scalar(g, c.dtype(0), -std::numeric_limits<double>::infinity());
     Value columns = ops::unsqueeze(g, covered(c, 1, shape[1], x[3]), {1, 2}); // [R,1,1,PW,W]
     y = ops::select(g, columns, ops::unsqueeze(g, y, {3}), none);
-    y = ops::reduce_max(g, y, {4});                                      // [R,C,H,PW]
+    y = ops::reduce_max(g, y, {4});                                        // [R,C,H,PW]
     Value rows = ops::unsqueeze(g, covered(c, 2, shape[0], x[2]), {1, 4}); // [R,1,PH,H,1]
     y = ops::select(g, rows, ops::unsqueeze(g, y, {2}), none);
     y = ops::reduce_max(g, y, {3}); // [R,C,PH,PW]
@@ -328,12 +331,9 @@ Values nms(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "GridSample", 16, grid_sample},
-    {"com.microsoft", "GridSample", 1, grid_sample},
-    {"", "AffineGrid", 20, affine_grid},
-    {"", "RoiAlign", 10, roi_align},
-    {"", "MaxRoiPool", 1, max_roi_pool},
-    {"", "NonMaxSuppression", 10, nms},
+    {"", "GridSample", 16, grid_sample}, {"com.microsoft", "GridSample", 1, grid_sample},
+    {"", "AffineGrid", 20, affine_grid}, {"", "RoiAlign", 10, roi_align},
+    {"", "MaxRoiPool", 1, max_roi_pool}, {"", "NonMaxSuppression", 10, nms},
 };
 
 } // namespace

@@ -94,8 +94,7 @@ std::optional<Affine> affine_of(const Context& c, const onnx::Node& n, const std
 }
 
 Tensor scaled_by(const Tensor& t, const std::vector<double>& factor, int64_t axis, int64_t groups) {
-    const bool ones =
-        std::all_of(factor.begin(), factor.end(), [](double f) { return f == 1; });
+    const bool ones = std::all_of(factor.begin(), factor.end(), [](double f) { return f == 1; });
     if (ones) {
         return t;
     }

@@ -14,7 +14,8 @@ std::shared_ptr<const Engine> as_engine(const onnx::Model& model) {
 }
 
 // The tensors in the order of the engine's inputs, found by name.
-std::vector<Tensor> in_order(const Engine& e, const Engine& from, const std::vector<Tensor>& tensors) {
+std::vector<Tensor> in_order(const Engine& e, const Engine& from,
+                             const std::vector<Tensor>& tensors) {
     std::vector<Tensor> out;
     const Graph& source = from.graph();
     for (Value v : e.graph().inputs()) {
@@ -50,7 +51,8 @@ SlimCheck check_slimmed(const onnx::Model& original, const onnx::Model& slimmed,
     const std::vector<std::string>& names = before->graph().output_names();
     for (size_t i = 0; i < names.size(); ++i) {
         const std::vector<std::string>& now = after->graph().output_names();
-        const auto k = static_cast<size_t>(std::find(now.begin(), now.end(), names[i]) - now.begin());
+        const auto k =
+            static_cast<size_t>(std::find(now.begin(), now.end(), names[i]) - now.begin());
         out.outputs.push_back(difference(names[i], k < got.size() ? got[k] : Tensor(), expected[i],
                                          options.atol, options.rtol));
     }

@@ -18,8 +18,8 @@ std::optional<onnx::Tensor> constant_of(const onnx::Node& n) {
         return to_onnx(Tensor::scalar(DType::F32, static_cast<double>(a->f)));
     }
     if (const onnx::Attribute* a = find_attribute(n, "value_floats")) {
-        return to_onnx(Tensor::of<float>(DType::F32, {static_cast<int64_t>(a->floats.size())},
-                                         a->floats));
+        return to_onnx(
+            Tensor::of<float>(DType::F32, {static_cast<int64_t>(a->floats.size())}, a->floats));
     }
     if (const onnx::Attribute* a = find_attribute(n, "value_int")) {
         return to_onnx(Tensor::scalar_i64(DType::I64, a->i));
@@ -69,9 +69,15 @@ bool fold(Context& c, size_t) {
 }
 
 const Rule rules[] = {
-    {"constant-to-initializer", "constant_folding", "Constant nodes become initializers",
-     {"Constant"}, constant_to_initializer},
-    {"known-value", "constant_folding", "shapes, and arithmetic on them, that are known", {},
+    {"constant-to-initializer",
+     "constant_folding",
+     "Constant nodes become initializers",
+     {"Constant"},
+     constant_to_initializer},
+    {"known-value",
+     "constant_folding",
+     "shapes, and arithmetic on them, that are known",
+     {},
      known_values},
     {"fold", "constant_folding", "nodes whose operands are all constants", {}, fold},
 };

@@ -57,8 +57,8 @@ bool absorb_after(Context& c, size_t i) {
     if (weights.bytes().data() != w->bytes().data()) {
         conv.inputs[1] = c.add(weights, conv.inputs[1]);
     }
-    const bool needs_bias = bias || std::any_of(a->shift.begin(), a->shift.end(),
-                                                [](double s) { return s != 0; });
+    const bool needs_bias =
+        bias || std::any_of(a->shift.begin(), a->shift.end(), [](double s) { return s != 0; });
     if (needs_bias) {
         set_input(conv, 2, c.add(shift, bias ? conv.inputs[2] : n.outputs[0] + "_bias"));
     }
@@ -160,9 +160,10 @@ bool absorb_pad(Context& c, size_t i) {
     pads.resize(added->size(), 0);
     const bool padded = std::any_of(pads.begin(), pads.end(), [](int64_t v) { return v != 0; });
     const bool average = n.op_type == "AveragePool";
-    const bool fits = n.op_type == "MaxPool"
-                          ? std::isinf(*value) && *value < 0
-                          : *value == 0 && (!average || !padded || get_int(n, "count_include_pad", 0) != 0);
+    const bool fits =
+        n.op_type == "MaxPool"
+            ? std::isinf(*value) && *value < 0
+            : *value == 0 && (!average || !padded || get_int(n, "count_include_pad", 0) != 0);
     const std::vector<int64_t> kernel = get_ints(n, "kernel_shape");
     for (size_t k = 0; k < pads.size(); ++k) {
         pads[k] += (*added)[k];
@@ -185,13 +186,21 @@ bool absorb_pad(Context& c, size_t i) {
 }
 
 const Rule rules[] = {
-    {"conv-affine", "graph_fusion",
+    {"conv-affine",
+     "graph_fusion",
      "normalisation, or arithmetic with a constant per channel, after a convolution",
-     {"BatchNormalization", "Add", "Sub", "Mul", "Div"}, absorb_after},
-    {"mul-conv", "graph_fusion", "a product per channel before a convolution", {"Conv"},
+     {"BatchNormalization", "Add", "Sub", "Mul", "Div"},
+     absorb_after},
+    {"mul-conv",
+     "graph_fusion",
+     "a product per channel before a convolution",
+     {"Conv"},
      absorb_before},
-    {"pad-conv", "graph_fusion", "padding before a convolution or a pool",
-     {"Conv", "AveragePool", "MaxPool"}, absorb_pad},
+    {"pad-conv",
+     "graph_fusion",
+     "padding before a convolution or a pool",
+     {"Conv", "AveragePool", "MaxPool"},
+     absorb_pad},
 };
 
 } // namespace

@@ -15,9 +15,8 @@ bool dead_nodes(Context& c, size_t) {
             continue;
         }
         const std::vector<std::string>& outputs = c.edit.node(i).outputs;
-        const bool dead = std::none_of(outputs.begin(), outputs.end(), [&](const std::string& o) {
-            return c.edit.is_used(o);
-        });
+        const bool dead = std::none_of(outputs.begin(), outputs.end(),
+                                       [&](const std::string& o) { return c.edit.is_used(o); });
         if (dead) {
             c.edit.erase(i);
             changed = true;
@@ -41,7 +40,10 @@ bool unused_initializers(Context& c, size_t) {
 
 const Rule rules[] = {
     {"dead-node", "dead_node_elimination", "nodes whose results nothing uses", {}, dead_nodes},
-    {"unused-initializer", "dead_node_elimination", "initializers that nothing uses", {},
+    {"unused-initializer",
+     "dead_node_elimination",
+     "initializers that nothing uses",
+     {},
      unused_initializers},
 };
 

@@ -53,9 +53,9 @@ public:
     void update(size_t i, onnx::Node node);
     size_t append(onnx::Node node);
     void erase(size_t i);
-    /// Erases node i, whose result `gone` is the same tensor as `kept`: everyone reads that instead.
-    /// False, and nothing happens, when another result of i is used, or when `gone` must keep its
-    /// name and `kept` cannot take it.
+    /// Erases node i, whose result `gone` is the same tensor as `kept`: everyone reads that
+    /// instead. False, and nothing happens, when another result of i is used, or when `gone` must
+    /// keep its name and `kept` cannot take it.
     bool bypass(size_t i, const std::string& gone, const std::string& kept);
     /// Lets all readers of `gone` read `kept`, an equal tensor; outputs keep their names.
     void redirect(const std::string& gone, const std::string& kept);

@@ -15,7 +15,7 @@ namespace {
 
 // What gives other results each time it runs.
 constexpr std::array<std::string_view, 7> random_ops = {
-    "Bernoulli",     "Dropout",          "Multinomial",      "RandomNormal",
+    "Bernoulli",        "Dropout",       "Multinomial",      "RandomNormal",
     "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
 // Names by the number of their fact, in the order in which they are known.
@@ -94,8 +94,8 @@ void append_tensor(std::string& out, const onnx::Tensor& t) {
 std::optional<std::string> attribute_text(const onnx::Node& n) {
     std::vector<std::string> parts;
     for (const onnx::Attribute& a : n.attributes) {
-        std::string p = str(a.name, "=", a.type, ":", a.f, ",", a.i, ",", a.ints, a.floats, a.s.size(),
-                            ":", a.s, a.ref_attr_name);
+        std::string p = str(a.name, "=", a.type, ":", a.f, ",", a.i, ",", a.ints, a.floats,
+                            a.s.size(), ":", a.s, a.ref_attr_name);
         for (const std::string& s : a.strings) {
             append(p, str(s.size(), ":", s));
         }
@@ -113,8 +113,8 @@ std::optional<std::string> attribute_text(const onnx::Node& n) {
 }
 
 std::optional<std::string> node_text(const onnx::Node& n) {
-    const bool random = std::find(random_ops.begin(), random_ops.end(), n.op_type) !=
-                        random_ops.end();
+    const bool random =
+        std::find(random_ops.begin(), random_ops.end(), n.op_type) != random_ops.end();
     const std::optional<std::string> attributes = attribute_text(n);
     if (!n.domain.empty() || random || !attributes) {
         return std::nullopt;
@@ -131,7 +131,8 @@ bool merge_into(Context& c, size_t i, size_t first) {
     const std::vector<std::string> gone = c.edit.node(i).outputs;
     std::vector<std::string> kept = c.edit.node(first).outputs;
     for (size_t k = 0; k < gone.size(); ++k) {
-        const bool both = c.edit.is_output(gone[k]) && !kept[k].empty() && c.edit.is_output(kept[k]);
+        const bool both =
+            c.edit.is_output(gone[k]) && !kept[k].empty() && c.edit.is_output(kept[k]);
         if (both) {
             return false; // each needs its own name
         }
@@ -199,11 +200,20 @@ bool duplicate_initializers(Context& c, size_t) {
 }
 
 const Rule rules[] = {
-    {"same-value", "subexpression_elimination", "tensors that are equal by what the importer knows",
-     {}, same_value},
-    {"common-subexpression", "subexpression_elimination", "nodes that compute the same", {},
+    {"same-value",
+     "subexpression_elimination",
+     "tensors that are equal by what the importer knows",
+     {},
+     same_value},
+    {"common-subexpression",
+     "subexpression_elimination",
+     "nodes that compute the same",
+     {},
      common_subexpression},
-    {"duplicate-initializer", "weight_tying", "initializers of the same contents", {},
+    {"duplicate-initializer",
+     "weight_tying",
+     "initializers of the same contents",
+     {},
      duplicate_initializers},
 };
 

@@ -20,10 +20,18 @@ namespace {
 constexpr double operation_limit = 2e9;
 constexpr uint64_t blow_up_limit = 1024;
 
-constexpr std::array<std::string_view, 12> left_alone = {
-    "Bernoulli",        "Constant",      "DequantizeLinear",  "Dropout",
-    "DynamicQuantizeLinear", "Identity", "Multinomial",       "QuantizeLinear",
-    "RandomNormal",     "RandomNormalLike", "RandomUniform",  "RandomUniformLike"};
+constexpr std::array<std::string_view, 12> left_alone = {"Bernoulli",
+                                                         "Constant",
+                                                         "DequantizeLinear",
+                                                         "Dropout",
+                                                         "DynamicQuantizeLinear",
+                                                         "Identity",
+                                                         "Multinomial",
+                                                         "QuantizeLinear",
+                                                         "RandomNormal",
+                                                         "RandomNormalLike",
+                                                         "RandomUniform",
+                                                         "RandomUniformLike"};
 constexpr std::array<std::string_view, 3> blow_ups = {"ConstantOfShape", "Expand", "Tile"};
 
 template <class List>
@@ -90,8 +98,8 @@ private:
                 continue;
             }
             auto it = pending_.find(name);
-            bytes += it != pending_.end() ? it->second.replaced
-                                          : c_.edit.constant(name)->bytes.size();
+            bytes +=
+                it != pending_.end() ? it->second.replaced : c_.edit.constant(name)->bytes.size();
         }
         return bytes;
     }
@@ -100,21 +108,18 @@ private:
         check_interrupt();
         const onnx::Node& n = c_.edit.node(i);
         std::vector<onnx::Tensor> operands;
-        uint64_t operand_bytes = 0;
         for (const std::string& name : n.inputs) {
             auto it = pending_.find(name);
-            operands.push_back(name.empty()            ? onnx::Tensor()
-                               : it != pending_.end()  ? to_onnx(it->second.value)
-                                                       : *c_.edit.constant(name));
+            operands.push_back(name.empty()           ? onnx::Tensor()
+                               : it != pending_.end() ? to_onnx(it->second.value)
+                                                      : *c_.edit.constant(name));
             operands.back().name = name;
-            operand_bytes += operands.back().bytes.size();
         }
-        const uint64_t limit = operand_bytes + c_.options.size_threshold;
-        auto results = run_node(c_.model, n, operands, limit);
+        const uint64_t replaced = replaced_bytes(i);
+        auto results = run_node(c_.model, n, operands, replaced + c_.options.size_threshold);
         if (!results) {
             return;
         }
-        const uint64_t replaced = replaced_bytes(i);
         for (size_t k = 0; k < n.outputs.size(); ++k) {
             if (!n.outputs[k].empty()) {
                 pending_[n.outputs[k]] = {(*results)[k], replaced};

@@ -102,8 +102,8 @@ bool gemm_affine(Context& c, size_t i) {
     const auto a = affine_of(c, n, gemm.outputs[0], columns, 2);
     const auto bias = old ? per_channel(c, gemm.inputs[2], columns, 2)
                           : std::optional(std::vector<double>(static_cast<size_t>(columns), 0));
-    const bool single_use = c.edit.used_once(gemm.inputs[1]) ||
-                            b->bytes().size() <= c.options.size_threshold;
+    const bool single_use =
+        c.edit.used_once(gemm.inputs[1]) || b->bytes().size() <= c.options.size_threshold;
     if (!a || !bias || !single_use) {
         return false;
     }
@@ -198,12 +198,20 @@ bool einsum_matmul(Context& c, size_t i) {
 const Rule rules[] = {
     {"matmul-add", "graph_fusion", "MatMul and Add of matrices become Gemm", {"Add"}, matmul_add},
     {"gemm-add", "graph_fusion", "Add after Gemm", {"Add"}, gemm_add},
-    {"gemm-affine", "graph_fusion",
+    {"gemm-affine",
+     "graph_fusion",
      "normalisation, or arithmetic with a constant per column, after Gemm",
-     {"BatchNormalization", "Add", "Sub", "Mul", "Div"}, gemm_affine},
-    {"transpose-gemm", "graph_fusion", "transposed operands of Gemm and of MatMul of matrices",
-     {"Gemm", "MatMul"}, transpose_gemm},
-    {"einsum-matmul", "graph_fusion", "Einsum that is a batched matrix product", {"Einsum"},
+     {"BatchNormalization", "Add", "Sub", "Mul", "Div"},
+     gemm_affine},
+    {"transpose-gemm",
+     "graph_fusion",
+     "transposed operands of Gemm and of MatMul of matrices",
+     {"Gemm", "MatMul"},
+     transpose_gemm},
+    {"einsum-matmul",
+     "graph_fusion",
+     "Einsum that is a batched matrix product",
+     {"Einsum"},
      einsum_matmul},
 };
 

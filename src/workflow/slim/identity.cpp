@@ -70,9 +70,9 @@ bool same_sizes(Context& c, size_t i) {
 bool slice(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     const Context::Parameter steps = c.parameter(n, "steps", 4);
-    const bool forward = !steps.given || (steps.known && std::all_of(steps.known->begin(),
-                                                                     steps.known->end(),
-                                                                     [](int64_t s) { return s == 1; }));
+    const bool forward =
+        !steps.given || (steps.known && std::all_of(steps.known->begin(), steps.known->end(),
+                                                    [](int64_t s) { return s == 1; }));
     return forward && same_sizes(c, i);
 }
 
@@ -105,19 +105,34 @@ const Rule rules[] = {
     {"nop-identity", "dead_node_elimination", "Identity", {"Identity"}, identity},
     {"nop-dropout", "dead_node_elimination", "Dropout, which infers", {"Dropout"}, dropout},
     {"nop-cast", "dead_node_elimination", "a cast to the type that is there", {"Cast"}, cast},
-    {"nop-transpose", "dead_node_elimination", "a transpose that moves no axis", {"Transpose"},
+    {"nop-transpose",
+     "dead_node_elimination",
+     "a transpose that moves no axis",
+     {"Transpose"},
      transpose},
     {"nop-pad", "dead_node_elimination", "padding by nothing", {"Pad"}, pad},
-    {"nop-single", "dead_node_elimination", "sums, extrema and concatenations of one tensor",
-     {"Concat", "Sum", "Max", "Min", "Mean"}, single_operand},
+    {"nop-single",
+     "dead_node_elimination",
+     "sums, extrema and concatenations of one tensor",
+     {"Concat", "Sum", "Max", "Min", "Mean"},
+     single_operand},
     {"nop-split", "dead_node_elimination", "a split into one part", {"Split"}, single_part},
-    {"nop-view", "dead_node_elimination", "reshapes, expansions and tiles that keep all sizes",
-     {"Reshape", "Flatten", "Expand", "Tile", "Squeeze", "Unsqueeze"}, same_sizes},
+    {"nop-view",
+     "dead_node_elimination",
+     "reshapes, expansions and tiles that keep all sizes",
+     {"Reshape", "Flatten", "Expand", "Tile", "Squeeze", "Unsqueeze"},
+     same_sizes},
     {"nop-slice", "dead_node_elimination", "slices of everything", {"Slice"}, slice},
-    {"nop-resize", "dead_node_elimination", "resizing to the sizes that are there",
-     {"Resize", "Upsample"}, resize},
-    {"nop-reduce", "dead_node_elimination", "reductions over axes of size 1",
-     {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"}, reduce},
+    {"nop-resize",
+     "dead_node_elimination",
+     "resizing to the sizes that are there",
+     {"Resize", "Upsample"},
+     resize},
+    {"nop-reduce",
+     "dead_node_elimination",
+     "reductions over axes of size 1",
+     {"ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceProd"},
+     reduce},
 };
 
 } // namespace

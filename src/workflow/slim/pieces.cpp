@@ -157,19 +157,28 @@ bool concat_of_split(Context& c, size_t i) {
     const std::optional<int64_t> rank = c.rank(source);
     const int64_t split = get_int(c.edit.node(*p), "axis", 0);
     const int64_t concat = get_int(n, "axis", 0);
-    const bool same = rank && (split < 0 ? split + *rank : split) ==
-                                  (concat < 0 ? concat + *rank : concat);
+    const bool same =
+        rank && (split < 0 ? split + *rank : split) == (concat < 0 ? concat + *rank : concat);
     const std::string gone = n.outputs[0];
     return same && c.edit.bypass(i, gone, source);
 }
 
 const Rule rules[] = {
     {"merge-slices", "graph_fusion", "a slice of a slice", {"Slice"}, merge_slices},
-    {"merge-concats", "graph_fusion", "a concatenation inside one along the same axis", {"Concat"},
+    {"merge-concats",
+     "graph_fusion",
+     "a concatenation inside one along the same axis",
+     {"Concat"},
      merge_concats},
-    {"drop-empty-part", "dead_node_elimination", "empty tensors in a concatenation", {"Concat"},
+    {"drop-empty-part",
+     "dead_node_elimination",
+     "empty tensors in a concatenation",
+     {"Concat"},
      drop_empty_parts},
-    {"concat-of-split", "graph_fusion", "all parts of a Split put together again", {"Concat"},
+    {"concat-of-split",
+     "graph_fusion",
+     "all parts of a Split put together again",
+     {"Concat"},
      concat_of_split},
 };
 

@@ -77,10 +77,10 @@ bool repeated(Context& c, size_t i) {
         return false;
     }
     const onnx::Node& first = c.edit.node(*p);
-    const bool same = n.op_type != "Clip" ||
-                      (input(n, 1) == input(first, 1) && input(n, 2) == input(first, 2) &&
-                       get_float(n, "min", -1e38F) == get_float(first, "min", -1e38F) &&
-                       get_float(n, "max", 1e38F) == get_float(first, "max", 1e38F));
+    const bool same =
+        n.op_type != "Clip" || (input(n, 1) == input(first, 1) && input(n, 2) == input(first, 2) &&
+                                get_float(n, "min", -1e38F) == get_float(first, "min", -1e38F) &&
+                                get_float(n, "max", 1e38F) == get_float(first, "max", 1e38F));
     return same && c.edit.bypass(i, n.outputs[0], n.inputs[0]);
 }
 
@@ -191,16 +191,28 @@ bool merge_constants(Context& c, size_t i) {
 }
 
 const Rule rules[] = {
-    {"drop-unit", "dead_node_elimination", "x+0, x-0, x*1, x/1, x**1, x and true, x or false",
-     {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or"}, drop_unit},
-    {"decided-where", "dead_node_elimination", "Where with a constant condition", {"Where"},
+    {"drop-unit",
+     "dead_node_elimination",
+     "x+0, x-0, x*1, x/1, x**1, x and true, x or false",
+     {"Add", "Sub", "Mul", "Div", "Pow", "And", "Or"},
+     drop_unit},
+    {"decided-where",
+     "dead_node_elimination",
+     "Where with a constant condition",
+     {"Where"},
      decided_where},
     {"where-not", "graph_fusion", "Where whose condition is negated", {"Where"}, where_not},
     {"undone", "dead_node_elimination", "negating twice", {"Not", "Neg", "BitwiseNot"}, undone},
-    {"repeated", "dead_node_elimination", "doing again what changes nothing the second time",
-     {"Relu", "Abs", "Sign", "Ceil", "Floor", "Round", "Clip"}, repeated},
+    {"repeated",
+     "dead_node_elimination",
+     "doing again what changes nothing the second time",
+     {"Relu", "Abs", "Sign", "Ceil", "Floor", "Round", "Clip"},
+     repeated},
     {"merge-casts", "graph_fusion", "a cast of a cast that loses nothing", {"Cast"}, merge_casts},
-    {"merge-constants", "graph_fusion", "(x*a)*b and (x+a)+b with constants", {"Mul", "Add"},
+    {"merge-constants",
+     "graph_fusion",
+     "(x*a)*b and (x+a)+b with constants",
+     {"Mul", "Add"},
      merge_constants},
 };
 

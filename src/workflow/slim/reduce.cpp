@@ -11,8 +11,8 @@ namespace ingot::slim {
 namespace {
 
 constexpr std::array<std::string_view, 12> reductions = {
-    "ArgMax",   "ArgMin",    "ReduceL1",        "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp",
-    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare"};
+    "ArgMax",    "ArgMin",     "ReduceL1",  "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp",
+    "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",    "ReduceSumSquare"};
 
 // The axes that a reduction takes, from the front and ascending; nullopt for all or unknown ones.
 std::optional<Axes> reduced_axes(const Context& c, const onnx::Node& n, int64_t rank) {
@@ -111,10 +111,16 @@ bool monotone_arg(Context& c, size_t i) {
 }
 
 const Rule rules[] = {
-    {"merge-reduce-view", "graph_fusion", "axes that a reduction drops and a view puts back",
-     {"Unsqueeze", "Squeeze"}, merge_reduce_view},
+    {"merge-reduce-view",
+     "graph_fusion",
+     "axes that a reduction drops and a view puts back",
+     {"Unsqueeze", "Squeeze"},
+     merge_reduce_view},
     {"log-softmax", "graph_fusion", "Log of Softmax", {"Log"}, log_softmax},
-    {"monotone-argmax", "graph_fusion", "ArgMax or ArgMin of a softmax", {"ArgMax", "ArgMin"},
+    {"monotone-argmax",
+     "graph_fusion",
+     "ArgMax or ArgMin of a softmax",
+     {"ArgMax", "ArgMin"},
      monotone_arg},
 };
 

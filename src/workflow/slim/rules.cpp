@@ -15,7 +15,8 @@ std::vector<const Rule*> all_rules() {
     std::vector<const Rule*> out;
     for (const RuleTable* table :
          {&constant_rules, &equality_rules, &dead_code_rules, &identity_rules, &shape_rules,
-          &view_rules, &piece_rules, &pointwise_rules, &reduce_rules, &conv_rules, &gemm_rules, &control_rules}) {
+          &view_rules, &piece_rules, &pointwise_rules, &reduce_rules, &conv_rules, &gemm_rules,
+          &batched_gemm_rules, &control_rules}) {
         for (const Rule& r : *table) {
             out.push_back(&r);
         }
@@ -112,8 +113,9 @@ std::string Context::add_ints(const std::vector<int64_t>& v, const std::string& 
 namespace {
 
 // Operators whose elements all come from their first operand.
-constexpr std::array<std::string_view, 9> rearranging = {
-    "Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze"};
+constexpr std::array<std::string_view, 9> rearranging = {"Expand",  "Flatten",   "Identity",
+                                                         "Reshape", "Slice",     "Squeeze",
+                                                         "Tile",    "Transpose", "Unsqueeze"};
 
 std::optional<double> single_value(const Tensor& t) {
     if (t.count() == 0 || bit_width(t.dtype()) < 8) {
@@ -141,10 +143,9 @@ std::optional<double> Context::filled_with(const std::string& name) const {
         const onnx::Node& n = edit.node(*i);
         if (n.op_type == "ConstantOfShape") {
             const onnx::Attribute* value = find_attribute(n, "value");
-            return value == nullptr ? std::optional(0.0)
-                   : onnx::dtype_of(value->t.data_type)
-                       ? single_value(onnx::tensor_from(value->t))
-                       : std::nullopt;
+            return value == nullptr                     ? std::optional(0.0)
+                   : onnx::dtype_of(value->t.data_type) ? single_value(onnx::tensor_from(value->t))
+                                                        : std::nullopt;
         }
         if (std::find(rearranging.begin(), rearranging.end(), n.op_type) == rearranging.end()) {
             return std::nullopt;

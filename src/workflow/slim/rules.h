@@ -69,8 +69,9 @@ struct Rule {
 
 // One table a file of src/workflow/slim; all_rules() lists them in the order in which they run.
 using RuleTable = std::span<const Rule>;
-extern const RuleTable constant_rules, equality_rules, dead_code_rules, view_rules, piece_rules, shape_rules,
-    identity_rules, pointwise_rules, reduce_rules, conv_rules, gemm_rules, control_rules;
+extern const RuleTable constant_rules, equality_rules, dead_code_rules, view_rules, piece_rules,
+    shape_rules, identity_rules, pointwise_rules, reduce_rules, conv_rules, gemm_rules,
+    batched_gemm_rules, control_rules;
 std::vector<const Rule*> all_rules();
 
 } // namespace ingot::slim

@@ -127,16 +127,28 @@ bool needless_expand(Context& c, size_t i) {
 }
 
 const Rule rules[] = {
-    {"constant-reshape", "constant_folding", "Reshape to computed sizes that a constant can say",
-     {"Reshape"}, constant_reshape},
-    {"constant-expand", "constant_folding", "Expand to computed sizes that a constant can say",
-     {"Expand"}, constant_expand},
-    {"zero-state", "dead_node_elimination", "initial states of zeros, which are the default",
-     {"LSTM", "GRU", "RNN"}, zero_state},
+    {"constant-reshape",
+     "constant_folding",
+     "Reshape to computed sizes that a constant can say",
+     {"Reshape"},
+     constant_reshape},
+    {"constant-expand",
+     "constant_folding",
+     "Expand to computed sizes that a constant can say",
+     {"Expand"},
+     constant_expand},
+    {"zero-state",
+     "dead_node_elimination",
+     "initial states of zeros, which are the default",
+     {"LSTM", "GRU", "RNN"},
+     zero_state},
     {"slice-of-shape", "graph_fusion", "Slice of Shape", {"Slice"}, slice_of_shape},
-    {"needless-expand", "dead_node_elimination", "Expand before an operator that broadcasts",
+    {"needless-expand",
+     "dead_node_elimination",
+     "Expand before an operator that broadcasts",
      {"Add", "Sub", "Mul", "Div", "Pow", "Where", "Equal", "Less", "Greater", "LessOrEqual",
-      "GreaterOrEqual", "And", "Or", "Xor"}, needless_expand},
+      "GreaterOrEqual", "And", "Or", "Xor"},
+     needless_expand},
 };
 
 } // namespace

@@ -45,6 +45,14 @@ std::optional<Axes> permutation(const Context& c, const onnx::Node& n) {
 
 namespace {
 
+// Is every reader of a tensor of the same kind, so that the tensor goes when all are merged?
+bool only_read_by(const Context& c, const std::string& name, std::string_view op) {
+    const std::vector<size_t>& readers = c.edit.readers(name);
+    return !c.edit.is_output(name) && std::all_of(readers.begin(), readers.end(), [&](size_t r) {
+        return is_op(c.edit.node(r), op);
+    });
+}
+
 bool merge_transposes(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     const std::optional<size_t> p = c.producer(input(n, 0), "Transpose");
@@ -57,7 +65,7 @@ bool merge_transposes(Context& c, size_t i) {
     for (int64_t axis : *outer) {
         perm.push_back((*inner)[static_cast<size_t>(axis)]);
     }
-    if (!std::is_sorted(perm.begin(), perm.end()) && !c.edit.used_once(input(n, 0))) {
+    if (!std::is_sorted(perm.begin(), perm.end()) && !only_read_by(c, input(n, 0), "Transpose")) {
         return false;
     }
     onnx::Node merged = n;
@@ -75,9 +83,8 @@ bool keeps_order(const Context& c, const onnx::Node& transpose) {
         return false;
     }
     Axes moved;
-    std::copy_if(perm->begin(), perm->end(), std::back_inserter(moved), [&](int64_t axis) {
-        return !t->dims[static_cast<size_t>(axis)].is_const(1);
-    });
+    std::copy_if(perm->begin(), perm->end(), std::back_inserter(moved),
+                 [&](int64_t axis) { return !t->dims[static_cast<size_t>(axis)].is_const(1); });
     return std::is_sorted(moved.begin(), moved.end());
 }
 
@@ -160,9 +167,9 @@ void set_axes(Context& c, onnx::Node& n, Axes axes) {
 
 bool merge_squeezes(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
-    const std::optional<size_t> p = c.only_producer(input(n, 0), n.op_type);
+    const std::optional<size_t> p = c.producer(input(n, 0), n.op_type);
     const std::optional<int64_t> rank = p ? c.rank(input(c.edit.node(*p), 0)) : std::nullopt;
-    if (!rank) {
+    if (!rank || !only_read_by(c, input(n, 0), n.op_type)) {
         return false;
     }
     Axes list(static_cast<size_t>(*rank));
@@ -187,12 +194,21 @@ bool merge_squeezes(Context& c, size_t i) {
 }
 
 const Rule rules[] = {
-    {"merge-transposes", "graph_fusion", "a transpose of a transpose", {"Transpose"},
+    {"merge-transposes",
+     "graph_fusion",
+     "a transpose of a transpose",
+     {"Transpose"},
      merge_transposes},
-    {"merge-squeezes", "graph_fusion", "two squeezes, or two unsqueezes, in a row",
-     {"Squeeze", "Unsqueeze"}, merge_squeezes},
-    {"merge-views", "graph_fusion", "two views that keep the order of elements become a Reshape",
-     {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"}, merge_views},
+    {"merge-squeezes",
+     "graph_fusion",
+     "two squeezes, or two unsqueezes, in a row",
+     {"Squeeze", "Unsqueeze"},
+     merge_squeezes},
+    {"merge-views",
+     "graph_fusion",
+     "two views that keep the order of elements become a Reshape",
+     {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Transpose"},
+     merge_views},
 };
 
 } // namespace

@@ -158,7 +158,8 @@ const Kernel rows[] = {{.name = "dot",
                         .refuse = refuse,
                         .prepare = prepare,
                         .layout = any_strides,
-                        .strided_results = true}};
+                        .strided_results = true,
+                        .takes_groups = true}};
 
 }  // namespace
 

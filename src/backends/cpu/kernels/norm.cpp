@@ -261,7 +261,7 @@ std::optional<std::string> refuse(const Group& group) {
             return str("elements are ", t);
         }
     }
-    return group.nodes.size() > 1 ? std::optional<std::string>("no epilogue") : std::nullopt;
+    return std::nullopt;
 }
 
 void layer_norm_layout(LayoutArgs& args) {

@@ -68,8 +68,8 @@ private:
 
 std::optional<std::string> refuse(const Group& group) {
     const Node& n = group.first();
-    if (group.nodes.size() != 1 || n.def->eval == nullptr) {
-        return str(n.def->name, " is not a single primitive");
+    if (n.def->eval == nullptr) {
+        return str(n.def->name, " is not a primitive");
     }
     return std::nullopt;
 }

@@ -60,7 +60,7 @@ std::optional<std::string> refuse(const Group& group) {
     if (!is_small_float(t.dtype)) {
         return str("elements are ", t.dtype);
     }
-    return group.nodes.size() > 1 ? std::optional<std::string>("no epilogue") : std::nullopt;
+    return std::nullopt;
 }
 
 void layout(LayoutArgs& args) {

@@ -28,7 +28,7 @@ const VectorLoops loops = {
     .exp_sum = row_exp_sum,
     .scale = row_scale,
     .normalize = row_normalize,
-    .axpy = row_axpy,
+    .multiply_add = row_multiply_add,
     .tile = {tile_rows, 2 * tile_width},
     .matmul_tile = matmul_tile,
 };

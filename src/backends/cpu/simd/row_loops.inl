@@ -127,9 +127,9 @@ void row_normalize(float* out, const float* x, float mean, float factor, const f
     }
 }
 
-void row_axpy(float* y, const float* x, float a, int64_t n) {
+void row_multiply_add(float* y, const float* a, const float* b, int64_t n) {
     INGOT_VECTORIZE
     for (int64_t i = 0; i < n; ++i) {
-        y[i] += a * x[i];
+        y[i] += a[i] * b[i];
     }
 }

@@ -45,7 +45,7 @@ struct VectorLoops {
     /// out = (x - mean) * factor * weight + bias; weight and bias may be null.
     void (*normalize)(float* out, const float* x, float mean, float factor, const float* weight,
                       const float* bias, int64_t n);
-    void (*axpy)(float* y, const float* x, float a, int64_t n);  // y += a * x
+    void (*multiply_add)(float* y, const float* a, const float* b, int64_t n);  // y += a * b
 
     // --- matrix products: c[rows x tile.columns] = a * b from packed panels, rows <= tile.rows.
     // a holds `rows` values for each k, b holds tile.columns values for each k.

@@ -39,9 +39,13 @@ const Row rows[] = {
     {"sigmoid", 0, 0, 0,
      [](ingot::Graph& g, Value x, double, double) { return ops::unary(g, ExprOp::Sigmoid, x); }},
     {"affine", 2, 1, 0,
-     [](ingot::Graph& g, Value x, double a, double b) { return ops::add(g, ops::mul(g, x, a), b); }},
+     [](ingot::Graph& g, Value x, double a, double b) {
+         return ops::add(g, ops::mul(g, x, a), b);
+     }},
     {"leakyrelu", 1, 0.01, 0,
-     [](ingot::Graph& g, Value x, double a, double) { return if_negative(g, x, ops::mul(g, x, a)); }},
+     [](ingot::Graph& g, Value x, double a, double) {
+         return if_negative(g, x, ops::mul(g, x, a));
+     }},
     {"thresholdedrelu", 1, 1, 0,
      [](ingot::Graph& g, Value x, double a, double) {
          Value above = ops::less(g, constant_like(g, x, a), x);

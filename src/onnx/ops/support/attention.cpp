@@ -11,7 +11,8 @@ namespace ingot::onnx {
 
 Value split_heads(ingot::Graph& g, Value x, int64_t heads) {
     const Type t = g.type(x);
-    require(t.rank() == 3, ErrorCode::InvalidModel, "got ", t, ", expected [batch,sequence,hidden]");
+    require(t.rank() == 3, ErrorCode::InvalidModel, "got ", t,
+            ", expected [batch,sequence,hidden]");
     require(heads >= 1 && (!t.dims[2].is_const() || t.dims[2].value() % heads == 0),
             ErrorCode::InvalidModel, "the hidden size of ", t, " does not divide into ", heads,
             " heads");
@@ -39,12 +40,13 @@ void add_key_mask(const NodeContext& c, Masks& m, Value mask, const Dim& batch, 
     Value seen;
     if (d.size() == 1) {
         bool both = d[0] == Dim(2) * batch;
-        if (!both && d[0] != batch) {
+        if (!both && d[0].is_const() && batch.is_const() && d[0] != batch) {
             c.refuse("the key mask is ", g.type(mask), "; of the forms with one axis only [", batch,
                      "] and [", Dim(2) * batch, "] are supported");
         }
         Value key = key_places(g, keys);
-        Value end = ops::unsqueeze(g, ops::slice(g, wide, 0, 0, batch), {1, 2, 3});
+        Value end = both ? ops::slice(g, wide, 0, 0, batch) : ops::reshape(g, wide, {batch});
+        end = ops::unsqueeze(g, end, {1, 2, 3});
         seen = ops::less(g, key, end);
         if (both) {
             Value start = ops::unsqueeze(g, ops::slice(g, wide, 0, batch, batch), {1, 2, 3});
@@ -81,7 +83,9 @@ Value key_places(ingot::Graph& g, const Dim& keys) {
     return ops::iota(g, DType::I64, {1, 1, 1, keys}, 3);
 }
 
-Value not_above(ingot::Graph& g, Value a, Value b) { return ops::binary(g, ExprOp::Le, a, b); }
+Value not_above(ingot::Graph& g, Value a, Value b) {
+    return ops::binary(g, ExprOp::Le, a, b);
+}
 
 Value rotate_heads(ingot::Graph& g, Value x, Value cos, Value sin, int64_t rotated,
                    bool interleaved) {
@@ -96,14 +100,17 @@ Value rotate_heads(ingot::Graph& g, Value x, Value cos, Value sin, int64_t rotat
     return ops::concat(g, parts, 3);
 }
 
-double attention_scale(const NodeContext& c, double given, const Dim& head_size) {
+double attention_scale(ingot::Graph& g, double given, Value& q) {
     if (given != 0) {
         return given;
     }
-    if (!head_size.is_const()) {
-        c.refuse("the head size is ", head_size, "; it must be known for the default scale");
+    const Dim size = ops::dims(g, q).back();
+    if (size.is_const()) {
+        return 1 / std::sqrt(static_cast<double>(size.value()));
     }
-    return 1 / std::sqrt(static_cast<double>(head_size.value()));
+    Value root = ops::sqrt(g, ops::dim_scalar(g, size, DType::F32));
+    q = ops::div(g, q, ops::cast(g, root, g.type(q).dtype));
+    return 1;
 }
 
 } // namespace ingot::onnx

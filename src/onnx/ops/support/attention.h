@@ -11,8 +11,8 @@ Value split_heads(ingot::Graph& g, Value x, int64_t heads);
 /// x [B,H,S,D] -> [B,S,H*D].
 Value merge_heads(ingot::Graph& g, Value x);
 
-/// Both may be invalid. `allowed` is bool (false hides), `bias` a float that is added to the scores;
-/// both broadcast to [B,H,S,T].
+/// Both may be invalid. `allowed` is bool (false hides), `bias` a float that is added to the
+/// scores; both broadcast to [B,H,S,T].
 struct Masks {
     Value allowed;
     Value bias;
@@ -37,9 +37,11 @@ Value not_above(ingot::Graph& g, Value a, Value b);
 
 /// Rotates the first `rotated` elements of the last axis of x [B,H,S,D] (0: all). cos and sin are
 /// [B or 1, S, rotated/2].
-Value rotate_heads(ingot::Graph& g, Value x, Value cos, Value sin, int64_t rotated, bool interleaved);
+Value rotate_heads(ingot::Graph& g, Value x, Value cos, Value sin, int64_t rotated,
+                   bool interleaved);
 
-/// What may be written for "scale": the value, or 1 / sqrt(head size) where it is 0.
-double attention_scale(const NodeContext& c, double given, const Dim& head_size);
+/// The factor of the scores: `given`, or 1 / sqrt(head size) where it is 0. Multiplies q itself by
+/// that where only the run knows the head size.
+double attention_scale(ingot::Graph& g, double given, Value& q);
 
 } // namespace ingot::onnx

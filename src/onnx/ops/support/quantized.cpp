@@ -23,9 +23,13 @@ bool known_zero(const ingot::Graph& g, Value v) {
     return t != nullptr;
 }
 
-bool single(const ingot::Graph& g, Value v) { return product(ops::dims(g, v)).is_const(1); }
+bool single(const ingot::Graph& g, Value v) {
+    return product(ops::dims(g, v)).is_const(1);
+}
 
-Value wide(ingot::Graph& g, Value v) { return ops::cast(g, v, DType::I32); }
+Value wide(ingot::Graph& g, Value v) {
+    return ops::cast(g, v, DType::I32);
+}
 
 std::vector<int64_t> axes_after(int64_t first, int rank) {
     std::vector<int64_t> axes(static_cast<size_t>(rank - first));
@@ -112,7 +116,8 @@ Value exact_matmul(ingot::Graph& g, const Quantized& a, const Quantized& b) {
     if (rank_a < 2 || rank_b < 2) {
         Value x = offset_a ? ops::sub(g, wide(g, a.v), column_zero(g, a.zero)) : wide(g, a.v);
         Value y = wide(g, b.v);
-        y = offset_b ? ops::sub(g, y, rank_b < 2 ? row_zero(g, b.zero) : column_zero(g, b.zero)) : y;
+        y = offset_b ? ops::sub(g, y, rank_b < 2 ? row_zero(g, b.zero) : column_zero(g, b.zero))
+                     : y;
         return ops::matmul(g, x, y);
     }
     Value y = ops::matmul(g, a.v, b.v, DType::I32);

@@ -38,8 +38,8 @@ struct Points {
     Values coordinates;
     Dims sizes;
 };
-/// x [lead..., C, sizes...] at the points, linearly interpolated, 0 outside: [lead..., C, points...]
-/// in x's dtype.
+/// x [lead..., C, sizes...] at the points, linearly interpolated, 0 outside: [lead..., C,
+/// points...] in x's dtype.
 Value sample_linear(ingot::Graph& g, Value x, size_t lead, const Points& p);
 
 } // namespace ingot::onnx

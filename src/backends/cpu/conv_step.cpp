@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/conv_step.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "backends/cpu/expr_program.h"
+#include "backends/cpu/program.h"
+
+namespace ingot::cpu {
+
+namespace {
+
+constexpr int64_t grain_elements = 16 << 10;
+
+int64_t product(const Shape& s) {
+    int64_t n = 1;
+    for (int64_t d : s) {
+        n *= d;
+    }
+    return n;
+}
+
+/// One image with zeros around it, channels last: sizes and strides (in elements) of the spatial axes.
+struct PaddedImage {
+    Shape sizes;
+    Shape strides;
+    int64_t channels = 0;
+    bool pads = false;
+
+    explicit PaddedImage(const ConvProblem& p) : channels(p.channels) {
+        for (const SpatialAxis& a : p.axes) {
+            sizes.push_back(a.in + a.low + a.high);
+            pads = pads || a.low != 0 || a.high != 0;
+        }
+        strides.resize(sizes.size());
+        int64_t stride = channels;
+        for (size_t i = sizes.size(); i-- > 0;) {
+            strides[i] = stride;
+            stride *= sizes[i];
+        }
+    }
+    int64_t elements() const { return product(sizes) * channels; }
+};
+
+/// Copies one image into its padded form. Rows are runs along the innermost spatial axis.
+void pad_image(const ConvProblem& p, const PaddedImage& image, const std::byte* from, std::byte* to,
+               int64_t width, ThreadPool& pool) {
+    size_t last = p.axes.size() - 1;
+    int64_t rows = 1;
+    for (size_t i = 0; i < last; ++i) {
+        rows *= image.sizes[i];
+    }
+    const SpatialAxis& inner = p.axes[last];
+    int64_t pixel = image.channels * width;
+    int64_t row_bytes = image.sizes[last] * pixel;
+    pool.parallel_for(rows, std::max<int64_t>(1, grain_elements / std::max<int64_t>(row_bytes, 1)),
+                      [&](int64_t begin, int64_t end) {
+        for (int64_t r = begin; r < end; ++r) {
+            int64_t source = 0;
+            int64_t rest = r;
+            bool inside = true;
+            int64_t scale = 1;
+            for (size_t i = last; i-- > 0;) {
+                int64_t at = rest % image.sizes[i] - p.axes[i].low;
+                rest /= image.sizes[i];
+                inside = inside && at >= 0 && at < p.axes[i].in;
+                source += at * scale;
+                scale *= p.axes[i].in;
+            }
+            std::byte* row = to + r * row_bytes;
+            if (!inside) {
+                std::memset(row, 0, static_cast<size_t>(row_bytes));
+                continue;
+            }
+            std::memset(row, 0, static_cast<size_t>(inner.low * pixel));
+            std::memcpy(row + inner.low * pixel, from + source * inner.in * pixel,
+                        static_cast<size_t>(inner.in * pixel));
+            std::memset(row + (inner.low + inner.in) * pixel, 0,
+                        static_cast<size_t>(inner.high * pixel));
+        }
+    });
+}
+
+Shape out_sizes(const ConvProblem& p) {
+    Shape s;
+    for (const SpatialAxis& a : p.axes) {
+        s.push_back(a.out);
+    }
+    return s;
+}
+
+/// Offsets in the padded image of the first element under every output position.
+std::vector<int64_t> position_offsets(const ConvProblem& p, const PaddedImage& image) {
+    Shape strides = image.strides;
+    for (size_t i = 0; i < strides.size(); ++i) {
+        strides[i] *= p.axes[i].stride;
+    }
+    return plan::offsets_of(out_sizes(p), strides);
+}
+
+/// Offsets of the taps of one window.
+std::vector<int64_t> tap_offsets(const ConvProblem& p, const PaddedImage& image) {
+    Shape sizes;
+    Shape strides = image.strides;
+    for (size_t i = 0; i < strides.size(); ++i) {
+        sizes.push_back(p.axes[i].size);
+        strides[i] *= p.axes[i].dilation;
+    }
+    return plan::offsets_of(sizes, strides);
+}
+
+std::vector<int64_t> weight_tap_offsets(const ConvProblem& p) {
+    Shape sizes(p.w.view.shape.begin() + 2, p.w.view.shape.end());
+    Shape strides(p.w.view.strides.begin() + 2, p.w.view.strides.end());
+    return plan::offsets_of(sizes, strides);
+}
+
+std::vector<int64_t> multiples(int64_t n, int64_t stride) { return plan::offsets_of({n}, {stride}); }
+
+/// Every sum of an element of a and one of b; b runs fastest.
+std::vector<int64_t> sums(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
+    std::vector<int64_t> out;
+    out.reserve(a.size() * b.size());
+    for (int64_t x : a) {
+        for (int64_t y : b) {
+            out.push_back(x + y);
+        }
+    }
+    return out;
+}
+
+MatmulSpec matmul_spec(const ConvProblem& p, const PaddedImage& image) {
+    int64_t inner = p.channels / p.groups;
+    int64_t outer = p.results / p.groups;
+    const Shape& w = p.w.view.strides;
+    MatmulSpec spec;
+    spec.a.dtype = p.x.dtype;
+    spec.a.batch = multiples(p.groups, inner);
+    spec.a.outer = position_offsets(p, image);
+    spec.a.depth = sums(tap_offsets(p, image), multiples(inner, 1));
+    spec.b.dtype = p.w.dtype;
+    spec.b.batch = multiples(p.groups, outer * w[0]);
+    spec.b.outer = multiples(outer, w[0]);
+    spec.b.depth = sums(weight_tap_offsets(p), multiples(inner, w[1]));
+    if (p.w_constant != nullptr) {
+        spec.b.constant = p.w_constant + p.w.view.offset * bit_width(p.w.dtype) / 8;
+        spec.b.key = str("conv ", p.w.view.shape, w, p.groups);
+    }
+    spec.dtype = p.out.dtype;
+    spec.batch = multiples(p.groups, outer);
+    spec.rows = multiples(product(out_sizes(p)), p.results);
+    spec.columns = multiples(outer, 1);
+    return spec;
+}
+
+class MatmulConvStep : public Step {
+public:
+    MatmulConvStep(const ConvProblem& p, PackCache& packs)
+        : problem_(p), image_(p), matmul_(make_matmul(matmul_spec(p, image_), packs)) {
+        width_ = bit_width(p.x.dtype) / 8;
+        padded_bytes_ = image_.pads ? (image_.elements() * width_ + 63) / 64 * 64 : 0;
+        out_bytes_ = product(out_sizes(p)) * p.results * bit_width(p.out.dtype) / 8;
+        in_bytes_ = p.channels * width_;
+        for (const SpatialAxis& a : p.axes) {
+            in_bytes_ *= a.in;
+        }
+    }
+
+    Status run(const RunContext& c) noexcept override {
+        auto* memory = c.scratch<std::byte>(scratch);
+        for (int64_t n = 0; n < problem_.batch; ++n) {
+            const std::byte* x = c.bytes(problem_.x) + n * in_bytes_;
+            if (image_.pads) {
+                pad_image(problem_, image_, x, memory, width_, c.pool);
+                x = memory;
+            }
+            matmul_->run(x, c.bytes(problem_.w), c.bytes(problem_.out) + n * out_bytes_,
+                         memory + padded_bytes_, c.pool);
+        }
+        return {};
+    }
+
+    int64_t scratch_bytes() const override { return padded_bytes_ + matmul_->scratch_bytes(); }
+
+private:
+    ConvProblem problem_;
+    PaddedImage image_;
+    std::unique_ptr<Matmul> matmul_;
+    int64_t width_ = 4;
+    int64_t padded_bytes_ = 0;
+    int64_t in_bytes_ = 0;
+    int64_t out_bytes_ = 0;
+};
+
+/// One kernel per channel, f32: rows of channels times rows of weights.
+class DepthwiseStep : public Step {
+public:
+    explicit DepthwiseStep(const ConvProblem& p)
+        : problem_(p), image_(p), positions_(position_offsets(p, image_)),
+          taps_(tap_offsets(p, image_)), weights_(weight_tap_offsets(p)) {
+        mul_ = map_loop(ExprOp::Mul, DType::F32);
+        padded_ = image_.pads ? image_.elements() : 0;
+    }
+
+    Status run(const RunContext& c) noexcept override {
+        auto* memory = c.scratch<float>(scratch);
+        int64_t channels = problem_.channels;
+        float* packed = memory + padded_;
+        const auto* w = c.at<const float>(problem_.w);
+        for (size_t t = 0; t < weights_.size(); ++t) {
+            for (int64_t i = 0; i < channels; ++i) {
+                packed[static_cast<int64_t>(t) * channels + i] =
+                    w[weights_[t] + i * problem_.w.view.strides[0]];
+            }
+        }
+        int64_t in = channels;
+        for (const SpatialAxis& a : problem_.axes) {
+            in *= a.in;
+        }
+        auto count = static_cast<int64_t>(positions_.size());
+        for (int64_t n = 0; n < problem_.batch; ++n) {
+            const float* x = c.at<const float>(problem_.x) + n * in;
+            if (image_.pads) {
+                pad_image(problem_, image_, reinterpret_cast<const std::byte*>(x),
+                          reinterpret_cast<std::byte*>(memory), 4, c.pool);
+                x = memory;
+            }
+            float* y = c.at<float>(problem_.out) + n * count * channels;
+            convolve(c, x, packed, y);
+        }
+        return {};
+    }
+
+    int64_t scratch_bytes() const override {
+        return (padded_ + static_cast<int64_t>(taps_.size()) * problem_.channels) * 4;
+    }
+
+private:
+    void convolve(const RunContext& c, const float* x, const float* packed, float* y) const {
+        const VectorLoops& loops = vector_loops();
+        int64_t channels = problem_.channels;
+        auto taps = static_cast<int64_t>(taps_.size());
+        int64_t grain = std::max<int64_t>(1, grain_elements / (channels * taps));
+        c.pool.parallel_for(static_cast<int64_t>(positions_.size()), grain,
+                            [&](int64_t begin, int64_t end) {
+            for (int64_t i = begin; i < end; ++i) {
+                const float* from = x + positions_[static_cast<size_t>(i)];
+                float* to = y + i * channels;
+                mul_(to, from + taps_[0], packed, nullptr, channels);
+                for (int64_t t = 1; t < taps; ++t) {
+                    loops.multiply_add(to, from + taps_[static_cast<size_t>(t)],
+                                       packed + t * channels, channels);
+                }
+            }
+        });
+    }
+
+    ConvProblem problem_;
+    PaddedImage image_;
+    std::vector<int64_t> positions_;
+    std::vector<int64_t> taps_;
+    std::vector<int64_t> weights_;
+    MapLoop mul_ = nullptr;
+    int64_t padded_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<Step> make_conv(const ConvProblem& problem, PackCache& packs) {
+    bool depthwise = problem.groups == problem.channels && problem.groups == problem.results &&
+                     problem.groups > 1 && problem.x.dtype == DType::F32 &&
+                     problem.out.dtype == DType::F32;
+    if (depthwise) {
+        return std::make_unique<DepthwiseStep>(problem);
+    }
+    return std::make_unique<MatmulConvStep>(problem, packs);
+}
+
+}  // namespace ingot::cpu

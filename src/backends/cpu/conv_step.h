@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution by our own loops, channels last.
+#pragma once
+
+#include "backends/cpu/matmul.h"
+#include "backends/cpu/spatial.h"
+
+namespace ingot::cpu {
+
+/// What the conv kernel knows of one convolution. x and out are dense with channels last.
+struct ConvProblem {
+    Operand x;
+    Operand w;
+    Operand out;
+    const std::byte* w_constant = nullptr;
+    int64_t batch = 0;
+    int64_t channels = 0;
+    int64_t results = 0;  // output channels
+    int64_t groups = 1;
+    std::vector<SpatialAxis> axes;
+};
+
+/// A product of positions and kernels over a padded copy of each image; channels of their own (depthwise)
+/// go through rows of multiplications and additions.
+std::unique_ptr<Step> make_conv(const ConvProblem& problem, PackCache& packs);
+
+}  // namespace ingot::cpu

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+// precision: converts a graph from f32 to f16 or bf16. Weights and activations become narrow;
+// what small numbers of bits would spoil stays in f32: positions and other numbers made from
+// integers, sums over axes and what is computed from them alone, parameters of norms. Inputs and
+// outputs keep their types. Composites compute their delicate parts in f32 themselves.
+#include "passes/passes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace ingot::passes {
+
+namespace {
+
+double largest(DType t) {
+    return t == DType::F16 ? 65504.0 : 3.3895313892515355e38;
+}
+
+// f32 -> narrow; finite numbers stay finite.
+Tensor narrowed(const Tensor& t, DType to) {
+    Tensor out = Tensor::empty(to, t.shape());
+    const float* from = t.as<float>().data();
+    uint16_t* bits = out.as_mutable<uint16_t>().data();
+    auto limit = static_cast<float>(largest(to));
+    for (int64_t i = 0; i < t.count(); ++i) {
+        float v = std::isinf(from[i]) ? from[i] : std::clamp(from[i], -limit, limit);
+        bits[i] = to == DType::F16 ? f16_from_f32(v) : bf16_from_f32(v);
+    }
+    return out;
+}
+
+bool is_f32(const Graph& g, Value v) {
+    return g.type(v).dtype == DType::F32;
+}
+
+// Ops whose sums or counters need f32.
+bool is_delicate(const Node& n) {
+    if (n.is(reduce_def)) {
+        return n.as<Reduce>().fn == "sum" || n.as<Reduce>().fn == "prod";
+    }
+    if (n.is(scan_def)) {
+        return n.as<Scan>().fn == "sum" || n.as<Scan>().fn == "prod";
+    }
+    return n.is(iota_def) || n.is(random_def) || n.is(nms_def);
+}
+
+// Operand k is used as it is, whatever the type of the result.
+bool keeps_operand(const Node& n, size_t k) {
+    bool parameters = n.is(ops::layer_norm_def) || n.is(ops::group_norm_def) ||
+                      n.is(ops::rope_def) || n.is(ops::quantize_def) || n.is(ops::dequantize_def);
+    return (parameters && k > 0) || (n.is(ops::attention_def) && k == 3) || n.is(bitcast_def);
+}
+
+class Narrowing {
+public:
+    Narrowing(const Graph& g, DType narrow) : g_(g), narrow_(narrow), wide_(g.value_count(), true) {
+        for (const Node& n : g.nodes()) {
+            bool w = stays_wide(n);
+            for (Value v : n.outputs) {
+                wide_[v.id] = w;
+            }
+        }
+        // What feeds a delicate op from one map alone is computed in f32 too: squares overflow.
+        for (size_t i = g.nodes().size(); i-- > 0;) {
+            const Node& n = g.nodes()[i];
+            if (!is_delicate(n)) {
+                continue;
+            }
+            for (Value v : n.inputs) {
+                const Node* p = g.producer(v);
+                if (p != nullptr && p->is(map_def)) {
+                    wide_[v.id] = true;
+                }
+            }
+        }
+    }
+
+    Graph run() {
+        Rewriter r(g_);
+        for (const Node& n : g_.nodes()) {
+            Values in = operands(r, n);
+            r.out().set_origin(n.name);
+            Values made = r.out().add(*n.def, attributes(n), in);
+            for (size_t i = 0; i < made.size(); ++i) {
+                now_[n.outputs[i].id] = made[i];
+                made[i] = in_type(r.out(), made[i], g_.type(n.outputs[i]).dtype);
+            }
+            r.replace(n, made);
+        }
+        return ingot::dead_code(r.finish());
+    }
+
+private:
+    // Ops whose results stay f32 when no narrow operand goes in: not those that use weights.
+    bool spreads_width(const Node& n) const {
+        static const OpDef* const list[] = {&map_def,    &reshape_def, &permute_def, &broadcast_def,
+                                            &slice_def,  &window_def,  &concat_def,  &pad_def,
+                                            &reduce_def, &bitcast_def};
+        if (n.is(dot_def)) { // an outer product, as of positions and frequencies
+            const Dims& d = g_.type(n.inputs[0]).dims;
+            const auto& axes = n.as<Dot>().a_contract;
+            return std::all_of(axes.begin(), axes.end(), [&d](int64_t axis) {
+                return d[static_cast<size_t>(axis)].is_const(1);
+            });
+        }
+        bool rows = n.is(gather_def) && g_.constant(n.inputs[0]) == nullptr;
+        return rows || std::find(std::begin(list), std::end(list), n.def) != std::end(list);
+    }
+
+    bool stays_wide(const Node& n) const {
+        if (n.is(constant_def) || is_delicate(n) || !bodies(n).empty()) {
+            return true;
+        }
+        if (!spreads_width(n)) {
+            return false;
+        }
+        for (Value v : n.inputs) {
+            bool variable = is_f32(g_, v) && g_.constant(v) == nullptr;
+            if (variable && (!wide_[v.id] || g_.is_input(v))) {
+                return false;
+            }
+        }
+        return true;
+    }
+
+    bool is_wide(const Node& n) const { return wide_[n.outputs[0].id]; }
+
+    static Value in_type(Graph& g, Value v, DType t) { return ops::cast(g, v, t); }
+
+    Values operands(Rewriter& r, const Node& n) {
+        Values in = r.mapped(n.inputs);
+        bool map = n.is(map_def);
+        for (size_t k = 0; k < in.size(); ++k) {
+            Value old = n.inputs[k];
+            if (!is_f32(g_, old)) {
+                continue;
+            }
+            if (map) { // reads either; constants are as narrow as what is computed
+                bool narrow = !is_wide(n) && g_.constant(old) != nullptr;
+                in[k] = narrow ? version(r, old, narrow_) : current(r, old);
+            } else if (is_wide(n) || keeps_operand(n, k)) {
+                in[k] = version(r, old, DType::F32);
+            } else {
+                in[k] = version(r, old, narrow_);
+            }
+        }
+        return in;
+    }
+
+    // The value as it was computed, before conversion to its declared type.
+    Value current(Rewriter& r, Value old) {
+        auto at = now_.find(old.id);
+        return at != now_.end() ? at->second : r.mapped(old);
+    }
+
+    Value version(Rewriter& r, Value old, DType t) {
+        Value v = current(r, old);
+        auto [at, fresh] = versions_.emplace(std::pair(old.id, t), v);
+        if (!fresh) {
+            return at->second;
+        }
+        const Tensor* c = r.out().constant(v);
+        if (c != nullptr && t == narrow_ && c->dtype() == DType::F32) {
+            at->second = ops::constant(r.out(), narrowed(*c, t));
+        } else {
+            at->second = ops::cast(r.out(), v, t);
+        }
+        return at->second;
+    }
+
+    std::shared_ptr<const void> attributes(const Node& n) const {
+        bool any = false;
+        for (Value v : n.outputs) {
+            any = any || is_f32(g_, v);
+        }
+        if (!any || is_wide(n) || n.is(bitcast_def) || !bodies(n).empty()) {
+            return n.attrs;
+        }
+        AttrMap map;
+        map.dtype = [this](DType t) { return t == DType::F32 ? narrow_ : t; };
+        return map_attrs(*n.def, n.attrs.get(), map);
+    }
+
+    const Graph& g_;
+    DType narrow_;
+    std::vector<bool> wide_;
+    std::map<uint32_t, Value> now_;
+    std::map<std::pair<uint32_t, DType>, Value> versions_;
+};
+
+} // namespace
+
+const Pass precision = {"precision", "convert f32 to the 16-bit type that was asked for",
+                        [](const Graph& g, const PassOptions& options) {
+                            return options.precision ? Narrowing(g, *options.precision).run() : g;
+                        },
+                        false};
+
+} // namespace ingot::passes

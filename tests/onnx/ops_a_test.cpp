@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+// Importer functions on symbolic sizes and on inputs that only the run knows; refusals; and what
+// the backend suite does not compare: random numbers, long transforms, sparse constants.
+#include "onnx/model_builder.h"
+
+#include <cmath>
+#include <numeric>
+
+namespace ingot::onnx::test {
+
+namespace {
+
+using V = std::vector<double>;
+using Nodes = std::vector<Node>;
+using Inputs = std::vector<std::string>;
+
+std::vector<ingot::Tensor> run(const Model& m, const std::vector<ingot::Tensor>& in) {
+    return evaluate(import_verified(m), in);
+}
+
+// The type of the one result of nodes over inputs.
+std::string result_type(Inputs inputs, Nodes nodes, std::vector<Tensor> constants = {}) {
+    std::string last = nodes.back().outputs[0];
+    return type_of(import_verified(
+        model(graph(std::move(inputs), {last}, std::move(nodes), std::move(constants)))));
+}
+
+std::string why_refused(Inputs inputs, Node n, std::vector<Tensor> constants = {}) {
+    return refusal(model(graph(std::move(inputs), n.outputs, {n}, std::move(constants))));
+}
+
+// --- symbolic sizes ----------------------------------------------------------------------------
+
+std::string reshaped(const std::string& x, const std::vector<int64_t>& shape) {
+    return result_type({"x:" + x}, {node("Reshape", {"x", "s"}, {"y"})},
+                       {i64_initializer("s", shape)});
+}
+
+TEST(SymbolicShapes, Reshape) {
+    EXPECT_EQ(reshaped("f32[N,S,768]", {0, 0, 12, 64}), "f32[N,S,12,64]");
+    EXPECT_EQ(reshaped("f32[N,S,12,64]", {0, -1, 768}), "f32[N,S,768]");
+    EXPECT_EQ(reshaped("f32[N,S,12,64]", {-1, 768}), "f32[N*S,768]");
+    EXPECT_EQ(reshaped("f32[N,3,8,8]", {-1, 192}), "f32[N,192]");
+    EXPECT_EQ(reshaped("f32[]", {}), "f32[]");
+}
+
+TEST(SymbolicShapes, ReshapeByShapeArithmetic) {
+    // [x.shape[0], x.shape[1] * 2, -1], as exporters compute it
+    EXPECT_EQ(
+        result_type({"x:f32[N,S,768]"},
+                    {node("Shape", {"x"}, {"s"}), node("Gather", {"s", "at0"}, {"n"}),
+                     node("Gather", {"s", "at1"}, {"l"}), node("Mul", {"l", "two"}, {"l2"}),
+                     node("Unsqueeze", {"n", "axis"}, {"a"}),
+                     node("Unsqueeze", {"l2", "axis"}, {"b"}),
+                     node("Concat", {"a", "b", "rest"}, {"shape"}, {int_of("axis", 0)}),
+                     node("Reshape", {"x", "shape"}, {"y"})},
+                    {initializer("at0", integers({}, {0})), initializer("at1", integers({}, {1})),
+                     initializer("two", integers({}, {2})), i64_initializer("axis", {0}),
+                     i64_initializer("rest", {-1})}),
+        "f32[N,2*S,384]");
+}
+
+std::string sliced(const std::string& x, int64_t start, int64_t end, int64_t step = 1) {
+    return result_type({"x:" + x}, {node("Slice", {"x", "b", "e", "a", "s"}, {"y"})},
+                       {i64_initializer("b", {start}), i64_initializer("e", {end}),
+                        i64_initializer("a", {1}), i64_initializer("s", {step})});
+}
+
+TEST(SymbolicShapes, Slice) {
+    EXPECT_EQ(sliced("f32[N,S,4]", 0, INT64_MAX), "f32[N,S,4]");
+    EXPECT_EQ(sliced("f32[N,S,4]", -1, INT64_MAX), "f32[N,min(1,S),4]");
+    EXPECT_EQ(sliced("f32[N,S,4]", 1, INT64_MAX), "f32[N,max(0,S-1),4]");
+    EXPECT_EQ(sliced("f32[N,S,4]", 0, -1), "f32[N,max(0,S-1),4]");
+    EXPECT_EQ(sliced("f32[N,S,4]", INT64_MAX, INT64_MIN, -1), "f32[N,S,4]");
+    EXPECT_EQ(sliced("f32[N,8,4]", 6, 1, -2), "f32[N,3,4]");
+    EXPECT_EQ(sliced("f32[N,2*S,4]", 0, INT64_MAX, 2), "f32[N,S,4]");
+}
+
+TEST(SymbolicShapes, SliceByAnotherSize) {
+    // the first S of 512 positions, added to something of S positions
+    EXPECT_EQ(result_type({"ids:i64[N,S]", "x:f32[N,S]"},
+                          {node("Shape", {"ids"}, {"s"}, {int_of("start", 1)}),
+                           node("Slice", {"table", "zero", "s", "one"}, {"p"}),
+                           node("Add", {"x", "p"}, {"y"})},
+                          {initializer("table", ingot::Tensor::zeros(DType::F32, {1, 512})),
+                           i64_initializer("zero", {0}), i64_initializer("one", {1})}),
+              "f32[N,S]");
+}
+
+TEST(SymbolicShapes, SplitAndConcat) {
+    Model m = model(
+        graph({"x:f32[N,2*S]"}, {"a", "b"},
+              {node("Split", {"x"}, {"a", "b"}, {int_of("axis", 1), int_of("num_outputs", 2)})}));
+    ingot::Graph g = import_verified(m);
+    EXPECT_EQ(type_of(g, 0), "f32[N,S]");
+    EXPECT_EQ(type_of(g, 1), "f32[N,S]");
+    EXPECT_EQ(result_type({"x:f32[N,S]", "p:f32[N,P]"},
+                          {node("Concat", {"p", "x"}, {"y"}, {int_of("axis", 1)})}),
+              "f32[N,P+S]");
+}
+
+TEST(SymbolicShapes, RangeMasksAndExpand) {
+    // arange(S) < length, expanded to [N, S]
+    EXPECT_EQ(result_type(
+                  {"ids:i64[N,S]"},
+                  {node("Shape", {"ids"}, {"shape"}), node("Gather", {"shape", "one"}, {"s"}),
+                   node("Range", {"zero", "s", "one"}, {"r"}),
+                   node("Unsqueeze", {"r", "axis"}, {"u"}), node("Expand", {"u", "shape"}, {"y"})},
+                  {initializer("zero", integers({}, {0})), initializer("one", integers({}, {1})),
+                   i64_initializer("axis", {0})}),
+              "i64[N,S]");
+    EXPECT_EQ(result_type({"ids:i64[N,S]"},
+                          {node("Shape", {"ids"}, {"s"}), node("ConstantOfShape", {"s"}, {"y"})}),
+              "f32[N,S]");
+}
+
+TEST(SymbolicShapes, ReductionsAndIndices) {
+    EXPECT_EQ(result_type({"x:f32[N,S,768]"}, {node("ReduceMean", {"x", "a"}, {"y"})},
+                          {i64_initializer("a", {-1})}),
+              "f32[N,S,1]");
+    EXPECT_EQ(result_type({"x:f32[N,S]", "i:i64[N,1]"},
+                          {node("GatherElements", {"x", "i"}, {"y"}, {int_of("axis", 1)})}),
+              "f32[N,1]");
+    EXPECT_EQ(result_type({"x:f32[N,S,4]", "i:i64[N,M,1]"},
+                          {node("GatherND", {"x", "i"}, {"y"}, {int_of("batch_dims", 1)})}),
+              "f32[N,M,4]");
+    EXPECT_EQ(result_type({"x:f32[N,S]", "k:i64[1]"}, {node("TopK", {"x", "k"}, {"y", "i"})})
+                  .substr(0, 7),
+              "f32[N,?");
+    EXPECT_EQ(result_type({"x:f32[N,4]", "r:i64[2]"}, {node("Tile", {"x", "two"}, {"y"})},
+                          {i64_initializer("two", {1, 2})}),
+              "f32[N,8]");
+}
+
+// --- inputs that only the run knows --------------------------------------------------------------
+
+TEST(RunTimeInputs, SliceBoundsStepsAndAxes) {
+    Model m = model(graph({"x:f32[A,B]", "b:i64[1]", "e:i64[1]", "a:i64[1]", "s:i64[1]"}, {"y"},
+                          {node("Slice", {"x", "b", "e", "a", "s"}, {"y"})}));
+    ingot::Graph g = import_verified(m);
+    ingot::Tensor x = floats({2, 4}, {0, 1, 2, 3, 4, 5, 6, 7});
+    auto slice = [&](int64_t b, int64_t e, int64_t a, int64_t s) {
+        std::vector<ingot::Tensor> in = {x, integers({1}, {b}), integers({1}, {e}),
+                                         integers({1}, {a}), integers({1}, {s})};
+        return elements(evaluate(g, in)[0]);
+    };
+    EXPECT_EQ(slice(1, INT64_MAX, 1, 1), (V{1, 2, 3, 5, 6, 7}));
+    EXPECT_EQ(slice(INT64_MAX, INT64_MIN, -1, -2), (V{3, 1, 7, 5}));
+    EXPECT_EQ(slice(-1, 2, 0, INT64_MAX), (V{4, 5, 6, 7}));
+    EXPECT_EQ(slice(3, 1, 1, 1), V{});
+}
+
+TEST(RunTimeInputs, ReshapeWithMinusOneAndZero) {
+    Model m = model(graph({"x:f32[A,B]", "s:i64[3]"}, {"y"}, {node("Reshape", {"x", "s"}, {"y"})}));
+    ingot::Graph g = import_verified(m);
+    ingot::Tensor x = ingot::Tensor::zeros(DType::F32, {2, 6});
+    EXPECT_EQ(evaluate(g, std::array{x, integers({3}, {0, -1, 2})})[0].shape(), (Shape{2, 3, 2}));
+    EXPECT_EQ(evaluate(g, std::array{x, integers({3}, {4, 1, 3})})[0].shape(), (Shape{4, 1, 3}));
+    EXPECT_THROW(evaluate(g, std::array{x, integers({3}, {5, 1, 1})}), Error);
+}
+
+TEST(RunTimeInputs, ReductionAxes) {
+    Model m = model(graph({"x:f32[A,B,C]", "a:i64[2]"}, {"y"},
+                          {node("ReduceSum", {"x", "a"}, {"y"}, {int_of("keepdims", 0)})}));
+    ingot::Tensor x = floats({2, 1, 3}, {1, 2, 3, 4, 5, 6});
+    EXPECT_EQ(elements(run(m, {x, integers({2}, {0, -2})})[0]), (V{5, 7, 9}));
+    EXPECT_EQ(elements(run(m, {x, integers({2}, {2, 1})})[0]), (V{6, 15}));
+}
+
+TEST(RunTimeInputs, SqueezeAndUnsqueezeAxes) {
+    Model s =
+        model(graph({"x:f32[A,B,C]", "a:i64[1]"}, {"y"}, {node("Squeeze", {"x", "a"}, {"y"})}));
+    EXPECT_EQ(run(s, {floats({2, 1, 3}, V(6)), integers({1}, {-2})})[0].shape(), (Shape{2, 3}));
+    EXPECT_THROW(run(s, {floats({2, 1, 3}, V(6)), integers({1}, {0})}), Error);
+    Model u =
+        model(graph({"x:f32[A,B]", "a:i64[2]"}, {"y"}, {node("Unsqueeze", {"x", "a"}, {"y"})}));
+    EXPECT_EQ(run(u, {floats({2, 3}, V(6)), integers({2}, {-1, 1})})[0].shape(),
+              (Shape{2, 1, 3, 1}));
+}
+
+// --- refusals ------------------------------------------------------------------------------------
+
+TEST(Refusals, SayWhatIsMissing) {
+    EXPECT_EQ(why_refused({"x:f32[N,1]"}, node("Squeeze", {"x"}, {"y"})),
+              "no axes are given and size 0 of f32[N,1] is not known before the run, so the rank "
+              "of the result "
+              "is not");
+    EXPECT_EQ(why_refused({"x:f32[4]", "s:i64[K]"}, node("Reshape", {"x", "s"}, {"y"})),
+              "the number of elements of input 1, i64[K], is not known before the run, so the rank "
+              "of the result "
+              "is not");
+    EXPECT_EQ(why_refused({"x:f32[2]"}, node("SequenceConstruct", {"x"}, {"y"})),
+              "sequences are not supported; a model with a fixed number of tensors needs none");
+    EXPECT_EQ(why_refused({"x:f32[2]"}, node("Cast", {"x"}, {"y"}, {int_of("to", 8)})),
+              "element type string is not supported");
+    EXPECT_EQ(why_refused({"x:f32[2]", "i:i64[2]"}, node("Add", {"x", "i"}, {"y"})),
+              "add of f32[2] and i64[2]: the element types differ");
+    EXPECT_EQ(why_refused({"x:f32[5]"}, node("Split", {"x"}, {"a"}, {int_of("num_outputs", 0)})),
+              "the number of parts is 0, expected at least 1");
+    EXPECT_EQ(why_refused({"x:f32[2,3]"}, node("Reshape", {"x", "s"}, {"y"}),
+                          {i64_initializer("s", {-1, -1})}),
+              "the shape has -1 more than once");
+}
+
+// --- values
+// ----------------------------------------------------------------------------------------
+
+TEST(Constants, SparseBecomesDense) {
+    Attribute a = attribute("sparse_value", AttributeType::SparseTensor);
+    a.sparse_tensor = std::make_shared<SparseTensor>();
+    a.sparse_tensor->values = initializer("v", floats({2}, {5, 7}));
+    a.sparse_tensor->indices = initializer("i", integers({2, 2}, {0, 2, 1, 0}));
+    a.sparse_tensor->dims = {2, 3};
+    Model m = model(graph({}, {"y"}, {node("Constant", {}, {"y"}, {a})}));
+    EXPECT_EQ(elements(run(m, {})[0]), (V{0, 0, 5, 7, 0, 0}));
+}
+
+TEST(Random, IsRepeatableAndDistributedAsAsked) {
+    Nodes nodes = {node("RandomNormal", {}, {"n"}, {ints_of("shape", {4000})}),
+                   node("RandomNormal", {}, {"other"}, {ints_of("shape", {4000})}),
+                   node("Bernoulli", {"p"}, {"b"}),
+                   node("Multinomial", {"l"}, {"k"}, {int_of("sample_size", 4000)})};
+    Model m = model(
+        graph({}, {"n", "other", "b", "k"}, nodes,
+              {initializer("p", floats({4000}, V(4000, 0.25))),
+               initializer("l", floats({1, 3}, {std::log(0.5), std::log(0.2), std::log(0.3)}))}));
+    auto first = run(m, {});
+    auto second = run(m, {});
+    EXPECT_TRUE(first[0] == second[0]);
+    EXPECT_FALSE(first[0] == first[1]);
+    V n = elements(first[0]);
+    double mean = std::accumulate(n.begin(), n.end(), 0.0) / 4000;
+    double square = std::inner_product(n.begin(), n.end(), n.begin(), 0.0) / 4000;
+    EXPECT_NEAR(mean, 0, 0.06);
+    EXPECT_NEAR(square - mean * mean, 1, 0.1);
+    V b = elements(first[2]);
+    EXPECT_NEAR(std::accumulate(b.begin(), b.end(), 0.0) / 4000, 0.25, 0.03);
+    V k = elements(first[3]);
+    EXPECT_NEAR(static_cast<double>(std::count(k.begin(), k.end(), 0.0)) / 4000, 0.5, 0.03);
+    EXPECT_NEAR(static_cast<double>(std::count(k.begin(), k.end(), 2.0)) / 4000, 0.3, 0.03);
+    EXPECT_EQ(first[3].dtype(), DType::I32);
+}
+
+// A long transform is split into short ones; each bin is checked against the definition.
+void expect_dft(int64_t n) {
+    V x(static_cast<size_t>(n));
+    for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = std::sin(0.1 * static_cast<double>(i * i % 97)) + (i % 5 == 0 ? 1 : 0);
+    }
+    Model m = model(graph({"x:f32[1," + std::to_string(n) + ",1]"}, {"y"},
+                          {node("DFT", {"x"}, {"y"}, {int_of("onesided", 1)})}),
+                    20);
+    ingot::Tensor y = run(m, {floats({1, n, 1}, x)})[0];
+    ASSERT_EQ(y.shape(), (Shape{1, n / 2 + 1, 2}));
+    for (int64_t k : {int64_t{0}, int64_t{1}, n / 7, n / 3, n / 2}) {
+        double re = 0;
+        double im = 0;
+        for (int64_t t = 0; t < n; ++t) {
+            double angle = -2 * M_PI * static_cast<double>(k * t % n) / static_cast<double>(n);
+            re += x[static_cast<size_t>(t)] * std::cos(angle);
+            im += x[static_cast<size_t>(t)] * std::sin(angle);
+        }
+        EXPECT_NEAR(y.get_f64(2 * k), re, 1e-2) << n << " " << k;
+        EXPECT_NEAR(y.get_f64(2 * k + 1), im, 1e-2) << n << " " << k;
+    }
+}
+
+TEST(Dft, LongTransforms) {
+    expect_dft(1200);
+    expect_dft(1024);
+    expect_dft(1031);
+    expect_dft(1030);
+}
+
+TEST(Dft, InverseUndoesIt) {
+    V x;
+    for (int i = 0; i < 2 * 900; ++i) {
+        x.push_back(static_cast<double>(i * 7 % 13) - 6);
+    }
+    Model m =
+        model(graph({"x:f32[2,900,1]"}, {"y"},
+                    {node("DFT", {"x"}, {"f"}), node("DFT", {"f"}, {"y"}, {int_of("inverse", 1)})}),
+              20);
+    ingot::Tensor y = run(m, {floats({2, 900, 1}, x)})[0];
+    for (size_t i = 0; i < x.size(); ++i) {
+        ASSERT_NEAR(y.get_f64(static_cast<int64_t>(2 * i)), x[i], 1e-3) << i;
+        ASSERT_NEAR(y.get_f64(static_cast<int64_t>(2 * i + 1)), 0, 1e-3) << i;
+    }
+}
+
+TEST(Det, PivotsAndFindsSingularMatrices) {
+    Model m = model(graph({"x:f32[N,3,3]"}, {"y"}, {node("Det", {"x"}, {"y"})}));
+    auto y = run(m, {floats({3, 3, 3}, {0, 2, 0, 3, 0, 0, 0, 0, 4, 1, 2, 3, 2, 4,
+                                        6, 1, 1, 1, 2, 0, 1, 1, 3, 2, 0, 1, 5})})[0];
+    EXPECT_NEAR(y.get_f64(0), -24, 1e-5);
+    EXPECT_EQ(y.get_f64(1), 0);
+    EXPECT_NEAR(y.get_f64(2), 27, 1e-4);
+}
+
+} // namespace
+
+} // namespace ingot::onnx::test
