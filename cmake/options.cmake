@@ -4,7 +4,7 @@ option(INGOT_WERROR "warnings are errors" ON)
 option(INGOT_FUZZ "build the fuzz targets (clang)" OFF)
 set(INGOT_SANITIZE "" CACHE STRING "comma-separated sanitizers, such as address,undefined")
 
-add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -fvisibility=hidden
+add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wno-sign-conversion -fvisibility=hidden
                     -march=x86-64-v2 -mtune=generic -ffp-contract=off)
 if(INGOT_WERROR)
   add_compile_options(-Werror)

@@ -147,6 +147,7 @@ Dim tap_count(const Resize& a, const Axis& s) {
     }
     double scale = a.scales.empty() ? 0 : a.scales[s.entry];
     if (scale > 0) {
+        require(scale >= 0x1p-31, ErrorCode::InvalidModel, "resize scale ", scale, " is too small");
         auto wide =
             static_cast<int64_t>(std::ceil(static_cast<double>(reach) / std::min(scale, 1.0)));
         return 2 * wide;
@@ -210,7 +211,7 @@ void check_resize(const Resize& a, const Type& x, bool roi_given) {
 }
 
 Values expand_resize(Graph& g, const Resize& a, std::span<const Value> in) {
-    require(in.size() >= 1 && in.size() <= 3, ErrorCode::InvalidModel,
+    require(!in.empty() && in.size() <= 3, ErrorCode::InvalidModel,
             "resize takes 1 to 3 inputs, got ", in.size());
     const DType t = g.type(in[0]).dtype;
     check_resize(a, g.type(in[0]), in.size() > 2);

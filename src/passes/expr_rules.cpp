@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/expr_rules.h"
 
+#include "passes/index_range.h"
+
 #include <bit>
 #include <cmath>
 #include <optional>
@@ -64,8 +66,8 @@ bool commutes(ExprOp op) {
 
 class Simplifier {
 public:
-    Simplifier(const Expr& e, std::span<const DType> stored, DType result)
-        : old_(e), stored_(stored), result_(result) {}
+    Simplifier(const Expr& e, std::span<const InputFacts> inputs, DType result)
+        : old_(e), inputs_(inputs), result_(result) {}
 
     Expr run() {
         std::vector<int> at(old_.code.size());
@@ -110,14 +112,15 @@ private:
     // The narrowest type known to hold all values of an instruction.
     int track(int i, DType t) {
         if (holds_.size() < new_.code.size()) {
-            holds_.resize(new_.code.size(), t);
+            holds_.push_back(t);
+            ranges_.push_back(instruction_range(new_, static_cast<size_t>(i), ranges_, inputs_));
         }
         return i;
     }
     DType held(int i) const { return holds_[static_cast<size_t>(i)]; }
 
     int make_in(int index) {
-        DType t = stored_[static_cast<size_t>(index)];
+        DType t = inputs_[static_cast<size_t>(index)].dtype;
         return track(new_.in(index, t), t);
     }
 
@@ -260,10 +263,31 @@ private:
         if ((op == ExprOp::Sub || op == ExprOp::Xor) && a == b) {
             return track(new_.constant_i64(code(a).type, 0), code(a).type);
         }
-        if (op == ExprOp::Eq && a == b) {
-            return track(new_.constant_i64(DType::Bool, 1), DType::Bool);
+        if (auto known = compared(op, a, b)) {
+            return track(new_.constant_i64(DType::Bool, *known ? 1 : 0), DType::Bool);
         }
         return std::nullopt;
+    }
+
+    // A comparison of integers that their bounds decide.
+    std::optional<bool> compared(ExprOp op, int a, int b) const {
+        const Interval& x = ranges_[static_cast<size_t>(a)];
+        const Interval& y = ranges_[static_cast<size_t>(b)];
+        bool apart = x.high < y.low || y.high < x.low;
+        switch (op) {
+        case ExprOp::Eq:
+            return a == b ? std::optional(true) : apart ? std::optional(false) : std::nullopt;
+        case ExprOp::Lt:
+            return x.high < y.low              ? std::optional(true)
+                   : a == b || x.low >= y.high ? std::optional(false)
+                                               : std::nullopt;
+        case ExprOp::Le:
+            return a == b || x.high <= y.low ? std::optional(true)
+                   : x.low > y.high          ? std::optional(false)
+                                             : std::nullopt;
+        default:
+            return std::nullopt;
+        }
     }
 
     // Storing rounds anyway.
@@ -300,10 +324,11 @@ private:
     }
 
     const Expr& old_;
-    std::span<const DType> stored_;
+    std::span<const InputFacts> inputs_;
     DType result_;
     Expr new_;
     std::vector<DType> holds_;
+    std::vector<Interval> ranges_;
 };
 
 } // namespace
@@ -330,8 +355,8 @@ bool holds_all(DType wide, DType narrow) {
     return sign && value_bits(narrow) <= value_bits(wide);
 }
 
-Expr simplified(const Expr& e, std::span<const DType> stored, DType result) {
-    return Simplifier(e, stored, result).run();
+Expr simplified(const Expr& e, std::span<const InputFacts> inputs, DType result) {
+    return Simplifier(e, inputs, result).run();
 }
 
 } // namespace ingot::passes

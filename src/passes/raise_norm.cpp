@@ -84,6 +84,71 @@ std::optional<Core> match(const View& v, Term root) {
     return c;
 }
 
+// The same written as x * r + (bias - mean(x) * r) with r = scale / sqrt(variance + epsilon).
+struct Spread {
+    Core core;
+    std::optional<Term> bias;
+};
+
+// x and mean(x), when the terms are x * r and -mean(x) * r.
+std::optional<Core> spread_pair(const View& v, const Sum::Part& with_x,
+                                const Sum::Part& with_mean) {
+    Product p = v.product(with_x.term);
+    auto under = radicand(v, p);
+    Sum s = under ? v.sum(*under) : Sum{};
+    if (s.parts.size() != 1 || !(s.bias > 0) || with_x.coefficient * p.scale != 1 ||
+        !p.den.empty()) {
+        return std::nullopt;
+    }
+    auto variance = mean(v, s.parts[0].term, s.parts[0].coefficient);
+    auto d = variance ? v.square_of(v.term(variance->x)) : std::nullopt;
+    auto axis = d ? trailing(variance->axes, v.graph().type(variance->x).rank()) : std::nullopt;
+    auto x = axis ? centred(v, *d, variance->axes) : std::nullopt;
+    if (!x || !take(v, p.num, *x) || p.num.size() > 1) {
+        return std::nullopt;
+    }
+    Product q = v.product(with_mean.term);
+    auto same_root = radicand(v, q);
+    if (!same_root || !v.same(*same_root, *under) || !q.den.empty() ||
+        (!p.num.empty() && !take(v, q.num, p.num[0])) || q.num.size() != 1) {
+        return std::nullopt;
+    }
+    auto m = mean(v, q.num[0], -q.scale * with_mean.coefficient);
+    if (!m || m->axes != variance->axes || !v.same(v.term(m->x), *x)) {
+        return std::nullopt;
+    }
+    Core c{*x, {*axis, s.bias, false}, std::nullopt};
+    if (!p.num.empty()) {
+        c.scale = p.num[0];
+    }
+    return c;
+}
+
+std::optional<Spread> match_spread(const View& v, Term root) {
+    Sum s = v.sum(root);
+    if (s.bias != 0 || s.parts.size() < 2 || s.parts.size() > 3) {
+        return std::nullopt;
+    }
+    for (size_t i = 0; i < s.parts.size(); ++i) {
+        for (size_t j = 0; j < s.parts.size(); ++j) {
+            auto core = i == j ? std::nullopt : spread_pair(v, s.parts[i], s.parts[j]);
+            if (!core) {
+                continue;
+            }
+            Spread out{*core, std::nullopt};
+            size_t k = 3 - i - j;
+            if (s.parts.size() == 3) {
+                if (s.parts[k].coefficient != 1) {
+                    return std::nullopt;
+                }
+                out.bias = s.parts[k].term;
+            }
+            return out;
+        }
+    }
+    return std::nullopt;
+}
+
 Value filled(Graph& g, DType t, const Dims& dims, double v) {
     Tensor x = Tensor::empty(t, *ingot::as_const(dims));
     for (int64_t i = 0; i < x.count(); ++i) {
@@ -92,33 +157,45 @@ Value filled(Graph& g, DType t, const Dims& dims, double v) {
     return ops::constant(g, x);
 }
 
-std::optional<Values> raise_core(Site& s) {
+// layer_norm of what was matched, in the type of the result.
+std::optional<Values> made(Site& s, const Core& m, std::optional<Term> bias) {
     Type out = s.result();
-    if (!is_float(out.dtype)) {
-        return std::nullopt;
-    }
     Graph& g = s.g();
     View v(g);
-    auto m = match(v, v.term(s.copied()[0]));
-    auto x = m ? v.value(m->x) : std::nullopt;
+    auto x = v.value(m.x);
     if (!x || !(g.type(*x).dims == out.dims) || !is_float(g.type(*x).dtype)) {
         return std::nullopt;
     }
-    int64_t axes = out.rank() - m->attrs.axis;
+    int64_t axes = out.rank() - m.attrs.axis;
     Dims inner(out.dims.end() - axes, out.dims.end());
     std::optional<Value> scale;
-    if (m->scale) {
-        auto leaf = v.value(*m->scale);
+    if (m.scale) {
+        auto leaf = v.value(*m.scale);
         scale = leaf ? over_last(g, *leaf, axes) : std::nullopt;
     } else if (ingot::as_const(inner)) {
         scale = filled(g, out.dtype, inner, 1);
     }
-    if (!scale || !is_float(g.type(*scale).dtype)) {
+    auto offset = bias ? v.value(*bias) : std::nullopt;
+    offset = offset ? over_last(g, *offset, axes) : std::nullopt;
+    if (!scale || !is_float(g.type(*scale).dtype) || (bias && !offset)) {
         return std::nullopt;
     }
     DType wide = wider(g.type(*x).dtype, out.dtype);
-    Value y = ops::layer_norm(g, m->attrs, ops::cast(g, *x, wide), *scale);
+    Value y = ops::layer_norm(g, m.attrs, ops::cast(g, *x, wide), *scale, offset.value_or(Value{}));
     return Values{ops::cast(g, y, out.dtype)};
+}
+
+std::optional<Values> raise_core(Site& s) {
+    if (!is_float(s.result().dtype)) {
+        return std::nullopt;
+    }
+    View v(s.g());
+    Term root = v.term(s.copied()[0]);
+    if (auto m = match(v, root)) {
+        return made(s, *m, std::nullopt);
+    }
+    auto m = match_spread(v, root);
+    return m ? made(s, m->core, m->bias) : std::nullopt;
 }
 
 // --- scales and biases that follow -------------------------------------------------------------

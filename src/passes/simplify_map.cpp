@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for maps: operands that need not be read, casts and broadcasts of operands that need not be
 // materialised, and bodies that compute less than they seem to.
+#include "passes/affine_index.h"
 #include "passes/expr_rules.h"
+#include "passes/index_range.h"
 #include "passes/simplify.h"
 
 #include <algorithm>
@@ -130,14 +132,43 @@ std::optional<Values> absorb_operands(Site& s) {
     return made(s, std::move(body), in);
 }
 
+bool compares_integers(const Expr& e) {
+    return std::any_of(e.code.begin(), e.code.end(), [&e](const ExprInstr& c) {
+        return kind(c.op) == ExprKind::Compare &&
+               !is_float(e.code[static_cast<size_t>(c.args[0])].type);
+    });
+}
+
 std::optional<Values> simplify_body(Site& s) {
     const Map& m = s.as<Map>();
-    std::vector<DType> stored;
+    bool compares = compares_integers(m.body);
+    std::vector<InputFacts> in;
     for (size_t i = 0; i < s.input_count(); ++i) {
-        stored.push_back(s.in_type(i).dtype);
+        Interval range = compares ? value_range(s.g(), s.in(i)) : any_integer;
+        in.push_back({s.in_type(i).dtype, range});
     }
-    Expr body = simplified(m.body, stored, m.dtype);
+    Expr body = simplified(m.body, in, m.dtype);
     if (body == m.body) {
+        return std::nullopt;
+    }
+    return made(s, std::move(body), Values(s.inputs().begin(), s.inputs().end()));
+}
+
+// Comparisons of indices that come out the same everywhere.
+std::optional<Values> decide_comparisons(Site& s) {
+    Expr body = s.as<Map>().body;
+    if (!compares_integers(body)) {
+        return std::nullopt;
+    }
+    bool changed = false;
+    auto known = decided_comparisons(s.g(), body, s.inputs(), s.result().dims);
+    for (size_t i = 0; i < known.size(); ++i) {
+        if (known[i]) {
+            body.code[i] = {ExprOp::Const, DType::Bool, {}, *known[i] ? 1 : 0};
+            changed = true;
+        }
+    }
+    if (!changed) {
         return std::nullopt;
     }
     return made(s, std::move(body), Values(s.inputs().begin(), s.inputs().end()));
@@ -205,11 +236,9 @@ std::optional<Values> flatten_later(Site& s) {
 } // namespace
 
 Rules map_rules() {
-    static const RuleRow rows[] = {{&map_def, compact_inputs},
-                                   {&map_def, absorb_operands},
-                                   {&map_def, simplify_body},
-                                   {&map_def, trivial_body},
-                                   {&map_def, flatten_later}};
+    static const RuleRow rows[] = {{&map_def, compact_inputs}, {&map_def, absorb_operands},
+                                   {&map_def, simplify_body},  {&map_def, decide_comparisons},
+                                   {&map_def, trivial_body},   {&map_def, flatten_later}};
     return rows;
 }
 

@@ -55,15 +55,6 @@ int64_t total(const OpCounts& counts) {
     return sum;
 }
 
-// The model and the file of its weights beside it.
-uint64_t size_on_disk(const std::string& path) {
-    uint64_t bytes = MappedFile::open(path)->bytes().size();
-    if (file_exists(path + ".data")) {
-        bytes += MappedFile::open(path + ".data")->bytes().size();
-    }
-    return bytes;
-}
-
 uint64_t tensor_bytes(const onnx::Graph& g) {
     uint64_t bytes = 0;
     for (const onnx::Tensor& t : g.initializers) {
@@ -75,6 +66,12 @@ uint64_t tensor_bytes(const onnx::Graph& g) {
         }
     }
     return bytes;
+}
+
+// The file, and the weights where they lie beside it.
+uint64_t size_on_disk(const std::string& path, uint64_t weights) {
+    const uint64_t bytes = MappedFile::open(path)->bytes().size();
+    return bytes < weights ? bytes + weights : bytes;
 }
 
 std::string megabytes(uint64_t bytes) {
@@ -173,15 +170,16 @@ int slim(const Options& o) {
     SlimReport report;
     const onnx::Model slimmed = with_place(
         [&] { return o.model; }, [&] { return slim_model(model, slim_options(o), &report); });
-    const Side before{count_operators(model), tensor_bytes(model.graph), size_on_disk(o.model)};
+    Side before{count_operators(model), tensor_bytes(model.graph), 0};
     Side after{count_operators(slimmed), tensor_bytes(slimmed.graph), 0};
+    before.file = size_on_disk(o.model, before.weights);
     if (!o.output.empty()) {
         onnx::WriteOptions write;
         if (o.save_as_external_data) {
             write.external_threshold = 1024;
         }
         onnx::write_model_file(slimmed, o.output, write);
-        after.file = size_on_disk(o.output);
+        after.file = size_on_disk(o.output, after.weights);
     }
     const double seconds = seconds_now() - start;
     if (o.json) {

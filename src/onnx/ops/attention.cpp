@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "onnx/ops/support/inputs.h"
+#include "onnx/ops/support/spatial.h"
 
 #include <algorithm>
 #include <array>
@@ -24,10 +25,13 @@ struct Heads {
 };
 
 Heads heads_of(NodeContext& c) {
-    Heads h{c.in(0), c.in(1), c.in(2), 0, c.rank(0) == 3};
+    int64_t rank = c.rank(0);
+    c.ensure((rank == 3 || rank == 4) && c.rank(1) == rank && c.rank(2) == rank, "Q, K and V are ",
+             c.type(0), ", ", c.type(1), " and ", c.type(2), ", expected rank 3 or rank 4");
+    Heads h{c.in(0), c.in(1), c.in(2), 0, rank == 3};
     if (h.packed) {
-        int64_t queries = c.i("q_num_heads");
-        int64_t keys = c.i("kv_num_heads");
+        int64_t queries = positive(c, "q_num_heads");
+        int64_t keys = positive(c, "kv_num_heads");
         h.q = split_heads(c.g, h.q, queries);
         h.k = split_heads(c.g, h.k, keys);
         h.v = split_heads(c.g, h.v, keys);
@@ -176,7 +180,7 @@ Values attention(NodeContext& c) {
 Values rotary(NodeContext& c) {
     ingot::Graph& g = c.g;
     bool packed = c.rank(0) == 3;
-    Value x = packed ? split_heads(g, c.in(0), c.i("num_heads")) : c.in(0);
+    Value x = packed ? split_heads(g, c.in(0), positive(c, "num_heads")) : c.in(0);
     c.ensure(g.type(x).rank() == 4, "input is ", c.type(0), ", expected rank 3 or 4");
     Value cos = c.in(1);
     Value sin = c.in(2);
@@ -202,6 +206,8 @@ struct Recurrence {
 // x [B,T,H*D] -> f32 [T,B,H,D]
 Value by_time(ingot::Graph& g, Value x, int64_t heads) {
     const Dims d = ops::dims(g, x);
+    require(d.size() == 3, ErrorCode::InvalidModel, "got ", g.type(x),
+            ", expected [batch,sequence,heads*size]");
     Value v = ops::reshape(g, ops::widen(g, x), {d[0], d[1], heads, floor_div(d[2], heads)});
     return ops::permute(g, v, {1, 0, 2, 3});
 }
@@ -256,10 +262,10 @@ Values linear_attention(NodeContext& c) {
     Recurrence r;
     r.gated = rule.starts_with("gated");
     r.delta = rule.ends_with("delta");
-    r.heads = c.i("kv_num_heads");
-    int64_t queries = c.i("q_num_heads");
-    c.ensure(r.heads >= 1 && queries % r.heads == 0, "there are ", queries, " query heads and ",
-             r.heads, " key heads, expected a multiple");
+    r.heads = positive(c, "kv_num_heads");
+    int64_t queries = positive(c, "q_num_heads");
+    c.ensure(queries % r.heads == 0, "there are ", queries, " query heads and ", r.heads,
+             " key heads, expected a multiple");
     r.share = queries / r.heads;
     Value q = by_time(g, c.in(0), queries);
     Value k = by_time(g, c.in(1), r.heads);

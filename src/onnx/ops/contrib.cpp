@@ -114,7 +114,7 @@ Values fused_matmul(NodeContext& c) {
 
 // [N, ceil(n*bits/8)] of packed unsigned numbers -> [N, n].
 Value unpacked_rows(NodeContext& c, Value bytes, int64_t rows, int64_t count, int64_t bits) {
-    int64_t width = ceil_div(Dim(count * bits), 8).value();
+    int64_t width = (count * bits + 7) / 8;
     Value v = ops::reshape(c.g, bytes, {rows, width});
     v = bits == 4 ? ops::bitcast(c.g, v, DType::U4) : v;
     return ops::slice(c.g, v, 1, 0, count);
@@ -123,18 +123,17 @@ Value unpacked_rows(NodeContext& c, Value bytes, int64_t rows, int64_t count, in
 // Weights [N,K] of 4 or 8 bits in blocks along K, each with a scale and maybe a zero point.
 Values matmul_nbits(NodeContext& c) {
     ingot::Graph& g = c.g;
-    int64_t k = c.i("K");
-    int64_t n = c.i("N");
+    int64_t k = positive(c, "K");
+    int64_t n = positive(c, "N");
     int64_t bits = c.i("bits", 4);
-    int64_t block = c.i("block_size");
+    int64_t block = positive(c, "block_size");
     if (bits != 4 && bits != 8) {
         c.refuse("attribute 'bits' is ", bits, "; only 4 and 8 are supported");
     }
     if (c.has(4)) {
         c.refuse("input 4 (g_idx) is given; only blocks in order are supported");
     }
-    c.ensure(k > 0 && n > 0 && block > 0, "attributes K = ", k, ", N = ", n,
-             ", block_size = ", block, ", expected positive numbers");
+    c.ensure(c.rank(0) >= 1, "A is a scalar, expected rows of K = ", k, " elements");
     int64_t blocks = (k + block - 1) / block;
     Value packed = ops::reshape(g, c.in(1), {n, blocks * block * bits / 8});
     Value q = bits == 4 ? ops::bitcast(g, packed, DType::U4) : packed;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "onnx/ops/support/attention.h"
 #include "onnx/ops/support/inputs.h"
+#include "onnx/ops/support/spatial.h"
 
 #include <array>
 #include <limits>
@@ -37,7 +38,7 @@ Values attention(NodeContext& c) {
     if (c.i("past_present_share_buffer", 0) != 0 || c.i("do_rotary", 0) != 0) {
         c.refuse("past_present_share_buffer and do_rotary are not supported");
     }
-    int64_t heads = c.i("num_heads");
+    int64_t heads = positive(c, "num_heads");
     Value qkv = ops::matmul(g, c.in(0), c.in(1));
     qkv = c.has(2) ? ops::add(g, qkv, c.in(2)) : qkv;
     const Dims d = ops::dims(g, qkv);
@@ -101,7 +102,7 @@ struct Heads {
 
 Heads heads_of(NodeContext& c) {
     ingot::Graph& g = c.g;
-    int64_t heads = c.i("num_heads");
+    int64_t heads = positive(c, "num_heads");
     if (c.rank(0) == 5) {
         c.ensure(!c.has(3), "packed query, key and value do not go with a bias");
         return {packed_part(g, c.in(0), 0), packed_part(g, c.in(0), 1), packed_part(g, c.in(0), 2)};
@@ -175,10 +176,10 @@ void check_group_query(const NodeContext& c) {
 GroupQuery group_query(NodeContext& c) {
     ingot::Graph& g = c.g;
     GroupQuery q;
-    q.heads = c.i("num_heads");
-    q.groups = c.i("kv_num_heads");
-    c.ensure(c.rank(0) == 3 && q.groups >= 1 && q.heads % q.groups == 0, "query is ", c.type(0),
-             " with ", q.heads, " heads in ", q.groups,
+    q.heads = positive(c, "num_heads");
+    q.groups = positive(c, "kv_num_heads");
+    c.ensure(c.rank(0) == 3 && q.heads % q.groups == 0, "query is ", c.type(0), " with ", q.heads,
+             " heads in ", q.groups,
              " groups, expected rank 3 and a whole number of heads in each group");
     q.batch = c.dim(0, 0);
     q.queries = c.dim(0, 1);
@@ -336,11 +337,12 @@ Values rotary(NodeContext& c) {
     int64_t rotated = c.i("rotary_embedding_dim", 0);
     int64_t heads = c.i("num_heads", 0);
     bool packed = c.rank(0) == 3;
+    c.ensure(packed || c.rank(0) == 4, "input is ", c.type(0), ", expected rank 3 or 4");
     Value x = c.in(0);
     if (packed) {
         if (heads == 0) {
-            Dim size = c.dim(0, 2);
-            if (!half.is_const() || !size.is_const()) {
+            const Dim& size = c.dim(0, 2);
+            if (!half.is_const() || half.is_const(0) || !size.is_const()) {
                 c.refuse("num_heads is not given, and the sizes of ", c.type(0), " and ", c.type(2),
                          " do not tell it");
             }

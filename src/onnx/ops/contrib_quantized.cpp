@@ -184,7 +184,9 @@ Values attention(NodeContext& c) {
     if (c.has(8) || c.wants(1)) {
         c.refuse("a past state is used; only attention without one is supported");
     }
-    int64_t heads = c.i("num_heads");
+    int64_t heads = positive(c, "num_heads");
+    c.ensure(c.rank(0) == 3 && c.rank(1) == 2, "input and weight are ", c.type(0), " and ",
+             c.type(1), ", expected [batch,sequence,hidden] and a matrix");
     Value y = exact_matmul(g, {c.in(0), {}, c.optional(6)}, {c.in(1), {}, c.optional(7)});
     y = ops::add(g, scaled(g, y, c.in(3), c.in(4)), c.in(2));
     Dim hidden = floor_div(ops::dims(g, y)[2], 3);

@@ -41,6 +41,10 @@ Values conv_transpose(NodeContext& c) {
     size_t n = s.count();
     std::vector<int64_t> extra = c.ints("output_padding");
     extra.resize(std::max(extra.size(), n), 0);
+    for (int64_t e : extra) {
+        c.ensure(e >= 0 && e <= largest_count, "attribute 'output_padding' is ", extra,
+                 ", expected numbers from 0 to ", largest_count);
+    }
     std::vector<int64_t> wanted = c.ints("output_shape");
     if (!wanted.empty()) {
         c.ensure(wanted.size() == n || wanted.size() == n + 2, "attribute 'output_shape' has ",
@@ -58,7 +62,7 @@ Values conv_transpose(NodeContext& c) {
             s.high[i] = s.high[i] - Dim(extra[i]);
         }
     }
-    ops::ConvTranspose a{s.strides, s.dilations, s.low, s.high, c.i("group", 1)};
+    ops::ConvTranspose a{s.strides, s.dilations, s.low, s.high, positive(c, "group", 1)};
     return {with_bias(c, ops::conv_transpose(c.g, a, c.in(0), c.in(1)), 2, n)};
 }
 
@@ -119,14 +123,26 @@ Value deformed_samples(NodeContext& c, const Sliding& s, const Dims& positions, 
     return ops::reshape(g, y, out);
 }
 
+// The places of all taps are listed one by one.
+void check_tap_count(const NodeContext& c, const Sliding& s) {
+    int64_t left = 1 << 16;
+    for (int64_t k : s.kernel) {
+        left /= k;
+    }
+    if (left == 0) {
+        c.refuse("the kernel has the sizes ", s.kernel, "; more than 65536 taps are not supported");
+    }
+}
+
 Values deform_conv(NodeContext& c) {
     ingot::Graph& g = c.g;
     Sliding s = sliding(c, spatial_dims(c.type(0)), kernel_sizes(c, 1));
     const Dims positions = spatial_dims(c.type(2));
-    int64_t groups = c.i("group", 1);
-    c.ensure(positions.size() == s.count() && groups >= 1, "offsets are ", c.type(2), ", expected ",
-             s.count(), " spatial axes");
-    Value x = deformed_samples(c, s, positions, c.i("offset_group", 1));
+    int64_t groups = positive(c, "group", 1);
+    check_tap_count(c, s);
+    c.ensure(positions.size() == s.count(), "offsets are ", c.type(2), ", expected ", s.count(),
+             " spatial axes");
+    Value x = deformed_samples(c, s, positions, positive(c, "offset_group", 1));
     const Dims w = c.type(1).dims;
     const Dims d = ops::dims(g, x);
     Dims grouped = {d[0], groups, w[1], d[2]};

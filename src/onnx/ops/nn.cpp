@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products, the softmax family, Dropout, and the rearrangements of channels and blocks.
 #include "base/error.h"
-#include "onnx/importer.h"
+#include "onnx/ops/support/spatial.h"
 
 #include <array>
 
@@ -104,10 +104,10 @@ Value as_tensor(NodeContext& c, const Dims& d, const std::vector<int64_t>& perm,
 
 Values depth_to_space(NodeContext& c) {
     c.ensure(c.rank(0) == 4, "input is ", c.type(0), ", expected [N,C,H,W]");
-    int64_t b = c.i("blocksize");
+    int64_t b = positive(c, "blocksize");
     std::string mode = c.s("mode", "DCR");
-    c.ensure(b > 0 && (mode == "DCR" || mode == "CRD"), "blocksize is ", b, " and mode '", mode,
-             "', expected a positive number and 'DCR' or 'CRD'");
+    c.ensure(mode == "DCR" || mode == "CRD", "attribute 'mode' is '", mode,
+             "', expected 'DCR' or 'CRD'");
     const Dims d = c.type(0).dims;
     Dim depth = floor_div(d[1], b * b);
     Dims out = {d[0], depth, d[2] * Dim(b), d[3] * Dim(b)};
@@ -119,8 +119,7 @@ Values depth_to_space(NodeContext& c) {
 
 Values space_to_depth(NodeContext& c) {
     c.ensure(c.rank(0) == 4, "input is ", c.type(0), ", expected [N,C,H,W]");
-    int64_t b = c.i("blocksize");
-    c.ensure(b > 0, "blocksize is ", b, ", expected a positive number");
+    int64_t b = positive(c, "blocksize");
     const Dims d = c.type(0).dims;
     Dim h = floor_div(d[2], b);
     Dim w = floor_div(d[3], b);

@@ -96,14 +96,13 @@ Values instance_norm(NodeContext& c) {
 }
 
 Values group_norm(NodeContext& c) {
-    return group_norm_by(c, c.i("num_groups"), c.in(1), c.in(2));
+    return group_norm_by(c, positive(c, "num_groups"), c.in(1), c.in(2));
 }
 
 // Opset 18: scale and bias are for each group.
 Values group_norm18(NodeContext& c) {
-    int64_t groups = c.i("num_groups");
+    int64_t groups = positive(c, "num_groups");
     spatial_count(c);
-    c.ensure(groups >= 1, "attribute 'num_groups' is ", groups, ", expected a positive number");
     Dim channels = c.dim(0, 1);
     auto spread = [&](int i) {
         Value v = ops::reshape(c.g, c.in(i), {groups, 1});
@@ -176,9 +175,8 @@ Values mean_variance_norm(NodeContext& c) {
 
 Values lrn(NodeContext& c) {
     ingot::Graph& g = c.g;
-    int64_t size = c.i("size");
-    c.ensure(size >= 1 && c.rank(0) >= 2, "attribute 'size' is ", size, " and the input ",
-             c.type(0), ", expected a positive size and [N,C,...]");
+    int64_t size = positive(c, "size");
+    c.ensure(c.rank(0) >= 2, "input is ", c.type(0), ", expected [N,C,...]");
     Value x = ops::widen(g, c.in(0));
     Value square = ops::mul(g, x, x);
     Dims low(static_cast<size_t>(c.rank(0)), Dim(0));

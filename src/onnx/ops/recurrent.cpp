@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "onnx/ops/support/activations.h"
 #include "onnx/ops/support/inputs.h"
+#include "onnx/ops/support/spatial.h"
 
 #include <array>
 
@@ -97,7 +98,7 @@ Cell cell_of(const NodeContext& c, Cell::Kind kind, int64_t gates) {
              c.type(1), " and ", c.type(2), ", expected rank 3");
     cell.hidden = c.dim(2, 2);
     if (!cell.hidden.is_const()) {
-        cell.hidden = c.i("hidden_size");
+        cell.hidden = positive(c, "hidden_size");
     }
     cell.activations = activations_of(c, cell);
     cell.clip = c.f("clip", 0);

@@ -14,8 +14,11 @@ namespace {
 // size * scale rounded down, in the f32 arithmetic of the operator's definition where the size is
 // known; else for scales that are fractions p / q with a small q.
 Dim scaled_size(const NodeContext& c, const Dim& size, double scale) {
+    c.ensure(scale >= 0x1p-31 && scale <= 0x1p31, "a scale is ", scale,
+             ", expected a number from 2^-31 to 2^31");
     if (size.is_const()) {
         float product = static_cast<float>(size.value()) * static_cast<float>(scale);
+        c.ensure(product < 0x1p53F, "an axis of size ", size, " times ", scale, " is too large");
         return static_cast<int64_t>(std::floor(product));
     }
     for (int64_t q = 1; q <= 4096; ++q) {
@@ -81,7 +84,6 @@ Request from_scales(NodeContext& c, int input, Request r) {
              " scales for ", r.axes.size(), " axes");
     for (size_t i = 0; i < r.axes.size(); ++i) {
         double scale = known->get_f64(static_cast<int64_t>(i));
-        c.ensure(scale > 0, "scale ", i, " is ", scale, ", expected a positive number");
         r.scales.push_back(scale);
         r.sizes.push_back(scaled_size(c, c.dim(0, r.axes[i]), scale));
     }
@@ -110,6 +112,7 @@ void keep_ratio(NodeContext& c, Request& r, bool smallest) {
     for (size_t i = 0; i < r.axes.size(); ++i) {
         const Dim& in = c.dim(0, r.axes[i]);
         known = known && in.is_const() && r.sizes[i].is_const();
+        c.ensure(!in.is_const(0), "an axis of size 0 has no aspect ratio to keep");
     }
     if (!known) {
         return keep_ratio_at_run(c, r, smallest);
@@ -122,7 +125,9 @@ void keep_ratio(NodeContext& c, Request& r, bool smallest) {
     }
     for (size_t i = 0; i < r.axes.size(); ++i) {
         double size = scale * static_cast<double>(c.dim(0, r.axes[i]).value());
-        r.sizes[i] = static_cast<int64_t>(size + 0.5);
+        c.ensure(size < 0x1p53, "an axis of size ", c.dim(0, r.axes[i]), " times ", scale,
+                 " is too large");
+        r.sizes[i] = static_cast<int64_t>(std::floor(size + 0.5));
         r.scales[i] = scale;
     }
 }

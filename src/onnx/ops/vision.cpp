@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "onnx/ops/support/inputs.h"
 #include "onnx/ops/support/sampling.h"
+#include "onnx/ops/support/spatial.h"
 
 #include <array>
 #include <limits>
@@ -245,8 +246,8 @@ Values roi_align(NodeContext& c) {
     c.ensure(x.size() == 4 && c.rank(1) == 2, "inputs are ", c.type(0), " and ", c.type(1),
              ", expected [N,C,H,W] and [regions,4]");
     Dims sizes(x.begin() + 2, x.end());
-    RoiAxis rows = roi_axis(c, 1, c.i("output_height", 1), half_pixel);
-    RoiAxis columns = roi_axis(c, 0, c.i("output_width", 1), half_pixel);
+    RoiAxis rows = roi_axis(c, 1, positive(c, "output_height", 1), half_pixel);
+    RoiAxis columns = roi_axis(c, 0, positive(c, "output_width", 1), half_pixel);
     // All indices are [R, rows, row samples, columns, column samples].
     RoiTaps down = roi_taps(g, rows, sizes[0], {3, 4});
     RoiTaps across = roi_taps(g, columns, sizes[1], {1, 2});
@@ -302,8 +303,8 @@ Value covered(NodeContext& c, int64_t column, int64_t bins, const Dim& size) {
 Values max_roi_pool(NodeContext& c) {
     ingot::Graph& g = c.g;
     std::vector<int64_t> shape = c.ints("pooled_shape");
-    c.ensure(shape.size() == 2 && c.rank(0) == 4 && c.rank(1) == 2, "inputs are ", c.type(0),
-             " and ", c.type(1), " and pooled_shape ", shape,
+    c.ensure(shape.size() == 2 && shape[0] > 0 && shape[1] > 0 && c.rank(0) == 4 && c.rank(1) == 2,
+             "inputs are ", c.type(0), " and ", c.type(1), " and pooled_shape ", shape,
              ", expected [N,C,H,W], [regions,5] and 2 sizes");
     const Dims x = c.type(0).dims;
     Value image = ops::squeeze(g, ops::slice(g, c.in(1), 1, 0, 1), {1});

@@ -107,7 +107,7 @@ int parameter_count(const NodeContext& c, const std::string& name) {
     return r->parameters;
 }
 
-Activation activation(const NodeContext& c, std::string name) {
+Activation activation(const NodeContext& c, const std::string& name) {
     parameter_count(c, name);
     const Row* r = find_row(lower(name));
     return {std::string(r->name), r->alpha, r->beta};

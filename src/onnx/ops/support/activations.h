@@ -16,7 +16,7 @@ struct Activation {
 /// How many of alpha and beta a function takes (0 to 2). Refuses names it does not know.
 int parameter_count(const NodeContext& c, const std::string& name);
 /// The function with its default parameters.
-Activation activation(const NodeContext& c, std::string name);
+Activation activation(const NodeContext& c, const std::string& name);
 Value apply(ingot::Graph& g, const Activation& a, Value x);
 /// Attributes activation and activation_params (or activation_alpha and _beta) of the operators
 /// that ONNX Runtime fuses; x itself where there is none.

@@ -15,8 +15,8 @@ std::vector<int64_t> list_or(const NodeContext& c, std::string_view name, size_t
     }
     c.ensure(v.size() == n, "attribute '", name, "' has ", v.size(), " entries, expected ", n);
     for (int64_t x : v) {
-        c.ensure(x >= fallback, "attribute '", name, "' is ", v, ", expected numbers of at least ",
-                 fallback);
+        c.ensure(x >= fallback && x <= largest_count, "attribute '", name, "' is ", v,
+                 ", expected numbers from ", fallback, " to ", largest_count);
     }
     return v;
 }
@@ -35,6 +35,17 @@ void same_pads(Sliding& s, const Dims& spatial) {
 
 } // namespace
 
+int64_t positive(const NodeContext& c, std::string_view name) {
+    int64_t v = c.i(name);
+    c.ensure(v >= 1 && v <= largest_count, "attribute '", name, "' is ", v,
+             ", expected a number from 1 to ", largest_count);
+    return v;
+}
+
+int64_t positive(const NodeContext& c, std::string_view name, int64_t fallback) {
+    return c.has_attribute(name) ? positive(c, name) : fallback;
+}
+
 Sliding sliding(const NodeContext& c, const Dims& spatial, std::vector<int64_t> kernel) {
     size_t n = spatial.size();
     c.ensure(n >= 1, "the input has no spatial axes, expected [N,C,spatial...]");
@@ -46,7 +57,8 @@ Sliding sliding(const NodeContext& c, const Dims& spatial, std::vector<int64_t> 
     c.ensure(s.kernel.size() == n, "the kernel has ", s.kernel.size(), " sizes, the input ", n,
              " spatial axes");
     for (int64_t k : s.kernel) {
-        c.ensure(k >= 1, "the kernel's sizes are ", s.kernel, ", expected positive numbers");
+        c.ensure(k >= 1 && k <= largest_count, "the kernel's sizes are ", s.kernel,
+                 ", expected numbers from 1 to ", largest_count);
     }
     s.strides = list_or(c, "strides", n, 1);
     s.dilations = list_or(c, "dilations", n, 1);
@@ -92,7 +104,7 @@ Value per_channel(ingot::Graph& g, Value v, size_t spatial) {
 }
 
 ops::Conv conv_attributes(const NodeContext& c, const Sliding& s, DType result) {
-    return {s.strides, s.dilations, s.low, s.high, c.i("group", 1), result};
+    return {s.strides, s.dilations, s.low, s.high, positive(c, "group", 1), result};
 }
 
 } // namespace ingot::onnx

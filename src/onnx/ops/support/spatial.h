@@ -22,6 +22,12 @@ struct Sliding {
     int64_t span(size_t i) const { return dilations[i] * (kernel[i] - 1) + 1; }
 };
 
+/// What an attribute that counts something may be at most; products of two still fit.
+inline constexpr int64_t largest_count = INT32_MAX;
+/// An attribute in [1, largest_count].
+int64_t positive(const NodeContext& c, std::string_view name);
+int64_t positive(const NodeContext& c, std::string_view name, int64_t fallback);
+
 /// Reads the attributes of a node whose input has `spatial` sizes. `kernel` comes from the weights,
 /// or is empty: then from attribute kernel_shape.
 Sliding sliding(const NodeContext& c, const Dims& spatial, std::vector<int64_t> kernel = {});
