@@ -110,6 +110,10 @@ void Graph::set_value_name(Value v, std::string name) {
 
 void Graph::set_host(Value v, HostRef host) {
     CHECK(v.id < values_.size(), "value ", v.id, " is not one of graph '", name_, "'");
+    const Type& t = values_[v.id].type;
+    if (is_input(v) && (t.rank() > 1 || is_float(t.dtype))) {
+        return;  // the text and binary forms keep contents of inputs as lists of sizes
+    }
     values_[v.id].host = std::move(host);
 }
 

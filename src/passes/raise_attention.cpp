@@ -124,7 +124,7 @@ Value in_order(Graph& g, const Operand& o, size_t batch) {
     return ops::reshape(g, v, d);
 }
 
-// --- scores ------------------------------------------------------------------------------------
+// --- scores
 
 struct Scores {
     Value product; // the first contraction
@@ -235,7 +235,7 @@ std::optional<Scores> scores(const View& v, Term t, DType dtype) {
     return s;
 }
 
-// --- masks -------------------------------------------------------------------------------------
+// --- masks
 
 std::optional<Value> condition_value(Graph& g, const View& v, const Condition& c) {
     auto value = v.value(c.term);
@@ -305,7 +305,7 @@ std::optional<Value> mask_4d(Graph& g, Value mask, const Dims& scores, size_t ba
     return ops::reshape(g, mask, d);
 }
 
-// --- the whole ---------------------------------------------------------------------------------
+// --- the whole
 
 // The softmax behind p, past a guard that turns NaN into 0.
 const Node* softmax_behind(const Site& s, const View& v, Value p) {

@@ -13,7 +13,7 @@ namespace {
 using ops::GroupNorm;
 using ops::LayerNorm;
 
-// --- the core --------------------------------------------------------------------------------
+// --- the core
 
 struct Core {
     Term x;
@@ -198,7 +198,7 @@ std::optional<Values> raise_core(Site& s) {
     return m ? made(s, m->core, m->bias) : std::nullopt;
 }
 
-// --- scales and biases that follow -------------------------------------------------------------
+// --- scales and biases that follow
 
 // root = norm * other, or norm + other, of values.
 struct Followed {

@@ -93,7 +93,6 @@ std::optional<Joined> joined(const View& v, Value value) {
 }
 
 // --- angles: the half of a table whose halves (or pairs) are equal
-// ---------------------------------
 
 constexpr int max_depth = 8;
 
@@ -239,7 +238,6 @@ std::optional<Value> half(Graph& g, Value v, bool interleaved, int depth) {
 }
 
 // --- the two spellings
-// -----------------------------------------------------------------------------
 
 // The two factors of a product, or none.
 std::vector<Term> factors(const View& v, Term t) {

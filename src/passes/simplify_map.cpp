@@ -174,6 +174,32 @@ std::optional<Values> decide_comparisons(Site& s) {
     return made(s, std::move(body), Values(s.inputs().begin(), s.inputs().end()));
 }
 
+bool is_one_element(const Dims& dims) {
+    return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_const(1); });
+}
+
+// A function of numbers that are repeated is a number that is repeated.
+std::optional<Values> repeat_later(Site& s) {
+    Values in(s.inputs().begin(), s.inputs().end());
+    bool repeated = false;
+    for (Value& v : in) {
+        const Node* p = s.produced(v, broadcast_def);
+        if (p != nullptr) {
+            v = p->inputs[0];
+            repeated = true;
+        }
+        if (!is_one_element(s.g().type(v).dims)) {
+            return std::nullopt;
+        }
+    }
+    if (!repeated) {
+        return std::nullopt;
+    }
+    Values one = made(s, s.as<Map>().body, in);
+    Value scalar = ops::reshape(s.g(), one[0], {});
+    return Values{ops::broadcast_to(s.g(), scalar, s.result().dims)};
+}
+
 // A body that is just one of its inputs, or a constant.
 std::optional<Values> trivial_body(Site& s) {
     const Map& m = s.as<Map>();
@@ -238,7 +264,8 @@ std::optional<Values> flatten_later(Site& s) {
 Rules map_rules() {
     static const RuleRow rows[] = {{&map_def, compact_inputs}, {&map_def, absorb_operands},
                                    {&map_def, simplify_body},  {&map_def, decide_comparisons},
-                                   {&map_def, trivial_body},   {&map_def, flatten_later}};
+                                   {&map_def, trivial_body},   {&map_def, flatten_later},
+                                   {&map_def, repeat_later}};
     return rows;
 }
 

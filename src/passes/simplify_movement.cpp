@@ -14,7 +14,7 @@ bool is_zero(const Dim& d) {
     return d.is_const(0);
 }
 
-// --- pad -----------------------------------------------------------------------------------------
+// --- pad
 
 std::optional<Values> pad_of_nothing(Site& s) {
     const Pad& a = s.as<Pad>();
@@ -43,7 +43,7 @@ std::optional<Values> pad_of_pad(Site& s) {
     return Values{s.g().add1(pad_def, a, {p->inputs[0], s.in(1)})};
 }
 
-// --- concat --------------------------------------------------------------------------------------
+// --- concat
 
 // Two slices of one value that follow each other along `axis`, as one.
 std::optional<Slice> joined(const Graph& g, Value a, Value b, size_t axis) {
@@ -104,7 +104,7 @@ std::optional<Values> shorter_concat(Site& s) {
     return s.g().type(v) == s.result() ? std::optional(Values{v}) : std::nullopt;
 }
 
-// --- gather --------------------------------------------------------------------------------------
+// --- gather
 
 std::optional<Progression> constant_progression(const Tensor& t) {
     Progression p{t.count() == 0 ? 0 : t.get_i64(0), 1, t.count()};
@@ -182,8 +182,24 @@ std::optional<Values> gather_of_broadcast(Site& s) {
     return Values{ops::broadcast_to(s.g(), rows, s.result().dims)};
 }
 
+// The one element that a value repeats, else null.
+const Tensor* repeated_scalar(const Site& s, Value v) {
+    const Node* p = s.produced(v, broadcast_def);
+    const Tensor* t = s.g_const().constant(p == nullptr ? v : p->inputs[0]);
+    return t != nullptr && t->count() == 1 ? t : nullptr;
+}
+
+Value repeated(Site& s, const Tensor& scalar) {
+    return ops::broadcast_to(s.g(), ops::constant(s.g(), scalar.reshaped({})), s.result().dims);
+}
+
+// Any element of one number repeated is that number.
+std::optional<Values> gather_of_scalar(Site& s) {
+    const Tensor* t = repeated_scalar(s, s.in());
+    return t != nullptr ? std::optional(Values{repeated(s, *t)}) : std::nullopt;
+}
+
 // --- reductions
-// ------------------------------------------------------------------------------------
 
 std::optional<Values> reduce_of_one(Site& s) {
     const Reduce& a = s.as<Reduce>();
@@ -243,6 +259,13 @@ std::optional<Values> scan_of_one(Site& s) {
     return Values{s.in()};
 }
 
+// Sums of zeros.
+std::optional<Values> scan_of_zeros(Site& s) {
+    const Tensor* t = repeated_scalar(s, s.in());
+    bool zeros = t != nullptr && s.as<Scan>().fn == "sum" && t->get_f64(0) == 0;
+    return zeros ? std::optional(Values{repeated(s, *t)}) : std::nullopt;
+}
+
 std::optional<Values> pool_of_one(Site& s) {
     const ops::Pool& a = s.as<ops::Pool>();
     auto one = [](int64_t v) { return v == 1; };
@@ -299,7 +322,8 @@ Rules movement_rules() {
         {&concat_def, shorter_concat},      {&gather_def, gather_of_progression},
         {&gather_def, gather_of_broadcast}, {&reduce_def, reduce_of_one},
         {&reduce_def, reduce_of_extremes},  {&arg_reduce_def, arg_reduce_of_one},
-        {&scan_def, scan_of_one},           {&ops::pool_def, pool_of_one},
+        {&scan_def, scan_of_one},           {&scan_def, scan_of_zeros},
+        {&gather_def, gather_of_scalar},    {&ops::pool_def, pool_of_one},
     };
     return rows;
 }

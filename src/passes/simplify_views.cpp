@@ -7,7 +7,7 @@ namespace ingot::passes {
 
 namespace {
 
-// --- reshape -----------------------------------------------------------------------------------
+// --- reshape
 
 std::optional<Values> reshape_of_nothing(Site& s) {
     if (s.as<Reshape>().dims == s.in_type().dims) {
@@ -106,7 +106,7 @@ std::optional<Values> reshape_around_permute(Site& s) {
     return Values{ops::reshape(g, v, want)};
 }
 
-// --- permute -----------------------------------------------------------------------------------
+// --- permute
 
 std::optional<Values> permute_of_nothing(Site& s) {
     const std::vector<int64_t>& perm = s.as<Permute>().perm;
@@ -133,7 +133,7 @@ std::optional<Values> permute_of_nothing(Site& s) {
     return Values{ops::reshape(s.g(), s.in(), s.result().dims)};
 }
 
-// --- broadcast -----------------------------------------------------------------------------------
+// --- broadcast
 
 std::optional<Values> broadcast_of_nothing(Site& s) {
     const Dims& dims = s.as<Broadcast>().dims;
@@ -161,7 +161,18 @@ std::optional<Values> broadcast_of_nothing(Site& s) {
     return Values{ops::broadcast_to(s.g(), p->inputs[0], dims)};
 }
 
-// --- slice -------------------------------------------------------------------------------------
+// Another shape of one number repeated.
+std::optional<Values> view_of_scalar(Site& s) {
+    const Node* p = s.producer(0, broadcast_def);
+    const Tensor* t = p == nullptr ? nullptr : s.g().constant(p->inputs[0]);
+    if (t == nullptr || t->count() != 1) {
+        return std::nullopt;
+    }
+    Value one = ops::constant(s.g(), t->reshaped({}));
+    return Values{ops::broadcast_to(s.g(), one, s.result().dims)};
+}
+
+// --- slice
 
 bool is_whole(const Slice& a, const Dims& in, size_t axis) {
     return a.starts[axis].is_const(0) && a.steps[axis] == 1 && a.sizes[axis] == in[axis];
@@ -252,7 +263,7 @@ std::optional<Values> slice_of_broadcast(Site& s) {
     return Values{ops::broadcast_to(s.g(), p->inputs[0], a.sizes)};
 }
 
-// --- others --------------------------------------------------------------------------------------
+// --- others
 
 std::optional<Values> bitcast_of_nothing(Site& s) {
     DType to = s.as<Bitcast>().dtype;
@@ -283,6 +294,7 @@ std::optional<Values> window_of_nothing(Site& s) {
 Rules view_rules() {
     static const RuleRow rows[] = {
         {&reshape_def, reshape_of_nothing}, {&reshape_def, reshape_around_permute},
+        {&reshape_def, view_of_scalar},     {&permute_def, view_of_scalar},
         {&permute_def, permute_of_nothing}, {&broadcast_def, broadcast_of_nothing},
         {&slice_def, slice_of_nothing},     {&slice_def, slice_of_slice},
         {&slice_def, slice_of_concat},      {&slice_def, slice_of_broadcast},

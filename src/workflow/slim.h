@@ -33,8 +33,8 @@ struct SlimReport {
 
 /// The simplified model: same inputs (but for frozen initializers), same outputs, same opset.
 /// Weights that did not change still lie where `model` has them. The result depends on model and
-/// options alone, and slimming it again changes nothing. Errors: InvalidModel; Unsupported for
-/// opsets below 7; InvalidArgument for an unknown input or rule.
+/// options alone, and slimming it again changes nothing. Of models below opset 7 only what is dead
+/// or there twice goes. Errors: InvalidModel; InvalidArgument for an unknown input or rule.
 onnx::Model slim_model(const onnx::Model& model, const SlimOptions& options = {},
                        SlimReport* report = nullptr);
 

@@ -172,7 +172,7 @@ void add_node(Choices& c, Graph& g, int depth) {
                 require(!too_large(t.dims), ErrorCode::Unsupported, "large");
             }
         }
-        g.add(op, attrs, operands);
+        g.add(op, std::shared_ptr<const void>(attrs), operands);
     } catch (const Error&) {
     }
 }

@@ -16,7 +16,7 @@ std::vector<const Rule*> all_rules() {
     for (const RuleTable* table :
          {&constant_rules, &equality_rules, &dead_code_rules, &identity_rules, &shape_rules,
           &view_rules, &piece_rules, &pointwise_rules, &reduce_rules, &conv_rules, &gemm_rules,
-          &batched_gemm_rules, &control_rules}) {
+          &batched_gemm_rules, &norm_rules, &control_rules}) {
         for (const Rule& r : *table) {
             out.push_back(&r);
         }

@@ -71,7 +71,7 @@ struct Rule {
 using RuleTable = std::span<const Rule>;
 extern const RuleTable constant_rules, equality_rules, dead_code_rules, view_rules, piece_rules,
     shape_rules, identity_rules, pointwise_rules, reduce_rules, conv_rules, gemm_rules,
-    batched_gemm_rules, control_rules;
+    batched_gemm_rules, norm_rules, control_rules;
 std::vector<const Rule*> all_rules();
 
 } // namespace ingot::slim

@@ -9,6 +9,7 @@
 #include "workflow/slim/rules.h"
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 namespace ingot {
@@ -19,7 +20,11 @@ namespace {
 
 // Every rule makes the model smaller, so that rounds come to an end; this is a stop for bugs.
 constexpr int round_limit = 200;
+// Operators of older opsets are not known; rules that know no operator's meaning serve them too.
 constexpr int64_t lowest_opset = 7;
+constexpr std::array<std::string_view, 5> blind_rules = {
+    "constant-to-initializer", "common-subexpression", "duplicate-initializer", "dead-node",
+    "unused-initializer"};
 
 class Run {
 public:
@@ -28,8 +33,6 @@ public:
         auto at = model.opset_imports.find("");
         at = at == model.opset_imports.end() ? model.opset_imports.find("ai.onnx") : at;
         opset_ = at == model.opset_imports.end() ? lowest_opset : at->second;
-        require(opset_ >= lowest_opset, ErrorCode::Unsupported, "the model imports opset ", opset_,
-                ", expected at least ", lowest_opset, "; convert it with onnx.version_converter");
         choose_rules();
     }
 
@@ -39,7 +42,9 @@ public:
             Names names(model_);
             ++report_.rounds;
             if (!round(model_.graph, nullptr, facts, names)) {
-                write_types(model_, facts, !options_.input_shapes.empty());
+                if (opset_ >= lowest_opset) {
+                    write_types(model_, facts, !options_.input_shapes.empty());
+                }
                 return;
             }
             CHECK(report_.rounds < round_limit, "the rules of slim do not come to an end");
@@ -63,7 +68,9 @@ private:
             const bool skipped = std::any_of(
                 options_.skip.begin(), options_.skip.end(),
                 [&](const std::string& skip) { return skip == r->name || skip == r->group; });
-            if (skipped) {
+            const bool blind =
+                std::find(blind_rules.begin(), blind_rules.end(), r->name) != blind_rules.end();
+            if (skipped || (opset_ < lowest_opset && !blind)) {
                 continue;
             }
             if (r->ops.empty()) {
