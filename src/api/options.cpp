@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/options.h"
 
-#include <array>
-
 #include "base/text.h"
+
+#include <array>
 
 namespace ingot {
 
@@ -30,26 +30,30 @@ constexpr std::array<CommandName, 7> command_names = {{{Build, "build"},
                                                        {Compare, "compare"},
                                                        {Slim, "slim"}}};
 
-}  // namespace
+} // namespace
 
 std::span<const OptionRow> option_rows() {
     return rows;
 }
 
 std::string options_page() {
-    std::string out = "# Options\n\nGenerated from `src/api/options.def`; `ingot COMMAND --help` prints the same.\n";
+    std::string out = "# Options\n\nGenerated from `src/api/options.def`; `ingot COMMAND --help` "
+                      "prints the same.\n";
     for (const CommandName& c : command_names) {
-        append(out, str("\n## ingot ", c.name, "\n\n| option | default | meaning |\n|---|---|---|\n"));
+        append(out,
+               str("\n## ingot ", c.name, "\n\n| option | default | meaning |\n|---|---|---|\n"));
         for (const OptionRow& r : rows) {
             if ((r.commands & c.bit) == 0) {
                 continue;
             }
-            std::string standard = r.type == "Flag" || r.type == "List" || r.standard == "\"\"" ? std::string()
-                                                                                               : std::string(r.standard);
-            append(out, str("| `", r.names, r.value.empty() ? "" : " ", r.value, "` | ", standard, " | ", r.help, " |\n"));
+            std::string standard = r.type == "Flag" || r.type == "List" || r.standard == "\"\""
+                                       ? std::string()
+                                       : std::string(r.standard);
+            append(out, str("| `", r.names, r.value.empty() ? "" : " ", r.value, "` | ", standard,
+                            " | ", r.help, " |\n"));
         }
     }
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -17,20 +17,21 @@ using Text = std::string;
 using List = std::vector<std::string>;
 
 struct Options {
-    std::string model;  // the positional argument
+    std::string model; // the positional argument
 #define INGOT_OPTION(field, type, standard, commands, names, value, help) type field = standard;
 #include "api/options.def"
 #undef INGOT_OPTION
 };
 
 namespace command {
-inline constexpr unsigned Build = 1, Run = 2, Bench = 4, Inspect = 8, Check = 16, Compare = 32, Slim = 64;
+inline constexpr unsigned Build = 1, Run = 2, Bench = 4, Inspect = 8, Check = 16, Compare = 32,
+                          Slim = 64;
 }
 
 struct OptionRow {
     std::string_view field;
     std::string_view type;
-    std::string_view standard;  // the default as written in the table
+    std::string_view standard; // the default as written in the table
     unsigned commands;
     std::string_view names;
     std::string_view value;
@@ -41,4 +42,4 @@ std::span<const OptionRow> option_rows();
 /// The page docs/options.md.
 std::string options_page();
 
-}  // namespace ingot
+} // namespace ingot

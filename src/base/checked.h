@@ -24,4 +24,4 @@ inline std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
     return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -39,11 +39,15 @@ std::optional<DType> parse_dtype(std::string_view text);
 /// Width of one element in bits: 4 for the packed types, else a multiple of 8.
 int bit_width(DType t);
 bool is_float(DType t);
-bool is_integer(DType t);  // Bool is neither integer nor float
-bool is_signed(DType t);   // floats and signed integers
-inline bool is_packed(DType t) { return bit_width(t) < 8; }
+bool is_integer(DType t); // Bool is neither integer nor float
+bool is_signed(DType t);  // floats and signed integers
+inline bool is_packed(DType t) {
+    return bit_width(t) < 8;
+}
 /// Bytes of `count` elements stored densely; packed types round up to a whole byte.
-inline int64_t byte_size(DType t, int64_t count) { return (count * bit_width(t) + 7) / 8; }
+inline int64_t byte_size(DType t, int64_t count) {
+    return (count * bit_width(t) + 7) / 8;
+}
 
 // Conversions between f32 and the small floats: round to nearest even. f16, bf16 and E5M2 overflow
 // to infinity; E4M3 (no infinity) saturates only when asked for, else gives NaN as ONNX's Cast with
@@ -54,7 +58,7 @@ uint8_t f8e4m3_from_f32(float x, bool saturate = true);
 float f32_from_f8e4m3(uint8_t bits);
 uint8_t f8e5m2_from_f32(float x, bool saturate = true);
 float f32_from_f8e5m2(uint8_t bits);
-uint8_t f4e2m1_from_f32(float x);  // in the low nibble
+uint8_t f4e2m1_from_f32(float x); // in the low nibble
 float f32_from_f4e2m1(uint8_t nibble);
 inline uint16_t bf16_from_f32(float x) {
     uint32_t u = std::bit_cast<uint32_t>(x);
@@ -63,7 +67,9 @@ inline uint16_t bf16_from_f32(float x) {
     }
     return static_cast<uint16_t>((u + 0x7fffU + ((u >> 16) & 1U)) >> 16);
 }
-inline float f32_from_bf16(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+inline float f32_from_bf16(uint16_t bits) {
+    return std::bit_cast<float>(uint32_t{bits} << 16);
+}
 // f64 is rounded once, not through f32.
 uint16_t f16_from_f64(double x);
 uint16_t bf16_from_f64(double x);
@@ -94,4 +100,4 @@ struct f8e5m2 {
     uint8_t bits = 0;
 };
 
-}  // namespace ingot
+} // namespace ingot

@@ -2,24 +2,24 @@
 // The one exception type of the compile side, and the checks for programmer errors (ADR 0001).
 #pragma once
 
+#include "base/text.h"
+
 #include <exception>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "base/text.h"
-
 namespace ingot {
 
 enum class ErrorCode {
-    InvalidArgument,  // the caller's mistake: option, shape, name
-    InvalidModel,     // malformed or inconsistent ONNX
-    InvalidEngine,    // malformed, damaged or incompatible engine file
-    Unsupported,      // well-formed, but outside what Ingot does
-    Io,               // the operating system refused
+    InvalidArgument, // the caller's mistake: option, shape, name
+    InvalidModel,    // malformed or inconsistent ONNX
+    InvalidEngine,   // malformed, damaged or incompatible engine file
+    Unsupported,     // well-formed, but outside what Ingot does
+    Io,              // the operating system refused
     OutOfMemory,
-    Interrupted,  // Ctrl-C or a time limit
-    Internal,     // a bug in Ingot
+    Interrupted, // Ctrl-C or a time limit
+    Internal,    // a bug in Ingot
 };
 std::string_view name(ErrorCode c);
 
@@ -71,7 +71,7 @@ decltype(auto) with_place(Place&& place, F&& f) {
 [[noreturn]] void check_failed(const char* condition, const char* file, int line,
                                std::string_view message);
 
-}  // namespace ingot
+} // namespace ingot
 
 /// Aborts with a message in every build when `cond` is false: for bugs in Ingot, never for input.
 #define CHECK(cond, ...)                                                                           \

@@ -18,9 +18,9 @@ class MappedFile {
 public:
     /// Errors (Io): missing, not a regular file, unreadable; the message names path and reason.
     static std::shared_ptr<const MappedFile> open(const std::string& path);
-    /// Opens `relative` strictly inside `folder`: no absolute path, no "..", no symbolic link in any
-    /// component, no hard link (link count above 1), regular files only, checked again on the open
-    /// descriptor. Errors: InvalidModel for an escape, Io otherwise.
+    /// Opens `relative` strictly inside `folder`: no absolute path, no "..", no symbolic link in
+    /// any component, no hard link (link count above 1), regular files only, checked again on the
+    /// open descriptor. Errors: InvalidModel for an escape, Io otherwise.
     static std::shared_ptr<const MappedFile> open_beneath(const std::string& folder,
                                                           std::string_view relative);
     ~MappedFile();
@@ -60,9 +60,9 @@ private:
 };
 
 std::string read_text_file(const std::string& path, uint64_t limit_bytes = 64ULL << 20);
-void write_file(const std::string& path, std::span<const std::byte> data);  // atomic
-void write_file(const std::string& path, std::string_view text);            // atomic
-std::string parent_folder(const std::string& path);                          // "." when none
+void write_file(const std::string& path, std::span<const std::byte> data); // atomic
+void write_file(const std::string& path, std::string_view text);           // atomic
+std::string parent_folder(const std::string& path);                        // "." when none
 bool file_exists(const std::string& path);
 
-}  // namespace ingot
+} // namespace ingot

@@ -16,7 +16,7 @@ struct Hash128 {
     uint64_t low = 0;
     bool operator==(const Hash128&) const = default;
 };
-std::string to_text(const Hash128& h);  // 32 hex digits
+std::string to_text(const Hash128& h); // 32 hex digits
 Hash128 xxh3_128(std::span<const std::byte> data);
 
 using Sha256 = std::array<std::byte, 32>;
@@ -31,7 +31,7 @@ public:
     HashStream& operator=(const HashStream&) = delete;
     void add(std::span<const std::byte> data);
     Hash128 xxh3() const;
-    Sha256 sha();  // ends the stream; only with_sha
+    Sha256 sha(); // ends the stream; only with_sha
 
 private:
     struct State;
@@ -45,4 +45,4 @@ inline uint64_t mix(uint64_t seed, uint64_t v) {
 }
 uint64_t hash_bytes(const void* data, size_t bytes, uint64_t seed = 0);
 
-}  // namespace ingot
+} // namespace ingot

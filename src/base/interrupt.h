@@ -6,8 +6,8 @@
 
 namespace ingot {
 
-/// Throws Error(Interrupted, "interrupted by ...") once a stop was asked for or the limit has passed.
-/// Cheap: one relaxed load, and a clock read only while a limit is set.
+/// Throws Error(Interrupted, "interrupted by ...") once a stop was asked for or the limit has
+/// passed. Cheap: one relaxed load, and a clock read only while a limit is set.
 void check_interrupt();
 /// Async-signal-safe.
 void request_interrupt() noexcept;
@@ -17,4 +17,4 @@ void set_time_limit(std::chrono::milliseconds limit);
 /// Makes SIGINT call request_interrupt (a second SIGINT ends the process). For command-line tools.
 void handle_sigint();
 
-}  // namespace ingot
+} // namespace ingot

@@ -2,9 +2,9 @@
 // Log lines go to one replaceable sink; the default prints warnings and errors to stderr.
 #pragma once
 
-#include <string_view>
-
 #include "base/text.h"
+
+#include <string_view>
 
 namespace ingot {
 
@@ -24,4 +24,4 @@ void log(LogLevel level, const Args&... args) {
     }
 }
 
-}  // namespace ingot
+} // namespace ingot

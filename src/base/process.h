@@ -8,11 +8,11 @@
 namespace ingot {
 
 struct ProcessResult {
-    int exit_code = 0;   // 127 when the program does not exist
-    std::string output;  // stdout and stderr together, at most 1 MiB of it
+    int exit_code = 0;  // 127 when the program does not exist
+    std::string output; // stdout and stderr together, at most 1 MiB of it
 };
-/// Runs `arguments[0]` (found on PATH) without a shell; standard input is empty. Errors: Io when the
-/// system refuses to start it.
+/// Runs `arguments[0]` (found on PATH) without a shell; standard input is empty. Errors: Io when
+/// the system refuses to start it.
 ProcessResult run_process(const std::vector<std::string>& arguments);
 
 /// A fresh private folder, removed with its contents by the destructor.
@@ -28,4 +28,4 @@ private:
     std::string path_;
 };
 
-}  // namespace ingot
+} // namespace ingot

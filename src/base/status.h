@@ -22,4 +22,4 @@ private:
     const char* text_ = nullptr;
 };
 
-}  // namespace ingot
+} // namespace ingot

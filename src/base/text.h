@@ -19,8 +19,12 @@ void append(std::string& out, float v);
 void append(std::string& out, double v);
 void append_signed(std::string& out, int64_t v);
 void append_unsigned(std::string& out, uint64_t v);
-inline void append(std::string& out, const char* s) { append(out, std::string_view(s)); }
-inline void append(std::string& out, const std::string& s) { append(out, std::string_view(s)); }
+inline void append(std::string& out, const char* s) {
+    append(out, std::string_view(s));
+}
+inline void append(std::string& out, const std::string& s) {
+    append(out, std::string_view(s));
+}
 template <std::signed_integral T>
 void append(std::string& out, T v) {
     append_signed(out, static_cast<int64_t>(v));
@@ -32,16 +36,16 @@ void append(std::string& out, T v) {
 
 /// Anything that has `name(x)` (enums) or `to_text(x)` (Dim, Type, ...) prints by it.
 template <class T>
-    requires(!std::is_arithmetic_v<T>) && requires(const T& v) {
-        { name(v) } -> std::convertible_to<std::string_view>;
-    }
+requires(!std::is_arithmetic_v<T>) && requires(const T& v) {
+    { name(v) } -> std::convertible_to<std::string_view>;
+}
 void append(std::string& out, const T& v) {
     append(out, std::string_view(name(v)));
 }
 template <class T>
-    requires(!std::is_arithmetic_v<T>) && requires(const T& v) {
-        { to_text(v) } -> std::same_as<std::string>;
-    }
+requires(!std::is_arithmetic_v<T>) && requires(const T& v) {
+    { to_text(v) } -> std::same_as<std::string>;
+}
 void append(std::string& out, const T& v) {
     append(out, std::string_view(to_text(v)));
 }
@@ -77,4 +81,4 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
 std::string quote(std::string_view text);
 std::string unquote(std::string_view quoted);
 
-}  // namespace ingot
+} // namespace ingot

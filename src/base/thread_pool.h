@@ -14,30 +14,34 @@ public:
     ~ThreadPool();
     ThreadPool(const ThreadPool&) = delete;
     ThreadPool& operator=(const ThreadPool&) = delete;
-    int size() const;  // threads that take part, the caller included
+    int size() const; // threads that take part, the caller included
 
-    /// Calls f(begin, end) over disjoint ranges that cover [0, n), each at least `grain` long but for
-    /// the last; the caller works too and returns when all are done. Ranges depend on n, grain and
-    /// size() alone, so results are deterministic. Does not allocate. f must not throw. Nested calls
-    /// run serially; calls from several threads at once take turns.
+    /// Calls f(begin, end) over disjoint ranges that cover [0, n), each at least `grain` long but
+    /// for the last; the caller works too and returns when all are done. Ranges depend on n, grain
+    /// and size() alone, so results are deterministic. Does not allocate. f must not throw. Nested
+    /// calls run serially; calls from several threads at once take turns.
     template <class F>
     void parallel_for(int64_t n, int64_t grain, const F& f) {
-        run(n, grain, [](const void* c, int64_t b, int64_t e) { (*static_cast<const F*>(c))(b, e); }, &f);
+        run(
+            n, grain,
+            [](const void* c, int64_t b, int64_t e) { (*static_cast<const F*>(c))(b, e); }, &f);
     }
     /// Runs f(thread_index) once on each of `threads` threads at the same time (barriers inside are
     /// allowed); threads <= size().
     template <class F>
     void run_team(int threads, const F& f) {
-        team(threads, [](const void* c, int i) { (*static_cast<const F*>(c))(i); }, &f);
+        team(
+            threads, [](const void* c, int i) { (*static_cast<const F*>(c))(i); }, &f);
     }
     /// The pool that CPU execution shares in this process.
     static ThreadPool& shared();
 
 private:
-    void run(int64_t n, int64_t grain, void (*f)(const void*, int64_t, int64_t), const void* context);
+    void run(int64_t n, int64_t grain, void (*f)(const void*, int64_t, int64_t),
+             const void* context);
     void team(int threads, void (*f)(const void*, int), const void* context);
     struct State;
     std::unique_ptr<State> state_;
 };
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/container.h"
 
+#include "base/checked.h"
+#include "base/error.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
-
-#include "base/checked.h"
-#include "base/error.h"
 
 namespace ingot {
 
@@ -53,7 +53,7 @@ template <class... Args>
     fail(ErrorCode::InvalidEngine, args...);
 }
 
-}  // namespace
+} // namespace
 
 std::string_view name(SectionKind k) {
     switch (k) {
@@ -75,7 +75,8 @@ std::string_view name(SectionKind k) {
     return "unknown";
 }
 
-ContainerWriter::ContainerWriter(const std::string& path, uint32_t sections) : file_(path), expected_(sections) {
+ContainerWriter::ContainerWriter(const std::string& path, uint32_t sections)
+    : file_(path), expected_(sections) {
     std::vector<std::byte> room(header_bytes + row_bytes * sections);
     file_.write(room);
 }
@@ -164,14 +165,15 @@ void Container::parse_header() {
             "; it is truncated or not an engine");
     }
     if (std::memcmp(bytes_.data(), magic.data(), magic.size()) != 0) {
-        bad("the file is not an Ingot engine: its first bytes are not the engine magic; build one with 'ingot build'");
+        bad("the file is not an Ingot engine: its first bytes are not the engine magic; build one "
+            "with 'ingot build'");
     }
     auto format = read<uint32_t>(bytes_, 8);
     producer_ = read<uint32_t>(bytes_, 12);
     if (format == 0 || format > engine_format) {
-        bad("engine format ", format, " (written by Ingot ", version_text(producer_), "), this is Ingot ",
-            version_text(engine_producer), ", which reads formats 1 to ", engine_format,
-            "; use a newer Ingot or rebuild the engine");
+        bad("engine format ", format, " (written by Ingot ", version_text(producer_),
+            "), this is Ingot ", version_text(engine_producer), ", which reads formats 1 to ",
+            engine_format, "; use a newer Ingot or rebuild the engine");
     }
     auto flags = read<uint64_t>(bytes_, 16);
     if (flags != 0) {
@@ -183,12 +185,13 @@ void Container::parse_header() {
     auto row = read<uint32_t>(bytes_, 36);
     auto size = read<uint64_t>(bytes_, 40);
     if (table != header_bytes || row != row_bytes || count == 0 || count > max_sections) {
-        bad("the table of sections is damaged: at ", table, ", ", count, " rows of ", row, " bytes, expected at ",
-            header_bytes, ", 1 to ", max_sections, " rows of ", row_bytes);
+        bad("the table of sections is damaged: at ", table, ", ", count, " rows of ", row,
+            " bytes, expected at ", header_bytes, ", 1 to ", max_sections, " rows of ", row_bytes);
     }
     if (size != bytes_.size()) {
         bad("the file has ", bytes_.size(), " bytes, its header says ", size,
-            bytes_.size() < size ? "; it is truncated, copy it again" : "; something was appended to it");
+            bytes_.size() < size ? "; it is truncated, copy it again"
+                                 : "; something was appended to it");
     }
     if (header_bytes + uint64_t{count} * row_bytes > bytes_.size()) {
         bad("the table of ", count, " sections does not fit into ", bytes_.size(), " bytes");
@@ -197,7 +200,8 @@ void Container::parse_header() {
     h.add(bytes_.first(hashed_header_bytes));
     h.add(bytes_.subspan(header_bytes, uint64_t{count} * row_bytes));
     if (!(h.xxh3() == Hash128{read<uint64_t>(bytes_, 48), read<uint64_t>(bytes_, 56)})) {
-        bad("header and table do not match their hash: the file is damaged, copy it again or rebuild the engine");
+        bad("header and table do not match their hash: the file is damaged, copy it again or "
+            "rebuild the engine");
     }
     parse_rows(count);
 }
@@ -216,20 +220,21 @@ void Container::parse_rows(uint32_t count) {
         s.sha = read<Sha256>(bytes_, at + 40);
         s.alignment = read<uint64_t>(bytes_, at + 72);
         auto what = str("section ", i, " (", s.kind, ")");
-        bool aligned = s.alignment != 0 && (s.alignment & (s.alignment - 1)) == 0 && s.alignment <= 65536;
+        bool aligned =
+            s.alignment != 0 && (s.alignment & (s.alignment - 1)) == 0 && s.alignment <= 65536;
         if ((flags & ~required_flag) != 0 || !aligned || read<uint64_t>(bytes_, at + 80) != 0) {
             bad(what, ": flags ", flags, ", alignment ", s.alignment, " are not valid");
         }
         if (name(s.kind) == "unknown" && s.required) {
             bad("section ", i, " has kind ", static_cast<uint32_t>(s.kind), ", which Ingot ",
-                version_text(engine_producer), " does not know but the engine (Ingot ", version_text(producer_),
-                ") needs; use a newer Ingot");
+                version_text(engine_producer), " does not know but the engine (Ingot ",
+                version_text(producer_), ") needs; use a newer Ingot");
         }
         uint64_t want = (end + s.alignment - 1) / s.alignment * s.alignment;
         auto stop = checked_add(s.offset, s.bytes);
         if (s.offset != want || !stop || *stop > bytes_.size()) {
-            bad(what, " lies at ", s.offset, " with ", s.bytes, " bytes, expected at ", want, " inside ", bytes_.size(),
-                " bytes");
+            bad(what, " lies at ", s.offset, " with ", s.bytes, " bytes, expected at ", want,
+                " inside ", bytes_.size(), " bytes");
         }
         if (find(s.kind) != nullptr) {
             bad(what, " occurs twice");
@@ -253,11 +258,14 @@ void Container::verify_sections() const {
         if (s.kind == SectionKind::Weights) {
             data = section(SectionKind::WeightHashes);
             if (data.size() != weight_chunks() * sizeof(Hash128)) {
-                bad("there are ", data.size() / sizeof(Hash128), " weight hashes, expected ", weight_chunks());
+                bad("there are ", data.size() / sizeof(Hash128), " weight hashes, expected ",
+                    weight_chunks());
             }
         }
         if (!(xxh3_128(data) == s.xxh3)) {
-            bad("section ", s.kind, " does not match its hash: the file is damaged, copy it again or rebuild the engine");
+            bad("section ", s.kind,
+                " does not match its hash: the file is damaged, copy it again or rebuild the "
+                "engine");
         }
     }
 }
@@ -287,7 +295,8 @@ void Container::verify_weight_chunk(uint64_t chunk) const {
     std::span<const std::byte> all = section(SectionKind::Weights);
     uint64_t start = chunk * weight_chunk_bytes;
     CHECK(start < all.size(), "weight chunk ", chunk);
-    std::span<const std::byte> data = all.subspan(start, std::min(weight_chunk_bytes, all.size() - start));
+    std::span<const std::byte> data =
+        all.subspan(start, std::min(weight_chunk_bytes, all.size() - start));
     std::span<const std::byte> hashes = section(SectionKind::WeightHashes);
     Hash128 want{read<uint64_t>(hashes, chunk * 16), read<uint64_t>(hashes, chunk * 16 + 8)};
     if (!(xxh3_128(data) == want)) {
@@ -296,4 +305,4 @@ void Container::verify_weight_chunk(uint64_t chunk) const {
     }
 }
 
-}  // namespace ingot
+} // namespace ingot

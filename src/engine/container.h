@@ -2,40 +2,43 @@
 // The engine file's outer form: a fixed header, a table of sections, the sections (ADR 0003). Knows
 // nothing of graphs. All numbers are little-endian.
 //
-//   header, 64 bytes: magic[8], u32 format, u32 producer, u64 flags, u64 table offset, u32 sections,
-//                     u32 row bytes, u64 file bytes, XXH3-128 of the 48 bytes before it and the table
-//   row, 88 bytes:    u32 kind, u32 flags (bit 0: required), u64 offset, u64 bytes, XXH3-128, SHA-256,
+//   header, 64 bytes: magic[8], u32 format, u32 producer, u64 flags, u64 table offset, u32
+//   sections,
+//                     u32 row bytes, u64 file bytes, XXH3-128 of the 48 bytes before it and the
+//                     table
+//   row, 88 bytes:    u32 kind, u32 flags (bit 0: required), u64 offset, u64 bytes, XXH3-128,
+//   SHA-256,
 //                     u64 alignment, u64 zero
 //
 // Sections follow the table in order, each at the next multiple of its alignment; the gap is zeros.
 // Nothing overlaps, nothing lies outside, and the file ends with the last section.
 #pragma once
 
+#include "base/file.h"
+#include "base/hash.h"
+
 #include <memory>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "base/file.h"
-#include "base/hash.h"
 
 namespace ingot {
 
 enum class SectionKind : uint32_t {
     Graph = 1,
     Weights = 2,
-    WeightHashes = 3,  // XXH3-128 of each 16 MiB chunk of the weights
+    WeightHashes = 3, // XXH3-128 of each 16 MiB chunk of the weights
     Profiles = 4,
     Metadata = 5,
-    Cubins = 6,     // optional
-    Signature = 7,  // optional; reserved
+    Cubins = 6,    // optional
+    Signature = 7, // optional; reserved
 };
 std::string_view name(SectionKind k);
 
 inline constexpr uint32_t engine_format = 1;
-inline constexpr uint32_t engine_producer = 0x000100;  // major.minor.patch of Ingot, one byte each
+inline constexpr uint32_t engine_producer = 0x000100; // major.minor.patch of Ingot, one byte each
 inline constexpr uint64_t weight_chunk_bytes = 16ULL << 20;
-inline constexpr uint64_t weight_alignment = 4096;  // of the section, for maps and direct upload
+inline constexpr uint64_t weight_alignment = 4096; // of the section, for maps and direct upload
 
 struct Section {
     SectionKind kind = SectionKind::Graph;
@@ -54,7 +57,7 @@ public:
     ContainerWriter(const std::string& path, uint32_t sections);
     void begin(SectionKind kind, bool required, uint64_t alignment = 64);
     void write(std::span<const std::byte> data);
-    void pad_to(uint64_t alignment);  // zeros inside the section
+    void pad_to(uint64_t alignment); // zeros inside the section
     /// Bytes of the current section so far.
     uint64_t position() const { return file_.position() - current().offset; }
     void end();
@@ -97,4 +100,4 @@ private:
     uint32_t producer_ = 0;
 };
 
-}  // namespace ingot
+} // namespace ingot

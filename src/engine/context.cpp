@@ -21,20 +21,22 @@ private:
     std::atomic<bool>& flag_;
 };
 
-}  // namespace
+} // namespace
 
-Context::Context(std::shared_ptr<const Engine> engine, const Backend& backend, const CompileOptions& options)
+Context::Context(std::shared_ptr<const Engine> engine, const Backend& backend,
+                 const CompileOptions& options)
     : engine_(std::move(engine)), executable_(backend.compile(engine_->graph_ref(), options)),
       execution_(executable_->create_execution()) {}
 
 Context::Context(const Context& other)
-    : engine_(other.engine_), executable_(other.executable_), execution_(executable_->create_execution()) {}
+    : engine_(other.engine_), executable_(other.executable_),
+      execution_(executable_->create_execution()) {}
 
 void Context::prepare(std::span<const Shape> shapes) {
     Busy busy(busy_);
     const Graph& g = engine_->graph();
-    require(shapes.size() == g.inputs().size(), ErrorCode::InvalidArgument, "the engine has ", g.inputs().size(),
-            " inputs, got ", shapes.size(), " shapes");
+    require(shapes.size() == g.inputs().size(), ErrorCode::InvalidArgument, "the engine has ",
+            g.inputs().size(), " inputs, got ", shapes.size(), " shapes");
     for (size_t i = 0; i < shapes.size(); ++i) {
         check_shape(g, i, shapes[i], engine_->profiles());
     }
@@ -44,21 +46,22 @@ void Context::prepare(std::span<const Shape> shapes) {
 std::vector<Tensor> Context::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
     Busy busy(busy_);
     const Graph& g = engine_->graph();
-    require(inputs.size() == g.inputs().size(), ErrorCode::InvalidArgument, "the engine has ", g.inputs().size(),
-            " inputs, got ", inputs.size());
+    require(inputs.size() == g.inputs().size(), ErrorCode::InvalidArgument, "the engine has ",
+            g.inputs().size(), " inputs, got ", inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
         const Type& t = g.type(g.inputs()[i]);
-        require(inputs[i].dtype() == t.dtype, ErrorCode::InvalidArgument, "input '", g.value_name(g.inputs()[i]), "' is ",
-                inputs[i].dtype(), ", expected ", t.dtype);
+        require(inputs[i].dtype() == t.dtype, ErrorCode::InvalidArgument, "input '",
+                g.value_name(g.inputs()[i]), "' is ", inputs[i].dtype(), ", expected ", t.dtype);
         check_shape(g, i, inputs[i].shape(), engine_->profiles());
     }
     std::vector<Tensor> out(g.outputs().size());
     std::copy_n(outputs.begin(), std::min(outputs.size(), out.size()), out.begin());
     Status s = execution_->run(inputs, out);
     if (!s.ok()) {
-        throw Error(s.code(), execution_->error().empty() ? std::string(s.text()) : execution_->error());
+        throw Error(s.code(),
+                    execution_->error().empty() ? std::string(s.text()) : execution_->error());
     }
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

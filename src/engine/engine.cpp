@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/engine.h"
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "engine/container.h"
 #include "ir/binary.h"
 #include "ops/op_table.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace ingot {
 
@@ -31,8 +32,8 @@ Json to_json(const std::vector<Profile>& profiles) {
 template <class F>
 auto parse_section(const Container& c, SectionKind kind, F&& f) {
     std::span<const std::byte> bytes = c.section(kind);
-    require(bytes.size() <= (16U << 20), ErrorCode::InvalidEngine, "section ", kind, " has ", bytes.size(),
-            " bytes, at most ", 16U << 20, " are allowed");
+    require(bytes.size() <= (16U << 20), ErrorCode::InvalidEngine, "section ", kind, " has ",
+            bytes.size(), " bytes, at most ", 16U << 20, " are allowed");
     auto too_deep = [](int depth, Json::parse_event_t, Json&) {
         require(depth <= 8, ErrorCode::InvalidEngine, "its text is nested too deep");
         return true;
@@ -41,7 +42,8 @@ auto parse_section(const Container& c, SectionKind kind, F&& f) {
         const char* text = reinterpret_cast<const char*>(bytes.data());
         return f(Json::parse(text, text + bytes.size(), too_deep));
     } catch (const Json::exception& e) {
-        fail(ErrorCode::InvalidEngine, "section ", kind, " does not hold what it should: ", e.what());
+        fail(ErrorCode::InvalidEngine, "section ", kind,
+             " does not hold what it should: ", e.what());
     }
 }
 
@@ -51,8 +53,9 @@ std::vector<Profile> read_profiles(const Container& c) {
         for (const Json& p : j) {
             Profile profile;
             for (const Json& r : p) {
-                profile.inputs.push_back({r.at("input").get<std::string>(), r.at("min").get<Shape>(),
-                                          r.at("opt").get<Shape>(), r.at("max").get<Shape>()});
+                profile.inputs.push_back({r.at("input").get<std::string>(),
+                                          r.at("min").get<Shape>(), r.at("opt").get<Shape>(),
+                                          r.at("max").get<Shape>()});
             }
             out.push_back(std::move(profile));
         }
@@ -66,11 +69,12 @@ Graph read_engine_graph(const Container& c) {
     options.find_op = find_op;
     options.fetch = [&](DType dtype, const Shape& shape, uint64_t offset) {
         int64_t count = count_of(shape);
-        require(count <= INT64_MAX / 8, ErrorCode::InvalidEngine, "a weight ", dtype, shape, " is too large");
+        require(count <= INT64_MAX / 8, ErrorCode::InvalidEngine, "a weight ", dtype, shape,
+                " is too large");
         auto bytes = static_cast<uint64_t>(byte_size(dtype, count));
-        require(offset % 64 == 0 && offset <= weights.size() && bytes <= weights.size() - offset, ErrorCode::InvalidEngine,
-                "a weight ", dtype, shape, " at ", offset, " with ", bytes, " bytes lies outside the ", weights.size(),
-                " bytes of weights");
+        require(offset % 64 == 0 && offset <= weights.size() && bytes <= weights.size() - offset,
+                ErrorCode::InvalidEngine, "a weight ", dtype, shape, " at ", offset, " with ",
+                bytes, " bytes lies outside the ", weights.size(), " bytes of weights");
         return Tensor::wrap(dtype, shape, weights.subspan(offset, bytes), c.owner());
     };
     return read_graph(c.section(SectionKind::Graph), options);
@@ -154,15 +158,16 @@ struct WeightSum : NullVisitor {
     void field(std::string_view, Tensor& v) override { bytes += v.bytes().size(); }
 };
 
-}  // namespace
+} // namespace
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path, bool verify_weights) {
     auto file = MappedFile::open(path);
-    return with_place([&] { return path; }, [&] { return load(file->bytes(), file, verify_weights); });
+    return with_place([&] { return path; },
+                      [&] { return load(file->bytes(), file, verify_weights); });
 }
 
-std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
-                                           bool verify_weights) {
+std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes,
+                                           std::shared_ptr<const void> owner, bool verify_weights) {
     Container c(bytes, std::move(owner));
     for (uint64_t i = 0; verify_weights && i < c.weight_chunks(); ++i) {
         c.verify_weight_chunk(i);
@@ -177,11 +182,13 @@ std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes, std
     } catch (const Error& error) {
         fail(ErrorCode::InvalidEngine, error.message());
     }
-    e->metadata_ = parse_section(c, SectionKind::Metadata, [](const Json& j) { return j.get<Properties>(); });
+    e->metadata_ =
+        parse_section(c, SectionKind::Metadata, [](const Json& j) { return j.get<Properties>(); });
     return e;
 }
 
-std::shared_ptr<const Engine> Engine::create(Graph graph, std::vector<Profile> profiles, Properties metadata) {
+std::shared_ptr<const Engine> Engine::create(Graph graph, std::vector<Profile> profiles,
+                                             Properties metadata) {
     for (const Profile& p : profiles) {
         check_profile(graph, p);
     }
@@ -210,7 +217,8 @@ void write_engine(const std::string& path, const Graph& graph, const std::vector
     ContainerWriter out(path, 5);
     out.begin(SectionKind::Weights, true, weight_alignment);
     WeightWriter weights(out);
-    std::vector<std::byte> body = write_graph(graph, [&](const Tensor& t) { return weights.place(t); });
+    std::vector<std::byte> body =
+        write_graph(graph, [&](const Tensor& t) { return weights.place(t); });
     out.end();
     std::span<const std::byte> hashes = weights.chunk_hashes();
     out.set_xxh3(SectionKind::Weights, xxh3_128(hashes));
@@ -225,4 +233,4 @@ void write_engine(const std::string& path, const Graph& graph, const std::vector
     out.commit();
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -3,11 +3,11 @@
 // knows no device. Context: one execution of it on a backend.
 #pragma once
 
-#include <atomic>
-#include <map>
-
 #include "ir/profile.h"
 #include "plan/backend.h"
+
+#include <atomic>
+#include <map>
 
 namespace ingot {
 
@@ -19,10 +19,12 @@ public:
     /// Errors: Io, InvalidEngine (with path, found, needed and remedy).
     static std::shared_ptr<const Engine> load(const std::string& path, bool verify_weights = false);
     /// From memory that `owner` keeps alive.
-    static std::shared_ptr<const Engine> load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner,
+    static std::shared_ptr<const Engine> load(std::span<const std::byte> bytes,
+                                              std::shared_ptr<const void> owner,
                                               bool verify_weights = false);
     /// Without a file. Errors: InvalidArgument for a profile that does not fit.
-    static std::shared_ptr<const Engine> create(Graph graph, std::vector<Profile> profiles, Properties metadata);
+    static std::shared_ptr<const Engine> create(Graph graph, std::vector<Profile> profiles,
+                                                Properties metadata);
 
     const Graph& graph() const { return *graph_; }
     std::shared_ptr<const Graph> graph_ref() const { return graph_; }
@@ -42,18 +44,20 @@ private:
 void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
                   const Properties& metadata);
 
-/// Plans, memory and results of one caller. Used by one thread at a time: a second one gets an error.
+/// Plans, memory and results of one caller. Used by one thread at a time: a second one gets an
+/// error.
 class Context {
 public:
     /// Lowers the engine for the backend. Errors: Unsupported.
-    Context(std::shared_ptr<const Engine> engine, const Backend& backend, const CompileOptions& options = {});
+    Context(std::shared_ptr<const Engine> engine, const Backend& backend,
+            const CompileOptions& options = {});
     /// Shares the lowering of another context.
     explicit Context(const Context& other);
     Context& operator=(const Context&) = delete;
 
-    /// Inputs in the order of the graph; shapes are checked against types and profiles. Results are new
-    /// tensors, or the given ones where `outputs` has them (Execution::run). Errors: InvalidArgument
-    /// naming input, dimension, got and allowed; what the run reports.
+    /// Inputs in the order of the graph; shapes are checked against types and profiles. Results are
+    /// new tensors, or the given ones where `outputs` has them (Execution::run). Errors:
+    /// InvalidArgument naming input, dimension, got and allowed; what the run reports.
     std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
     /// Plans ahead for these shapes.
     void prepare(std::span<const Shape> shapes);
@@ -68,4 +72,4 @@ private:
     std::atomic<bool> busy_{false};
 };
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/dim.h"
 
-#include <algorithm>
-#include <array>
-
 #include "base/checked.h"
 #include "base/error.h"
+
+#include <algorithm>
+#include <array>
 
 namespace ingot {
 
@@ -36,7 +36,7 @@ int64_t floor_div_int(int64_t a, int64_t b) {
 
 enum class AtomKind { Symbol, FloorDiv, Min, Max };
 
-}  // namespace
+} // namespace
 
 // An atom is a symbol or a function of two expressions; `key` is its text and decides equality.
 struct Atom {
@@ -49,12 +49,12 @@ using AtomPtr = std::shared_ptr<const Atom>;
 
 struct Term {
     int64_t coefficient = 1;
-    std::vector<AtomPtr> factors;  // sorted by key
+    std::vector<AtomPtr> factors; // sorted by key
 };
 
 struct Dim::Poly {
     int64_t constant = 0;
-    std::vector<Term> terms;  // sorted by factors, no zero coefficients
+    std::vector<Term> terms; // sorted by factors, no zero coefficients
     std::string key;
     static const Poly* of(const Dim& d) { return d.poly_.get(); }
 };
@@ -117,8 +117,9 @@ void add_term(Dim::Poly& p, Term t) {
     if (t.coefficient == 0) {
         return;
     }
-    auto at = std::lower_bound(p.terms.begin(), p.terms.end(), t,
-                               [](const Term& x, const Term& y) { return compare_factors(x, y) < 0; });
+    auto at = std::lower_bound(p.terms.begin(), p.terms.end(), t, [](const Term& x, const Term& y) {
+        return compare_factors(x, y) < 0;
+    });
     if (at != p.terms.end() && compare_factors(*at, t) == 0) {
         at->coefficient = add_or_fail(at->coefficient, t.coefficient);
         if (at->coefficient == 0) {
@@ -127,8 +128,8 @@ void add_term(Dim::Poly& p, Term t) {
         return;
     }
     p.terms.insert(at, std::move(t));
-    require(p.terms.size() <= max_terms, ErrorCode::Unsupported,
-            "a size expression has more than ", max_terms, " terms");
+    require(p.terms.size() <= max_terms, ErrorCode::Unsupported, "a size expression has more than ",
+            max_terms, " terms");
 }
 
 Dim::Poly single_atom(AtomKind kind, std::string key, Dim a, Dim b) {
@@ -170,7 +171,7 @@ std::optional<Dim::Poly> divide_exactly(const Dim::Poly& a, const Term& by) {
     return out;
 }
 
-}  // namespace
+} // namespace
 
 Dim Dim::from_poly(Poly p) {
     if (p.terms.empty()) {
@@ -289,7 +290,7 @@ Dim floor_div(const Dim& a, const Dim& b) {
         bool nested = b.value_ > 0 && rest.terms.size() == 1 && t.coefficient == 1 &&
                       t.factors.size() == 1 && t.factors[0]->kind == AtomKind::FloorDiv &&
                       t.factors[0]->b.is_const() && t.factors[0]->b.value_ > 0;
-        if (nested) {  // floor((floor(x/c) + k) / b) = floor((x + k*c) / (b*c))
+        if (nested) { // floor((floor(x/c) + k) / b) = floor((x + k*c) / (b*c))
             const Dim& c = t.factors[0]->b;
             return Dim::from_poly(std::move(whole)) +
                    floor_div(t.factors[0]->a + c * Dim(rest.constant), c * b);
@@ -307,8 +308,7 @@ Dim floor_div(const Dim& a, const Dim& b) {
             return Dim::from_poly(std::move(*q));
         }
     }
-    return Dim::from_poly(
-        single_atom(AtomKind::FloorDiv, str("floordiv(", a, ",", b, ")"), a, b));
+    return Dim::from_poly(single_atom(AtomKind::FloorDiv, str("floordiv(", a, ",", b, ")"), a, b));
 }
 
 namespace {
@@ -366,7 +366,7 @@ Dims extremes(const Dim& a, const Dim& b, AtomKind kind) {
     return without_dominated(all, kind);
 }
 
-}  // namespace
+} // namespace
 
 Dim min(const Dim& a, const Dim& b) {
     Dims all = extremes(a, b, AtomKind::Min);
@@ -470,7 +470,7 @@ Interval atom_bounds(const Atom& atom, const Bounds& bounds) {
     return floor_div_bounds(a, b);
 }
 
-}  // namespace
+} // namespace
 
 std::optional<int64_t> Dim::try_eval(const Symbols& symbols) const {
     if (is_const()) {
@@ -569,4 +569,4 @@ std::string to_text(const Dim& d) {
     return d.is_const() ? str(d.value()) : d.poly_->key;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -27,13 +27,13 @@ struct Interval {
 using Bounds = std::map<std::string, Interval, std::less<>>;
 
 /// Immutable value type, cheap to copy. Symbols are sizes (never negative) unless their name starts
-/// with '~'; names hold no operator characters (+-*(),). Arithmetic throws Error(Unsupported) on overflow of a coefficient or an expression that
-/// grows beyond 256 terms.
+/// with '~'; names hold no operator characters (+-*(),). Arithmetic throws Error(Unsupported) on
+/// overflow of a coefficient or an expression that grows beyond 256 terms.
 class Dim {
 public:
     Dim() = default;
-    Dim(int64_t value) : value_(value) {}  // NOLINT(google-explicit-constructor)
-    Dim(int value) : value_(value) {}      // NOLINT(google-explicit-constructor)
+    Dim(int64_t value) : value_(value) {} // NOLINT(google-explicit-constructor)
+    Dim(int value) : value_(value) {}     // NOLINT(google-explicit-constructor)
     static Dim symbol(std::string_view name);
 
     bool is_const() const { return poly_ == nullptr; }
@@ -102,4 +102,4 @@ inline std::optional<Shape> as_const(Dims& dims) {
 }
 Dims to_dims(const Shape& shape);
 
-}  // namespace ingot
+} // namespace ingot

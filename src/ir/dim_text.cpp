@@ -11,7 +11,8 @@ namespace {
 int64_t accumulate(int64_t v, int digit) {
     auto scaled = checked_mul(v, int64_t{10});
     auto sum = scaled ? checked_add(*scaled, int64_t{digit}) : std::nullopt;
-    require(sum.has_value(), ErrorCode::InvalidArgument, "a number in a size expression exceeds 63 bits");
+    require(sum.has_value(), ErrorCode::InvalidArgument,
+            "a number in a size expression exceeds 63 bits");
     return *sum;
 }
 
@@ -58,7 +59,8 @@ private:
 
     Dim atom(int depth) {
         size_t start = at_;
-        while (at_ < text_.size() && std::string_view("+-*(),").find(text_[at_]) == std::string_view::npos) {
+        while (at_ < text_.size() &&
+               std::string_view("+-*(),").find(text_[at_]) == std::string_view::npos) {
             ++at_;
         }
         std::string_view word = text_.substr(start, at_ - start);
@@ -67,8 +69,8 @@ private:
         if (word[0] >= '0' && word[0] <= '9') {
             int64_t v = 0;
             for (char c : word) {
-                require(c >= '0' && c <= '9', ErrorCode::InvalidArgument, "size expression '", text_,
-                        "': '", word, "' is not a number");
+                require(c >= '0' && c <= '9', ErrorCode::InvalidArgument, "size expression '",
+                        text_, "': '", word, "' is not a number");
                 v = accumulate(v, c - '0');
             }
             return v;
@@ -77,14 +79,16 @@ private:
             return Dim::symbol(word);
         }
         Dim a = sum(depth + 1);
-        require(take(','), ErrorCode::InvalidArgument, "size expression '", text_, "': expected ','");
+        require(take(','), ErrorCode::InvalidArgument, "size expression '", text_,
+                "': expected ','");
         Dim b = sum(depth + 1);
-        require(take(')'), ErrorCode::InvalidArgument, "size expression '", text_, "': expected ')'");
+        require(take(')'), ErrorCode::InvalidArgument, "size expression '", text_,
+                "': expected ')'");
         if (word == "floordiv") {
             return floor_div(a, b);
         }
-        require(word == "min" || word == "max", ErrorCode::InvalidArgument, "size expression '", text_,
-                "': unknown function '", word, "', expected floordiv, min or max");
+        require(word == "min" || word == "max", ErrorCode::InvalidArgument, "size expression '",
+                text_, "': unknown function '", word, "', expected floordiv, min or max");
         return word == "min" ? min(a, b) : max(a, b);
     }
 
@@ -92,7 +96,7 @@ private:
     size_t at_ = 0;
 };
 
-}  // namespace
+} // namespace
 
 Dim parse_dim(std::string_view text) {
     return DimParser(text).parse();
@@ -164,4 +168,4 @@ Dims to_dims(const Shape& shape) {
     return {shape.begin(), shape.end()};
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/expr.h"
 
-#include <bit>
-#include <charconv>
-
 #include "base/error.h"
 #include "ir/expr_math.h"
+
+#include <bit>
+#include <charconv>
 
 namespace ingot {
 
@@ -20,8 +20,10 @@ struct Row {
 };
 
 constexpr std::array rows = {
-    Row{"in", 0, ExprKind::Special, NAN, ""},     Row{"const", 0, ExprKind::Special, NAN, ""},
-    Row{"cast", 1, ExprKind::Special, NAN, ""},   Row{"select", 3, ExprKind::Special, NAN, ""},
+    Row{"in", 0, ExprKind::Special, NAN, ""},
+    Row{"const", 0, ExprKind::Special, NAN, ""},
+    Row{"cast", 1, ExprKind::Special, NAN, ""},
+    Row{"select", 3, ExprKind::Special, NAN, ""},
 #define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device)                                 \
     Row{#text, arity, ExprKind::kind, identity, device},
 #include "ir/expr.def"
@@ -111,7 +113,8 @@ Scalar apply(ExprOp op, DType type, Scalar a, Scalar b) {
             r.i = x ? 0 : 1;
             break;
         default:
-            r.i = test ? (apply_test(op, a.i, b.i) ? 1 : 0) : (apply_number(op, a.i, b.i) != 0 ? 1 : 0);
+            r.i = test ? (apply_test(op, a.i, b.i) ? 1 : 0)
+                       : (apply_number(op, a.i, b.i) != 0 ? 1 : 0);
         }
     } else if (is_signed(type)) {
         r.i = test ? (apply_test(op, a.i, b.i) ? 1 : 0)
@@ -134,7 +137,7 @@ int64_t integer_from(double v, DType to) {
     int bits = bit_width(to);
     if (is_signed(to)) {
         double limit = std::ldexp(1.0, bits - 1);
-        return v >= limit ? static_cast<int64_t>((~uint64_t{0}) >> (65 - bits))
+        return v >= limit   ? static_cast<int64_t>((~uint64_t{0}) >> (65 - bits))
                : v < -limit ? -static_cast<int64_t>(uint64_t{1} << (bits - 2)) * 2
                             : static_cast<int64_t>(v);
     }
@@ -168,7 +171,7 @@ double round_to(double v, DType from, DType to, bool saturate) {
     }
 }
 
-}  // namespace
+} // namespace
 
 std::string_view name(ExprOp op) {
     return row(op).text;
@@ -210,12 +213,13 @@ Scalar cast_scalar(Scalar v, DType from, DType to, bool saturate) {
     Scalar r;
     bool from_float = is_float(from);
     if (is_float(to)) {
-        double x = from_float              ? v.f
+        double x = from_float           ? v.f
                    : from == DType::U64 ? static_cast<double>(static_cast<uint64_t>(v.i))
                                         : static_cast<double>(v.i);
-        if (!from_float && to == DType::F32) {  // one rounding, not two
-            x = static_cast<double>(from == DType::U64 ? static_cast<float>(static_cast<uint64_t>(v.i))
-                                                       : static_cast<float>(v.i));
+        if (!from_float && to == DType::F32) { // one rounding, not two
+            x = static_cast<double>(from == DType::U64
+                                        ? static_cast<float>(static_cast<uint64_t>(v.i))
+                                        : static_cast<float>(v.i));
         }
         r.f = round_to(x, from_float ? from : DType::F64, to, saturate);
     } else if (to == DType::Bool) {
@@ -238,7 +242,8 @@ Scalar eval(const Expr& e, std::span<const Scalar> inputs, std::span<Scalar> wor
             work[n] = is_float(c.type) ? Scalar{std::bit_cast<double>(c.imm), 0} : Scalar{0, c.imm};
             break;
         case ExprOp::Cast:
-            work[n] = cast_scalar(arg(0), e.code[static_cast<size_t>(c.args[0])].type, c.to, c.imm != 0);
+            work[n] =
+                cast_scalar(arg(0), e.code[static_cast<size_t>(c.args[0])].type, c.to, c.imm != 0);
             break;
         case ExprOp::Select:
             work[n] = arg(0).i != 0 ? arg(1) : arg(2);
@@ -384,17 +389,19 @@ ExprInstr parse_instr(std::string_view text, size_t index) {
     while (op < rows.size() && rows[op].text != word) {
         ++op;
     }
-    require(op < rows.size(), ErrorCode::InvalidArgument, "expression: unknown function '", word, "'");
+    require(op < rows.size(), ErrorCode::InvalidArgument, "expression: unknown function '", word,
+            "'");
     i.op = static_cast<ExprOp>(op);
     auto type = parse_dtype(text.substr(close + 2));
-    require(type.has_value(), ErrorCode::InvalidArgument, "expression: unknown type in '", text, "'");
+    require(type.has_value(), ErrorCode::InvalidArgument, "expression: unknown type in '", text,
+            "'");
     i.type = *type;
     auto args = split(text.substr(open + 1, close - open - 1), ',');
     auto count = static_cast<size_t>(arity(i.op)) + (i.op == ExprOp::Cast ? 1 : 0) +
                  (i.op == ExprOp::In || i.op == ExprOp::Const ? 1 : 0);
     bool saturating = i.op == ExprOp::Cast && args.size() == count + 1 && args.back() == "sat";
-    require(args.size() == count + (saturating ? 1 : 0), ErrorCode::InvalidArgument, "expression: '", text,
-            "' has ", args.size(), " arguments, expected ", count);
+    require(args.size() == count + (saturating ? 1 : 0), ErrorCode::InvalidArgument,
+            "expression: '", text, "' has ", args.size(), " arguments, expected ", count);
     if (i.op == ExprOp::Const) {
         i.imm = is_float(i.type) ? std::bit_cast<int64_t>(parse_number<double>(args[0]))
                                  : parse_number<int64_t>(args[0]);
@@ -406,14 +413,15 @@ ExprInstr parse_instr(std::string_view text, size_t index) {
     }
     if (i.op == ExprOp::Cast) {
         auto to = parse_dtype(args[1]);
-        require(to.has_value(), ErrorCode::InvalidArgument, "expression: unknown type '", args[1], "'");
+        require(to.has_value(), ErrorCode::InvalidArgument, "expression: unknown type '", args[1],
+                "'");
         i.to = *to;
         i.imm = saturating ? 1 : 0;
     }
     return i;
 }
 
-}  // namespace
+} // namespace
 
 Expr parse_expr(std::string_view text) {
     Expr e;
@@ -437,9 +445,12 @@ void verify(const Expr& e, std::span<const DType> inputs) {
         ensure(compute_type(c.type) == c.type, "its type is not a compute type");
         for (int k = 0; k < arity(c.op); ++k) {
             int32_t a = c.args[static_cast<size_t>(k)];
-            ensure(a >= 0 && static_cast<size_t>(a) < n, "an operand is not an earlier instruction");
+            ensure(a >= 0 && static_cast<size_t>(a) < n,
+                   "an operand is not an earlier instruction");
         }
-        auto type = [&](int k) { return e.code[static_cast<size_t>(c.args[static_cast<size_t>(k)])].type; };
+        auto type = [&](int k) {
+            return e.code[static_cast<size_t>(c.args[static_cast<size_t>(k)])].type;
+        };
         if (c.op == ExprOp::In) {
             ensure(c.args[0] >= 0 && c.args[0] < 4096, "its input index is out of range");
             if (!inputs.empty()) {
@@ -456,12 +467,14 @@ void verify(const Expr& e, std::span<const DType> inputs) {
             ExprKind k = kind(c.op);
             bool test = k == ExprKind::Compare || k == ExprKind::Classify;
             ensure(arity(c.op) < 2 || type(0) == type(1), "operands have different types");
-            ensure(c.type == (test ? DType::Bool : type(0)), "its type does not follow from its operands");
+            ensure(c.type == (test ? DType::Bool : type(0)),
+                   "its type does not follow from its operands");
             bool fp = is_float(type(0));
-            ensure(!(k == ExprKind::Float || k == ExprKind::Classify) || fp, "it needs a float operand");
+            ensure(!(k == ExprKind::Float || k == ExprKind::Classify) || fp,
+                   "it needs a float operand");
             ensure(k != ExprKind::Bits || !fp, "it needs a bool or integer operand");
         }
     }
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -2,20 +2,20 @@
 // Expr: the scalar body of a map, a list of instructions in SSA form.
 #pragma once
 
+#include "base/dtype.h"
+
 #include <array>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "base/dtype.h"
-
 namespace ingot {
 
 enum class ExprOp : uint8_t {
-    In,      // args[0] = index of the map's input
-    Const,   // imm = bits of a double (float types) or the integer
-    Cast,    // to `to`; saturating where `imm` is 1
-    Select,  // args = condition, then, else
+    In,     // args[0] = index of the map's input
+    Const,  // imm = bits of a double (float types) or the integer
+    Cast,   // to `to`; saturating where `imm` is 1
+    Select, // args = condition, then, else
 #define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device) Name,
 #include "ir/expr.def"
 #undef INGOT_EXPR
@@ -30,16 +30,16 @@ std::string_view device_text(ExprOp op);
 enum class ExprKind : uint8_t { Special, Arith, Float, Bits, Compare, Classify };
 ExprKind kind(ExprOp op);
 
-/// The type in which a map computes with elements of `stored`: f32 for all floats but f64; i8/u8 for
-/// packed integers; else itself.
+/// The type in which a map computes with elements of `stored`: f32 for all floats but f64; i8/u8
+/// for packed integers; else itself.
 DType compute_type(DType stored);
 
 struct ExprInstr {
     ExprOp op = ExprOp::In;
-    DType type = DType::F32;  // of the result; always a compute type
+    DType type = DType::F32; // of the result; always a compute type
     std::array<int32_t, 3> args{};
     int64_t imm = 0;
-    DType to = DType::F32;  // Cast only: the type rounded to; `type` is compute_type(to)
+    DType to = DType::F32; // Cast only: the type rounded to; `type` is compute_type(to)
     bool operator==(const ExprInstr&) const = default;
 };
 
@@ -49,16 +49,16 @@ struct Expr {
     std::vector<ExprInstr> code;
 
     DType type() const { return code.back().type; }
-    int input_count() const;  // one more than the highest input used
+    int input_count() const; // one more than the highest input used
     bool operator==(const Expr&) const = default;
 
     // Builders; each returns the index of the new instruction. Equal instructions are shared.
     int in(int index, DType stored);
-    int constant(DType type, double value);  // for integers: value must be exact
+    int constant(DType type, double value); // for integers: value must be exact
     int constant_i64(DType type, int64_t value);
     int cast(int x, DType to, bool saturate = false);
     int select(int c, int a, int b);
-    int op(ExprOp o, int a, int b = -1);  // operands must have equal types
+    int op(ExprOp o, int a, int b = -1); // operands must have equal types
     /// Appends `other` with its input i replaced by instruction inputs[i]; returns its result.
     int inline_expr(const Expr& other, std::span<const int> inputs);
 
@@ -77,11 +77,12 @@ struct Scalar {
     double f = 0;
     int64_t i = 0;
 };
-/// Reference evaluation of all instructions for one element; `work` has room for code.size() values.
+/// Reference evaluation of all instructions for one element; `work` has room for code.size()
+/// values.
 Scalar eval(const Expr& e, std::span<const Scalar> inputs, std::span<Scalar> work);
 /// What Cast computes, from a compute type to any dtype.
 Scalar cast_scalar(Scalar v, DType from, DType to, bool saturate);
 /// Wraps an integer to the width of `t`.
 int64_t wrap_integer(int64_t v, DType t);
 
-}  // namespace ingot
+} // namespace ingot

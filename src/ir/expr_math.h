@@ -169,4 +169,4 @@ bool is_infinite(T a) {
     return std::isinf(a);
 }
 
-}  // namespace ingot::expr_math
+} // namespace ingot::expr_math

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph.h"
 
-#include <charconv>
-
 #include "base/error.h"
 #include "base/hash.h"
 
+#include <charconv>
+
 namespace ingot {
 
-Graph::Graph(std::string name) : name_(std::move(name)), next_symbol_(std::make_shared<int64_t>(0)) {}
+Graph::Graph(std::string name)
+    : name_(std::move(name)), next_symbol_(std::make_shared<int64_t>(0)) {}
 
 Graph Graph::sibling(std::string name) const {
     Graph g(std::move(name));
@@ -64,7 +65,8 @@ std::vector<Type> Graph::infer(const OpDef& def, const std::shared_ptr<const voi
     return out;
 }
 
-Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs, std::span<const Value> inputs) {
+Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs,
+                  std::span<const Value> inputs) {
     std::vector<Type> types = infer(def, attrs, inputs);
     std::vector<HostRef> host;
     if (def.host != nullptr) {
@@ -112,7 +114,7 @@ void Graph::set_host(Value v, HostRef host) {
     CHECK(v.id < values_.size(), "value ", v.id, " is not one of graph '", name_, "'");
     const Type& t = values_[v.id].type;
     if (is_input(v) && (t.rank() > 1 || is_float(t.dtype))) {
-        return;  // the text and binary forms keep contents of inputs as lists of sizes
+        return; // the text and binary forms keep contents of inputs as lists of sizes
     }
     values_[v.id].host = std::move(host);
 }
@@ -196,7 +198,7 @@ struct KeyPrinter : AttrVisitor {
     }
 };
 
-}  // namespace
+} // namespace
 
 void Graph::reserve_symbols() {
     std::set<std::string, std::less<>> names;
@@ -215,14 +217,16 @@ void Graph::reserve_symbols() {
         }
         int64_t index = 0;
         if (digits.starts_with('?') &&
-            std::from_chars(digits.data() + 1, digits.data() + digits.size(), index).ec == std::errc() &&
+            std::from_chars(digits.data() + 1, digits.data() + digits.size(), index).ec ==
+                std::errc() &&
             index < INT64_MAX) {
             *next_symbol_ = std::max(*next_symbol_, index + 1);
         }
     }
 }
 
-std::shared_ptr<const void> with_visitor(const OpDef& def, const void* attrs, AttrVisitor& visitor) {
+std::shared_ptr<const void> with_visitor(const OpDef& def, const void* attrs,
+                                         AttrVisitor& visitor) {
     std::shared_ptr<void> copy = def.copy(attrs);
     def.visit(copy.get(), visitor);
     return copy;
@@ -259,4 +263,4 @@ std::optional<Dims> HostValue::dims() const {
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

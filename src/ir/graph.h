@@ -2,11 +2,11 @@
 // Graph: typed SSA. Nodes stand in an order in which every operand precedes its use.
 #pragma once
 
+#include "ir/op.h"
+
 #include <deque>
 #include <string>
 #include <unordered_map>
-
-#include "ir/op.h"
 
 namespace ingot {
 
@@ -15,7 +15,7 @@ struct Node {
     std::shared_ptr<const void> attrs;
     Values inputs;
     Values outputs;
-    std::string name;  // where it came from: ONNX node names, for messages and profiles
+    std::string name; // where it came from: ONNX node names, for messages and profiles
 
     bool is(const OpDef& d) const { return def == &d; }
     /// The attributes, when the caller knows the op.
@@ -35,8 +35,8 @@ public:
     Graph sibling(std::string name) const;
 
     Value add_input(std::string name, Type type);
-    /// Appends a node; infers the types of its results (a composite's from its expansion, memoised).
-    /// `attrs` must be the op's attribute struct. Errors: what infer or expand throw.
+    /// Appends a node; infers the types of its results (a composite's from its expansion,
+    /// memoised). `attrs` must be the op's attribute struct. Errors: what infer or expand throw.
     Values add(const OpDef& def, std::shared_ptr<const void> attrs, std::span<const Value> inputs);
     template <class A>
     Values add(const OpDef& def, A attrs, std::span<const Value> inputs) {
@@ -99,12 +99,12 @@ private:
     std::string name_;
     std::string origin_;
     std::vector<Node> nodes_;
-    std::deque<ValueData> values_;  // references from type() stay valid while nodes are added
+    std::deque<ValueData> values_; // references from type() stay valid while nodes are added
     Values inputs_;
     Values outputs_;
     std::vector<std::string> output_names_;
     std::shared_ptr<int64_t> next_symbol_;
-    std::unordered_map<std::string, std::vector<Type>> inferred_;  // composites, by key
+    std::unordered_map<std::string, std::vector<Type>> inferred_; // composites, by key
 };
 
 /// A copy of `op`'s attributes after `visitor` has changed them.
@@ -140,4 +140,4 @@ struct Constant {
     static void fields(auto& s, auto&& f) { f("value", s.value); }
 };
 
-}  // namespace ingot
+} // namespace ingot

@@ -3,15 +3,15 @@
 // composite has expand; there is no list of operations in code, and none is switched over.
 #pragma once
 
+#include "ir/expr.h"
+#include "ir/tensor.h"
+#include "ir/type.h"
+
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
-
-#include "ir/expr.h"
-#include "ir/tensor.h"
-#include "ir/type.h"
 
 namespace ingot {
 
@@ -107,7 +107,7 @@ OpDef base_def(std::string_view name) {
     return d;
 }
 
-}  // namespace detail
+} // namespace detail
 
 /// Defines a primitive from stateless lambdas:
 ///   infer: std::vector<Type>(const A&, std::span<const Type>);  eval: void(const A&, EvalArgs&)
@@ -142,4 +142,4 @@ OpDef composite(std::string_view name, Expand) {
     return d;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/profile.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <charconv>
-
-#include "base/error.h"
 
 namespace ingot {
 
 const ShapeRange* Profile::find(std::string_view input) const {
-    auto it = std::find_if(inputs.begin(), inputs.end(), [&](const ShapeRange& r) { return r.input == input; });
+    auto it = std::find_if(inputs.begin(), inputs.end(),
+                           [&](const ShapeRange& r) { return r.input == input; });
     return it == inputs.end() ? nullptr : &*it;
 }
 
@@ -23,33 +24,38 @@ void check_profile(const Graph& g, const Profile& p) {
         if (it == names.end()) {
             std::string near = nearest(r.input, names);
             fail(ErrorCode::InvalidArgument, "profile: there is no input '", r.input, "'",
-                 near.empty() ? "" : str(", did you mean '", near, "'?"), " Inputs: ", join(names, ", "));
+                 near.empty() ? "" : str(", did you mean '", near, "'?"),
+                 " Inputs: ", join(names, ", "));
         }
         const Type& t = g.type(g.inputs()[static_cast<size_t>(it - names.begin())]);
         for (const Shape* s : {&r.min, &r.opt, &r.max}) {
-            require(s->size() == t.dims.size(), ErrorCode::InvalidArgument, "profile: input '", r.input, "' has rank ",
-                    t.rank(), " ", t.dims, ", got ", shape_text(*s));
+            require(s->size() == t.dims.size(), ErrorCode::InvalidArgument, "profile: input '",
+                    r.input, "' has rank ", t.rank(), " ", t.dims, ", got ", shape_text(*s));
         }
         for (size_t i = 0; i < t.dims.size(); ++i) {
-            require(r.min[i] >= 0 && r.min[i] <= r.opt[i] && r.opt[i] <= r.max[i], ErrorCode::InvalidArgument,
-                    "profile: input '", r.input, "' dimension ", i, ": min ", r.min[i], ", opt ", r.opt[i], ", max ",
-                    r.max[i], ", expected min <= opt <= max");
-            require(!t.dims[i].is_const() || (r.min[i] == t.dims[i].value() && r.max[i] == t.dims[i].value()),
-                    ErrorCode::InvalidArgument, "profile: input '", r.input, "' dimension ", i, " is fixed to ", t.dims[i],
-                    ", got ", r.min[i], " to ", r.max[i]);
+            require(r.min[i] >= 0 && r.min[i] <= r.opt[i] && r.opt[i] <= r.max[i],
+                    ErrorCode::InvalidArgument, "profile: input '", r.input, "' dimension ", i,
+                    ": min ", r.min[i], ", opt ", r.opt[i], ", max ", r.max[i],
+                    ", expected min <= opt <= max");
+            require(!t.dims[i].is_const() ||
+                        (r.min[i] == t.dims[i].value() && r.max[i] == t.dims[i].value()),
+                    ErrorCode::InvalidArgument, "profile: input '", r.input, "' dimension ", i,
+                    " is fixed to ", t.dims[i], ", got ", r.min[i], " to ", r.max[i]);
         }
     }
 }
 
-void check_shape(const Graph& g, size_t input, const Shape& shape, const std::vector<Profile>& profiles) {
+void check_shape(const Graph& g, size_t input, const Shape& shape,
+                 const std::vector<Profile>& profiles) {
     Value v = g.inputs()[input];
     const std::string& name = g.value_name(v);
     const Type& t = g.type(v);
-    require(shape.size() == t.dims.size(), ErrorCode::InvalidArgument, "input '", name, "' has rank ", shape.size(), " (",
-            shape_text(shape), "), expected rank ", t.rank(), " ", t.dims);
+    require(shape.size() == t.dims.size(), ErrorCode::InvalidArgument, "input '", name,
+            "' has rank ", shape.size(), " (", shape_text(shape), "), expected rank ", t.rank(),
+            " ", t.dims);
     for (size_t i = 0; i < shape.size(); ++i) {
-        require(!t.dims[i].is_const() || t.dims[i].value() == shape[i], ErrorCode::InvalidArgument, "input '", name,
-                "' dimension ", i, " is ", shape[i], ", expected ", t.dims[i]);
+        require(!t.dims[i].is_const() || t.dims[i].value() == shape[i], ErrorCode::InvalidArgument,
+                "input '", name, "' dimension ", i, " is ", shape[i], ", expected ", t.dims[i]);
     }
     std::string allowed;
     for (const Profile& p : profiles) {
@@ -60,17 +66,20 @@ void check_shape(const Graph& g, size_t input, const Shape& shape, const std::ve
         std::string outside;
         for (size_t i = 0; i < shape.size() && outside.empty(); ++i) {
             if (shape[i] < r->min[i] || shape[i] > r->max[i]) {
-                outside = str("dimension ", i, " is ", shape[i], ", allowed ", r->min[i], " to ", r->max[i]);
+                outside = str("dimension ", i, " is ", shape[i], ", allowed ", r->min[i], " to ",
+                              r->max[i]);
             }
         }
         if (outside.empty()) {
             return;
         }
         append(allowed, str(allowed.empty() ? "" : "; ",
-                            profiles.size() > 1 ? str("profile ", &p - profiles.data(), ": ") : std::string(), outside));
+                            profiles.size() > 1 ? str("profile ", &p - profiles.data(), ": ")
+                                                : std::string(),
+                            outside));
     }
-    require(profiles.empty(), ErrorCode::InvalidArgument, "input '", name, "' with shape ", shape_text(shape),
-            " is outside the engine's profile: ", allowed);
+    require(profiles.empty(), ErrorCode::InvalidArgument, "input '", name, "' with shape ",
+            shape_text(shape), " is outside the engine's profile: ", allowed);
 }
 
 Bounds symbol_bounds(const Graph& g, const std::vector<Profile>& profiles) {
@@ -87,7 +96,8 @@ Bounds symbol_bounds(const Graph& g, const std::vector<Profile>& profiles) {
                 }
                 auto [it, fresh] = one.emplace(symbol, Interval{r->min[i], r->max[i]});
                 if (!fresh) {
-                    it->second = {std::max(it->second.low, r->min[i]), std::min(it->second.high, r->max[i])};
+                    it->second = {std::max(it->second.low, r->min[i]),
+                                  std::min(it->second.high, r->max[i])};
                 }
             }
         }
@@ -101,7 +111,8 @@ Bounds symbol_bounds(const Graph& g, const std::vector<Profile>& profiles) {
                 it = all.erase(it);
                 continue;
             }
-            it->second = {std::min(it->second.low, other->second.low), std::max(it->second.high, other->second.high)};
+            it->second = {std::min(it->second.low, other->second.low),
+                          std::max(it->second.high, other->second.high)};
             ++it;
         }
     }
@@ -145,7 +156,8 @@ Shape parse_shape(std::string_view text) {
         size_t end = std::min(text.find('x', start), text.size());
         int64_t v = 0;
         auto [last, error] = std::from_chars(text.data() + start, text.data() + end, v);
-        require(error == std::errc() && last == text.data() + end && v >= 0, ErrorCode::InvalidArgument, "shape '", text,
+        require(error == std::errc() && last == text.data() + end && v >= 0,
+                ErrorCode::InvalidArgument, "shape '", text,
                 "': expected sizes joined by x, such as 1x3x224x224");
         out.push_back(v);
         start = end + 1;
@@ -153,4 +165,4 @@ Shape parse_shape(std::string_view text) {
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -2,10 +2,10 @@
 // Profile: the shapes an engine is built for, per input: smallest, expected, largest.
 #pragma once
 
+#include "ir/graph.h"
+
 #include <string>
 #include <vector>
-
-#include "ir/graph.h"
 
 namespace ingot {
 
@@ -24,12 +24,13 @@ struct Profile {
     const ShapeRange* find(std::string_view input) const;
 };
 
-/// Checks a profile against a graph's inputs. Errors: InvalidArgument naming input (with the nearest
-/// name when it does not exist), dimension, got and allowed.
+/// Checks a profile against a graph's inputs. Errors: InvalidArgument naming input (with the
+/// nearest name when it does not exist), dimension, got and allowed.
 void check_profile(const Graph& g, const Profile& p);
-/// Checks that a shape fits an input's type and lies inside one of the profiles (any shape does when
-/// there are none). Errors: InvalidArgument naming input, dimension, got and allowed.
-void check_shape(const Graph& g, size_t input, const Shape& shape, const std::vector<Profile>& profiles);
+/// Checks that a shape fits an input's type and lies inside one of the profiles (any shape does
+/// when there are none). Errors: InvalidArgument naming input, dimension, got and allowed.
+void check_shape(const Graph& g, size_t input, const Shape& shape,
+                 const std::vector<Profile>& profiles);
 /// Bounds of each symbol over all profiles, where every profile bounds it.
 Bounds symbol_bounds(const Graph& g, const std::vector<Profile>& profiles);
 /// A shape for an input whose caller gives none: the first profile's opt, else its static shape,
@@ -40,4 +41,4 @@ Shape default_shape(const Graph& g, size_t input, const std::vector<Profile>& pr
 std::string shape_text(const Shape& s);
 Shape parse_shape(std::string_view text);
 
-}  // namespace ingot
+} // namespace ingot

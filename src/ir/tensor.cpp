@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/tensor.h"
 
+#include "base/checked.h"
+#include "base/error.h"
+
 #include <cmath>
 #include <cstring>
 #include <new>
-
-#include "base/checked.h"
-#include "base/error.h"
 
 namespace ingot {
 
@@ -38,14 +38,15 @@ Tensor Tensor::empty(DType dtype, Shape shape) {
     t.shape_ = std::move(shape);
     auto bytes = static_cast<size_t>(byte_size(dtype, t.count_));
     size_t rounded = (bytes + 63) / 64 * 64;
-    void* p = ::operator new(rounded == 0 ? 64 : rounded, std::align_val_t{64}, std::nothrow);
-    require(p != nullptr, ErrorCode::OutOfMemory, "no memory for a tensor ", t.dtype_, t.shape_, " of ",
-            bytes, " bytes");
-    t.owner_ = std::shared_ptr<void>(p, [](void* q) { ::operator delete(q, std::align_val_t{64}); });
+    void* p = ::operator new (rounded == 0 ? 64 : rounded, std::align_val_t{64}, std::nothrow);
+    require(p != nullptr, ErrorCode::OutOfMemory, "no memory for a tensor ", t.dtype_, t.shape_,
+            " of ", bytes, " bytes");
+    t.owner_ =
+        std::shared_ptr<void>(p, [](void* q) { ::operator delete (q, std::align_val_t{64}); });
     t.mutable_ = static_cast<std::byte*>(p);
     t.bytes_ = {t.mutable_, bytes};
     if (is_packed(dtype) && bytes > 0) {
-        t.mutable_[bytes - 1] = std::byte{0};  // the last nibble may belong to no element
+        t.mutable_[bytes - 1] = std::byte{0}; // the last nibble may belong to no element
     }
     return t;
 }
@@ -132,7 +133,7 @@ int64_t truncate(double v) {
     return v <= -9223372036854775808.0 ? INT64_MIN : static_cast<int64_t>(v);
 }
 
-}  // namespace
+} // namespace
 
 double Tensor::get_f64(int64_t i) const {
     const std::byte* p = bytes_.data();
@@ -276,4 +277,4 @@ Tensor unpacked(const Tensor& t) {
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

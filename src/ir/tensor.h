@@ -2,12 +2,12 @@
 // Tensor: a dense row-major array on the host, owned or mapped.
 #pragma once
 
+#include "base/dtype.h"
+#include "ir/type.h"
+
 #include <cstddef>
 #include <memory>
 #include <span>
-
-#include "base/dtype.h"
-#include "ir/type.h"
 
 namespace ingot {
 
@@ -38,7 +38,7 @@ public:
         }
         return t;
     }
-    static Tensor i64(const std::vector<int64_t>& values);  // rank 1
+    static Tensor i64(const std::vector<int64_t>& values); // rank 1
     static Tensor scalar(DType dtype, double value);
     static Tensor scalar_i64(DType dtype, int64_t value);
 
@@ -91,4 +91,4 @@ Shape strides_of(const Shape& shape);
 
 /// Widens packed types to one element a byte (i4 -> i8, u4 -> u8, f4 -> f32); others unchanged.
 Tensor unpacked(const Tensor& t);
-}  // namespace ingot
+} // namespace ingot

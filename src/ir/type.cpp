@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/type.h"
 
-#include <algorithm>
-
 #include "base/error.h"
+
+#include <algorithm>
 
 namespace ingot {
 
@@ -42,11 +42,11 @@ std::vector<int64_t> normalize_axes(const std::vector<int64_t>& axes, int64_t ra
     std::vector<int64_t> out;
     for (int64_t a : axes) {
         int64_t n = normalize_axis(a, rank);
-        require(std::find(out.begin(), out.end(), n) == out.end(), ErrorCode::InvalidModel, "axis ", a,
-                " is named twice in ", axes);
+        require(std::find(out.begin(), out.end(), n) == out.end(), ErrorCode::InvalidModel, "axis ",
+                a, " is named twice in ", axes);
         out.push_back(n);
     }
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -24,4 +24,4 @@ int64_t normalize_axis(int64_t axis, int64_t rank);
 /// The same for a list; also refuses an axis named twice.
 std::vector<int64_t> normalize_axes(const std::vector<int64_t>& axes, int64_t rank);
 
-}  // namespace ingot
+} // namespace ingot

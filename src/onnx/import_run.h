@@ -2,25 +2,25 @@
 // One run of the importer: scopes, opsets, refusals. Private to the importer core.
 #pragma once
 
+#include "onnx/importer.h"
+
 #include <memory>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
-
-#include "onnx/importer.h"
 
 namespace ingot::onnx {
 
 /// Names visible while one ONNX graph (or function body) is imported.
 struct Scope {
     ingot::Graph* g = nullptr;
-    Scope* parent = nullptr;  // null for the main graph and for functions
+    Scope* parent = nullptr; // null for the main graph and for functions
     std::unordered_map<std::string, Value> names;
-    std::unordered_set<std::string> poisoned;  // results of refused nodes
+    std::unordered_set<std::string> poisoned; // results of refused nodes
     const OpsetImports* opsets = nullptr;
     // For bodies: outer values that became inputs, in order.
     std::vector<std::string> capture_names;
-    Values captures;  // values of parent->g
+    Values captures; // values of parent->g
     int depth = 0;
 };
 
@@ -45,7 +45,8 @@ private:
     void import_graph(Scope& scope, const Graph& source);
     void import_node(Scope& scope, const Node& node, size_t index);
     Values call(Scope& scope, const Node& node, Values inputs);
-    Values call_function(Scope& scope, const FunctionProto& f, const Node& node, const Values& inputs);
+    Values call_function(Scope& scope, const FunctionProto& f, const Node& node,
+                         const Values& inputs);
     const FunctionProto* find_function(const Node& node) const;
     void add_initializers(Scope& scope, const Graph& source);
     Type input_type(const ValueInfo& info) const;
@@ -65,4 +66,4 @@ std::vector<size_t> node_order(const std::vector<Node>& nodes);
 /// A dim_param as an expression over symbols when it reads as one ("past + 1"), else as one symbol.
 Dim dim_from_param(std::string_view param);
 
-}  // namespace ingot::onnx
+} // namespace ingot::onnx

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/importer.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "onnx/data_type.h"
 #include "onnx/import_run.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace ingot::onnx {
 
@@ -30,8 +30,8 @@ int64_t opset_of(const Scope& scope, const std::string& domain) {
 
 std::string describe(const Node& node, size_t index, int64_t opset) {
     std::string name = node.name.empty() ? str("#", index) : str("'", node.name, "'");
-    return str("node ", name, " (", node.domain.empty() ? "" : node.domain + ".", node.op_type, ", opset ",
-               opset, ")");
+    return str("node ", name, " (", node.domain.empty() ? "" : node.domain + ".", node.op_type,
+               ", opset ", opset, ")");
 }
 
 // Replaces attribute references of a function body by the caller's attributes.
@@ -46,7 +46,8 @@ Graph resolved_graph(const Graph& g, const FunctionProto& f, const Node& caller)
 }
 
 const Attribute* find_attribute(const std::vector<Attribute>& list, std::string_view name) {
-    auto it = std::find_if(list.begin(), list.end(), [&](const Attribute& a) { return a.name == name; });
+    auto it =
+        std::find_if(list.begin(), list.end(), [&](const Attribute& a) { return a.name == name; });
     return it == list.end() ? nullptr : &*it;
 }
 
@@ -75,7 +76,7 @@ Node resolved(const Node& node, const FunctionProto& f, const Node& caller) {
     return out;
 }
 
-}  // namespace
+} // namespace
 
 ImportResult Import::run() {
     ImportResult result{ingot::Graph(model_.graph.name.empty() ? "main" : model_.graph.name), {}};
@@ -86,7 +87,7 @@ ImportResult Import::run() {
     add_initializers(scope, model_.graph);
     for (const ValueInfo& info : model_.graph.inputs) {
         if (scope.names.contains(info.name)) {
-            continue;  // an initializer: its value is fixed
+            continue; // an initializer: its value is fixed
         }
         try {
             scope.names.emplace(info.name, result.graph.add_input(info.name, input_type(info)));
@@ -137,14 +138,14 @@ Type Import::input_type(const ValueInfo& info) const {
     require(info.kind == ValueKind::Tensor, ErrorCode::Unsupported, "its type is ", name(info.kind),
             ", expected a tensor");
     auto dtype = dtype_of(info.elem_type);
-    require(dtype.has_value(), ErrorCode::Unsupported, "element type ", data_type_name(info.elem_type),
-            " is not supported");
+    require(dtype.has_value(), ErrorCode::Unsupported, "element type ",
+            data_type_name(info.elem_type), " is not supported");
     require(info.has_shape, ErrorCode::Unsupported,
             "it has no shape; give it one (its rank must be known, dimensions may be names)");
     Type t{*dtype, {}};
     for (size_t i = 0; i < info.dims.size(); ++i) {
         const ShapeDim& d = info.dims[i];
-        t.dims.push_back(d.value >= 0         ? Dim(d.value)
+        t.dims.push_back(d.value >= 0       ? Dim(d.value)
                          : !d.param.empty() ? dim_from_param(d.param)
                                             : dim_from_param(str(info.name, "_", i)));
     }
@@ -183,8 +184,8 @@ Import::Lookup Import::find(Scope& scope, const std::string& name, Value& out) {
 }
 
 void Import::import_graph(Scope& scope, const Graph& source) {
-    require(scope.depth <= max_depth, ErrorCode::Unsupported, "graphs and functions are nested deeper than ",
-            max_depth);
+    require(scope.depth <= max_depth, ErrorCode::Unsupported,
+            "graphs and functions are nested deeper than ", max_depth);
     for (size_t index : node_order(source.nodes)) {
         check_interrupt();
         import_node(scope, source.nodes[index], index);
@@ -194,8 +195,8 @@ void Import::import_graph(Scope& scope, const Graph& source) {
 void Import::import_node(Scope& scope, const Node& node, size_t index) {
     int64_t opset = opset_of(scope, node.domain);
     auto refuse = [&](const std::string& reason) {
-        refusals_.push_back({node.name.empty() ? str("#", index) : node.name, node.domain, node.op_type, opset,
-                             reason});
+        refusals_.push_back({node.name.empty() ? str("#", index) : node.name, node.domain,
+                             node.op_type, opset, reason});
         scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
     };
     Values inputs;
@@ -203,8 +204,9 @@ void Import::import_node(Scope& scope, const Node& node, size_t index) {
     for (const std::string& name : node.inputs) {
         Value v;
         Lookup found = name.empty() ? Lookup::Found : find(scope, name, v);
-        require(found != Lookup::Missing, ErrorCode::InvalidModel, describe(node, index, opset), ": input '",
-                name, "' is neither an input, an initializer nor the output of a node");
+        require(found != Lookup::Missing, ErrorCode::InvalidModel, describe(node, index, opset),
+                ": input '", name,
+                "' is neither an input, an initializer nor the output of a node");
         poisoned = poisoned || found == Lookup::Poisoned;
         inputs.push_back(v);
     }
@@ -217,11 +219,13 @@ void Import::import_node(Scope& scope, const Node& node, size_t index) {
         return refuse(str("the model imports no opset of domain '", node.domain, "'"));
     }
     if (find_importer(node.domain, node.op_type, opset) == nullptr && function == nullptr) {
-        return refuse(is_default(node.domain)
-                          ? str("there is no such operator at opset ", opset, ", or Ingot does not know it")
-                          : std::string("Ingot does not know this operator, and the model does not define it"));
+        return refuse(
+            is_default(node.domain)
+                ? str("there is no such operator at opset ", opset, ", or Ingot does not know it")
+                : std::string(
+                      "Ingot does not know this operator, and the model does not define it"));
     }
-    if (poisoned) {  // its input was refused: only that is worth reporting
+    if (poisoned) { // its input was refused: only that is worth reporting
         scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
         return;
     }
@@ -277,7 +281,8 @@ Values Import::call(Scope& scope, const Node& node, Values inputs) {
     return made;
 }
 
-Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& node, const Values& inputs) {
+Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& node,
+                             const Values& inputs) {
     Scope inner;
     inner.g = scope.g;
     inner.opsets = f.opset_imports.empty() ? scope.opsets : &f.opset_imports;
@@ -293,7 +298,7 @@ Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& n
     std::vector<Node> nodes;
     for (const Node& n : f.nodes) {
         nodes.push_back(resolved(n, f, node));
-        for (std::string& name : nodes.back().inputs) {  // optional inputs that the caller left out
+        for (std::string& name : nodes.back().inputs) { // optional inputs that the caller left out
             bool formal = std::find(f.inputs.begin(), f.inputs.end(), name) != f.inputs.end();
             name = formal && !inner.names.contains(name) ? std::string() : name;
         }
@@ -309,7 +314,8 @@ Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& n
         }
         scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
         Values none(node.outputs.size());
-        fail(ErrorCode::Unsupported, "function '", f.key.name, "' has nodes that cannot be imported");
+        fail(ErrorCode::Unsupported, "function '", f.key.name,
+             "' has nodes that cannot be imported");
     }
     Values out;
     for (const std::string& name : f.outputs) {
@@ -321,8 +327,8 @@ Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& n
 
 Import::OpenBody Import::body(Scope& scope, const Graph& source, std::span<const Type> inputs,
                               const OpenBody* captured_first) {
-    require(inputs.size() == source.inputs.size(), ErrorCode::InvalidModel, "graph '", source.name, "' has ",
-            source.inputs.size(), " inputs, expected ", inputs.size());
+    require(inputs.size() == source.inputs.size(), ErrorCode::InvalidModel, "graph '", source.name,
+            "' has ", source.inputs.size(), " inputs, expected ", inputs.size());
     OpenBody out;
     out.graph = std::make_shared<ingot::Graph>(scope.g->sibling(source.name));
     Scope inner;
@@ -331,7 +337,8 @@ Import::OpenBody Import::body(Scope& scope, const Graph& source, std::span<const
     inner.opsets = scope.opsets;
     inner.depth = scope.depth + 1;
     for (size_t i = 0; i < inputs.size(); ++i) {
-        inner.names.emplace(source.inputs[i].name, inner.g->add_input(source.inputs[i].name, inputs[i]));
+        inner.names.emplace(source.inputs[i].name,
+                            inner.g->add_input(source.inputs[i].name, inputs[i]));
     }
     for (size_t i = 0; captured_first != nullptr && i < captured_first->captures.size(); ++i) {
         Value v;
@@ -349,8 +356,8 @@ Import::OpenBody Import::body(Scope& scope, const Graph& source, std::span<const
     for (const ValueInfo& info : source.outputs) {
         Value v;
         Lookup found = find(inner, info.name, v);
-        require(found != Lookup::Missing, ErrorCode::InvalidModel, "graph '", source.name, "': output '",
-                info.name, "' is computed by no node");
+        require(found != Lookup::Missing, ErrorCode::InvalidModel, "graph '", source.name,
+                "': output '", info.name, "' is computed by no node");
         if (found == Lookup::Found) {
             inner.g->add_output(info.name, v);
         }
@@ -388,11 +395,11 @@ Dim dim_from_param(std::string_view param) {
         if (!d.is_const() && d.bounds().low >= 0) {
             return d;
         }
-    } catch (const Error&) {  // not an expression: one name
+    } catch (const Error&) { // not an expression: one name
     }
     for (char& c : text) {
-        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
-                     c == '.' || c == ':';
+        bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                     c == '_' || c == '.' || c == ':';
         c = plain ? c : '_';
     }
     return Dim::symbol(text.empty() || (text[0] >= '0' && text[0] <= '9') ? str("d_", text) : text);
@@ -460,7 +467,8 @@ const ImporterRow* find_importer(std::string_view domain, std::string_view type,
     const ImporterRow* best = nullptr;
     for (size_t i = 0; it != by_name.end() && i < it->second.size(); ++i) {
         const ImporterRow* row = it->second[i];
-        if (row->since <= opset && opset <= row->until && (best == nullptr || best->since < row->since)) {
+        if (row->since <= opset && opset <= row->until &&
+            (best == nullptr || best->since < row->since)) {
             best = row;
         }
     }
@@ -477,12 +485,12 @@ ingot::Graph import_or_throw(const Model& model, const ImportOptions& options) {
         std::string text = str(r.refusals.size(), r.refusals.size() == 1 ? " node" : " nodes",
                                " of the model cannot be imported:");
         for (const Refusal& n : r.refusals) {
-            append(text, str("\n  ", n.node, " (", n.domain.empty() ? "" : n.domain + ".", n.type, ", opset ",
-                             n.opset, "): ", n.reason));
+            append(text, str("\n  ", n.node, " (", n.domain.empty() ? "" : n.domain + ".", n.type,
+                             ", opset ", n.opset, "): ", n.reason));
         }
         throw Error(ErrorCode::Unsupported, text);
     }
     return std::move(r.graph);
 }
 
-}  // namespace ingot::onnx
+} // namespace ingot::onnx

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // What importer functions call: inputs, attributes and bodies of one node.
-#include <algorithm>
-
 #include "base/error.h"
 #include "onnx/data_type.h"
 #include "onnx/import_run.h"
 
+#include <algorithm>
+
 namespace ingot::onnx {
 
-NodeContext::NodeContext(Import& run, ingot::Graph& graph, const Node& n, Values inputs, int64_t version)
+NodeContext::NodeContext(Import& run, ingot::Graph& graph, const Node& n, Values inputs,
+                         int64_t version)
     : g(graph), node(n), opset(version), run_(run), inputs_(std::move(inputs)) {
     while (!inputs_.empty() && !inputs_.back().valid()) {
         inputs_.pop_back();
@@ -51,11 +52,12 @@ namespace {
 const Attribute* typed(const NodeContext& c, std::string_view name, AttributeType type) {
     const Attribute* a = c.attribute(name);
     c.ensure(a == nullptr || a->type == type, "attribute '", name, "' has type ",
-             a == nullptr ? std::string_view() : onnx::name(a->type), ", expected ", onnx::name(type));
+             a == nullptr ? std::string_view() : onnx::name(a->type), ", expected ",
+             onnx::name(type));
     return a;
 }
 
-}  // namespace
+} // namespace
 
 int64_t NodeContext::i(std::string_view name) const {
     const Attribute* a = typed(*this, name, AttributeType::Int);
@@ -85,7 +87,8 @@ std::vector<int64_t> NodeContext::ints(std::string_view name) const {
 
 std::vector<double> NodeContext::floats(std::string_view name) const {
     const Attribute* a = typed(*this, name, AttributeType::Floats);
-    return a == nullptr ? std::vector<double>{} : std::vector<double>(a->floats.begin(), a->floats.end());
+    return a == nullptr ? std::vector<double>{}
+                        : std::vector<double>(a->floats.begin(), a->floats.end());
 }
 
 const Dim& NodeContext::dim(int input, int64_t axis) const {
@@ -146,16 +149,19 @@ const Graph& graph_attribute(const NodeContext& c, std::string_view name) {
     return *a->g;
 }
 
-}  // namespace
+} // namespace
 
-NodeContext::Body NodeContext::body(std::string_view attribute, std::span<const Type> inputs) const {
+NodeContext::Body NodeContext::body(std::string_view attribute,
+                                    std::span<const Type> inputs) const {
     std::string origin = g.origin();
-    Import::OpenBody b = run_.body(run_.current(), graph_attribute(*this, attribute), inputs, nullptr);
+    Import::OpenBody b =
+        run_.body(run_.current(), graph_attribute(*this, attribute), inputs, nullptr);
     g.set_origin(origin);
     return {b.graph, b.captures};
 }
 
-std::vector<NodeContext::Body> NodeContext::bodies(std::span<const std::string_view> attributes) const {
+std::vector<NodeContext::Body>
+NodeContext::bodies(std::span<const std::string_view> attributes) const {
     std::vector<Import::OpenBody> open;
     std::string origin = g.origin();
     for (std::string_view name : attributes) {
@@ -175,4 +181,4 @@ std::vector<NodeContext::Body> NodeContext::bodies(std::span<const std::string_v
     return out;
 }
 
-}  // namespace ingot::onnx
+} // namespace ingot::onnx

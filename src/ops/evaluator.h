@@ -28,4 +28,4 @@ void bind_symbols(const Dims& dims, const Shape& shape, Symbols& symbols, std::s
 /// The graph with every f16, bf16 and f32 (fp8 and fp4 casts stay as roundings) replaced by f64.
 Graph promoted_to_f64(const Graph& g);
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // map: a scalar expression applied to every element of its broadcast inputs.
-#include <array>
-#include <bit>
-
 #include "base/error.h"
 #include "ir/expr_math.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"
+
+#include <array>
+#include <bit>
 
 namespace ingot {
 
 namespace {
 
 constexpr int64_t block = 256;
-struct Lane {  // values of one instruction for a block of elements
+struct Lane { // values of one instruction for a block of elements
     std::array<double, block> f;
     std::array<int64_t, block> i;
 };
@@ -188,8 +188,8 @@ std::vector<Type> infer_map(const Map& a, std::span<const Type> in) {
         dims = std::move(*both);
     }
     verify(a.body, dtypes);
-    require(a.body.input_count() <= static_cast<int>(in.size()), ErrorCode::InvalidModel, "map uses ",
-            a.body.input_count(), " inputs, got ", in.size());
+    require(a.body.input_count() <= static_cast<int>(in.size()), ErrorCode::InvalidModel,
+            "map uses ", a.body.input_count(), " inputs, got ", in.size());
     require(a.body.type() == compute_type(a.dtype), ErrorCode::InvalidModel, "map computes ",
             a.body.type(), ", which is not stored as ", a.dtype);
     return {{a.dtype, dims}};
@@ -265,9 +265,9 @@ Dim floor_of(const HostElement& e) {
 Known compare(ExprOp op, const HostElement& a, const HostElement& b) {
     Interval d = (a.numerator * Dim(b.denominator) - b.numerator * Dim(a.denominator)).bounds();
     if (op == ExprOp::Eq) {
-        return d == Interval{0, 0}            ? Known(HostElement{1, 1})
+        return d == Interval{0, 0}         ? Known(HostElement{1, 1})
                : (d.low > 0 || d.high < 0) ? Known(HostElement{0, 1})
-                                             : std::nullopt;
+                                           : std::nullopt;
     }
     bool strict = op == ExprOp::Lt;
     if (strict ? d.high < 0 : d.high <= 0) {
@@ -301,7 +301,7 @@ Known divide(const HostElement& a, const HostElement& b, bool fp) {
     if (fp) {
         return q;
     }
-    if (q.denominator != 1 && q.numerator.bounds().low < 0) {  // C++ truncates towards zero
+    if (q.denominator != 1 && q.numerator.bounds().low < 0) { // C++ truncates towards zero
         return q.numerator.is_const() ? Known(HostElement{q.numerator.value() / q.denominator, 1})
                                       : std::nullopt;
     }
@@ -371,7 +371,12 @@ Known host_arith(ExprOp op, DType type, const HostElement& a, const HostElement&
         if (type == DType::Bool && a.numerator.is_const() && b.numerator.is_const()) {
             bool x = a.numerator.value() != 0;
             bool y = b.numerator.value() != 0;
-            return HostElement{(op == ExprOp::Not ? !x : op == ExprOp::And ? x && y : x || y) ? 1 : 0, 1};
+            return HostElement{(op == ExprOp::Not   ? !x
+                                : op == ExprOp::And ? x && y
+                                                    : x || y)
+                                   ? 1
+                                   : 0,
+                               1};
         }
         return std::nullopt;
     default:
@@ -430,7 +435,8 @@ size_t broadcast_index(int64_t i, const Shape& shape, const Shape& from) {
     return static_cast<size_t>(index);
 }
 
-std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in, std::span<const Type> out) {
+std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in,
+                              std::span<const Type> out) {
     auto shape = as_const(out[0].dims);
     if (!shape || count_of(*shape) > 1024) {
         return {};
@@ -447,18 +453,19 @@ std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in, std::sp
     for (int64_t i = 0; i < count_of(*shape); ++i) {
         std::vector<Known> elements;
         for (const HostRef& h : in) {
-            elements.push_back(h == nullptr ? std::nullopt : h->elements[broadcast_index(i, *shape, h->shape)]);
+            elements.push_back(h == nullptr ? std::nullopt
+                                            : h->elements[broadcast_index(i, *shape, h->shape)]);
         }
         try {
             r->elements.push_back(host_scalar(a.body, elements));
-        } catch (const Error&) {  // beyond what sizes can express, such as INT64_MAX + N
+        } catch (const Error&) { // beyond what sizes can express, such as INT64_MAX + N
             r->elements.push_back(std::nullopt);
         }
     }
     return {r};
 }
 
-}  // namespace
+} // namespace
 
 const OpDef map_def = primitive<Map>(
     "map", [](const Map& a, std::span<const Type> in) { return infer_map(a, in); },
@@ -471,4 +478,4 @@ extern const OpTable map_ops;
 static const OpDef* const list[] = {&map_def};
 const OpTable map_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

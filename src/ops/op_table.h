@@ -3,10 +3,10 @@
 // `<stem>_ops` that names the OpDefs in it.
 #pragma once
 
+#include "ir/op.h"
+
 #include <span>
 #include <string_view>
-
-#include "ir/op.h"
 
 namespace ingot {
 
@@ -16,4 +16,4 @@ std::span<const OpTable* const> all_ops();
 /// The op of that name, or null. A hash lookup after the first call; thread safe.
 const OpDef* find_op(std::string_view name);
 
-}  // namespace ingot
+} // namespace ingot

@@ -22,7 +22,8 @@ Value full(Graph& g, DType t, const Dims& dims, double v);
 
 // --- pointwise
 Value map(Graph& g, Expr body, DType dtype, std::span<const Value> in);
-/// One scalar function of expr.def; unary or binary. Result dtype: the operands', or bool for tests.
+/// One scalar function of expr.def; unary or binary. Result dtype: the operands', or bool for
+/// tests.
 Value unary(Graph& g, ExprOp op, Value a);
 Value binary(Graph& g, ExprOp op, Value a, Value b);
 /// A binary function with a constant of a's dtype.
@@ -31,35 +32,69 @@ Value select(Graph& g, Value condition, Value a, Value b);
 Value cast(Graph& g, Value a, DType to, bool saturate = false);
 /// Converts f16/bf16/fp8 to f32 and leaves all else alone: for numerically delicate expansions.
 Value widen(Graph& g, Value a);
-inline Value add(Graph& g, Value a, Value b) { return binary(g, ExprOp::Add, a, b); }
-inline Value sub(Graph& g, Value a, Value b) { return binary(g, ExprOp::Sub, a, b); }
-inline Value mul(Graph& g, Value a, Value b) { return binary(g, ExprOp::Mul, a, b); }
-inline Value div(Graph& g, Value a, Value b) { return binary(g, ExprOp::Div, a, b); }
-inline Value add(Graph& g, Value a, double b) { return binary(g, ExprOp::Add, a, b); }
-inline Value sub(Graph& g, Value a, double b) { return binary(g, ExprOp::Sub, a, b); }
-inline Value mul(Graph& g, Value a, double b) { return binary(g, ExprOp::Mul, a, b); }
-inline Value div(Graph& g, Value a, double b) { return binary(g, ExprOp::Div, a, b); }
-inline Value minimum(Graph& g, Value a, Value b) { return binary(g, ExprOp::Min, a, b); }
-inline Value maximum(Graph& g, Value a, Value b) { return binary(g, ExprOp::Max, a, b); }
-inline Value minimum(Graph& g, Value a, double b) { return binary(g, ExprOp::Min, a, b); }
-inline Value maximum(Graph& g, Value a, double b) { return binary(g, ExprOp::Max, a, b); }
-inline Value equal(Graph& g, Value a, Value b) { return binary(g, ExprOp::Eq, a, b); }
-inline Value less(Graph& g, Value a, Value b) { return binary(g, ExprOp::Lt, a, b); }
-inline Value exp(Graph& g, Value a) { return unary(g, ExprOp::Exp, a); }
-inline Value sqrt(Graph& g, Value a) { return unary(g, ExprOp::Sqrt, a); }
-inline Value logical_not(Graph& g, Value a) { return unary(g, ExprOp::Not, a); }
+inline Value add(Graph& g, Value a, Value b) {
+    return binary(g, ExprOp::Add, a, b);
+}
+inline Value sub(Graph& g, Value a, Value b) {
+    return binary(g, ExprOp::Sub, a, b);
+}
+inline Value mul(Graph& g, Value a, Value b) {
+    return binary(g, ExprOp::Mul, a, b);
+}
+inline Value div(Graph& g, Value a, Value b) {
+    return binary(g, ExprOp::Div, a, b);
+}
+inline Value add(Graph& g, Value a, double b) {
+    return binary(g, ExprOp::Add, a, b);
+}
+inline Value sub(Graph& g, Value a, double b) {
+    return binary(g, ExprOp::Sub, a, b);
+}
+inline Value mul(Graph& g, Value a, double b) {
+    return binary(g, ExprOp::Mul, a, b);
+}
+inline Value div(Graph& g, Value a, double b) {
+    return binary(g, ExprOp::Div, a, b);
+}
+inline Value minimum(Graph& g, Value a, Value b) {
+    return binary(g, ExprOp::Min, a, b);
+}
+inline Value maximum(Graph& g, Value a, Value b) {
+    return binary(g, ExprOp::Max, a, b);
+}
+inline Value minimum(Graph& g, Value a, double b) {
+    return binary(g, ExprOp::Min, a, b);
+}
+inline Value maximum(Graph& g, Value a, double b) {
+    return binary(g, ExprOp::Max, a, b);
+}
+inline Value equal(Graph& g, Value a, Value b) {
+    return binary(g, ExprOp::Eq, a, b);
+}
+inline Value less(Graph& g, Value a, Value b) {
+    return binary(g, ExprOp::Lt, a, b);
+}
+inline Value exp(Graph& g, Value a) {
+    return unary(g, ExprOp::Exp, a);
+}
+inline Value sqrt(Graph& g, Value a) {
+    return unary(g, ExprOp::Sqrt, a);
+}
+inline Value logical_not(Graph& g, Value a) {
+    return unary(g, ExprOp::Not, a);
+}
 
 // --- views; each returns x itself where nothing would change
 Value reshape(Graph& g, Value x, const Dims& dims);
 Value permute(Graph& g, Value x, const std::vector<int64_t>& perm);
-Value transpose_last(Graph& g, Value x);  // swaps the last two axes
+Value transpose_last(Graph& g, Value x); // swaps the last two axes
 Value broadcast_to(Graph& g, Value x, const Dims& dims);
 /// size elements from start along one axis.
 Value slice(Graph& g, Value x, int64_t axis, const Dim& start, const Dim& size, int64_t step = 1);
 Value reverse(Graph& g, Value x, int64_t axis);
-Value unsqueeze(Graph& g, Value x, const std::vector<int64_t>& axes);  // positions in the result
+Value unsqueeze(Graph& g, Value x, const std::vector<int64_t>& axes); // positions in the result
 Value squeeze(Graph& g, Value x, const std::vector<int64_t>& axes);
-Value flatten(Graph& g, Value x);  // rank 1
+Value flatten(Graph& g, Value x); // rank 1
 Value window(Graph& g, Value x, Window w);
 Value bitcast(Graph& g, Value x, DType to);
 
@@ -137,8 +172,8 @@ struct ConvTranspose {
 Value conv_transpose(Graph& g, ConvTranspose a, Value x, Value w);
 
 /// x [N,C,spatial...] -> [N,C,positions...]. fn: "max" (padding never wins) or "average" (over the
-/// elements inside, or over low/high padding too when count_padding). `extra` is padding at the high
-/// end that ceil mode adds and that is never counted.
+/// elements inside, or over low/high padding too when count_padding). `extra` is padding at the
+/// high end that ceil mode adds and that is never counted.
 struct Pool {
     std::string fn = "max";
     std::vector<int64_t> sizes;
@@ -170,7 +205,9 @@ struct LayerNorm {
     int64_t axis = -1;
     double epsilon = 1e-5;
     bool rms = false;
-    static void fields(auto& s, auto&& f) { f("axis", s.axis), f("epsilon", s.epsilon), f("rms", s.rms); }
+    static void fields(auto& s, auto&& f) {
+        f("axis", s.axis), f("epsilon", s.epsilon), f("rms", s.rms);
+    }
 };
 Value layer_norm(Graph& g, LayerNorm a, Value x, Value scale, Value bias = {});
 
@@ -195,7 +232,9 @@ struct TopK {
     Dim k;
     int64_t axis = -1;
     bool largest = true;
-    static void fields(auto& s, auto&& f) { f("k", s.k), f("axis", s.axis), f("largest", s.largest); }
+    static void fields(auto& s, auto&& f) {
+        f("k", s.k), f("axis", s.axis), f("largest", s.largest);
+    }
 };
 Values topk(Graph& g, TopK a, Value x);
 
@@ -217,7 +256,9 @@ struct Dequantize {
     int64_t axis = 1;
     int64_t block = 0;
     DType dtype = DType::F32;
-    static void fields(auto& s, auto&& f) { f("axis", s.axis), f("block", s.block), f("dtype", s.dtype); }
+    static void fields(auto& s, auto&& f) {
+        f("axis", s.axis), f("block", s.block), f("dtype", s.dtype);
+    }
 };
 Value dequantize(Graph& g, Dequantize a, Value x, Value scale, Value zero_point = {});
 
@@ -271,6 +312,7 @@ struct Resize {
 Value resize(Graph& g, Resize a, Value x, Value scales = {}, Value roi = {});
 
 extern const OpDef conv_def, conv_transpose_def, pool_def, softmax_def, layer_norm_def,
-    group_norm_def, gelu_def, topk_def, quantize_def, dequantize_def, attention_def, rope_def, resize_def;
+    group_norm_def, gelu_def, topk_def, quantize_def, dequantize_def, attention_def, rope_def,
+    resize_def;
 
-}  // namespace ingot::ops
+} // namespace ingot::ops

@@ -33,7 +33,9 @@ struct Iota {
     DType dtype = DType::I64;
     Dims dims;
     int64_t axis = 0;
-    static void fields(auto& s, auto&& f) { f("dtype", s.dtype), f("dims", s.dims), f("axis", s.axis); }
+    static void fields(auto& s, auto&& f) {
+        f("dtype", s.dtype), f("dims", s.dims), f("axis", s.axis);
+    }
 };
 extern const OpDef iota_def;
 
@@ -66,8 +68,8 @@ extern const OpDef map_def;
 
 // --- views: no data moves until a kernel needs it -----------------------------------------------
 
-/// Row-major elements under other dims of the same product. Where the product cannot be proven equal
-/// symbolically, the run checks it.
+/// Row-major elements under other dims of the same product. Where the product cannot be proven
+/// equal symbolically, the run checks it.
 struct Reshape {
     Dims dims;
     static void fields(auto& s, auto&& f) { f("dims", s.dims); }
@@ -81,8 +83,8 @@ struct Permute {
 };
 extern const OpDef permute_def;
 
-/// NumPy's broadcast_to: rank may grow on the left; sizes are equal or 1. A run-time size of 1 where
-/// the dims are symbolic repeats too.
+/// NumPy's broadcast_to: rank may grow on the left; sizes are equal or 1. A run-time size of 1
+/// where the dims are symbolic repeats too.
 struct Broadcast {
     Dims dims;
     static void fields(auto& s, auto&& f) { f("dims", s.dims); }
@@ -101,15 +103,16 @@ struct Slice {
 extern const OpDef slice_def;
 
 /// Sliding windows over `axes`: each such axis of size d becomes
-/// (d - dilation*(size-1) - 1) / stride + 1 positions, and one axis of `size` is appended per entry,
-/// in order. x[N,C,H,W] with axes 2,3 gives [N,C,OH,OW,KH,KW].
+/// (d - dilation*(size-1) - 1) / stride + 1 positions, and one axis of `size` is appended per
+/// entry, in order. x[N,C,H,W] with axes 2,3 gives [N,C,OH,OW,KH,KW].
 struct Window {
     std::vector<int64_t> axes;
     std::vector<int64_t> sizes;
     std::vector<int64_t> strides;
     std::vector<int64_t> dilations;
     static void fields(auto& s, auto&& f) {
-        f("axes", s.axes), f("sizes", s.sizes), f("strides", s.strides), f("dilations", s.dilations);
+        f("axes", s.axes), f("sizes", s.sizes), f("strides", s.strides),
+            f("dilations", s.dilations);
     }
 };
 extern const OpDef window_def;
@@ -124,8 +127,8 @@ extern const OpDef bitcast_def;
 
 // --- movement --------------------------------------------------------------------------------
 
-/// (x, value: scalar of x's dtype) -> padded. Modes: "constant", "reflect", "edge", "wrap". Pads are
-/// never negative (slice first). `value` is ignored but for "constant".
+/// (x, value: scalar of x's dtype) -> padded. Modes: "constant", "reflect", "edge", "wrap". Pads
+/// are never negative (slice first). `value` is ignored but for "constant".
 struct Pad {
     Dims low;
     Dims high;
@@ -160,7 +163,8 @@ extern const OpDef scatter_def;
 // --- reductions ------------------------------------------------------------------------------
 
 /// x -> x without `axes` (ascending). fn: "sum", "prod", "min", "max" (bool: min is all, max is
-/// any). Floats accumulate in at least f32. Over no elements: 0, 1, the largest, the smallest value.
+/// any). Floats accumulate in at least f32. Over no elements: 0, 1, the largest, the smallest
+/// value.
 struct Reduce {
     std::string fn = "sum";
     std::vector<int64_t> axes;
@@ -200,9 +204,9 @@ extern const OpDef sort_def;
 
 // --- contraction -----------------------------------------------------------------------------
 
-/// (a, b) -> [batch..., free of a..., free of b...] in dtype. Batch and contracted axes are paired in
-/// order. Both operands have one dtype, or both are integers of up to 8 bits. Floats accumulate in
-/// f32 (f64 for f64), integers in i32 (64 bits for wider operands).
+/// (a, b) -> [batch..., free of a..., free of b...] in dtype. Batch and contracted axes are paired
+/// in order. Both operands have one dtype, or both are integers of up to 8 bits. Floats accumulate
+/// in f32 (f64 for f64), integers in i32 (64 bits for wider operands).
 struct Dot {
     std::vector<int64_t> a_batch;
     std::vector<int64_t> b_batch;
@@ -218,7 +222,8 @@ extern const OpDef dot_def;
 
 // --- dynamic sizes and control ---------------------------------------------------------------
 
-/// x -> i64 [rank, count]: indices of nonzero elements in row-major order. `count` is a fresh symbol.
+/// x -> i64 [rank, count]: indices of nonzero elements in row-major order. `count` is a fresh
+/// symbol.
 struct NonZero {
     Dim count;
     static void fields(auto& s, auto&& f) { f("count", s.count); }
@@ -236,22 +241,23 @@ struct Nms {
 };
 extern const OpDef nms_def;
 
-/// (condition: bool scalar, captures...) -> results of the branch. Both bodies take the captures and
-/// return the same dtypes and ranks; `results` are the types seen outside, with fresh symbols where
-/// the branches' sizes differ.
+/// (condition: bool scalar, captures...) -> results of the branch. Both bodies take the captures
+/// and return the same dtypes and ranks; `results` are the types seen outside, with fresh symbols
+/// where the branches' sizes differ.
 struct If {
     GraphRef then_body;
     GraphRef else_body;
-    Dims symbols;  // all fresh symbols of the result types
+    Dims symbols; // all fresh symbols of the result types
     static void fields(auto& s, auto&& f) {
         f("then", s.then_body), f("else", s.else_body), f("symbols", s.symbols);
     }
 };
 extern const OpDef if_def;
 
-/// (trips: i64 scalar, condition: bool scalar, carried..., captures...) -> (carried..., scanned...).
-/// body: (iteration: i64 scalar, condition, carried..., captures...) ->
-///       (condition, carried..., scanned...). Scanned results are stacked along a new axis 0 of size
+/// (trips: i64 scalar, condition: bool scalar, carried..., captures...) -> (carried...,
+/// scanned...). body: (iteration: i64 scalar, condition, carried..., captures...) ->
+///       (condition, carried..., scanned...). Scanned results are stacked along a new axis 0 of
+///       size
 /// `count`, a fresh symbol, or the trip count where that is known. Stops after `trips` iterations
 /// or when the condition is false. Sizes of carried values that change between iterations are fresh
 /// symbols in the body and outside: `carried` holds the types of the carried results.
@@ -259,7 +265,7 @@ struct Loop {
     GraphRef body;
     int64_t carried = 0;
     Dim count;
-    Dims symbols;  // fresh symbols of carried results, in order of first mention
+    Dims symbols; // fresh symbols of carried results, in order of first mention
     static void fields(auto& s, auto&& f) {
         f("body", s.body), f("carried", s.carried), f("count", s.count), f("symbols", s.symbols);
     }
@@ -275,4 +281,4 @@ struct Fused {
 };
 extern const OpDef fused_def;
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // constant, iota, and the bridges between sizes and tensors.
-#include <bit>
-#include <cmath>
-
 #include "base/error.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"
+
+#include <bit>
+#include <cmath>
 
 namespace ingot {
 
@@ -36,7 +36,7 @@ HostRef host_of(const Dims& values, Shape shape) {
     return r;
 }
 
-}  // namespace
+} // namespace
 
 const OpDef constant_def = primitive<Constant>(
     "constant",
@@ -57,11 +57,12 @@ const OpDef constant_def = primitive<Constant>(
 const OpDef dims_to_tensor_def = primitive<DimsToTensor>(
     "dims_to_tensor",
     [](const DimsToTensor& a, std::span<const Type> in) {
-        require(in.empty(), ErrorCode::InvalidModel, "dims_to_tensor takes no inputs, got ", in.size());
+        require(in.empty(), ErrorCode::InvalidModel, "dims_to_tensor takes no inputs, got ",
+                in.size());
         require(is_integer(a.dtype) && bit_width(a.dtype) >= 32, ErrorCode::InvalidModel,
                 "sizes are i32 or i64 tensors, got ", a.dtype);
-        require(!a.scalar || a.values.size() == 1, ErrorCode::InvalidModel, "a scalar has 1 size, got ",
-                a.values.size());
+        require(!a.scalar || a.values.size() == 1, ErrorCode::InvalidModel,
+                "a scalar has 1 size, got ", a.values.size());
         Type t{a.dtype, {}};
         if (!a.scalar) {
             t.dims.emplace_back(static_cast<int64_t>(a.values.size()));
@@ -127,7 +128,8 @@ const OpDef iota_def = primitive<Iota>(
     });
 
 extern const OpTable sources_ops;
-static const OpDef* const list[] = {&constant_def, &dims_to_tensor_def, &tensor_to_dims_def, &iota_def};
+static const OpDef* const list[] = {&constant_def, &dims_to_tensor_def, &tensor_to_dims_def,
+                                    &iota_def};
 const OpTable sources_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The views: reshape, permute, broadcast, slice, window, bitcast.
-#include <cstring>
-#include <numeric>
-
 #include "base/error.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"
+
+#include <cstring>
+#include <numeric>
 
 namespace ingot {
 
@@ -30,8 +30,8 @@ void gather_strided(const Tensor& in, Tensor& out, int64_t offset, const Shape& 
             in.dtype() == DType::F4E2M1 ? out.set_f64(i, in.get_f64(offset))
                                         : out.set_i64(i, in.get_i64(offset));
         } else {
-            std::memcpy(to + static_cast<size_t>(i) * width, from + static_cast<size_t>(offset) * width,
-                        width);
+            std::memcpy(to + static_cast<size_t>(i) * width,
+                        from + static_cast<size_t>(offset) * width, width);
         }
         for (size_t d = shape.size(); d-- > 0;) {
             offset += strides[d];
@@ -87,15 +87,15 @@ void eval_permute(const Permute& a, EvalArgs& e) {
 
 std::vector<Type> infer_broadcast(const Broadcast& a, std::span<const Type> in) {
     const Type& t = only(in, "broadcast");
-    require(t.dims.size() <= a.dims.size(), ErrorCode::InvalidModel, "cannot broadcast ", t.dims, " to ",
-            a.dims, ": the rank shrinks");
+    require(t.dims.size() <= a.dims.size(), ErrorCode::InvalidModel, "cannot broadcast ", t.dims,
+            " to ", a.dims, ": the rank shrinks");
     size_t shift = a.dims.size() - t.dims.size();
     for (size_t i = 0; i < t.dims.size(); ++i) {
         const Dim& have = t.dims[i];
         const Dim& want = a.dims[shift + i];
         require(!have.is_const() || have.is_const(1) || !want.is_const() || have == want,
-                ErrorCode::InvalidModel, "cannot broadcast ", t.dims, " to ", a.dims, ": size ", have,
-                " is neither 1 nor ", want);
+                ErrorCode::InvalidModel, "cannot broadcast ", t.dims, " to ", a.dims, ": size ",
+                have, " is neither 1 nor ", want);
     }
     return {{t.dtype, a.dims}};
 }
@@ -108,15 +108,17 @@ void eval_broadcast(const Broadcast&, EvalArgs& e) {
     size_t shift = out.size() - own.size();
     for (size_t i = 0; i < own.size(); ++i) {
         int64_t have = x.shape()[i];
-        require(have == 1 || have == out[shift + i], ErrorCode::InvalidArgument, "cannot broadcast ",
-                x.shape(), " to ", out, ": size ", have, " is neither 1 nor ", out[shift + i]);
+        require(have == 1 || have == out[shift + i], ErrorCode::InvalidArgument,
+                "cannot broadcast ", x.shape(), " to ", out, ": size ", have, " is neither 1 nor ",
+                out[shift + i]);
         strides[shift + i] = have == 1 ? 0 : own[i];
     }
     gather_strided(x, e.out[0], 0, strides);
 }
 
 // Known elements under other strides: the symbolic form of gather_strided.
-HostRef host_strided(const HostValue& in, const Shape& shape, int64_t offset, const Shape& strides) {
+HostRef host_strided(const HostValue& in, const Shape& shape, int64_t offset,
+                     const Shape& strides) {
     int64_t count = count_of(shape);
     if (count > 1024) {
         return nullptr;
@@ -152,8 +154,9 @@ std::vector<Type> infer_slice(const Slice& a, std::span<const Type> in) {
     const Type& t = only(in, "slice");
     size_t rank = t.dims.size();
     require(a.starts.size() == rank && a.sizes.size() == rank && a.steps.size() == rank,
-            ErrorCode::InvalidModel, "slice of rank ", rank, " needs as many starts, sizes and steps, got ",
-            a.starts.size(), ", ", a.sizes.size(), ", ", a.steps.size());
+            ErrorCode::InvalidModel, "slice of rank ", rank,
+            " needs as many starts, sizes and steps, got ", a.starts.size(), ", ", a.sizes.size(),
+            ", ", a.steps.size());
     for (size_t i = 0; i < rank; ++i) {
         require(a.steps[i] != 0, ErrorCode::InvalidModel, "slice step of axis ", i, " is 0");
         if (a.starts[i].is_const() && a.sizes[i].is_const() && t.dims[i].is_const() &&
@@ -162,8 +165,8 @@ std::vector<Type> infer_slice(const Slice& a, std::span<const Type> in) {
             int64_t last = first + (a.sizes[i].value() - 1) * a.steps[i];
             int64_t d = t.dims[i].value();
             require(a.sizes[i].value() > 0 && first >= 0 && first < d && last >= 0 && last < d,
-                    ErrorCode::InvalidModel, "slice of axis ", i, " reads elements ", first, " to ", last,
-                    " of ", d);
+                    ErrorCode::InvalidModel, "slice of axis ", i, " reads elements ", first, " to ",
+                    last, " of ", d);
         }
     }
     return {{t.dtype, a.sizes}};
@@ -178,16 +181,18 @@ void eval_slice(const Slice& a, EvalArgs& e) {
         int64_t first = e.dim(a.starts[i]);
         int64_t size = e.out[0].shape()[i];
         int64_t last = first + (size - 1) * a.steps[i];
-        require(e.out[0].count() == 0 || (first >= 0 && first < shape[i] && last >= 0 && last < shape[i]),
-                ErrorCode::InvalidArgument, "slice of axis ", i, " reads elements ", first, " to ", last,
-                " of ", shape[i]);
+        require(e.out[0].count() == 0 ||
+                    (first >= 0 && first < shape[i] && last >= 0 && last < shape[i]),
+                ErrorCode::InvalidArgument, "slice of axis ", i, " reads elements ", first, " to ",
+                last, " of ", shape[i]);
         offset += first * own[i];
         strides.push_back(own[i] * a.steps[i]);
     }
     gather_strided(e.in[0], e.out[0], offset, strides);
 }
 
-std::vector<HostRef> host_slice(const Slice& a, std::span<const HostRef> in, std::span<const Type> out) {
+std::vector<HostRef> host_slice(const Slice& a, std::span<const HostRef> in,
+                                std::span<const Type> out) {
     auto shape = as_const(out[0].dims);
     auto starts = as_const(a.starts);
     if (in[0] == nullptr || !shape || !starts) {
@@ -206,8 +211,9 @@ std::vector<Type> infer_window(const Window& a, std::span<const Type> in) {
     const Type& t = only(in, "window");
     size_t n = a.axes.size();
     require(a.sizes.size() == n && a.strides.size() == n && a.dilations.size() == n,
-            ErrorCode::InvalidModel, "window over ", n, " axes needs as many sizes, strides, dilations, got ",
-            a.sizes.size(), ", ", a.strides.size(), ", ", a.dilations.size());
+            ErrorCode::InvalidModel, "window over ", n,
+            " axes needs as many sizes, strides, dilations, got ", a.sizes.size(), ", ",
+            a.strides.size(), ", ", a.dilations.size());
     normalize_axes(a.axes, t.rank());
     Type out = t;
     for (size_t i = 0; i < n; ++i) {
@@ -217,8 +223,8 @@ std::vector<Type> infer_window(const Window& a, std::span<const Type> in) {
                 ", dilation ", a.dilations[i], ": all must be positive");
         Dim& d = out.dims[static_cast<size_t>(a.axes[i])];
         int64_t span = a.dilations[i] * (a.sizes[i] - 1) + 1;
-        require(!d.is_const() || d.value() >= span, ErrorCode::InvalidModel, "a window that spans ", span,
-                " elements does not fit into size ", d, " of axis ", a.axes[i]);
+        require(!d.is_const() || d.value() >= span, ErrorCode::InvalidModel, "a window that spans ",
+                span, " elements does not fit into size ", d, " of axis ", a.axes[i]);
         d = floor_div(d - Dim(span), a.strides[i]) + Dim(1);
     }
     out.dims.insert(out.dims.end(), a.sizes.begin(), a.sizes.end());
@@ -241,26 +247,27 @@ std::vector<Type> infer_bitcast(const Bitcast& a, std::span<const Type> in) {
     int from = bit_width(t.dtype);
     int to = bit_width(a.dtype);
     if (from != to) {
-        require(!t.dims.empty(), ErrorCode::InvalidModel, "bitcast of a scalar ", t.dtype, " to ", a.dtype,
-                " changes its width");
+        require(!t.dims.empty(), ErrorCode::InvalidModel, "bitcast of a scalar ", t.dtype, " to ",
+                a.dtype, " changes its width");
         Dim bits = t.dims.back() * Dim(from);
         Dim count = floor_div(bits, to);
-        require(!bits.is_const() || bits == count * Dim(to), ErrorCode::InvalidModel, "bitcast of ", t,
-                " to ", a.dtype, ": ", bits, " bits do not divide into elements of ", to);
+        require(!bits.is_const() || bits == count * Dim(to), ErrorCode::InvalidModel, "bitcast of ",
+                t, " to ", a.dtype, ": ", bits, " bits do not divide into elements of ", to);
         t.dims.back() = count;
     }
     t.dtype = a.dtype;
     return {t};
 }
 
-}  // namespace
+} // namespace
 
 const OpDef reshape_def = primitive<Reshape>(
     "reshape", [](const Reshape& a, std::span<const Type> in) { return infer_reshape(a, in); },
     [](const Reshape&, EvalArgs& e) {
         const Shape& to = e.out[0].shape();
         require(count_of(to) == e.in[0].count(), ErrorCode::InvalidArgument, "cannot reshape ",
-                e.in[0].shape(), " (", e.in[0].count(), " elements) to ", to, " (", count_of(to), ")");
+                e.in[0].shape(), " (", e.in[0].count(), " elements) to ", to, " (", count_of(to),
+                ")");
         e.out[0] = e.in[0].reshaped(to);
     },
     [](const Reshape&, std::span<const HostRef> in, std::span<const Type> out) {
@@ -285,7 +292,8 @@ const OpDef permute_def = primitive<Permute>(
     });
 
 const OpDef broadcast_def = primitive<Broadcast>(
-    "broadcast", [](const Broadcast& a, std::span<const Type> in) { return infer_broadcast(a, in); },
+    "broadcast",
+    [](const Broadcast& a, std::span<const Type> in) { return infer_broadcast(a, in); },
     [](const Broadcast& a, EvalArgs& e) { eval_broadcast(a, e); },
     [](const Broadcast&, std::span<const HostRef> in, std::span<const Type> out) {
         return host_broadcast(in, out);
@@ -316,4 +324,4 @@ static const OpDef* const list[] = {&reshape_def, &permute_def, &broadcast_def,
                                     &slice_def,   &window_def,  &bitcast_def};
 const OpTable views_ops = list;
 
-}  // namespace ingot
+} // namespace ingot

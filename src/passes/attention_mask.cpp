@@ -142,6 +142,10 @@ Visible visible(const View& v, const Condition& c) {
         work.pop_back();
         ExprOp o = v.op(now.term);
         bool splits = o == (now.negated ? ExprOp::Or : ExprOp::And);
+        auto known = v.number(now.term);
+        if (known && (*known != 0) != now.negated) {
+            continue;
+        }
         if (o == ExprOp::Not) {
             work.push_back({v.arg(now.term, 0), !now.negated});
         } else if (splits && work.size() + out.rest.size() < max_conditions) {

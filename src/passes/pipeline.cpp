@@ -57,8 +57,8 @@ const Pass& find_pass(std::string_view name) {
 
 namespace {
 
-// The sizes of a body's results have names that the node around it knows. Where a pass has found one
-// of them out and no node binds it any more, it is bound again.
+// The sizes of a body's results have names that the node around it knows. Where a pass has found
+// one of them out and no node binds it any more, it is bound again.
 Graph with_result_sizes(Graph now, const Graph& before) {
     SymbolSet defined = input_symbols(now);
     for (const Node& n : now.nodes()) {

@@ -46,8 +46,10 @@ Expr with_inputs(const Expr& body, size_t count, F&& replace) {
     return out;
 }
 
+// The constant of one element that v is, or repeats.
 const Tensor* scalar_constant(const Site& s, Value v) {
-    const Tensor* t = s.g_const().constant(v);
+    const Node* p = s.produced(v, broadcast_def);
+    const Tensor* t = s.g_const().constant(p == nullptr ? v : p->inputs[0]);
     return t != nullptr && t->count() == 1 ? t : nullptr;
 }
 
@@ -57,6 +59,7 @@ int append_constant(Expr& e, const Tensor& t) {
 }
 
 // Scalar constants become part of the body; operands that are not read go; equal ones become one.
+// What those only did to the shape is done to the result.
 std::optional<Values> compact_inputs(Site& s) {
     const Map& m = s.as<Map>();
     std::vector<bool> read(s.input_count(), false);
@@ -78,14 +81,15 @@ std::optional<Values> compact_inputs(Site& s) {
             kept.push_back(s.in(i));
         }
     }
-    if (kept.size() == s.input_count() || common_dims(s.g(), kept) != s.result().dims) {
+    if (kept.empty() || kept.size() == s.input_count()) {
         return std::nullopt;
     }
     Expr body = with_inputs(m.body, s.input_count(), [&](Expr& e, size_t i) {
         const Tensor* t = scalar_constant(s, s.in(i));
         return t != nullptr ? append_constant(e, *t) : e.in(slot[i], s.in_type(i).dtype);
     });
-    return made(s, std::move(body), kept);
+    Values y = made(s, std::move(body), kept);
+    return Values{ops::broadcast_to(s.g(), y[0], s.result().dims)};
 }
 
 // A map of one operand that does nothing but convert it.

@@ -3,6 +3,10 @@
 // immutable), which makes Executions (one per context: plans, arena, buffers).
 #pragma once
 
+#include "base/status.h"
+#include "base/thread_pool.h"
+#include "ir/graph.h"
+
 #include <functional>
 #include <memory>
 #include <optional>
@@ -10,10 +14,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/status.h"
-#include "base/thread_pool.h"
-#include "ir/graph.h"
 
 namespace ingot {
 
@@ -34,10 +34,10 @@ struct CompileOptions {
 
 /// One step of a plan, for `inspect` and profiles.
 struct StepInfo {
-    std::string name;            // of the ONNX nodes it came from
-    std::string kernel;          // "conv", "map", "copy", ...
-    std::string implementation;  // which loops the kernel chose: "onednn brgconv:avx512_core", "own"
-    std::vector<std::string> inputs;  // dtype, shape and layout of each operand
+    std::string name;           // of the ONNX nodes it came from
+    std::string kernel;         // "conv", "map", "copy", ...
+    std::string implementation; // which loops the kernel chose: "onednn brgconv:avx512_core", "own"
+    std::vector<std::string> inputs; // dtype, shape and layout of each operand
     std::vector<std::string> outputs;
 };
 
@@ -92,10 +92,11 @@ public:
 class Backend {
 public:
     virtual ~Backend() = default;
-    virtual std::string_view name() const = 0;  // "cpu"
+    virtual std::string_view name() const = 0; // "cpu"
     /// What it runs on, in words: "AMD EPYC, 2 threads, avx512, onednn 3.2.0".
     virtual std::string description() const = 0;
-    /// Lowers the graph (as AOT passes left it) for this backend. Errors: Unsupported with the node.
+    /// Lowers the graph (as AOT passes left it) for this backend. Errors: Unsupported with the
+    /// node.
     virtual std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                                       const CompileOptions& options = {}) const = 0;
 };
@@ -103,4 +104,4 @@ public:
 /// Defined by src/backends/cpu.
 const Backend& cpu_backend();
 
-}  // namespace ingot
+} // namespace ingot

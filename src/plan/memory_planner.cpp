@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/memory_planner.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <map>
 #include <numeric>
-
-#include "base/error.h"
 
 namespace ingot::plan {
 
@@ -19,8 +19,8 @@ int64_t align_up(int64_t bytes, int64_t alignment) {
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// The lowest offset at which `size` bytes fit between the placed blocks that live at the same time,
-/// preferring the tightest gap.
+/// The lowest offset at which `size` bytes fit between the placed blocks that live at the same
+/// time, preferring the tightest gap.
 int64_t best_offset(std::vector<std::pair<int64_t, int64_t>>& taken, int64_t size) {
     std::sort(taken.begin(), taken.end());
     int64_t best = -1;
@@ -37,7 +37,7 @@ int64_t best_offset(std::vector<std::pair<int64_t, int64_t>>& taken, int64_t siz
     return best >= 0 ? best : end;
 }
 
-}  // namespace
+} // namespace
 
 ArenaPlan plan_arena(std::span<const Block> blocks, int64_t alignment) {
     std::vector<size_t> by_size(blocks.size());
@@ -89,4 +89,4 @@ int64_t arena_lower_bound(std::span<const Block> blocks, int64_t alignment) {
     return most;
 }
 
-}  // namespace ingot::plan
+} // namespace ingot::plan

@@ -16,15 +16,16 @@ struct Block {
 };
 
 struct ArenaPlan {
-    std::vector<int64_t> offsets;  // one per block, multiples of the alignment
-    int64_t bytes = 0;             // of the whole arena
+    std::vector<int64_t> offsets; // one per block, multiples of the alignment
+    int64_t bytes = 0;            // of the whole arena
 };
 
 /// Blocks whose intervals intersect never share bytes. Deterministic. Errors: OutOfMemory when the
 /// arena would pass 2^62 bytes.
 ArenaPlan plan_arena(std::span<const Block> blocks, int64_t alignment = 64);
 
-/// The most bytes (each block rounded up to the alignment) that live at one step: no plan is smaller.
+/// The most bytes (each block rounded up to the alignment) that live at one step: no plan is
+/// smaller.
 int64_t arena_lower_bound(std::span<const Block> blocks, int64_t alignment = 64);
 
-}  // namespace ingot::plan
+} // namespace ingot::plan

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/view.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <numeric>
-
-#include "base/error.h"
 
 namespace ingot::plan {
 
@@ -42,7 +42,9 @@ View dense(const Shape& shape, const Order& order) {
     return v;
 }
 
-View dense(const Shape& shape) { return dense(shape, row_major(static_cast<int>(shape.size()))); }
+View dense(const Shape& shape) {
+    return dense(shape, row_major(static_cast<int>(shape.size())));
+}
 
 bool is_dense(const View& v, const Order& order) {
     int64_t stride = 1;
@@ -62,7 +64,9 @@ bool is_dense(const View& v, const Order& order) {
     return true;
 }
 
-bool is_dense(const View& v) { return is_dense(v, row_major(v.rank())); }
+bool is_dense(const View& v) {
+    return is_dense(v, row_major(v.rank()));
+}
 
 Order stride_order(const View& v) {
     Order order = row_major(v.rank());
@@ -110,7 +114,7 @@ bool split_run(std::span<const int64_t> old_shape, std::span<const int64_t> old_
     return true;
 }
 
-}  // namespace
+} // namespace
 
 std::optional<View> reshaped(const View& v, const Shape& shape) {
     if (v.count() == 0) {
@@ -245,4 +249,4 @@ std::vector<int64_t> offsets_of(const Shape& sizes, const Shape& strides) {
     return out;
 }
 
-}  // namespace ingot::plan
+} // namespace ingot::plan

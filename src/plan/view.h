@@ -2,11 +2,11 @@
 // Views: shapes, strides and offsets over a stored array, and what the view ops do to them.
 #pragma once
 
+#include "ir/tensor.h"
+
 #include <optional>
 #include <span>
 #include <vector>
-
-#include "ir/tensor.h"
 
 namespace ingot::plan {
 
@@ -43,8 +43,7 @@ Order stride_order(const View& v);
 std::optional<View> reshaped(const View& v, const Shape& shape);
 View permuted(const View& v, std::span<const int64_t> perm);
 View broadcasted(const View& v, const Shape& shape);
-View sliced(const View& v, const Shape& starts, const Shape& sizes,
-            std::span<const int64_t> steps);
+View sliced(const View& v, const Shape& starts, const Shape& sizes, std::span<const int64_t> steps);
 View windowed(const View& v, std::span<const int64_t> axes, std::span<const int64_t> sizes,
               std::span<const int64_t> strides, std::span<const int64_t> dilations);
 
@@ -59,4 +58,4 @@ LoopNest merged_loops(std::span<const View> views, const Order& order);
 /// Offsets of all elements of the given axes (with the given strides), row-major.
 std::vector<int64_t> offsets_of(const Shape& sizes, const Shape& strides);
 
-}  // namespace ingot::plan
+} // namespace ingot::plan

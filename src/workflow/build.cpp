@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/build.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace ingot {
 
@@ -23,24 +23,25 @@ std::vector<std::pair<std::string, Shape>> parse_shapes(std::string_view spec) {
         size_t end = std::min(spec.find(',', start), spec.size());
         std::string_view part = spec.substr(start, end - start);
         size_t colon = part.rfind(':');
-        require(colon != std::string_view::npos && colon > 0, ErrorCode::InvalidArgument, "shapes '", spec, "': '", part,
-                "' is not name:sizes, such as image:1x3x224x224");
+        require(colon != std::string_view::npos && colon > 0, ErrorCode::InvalidArgument,
+                "shapes '", spec, "': '", part, "' is not name:sizes, such as image:1x3x224x224");
         std::string name(part.substr(0, colon));
         if (name.size() > 2 && name.front() == '\'' && name.back() == '\'') {
             name = name.substr(1, name.size() - 2);
         }
         auto twice = [&](const auto& p) { return p.first == name; };
-        require(std::none_of(out.begin(), out.end(), twice), ErrorCode::InvalidArgument, "shapes '", spec, "': input '", name,
-                "' is named twice");
+        require(std::none_of(out.begin(), out.end(), twice), ErrorCode::InvalidArgument, "shapes '",
+                spec, "': input '", name, "' is named twice");
         out.emplace_back(std::move(name), parse_shape(part.substr(colon + 1)));
         start = end + 1;
     }
     return out;
 }
 
-std::vector<Profile> profile_from_specs(std::string_view min, std::string_view opt, std::string_view max) {
-    std::array<std::vector<std::pair<std::string, Shape>>, 3> specs = {parse_shapes(min), parse_shapes(opt),
-                                                                       parse_shapes(max)};
+std::vector<Profile> profile_from_specs(std::string_view min, std::string_view opt,
+                                        std::string_view max) {
+    std::array<std::vector<std::pair<std::string, Shape>>, 3> specs = {
+        parse_shapes(min), parse_shapes(opt), parse_shapes(max)};
     Profile p;
     for (const auto& spec : specs) {
         for (const auto& [name, shape] : spec) {
@@ -63,7 +64,8 @@ std::vector<Profile> profile_from_specs(std::string_view min, std::string_view o
     return p.inputs.empty() ? std::vector<Profile>{} : std::vector<Profile>{p};
 }
 
-std::shared_ptr<const Engine> build_engine(const std::string& model_path, const BuildConfig& config) {
+std::shared_ptr<const Engine> build_engine(const std::string& model_path,
+                                           const BuildConfig& config) {
     auto report = [&](std::string_view phase, double fraction) {
         if (config.progress) {
             config.progress(phase, fraction);
@@ -74,7 +76,8 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path, const 
     report("import", 0.1);
     onnx::ImportOptions import_options;
     import_options.keep_names = config.keep_names;
-    Graph g = with_place([&] { return model_path; }, [&] { return onnx::import_or_throw(model, import_options); });
+    Graph g = with_place([&] { return model_path; },
+                         [&] { return onnx::import_or_throw(model, import_options); });
     if (config.after_pass) {
         config.after_pass("import", g);
     }
@@ -90,15 +93,18 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path, const 
         report(pass.name, 0.2 + 0.8 * static_cast<double>(index) / static_cast<double>(count));
     };
     if (config.after_pass) {
-        passes.dump_after = [&](const Pass& pass, const Graph& graph) { config.after_pass(pass.name, graph); };
+        passes.dump_after = [&](const Pass& pass, const Graph& graph) {
+            config.after_pass(pass.name, graph);
+        };
     }
     g = run_aot_passes(g, passes);
     report("done", 1);
     Properties properties;
     properties["model"] = model.graph.name;
-    properties["producer"] = str(model.producer_name, model.producer_version.empty() ? "" : " ", model.producer_version);
+    properties["producer"] =
+        str(model.producer_name, model.producer_version.empty() ? "" : " ", model.producer_version);
     properties["precision"] = std::string(name(config.precision));
     return Engine::create(std::move(g), config.profiles, std::move(properties));
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -2,10 +2,10 @@
 // From model file to engine in memory: import, the AOT passes, profiles.
 #pragma once
 
-#include <functional>
-
 #include "engine/engine.h"
 #include "onnx/importer.h"
+
+#include <functional>
 
 namespace ingot {
 
@@ -23,14 +23,16 @@ struct BuildConfig {
 };
 
 /// Errors: Io, InvalidModel, Unsupported (all refused nodes), InvalidArgument (profiles, passes).
-std::shared_ptr<const Engine> build_engine(const std::string& model_path, const BuildConfig& config);
+std::shared_ptr<const Engine> build_engine(const std::string& model_path,
+                                           const BuildConfig& config);
 /// An engine file or an ONNX model, told apart by content.
 bool is_engine_file(const std::string& path);
 
 /// "name:1x3x224x224,other:1x77" -> pairs; names may hold colons (the last one splits).
 std::vector<std::pair<std::string, Shape>> parse_shapes(std::string_view spec);
-/// Profile from the three specs; min and max default to opt, opt to max, as trtexec does. Empty specs
-/// give no profile.
-std::vector<Profile> profile_from_specs(std::string_view min, std::string_view opt, std::string_view max);
+/// Profile from the three specs; min and max default to opt, opt to max, as trtexec does. Empty
+/// specs give no profile.
+std::vector<Profile> profile_from_specs(std::string_view min, std::string_view opt,
+                                        std::string_view max);
 
-}  // namespace ingot
+} // namespace ingot

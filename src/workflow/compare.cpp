@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/compare.h"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <map>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
@@ -13,6 +8,11 @@
 #include "ops/evaluator.h"
 #include "workflow/flops.h"
 #include "workflow/npy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
 
 namespace ingot {
 
@@ -67,7 +67,8 @@ std::string find_python(const std::string& wanted) {
         candidates = {set == nullptr ? "" : set, "python3", "python"};
     }
     for (const std::string& c : candidates) {
-        if (!c.empty() && run_process({c, "-c", "import onnxruntime, onnx, numpy"}).exit_code == 0) {
+        if (!c.empty() &&
+            run_process({c, "-c", "import onnxruntime, onnx, numpy"}).exit_code == 0) {
             return c;
         }
     }
@@ -84,7 +85,8 @@ Named run_onnxruntime(const std::string& model, const Graph& g, const std::vecto
         return {};
     }
     for (const Tensor& t : inputs) {
-        bool plain = t.dtype() != DType::BF16 && !is_packed(t.dtype()) && bit_width(t.dtype()) * (is_float(t.dtype()) ? 1 : 2) != 8;
+        bool plain = t.dtype() != DType::BF16 && !is_packed(t.dtype()) &&
+                     bit_width(t.dtype()) * (is_float(t.dtype()) ? 1 : 2) != 8;
         if (!plain) {
             report.skipped = str("its Python interface takes no ", t.dtype(), " input");
             return {};
@@ -109,14 +111,16 @@ Named run_onnxruntime(const std::string& model, const Graph& g, const std::vecto
         return {};
     }
     size_t version = r.output.find("version ");
-    report.reference += " " + r.output.substr(version + 8, r.output.find('\n', version) - version - 8);
+    report.reference +=
+        " " + r.output.substr(version + 8, r.output.find('\n', version) - version - 8);
     Named out;
     std::string names = read_text_file(folder.path() + "/names.txt");
     for (size_t start = 0; start < names.size();) {
         size_t end = names.find('\n', start);
         std::string line = names.substr(start, end - start);
         size_t space = line.find(' ');
-        out[line.substr(space + 1)] = read_npy(str(folder.path(), "/out_", line.substr(0, space), ".npy"));
+        out[line.substr(space + 1)] =
+            read_npy(str(folder.path(), "/out_", line.substr(0, space), ".npy"));
         start = end + 1;
     }
     (void)g;
@@ -127,7 +131,8 @@ Named run_float64(const std::string& model_path, const std::vector<Tensor>& inpu
                   const CompareOptions& options, ReferenceReport& report) {
     report.reference = "float64 evaluator";
     if (gflop > gflop_limit && !options.full) {
-        report.skipped = str("the model has ", gflop, " GFLOP, above ", gflop_limit, "; --full runs it all the same");
+        report.skipped = str("the model has ", gflop, " GFLOP, above ", gflop_limit,
+                             "; --full runs it all the same");
         return {};
     }
     onnx::ImportOptions keep;
@@ -151,8 +156,8 @@ Named run_float64(const std::string& model_path, const std::vector<Tensor>& inpu
     return out;
 }
 
-void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Tensor>& ours, const Named& reference,
-                 const CompareOptions& options, ReferenceReport& report) {
+void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Tensor>& ours,
+                 const Named& reference, const CompareOptions& options, ReferenceReport& report) {
     for (size_t i = 0; i < ours.size(); ++i) {
         const std::string& name = g.output_names()[i];
         auto it = reference.find(name);
@@ -167,16 +172,19 @@ void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Ten
     }
     for (const auto& [name, tensor] : ours_layers) {
         auto it = reference.find(name);
-        bool output = std::find(g.output_names().begin(), g.output_names().end(), name) != g.output_names().end();
+        bool output = std::find(g.output_names().begin(), g.output_names().end(), name) !=
+                      g.output_names().end();
         if (it != reference.end() && !output) {
-            report.layers.push_back(difference(name, tensor, it->second, options.atol, options.rtol));
+            report.layers.push_back(
+                difference(name, tensor, it->second, options.atol, options.rtol));
         }
     }
 }
 
-}  // namespace
+} // namespace
 
-TensorDifference difference(std::string name, const Tensor& ours, const Tensor& reference, double atol, double rtol) {
+TensorDifference difference(std::string name, const Tensor& ours, const Tensor& reference,
+                            double atol, double rtol) {
     TensorDifference d;
     d.name = std::move(name);
     d.elements = ours.count();
@@ -198,7 +206,8 @@ TensorDifference difference(std::string name, const Tensor& ours, const Tensor& 
         high = std::max(high, b);
         d.max_absolute = std::max(d.max_absolute, std::fabs(a - b));
     }
-    double range = high >= low ? std::max(high - low, std::max(std::fabs(high), std::fabs(low))) : 0;
+    double range =
+        high >= low ? std::max(high - low, std::max(std::fabs(high), std::fabs(low))) : 0;
     d.max_relative = d.max_absolute / std::max(range, 1e-30);
     d.within = d.mismatched_nan == 0 && d.max_absolute <= atol + rtol * range;
     return d;
@@ -206,14 +215,17 @@ TensorDifference difference(std::string name, const Tensor& ours, const Tensor& 
 
 bool ReferenceReport::ok() const {
     auto within = [](const TensorDifference& d) { return d.within; };
-    return std::all_of(outputs.begin(), outputs.end(), within) && std::all_of(layers.begin(), layers.end(), within);
+    return std::all_of(outputs.begin(), outputs.end(), within) &&
+           std::all_of(layers.begin(), layers.end(), within);
 }
 
 bool CompareReport::ok() const {
-    return std::all_of(references.begin(), references.end(), [](const ReferenceReport& r) { return r.ok(); });
+    return std::all_of(references.begin(), references.end(),
+                       [](const ReferenceReport& r) { return r.ok(); });
 }
 
-CompareReport compare_model(const std::string& model_path, const Backend& backend, const CompareOptions& options) {
+CompareReport compare_model(const std::string& model_path, const Backend& backend,
+                            const CompareOptions& options) {
     BuildConfig build = options.build;
     build.keep_names = true;
     std::shared_ptr<const Engine> engine = build_engine(model_path, build);
@@ -229,7 +241,8 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
     Context context(engine, backend, options.compile);
     Named layers;
     if (options.layers) {
-        context.execution().set_observer([&](std::string_view name, const Tensor& t) { layers[std::string(name)] = t.clone(); });
+        context.execution().set_observer(
+            [&](std::string_view name, const Tensor& t) { layers[std::string(name)] = t.clone(); });
     }
     std::vector<Tensor> ours = context.run(inputs.tensors);
     ReferenceReport ort;
@@ -247,4 +260,4 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
     return report;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/draw.h"
 
+#include "base/text.h"
+
 #include <algorithm>
 #include <map>
-
-#include "base/text.h"
 
 namespace ingot {
 
@@ -13,7 +13,7 @@ namespace {
 struct Box {
     std::string title;
     std::string detail;
-    std::vector<size_t> from;  // boxes it reads
+    std::vector<size_t> from; // boxes it reads
     int row = 0;
     double order = 0;
     int x = 0;
@@ -41,7 +41,8 @@ std::vector<Box> boxes_of(const Graph& g) {
     }
     auto read = [&](Box& b, Value v) {
         auto it = producer.find(v.id);
-        if (it != producer.end() && std::find(b.from.begin(), b.from.end(), it->second) == b.from.end()) {
+        if (it != producer.end() &&
+            std::find(b.from.begin(), b.from.end(), it->second) == b.from.end()) {
             b.from.push_back(it->second);
             b.row = std::max(b.row, boxes[it->second].row + 1);
         }
@@ -51,7 +52,8 @@ std::vector<Box> boxes_of(const Graph& g) {
             continue;
         }
         Box b;
-        b.title = n.name.empty() ? std::string(n.def->name) : str(n.def->name, " ", shortened(n.name, 40));
+        b.title = n.name.empty() ? std::string(n.def->name)
+                                 : str(n.def->name, " ", shortened(n.name, 40));
         b.detail = types_of(g, n.outputs);
         for (Value v : n.inputs) {
             read(b, v);
@@ -74,16 +76,21 @@ std::vector<Box> boxes_of(const Graph& g) {
 std::string escaped(const std::string& s) {
     std::string out;
     for (char c : s) {
-        out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+        out += c == '<'   ? "&lt;"
+               : c == '>' ? "&gt;"
+               : c == '&' ? "&amp;"
+               : c == '"' ? "&quot;"
+                          : std::string(1, c);
     }
     return out;
 }
 
-}  // namespace
+} // namespace
 
 std::string draw_dot(const Graph& g) {
     std::vector<Box> boxes = boxes_of(g);
-    std::string out = "digraph ingot {\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n";
+    std::string out =
+        "digraph ingot {\n  node [shape=box, fontname=\"sans-serif\", fontsize=10];\n";
     for (size_t i = 0; i < boxes.size(); ++i) {
         std::string label = quote(boxes[i].title + "\n" + boxes[i].detail);
         append(out, str("  n", i, " [label=", label, "];\n"));
@@ -103,7 +110,7 @@ std::string draw_svg(const Graph& g) {
     std::map<int, std::vector<size_t>> rows;
     for (size_t i = 0; i < boxes.size(); ++i) {
         Box& b = boxes[i];
-        for (size_t f : b.from) {  // the mean place of what it reads
+        for (size_t f : b.from) { // the mean place of what it reads
             b.order += boxes[f].order / static_cast<double>(b.from.size());
         }
         auto& row = rows[b.row];
@@ -112,7 +119,8 @@ std::string draw_svg(const Graph& g) {
     }
     size_t widest = 1;
     for (auto& [row, list] : rows) {
-        std::stable_sort(list.begin(), list.end(), [&](size_t a, size_t b) { return boxes[a].order < boxes[b].order; });
+        std::stable_sort(list.begin(), list.end(),
+                         [&](size_t a, size_t b) { return boxes[a].order < boxes[b].order; });
         widest = std::max(widest, list.size());
     }
     int total = static_cast<int>(widest) * (width + gap_x) + gap_x;
@@ -124,26 +132,31 @@ std::string draw_svg(const Graph& g) {
     }
     auto y_of = [&](const Box& b) { return gap_y / 2 + b.row * (height + gap_y); };
     int bottom = static_cast<int>(rows.size()) * (height + gap_y);
-    std::string out = str("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", total, "\" height=\"", bottom,
-                          "\" font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+    std::string out =
+        str("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"", total, "\" height=\"", bottom,
+            "\" font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" "
+            "fill=\"#fff\"/>\n");
     for (const Box& b : boxes) {
         for (size_t f : b.from) {
             int x0 = boxes[f].x + width / 2;
             int y0 = y_of(boxes[f]) + height;
             int x1 = b.x + width / 2;
             int y1 = y_of(b);
-            append(out, str("<path d=\"M", x0, " ", y0, " C", x0, " ", y0 + gap_y / 2, " ", x1, " ", y1 - gap_y / 2, " ", x1,
-                            " ", y1, "\" fill=\"none\" stroke=\"#888\"/>\n"));
+            append(out,
+                   str("<path d=\"M", x0, " ", y0, " C", x0, " ", y0 + gap_y / 2, " ", x1, " ",
+                       y1 - gap_y / 2, " ", x1, " ", y1, "\" fill=\"none\" stroke=\"#888\"/>\n"));
         }
     }
     for (const Box& b : boxes) {
-        append(out, str("<rect x=\"", b.x, "\" y=\"", y_of(b), "\" width=\"", width, "\" height=\"", height,
-                        "\" rx=\"5\" fill=\"", b.from.empty() ? "#e8f4e8" : "#eef2fa", "\" stroke=\"#667\"/>\n"));
-        append(out, str("<text x=\"", b.x + 8, "\" y=\"", y_of(b) + 16, "\">", escaped(shortened(b.title, 42)),
-                        "</text><text x=\"", b.x + 8, "\" y=\"", y_of(b) + 32, "\" fill=\"#555\">",
-                        escaped(shortened(b.detail, 42)), "</text>\n"));
+        append(out, str("<rect x=\"", b.x, "\" y=\"", y_of(b), "\" width=\"", width, "\" height=\"",
+                        height, "\" rx=\"5\" fill=\"", b.from.empty() ? "#e8f4e8" : "#eef2fa",
+                        "\" stroke=\"#667\"/>\n"));
+        append(out, str("<text x=\"", b.x + 8, "\" y=\"", y_of(b) + 16, "\">",
+                        escaped(shortened(b.title, 42)), "</text><text x=\"", b.x + 8, "\" y=\"",
+                        y_of(b) + 32, "\" fill=\"#555\">", escaped(shortened(b.detail, 42)),
+                        "</text>\n"));
     }
     return out + "</svg>\n";
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -2,9 +2,9 @@
 // Draws a graph for people: Graphviz text, or an SVG picture with a layered layout of our own.
 #pragma once
 
-#include <string>
-
 #include "ir/graph.h"
+
+#include <string>
 
 namespace ingot {
 
@@ -13,4 +13,4 @@ std::string draw_dot(const Graph& g);
 /// A self-contained SVG: rows by depth from the inputs, ordered to keep edges short.
 std::string draw_svg(const Graph& g);
 
-}  // namespace ingot
+} // namespace ingot

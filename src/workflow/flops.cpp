@@ -19,7 +19,9 @@ double count_flops(const Graph& g, std::span<const Shape> inputs) {
         if (!n.is(dot_def)) {
             return;
         }
-        auto size = [&](const Dim& d) { return static_cast<double>(d.try_eval(symbols).value_or(1)); };
+        auto size = [&](const Dim& d) {
+            return static_cast<double>(d.try_eval(symbols).value_or(1));
+        };
         double product = 2;
         for (const Dim& d : owner.type(n.outputs[0]).dims) {
             product *= size(d);
@@ -32,4 +34,4 @@ double count_flops(const Graph& g, std::span<const Shape> inputs) {
     return flops;
 }
 
-}  // namespace ingot
+} // namespace ingot

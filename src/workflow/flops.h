@@ -9,4 +9,4 @@ namespace ingot {
 /// Control-flow bodies count once. Sizes that depend on data count as 1.
 double count_flops(const Graph& g, std::span<const Shape> inputs);
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/image.h"
 
-#include <algorithm>
-#include <cmath>
-
 #include "base/error.h"
 #include "base/file.h"
+
+#include <algorithm>
+#include <cmath>
 
 #define STB_IMAGE_IMPLEMENTATION
 #define STB_IMAGE_STATIC
@@ -39,18 +39,21 @@ struct Picture {
 Picture decode(const std::string& path, int channels) {
     auto file = MappedFile::open(path);
     std::span<const std::byte> bytes = file->bytes();
-    require(bytes.size() <= (256U << 20), ErrorCode::InvalidArgument, path, ": a picture file of ", bytes.size(),
-            " bytes is too large");
+    require(bytes.size() <= (256U << 20), ErrorCode::InvalidArgument, path, ": a picture file of ",
+            bytes.size(), " bytes is too large");
     int width = 0;
     int height = 0;
     int found = 0;
     const auto* raw = reinterpret_cast<const unsigned char*>(bytes.data());
-    bool known = stbi_info_from_memory(raw, static_cast<int>(bytes.size()), &width, &height, &found) != 0;
+    bool known =
+        stbi_info_from_memory(raw, static_cast<int>(bytes.size()), &width, &height, &found) != 0;
     require(known && int64_t{width} * height <= (1 << 28), ErrorCode::InvalidArgument, path,
             known ? str(": the picture has ", width, "x", height, " pixels, which is too large")
                   : std::string(": not a PNG or JPEG picture"));
-    unsigned char* p = stbi_load_from_memory(raw, static_cast<int>(bytes.size()), &width, &height, &found, channels);
-    require(p != nullptr, ErrorCode::InvalidArgument, path, ": cannot decode the picture: ", stbi_failure_reason());
+    unsigned char* p = stbi_load_from_memory(raw, static_cast<int>(bytes.size()), &width, &height,
+                                             &found, channels);
+    require(p != nullptr, ErrorCode::InvalidArgument, path,
+            ": cannot decode the picture: ", stbi_failure_reason());
     Picture out{height, width, channels, {}};
     out.data.assign(p, p + int64_t{width} * height * channels);
     stbi_image_free(p);
@@ -75,7 +78,8 @@ std::vector<Tap> taps(int64_t in, int64_t out) {
         Tap t{first, {}};
         double sum = 0;
         for (int64_t k = first; k < last; ++k) {
-            double w = std::max(0.0, 1.0 - std::fabs((static_cast<double>(k) - center + 0.5) / support));
+            double w =
+                std::max(0.0, 1.0 - std::fabs((static_cast<double>(k) - center + 0.5) / support));
             t.weights.push_back(static_cast<float>(w));
             sum += w;
         }
@@ -115,7 +119,8 @@ Picture resized(const Picture& in, int64_t height, int64_t width) {
             float sum = 0;
             for (size_t k = 0; k < t.weights.size(); ++k) {
                 sum += t.weights[k] *
-                       rows.data[static_cast<size_t>((t.first + static_cast<int64_t>(k)) * width * in.channels + i)];
+                       rows.data[static_cast<size_t>(
+                           (t.first + static_cast<int64_t>(k)) * width * in.channels + i)];
             }
             out.data[static_cast<size_t>(y * width * in.channels + i)] = std::round(sum);
         }
@@ -127,38 +132,46 @@ double per_channel(const std::vector<double>& v, int64_t c) {
     return v.size() == 1 ? v[0] : v[static_cast<size_t>(c)];
 }
 
-}  // namespace
+} // namespace
 
 bool is_image_path(const std::string& path) {
     std::string lower = path;
-    std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return std::tolower(c); });
     return lower.ends_with(".png") || lower.ends_with(".jpg") || lower.ends_with(".jpeg");
 }
 
-Tensor read_image(const std::string& path, DType dtype, const Shape& shape, const ImageOptions& options) {
+Tensor read_image(const std::string& path, DType dtype, const Shape& shape,
+                  const ImageOptions& options) {
     size_t rank = shape.size();
-    require((rank == 3 || rank == 4) && (rank == 3 || shape[0] == 1), ErrorCode::InvalidArgument, path,
-            ": a picture needs an input of shape 1xCxHxW, 1xHxWxC or the same without the 1, got ", shape);
+    require((rank == 3 || rank == 4) && (rank == 3 || shape[0] == 1), ErrorCode::InvalidArgument,
+            path,
+            ": a picture needs an input of shape 1xCxHxW, 1xHxWxC or the same without the 1, got ",
+            shape);
     auto few = [](int64_t c) { return c == 1 || c == 3 || c == 4; };
     bool first = options.layout.empty() ? few(shape[rank - 3]) : options.layout.ends_with("chw");
-    require(options.layout.empty() || options.layout == "nchw" || options.layout == "nhwc" || options.layout == "chw" ||
-                options.layout == "hwc",
-            ErrorCode::InvalidArgument, "layout '", options.layout, "' is unknown, expected nchw, nhwc, chw or hwc");
+    require(options.layout.empty() || options.layout == "nchw" || options.layout == "nhwc" ||
+                options.layout == "chw" || options.layout == "hwc",
+            ErrorCode::InvalidArgument, "layout '", options.layout,
+            "' is unknown, expected nchw, nhwc, chw or hwc");
     int64_t channels = first ? shape[rank - 3] : shape[rank - 1];
     int64_t height = first ? shape[rank - 2] : shape[rank - 3];
     int64_t width = first ? shape[rank - 1] : shape[rank - 2];
-    require(few(channels) && height > 0 && width > 0, ErrorCode::InvalidArgument, path, ": an input of shape ", shape,
-            " has ", channels, " channels, expected 1, 3 or 4; is --layout right?");
+    require(few(channels) && height > 0 && width > 0, ErrorCode::InvalidArgument, path,
+            ": an input of shape ", shape, " has ", channels,
+            " channels, expected 1, 3 or 4; is --layout right?");
     for (const auto* v : {&options.mean, &options.std}) {
-        require(v->size() == 1 || static_cast<int64_t>(v->size()) >= channels, ErrorCode::InvalidArgument,
-                "--mean and --std need 1 or ", channels, " values, got ", v->size());
+        require(v->size() == 1 || static_cast<int64_t>(v->size()) >= channels,
+                ErrorCode::InvalidArgument, "--mean and --std need 1 or ", channels,
+                " values, got ", v->size());
     }
     Picture p = resized(decode(path, static_cast<int>(channels)), height, width);
     Tensor t = Tensor::empty(dtype, shape);
     for (int64_t c = 0; c < channels; ++c) {
         for (int64_t y = 0; y < height; ++y) {
             for (int64_t x = 0; x < width; ++x) {
-                double v = (static_cast<double>(p.at(y, x, c)) - per_channel(options.mean, c)) / per_channel(options.std, c);
+                double v = (static_cast<double>(p.at(y, x, c)) - per_channel(options.mean, c)) /
+                           per_channel(options.std, c);
                 t.set_f64(first ? (c * height + y) * width + x : (y * width + x) * channels + c, v);
             }
         }
@@ -166,4 +179,4 @@ Tensor read_image(const std::string& path, DType dtype, const Shape& shape, cons
     return t;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/inputs.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "ops/evaluator.h"
 #include "workflow/npy.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace ingot {
 
@@ -29,7 +29,8 @@ void check_names(const Graph& g, const InputSource& source) {
     auto check = [&](const std::string& n) {
         if (std::find(names.begin(), names.end(), n) == names.end()) {
             std::string near = nearest(n, names);
-            fail(ErrorCode::InvalidArgument, "there is no input '", n, "'", near.empty() ? "" : str(", did you mean '", near, "'?"),
+            fail(ErrorCode::InvalidArgument, "there is no input '", n, "'",
+                 near.empty() ? "" : str(", did you mean '", near, "'?"),
                  " Inputs: ", join(names, ", "));
         }
     };
@@ -66,11 +67,12 @@ Shape shape_of(const Engine& e, size_t input, const InputSource& source, const S
 }
 
 Tensor reinterpreted(Tensor t, DType want, const std::string& path, const std::string& name) {
-    bool same_bits = bit_width(t.dtype()) == bit_width(want) && (t.dtype() == DType::U8 || t.dtype() == DType::U16);
+    bool same_bits = bit_width(t.dtype()) == bit_width(want) &&
+                     (t.dtype() == DType::U8 || t.dtype() == DType::U16);
     if (t.dtype() == want) {
         return t;
     }
-    if (same_bits && is_float(want)) {  // types that NumPy has no name for
+    if (same_bits && is_float(want)) { // types that NumPy has no name for
         Tensor out = Tensor::empty(want, t.shape());
         std::memcpy(out.mutable_bytes().data(), t.bytes().data(), t.bytes().size());
         return out;
@@ -82,14 +84,14 @@ Tensor reinterpreted(Tensor t, DType want, const std::string& path, const std::s
 Tensor read_raw(const std::string& path, DType dtype, const Shape& shape, const std::string& name) {
     auto file = MappedFile::open(path);
     auto want = static_cast<size_t>(byte_size(dtype, count_of(shape)));
-    require(file->bytes().size() == want, ErrorCode::InvalidArgument, path, " has ", file->bytes().size(), " bytes, input '",
-            name, "' ", dtype, shape, " needs ", want);
+    require(file->bytes().size() == want, ErrorCode::InvalidArgument, path, " has ",
+            file->bytes().size(), " bytes, input '", name, "' ", dtype, shape, " needs ", want);
     Tensor t = Tensor::empty(dtype, shape);
     std::memcpy(t.mutable_bytes().data(), file->bytes().data(), want);
     return t;
 }
 
-}  // namespace
+} // namespace
 
 Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed, std::string_view name) {
     Tensor t = Tensor::zeros(dtype, shape);
@@ -101,7 +103,9 @@ Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed, std::string
         } else if (dtype == DType::Bool) {
             t.set_i64(i, static_cast<int64_t>(bits & 1U));
         } else {
-            t.set_i64(i, static_cast<int64_t>(bits % (dtype == DType::U8 ? 256 : bit_width(dtype) < 8 ? 8 : 10)));
+            t.set_i64(i, static_cast<int64_t>(bits % (dtype == DType::U8     ? 256
+                                                      : bit_width(dtype) < 8 ? 8
+                                                                             : 10)));
         }
     }
     return t;
@@ -157,4 +161,4 @@ LoadedInputs load_inputs(const Engine& engine, const InputSource& source) {
     return out;
 }
 
-}  // namespace ingot
+} // namespace ingot

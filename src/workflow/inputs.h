@@ -8,7 +8,8 @@
 namespace ingot {
 
 struct InputSource {
-    std::vector<std::pair<std::string, std::string>> files;  // input name, path of .npy, .png, .jpg or raw bytes
+    std::vector<std::pair<std::string, std::string>>
+        files; // input name, path of .npy, .png, .jpg or raw bytes
     std::vector<std::pair<std::string, Shape>> shapes;
     ImageOptions image;
     uint64_t seed = 0;
@@ -25,4 +26,4 @@ LoadedInputs load_inputs(const Engine& engine, const InputSource& source);
 /// other integers in [0, 10), bool fair. The same seed and name give the same tensor everywhere.
 Tensor random_tensor(DType dtype, const Shape& shape, uint64_t seed, std::string_view name);
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/npy.h"
 
+#include "base/error.h"
+#include "base/file.h"
+
 #include <array>
 #include <charconv>
 #include <cstring>
-
-#include "base/error.h"
-#include "base/file.h"
 
 namespace ingot {
 
@@ -34,8 +34,8 @@ constexpr std::array<Descriptor, 13> descriptors = {{{"|b1", DType::Bool},
 std::string_view field(std::string_view header, std::string_view key, const std::string& path) {
     size_t at = header.find(str("'", key, "'"));
     size_t colon = header.find(':', at);
-    require(at != std::string_view::npos && colon != std::string_view::npos, ErrorCode::InvalidArgument, path,
-            ": the npy header has no '", key, "'");
+    require(at != std::string_view::npos && colon != std::string_view::npos,
+            ErrorCode::InvalidArgument, path, ": the npy header has no '", key, "'");
     std::string_view rest = header.substr(colon + 1);
     while (!rest.empty() && rest.front() == ' ') {
         rest.remove_prefix(1);
@@ -52,13 +52,14 @@ DType parse_descriptor(std::string_view rest, const std::string& path) {
             return d.dtype;
         }
     }
-    fail(ErrorCode::InvalidArgument, path, ": npy type '", text, "' is not supported; save little-endian numbers or bool");
+    fail(ErrorCode::InvalidArgument, path, ": npy type '", text,
+         "' is not supported; save little-endian numbers or bool");
 }
 
 Shape parse_npy_shape(std::string_view rest, const std::string& path) {
     size_t close = rest.find(')');
-    require(!rest.empty() && rest[0] == '(' && close != std::string_view::npos, ErrorCode::InvalidArgument, path,
-            ": the npy header has no shape");
+    require(!rest.empty() && rest[0] == '(' && close != std::string_view::npos,
+            ErrorCode::InvalidArgument, path, ": the npy header has no shape");
     Shape shape;
     std::string_view body = rest.substr(1, close - 1);
     while (!body.empty()) {
@@ -70,8 +71,9 @@ Shape parse_npy_shape(std::string_view rest, const std::string& path) {
         if (!word.empty()) {
             int64_t v = 0;
             auto [last, error] = std::from_chars(word.data(), word.data() + word.size(), v);
-            require(error == std::errc() && last == word.data() + word.size() && v >= 0, ErrorCode::InvalidArgument, path,
-                    ": '", word, "' in the npy shape is not a size");
+            require(error == std::errc() && last == word.data() + word.size() && v >= 0,
+                    ErrorCode::InvalidArgument, path, ": '", word,
+                    "' in the npy shape is not a size");
             shape.push_back(v);
         }
         body.remove_prefix(std::min(end + 1, body.size()));
@@ -99,32 +101,35 @@ Tensor storable(const Tensor& t) {
     }
 }
 
-}  // namespace
+} // namespace
 
 Tensor read_npy(const std::string& path) {
     auto file = MappedFile::open(path);
     std::span<const std::byte> bytes = file->bytes();
-    require(bytes.size() >= 10 && std::memcmp(bytes.data(), "\x93NUMPY", 6) == 0, ErrorCode::InvalidArgument, path,
-            ": not an npy file");
+    require(bytes.size() >= 10 && std::memcmp(bytes.data(), "\x93NUMPY", 6) == 0,
+            ErrorCode::InvalidArgument, path, ": not an npy file");
     auto major = std::to_integer<unsigned>(bytes[6]);
     size_t length = std::to_integer<size_t>(bytes[8]) | std::to_integer<size_t>(bytes[9]) << 8;
     size_t start = 10;
     if (major >= 2) {
-        require(bytes.size() >= 12, ErrorCode::InvalidArgument, path, ": the npy header is truncated");
-        length |= std::to_integer<size_t>(bytes[10]) << 16 | std::to_integer<size_t>(bytes[11]) << 24;
+        require(bytes.size() >= 12, ErrorCode::InvalidArgument, path,
+                ": the npy header is truncated");
+        length |= std::to_integer<size_t>(bytes[10]) << 16 | std::to_integer<size_t>(bytes[11])
+                                                                 << 24;
         start = 12;
     }
-    require(length <= bytes.size() - start && length <= (1U << 20), ErrorCode::InvalidArgument, path,
-            ": the npy header is truncated");
+    require(length <= bytes.size() - start && length <= (1U << 20), ErrorCode::InvalidArgument,
+            path, ": the npy header is truncated");
     std::string_view header(reinterpret_cast<const char*>(bytes.data()) + start, length);
-    require(field(header, "fortran_order", path).starts_with("False"), ErrorCode::InvalidArgument, path,
-            ": the array is in Fortran order; save np.ascontiguousarray(x)");
+    require(field(header, "fortran_order", path).starts_with("False"), ErrorCode::InvalidArgument,
+            path, ": the array is in Fortran order; save np.ascontiguousarray(x)");
     DType dtype = parse_descriptor(field(header, "descr", path), path);
     Shape shape = parse_npy_shape(field(header, "shape", path), path);
     std::span<const std::byte> data = bytes.subspan(start + length);
     int64_t count = count_of(shape);
     require(count <= INT64_MAX / 8 && static_cast<int64_t>(data.size()) == byte_size(dtype, count),
-            ErrorCode::InvalidArgument, path, ": the npy data has ", data.size(), " bytes, expected ", dtype, shape);
+            ErrorCode::InvalidArgument, path, ": the npy data has ", data.size(),
+            " bytes, expected ", dtype, shape);
     Tensor t = Tensor::empty(dtype, shape);
     if (!data.empty()) {
         std::memcpy(t.mutable_bytes().data(), data.data(), data.size());
@@ -144,7 +149,8 @@ void write_npy(const std::string& path, const Tensor& tensor) {
     for (int64_t d : t.shape()) {
         append(shape, str(d, ","));
     }
-    std::string header = str("{'descr': '", descriptor, "', 'fortran_order': False, 'shape': (", shape, "), }");
+    std::string header =
+        str("{'descr': '", descriptor, "', 'fortran_order': False, 'shape': (", shape, "), }");
     while ((header.size() + 11) % 64 != 0) {
         header += ' ';
     }
@@ -157,4 +163,4 @@ void write_npy(const std::string& path, const Tensor& tensor) {
     out.commit();
 }
 
-}  // namespace ingot
+} // namespace ingot

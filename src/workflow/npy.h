@@ -2,9 +2,9 @@
 // NumPy's .npy files, format 1.0 to 3.0, C order, little-endian.
 #pragma once
 
-#include <string>
-
 #include "ir/tensor.h"
+
+#include <string>
 
 namespace ingot {
 
@@ -14,4 +14,4 @@ Tensor read_npy(const std::string& path);
 /// Writes an array, whole or not at all. bf16 is written as f32, fp8 and fp4 as f32, int4 as i8.
 void write_npy(const std::string& path, const Tensor& t);
 
-}  // namespace ingot
+} // namespace ingot

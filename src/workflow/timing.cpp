@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/timing.h"
 
+#include "base/interrupt.h"
+
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <thread>
-
-#include "base/interrupt.h"
 
 namespace ingot {
 
@@ -58,8 +59,9 @@ double sum_of(const std::vector<double>& v) {
 std::string summary_line(const Series& s, const Timing& t, const std::vector<double>& percentiles) {
     std::vector<double> v = collect(t, s.value);
     double mean = v.empty() ? 0 : sum_of(v) / static_cast<double>(v.size());
-    std::string line = str(s.title, ": min = ", number(percentile(v, 0)), " ms, max = ", number(percentile(v, 100)),
-                           " ms, mean = ", number(mean), " ms, median = ", number(median(v)), " ms");
+    std::string line = str(s.title, ": min = ", number(percentile(v, 0)),
+                           " ms, max = ", number(percentile(v, 100)), " ms, mean = ", number(mean),
+                           " ms, median = ", number(median(v)), " ms");
     for (double p : percentiles) {
         append(line, str(", percentile(", number(p), "%) = ", number(percentile(v, p)), " ms"));
     }
@@ -72,7 +74,7 @@ void trace_lines(const Timing& t, int64_t average_runs, std::vector<std::string>
     out.emplace_back("=== Trace details ===");
     out.push_back(str("Trace averages of ", n, " runs:"));
     for (size_t g = 0; g < groups; ++g) {
-        if (g >= 200 && g + 200 < groups) {  // long traces show both ends
+        if (g >= 200 && g + 200 < groups) { // long traces show both ends
             continue;
         }
         double compute = 0;
@@ -84,8 +86,9 @@ void trace_lines(const Timing& t, int64_t average_runs, std::vector<std::string>
             enqueue += t.trace[i].enqueue();
         }
         auto d = static_cast<double>(n);
-        out.push_back(str("Average on ", n, " runs - GPU latency: ", number(compute / d), " ms - Host latency: ",
-                          number(host / d), " ms (enqueue ", number(enqueue / d), " ms)"));
+        out.push_back(str("Average on ", n, " runs - GPU latency: ", number(compute / d),
+                          " ms - Host latency: ", number(host / d), " ms (enqueue ",
+                          number(enqueue / d), " ms)"));
     }
 }
 
@@ -93,16 +96,19 @@ void warnings(const Timing& t, std::vector<std::string>& out) {
     std::vector<double> compute = collect(t, &InferenceTime::compute);
     double middle = median(compute);
     if (median(collect(t, &InferenceTime::enqueue)) > 0.8 * middle) {
-        out.emplace_back("* Throughput may be bound by Enqueue Time rather than GPU Compute and the GPU may be under-utilized.");
+        out.emplace_back("* Throughput may be bound by Enqueue Time rather than GPU Compute and "
+                         "the GPU may be under-utilized.");
     }
     double mean = sum_of(compute) / static_cast<double>(compute.size());
     double variance = 0;
     for (double c : compute) {
         variance += (c - mean) * (c - mean);
     }
-    double cv = mean == 0 ? 0 : std::sqrt(variance / static_cast<double>(compute.size())) / mean * 100;
+    double cv =
+        mean == 0 ? 0 : std::sqrt(variance / static_cast<double>(compute.size())) / mean * 100;
     if (cv > 2.5) {
-        out.push_back(str("* GPU compute time is unstable, with coefficient of variance = ", number(cv), "%."));
+        out.push_back(str(
+            "* GPU compute time is unstable, with coefficient of variance = ", number(cv), "%."));
     }
 }
 
@@ -118,7 +124,7 @@ struct Collector : StepTimer {
     }
 };
 
-}  // namespace
+} // namespace
 
 double percentile(std::vector<double> values, double p) {
     if (values.empty()) {
@@ -151,7 +157,8 @@ Timing measure(Context& context, const std::vector<Tensor>& inputs, const Timing
     std::this_thread::sleep_for(std::chrono::milliseconds(options.sleep_ms));
     start = Clock::now();
     auto more = [&] {
-        return options.duration_s < 0 || static_cast<int64_t>(t.trace.size()) < options.iterations ||
+        return options.duration_s < 0 ||
+               static_cast<int64_t>(t.trace.size()) < options.iterations ||
                ms_since(start) < options.duration_s * 1000;
     };
     while (more()) {
@@ -160,7 +167,7 @@ Timing measure(Context& context, const std::vector<Tensor>& inputs, const Timing
         i.start_enqueue = i.start_h2d = i.end_h2d = i.start_compute = ms_since(start);
         context.run(inputs, t.outputs);
         i.end_compute = i.start_d2h = i.end_d2h = ms_since(start);
-        i.end_enqueue = i.start_enqueue;  // on the CPU the caller computes: nothing is queued
+        i.end_enqueue = i.start_enqueue; // on the CPU the caller computes: nothing is queued
         t.trace.push_back(i);
         if (options.idle_ms > 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds(options.idle_ms));
@@ -186,25 +193,31 @@ LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs,
     for (const std::string& name : c.order) {
         const std::vector<double>& v = c.times[name];
         double total = sum_of(v);
-        p.layers.push_back({name, total, total / static_cast<double>(runs), median(v), all == 0 ? 0 : total / all * 100});
+        p.layers.push_back({name, total, total / static_cast<double>(runs), median(v),
+                            all == 0 ? 0 : total / all * 100});
     }
     return p;
 }
 
-std::vector<std::string> performance_lines(const Timing& t, const std::vector<double>& percentiles, int64_t average_runs) {
+std::vector<std::string> performance_lines(const Timing& t, const std::vector<double>& percentiles,
+                                           int64_t average_runs) {
     std::vector<std::string> out;
-    out.push_back(str("Warmup completed ", t.warm_up_queries, " queries over ", number(t.warm_up_ms), " ms"));
-    out.push_back(str("Timing trace has ", t.trace.size(), " queries over ", number(t.wall_s), " s"));
+    out.push_back(
+        str("Warmup completed ", t.warm_up_queries, " queries over ", number(t.warm_up_ms), " ms"));
+    out.push_back(
+        str("Timing trace has ", t.trace.size(), " queries over ", number(t.wall_s), " s"));
     out.emplace_back();
     trace_lines(t, average_runs, out);
     out.emplace_back();
     out.emplace_back("=== Performance summary ===");
-    out.push_back(str("Throughput: ", number(static_cast<double>(t.trace.size()) / t.wall_s), " qps"));
+    out.push_back(
+        str("Throughput: ", number(static_cast<double>(t.trace.size()) / t.wall_s), " qps"));
     for (const Series& s : series) {
         out.push_back(summary_line(s, t, percentiles));
     }
     out.push_back(str("Total Host Walltime: ", number(t.wall_s), " s"));
-    out.push_back(str("Total GPU Compute Time: ", number(sum_of(collect(t, &InferenceTime::compute)) / 1000), " s"));
+    out.push_back(str("Total GPU Compute Time: ",
+                      number(sum_of(collect(t, &InferenceTime::compute)) / 1000), " s"));
     warnings(t, out);
     return out;
 }
@@ -216,8 +229,8 @@ std::vector<std::string> profile_lines(const LayerProfile& p) {
     std::array<char, 128> line{};
     LayerTime total{"Total", 0, 0, 0, 0};
     auto add = [&](const LayerTime& l) {
-        std::snprintf(line.data(), line.size(), "%11.2f  %11.4f  %11.4f  %8.1f   ", l.total_ms, l.average_ms, l.median_ms,
-                      l.percentage);
+        std::snprintf(line.data(), line.size(), "%11.2f  %11.4f  %11.4f  %8.1f   ", l.total_ms,
+                      l.average_ms, l.median_ms, l.percentage);
         out.push_back(line.data() + l.name);
     };
     for (const LayerTime& l : p.layers) {
@@ -270,9 +283,12 @@ std::string outputs_json(const Graph& g, const std::vector<Tensor>& outputs) {
     for (size_t i = 0; i < outputs.size(); ++i) {
         nlohmann::json values = nlohmann::json::array();
         for (int64_t k = 0; k < outputs[i].count(); ++k) {
-            is_float(outputs[i].dtype()) ? values.push_back(outputs[i].get_f64(k)) : values.push_back(outputs[i].get_i64(k));
+            is_float(outputs[i].dtype()) ? values.push_back(outputs[i].get_f64(k))
+                                         : values.push_back(outputs[i].get_i64(k));
         }
-        list.push_back({{"name", g.output_names()[i]}, {"dimensions", shape_text(outputs[i].shape())}, {"values", values}});
+        list.push_back({{"name", g.output_names()[i]},
+                        {"dimensions", shape_text(outputs[i].shape())},
+                        {"values", values}});
     }
     return list.dump(1);
 }
@@ -301,4 +317,4 @@ std::string layers_json(const Context& context, const std::vector<StepInfo>& ste
     return nlohmann::ordered_json{{"Layers", layers}, {"I/O Tensors", io}}.dump(1);
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -2,11 +2,11 @@
 // Measuring an engine the way trtexec reports it: a trace of times and a performance summary.
 #pragma once
 
+#include "engine/engine.h"
+
 #include <functional>
 #include <string>
 #include <vector>
-
-#include "engine/engine.h"
 
 namespace ingot {
 
@@ -24,9 +24,9 @@ struct InferenceTime {
 };
 
 struct TimingOptions {
-    int64_t iterations = 10;   // at least
-    double warm_up_ms = 200;   // at least
-    double duration_s = 3;     // at least; negative: until interrupted
+    int64_t iterations = 10; // at least
+    double warm_up_ms = 200; // at least
+    double duration_s = 3;   // at least; negative: until interrupted
     int64_t sleep_ms = 0;
     int64_t idle_ms = 0;
 };
@@ -35,7 +35,7 @@ struct Timing {
     double warm_up_ms = 0;
     std::vector<InferenceTime> trace;
     double wall_s = 0;
-    std::vector<Tensor> outputs;  // of the last inference
+    std::vector<Tensor> outputs; // of the last inference
 };
 /// Runs until both iterations and duration are met.
 Timing measure(Context& context, const std::vector<Tensor>& inputs, const TimingOptions& options);
@@ -60,7 +60,8 @@ double percentile(std::vector<double> values, double p);
 double median(std::vector<double> values);
 
 /// The text from "=== Trace details ===" to the warnings, one line per element, without prefixes.
-std::vector<std::string> performance_lines(const Timing& t, const std::vector<double>& percentiles, int64_t average_runs);
+std::vector<std::string> performance_lines(const Timing& t, const std::vector<double>& percentiles,
+                                           int64_t average_runs);
 std::vector<std::string> profile_lines(const LayerProfile& p);
 std::string times_json(const Timing& t);
 std::string profile_json(const LayerProfile& p);
@@ -68,4 +69,4 @@ std::string outputs_json(const Graph& g, const std::vector<Tensor>& outputs);
 /// {"Layers": [...], "I/O Tensors": [...]}
 std::string layers_json(const Context& context, const std::vector<StepInfo>& steps, bool detailed);
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends_cpu/compare.h"
 
+#include "ops/evaluator.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-
-#include "ops/evaluator.h"
 
 namespace ingot::test {
 
@@ -45,8 +45,8 @@ void expect_close(const Tensor& got, const Tensor& expected, double tolerance,
     for (int64_t i = 0; i < got.count(); ++i) {
         double a = got.get_f64(i);
         double b = expected.get_f64(i);
-        bool same = a == b || (std::isnan(a) && std::isnan(b)) ||
-                    std::abs(a - b) <= tolerance * largest;
+        bool same =
+            a == b || (std::isnan(a) && std::isnan(b)) || std::abs(a - b) <= tolerance * largest;
         ASSERT_TRUE(same) << what << " element " << i << ": got " << a << ", expected " << b;
     }
 }
@@ -93,4 +93,4 @@ void expect_same_as_evaluator(const Graph& g, const Symbols& symbols, unsigned s
     expect_same_as_evaluator(g, inputs, std::move(options));
 }
 
-}  // namespace ingot::test
+} // namespace ingot::test

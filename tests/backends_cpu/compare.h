@@ -2,17 +2,17 @@
 // Runs a graph on the CPU backend and on the evaluator and compares all results.
 #pragma once
 
-#include <random>
-
 #include "ir/graph.h"
 #include "plan/backend.h"
+
+#include <random>
 
 namespace ingot::test {
 
 struct CompareOptions {
     CompileOptions compile;
-    double tolerance = 1e-5;  // of the largest magnitude of each result
-    int runs = 2;             // of the same execution: results must be the same bytes
+    double tolerance = 1e-5; // of the largest magnitude of each result
+    int runs = 2;            // of the same execution: results must be the same bytes
 };
 
 /// Random elements: floats in [-2, 2], integers in [-8, 8] (unsigned: [0, 16]), both bools.
@@ -27,4 +27,4 @@ void expect_same_as_evaluator(const Graph& g, std::span<const Tensor> inputs,
 void expect_same_as_evaluator(const Graph& g, const Symbols& symbols = {}, unsigned seed = 1,
                               CompareOptions options = {});
 
-}  // namespace ingot::test
+} // namespace ingot::test

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions against the evaluator: sizes around the tiles' edges, strides, types, epilogues.
-#include <gtest/gtest.h>
-
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
+
+#include <gtest/gtest.h>
 
 namespace ingot {
 
@@ -105,6 +105,6 @@ TEST(CpuDot, ManyBatches) {
         matmul_graph(DType::F32, {24, 64, 32}, {24, 32, 64}, false, DType::F32));
 }
 
-}  // namespace
+} // namespace
 
-}  // namespace ingot
+} // namespace ingot

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels for movement, reductions, norms, attention and spatial ops, against the evaluator.
-#include <gtest/gtest.h>
-
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
+
+#include <gtest/gtest.h>
 
 namespace ingot {
 
@@ -35,8 +35,7 @@ TEST(CpuGather, RefusesIndicesOutsideTheAxis) {
     Value x = g.add_input("x", {DType::F32, {5, 2}});
     Value i = g.add_input("i", {DType::I64, {2}});
     g.add_output("y", ops::gather(g, x, i, 0));
-    auto execution =
-        cpu_backend().compile(std::make_shared<const Graph>(g))->create_execution();
+    auto execution = cpu_backend().compile(std::make_shared<const Graph>(g))->create_execution();
     std::vector<Tensor> in{Tensor::zeros(DType::F32, {5, 2}), Tensor::i64({1, 5})};
     std::vector<Tensor> out(1);
     EXPECT_FALSE(execution->run(in, out).ok());
@@ -77,8 +76,8 @@ TEST(CpuPad, EveryMode) {
 
 TEST(CpuReduce, AxesFunctionsAndTypes) {
     std::vector<std::vector<int64_t>> sets = {{0}, {1}, {3}, {1, 2}, {2, 3}, {0, 3}, {0, 1, 2, 3}};
-    for (DType t : {DType::F32, DType::F64, DType::F16, DType::I32, DType::U8, DType::I64,
-                    DType::Bool}) {
+    for (DType t :
+         {DType::F32, DType::F64, DType::F16, DType::I32, DType::U8, DType::I64, DType::Bool}) {
         for (const char* fn : {"min", "max", "sum", "prod"}) {
             for (const auto& axes : sets) {
                 if (t == DType::Bool && (fn[0] == 's' || fn[0] == 'p')) {
@@ -245,8 +244,9 @@ TEST(CpuConv, ShapesGroupsAndTypes) {
                 std::mt19937 random(3);
                 Graph g;
                 Value x = g.add_input("x", {t, c.x});
-                Value w = constant ? ops::constant(g, test::random_tensor(t, *as_const(c.w), random))
-                                   : g.add_input("w", {t, c.w});
+                Value w = constant
+                              ? ops::constant(g, test::random_tensor(t, *as_const(c.w), random))
+                              : g.add_input("w", {t, c.w});
                 ops::Conv a{c.strides, c.dilations, c.low, c.high, c.groups, t};
                 Value y = ops::conv(g, a, x, w);
                 Dims bias(c.x.size() - 1, Dim(1));
@@ -279,8 +279,7 @@ TEST(CpuPool, MaximaAndAverages) {
                 SCOPED_TRACE(testing::Message() << name(t) << ' ' << fn << ' ' << count);
                 Graph g;
                 Value x = g.add_input("x", {t, {2, 20, 11, 8}});
-                ops::Pool a{fn,     {3, 2}, {2, 1}, {1, 2}, {1, 1},
-                            {1, 0}, {1, 0}, count};
+                ops::Pool a{fn, {3, 2}, {2, 1}, {1, 2}, {1, 1}, {1, 0}, {1, 0}, count};
                 g.add_output("y", ops::pool(g, a, x));
                 expect_same_as_evaluator(g, {}, 2, tolerance_of(t));
             }
@@ -313,6 +312,6 @@ TEST(CpuChain, ConvolutionsConcatAndResiduals) {
     expect_same_as_evaluator(g, {{"N", 3}}, 4, o);
 }
 
-}  // namespace
+} // namespace
 
-}  // namespace ingot
+} // namespace ingot

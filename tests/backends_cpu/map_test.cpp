@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The map kernel: every function and type, every way in which operands can lie.
-#include <gtest/gtest.h>
-
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
+
+#include <gtest/gtest.h>
 
 namespace ingot {
 
@@ -25,8 +25,8 @@ TEST(CpuMap, EveryFunctionOfEveryType) {
     for (DType t : {DType::F32, DType::F64, DType::F16, DType::BF16, DType::I8, DType::U8,
                     DType::I16, DType::U16, DType::I32, DType::U32, DType::I64, DType::U64,
                     DType::Bool, DType::F8E4M3, DType::F8E5M2}) {
-        for (int i = static_cast<int>(ExprOp::Select) + 1;
-             i <= static_cast<int>(ExprOp::IsInf); ++i) {
+        for (int i = static_cast<int>(ExprOp::Select) + 1; i <= static_cast<int>(ExprOp::IsInf);
+             ++i) {
             auto op = static_cast<ExprOp>(i);
             bool floats = is_float(t);
             if ((kind(op) == ExprKind::Bits && floats) ||
@@ -52,21 +52,23 @@ TEST(CpuMap, EveryFunctionOfEveryType) {
 }
 
 TEST(CpuMap, CastsBetweenAllTypes) {
-    DType all[] = {DType::F32, DType::F64,  DType::F16, DType::BF16, DType::I8,     DType::U8,
-                   DType::I16, DType::U16,  DType::I32, DType::U32,  DType::I64,    DType::U64,
-                   DType::Bool, DType::F8E4M3, DType::F8E5M2, DType::I4, DType::U4, DType::F4E2M1};
+    DType all[] = {DType::F32, DType::F64, DType::F16,   DType::BF16,   DType::I8,
+                   DType::U8,  DType::I16, DType::U16,   DType::I32,    DType::U32,
+                   DType::I64, DType::U64, DType::Bool,  DType::F8E4M3, DType::F8E5M2,
+                   DType::I4,  DType::U4,  DType::F4E2M1};
     for (DType from : all) {
         for (DType to : all) {
             SCOPED_TRACE(testing::Message() << name(from) << " to " << name(to));
             Graph g;
             Value a = g.add_input("a", {from, {6, 11}});
             g.add_output("y", ops::cast(g, a, to));
-            g.add_output("z", ops::cast(g, ops::mul(g, ops::cast(g, a, DType::F32), 300), to, true));
+            g.add_output("z",
+                         ops::cast(g, ops::mul(g, ops::cast(g, a, DType::F32), 300), to, true));
             expect_same_as_evaluator(g);
         }
     }
 }
 
-}  // namespace
+} // namespace
 
-}  // namespace ingot
+} // namespace ingot

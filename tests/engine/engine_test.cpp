@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine file: round trips, determinism, and refusal of everything damaged.
+#include "base/error.h"
+#include "base/process.h"
+#include "engine/container.h"
 #include "engine/engine.h"
+#include "ir/text.h"
+#include "ops/evaluator.h"
+#include "ops/ops.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <filesystem>
 #include <random>
-
-#include "base/error.h"
-#include "base/process.h"
-#include "engine/container.h"
-#include "ir/text.h"
-#include "ops/evaluator.h"
-#include "ops/ops.h"
 
 namespace ingot {
 namespace {
@@ -28,7 +27,10 @@ Graph small_graph() {
     g.set_origin("fc");
     Value y = ops::matmul(g, x, ops::constant(g, w));
     g.set_origin("act");
-    g.add_output("y", ops::maximum(g, ops::add(g, y, ops::constant(g, w.reshaped({32}).clone().reshaped({8, 4}))), 0.0));
+    g.add_output(
+        "y",
+        ops::maximum(g, ops::add(g, y, ops::constant(g, w.reshaped({32}).clone().reshaped({8, 4}))),
+                     0.0));
     return g;
 }
 
@@ -121,7 +123,8 @@ TEST(Engine, WeightsStayInTheMappedFile) {
     for (const Node& n : e->graph().nodes()) {
         if (n.is(constant_def) && n.as<Constant>().value.bytes().size() > 64) {
             const std::byte* p = n.as<Constant>().value.bytes().data();
-            EXPECT_TRUE(p >= file->bytes().data() && p < file->bytes().data() + file->bytes().size());
+            EXPECT_TRUE(p >= file->bytes().data() &&
+                        p < file->bytes().data() + file->bytes().size());
             EXPECT_FALSE(n.as<Constant>().value.writable());
             ++found;
         }
@@ -190,43 +193,110 @@ const Mutation mutations[] = {
     {"empty", [](auto& b) { b.clear(); },
      "the file has 0 bytes, an engine has at least 64; it is truncated or not an engine"},
     {"not an engine", [](auto& b) { poke(b, 0, uint64_t{0x0808080808080808}); },
-     "the file is not an Ingot engine: its first bytes are not the engine magic; build one with 'ingot build'"},
-    {"newer format", [](auto& b) { poke(b, 8, uint32_t{2}); poke(b, 12, uint32_t{0x020301}); rehash(b); },
-     "engine format 2 (written by Ingot 2.3.1), this is Ingot 0.1.0, which reads formats 1 to 1; use a newer Ingot or rebuild the engine"},
-    {"format zero", [](auto& b) { poke(b, 8, uint32_t{0}); rehash(b); },
-     "engine format 0 (written by Ingot 0.1.0), this is Ingot 0.1.0, which reads formats 1 to 1; use a newer Ingot or rebuild the engine"},
-    {"unknown flags", [](auto& b) { poke(b, 16, uint64_t{4}); rehash(b); },
+     "the file is not an Ingot engine: its first bytes are not the engine magic; build one with "
+     "'ingot build'"},
+    {"newer format",
+     [](auto& b) {
+         poke(b, 8, uint32_t{2});
+         poke(b, 12, uint32_t{0x020301});
+         rehash(b);
+     },
+     "engine format 2 (written by Ingot 2.3.1), this is Ingot 0.1.0, which reads formats 1 to 1; "
+     "use a newer Ingot or rebuild the engine"},
+    {"format zero",
+     [](auto& b) {
+         poke(b, 8, uint32_t{0});
+         rehash(b);
+     },
+     "engine format 0 (written by Ingot 0.1.0), this is Ingot 0.1.0, which reads formats 1 to 1; "
+     "use a newer Ingot or rebuild the engine"},
+    {"unknown flags",
+     [](auto& b) {
+         poke(b, 16, uint64_t{4});
+         rehash(b);
+     },
      "header flags 4 are unknown to Ingot 0.1.0; use a newer Ingot or rebuild the engine"},
-    {"table elsewhere", [](auto& b) { poke(b, 24, uint64_t{72}); rehash(b); },
-     "the table of sections is damaged: at 72, 5 rows of 88 bytes, expected at 64, 1 to 64 rows of 88"},
-    {"no sections", [](auto& b) { poke(b, 32, uint32_t{0}); rehash(b); },
-     "the table of sections is damaged: at 64, 0 rows of 88 bytes, expected at 64, 1 to 64 rows of 88"},
+    {"table elsewhere",
+     [](auto& b) {
+         poke(b, 24, uint64_t{72});
+         rehash(b);
+     },
+     "the table of sections is damaged: at 72, 5 rows of 88 bytes, expected at 64, 1 to 64 rows of "
+     "88"},
+    {"no sections",
+     [](auto& b) {
+         poke(b, 32, uint32_t{0});
+         rehash(b);
+     },
+     "the table of sections is damaged: at 64, 0 rows of 88 bytes, expected at 64, 1 to 64 rows of "
+     "88"},
     {"too many sections", [](auto& b) { poke(b, 32, uint32_t{0x7fffffff}); },
-     "the table of sections is damaged: at 64, 2147483647 rows of 88 bytes, expected at 64, 1 to 64 rows of 88"},
-    {"wrong row size", [](auto& b) { poke(b, 36, uint32_t{80}); rehash(b); },
-     "the table of sections is damaged: at 64, 5 rows of 80 bytes, expected at 64, 1 to 64 rows of 88"},
+     "the table of sections is damaged: at 64, 2147483647 rows of 88 bytes, expected at 64, 1 to "
+     "64 rows of 88"},
+    {"wrong row size",
+     [](auto& b) {
+         poke(b, 36, uint32_t{80});
+         rehash(b);
+     },
+     "the table of sections is damaged: at 64, 5 rows of 80 bytes, expected at 64, 1 to 64 rows of "
+     "88"},
     {"appended", [](auto& b) { b.push_back(std::byte{0}); }, "; something was appended to it"},
     {"cut", [](auto& b) { b.resize(b.size() - 1); }, "; it is truncated, copy it again"},
     {"table hash", [](auto& b) { poke(b, 48, uint64_t{1}); },
-     "header and table do not match their hash: the file is damaged, copy it again or rebuild the engine"},
-    {"unknown row flags", [](auto& b) { poke(b, 68, uint32_t{3}); rehash(b); },
+     "header and table do not match their hash: the file is damaged, copy it again or rebuild the "
+     "engine"},
+    {"unknown row flags",
+     [](auto& b) {
+         poke(b, 68, uint32_t{3});
+         rehash(b);
+     },
      "section 0 (weights): flags 3, alignment 4096 are not valid"},
-    {"alignment of 3", [](auto& b) { poke(b, 64 + 72, uint64_t{3}); rehash(b); },
+    {"alignment of 3",
+     [](auto& b) {
+         poke(b, 64 + 72, uint64_t{3});
+         rehash(b);
+     },
      "section 0 (weights): flags 1, alignment 3 are not valid"},
-    {"unknown required section", [](auto& b) { poke(b, 64, uint32_t{99}); rehash(b); },
-     "section 0 has kind 99, which Ingot 0.1.0 does not know but the engine (Ingot 0.1.0) needs; use a newer Ingot"},
-    {"offset moved", [](auto& b) { poke(b, 64 + 8, uint64_t{8192}); rehash(b); },
+    {"unknown required section",
+     [](auto& b) {
+         poke(b, 64, uint32_t{99});
+         rehash(b);
+     },
+     "section 0 has kind 99, which Ingot 0.1.0 does not know but the engine (Ingot 0.1.0) needs; "
+     "use a newer Ingot"},
+    {"offset moved",
+     [](auto& b) {
+         poke(b, 64 + 8, uint64_t{8192});
+         rehash(b);
+     },
      "section 0 (weights) lies at 8192 with 128 bytes, expected at 4096 inside"},
-    {"size overflows", [](auto& b) { poke(b, 64 + 16, ~uint64_t{0}); rehash(b); },
+    {"size overflows",
+     [](auto& b) {
+         poke(b, 64 + 16, ~uint64_t{0});
+         rehash(b);
+     },
      "section 0 (weights) lies at 4096 with 18446744073709551615 bytes, expected at 4096 inside"},
-    {"section twice", [](auto& b) { poke(b, 64 + 88, uint32_t{2}); rehash(b); }, "section 1 (weights) occurs twice"},
-    {"section missing", [](auto& b) { poke(b, 64 + 4 * 88, uint32_t{99}); poke(b, 64 + 4 * 88 + 4, uint32_t{0}); rehash(b); },
+    {"section twice",
+     [](auto& b) {
+         poke(b, 64 + 88, uint32_t{2});
+         rehash(b);
+     },
+     "section 1 (weights) occurs twice"},
+    {"section missing",
+     [](auto& b) {
+         poke(b, 64 + 4 * 88, uint32_t{99});
+         poke(b, 64 + 4 * 88 + 4, uint32_t{0});
+         rehash(b);
+     },
      "section metadata is missing"},
-    {"dirty gap", [](auto& b) { poke(b, 64 + 5 * 88 + 10, uint8_t{1}); }, "before section 0 (weights) is not zero"},
+    {"dirty gap", [](auto& b) { poke(b, 64 + 5 * 88 + 10, uint8_t{1}); },
+     "before section 0 (weights) is not zero"},
     {"damaged weights", [](auto& b) { poke(b, 4096, uint8_t{77}); },
-     "weights at bytes 0 to 128 do not match their hash: the file is damaged, copy it again or rebuild the engine"},
+     "weights at bytes 0 to 128 do not match their hash: the file is damaged, copy it again or "
+     "rebuild the engine"},
     {"damaged weight hashes", [](auto& b) { poke(b, 4096 + 128, uint8_t{77}); },
-     "section weights does not match its hash: the file is damaged, copy it again or rebuild the engine"},
+     "section weights does not match its hash: the file is damaged, copy it again or rebuild the "
+     "engine"},
 };
 
 TEST(Engine, MalformedFilesHaveExactMessages) {
@@ -251,7 +321,8 @@ std::string hostile(const char* profiles, const char* properties) {
         out.end();
     }
     out.set_xxh3(SectionKind::Weights, xxh3_128(c.section(SectionKind::WeightHashes)));
-    for (auto [kind, text] : {std::pair{SectionKind::Profiles, profiles}, std::pair{SectionKind::Metadata, properties}}) {
+    for (auto [kind, text] : {std::pair{SectionKind::Profiles, profiles},
+                              std::pair{SectionKind::Metadata, properties}}) {
         out.begin(kind, true);
         out.write(std::as_bytes(std::span(text, std::strlen(text))));
         out.end();
@@ -262,17 +333,22 @@ std::string hostile(const char* profiles, const char* properties) {
 
 TEST(Engine, HostileSectionsAreRefused) {
     EXPECT_EQ(hostile("[]", "{}"), "");
-    EXPECT_NE(hostile("", "{}").find("section profiles does not hold what it should"), std::string::npos);
-    EXPECT_NE(hostile("{\"a\":1}", "{}").find("section profiles does not hold what it should"), std::string::npos);
+    EXPECT_NE(hostile("", "{}").find("section profiles does not hold what it should"),
+              std::string::npos);
+    EXPECT_NE(hostile("{\"a\":1}", "{}").find("section profiles does not hold what it should"),
+              std::string::npos);
     EXPECT_NE(hostile("[[{\"input\":\"x\"}]]", "{}").find("'min' not found"), std::string::npos);
-    EXPECT_NE(hostile("[[{\"input\":\"q\",\"min\":[1],\"opt\":[1],\"max\":[1]}]]", "{}").find("there is no input 'q'"),
+    EXPECT_NE(hostile("[[{\"input\":\"q\",\"min\":[1],\"opt\":[1],\"max\":[1]}]]", "{}")
+                  .find("there is no input 'q'"),
               std::string::npos);
-    EXPECT_NE(hostile("[[{\"input\":\"x\",\"min\":[4,8],\"opt\":[1,8],\"max\":[1,8]}]]", "{}").find("min 4, opt 1, max 1"),
+    EXPECT_NE(hostile("[[{\"input\":\"x\",\"min\":[4,8],\"opt\":[1,8],\"max\":[1,8]}]]", "{}")
+                  .find("min 4, opt 1, max 1"),
               std::string::npos);
-    EXPECT_NE(hostile("[]", "[1]").find("section metadata does not hold what it should"), std::string::npos);
+    EXPECT_NE(hostile("[]", "[1]").find("section metadata does not hold what it should"),
+              std::string::npos);
     std::string deep(100000, '[');
     EXPECT_NE(hostile(deep.c_str(), "{}").find("nested too deep"), std::string::npos);
 }
 
-}  // namespace
-}  // namespace ingot
+} // namespace
+} // namespace ingot

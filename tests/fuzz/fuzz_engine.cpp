@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: engine files. An input whose first byte is 0 is loaded as it is; else its parts become
-// the graph, profiles and properties of a container with right hashes, so that what lies behind the
-// hashes is reached too. Only ingot::Error may come out.
-#include <cstring>
-
+// Fuzz target: engine files. An input whose first byte is 0 is loaded as it is; else its parts
+// become the graph, profiles and properties of a container with right hashes, so that what lies
+// behind the hashes is reached too. Only ingot::Error may come out.
 #include "base/error.h"
 #include "engine/container.h"
 #include "engine/engine.h"
+
+#include <cstring>
 
 namespace {
 
@@ -20,8 +20,9 @@ void put(std::vector<std::byte>& out, const T& v) {
 
 // A well-formed container of five sections without weights.
 std::vector<std::byte> container(std::span<const std::span<const std::byte>> parts) {
-    constexpr SectionKind kinds[] = {SectionKind::Weights, SectionKind::WeightHashes, SectionKind::Graph,
-                                     SectionKind::Profiles, SectionKind::Metadata};
+    constexpr SectionKind kinds[] = {SectionKind::Weights, SectionKind::WeightHashes,
+                                     SectionKind::Graph, SectionKind::Profiles,
+                                     SectionKind::Metadata};
     std::vector<std::byte> table;
     std::vector<std::byte> body;
     constexpr uint64_t start = 64 + 5 * 88;
@@ -63,7 +64,7 @@ std::vector<std::byte> container(std::span<const std::span<const std::byte>> par
     return out;
 }
 
-}  // namespace
+} // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size == 0) {
@@ -73,7 +74,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     std::vector<std::byte> built;
     if (data[0] == 0) {
         bytes = bytes.subspan(1);
-    } else {  // three parts, the first two lengths in two bytes each
+    } else { // three parts, the first two lengths in two bytes each
         size_t lengths[2] = {0, 0};
         std::memcpy(&lengths[0], data + 1, std::min<size_t>(2, size - 1));
         std::memcpy(&lengths[1], data + std::min<size_t>(3, size), size > 4 ? 2 : 0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-#include <ctime>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "commands.h"
 #include "common.h"
 #include "workflow/timing.h"
+
+#include <cstdio>
+#include <ctime>
 
 namespace ingot::tool {
 
@@ -28,12 +28,15 @@ std::string seconds_text(double s) {
 }
 
 std::string model_path(const Options& o) {
-    int given = (o.model.empty() ? 0 : 1) + (o.onnx.empty() ? 0 : 1) + (o.load_engine.empty() ? 0 : 1);
-    require(given == 1, ErrorCode::InvalidArgument, "give one model: --loadEngine=FILE, --onnx=FILE, or a path; got ", given);
+    int given =
+        (o.model.empty() ? 0 : 1) + (o.onnx.empty() ? 0 : 1) + (o.load_engine.empty() ? 0 : 1);
+    require(given == 1, ErrorCode::InvalidArgument,
+            "give one model: --loadEngine=FILE, --onnx=FILE, or a path; got ", given);
     return !o.model.empty() ? o.model : !o.onnx.empty() ? o.onnx : o.load_engine;
 }
 
-void report(const Options& o, Context& context, const std::vector<Tensor>& inputs, const Timing& t) {
+void report(const Options& o, Context& context, const std::vector<Tensor>& inputs,
+            const Timing& t) {
     if (o.dump_profile || !o.export_profile.empty()) {
         LayerProfile p = profile_layers(context, inputs, std::max<int64_t>(10, o.iterations));
         if (o.dump_profile) {
@@ -52,12 +55,15 @@ void report(const Options& o, Context& context, const std::vector<Tensor>& input
         info(layers_json(context, context.execution().steps(), detailed));
     }
     if (!o.export_layer_info.empty()) {
-        write_file(o.export_layer_info, layers_json(context, context.execution().steps(), detailed));
+        write_file(o.export_layer_info,
+                   layers_json(context, context.execution().steps(), detailed));
     }
     if (!o.export_times.empty()) {
         write_file(o.export_times, times_json(t));
     }
-    std::string outputs = o.dump_output || !o.export_output.empty() ? outputs_json(context.engine().graph(), t.outputs) : "";
+    std::string outputs = o.dump_output || !o.export_output.empty()
+                              ? outputs_json(context.engine().graph(), t.outputs)
+                              : "";
     if (o.dump_output) {
         std::printf("%s\n", outputs.c_str());
     }
@@ -66,18 +72,20 @@ void report(const Options& o, Context& context, const std::vector<Tensor>& input
     }
 }
 
-}  // namespace
+} // namespace
 
 int bench(const Options& o) {
     std::vector<double> percentiles = parse_numbers(o.percentile);
     for (double p : percentiles) {
-        require(p >= 0 && p <= 100, ErrorCode::InvalidArgument, "--percentile ", p, ": expected 0 to 100");
+        require(p >= 0 && p <= 100, ErrorCode::InvalidArgument, "--percentile ", p,
+                ": expected 0 to 100");
     }
     std::string path = model_path(o);
     double start = seconds_now();
     bool loaded = is_engine_file(path);
     std::shared_ptr<const Engine> engine = open_model(o, path);
-    info(str("Engine ", loaded ? "deserialized" : "built", " in ", seconds_text(seconds_now() - start), " sec."));
+    info(str("Engine ", loaded ? "deserialized" : "built", " in ",
+             seconds_text(seconds_now() - start), " sec."));
     const Backend& backend = choose_backend(o);
     info(str("Device: ", backend.name(), " (", backend.description(), ")"));
     Context context(engine, backend, compile_options(o));
@@ -91,9 +99,11 @@ int bench(const Options& o) {
     }
     context.prepare(shapes);
     info(str("Created execution context with device memory size: ",
-             seconds_text(static_cast<double>(context.execution().arena_bytes()) / 1048576), " MiB"));
+             seconds_text(static_cast<double>(context.execution().arena_bytes()) / 1048576),
+             " MiB"));
     info("Starting inference");
-    TimingOptions timing{o.iterations, static_cast<double>(o.warm_up), o.duration, o.sleep_time, o.idle_time};
+    TimingOptions timing{o.iterations, static_cast<double>(o.warm_up), o.duration, o.sleep_time,
+                         o.idle_time};
     Timing t = measure(context, inputs.tensors, timing);
     for (const std::string& line : performance_lines(t, percentiles, o.avg_runs)) {
         info(line);
@@ -102,4 +112,4 @@ int bench(const Options& o) {
     return 0;
 }
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

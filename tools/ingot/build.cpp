@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "commands.h"
 #include "common.h"
 
+#include <cstdio>
+
 namespace ingot::tool {
 
 int build(const Options& o) {
-    require(!o.output.empty(), ErrorCode::InvalidArgument, "where should the engine go? give -o FILE");
+    require(!o.output.empty(), ErrorCode::InvalidArgument,
+            "where should the engine go? give -o FILE");
     require(o.profiling_verbosity == "layer_names_only" || o.profiling_verbosity == "detailed" ||
                 o.profiling_verbosity == "none",
             ErrorCode::InvalidArgument, "--profilingVerbosity ", o.profiling_verbosity,
@@ -21,9 +22,9 @@ int build(const Options& o) {
     write_engine(o.output, engine->graph(), engine->profiles(), engine->metadata());
     std::printf("Engine built in %.3f sec.\n", seconds_now() - start);
     std::printf("%s: %zu inputs, %zu outputs, %zu nodes, %.1f MB of weights\n", o.output.c_str(),
-                engine->graph().inputs().size(), engine->graph().outputs().size(), engine->graph().nodes().size(),
-                static_cast<double>(engine->weight_bytes()) / 1e6);
+                engine->graph().inputs().size(), engine->graph().outputs().size(),
+                engine->graph().nodes().size(), static_cast<double>(engine->weight_bytes()) / 1e6);
     return 0;
 }
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "commands.h"
 #include "onnx/importer.h"
 #include "onnx/reader.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
 
 namespace ingot::tool {
 
@@ -14,14 +15,21 @@ int check(const Options& o) {
     if (o.json) {
         nlohmann::json list = nlohmann::json::array();
         for (const onnx::Refusal& n : r.refusals) {
-            list.push_back({{"node", n.node}, {"domain", n.domain}, {"operator", n.type}, {"opset", n.opset}, {"reason", n.reason}});
+            list.push_back({{"node", n.node},
+                            {"domain", n.domain},
+                            {"operator", n.type},
+                            {"opset", n.opset},
+                            {"reason", n.reason}});
         }
-        std::printf("%s\n", nlohmann::json{{"supported", r.refusals.empty()}, {"refused", list}}.dump(2).c_str());
+        std::printf(
+            "%s\n",
+            nlohmann::json{{"supported", r.refusals.empty()}, {"refused", list}}.dump(2).c_str());
         return r.refusals.empty() ? 0 : 1;
     }
     for (const onnx::Refusal& n : r.refusals) {
-        std::printf("%s: %s%s%s (opset %lld): %s\n", n.node.c_str(), n.domain.c_str(), n.domain.empty() ? "" : ".",
-                    n.type.c_str(), static_cast<long long>(n.opset), n.reason.c_str());
+        std::printf("%s: %s%s%s (opset %lld): %s\n", n.node.c_str(), n.domain.c_str(),
+                    n.domain.empty() ? "" : ".", n.type.c_str(), static_cast<long long>(n.opset),
+                    n.reason.c_str());
     }
     if (r.refusals.empty()) {
         std::printf("%s: every node is supported\n", o.model.c_str());
@@ -31,4 +39,4 @@ int check(const Options& o) {
     return 1;
 }
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

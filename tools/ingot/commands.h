@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The commands: each takes the parsed options, prints to stdout, throws Error, returns an exit code.
+// The commands: each takes the parsed options, prints to stdout, throws Error, returns an exit
+// code.
 #pragma once
 
 #include "api/options.h"
@@ -14,4 +15,4 @@ int check(const Options& o);
 int compare(const Options& o);
 int slim(const Options& o);
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

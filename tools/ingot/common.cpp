@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.h"
 
+#include "base/error.h"
+
 #include <unistd.h>
 
 #include <charconv>
 #include <chrono>
 #include <cstdio>
-
-#include "base/error.h"
 
 namespace ingot::tool {
 
@@ -23,12 +23,13 @@ void draw_bar(std::string_view phase, double fraction) {
     std::fflush(stderr);
 }
 
-}  // namespace
+} // namespace
 
 BuildConfig build_config(const Options& o, bool progress) {
     BuildConfig c;
     c.profiles = profile_from_specs(o.min_shapes, o.opt_shapes, o.max_shapes);
-    require(!(o.fp16 && o.bf16), ErrorCode::InvalidArgument, "--fp16 and --bf16 exclude each other; give one");
+    require(!(o.fp16 && o.bf16), ErrorCode::InvalidArgument,
+            "--fp16 and --bf16 exclude each other; give one");
     c.precision = o.fp16 ? DType::F16 : o.bf16 ? DType::BF16 : DType::F32;
     c.disabled_passes = o.disable_passes;
     if (progress && isatty(STDERR_FILENO) != 0) {
@@ -39,9 +40,11 @@ BuildConfig build_config(const Options& o, bool progress) {
 
 std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path) {
     if (is_engine_file(path)) {
-        bool shaped = !o.min_shapes.empty() || !o.opt_shapes.empty() || !o.max_shapes.empty() || o.fp16 || o.bf16;
+        bool shaped = !o.min_shapes.empty() || !o.opt_shapes.empty() || !o.max_shapes.empty() ||
+                      o.fp16 || o.bf16;
         require(!shaped, ErrorCode::InvalidArgument, path,
-                " is an engine: profiles and precision were fixed when it was built; use --shapes for the shapes of this run");
+                " is an engine: profiles and precision were fixed when it was built; use --shapes "
+                "for the shapes of this run");
         return Engine::load(path, o.verify);
     }
     return build_engine(path, build_config(o, false));
@@ -51,14 +54,16 @@ InputSource input_source(const Options& o) {
     InputSource s;
     for (const std::string& text : o.inputs) {
         size_t at = text.find('=');
-        require(at != std::string::npos && at > 0, ErrorCode::InvalidArgument, "--input ", text, ": expected NAME=FILE");
+        require(at != std::string::npos && at > 0, ErrorCode::InvalidArgument, "--input ", text,
+                ": expected NAME=FILE");
         s.files.emplace_back(text.substr(0, at), text.substr(at + 1));
     }
     for (size_t start = 0; start < o.load_inputs.size();) {
         size_t end = std::min(o.load_inputs.find(',', start), o.load_inputs.size());
         std::string part = o.load_inputs.substr(start, end - start);
         size_t at = part.find(':');
-        require(at != std::string::npos && at > 0, ErrorCode::InvalidArgument, "--loadInputs ", part, ": expected name:file");
+        require(at != std::string::npos && at > 0, ErrorCode::InvalidArgument, "--loadInputs ",
+                part, ": expected name:file");
         s.files.emplace_back(part.substr(0, at), part.substr(at + 1));
         start = end + 1;
     }
@@ -71,8 +76,8 @@ InputSource input_source(const Options& o) {
 }
 
 const Backend& choose_backend(const Options& o) {
-    require(o.device == "cpu" || o.device == "cuda" || o.device == "auto", ErrorCode::InvalidArgument, "--device ", o.device,
-            ": expected cpu, cuda or auto");
+    require(o.device == "cpu" || o.device == "cuda" || o.device == "auto",
+            ErrorCode::InvalidArgument, "--device ", o.device, ": expected cpu, cuda or auto");
     require(o.device != "cuda", ErrorCode::Unsupported,
             "--device cuda: this build of Ingot has no CUDA backend; use --device cpu");
     return cpu_backend();
@@ -95,8 +100,8 @@ std::vector<double> parse_numbers(std::string_view list) {
         size_t end = std::min(list.find(',', start), list.size());
         double v = 0;
         auto [last, error] = std::from_chars(list.data() + start, list.data() + end, v);
-        require(error == std::errc() && last == list.data() + end, ErrorCode::InvalidArgument, "'", list,
-                "': expected numbers joined by commas");
+        require(error == std::errc() && last == list.data() + end, ErrorCode::InvalidArgument, "'",
+                list, "': expected numbers joined by commas");
         out.push_back(v);
         start = end + 1;
     }
@@ -104,7 +109,8 @@ std::vector<double> parse_numbers(std::string_view list) {
 }
 
 double seconds_now() {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+    return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
+        .count();
 }
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

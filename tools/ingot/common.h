@@ -2,12 +2,12 @@
 // What several commands need: opening models, choosing a device, inputs from options.
 #pragma once
 
-#include <memory>
-
 #include "api/options.h"
 #include "engine/engine.h"
 #include "workflow/build.h"
 #include "workflow/inputs.h"
+
+#include <memory>
 
 namespace ingot::tool {
 
@@ -22,4 +22,4 @@ CompileOptions compile_options(const Options& o);
 std::vector<double> parse_numbers(std::string_view list);
 double seconds_now();
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/compare.h"
 
-#include <cstdio>
-#include <nlohmann/json.hpp>
-
 #include "commands.h"
 #include "common.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
 
 namespace ingot::tool {
 
@@ -17,8 +18,8 @@ void print(const TensorDifference& d, const char* kind) {
         std::printf("%s\n", d.problem.c_str());
         return;
     }
-    std::printf("max error %.3g (%.3g of the range) over %lld elements", d.max_absolute, d.max_relative,
-                static_cast<long long>(d.elements));
+    std::printf("max error %.3g (%.3g of the range) over %lld elements", d.max_absolute,
+                d.max_relative, static_cast<long long>(d.elements));
     if (d.mismatched_nan > 0) {
         std::printf(", %lld differ in NaN or infinity", static_cast<long long>(d.mismatched_nan));
     }
@@ -39,7 +40,7 @@ nlohmann::json to_json(const std::vector<TensorDifference>& list) {
     return out;
 }
 
-}  // namespace
+} // namespace
 
 int compare(const Options& o) {
     CompareOptions c;
@@ -54,17 +55,24 @@ int compare(const Options& o) {
     if (o.json) {
         nlohmann::json list = nlohmann::json::array();
         for (const ReferenceReport& f : r.references) {
-            list.push_back({{"reference", f.reference}, {"skipped", f.skipped}, {"outputs", to_json(f.outputs)}, {"layers", to_json(f.layers)}});
+            list.push_back({{"reference", f.reference},
+                            {"skipped", f.skipped},
+                            {"outputs", to_json(f.outputs)},
+                            {"layers", to_json(f.layers)}});
         }
-        std::printf("%s\n", nlohmann::json{{"gflop", r.gflop}, {"references", list}, {"ok", r.ok()}}.dump(2).c_str());
+        std::printf("%s\n", nlohmann::json{{"gflop", r.gflop}, {"references", list}, {"ok", r.ok()}}
+                                .dump(2)
+                                .c_str());
         return r.ok() ? 0 : 1;
     }
     std::printf("%s: %.3g GFLOP a run\n", o.model.c_str(), r.gflop);
     for (const std::string& n : r.random_inputs) {
-        std::printf("Using random values for input %s (seed %lld)\n", n.c_str(), static_cast<long long>(o.seed));
+        std::printf("Using random values for input %s (seed %lld)\n", n.c_str(),
+                    static_cast<long long>(o.seed));
     }
     for (const ReferenceReport& f : r.references) {
-        std::printf("against %s%s%s\n", f.reference.c_str(), f.skipped.empty() ? "" : ": not run: ", f.skipped.c_str());
+        std::printf("against %s%s%s\n", f.reference.c_str(),
+                    f.skipped.empty() ? "" : ": not run: ", f.skipped.c_str());
         for (const TensorDifference& d : f.outputs) {
             print(d, "output");
         }
@@ -76,4 +84,4 @@ int compare(const Options& o) {
     return r.ok() ? 0 : 1;
 }
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

@@ -1,8 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-#include <map>
-#include <nlohmann/json.hpp>
-
 #include "base/error.h"
 #include "base/file.h"
 #include "commands.h"
@@ -10,6 +6,11 @@
 #include "ir/text.h"
 #include "workflow/draw.h"
 #include "workflow/timing.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+#include <map>
 
 namespace ingot::tool {
 
@@ -33,13 +34,17 @@ Json describe(const Engine& e, uint64_t file_bytes) {
     }
     Json outputs = Json::array();
     for (size_t i = 0; i < g.outputs().size(); ++i) {
-        outputs.push_back({{"name", g.output_names()[i]}, {"type", to_text(g.type(g.outputs()[i]))}});
+        outputs.push_back(
+            {{"name", g.output_names()[i]}, {"type", to_text(g.type(g.outputs()[i]))}});
     }
     Json profiles = Json::array();
     for (const Profile& p : e.profiles()) {
         Json ranges = Json::array();
         for (const ShapeRange& r : p.inputs) {
-            ranges.push_back({{"input", r.input}, {"min", shape_text(r.min)}, {"opt", shape_text(r.opt)}, {"max", shape_text(r.max)}});
+            ranges.push_back({{"input", r.input},
+                              {"min", shape_text(r.min)},
+                              {"opt", shape_text(r.opt)},
+                              {"max", shape_text(r.max)}});
         }
         profiles.push_back(ranges);
     }
@@ -55,18 +60,21 @@ Json describe(const Engine& e, uint64_t file_bytes) {
 }
 
 void print(const Json& j) {
-    std::printf("Graph '%s': %zu nodes, %.2f MB of weights, file %.2f MB\n", j["graph"].get<std::string>().c_str(),
-                j["nodes"].get<size_t>(), j["weightBytes"].get<double>() / 1e6, j["fileBytes"].get<double>() / 1e6);
+    std::printf("Graph '%s': %zu nodes, %.2f MB of weights, file %.2f MB\n",
+                j["graph"].get<std::string>().c_str(), j["nodes"].get<size_t>(),
+                j["weightBytes"].get<double>() / 1e6, j["fileBytes"].get<double>() / 1e6);
     for (const char* kind : {"inputs", "outputs"}) {
         std::printf("%s:\n", kind);
         for (const Json& v : j[kind]) {
-            std::printf("  %s: %s\n", v["name"].get<std::string>().c_str(), v["type"].get<std::string>().c_str());
+            std::printf("  %s: %s\n", v["name"].get<std::string>().c_str(),
+                        v["type"].get<std::string>().c_str());
         }
     }
     int index = 0;
     for (const Json& p : j["profiles"]) {
         for (const Json& r : p) {
-            std::printf("Model input %s (profile %d): min=%s, opt=%s, max=%s\n", r["input"].get<std::string>().c_str(), index,
+            std::printf("Model input %s (profile %d): min=%s, opt=%s, max=%s\n",
+                        r["input"].get<std::string>().c_str(), index,
                         r["min"].get<std::string>().c_str(), r["opt"].get<std::string>().c_str(),
                         r["max"].get<std::string>().c_str());
         }
@@ -125,7 +133,7 @@ void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine)
     }
 }
 
-}  // namespace
+} // namespace
 
 int inspect(const Options& o) {
     if (!o.dump_after.empty()) {
@@ -134,7 +142,8 @@ int inspect(const Options& o) {
     std::shared_ptr<const Engine> engine = open_model(o, o.model);
     if (!o.graph.empty()) {
         bool svg = o.graph.ends_with(".svg");
-        require(svg || o.graph.ends_with(".dot"), ErrorCode::InvalidArgument, "--graph ", o.graph, ": expected a name ending in .svg or .dot");
+        require(svg || o.graph.ends_with(".dot"), ErrorCode::InvalidArgument, "--graph ", o.graph,
+                ": expected a name ending in .svg or .dot");
         write_file(o.graph, svg ? draw_svg(engine->graph()) : draw_dot(engine->graph()));
         std::printf("wrote %s\n", o.graph.c_str());
         return 0;
@@ -152,4 +161,4 @@ int inspect(const Options& o) {
     return 0;
 }
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

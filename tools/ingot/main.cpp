@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The ingot command: parses options by the table in api/options.def and calls one function.
-#include <CLI/CLI.hpp>
-#include <chrono>
-#include <cstdio>
-
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "commands.h"
+
+#include <CLI/CLI.hpp>
+
+#include <chrono>
+#include <cstdio>
 
 namespace {
 
@@ -18,7 +19,7 @@ struct Command {
     const char* name;
     const char* help;
     unsigned bit;
-    const char* model;  // help of the positional argument
+    const char* model; // help of the positional argument
     int (*run)(const Options&);
 };
 
@@ -26,22 +27,27 @@ const Command commands[] = {
     {"build", "ahead-of-time: ONNX model -> portable engine", command::Build, "ONNX model", build},
     {"run", "run an engine or a model once", command::Run, "engine or ONNX model", run},
     {"bench", "measure an engine or a model", command::Bench, "engine or ONNX model", bench},
-    {"inspect", "what is in a model or an engine", command::Inspect, "engine or ONNX model", inspect},
+    {"inspect", "what is in a model or an engine", command::Inspect, "engine or ONNX model",
+     inspect},
     {"check", "list every node that cannot be imported", command::Check, "ONNX model", check},
-    {"compare", "compare with ONNX Runtime and with float64", command::Compare, "ONNX model", compare},
+    {"compare", "compare with ONNX Runtime and with float64", command::Compare, "ONNX model",
+     compare},
     {"slim", "simplify a model, as ONNX", command::Slim, "ONNX model", slim},
 };
 
-void add(CLI::App& app, const std::string& names, bool& field, const std::string&, const std::string& help) {
+void add(CLI::App& app, const std::string& names, bool& field, const std::string&,
+         const std::string& help) {
     app.add_flag(names, field, help);
 }
 
 template <class T>
-void add(CLI::App& app, const std::string& names, T& field, const std::string& value, const std::string& help) {
+void add(CLI::App& app, const std::string& names, T& field, const std::string& value,
+         const std::string& help) {
     app.add_option(names, field, help)->type_name(value);
 }
 
-void add(CLI::App& app, const std::string& names, List& field, const std::string& value, const std::string& help) {
+void add(CLI::App& app, const std::string& names, List& field, const std::string& value,
+         const std::string& help) {
     app.add_option(names, field, help)->type_name(value)->take_all()->expected(1);
 }
 
@@ -50,7 +56,7 @@ void add_options(CLI::App& app, const Command& c, Options& o) {
     bool optional = c.bit == command::Bench;
     app.add_option("model", o.model, c.model)->required(!optional)->type_name("FILE");
 #define INGOT_OPTION(field, type, standard, where, names, value, help)                             \
-    if (((where) & c.bit) != 0) {                                                                  \
+    if (((where)&c.bit) != 0) {                                                                    \
         add(app, names, o.field, value, help);                                                     \
     }
 #include "api/options.def"
@@ -72,7 +78,8 @@ std::string hint(const Command* c, int argc, char** argv) {
         word = word.substr(0, word.find('='));
         if (word.starts_with("--") && std::find(known.begin(), known.end(), word) == known.end()) {
             std::string near = nearest(word, known);
-            return near.empty() ? str(" (", word, ")") : str(" (", word, "; did you mean ", near, "?)");
+            return near.empty() ? str(" (", word, ")")
+                                : str(" (", word, "; did you mean ", near, "?)");
         }
     }
     return "";
@@ -103,7 +110,7 @@ int run_command(const Command& c, const Options& o) {
     }
 }
 
-}  // namespace
+} // namespace
 
 int main(int argc, char** argv) {
     CLI::App app{"Ingot: any ONNX model becomes a portable engine and runs"};
@@ -119,7 +126,9 @@ int main(int argc, char** argv) {
         }
     }
     bool page = false;
-    app.add_subcommand("options-page", "print docs/options.md")->group("")->callback([&] { page = true; });
+    app.add_subcommand("options-page", "print docs/options.md")->group("")->callback([&] {
+        page = true;
+    });
     std::string word = argc > 1 ? argv[1] : "";
     if (chosen == nullptr && !word.empty() && word[0] != '-' && word != "options-page") {
         std::vector<std::string> names;
@@ -127,8 +136,9 @@ int main(int argc, char** argv) {
             names.emplace_back(c.name);
         }
         std::string near = nearest(word, names);
-        std::fprintf(stderr, "ingot: error: there is no command '%s'%s Commands: %s\n", word.c_str(),
-                     near.empty() ? "." : str(", did you mean '", near, "'?").c_str(), join(names, ", ").c_str());
+        std::fprintf(stderr, "ingot: error: there is no command '%s'%s Commands: %s\n",
+                     word.c_str(), near.empty() ? "." : str(", did you mean '", near, "'?").c_str(),
+                     join(names, ", ").c_str());
         return 2;
     }
     try {
@@ -137,7 +147,8 @@ int main(int argc, char** argv) {
         if (e.get_exit_code() == 0) {
             return app.exit(e);
         }
-        std::fprintf(stderr, "ingot: error: %s%s\nRun 'ingot %s--help'.\n", e.what(), hint(chosen, argc, argv).c_str(),
+        std::fprintf(stderr, "ingot: error: %s%s\nRun 'ingot %s--help'.\n", e.what(),
+                     hint(chosen, argc, argv).c_str(),
                      chosen == nullptr ? "" : str(chosen->name, " ").c_str());
         return 2;
     }

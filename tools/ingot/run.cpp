@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <cstdio>
-#include <filesystem>
-
 #include "base/error.h"
 #include "commands.h"
 #include "common.h"
 #include "workflow/npy.h"
+
+#include <cstdio>
+#include <filesystem>
 
 namespace ingot::tool {
 
@@ -30,26 +30,30 @@ void print_summary(const std::string& name, const Tensor& t) {
         high = i == 0 ? v : std::max(high, v);
         sum += v;
     }
-    std::printf("%s: %s%s min %g max %g mean %g\n", name.c_str(), std::string(ingot::name(t.dtype())).c_str(),
-                str(t.shape()).c_str(), low, high, t.count() > 0 ? sum / static_cast<double>(t.count()) : 0.0);
+    std::printf("%s: %s%s min %g max %g mean %g\n", name.c_str(),
+                std::string(ingot::name(t.dtype())).c_str(), str(t.shape()).c_str(), low, high,
+                t.count() > 0 ? sum / static_cast<double>(t.count()) : 0.0);
 }
 
-}  // namespace
+} // namespace
 
 int run(const Options& o) {
     std::shared_ptr<const Engine> engine = open_model(o, o.model);
     const Backend& backend = choose_backend(o);
-    std::printf("Device: %s (%s)\n", std::string(backend.name()).c_str(), backend.description().c_str());
+    std::printf("Device: %s (%s)\n", std::string(backend.name()).c_str(),
+                backend.description().c_str());
     Context context(engine, backend, compile_options(o));
     LoadedInputs inputs = load_inputs(*engine, input_source(o));
     for (const std::string& n : inputs.random) {
-        std::printf("Using random values for input %s (seed %lld)\n", n.c_str(), static_cast<long long>(o.seed));
+        std::printf("Using random values for input %s (seed %lld)\n", n.c_str(),
+                    static_cast<long long>(o.seed));
     }
     std::vector<Tensor> outputs = context.run(inputs.tensors);
     if (!o.save_outputs.empty()) {
         std::error_code error;
         std::filesystem::create_directories(o.save_outputs, error);
-        require(!error, ErrorCode::Io, o.save_outputs, ": cannot create the folder: ", error.message());
+        require(!error, ErrorCode::Io, o.save_outputs,
+                ": cannot create the folder: ", error.message());
     }
     const Graph& g = engine->graph();
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -61,4 +65,4 @@ int run(const Options& o) {
     return 0;
 }
 
-}  // namespace ingot::tool
+} // namespace ingot::tool

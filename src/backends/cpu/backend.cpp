@@ -169,13 +169,13 @@ public:
     }
 };
 
-}  // namespace
+} // namespace
 
-}  // namespace cpu
+} // namespace cpu
 
 const Backend& cpu_backend() {
     static const cpu::CpuBackend backend;
     return backend;
 }
 
-}  // namespace ingot
+} // namespace ingot

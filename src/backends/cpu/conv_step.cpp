@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/conv_step.h"
 
-#include <algorithm>
-#include <cstring>
-
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/program.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace ingot::cpu {
 
@@ -21,7 +21,8 @@ int64_t product(const Shape& s) {
     return n;
 }
 
-/// One image with zeros around it, channels last: sizes and strides (in elements) of the spatial axes.
+/// One image with zeros around it, channels last: sizes and strides (in elements) of the spatial
+/// axes.
 struct PaddedImage {
     Shape sizes;
     Shape strides;
@@ -56,30 +57,30 @@ void pad_image(const ConvProblem& p, const PaddedImage& image, const std::byte* 
     int64_t row_bytes = image.sizes[last] * pixel;
     pool.parallel_for(rows, std::max<int64_t>(1, grain_elements / std::max<int64_t>(row_bytes, 1)),
                       [&](int64_t begin, int64_t end) {
-        for (int64_t r = begin; r < end; ++r) {
-            int64_t source = 0;
-            int64_t rest = r;
-            bool inside = true;
-            int64_t scale = 1;
-            for (size_t i = last; i-- > 0;) {
-                int64_t at = rest % image.sizes[i] - p.axes[i].low;
-                rest /= image.sizes[i];
-                inside = inside && at >= 0 && at < p.axes[i].in;
-                source += at * scale;
-                scale *= p.axes[i].in;
-            }
-            std::byte* row = to + r * row_bytes;
-            if (!inside) {
-                std::memset(row, 0, static_cast<size_t>(row_bytes));
-                continue;
-            }
-            std::memset(row, 0, static_cast<size_t>(inner.low * pixel));
-            std::memcpy(row + inner.low * pixel, from + source * inner.in * pixel,
-                        static_cast<size_t>(inner.in * pixel));
-            std::memset(row + (inner.low + inner.in) * pixel, 0,
-                        static_cast<size_t>(inner.high * pixel));
-        }
-    });
+                          for (int64_t r = begin; r < end; ++r) {
+                              int64_t source = 0;
+                              int64_t rest = r;
+                              bool inside = true;
+                              int64_t scale = 1;
+                              for (size_t i = last; i-- > 0;) {
+                                  int64_t at = rest % image.sizes[i] - p.axes[i].low;
+                                  rest /= image.sizes[i];
+                                  inside = inside && at >= 0 && at < p.axes[i].in;
+                                  source += at * scale;
+                                  scale *= p.axes[i].in;
+                              }
+                              std::byte* row = to + r * row_bytes;
+                              if (!inside) {
+                                  std::memset(row, 0, static_cast<size_t>(row_bytes));
+                                  continue;
+                              }
+                              std::memset(row, 0, static_cast<size_t>(inner.low * pixel));
+                              std::memcpy(row + inner.low * pixel, from + source * inner.in * pixel,
+                                          static_cast<size_t>(inner.in * pixel));
+                              std::memset(row + (inner.low + inner.in) * pixel, 0,
+                                          static_cast<size_t>(inner.high * pixel));
+                          }
+                      });
 }
 
 Shape out_sizes(const ConvProblem& p) {
@@ -116,7 +117,9 @@ std::vector<int64_t> weight_tap_offsets(const ConvProblem& p) {
     return plan::offsets_of(sizes, strides);
 }
 
-std::vector<int64_t> multiples(int64_t n, int64_t stride) { return plan::offsets_of({n}, {stride}); }
+std::vector<int64_t> multiples(int64_t n, int64_t stride) {
+    return plan::offsets_of({n}, {stride});
+}
 
 /// Every sum of an element of a and one of b; b runs fastest.
 std::vector<int64_t> sums(const std::vector<int64_t>& a, const std::vector<int64_t>& b) {
@@ -244,16 +247,16 @@ private:
         int64_t grain = std::max<int64_t>(1, grain_elements / (channels * taps));
         c.pool.parallel_for(static_cast<int64_t>(positions_.size()), grain,
                             [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-                const float* from = x + positions_[static_cast<size_t>(i)];
-                float* to = y + i * channels;
-                mul_(to, from + taps_[0], packed, nullptr, channels);
-                for (int64_t t = 1; t < taps; ++t) {
-                    loops.multiply_add(to, from + taps_[static_cast<size_t>(t)],
-                                       packed + t * channels, channels);
-                }
-            }
-        });
+                                for (int64_t i = begin; i < end; ++i) {
+                                    const float* from = x + positions_[static_cast<size_t>(i)];
+                                    float* to = y + i * channels;
+                                    mul_(to, from + taps_[0], packed, nullptr, channels);
+                                    for (int64_t t = 1; t < taps; ++t) {
+                                        loops.multiply_add(to, from + taps_[static_cast<size_t>(t)],
+                                                           packed + t * channels, channels);
+                                    }
+                                }
+                            });
     }
 
     ConvProblem problem_;
@@ -265,7 +268,7 @@ private:
     int64_t padded_ = 0;
 };
 
-}  // namespace
+} // namespace
 
 std::unique_ptr<Step> make_conv(const ConvProblem& problem, PackCache& packs) {
     bool depthwise = problem.groups == problem.channels && problem.groups == problem.results &&
@@ -277,4 +280,4 @@ std::unique_ptr<Step> make_conv(const ConvProblem& problem, PackCache& packs) {
     return std::make_unique<MatmulConvStep>(problem, packs);
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

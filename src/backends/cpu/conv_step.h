@@ -15,13 +15,13 @@ struct ConvProblem {
     const std::byte* w_constant = nullptr;
     int64_t batch = 0;
     int64_t channels = 0;
-    int64_t results = 0;  // output channels
+    int64_t results = 0; // output channels
     int64_t groups = 1;
     std::vector<SpatialAxis> axes;
 };
 
-/// A product of positions and kernels over a padded copy of each image; channels of their own (depthwise)
-/// go through rows of multiplications and additions.
+/// A product of positions and kernels over a padded copy of each image; channels of their own
+/// (depthwise) go through rows of multiplications and additions.
 std::unique_ptr<Step> make_conv(const ConvProblem& problem, PackCache& packs);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

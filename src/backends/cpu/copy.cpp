@@ -14,16 +14,16 @@ constexpr int64_t grain_bytes = 64 << 10;
 /// Loops of a copy: the target's innermost axis is last. When the source runs along another axis,
 /// that one is taken out as `cross`, and both are walked in tiles.
 struct CopyPlan {
-    Shape sizes;  // outer axes only
+    Shape sizes; // outer axes only
     Shape to;
     Shape from;
-    int64_t inner = 1;  // the innermost axis of the target
+    int64_t inner = 1; // the innermost axis of the target
     int64_t inner_to = 1;
     int64_t inner_from = 1;
-    int64_t cross = 1;  // the innermost axis of the source, 1 when it is the same
+    int64_t cross = 1; // the innermost axis of the source, 1 when it is the same
     int64_t cross_to = 0;
     int64_t cross_from = 0;
-    int64_t width = 4;  // bytes of an element
+    int64_t width = 4; // bytes of an element
 
     int64_t outer() const {
         int64_t n = 1;
@@ -204,7 +204,7 @@ private:
     CopyPlan plan_;
 };
 
-}  // namespace
+} // namespace
 
 std::unique_ptr<Step> make_copy(const Operand& from, const Operand& to) {
     CHECK(from.view.shape == to.view.shape && from.dtype == to.dtype, "copy of ", from.view.shape,
@@ -229,9 +229,9 @@ void copy_elements(const Operand& from, const std::byte* from_base, const Operan
 
 Tensor packed_constant(PackCache& packs, const Operand& constant, const std::byte* base,
                        const Order& order) {
-    std::string key = str("copy ", reinterpret_cast<uintptr_t>(base), ' ', constant.dtype, ' ',
-                          constant.view.offset, ' ', constant.view.shape, ' ',
-                          constant.view.strides, ' ', order);
+    std::string key =
+        str("copy ", reinterpret_cast<uintptr_t>(base), ' ', constant.dtype, ' ',
+            constant.view.offset, ' ', constant.view.shape, ' ', constant.view.strides, ' ', order);
     return *packs.get<Tensor>(key, [&] {
         Shape memory;
         for (int axis : order) {
@@ -246,4 +246,4 @@ Tensor packed_constant(PackCache& packs, const Operand& constant, const std::byt
     });
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -17,4 +17,4 @@ void copy_elements(const Operand& from, const std::byte* from_base, const Operan
 Tensor packed_constant(PackCache& packs, const Operand& constant, const std::byte* base,
                        const Order& order);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

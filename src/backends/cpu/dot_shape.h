@@ -14,12 +14,12 @@ struct AxisGroup {
 };
 
 struct DotShape {
-    AxisGroup batch;    // a, b, c
-    AxisGroup rows;     // a, c
-    AxisGroup columns;  // b, c
-    AxisGroup depth;    // a, b
+    AxisGroup batch;   // a, b, c
+    AxisGroup rows;    // a, c
+    AxisGroup columns; // b, c
+    AxisGroup depth;   // a, b
 };
 /// Errors: InvalidArgument when paired sizes differ.
 DotShape dot_shape(const Dot& d, const View& a, const View& b, const View& c);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/epilogue.h"
 
-#include <algorithm>
-
 #include "backends/cpu/map_step.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -59,7 +59,9 @@ Status StepSequence::run(const RunContext& context) noexcept {
     return {};
 }
 
-std::string StepSequence::implementation() const { return steps_.front()->implementation(); }
+std::string StepSequence::implementation() const {
+    return steps_.front()->implementation();
+}
 
 int64_t StepSequence::scratch_bytes() const {
     int64_t bytes = 0;
@@ -69,4 +71,4 @@ int64_t StepSequence::scratch_bytes() const {
     return bytes;
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epilogues: a fused group is a main node and, after it, at most one map that reads its result. What
-// a kernel cannot do itself runs as a map in place over the result.
+// Epilogues: a fused group is a main node and, after it, at most one map that reads its result.
+// What a kernel cannot do itself runs as a map in place over the result.
 #pragma once
 
 #include "backends/cpu/kernel.h"
@@ -26,4 +26,4 @@ private:
     std::vector<std::unique_ptr<Step>> steps_;
 };
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

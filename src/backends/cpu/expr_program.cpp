@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/expr_program.h"
 
+#include "base/error.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
-
-#include "base/error.h"
 
 namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t work_budget = 48 << 10;  // bytes: registers of one run stay in the first caches
+constexpr int64_t work_budget = 48 << 10; // bytes: registers of one run stay in the first caches
 constexpr int64_t smallest_block = 16;
 
-int64_t width_of(DType t) { return bit_width(t) / 8; }
+int64_t width_of(DType t) {
+    return bit_width(t) / 8;
+}
 
 /// The last instruction that reads each instruction.
 std::vector<size_t> last_uses(const Expr& e) {
@@ -42,12 +44,12 @@ void write_constant(const ExprInstr& c, std::byte* to) {
     if (c.type == DType::F32) {
         auto v = static_cast<float>(std::bit_cast<double>(c.imm));
         std::memcpy(to, &v, sizeof v);
-    } else {  // doubles and, little endian, integers of every width
+    } else { // doubles and, little endian, integers of every width
         std::memcpy(to, &c.imm, static_cast<size_t>(width_of(c.type)));
     }
 }
 
-}  // namespace
+} // namespace
 
 ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type()) {
     result_width_ = width_of(result_);
@@ -69,7 +71,7 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
             continue;
         }
         if (n + 1 != e.code.size() && last[n] == 0) {
-            continue;  // nothing reads it
+            continue; // nothing reads it
         }
         Instruction i;
         i.loop = loop_of(e, c);
@@ -91,7 +93,8 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
             auto a = static_cast<size_t>(c.args[static_cast<size_t>(k)]);
             bool repeated = false;
             for (int j = 0; j < k; ++j) {
-                repeated = repeated || c.args[static_cast<size_t>(j)] == c.args[static_cast<size_t>(k)];
+                repeated =
+                    repeated || c.args[static_cast<size_t>(j)] == c.args[static_cast<size_t>(k)];
             }
             if (last[a] == n && at[a].source == Source::Slot && !repeated) {
                 free_slots.push_back(at[a].index);
@@ -99,7 +102,7 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
         }
         steps_.push_back(i);
     }
-    if (at.back().source != Source::Slot) {  // the result is an input or a constant itself
+    if (at.back().source != Source::Slot) { // the result is an input or a constant itself
         Instruction copy;
         copy.args[0] = at.back();
         steps_.push_back(copy);
@@ -145,4 +148,4 @@ void ExprProgram::run(const void* const* in, void* out, int64_t n, std::byte* wo
     }
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -2,14 +2,15 @@
 // ExprProgram: a scalar expression as a list of vector loops over blocks of elements.
 #pragma once
 
+#include "backends/cpu/simd/simd.h"
+
 #include <span>
 #include <vector>
 
-#include "backends/cpu/simd/simd.h"
-
 namespace ingot::cpu {
 
-/// out[i] = f(a[i], b[i], c[i]) for any function and compute type; the vector form where there is one.
+/// out[i] = f(a[i], b[i], c[i]) for any function and compute type; the vector form where there is
+/// one.
 MapLoop map_loop(ExprOp op, DType type);
 /// Converts `from` (a compute type) as Expr's Cast to `to` does: the result is what an instruction
 /// of type compute_type(to) holds.
@@ -32,8 +33,8 @@ public:
     DType result_type() const { return result_; }
     int64_t instructions() const { return static_cast<int64_t>(steps_.size()); }
 
-    /// in[i] and out hold n <= block() elements of compute types. `out` may be one of the inputs. Thread
-    /// safe with different `work`.
+    /// in[i] and out hold n <= block() elements of compute types. `out` may be one of the inputs.
+    /// Thread safe with different `work`.
     void run(const void* const* in, void* out, int64_t n, std::byte* work) const;
 
 private:
@@ -45,12 +46,12 @@ private:
     struct Instruction {
         MapLoop loop = nullptr;
         Operand args[3];
-        int target = -1;  // slot, or -1 for the result
+        int target = -1; // slot, or -1 for the result
     };
     const void* address(const Operand& o, const void* const* in, const std::byte* work) const;
 
     std::vector<Instruction> steps_;
-    std::vector<std::byte> constants_;  // blocks of one repeated value
+    std::vector<std::byte> constants_; // blocks of one repeated value
     int64_t slots_ = 0;
     int64_t slot_bytes_ = 0;
     int64_t block_ = 0;
@@ -58,4 +59,4 @@ private:
     int64_t result_width_ = 4;
 };
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fusion: maps into maps by substitution of expressions, maps into the kernels before them.
-#include <algorithm>
-
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/lower.h"
 #include "base/log.h"
 #include "ir/rewrite.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -62,8 +62,8 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
     size_t operands = in.size();
     for (size_t i = 0; i < in.size(); ++i) {
         const Node* p = map_of(g, in[i]);
-        auto occurrences = static_cast<uint32_t>(
-            std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
+        auto occurrences =
+            static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
         bool fuses = p != nullptr && uses[n.inputs[i].id] == occurrences &&
                      g.type(in[i]).dims == dims && p->as<Map>().body.code.size() < budget &&
                      operands + p->inputs.size() <= most_inputs;
@@ -82,7 +82,7 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
     }
     int result = b.body.inline_expr(map.body, at);
     if (static_cast<size_t>(result) + 1 != b.body.code.size()) {
-        return std::nullopt;  // the result is a shared earlier instruction
+        return std::nullopt; // the result is a shared earlier instruction
     }
     return Values{r.out().add1(map_def, Map{b.body, map.dtype}, b.inputs)};
 }
@@ -132,8 +132,8 @@ std::optional<Values> fuse_epilogue(Rewriter& r, const Node& n, std::span<const 
               [&in](size_t a, size_t b) { return in[b] < in[a]; });
     for (size_t i : candidates) {
         const Node* p = r.out().producer(in[i]);
-        auto occurrences = static_cast<uint32_t>(
-            std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
+        auto occurrences =
+            static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
         if (p == nullptr || p->is(map_def) || p->is(constant_def) || p->outputs.size() != 1 ||
             uses[n.inputs[i].id] != occurrences) {
             continue;
@@ -167,10 +167,14 @@ Graph fuse_with(const Graph& g, FuseRule rule) {
     });
 }
 
-}  // namespace
+} // namespace
 
-Graph fuse_maps(const Graph& g) { return dead_code(fuse_with(g, fuse_into_map)); }
+Graph fuse_maps(const Graph& g) {
+    return dead_code(fuse_with(g, fuse_into_map));
+}
 
-Graph fuse_epilogues(const Graph& g) { return dead_code(fuse_with(g, fuse_epilogue)); }
+Graph fuse_epilogues(const Graph& g) {
+    return dead_code(fuse_with(g, fuse_epilogue));
+}
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/kernel.h"
 
+#include "ops/primitives.h"
+
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
-
-#include "ops/primitives.h"
 
 namespace ingot::cpu {
 
@@ -56,4 +56,4 @@ const Kernel* find_kernel(std::string_view name, const Group& group, std::string
 
 void any_strides(LayoutArgs&) {}
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

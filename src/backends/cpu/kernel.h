@@ -3,14 +3,14 @@
 // that lowering fused, for concrete shapes and strides. Found by name; listed by CMake.
 #pragma once
 
+#include "ir/graph.h"
+#include "plan/backend.h"
+#include "plan/view.h"
+
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
-
-#include "ir/graph.h"
-#include "plan/backend.h"
-#include "plan/view.h"
 
 namespace ingot::cpu {
 
@@ -23,7 +23,7 @@ struct Program;
 /// A view of one buffer of a plan.
 struct Operand {
     DType dtype = DType::F32;
-    int buffer = -1;  // index into RunContext::buffers
+    int buffer = -1; // index into RunContext::buffers
     View view;
 };
 
@@ -54,8 +54,8 @@ struct RunContext {
 
 /// What a step whose result sizes depend on data leaves behind.
 struct DynamicResults {
-    std::vector<Tensor> tensors;  // one per result
-    Symbols symbols;              // the symbols that the node declares
+    std::vector<Tensor> tensors; // one per result
+    Symbols symbols;             // the symbols that the node declares
 };
 
 /// One prepared piece of work, for fixed shapes. Belongs to one execution.
@@ -90,10 +90,10 @@ struct LayoutArgs {
     const Group& group;
     const Symbols& symbols;
     bool use_library;
-    std::span<const View> in;       // as they lie now
+    std::span<const View> in; // as they lie now
     std::span<const Shape> out;
-    /// Per input: the order in which it has to be dense (the planner copies when it is not); nullopt
-    /// accepts any strides. Prefilled with nullopt.
+    /// Per input: the order in which it has to be dense (the planner copies when it is not);
+    /// nullopt accepts any strides. Prefilled with nullopt.
     std::span<std::optional<Order>> want;
     /// Per result: the order in which it will be written. Prefilled with row major.
     std::span<Order> order;
@@ -134,10 +134,11 @@ struct Kernel {
 using KernelTable = std::span<const Kernel>;
 /// Generated from the files in kernels/: each defines one `<stem>_kernels`.
 std::span<const KernelTable* const> all_cpu_kernels();
-/// The first kernel of that name which does not refuse; null when none. `reason` gets the last refusal.
+/// The first kernel of that name which does not refuse; null when none. `reason` gets the last
+/// refusal.
 const Kernel* find_kernel(std::string_view name, const Group& group, std::string* reason = nullptr);
 
 /// Layout functions that kernels share.
-void any_strides(LayoutArgs& args);  // inputs as they lie, results row major
+void any_strides(LayoutArgs& args); // inputs as they lie, results row major
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lower.h"
 
-#include <algorithm>
-
 #include "backends/cpu/kernel.h"
 #include "ir/rewrite.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -17,14 +17,11 @@ struct LoweringPass {
 };
 
 const LoweringPass passes[] = {
-    {"sink_constants", sink_constants},
-    {"expand", expand_unclaimed},
-    {"fuse_maps", fuse_maps},
-    {"fuse_epilogues", fuse_epilogues},
-    {"dead_code", dead_code},
+    {"sink_constants", sink_constants}, {"expand", expand_unclaimed}, {"fuse_maps", fuse_maps},
+    {"fuse_epilogues", fuse_epilogues}, {"dead_code", dead_code},
 };
 
-}  // namespace
+} // namespace
 
 Graph expand_unclaimed(const Graph& g) {
     // Groups that came with the graph were made for some other backend.
@@ -46,8 +43,8 @@ Graph lower(const Graph& g, const CompileOptions& options) {
             options.disabled_passes.end()) {
             continue;
         }
-        out = with_place([&p] { return str("lowering pass ", p.name); },
-                         [&] { return p.run(out); });
+        out =
+            with_place([&p] { return str("lowering pass ", p.name); }, [&] { return p.run(out); });
         if (options.after_pass) {
             options.after_pass(p.name, out);
         }
@@ -55,4 +52,4 @@ Graph lower(const Graph& g, const CompileOptions& options) {
     return out;
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -15,4 +15,4 @@ Graph expand_unclaimed(const Graph& g); // composites that no kernel accepts bec
 Graph fuse_maps(const Graph& g);        // maps into the maps that read them
 Graph fuse_epilogues(const Graph& g);   // maps into the kernels that produce their operand
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops for every scalar function and conversion, by the definitions of expr.def: what has no vector
-// form of its own.
+// Loops for every scalar function and conversion, by the definitions of expr.def: what has no
+// vector form of its own.
+#include "backends/cpu/expr_program.h"
+#include "ir/expr_math.h"
+
 #include <array>
 #include <cmath>
 #include <limits>
-
-#include "backends/cpu/expr_program.h"
-#include "ir/expr_math.h"
 
 namespace ingot::cpu {
 
@@ -14,10 +14,10 @@ namespace {
 
 /// Integers compute as the widest type of their sign; bool as 0 and 1.
 template <class T>
-using Wide = std::conditional_t<std::is_floating_point_v<T>, T,
-                                std::conditional_t<std::is_same_v<T, bool>, int64_t,
-                                                   std::conditional_t<std::is_signed_v<T>, int64_t,
-                                                                      uint64_t>>>;
+using Wide = std::conditional_t<
+    std::is_floating_point_v<T>, T,
+    std::conditional_t<std::is_same_v<T, bool>, int64_t,
+                       std::conditional_t<std::is_signed_v<T>, int64_t, uint64_t>>>;
 
 template <class T, class W>
 T narrow(W v) {
@@ -36,7 +36,8 @@ using namespace expr_math;
     struct Name##Loop {                                                                            \
         static constexpr bool valid =                                                              \
             ExprKind::row_kind == ExprKind::Arith || ExprKind::row_kind == ExprKind::Compare ||    \
-            ((ExprKind::row_kind == ExprKind::Float || ExprKind::row_kind == ExprKind::Classify) && \
+            ((ExprKind::row_kind == ExprKind::Float ||                                             \
+              ExprKind::row_kind == ExprKind::Classify) &&                                         \
              std::is_floating_point_v<T>) ||                                                       \
             (ExprKind::row_kind == ExprKind::Bits && !std::is_floating_point_v<T>);                \
         static void run(void* out, const void* x, const void* y, const void*, int64_t n) {         \
@@ -129,7 +130,8 @@ auto with_compute_type(DType t, const F& f) {
     }
 }
 
-// --- conversions -----------------------------------------------------------------------------------
+// --- conversions
+// -----------------------------------------------------------------------------------
 
 /// Truncates; saturates above the range and, for signed types, below it; NaN gives 0.
 template <class To, class From>
@@ -180,7 +182,7 @@ void to_nibble(void* out, const void* x, const void*, const void*, int64_t n) {
         int64_t v = 0;
         if constexpr (std::is_floating_point_v<From>) {
             constexpr From high = is_signed ? From(8) : From(16);
-            v = a[i] >= high ? static_cast<int64_t>(high) - 1
+            v = a[i] >= high                ? static_cast<int64_t>(high) - 1
                 : is_signed && a[i] < -high ? -8
                                             : static_cast<int64_t>(convert<int64_t>(a[i]));
         } else {
@@ -196,10 +198,18 @@ float to_float(From v) {
     return static_cast<float>(v);
 }
 
-float round_f16(float v) { return f32_from_f16(f16_from_f32(v)); }
-float round_f16(double v) { return f32_from_f16(f16_from_f64(v)); }
-float round_bf16(float v) { return f32_from_bf16(bf16_from_f32(v)); }
-float round_bf16(double v) { return f32_from_bf16(bf16_from_f64(v)); }
+float round_f16(float v) {
+    return f32_from_f16(f16_from_f32(v));
+}
+float round_f16(double v) {
+    return f32_from_f16(f16_from_f64(v));
+}
+float round_bf16(float v) {
+    return f32_from_bf16(bf16_from_f32(v));
+}
+float round_bf16(double v) {
+    return f32_from_bf16(bf16_from_f64(v));
+}
 
 /// Rounds to a small float and back, as an instruction of type f32 holds it.
 template <class From, DType to, bool saturate>
@@ -281,10 +291,14 @@ void store_float(void* out, const void* x, const void*, const void*, int64_t n) 
     }
 }
 
-uint8_t e4m3_bits(float v) { return f8e4m3_from_f32(v, true); }
-uint8_t e5m2_bits(float v) { return f8e5m2_from_f32(v, true); }
+uint8_t e4m3_bits(float v) {
+    return f8e4m3_from_f32(v, true);
+}
+uint8_t e5m2_bits(float v) {
+    return f8e5m2_from_f32(v, true);
+}
 
-}  // namespace
+} // namespace
 
 MapLoop map_loop(ExprOp op, DType type) {
     if (MapLoop fast = vector_loops().map(op, type)) {
@@ -305,8 +319,8 @@ MapLoop cast_loop(DType from, DType to, bool saturate) {
         if (MapLoop fast = vector_loops().convert(from, to)) {
             return fast;
         }
-        return with_compute_type(
-            to, [](auto t) -> MapLoop { return convert_loop<From, decltype(t)>; });
+        return with_compute_type(to,
+                                 [](auto t) -> MapLoop { return convert_loop<From, decltype(t)>; });
     });
 }
 
@@ -344,4 +358,4 @@ MapLoop store_loop(DType stored) {
     }
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -15,4 +15,4 @@ std::optional<std::string> refuse_map(const Graph& g, const Node& n);
 /// The order of the first input of the result's shape, else `order` stays.
 void follow_inputs(std::span<const View> in, const Shape& out, Order& order);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/matmul.h"
 
-#include <algorithm>
-
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/matmul_pack.h"
 #include "backends/cpu/program.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -18,9 +18,11 @@ constexpr int64_t row_block_bytes = 384 << 10;
 /// Multiplications that are worth a task.
 constexpr int64_t task_products = 1 << 18;
 constexpr int64_t packing_grain = 1 << 14;
-constexpr int64_t largest_tile = 1024;  // elements
+constexpr int64_t largest_tile = 1024; // elements
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+int64_t ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
 
 /// Any element type: a small block of sums in plain C++.
 template <class T>
@@ -46,7 +48,7 @@ using TileFunction = void (*)(int64_t, int64_t, const T*, const T*, T*, int64_t)
 
 template <class T>
 struct PackedSide {
-    std::shared_ptr<std::vector<T>> constant;  // all panels of all batches, when constant
+    std::shared_ptr<std::vector<T>> constant; // all panels of all batches, when constant
     PackPanel<T> pack = nullptr;
     int64_t width = 0;   // outer elements of a panel
     int64_t size = 0;    // outer elements
@@ -67,7 +69,8 @@ public:
         init_side(a_, spec_.a, tile_.rows, packs);
         init_side(b_, spec_.b, tile_.columns, packs);
         bool whole = a_.chunk >= a_.size && b_.chunk >= b_.size;
-        int64_t unit = std::max<int64_t>((a_.panels() * a_.width + b_.panels() * b_.width) * depth_, 1);
+        int64_t unit =
+            std::max<int64_t>((a_.panels() * a_.width + b_.panels() * b_.width) * depth_, 1);
         group_ = whole ? std::clamp<int64_t>(2 * chunk_elements / unit, 1, batches_) : 1;
         int64_t elements = 0;
         if (a_.constant == nullptr) {
@@ -80,7 +83,7 @@ public:
         }
         scratch_bytes_ = elements * static_cast<int64_t>(sizeof(T)) + 64;
         c_width_ = bit_width(spec_.dtype) / 8;
-        convert_ = spec_.dtype == accumulator            ? nullptr
+        convert_ = spec_.dtype == accumulator ? nullptr
                    : is_float(spec_.dtype) && spec_.dtype != DType::F64 && spec_.dtype != DType::F32
                        ? store_loop(spec_.dtype)
                        : cast_loop(accumulator, spec_.dtype, false);
@@ -113,7 +116,7 @@ public:
 
 private:
     struct Chunk {
-        int64_t first;  // batch
+        int64_t first; // batch
         int64_t count;
         int64_t row;
         int64_t column;
@@ -129,24 +132,26 @@ private:
             return;
         }
         p.chunk = std::max<int64_t>(p.panels() * width, 1);
-        std::string key = str("panels ", sizeof(T), ' ', std::is_floating_point_v<T>, ' ', width,
-                              ' ', reinterpret_cast<uintptr_t>(side.constant), ' ', side.dtype,
-                              ' ', side.key);
+        std::string key =
+            str("panels ", sizeof(T), ' ', std::is_floating_point_v<T>, ' ', width, ' ',
+                reinterpret_cast<uintptr_t>(side.constant), ' ', side.dtype, ' ', side.key);
         p.constant = packs.get<std::vector<T>>(key, [&] {
             int64_t panel = width * depth_;
             auto all = std::make_shared<std::vector<T>>(
                 static_cast<size_t>(p.panels() * panel * batches_));
-            ThreadPool::shared().parallel_for(batches_ * p.panels(), 1, [&](int64_t from, int64_t to) {
-                for (int64_t i = from; i < to; ++i) {
-                    pack_one(p, side, side.constant, i / p.panels(), i % p.panels(),
-                             all->data() + i * panel);
-                }
-            });
+            ThreadPool::shared().parallel_for(
+                batches_ * p.panels(), 1, [&](int64_t from, int64_t to) {
+                    for (int64_t i = from; i < to; ++i) {
+                        pack_one(p, side, side.constant, i / p.panels(), i % p.panels(),
+                                 all->data() + i * panel);
+                    }
+                });
             return std::make_pair(all, all->size() * sizeof(T));
         });
     }
 
-    /// Row panels hold exactly their rows, so that short ones cost less; column panels are filled up.
+    /// Row panels hold exactly their rows, so that short ones cost less; column panels are filled
+    /// up.
     void pack_one(const PackedSide<T>& p, const MatmulSide& side, const std::byte* base,
                   int64_t batch, int64_t panel, T* to) const {
         int64_t begin = panel * p.width;
@@ -189,8 +194,8 @@ private:
     void multiply(const Chunk& chunk, const T* packed, std::byte* c, ThreadPool& pool) const {
         int64_t row_panels = ceil_div(std::min(a_.chunk, a_.size - chunk.row), a_.width);
         int64_t column_panels = ceil_div(std::min(b_.chunk, b_.size - chunk.column), b_.width);
-        int64_t panel_bytes = std::max<int64_t>(
-            a_.width * depth_ * static_cast<int64_t>(sizeof(T)), 1);
+        int64_t panel_bytes =
+            std::max<int64_t>(a_.width * depth_ * static_cast<int64_t>(sizeof(T)), 1);
         int64_t rows_at_once = std::clamp<int64_t>(row_block_bytes / panel_bytes, 1, row_panels);
         int64_t row_blocks = ceil_div(row_panels, rows_at_once);
         int64_t products = std::max<int64_t>(rows_at_once * a_.width * b_.width * depth_, 1);
@@ -258,16 +263,16 @@ private:
     int64_t batches_;
     PackedSide<T> a_;
     PackedSide<T> b_;
-    int64_t group_ = 1;  // batches that are packed at a time
+    int64_t group_ = 1; // batches that are packed at a time
     int64_t scratch_bytes_ = 0;
     MapLoop convert_ = nullptr;
     int64_t c_width_ = 4;
     int64_t row_stride_ = 0;
-    bool direct_ = false;       // whole tiles go straight to c
-    bool stores_rows_ = false;  // columns of c lie side by side
+    bool direct_ = false;      // whole tiles go straight to c
+    bool stores_rows_ = false; // columns of c lie side by side
 };
 
-}  // namespace
+} // namespace
 
 std::unique_ptr<Matmul> make_matmul(MatmulSpec spec, PackCache& packs) {
     DType t = spec.a.dtype;
@@ -291,4 +296,4 @@ std::unique_ptr<Matmul> make_matmul(MatmulSpec spec, PackCache& packs) {
                                                 GenericTile<uint64_t>::run, packs);
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocked matrix products over operands of any strides and dtypes: c[i][j] = sum over k of a[i][k] *
-// b[j][k], batched. Both sides are packed into panels that the inner kernel reads in sequence.
+// Blocked matrix products over operands of any strides and dtypes: c[i][j] = sum over k of a[i][k]
+// * b[j][k], batched. Both sides are packed into panels that the inner kernel reads in sequence.
 #pragma once
+
+#include "backends/cpu/kernel.h"
 
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include "backends/cpu/kernel.h"
 
 namespace ingot::cpu {
 
@@ -26,8 +26,8 @@ struct MatmulSide {
 struct MatmulSpec {
     MatmulSide a;
     MatmulSide b;
-    DType dtype = DType::F32;  // of c
-    std::vector<int64_t> batch;  // offsets in c
+    DType dtype = DType::F32;   // of c
+    std::vector<int64_t> batch; // offsets in c
     std::vector<int64_t> rows;
     std::vector<int64_t> columns;
 };
@@ -45,4 +45,4 @@ public:
 /// Floats accumulate in f32 (f64 in f64), integers of up to 8 bits in 32, others in 64 bits.
 std::unique_ptr<Matmul> make_matmul(MatmulSpec spec, PackCache& packs);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

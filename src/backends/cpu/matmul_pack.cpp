@@ -80,8 +80,8 @@ void pack_scattered(T* to, const S* base, std::span<const int64_t> outer,
 }
 
 template <class T, class S>
-void pack(T* to, const void* memory, std::span<const int64_t> outer,
-          std::span<const int64_t> depth, int64_t width) {
+void pack(T* to, const void* memory, std::span<const int64_t> outer, std::span<const int64_t> depth,
+          int64_t width) {
     const auto* base = static_cast<const S*>(memory);
     if (consecutive(outer)) {
         pack_rows<T, S>(to, base + outer[0], depth, static_cast<int64_t>(outer.size()), width);
@@ -92,7 +92,7 @@ void pack(T* to, const void* memory, std::span<const int64_t> outer,
     }
 }
 
-}  // namespace
+} // namespace
 
 bool consecutive(std::span<const int64_t> offsets) {
     for (size_t i = 1; i < offsets.size(); ++i) {
@@ -145,4 +145,4 @@ template PackPanel<double> pack_panel_of<double>(DType);
 template PackPanel<uint32_t> pack_panel_of<uint32_t>(DType);
 template PackPanel<uint64_t> pack_panel_of<uint64_t>(DType);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

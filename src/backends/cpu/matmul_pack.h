@@ -2,9 +2,9 @@
 // Packing of matrix operands into panels: `width` outer elements side by side for each depth.
 #pragma once
 
-#include <span>
-
 #include "base/dtype.h"
+
+#include <span>
 
 namespace ingot::cpu {
 
@@ -20,4 +20,4 @@ PackPanel<T> pack_panel_of(DType stored);
 /// Whether offsets count up one by one.
 bool consecutive(std::span<const int64_t> offsets);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

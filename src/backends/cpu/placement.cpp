@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planner, part two: storages, and which value goes into which.
-#include <algorithm>
-
 #include "backends/cpu/copy.h"
 #include "backends/cpu/planner.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -29,9 +29,11 @@ bool follows(const View& v, const Order& order) {
     return true;
 }
 
-}  // namespace
+} // namespace
 
-Shape Planner::shape_of(Value v) const { return eval(graph_.type(v).dims, plan_->symbols); }
+Shape Planner::shape_of(Value v) const {
+    return eval(graph_.type(v).dims, plan_->symbols);
+}
 
 int Planner::new_storage(Storage s) {
     s.first = now();
@@ -103,8 +105,7 @@ Operand Planner::in_order(Value v, const Order& order) {
     if (plan_->placed[v.id].immutable && s != nullptr && s->kind == Storage::Kind::Constant) {
         Storage packed;
         packed.kind = Storage::Kind::Constant;
-        packed.constant =
-            packed_constant(*program_.packs, from, s->constant.bytes().data(), order);
+        packed.constant = packed_constant(*program_.packs, from, s->constant.bytes().data(), order);
         to = {from.dtype, new_storage(std::move(packed)), plan::dense(from.view.shape, order)};
     } else {
         to = new_arena(from.dtype, from.view.shape, order);
@@ -214,4 +215,4 @@ Operand Planner::place_result(const Node& n, size_t result, const Order& order, 
     return new_arena(graph_.type(v).dtype, shape_of(v), order);
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/planner.h"
 
-#include <algorithm>
-
 #include "backends/cpu/copy.h"
 #include "backends/cpu/reference.h"
 #include "backends/cpu/views.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -42,7 +42,7 @@ Tensor known_host(const Graph& g, Value v, const Symbols& symbols) {
     return out;
 }
 
-}  // namespace
+} // namespace
 
 Planner::Planner(const Program& program, int level, Symbols symbols, const SegmentPlan* before)
     : program_(program), graph_(*program.graph), plan_(std::make_unique<SegmentPlan>()) {
@@ -180,7 +180,8 @@ void Planner::plan_concat(const Node& n) {
                 largest = &o;
             }
         }
-        Order order = plan::dense_order(largest->view).value_or(plan::row_major(largest->view.rank()));
+        Order order =
+            plan::dense_order(largest->view).value_or(plan::row_major(largest->view.rank()));
         concats_.emplace(result, place_result(n, 0, order, true));
     }
     Operand whole = concats_.at(result);
@@ -191,7 +192,8 @@ void Planner::plan_concat(const Node& n) {
         Operand part = whole;
         Shape expected = whole.view.shape;
         expected[axis] = from.view.shape[axis];
-        require(from.view.shape == expected && starts[axis] + expected[axis] <= whole.view.shape[axis],
+        require(from.view.shape == expected &&
+                    starts[axis] + expected[axis] <= whole.view.shape[axis],
                 ErrorCode::InvalidArgument, "concat along axis ", axis, " to ", whole.view.shape,
                 ": an input has shape ", from.view.shape, ", expected ", expected);
         part.view = plan::sliced(whole.view, starts, expected, Shape(starts.size(), 1));
@@ -244,8 +246,7 @@ void Planner::plan_kernel(uint32_t index) {
             !(kernel.strided_results && concat_user(n.outputs[i]) != nullptr)) {
             placed = place_in_dead_input(n, orders[i], in);
         }
-        out.push_back(placed ? *placed
-                             : place_result(n, i, orders[i], kernel.strided_results));
+        out.push_back(placed ? *placed : place_result(n, i, orders[i], kernel.strided_results));
     }
     add_step(n, info, in, out);
     for (size_t i = 0; i < out.size(); ++i) {
@@ -269,9 +270,16 @@ void Planner::add_step(const Node& n, const NodeInfo& info, std::vector<Operand>
                      plan_->placed[n.inputs[i].id].immutable;
         constants.push_back(fixed ? s->constant.bytes().data() : nullptr);
     }
-    StepArgs args{group_of(graph_, n), n,           plan_->symbols, in,
-                  out,                 constants,   info.bodies,    *program_.packs,
-                  program_.pool(),     program_.options};
+    StepArgs args{group_of(graph_, n),
+                  n,
+                  plan_->symbols,
+                  in,
+                  out,
+                  constants,
+                  info.bodies,
+                  *program_.packs,
+                  program_.pool(),
+                  program_.options};
     StepEntry entry;
     entry.step = info.kernel->prepare(args);
     entry.kernel = std::string(info.kernel->name);
@@ -355,4 +363,4 @@ std::unique_ptr<SegmentPlan> plan_segment(const Program& program, int level, Sym
     return Planner(program, level, std::move(symbols), before).build();
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

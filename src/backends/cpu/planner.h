@@ -46,12 +46,12 @@ private:
     const Program& program_;
     const Graph& graph_;
     std::unique_ptr<SegmentPlan> plan_;
-    std::vector<int64_t> remaining_;  // per value: reads that have not been planned yet
-    std::vector<int64_t> pending_;    // per storage of this segment: sum over the values in it
+    std::vector<int64_t> remaining_; // per value: reads that have not been planned yet
+    std::vector<int64_t> pending_;   // per storage of this segment: sum over the values in it
     std::map<std::pair<Value, Order>, Operand> copies_;
-    std::map<Value, Operand> concats_;       // results of concats that have a place already
-    std::vector<std::vector<size_t>> output_of_;  // per value: graph outputs it is
-    std::vector<char> written_;              // per graph output of this segment: done
+    std::map<Value, Operand> concats_;           // results of concats that have a place already
+    std::vector<std::vector<size_t>> output_of_; // per value: graph outputs it is
+    std::vector<char> written_;                  // per graph output of this segment: done
 };
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/program.h"
 
-#include <algorithm>
-
 #include "backends/cpu/views.h"
 #include "ir/rewrite.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -112,7 +112,7 @@ struct Builder {
     }
 };
 
-}  // namespace
+} // namespace
 
 std::shared_ptr<const Program> make_program(GraphRef lowered, std::shared_ptr<PackCache> packs,
                                             const CompileOptions& options) {
@@ -137,4 +137,4 @@ std::shared_ptr<const Program> make_program(GraphRef lowered, std::shared_ptr<Pa
     return std::make_shared<const Program>(std::move(b.p));
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

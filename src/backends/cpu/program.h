@@ -3,11 +3,11 @@
 // segment (level), who uses which value. Immutable and shared.
 #pragma once
 
-#include <map>
-#include <mutex>
-
 #include "backends/cpu/kernel.h"
 #include "plan/backend.h"
+
+#include <map>
+#include <mutex>
 
 namespace ingot::cpu {
 
@@ -36,10 +36,10 @@ private:
 };
 
 struct NodeInfo {
-    const Kernel* kernel = nullptr;  // null for constants and views
-    int level = 0;                   // segment in which it runs
-    bool binds = false;              // declares symbols: runs last in its segment, result sizes dynamic
-    std::vector<std::string> symbols;                     // those it declares
+    const Kernel* kernel = nullptr; // null for constants and views
+    int level = 0;                  // segment in which it runs
+    bool binds = false; // declares symbols: runs last in its segment, result sizes dynamic
+    std::vector<std::string> symbols; // those it declares
     std::vector<std::shared_ptr<const Program>> bodies;
 };
 
@@ -62,4 +62,4 @@ struct Program {
 std::shared_ptr<const Program> make_program(GraphRef lowered, std::shared_ptr<PackCache> packs,
                                             const CompileOptions& options);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -30,4 +30,4 @@ std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Ten
     return out;
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

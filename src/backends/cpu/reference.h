@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The bridge to the reference evaluation of single ops: for values known while planning, and for the
-// rare ops and types that have no kernel of their own.
+// The bridge to the reference evaluation of single ops: for values known while planning, and for
+// the rare ops and types that have no kernel of their own.
 #pragma once
 
 #include "ir/graph.h"
@@ -11,4 +11,4 @@ namespace ingot::cpu {
 std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Tensor> in,
                               const Symbols& symbols);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

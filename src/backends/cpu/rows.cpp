@@ -32,4 +32,4 @@ const float* FloatVector::get(const RunContext& c, float* memory) const {
     return memory;
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -2,10 +2,10 @@
 // Steps that work on dense rows of floats one by one; small floats are widened to f32 on the way.
 #pragma once
 
-#include <algorithm>
-
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/kernel.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -15,8 +15,8 @@ inline bool is_small_float(DType t) {
     return t == DType::F32 || t == DType::F16 || t == DType::BF16;
 }
 
-/// Calls f(const float* in, float* out, index) for each row of `size` elements. For f32 in and out lie
-/// in the tensors; otherwise both are the row in scratch memory (row_scratch_bytes of it).
+/// Calls f(const float* in, float* out, index) for each row of `size` elements. For f32 in and out
+/// lie in the tensors; otherwise both are the row in scratch memory (row_scratch_bytes of it).
 struct RowLoop {
     Operand x;
     Operand out;
@@ -66,4 +66,4 @@ private:
     MapLoop load_ = nullptr;
 };
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

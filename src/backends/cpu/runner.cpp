@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/runner.h"
 
+#include "backends/cpu/copy.h"
+#include "base/interrupt.h"
+#include "ops/evaluator.h"
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <new>
-
-#include "backends/cpu/copy.h"
-#include "base/interrupt.h"
-#include "ops/evaluator.h"
 
 namespace ingot::cpu {
 
@@ -23,9 +23,11 @@ void move_to_front(List& list, typename List::iterator it) {
     std::rotate(list.begin(), it, it + 1);
 }
 
-}  // namespace
+} // namespace
 
-GrowingBuffer::~GrowingBuffer() { ::operator delete(data_, buffer_alignment); }
+GrowingBuffer::~GrowingBuffer() {
+    ::operator delete(data_, buffer_alignment);
+}
 
 GrowingBuffer::GrowingBuffer(GrowingBuffer&& o) noexcept
     : data_(std::exchange(o.data_, nullptr)), bytes_(std::exchange(o.bytes_, 0)) {}
@@ -215,8 +217,11 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
             run_step(entry, context);
             std::chrono::duration<double, std::milli> took =
                 std::chrono::steady_clock::now() - start;
-            StepInfo info{entry.node == nullptr ? std::string() : entry.node->name, entry.kernel,
-                          entry.step->implementation(), {}, {}};
+            StepInfo info{entry.node == nullptr ? std::string() : entry.node->name,
+                          entry.kernel,
+                          entry.step->implementation(),
+                          {},
+                          {}};
             watch.timer->step(info, took.count());
         }
         if (watch.observer) {
@@ -247,8 +252,7 @@ void Runner::run_dynamic(const StepEntry& entry, const RunContext& context) {
             Symbols known = chain_[static_cast<size_t>(entry.dynamic->level)]->symbols;
             known.insert(dynamic_symbols_.begin(), dynamic_symbols_.end());
             known.insert(results.symbols.begin(), results.symbols.end());
-            bind_symbols(g.type(entry.node->outputs[i]).dims, t.shape(), known,
-                         str("result ", i));
+            bind_symbols(g.type(entry.node->outputs[i]).dims, t.shape(), known, str("result ", i));
             for (const std::string& s : entry.dynamic->symbols) {
                 if (auto it = known.find(s); it != known.end()) {
                     dynamic_symbols_[s] = it->second;
@@ -315,8 +319,11 @@ std::vector<StepInfo> Runner::steps() const {
             break;
         }
         for (const StepEntry& e : plan->steps) {
-            StepInfo info{e.node == nullptr ? std::string() : e.node->name, e.kernel,
-                          e.step->implementation(), {}, {}};
+            StepInfo info{e.node == nullptr ? std::string() : e.node->name,
+                          e.kernel,
+                          e.step->implementation(),
+                          {},
+                          {}};
             for (const Operand& o : e.in) {
                 info.inputs.push_back(describe(o));
             }
@@ -337,4 +344,4 @@ int64_t Runner::arena_bytes() const {
     return n;
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

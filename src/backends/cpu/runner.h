@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runner: plans of one program for the shapes that occur, their memory, and the loop that runs steps.
+// Runner: plans of one program for the shapes that occur, their memory, and the loop that runs
+// steps.
 #pragma once
 
-#include <functional>
-
 #include "backends/cpu/plan.h"
+
+#include <functional>
 
 namespace ingot::cpu {
 
@@ -47,7 +48,8 @@ public:
     void prepare(std::span<const Shape> inputs);
     /// The shape of a result under the last prepare, when it is known before the run.
     std::optional<Shape> result_shape(size_t i) const;
-    /// Inputs are dense and row major, of the prepared shapes. Errors: thrown, with the node's name.
+    /// Inputs are dense and row major, of the prepared shapes. Errors: thrown, with the node's
+    /// name.
     void run(std::span<const std::byte* const> inputs, std::span<ResultSlot> results,
              const RunWatch& watch = {});
 
@@ -72,13 +74,13 @@ private:
     SegmentPlan* root_ = nullptr;
     std::vector<SegmentPlan*> chain_;       // plans of the last run, by level
     std::vector<GrowingBuffer> arenas_;     // by level
-    std::vector<const SegmentPlan*> bound_;  // by level: whose storages the table has
+    std::vector<const SegmentPlan*> bound_; // by level: whose storages the table has
     std::vector<std::byte*> buffers_;
-    std::vector<Tensor> dynamic_;  // by buffer: results of data-dependent size
-    Symbols dynamic_symbols_;      // bound by the segment that runs
+    std::vector<Tensor> dynamic_; // by buffer: results of data-dependent size
+    Symbols dynamic_symbols_;     // bound by the segment that runs
 };
 
 /// "f32[1,64,56,56]", with strides unless row major.
 std::string describe(const Operand& o);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

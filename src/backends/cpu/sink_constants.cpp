@@ -68,11 +68,11 @@ std::optional<Values> sink(Rewriter& r, const Node& n, std::span<const Value> in
     return r.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), map), kept);
 }
 
-}  // namespace
+} // namespace
 
 Graph sink_constants(const Graph& g) {
     // Outer graphs first: a constant may sink through several bodies.
     return rewrite_bodies(rewrite(g, sink), sink_constants);
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -23,4 +23,4 @@ std::vector<SpatialAxis> spatial_axes(std::string_view op, const Shape& x, const
     return axes;
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

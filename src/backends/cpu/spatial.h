@@ -9,7 +9,7 @@ namespace ingot::cpu {
 struct SpatialAxis {
     int64_t in = 0;
     int64_t out = 0;
-    int64_t size = 1;  // of the window
+    int64_t size = 1; // of the window
     int64_t stride = 1;
     int64_t dilation = 1;
     int64_t low = 0;
@@ -23,4 +23,4 @@ std::vector<SpatialAxis> spatial_axes(std::string_view op, const Shape& x, const
                                       std::span<const int64_t> dilations, const Shape& low,
                                       const Shape& high);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -2,10 +2,10 @@
 // Tasks that need working memory of their own thread.
 #pragma once
 
+#include "base/thread_pool.h"
+
 #include <algorithm>
 #include <atomic>
-
-#include "base/thread_pool.h"
 
 namespace ingot::cpu {
 
@@ -28,4 +28,4 @@ void for_tasks(ThreadPool& pool, int64_t n, const F& f) {
     });
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

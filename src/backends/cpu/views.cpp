@@ -77,7 +77,7 @@ struct Rule {
     ViewRule rule;
 };
 
-}  // namespace
+} // namespace
 
 ViewRule find_view(const OpDef& def) {
     static const Rule rules[] = {{&reshape_def, reshape},     {&permute_def, permute},
@@ -99,4 +99,4 @@ bool is_view(const Graph& g, const Node& n) {
     return !packed || n.is(reshape_def) || n.is(bitcast_def);
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -16,4 +16,4 @@ ViewRule find_view(const OpDef& def);
 /// Whether the node is a view of its operand at all (packed types see above).
 bool is_view(const Graph& g, const Node& n);
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <numeric>
-
 #include "base/error.h"
 #include "ops/ops.h"
+
+#include <algorithm>
+#include <numeric>
 
 namespace ingot::ops {
 
@@ -21,8 +21,8 @@ DType stored_type(DType computed, DType stored) {
 }
 
 void same_dtype(const Graph& g, ExprOp op, Value a, Value b) {
-    require(g.type(a).dtype == g.type(b).dtype, ErrorCode::InvalidModel, name(op), " of ", g.type(a),
-            " and ", g.type(b), ": the element types differ");
+    require(g.type(a).dtype == g.type(b).dtype, ErrorCode::InvalidModel, name(op), " of ",
+            g.type(a), " and ", g.type(b), ": the element types differ");
 }
 
 std::vector<int64_t> iota_list(int64_t from, int64_t to) {
@@ -31,7 +31,7 @@ std::vector<int64_t> iota_list(int64_t from, int64_t to) {
     return v;
 }
 
-}  // namespace
+} // namespace
 
 Value constant(Graph& g, Tensor t) {
     return g.add1(constant_def, Constant{std::move(t)}, {});
@@ -90,7 +90,8 @@ Value binary(Graph& g, ExprOp op, Value a, Value b) {
     int y = e.in(a == b ? 0 : 1, t);
     e.op(op, x, y);
     DType out = stored_type(e.type(), t);
-    return a == b ? map(g, std::move(e), out, std::array{a}) : map(g, std::move(e), out, std::array{a, b});
+    return a == b ? map(g, std::move(e), out, std::array{a})
+                  : map(g, std::move(e), out, std::array{a, b});
 }
 
 Value binary(Graph& g, ExprOp op, Value a, double b) {
@@ -106,8 +107,8 @@ Value binary(Graph& g, ExprOp op, Value a, double b) {
 Value select(Graph& g, Value condition, Value a, Value b) {
     require(g.type(condition).dtype == DType::Bool, ErrorCode::InvalidModel,
             "select needs a bool condition, got ", g.type(condition));
-    require(g.type(a).dtype == g.type(b).dtype, ErrorCode::InvalidModel, "select between ", g.type(a),
-            " and ", g.type(b), ": the element types differ");
+    require(g.type(a).dtype == g.type(b).dtype, ErrorCode::InvalidModel, "select between ",
+            g.type(a), " and ", g.type(b), ": the element types differ");
     DType t = g.type(a).dtype;
     Expr e;
     int c = e.in(0, DType::Bool);
@@ -150,7 +151,8 @@ Value permute(Graph& g, Value x, const std::vector<int64_t>& perm) {
 
 Value transpose_last(Graph& g, Value x) {
     int64_t r = g.type(x).rank();
-    require(r >= 2, ErrorCode::InvalidModel, "transposing the last axes needs rank 2, got ", g.type(x));
+    require(r >= 2, ErrorCode::InvalidModel, "transposing the last axes needs rank 2, got ",
+            g.type(x));
     std::vector<int64_t> perm = iota_list(0, r);
     std::swap(perm[perm.size() - 1], perm[perm.size() - 2]);
     return permute(g, x, perm);
@@ -287,8 +289,8 @@ Value reduce_mean(Graph& g, Value x, std::vector<int64_t> axes, bool keep) {
 }
 
 Value arg_reduce(Graph& g, std::string fn, Value x, int64_t axis, bool last) {
-    return g.add1(arg_reduce_def, ArgReduce{std::move(fn), normalize_axis(axis, g.type(x).rank()), last},
-                  {x});
+    return g.add1(arg_reduce_def,
+                  ArgReduce{std::move(fn), normalize_axis(axis, g.type(x).rank()), last}, {x});
 }
 
 Value scan(Graph& g, Scan s, Value x) {
@@ -310,9 +312,9 @@ Value matmul(Graph& g, Value a, Value b) {
 Value matmul(Graph& g, Value a, Value b, DType dtype) {
     int64_t ra = g.type(a).rank();
     int64_t rb = g.type(b).rank();
-    require(ra >= 1 && rb >= 1, ErrorCode::InvalidModel, "matmul of ", g.type(a), " and ", g.type(b),
-            ": operands need rank 1 at least");
-    if (rb <= 2) {  // no batch on the right: the left axes stay as they are
+    require(ra >= 1 && rb >= 1, ErrorCode::InvalidModel, "matmul of ", g.type(a), " and ",
+            g.type(b), ": operands need rank 1 at least");
+    if (rb <= 2) { // no batch on the right: the left axes stay as they are
         return dot(g, Dot{{}, {}, {ra - 1}, {0}, dtype}, a, b);
     }
     Dims da = dims(g, a);
@@ -375,4 +377,4 @@ Dims dims_from(Graph& g, Value v, bool is_signed) {
     return out;
 }
 
-}  // namespace ingot::ops
+} // namespace ingot::ops

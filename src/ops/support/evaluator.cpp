@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/evaluator.h"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
 
 namespace ingot {
 
@@ -41,11 +41,11 @@ bool solve(const Dim& dim, int64_t size, Symbols& symbols) {
     return true;
 }
 
-}  // namespace
+} // namespace
 
 void bind_symbols(const Dims& dims, const Shape& shape, Symbols& symbols, std::string_view what) {
-    require(dims.size() == shape.size(), ErrorCode::InvalidArgument, what, " has rank ", shape.size(),
-            " ", shape, ", expected rank ", dims.size(), " ", dims);
+    require(dims.size() == shape.size(), ErrorCode::InvalidArgument, what, " has rank ",
+            shape.size(), " ", shape, ", expected rank ", dims.size(), " ", dims);
     for (size_t i = 0; i < dims.size(); ++i) {
         std::string_view name = dims[i].symbol_name();
         if (!name.empty()) {
@@ -55,8 +55,9 @@ void bind_symbols(const Dims& dims, const Shape& shape, Symbols& symbols, std::s
     for (size_t i = 0; i < dims.size(); ++i) {
         if (solve(dims[i], shape[i], symbols)) {
             auto want = dims[i].try_eval(symbols);
-            require(want == shape[i], ErrorCode::InvalidArgument, what, " dimension ", i, " is ", shape[i],
-                    ", expected ", want.value_or(-1), dims[i].is_const() ? std::string() : str(" (", dims[i], ")"));
+            require(want == shape[i], ErrorCode::InvalidArgument, what, " dimension ", i, " is ",
+                    shape[i], ", expected ", want.value_or(-1),
+                    dims[i].is_const() ? std::string() : str(" (", dims[i], ")"));
         }
     }
 }
@@ -122,8 +123,13 @@ private:
             in.push_back(values[v.id]);
         }
         std::vector<Tensor> out(n.outputs.size());
-        with_place([&] { return str(n.name.empty() ? "" : str("node '", n.name, "', "), "op ", n.def->name); },
-                   [&] { n.def->is_composite() ? run_composite(g, n, in, out) : run_primitive(g, n, in, out); });
+        with_place(
+            [&] {
+                return str(n.name.empty() ? "" : str("node '", n.name, "', "), "op ", n.def->name);
+            },
+            [&] {
+                n.def->is_composite() ? run_composite(g, n, in, out) : run_primitive(g, n, in, out);
+            });
         for (size_t i = 0; i < out.size(); ++i) {
             const Type& t = g.type(n.outputs[i]);
             bind_symbols(t.dims, out[i].shape(), symbols_, str("result ", i, " of ", n.def->name));
@@ -134,7 +140,8 @@ private:
         }
     }
 
-    void run_primitive(const Graph& g, const Node& n, std::span<const Tensor> in, std::span<Tensor> out) {
+    void run_primitive(const Graph& g, const Node& n, std::span<const Tensor> in,
+                       std::span<Tensor> out) {
         if (!n.is(constant_def) && !n.is(if_def) && !n.is(loop_def) && !n.is(fused_def)) {
             for (size_t i = 0; i < out.size(); ++i) {
                 const Type& t = g.type(n.outputs[i]);
@@ -156,12 +163,14 @@ private:
         if (n.is(tensor_to_dims_def)) {
             const Dims& names = n.as<TensorToDims>().symbols;
             for (size_t i = 0; i < names.size(); ++i) {
-                symbols_[std::string(names[i].symbol_name())] = in[0].get_i64(static_cast<int64_t>(i));
+                symbols_[std::string(names[i].symbol_name())] =
+                    in[0].get_i64(static_cast<int64_t>(i));
             }
         }
     }
 
-    void run_composite(const Graph& g, const Node& n, std::span<const Tensor> in, std::span<Tensor> out) {
+    void run_composite(const Graph& g, const Node& n, std::span<const Tensor> in,
+                       std::span<Tensor> out) {
         Graph body = g.sibling(std::string(n.def->name));
         Values inputs;
         for (Value v : n.inputs) {
@@ -218,8 +227,9 @@ Map promoted(const Map& m, std::span<const DType> inputs) {
             break;
         }
         case ExprOp::Const:
-            at[n] = is_float(c.type) ? out.body.constant(promoted(c.type), std::bit_cast<double>(c.imm))
-                                     : out.body.constant_i64(c.type, c.imm);
+            at[n] = is_float(c.type)
+                        ? out.body.constant(promoted(c.type), std::bit_cast<double>(c.imm))
+                        : out.body.constant_i64(c.type, c.imm);
             break;
         case ExprOp::Cast:
             at[n] = out.body.cast(arg(0), promoted(c.to), c.imm != 0);
@@ -233,8 +243,9 @@ Map promoted(const Map& m, std::span<const DType> inputs) {
         }
     }
     int result = tiny_float(m.dtype) ? out.body.cast(at.back(), m.dtype, true) : at.back();
-    if (result + 1 != static_cast<int>(out.body.code.size())) {  // the result must come last
-        out.body.code.push_back({ExprOp::Select, out.body.code[static_cast<size_t>(result)].type,
+    if (result + 1 != static_cast<int>(out.body.code.size())) { // the result must come last
+        out.body.code.push_back({ExprOp::Select,
+                                 out.body.code[static_cast<size_t>(result)].type,
                                  {out.body.constant_i64(DType::Bool, 1), result, result}});
     }
     return out;
@@ -263,7 +274,7 @@ Value promoted_bitcast(Graph& out, const Graph& g, const Node& n, Value in) {
     return cast_value(out, bits, promoted(g.type(n.outputs[0]).dtype));
 }
 
-}  // namespace
+} // namespace
 
 Graph promoted_to_f64(const Graph& g) {
     Graph out = g.sibling(g.name());
@@ -302,8 +313,8 @@ Graph promoted_to_f64(const Graph& g) {
     return out;
 }
 
-std::vector<Tensor> evaluate(const Graph& g, std::span<const Tensor> inputs, const EvalOptions& options,
-                             Symbols symbols) {
+std::vector<Tensor> evaluate(const Graph& g, std::span<const Tensor> inputs,
+                             const EvalOptions& options, Symbols symbols) {
     if (!options.f64) {
         return Runner(options, std::move(symbols)).run(g, inputs, "input");
     }
@@ -317,4 +328,4 @@ std::vector<Tensor> evaluate(const Graph& g, std::span<const Tensor> inputs, con
     return Runner(inner, std::move(symbols)).run(wide, in, "input");
 }
 
-}  // namespace ingot
+} // namespace ingot

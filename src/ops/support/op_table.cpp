@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ops/op_table.h"
 
-#include <unordered_map>
-
 #include "base/error.h"
+
+#include <unordered_map>
 
 namespace ingot {
 
@@ -21,4 +21,4 @@ const OpDef* find_op(std::string_view name) {
     return it == by_name.end() ? nullptr : it->second;
 }
 
-}  // namespace ingot
+} // namespace ingot

@@ -2,34 +2,35 @@
 // attention: keys and values are packed once per head group; then each task takes a block of query
 // rows through scores, softmax and the weighted sum, all in its own memory. Query heads that share
 // keys are rows of one block.
-#include <cmath>
-#include <limits>
-
 #include "backends/cpu/matmul_pack.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/tasks.h"
 #include "ops/ops.h"
 
+#include <cmath>
+#include <limits>
+
 namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t score_bytes = 256 << 10;  // of one block of rows: stays in the second cache
+constexpr int64_t score_bytes = 256 << 10; // of one block of rows: stays in the second cache
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
-int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
+int64_t round_up(int64_t n, int64_t to) {
+    return (n + to - 1) / to * to;
+}
 
 struct Sizes {
     int64_t batch, heads, groups, queries, keys, depth, values;
-    int64_t share() const { return heads / groups; }  // query heads of a group
+    int64_t share() const { return heads / groups; } // query heads of a group
 };
 
 class AttentionStep : public Step {
 public:
     explicit AttentionStep(const StepArgs& a)
         : attrs_(a.group.first().as<ops::Attention>()), q_(a.in[0]), k_(a.in[1]), v_(a.in[2]),
-          out_(a.out[0]), tile_(vector_loops().tile),
-          threads_(a.pool.size()) {
+          out_(a.out[0]), tile_(vector_loops().tile), threads_(a.pool.size()) {
         const Shape& q = q_.view.shape;
         const Shape& k = k_.view.shape;
         size_ = {q[0], q[1], k[1], q[2], k[2], q[3], v_.view.shape[3]};
@@ -87,9 +88,8 @@ private:
     int64_t pair_elements() const { return key_elements() + values_padded_ * size_.keys; }
     /// Queries packed, scores, probabilities packed, sums, one row of the mask.
     int64_t work_elements() const {
-        return round_up(block_ * (size_.depth + 2 * keys_padded_ + values_padded_) +
-                            keys_padded_ + block_,
-                        16);
+        return round_up(
+            block_ * (size_.depth + 2 * keys_padded_ + values_padded_) + keys_padded_ + block_, 16);
     }
 
     void init_offsets() {
@@ -109,26 +109,27 @@ private:
         int64_t value_panels = values_padded_ / tile_.columns;
         int64_t panels = key_panels + value_panels;
         int64_t width = bit_width(q_.dtype) / 8;
-        c.pool.parallel_for(size_.batch * size_.groups * panels, 4, [&](int64_t begin, int64_t end) {
-            for (int64_t i = begin; i < end; ++i) {
-                int64_t pair = i / panels;
-                int64_t n = pair / size_.groups;
-                int64_t g = pair % size_.groups;
-                float* to = packed + pair * pair_elements();
-                int64_t panel = i % panels;
-                const Operand& o = panel < key_panels ? k_ : v_;
-                const std::byte* from =
-                    c.bytes(o) + (n * o.view.strides[0] + g * o.view.strides[1]) * width;
-                if (panel < key_panels) {
-                    pack_panel(to + panel * tile_.columns * size_.depth, from, key_outer_,
-                               key_depth_, panel);
-                } else {
-                    panel -= key_panels;
-                    pack_panel(to + key_elements() + panel * tile_.columns * size_.keys, from,
-                               value_outer_, value_depth_, panel);
+        c.pool.parallel_for(
+            size_.batch * size_.groups * panels, 4, [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                    int64_t pair = i / panels;
+                    int64_t n = pair / size_.groups;
+                    int64_t g = pair % size_.groups;
+                    float* to = packed + pair * pair_elements();
+                    int64_t panel = i % panels;
+                    const Operand& o = panel < key_panels ? k_ : v_;
+                    const std::byte* from =
+                        c.bytes(o) + (n * o.view.strides[0] + g * o.view.strides[1]) * width;
+                    if (panel < key_panels) {
+                        pack_panel(to + panel * tile_.columns * size_.depth, from, key_outer_,
+                                   key_depth_, panel);
+                    } else {
+                        panel -= key_panels;
+                        pack_panel(to + key_elements() + panel * tile_.columns * size_.keys, from,
+                                   value_outer_, value_depth_, panel);
+                    }
                 }
-            }
-        });
+            });
     }
 
     void pack_panel(float* to, const std::byte* from, std::span<const int64_t> outer,
@@ -156,8 +157,7 @@ private:
 
         int64_t width = bit_width(q_.dtype) / 8;
         const std::byte* from =
-            c.bytes(q_) +
-            (n * q_.view.strides[0] + g * size_.share() * q_.view.strides[1]) * width;
+            c.bytes(q_) + (n * q_.view.strides[0] + g * size_.share() * q_.view.strides[1]) * width;
         std::span<const int64_t> outer(query_outer_);
         for (int64_t r = 0; r < rows; r += tile_.rows) {
             int64_t count = std::min(tile_.rows, rows - r);
@@ -171,8 +171,8 @@ private:
             }
         }
         for (int64_t r = 0; r < rows; ++r) {
-            factors[r] = soften(c, loops, scores + r * keys_padded_, mask_row, n, g,
-                                first_row + r, visible);
+            factors[r] =
+                soften(c, loops, scores + r * keys_padded_, mask_row, n, g, first_row + r, visible);
         }
         weigh(loops, rows, visible, scores, weights, values, sums);
         store(c, n, g, first_row, rows, sums, factors);
@@ -195,7 +195,8 @@ private:
                  int64_t n, int64_t g, int64_t r, int64_t visible) const {
         auto scale = static_cast<float>(attrs_.scale);
         int64_t query = r % size_.queries;
-        int64_t own = attrs_.causal ? std::clamp<int64_t>(query + offset_ + 1, 0, visible) : visible;
+        int64_t own =
+            attrs_.causal ? std::clamp<int64_t>(query + offset_ + 1, 0, visible) : visible;
         bool plain = !has_mask_ && attrs_.softcap <= 0 && scale > 0;
         if (!plain) {
             loops.scale(row, row, scale, own);
@@ -309,7 +310,7 @@ private:
     int64_t offset_ = 0;
     int64_t keys_padded_ = 0;
     int64_t values_padded_ = 0;
-    int64_t block_ = 0;  // query rows of a task
+    int64_t block_ = 0; // query rows of a task
     std::vector<int64_t> key_outer_, key_depth_, value_outer_, value_depth_;
     std::vector<int64_t> query_outer_, query_depth_;
     PackPanel<float> pack_ = nullptr;
@@ -343,9 +344,9 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
 const Kernel rows[] = {
     {.name = "attention", .refuse = refuse, .prepare = prepare, .layout = layout}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable attention_kernels;
 const KernelTable attention_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

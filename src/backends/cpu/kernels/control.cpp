@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // if and loop: bodies are programs of their own, planned once per shape and run again and again.
-#include <algorithm>
-#include <cstring>
-
 #include "backends/cpu/runner.h"
 #include "base/interrupt.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace ingot::cpu {
 
@@ -100,10 +100,10 @@ private:
 struct Carried {
     DType dtype = DType::F32;
     Shape shape;
-    const std::byte* current = nullptr;  // the node's input before the first iteration
+    const std::byte* current = nullptr; // the node's input before the first iteration
     GrowingBuffer buffers[2];
     int next = 0;  // the buffer that is free to be written
-    Tensor tensor;  // where a result of data-dependent size lies
+    Tensor tensor; // where a result of data-dependent size lies
 
     int64_t bytes() const { return static_cast<int64_t>(byte_size(dtype, count_of(shape))); }
 };
@@ -111,9 +111,9 @@ struct Carried {
 /// A scanned result: rows one after another.
 struct Scanned {
     DType dtype = DType::F32;
-    Shape row;  // shape of one row, once there is one
-    std::vector<std::byte> rows;  // when their number is not known before
-    std::byte* target = nullptr;  // else: where they go
+    Shape row;                   // shape of one row, once there is one
+    std::vector<std::byte> rows; // when their number is not known before
+    std::byte* target = nullptr; // else: where they go
 
     size_t row_bytes() const { return byte_size(dtype, count_of(row)); }
 };
@@ -121,7 +121,7 @@ struct Scanned {
 class LoopStep : public Step {
 public:
     explicit LoopStep(const StepArgs& a)
-        : runner_(a.bodies[0], a.symbols), node_(a.node), graph_(a.group.graph),
+        : runner_(a.bodies[0], a.symbols), node_(a.node),
           symbols_(a.symbols), in_(a.in.begin(), a.in.end()), out_(a.out.begin(), a.out.end()) {
         auto carried = static_cast<size_t>(a.node.as<Loop>().carried);
         carried_.resize(carried);
@@ -259,7 +259,7 @@ private:
             buffer.reserve(static_cast<int64_t>(byte_size(v.dtype, count_of(*shape))));
             slot.data = buffer.data();
             v.shape = std::move(*shape);
-            if (slot.data == nullptr) {  // no elements: any address will do
+            if (slot.data == nullptr) { // no elements: any address will do
                 slot.data = reinterpret_cast<std::byte*>(&v);
             }
         }
@@ -320,8 +320,8 @@ private:
             const Operand& o = out_[carried_.size() + i];
             auto total = static_cast<size_t>(bytes_of(o));
             require((static_cast<size_t>(iteration_) + 1) * s.row_bytes() <= total,
-                    ErrorCode::InvalidArgument, "rows of scanned result ", i, " have shape ",
-                    shape, ", which does not fit ", o.view.shape);
+                    ErrorCode::InvalidArgument, "rows of scanned result ", i, " have shape ", shape,
+                    ", which does not fit ", o.view.shape);
         }
     }
 
@@ -346,7 +346,6 @@ private:
 
     Runner runner_;
     const Node& node_;
-    const Graph& graph_;
     Symbols symbols_;
     std::vector<Operand> in_;
     std::vector<Operand> out_;
@@ -360,7 +359,9 @@ private:
     bool packed_ = false;
 };
 
-std::optional<std::string> accept(const Group&) { return std::nullopt; }
+std::optional<std::string> accept(const Group&) {
+    return std::nullopt;
+}
 
 template <class T>
 std::unique_ptr<Step> prepare(const StepArgs& args) {
@@ -370,9 +371,9 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
 const Kernel rows[] = {{.name = "if", .refuse = accept, .prepare = prepare<IfStep>},
                        {.name = "loop", .refuse = accept, .prepare = prepare<LoopStep>}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable control_kernels;
 const KernelTable control_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

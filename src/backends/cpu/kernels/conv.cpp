@@ -60,12 +60,12 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
     return with_epilogue(make_conv(problem_of(args), args.packs), args);
 }
 
-const Kernel rows[] = {{.name = "conv", .refuse = refuse, .prepare = prepare, .layout = layout,
-                        .takes_groups = true}};
+const Kernel rows[] = {
+    {.name = "conv", .refuse = refuse, .prepare = prepare, .layout = layout, .takes_groups = true}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable conv_kernels;
 const KernelTable conv_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

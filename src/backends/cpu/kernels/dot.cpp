@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot: contractions of any axes, strides and dtypes, by blocked products.
 #include "backends/cpu/dot_shape.h"
-
-#include <algorithm>
-
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/matmul.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -15,7 +14,7 @@ bool contains(const std::vector<int64_t>& axes, size_t axis) {
     return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
 }
 
-}  // namespace
+} // namespace
 
 DotShape dot_shape(const Dot& d, const View& a, const View& b, const View& c) {
     DotShape s;
@@ -108,8 +107,8 @@ MatmulSide side_of(const Operand& o, const std::byte* constant, const AxisGroup&
     s.depth = plan::offsets_of(depth.sizes, depth_strides);
     if (constant != nullptr) {
         s.constant = constant + o.view.offset * bit_width(o.dtype) / 8;
-        s.key = str(batch.sizes, batch_strides, outer.sizes, outer_strides, depth.sizes,
-                    depth_strides);
+        s.key =
+            str(batch.sizes, batch_strides, outer.sizes, outer_strides, depth.sizes, depth_strides);
     }
     return s;
 }
@@ -143,7 +142,8 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
         return with_epilogue(std::make_unique<ZeroStep>(c), args);
     }
     MatmulSpec spec;
-    spec.a = side_of(a, args.constants[left], s.batch, s.batch.a, s.rows, s.rows.a, s.depth, s.depth.a);
+    spec.a =
+        side_of(a, args.constants[left], s.batch, s.batch.a, s.rows, s.rows.a, s.depth, s.depth.a);
     spec.b = side_of(b, args.constants[right], s.batch, s.batch.b, s.columns, s.columns.b, s.depth,
                      s.depth.b);
     spec.dtype = c.dtype;
@@ -161,9 +161,9 @@ const Kernel rows[] = {{.name = "dot",
                         .strided_results = true,
                         .takes_groups = true}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable dot_kernels;
 const KernelTable dot_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

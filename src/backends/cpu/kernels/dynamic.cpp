@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // tensor_to_dims: the elements of a small tensor become sizes of what follows.
-#include <algorithm>
-
 #include "backends/cpu/kernel.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
 
 namespace ingot::cpu {
 
@@ -38,7 +38,9 @@ private:
     Dims dims_;
 };
 
-std::optional<std::string> refuse(const Group&) { return std::nullopt; }
+std::optional<std::string> refuse(const Group&) {
+    return std::nullopt;
+}
 
 std::unique_ptr<Step> prepare(const StepArgs& args) {
     return std::make_unique<TensorToDimsStep>(args);
@@ -46,9 +48,9 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
 
 const Kernel rows[] = {{.name = "tensor_to_dims", .refuse = refuse, .prepare = prepare}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable dynamic_kernels;
 const KernelTable dynamic_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather and scatter: rows copied, or combined, by index. A row is everything behind the axis.
-#include <algorithm>
-#include <cstring>
-
 #include "backends/cpu/copy.h"
 #include "backends/cpu/expr_program.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
+#include <cstring>
 
 namespace ingot::cpu {
 
@@ -177,9 +177,9 @@ const Kernel rows[] = {
     {.name = "scatter", .refuse = refuse, .prepare = prepare_scatter},
 };
 
-}  // namespace
+} // namespace
 
 extern const KernelTable gather_kernels;
 const KernelTable gather_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// map: a scalar expression over strided operands, a block of elements at a time. A block is a run of
-// the innermost axis, or several rows of it when they are short. Operands that lie densely are used
-// where they lie; others are gathered into a block first, and kept while they repeat.
+// map: a scalar expression over strided operands, a block of elements at a time. A block is a run
+// of the innermost axis, or several rows of it when they are short. Operands that lie densely are
+// used where they lie; others are gathered into a block first, and kept while they repeat.
 #include "backends/cpu/map_step.h"
+#include "ops/primitives.h"
 
 #include <algorithm>
 #include <array>
 #include <cstring>
-
-#include "ops/primitives.h"
 
 namespace ingot::cpu {
 
@@ -17,7 +16,7 @@ namespace {
 constexpr size_t max_rank = 12;
 constexpr size_t max_inputs = 24;
 constexpr int64_t stack_bytes = 160 << 10;
-constexpr int64_t grain_work = 32 << 10;  // instructions x elements that one task is worth
+constexpr int64_t grain_work = 32 << 10; // instructions x elements that one task is worth
 
 template <class T>
 void gather_rows(std::byte* to, const std::byte* from, int64_t rows, int64_t n, int64_t row_stride,
@@ -77,28 +76,29 @@ void scatter_bytes(int64_t width, std::byte* to, const std::byte* from, int64_t 
     }
 }
 
-int64_t bytes_of(DType t) { return bit_width(t) / 8; }
+int64_t bytes_of(DType t) {
+    return bit_width(t) / 8;
+}
 
 /// One operand as the loops see it; number 0 is the result.
 struct Walk {
     Operand operand;
-    Shape outer;             // strides of the axes outside a block
-    int64_t row_stride = 0;  // between the rows of a block
-    int64_t stride = 0;      // within a row
+    Shape outer;            // strides of the axes outside a block
+    int64_t row_stride = 0; // between the rows of a block
+    int64_t stride = 0;     // within a row
     MapLoop convert = nullptr;
-    int64_t width = 4;       // bytes as stored
+    int64_t width = 4; // bytes as stored
     int64_t compute_width = 4;
-    bool direct = false;     // used where it lies
-    int64_t gather_at = 0;   // offsets of its blocks in the working memory
+    bool direct = false;   // used where it lies
+    int64_t gather_at = 0; // offsets of its blocks in the working memory
     int64_t convert_at = 0;
 };
 
-}  // namespace
+} // namespace
 
 class MapStep : public Step {
 public:
-    MapStep(const Expr& body, std::span<const Operand> in, const Operand& out)
-        : program_(body) {
+    MapStep(const Expr& body, std::span<const Operand> in, const Operand& out) : program_(body) {
         std::vector<View> views{out.view};
         for (const Operand& o : in) {
             views.push_back(plan::broadcasted(o.view, out.view.shape));
@@ -108,7 +108,8 @@ public:
         walks_.resize(views.size());
         work_bytes_ = program_.work_bytes();
         for (size_t k = 0; k < views.size(); ++k) {
-            init_walk(walks_[k], k == 0 ? out : in[k - 1], nest.strides[k], views[k].offset, k == 0);
+            init_walk(walks_[k], k == 0 ? out : in[k - 1], nest.strides[k], views[k].offset,
+                      k == 0);
         }
         require(outer_.size() <= max_rank && in.size() <= max_inputs, ErrorCode::Unsupported,
                 "map over ", outer_.size() + 2, " axes with ", in.size(), " inputs is too large");
@@ -195,7 +196,7 @@ private:
     }
 
     void run_blocks(const RunContext& c, int64_t begin, int64_t end, std::byte* work) const {
-        std::array<const std::byte*, max_inputs> kept{};  // what the gathered blocks hold
+        std::array<const std::byte*, max_inputs> kept{}; // what the gathered blocks hold
         for (int64_t b = begin; b < end; ++b) {
             run_block(c, b, work, kept);
         }
@@ -265,16 +266,16 @@ private:
 
     ExprProgram program_;
     Shape outer_;
-    int64_t inner_size_ = 1;  // of the innermost axis
-    int64_t inner_ = 1;       // of a block
-    int64_t row_blocks_ = 1;  // blocks along the innermost axis
+    int64_t inner_size_ = 1; // of the innermost axis
+    int64_t inner_ = 1;      // of a block
+    int64_t row_blocks_ = 1; // blocks along the innermost axis
     int64_t rows_size_ = 1;
     int64_t rows_ = 1;
     int64_t rows_blocks_ = 1;
     bool two_axes_ = false;
     std::vector<Walk> walks_;
     int64_t work_bytes_ = 0;
-    int64_t tasks_ = 0;  // when working memory is too large for the stack
+    int64_t tasks_ = 0; // when working memory is too large for the stack
 };
 
 std::unique_ptr<Step> make_map(const Expr& body, std::span<const Operand> in, const Operand& out) {
@@ -323,7 +324,9 @@ std::optional<std::string> refuse(const Group& group) {
     return refuse_map(group.graph, group.first());
 }
 
-void layout(LayoutArgs& args) { follow_inputs(args.in, args.out[0], args.order[0]); }
+void layout(LayoutArgs& args) {
+    follow_inputs(args.in, args.out[0], args.order[0]);
+}
 
 std::unique_ptr<Step> prepare(const StepArgs& args) {
     return make_map(args.group.first().as<Map>().body, args.in, args.out[0]);
@@ -336,9 +339,9 @@ const Kernel rows[] = {{.name = "map",
                         .strided_results = true,
                         .in_place = true}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable map_kernels;
 const KernelTable map_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // layer_norm (with rms) and group_norm, in f32. Groups lie as rows in [N,C,...]; with channels last
 // they are columns, summed up chunk by chunk of positions.
-#include <array>
-#include <cmath>
-
 #include "backends/cpu/rows.h"
 #include "ops/ops.h"
+
+#include <array>
+#include <cmath>
 
 namespace ingot::cpu {
 
@@ -66,8 +66,8 @@ private:
         size_t shift = row.size() - o.view.shape.size();
         for (size_t i = 0; i < o.view.shape.size(); ++i) {
             require(o.view.shape[i] == 1 || o.view.shape[i] == row[i + shift],
-                    ErrorCode::InvalidArgument, "layer_norm: scale or bias of shape ",
-                    o.view.shape, " does not broadcast to the normalised axes ", row);
+                    ErrorCode::InvalidArgument, "layer_norm: scale or bias of shape ", o.view.shape,
+                    " does not broadcast to the normalised axes ", row);
         }
         return {o, row};
     }
@@ -79,7 +79,8 @@ private:
     bool has_bias_ = false;
 };
 
-// --- group_norm ------------------------------------------------------------------------------------
+// --- group_norm
+// ------------------------------------------------------------------------------------
 
 /// Groups in [N,C,...]: each is one row.
 class GroupRowsStep : public Step {
@@ -128,7 +129,7 @@ public:
 private:
     ops::GroupNorm attrs_;
     RowLoop loop_;
-    int64_t channels_ = 1;  // of a group
+    int64_t channels_ = 1; // of a group
     FloatVector weight_;
     FloatVector bias_;
 };
@@ -156,10 +157,10 @@ public:
         memory += weight_.scratch();
         const float* bias = bias_.get(c, memory);
         memory += bias_.scratch();
-        float* sums = memory;                        // [chunks][channels]
-        float* scale = sums + chunks * channels_;    // [channels]
-        float* shift = scale + channels_;            // [channels], holds the means at first
-        float* squares = shift + channels_;          // [chunks][channels]: of differences
+        float* sums = memory;                     // [chunks][channels]
+        float* scale = sums + chunks * channels_; // [channels]
+        float* shift = scale + channels_;         // [channels], holds the means at first
+        float* squares = shift + channels_;       // [chunks][channels]: of differences
         for (int64_t n = 0; n < batch_; ++n) {
             const float* x = c.at<const float>(x_) + n * positions_ * channels_;
             float* y = c.at<float>(out_) + n * positions_ * channels_;
@@ -246,7 +247,7 @@ private:
     int64_t batch_ = 0;
     int64_t channels_ = 0;
     int64_t positions_ = 0;
-    int64_t chunk_ = 1;  // positions
+    int64_t chunk_ = 1; // positions
     FloatVector weight_;
     FloatVector bias_;
     MapLoop add_ = nullptr;
@@ -276,8 +277,7 @@ bool goes_by_columns(const View& x, DType t) {
 void group_norm_layout(LayoutArgs& args) {
     const View& x = args.in[0];
     DType t = args.group.graph.type(args.group.inputs[0]).dtype;
-    Order order =
-        goes_by_columns(x, t) ? plan::channels_last(x.rank()) : plan::row_major(x.rank());
+    Order order = goes_by_columns(x, t) ? plan::channels_last(x.rank()) : plan::row_major(x.rank());
     args.want[0] = order;
     args.order[0] = order;
 }
@@ -313,9 +313,9 @@ const Kernel rows[] = {
      .in_place = true},
 };
 
-}  // namespace
+} // namespace
 
 extern const KernelTable norm_kernels;
 const KernelTable norm_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // pad: each axis has a table that says which input element an output element shows, or none (the
 // fill value). Runs of consecutive elements along the innermost axis are copied whole.
+#include "backends/cpu/kernel.h"
+#include "ops/primitives.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
-
-#include "backends/cpu/kernel.h"
-#include "ops/primitives.h"
 
 namespace ingot::cpu {
 
@@ -16,7 +16,8 @@ constexpr size_t max_rank = 16;
 constexpr int64_t grain_bytes = 32 << 10;
 
 /// Input coordinates by output coordinate; -1 shows the fill value.
-std::vector<int64_t> source_table(const std::string& mode, int64_t size, int64_t low, int64_t high) {
+std::vector<int64_t> source_table(const std::string& mode, int64_t size, int64_t low,
+                                  int64_t high) {
     std::vector<int64_t> table;
     for (int64_t i = -low; i < size + high; ++i) {
         int64_t at = i;
@@ -39,14 +40,14 @@ std::vector<int64_t> source_table(const std::string& mode, int64_t size, int64_t
 }
 
 struct Run {
-    int64_t to;     // first output coordinate
+    int64_t to; // first output coordinate
     int64_t count;
-    int64_t from;   // input coordinate, or -1
+    int64_t from; // input coordinate, or -1
 };
 
 struct PadAxis {
-    int64_t size;  // of the output
-    int64_t to;    // strides
+    int64_t size; // of the output
+    int64_t to;   // strides
     int64_t from;
     std::vector<int64_t> table;
 };
@@ -83,7 +84,8 @@ public:
     }
 
     Status run(const RunContext& c) noexcept override {
-        int64_t grain = std::max<int64_t>(1, grain_bytes / std::max<int64_t>(inner_.size * width_, 1));
+        int64_t grain =
+            std::max<int64_t>(1, grain_bytes / std::max<int64_t>(inner_.size * width_, 1));
         c.pool.parallel_for(outer_, grain, [&](int64_t begin, int64_t end) {
             switch (width_) {
             case 1:
@@ -158,7 +160,7 @@ private:
     Operand x_;
     Operand value_;
     Operand out_;
-    std::vector<PadAxis> axes_;  // outer ones
+    std::vector<PadAxis> axes_; // outer ones
     PadAxis inner_{};
     std::vector<Run> runs_;
     int64_t outer_ = 1;
@@ -176,7 +178,9 @@ void layout(LayoutArgs& args) {
     }
 }
 
-std::unique_ptr<Step> prepare(const StepArgs& args) { return std::make_unique<PadStep>(args); }
+std::unique_ptr<Step> prepare(const StepArgs& args) {
+    return std::make_unique<PadStep>(args);
+}
 
 const Kernel rows[] = {{.name = "pad",
                         .refuse = refuse,
@@ -184,9 +188,9 @@ const Kernel rows[] = {{.name = "pad",
                         .layout = layout,
                         .strided_results = true}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable pad_kernels;
 const KernelTable pad_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -1,27 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool: maxima and averages over windows, channels last: rows of channels are folded together.
-#include <algorithm>
-#include <cstring>
-#include <limits>
-
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/spatial.h"
 #include "ops/ops.h"
 
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
 namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t block = 512;  // channels that are folded at a time
+constexpr int64_t block = 512; // channels that are folded at a time
 constexpr int64_t grain_elements = 8 << 10;
 
-/// The taps of one position along one axis: [first, last) of the window that lie inside the input, and
-/// what the position covers for averages.
+/// The taps of one position along one axis: [first, last) of the window that lie inside the input,
+/// and what the position covers for averages.
 struct Cover {
     int64_t first = 0;
     int64_t last = 0;
-    int64_t start = 0;  // input coordinate of tap 0
+    int64_t start = 0; // input coordinate of tap 0
     int64_t counted = 0;
 };
 
@@ -80,7 +80,8 @@ public:
 
     Status run(const RunContext& c) noexcept override {
         int64_t rows = x_.view.shape[0] * positions_;
-        int64_t grain = std::max<int64_t>(1, grain_elements / std::max<int64_t>(channels_ * taps_, 1));
+        int64_t grain =
+            std::max<int64_t>(1, grain_elements / std::max<int64_t>(channels_ * taps_, 1));
         c.pool.parallel_for(rows, grain, [&](int64_t begin, int64_t end) {
             for (int64_t r = begin; r < end; ++r) {
                 for (int64_t first = 0; first < channels_; first += block) {
@@ -206,13 +207,15 @@ void layout(LayoutArgs& args) {
     args.order[0] = order;
 }
 
-std::unique_ptr<Step> prepare(const StepArgs& args) { return std::make_unique<PoolStep>(args); }
+std::unique_ptr<Step> prepare(const StepArgs& args) {
+    return std::make_unique<PoolStep>(args);
+}
 
 const Kernel rows[] = {{.name = "pool", .refuse = refuse, .prepare = prepare, .layout = layout}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable pool_kernels;
 const KernelTable pool_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

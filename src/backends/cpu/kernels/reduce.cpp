@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 // reduce: where the input's innermost axis is summed over, rows are folded to scalars; where it
 // stays, rows are folded elementwise. Floats accumulate in f32 (f64 in f64), in blocks.
+#include "backends/cpu/expr_program.h"
+#include "backends/cpu/kernel.h"
+#include "ops/primitives.h"
+
 #include <algorithm>
 #include <array>
 #include <cstring>
 #include <limits>
 
-#include "backends/cpu/expr_program.h"
-#include "backends/cpu/kernel.h"
-#include "ops/primitives.h"
-
 namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t block = 512;        // elements of a row that are folded at a time
-constexpr int64_t partial_rows = 64;  // rows that are summed up before they join the total
+constexpr int64_t block = 512;       // elements of a row that are folded at a time
+constexpr int64_t partial_rows = 64; // rows that are summed up before they join the total
 constexpr int64_t grain_elements = 16 << 10;
 
 /// What reduces no elements, for a compute type, as its bytes.
@@ -104,8 +104,8 @@ private:
         plan::LoopNest inner = plan::merged_loops(one, plan::stride_order(folded));
         folded_ = folded.count();
         bool row = !inner.sizes.empty() && std::abs(inner.strides[0].back()) == 1;
-        columns_ = !row && !outer.sizes.empty() && outer.strides[1].back() == 1 &&
-                   outer.sizes.back() > 1;
+        columns_ =
+            !row && !outer.sizes.empty() && outer.strides[1].back() == 1 && outer.sizes.back() > 1;
         if (columns_) {
             row_size_ = outer.sizes.back();
             row_to_ = outer.strides[0].back();
@@ -227,14 +227,14 @@ private:
     std::array<std::byte, 8> identity_{};
     bool sums_f32_ = false;
     bool columns_ = false;
-    int64_t folded_ = 1;       // elements that make up one result
-    int64_t row_size_ = 1;     // rows: of the folded axis; columns: of the kept one
+    int64_t folded_ = 1;   // elements that make up one result
+    int64_t row_size_ = 1; // rows: of the folded axis; columns: of the kept one
     int64_t row_stride_ = 1;
-    int64_t row_to_ = 1;       // columns: stride of the result
+    int64_t row_to_ = 1; // columns: stride of the result
     int64_t row_blocks_ = 1;
-    std::vector<int64_t> to_;     // offsets of results
-    std::vector<int64_t> from_;   // and of the input elements that belong to them
-    std::vector<int64_t> parts_;  // offsets within one result
+    std::vector<int64_t> to_;    // offsets of results
+    std::vector<int64_t> from_;  // and of the input elements that belong to them
+    std::vector<int64_t> parts_; // offsets within one result
     int64_t tasks_ = 1;
     int64_t work_ = 1;
 };
@@ -244,7 +244,9 @@ std::optional<std::string> refuse(const Group& group) {
     return packed ? std::optional<std::string>("4-bit elements") : std::nullopt;
 }
 
-std::unique_ptr<Step> prepare(const StepArgs& args) { return std::make_unique<ReduceStep>(args); }
+std::unique_ptr<Step> prepare(const StepArgs& args) {
+    return std::make_unique<ReduceStep>(args);
+}
 
 const Kernel rows[] = {{.name = "reduce",
                         .refuse = refuse,
@@ -252,9 +254,9 @@ const Kernel rows[] = {{.name = "reduce",
                         .layout = any_strides,
                         .strided_results = true}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable reduce_kernels;
 const KernelTable reduce_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

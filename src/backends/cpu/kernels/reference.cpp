@@ -12,8 +12,8 @@ namespace {
 class ReferenceStep : public Step {
 public:
     explicit ReferenceStep(const StepArgs& a)
-        : graph_(a.group.graph), node_(a.node), symbols_(a.symbols),
-          in_(a.in.begin(), a.in.end()), out_(a.out.begin(), a.out.end()) {}
+        : graph_(a.group.graph), node_(a.node), symbols_(a.symbols), in_(a.in.begin(), a.in.end()),
+          out_(a.out.begin(), a.out.end()) {}
 
     Status run(const RunContext& c) noexcept override {
         try {
@@ -80,9 +80,9 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
 
 const Kernel rows[] = {{.name = "reference", .refuse = refuse, .prepare = prepare}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable reference_kernels;
 const KernelTable reference_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

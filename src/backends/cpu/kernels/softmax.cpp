@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax and log-softmax along any axis: the planner lays that axis out innermost.
-#include <cmath>
-
 #include "backends/cpu/rows.h"
 #include "ops/ops.h"
+
+#include <cmath>
 
 namespace ingot::cpu {
 
@@ -78,15 +78,12 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
     return std::make_unique<SoftmaxStep>(args, args.group.first().as<ops::Softmax>().log);
 }
 
-const Kernel rows[] = {{.name = "softmax",
-                        .refuse = refuse,
-                        .prepare = prepare,
-                        .layout = layout,
-                        .in_place = true}};
+const Kernel rows[] = {
+    {.name = "softmax", .refuse = refuse, .prepare = prepare, .layout = layout, .in_place = true}};
 
-}  // namespace
+} // namespace
 
 extern const KernelTable softmax_kernels;
 const KernelTable softmax_kernels = rows;
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

@@ -9,8 +9,8 @@ namespace {
 constexpr int tile_width = 8;
 constexpr int tile_rows = 6;
 
-}  // namespace
+} // namespace
 
 #include "backends/cpu/simd/loops.inl"
 
-}  // namespace ingot::cpu::avx2
+} // namespace ingot::cpu::avx2

@@ -9,8 +9,8 @@ namespace {
 constexpr int tile_width = 16;
 constexpr int tile_rows = 14;
 
-}  // namespace
+} // namespace
 
 #include "backends/cpu/simd/loops.inl"
 
-}  // namespace ingot::cpu::avx512
+} // namespace ingot::cpu::avx512

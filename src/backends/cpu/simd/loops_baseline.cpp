@@ -9,8 +9,8 @@ namespace {
 constexpr int tile_width = 4;
 constexpr int tile_rows = 4;
 
-}  // namespace
+} // namespace
 
 #include "backends/cpu/simd/loops.inl"
 
-}  // namespace ingot::cpu::baseline
+} // namespace ingot::cpu::baseline

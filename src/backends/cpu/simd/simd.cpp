@@ -73,4 +73,4 @@ const VectorLoops& vector_loops(InstructionSet s) {
     }
 }
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu

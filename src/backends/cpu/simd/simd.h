@@ -4,11 +4,11 @@
 // shared inline function is ever emitted with instructions that an older processor lacks.
 #pragma once
 
+#include "ir/expr.h"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "ir/expr.h"
 
 namespace ingot::cpu {
 
@@ -36,8 +36,8 @@ struct VectorLoops {
 
     // --- rows of f32
     float (*sum)(const float* x, int64_t n);
-    float (*sum_squares)(const float* x, float mean, int64_t n);  // of x - mean
-    float (*maximum)(const float* x, int64_t n);                  // NaN when one is NaN
+    float (*sum_squares)(const float* x, float mean, int64_t n); // of x - mean
+    float (*maximum)(const float* x, int64_t n);                 // NaN when one is NaN
     float (*dot)(const float* a, const float* b, int64_t n);
     /// out = exp(x * scale - shift); returns the sum. out may be x.
     float (*exp_sum)(float* out, const float* x, float scale, float shift, int64_t n);
@@ -45,7 +45,7 @@ struct VectorLoops {
     /// out = (x - mean) * factor * weight + bias; weight and bias may be null.
     void (*normalize)(float* out, const float* x, float mean, float factor, const float* weight,
                       const float* bias, int64_t n);
-    void (*multiply_add)(float* y, const float* a, const float* b, int64_t n);  // y += a * b
+    void (*multiply_add)(float* y, const float* a, const float* b, int64_t n); // y += a * b
 
     // --- matrix products: c[rows x tile.columns] = a * b from packed panels, rows <= tile.rows.
     // a holds `rows` values for each k, b holds tile.columns values for each k.
@@ -54,6 +54,8 @@ struct VectorLoops {
                         int64_t c_stride);
 };
 const VectorLoops& vector_loops(InstructionSet s);
-inline const VectorLoops& vector_loops() { return vector_loops(instruction_set()); }
+inline const VectorLoops& vector_loops() {
+    return vector_loops(instruction_set());
+}
 
-}  // namespace ingot::cpu
+} // namespace ingot::cpu
