@@ -93,13 +93,24 @@ private:
             return false;
         }
         for (Value v : in) {
-            if (out.constant(v) == nullptr) {
+            if (out.constant(v) == nullptr && !(moves(n) && repeated(out, v) != nullptr)) {
                 return false;
             }
         }
         SymbolSet symbols;
         collect_symbols(g_, n, symbols);
         return symbols.empty();
+    }
+
+    // Ops that need their operands as they are; a map reads a repetition as it runs.
+    static bool moves(const Node& n) {
+        return n.is(scatter_def) || n.is(gather_def) || n.is(concat_def) || n.is(reduce_def) ||
+               n.is(pad_def);
+    }
+    // The constant that v repeats.
+    static const Tensor* repeated(const Graph& out, Value v) {
+        const Node* p = out.producer(v);
+        return p != nullptr && p->is(broadcast_def) ? out.constant(p->inputs[0]) : nullptr;
     }
 
     bool affordable(const Node& n) {
@@ -134,8 +145,11 @@ private:
         std::vector<Tensor> tensors;
         Values args;
         for (Value v : in) {
-            tensors.push_back(*out.constant(v));
-            args.push_back(one.add_input({}, out.type(v)));
+            const Tensor* whole = out.constant(v);
+            const Tensor* t = whole != nullptr ? whole : repeated(out, v);
+            tensors.push_back(*t);
+            Value x = one.add_input({}, t->type());
+            args.push_back(ops::broadcast_to(one, x, out.type(v).dims));
         }
         for (Value v : one.add(*n.def, n.attrs, args)) {
             one.add_output({}, v);

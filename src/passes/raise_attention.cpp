@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // raise_attention: softmax(q . k, scaled, capped and masked) . v, whatever the layout of q, k and
 // v, with the scale on either operand or on the scores, and keys shared by groups of heads.
-#include "passes/attention_mask.h"
+#include "passes/attention_scores.h"
 #include "passes/passes.h"
 
 #include <cmath>
@@ -124,117 +124,6 @@ Value in_order(Graph& g, const Operand& o, size_t batch) {
     return ops::reshape(g, v, d);
 }
 
-// --- scores
-
-struct Scores {
-    Value product; // the first contraction
-    double scale = 1;
-    double softcap = 0;
-    std::vector<Value> added;    // float masks
-    std::vector<Condition> keep; // elsewhere minus infinity
-    std::optional<Causal> causal;
-    // A replaced score that is not minus infinity: like an added mask.
-    std::optional<Penalty> replaced;
-};
-
-bool leads_to_product(const View& v, Term t) {
-    t = v.scaled(t).term;
-    for (int depth = 0; depth < 8; ++depth) {
-        if (v.is(t, ExprOp::Tanh)) {
-            t = v.scaled(v.arg(t, 0)).term;
-        } else if (v.is(t, ExprOp::Select)) {
-            Term a = v.arg(t, 1);
-            t = v.scaled(v.number(a) ? v.arg(t, 2) : a).term;
-        } else {
-            break;
-        }
-    }
-    return v.node(t, dot_def) != nullptr;
-}
-
-// select(condition, t, fill) or select(condition, fill, t).
-std::optional<Term> take_condition(const View& v, Term t, DType scores, Scores& s) {
-    auto a = v.number(v.arg(t, 1));
-    auto b = v.number(v.arg(t, 2));
-    if ((a && b) || (!a && !b) || !hides(a ? *a : *b, scores)) {
-        return std::nullopt;
-    }
-    Penalty p{{v.arg(t, 0), a.has_value()}, a ? *a : *b};
-    if (std::isinf(p.fill)) {
-        Visible seen = visible(v, p.shown);
-        if (s.causal && seen.causal) {
-            return std::nullopt;
-        }
-        s.causal = seen.causal ? seen.causal : s.causal;
-        s.keep.insert(s.keep.end(), seen.rest.begin(), seen.rest.end());
-    } else if (s.replaced) {
-        return std::nullopt;
-    } else {
-        s.replaced = p;
-    }
-    return v.arg(t, a ? 2 : 1);
-}
-
-// Takes added masks off a sum; what remains leads to the product.
-std::optional<Term> take_added(const View& v, Term t, Scores& s) {
-    Sum sum = v.sum(t);
-    std::optional<Term> rest;
-    for (const Sum::Part& part : sum.parts) {
-        if (!rest && leads_to_product(v, part.term)) {
-            rest = part.term;
-            s.scale *= part.coefficient;
-            continue;
-        }
-        auto value = v.value(part.term);
-        if (!value || part.coefficient != 1) {
-            return std::nullopt;
-        }
-        s.added.push_back(*value);
-    }
-    // Adding one number to all scores changes nothing, unless it swamps them.
-    return sum.parts.size() > 1 && std::abs(sum.bias) < 1e3 ? rest : std::nullopt;
-}
-
-std::optional<Scores> scores(const View& v, Term t, DType dtype) {
-    Scores s;
-    for (int depth = 0; depth < 8; ++depth) {
-        if (s.scale == 1 && s.softcap == 0 && v.is(t, ExprOp::Select)) {
-            auto rest = take_condition(v, t, dtype, s);
-            if (!rest) {
-                return std::nullopt;
-            }
-            t = *rest;
-            continue;
-        }
-        bool sums = v.is(t, ExprOp::Add) || v.is(t, ExprOp::Sub);
-        if (s.scale == 1 && s.softcap == 0 && sums) {
-            auto rest = take_added(v, t, s);
-            if (!rest) {
-                return std::nullopt;
-            }
-            t = *rest;
-            continue;
-        }
-        View::Scaled k = v.scaled(t);
-        s.scale *= k.scale;
-        t = k.term;
-        if (v.is(t, ExprOp::Tanh) && s.softcap == 0 && s.scale > 0) {
-            s.softcap = s.scale; // cap * tanh(x / cap)
-            s.scale = 1;
-            View::Scaled inner = v.scaled(v.arg(t, 0));
-            s.scale = inner.scale * s.softcap;
-            t = inner.term;
-        }
-        break;
-    }
-    const Node* n = v.node(t, dot_def);
-    if (n == nullptr || !std::isfinite(s.scale)) {
-        return std::nullopt;
-    }
-    s.product = *v.leaf(t);
-    return s;
-}
-
 // --- masks
 
 std::optional<Value> condition_value(Graph& g, const View& v, const Condition& c) {
@@ -303,6 +192,47 @@ std::optional<Value> mask_4d(Graph& g, Value mask, const Dims& scores, size_t ba
         d.insert(d.begin() + static_cast<int64_t>(d.size()) - 2, 2 - batch, Dim(1));
     }
     return ops::reshape(g, mask, d);
+}
+
+// --- windows
+
+// Masks of windowed scores over [1, W*H, S, T]; nullopt where one depends on the batch.
+std::optional<Value> window_mask(Graph& g, const Scores& s) {
+    const Dims& w = *s.windows;
+    Value sum;
+    auto add = [&](Value m, size_t rank) {
+        Dims d = g.type(m).dims;
+        d.insert(d.begin(), d.size() < rank ? rank - d.size() : 0, Dim(1));
+        if (d.size() != rank || !d[0].is_const(1) || !is_float(g.type(m).dtype)) {
+            return false;
+        }
+        d.insert(d.begin(), 5 - rank, Dim(1));
+        m = ops::reshape(g, m, d);
+        sum = sum.valid() ? ops::add(g, sum, ops::cast(g, m, g.type(sum).dtype)) : m;
+        return true;
+    };
+    for (Value m : s.added_to_windows) {
+        if (!add(m, 5)) {
+            return std::nullopt;
+        }
+    }
+    for (Value m : s.added) {
+        if (!add(m, 4)) {
+            return std::nullopt;
+        }
+    }
+    Dims d = g.type(sum).dims;
+    d[1] = w[1];
+    d[2] = w[2];
+    return ops::reshape(g, ops::broadcast_to(g, sum, d), {d[0], w[1] * w[2], d[3], d[4]});
+}
+
+// [B*W, H, rows, columns] as [B, W*H, rows, columns]: windows are heads that share nothing.
+Value windows_as_heads(Graph& g, Value v, const Dims& windows) {
+    Dims d = g.type(v).dims;
+    d[0] = windows[0];
+    d[1] = windows[1] * windows[2];
+    return ops::reshape(g, v, d);
 }
 
 // --- the whole
@@ -406,20 +336,31 @@ std::optional<Values> raise(Site& s) {
     if (!typed || !(m->scores.scale != 0)) {
         return std::nullopt;
     }
+    const auto& windows = m->scores.windows;
+    bool windowed = windows && !m->scores.added_to_windows.empty();
+    if (windows && (!windowed || m->qk.batch != 2 || !m->scores.keep.empty() ||
+                    m->scores.replaced || !(*windows)[1].is_const())) {
+        return std::nullopt;
+    }
     simplify_masks(v, m->scores, m->score_dtype);
-    auto mask = combined(g, v, m->scores, m->score_dtype);
-    if (mask && mask->valid()) {
+    auto mask = windowed ? window_mask(g, m->scores) : combined(g, v, m->scores, m->score_dtype);
+    if (mask && mask->valid() && !windowed) {
         mask = mask_4d(g, *mask, m->score_dims, m->qk.batch);
     }
     if (!mask) {
         return std::nullopt;
     }
-    ungroup(g, *m);
+    if (!windowed) {
+        ungroup(g, *m);
+    }
     Value q = in_order(g, m->qk.a, m->qk.batch);
     Value k = in_order(g, m->qk.b, m->qk.batch);
     Value x = in_order(g, m->values, m->qk.batch);
     if (!g.type(q).dims[1].is_const() || !g.type(k).dims[1].is_const()) {
         return std::nullopt;
+    }
+    for (Value* operand : {&q, &k, &x}) {
+        *operand = windowed ? windows_as_heads(g, *operand, *windows) : *operand;
     }
     Attention a{m->scores.scale, m->scores.softcap, m->scores.causal.has_value(),
                 m->scores.causal ? m->scores.causal->offset : Dim(0)};

@@ -182,7 +182,8 @@ bool is_one_element(const Dims& dims) {
     return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_const(1); });
 }
 
-// A function of numbers that are repeated is a number that is repeated.
+// A function of one repeated operand is computed before the repetition; so is one of single numbers
+// that are repeated.
 std::optional<Values> repeat_later(Site& s) {
     Values in(s.inputs().begin(), s.inputs().end());
     bool repeated = false;
@@ -192,16 +193,18 @@ std::optional<Values> repeat_later(Site& s) {
             v = p->inputs[0];
             repeated = true;
         }
-        if (!is_one_element(s.g().type(v).dims)) {
+        if (in.size() > 1 && !is_one_element(s.g().type(v).dims)) {
             return std::nullopt;
         }
     }
     if (!repeated) {
         return std::nullopt;
     }
-    Values one = made(s, s.as<Map>().body, in);
-    Value scalar = ops::reshape(s.g(), one[0], {});
-    return Values{ops::broadcast_to(s.g(), scalar, s.result().dims)};
+    Value one = made(s, s.as<Map>().body, in)[0];
+    if (is_one_element(s.g().type(one).dims)) {
+        one = ops::reshape(s.g(), one, {});
+    }
+    return Values{ops::broadcast_to(s.g(), one, s.result().dims)};
 }
 
 // A body that is just one of its inputs, or a constant.

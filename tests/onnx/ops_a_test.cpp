@@ -196,7 +196,7 @@ TEST(Refusals, SayWhatIsMissing) {
     EXPECT_EQ(why_refused({"x:f32[2]", "i:i64[2]"}, node("Add", {"x", "i"}, {"y"})),
               "add of f32[2] and i64[2]: the element types differ");
     EXPECT_EQ(why_refused({"x:f32[5]"}, node("Split", {"x"}, {"a"}, {int_of("num_outputs", 0)})),
-              "the number of parts is 0, expected at least 1");
+              "the number of parts is 0 for 1 outputs");
     EXPECT_EQ(why_refused({"x:f32[2,3]"}, node("Reshape", {"x", "s"}, {"y"}),
                           {i64_initializer("s", {-1, -1})}),
               "the shape has -1 more than once");

@@ -30,7 +30,6 @@ Values split_into(NodeContext& c, int64_t axis, const Dims& sizes) {
 }
 
 Dims equal_parts(const NodeContext& c, const Dim& size, int64_t count) {
-    c.ensure(count > 0, "the number of parts is ", count, ", expected at least 1");
     if (c.opset < 18) {
         Dim part = floor_div(size, count);
         c.ensure(!size.is_const() || part * Dim(count) == size, "size ", size,
@@ -57,10 +56,12 @@ Values split(NodeContext& c) {
     int64_t count = c.output_count();
     std::vector<int64_t> fixed = c.ints("split");
     if (fixed.empty() && !c.has(1)) {
-        return split_into(c, axis, equal_parts(c, size, c.i("num_outputs", count)));
+        int64_t parts = c.i("num_outputs", count);
+        c.ensure(parts == count && parts > 0, "the number of parts is ", parts, " for ", count,
+                 " outputs");
+        return split_into(c, axis, equal_parts(c, size, parts));
     }
-    Dims sizes =
-        c.has(1) ? ops::dims_from(c.g, list_input(c, 1, count)) : Dims(fixed.begin(), fixed.end());
+    Dims sizes = c.has(1) ? sizes_input(c, 1, count) : Dims(fixed.begin(), fixed.end());
     c.ensure(static_cast<int64_t>(sizes.size()) == count, "there are ", sizes.size(), " sizes for ",
              count, " outputs");
     Dim total = 0;
@@ -200,7 +201,7 @@ Values center_crop_pad(NodeContext& c) {
     if (axes.empty()) {
         return {c.in(0)};
     }
-    Dims wanted = ops::dims_from(c.g, list_input(c, 1, static_cast<int64_t>(axes.size())));
+    Dims wanted = sizes_input(c, 1, static_cast<int64_t>(axes.size()));
     End low = resting(in.size());
     End high = low;
     Dims out = in;

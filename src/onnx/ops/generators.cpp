@@ -60,7 +60,7 @@ Values constant(NodeContext& c) {
 
 Values constant_of_shape(NodeContext& c) {
     int64_t rank = list_length(c, 0);
-    Dims dims = rank == 0 ? Dims{} : ops::dims_from(c.g, c.in(0));
+    Dims dims = sizes_input(c, 0, rank);
     const Attribute* a = c.attribute("value");
     if (a == nullptr) {
         return {ops::full(c.g, DType::F32, dims, 0)};

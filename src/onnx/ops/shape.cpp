@@ -197,7 +197,7 @@ Values transpose(NodeContext& c) {
 
 Values expand(NodeContext& c) {
     int64_t rank = list_length(c, 1);
-    Dims wanted = rank == 0 ? Dims{} : ops::dims_from(c.g, c.in(1));
+    Dims wanted = sizes_input(c, 1, rank);
     auto dims = broadcast(c.type(0).dims, wanted);
     c.ensure(dims.has_value(), "cannot expand ", c.type(0), " to ", wanted);
     return {ops::broadcast_to(c.g, c.in(0), *dims)};
@@ -208,7 +208,7 @@ Values tile(NodeContext& c) {
     if (in.empty()) {
         return {c.in(0)};
     }
-    Dims repeats = ops::dims_from(c.g, list_input(c, 1, c.rank(0)));
+    Dims repeats = sizes_input(c, 1, c.rank(0));
     Dims apart;
     Dims repeated;
     Dims out;

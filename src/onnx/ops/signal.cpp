@@ -91,6 +91,9 @@ Complex by_matrix(ingot::Graph& g, const Complex& x, const Dim& n, const Dim& bi
 
 // The divisor of n nearest to its square root from below; 1 for primes.
 int64_t middle_divisor(int64_t n) {
+    if (n > (int64_t{1} << 32)) {
+        return 1; // does not fit any memory, and takes long to factor
+    }
     auto d = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
     while (d > 1 && n % d != 0) {
         --d;
@@ -289,7 +292,7 @@ Value framed(NodeContext& c, const Dim& size) {
         return ops::permute(g, w, {0, 1, 3, 2});
     }
     Dim hop = size_input(c, 1);
-    Dim frames = floor_div(dims[1] - size, hop) + Dim(1);
+    Dim frames = max(floor_div(dims[1] - size, hop) + Dim(1), 0);
     Value start =
         ops::mul(g, ops::iota(g, DType::I64, {frames, Dim(1)}, 0), ops::dim_scalar(g, hop));
     Value index = ops::add(g, start, ops::iota(g, DType::I64, {Dim(1), size}, 1));

@@ -66,7 +66,7 @@ Lengths read_lengths(NodeContext& c, const Pool& p) {
     c.ensure(l.shortest >= 1 && l.longest >= l.shortest && l.longest <= known,
              "the lengths of n-grams are ", l.shortest, " to ", l.longest, ", the pool has 1 to ",
              known);
-    c.ensure(l.skips >= 0 && l.skips < (1 << 20), "attribute 'max_skip_count' is ", l.skips);
+    c.ensure(l.skips >= 0 && l.skips <= 1000, "attribute 'max_skip_count' is ", l.skips);
     return l;
 }
 

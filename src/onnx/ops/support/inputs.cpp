@@ -70,16 +70,28 @@ std::optional<std::vector<int64_t>> known_ints(const NodeContext& c, int i) {
     return out;
 }
 
-Dim size_input(const NodeContext& c, int i, bool is_signed) {
-    auto t = c.maybe_constant(i);
-    if (t && t->count() == 1) {
-        return t->get_i64(0);
+Dims sizes_input(const NodeContext& c, int i, int64_t count) {
+    if (count == 0) {
+        return {};
     }
-    const Type got = c.type(i);
-    bool one = got.rank() == 0 ||
-               (got.rank() == 1 && (!got.dims[0].is_const() || got.dims[0].is_const(1)));
-    c.ensure(one, "input ", i, " is ", got, ", expected one number");
-    return ops::dims_from(c.g, to_i64(c.g, to_scalar(c.g, c.in(i))), is_signed)[0];
+    Dims sizes = ops::dims_from(c.g, list_input(c, i, count));
+    for (const Dim& d : sizes) {
+        c.ensure(!d.is_const() || d.value() >= 0, "input ", i, " has ", d, ", expected a size");
+    }
+    return sizes;
+}
+
+Dim size_input(const NodeContext& c, int i) {
+    auto t = c.maybe_constant(i); // of any type, as OneHot allows
+    Dim size = 0;
+    if (t && t->count() == 1) {
+        size = t->get_i64(0);
+    } else {
+        Value scalar = to_scalar(c.g, to_i64(c.g, c.in(i)));
+        size = ops::dims_from(c.g, scalar)[0];
+    }
+    c.ensure(!size.is_const() || size.value() >= 0, "input ", i, " is ", size, ", expected a size");
+    return size;
 }
 
 Axes read_axes(const NodeContext& c, std::string_view attribute, int input) {

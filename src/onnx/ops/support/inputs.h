@@ -28,10 +28,12 @@ Value element(ingot::Graph& g, Value list, int64_t i);
 int64_t list_length(const NodeContext& c, int i);
 /// Input i as an i64 list of `count` elements; the run checks that where nothing else can.
 Value list_input(const NodeContext& c, int i, int64_t count);
+/// The same as sizes, bound when it runs where they are not known. Refuses negative ones.
+Dims sizes_input(const NodeContext& c, int i, int64_t count);
 /// Integers of input i where they are known while importing.
 std::optional<std::vector<int64_t>> known_ints(const NodeContext& c, int i);
-/// Input i, a single number, as a size; bound when it runs where it is not known before.
-Dim size_input(const NodeContext& c, int i, bool is_signed = false);
+/// Input i, a single number, as a size.
+Dim size_input(const NodeContext& c, int i);
 
 /// Axes from an attribute or an input.
 struct Axes {
