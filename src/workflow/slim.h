@@ -42,6 +42,7 @@ struct SlimRuleInfo {
     std::string_view name;
     std::string_view group;
     std::string_view what;
+    bool exact; // results stay equal bit for bit; else within rounding
 };
 std::vector<SlimRuleInfo> slim_rules();
 

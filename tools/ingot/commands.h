@@ -15,4 +15,7 @@ int check(const Options& o);
 int compare(const Options& o);
 int slim(const Options& o);
 
+/// The page docs/operators.md, from the importers and the status list of the ONNX suite.
+std::string operators_page(const std::string& status_file);
+
 } // namespace ingot::tool

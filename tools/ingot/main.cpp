@@ -110,9 +110,26 @@ int run_command(const Command& c, const Options& o) {
     }
 }
 
+// Generated pages, for `./dev format`: "options-page", "operators-page STATUS_FILE".
+bool print_page(int argc, char** argv) {
+    std::string_view word = argc > 1 ? argv[1] : "";
+    if (word == "options-page" && argc == 2) {
+        std::fputs(options_page().c_str(), stdout);
+        return true;
+    }
+    if (word == "operators-page" && argc == 3) {
+        std::fputs(operators_page(argv[2]).c_str(), stdout);
+        return true;
+    }
+    return false;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
+    if (print_page(argc, argv)) {
+        return 0;
+    }
     CLI::App app{"Ingot: any ONNX model becomes a portable engine and runs"};
     app.set_version_flag("--version", "ingot " INGOT_VERSION);
     app.require_subcommand(1);
@@ -125,12 +142,8 @@ int main(int argc, char** argv) {
             chosen = &c;
         }
     }
-    bool page = false;
-    app.add_subcommand("options-page", "print docs/options.md")->group("")->callback([&] {
-        page = true;
-    });
     std::string word = argc > 1 ? argv[1] : "";
-    if (chosen == nullptr && !word.empty() && word[0] != '-' && word != "options-page") {
+    if (chosen == nullptr && !word.empty() && word[0] != '-') {
         std::vector<std::string> names;
         for (const Command& c : commands) {
             names.emplace_back(c.name);
@@ -151,10 +164,6 @@ int main(int argc, char** argv) {
                      hint(chosen, argc, argv).c_str(),
                      chosen == nullptr ? "" : str(chosen->name, " ").c_str());
         return 2;
-    }
-    if (page) {
-        std::fputs(options_page().c_str(), stdout);
-        return 0;
     }
     return run_command(*chosen, options);
 }

@@ -83,7 +83,7 @@ std::string megabytes(uint64_t bytes) {
 std::string described(const onnx::ValueInfo& v) {
     std::string dims;
     for (const onnx::ShapeDim& d : v.dims) {
-        append(dims, str(dims.empty() ? "" : "x", d.value >= 0      ? str(d.value)
+        append(dims, str(dims.empty() ? "" : ",", d.value >= 0      ? str(d.value)
                                                   : d.param.empty() ? "?"
                                                                     : d.param));
     }

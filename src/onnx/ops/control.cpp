@@ -37,7 +37,7 @@ Dims differing_sizes(NodeContext& c, const ingot::Graph& a, const ingot::Graph& 
 }
 
 // Only the branch that runs is imported where the condition is known.
-Values if_(NodeContext& c) {
+Values conditional(NodeContext& c) {
     c.ensure(c.dtype(0) == DType::Bool, "the condition is ", c.type(0), ", expected bool");
     if (auto known = c.maybe_constant(0)) {
         c.ensure(known->count() == 1, "the condition is ", known->type(), ", expected a scalar");
@@ -170,7 +170,7 @@ Values loop(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "If", 1, if_},
+    {"", "If", 1, conditional},
     {"", "Loop", 1, loop},
 };
 

@@ -201,7 +201,7 @@ Value dft_middle(ingot::Graph& g, Value x, const Dim& n, Options o) {
 }
 
 void check_signal(const NodeContext& c, int64_t least_rank) {
-    const Type t = c.type(0);
+    const Type& t = c.type(0);
     c.ensure(t.rank() >= least_rank, "input 0 is ", t, ", expected rank ", least_rank, " or more");
     if (!t.dims.back().is_const()) {
         c.refuse("the last size of input 0, ", t,

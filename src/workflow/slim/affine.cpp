@@ -93,7 +93,19 @@ std::optional<Affine> affine_of(const Context& c, const onnx::Node& n, const std
     return a && is_finite(a->factor) && is_finite(a->shift) ? a : std::nullopt;
 }
 
-Tensor scaled_by(const Tensor& t, const std::vector<double>& factor, int64_t axis, int64_t groups) {
+std::optional<Tensor> as_tensor(DType dtype, const std::vector<double>& values) {
+    Tensor out = Tensor::empty(dtype, {static_cast<int64_t>(values.size())});
+    for (int64_t k = 0; k < out.count(); ++k) {
+        out.set_f64(k, values[static_cast<size_t>(k)]);
+        if (!std::isfinite(out.get_f64(k))) {
+            return std::nullopt;
+        }
+    }
+    return out;
+}
+
+std::optional<Tensor> scaled_by(const Tensor& t, const std::vector<double>& factor, int64_t axis,
+                                int64_t groups) {
     const bool ones = std::all_of(factor.begin(), factor.end(), [](double f) { return f == 1; });
     if (ones) {
         return t;
@@ -105,7 +117,11 @@ Tensor scaled_by(const Tensor& t, const std::vector<double>& factor, int64_t axi
     const int64_t group_elements = std::max<int64_t>(t.count() / groups, 1);
     for (int64_t i = 0; i < t.count(); ++i) {
         const int64_t channel = i / stride % size + (groups > 1 ? i / group_elements * size : 0);
-        out.set_f64(i, t.get_f64(i) * factor[static_cast<size_t>(channel)]);
+        const double v = t.get_f64(i);
+        out.set_f64(i, v * factor[static_cast<size_t>(channel)]);
+        if (std::isfinite(v) && !std::isfinite(out.get_f64(i))) {
+            return std::nullopt;
+        }
     }
     return out;
 }

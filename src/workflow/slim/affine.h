@@ -24,6 +24,10 @@ std::optional<Affine> affine_of(const Context& c, const onnx::Node& n, const std
 
 /// t with the elements of channel k multiplied by factor[k]; `axis` is the channels' axis. With
 /// `groups` above 1 the channels of group g are those of the part g of axis 0 (ConvTranspose).
-Tensor scaled_by(const Tensor& t, const std::vector<double>& factor, int64_t axis, int64_t groups);
+/// Nullopt where the type cannot hold a product.
+std::optional<Tensor> scaled_by(const Tensor& t, const std::vector<double>& factor, int64_t axis,
+                                int64_t groups);
+/// The values as a constant of that type, or nullopt where it cannot hold one.
+std::optional<Tensor> as_tensor(DType dtype, const std::vector<double>& values);
 
 } // namespace ingot::slim

@@ -92,7 +92,8 @@ const Rule rules[] = {
      "graph_fusion",
      "Gemm between reshapes that flatten and restore a batch",
      {"Reshape"},
-     batched_gemm},
+     batched_gemm,
+     false},
 };
 
 } // namespace

@@ -48,19 +48,22 @@ bool absorb_after(Context& c, size_t i) {
     if (!a || !may_copy(c, conv.inputs[1])) {
         return false;
     }
-    Tensor shift = Tensor::empty(w->dtype(), {channels});
-    for (int64_t k = 0; k < channels; ++k) {
-        const auto at = static_cast<size_t>(k);
-        shift.set_f64(k, (bias ? bias->get_f64(k) * a->factor[at] : 0) + a->shift[at]);
+    std::vector<double> sums = a->shift;
+    for (size_t k = 0; bias && k < sums.size(); ++k) {
+        sums[k] += bias->get_f64(static_cast<int64_t>(k)) * a->factor[k];
     }
-    const Tensor weights = scaled_by(*w, a->factor, transposed ? 1 : 0, transposed ? groups : 1);
-    if (weights.bytes().data() != w->bytes().data()) {
-        conv.inputs[1] = c.add(weights, conv.inputs[1]);
+    const auto shift = as_tensor(w->dtype(), sums);
+    const auto weights = scaled_by(*w, a->factor, transposed ? 1 : 0, transposed ? groups : 1);
+    if (!shift || !weights) {
+        return false;
+    }
+    if (weights->bytes().data() != w->bytes().data()) {
+        conv.inputs[1] = c.add(*weights, conv.inputs[1]);
     }
     const bool needs_bias =
-        bias || std::any_of(a->shift.begin(), a->shift.end(), [](double s) { return s != 0; });
+        bias || std::any_of(sums.begin(), sums.end(), [](double s) { return s != 0; });
     if (needs_bias) {
-        set_input(conv, 2, c.add(shift, bias ? conv.inputs[2] : n.outputs[0] + "_bias"));
+        set_input(conv, 2, c.add(*shift, bias ? conv.inputs[2] : n.outputs[0] + "_bias"));
     }
     conv.outputs = {n.outputs[0]};
     c.edit.erase(*p);
@@ -90,8 +93,12 @@ bool absorb_before(Context& c, size_t i) {
             continue;
         }
         const std::vector<double> own(factor->begin(), factor->begin() + per_group);
+        const auto weights = scaled_by(*w, own, 1, 1);
+        if (!weights) {
+            return false;
+        }
         conv.inputs[0] = input(mul, k);
-        conv.inputs[1] = c.add(scaled_by(*w, own, 1, 1), conv.inputs[1]);
+        conv.inputs[1] = c.add(*weights, conv.inputs[1]);
         c.edit.update(i, std::move(conv));
         return true;
     }
@@ -190,12 +197,14 @@ const Rule rules[] = {
      "graph_fusion",
      "normalisation, or arithmetic with a constant per channel, after a convolution",
      {"BatchNormalization", "Add", "Sub", "Mul", "Div"},
-     absorb_after},
+     absorb_after,
+     false},
     {"mul-conv",
      "graph_fusion",
      "a product per channel before a convolution",
      {"Conv"},
-     absorb_before},
+     absorb_before,
+     false},
     {"pad-conv",
      "graph_fusion",
      "padding before a convolution or a pool",

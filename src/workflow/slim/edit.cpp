@@ -144,6 +144,9 @@ void GraphEdit::erase(size_t i) {
 }
 
 void GraphEdit::redirect(const std::string& gone, const std::string& kept) {
+    if (gone.empty()) {
+        return; // operands left out have no name
+    }
     std::vector<size_t> users = readers(gone);
     std::sort(users.begin(), users.end());
     users.erase(std::unique(users.begin(), users.end()), users.end());

@@ -108,16 +108,19 @@ bool gemm_affine(Context& c, size_t i) {
         return false;
     }
     const auto beta = static_cast<double>(get_float(gemm, "beta", 1));
-    Tensor shift = Tensor::empty(b->dtype(), {columns});
-    for (int64_t k = 0; k < columns; ++k) {
-        const auto at = static_cast<size_t>(k);
-        shift.set_f64(k, beta * (*bias)[at] * a->factor[at] + a->shift[at]);
+    std::vector<double> sums = a->shift;
+    for (size_t k = 0; k < sums.size(); ++k) {
+        sums[k] += beta * (*bias)[k] * a->factor[k];
     }
-    const Tensor weights = scaled_by(*b, a->factor, transposed ? 0 : 1, 1);
-    if (weights.bytes().data() != b->bytes().data()) {
-        gemm.inputs[1] = c.add(weights, gemm.inputs[1]);
+    const auto shift = as_tensor(b->dtype(), sums);
+    const auto weights = scaled_by(*b, a->factor, transposed ? 0 : 1, 1);
+    if (!shift || !weights) {
+        return false;
     }
-    set_input(gemm, 2, c.add(shift, old ? gemm.inputs[2] : n.outputs[0] + "_bias"));
+    if (weights->bytes().data() != b->bytes().data()) {
+        gemm.inputs[1] = c.add(*weights, gemm.inputs[1]);
+    }
+    set_input(gemm, 2, c.add(*shift, old ? gemm.inputs[2] : n.outputs[0] + "_bias"));
     remove_attribute(gemm, "beta");
     gemm.outputs = {n.outputs[0]};
     c.edit.erase(*p);
@@ -196,13 +199,19 @@ bool einsum_matmul(Context& c, size_t i) {
 }
 
 const Rule rules[] = {
-    {"matmul-add", "graph_fusion", "MatMul and Add of matrices become Gemm", {"Add"}, matmul_add},
-    {"gemm-add", "graph_fusion", "Add after Gemm", {"Add"}, gemm_add},
+    {"matmul-add",
+     "graph_fusion",
+     "MatMul and Add of matrices become Gemm",
+     {"Add"},
+     matmul_add,
+     false},
+    {"gemm-add", "graph_fusion", "Add after Gemm", {"Add"}, gemm_add, false},
     {"gemm-affine",
      "graph_fusion",
      "normalisation, or arithmetic with a constant per column, after Gemm",
      {"BatchNormalization", "Add", "Sub", "Mul", "Div"},
-     gemm_affine},
+     gemm_affine,
+     false},
     {"transpose-gemm",
      "graph_fusion",
      "transposed operands of Gemm and of MatMul of matrices",
@@ -212,7 +221,8 @@ const Rule rules[] = {
      "graph_fusion",
      "Einsum that is a batched matrix product",
      {"Einsum"},
-     einsum_matmul},
+     einsum_matmul,
+     false},
 };
 
 } // namespace

@@ -93,7 +93,8 @@ const Rule rules[] = {
      "graph_fusion",
      "x / sqrt(mean(x*x) + e) * w, from opset 23 on",
      {"Mul"},
-     rms_norm},
+     rms_norm,
+     false},
 };
 
 } // namespace

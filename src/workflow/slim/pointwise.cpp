@@ -5,6 +5,7 @@
 #include "workflow/slim/rules.h"
 
 #include <array>
+#include <cmath>
 
 namespace ingot::slim {
 
@@ -170,6 +171,28 @@ std::optional<Scaled> scaled(const Context& c, const onnx::Node& n) {
     return std::nullopt;
 }
 
+// Sums of opposite signs round x on purpose: (x + 3e6) - 3e6. Tiny products lose bits of their own.
+bool loses_nothing(const Tensor& a, const Tensor& b, const Tensor& merged, bool product) {
+    for (int64_t i = 0; is_float(merged.dtype()) && i < merged.count(); ++i) {
+        const double v = std::abs(merged.get_f64(i));
+        if (product && v < (merged.dtype() == DType::F16 ? 0x1p-14 : 0x1p-126)) {
+            return false;
+        }
+    }
+    const auto all = [](const Tensor& t, auto f) {
+        for (int64_t i = 0; i < t.count(); ++i) {
+            if (!f(t.get_f64(i))) {
+                return false;
+            }
+        }
+        return true;
+    };
+    const auto up = [](double v) { return v >= 0; };
+    const auto down = [](double v) { return v <= 0; };
+    return product || !is_float(merged.dtype()) || (all(a, up) && all(b, up)) ||
+           (all(a, down) && all(b, down));
+}
+
 // (x * a) * b is x * (a * b), and sums likewise.
 bool merge_constants(Context& c, size_t i) {
     const onnx::Node n = c.edit.node(i);
@@ -181,7 +204,8 @@ bool merge_constants(Context& c, size_t i) {
     }
     const std::array<Tensor, 2> both = {inner->constant, outer->constant};
     const std::optional<Tensor> merged = compute(c, n.op_type, both);
-    if (!merged || merged->count() > std::max(both[0].count(), both[1].count())) {
+    if (!merged || merged->count() > std::max(both[0].count(), both[1].count()) ||
+        !loses_nothing(both[0], both[1], *merged, n.op_type == "Mul")) {
         return false;
     }
     onnx::Node changed = n;
@@ -213,7 +237,8 @@ const Rule rules[] = {
      "graph_fusion",
      "(x*a)*b and (x+a)+b with constants",
      {"Mul", "Add"},
-     merge_constants},
+     merge_constants,
+     false},
 };
 
 } // namespace

@@ -116,12 +116,13 @@ const Rule rules[] = {
      "axes that a reduction drops and a view puts back",
      {"Unsqueeze", "Squeeze"},
      merge_reduce_view},
-    {"log-softmax", "graph_fusion", "Log of Softmax", {"Log"}, log_softmax},
+    {"log-softmax", "graph_fusion", "Log of Softmax", {"Log"}, log_softmax, false},
     {"monotone-argmax",
      "graph_fusion",
      "ArgMax or ArgMin of a softmax",
      {"ArgMax", "ArgMin"},
-     monotone_arg},
+     monotone_arg,
+     false},
 };
 
 } // namespace

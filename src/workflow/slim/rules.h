@@ -65,6 +65,8 @@ struct Rule {
     std::vector<std::string_view> ops;
     /// Did it change anything? Graph rules get 0 for the node.
     bool (*apply)(Context& c, size_t node) = nullptr;
+    /// Are results equal bit for bit (but for the sign of zeros), or only within rounding?
+    bool exact = true;
 };
 
 // One table a file of src/workflow/slim; all_rules() lists them in the order in which they run.

@@ -160,7 +160,7 @@ onnx::Model slim_model(const onnx::Model& model, const SlimOptions& options, Sli
 std::vector<SlimRuleInfo> slim_rules() {
     std::vector<SlimRuleInfo> out;
     for (const slim::Rule* r : slim::all_rules()) {
-        out.push_back({r->name, r->group, r->what});
+        out.push_back({r->name, r->group, r->what, r->exact});
     }
     return out;
 }

@@ -121,8 +121,8 @@ struct Scanned {
 class LoopStep : public Step {
 public:
     explicit LoopStep(const StepArgs& a)
-        : runner_(a.bodies[0], a.symbols), node_(a.node),
-          symbols_(a.symbols), in_(a.in.begin(), a.in.end()), out_(a.out.begin(), a.out.end()) {
+        : runner_(a.bodies[0], a.symbols), node_(a.node), symbols_(a.symbols),
+          in_(a.in.begin(), a.in.end()), out_(a.out.begin(), a.out.end()) {
         auto carried = static_cast<size_t>(a.node.as<Loop>().carried);
         carried_.resize(carried);
         scanned_.resize(a.node.outputs.size() - carried);

@@ -29,11 +29,24 @@ std::string_view name(InstructionSet s) {
     }
 }
 
+namespace {
+
+// clang 14 knows no name for it in __builtin_cpu_supports.
+bool has_f16c() {
+    unsigned a = 0;
+    unsigned b = 0;
+    unsigned c = 0;
+    unsigned d = 0;
+    return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
+}
+
+} // namespace
+
 InstructionSet instruction_set() {
     static const InstructionSet best = [] {
         __builtin_cpu_init();
-        bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                        __builtin_cpu_supports("f16c");
+        bool has_avx2 =
+            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
         bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
                           __builtin_cpu_supports("avx512bw") &&
                           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
