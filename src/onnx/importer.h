@@ -43,7 +43,7 @@ public:
     int64_t i(std::string_view name) const;
     int64_t i(std::string_view name, int64_t fallback) const;
     double f(std::string_view name, double fallback) const;
-    std::string s(std::string_view name, std::string fallback) const;
+    std::string s(std::string_view name, const std::string& fallback) const;
     std::vector<int64_t> ints(std::string_view name) const; // empty when absent
     std::vector<double> floats(std::string_view name) const;
     bool has_attribute(std::string_view name) const { return attribute(name) != nullptr; }

@@ -133,7 +133,7 @@ struct FunctionKey {
     std::string domain;
     std::string name;
     std::string overload;
-    auto operator<=>(const FunctionKey&) const = default;
+    auto operator<=>(const FunctionKey&) const = default; // NOLINT(modernize-use-nullptr)
 };
 
 /// A model-local function. Whether functions call each other in a circle is not checked here.

@@ -75,7 +75,7 @@ double NodeContext::f(std::string_view name, double fallback) const {
     return a == nullptr ? fallback : static_cast<double>(a->f);
 }
 
-std::string NodeContext::s(std::string_view name, std::string fallback) const {
+std::string NodeContext::s(std::string_view name, const std::string& fallback) const {
     const Attribute* a = typed(*this, name, AttributeType::String);
     return a == nullptr ? fallback : a->s;
 }

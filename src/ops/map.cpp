@@ -459,7 +459,7 @@ std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in,
         try {
             r->elements.push_back(host_scalar(a.body, elements));
         } catch (const Error&) { // beyond what sizes can express, such as INT64_MAX + N
-            r->elements.push_back(std::nullopt);
+            r->elements.emplace_back(std::nullopt);
         }
     }
     return {r};

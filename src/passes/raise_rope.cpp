@@ -299,17 +299,15 @@ std::optional<Values> sum_spelling(Site& s) {
         return std::nullopt;
     }
     for (size_t i = 0; i < 2; ++i) {
-        Product with_sin = v.product(sum.parts[i].term);
-        Product with_cos = v.product(sum.parts[1 - i].term);
-        bool plain = with_sin.scale == 1 && with_cos.scale == 1 && with_sin.den.empty() &&
-                     with_cos.den.empty() && with_sin.num.size() == 2 && with_cos.num.size() == 2;
-        for (size_t k = 0; plain && k < 2; ++k) {
-            auto r = rotated(v, with_sin.num[k]);
-            auto sin = r ? v.value(with_sin.num[1 - k]) : std::nullopt;
-            if (!sin || !(g.type(r->x).dims == out.dims) || !take(v, with_cos.num, v.term(r->x))) {
+        std::vector<Term> with_sin = factors(v, sum.parts[i].term);
+        std::vector<Term> with_cos = factors(v, sum.parts[1 - i].term);
+        for (size_t k = 0; k < with_sin.size() && with_cos.size() == 2; ++k) {
+            auto r = rotated(v, with_sin[k]);
+            auto sin = r ? v.value(with_sin[1 - k]) : std::nullopt;
+            if (!sin || !(g.type(r->x).dims == out.dims) || !take(v, with_cos, v.term(r->x))) {
                 continue;
             }
-            auto cos = v.value(with_cos.num[0]);
+            auto cos = v.value(with_cos[0]);
             auto c = cos ? half(g, *cos, r->interleaved) : std::nullopt;
             auto d = c ? half(g, *sin, r->interleaved) : std::nullopt;
             if (d && angles_fit(g, *c, out.dims) && angles_fit(g, *d, out.dims)) {

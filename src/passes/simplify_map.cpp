@@ -7,6 +7,7 @@
 #include "passes/simplify.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace ingot::passes {
@@ -92,10 +93,15 @@ std::optional<Values> compact_inputs(Site& s) {
     return Values{ops::broadcast_to(s.g(), y[0], s.result().dims)};
 }
 
-// A map of one operand that does nothing but convert it.
-bool is_conversion(const Map& m) {
+// Whether a map only converts its one operand, without rounding any value of it.
+bool converts_exactly(const Graph& g, const Node& n) {
+    const Map& m = n.as<Map>();
     const auto& c = m.body.code;
-    return c[0].op == ExprOp::In && (c.size() == 1 || (c.size() == 2 && c[1].op == ExprOp::Cast));
+    DType from = g.type(n.inputs[0]).dtype;
+    if (n.inputs.size() != 1 || c[0].op != ExprOp::In || !holds_all(m.dtype, from)) {
+        return false;
+    }
+    return c.size() == 1 || (c.size() == 2 && c[1].op == ExprOp::Cast && holds_all(c[1].to, from));
 }
 
 // Operand i with a broadcast or an exact conversion peeled off.
@@ -105,12 +111,9 @@ Value peeled(const Site& s, Value v) {
     if (p == nullptr) {
         return v;
     }
-    if (p->is(broadcast_def)) {
-        return p->inputs[0];
-    }
-    bool exact = p->is(map_def) && p->inputs.size() == 1 && is_conversion(p->as<Map>()) &&
-                 holds_all(p->as<Map>().dtype, g.type(p->inputs[0]).dtype);
-    return exact ? p->inputs[0] : v;
+    bool peels =
+        p->is(broadcast_def) || (p->is(map_def) && !p->inputs.empty() && converts_exactly(g, *p));
+    return peels ? p->inputs[0] : v;
 }
 
 // Broadcasts and exact conversions of operands happen as they are read.
@@ -134,6 +137,42 @@ std::optional<Values> absorb_operands(Site& s) {
         return e.cast(x, s.in_type(i).dtype);
     });
     return made(s, std::move(body), in);
+}
+
+// Operand i of the map with the map that computes it taken in, rounded as it was stored.
+std::optional<Values> composed(Site& s, size_t i) {
+    const Node* p = s.producer(i, map_def);
+    if (p == nullptr || p->inputs.size() != 1) {
+        return std::nullopt;
+    }
+    const Map inner = p->as<Map>();
+    Values in(s.inputs().begin(), s.inputs().end());
+    in[i] = p->inputs[0];
+    if (!(s.g().type(in[i]).dims == s.in_type(i).dims)) {
+        return std::nullopt;
+    }
+    const Map& m = s.as<Map>();
+    Expr body = with_inputs(m.body, in.size(), [&](Expr& e, size_t k) {
+        int x = e.in(static_cast<int>(k), s.g().type(in[k]).dtype);
+        return k == i ? e.cast(e.inline_expr(inner.body, std::array{x}), inner.dtype) : x;
+    });
+    std::vector<InputFacts> facts;
+    for (Value v : in) {
+        facts.push_back({s.g().type(v).dtype, any_integer});
+    }
+    body = simplified(body, facts, m.dtype);
+    bool shorter = body.code.size() <= m.body.code.size();
+    return shorter ? std::optional(made(s, std::move(body), in)) : std::nullopt;
+}
+
+// Functions of functions that together are no longer: double negations, limits of limits.
+std::optional<Values> compose(Site& s) {
+    for (size_t i = 0; i < s.input_count(); ++i) {
+        if (auto by = composed(s, i)) {
+            return by;
+        }
+    }
+    return std::nullopt;
 }
 
 bool compares_integers(const Expr& e) {
@@ -269,10 +308,10 @@ std::optional<Values> flatten_later(Site& s) {
 } // namespace
 
 Rules map_rules() {
-    static const RuleRow rows[] = {{&map_def, compact_inputs}, {&map_def, absorb_operands},
-                                   {&map_def, simplify_body},  {&map_def, decide_comparisons},
-                                   {&map_def, trivial_body},   {&map_def, flatten_later},
-                                   {&map_def, repeat_later}};
+    static const RuleRow rows[] = {
+        {&map_def, compact_inputs}, {&map_def, absorb_operands},    {&map_def, compose},
+        {&map_def, simplify_body},  {&map_def, decide_comparisons}, {&map_def, trivial_body},
+        {&map_def, flatten_later},  {&map_def, repeat_later}};
     return rows;
 }
 

@@ -40,7 +40,8 @@ bool same_bits(double a, double b) {
     return a == b || (std::isnan(a) && std::isnan(b));
 }
 
-std::string difference(const Tensor& want, const Tensor& got, bool exact) {
+// `allowed` 0: bit-equal.
+std::string difference(const Tensor& want, const Tensor& got, double allowed) {
     if (want.dtype() != got.dtype() || want.shape() != got.shape()) {
         return str("is ", got.type(), ", expected ", want.type());
     }
@@ -52,9 +53,9 @@ std::string difference(const Tensor& want, const Tensor& got, bool exact) {
     for (int64_t i = 0; i < want.count(); ++i) {
         double a = want.get_f64(i);
         double b = got.get_f64(i);
-        bool close =
-            is_float(want.dtype()) && !exact && std::abs(a - b) <= tolerance(want.dtype()) * range;
-        if (!same_bits(a, b) && !close && want.get_i64(i) == want.get_i64(i)) {
+        bool close = is_float(want.dtype()) && allowed > 0 &&
+                     std::abs(a - b) <= std::max(allowed, tolerance(want.dtype())) * range;
+        if (!same_bits(a, b) && !close) {
             return str("element ", i, " is ", b, ", expected ", a);
         }
     }
@@ -72,7 +73,7 @@ Results run(const Graph& g, const std::vector<Tensor>& in) {
     }
 }
 
-void expect_same(const Graph& before, const Graph& after, uint64_t seed, bool exact) {
+void expect_same(const Graph& before, const Graph& after, uint64_t seed, double allowed) {
     for (int64_t n : {3, 1}) {
         std::vector<Tensor> in = test::random_inputs(before, seed, n);
         Results want = run(before, in);
@@ -82,7 +83,7 @@ void expect_same(const Graph& before, const Graph& after, uint64_t seed, bool ex
         std::vector<Tensor> got = evaluate(after, in);
         ASSERT_EQ(got.size(), want->size());
         for (size_t i = 0; i < got.size(); ++i) {
-            std::string d = difference((*want)[i], got[i], exact);
+            std::string d = difference((*want)[i], got[i], allowed);
             ASSERT_EQ(d, "") << "output " << before.output_names()[i] << ", N = " << n << "\n"
                              << printed(before) << "became\n"
                              << printed(after);
@@ -110,12 +111,13 @@ TEST_P(EachPass, RandomGraphsKeepTheirResults) {
         std::string text = printed(after);
         changed += text != printed(g) ? 1 : 0;
         ASSERT_EQ(printed(run_pass(pass, after)), text) << "not idempotent\n" << printed(g);
-        expect_same(g, after, seed, pass.structural);
+        expect_same(g, after, seed, pass.structural ? 0 : 1e-4);
         if (HasFatalFailure()) {
             return;
         }
     }
-    RecordProperty("changed", static_cast<int>(changed));
+    bool idle = pass.name == "precision" || pass.name == "raise_quantization"; // tested by cases
+    EXPECT_TRUE(idle || changed > 0) << "no graph was changed";
 }
 
 std::vector<const Pass*> distinct_passes() {
@@ -129,13 +131,30 @@ std::vector<const Pass*> distinct_passes() {
 INSTANTIATE_TEST_SUITE_P(Passes, EachPass, testing::ValuesIn(distinct_passes()),
                          [](const auto& p) { return std::string(p.param->name); });
 
+// Values stay near 1 and pass few operations: what 10 bits of precision leave.
+TEST(Pipeline, NarrowTypesStayClose) {
+    for (uint64_t seed = 0; seed < graph_count() / 4; ++seed) {
+        SCOPED_TRACE(str("seed ", seed));
+        test::RandomGraphOptions shape;
+        shape.smooth = true;
+        shape.steps = 8;
+        Graph g = test::random_graph(seed + 20000, shape);
+        PipelineOptions options;
+        options.pass.precision = DType::F16;
+        expect_same(g, run_aot_passes(g, options), seed, 0.05);
+        if (HasFatalFailure()) {
+            return;
+        }
+    }
+}
+
 TEST(Pipeline, RandomGraphsKeepTheirResults) {
     for (uint64_t seed = 0; seed < graph_count() / 2; ++seed) {
         SCOPED_TRACE(str("seed ", seed));
         test::RandomGraphOptions options;
         options.smooth = true;
         Graph g = test::random_graph(seed + 10000, options);
-        expect_same(g, run_aot_passes(g), seed, false);
+        expect_same(g, run_aot_passes(g), seed, 1e-4);
         if (HasFatalFailure()) {
             return;
         }

@@ -529,7 +529,19 @@ private:
             return;
         }
         int64_t size = dims_of(v).back().value();
-        switch (d_.below(4)) {
+        switch (d_.below(5)) {
+        case 4: {
+            if (size % 2 != 0) {
+                return;
+            }
+            Value table = tensor(DType::F32, {size / 2});
+            table = concat(g_, std::array{table, table}, 0);
+            Value half = slice(g_, v, -1, 0, size / 2);
+            Value rest = unary(g_, ExprOp::Neg, slice(g_, v, -1, size / 2, size / 2));
+            Value turned = concat(g_, std::array{rest, half}, -1);
+            Value a = mul(g_, v, unary(g_, ExprOp::Cos, table));
+            return keep(add(g_, a, mul(g_, turned, unary(g_, ExprOp::Sin, table))));
+        }
         case 0: {
             Value e = unary(g_, ExprOp::Erf, div(g_, v, 1.41421354));
             return keep(mul(g_, mul(g_, v, add(g_, e, 1)), d_.chance(80) ? 0.5 : 0.4));

@@ -148,6 +148,14 @@ int report_check(const SlimCheck& check, int64_t seed) {
     return check.ok() ? 0 : 1;
 }
 
+// Do results stay equal bit for bit?
+bool is_exact(const SlimReport& report) {
+    const std::vector<SlimRuleInfo> rules = slim_rules();
+    return std::all_of(rules.begin(), rules.end(), [&](const SlimRuleInfo& r) {
+        return r.exact || !report.applied.contains(std::string(r.name));
+    });
+}
+
 void print_json(const Side& before, const Side& after, const SlimReport& report, double seconds) {
     const nlohmann::json out = {
         {"before",
@@ -155,6 +163,7 @@ void print_json(const Side& before, const Side& after, const SlimReport& report,
         {"after",
          {{"operators", after.ops}, {"weightBytes", after.weights}, {"bytes", after.file}}},
         {"rules", report.applied},
+        {"exact", is_exact(report)},
         {"rounds", report.rounds},
         {"seconds", seconds}};
     std::printf("%s\n", out.dump(2).c_str());

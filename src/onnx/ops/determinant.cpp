@@ -60,7 +60,7 @@ Values det(NodeContext& c) {
     ingot::Graph& g = c.g;
     c.ensure(c.rank(0) >= 2, "input 0 is ", c.type(0), ", expected matrices");
     const Dims dims = c.type(0).dims;
-    Dim n = dims.back();
+    const Dim& n = dims.back();
     c.ensure(!n.is_const() || !dims[dims.size() - 2].is_const() || n == dims[dims.size() - 2],
              "input 0 is ", c.type(0), ", expected square matrices");
     Dims batch(dims.begin(), dims.end() - 2);

@@ -50,7 +50,7 @@ Value slice_index(ingot::Graph& g, const Dims& data, Value indices, size_t batch
 
 // How many coordinates each index tuple has.
 size_t tuple_size(NodeContext& c, int input, size_t batch) {
-    const Type t = c.type(input);
+    const Type& t = c.type(input);
     c.ensure(t.rank() >= 1, "input ", input, " is ", t, ", expected rank 1 or more");
     if (!t.dims.back().is_const()) {
         c.refuse("the last size of input ", input, ", ", t,

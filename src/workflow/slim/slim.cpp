@@ -151,9 +151,12 @@ void count(const onnx::Graph& g, OpCounts& counts) {
 } // namespace slim
 
 onnx::Model slim_model(const onnx::Model& model, const SlimOptions& options, SlimReport* report) {
-    SlimReport own;
+    SlimReport done;
     onnx::Model out = slim::prepared(model, options);
-    slim::Run(out, options, report == nullptr ? own : *report).to_fixed_point();
+    slim::Run(out, options, done).to_fixed_point();
+    if (report != nullptr) {
+        *report = done;
+    }
     return out;
 }
 

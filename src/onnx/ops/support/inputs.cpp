@@ -37,7 +37,7 @@ Value element(ingot::Graph& g, Value list, int64_t i) {
 }
 
 int64_t list_length(const NodeContext& c, int i) {
-    const Type t = c.type(i);
+    const Type& t = c.type(i);
     c.ensure(t.rank() <= 1, "input ", i, " is ", t, ", expected a list (rank 1)");
     if (t.rank() == 0) {
         return 1;
