@@ -301,6 +301,27 @@ void ThreadPool::team(int threads, TeamFunction f, const void* context) {
     s.wait_until_finished(static_cast<uint32_t>(threads), 1);
 }
 
+int ThreadPool::begin_team(int threads, TeamFunction f, const void* context) {
+    CHECK(threads >= 1 && threads <= size(), "a team of ", threads, " in a pool of ", size());
+    if (threads == 1 || inside_job) {
+        return 1;
+    }
+    State& s = *state_;
+    s.turn.lock();
+    inside_job = true;
+    s.team.store(f, std::memory_order_relaxed);
+    s.context.store(context, std::memory_order_relaxed);
+    s.publish(static_cast<uint32_t>(threads));
+    return threads;
+}
+
+void ThreadPool::end_team() {
+    State& s = *state_;
+    s.wait_until_finished(s.pieces.load(std::memory_order_relaxed), 1);
+    inside_job = false;
+    s.turn.unlock();
+}
+
 ThreadPool& ThreadPool::shared() {
     // Never destroyed: joining at exit would hang in a forked child, which has no workers.
     // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)

@@ -33,6 +33,11 @@ public:
         team(
             threads, [](const void* c, int i) { (*static_cast<const F*>(c))(i); }, &f);
     }
+    /// run_team in two halves: begin_team starts f(context, i) for i in [1, threads) on other
+    /// threads; the caller does its own part, then calls end_team, which waits for them. Returns
+    /// the team's size: 1, with nothing to end, inside a job or when threads is 1.
+    int begin_team(int threads, void (*f)(const void*, int), const void* context);
+    void end_team();
     /// The pool that CPU execution shares in this process.
     static ThreadPool& shared();
 

@@ -14,21 +14,11 @@
 
 namespace ingot {
 
-// Constants first, so that patterns see numbers; patterns before the algebra that would break them
-// up; 16-bit types last, when it is known which operations are delicate.
 std::span<const Pass* const> aot_passes() {
     static const Pass* const list[] = {
-        &passes::dead_code,       &passes::fold_constants,
-        &passes::simplify,        &passes::share,
-        &passes::fold_constants,  &passes::simplify,
-        &passes::dead_code,       &passes::raise_quantization,
-        &passes::raise_softmax,   &passes::raise_norm,
-        &passes::raise_gelu,      &passes::raise_rope,
-        &passes::raise_attention, &passes::fold_pads,
-        &passes::fold_scales,     &passes::precision,
-        &passes::simplify,        &passes::fold_constants,
-        &passes::simplify,        &passes::share,
-        &passes::dead_code,
+#define INGOT_PASS(name) &passes::name,
+#include "passes/pipeline.def"
+#undef INGOT_PASS
     };
     return list;
 }

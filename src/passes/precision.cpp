@@ -45,6 +45,11 @@ bool is_delicate(const Node& n) {
     return n.is(iota_def) || n.is(random_def) || n.is(nms_def);
 }
 
+// Operand k may have either type.
+bool reads_either(const Node& n, size_t k) {
+    return n.is(map_def) || (n.is(ops::quantize_def) && k == 0);
+}
+
 // Operand k is used as it is, whatever the type of the result.
 bool keeps_operand(const Node& n, size_t k) {
     bool parameters = n.is(ops::layer_norm_def) || n.is(ops::group_norm_def) ||
@@ -61,17 +66,23 @@ public:
                 wide_[v.id] = w;
             }
         }
-        // What feeds a delicate op from one map alone is computed in f32 too: squares overflow.
+        // What feeds a delicate op from one map alone is computed in f32 too: squares overflow. So
+        // is what is quantized again at once, and all that only computes a scale or the like.
+        std::vector<bool> parameter(g.value_count(), false);
         for (size_t i = g.nodes().size(); i-- > 0;) {
             const Node& n = g.nodes()[i];
-            if (!is_delicate(n)) {
-                continue;
-            }
-            for (Value v : n.inputs) {
-                const Node* p = g.producer(v);
-                if (p != nullptr && p->is(map_def)) {
-                    wide_[v.id] = true;
+            for (size_t k = 0; k < n.inputs.size(); ++k) {
+                uint32_t v = n.inputs[k].id;
+                const Node* p = g.producer(n.inputs[k]);
+                if (p == nullptr) {
+                    continue;
                 }
+                bool kept =
+                    keeps_operand(n, k) || (!n.outputs.empty() && parameter[n.outputs[0].id]);
+                parameter[v] = parameter[v] || (kept && spreads_width(*p));
+                bool feeds = is_delicate(n) && p->is(map_def);
+                bool requantized = p->is(ops::dequantize_def) && n.is(ops::quantize_def) && k == 0;
+                wide_[v] = wide_[v] || parameter[v] || feeds || requantized;
             }
         }
     }
@@ -130,13 +141,12 @@ private:
 
     Values operands(Rewriter& r, const Node& n) {
         Values in = r.mapped(n.inputs);
-        bool map = n.is(map_def);
         for (size_t k = 0; k < in.size(); ++k) {
             Value old = n.inputs[k];
             if (!is_f32(g_, old)) {
                 continue;
             }
-            if (map) { // reads either; constants are as narrow as what is computed
+            if (reads_either(n, k)) { // constants are as narrow as what is computed
                 bool narrow = !is_wide(n) && g_.constant(old) != nullptr;
                 in[k] = narrow ? version(r, old, narrow_) : current(r, old);
             } else if (is_wide(n) || keeps_operand(n, k)) {

@@ -51,12 +51,11 @@ void expect_close(const Tensor& got, const Tensor& expected, double tolerance,
     }
 }
 
-void expect_same_as_evaluator(const Graph& g, std::span<const Tensor> inputs,
-                              CompareOptions options) {
-    std::vector<Tensor> expected = evaluate(g, inputs);
-    options.compile.poison = true;
-    auto shared = std::make_shared<const Graph>(g);
-    auto execution = cpu_backend().compile(shared, options.compile)->create_execution();
+namespace {
+
+void expect_results(const std::shared_ptr<const Graph>& g, std::span<const Tensor> inputs,
+                    std::span<const Tensor> expected, const CompareOptions& options) {
+    auto execution = cpu_backend().compile(g, options.compile)->create_execution();
     std::vector<Tensor> first;
     for (int run = 0; run < options.runs; ++run) {
         std::vector<Tensor> got(expected.size());
@@ -80,6 +79,20 @@ void expect_same_as_evaluator(const Graph& g, std::span<const Tensor> inputs,
         if (run == 0) {
             first = std::move(got);
         }
+    }
+}
+
+} // namespace
+
+void expect_same_as_evaluator(const Graph& g, std::span<const Tensor> inputs,
+                              CompareOptions options) {
+    std::vector<Tensor> expected = evaluate(g, inputs);
+    options.compile.poison = true;
+    auto shared = std::make_shared<const Graph>(g);
+    for (bool use_library : {true, false}) {
+        SCOPED_TRACE(use_library ? "through the library" : "own loops");
+        options.compile.use_library = use_library;
+        expect_results(shared, inputs, expected, options);
     }
 }
 

@@ -125,8 +125,8 @@ std::string run_data_set(const fs::path& data, const Case& c, const Run& run) {
     return "";
 }
 
-Outcome run_model(const Case& c, const Prepare& prepare) {
-    Run run = prepare(c.folder + "/model.onnx");
+// In order of their names.
+std::vector<fs::path> data_sets(const Case& c) {
     std::vector<fs::path> sets;
     for (const auto& entry : fs::directory_iterator(c.folder)) {
         if (entry.is_directory()) {
@@ -134,6 +134,12 @@ Outcome run_model(const Case& c, const Prepare& prepare) {
         }
     }
     std::sort(sets.begin(), sets.end());
+    return sets;
+}
+
+Outcome run_model(const Case& c, const Prepare& prepare) {
+    Run run = prepare(c.folder + "/model.onnx");
+    std::vector<fs::path> sets = data_sets(c);
     if (sets.empty()) {
         return {Status::Fail, "the case has no data"};
     }
@@ -147,6 +153,14 @@ Outcome run_model(const Case& c, const Prepare& prepare) {
 }
 
 } // namespace
+
+std::vector<std::vector<Tensor>> read_inputs(const Case& c) {
+    std::vector<std::vector<Tensor>> out;
+    for (const fs::path& data : data_sets(c)) {
+        out.push_back(read_tensors(data, "input"));
+    }
+    return out;
+}
 
 Outcome run_case(const Case& c, const Prepare& prepare) {
     try {

@@ -33,6 +33,8 @@ using Prepare = std::function<Run(const std::string& model)>;
 
 /// The cases of `folder`/cases.txt. Throws when the file is missing or malformed.
 std::vector<Case> read_cases(const std::string& folder);
+/// The inputs of each of the case's data sets, in the order of the model's inputs.
+std::vector<std::vector<Tensor>> read_inputs(const Case& c);
 /// Prepares the case's model and runs all its data sets. Never throws.
 Outcome run_case(const Case& c, const Prepare& prepare);
 

@@ -172,6 +172,23 @@ TEST(Pipeline, EveryPassHasCases) {
     }
 }
 
+// A pattern is spelt by each exporter in its way, and most of what looks like it must stay.
+TEST(Pipeline, RaisingPassesHaveSpellingsAndNearMisses) {
+    for (const std::string& name : aot_pass_names()) {
+        if (!name.starts_with("raise_")) {
+            continue;
+        }
+        std::string head;
+        std::vector<Case> cases = read_cases(name, head);
+        auto misses = std::count_if(cases.begin(), cases.end(), [](const Case& c) {
+            EXPECT_TRUE(!c.title.starts_with("not: ") || c.after == "unchanged\n") << c.title;
+            return c.title.starts_with("not: ");
+        });
+        EXPECT_GE(misses, 3) << name;
+        EXPECT_GE(static_cast<int64_t>(cases.size()) - misses, 3) << name;
+    }
+}
+
 TEST(Pipeline, UnknownPassesAreRefusedWithTheNearest) {
     Graph g("g");
     PipelineOptions options;

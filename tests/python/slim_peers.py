@@ -3,9 +3,10 @@
 """Counts how many operators onnxsim and onnxslim leave of each model and of each case of the ONNX
 backend suite, and writes slim_peers.json, which test_slim.py compares ingot slim with.
 
-  slim_peers.py SUITE_FOLDER     (needs the packages onnxsim and onnxslim; takes half an hour)
+  pip install onnxsim==0.8.1 onnxslim==0.1.98    (in an environment of their own, with numpy)
+  slim_peers.py SUITE_FOLDER                     (build/onnx_suite; takes half an hour)
 
-Cases in which neither takes anything out are left out of the file."""
+The tests themselves need neither package. Cases in which neither takes anything out are left out of the file."""
 import importlib.metadata
 import json
 import pathlib
@@ -73,16 +74,16 @@ def best(counts):
 
 
 def main():
-    from models import MODELS, model_file, shared_models
+    from models import MODELS, REPOSITORY, model_file, shared_models
     suite = pathlib.Path(sys.argv[1])
-    names = {}
+    names = {str(REPOSITORY / "examples" / "digits" / "digits.onnx"): "digits"}
     for name in MODELS:
         path = model_file(name)
         if path.with_suffix(".data").stat().st_size < LARGEST_BYTES:
             names[str(path)] = name
     for path in sorted((shared_models() / "pretrained").glob("*.onnx")):
         names[str(path)] = path.stem
-    models = {names[path]: {p: counts[p] for p in ("original", *PEERS)}
+    models = {names[path]: {p: (counts or {}).get(p) for p in ("original", *PEERS)}
               for path, counts in sorted(measure(names).items())}
     cases = {}
     for path, counts in sorted(measure(sorted(suite.glob("*/model.onnx"))).items()):

@@ -15,3 +15,41 @@ set_source_files_properties(${cpu_simd}/loops_avx2.cpp PROPERTIES COMPILE_OPTION
   "${vector_options};-mavx2;-mfma;-mf16c;-ffp-contract=fast")
 set_source_files_properties(${cpu_simd}/loops_avx512.cpp PROPERTIES COMPILE_OPTIONS
   "${vector_options};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mf16c;-mprefer-vector-width=512;-ffp-contract=fast")
+
+# oneDNN in a library of its own beside the program, which runs without it too.
+set(onednn ${CMAKE_SOURCE_DIR}/.deps/onednn)
+find_program(INGOT_ZSTD_PROGRAM zstd)
+find_package(Python3 COMPONENTS Interpreter)
+if(EXISTS ${onednn}/lib/libdnnl.so.3.2 AND INGOT_ZSTD_PROGRAM AND Python3_FOUND AND
+   NOT INGOT_SANITIZE AND CMAKE_SYSTEM_PROCESSOR STREQUAL x86_64)
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/generated/onednn)
+  file(MAKE_DIRECTORY ${made})
+  add_custom_command(OUTPUT ${made}/libdnnl.so.zst ${made}/symbols.rsp ${made}/exports.map
+    COMMAND ${Python3_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/patch_onednn.py
+            ${onednn}/lib/libdnnl.so.3.2 ${made}/libdnnl.so ${made}/symbols.rsp ${made}/exports.map
+    COMMAND ${INGOT_ZSTD_PROGRAM} -q -f --check -12 ${made}/libdnnl.so -o ${made}/libdnnl.so.zst
+    COMMAND ${CMAKE_COMMAND} -E rm ${made}/libdnnl.so
+    DEPENDS ${CMAKE_SOURCE_DIR}/tools/patch_onednn.py ${onednn}/lib/libdnnl.so.3.2)
+  file(GLOB onednn_sources CONFIGURE_DEPENDS src/backends/cpu/onednn/*.cpp)
+  add_library(ingot_cpu_onednn MODULE ${onednn_sources})
+  target_include_directories(ingot_cpu_onednn PRIVATE src)
+  target_include_directories(ingot_cpu_onednn SYSTEM PRIVATE ${onednn}/include)
+  target_compile_definitions(ingot_cpu_onednn PRIVATE
+    INGOT_ONEDNN_BLOB="${made}/libdnnl.so.zst")
+  set_source_files_properties(src/backends/cpu/onednn/calls.cpp PROPERTIES
+    OBJECT_DEPENDS ${made}/libdnnl.so.zst)
+  target_link_options(ingot_cpu_onednn PRIVATE -static-libstdc++ -static-libgcc -Wl,--no-undefined
+    -Wl,-soname,ingot_cpu.so @${made}/symbols.rsp -Wl,--version-script=${made}/exports.map)
+  target_link_libraries(ingot_cpu_onednn PRIVATE ${INGOT_ZSTD} Threads::Threads ${CMAKE_DL_LIBS})
+  add_dependencies(ingot_cpu_backend ingot_cpu_onednn)
+  # Test programs look for the library beside themselves.
+  add_custom_command(TARGET ingot_cpu_onednn POST_BUILD
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/tests
+    COMMAND ${CMAKE_COMMAND} -E create_symlink ../libingot_cpu.so
+            ${CMAKE_BINARY_DIR}/tests/libingot_cpu.so)
+  set_target_properties(ingot_cpu_onednn PROPERTIES OUTPUT_NAME ingot_cpu LINK_DEPENDS
+    "${made}/symbols.rsp;${made}/exports.map" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} NO_SONAME ON)
+else()
+  message(STATUS "libingot_cpu.so is left out (it needs .deps from ./dev setup, zstd, python3, no "
+                 "sanitizer): the CPU backend runs on its own loops")
+endif()

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend's face: compile, executions, and the translation of errors at the run's edge.
-#include "plan/backend.h"
 
+#include "backends/cpu/library.h"
 #include "backends/cpu/lower.h"
-#include "backends/cpu/runner.h"
 #include "backends/cpu/simd/simd.h"
+#include "plan/control.h"
+#include "plan/copy.h"
+#include "plan/runner.h"
 
 namespace ingot {
 
@@ -12,10 +14,20 @@ namespace cpu {
 
 namespace {
 
+std::span<const KernelTable* const> tables() {
+    static const std::vector<const KernelTable*> all = [] {
+        std::span<const KernelTable* const> own = all_cpu_kernels();
+        std::vector<const KernelTable*> list(own.begin(), own.end());
+        list.push_back(&plan::control_kernels);
+        return list;
+    }();
+    return all;
+}
+
 class CpuExecution : public Execution {
 public:
     explicit CpuExecution(std::shared_ptr<const Program> program)
-        : program_(std::move(program)), runner_(program_, {}) {
+        : program_(std::move(program)), runner_(program_, host_device(), {}) {
         pointers_.resize(program_->graph->inputs().size());
         slots_.resize(program_->graph->outputs().size());
     }
@@ -157,19 +169,26 @@ public:
     std::string_view name() const override { return "cpu"; }
 
     std::string description() const override {
+        const onednn::Library* library = onednn_library();
         return str(cpu_model(), ", ", ThreadPool::shared().size(), " threads, ",
-                   cpu::name(instruction_set()));
+                   cpu::name(instruction_set()),
+                   library == nullptr ? std::string() : str(", ", library->name));
     }
 
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& options) const override {
         auto lowered = std::make_shared<const Graph>(lower(*graph, options));
-        return std::make_shared<CpuExecutable>(
-            make_program(std::move(lowered), std::make_shared<PackCache>(), options));
+        return std::make_shared<CpuExecutable>(make_program(
+            std::move(lowered), cpu_kernels(), std::make_shared<PackCache>(), options));
     }
 };
 
 } // namespace
+
+const KernelSet& cpu_kernels() {
+    static const KernelSet set{"cpu", tables, plan::make_copy};
+    return set;
+}
 
 } // namespace cpu
 

@@ -2,7 +2,7 @@
 #include "backends/cpu/conv_step.h"
 
 #include "backends/cpu/expr_program.h"
-#include "backends/cpu/program.h"
+#include "plan/program.h"
 
 #include <algorithm>
 #include <cstring>

@@ -1,144 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of the CPU backend: each runs one primitive, one claimed composite, or a group of nodes
-// that lowering fused, for concrete shapes and strides. Found by name; listed by CMake.
+// The CPU backend's kernels. Each file in kernels/ defines one `<stem>_kernels`; CMake lists them.
 #pragma once
 
-#include "ir/graph.h"
-#include "plan/backend.h"
-#include "plan/view.h"
-
-#include <memory>
-#include <optional>
-#include <span>
-#include <string>
+#include "plan/kernel.h"
+#include "plan/program.h"
 
 namespace ingot::cpu {
 
-using plan::Order;
-using plan::View;
+using namespace plan; // kernels speak the planner's words throughout
 
-class PackCache;
-struct Program;
-
-/// A view of one buffer of a plan.
-struct Operand {
-    DType dtype = DType::F32;
-    int buffer = -1; // index into RunContext::buffers
-    View view;
-};
-
-/// Text of a run-time failure, written without allocating.
-struct ErrorText {
-    char text[240] = {};
-    void set(const char* format, ...) noexcept __attribute__((format(printf, 2, 3)));
-};
-
-struct RunContext {
-    std::byte* const* buffers;
-    ThreadPool& pool;
-    ErrorText& error;
-
-    template <class T>
-    T* at(const Operand& o) const {
-        return reinterpret_cast<T*>(buffers[o.buffer]) + o.view.offset;
-    }
-    /// The first element's bytes; offsets of packed types are even.
-    std::byte* bytes(const Operand& o) const {
-        return buffers[o.buffer] + o.view.offset * bit_width(o.dtype) / 8;
-    }
-    template <class T>
-    T* scratch(int buffer) const {
-        return buffer < 0 ? nullptr : reinterpret_cast<T*>(buffers[buffer]);
-    }
-};
-
-/// What a step whose result sizes depend on data leaves behind.
-struct DynamicResults {
-    std::vector<Tensor> tensors; // one per result
-    Symbols symbols;             // the symbols that the node declares
-};
-
-/// One prepared piece of work, for fixed shapes. Belongs to one execution.
-class Step {
-public:
-    virtual ~Step() = default;
-    virtual Status run(const RunContext& context) noexcept = 0;
-    /// For nodes that declare symbols, instead of run. Errors: thrown, with got and expected.
-    virtual void run_dynamic(const RunContext& context, DynamicResults& results);
-    /// Which loops were chosen, in words.
-    virtual std::string implementation() const { return "own"; }
-    /// Bytes of working memory during run; the planner sets `scratch` to a buffer of that size.
-    virtual int64_t scratch_bytes() const { return 0; }
-    int scratch = -1;
-};
-
-/// What one kernel runs: a node of a graph, or the body of a fused node.
-struct Group {
-    const Graph& graph;
-    std::span<const Node> nodes;
-    std::span<const Value> inputs;
-    std::span<const Value> outputs;
-
-    /// The position of v among the inputs, or -1.
-    int input_index(Value v) const;
-    const Node& first() const { return nodes[0]; }
-};
-Group group_of(const Graph& g, const Node& n);
-
-/// How a kernel wants its operands to lie, decided before anything is placed.
-struct LayoutArgs {
-    const Group& group;
-    const Symbols& symbols;
-    bool use_library;
-    std::span<const View> in; // as they lie now
-    std::span<const Shape> out;
-    /// Per input: the order in which it has to be dense (the planner copies when it is not);
-    /// nullopt accepts any strides. Prefilled with nullopt.
-    std::span<std::optional<Order>> want;
-    /// Per result: the order in which it will be written. Prefilled with row major.
-    std::span<Order> order;
-};
-
-struct StepArgs {
-    const Group& group;
-    const Node& node;
-    const Symbols& symbols;
-    std::span<const Operand> in;
-    std::span<const Operand> out;
-    /// Per input: the base of its buffer when it is a constant of the graph, else null. Such bytes
-    /// outlive the executable, so that kernels may key packed copies by the address.
-    std::span<const std::byte* const> constants;
-    /// Programs of the node's bodies (If, Loop).
-    std::span<const std::shared_ptr<const Program>> bodies;
-    PackCache& packs;
-    ThreadPool& pool;
-    const CompileOptions& options;
-};
-
-struct Kernel {
-    /// An op's name, for nodes that stand alone; or a family's name, as Fused::kernel has it.
-    std::string_view name;
-    /// Why this kernel cannot run the group; nullopt when it can. Serves claiming and fusing alike.
-    std::optional<std::string> (*refuse)(const Group& group);
-    std::unique_ptr<Step> (*prepare)(const StepArgs& args);
-    /// Null: operands and results are dense and row major.
-    void (*layout)(LayoutArgs& args) = nullptr;
-    /// Results may be written with any strides (into a part of a larger tensor).
-    bool strided_results = false;
-    /// Runs groups of nodes, not only single ones.
-    bool takes_groups = false;
-    /// Result 0 may lie where a dead input of the same shape, order and width lies.
-    bool in_place = false;
-};
-
-using KernelTable = std::span<const Kernel>;
-/// Generated from the files in kernels/: each defines one `<stem>_kernels`.
 std::span<const KernelTable* const> all_cpu_kernels();
-/// The first kernel of that name which does not refuse; null when none. `reason` gets the last
-/// refusal.
-const Kernel* find_kernel(std::string_view name, const Group& group, std::string* reason = nullptr);
-
-/// Layout functions that kernels share.
-void any_strides(LayoutArgs& args); // inputs as they lie, results row major
+const KernelSet& cpu_kernels();
 
 } // namespace ingot::cpu

@@ -1,55 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lower.h"
-
-#include "backends/cpu/kernel.h"
 #include "ir/rewrite.h"
-#include "ops/primitives.h"
-
-#include <algorithm>
+#include "plan/lowering.h"
 
 namespace ingot::cpu {
 
 namespace {
 
-struct LoweringPass {
-    std::string_view name;
-    Graph (*run)(const Graph&);
-};
-
-const LoweringPass passes[] = {
-    {"sink_constants", sink_constants}, {"expand", expand_unclaimed}, {"fuse_maps", fuse_maps},
-    {"fuse_epilogues", fuse_epilogues}, {"dead_code", dead_code},
+const plan::LoweringPass passes[] = {
+    {"sink_constants", [](const Graph& g) { return sink_constants(g); }},
+    {"expand", [](const Graph& g) { return expand_unclaimed(g, cpu_kernels()); }},
+    {"fuse_maps", [](const Graph& g) { return fuse_maps(g); }},
+    {"fuse_epilogues", [](const Graph& g) { return fuse_epilogues(g, cpu_kernels()); }},
+    {"dead_code", [](const Graph& g) { return dead_code(g); }},
 };
 
 } // namespace
 
-Graph expand_unclaimed(const Graph& g) {
-    // Groups that came with the graph were made for some other backend.
-    Graph single = rewrite_all(g, [](const Graph& part) {
-        return rewrite(part, [](Rewriter& r, const Node& n, std::span<const Value> in) {
-            return n.is(fused_def) ? std::optional(inline_graph(r.out(), *n.as<Fused>().body, in))
-                                   : std::nullopt;
-        });
-    });
-    return expand_composites(single, [](const Graph& in, const Node& n) {
-        return find_kernel(n.def->name, group_of(in, n)) != nullptr;
-    });
-}
-
 Graph lower(const Graph& g, const CompileOptions& options) {
-    Graph out = g;
-    for (const LoweringPass& p : passes) {
-        if (std::find(options.disabled_passes.begin(), options.disabled_passes.end(), p.name) !=
-            options.disabled_passes.end()) {
-            continue;
-        }
-        out =
-            with_place([&p] { return str("lowering pass ", p.name); }, [&] { return p.run(out); });
-        if (options.after_pass) {
-            options.after_pass(p.name, out);
-        }
-    }
-    return out;
+    return plan::run_lowering(passes, g, options);
 }
 
 } // namespace ingot::cpu

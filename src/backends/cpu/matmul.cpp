@@ -3,7 +3,7 @@
 
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/matmul_pack.h"
-#include "backends/cpu/program.h"
+#include "plan/program.h"
 
 #include <algorithm>
 

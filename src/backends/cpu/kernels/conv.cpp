@@ -2,6 +2,7 @@
 // conv: channels last on both sides, whatever the spatial rank.
 #include "backends/cpu/conv_step.h"
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/library_conv.h"
 #include "ops/ops.h"
 
 namespace ingot::cpu {
@@ -57,7 +58,13 @@ ConvProblem problem_of(const StepArgs& args) {
 }
 
 std::unique_ptr<Step> prepare(const StepArgs& args) {
-    return with_epilogue(make_conv(problem_of(args), args.packs), args);
+    ConvProblem problem = problem_of(args);
+    if (args.options.use_library) {
+        if (std::unique_ptr<Step> step = make_library_conv(problem, args)) {
+            return step;
+        }
+    }
+    return with_epilogue(make_conv(problem, args.packs), args);
 }
 
 const Kernel rows[] = {

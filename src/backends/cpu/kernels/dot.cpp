@@ -2,6 +2,7 @@
 // dot: contractions of any axes, strides and dtypes, by blocked products.
 #include "backends/cpu/dot_shape.h"
 #include "backends/cpu/epilogue.h"
+#include "backends/cpu/library_matmul.h"
 #include "backends/cpu/matmul.h"
 
 #include <algorithm>
@@ -140,6 +141,9 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
     DotShape s = dot_shape(n.as<Dot>(), a.view, b.view, c.view);
     if (count(s.depth) == 0) {
         return with_epilogue(std::make_unique<ZeroStep>(c), args);
+    }
+    if (auto step = make_library_matmul(s, {a, b, c, args.constants[right]}, args)) {
+        return step;
     }
     MatmulSpec spec;
     spec.a =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool: maxima and averages over windows, channels last: rows of channels are folded together.
 #include "backends/cpu/expr_program.h"
+#include "backends/cpu/library_conv.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/spatial.h"
 #include "ops/ops.h"
@@ -49,6 +50,16 @@ std::vector<Cover> covers_of(const SpatialAxis& a, int64_t extra, bool count_pad
     return covers;
 }
 
+std::vector<SpatialAxis> axes_of(const StepArgs& a, const Shape& extra) {
+    const auto& attrs = a.group.first().as<ops::Pool>();
+    Shape high = eval(attrs.high, a.symbols);
+    for (size_t i = 0; i < high.size(); ++i) {
+        high[i] += extra[i];
+    }
+    return spatial_axes("pool", a.in[0].view.shape, a.out[0].view.shape, attrs.sizes, attrs.strides,
+                        attrs.dilations, eval(attrs.low, a.symbols), high);
+}
+
 class PoolStep : public Step {
 public:
     explicit PoolStep(const StepArgs& a) : x_(a.in[0]), out_(a.out[0]) {
@@ -62,12 +73,7 @@ public:
         store_ = store_loop(x_.dtype);
         channels_ = x_.view.shape[1];
         Shape extra = eval(attrs.extra, a.symbols);
-        Shape high = eval(attrs.high, a.symbols);
-        for (size_t i = 0; i < high.size(); ++i) {
-            high[i] += extra[i];
-        }
-        axes_ = spatial_axes("pool", x_.view.shape, out_.view.shape, attrs.sizes, attrs.strides,
-                             attrs.dilations, eval(attrs.low, a.symbols), high);
+        axes_ = axes_of(a, extra);
         for (size_t i = 0; i < axes_.size(); ++i) {
             covers_.push_back(covers_of(axes_[i], extra[i], attrs.count_padding));
             positions_ *= axes_[i].out;
@@ -207,7 +213,25 @@ void layout(LayoutArgs& args) {
     args.order[0] = order;
 }
 
+/// oneDNN's loops; null where it has none, or where positions that only rounding up adds would
+/// count as padding.
+std::unique_ptr<Step> from_library(const StepArgs& args) {
+    const auto& attrs = args.group.first().as<ops::Pool>();
+    Shape extra = eval(attrs.extra, args.symbols);
+    bool rounds_up = std::any_of(extra.begin(), extra.end(), [](int64_t e) { return e != 0; });
+    if (!args.options.use_library || (rounds_up && attrs.fn == "average" && attrs.count_padding)) {
+        return nullptr;
+    }
+    PoolKind kind = attrs.fn != "average" ? PoolKind::Max
+                    : attrs.count_padding ? PoolKind::AverageWithPadding
+                                          : PoolKind::Average;
+    return make_library_pool(kind, axes_of(args, extra), args);
+}
+
 std::unique_ptr<Step> prepare(const StepArgs& args) {
+    if (std::unique_ptr<Step> step = from_library(args)) {
+        return step;
+    }
     return std::make_unique<PoolStep>(args);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // reference: the op's own evaluation, for rare ops and types that no other kernel takes. Correct,
 // serial and slow; it copies its operands to row major and allocates.
-#include "backends/cpu/reference.h"
+#include "plan/reference.h"
 
 #include "backends/cpu/kernel.h"
 

@@ -127,6 +127,13 @@ void row_normalize(float* out, const float* x, float mean, float factor, const f
     }
 }
 
+void row_add_scaled(float* y, const float* x, float factor, int64_t n) {
+    INGOT_VECTORIZE
+    for (int64_t i = 0; i < n; ++i) {
+        y[i] += x[i] * factor;
+    }
+}
+
 void row_multiply_add(float* y, const float* a, const float* b, int64_t n) {
     INGOT_VECTORIZE
     for (int64_t i = 0; i < n; ++i) {

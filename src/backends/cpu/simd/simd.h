@@ -46,6 +46,7 @@ struct VectorLoops {
     void (*normalize)(float* out, const float* x, float mean, float factor, const float* weight,
                       const float* bias, int64_t n);
     void (*multiply_add)(float* y, const float* a, const float* b, int64_t n); // y += a * b
+    void (*add_scaled)(float* y, const float* x, float factor, int64_t n);     // y += x * factor
 
     // --- matrix products: c[rows x tile.columns] = a * b from packed panels, rows <= tile.rows.
     // a holds `rows` values for each k, b holds tile.columns values for each k.

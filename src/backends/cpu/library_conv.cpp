@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cpu/library_conv.h"
+
+#include "backends/cpu/epilogue.h"
+#include "backends/cpu/library.h"
+#include "backends/cpu/post_ops.h"
+
+#include <algorithm>
+
+namespace ingot::cpu {
+
+namespace {
+
+using onednn::Array;
+using onednn::Problem;
+
+void set_axes(Problem& p, const std::vector<SpatialAxis>& axes) {
+    for (size_t i = 0; i < axes.size(); ++i) {
+        const SpatialAxis& a = axes[i];
+        p.axes[i] = {a.size, a.stride, a.dilation, a.low, a.high};
+    }
+}
+
+/// Whether oneDNN takes the shapes at all.
+bool serves(const Operand& x, const Operand& out, const std::vector<SpatialAxis>& axes) {
+    auto positive = [](int64_t n) { return n > 0; };
+    const Shape& in = x.view.shape;
+    const Shape& to = out.view.shape;
+    return x.dtype == DType::F32 && out.dtype == DType::F32 && !axes.empty() &&
+           axes.size() <= static_cast<size_t>(onednn::most_spatial_axes) &&
+           std::all_of(in.begin(), in.end(), positive) &&
+           std::all_of(to.begin(), to.end(), positive) &&
+           std::all_of(axes.begin(), axes.end(),
+                       [](const SpatialAxis& a) { return a.low >= 0 && a.high >= 0; });
+}
+
+bool runs_backwards(const View& v) {
+    return std::any_of(v.strides.begin(), v.strides.end(), [](int64_t s) { return s < 0; });
+}
+
+/// Weights as [(groups,) O, I, spatial...].
+Array weights_of(const ConvProblem& p) {
+    Shape shape = p.w.view.shape;
+    Shape strides = runs_backwards(p.w.view) ? plan::dense(shape).strides : p.w.view.strides;
+    if (p.groups > 1) {
+        shape[0] /= p.groups;
+        int64_t group = shape[0] * strides[0];
+        shape.insert(shape.begin(), p.groups);
+        strides.insert(strides.begin(), group);
+    }
+    int64_t reach = 1;
+    for (size_t i = 0; i < shape.size(); ++i) {
+        reach = std::max(reach, shape[i] * strides[i]);
+    }
+    for (size_t i = 0; i < shape.size(); ++i) {
+        strides[i] = shape[i] == 1 ? reach : strides[i];
+    }
+    return strided_array(p.w.dtype, shape, strides);
+}
+
+/// An operand that has the result's shape and order, or one element per channel, or one in all.
+std::optional<Array> operand_of(const View& v, const Order& order) {
+    if (plan::is_dense(v, order)) {
+        return dense_array(DType::F32, v.shape, order);
+    }
+    Shape sizes(v.shape.size(), 1);
+    for (size_t i = 0; i < v.shape.size(); ++i) {
+        if (v.shape[i] == 1 || v.strides[i] == 0) {
+            continue;
+        }
+        if (i != 1 || v.strides[i] != 1) {
+            return std::nullopt;
+        }
+        sizes[i] = v.shape[i];
+    }
+    return dense_array(DType::F32, sizes, plan::row_major(v.rank()));
+}
+
+bool one_per_channel(const Array& a) {
+    for (int i = 0; i < a.rank; ++i) {
+        if (i != 1 && a.sizes[i] != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// Adds the steps; false when an operand lies as oneDNN does not read it.
+bool add_posts(LibraryProblem& p, const Posts& posts, const Order& order) {
+    for (size_t i = 0; i < posts.steps.size(); ++i) {
+        const PostStep& s = posts.steps[i];
+        onednn::Post post = {s.function, s.alpha, s.beta, {}};
+        const Operand& from = posts.operands[i];
+        if (s.input >= 0) {
+            std::optional<Array> operand = operand_of(from.view, order);
+            if (!operand) {
+                return false;
+            }
+            bool is_bias = i == 0 && s.function == onednn::Function::Add &&
+                           one_per_channel(*operand) && operand->sizes[1] == p.problem.out.sizes[1];
+            if (is_bias) {
+                p.problem.has_bias = true;
+                p.bias = from;
+                continue;
+            }
+            post.operand = *operand;
+        }
+        p.problem.posts[p.problem.post_count++] = post;
+        p.posts.push_back(from);
+    }
+    return true;
+}
+
+LibraryProblem problem_of(const ConvProblem& c) {
+    LibraryProblem p;
+    Order order = plan::channels_last(c.x.view.rank());
+    p.problem.work = onednn::Work::Conv;
+    p.problem.x = dense_array(c.x.dtype, c.x.view.shape, order);
+    p.problem.out = dense_array(c.out.dtype, c.out.view.shape, order);
+    p.problem.w = weights_of(c);
+    p.problem.constant_w = c.w_constant != nullptr;
+    p.problem.groups = c.groups;
+    set_axes(p.problem, c.axes);
+    p.x = c.x;
+    p.w = c.w;
+    p.out = c.out;
+    p.w_constant = c.w_constant;
+    p.w_copied = runs_backwards(c.w.view);
+    return p;
+}
+
+} // namespace
+
+std::unique_ptr<Step> make_library_conv(const ConvProblem& c, const StepArgs& args) {
+    if (!serves(c.x, c.out, c.axes) || c.w.dtype != DType::F32 ||
+        (c.w_constant == nullptr && runs_backwards(c.w.view))) {
+        return nullptr;
+    }
+    Order order = plan::channels_last(c.x.view.rank());
+    if (std::optional<Posts> posts = posts_of(args)) {
+        LibraryProblem p = problem_of(c);
+        if (add_posts(p, *posts, order)) {
+            if (std::unique_ptr<Step> step = make_library_step(p, args)) {
+                return step;
+            }
+        }
+    }
+    std::unique_ptr<Step> step = make_library_step(problem_of(c), args);
+    return step == nullptr ? nullptr : with_epilogue(std::move(step), args);
+}
+
+std::unique_ptr<Step> make_library_pool(PoolKind kind, const std::vector<SpatialAxis>& axes,
+                                        const StepArgs& args) {
+    const Operand& x = args.in[0];
+    const Operand& out = args.out[0];
+    // A window that lies in the padding alone has no maximum and no average.
+    bool reaches = std::all_of(axes.begin(), axes.end(), [](const SpatialAxis& a) {
+        int64_t last = (a.out - 1) * a.stride - a.low;
+        return a.low <= (a.size - 1) * a.dilation && last < a.in;
+    });
+    if (!serves(x, out, axes) || !reaches) {
+        return nullptr;
+    }
+    LibraryProblem p;
+    Order order = plan::channels_last(x.view.rank());
+    p.problem.work = kind == PoolKind::Max       ? onednn::Work::MaxPool
+                     : kind == PoolKind::Average ? onednn::Work::AveragePool
+                                                 : onednn::Work::AveragePoolWithPadding;
+    p.problem.x = dense_array(x.dtype, x.view.shape, order);
+    p.problem.out = dense_array(out.dtype, out.view.shape, order);
+    set_axes(p.problem, axes);
+    p.x = x;
+    p.out = out;
+    return make_library_step(p, args);
+}
+
+} // namespace ingot::cpu

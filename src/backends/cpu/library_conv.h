@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution and pooling through oneDNN, channels last.
+#pragma once
+
+#include "backends/cpu/conv_step.h"
+
+namespace ingot::cpu {
+
+/// The whole group when oneDNN can apply the epilogue too, else the convolution and, after it, the
+/// map; null when oneDNN does not serve.
+std::unique_ptr<Step> make_library_conv(const ConvProblem& problem, const StepArgs& args);
+
+enum class PoolKind { Max, Average, AverageWithPadding };
+std::unique_ptr<Step> make_library_pool(PoolKind kind, const std::vector<SpatialAxis>& axes,
+                                        const StepArgs& args);
+
+} // namespace ingot::cpu

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Gpu: what the CUDA backend needs of a device, its driver and a compiler for its kernels. One
+// implementation calls the CUDA driver and NVRTC; the tests have another that runs kernels on the
+// host.
+#pragma once
+
+#include "kernels/family.h"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace ingot::cuda {
+
+/// A loaded kernel. Lives as long as its Gpu.
+class Function {
+public:
+    virtual ~Function() = default;
+};
+
+/// Recorded work that can be launched again.
+class Recording {
+public:
+    virtual ~Recording() = default;
+};
+
+struct LaunchShape {
+    std::array<uint32_t, 3> grid{1, 1, 1};
+    uint32_t block = 256;
+    uint32_t shared = 0;
+    uint32_t cluster = 1;
+    /// May start while the kernel before it in the stream still runs (it waits by grid_wait).
+    bool overlap = false;
+};
+
+/// An ordered queue of work on one device. Used by one thread at a time. All errors are thrown:
+/// Cuda with the driver's name of the error, what was tried, and for a poisoned device the first
+/// cause.
+class Stream {
+public:
+    virtual ~Stream() = default;
+    virtual void launch(const Function& f, const LaunchShape& shape, void* const* parameters) = 0;
+    virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
+    virtual void fill(std::byte* to, int byte, size_t bytes) = 0;
+    /// To the host; waits.
+    virtual void read(void* to, const std::byte* from, size_t bytes) = 0;
+    /// From the host; `from` may change once it returns.
+    virtual void write(std::byte* to, const void* from, size_t bytes) = 0;
+    virtual void synchronize() = 0;
+
+    /// Records what follows instead of running it, until end_recording. False: it cannot.
+    virtual bool begin_recording() = 0;
+    virtual std::unique_ptr<Recording> end_recording() = 0;
+    virtual void launch(const Recording& r) = 0;
+
+    /// Marks a point of time; the result is valid for elapsed_ms once the stream has passed it.
+    virtual int mark_time() = 0;
+    virtual double elapsed_ms(int from, int to) = 0;
+};
+
+/// Thread safe.
+class Gpu {
+public:
+    virtual ~Gpu() = default;
+    virtual const kernels::Arch& arch() const = 0;
+    /// "NVIDIA H200, compute capability 9.0, driver 13.0".
+    virtual std::string description() const = 0;
+    /// Identifies compiler and options, for cache keys ("nvrtc 13.0 sm_90a -minimal").
+    virtual std::string compiler() const = 0;
+
+    /// Device text to a binary. Errors: Cuda with the compiler's log.
+    virtual std::string compile(const std::string& text) const = 0;
+    /// `shared`: the most dynamic shared memory that launches of it will ask for.
+    virtual std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,
+                                                 int64_t shared) = 0;
+    virtual std::unique_ptr<Stream> create_stream() = 0;
+    /// 256-byte aligned. Errors: OutOfMemory with needed, free and total bytes.
+    virtual std::byte* allocate(int64_t bytes) = 0;
+    virtual void release(std::byte* memory) noexcept = 0;
+    /// The 128 bytes of a tensor map over memory at `base`.
+    virtual void encode(const kernels::TensorMap& map, std::byte* base,
+                        std::byte* encoded) const = 0;
+};
+
+/// The GPU that CUDA numbers `index`; null when there is no driver or no such device, and `why`
+/// then says so. One per process and index.
+Gpu* find_gpu(int index, std::string& why);
+
+} // namespace ingot::cuda

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/shared_library.h"
+
+#include "base/text.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+
+namespace ingot {
+
+namespace {
+
+/// Whether a 64-bit ELF file has all its bytes: the loader maps what the headers say, and touching
+/// a page behind the end of a file that was cut short ends the process.
+bool is_whole(const std::string& path) {
+    auto close = [](std::FILE* f) { std::fclose(f); };
+    std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "rb"), close);
+    Elf64_Ehdr header = {};
+    if (file == nullptr || std::fread(&header, sizeof header, 1, file.get()) != 1 ||
+        std::fseek(file.get(), 0, SEEK_END) != 0) {
+        return false;
+    }
+    auto size = static_cast<uint64_t>(std::ftell(file.get()));
+    uint64_t sections = uint64_t{header.e_shnum} * header.e_shentsize;
+    return header.e_shoff <= size && sections <= size - header.e_shoff;
+}
+
+std::string folder_of(const std::string& path) {
+    size_t slash = path.rfind('/');
+    return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+} // namespace
+
+std::string own_folder() {
+    Dl_info info = {};
+    link_map* map = nullptr;
+    if (::dladdr1(reinterpret_cast<const void*>(&own_folder), &info, reinterpret_cast<void**>(&map),
+                  RTLD_DL_LINKMAP) != 0 &&
+        map != nullptr && map->l_name[0] == '/') {
+        return folder_of(map->l_name);
+    }
+    std::string path(4096, '\0');
+    ssize_t length = ::readlink("/proc/self/exe", path.data(), path.size());
+    return length <= 0 ? std::string() : folder_of(path.substr(0, static_cast<size_t>(length)));
+}
+
+SharedLibrary SharedLibrary::open(const std::string& path, std::string& problem) {
+    SharedLibrary library;
+    if (::access(path.c_str(), R_OK) != 0) {
+        problem = str("'", path, "' does not exist or cannot be read");
+    } else if (!is_whole(path)) {
+        problem = str("'", path, "' is not a whole shared library");
+    } else {
+        library.handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+        if (library.handle_ == nullptr) {
+            problem = ::dlerror();
+        }
+    }
+    return library;
+}
+
+void* SharedLibrary::symbol(const char* name) const {
+    return ::dlsym(handle_, name);
+}
+
+} // namespace ingot

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared libraries that are opened when needed.
+#pragma once
+
+#include <string>
+
+namespace ingot {
+
+/// The folder of the program or shared library that this code is linked into; "" when the system
+/// does not tell.
+std::string own_folder();
+
+/// A shared library that stays open until the process ends.
+class SharedLibrary {
+public:
+    /// Its symbols stay private to it. On failure nothing is open, and `problem` says why.
+    static SharedLibrary open(const std::string& path, std::string& problem);
+    explicit operator bool() const { return handle_ != nullptr; }
+    /// Null when there is no such symbol.
+    void* symbol(const char* name) const;
+
+private:
+    void* handle_ = nullptr;
+};
+
+} // namespace ingot

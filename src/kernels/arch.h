@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arch: what families and the cost model know of a GPU. One table row per compute capability; a
+// driver overwrites what it can read from the device.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace ingot::kernels {
+
+struct Arch {
+    int cc = 90;                       // compute capability, major * 10 + minor
+    std::string_view nvrtc = "sm_90a"; // --gpu-architecture
+    int sms = 132;
+    int64_t shared_per_block = 232448; // dynamic shared memory, the most a block may ask for
+    int64_t shared_per_sm = 233472;
+    int threads_per_sm = 2048;
+    int64_t l2_bytes = 50 << 20;
+    double dram_gbs = 4200;      // read + write
+    double mma_per_clock = 4096; // dense f16 FLOP per SM and clock, f32 accumulation
+    double clock_ghz = 1.7;
+
+    bool has_wgmma() const { return cc == 90; }
+    bool has_tma() const { return cc >= 90; }
+    bool has_cluster() const { return cc >= 90; }
+    bool has_pdl() const { return cc >= 90; }
+    bool has_fp8_mma() const { return cc >= 89; }
+};
+
+std::span<const Arch> known_archs();
+/// The row of the newest architecture that is not newer than `cc`. Errors: Unsupported below 8.0.
+const Arch& arch_of(int cc);
+
+} // namespace ingot::kernels

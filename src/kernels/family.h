@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// A kernel family: what it can run (refuse), how its operands should lie (layout), which parameter
+// choices it has for a problem on an architecture (tactics), and the launches that run it (emit).
+// Families never touch a driver: they give device text and argument blocks.
+#pragma once
+
+#include "kernels/arch.h"
+#include "plan/kernel.h"
+
+#include <array>
+#include <string>
+
+namespace ingot::kernels {
+
+using namespace plan;
+
+/// A tile of a matrix in global memory that the copy engine reads or writes (a CUtensorMap of
+/// `rank` dimensions, innermost first). Element (c0, c1, ...) stands at c0 + sum c[i] *
+/// strides[i-1].
+struct TensorMap {
+    DType dtype = DType::F16;
+    int rank = 2;
+    std::array<uint64_t, 5> sizes{};
+    std::array<uint64_t, 4> strides{}; // in bytes, of dimensions 1.. (multiples of 16)
+    std::array<uint32_t, 5> box{};
+    bool swizzle128 = true; // else none
+};
+
+/// The arguments of one launch, in the order of the kernel's parameters. Addresses are filled in
+/// when the buffers are known.
+class Args {
+public:
+    enum class Patch : uint8_t { Buffer, Scratch, ErrorWord, Map };
+    struct Fixup {
+        Patch what = Patch::Buffer;
+        uint32_t at = 0;    // offset in bytes()
+        int buffer = -1;    // Buffer and Map
+        int64_t offset = 0; // bytes behind the buffer's or the scratch memory's start
+        uint32_t map = 0;   // index into maps()
+    };
+
+    /// A pointer to the first element of the view.
+    Args& pointer(const Operand& o);
+    Args& null();
+    /// A pointer into the scratch memory of the step (Emitted::scratch bytes, 256-byte aligned).
+    Args& scratch(int64_t offset);
+    /// A pointer to the step's error word (u32, 0 before the first run): a kernel that meets a
+    /// run-time error stores an ErrorWord there.
+    Args& error_word();
+    /// A `const __grid_constant__ TensorMap` parameter over the first element of the view.
+    Args& map(const Operand& o, const TensorMap& m);
+    Args& i32(int64_t v); // checked
+    Args& i64(int64_t v);
+    Args& f32(double v);
+    Args& f64(double v);
+    /// A struct passed by value; must be trivially copyable, as the device text declares it.
+    template <class T>
+    Args& value(const T& v) {
+        static_assert(std::is_trivially_copyable_v<T>);
+        return raw(&v, sizeof v, alignof(T));
+    }
+
+    const std::vector<std::byte>& bytes() const { return bytes_; }
+    const std::vector<uint32_t>& offsets() const { return offsets_; } // one per parameter
+    const std::vector<Fixup>& fixups() const { return fixups_; }
+    const std::vector<TensorMap>& maps() const { return maps_; }
+
+private:
+    Args& raw(const void* data, size_t size, size_t align);
+    std::vector<std::byte> bytes_;
+    std::vector<uint32_t> offsets_;
+    std::vector<Fixup> fixups_;
+    std::vector<TensorMap> maps_;
+};
+
+/// What a kernel stores in its error word; the runner turns it into a message with the node's name.
+enum class ErrorWord : uint32_t {
+    None = 0,
+    IndexOutOfRange = 1, // gather, scatter: an index is outside the axis
+};
+
+/// Device text: the common files that it uses, by name ("types", "math", ...; ptx always comes
+/// first), `#define`s, then the family's own text. Equal programs are compiled once.
+struct Program {
+    std::vector<std::string_view> uses;
+    std::string defines;     // "#define BM 64\n..."
+    std::string_view family; // a .cuh of this folder by name ("gemm_mma"), or empty
+    std::string body;        // generated text behind `defines`, before the family's file
+};
+/// The whole translation unit. `ptx` replaces the device's own intrinsics file where given.
+std::string full_text(const Program& p);
+/// The text of an embedded .cuh by its stem. Aborts on an unknown one.
+std::string_view device_file(std::string_view stem);
+
+struct Launch {
+    Program program;
+    std::string entry; // extern "C" __global__ function
+    std::array<int64_t, 3> grid{1, 1, 1};
+    int block = 256;
+    int64_t shared = 0; // dynamic shared memory, bytes
+    int cluster = 1;    // CTAs along x
+    Args args;
+};
+
+struct Emitted {
+    std::vector<Launch> launches; // run in order
+    int64_t scratch = 0;          // bytes
+};
+
+/// One choice of parameters; what they mean is the family's own. The name is stable: it can be
+/// forced and is kept in the timing cache.
+struct Tactic {
+    std::string name;
+    std::array<int, 8> p{};
+    double cost_us = 0; // by the family's model
+};
+
+struct Problem {
+    const Group& group;
+    const Symbols& symbols;
+    std::span<const Operand> in;
+    std::span<const Operand> out;
+    std::span<const std::byte* const> constants; // as StepArgs
+    const Arch& arch;
+    bool tf32 = true; // f32 matrix products may round their operands to TF32
+
+    const Operand& operand(Value v) const { return in[static_cast<size_t>(group.input_index(v))]; }
+};
+
+struct Family {
+    /// An op's name for nodes that stand alone, or Fused::kernel.
+    std::string_view name;
+    std::optional<std::string> (*refuse)(const Group& group);
+    /// Null: operands and results are dense and row major.
+    void (*layout)(LayoutArgs& args) = nullptr;
+    /// At least one that runs on every architecture; best first.
+    std::vector<Tactic> (*tactics)(const Problem& p);
+    Emitted (*emit)(const Problem& p, const Tactic& t);
+    bool strided_results = false; // as in plan::Kernel
+    bool takes_groups = false;
+    bool in_place = false;
+};
+
+using FamilyTable = std::span<const Family>;
+/// Generated from the files <folder>/<folder>.cpp: each defines one `<folder>_families`.
+std::span<const FamilyTable* const> all_families();
+
+} // namespace ingot::kernels

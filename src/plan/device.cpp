@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/device.h"
+
+#include "base/error.h"
+
+#include <cstring>
+#include <new>
+#include <utility>
+
+namespace ingot::plan {
+
+namespace {
+
+constexpr std::align_val_t host_alignment{64};
+
+class HostDevice : public Device {
+public:
+    std::byte* allocate(int64_t bytes) override {
+        auto* memory = static_cast<std::byte*>(
+            ::operator new(static_cast<size_t>(bytes), host_alignment, std::nothrow));
+        require(memory != nullptr, ErrorCode::OutOfMemory, "activations need ", bytes,
+                " bytes, which the system does not have");
+        return memory;
+    }
+    void release(std::byte* memory) noexcept override { ::operator delete(memory, host_alignment); }
+    const std::byte* constant(const Tensor& t) override { return t.bytes().data(); }
+    void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+        if (bytes > 0) {
+            std::memcpy(to, from, bytes);
+        }
+    }
+    void fill(std::byte* to, int byte, size_t bytes) override {
+        if (bytes > 0) {
+            std::memset(to, byte, bytes);
+        }
+    }
+    void read(void* to, const std::byte* from, size_t bytes) override {
+        copy(static_cast<std::byte*>(to), from, bytes);
+    }
+    void write(std::byte* to, const void* from, size_t bytes) override {
+        copy(to, static_cast<const std::byte*>(from), bytes);
+    }
+    void synchronize() override {}
+};
+
+} // namespace
+
+Device& host_device() {
+    static HostDevice device;
+    return device;
+}
+
+Tensor Device::tensor(DType dtype, Shape shape) {
+    size_t bytes = byte_size(dtype, count_of(shape));
+    std::byte* memory = allocate(static_cast<int64_t>(bytes > 0 ? bytes : 1));
+    std::shared_ptr<void> owner(memory, [this](void* p) { release(static_cast<std::byte*>(p)); });
+    return Tensor::wrap_mutable(dtype, std::move(shape), {memory, bytes}, std::move(owner));
+}
+
+GrowingBuffer::~GrowingBuffer() {
+    if (data_ != nullptr) {
+        device_->release(data_);
+    }
+}
+
+GrowingBuffer::GrowingBuffer(GrowingBuffer&& o) noexcept
+    : device_(o.device_), data_(std::exchange(o.data_, nullptr)),
+      bytes_(std::exchange(o.bytes_, 0)) {}
+
+GrowingBuffer& GrowingBuffer::operator=(GrowingBuffer&& o) noexcept {
+    std::swap(device_, o.device_);
+    std::swap(data_, o.data_);
+    std::swap(bytes_, o.bytes_);
+    return *this;
+}
+
+bool GrowingBuffer::reserve(int64_t bytes) {
+    if (bytes <= bytes_) {
+        return false;
+    }
+    if (data_ != nullptr) {
+        device_->release(std::exchange(data_, nullptr));
+    }
+    bytes_ = 0;
+    data_ = device_->allocate(bytes);
+    bytes_ = bytes;
+    return true;
+}
+
+} // namespace ingot::plan

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device: the memory in which steps read and write, as the runner sees it. The CPU's is the
+// process's own; a GPU's is behind a stream, on which every operation here is ordered.
+#pragma once
+
+#include "ir/tensor.h"
+
+#include <cstddef>
+
+namespace ingot::plan {
+
+struct SegmentPlan;
+struct RunContext;
+
+/// One per execution; used by one thread at a time.
+class Device {
+public:
+    virtual ~Device() = default;
+
+    /// At least 256-byte aligned on a GPU, 64 on the host. Errors: OutOfMemory with what was
+    /// needed.
+    virtual std::byte* allocate(int64_t bytes) = 0;
+    virtual void release(std::byte* memory) noexcept = 0;
+    /// Where kernels read a constant; valid as long as the device and the tensor's bytes.
+    virtual const std::byte* constant(const Tensor& t) = 0;
+    virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
+    virtual void fill(std::byte* to, int byte, size_t bytes) = 0;
+    /// To the host; everything before it has run when it returns.
+    virtual void read(void* to, const std::byte* from, size_t bytes) = 0;
+    /// From the host; `from` may change once it returns.
+    virtual void write(std::byte* to, const void* from, size_t bytes) = 0;
+    /// Waits until everything so far has run.
+    virtual void synchronize() = 0;
+    /// Runs the steps of a segment without host work in between (a recorded graph), if it can.
+    virtual bool replay(SegmentPlan&, const RunContext&) { return false; }
+
+    /// Uninitialised; its bytes are in this device's memory.
+    Tensor tensor(DType dtype, Shape shape);
+};
+
+/// The process's memory.
+Device& host_device();
+
+/// Memory of a device that only grows.
+class GrowingBuffer {
+public:
+    explicit GrowingBuffer(Device& device) : device_(&device) {}
+    ~GrowingBuffer();
+    GrowingBuffer(const GrowingBuffer&) = delete;
+    GrowingBuffer& operator=(const GrowingBuffer&) = delete;
+    GrowingBuffer(GrowingBuffer&& o) noexcept;
+    GrowingBuffer& operator=(GrowingBuffer&& o) noexcept;
+    /// True when the memory moved; what it held is lost. Errors: OutOfMemory.
+    bool reserve(int64_t bytes);
+    std::byte* data() const { return data_; }
+    int64_t bytes() const { return bytes_; }
+
+private:
+    Device* device_;
+    std::byte* data_ = nullptr;
+    int64_t bytes_ = 0;
+};
+
+} // namespace ingot::plan

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the lowering lists of backends are made of: passes from an engine's graph to nodes that a
+// backend's kernels run. Each leaves the meaning as it is.
+#pragma once
+
+#include "plan/kernel.h"
+
+namespace ingot::plan {
+
+struct LoweringPass {
+    std::string_view name;
+    Graph (*run)(const Graph&);
+};
+
+/// Runs the list over the graph and its bodies, as the options say. Errors: Unsupported naming a
+/// node; the trail names the pass.
+Graph run_lowering(std::span<const LoweringPass> passes, const Graph& g,
+                   const CompileOptions& options);
+
+Graph sink_constants(const Graph& g); // constants that bodies capture move into them
+/// Composites that no kernel accepts become primitives; groups made for other backends dissolve.
+Graph expand_unclaimed(const Graph& g, const KernelSet& kernels);
+Graph fuse_maps(const Graph& g); // maps into the maps that read them
+/// Maps into the kernels that produce their operand, where those accept.
+Graph fuse_epilogues(const Graph& g, const KernelSet& kernels);
+
+} // namespace ingot::plan

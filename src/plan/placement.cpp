@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Planner, part two: storages, and which value goes into which.
+#include "ops/primitives.h"
+#include "plan/copy.h"
+#include "plan/planner.h"
+
+#include <algorithm>
+
+namespace ingot::plan {
+
+namespace {
+
+/// Whether the axes of a (strided) view follow each other in memory as `order` says, with the
+/// innermost elements side by side.
+bool follows(const View& v, const Order& order) {
+    int64_t reach = 1;
+    bool innermost = true;
+    for (size_t i = order.size(); i-- > 0;) {
+        auto axis = static_cast<size_t>(order[i]);
+        if (v.shape[axis] == 1) {
+            continue;
+        }
+        if (innermost ? v.strides[axis] != 1 : v.strides[axis] < reach) {
+            return false;
+        }
+        innermost = false;
+        reach = v.strides[axis] * v.shape[axis];
+    }
+    return true;
+}
+
+} // namespace
+
+Shape Planner::shape_of(Value v) const {
+    return eval(graph_.type(v).dims, plan_->symbols);
+}
+
+int Planner::new_storage(Storage s) {
+    s.first = now();
+    s.last = now();
+    plan_->storages.push_back(std::move(s));
+    pending_.push_back(0);
+    return plan_->end_buffer() - 1;
+}
+
+Operand Planner::new_arena(DType t, const Shape& shape, const Order& order) {
+    Storage s;
+    s.bytes = static_cast<int64_t>(byte_size(t, count_of(shape)));
+    return {t, new_storage(std::move(s)), dense(shape, order)};
+}
+
+Storage* Planner::storage_of(int buffer) {
+    return buffer < plan_->first_buffer
+               ? nullptr
+               : &plan_->storages[static_cast<size_t>(buffer - plan_->first_buffer)];
+}
+
+void Planner::touch(const Operand& o) {
+    if (Storage* s = storage_of(o.buffer)) {
+        s->last = std::max(s->last, now());
+    }
+}
+
+void Planner::set_placed(Value v, Operand o) {
+    if (o.buffer >= plan_->first_buffer) {
+        pending_[static_cast<size_t>(o.buffer - plan_->first_buffer)] += remaining_[v.id];
+    }
+    plan_->placed[v.id].operand = std::move(o);
+}
+
+void Planner::consume(Value v) {
+    remaining_[v.id]--;
+    int buffer = plan_->placed[v.id].operand.buffer;
+    if (buffer >= plan_->first_buffer) {
+        pending_[static_cast<size_t>(buffer - plan_->first_buffer)]--;
+    }
+}
+
+const Operand& Planner::operand_of(Value v) {
+    Placed& p = plan_->placed[v.id];
+    if (p.operand.buffer < 0) {
+        CHECK(p.known.defined(), "value ", v.id, " is used before it has a place");
+        Storage s;
+        s.kind = Storage::Kind::Constant;
+        s.constant = p.known;
+        int buffer = new_storage(std::move(s));
+        set_placed(v, {p.known.dtype(), buffer, dense(p.known.shape())});
+    }
+    return p.operand;
+}
+
+Operand Planner::in_order(Value v, const Order& order) {
+    Operand from = operand_of(v);
+    if (is_dense(from.view, order)) {
+        from.view.strides = dense(from.view.shape, order).strides;
+        return from;
+    }
+    auto key = std::make_pair(v, order);
+    auto it = copies_.find(key);
+    if (it != copies_.end()) {
+        return it->second;
+    }
+    Operand to;
+    const Storage* s = storage_of(from.buffer);
+    if (plan_->placed[v.id].immutable && s != nullptr && s->kind == Storage::Kind::Constant) {
+        Storage packed;
+        packed.kind = Storage::Kind::Constant;
+        packed.constant = packed_constant(*program_.packs, from, s->constant.bytes().data(), order);
+        to = {from.dtype, new_storage(std::move(packed)), dense(from.view.shape, order)};
+    } else {
+        to = new_arena(from.dtype, from.view.shape, order);
+        add_copy(from, to, nullptr);
+    }
+    copies_.emplace(key, to);
+    return to;
+}
+
+const Node* Planner::concat_user(Value v) const {
+    if (!output_of_[v.id].empty()) {
+        return nullptr;
+    }
+    const Node* found = nullptr;
+    for (uint32_t user : program_.users[v.id]) {
+        const Node& n = graph_.nodes()[user];
+        if (!n.is(concat_def) || program_.nodes[user].level != plan_->level) {
+            continue;
+        }
+        if (found != nullptr) {
+            return nullptr;
+        }
+        found = &n;
+    }
+    return found;
+}
+
+std::optional<Operand> Planner::place_in_concat(Value v, const Order& order) {
+    const Node* n = concat_user(v);
+    if (n == nullptr || is_packed(graph_.type(v).dtype)) {
+        return std::nullopt;
+    }
+    Value result = n->outputs[0];
+    auto axis = static_cast<size_t>(n->as<Concat>().axis);
+    Shape shape = shape_of(v);
+    Shape starts(shape.size(), 0);
+    for (Value in : n->inputs) {
+        if (in == v) {
+            break;
+        }
+        starts[axis] += shape_of(in)[axis];
+    }
+    auto it = concats_.find(result);
+    if (it == concats_.end()) {
+        View whole = dense(shape_of(result), order);
+        if (!follows(sliced(whole, starts, shape, Shape(shape.size(), 1)), order)) {
+            return std::nullopt;
+        }
+        it = concats_.emplace(result, place_result(*n, 0, order, true)).first;
+    }
+    Operand part = it->second;
+    part.view = sliced(part.view, starts, shape, Shape(shape.size(), 1));
+    return follows(part.view, order) ? std::optional(part) : std::nullopt;
+}
+
+std::optional<Operand> Planner::place_in_output(Value v, const Order& order) {
+    View view = dense(shape_of(v), order);
+    if (!is_dense(view)) {
+        return std::nullopt;
+    }
+    for (size_t i : output_of_[v.id]) {
+        if (written_[i] == 0) {
+            written_[i] = 1;
+            return Operand{graph_.type(v).dtype, static_cast<int>(graph_.inputs().size() + i),
+                           dense(view.shape)};
+        }
+    }
+    return std::nullopt;
+}
+
+std::optional<Operand> Planner::place_in_dead_input(const Node& n, const Order& order,
+                                                    std::span<const Operand> in) {
+    Value v = n.outputs[0];
+    DType t = graph_.type(v).dtype;
+    View want = dense(shape_of(v), order);
+    for (const Operand& o : in) {
+        const Storage* s = storage_of(o.buffer);
+        if (s == nullptr || s->kind != Storage::Kind::Arena || !(o.view == want) ||
+            bit_width(o.dtype) != bit_width(t) || is_packed(t) ||
+            s->bytes != static_cast<int64_t>(byte_size(t, want.count()))) {
+            continue;
+        }
+        int64_t own = 0;
+        bool alike = true;
+        for (size_t i = 0; i < in.size(); ++i) {
+            own += plan_->placed[n.inputs[i].id].operand.buffer == o.buffer ? 1 : 0;
+            alike = alike && (in[i].buffer != o.buffer || in[i].view == want);
+        }
+        if (alike && own > 0 &&
+            pending_[static_cast<size_t>(o.buffer - plan_->first_buffer)] == own) {
+            return Operand{t, o.buffer, want};
+        }
+    }
+    return std::nullopt;
+}
+
+Operand Planner::place_result(const Node& n, size_t result, const Order& order, bool strided) {
+    Value v = n.outputs[result];
+    if (strided) {
+        if (auto o = place_in_concat(v, order)) {
+            return *o;
+        }
+    }
+    if (auto o = place_in_output(v, order)) {
+        return *o;
+    }
+    return new_arena(graph_.type(v).dtype, shape_of(v), order);
+}
+
+} // namespace ingot::plan

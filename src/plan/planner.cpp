@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/planner.h"
+
+#include "ops/primitives.h"
+#include "plan/copy.h"
+#include "plan/reference.h"
+#include "plan/views.h"
+
+#include <algorithm>
+
+namespace ingot::plan {
+
+namespace {
+
+/// Values up to this many elements are computed while planning when they depend on sizes alone.
+constexpr int64_t known_limit = 65536;
+
+int64_t count_of_type(const Type& t, const Symbols& symbols) {
+    return count_of(eval(t.dims, symbols));
+}
+
+Tensor known_host(const Graph& g, Value v, const Symbols& symbols) {
+    HostRef host = g.host(v);
+    if (host == nullptr) {
+        return {};
+    }
+    DType t = g.type(v).dtype;
+    Tensor out = Tensor::empty(t, host->shape);
+    for (size_t i = 0; i < host->elements.size(); ++i) {
+        const auto& e = host->elements[i];
+        auto n = e ? e->numerator.try_eval(symbols) : std::nullopt;
+        if (!n || (!is_float(t) && *n % e->denominator != 0)) {
+            return {};
+        }
+        if (is_float(t)) {
+            out.set_f64(static_cast<int64_t>(i),
+                        static_cast<double>(*n) / static_cast<double>(e->denominator));
+        } else {
+            out.set_i64(static_cast<int64_t>(i), *n / e->denominator);
+        }
+    }
+    return out;
+}
+
+} // namespace
+
+Planner::Planner(const Program& program, Device& device, int level, Symbols symbols,
+                 const SegmentPlan* before)
+    : program_(program), device_(device), graph_(*program.graph),
+      plan_(std::make_unique<SegmentPlan>()) {
+    plan_->level = level;
+    plan_->symbols = std::move(symbols);
+    size_t values = graph_.value_count();
+    remaining_.assign(values, 0);
+    for (size_t v = 0; v < values; ++v) {
+        for (uint32_t user : program.users[v]) {
+            remaining_[v] += program.nodes[user].level >= level ? 1 : 0;
+        }
+    }
+    output_of_.resize(values);
+    written_.assign(graph_.outputs().size(), 0);
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+        output_of_[graph_.outputs()[i].id].push_back(i);
+    }
+    if (before != nullptr) {
+        plan_->placed = before->placed;
+        plan_->first_buffer = before->end_buffer();
+        return;
+    }
+    plan_->placed.resize(values);
+    plan_->first_buffer = static_cast<int>(graph_.inputs().size() + graph_.outputs().size());
+    for (size_t i = 0; i < graph_.inputs().size(); ++i) {
+        Value v = graph_.inputs()[i];
+        set_placed(v, {graph_.type(v).dtype, static_cast<int>(i), dense(shape_of(v))});
+    }
+}
+
+std::unique_ptr<SegmentPlan> Planner::build() {
+    for (size_t i = 0; i < program_.nodes.size(); ++i) {
+        const NodeInfo& info = program_.nodes[i];
+        const Node& n = graph_.nodes()[i];
+        if (info.binds && info.level == plan_->level - 1) {
+            for (Value v : n.outputs) {
+                plan_->placed[v.id].operand.view = dense(shape_of(v));
+            }
+        }
+        if (info.level == plan_->level) {
+            with_place([&n] { return str("node '", n.name, "' (", n.def->name, ")"); },
+                       [&] { plan_node(static_cast<uint32_t>(i)); });
+        }
+    }
+    finish_outputs();
+    finish_arena();
+    return std::move(plan_);
+}
+
+void Planner::plan_node(uint32_t index) {
+    const Node& n = graph_.nodes()[index];
+    const NodeInfo& info = program_.nodes[index];
+    bool live = info.binds;
+    for (Value v : n.outputs) {
+        live = live || remaining_[v.id] > 0 || !output_of_[v.id].empty();
+    }
+    if (live) {
+        if (n.is(constant_def)) {
+            plan_->placed[n.outputs[0].id].known = n.as<Constant>().value;
+            plan_->placed[n.outputs[0].id].immutable = true;
+        } else if (info.binds || !plan_known(n)) {
+            if (info.kernel == nullptr) {
+                plan_view(n);
+            } else if (n.is(concat_def) && !is_packed(graph_.type(n.outputs[0]).dtype)) {
+                plan_concat(n);
+            } else {
+                plan_kernel(index);
+            }
+        }
+    }
+    for (Value v : n.inputs) {
+        consume(v);
+    }
+}
+
+bool Planner::plan_known(const Node& n) {
+    if (n.outputs.size() == 1) {
+        Tensor t = known_host(graph_, n.outputs[0], plan_->symbols);
+        if (t.defined()) {
+            plan_->placed[n.outputs[0].id].known = std::move(t);
+            return true;
+        }
+    }
+    if (n.def->eval == nullptr || n.is(fused_def) || n.is(random_def) || n.is(if_def) ||
+        n.is(loop_def)) {
+        return false;
+    }
+    std::vector<Tensor> in;
+    for (Value v : n.inputs) {
+        const Placed& p = plan_->placed[v.id];
+        bool is_aliased_weight = p.immutable && is_view(graph_, n);
+        if (!p.known.defined() || p.known.count() > known_limit || is_aliased_weight) {
+            return false;
+        }
+        in.push_back(p.known);
+    }
+    for (Value v : n.outputs) {
+        if (count_of_type(graph_.type(v), plan_->symbols) > known_limit) {
+            return false;
+        }
+    }
+    std::vector<Tensor> out = eval_node(graph_, n, in, plan_->symbols);
+    for (size_t i = 0; i < out.size(); ++i) {
+        plan_->placed[n.outputs[i].id].known = std::move(out[i]);
+    }
+    return true;
+}
+
+void Planner::plan_view(const Node& n) {
+    ViewRule rule = find_view(*n.def);
+    Operand in = operand_of(n.inputs[0]);
+    const Type& type = graph_.type(n.outputs[0]);
+    std::optional<Operand> out = rule(n, in, type, plan_->symbols);
+    bool immutable = plan_->placed[n.inputs[0].id].immutable;
+    if (!out) {
+        in = in_order(n.inputs[0], row_major(in.view.rank()));
+        out = rule(n, in, type, plan_->symbols);
+        CHECK(out.has_value(), "a row-major tensor has no view for ", n.def->name);
+    }
+    require(out->view.shape == shape_of(n.outputs[0]), ErrorCode::InvalidArgument, n.def->name,
+            " of ", in.view.shape, " gives ", out->view.shape, ", expected ",
+            shape_of(n.outputs[0]));
+    set_placed(n.outputs[0], *out);
+    plan_->placed[n.outputs[0].id].immutable = immutable;
+}
+
+void Planner::plan_concat(const Node& n) {
+    Value result = n.outputs[0];
+    auto axis = static_cast<size_t>(n.as<Concat>().axis);
+    if (!concats_.contains(result)) {
+        const Operand* largest = nullptr;
+        for (Value v : n.inputs) {
+            const Operand& o = operand_of(v);
+            if (largest == nullptr || o.view.count() > largest->view.count()) {
+                largest = &o;
+            }
+        }
+        Order order = dense_order(largest->view).value_or(row_major(largest->view.rank()));
+        concats_.emplace(result, place_result(n, 0, order, true));
+    }
+    Operand whole = concats_.at(result);
+    set_placed(result, whole);
+    Shape starts(whole.view.shape.size(), 0);
+    for (Value v : n.inputs) {
+        Operand from = operand_of(v);
+        Operand part = whole;
+        Shape expected = whole.view.shape;
+        expected[axis] = from.view.shape[axis];
+        require(from.view.shape == expected &&
+                    starts[axis] + expected[axis] <= whole.view.shape[axis],
+                ErrorCode::InvalidArgument, "concat along axis ", axis, " to ", whole.view.shape,
+                ": an input has shape ", from.view.shape, ", expected ", expected);
+        part.view = sliced(whole.view, starts, expected, Shape(starts.size(), 1));
+        if (from.buffer != part.buffer || !(from.view == part.view)) {
+            add_copy(from, part, &n);
+        }
+        starts[axis] += expected[axis];
+    }
+}
+
+void Planner::plan_kernel(uint32_t index) {
+    const Node& n = graph_.nodes()[index];
+    const NodeInfo& info = program_.nodes[index];
+    const Kernel& kernel = *info.kernel;
+    Group group = group_of(graph_, n);
+    std::vector<View> views;
+    for (Value v : n.inputs) {
+        views.push_back(operand_of(v).view);
+    }
+    std::vector<std::optional<Order>> want(views.size());
+    std::vector<Shape> shapes;
+    std::vector<Order> orders;
+    for (Value v : n.outputs) {
+        shapes.push_back(info.binds ? Shape() : shape_of(v));
+        orders.push_back(row_major(graph_.type(v).rank()));
+    }
+    if (kernel.layout != nullptr) {
+        LayoutArgs args{group, plan_->symbols, program_.options.use_library, views, shapes,
+                        want,  orders};
+        kernel.layout(args);
+    } else {
+        for (size_t i = 0; i < views.size(); ++i) {
+            want[i] = row_major(views[i].rank());
+        }
+    }
+    std::vector<Operand> in;
+    for (size_t i = 0; i < views.size(); ++i) {
+        in.push_back(want[i] ? in_order(n.inputs[i], *want[i]) : operand_of(n.inputs[i]));
+    }
+    std::vector<Operand> out;
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+        if (info.binds) {
+            Storage s;
+            s.kind = Storage::Kind::Dynamic;
+            out.push_back({graph_.type(n.outputs[i]).dtype, new_storage(std::move(s)), {}});
+            continue;
+        }
+        std::optional<Operand> placed;
+        if (i == 0 && kernel.in_place && output_of_[n.outputs[i].id].empty() &&
+            !(kernel.strided_results && concat_user(n.outputs[i]) != nullptr)) {
+            placed = place_in_dead_input(n, orders[i], in);
+        }
+        out.push_back(placed ? *placed : place_result(n, i, orders[i], kernel.strided_results));
+    }
+    add_step(n, info, in, out);
+    for (size_t i = 0; i < out.size(); ++i) {
+        set_placed(n.outputs[i], out[i]);
+    }
+}
+
+void Planner::add_step(const Node& n, const NodeInfo& info, std::vector<Operand> in,
+                       std::vector<Operand> out) {
+    bool empty = !info.binds && !out.empty();
+    for (const Operand& o : out) {
+        empty = empty && o.view.count() == 0;
+    }
+    if (empty) {
+        return;
+    }
+    std::vector<const std::byte*> constants;
+    for (size_t i = 0; i < in.size(); ++i) {
+        const Storage* s = storage_of(in[i].buffer);
+        bool fixed = s != nullptr && s->kind == Storage::Kind::Constant &&
+                     plan_->placed[n.inputs[i].id].immutable;
+        constants.push_back(fixed ? s->constant.bytes().data() : nullptr);
+    }
+    StepArgs args{*info.kernel,
+                  group_of(graph_, n),
+                  n,
+                  plan_->symbols,
+                  in,
+                  out,
+                  constants,
+                  info.bodies,
+                  *program_.packs,
+                  device_,
+                  program_.pool(),
+                  program_.options};
+    StepEntry entry;
+    entry.step = info.kernel->prepare(args);
+    entry.kernel = std::string(info.kernel->name);
+    entry.node = &n;
+    if (info.binds) {
+        entry.dynamic = &info;
+        for (const Operand& o : out) {
+            entry.dynamic_buffers.push_back(o.buffer);
+        }
+    }
+    for (const Operand& o : in) {
+        touch(o);
+    }
+    for (const Operand& o : out) {
+        touch(o);
+    }
+    if (int64_t bytes = entry.step->scratch_bytes(); bytes > 0) {
+        Storage s;
+        s.bytes = bytes;
+        entry.step->scratch = new_storage(std::move(s));
+    }
+    entry.in = std::move(in);
+    entry.out = std::move(out);
+    plan_->steps.push_back(std::move(entry));
+}
+
+void Planner::add_copy(const Operand& from, const Operand& to, const Node* n) {
+    if (to.view.count() == 0) {
+        return;
+    }
+    touch(from);
+    touch(to);
+    StepEntry entry;
+    entry.step = program_.kernels->make_copy(from, to);
+    entry.kernel = "copy";
+    entry.node = n;
+    entry.in = {from};
+    entry.out = {to};
+    plan_->steps.push_back(std::move(entry));
+}
+
+void Planner::finish_outputs() {
+    for (size_t i = 0; i < graph_.outputs().size(); ++i) {
+        Value v = graph_.outputs()[i];
+        if (program_.value_level[v.id] != plan_->level) {
+            continue;
+        }
+        Shape shape = shape_of(v);
+        if (written_[i] == 0) {
+            Operand to{graph_.type(v).dtype, static_cast<int>(graph_.inputs().size() + i),
+                       dense(shape)};
+            add_copy(operand_of(v), to, nullptr);
+        }
+        plan_->outputs.push_back({i, std::move(shape)});
+    }
+}
+
+void Planner::finish_arena() {
+    std::vector<Block> blocks;
+    std::vector<size_t> index;
+    for (size_t i = 0; i < plan_->storages.size(); ++i) {
+        Storage& s = plan_->storages[i];
+        if (s.kind != Storage::Kind::Arena) {
+            continue;
+        }
+        if (pending_[i] > 0) {
+            s.last = now();
+        }
+        blocks.push_back({s.bytes, s.first, s.last});
+        index.push_back(i);
+    }
+    ArenaPlan arena = plan_arena(blocks);
+    for (size_t k = 0; k < index.size(); ++k) {
+        plan_->storages[index[k]].offset = arena.offsets[k];
+    }
+    plan_->arena_bytes = arena.bytes;
+}
+
+std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int level,
+                                          Symbols symbols, const SegmentPlan* before) {
+    return Planner(program, device, level, std::move(symbols), before).build();
+}
+
+} // namespace ingot::plan

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// The planner's working state: storages with their lifetimes, and values placed in them.
+#pragma once
+
+#include "plan/segment_plan.h"
+
+namespace ingot::plan {
+
+/// Builds one segment's plan, node by node in graph order.
+class Planner {
+public:
+    Planner(const Program& program, Device& device, int level, Symbols symbols,
+            const SegmentPlan* before);
+    std::unique_ptr<SegmentPlan> build();
+
+private:
+    // planner.cpp: the walk
+    void plan_node(uint32_t index);
+    void plan_view(const Node& n);
+    bool plan_known(const Node& n);
+    void plan_concat(const Node& n);
+    void plan_kernel(uint32_t index);
+    void add_step(const Node& n, const NodeInfo& info, std::vector<Operand> in,
+                  std::vector<Operand> out);
+    void add_copy(const Operand& from, const Operand& to, const Node* n);
+    void finish_outputs();
+    void finish_arena();
+
+    // placement.cpp: where values go
+    Shape shape_of(Value v) const;
+    const Operand& operand_of(Value v);
+    Operand in_order(Value v, const Order& order);
+    Operand place_result(const Node& n, size_t result, const Order& order, bool strided);
+    std::optional<Operand> place_in_dead_input(const Node& n, const Order& order,
+                                               std::span<const Operand> in);
+    std::optional<Operand> place_in_concat(Value v, const Order& order);
+    std::optional<Operand> place_in_output(Value v, const Order& order);
+    const Node* concat_user(Value v) const;
+    void set_placed(Value v, Operand o);
+    void consume(Value v);
+    int new_storage(Storage s);
+    Operand new_arena(DType t, const Shape& shape, const Order& order);
+    Storage* storage_of(int buffer);
+    void touch(const Operand& o);
+    int64_t now() const { return static_cast<int64_t>(plan_->steps.size()); }
+
+    const Program& program_;
+    Device& device_;
+    const Graph& graph_;
+    std::unique_ptr<SegmentPlan> plan_;
+    std::vector<int64_t> remaining_; // per value: reads that have not been planned yet
+    std::vector<int64_t> pending_;   // per storage of this segment: sum over the values in it
+    std::map<std::pair<Value, Order>, Operand> copies_;
+    std::map<Value, Operand> concats_;           // results of concats that have a place already
+    std::vector<std::vector<size_t>> output_of_; // per value: graph outputs it is
+    std::vector<char> written_;                  // per graph output of this segment: done
+};
+
+} // namespace ingot::plan

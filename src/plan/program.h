@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// Program: a lowered graph with what every plan of it needs to know: the kernel of each node, its
+// segment (level), who uses which value. Immutable and shared.
+#pragma once
+
+#include "plan/backend.h"
+#include "plan/kernel.h"
+
+#include <map>
+#include <mutex>
+
+namespace ingot::plan {
+
+/// Weights in the form a kernel wants them, made once per executable. Thread safe.
+class PackCache {
+public:
+    /// The entry of that key; made by `make`, which returns it with its size in bytes.
+    template <class T>
+    std::shared_ptr<T> get(const std::string& key,
+                           const std::function<std::pair<std::shared_ptr<T>, size_t>()>& make) {
+        std::shared_ptr<void> found = find(key);
+        if (found == nullptr) {
+            auto [made, bytes] = make();
+            found = insert(key, made, bytes);
+        }
+        return std::static_pointer_cast<T>(found);
+    }
+    size_t bytes() const;
+
+private:
+    std::shared_ptr<void> find(const std::string& key) const;
+    std::shared_ptr<void> insert(const std::string& key, std::shared_ptr<void> v, size_t bytes);
+    mutable std::mutex mutex_;
+    std::map<std::string, std::shared_ptr<void>> entries_;
+    size_t bytes_ = 0;
+};
+
+struct NodeInfo {
+    const Kernel* kernel = nullptr; // null for constants and views
+    int level = 0;                  // segment in which it runs
+    bool binds = false; // declares symbols: runs last in its segment, result sizes dynamic
+    std::vector<std::string> symbols; // those it declares
+    std::vector<std::shared_ptr<const Program>> bodies;
+};
+
+struct Program {
+    GraphRef graph;
+    const KernelSet* kernels = nullptr;
+    std::vector<NodeInfo> nodes;              // parallel to graph->nodes()
+    std::vector<int> value_level;             // segment from which on a value can be read
+    std::vector<std::vector<uint32_t>> users; // per value: nodes that read it, once per operand
+    std::vector<std::string> outer_symbols;   // used but neither declared nor sizes of inputs
+    int levels = 1;
+    std::shared_ptr<PackCache> packs;
+    CompileOptions options;
+
+    ThreadPool& pool() const {
+        return options.pool != nullptr ? *options.pool : ThreadPool::shared();
+    }
+};
+
+/// Finds kernels and levels. Errors: Unsupported naming a node that no kernel runs.
+std::shared_ptr<const Program> make_program(GraphRef lowered, const KernelSet& kernels,
+                                            std::shared_ptr<PackCache> packs,
+                                            const CompileOptions& options);
+
+} // namespace ingot::plan

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runner: plans of one program for the shapes that occur, their memory, and the loop that runs
+// steps.
+#pragma once
+
+#include "plan/device.h"
+#include "plan/segment_plan.h"
+
+#include <functional>
+
+namespace ingot::plan {
+
+/// Where a result goes: to `data`, or, when that is null, to a new tensor.
+struct ResultSlot {
+    std::byte* data = nullptr;
+    Tensor tensor;
+};
+
+/// What watches a run: both may be empty.
+struct RunWatch {
+    StepTimer* timer = nullptr;
+    std::function<void(std::string_view, const Tensor&)> observer;
+};
+
+/// Not thread safe. `outer` binds the symbols that the program uses but does not define.
+class Runner {
+public:
+    Runner(std::shared_ptr<const Program> program, Device& device, Symbols outer);
+
+    /// Makes or finds the plan of the first segment for these input shapes. Errors: see Execution.
+    void prepare(std::span<const Shape> inputs);
+    /// The shape of a result under the last prepare, when it is known before the run.
+    std::optional<Shape> result_shape(size_t i) const;
+    /// Inputs are dense and row major, of the prepared shapes. Errors: thrown, with the node's
+    /// name.
+    void run(std::span<const std::byte* const> inputs, std::span<ResultSlot> results,
+             const RunWatch& watch = {});
+
+    Device& device() const { return *device_; }
+    const Program& program() const { return *program_; }
+    std::vector<StepInfo> steps() const;
+    int64_t arena_bytes() const;
+
+private:
+    SegmentPlan* plan_root(std::span<const Shape> inputs);
+    SegmentPlan* plan_next(SegmentPlan& before, const std::vector<const StepEntry*>& dynamic);
+    void activate(SegmentPlan& plan, std::span<ResultSlot> results);
+    void run_segment(SegmentPlan& plan, const RunWatch& watch);
+    void run_step(const StepEntry& entry, const RunContext& context);
+    void run_dynamic(const StepEntry& entry, const RunContext& context);
+    void observe(const StepEntry& entry, const RunWatch& watch) const;
+    [[noreturn]] void fail_step(const StepEntry& entry, Status status,
+                                const ErrorText& error) const;
+
+    std::shared_ptr<const Program> program_;
+    Device* device_;
+    Symbols outer_;
+    std::vector<std::pair<std::vector<Shape>, std::unique_ptr<SegmentPlan>>> roots_;
+    SegmentPlan* root_ = nullptr;
+    std::vector<SegmentPlan*> chain_;       // plans of the last run, by level
+    std::vector<GrowingBuffer> arenas_;     // by level
+    std::vector<const SegmentPlan*> bound_; // by level: whose storages the table has
+    std::vector<std::byte*> buffers_;
+    std::vector<Tensor> dynamic_; // by buffer: results of data-dependent size
+    Symbols dynamic_symbols_;     // bound by the segment that runs
+};
+
+/// "f32[1,64,56,56]", with strides unless row major.
+std::string describe(const Operand& o);
+
+} // namespace ingot::plan

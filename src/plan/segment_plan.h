@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// SegmentPlan: the steps of one segment of a program for concrete sizes, and where every value
+// lies.
+#pragma once
+
+#include "plan/memory_planner.h"
+#include "plan/program.h"
+
+namespace ingot::plan {
+
+/// Where a value lies. A value whose contents are known while planning may have no buffer yet.
+struct Placed {
+    Operand operand;
+    Tensor known;           // contents, when they depend on nothing but sizes and constants
+    bool immutable = false; // bytes of a constant of the graph: the same in every plan
+    bool valid() const { return operand.buffer >= 0 || known.defined(); }
+};
+
+/// A buffer of one segment. Buffers are numbered through: inputs, outputs, then segment by segment.
+struct Storage {
+    enum class Kind { Arena, Constant, Dynamic };
+    Kind kind = Kind::Arena;
+    int64_t bytes = 0;
+    int64_t first = 0; // steps between which an arena block lives
+    int64_t last = 0;
+    int64_t offset = 0; // in the segment's arena
+    Tensor constant;    // keeps the bytes alive
+};
+
+struct StepEntry {
+    std::unique_ptr<Step> step;
+    std::string kernel;
+    const Node* node = nullptr;        // null for copies that the planner put in
+    const NodeInfo* dynamic = nullptr; // set for nodes that declare symbols
+    std::vector<int> dynamic_buffers;  // one per result
+    std::vector<Operand> in;
+    std::vector<Operand> out;
+};
+
+struct OutputPlan {
+    size_t index = 0; // among the graph's outputs
+    Shape shape;
+};
+
+/// The steps refer to the program, and run on the device they were prepared for.
+struct SegmentPlan {
+    int level = 0;
+    Symbols symbols; // bound when it was planned
+    std::vector<StepEntry> steps;
+    std::vector<OutputPlan> outputs; // those written in this segment
+    int first_buffer = 0;
+    std::vector<Storage> storages;
+    int64_t arena_bytes = 0;
+    std::vector<Placed> placed; // per value of the graph, for later segments
+    /// Plans of the next segment by the symbols that this one binds; most recent first.
+    std::vector<std::pair<Shape, std::unique_ptr<SegmentPlan>>> next;
+
+    int end_buffer() const { return first_buffer + static_cast<int>(storages.size()); }
+};
+
+/// Plans segment `level`. `before` is the plan of the segment before it, or null for the first;
+/// `symbols` has every symbol bound so far. Errors: Unsupported, InvalidArgument for sizes that
+/// contradict each other, OutOfMemory.
+std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int level,
+                                          Symbols symbols, const SegmentPlan* before);
+
+} // namespace ingot::plan

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contexts and threads: an engine serves many at once, a context one at a time. Built by the tsan
+// preset too (ctest --preset tsan -R engine), where races show.
+#include "base/error.h"
+#include "engine/engine.h"
+#include "ops/evaluator.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <thread>
+
+namespace ingot {
+namespace {
+
+Tensor pattern(Shape shape, double step) {
+    Tensor t = Tensor::empty(DType::F32, std::move(shape));
+    for (int64_t i = 0; i < t.count(); ++i) {
+        t.set_f64(i, std::sin(step * static_cast<double>(i + 1)));
+    }
+    return t;
+}
+
+// Convolution, products, norms, shapes that depend on the batch: kernels that pack, share the pool
+// and plan for each shape.
+Graph network() {
+    Graph g("network");
+    Value x = g.add_input("x", parse_type("f32[batch,3,8,8]"));
+    ops::Conv a;
+    a.strides = {1, 1};
+    a.low = {1, 1};
+    a.high = {1, 1};
+    a.dilations = {1, 1};
+    Value y = ops::conv(g, a, x, ops::constant(g, pattern({4, 3, 3, 3}, 0.7)));
+    y = ops::maximum(g, y, 0.0);
+    y = ops::reshape(g, y, {g.type(x).dims[0], Dim(256)});
+    y = ops::matmul(g, y, ops::constant(g, pattern({256, 32}, 0.3)));
+    y = ops::softmax(g, y, 1);
+    Value sum = ops::reduce(g, "sum", y, {0});
+    g.add_output("y", ops::add(g, y, sum));
+    return g;
+}
+
+// The backend's own loops: libraries that the sanitizer cannot see into would raise false alarms.
+CompileOptions own_loops() {
+    CompileOptions o;
+    o.use_library = false;
+    return o;
+}
+
+struct Sample {
+    std::vector<Tensor> inputs;
+    std::vector<Tensor> expected;
+};
+
+std::vector<Sample> samples(const Graph& g) {
+    std::vector<Sample> out;
+    for (int64_t batch : {1, 5, 2, 3}) {
+        Tensor x = pattern({batch, 3, 8, 8}, 0.1 * static_cast<double>(batch));
+        out.push_back({{x}, evaluate(g, std::vector<Tensor>{x})});
+    }
+    return out;
+}
+
+// Whether results are the expected ones; threads report once, at the end.
+bool agrees(Context& context, const Sample& s) {
+    std::vector<Tensor> got = context.run(s.inputs);
+    if (got.size() != 1 || got[0].shape() != s.expected[0].shape()) {
+        return false;
+    }
+    for (int64_t i = 0; i < got[0].count(); ++i) {
+        if (!(std::abs(got[0].get_f64(i) - s.expected[0].get_f64(i)) <= 1e-5)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+constexpr int thread_count = 4;
+
+template <class Work>
+void in_threads(Work work) {
+    std::vector<std::thread> threads;
+    for (int i = 0; i < thread_count; ++i) {
+        threads.emplace_back([&work, i] { work(i); });
+    }
+    for (std::thread& t : threads) {
+        t.join();
+    }
+}
+
+TEST(Context, ManyShareOneLoweringAcrossThreads) {
+    auto engine = Engine::create(network(), {}, {});
+    std::vector<Sample> data = samples(engine->graph());
+    Context first(engine, cpu_backend(), own_loops());
+    std::array<int, thread_count> good{};
+    in_threads([&](int id) {
+        Context mine(first);
+        for (int run = 0; run < 12; ++run) {
+            auto i = static_cast<size_t>(id);
+            good[i] += agrees(mine, data[static_cast<size_t>(id + run) % data.size()]) ? 1 : 0;
+        }
+    });
+    for (int count : good) {
+        EXPECT_EQ(count, 12);
+    }
+}
+
+TEST(Context, ThreadsMayLowerOneEngineAtOnce) {
+    auto engine = Engine::create(network(), {}, {});
+    std::vector<Sample> data = samples(engine->graph());
+    std::array<bool, thread_count> good{};
+    in_threads([&](int id) {
+        Context mine(engine, cpu_backend(), own_loops());
+        auto i = static_cast<size_t>(id);
+        good[i] = agrees(mine, data[i % data.size()]);
+    });
+    for (bool g : good) {
+        EXPECT_TRUE(g);
+    }
+}
+
+// Contexts may outlive the ones that they were copied from, and every other owner of the engine.
+TEST(Context, KeepsAllThatItNeeds) {
+    auto engine = Engine::create(network(), {}, {});
+    Sample sample = samples(engine->graph())[1];
+    auto first = std::make_unique<Context>(std::move(engine), cpu_backend(), own_loops());
+    Context second(*first);
+    first.reset();
+    EXPECT_TRUE(agrees(second, sample));
+}
+
+std::string error_of(const std::function<void()>& f) {
+    try {
+        f();
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+// While a step of a run is being timed, the run is not over: calls from outside come in between.
+struct Intruder : StepTimer {
+    explicit Intruder(std::function<void()> f) : call(std::move(f)) {}
+    void step(const StepInfo&, double) noexcept override {
+        if (calls++ == 0) {
+            std::thread([this] { call(); }).join();
+        }
+    }
+    std::function<void()> call;
+    int calls = 0;
+};
+
+TEST(Context, ASecondThreadIsRefused) {
+    auto engine = Engine::create(network(), {}, {});
+    Sample sample = samples(engine->graph())[0];
+    Context context(engine, cpu_backend(), own_loops());
+    std::vector<std::string> errors;
+    Intruder intruder([&] {
+        errors.push_back(error_of([&] { context.run(sample.inputs); }));
+        errors.push_back(error_of([&] { context.prepare(std::array{Shape{2, 3, 8, 8}}); }));
+    });
+    context.execution().set_timer(&intruder);
+    EXPECT_TRUE(agrees(context, sample));
+    ASSERT_EQ(errors.size(), 2U);
+    for (const std::string& e : errors) {
+        EXPECT_EQ(e, "this context is in use by another thread; give each thread a context of its "
+                     "own");
+    }
+    context.execution().set_timer(nullptr);
+    EXPECT_TRUE(agrees(context, sample)) << "the refused calls left the context as it was";
+}
+
+// Whoever comes first runs, the other is refused; results stay right.
+TEST(Context, ThreadsThatFightForOneAreNeverWrong) {
+    auto engine = Engine::create(network(), {}, {});
+    std::vector<Sample> data = samples(engine->graph());
+    Context context(engine, cpu_backend(), own_loops());
+    std::atomic<int> right = 0;
+    std::atomic<int> wrong = 0;
+    std::atomic<int> refused = 0;
+    in_threads([&](int id) {
+        for (int run = 0; run < 25; ++run) {
+            try {
+                bool same = agrees(context, data[static_cast<size_t>(id)]);
+                ++(same ? right : wrong);
+            } catch (const Error& e) {
+                refused += e.code() == ErrorCode::InvalidArgument ? 1 : 0;
+            }
+        }
+    });
+    EXPECT_EQ(wrong, 0);
+    EXPECT_GT(right, 0);
+    EXPECT_EQ(right + refused, thread_count * 25);
+}
+
+} // namespace
+} // namespace ingot
