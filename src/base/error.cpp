@@ -22,6 +22,8 @@ std::string_view name(ErrorCode c) {
         return "out of memory";
     case ErrorCode::Interrupted:
         return "interrupted";
+    case ErrorCode::Device:
+        return "device error";
     case ErrorCode::Internal:
         return "internal error";
     }

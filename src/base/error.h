@@ -19,6 +19,7 @@ enum class ErrorCode {
     Io,              // the operating system refused
     OutOfMemory,
     Interrupted, // Ctrl-C or a time limit
+    Device,      // the GPU or its driver failed
     Internal,    // a bug in Ingot
 };
 std::string_view name(ErrorCode c);

@@ -26,6 +26,14 @@ struct CompileOptions {
     bool use_library = true;
     /// Fills activation memory with 0xCB before every run, so that tests see reads of stale bytes.
     bool poison = false;
+    /// f32 matrix products and convolutions may round their operands to TF32 (CUDA only).
+    bool tf32 = true;
+    /// Families run the first tactic whose name begins so, where they have one (CUDA only).
+    std::string force_tactic;
+    /// Folder of compiled kernels; "" keeps none, "default" is the user's (CUDA only).
+    std::string runtime_cache = "default";
+    /// Record a graph of launches on the second run of a plan and repeat it (CUDA only).
+    bool record_graphs = true;
     /// Lowering passes that are left out, by name.
     std::vector<std::string> disabled_passes;
     /// Called with the graph after each lowering pass; may be empty.
@@ -45,6 +53,14 @@ struct StepInfo {
 struct StepTimer {
     virtual ~StepTimer() = default;
     virtual void step(const StepInfo& info, double milliseconds) noexcept = 0;
+};
+
+/// Milliseconds of the last run, as the device's clock has them.
+struct RunTimes {
+    double to_device = 0; // copying inputs
+    double compute = 0;
+    double to_host = 0; // copying results
+    double enqueue = 0; // the caller's time until everything was handed over
 };
 
 /// The plans and memory of one context. Used by one thread at a time.
@@ -71,6 +87,8 @@ public:
     virtual std::vector<StepInfo> steps() const = 0;
     /// Bytes held for activations.
     virtual size_t arena_bytes() const = 0;
+    /// Of the last run; zeros where the backend does not measure them.
+    virtual RunTimes times() const { return {}; }
     /// Times every step of later runs; null stops. The timer outlives the execution.
     virtual void set_timer(StepTimer* timer) = 0;
     /// Calls `f` with a row-major copy of every named value that later runs compute (values that
@@ -103,5 +121,7 @@ public:
 
 /// Defined by src/backends/cpu.
 const Backend& cpu_backend();
+/// Defined by src/backends/cuda: the first GPU; null when there is none, and `why` says so.
+const Backend* cuda_backend(std::string& why);
 
 } // namespace ingot

@@ -393,6 +393,40 @@ private:
     bool packed_ = false;
 };
 
+// --- sizes ---------------------------------------------------------------------------------------
+
+/// The elements of a small tensor become sizes of what follows.
+class TensorToDimsStep : public Step {
+public:
+    explicit TensorToDimsStep(const StepArgs& a)
+        : in_(a.in[0]), out_(a.out[0]), dims_(a.group.first().as<TensorToDims>().symbols) {}
+
+    Status run(const RunContext& c) noexcept override {
+        return guarded(c, "tensor_to_dims", [&] {
+            c.device.copy(c.bytes(out_), c.bytes(in_), static_cast<size_t>(bytes_of(in_)));
+        });
+    }
+
+    void run_dynamic(const RunContext& c, DynamicResults& results) override {
+        auto n = static_cast<size_t>(in_.view.count());
+        std::vector<int64_t> x(n);
+        c.device.read(x.data(), c.bytes(in_), n * sizeof(int64_t));
+        results.tensors = {c.device.tensor(DType::I64, in_.view.shape)};
+        c.device.write(results.tensors[0].mutable_bytes().data(), x.data(), n * sizeof(int64_t));
+        for (size_t i = 0; i < n; ++i) {
+            std::string_view name = dims_[i].symbol_name();
+            require(x[i] >= 0 || name.starts_with('~'), ErrorCode::InvalidArgument,
+                    "a size computed from data is ", x[i], ", expected 0 or more");
+            results.symbols.insert_or_assign(std::string(name), x[i]);
+        }
+    }
+
+private:
+    Operand in_;
+    Operand out_;
+    Dims dims_;
+};
+
 std::optional<std::string> accept(const Group&) {
     return std::nullopt;
 }
@@ -402,8 +436,10 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
     return std::make_unique<T>(args);
 }
 
-const Kernel rows[] = {{.name = "if", .refuse = accept, .prepare = prepare<IfStep>},
-                       {.name = "loop", .refuse = accept, .prepare = prepare<LoopStep>}};
+const Kernel rows[] = {
+    {.name = "if", .refuse = accept, .prepare = prepare<IfStep>},
+    {.name = "loop", .refuse = accept, .prepare = prepare<LoopStep>},
+    {.name = "tensor_to_dims", .refuse = accept, .prepare = prepare<TensorToDimsStep>}};
 
 } // namespace
 

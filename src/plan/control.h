@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// if and loop for every backend: the host drives, bodies are programs on the same device.
+// if, loop and tensor_to_dims for every backend: the host drives, bodies are programs on the same
+// device.
 #pragma once
 
 #include "plan/kernel.h"

@@ -208,7 +208,7 @@ private:
 
 } // namespace
 
-std::unique_ptr<Step> make_copy(const Operand& from, const Operand& to) {
+std::unique_ptr<Step> make_copy(const Operand& from, const Operand& to, Device&) {
     CHECK(from.view.shape == to.view.shape && from.dtype == to.dtype, "copy of ", from.view.shape,
           " to ", to.view.shape);
     require(to.view.rank() <= 16, ErrorCode::Unsupported, "copy of rank ", to.view.rank(),

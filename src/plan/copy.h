@@ -6,9 +6,9 @@
 
 namespace ingot::plan {
 
-/// A step that copies the elements of `from` to the same positions of `to`; shapes and dtypes are
-/// equal, strides need not be.
-std::unique_ptr<Step> make_copy(const Operand& from, const Operand& to);
+/// A step that copies, on the host, the elements of `from` to the same positions of `to`; shapes
+/// and dtypes are equal, strides need not be.
+std::unique_ptr<Step> make_copy(const Operand& from, const Operand& to, Device& device);
 /// Copies at once, with the bases of both buffers given.
 void copy_elements(const Operand& from, const std::byte* from_base, const Operand& to,
                    std::byte* to_base, ThreadPool& pool);

@@ -41,6 +41,7 @@ public:
         copy(to, static_cast<const std::byte*>(from), bytes);
     }
     void synchronize() override {}
+    bool is_host() const override { return true; }
 };
 
 } // namespace

@@ -34,6 +34,14 @@ public:
     /// Runs the steps of a segment without host work in between (a recorded graph), if it can.
     virtual bool replay(SegmentPlan&, const RunContext&) { return false; }
 
+    virtual bool is_host() const { return false; }
+    /// After the last step of a run: throws what steps could only report on the device.
+    virtual void finish_run() {}
+    /// A point of time on the device, and the milliseconds between two; -1 and 0 when not measured.
+    virtual int mark_time() { return -1; }
+    virtual double elapsed_ms(int, int) { return 0; }
+    virtual void forget_times() {}
+
     /// Uninitialised; its bytes are in this device's memory.
     Tensor tensor(DType dtype, Shape shape);
 };

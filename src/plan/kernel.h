@@ -69,6 +69,8 @@ public:
     virtual std::string implementation() const { return "own"; }
     /// Bytes of working memory during run; the planner sets `scratch` to a buffer of that size.
     virtual int64_t scratch_bytes() const { return 0; }
+    /// Whether run only enqueues work, so that a device may record it and repeat it later.
+    virtual bool recordable() const { return false; }
     int scratch = -1;
 };
 
@@ -145,7 +147,7 @@ struct KernelSet {
     /// Every table, in the order in which they are asked.
     std::span<const KernelTable* const> (*tables)();
     /// A step that copies elements between operands of one shape and dtype.
-    std::unique_ptr<Step> (*make_copy)(const Operand& from, const Operand& to);
+    std::unique_ptr<Step> (*make_copy)(const Operand& from, const Operand& to, Device& device);
 
     /// The first kernel of that name which does not refuse; null when none. `reason` gets the last
     /// refusal.

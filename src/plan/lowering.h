@@ -20,6 +20,8 @@ Graph run_lowering(std::span<const LoweringPass> passes, const Graph& g,
 Graph sink_constants(const Graph& g); // constants that bodies capture move into them
 /// Composites that no kernel accepts become primitives; groups made for other backends dissolve.
 Graph expand_unclaimed(const Graph& g, const KernelSet& kernels);
+/// Products of one operand with several constant matrices become one.
+Graph merge_dots(const Graph& g);
 Graph fuse_maps(const Graph& g); // maps into the maps that read them
 /// Maps into the kernels that produce their operand, where those accept.
 Graph fuse_epilogues(const Graph& g, const KernelSet& kernels);

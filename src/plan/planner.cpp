@@ -7,6 +7,7 @@
 #include "plan/views.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace ingot::plan {
 
@@ -48,6 +49,8 @@ Planner::Planner(const Program& program, Device& device, int level, Symbols symb
                  const SegmentPlan* before)
     : program_(program), device_(device), graph_(*program.graph),
       plan_(std::make_unique<SegmentPlan>()) {
+    static std::atomic<uint64_t> plans{0};
+    plan_->id = ++plans;
     plan_->level = level;
     plan_->symbols = std::move(symbols);
     size_t values = graph_.value_count();
@@ -316,7 +319,7 @@ void Planner::add_copy(const Operand& from, const Operand& to, const Node* n) {
     touch(from);
     touch(to);
     StepEntry entry;
-    entry.step = program_.kernels->make_copy(from, to);
+    entry.step = program_.kernels->make_copy(from, to, device_);
     entry.kernel = "copy";
     entry.node = n;
     entry.in = {from};

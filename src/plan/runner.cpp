@@ -195,23 +195,29 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
         if (watch.timer == nullptr) {
             run_step(entry, context);
         } else {
-            device_->synchronize();
-            auto start = std::chrono::steady_clock::now();
-            run_step(entry, context);
-            device_->synchronize();
-            std::chrono::duration<double, std::milli> took =
-                std::chrono::steady_clock::now() - start;
-            StepInfo info{entry.node == nullptr ? std::string() : entry.node->name,
-                          entry.kernel,
-                          entry.step->implementation(),
-                          {},
-                          {}};
-            watch.timer->step(info, took.count());
+            time_step(entry, context, *watch.timer);
         }
         if (watch.observer) {
             observe(entry, watch);
         }
     }
+}
+
+void Runner::time_step(const StepEntry& entry, const RunContext& context, StepTimer& timer) {
+    device_->synchronize();
+    auto start = std::chrono::steady_clock::now();
+    int from = device_->mark_time();
+    run_step(entry, context);
+    int to = device_->mark_time();
+    device_->synchronize();
+    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+    StepInfo info{entry.node == nullptr ? std::string() : entry.node->name,
+                  entry.kernel,
+                  entry.step->implementation(),
+                  {},
+                  {}};
+    bool on_device = from >= 0 && entry.step->recordable();
+    timer.step(info, on_device ? device_->elapsed_ms(from, to) : took.count());
 }
 
 void Runner::run_step(const StepEntry& entry, const RunContext& context) {

@@ -46,6 +46,7 @@ private:
     SegmentPlan* plan_next(SegmentPlan& before, const std::vector<const StepEntry*>& dynamic);
     void activate(SegmentPlan& plan, std::span<ResultSlot> results);
     void run_segment(SegmentPlan& plan, const RunWatch& watch);
+    void time_step(const StepEntry& entry, const RunContext& context, StepTimer& timer);
     void run_step(const StepEntry& entry, const RunContext& context);
     void run_dynamic(const StepEntry& entry, const RunContext& context);
     void observe(const StepEntry& entry, const RunWatch& watch) const;

@@ -6,6 +6,8 @@
 #include "plan/memory_planner.h"
 #include "plan/program.h"
 
+#include <algorithm>
+
 namespace ingot::plan {
 
 /// Where a value lies. A value whose contents are known while planning may have no buffer yet.
@@ -44,6 +46,7 @@ struct OutputPlan {
 
 /// The steps refer to the program, and run on the device they were prepared for.
 struct SegmentPlan {
+    uint64_t id = 0; // unique in this process
     int level = 0;
     Symbols symbols; // bound when it was planned
     std::vector<StepEntry> steps;
@@ -55,6 +58,12 @@ struct SegmentPlan {
     /// Plans of the next segment by the symbols that this one binds; most recent first.
     std::vector<std::pair<Shape, std::unique_ptr<SegmentPlan>>> next;
 
+    /// Whether every step can be recorded.
+    bool recordable() const {
+        return !steps.empty() && std::all_of(steps.begin(), steps.end(), [](const StepEntry& e) {
+            return e.dynamic == nullptr && e.step->recordable();
+        });
+    }
     int end_buffer() const { return first_buffer + static_cast<int>(storages.size()); }
 };
 

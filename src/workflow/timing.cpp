@@ -166,8 +166,16 @@ Timing measure(Context& context, const std::vector<Tensor>& inputs, const Timing
         InferenceTime i;
         i.start_enqueue = i.start_h2d = i.end_h2d = i.start_compute = ms_since(start);
         context.run(inputs, t.outputs);
-        i.end_compute = i.start_d2h = i.end_d2h = ms_since(start);
-        i.end_enqueue = i.start_enqueue; // on the CPU the caller computes: nothing is queued
+        i.end_d2h = ms_since(start);
+        RunTimes times = context.execution().times();
+        i.end_enqueue = i.start_enqueue + times.enqueue;
+        if (times.compute > 0) {
+            i.end_h2d = i.start_compute = i.start_h2d + times.to_device;
+            i.end_compute = i.start_d2h = i.start_compute + times.compute;
+            i.end_d2h = i.start_d2h + times.to_host;
+        } else { // the caller computed
+            i.end_compute = i.start_d2h = i.end_enqueue = i.end_d2h;
+        }
         t.trace.push_back(i);
         if (options.idle_ms > 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds(options.idle_ms));

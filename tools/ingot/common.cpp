@@ -78,9 +78,14 @@ InputSource input_source(const Options& o) {
 const Backend& choose_backend(const Options& o) {
     require(o.device == "cpu" || o.device == "cuda" || o.device == "auto",
             ErrorCode::InvalidArgument, "--device ", o.device, ": expected cpu, cuda or auto");
-    require(o.device != "cuda", ErrorCode::Unsupported,
-            "--device cuda: this build of Ingot has no CUDA backend; use --device cpu");
-    return cpu_backend();
+    if (o.device == "cpu") {
+        return cpu_backend();
+    }
+    std::string why;
+    const Backend* cuda = cuda_backend(why);
+    require(cuda != nullptr || o.device == "auto", ErrorCode::Unsupported, "--device cuda: ", why,
+            "; use --device cpu");
+    return cuda != nullptr ? *cuda : cpu_backend();
 }
 
 CompileOptions compile_options(const Options& o) {
@@ -91,6 +96,12 @@ CompileOptions compile_options(const Options& o) {
         c.pool = pool.get();
     }
     c.use_library = !o.no_library;
+    c.tf32 = !o.no_tf32;
+    c.force_tactic = o.force_tactic;
+    c.record_graphs = !o.no_cuda_graph;
+    if (!o.runtime_cache.empty()) {
+        c.runtime_cache = o.runtime_cache == "none" ? std::string() : o.runtime_cache;
+    }
     return c;
 }
 

@@ -51,7 +51,7 @@ int compare(const Options& o) {
     c.full = o.full;
     c.atol = o.atol;
     c.rtol = o.rtol;
-    CompareReport r = compare_model(o.model, cpu_backend(), c);
+    CompareReport r = compare_model(o.model, choose_backend(o), c);
     if (o.json) {
         nlohmann::json list = nlohmann::json::array();
         for (const ReferenceReport& f : r.references) {

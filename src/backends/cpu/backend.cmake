@@ -46,7 +46,10 @@ if(EXISTS ${onednn}/lib/libdnnl.so.3.2 AND INGOT_ZSTD_PROGRAM AND Python3_FOUND 
   add_custom_command(TARGET ingot_cpu_onednn POST_BUILD
     COMMAND ${CMAKE_COMMAND} -E make_directory ${CMAKE_BINARY_DIR}/tests
     COMMAND ${CMAKE_COMMAND} -E create_symlink ../libingot_cpu.so
-            ${CMAKE_BINARY_DIR}/tests/libingot_cpu.so)
+            ${CMAKE_BINARY_DIR}/tests/libingot_cpu.so
+    COMMAND ${CMAKE_COMMAND} -E cat ${onednn}/licenses/onednn_cpu_gomp-LICENSE
+            ${onednn}/licenses/onednn_cpu_gomp-THIRD-PARTY-PROGRAMS
+            > ${CMAKE_BINARY_DIR}/libingot_cpu.licenses.txt)
   set_target_properties(ingot_cpu_onednn PROPERTIES OUTPUT_NAME ingot_cpu LINK_DEPENDS
     "${made}/symbols.rsp;${made}/exports.map" LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR} NO_SONAME ON)
 else()

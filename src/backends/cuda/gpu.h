@@ -34,7 +34,7 @@ struct LaunchShape {
 };
 
 /// An ordered queue of work on one device. Used by one thread at a time. All errors are thrown:
-/// Cuda with the driver's name of the error, what was tried, and for a poisoned device the first
+/// Device with the driver's name of the error, what was tried, and for a poisoned device the first
 /// cause.
 class Stream {
 public:
@@ -56,6 +56,8 @@ public:
     /// Marks a point of time; the result is valid for elapsed_ms once the stream has passed it.
     virtual int mark_time() = 0;
     virtual double elapsed_ms(int from, int to) = 0;
+    /// Marks made so far may be used again.
+    virtual void forget_times() {}
 };
 
 /// Thread safe.
@@ -68,7 +70,7 @@ public:
     /// Identifies compiler and options, for cache keys ("nvrtc 13.0 sm_90a -minimal").
     virtual std::string compiler() const = 0;
 
-    /// Device text to a binary. Errors: Cuda with the compiler's log.
+    /// Device text to a binary. Errors: Internal with the compiler's log.
     virtual std::string compile(const std::string& text) const = 0;
     /// `shared`: the most dynamic shared memory that launches of it will ask for.
     virtual std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA backend over any Gpu.
+#pragma once
+
+#include "backends/cuda/gpu.h"
+#include "plan/backend.h"
+
+namespace ingot::cuda {
+
+/// A backend for this GPU, which outlives it. `compile_threads` 0: as many as there are CPUs, at
+/// most 8.
+std::unique_ptr<Backend> make_backend(Gpu& gpu, int compile_threads = 0);
+
+/// Entry and text of every program that the executables of this backend asked for so far.
+std::vector<std::pair<std::string, std::string>> requested_programs(const Backend& backend);
+
+} // namespace ingot::cuda

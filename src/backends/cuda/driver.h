@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The CUDA driver, opened at run time: the types and functions that the backend uses. Names and
+// numbers are the driver API's; nothing of NVIDIA's headers is needed to build.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace ingot::cuda {
+
+using CUresult = int;
+using CUdevice = int;
+using CUdeviceptr = unsigned long long;
+using CUcontext = struct CUctx_st*;
+using CUmodule = struct CUmod_st*;
+using CUfunction = struct CUfunc_st*;
+using CUstream = struct CUstream_st*;
+using CUevent = struct CUevent_st*;
+using CUgraph = struct CUgraph_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+
+struct alignas(64) CUtensorMap {
+    uint64_t opaque[16];
+};
+
+/// CUlaunchAttribute: an id, four bytes of padding, and 64 bytes of value.
+struct CUlaunchAttribute {
+    int id;
+    int pad;
+    union {
+        unsigned int dims[3]; // cluster dimension
+        int flag;
+        char bytes[64];
+    };
+};
+
+struct CUlaunchConfig {
+    unsigned int grid[3];
+    unsigned int block[3];
+    unsigned int shared;
+    CUstream stream;
+    CUlaunchAttribute* attributes;
+    unsigned int attribute_count;
+};
+
+inline constexpr int launch_cluster_dimension = 4;
+inline constexpr int launch_programmatic_serialization = 6;
+inline constexpr int capture_thread_local = 1;
+inline constexpr int stream_non_blocking = 1;
+inline constexpr int function_max_dynamic_shared = 8;
+
+/// Device attributes by their numbers.
+enum class DeviceAttribute {
+    MultiprocessorCount = 16,
+    ClockRate = 13,
+    L2CacheSize = 38,
+    MaxThreadsPerMultiprocessor = 39,
+    ComputeCapabilityMajor = 75,
+    ComputeCapabilityMinor = 76,
+    MaxSharedPerMultiprocessor = 81,
+    MaxSharedPerBlockOptin = 97,
+};
+
+/// One pointer per function; the comment has the symbol where it is versioned.
+struct Driver {
+    CUresult (*init)(unsigned int);
+    CUresult (*driver_version)(int*);
+    CUresult (*device_count)(int*);
+    CUresult (*device_get)(CUdevice*, int);
+    CUresult (*device_name)(char*, int, CUdevice);
+    CUresult (*device_attribute)(int*, int, CUdevice);
+    CUresult (*primary_retain)(CUcontext*, CUdevice);
+    CUresult (*set_current)(CUcontext);
+    CUresult (*mem_info)(size_t*, size_t*);
+    CUresult (*mem_alloc)(CUdeviceptr*, size_t);
+    CUresult (*mem_free)(CUdeviceptr);
+    CUresult (*mem_alloc_host)(void**, size_t);
+    CUresult (*mem_free_host)(void*);
+    CUresult (*copy_to_device)(CUdeviceptr, const void*, size_t, CUstream);
+    CUresult (*copy_to_host)(void*, CUdeviceptr, size_t, CUstream);
+    CUresult (*copy_on_device)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
+    CUresult (*fill)(CUdeviceptr, unsigned char, size_t, CUstream);
+    CUresult (*module_load)(CUmodule*, const void*);
+    CUresult (*module_function)(CUfunction*, CUmodule, const char*);
+    CUresult (*function_set)(CUfunction, int, int);
+    CUresult (*launch)(const CUlaunchConfig*, CUfunction, void**, void**);
+    CUresult (*stream_create)(CUstream*, unsigned int);
+    CUresult (*stream_destroy)(CUstream);
+    CUresult (*stream_synchronize)(CUstream);
+    CUresult (*begin_capture)(CUstream, int);
+    CUresult (*end_capture)(CUstream, CUgraph*);
+    CUresult (*graph_instantiate)(CUgraphExec*, CUgraph, unsigned long long);
+    CUresult (*graph_launch)(CUgraphExec, CUstream);
+    CUresult (*graph_destroy)(CUgraph);
+    CUresult (*graph_exec_destroy)(CUgraphExec);
+    CUresult (*event_create)(CUevent*, unsigned int);
+    CUresult (*event_destroy)(CUevent);
+    CUresult (*event_record)(CUevent, CUstream);
+    CUresult (*event_synchronize)(CUevent);
+    CUresult (*event_elapsed)(float*, CUevent, CUevent);
+    CUresult (*error_name)(CUresult, const char**);
+    CUresult (*error_string)(CUresult, const char**);
+    CUresult (*encode_tiled)(CUtensorMap*, int, unsigned int, void*, const uint64_t*,
+                             const uint64_t*, const uint32_t*, const uint32_t*, int, int, int, int);
+};
+
+/// The driver, opened and initialised once; null when there is none, and `why` says so.
+const Driver* find_driver(std::string& why);
+
+/// Throws Cuda with what was tried and the driver's words, unless r is 0. Remembers errors that
+/// poison the process: from then on every call fails with the first cause.
+void check(const Driver& d, CUresult r, const char* what);
+
+} // namespace ingot::cuda

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/kernel_set.h"
+
+#include "backends/cuda/steps.h"
+#include "plan/control.h"
+
+namespace ingot::cuda {
+
+namespace {
+
+std::optional<std::string> refuse_host(const Group& group) {
+    const Node& n = group.first();
+    return n.def->eval == nullptr ? std::optional(str(n.def->name, " is not a primitive"))
+                                  : std::nullopt;
+}
+
+std::vector<Kernel> family_kernels() {
+    std::vector<Kernel> all;
+    for (const kernels::FamilyTable* table : kernels::all_families()) {
+        for (const kernels::Family& f : *table) {
+            all.push_back({.name = f.name,
+                           .refuse = f.refuse,
+                           .prepare = make_family_step,
+                           .layout = f.layout,
+                           .strided_results = f.strided_results,
+                           .takes_groups = f.takes_groups,
+                           .in_place = f.in_place,
+                           .family = &f});
+        }
+    }
+    all.push_back({.name = "reference", .refuse = refuse_host, .prepare = make_host_step});
+    return all;
+}
+
+std::span<const KernelTable* const> tables() {
+    static const std::vector<Kernel> rows = family_kernels();
+    static const KernelTable families = rows;
+    static const KernelTable* const all[] = {&families, &plan::control_kernels};
+    return all;
+}
+
+} // namespace
+
+const plan::KernelSet& cuda_kernels() {
+    static const KernelSet set{"cuda", tables, make_device_copy};
+    return set;
+}
+
+} // namespace ingot::cuda

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/lower.h"
+
+#include "backends/cuda/kernel_set.h"
+#include "ir/rewrite.h"
+#include "plan/lowering.h"
+
+namespace ingot::cuda {
+
+namespace {
+
+const plan::LoweringPass passes[] = {
+    {"sink_constants", [](const Graph& g) { return plan::sink_constants(g); }},
+    {"expand", [](const Graph& g) { return plan::expand_unclaimed(g, cuda_kernels()); }},
+    {"merge_dots", [](const Graph& g) { return plan::merge_dots(g); }},
+    {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
+    {"fuse_epilogues", [](const Graph& g) { return plan::fuse_epilogues(g, cuda_kernels()); }},
+    {"dead_code", [](const Graph& g) { return dead_code(g); }},
+};
+
+} // namespace
+
+Graph lower(const Graph& g, const CompileOptions& options) {
+    return plan::run_lowering(passes, g, options);
+}
+
+} // namespace ingot::cuda

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// The lowering list of the CUDA backend: an engine's graph becomes nodes that its families run.
+#pragma once
+
+#include "plan/backend.h"
+
+namespace ingot::cuda {
+
+/// Runs the list over the graph and its bodies. Errors: Unsupported naming a node.
+Graph lower(const Graph& g, const CompileOptions& options);
+
+} // namespace ingot::cuda

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/nvrtc.h"
+
+#include "base/error.h"
+#include "base/shared_library.h"
+
+#include <cstdlib>
+#include <memory>
+#include <vector>
+
+namespace ingot::cuda {
+
+namespace {
+
+using Program = struct nvrtcProgram_st*;
+
+struct Nvrtc {
+    SharedLibrary library;
+    int major = 0;
+    int minor = 0;
+    std::string searched;
+
+    int (*version)(int*, int*) = nullptr;
+    int (*create)(Program*, const char*, const char*, int, const char* const*,
+                  const char* const*) = nullptr;
+    int (*destroy)(Program*) = nullptr;
+    int (*compile)(Program, int, const char* const*) = nullptr;
+    int (*log_size)(Program, size_t*) = nullptr;
+    int (*log)(Program, char*) = nullptr;
+    int (*cubin_size)(Program, size_t*) = nullptr;
+    int (*cubin)(Program, char*) = nullptr;
+    const char* (*error)(int) = nullptr;
+};
+
+std::vector<std::string> candidates() {
+    std::vector<std::string> names;
+    if (const char* chosen = std::getenv("INGOT_NVRTC")) {
+        names.emplace_back(chosen);
+    }
+    const std::string folders[] = {own_folder() + "/", "", "/usr/local/cuda/lib64/",
+                                   "/usr/local/cuda/lib/"};
+    for (const std::string& folder : folders) {
+        for (const char* name : {"libnvrtc.so.13", "libnvrtc.so.12"}) {
+            names.push_back(folder + name);
+        }
+    }
+    return names;
+}
+
+template <class F>
+bool get(const SharedLibrary& l, F*& f, const char* name) {
+    f = reinterpret_cast<F*>(l.symbol(name));
+    return f != nullptr;
+}
+
+Nvrtc open_nvrtc() {
+    Nvrtc n;
+    for (const std::string& path : candidates()) {
+        std::string problem;
+        n.library = SharedLibrary::open(path, problem);
+        n.searched += (n.searched.empty() ? "" : ", ") + path;
+        const SharedLibrary& l = n.library;
+        if (l && get(l, n.version, "nvrtcVersion") && get(l, n.create, "nvrtcCreateProgram") &&
+            get(l, n.destroy, "nvrtcDestroyProgram") && get(l, n.compile, "nvrtcCompileProgram") &&
+            get(l, n.log_size, "nvrtcGetProgramLogSize") && get(l, n.log, "nvrtcGetProgramLog") &&
+            get(l, n.cubin_size, "nvrtcGetCUBINSize") && get(l, n.cubin, "nvrtcGetCUBIN") &&
+            get(l, n.error, "nvrtcGetErrorString")) {
+            n.version(&n.major, &n.minor);
+            return n;
+        }
+        n.library = {};
+    }
+    return n;
+}
+
+const Nvrtc& nvrtc() {
+    static const Nvrtc n = open_nvrtc();
+    return n;
+}
+
+} // namespace
+
+std::string nvrtc_version() {
+    const Nvrtc& n = nvrtc();
+    return n.library ? str("nvrtc ", n.major, '.', n.minor) : std::string();
+}
+
+CompiledText nvrtc_compile(const std::string& text, const std::string& arch) {
+    const Nvrtc& n = nvrtc();
+    require(static_cast<bool>(n.library), ErrorCode::Unsupported,
+            "kernels have to be compiled, and NVRTC 12 or 13 was not found (tried ", n.searched,
+            "): install it, or name it in INGOT_NVRTC");
+    Program raw = nullptr;
+    int r = n.create(&raw, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
+    require(r == 0, ErrorCode::Internal, "nvrtcCreateProgram: ", n.error(r));
+    auto destroy = [&n](Program p) { n.destroy(&p); };
+    std::unique_ptr<std::remove_pointer_t<Program>, decltype(destroy)> program(raw, destroy);
+    std::string arch_option = "--gpu-architecture=" + arch;
+    std::vector<const char*> options = {arch_option.c_str(), "-minimal", "--std=c++17",
+                                        "--fmad=true"};
+    if (std::getenv("INGOT_NVRTC_VERBOSE") != nullptr) {
+        options.push_back("--ptxas-options=-v");
+    }
+    r = n.compile(raw, static_cast<int>(options.size()), options.data());
+    CompiledText out;
+    size_t size = 0;
+    if (n.log_size(raw, &size) == 0 && size > 1) {
+        out.log.resize(size);
+        n.log(raw, out.log.data());
+        out.log.resize(size - 1);
+    }
+    require(r == 0, ErrorCode::Internal, "compiling a kernel for ", arch, ": ", n.error(r), '\n',
+            out.log);
+    require(n.cubin_size(raw, &size) == 0 && size > 0, ErrorCode::Internal,
+            "NVRTC gave no binary for ", arch);
+    out.cubin.resize(size);
+    n.cubin(raw, out.cubin.data());
+    return out;
+}
+
+} // namespace ingot::cuda

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// NVRTC, opened when the first kernel has to be compiled.
+#pragma once
+
+#include <string>
+
+namespace ingot::cuda {
+
+struct CompiledText {
+    std::string cubin;
+    std::string log;
+};
+
+/// "nvrtc 13.0"; "" when there is none.
+std::string nvrtc_version();
+
+/// Compiles a translation unit for an architecture ("sm_90a"). Thread safe. Errors: Unsupported
+/// when no NVRTC is found (with the places searched), Internal with the compiler's log.
+CompiledText nvrtc_compile(const std::string& text, const std::string& arch);
+
+} // namespace ingot::cuda

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/program_cache.h"
+
+#include "base/error.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace ingot::cuda {
+
+const Function& PendingKernel::function() {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return done_; });
+    if (problem_ != nullptr) {
+        std::rethrow_exception(problem_);
+    }
+    if (function_ == nullptr) {
+        function_ = gpu_->load(binary_, entry_, shared_);
+        binary_ = {};
+    }
+    return *function_;
+}
+
+ProgramCache::ProgramCache(Gpu& gpu, std::shared_ptr<RuntimeCache> disk, int threads)
+    : gpu_(gpu), disk_(std::move(disk)), most_threads_(std::max(threads, 1)) {}
+
+ProgramCache::~ProgramCache() {
+    {
+        std::scoped_lock lock(mutex_);
+        stop_ = true;
+        queue_.clear();
+    }
+    wake_.notify_all();
+    for (std::thread& t : threads_) {
+        t.join();
+    }
+}
+
+std::shared_ptr<PendingKernel> ProgramCache::request(const kernels::Program& program,
+                                                     const std::string& entry, int64_t shared) {
+    std::string text = kernels::full_text(program);
+    std::scoped_lock lock(mutex_);
+    auto& slot = kernels_[entry + '\n' + text];
+    if (slot != nullptr) {
+        std::scoped_lock inner(slot->mutex_);
+        slot->shared_ = std::max(slot->shared_, shared);
+        return slot;
+    }
+    slot = std::make_shared<PendingKernel>();
+    slot->gpu_ = &gpu_;
+    slot->text_ = std::move(text);
+    slot->entry_ = entry;
+    slot->shared_ = shared;
+    statistics_.programs++;
+    auto at =
+        std::upper_bound(queue_.begin(), queue_.end(), slot, [](const auto& a, const auto& b) {
+            return a->text_.size() > b->text_.size();
+        });
+    queue_.insert(at, slot);
+    if (idle_ == 0 && static_cast<int>(threads_.size()) < most_threads_) {
+        threads_.emplace_back([this] { work(); });
+    } else {
+        wake_.notify_one();
+    }
+    return slot;
+}
+
+void ProgramCache::work() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+        idle_++;
+        wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+        idle_--;
+        if (stop_) {
+            return;
+        }
+        std::shared_ptr<PendingKernel> k = std::move(queue_.front());
+        queue_.pop_front();
+        lock.unlock();
+        compile(*k);
+        lock.lock();
+        if (k->seconds_ > 0) {
+            statistics_.compiled++;
+            statistics_.compile_seconds += k->seconds_;
+        }
+    }
+}
+
+void ProgramCache::compile(PendingKernel& k) {
+    std::string binary;
+    std::exception_ptr problem;
+    double seconds = 0;
+    try {
+        CacheKey key = cache_key(k.text_, gpu_.compiler());
+        std::optional<std::string> kept = disk_ == nullptr ? std::nullopt : disk_->find(key);
+        if (kept) {
+            binary = std::move(*kept);
+        } else {
+            auto start = std::chrono::steady_clock::now();
+            binary = gpu_.compile(k.text_);
+            std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+            seconds = took.count();
+            if (disk_ != nullptr) {
+                disk_->add(key, binary);
+            }
+        }
+    } catch (...) {
+        problem = std::current_exception();
+    }
+    std::scoped_lock lock(k.mutex_);
+    k.binary_ = std::move(binary);
+    k.problem_ = problem;
+    k.seconds_ = seconds;
+    k.done_ = true;
+    k.ready_.notify_all();
+}
+
+ProgramCache::Statistics ProgramCache::statistics() const {
+    std::scoped_lock lock(mutex_);
+    return statistics_;
+}
+
+std::vector<std::pair<std::string, std::string>> ProgramCache::programs() const {
+    std::scoped_lock lock(mutex_);
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const auto& [key, k] : kernels_) {
+        all.emplace_back(k->entry_, k->text_);
+    }
+    return all;
+}
+
+} // namespace ingot::cuda

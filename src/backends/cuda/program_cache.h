@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of one GPU: equal texts are compiled once, on a pool of threads, the longest first; what
+// was compiled is kept in the runtime cache on disk.
+#pragma once
+
+#include "backends/cuda/gpu.h"
+#include "backends/cuda/runtime_cache.h"
+
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace ingot::cuda {
+
+/// A kernel that was asked for; it may still be compiling.
+class PendingKernel {
+public:
+    /// Waits for the compiler; then loads the kernel. Errors: what compiling or loading threw.
+    const Function& function();
+    /// Seconds that the compiler took; 0 when the binary came from the cache.
+    double compile_seconds() const { return seconds_; }
+    const std::string& text() const { return text_; }
+    const std::string& entry() const { return entry_; }
+
+private:
+    friend class ProgramCache;
+    Gpu* gpu_ = nullptr;
+    std::string text_;
+    std::string entry_;
+    int64_t shared_ = 0;
+    double seconds_ = 0;
+    std::mutex mutex_;
+    std::condition_variable ready_;
+    bool done_ = false;
+    std::string binary_;
+    std::exception_ptr problem_;
+    std::shared_ptr<const Function> function_;
+};
+
+/// Thread safe.
+class ProgramCache {
+public:
+    ProgramCache(Gpu& gpu, std::shared_ptr<RuntimeCache> disk, int threads);
+    ~ProgramCache();
+    ProgramCache(const ProgramCache&) = delete;
+    ProgramCache& operator=(const ProgramCache&) = delete;
+
+    std::shared_ptr<PendingKernel> request(const kernels::Program& program,
+                                           const std::string& entry, int64_t shared);
+    struct Statistics {
+        int programs = 0;
+        int compiled = 0;
+        double compile_seconds = 0; // summed over threads
+    };
+    Statistics statistics() const;
+    /// Every program that was requested: entry and text.
+    std::vector<std::pair<std::string, std::string>> programs() const;
+
+private:
+    void work();
+    void compile(PendingKernel& k);
+
+    Gpu& gpu_;
+    std::shared_ptr<RuntimeCache> disk_;
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    std::map<std::string, std::shared_ptr<PendingKernel>> kernels_; // by text, entry included
+    std::deque<std::shared_ptr<PendingKernel>> queue_;              // the longest text first
+    std::vector<std::thread> threads_;
+    int most_threads_;
+    int idle_ = 0;
+    bool stop_ = false;
+    Statistics statistics_;
+};
+
+} // namespace ingot::cuda

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+// The steps of CUDA plans: launches of a family, and work that the host does in between.
+#pragma once
+
+#include "backends/cuda/device.h"
+
+namespace ingot::cuda {
+
+/// Prepares a node that a family claimed (StepArgs::kernel.family).
+std::unique_ptr<Step> make_family_step(const StepArgs& args);
+/// A copy between operands on the device.
+std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device);
+/// Evaluates the node on the host: operands are read back, results written.
+std::unique_ptr<Step> make_host_step(const StepArgs& args);
+
+} // namespace ingot::cuda

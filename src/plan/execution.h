@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// ProgramExecution: an Execution on any Device. Inputs and outputs are host tensors; where the
+// device has memory of its own, they are copied.
+#pragma once
+
+#include "plan/backend.h"
+#include "plan/runner.h"
+
+#include <deque>
+
+namespace ingot::plan {
+
+class ProgramExecution : public Execution {
+public:
+    ProgramExecution(std::shared_ptr<const Program> program, std::shared_ptr<Device> device);
+
+    void prepare(std::span<const Shape> inputs) override;
+    std::optional<Shape> output_shape(size_t output) const override;
+    Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept override;
+    const std::string& error() const noexcept override { return error_; }
+    std::vector<StepInfo> steps() const override { return runner_.steps(); }
+    size_t arena_bytes() const override { return static_cast<size_t>(runner_.arena_bytes()); }
+    RunTimes times() const override { return times_; }
+    void set_timer(StepTimer* timer) override { watch_.timer = timer; }
+    void set_observer(std::function<void(std::string_view, const Tensor&)> f) override {
+        watch_.observer = std::move(f);
+    }
+
+private:
+    Status failed(ErrorCode code, const char* text) noexcept;
+    void run_or_throw(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+    void take_inputs(std::span<const Tensor> inputs);
+    void check_output(const Tensor& t, const Shape& shape, size_t i) const;
+    void aim_output(Tensor& t, size_t i);
+    void finish_output(Tensor& t, size_t i);
+
+    std::shared_ptr<const Program> program_;
+    std::shared_ptr<Device> device_;
+    Runner runner_;
+    std::vector<Shape> shapes_;
+    std::vector<const std::byte*> pointers_;
+    std::vector<ResultSlot> slots_;
+    std::deque<GrowingBuffer> input_buffers_; // on a device of its own
+    std::deque<GrowingBuffer> output_buffers_;
+    RunWatch watch_;
+    RunTimes times_;
+    std::string error_;
+};
+
+} // namespace ingot::plan

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// merge_dots: matrix products of one operand with several constants (query, key and value; gate and
+// up) become one product with the constants side by side; its parts are slices. A bias or other map
+// that follows each of them alike is merged too.
+#include "ir/rewrite.h"
+#include "ops/ops.h"
+#include "plan/lowering.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace ingot::plan {
+
+namespace {
+
+/// Dots that become one, in graph order, and the maps behind them (none, or one each).
+struct Family {
+    std::vector<const Node*> dots;
+    std::vector<const Node*> maps;
+};
+
+int64_t size_at(const Tensor& t, int64_t axis) {
+    return t.shape()[static_cast<size_t>(axis)];
+}
+
+/// The free axis of the constant operand of a dot that can be merged, or -1.
+int64_t free_axis(const Graph& g, const Node& n) {
+    if (!n.is(dot_def)) {
+        return -1;
+    }
+    const auto& d = n.as<Dot>();
+    const Tensor* w = g.constant(n.inputs[1]);
+    bool plain = w != nullptr && w->rank() == 2 && !is_packed(w->dtype()) && d.b_batch.empty() &&
+                 d.b_contract.size() == 1;
+    return plain ? 1 - d.b_contract[0] : -1;
+}
+
+/// Tensors of rank 1 or 2 joined along an axis.
+Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
+    Shape shape = parts[0]->shape();
+    shape[static_cast<size_t>(axis)] = 0;
+    for (const Tensor* p : parts) {
+        shape[static_cast<size_t>(axis)] += size_at(*p, axis);
+    }
+    Tensor out = Tensor::empty(parts[0]->dtype(), shape);
+    size_t width = byte_size(out.dtype(), 1);
+    int64_t rows = axis == 0 ? 1 : shape[0];
+    size_t out_row = out.bytes().size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
+    size_t at = 0;
+    for (const Tensor* p : parts) {
+        size_t row = p->bytes().size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
+        for (int64_t r = 0; r < rows; ++r) {
+            std::memcpy(out.mutable_bytes().data() + static_cast<size_t>(r) * out_row + at,
+                        p->bytes().data() + static_cast<size_t>(r) * row, row);
+        }
+        at += row;
+    }
+    CHECK(at == out_row && width > 0, "the parts do not fill the joined constant");
+    return out;
+}
+
+/// The one map that reads the dot's result beside constants of rank 1 along its last axis.
+const Node* bias_map(const Graph& g, const Node& dot,
+                     const std::map<Value, std::vector<const Node*>>& users) {
+    auto it = users.find(dot.outputs[0]);
+    if (it == users.end() || it->second.size() != 1 || !it->second[0]->is(map_def)) {
+        return nullptr;
+    }
+    const Node& m = *it->second[0];
+    for (Value v : m.inputs) {
+        const Tensor* c = g.constant(v);
+        bool scalar = c != nullptr && c->count() == 1;
+        bool row =
+            c != nullptr && c->rank() == 1 && Dim(c->count()) == g.type(dot.outputs[0]).dims.back();
+        if (v != dot.outputs[0] && !scalar && !row) {
+            return nullptr;
+        }
+    }
+    return &m;
+}
+
+/// Whether two maps do the same, constants per column apart.
+bool alike(const Graph& g, const Node& a, const Node& dot_a, const Node& b, const Node& dot_b) {
+    const auto& x = a.as<Map>();
+    const auto& y = b.as<Map>();
+    if (x.dtype != y.dtype || !(x.body == y.body) || a.inputs.size() != b.inputs.size()) {
+        return false;
+    }
+    for (size_t i = 0; i < a.inputs.size(); ++i) {
+        bool result_a = a.inputs[i] == dot_a.outputs[0];
+        bool result_b = b.inputs[i] == dot_b.outputs[0];
+        if (result_a != result_b) {
+            return false;
+        }
+        if (result_a) {
+            continue;
+        }
+        const Tensor* p = g.constant(a.inputs[i]);
+        const Tensor* q = g.constant(b.inputs[i]);
+        bool same_kind = p->dtype() == q->dtype() && (p->count() == 1) == (q->count() == 1);
+        if (!same_kind || (p->count() == 1 && !(*p == *q))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+class Merger {
+public:
+    explicit Merger(const Graph& g) : g_(g) {
+        std::map<Value, std::vector<const Node*>> users;
+        std::map<std::pair<Value, std::string>, Family> found;
+        for (const Node& n : g.nodes()) {
+            for (Value v : n.inputs) {
+                users[v].push_back(&n);
+            }
+        }
+        for (Value v : g.outputs()) {
+            users[v].push_back(nullptr); // an output stays as it is
+        }
+        for (const Node& n : g.nodes()) {
+            if (free_axis(g, n) >= 0) {
+                std::string key =
+                    str(attrs_key(*n.def, n.attrs.get()), ' ', g.type(n.inputs[1]).dtype, ' ',
+                        g.type(n.inputs[1]).dims[free_axis(g, n) == 0 ? 1 : 0]);
+                found[{n.inputs[0], key}].dots.push_back(&n);
+            }
+        }
+        for (auto& [key, f] : found) {
+            if (f.dots.size() > 1) {
+                add(std::move(f), users);
+            }
+        }
+    }
+
+    std::optional<Values> rule(Rewriter& r, const Node& n, std::span<const Value> in) {
+        if (auto it = family_of_.find(&n); it != family_of_.end() && n.is(dot_def)) {
+            const Family& f = families_[it->second];
+            if (f.dots.front() == &n) {
+                merge(r, f, in[0]);
+            }
+        }
+        auto it = results_.find(&n);
+        return it == results_.end() ? std::nullopt : std::optional(Values{it->second});
+    }
+
+private:
+    void add(Family f, const std::map<Value, std::vector<const Node*>>& users) {
+        for (const Node* d : f.dots) {
+            const Node* m = bias_map(g_, *d, users);
+            bool fits =
+                m != nullptr && (f.maps.empty() || alike(g_, *f.maps[0], *f.dots[0], *m, *d));
+            if (!fits) {
+                f.maps.clear();
+                break;
+            }
+            f.maps.push_back(m);
+        }
+        for (const Node* d : f.dots) {
+            family_of_[d] = families_.size();
+        }
+        families_.push_back(std::move(f));
+    }
+
+    void merge(Rewriter& r, const Family& f, Value x) {
+        Graph& out = r.out();
+        int64_t axis = free_axis(g_, *f.dots[0]);
+        std::vector<const Tensor*> weights;
+        std::string origin;
+        for (const Node* d : f.dots) {
+            weights.push_back(g_.constant(d->inputs[1]));
+            origin += (origin.empty() ? "" : " + ") + d->name;
+        }
+        out.set_origin(origin);
+        Value w = ops::constant(out, joined(weights, axis));
+        Value whole = out.add1(dot_def, f.dots[0]->as<Dot>(), {x, w});
+        if (!f.maps.empty()) {
+            whole = merged_map(out, f, whole);
+        }
+        auto last = static_cast<int64_t>(out.type(whole).rank()) - 1;
+        int64_t start = 0;
+        for (size_t i = 0; i < f.dots.size(); ++i) {
+            int64_t size = size_at(*weights[i], axis);
+            const Node* replaced = f.maps.empty() ? f.dots[i] : f.maps[i];
+            out.set_origin(replaced->name);
+            if (!f.maps.empty()) {
+                results_[f.dots[i]] = Value();
+            }
+            results_[replaced] = ops::slice(out, whole, last, start, size);
+            start += size;
+        }
+    }
+
+    Value merged_map(Graph& out, const Family& f, Value whole) const {
+        Values in;
+        for (size_t i = 0; i < f.maps[0]->inputs.size(); ++i) {
+            if (f.maps[0]->inputs[i] == f.dots[0]->outputs[0]) {
+                in.push_back(whole);
+                continue;
+            }
+            std::vector<const Tensor*> parts;
+            for (const Node* m : f.maps) {
+                parts.push_back(g_.constant(m->inputs[i]));
+            }
+            in.push_back(ops::constant(out, parts[0]->count() == 1 ? *parts[0] : joined(parts, 0)));
+        }
+        return out.add1(map_def, f.maps[0]->as<Map>(), std::span<const Value>(in));
+    }
+
+    const Graph& g_;
+    std::vector<Family> families_;
+    std::map<const Node*, size_t> family_of_;
+    std::map<const Node*, Value> results_;
+};
+
+} // namespace
+
+Graph merge_dots(const Graph& g) {
+    return dead_code(rewrite_all(g, [](const Graph& part) {
+        Merger merger(part);
+        return rewrite(part, [&merger](Rewriter& r, const Node& n, std::span<const Value> in) {
+            return merger.rule(r, n, in);
+        });
+    }));
+}
+
+} // namespace ingot::plan
