@@ -123,5 +123,7 @@ public:
 const Backend& cpu_backend();
 /// Defined by src/backends/cuda: the first GPU; null when there is none, and `why` says so.
 const Backend* cuda_backend(std::string& why);
+/// The compiler of GPU kernels that is found here: "nvrtc 13.0"; "" when there is none.
+std::string kernel_compiler();
 
 } // namespace ingot

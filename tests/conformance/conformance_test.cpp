@@ -64,6 +64,28 @@ Run by_engine(const std::string& model) {
     return [context](const std::vector<Tensor>& in) { return context->run(in); };
 }
 
+// The same on a GPU, with TF32 off. Three runs of each case, the last ones of a recorded graph,
+// give the same bits.
+Run by_gpu(const std::string& model) {
+    auto built = build_engine(model, {});
+    CompileOptions options;
+    options.tf32 = false;
+    options.poison = true;
+    std::string why;
+    auto context = std::make_shared<Context>(built, *cuda_backend(why), options);
+    return [context](const std::vector<Tensor>& in) {
+        std::vector<Tensor> first = context->run(in);
+        for (int i = 0; i < 2; ++i) {
+            std::vector<Tensor> again = context->run(in);
+            for (size_t k = 0; k < first.size(); ++k) {
+                require(first[k] == again[k], ErrorCode::Internal, "output ", k,
+                        " differs between two runs");
+            }
+        }
+        return first;
+    };
+}
+
 struct Way {
     const char* name;
     Run (*prepare)(const std::string& model);
@@ -75,6 +97,10 @@ TEST_P(Ways, EveryCaseIsAsListed) {
     std::string folder = environment("INGOT_SUITE");
     if (folder.empty()) {
         GTEST_SKIP() << "INGOT_SUITE is not set: export_suite.py writes the suite";
+    }
+    std::string why;
+    if (GetParam().prepare == by_gpu && cuda_backend(why) == nullptr) {
+        GTEST_SKIP() << "no GPU: " << why;
     }
     std::string part = environment("INGOT_CASES");
     auto listed = read_status(std::string(INGOT_SOURCE_DIR) + "/tests/onnx/status.txt");
@@ -131,7 +157,8 @@ TEST(Conformance, SizesMayBeNames) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, Ways,
-                         testing::Values(Way{"evaluator", by_evaluator}, Way{"engine", by_engine}),
+                         testing::Values(Way{"evaluator", by_evaluator}, Way{"engine", by_engine},
+                                         Way{"gpu", by_gpu}),
                          [](const auto& way) { return way.param.name; });
 
 } // namespace

@@ -14,6 +14,7 @@ int inspect(const Options& o);
 int check(const Options& o);
 int compare(const Options& o);
 int slim(const Options& o);
+int cache(const Options& o);
 
 /// The page docs/operators.md, from the importers and the status list of the ONNX suite.
 std::string operators_page(const std::string& status_file);

@@ -32,6 +32,8 @@ const Command commands[] = {
     {"check", "list every node that cannot be imported", command::Check, "ONNX model", check},
     {"compare", "compare with ONNX Runtime and with float64", command::Compare, "ONNX model",
      compare},
+    {"cache", "the compiled kernels of this user: ls, verify or clear", command::Cache,
+     "ls, verify or clear", cache},
     {"slim", "simplify a model, as ONNX", command::Slim, "ONNX model", slim},
 };
 

@@ -4,6 +4,7 @@
 #include "backends/cuda/device.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
+#include "backends/cuda/nvrtc.h"
 #include "plan/execution.h"
 
 #include <thread>
@@ -48,8 +49,9 @@ public:
 
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& options) const override {
-        std::string folder = options.runtime_cache == "default" ? RuntimeCache::default_folder()
-                                                                : options.runtime_cache;
+        std::string folder = options.runtime_cache == "default"
+                                 ? plan::RuntimeCache::default_folder()
+                                 : options.runtime_cache;
         auto state = std::make_shared<CudaState>(gpu_, programs(folder), options);
         auto lowered = std::make_shared<const Graph>(lower(*graph, options));
         return std::make_shared<CudaExecutable>(make_program(std::move(lowered), cuda_kernels(),
@@ -75,7 +77,7 @@ private:
         std::scoped_lock lock(mutex_);
         std::shared_ptr<ProgramCache>& cache = caches_[folder];
         if (cache == nullptr) {
-            auto disk = folder.empty() ? nullptr : std::make_shared<RuntimeCache>(folder);
+            auto disk = folder.empty() ? nullptr : std::make_shared<plan::RuntimeCache>(folder);
             cache = std::make_shared<ProgramCache>(gpu_, std::move(disk), threads_);
         }
         return cache;
@@ -111,6 +113,10 @@ const Backend* cuda_backend(std::string& why) {
         backend = cuda::make_backend(*gpu);
     }
     return backend.get();
+}
+
+std::string kernel_compiler() {
+    return cuda::nvrtc_version();
 }
 
 } // namespace ingot

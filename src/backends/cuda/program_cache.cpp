@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/program_cache.h"
 
+#include "backends/cuda/nvrtc.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -91,7 +92,7 @@ void ProgramCache::compile(PendingKernel& k) {
     std::exception_ptr problem;
     double seconds = 0;
     try {
-        CacheKey key = cache_key(k.text_, gpu_.compiler());
+        plan::CacheKey key = plan::cache_key(k.text_, gpu_.compiler());
         std::optional<std::string> kept = disk_ == nullptr ? std::nullopt : disk_->find(key);
         if (kept) {
             binary = std::move(*kept);
@@ -101,7 +102,7 @@ void ProgramCache::compile(PendingKernel& k) {
             std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
             seconds = took.count();
             if (disk_ != nullptr) {
-                disk_->add(key, binary);
+                disk_->add(key, binary, nvrtc_version());
             }
         }
     } catch (...) {

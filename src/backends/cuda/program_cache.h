@@ -4,7 +4,7 @@
 #pragma once
 
 #include "backends/cuda/gpu.h"
-#include "backends/cuda/runtime_cache.h"
+#include "plan/runtime_cache.h"
 
 #include <condition_variable>
 #include <deque>
@@ -42,7 +42,7 @@ private:
 /// Thread safe.
 class ProgramCache {
 public:
-    ProgramCache(Gpu& gpu, std::shared_ptr<RuntimeCache> disk, int threads);
+    ProgramCache(Gpu& gpu, std::shared_ptr<plan::RuntimeCache> disk, int threads);
     ~ProgramCache();
     ProgramCache(const ProgramCache&) = delete;
     ProgramCache& operator=(const ProgramCache&) = delete;
@@ -63,7 +63,7 @@ private:
     void compile(PendingKernel& k);
 
     Gpu& gpu_;
-    std::shared_ptr<RuntimeCache> disk_;
+    std::shared_ptr<plan::RuntimeCache> disk_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::map<std::string, std::shared_ptr<PendingKernel>> kernels_; // by text, entry included

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/runtime_cache.h"
+#include "plan/runtime_cache.h"
 
-#include "backends/cuda/nvrtc.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -12,7 +11,7 @@
 #include <cstring>
 #include <filesystem>
 
-namespace ingot::cuda {
+namespace ingot::plan {
 
 namespace {
 
@@ -126,12 +125,12 @@ std::optional<std::string> RuntimeCache::find(const CacheKey& key) {
     return std::nullopt;
 }
 
-void RuntimeCache::add(const CacheKey& key, std::string_view binary) noexcept {
+void RuntimeCache::add(const CacheKey& key, std::string_view binary,
+                       const std::string& nvrtc) noexcept {
     static std::atomic<bool> warned{false};
     try {
         std::error_code problem;
         fs::create_directories(folder_, problem);
-        std::string nvrtc = nvrtc_version();
         std::string rest = key.compiler + nvrtc;
         rest += binary;
         Hash128 hash = xxh3_128(std::as_bytes(std::span(rest)));
@@ -188,4 +187,4 @@ int RuntimeCache::clear() {
     return removed;
 }
 
-} // namespace ingot::cuda
+} // namespace ingot::plan

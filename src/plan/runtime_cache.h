@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-namespace ingot::cuda {
+namespace ingot::plan {
 
 struct CacheKey {
     Hash128 hash;
@@ -31,8 +31,8 @@ public:
     const std::string& folder() const { return folder_; }
     /// The binary of an undamaged entry. A damaged one is removed.
     std::optional<std::string> find(const CacheKey& key);
-    /// Published by one rename. Failing is logged once.
-    void add(const CacheKey& key, std::string_view binary) noexcept;
+    /// Published by one rename; `nvrtc` names the version that compiled it. Failing is logged once.
+    void add(const CacheKey& key, std::string_view binary, const std::string& nvrtc) noexcept;
 
     struct Entry {
         std::string file; // name within the folder
@@ -50,4 +50,4 @@ private:
     std::string folder_;
 };
 
-} // namespace ingot::cuda
+} // namespace ingot::plan

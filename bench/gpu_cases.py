@@ -1,0 +1,273 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ingot beside PyTorch on one GPU: each case of the target table, fp16, in one process per case.
+
+  gpu_cases.py --models DIR --peers TORCH_PEERS.PY --out FILE [--cases a,b] [--modes eager,compile]
+
+DIR has NAME.onnx with weights (fill_weights.py). Ours, PyTorch eager under a CUDA graph, and
+torch.compile under a CUDA graph take turns; the medians of the GPU's milliseconds are compared.
+Each case's inputs are random. The error is ours against the f32 engine without TF32, relative to the
+range of the first output. Needs libingot_bench.so and ingot in BUILD (--build, default build).
+"""
+import argparse
+import ctypes
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+CASES = {
+    # name: (model, inputs: {name: (dtype, shape, low, high)}, name among the peers)
+    "resnet50_b1": ("resnet50", {"input": ("f", (1, 3, 224, 224))}, "resnet50 b1"),
+    "resnet50_b32": ("resnet50", {"input": ("f", (32, 3, 224, 224))}, "resnet50 b32"),
+    "mobilenet_v3_b1": ("mobilenet_v3_large", {"input": ("f", (1, 3, 224, 224))}, "mobilenet_v3 b1"),
+    "efficientnet_b0_b1": ("efficientnet_b0", {"input": ("f", (1, 3, 224, 224))}, "efficientnet_b0 b1"),
+    "swin_t_b1": ("swin_t", {"input": ("f", (1, 3, 224, 224))}, "swin_t b1"),
+    "vit_b_16_b1": ("vit_b_16_dynamo", {"input": ("f", (1, 3, 224, 224))}, "vit_b_16 b1"),
+    "vit_b_16_b32": ("vit_b_16_dynamo", {"input": ("f", (32, 3, 224, 224))}, "vit_b_16 b32"),
+    "bert_s128_b1": ("bert_base_dynamo", {"input_ids": ("i", (1, 128)), "attention_mask": ("1", (1, 128))}, "bert_base b1 s128"),
+    "bert_s128_b32": ("bert_base_dynamo", {"input_ids": ("i", (32, 128)), "attention_mask": ("1", (32, 128))}, "bert_base b32 s128"),
+    "bert_s384_b1": ("bert_base_dynamo", {"input_ids": ("i", (1, 384)), "attention_mask": ("1", (1, 384))}, "bert_base b1 s384"),
+    "bert_s384_b32": ("bert_base_dynamo", {"input_ids": ("i", (32, 384)), "attention_mask": ("1", (32, 384))}, "bert_base b32 s384"),
+    "sd15_unet_b2": ("sd15_unet", {"sample": ("f", (2, 4, 64, 64)), "timestep": ("t", (2,)), "context": ("f", (2, 77, 768))}, "sd15_unet b2"),
+    "llama32_1b_decode": ("llama32_1b_decode", {"past_k": ("f", (16, 1, 8, 512, 64)), "past_v": ("f", (16, 1, 8, 512, 64))}, "llama1b decode"),
+}
+
+
+def library(build):
+    lib = ctypes.CDLL(str(pathlib.Path(build).resolve() / "libingot_bench.so"))
+    lib.ingot_bench_error.restype = ctypes.c_char_p
+    lib.ingot_bench_profile.restype = ctypes.c_char_p
+    return lib
+
+
+class Session:
+    """An engine on the GPU; inputs are numpy arrays."""
+
+    def __init__(self, lib, engine, options=""):
+        self.lib = lib
+        self.handle = ctypes.c_void_p()
+        self.check(lib.ingot_bench_open(str(engine).encode(), options.encode(), ctypes.byref(self.handle)))
+
+    def check(self, code):
+        if code:
+            raise RuntimeError(self.lib.ingot_bench_error().decode())
+
+    def set(self, name, array):
+        import numpy as np
+        array = np.ascontiguousarray(array)
+        shape = (ctypes.c_int64 * array.ndim)(*array.shape)
+        self.check(self.lib.ingot_bench_input(self.handle, name.encode(), array.ctypes.data_as(ctypes.c_void_p), shape, array.ndim))
+
+    def run(self):
+        self.check(self.lib.ingot_bench_run(self.handle))
+
+    def output(self, index=0):
+        import numpy as np
+        total = ctypes.c_int64()
+        self.check(self.lib.ingot_bench_output(self.handle, index, None, ctypes.c_int64(0), ctypes.byref(total)))
+        out = np.empty(total.value, np.float32)
+        self.check(self.lib.ingot_bench_output(self.handle, index, out.ctypes.data_as(ctypes.c_void_p), total, ctypes.byref(total)))
+        return out
+
+    def time(self, runs):
+        compute, enqueue = (ctypes.c_double * runs)(), (ctypes.c_double * runs)()
+        self.check(self.lib.ingot_bench_time(self.handle, runs, compute, enqueue))
+        return list(compute), list(enqueue)
+
+    def profile(self, runs=10):
+        text = self.lib.ingot_bench_profile(self.handle, runs)
+        return [line.split("\t") for line in (text or b"").decode().splitlines()]
+
+    def close(self):
+        self.lib.ingot_bench_close(self.handle)
+
+
+def make_inputs(spec, model):
+    import numpy as np
+    import onnx
+    rng = np.random.default_rng(7)
+    graph = onnx.load(str(model), load_external_data=False).graph
+    types = {i.name: i.type.tensor_type for i in graph.input}
+    made = {}
+    for name, t in types.items():
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(t.elem_type)
+        kind, shape = spec.get(name, ("?", None))
+        if shape is None:
+            shape = tuple(max(d.dim_value, 1) for d in t.shape.dim)
+            kind = "i" if dtype.kind == "i" else "f"
+        if kind == "f":
+            made[name] = rng.standard_normal(shape).astype(dtype)
+        elif kind == "1":
+            made[name] = np.ones(shape, dtype)
+        elif kind == "t":
+            made[name] = np.full(shape, 500, dtype)
+        else:
+            made[name] = rng.integers(0, 1000, shape).astype(dtype)
+    return made
+
+
+def median(values):
+    values = sorted(values)
+    return values[len(values) // 2]
+
+
+def peer_case(path, wanted):
+    """(maker, arguments, channels_last) of one case of torch_peers.py, whose own runs are left out."""
+    text = pathlib.Path(path).read_text().replace("def case(", "def unused_case(")
+    found = {}
+
+    def case(name, make, args, cl=False):
+        found[name] = (make, args, cl)
+
+    sys.path.insert(0, str(pathlib.Path(path).parent))
+    saved, sys.argv = sys.argv, ["torch_peers.py", "0"]
+    scope = {"case": case, "__file__": str(path), "__name__": "peers"}
+    exec(compile(text, str(path), "exec"), scope)
+    sys.argv = saved
+    return found[wanted]
+
+
+class Peer:
+    """A function under a CUDA graph."""
+
+    def __init__(self, f, args):
+        import torch
+        self.torch = torch
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream), torch.no_grad():
+            for _ in range(5):
+                f(*args)
+        torch.cuda.current_stream().wait_stream(stream)
+        torch.cuda.synchronize()
+        self.graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(self.graph):
+            f(*args)
+
+    def time(self, runs):
+        times = []
+        for _ in range(runs):
+            a, b = (self.torch.cuda.Event(enable_timing=True) for _ in range(2))
+            a.record()
+            self.graph.replay()
+            b.record()
+            b.synchronize()
+            times.append(a.elapsed_time(b))
+        return times
+
+
+def run_case(name, a):
+    model, spec, peer_name = CASES[name]
+    build = pathlib.Path(a.build)
+    onnx_path = pathlib.Path(a.models) / f"{model}.onnx"
+    result = {"case": name}
+    engines = {}
+    for kind, flags in (("f16", ["--fp16"]), ("f32", [])):
+        engines[kind] = pathlib.Path(a.models) / f"{model}.{kind}.engine"
+        if not engines[kind].exists():
+            start = time.time()
+            done = subprocess.run([build / "ingot", "build", onnx_path, "-o", engines[kind], *flags], capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(done.stderr[-500:])
+            result[f"aot_{kind}_s"] = round(time.time() - start, 2)
+    inputs = make_inputs(spec, onnx_path)
+    lib = library(build)
+    start = time.time()
+    ours = Session(lib, engines["f16"], a.options)
+    for key, value in inputs.items():
+        ours.set(key, value)
+    ours.run()
+    result["first_result_s"] = round(time.time() - start, 3)
+    for _ in range(3):
+        ours.run()
+    if not a.no_check:
+        import numpy as np
+        reference = Session(lib, engines["f32"], "notf32 nograph")
+        for key, value in inputs.items():
+            reference.set(key, value)
+        reference.run()
+        want, got = reference.output(), ours.output()
+        reference.close()
+        result["error"] = float(np.abs(got - want).max() / max(want.max() - want.min(), 1e-12))
+    peers = {}
+    modes = [m for m in a.modes.split(",") if m]
+    if modes:
+        import torch
+        torch.backends.cudnn.benchmark = True
+        torch.backends.cuda.matmul.allow_tf32 = True
+        make, args, channels_last = peer_case(a.peers, peer_name)
+        torch.manual_seed(0)
+        m = make().to("cuda").half().eval()
+        if channels_last:
+            m = m.to(memory_format=torch.channels_last)
+            args = tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in args)
+        if "eager" in modes:
+            peers["eager"] = Peer(m, args)
+        if "compile" in modes:
+            start = time.time()
+            c = torch.compile(m, mode=a.compile_mode)
+            with torch.no_grad():
+                c(*args)
+                torch.cuda.synchronize()
+            result["compile_ready_s"] = round(time.time() - start, 1)
+            peers["compile"] = Peer(c, args)
+    times = {key: [] for key in ("ours", *peers)}
+    enqueue = []
+    for _ in range(a.rounds):
+        compute, queued = ours.time(20)
+        times["ours"] += compute[2:]
+        enqueue += queued[2:]
+        for key, peer in peers.items():
+            times[key] += peer.time(20)[2:]
+    for key, values in times.items():
+        result[f"{key}_ms"] = round(median(values), 4)
+    result["enqueue_us"] = round(median(enqueue) * 1000, 1)
+    profile = ours.profile(20)
+    result["kernels"] = len(profile)
+    result["kernel_sum_ms"] = round(sum(float(line[0]) for line in profile), 4)
+    if a.profile:
+        pathlib.Path(a.profile).mkdir(parents=True, exist_ok=True)
+        (pathlib.Path(a.profile) / f"{name}.tsv").write_text("\n".join("\t".join(line) for line in profile) + "\n")
+    import torch
+    result["device"] = torch.cuda.get_device_name(0)
+    return result
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--models", required=True)
+    p.add_argument("--peers", default="")
+    p.add_argument("--build", default="build")
+    p.add_argument("--out", default="")
+    p.add_argument("--cases", default=",".join(CASES))
+    p.add_argument("--modes", default="eager,compile")
+    p.add_argument("--compile-mode", default="max-autotune-no-cudagraphs")
+    p.add_argument("--rounds", type=int, default=5)
+    p.add_argument("--options", default="")
+    p.add_argument("--profile", default="")
+    p.add_argument("--no-check", action="store_true")
+    p.add_argument("--one", action="store_true", help="run the one case in this process")
+    a = p.parse_args()
+    if a.one:
+        print("RESULT " + json.dumps(run_case(a.cases, a)))
+        return 0
+    results = []
+    for name in a.cases.split(","):
+        flags = [f for key, value in vars(a).items() if key not in ("one", "cases", "out", "no_check")
+                 for f in (f"--{key.replace('_', '-')}", str(value))]
+        done = subprocess.run([sys.executable, __file__, "--one", "--cases", name, *flags, *(["--no-check"] if a.no_check else [])],
+                              capture_output=True, text=True, env=os.environ)
+        lines = [l for l in done.stdout.splitlines() if l.startswith("RESULT ")]
+        r = json.loads(lines[-1][7:]) if lines else {"case": name, "failed": (done.stderr or done.stdout)[-600:]}
+        results.append(r)
+        print(json.dumps(r), flush=True)
+        if a.out:
+            pathlib.Path(a.out).write_text(json.dumps(results, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// ingot cache ls|verify|clear: the runtime cache.
+#include "base/error.h"
+#include "commands.h"
+#include "plan/backend.h"
+#include "plan/runtime_cache.h"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace ingot::tool {
+
+namespace {
+
+using plan::RuntimeCache;
+
+/// What is wrong with an entry; "" for nothing.
+std::string fault(const RuntimeCache::Entry& e, bool strict) {
+    if (!e.problem.empty() || !strict) {
+        return e.problem;
+    }
+    std::string here = kernel_compiler();
+    return e.nvrtc == here
+               ? std::string()
+               : str("it was compiled by ", e.nvrtc.empty() ? "an unknown NVRTC" : e.nvrtc,
+                     ", found here: ", here.empty() ? "none" : here);
+}
+
+void print_json(const RuntimeCache& c, bool strict) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const RuntimeCache::Entry& e : c.list()) {
+        list.push_back({{"file", e.file},
+                        {"bytes", e.bytes},
+                        {"compiler", e.compiler},
+                        {"nvrtc", e.nvrtc},
+                        {"problem", fault(e, strict)}});
+    }
+    std::printf("%s\n", list.dump(1).c_str());
+}
+
+int list(const RuntimeCache& c, bool only_faults, bool strict) {
+    uint64_t bytes = 0;
+    int entries = 0;
+    int faults = 0;
+    for (const RuntimeCache::Entry& e : c.list()) {
+        std::string problem = fault(e, strict);
+        entries++;
+        bytes += e.bytes;
+        faults += problem.empty() ? 0 : 1;
+        if (!only_faults || !problem.empty()) {
+            std::printf("%s  %8llu  %s  %s%s%s\n", e.file.c_str(),
+                        static_cast<unsigned long long>(e.bytes), e.compiler.c_str(),
+                        e.nvrtc.c_str(), problem.empty() ? "" : "  ", problem.c_str());
+        }
+    }
+    std::printf("%d kernels, %llu bytes, %d faulty, in %s\n", entries,
+                static_cast<unsigned long long>(bytes), faults, c.folder().c_str());
+    return only_faults && faults > 0 ? 1 : 0;
+}
+
+} // namespace
+
+int cache(const Options& o) {
+    std::string folder = o.runtime_cache.empty() ? RuntimeCache::default_folder() : o.runtime_cache;
+    require(!folder.empty(), ErrorCode::InvalidArgument,
+            "no cache folder is known (HOME is not set): name one by --runtimeCacheDir");
+    RuntimeCache c(folder);
+    if (o.model == "clear") {
+        std::printf("%d kernels removed from %s\n", c.clear(), folder.c_str());
+        return 0;
+    }
+    require(o.model == "ls" || o.model == "verify", ErrorCode::InvalidArgument, "cache ", o.model,
+            ": expected ls, verify or clear");
+    if (o.json) {
+        print_json(c, o.nvrtc);
+        return 0;
+    }
+    return list(c, o.model == "verify", o.nvrtc);
+}
+
+} // namespace ingot::tool
