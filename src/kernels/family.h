@@ -12,7 +12,11 @@
 
 namespace ingot::kernels {
 
-using namespace plan;
+using plan::Group;
+using plan::LayoutArgs;
+using plan::Operand;
+using plan::Order;
+using plan::View;
 
 /// A tile of a matrix in global memory that the copy engine reads or writes (a CUtensorMap of
 /// `rank` dimensions, innermost first). Element (c0, c1, ...) stands at c0 + sum c[i] *

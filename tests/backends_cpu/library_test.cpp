@@ -203,11 +203,11 @@ TEST_F(CpuLibrary, EveryEpilogueOfProducts) {
             SCOPED_TRACE(testing::Message() << what << (batched ? " batched" : ""));
             Graph g;
             std::mt19937 random(11);
-            Dims dims = batched ? Dims{3, 13, 20} : Dims{13, 20};
+            Dims dims = batched ? Dims{3, 23, 70} : Dims{61, 70};
             Value x = g.add_input("x", {DType::F32, dims});
-            Value w = ops::constant(g, test::random_tensor(DType::F32, {20, 35}, random));
+            Value w = ops::constant(g, test::random_tensor(DType::F32, {70, 53}, random));
             Value y = ops::matmul(g, x, w);
-            Value bias = g.add_input("bias", {DType::F32, {35}});
+            Value bias = g.add_input("bias", {DType::F32, {53}});
             g.add_output("y", epilogue(g, ops::add(g, y, bias)));
             expect_same_as_evaluator(g);
         }
@@ -217,25 +217,38 @@ TEST_F(CpuLibrary, EveryEpilogueOfProducts) {
 TEST_F(CpuLibrary, ProductsWithOtherLayouts) {
     // Heads that lie inside rows, transposed operands, a batch that only one side has.
     Graph g;
-    Value q = g.add_input("q", {DType::F32, {2, 10, 3 * 16}});
-    Value k = g.add_input("k", {DType::F32, {2, 12, 3 * 16}});
+    Value q = g.add_input("q", {DType::F32, {2, 40, 3 * 32}});
+    Value k = g.add_input("k", {DType::F32, {2, 52, 3 * 32}});
     auto heads = [&](Value v, int64_t n) {
-        return ops::permute(g, ops::reshape(g, v, {2, n, 3, 16}), {0, 2, 1, 3});
+        return ops::permute(g, ops::reshape(g, v, {2, n, 3, 32}), {0, 2, 1, 3});
     };
-    Value scores = ops::matmul(g, heads(q, 10), ops::transpose_last(g, heads(k, 12)));
-    Value mixed = ops::matmul(g, scores, heads(k, 12));
-    g.add_output("y", ops::reshape(g, ops::permute(g, mixed, {0, 2, 1, 3}), {2, 10, 48}));
+    Value scores = ops::matmul(g, heads(q, 40), ops::transpose_last(g, heads(k, 52)));
+    Value mixed = ops::matmul(g, scores, heads(k, 52));
+    g.add_output("y", ops::reshape(g, ops::permute(g, mixed, {0, 2, 1, 3}), {2, 40, 96}));
     expect_same_as_evaluator(g);
     for (const std::string& name : implementations(g)) {
         EXPECT_EQ(name.rfind("onednn ", 0), 0U) << name;
     }
 }
 
-TEST_F(CpuLibrary, OperandsThatAreBroadcast) {
-    for (Dims other : {Dims{13, 1}, Dims{1}, Dims{13, 35}, Dims{3, 1, 1}, Dims{3, 13, 35}}) {
+TEST_F(CpuLibrary, SmallProductsAndFewRowsStayOnOwnLoops) {
+    for (int64_t rows : {4, 5}) {
         Graph g;
-        Value x = g.add_input("x", {DType::F32, {3, 13, 20}});
-        Value y = ops::matmul(g, x, g.add_input("w", {DType::F32, {3, 20, 35}}));
+        Value x = g.add_input("x", {DType::F32, {rows, 256}});
+        g.add_output("y", ops::matmul(g, x, g.add_input("w", {DType::F32, {256, 512}})));
+        EXPECT_EQ(implementations(g)[0] == "own", rows == 4);
+    }
+    Graph g;
+    Value x = g.add_input("x", {DType::F32, {10, 16}});
+    g.add_output("y", ops::matmul(g, x, g.add_input("w", {DType::F32, {16, 512}})));
+    EXPECT_EQ(implementations(g)[0], "own");
+}
+
+TEST_F(CpuLibrary, OperandsThatAreBroadcast) {
+    for (Dims other : {Dims{23, 1}, Dims{1}, Dims{23, 53}, Dims{3, 1, 1}, Dims{3, 23, 53}}) {
+        Graph g;
+        Value x = g.add_input("x", {DType::F32, {3, 23, 70}});
+        Value y = ops::matmul(g, x, g.add_input("w", {DType::F32, {3, 70, 53}}));
         g.add_output("y", ops::mul(g, y, g.add_input("o", {DType::F32, other})));
         expect_same_as_evaluator(g);
     }

@@ -42,7 +42,7 @@ std::vector<Case> read_cases(const std::string& folder) {
         std::string path;
         fields >> c.name >> c.kind >> c.rtol >> c.atol >> path;
         require(!fields.fail(), ErrorCode::InvalidArgument, "cases.txt: cannot read '", line, "'");
-        c.folder = folder + "/" + path;
+        c.folder = str(folder, "/", path);
         widen_tolerance(c);
         out.push_back(c);
     }

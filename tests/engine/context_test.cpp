@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contexts and threads: an engine serves many at once, a context one at a time. Built by the tsan
-// preset too (ctest --preset tsan -R engine), where races show.
+// Contexts and threads: an engine serves many at once, a context one at a time. `cmake --preset
+// tsan` makes a build in which races show.
 #include "base/error.h"
 #include "engine/engine.h"
 #include "ops/evaluator.h"
@@ -28,28 +28,45 @@ Tensor pattern(Shape shape, double step) {
 // and plan for each shape.
 Graph network() {
     Graph g("network");
-    Value x = g.add_input("x", parse_type("f32[batch,3,8,8]"));
+    Value x = g.add_input("x", parse_type("f32[batch,3,32,32]"));
     ops::Conv a;
     a.strides = {1, 1};
     a.low = {1, 1};
     a.high = {1, 1};
     a.dilations = {1, 1};
-    Value y = ops::conv(g, a, x, ops::constant(g, pattern({4, 3, 3, 3}, 0.7)));
+    Value y = ops::conv(g, a, x, ops::constant(g, pattern({16, 3, 3, 3}, 0.7)));
     y = ops::maximum(g, y, 0.0);
-    y = ops::reshape(g, y, {g.type(x).dims[0], Dim(256)});
-    y = ops::matmul(g, y, ops::constant(g, pattern({256, 32}, 0.3)));
+    y = ops::reshape(g, y, {g.type(x).dims[0], Dim(16384)});
+    y = ops::matmul(g, y, ops::constant(g, pattern({16384, 32}, 0.3)));
+    y = ops::mul(g, y, 1.0 / 128);
     y = ops::softmax(g, y, 1);
     Value sum = ops::reduce(g, "sum", y, {0});
     g.add_output("y", ops::add(g, y, sum));
     return g;
 }
 
-// The backend's own loops: libraries that the sanitizer cannot see into would raise false alarms.
-CompileOptions own_loops() {
+// A library that the sanitizer cannot see into raises false alarms.
+#if defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(thread_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+
+// More threads than the machine may have; contexts share them.
+CompileOptions options(bool library) {
+    static ThreadPool pool(3);
     CompileOptions o;
-    o.use_library = false;
+    o.pool = &pool;
+    o.use_library = library;
     return o;
 }
+
+class Contexts : public testing::TestWithParam<bool> {
+protected:
+    CompileOptions options_ = options(GetParam());
+};
 
 struct Sample {
     std::vector<Tensor> inputs;
@@ -59,7 +76,7 @@ struct Sample {
 std::vector<Sample> samples(const Graph& g) {
     std::vector<Sample> out;
     for (int64_t batch : {1, 5, 2, 3}) {
-        Tensor x = pattern({batch, 3, 8, 8}, 0.1 * static_cast<double>(batch));
+        Tensor x = pattern({batch, 3, 32, 32}, 0.1 * static_cast<double>(batch));
         out.push_back({{x}, evaluate(g, std::vector<Tensor>{x})});
     }
     return out;
@@ -92,10 +109,10 @@ void in_threads(Work work) {
     }
 }
 
-TEST(Context, ManyShareOneLoweringAcrossThreads) {
+TEST_P(Contexts, ManyShareOneLoweringAcrossThreads) {
     auto engine = Engine::create(network(), {}, {});
     std::vector<Sample> data = samples(engine->graph());
-    Context first(engine, cpu_backend(), own_loops());
+    Context first(engine, cpu_backend(), options_);
     std::array<int, thread_count> good{};
     in_threads([&](int id) {
         Context mine(first);
@@ -109,12 +126,12 @@ TEST(Context, ManyShareOneLoweringAcrossThreads) {
     }
 }
 
-TEST(Context, ThreadsMayLowerOneEngineAtOnce) {
+TEST_P(Contexts, ThreadsMayLowerOneEngineAtOnce) {
     auto engine = Engine::create(network(), {}, {});
     std::vector<Sample> data = samples(engine->graph());
     std::array<bool, thread_count> good{};
     in_threads([&](int id) {
-        Context mine(engine, cpu_backend(), own_loops());
+        Context mine(engine, cpu_backend(), options_);
         auto i = static_cast<size_t>(id);
         good[i] = agrees(mine, data[i % data.size()]);
     });
@@ -124,10 +141,10 @@ TEST(Context, ThreadsMayLowerOneEngineAtOnce) {
 }
 
 // Contexts may outlive the ones that they were copied from, and every other owner of the engine.
-TEST(Context, KeepsAllThatItNeeds) {
+TEST_P(Contexts, KeepsAllThatItNeeds) {
     auto engine = Engine::create(network(), {}, {});
     Sample sample = samples(engine->graph())[1];
-    auto first = std::make_unique<Context>(std::move(engine), cpu_backend(), own_loops());
+    auto first = std::make_unique<Context>(std::move(engine), cpu_backend(), options_);
     Context second(*first);
     first.reset();
     EXPECT_TRUE(agrees(second, sample));
@@ -154,14 +171,14 @@ struct Intruder : StepTimer {
     int calls = 0;
 };
 
-TEST(Context, ASecondThreadIsRefused) {
+TEST_P(Contexts, ASecondThreadIsRefused) {
     auto engine = Engine::create(network(), {}, {});
     Sample sample = samples(engine->graph())[0];
-    Context context(engine, cpu_backend(), own_loops());
+    Context context(engine, cpu_backend(), options_);
     std::vector<std::string> errors;
     Intruder intruder([&] {
         errors.push_back(error_of([&] { context.run(sample.inputs); }));
-        errors.push_back(error_of([&] { context.prepare(std::array{Shape{2, 3, 8, 8}}); }));
+        errors.push_back(error_of([&] { context.prepare(std::array{Shape{2, 3, 32, 32}}); }));
     });
     context.execution().set_timer(&intruder);
     EXPECT_TRUE(agrees(context, sample));
@@ -175,10 +192,10 @@ TEST(Context, ASecondThreadIsRefused) {
 }
 
 // Whoever comes first runs, the other is refused; results stay right.
-TEST(Context, ThreadsThatFightForOneAreNeverWrong) {
+TEST_P(Contexts, ThreadsThatFightForOneAreNeverWrong) {
     auto engine = Engine::create(network(), {}, {});
     std::vector<Sample> data = samples(engine->graph());
-    Context context(engine, cpu_backend(), own_loops());
+    Context context(engine, cpu_backend(), options_);
     std::atomic<int> right = 0;
     std::atomic<int> wrong = 0;
     std::atomic<int> refused = 0;
@@ -196,6 +213,11 @@ TEST(Context, ThreadsThatFightForOneAreNeverWrong) {
     EXPECT_GT(right, 0);
     EXPECT_EQ(right + refused, thread_count * 25);
 }
+
+INSTANTIATE_TEST_SUITE_P(Loops, Contexts,
+                         testing::ValuesIn(sanitized ? std::vector{false}
+                                                     : std::vector{false, true}),
+                         [](const auto& p) { return p.param ? "library" : "own"; });
 
 } // namespace
 } // namespace ingot

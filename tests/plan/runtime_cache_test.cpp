@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/process.h"
+#include "base/text.h"
 #include "plan/runtime_cache.h"
 
 #include <gtest/gtest.h>

@@ -7,7 +7,25 @@
 
 namespace ingot::cpu {
 
-using namespace plan; // kernels speak the planner's words throughout
+// Kernels speak the planner's words throughout.
+using plan::any_strides;
+using plan::Device;
+using plan::DynamicResults;
+using plan::ErrorText;
+using plan::Group;
+using plan::group_of;
+using plan::Kernel;
+using plan::KernelSet;
+using plan::KernelTable;
+using plan::LayoutArgs;
+using plan::Operand;
+using plan::Order;
+using plan::PackCache;
+using plan::Program;
+using plan::RunContext;
+using plan::Step;
+using plan::StepArgs;
+using plan::View;
 
 std::span<const KernelTable* const> all_cpu_kernels();
 const KernelSet& cpu_kernels();

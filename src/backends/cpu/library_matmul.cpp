@@ -13,6 +13,11 @@ namespace {
 
 using onednn::Array;
 
+// Own loops hand out work in smaller pieces: they are faster where a product only streams weights
+// once, and where starting a team costs more than the product.
+constexpr int64_t fewest_rows = 5;
+constexpr int64_t fewest_products = 1 << 17;
+
 /// The stride of a group of axes walked as one axis; nullopt when no single stride does.
 std::optional<int64_t> merged_stride(const Shape& sizes, const Shape& strides) {
     std::optional<int64_t> inner;
@@ -131,6 +136,9 @@ std::optional<Product> product_of(const DotShape& s) {
     int64_t n = product(s.columns.sizes);
     int64_t k = product(s.depth.sizes);
     if (m == 0 || n == 0 || k == 0 || product(batch.sizes) == 0) {
+        return std::nullopt;
+    }
+    if (m < fewest_rows || product(batch.sizes) * m * n < fewest_products / k) {
         return std::nullopt;
     }
     Product p;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lower.h"
+
 #include "ir/rewrite.h"
 #include "plan/lowering.h"
 
@@ -8,10 +9,10 @@ namespace ingot::cpu {
 namespace {
 
 const plan::LoweringPass passes[] = {
-    {"sink_constants", [](const Graph& g) { return sink_constants(g); }},
-    {"expand", [](const Graph& g) { return expand_unclaimed(g, cpu_kernels()); }},
-    {"fuse_maps", [](const Graph& g) { return fuse_maps(g); }},
-    {"fuse_epilogues", [](const Graph& g) { return fuse_epilogues(g, cpu_kernels()); }},
+    {"sink_constants", [](const Graph& g) { return plan::sink_constants(g); }},
+    {"expand", [](const Graph& g) { return plan::expand_unclaimed(g, cpu_kernels()); }},
+    {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
+    {"fuse_epilogues", [](const Graph& g) { return plan::fuse_epilogues(g, cpu_kernels()); }},
     {"dead_code", [](const Graph& g) { return dead_code(g); }},
 };
 

@@ -5,13 +5,34 @@
 
 #include "backends/cuda/program_cache.h"
 #include "plan/device.h"
+#include "plan/program.h"
+#include "plan/reference.h"
 #include "plan/segment_plan.h"
 
 #include <list>
 
 namespace ingot::cuda {
 
-using namespace plan;
+using plan::Device;
+using plan::DynamicResults;
+using plan::eval_node;
+using plan::Group;
+using plan::group_of;
+using plan::GrowingBuffer;
+using plan::Kernel;
+using plan::KernelSet;
+using plan::KernelTable;
+using plan::LayoutArgs;
+using plan::Operand;
+using plan::Order;
+using plan::PackCache;
+using plan::Program;
+using plan::RunContext;
+using plan::SegmentPlan;
+using plan::Step;
+using plan::StepArgs;
+using plan::StepEntry;
+using plan::View;
 
 /// Constants in device memory. Thread safe.
 class Weights {

@@ -22,7 +22,7 @@ const Function& PendingKernel::function() {
     return *function_;
 }
 
-ProgramCache::ProgramCache(Gpu& gpu, std::shared_ptr<RuntimeCache> disk, int threads)
+ProgramCache::ProgramCache(Gpu& gpu, std::shared_ptr<plan::RuntimeCache> disk, int threads)
     : gpu_(gpu), disk_(std::move(disk)), most_threads_(std::max(threads, 1)) {}
 
 ProgramCache::~ProgramCache() {

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/expr_text.h"
+
+#include "base/error.h"
+#include "base/text.h"
+
+#include <array>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+namespace ingot::kernels {
+
+namespace {
+
+struct Names {
+    std::string_view stored;
+    std::string_view compute;
+};
+
+constexpr std::array<Names, dtype_count> names = {{
+    {"bool", "bool"},
+    {"I4", "i8"},
+    {"U4", "u8"},
+    {"i8", "i8"},
+    {"u8", "u8"},
+    {"i16", "i16"},
+    {"u16", "u16"},
+    {"i32", "i32"},
+    {"u32", "u32"},
+    {"i64", "i64"},
+    {"u64", "u64"},
+    {"F4E2M1", "float"},
+    {"F8E4M3", "float"},
+    {"F8E5M2", "float"},
+    {"BF16", "float"},
+    {"F16", "float"},
+    {"float", "float"},
+    {"double", "double"},
+}};
+
+std::string float_literal(double v, bool f64) {
+    if (std::isnan(v)) {
+        return f64 ? "(double)ingot_nan()" : "ingot_nan()";
+    }
+    if (std::isinf(v)) {
+        return str(v < 0 ? "(-" : "(", f64 ? "(double)" : "", "ingot_inf())");
+    }
+    std::array<char, 40> text{};
+    std::snprintf(text.data(), text.size(), f64 ? "%.17g" : "%.9g", v);
+    std::string out = text.data();
+    if (out.find_first_of(".e") == std::string::npos) {
+        out += ".0";
+    }
+    out += f64 ? "" : "f";
+    return std::signbit(v) ? str("(", out, ")") : out;
+}
+
+std::string cast_to_float(const std::string& x, DType from, DType to, bool saturate) {
+    if (to == DType::F64) {
+        return str("(double)", x);
+    }
+    if (to == DType::F32) {
+        return str("(float)", x);
+    }
+    // Integers that a float does not hold exactly are rounded once, from double.
+    bool wide = from == DType::F64 || (!is_float(from) && bit_width(from) > 16);
+    bool half = to == DType::F16 || to == DType::BF16;
+    std::string source = str(wide && half ? "(double)" : wide ? "(float)(double)" : "(float)", x);
+    std::string call = str("ingot_", name(to), "(", source);
+    if (to == DType::F8E4M3 || to == DType::F8E5M2) {
+        call += saturate ? ", true" : ", false";
+    }
+    return call + ")";
+}
+
+std::string cast_to_integer(const std::string& x, DType from, DType to) {
+    std::string source = x;
+    if (is_float(from)) {
+        source = str(is_signed(to) ? "ingot_signed(" : "ingot_unsigned(", x, ", ", bit_width(to),
+                     ")");
+    }
+    if (is_packed(to)) {
+        return str("ingot_", name(to), "((i64)", source, ")");
+    }
+    return str("(", compute_c_type(to), ")", source);
+}
+
+std::string cast_text(const std::string& x, DType from, const ExprInstr& c) {
+    if (is_float(c.to)) {
+        return cast_to_float(x, from, c.to, c.imm != 0);
+    }
+    if (c.to == DType::Bool) {
+        return str("(", x, " != ", literal(from, 0), ")");
+    }
+    return cast_to_integer(x, from, c.to);
+}
+
+std::string substituted(std::string_view text, const std::string& a, const std::string& b) {
+    std::string out;
+    for (size_t n = 0; n < text.size(); ++n) {
+        if (text[n] == '{') {
+            out += text[n + 1] == '0' ? a : b;
+            n += 2;
+        } else {
+            out += text[n];
+        }
+    }
+    return out;
+}
+
+/// How an operand of `type` is written into the text of `op`, so that nothing overflows or promotes
+/// otherwise than ir/expr.h says.
+std::string operand_text(const std::string& x, ExprOp op, DType type) {
+    bool calls = device_text(op).substr(0, 6) == "ingot_";
+    if (is_float(type) || kind(op) == ExprKind::Compare || kind(op) == ExprKind::Classify) {
+        return x;
+    }
+    if (type == DType::Bool) {
+        bool logic = op == ExprOp::And || op == ExprOp::Or || op == ExprOp::Xor || op == ExprOp::Not;
+        return logic ? x : str(calls ? "(i32)" : "(u32)", x);
+    }
+    if (calls || kind(op) == ExprKind::Bits) {
+        return x;
+    }
+    return str(bit_width(type) == 64 ? "(u64)" : "(u32)", x);
+}
+
+/// x to the power of a small whole number, as products.
+std::string power_text(const std::string& x, const ExprInstr& exponent) {
+    if (exponent.op != ExprOp::Const || !is_float(exponent.type)) {
+        return "";
+    }
+    auto e = std::bit_cast<double>(exponent.imm);
+    return e == 2 ? str("(", x, " * ", x, ")") : e == 3 ? str("(", x, " * ", x, " * ", x, ")") : "";
+}
+
+} // namespace
+
+std::string_view c_type(DType stored) {
+    return names[static_cast<size_t>(stored)].stored;
+}
+
+std::string_view compute_c_type(DType stored) {
+    return names[static_cast<size_t>(stored)].compute;
+}
+
+std::string literal(DType type, int64_t imm) {
+    if (is_float(type)) {
+        return float_literal(std::bit_cast<double>(imm), type == DType::F64);
+    }
+    if (type == DType::Bool) {
+        return imm != 0 ? "true" : "false";
+    }
+    if (type == DType::I64 || type == DType::U64) {
+        return str("(", compute_c_type(type), ")", static_cast<uint64_t>(imm), "ull");
+    }
+    return type == DType::U32 ? str(static_cast<uint32_t>(imm), "u")
+           : imm == INT32_MIN ? std::string("(i32)0x80000000u")
+                              : str("(", compute_c_type(type), ")(", imm, ")");
+}
+
+ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::string_view prefix) {
+    ExprText out;
+    std::vector<std::string> at(e.code.size());
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        const ExprInstr& c = e.code[n];
+        if (c.op == ExprOp::In) {
+            auto index = static_cast<size_t>(c.args[0]);
+            CHECK(index < inputs.size(), "an expression reads an input that is not given");
+            at[n] = inputs[index];
+            continue;
+        }
+        if (c.op == ExprOp::Const) {
+            at[n] = literal(c.type, c.imm);
+            continue;
+        }
+        auto arg = [&](size_t k) -> const std::string& {
+            return at[static_cast<size_t>(c.args[k])];
+        };
+        DType from = e.code[static_cast<size_t>(c.args[0])].type;
+        std::string text;
+        if (c.op == ExprOp::Cast) {
+            text = cast_text(arg(0), from, c);
+        } else if (c.op == ExprOp::Select) {
+            text = str("(", arg(0), " ? ", arg(1), " : ", arg(2), ")");
+        } else {
+            if (c.op == ExprOp::Pow) {
+                text = power_text(arg(0), e.code[static_cast<size_t>(c.args[1])]);
+            }
+            if (text.empty()) {
+                text = substituted(device_text(c.op), operand_text(arg(0), c.op, from),
+                                   arity(c.op) > 1 ? operand_text(arg(1), c.op, from) : "");
+            }
+        }
+        at[n] = str(prefix, n);
+        append(out.statements, str(compute_c_type(c.type), " ", at[n], " = (",
+                                   compute_c_type(c.type), ")(", text, ");\n"));
+    }
+    out.result = at.back();
+    return out;
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expr as device text, and the names of element types there. What the text calls is in math.cuh.
+#pragma once
+
+#include "ir/expr.h"
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace ingot::kernels {
+
+/// The device type that stores an element: "F16", "float", "i8", "bool". The packed ones ("I4")
+/// hold one element in the low four bits.
+std::string_view c_type(DType stored);
+/// The device type in which it is computed with: "float", "double", "i32", ...
+std::string_view compute_c_type(DType stored);
+
+struct ExprText {
+    std::string statements; // declare what `result` uses
+    std::string result;     // an expression of e.type()
+};
+/// `inputs`: one device expression per input of the map, of its compute type; evaluated as often as
+/// it occurs. Variables are named `prefix` and a number.
+ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
+                   std::string_view prefix = "v");
+
+/// A literal of a compute type; `imm` as in ExprInstr.
+std::string literal(DType type, int64_t imm);
+
+} // namespace ingot::kernels
