@@ -32,7 +32,7 @@ def build(model, engine, options=()):
     call("build", model, "-o", engine, *options)
 
 
-def run(engine, inputs, folder, device="cpu"):
+def run(engine, inputs, folder, device="cpu", extra=()):
     """Runs an engine on arrays; all goes through .npy files in `folder`."""
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -41,7 +41,7 @@ def run(engine, inputs, folder, device="cpu"):
         np.save(folder / f"input_{name}.npy", array)
         options += ["--input", f"{name}={folder / f'input_{name}.npy'}"]
     results = folder / "outputs"
-    call("run", engine, *options, "--save-outputs", results, "--device", device)
+    call("run", engine, *options, "--save-outputs", results, "--device", device, *extra)
     return {path.stem: np.load(path) for path in sorted(results.glob("*.npy"))}
 
 

@@ -39,6 +39,9 @@ public:
     FamilyStep(Device& device, std::string what)
         : device_(static_cast<CudaDevice&>(device)), what_(std::move(what)) {}
 
+    /// Emits the launches of the family's generic tactic, for when the chosen one does not compile.
+    void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
+
     void set(const Emitted& e, std::string tactic) {
         items_.clear();
         for (const Launch& l : e.launches) {
@@ -50,6 +53,9 @@ public:
 
     Status run(const RunContext& c) noexcept override {
         try {
+            if (!compiled_) {
+                wait_for_kernels();
+            }
             for (Item& item : items_) {
                 fill_in(item, c);
                 device_.stream().launch(item.kernel->function(), item.shape,
@@ -70,6 +76,29 @@ public:
     bool recordable() const override { return true; }
 
 private:
+    /// Waits for the compiler; a kernel that it refuses is replaced by the generic tactic.
+    void wait_for_kernels() {
+        try {
+            for (Item& item : items_) {
+                item.kernel->function();
+            }
+        } catch (const Error& e) {
+            if (fallback_ == nullptr || e.code() != ErrorCode::Internal) {
+                throw;
+            }
+            log(LogLevel::Warning, "cuda: ", what_, ", tactic ", tactic_,
+                " does not compile, the generic one runs instead: ", e.what());
+            Emitted generic = fallback_();
+            require(generic.scratch <= scratch_bytes_, ErrorCode::Internal, what_,
+                    ": the generic tactic needs more memory than was planned");
+            set(generic, "generic");
+            for (Item& item : items_) {
+                item.kernel->function();
+            }
+        }
+        compiled_ = true;
+    }
+
     void add(const Launch& l) {
         for (int64_t g : l.grid) {
             if (g == 0) {
@@ -138,6 +167,8 @@ private:
     std::string what_;
     std::string tactic_;
     std::vector<Item> items_;
+    std::function<Emitted()> fallback_;
+    bool compiled_ = false;
     int64_t scratch_bytes_ = 0;
     int error_word_ = -1;
 };
@@ -162,6 +193,25 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
     auto step = std::make_unique<FamilyStep>(
         device, str("node '", args.node.name, "' (", family.name, ")"));
     step->set(family.emit(problem, t), str(family.name, ' ', t.name));
+    if (t.name != tactics.back().name) {
+        // The operands and symbols outlive the call, as copies; the graph by the program.
+        struct Kept {
+            std::vector<Operand> in;
+            std::vector<Operand> out;
+            std::vector<const std::byte*> constants;
+            Symbols symbols;
+        };
+        Kept kept{{args.in.begin(), args.in.end()},
+                  {args.out.begin(), args.out.end()},
+                  {args.constants.begin(), args.constants.end()},
+                  args.symbols};
+        step->set_fallback([kept, &family, group = args.group, generic = tactics.back(),
+                            &arch = device.arch(), tf32 = args.options.tf32] {
+            return family.emit(
+                Problem{group, kept.symbols, kept.in, kept.out, kept.constants, arch, tf32},
+                generic);
+        });
+    }
     return step;
 }
 

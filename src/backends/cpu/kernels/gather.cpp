@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // gather and scatter: rows copied, or combined, by index. A row is everything behind the axis.
-#include "backends/cpu/kernel.h"
 #include "backends/cpu/expr_program.h"
+#include "backends/cpu/kernel.h"
 #include "ops/primitives.h"
 #include "plan/copy.h"
 
