@@ -54,8 +54,10 @@ public:
     CUgraphExec graph;
 };
 
-/// Page-locked memory through which copies from and to the host go.
-constexpr size_t staging_bytes = 4 << 20;
+/// Page-locked memory through which copies from and to the host go, in two halves: one is filled
+/// while the other is copied.
+constexpr size_t staging_bytes = 8 << 20;
+constexpr size_t half_bytes = staging_bytes / 2;
 
 class NvidiaStream : public Stream {
 public:
@@ -70,6 +72,9 @@ public:
         }
         if (staging_ != nullptr) {
             card_.d.mem_free_host(staging_);
+            for (CUevent e : half_done_) {
+                card_.d.event_destroy(e);
+            }
         }
         card_.d.stream_destroy(stream_);
     }
@@ -120,6 +125,7 @@ public:
     }
 
     void read(void* to, const std::byte* from, size_t bytes) override {
+        synchronize();
         for (size_t at = 0; at < bytes; at += staging_bytes) {
             size_t part = std::min(bytes - at, staging_bytes);
             check(card_.d, card_.d.copy_to_host(staging(), address(from + at), part, stream_),
@@ -127,18 +133,21 @@ public:
             synchronize();
             std::memcpy(static_cast<std::byte*>(to) + at, staging_, part);
         }
-        if (bytes == 0) {
-            synchronize();
-        }
     }
 
     void write(std::byte* to, const void* from, size_t bytes) override {
-        for (size_t at = 0; at < bytes; at += staging_bytes) {
-            size_t part = std::min(bytes - at, staging_bytes);
-            synchronize(); // the staging memory is free again
-            std::memcpy(staging(), static_cast<const std::byte*>(from) + at, part);
-            check(card_.d, card_.d.copy_to_device(address(to + at), staging_, part, stream_),
+        for (size_t at = 0; at < bytes; at += half_bytes) {
+            size_t part = std::min(bytes - at, half_bytes);
+            std::byte* half = staging() + half_ * half_bytes;
+            if (half_used_[half_]) { // wait until it has been copied
+                check(card_.d, card_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
+            }
+            std::memcpy(half, static_cast<const std::byte*>(from) + at, part);
+            check(card_.d, card_.d.copy_to_device(address(to + at), half, part, stream_),
                   "copying to the device");
+            check(card_.d, card_.d.event_record(half_done_[half_], stream_), "cuEventRecord");
+            half_used_[half_] = true;
+            half_ = 1 - half_;
         }
     }
 
@@ -195,18 +204,24 @@ public:
     void forget_times() override { used_events_ = 0; }
 
 private:
-    void* staging() {
+    std::byte* staging() {
         card_.enter();
         if (staging_ == nullptr) {
             check(card_.d, card_.d.mem_alloc_host(&staging_, staging_bytes),
                   "allocating page-locked memory");
+            for (CUevent& e : half_done_) {
+                check(card_.d, card_.d.event_create(&e, 0), "cuEventCreate");
+            }
         }
-        return staging_;
+        return static_cast<std::byte*>(staging_);
     }
 
     const Card& card_;
     CUstream stream_ = nullptr;
     void* staging_ = nullptr;
+    CUevent half_done_[2] = {};
+    bool half_used_[2] = {};
+    size_t half_ = 0;
     std::vector<CUevent> events_;
     size_t used_events_ = 0;
 };

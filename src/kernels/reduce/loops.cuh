@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nests of loops with strides, and exchange of values between the threads of a warp or block. Used
 // by the families that work on rows.
-#if KR > 0
-/// KR axes; strides of NV views.
-struct Nest { i64 count; i64 sizes[KR]; i64 strides[NV][KR]; };
-/// Offsets of element `index` in all views.
-DEVICE void locate(const Nest& n, i64 index, i64* at) {
+/// Sizes of the axes in use and their strides in each view; the host fills the same struct.
+struct Nest { i64 count; i64 sizes[8]; i64 strides[6][8]; };
+/// Offsets of element `index` in NV views.
+template <int KR, int NV> DEVICE void locate(const Nest& n, i64 index, i64* at) {
 #pragma unroll
     for (int v = 0; v < NV; v++) at[v] = 0;
     if (index >> 32) {
@@ -27,7 +26,6 @@ DEVICE void locate(const Nest& n, i64 index, i64* at) {
         i = q;
     }
 }
-#endif
 
 union Bits64 { double f; i64 i; u64 u; };
 DEVICE i32 exchange(i32 v, int m) { return (i32)shfl_xor((u32)v, m); }

@@ -2,10 +2,10 @@
 // Reductions over rows. Memory traffic: every element of x once; few long rows are split over
 // blocks, whose partial results a second kernel combines in a fixed order.
 //
-// T stored type of x, C compute type, OUT stored result, R type of the result before it is stored;
+// T stored type of x, C compute type, FN as in combine.cuh, IDENTITY its value over nothing, OUT stored result, R type of the result before it is stored;
 // KR and RR: axes kept and reduced; V elements a load; G threads a row (reduce_rows); ARG: 0, or 1
 // for the place of the extreme (LAST: of the last one among equals).
-struct Inner { i64 count; i64 sizes[RR]; i64 strides[RR]; };
+struct Inner { i64 count; i64 sizes[8]; i64 strides[8]; };
 DEVICE i64 inner_offset(const Inner& n, i64 index) {
     if (RR == 1) return index * n.strides[0];
     i64 at = 0;
@@ -46,7 +46,7 @@ struct Acc {
     C v;
 };
 DEVICE Acc acc_empty() { Acc a; a.v = IDENTITY; return a; }
-DEVICE Acc merge(Acc a, Acc b) { a.v = combine(a.v, b.v); return a; }
+DEVICE Acc merge(Acc a, Acc b) { a.v = combine<FN>(a.v, b.v); return a; }
 DEVICE Acc acc_of(C v, i64) { Acc a; a.v = v; return a; }
 DEVICE Acc acc_exchange(Acc a, int m) { a.v = exchange(a.v, m); return a; }
 DEVICE R result_of(Acc a) { return (R)a.v; }
@@ -57,7 +57,7 @@ template <int N> DEVICE Acc warp_merge(Acc a) {
     return a;
 }
 DEVICE void deliver(Acc a, OUT* out, const i64* at EPI_PARAMS) {
-    out[at[1]] = EPILOGUE(result_of(a), at);
+    out[at[1]] = epilogue(result_of(a), at EPI_PASS);
 }
 
 #if FORM == 0
@@ -70,7 +70,7 @@ KERNEL void __launch_bounds__(256) reduce_rows(const T* __restrict__ x, OUT* __r
     Acc a = acc_empty();
     i64 at[NV];
     bool inside = row < kept.count;
-    locate(kept, inside ? row : 0, at);
+    locate<KR, NV>(kept, inside ? row : 0, at);
     i64 begin = blockIdx.y * part, end = inside ? inner.count : 0;
     end = begin + part < end ? begin + part : end;
     const T* p = x + at[0];
@@ -110,7 +110,7 @@ KERNEL void __launch_bounds__(256) reduce_columns(const T* __restrict__ x, OUT* 
     i64 begin = blockIdx.y * part, end = begin + part < inner.count ? begin + part : inner.count;
     if (column < width) {
         i64 at[NV];
-        locate(kept, outer * width + column, at);
+        locate<KR, NV>(kept, outer * width + column, at);
         const T* p = x + at[0];
 #pragma unroll 4
         for (i64 i = begin + warp; i < end; i += 8) {
@@ -134,7 +134,7 @@ KERNEL void __launch_bounds__(256) reduce_columns(const T* __restrict__ x, OUT* 
             partial[row * gridDim.y + blockIdx.y] = b;
         } else {
             i64 at[NV];
-            locate(kept, row, at);
+            locate<KR, NV>(kept, row, at);
             deliver(b, out, at EPI_PASS);
         }
     }
@@ -153,7 +153,7 @@ KERNEL void __launch_bounds__(256) reduce_parts(const Acc* __restrict__ partial,
     grid_release();
     if (!inside || lane != 0) return;
     i64 at[NV];
-    locate(kept, row, at);
+    locate<KR, NV>(kept, row, at);
     deliver(a, out, at EPI_PASS);
 }
 #endif

@@ -151,17 +151,43 @@ Dim product_of(const Dims& dims, size_t from, size_t to) {
     return p;
 }
 
+namespace {
+
+/// Whether v counts along an axis, as coordinate() makes it.
+bool counts_positions(const ingot::Graph& g, Value v) {
+    const Node* n = g.producer(v);
+    while (n != nullptr && n->is(reshape_def)) {
+        n = g.producer(n->inputs[0]);
+    }
+    return n != nullptr && n->is(iota_def);
+}
+
+Value is_inside(ingot::Graph& g, Value at, const Dim& size) {
+    Value low = ops::less_equal(g, ops::scalar_i64(g, DType::I64, 0), at);
+    return ops::binary(g, ExprOp::And, low, ops::less(g, at, ops::dim_scalar(g, size)));
+}
+
+} // namespace
+
 Value row_major_index(ingot::Graph& g, std::span<const Value> coordinates, const Dims& dims) {
     CHECK(coordinates.size() == dims.size(), coordinates.size(), " coordinates of ", dims);
     Value sum;
+    Value inside;
     Dim stride = 1;
     for (size_t i = dims.size(); i-- > 0;) {
         Value at = to_i64(g, coordinates[i]);
+        if (i > 0 && !counts_positions(g, coordinates[i])) {
+            Value here = is_inside(g, at, dims[i]);
+            inside = inside.valid() ? ops::binary(g, ExprOp::And, inside, here) : here;
+        }
         if (!stride.is_const(1)) {
             at = ops::mul(g, at, ops::dim_scalar(g, stride));
         }
         sum = sum.valid() ? ops::add(g, sum, at) : at;
         stride = stride * dims[i];
+    }
+    if (inside.valid()) {
+        sum = ops::select(g, inside, sum, ops::scalar_i64(g, DType::I64, -1));
     }
     return sum.valid() ? sum : ops::scalar_i64(g, DType::I64, 0);
 }

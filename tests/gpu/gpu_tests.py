@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Everything that a GPU has to prove, in one command: `./dev test-gpu`, or on a machine that only has
-the built files, INGOT=.../ingot INGOT_SHARED=... python3 tests/gpu/test_gpu.py --out RESULT.json
+the built files, INGOT=.../ingot INGOT_SHARED=... python3 tests/gpu/gpu_tests.py --out RESULT.json
 
 Parts: conformance (the ONNX backend suite with TF32 off, each case three times, bit-equal),
 models (every architecture in f32 and f16 against the CPU's f32), replay (a thousand replays with

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+// Where the operands and results of a contraction lie, and how a finished tile is stored. RB, RM,
+// RN and RK are the axes of batch, rows, columns and depth after merging; NV counts the views that
+// are walked at the end: the result, then the epilogue's operands.
+struct Geometry {
+    i64 batches, m, n, k;
+    i64 batch[RB], rows[RM], columns[RN], depth[RK];
+    i64 ab[RB], am[RM], ak[RK];
+    i64 bb[RB], bn[RN], bk[RK];
+    i64 cb[NV][RB], cm[NV][RM], cn[NV][RN];
+};
+
+/// The coordinates of an index, the last axis fastest.
+template <int R> DEVICE void unravel(u32* at, u32 index, const i64* sizes) {
+#pragma unroll
+    for (int r = R - 1; r > 0; r--) {
+        u32 q = index / (u32)sizes[r];
+        at[r] = index - q * (u32)sizes[r];
+        index = q;
+    }
+    at[0] = index;
+}
+template <int R> DEVICE i64 place(const u32* at, const i64* strides) {
+    i64 sum = 0;
+#pragma unroll
+    for (int r = 0; r < R; r++) sum += (i64)at[r] * strides[r];
+    return sum;
+}
+/// Offset of one index in one view.
+template <int R> DEVICE i64 offset_of(u32 index, const i64* sizes, const i64* strides) {
+    u32 at[R];
+    unravel<R>(at, index, sizes);
+    return place<R>(at, strides);
+}
+
+/// Offsets of batch, row and column in all stored views.
+struct Spot {
+    i64 at[NV];
+    DEVICE void batch(const Geometry& g, u32 index) {
+        u32 i[RB];
+        unravel<RB>(i, index, g.batch);
+#pragma unroll
+        for (int v = 0; v < NV; v++) at[v] = place<RB>(i, g.cb[v]);
+    }
+    DEVICE void add_row(const Geometry& g, u32 index) {
+        u32 i[RM];
+        unravel<RM>(i, index, g.rows);
+#pragma unroll
+        for (int v = 0; v < NV; v++) at[v] += place<RM>(i, g.cm[v]);
+    }
+    DEVICE void add_column(const Geometry& g, u32 index) {
+        u32 i[RN];
+        unravel<RN>(i, index, g.columns);
+#pragma unroll
+        for (int v = 0; v < NV; v++) at[v] += place<RN>(i, g.cn[v]);
+    }
+};

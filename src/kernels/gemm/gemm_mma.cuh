@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contraction on tensor cores. A_ALIGNED, B_ALIGNED: 16-byte chunks along the depth (for B_COLUMNS:
+// along the columns) are aligned and dense; else they are gathered with a stride.
+struct Copies {
+    static constexpr int rows_at_once = threads / chunks;
+    static constexpr int na = BM / rows_at_once, nb = BN / rows_at_once;
+    const IN *a, *b;
+    u8* memory;
+    i64 m0, n0;
+    const Geometry& g;
+    u32 oa[na], ob[nb];
+    int row, chunk;
+    DEVICE Copies(const IN* a_, const IN* b_, u8* memory_, const Tile& t, const Geometry& g_)
+        : memory(memory_), m0(t.m), n0(t.n), g(g_) {
+        u32 at[RB];
+        unravel<RB>(at, t.batch, g.batch);
+        a = a_ + place<RB>(at, g.ab);
+        b = b_ + place<RB>(at, g.bb);
+        row = threadIdx.x / chunks, chunk = threadIdx.x % chunks;
+        // Rows and columns past the edge repeat the last one.
+#pragma unroll
+        for (int i = 0; i < na; i++) {
+            i64 m = t.m + row + i * rows_at_once;
+            oa[i] = (u32)offset_of<RM>((u32)(m < g.m ? m : g.m - 1), g.rows, g.am);
+        }
+#if !B_COLUMNS
+#pragma unroll
+        for (int i = 0; i < nb; i++) {
+            i64 n = t.n + row + i * rows_at_once;
+            ob[i] = (u32)offset_of<RN>((u32)(n < g.n ? n : g.n - 1), g.columns, g.bn);
+        }
+#endif
+    }
+    DEVICE void operator()(int stage, int step) {
+        u32 to = stage * stage_bytes;
+        i64 k = (i64)step * BK + chunk * per_chunk;
+        int count = (int)(g.k - k < per_chunk ? g.k - k : per_chunk);
+        if (count < 0) count = 0;
+        i64 ka = count > 0 ? k * g.ak[0] : 0;
+#pragma unroll
+        for (int i = 0; i < na; i++)
+            copy_chunk<A_ALIGNED>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), a + ka + oa[i], g.ak[0], count);
+        to += a_bytes;
+#if B_COLUMNS
+        constexpr int at_once = threads / column_chunks;
+        int r = threadIdx.x / column_chunks, c = threadIdx.x % column_chunks;
+        i64 n = n0 + c * per_chunk;
+        int wide = (int)(g.n - n < per_chunk ? g.n - n : per_chunk);
+        i64 on = offset_of<RN>((u32)(wide > 0 ? n : 0), g.columns, g.bn);
+#pragma unroll
+        for (int i = 0; i < BK / at_once; i++) {
+            i64 kb = (i64)step * BK + r + i * at_once;
+            bool inside = kb < g.k && wide > 0;
+            copy_chunk<B_ALIGNED>(memory, to + swizzled<BN * element>(r + i * at_once, c), b + (inside ? on + kb * g.bk[0] : 0), g.bn[RN - 1],
+                                  inside ? wide : 0);
+        }
+#else
+        i64 kb = count > 0 ? k * g.bk[0] : 0;
+#pragma unroll
+        for (int i = 0; i < nb; i++)
+            copy_chunk<B_ALIGNED>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), b + kb + ob[i], g.bk[0], count);
+#endif
+    }
+};
+
+KERNEL void __launch_bounds__(threads) gemm_mma(const IN* __restrict__ a, const IN* __restrict__ b, OUT* __restrict__ out,
+                                                ACC* __restrict__ partial, i32 splits,
+                                                const __grid_constant__ Geometry g EPI_PARAMS) {
+    SHARED(memory);
+    Tile t(g, splits);
+    grid_wait();
+    Copies copies(a, b, memory, t, g);
+    Sums sums;
+    multiply(sums, smem_addr(memory), t.begin, t.end, copies);
+    finish(sums, memory, t, splits, partial, g, out EPI_PASS);
+}

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// The literals that combine.cuh takes: which function, in which type, and its value over nothing.
+#pragma once
+
+#include "base/dtype.h"
+
+#include <string>
+#include <string_view>
+
+namespace ingot::kernels {
+
+/// FN of combine.cuh for "sum", "prod", "min" or "max".
+int combine_index(std::string_view fn);
+/// The device type in which elements of `t` are combined.
+std::string_view combine_type(DType t);
+/// A literal of that type: 0, 1, the largest or the smallest value of `t`.
+std::string combine_identity(std::string_view fn, DType t);
+
+} // namespace ingot::kernels
