@@ -28,9 +28,13 @@ Context::Context(std::shared_ptr<const Engine> engine, const Backend& backend,
     : engine_(std::move(engine)), executable_(backend.compile(engine_->graph_ref(), options)),
       execution_(executable_->create_execution()) {}
 
-Context::Context(const Context& other)
-    : engine_(other.engine_), executable_(other.executable_),
+Context::Context(std::shared_ptr<const Engine> engine, std::shared_ptr<const Executable> executable)
+    : engine_(std::move(engine)), executable_(std::move(executable)),
       execution_(executable_->create_execution()) {}
+
+std::unique_ptr<Context> Context::sibling() const {
+    return std::unique_ptr<Context>(new Context(engine_, executable_));
+}
 
 void Context::prepare(std::span<const Shape> shapes) {
     Busy busy(busy_);

@@ -51,9 +51,10 @@ public:
     /// Lowers the engine for the backend. Errors: Unsupported.
     Context(std::shared_ptr<const Engine> engine, const Backend& backend,
             const CompileOptions& options = {});
-    /// Shares the lowering of another context.
-    explicit Context(const Context& other);
+    Context(const Context&) = delete;
     Context& operator=(const Context&) = delete;
+    /// Another context with plans and memory of its own that shares this one's lowering.
+    std::unique_ptr<Context> sibling() const;
 
     /// Inputs in the order of the graph; shapes are checked against types and profiles. Results are
     /// new tensors, or the given ones where `outputs` has them (Execution::run). Errors:
@@ -66,6 +67,8 @@ public:
     const Engine& engine() const { return *engine_; }
 
 private:
+    Context(std::shared_ptr<const Engine> engine, std::shared_ptr<const Executable> executable);
+
     std::shared_ptr<const Engine> engine_;
     std::shared_ptr<const Executable> executable_;
     std::unique_ptr<Execution> execution_;

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 
 namespace ingot::plan {
 
@@ -262,11 +263,13 @@ void Runner::run_dynamic(const StepEntry& entry, const RunContext& context) {
 
 void Runner::fail_step(const StepEntry& entry, Status status, const ErrorText& error) const {
     std::string message = error.text[0] != 0 ? std::string(error.text) : std::string(status.text());
-    Error e(status.code(), std::move(message));
+    auto fail_here = [&] { fail(status.code(), message); };
     if (entry.node != nullptr) {
-        e.at(str("node '", entry.node->name, "' (", entry.kernel, ")"));
+        with_place([&] { return str("node '", entry.node->name, "' (", entry.kernel, ")"); },
+                   fail_here);
     }
-    throw e;
+    fail_here();
+    std::abort(); // not reached: fail_here throws
 }
 
 /// Bytes from the start of a buffer to the end of the last element that a view of it names.
