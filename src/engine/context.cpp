@@ -21,11 +21,19 @@ private:
     std::atomic<bool>& flag_;
 };
 
+CompileOptions with_kernels(CompileOptions options, const Engine& engine) {
+    if (options.kernels == nullptr) {
+        options.kernels = engine.kernels();
+    }
+    return options;
+}
+
 } // namespace
 
 Context::Context(std::shared_ptr<const Engine> engine, const Backend& backend,
                  const CompileOptions& options)
-    : engine_(std::move(engine)), executable_(backend.compile(engine_->graph_ref(), options)),
+    : engine_(std::move(engine)),
+      executable_(backend.compile(engine_->graph_ref(), with_kernels(options, *engine_))),
       execution_(executable_->create_execution()) {}
 
 Context::Context(std::shared_ptr<const Engine> engine, std::shared_ptr<const Executable> executable)

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstring>
 
 namespace ingot {
 
@@ -152,6 +153,45 @@ void write_text(ContainerWriter& out, SectionKind kind, const Json& j) {
     out.end();
 }
 
+// The section of kernels: for each its key (32 hex digits), a little-endian u64 of its bytes, and
+// these.
+constexpr size_t kernel_key_bytes = 32;
+
+void write_kernels(ContainerWriter& out, const KernelBinaries& kernels) {
+    out.begin(SectionKind::Cubins, false);
+    for (const auto& [key, binary] : kernels) {
+        CHECK(key.size() == kernel_key_bytes, "a kernel's key has ", key.size(), " digits");
+        uint64_t bytes = binary.size();
+        out.write(std::as_bytes(std::span(key)));
+        out.write(std::as_bytes(std::span(&bytes, 1)));
+        out.write(std::as_bytes(std::span(binary)));
+    }
+    out.end();
+}
+
+std::shared_ptr<const KernelBinaries> read_kernels(const Container& c) {
+    if (c.find(SectionKind::Cubins) == nullptr) {
+        return nullptr;
+    }
+    std::span<const std::byte> rest = c.section(SectionKind::Cubins);
+    auto kernels = std::make_shared<KernelBinaries>();
+    while (!rest.empty()) {
+        constexpr size_t head = kernel_key_bytes + sizeof(uint64_t);
+        require(rest.size() >= head, ErrorCode::InvalidEngine, "section cubins: ", rest.size(),
+                " bytes are left, a kernel begins with ", head);
+        const char* text = reinterpret_cast<const char*>(rest.data());
+        uint64_t bytes = 0;
+        std::memcpy(&bytes, text + kernel_key_bytes, sizeof bytes);
+        require(bytes <= rest.size() - head, ErrorCode::InvalidEngine,
+                "section cubins: a kernel of ", bytes, " bytes, but ", rest.size() - head,
+                " are left");
+        kernels->emplace(std::string(text, kernel_key_bytes),
+                         std::string(text + head, static_cast<size_t>(bytes)));
+        rest = rest.subspan(head + static_cast<size_t>(bytes));
+    }
+    return kernels;
+}
+
 struct WeightSum : NullVisitor {
     using NullVisitor::field;
     uint64_t bytes = 0;
@@ -184,6 +224,13 @@ std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes,
     }
     e->metadata_ =
         parse_section(c, SectionKind::Metadata, [](const Json& j) { return j.get<Properties>(); });
+    e->kernels_ = read_kernels(c);
+    return e;
+}
+
+std::shared_ptr<const Engine> Engine::with_kernels(KernelBinaries kernels) const {
+    std::shared_ptr<Engine> e(new Engine(*this));
+    e->kernels_ = std::make_shared<const KernelBinaries>(std::move(kernels));
     return e;
 }
 
@@ -210,11 +257,11 @@ uint64_t Engine::weight_bytes() const {
 }
 
 void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
-                  const Properties& metadata) {
+                  const Properties& metadata, const KernelBinaries& kernels) {
     for (const Profile& p : profiles) {
         check_profile(graph, p);
     }
-    ContainerWriter out(path, 5);
+    ContainerWriter out(path, kernels.empty() ? 5 : 6);
     out.begin(SectionKind::Weights, true, weight_alignment);
     WeightWriter weights(out);
     std::vector<std::byte> body =
@@ -230,6 +277,9 @@ void write_engine(const std::string& path, const Graph& graph, const std::vector
     out.end();
     write_text(out, SectionKind::Profiles, to_json(profiles));
     write_text(out, SectionKind::Metadata, Json(metadata));
+    if (!kernels.empty()) {
+        write_kernels(out, kernels);
+    }
     out.commit();
 }
 

@@ -25,24 +25,29 @@ public:
     /// Without a file. Errors: InvalidArgument for a profile that does not fit.
     static std::shared_ptr<const Engine> create(Graph graph, std::vector<Profile> profiles,
                                                 Properties metadata);
+    /// This engine with kernels that were compiled ahead of time.
+    std::shared_ptr<const Engine> with_kernels(KernelBinaries kernels) const;
 
     const Graph& graph() const { return *graph_; }
     std::shared_ptr<const Graph> graph_ref() const { return graph_; }
     const std::vector<Profile>& profiles() const { return profiles_; }
     const Properties& metadata() const { return metadata_; }
     uint64_t weight_bytes() const;
+    /// Kernels compiled ahead of time, of all architectures; null when there are none.
+    const std::shared_ptr<const KernelBinaries>& kernels() const { return kernels_; }
 
 private:
     Engine() = default;
     std::shared_ptr<const Graph> graph_;
     std::vector<Profile> profiles_;
     Properties metadata_;
+    std::shared_ptr<const KernelBinaries> kernels_;
 };
 
 /// Writes an engine file, whole or not at all. The same arguments give the same bytes. Weights are
 /// streamed from where they are; equal ones are stored once.
 void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
-                  const Properties& metadata);
+                  const Properties& metadata, const KernelBinaries& kernels = {});
 
 /// Plans, memory and results of one caller. Used by one thread at a time: a second one gets an
 /// error.

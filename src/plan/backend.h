@@ -8,6 +8,7 @@
 #include "ir/graph.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +17,9 @@
 #include <vector>
 
 namespace ingot {
+
+/// Compiled kernels by the hash of their cache key (32 hex digits).
+using KernelBinaries = std::map<std::string, std::string, std::less<>>;
 
 struct CompileOptions {
     /// Loops run on this pool; null means ThreadPool::shared().
@@ -32,6 +36,8 @@ struct CompileOptions {
     std::string force_tactic;
     /// Folder of compiled kernels; "" keeps none, "default" is the user's (CUDA only).
     std::string runtime_cache = "default";
+    /// Kernels compiled ahead of time, which are looked up first; may be null (CUDA only).
+    std::shared_ptr<const KernelBinaries> kernels;
     /// Record a graph of launches on the second run of a plan and repeat it (CUDA only).
     bool record_graphs = true;
     /// Lowering passes that are left out, by name.
@@ -123,6 +129,12 @@ public:
 const Backend& cpu_backend();
 /// Defined by src/backends/cuda: the first GPU; null when there is none, and `why` says so.
 const Backend* cuda_backend(std::string& why);
+/// Compiles, without a GPU, the kernels with which a GPU of a compute capability (90 for 9.0) runs
+/// the graph on inputs of each of these shapes. Errors: Unsupported, InvalidArgument, what the
+/// compiler says. Defined by src/backends/cuda.
+KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
+                                     std::span<const std::vector<Shape>> shapes,
+                                     int compute_capability, const CompileOptions& options);
 /// The compiler of GPU kernels that is found here: "nvrtc 13.0"; "" when there is none.
 std::string kernel_compiler();
 

@@ -107,4 +107,45 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
     return Engine::create(std::move(g), config.profiles, std::move(properties));
 }
 
+namespace {
+
+/// The shapes for which kernels are compiled ahead: opt of each profile.
+std::vector<std::vector<Shape>> expected_shapes(const Engine& engine) {
+    const Graph& g = engine.graph();
+    std::vector<std::vector<Shape>> all;
+    std::vector<Profile> profiles = engine.profiles();
+    if (profiles.empty()) {
+        profiles.emplace_back();
+    }
+    for (const Profile& p : profiles) {
+        std::vector<Shape> shapes;
+        for (Value v : g.inputs()) {
+            const ShapeRange* range = p.find(g.value_name(v));
+            Shape shape = range != nullptr ? range->opt : Shape();
+            for (const Dim& d : range != nullptr ? Dims() : g.type(v).dims) {
+                require(d.is_const(), ErrorCode::InvalidArgument, "kernels ahead of time: input '",
+                        g.value_name(v), "' has a size '", d,
+                        "' that is not known: give --optShapes");
+                shape.push_back(d.value());
+            }
+            shapes.push_back(std::move(shape));
+        }
+        all.push_back(std::move(shapes));
+    }
+    return all;
+}
+
+} // namespace
+
+std::shared_ptr<const Engine> with_kernels_ahead(const Engine& engine,
+                                                 std::span<const int> capabilities,
+                                                 const CompileOptions& options) {
+    std::vector<std::vector<Shape>> shapes = expected_shapes(engine);
+    KernelBinaries kernels;
+    for (int cc : capabilities) {
+        kernels.merge(compile_kernels_ahead(engine.graph_ref(), shapes, cc, options));
+    }
+    return engine.with_kernels(std::move(kernels));
+}
+
 } // namespace ingot

@@ -25,6 +25,12 @@ struct BuildConfig {
 /// Errors: Io, InvalidModel, Unsupported (all refused nodes), InvalidArgument (profiles, passes).
 std::shared_ptr<const Engine> build_engine(const std::string& model_path,
                                            const BuildConfig& config);
+/// The engine with kernels for GPUs of these compute capabilities (90 for 9.0), compiled for the
+/// opt shapes of its profiles, or its own where all sizes are known. Needs NVRTC, no GPU. Errors:
+/// InvalidArgument when a size is not known.
+std::shared_ptr<const Engine> with_kernels_ahead(const Engine& engine,
+                                                 std::span<const int> capabilities,
+                                                 const CompileOptions& options);
 /// An engine file or an ONNX model, told apart by content.
 bool is_engine_file(const std::string& path);
 

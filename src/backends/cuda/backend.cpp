@@ -52,7 +52,7 @@ public:
         std::string folder = options.runtime_cache == "default"
                                  ? plan::RuntimeCache::default_folder()
                                  : options.runtime_cache;
-        auto state = std::make_shared<CudaState>(gpu_, programs(folder), options);
+        auto state = std::make_shared<CudaState>(gpu_, programs(folder, options), options);
         auto lowered = std::make_shared<const Graph>(lower(*graph, options));
         return std::make_shared<CudaExecutable>(make_program(std::move(lowered), cuda_kernels(),
                                                              std::make_shared<PackCache>(),
@@ -72,14 +72,20 @@ public:
     }
 
 private:
-    /// Programs are shared by all executables that use the same runtime cache.
-    std::shared_ptr<ProgramCache> programs(const std::string& folder) const {
+    /// Programs are shared by all executables that use the same runtime cache, those apart whose
+    /// engines brought kernels along.
+    std::shared_ptr<ProgramCache> programs(const std::string& folder,
+                                           const CompileOptions& options) const {
+        auto make = [&] {
+            auto disk = folder.empty() ? nullptr : std::make_shared<plan::RuntimeCache>(folder);
+            return std::make_shared<ProgramCache>(gpu_, options.kernels, std::move(disk), threads_);
+        };
+        if (options.kernels != nullptr && !options.kernels->empty()) {
+            return make();
+        }
         std::scoped_lock lock(mutex_);
         std::shared_ptr<ProgramCache>& cache = caches_[folder];
-        if (cache == nullptr) {
-            auto disk = folder.empty() ? nullptr : std::make_shared<plan::RuntimeCache>(folder);
-            cache = std::make_shared<ProgramCache>(gpu_, std::move(disk), threads_);
-        }
+        cache = cache == nullptr ? make() : cache;
         return cache;
     }
 

@@ -22,8 +22,10 @@ const Function& PendingKernel::function() {
     return *function_;
 }
 
-ProgramCache::ProgramCache(Gpu& gpu, std::shared_ptr<plan::RuntimeCache> disk, int threads)
-    : gpu_(gpu), disk_(std::move(disk)), most_threads_(std::max(threads, 1)) {}
+ProgramCache::ProgramCache(Gpu& gpu, std::shared_ptr<const KernelBinaries> ahead,
+                           std::shared_ptr<plan::RuntimeCache> disk, int threads)
+    : gpu_(gpu), ahead_(std::move(ahead)), disk_(std::move(disk)),
+      most_threads_(std::max(threads, 1)) {}
 
 ProgramCache::~ProgramCache() {
     {
@@ -93,7 +95,14 @@ void ProgramCache::compile(PendingKernel& k) {
     double seconds = 0;
     try {
         plan::CacheKey key = plan::cache_key(k.text_, gpu_.compiler());
-        std::optional<std::string> kept = disk_ == nullptr ? std::nullopt : disk_->find(key);
+        std::optional<std::string> kept;
+        if (ahead_ != nullptr) {
+            auto it = ahead_->find(to_text(key.hash));
+            kept = it == ahead_->end() ? std::nullopt : std::optional(it->second);
+        }
+        if (!kept && disk_ != nullptr) {
+            kept = disk_->find(key);
+        }
         if (kept) {
             binary = std::move(*kept);
         } else {
@@ -119,6 +128,26 @@ void ProgramCache::compile(PendingKernel& k) {
 ProgramCache::Statistics ProgramCache::statistics() const {
     std::scoped_lock lock(mutex_);
     return statistics_;
+}
+
+KernelBinaries ProgramCache::binaries() const {
+    std::vector<std::shared_ptr<PendingKernel>> all;
+    {
+        std::scoped_lock lock(mutex_);
+        for (const auto& [key, k] : kernels_) {
+            all.push_back(k);
+        }
+    }
+    KernelBinaries out;
+    for (const auto& k : all) {
+        std::unique_lock lock(k->mutex_);
+        k->ready_.wait(lock, [&k] { return k->done_; });
+        if (k->problem_ != nullptr) {
+            std::rethrow_exception(k->problem_);
+        }
+        out.emplace(to_text(plan::cache_key(k->text_, gpu_.compiler()).hash), k->binary_);
+    }
+    return out;
 }
 
 std::vector<std::pair<std::string, std::string>> ProgramCache::programs() const {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cuda/gpu.h"
+#include "plan/backend.h"
 #include "plan/runtime_cache.h"
 
 #include <condition_variable>
@@ -42,7 +43,9 @@ private:
 /// Thread safe.
 class ProgramCache {
 public:
-    ProgramCache(Gpu& gpu, std::shared_ptr<plan::RuntimeCache> disk, int threads);
+    /// `ahead` (compiled kernels that came with an engine) and `disk` may be null.
+    ProgramCache(Gpu& gpu, std::shared_ptr<const KernelBinaries> ahead,
+                 std::shared_ptr<plan::RuntimeCache> disk, int threads);
     ~ProgramCache();
     ProgramCache(const ProgramCache&) = delete;
     ProgramCache& operator=(const ProgramCache&) = delete;
@@ -55,6 +58,8 @@ public:
         double compile_seconds = 0; // summed over threads
     };
     Statistics statistics() const;
+    /// Waits for all requested programs. Errors: the first one's.
+    KernelBinaries binaries() const;
     /// Every program that was requested: entry and text.
     std::vector<std::pair<std::string, std::string>> programs() const;
 
@@ -63,6 +68,7 @@ private:
     void compile(PendingKernel& k);
 
     Gpu& gpu_;
+    std::shared_ptr<const KernelBinaries> ahead_;
     std::shared_ptr<plan::RuntimeCache> disk_;
     mutable std::mutex mutex_;
     std::condition_variable wake_;

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels ahead of time: plans are made for a GPU that is not there, and their programs compiled.
+#include "backends/cuda/device.h"
+#include "backends/cuda/kernel_set.h"
+#include "backends/cuda/lower.h"
+#include "backends/cuda/nvrtc.h"
+#include "base/error.h"
+#include "plan/runner.h"
+
+#include <algorithm>
+
+namespace ingot {
+
+namespace cuda {
+
+namespace {
+
+constexpr int most_compile_threads = 8;
+
+/// Takes work and drops it.
+class NoStream : public Stream {
+public:
+    void launch(const Function&, const LaunchShape&, void* const*) override { refuse(); }
+    void copy(std::byte*, const std::byte*, size_t) override {}
+    void fill(std::byte*, int, size_t) override {}
+    void read(void*, const std::byte*, size_t) override { refuse(); }
+    void write(std::byte*, const void*, size_t) override {}
+    void synchronize() override {}
+    bool begin_recording() override { return false; }
+    std::unique_ptr<Recording> end_recording() override { return nullptr; }
+    void launch(const Recording&) override { refuse(); }
+    int mark_time() override { return -1; }
+    double elapsed_ms(int, int) override { return 0; }
+
+private:
+    [[noreturn]] static void refuse() {
+        fail(ErrorCode::Internal, "a plan made ahead of time was run");
+    }
+};
+
+/// An architecture with a compiler, and addresses that nothing may use.
+class AbsentGpu : public Gpu {
+public:
+    explicit AbsentGpu(const kernels::Arch& arch) : arch_(arch) {}
+    const kernels::Arch& arch() const override { return arch_; }
+    std::string description() const override { return str("compute capability ", arch_.cc); }
+    std::string compiler() const override { return str("cubin ", arch_.nvrtc); }
+    std::string compile(const std::string& text) const override {
+        return nvrtc_compile(text, std::string(arch_.nvrtc)).cubin;
+    }
+    std::shared_ptr<const Function> load(std::string_view, const std::string&, int64_t) override {
+        fail(ErrorCode::Internal, "there is no GPU to load kernels");
+    }
+    std::unique_ptr<Stream> create_stream() override { return std::make_unique<NoStream>(); }
+    std::byte* allocate(int64_t bytes) override {
+        constexpr uintptr_t alignment = 256;
+        uintptr_t at = next_;
+        next_ += (static_cast<uintptr_t>(bytes) + alignment) / alignment * alignment;
+        return reinterpret_cast<std::byte*>(at);
+    }
+    void release(std::byte*) noexcept override {}
+    void encode(const kernels::TensorMap&, std::byte*, std::byte*) const override {}
+
+private:
+    kernels::Arch arch_;
+    uintptr_t next_ = 1 << 20;
+};
+
+} // namespace
+
+} // namespace cuda
+
+KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
+                                     std::span<const std::vector<Shape>> shapes,
+                                     int compute_capability, const CompileOptions& options) {
+    using namespace cuda;
+    const kernels::Arch& arch = kernels::arch_of(compute_capability);
+    require(arch.cc == compute_capability, ErrorCode::Unsupported, "compute capability ",
+            compute_capability / 10, '.', compute_capability % 10, " is not known; known are ", [] {
+                std::string list;
+                for (const kernels::Arch& a : kernels::known_archs()) {
+                    list += str(list.empty() ? "" : ", ", a.cc);
+                }
+                return list;
+            }());
+    AbsentGpu gpu(arch);
+    int threads =
+        std::min(static_cast<int>(std::thread::hardware_concurrency()), most_compile_threads);
+    auto programs = std::make_shared<ProgramCache>(gpu, nullptr, nullptr, threads);
+    auto state = std::make_shared<CudaState>(gpu, programs, options);
+    auto lowered = std::make_shared<const Graph>(lower(*graph, options));
+    auto program =
+        plan::make_program(lowered, cuda_kernels(), std::make_shared<PackCache>(), options);
+    CudaDevice device(state);
+    plan::Runner runner(program, device, {});
+    for (const std::vector<Shape>& s : shapes) {
+        runner.prepare(s);
+    }
+    return programs->binaries();
+}
+
+} // namespace ingot
