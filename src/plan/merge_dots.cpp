@@ -64,7 +64,8 @@ Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
 const Node* bias_map(const Graph& g, const Node& dot,
                      const std::map<Value, std::vector<const Node*>>& users) {
     auto it = users.find(dot.outputs[0]);
-    if (it == users.end() || it->second.size() != 1 || !it->second[0]->is(map_def)) {
+    if (it == users.end() || it->second.size() != 1 || it->second[0] == nullptr ||
+        !it->second[0]->is(map_def)) {
         return nullptr;
     }
     const Node& m = *it->second[0];
@@ -174,18 +175,16 @@ private:
         }
         out.set_origin(origin);
         Value w = ops::constant(out, joined(weights, axis));
-        Value whole = out.add1(dot_def, f.dots[0]->as<Dot>(), {x, w});
-        if (!f.maps.empty()) {
-            whole = merged_map(out, f, whole);
-        }
+        Value products = out.add1(dot_def, f.dots[0]->as<Dot>(), {x, w});
+        Value whole = f.maps.empty() ? products : merged_map(out, f, products);
         auto last = static_cast<int64_t>(out.type(whole).rank()) - 1;
         int64_t start = 0;
         for (size_t i = 0; i < f.dots.size(); ++i) {
             int64_t size = size_at(*weights[i], axis);
             const Node* replaced = f.maps.empty() ? f.dots[i] : f.maps[i];
             out.set_origin(replaced->name);
-            if (!f.maps.empty()) {
-                results_[f.dots[i]] = Value();
+            if (!f.maps.empty()) { // read by the map alone, which is replaced: dead
+                results_[f.dots[i]] = ops::slice(out, products, last, start, size);
             }
             results_[replaced] = ops::slice(out, whole, last, start, size);
             start += size;

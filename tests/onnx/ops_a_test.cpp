@@ -159,6 +159,21 @@ TEST(RunTimeInputs, ReshapeWithMinusOneAndZero) {
     EXPECT_THROW(evaluate(g, std::array{x, integers({3}, {5, 1, 1})}), Error);
 }
 
+TEST(RunTimeInputs, SplitThatLeavesLessForTheLastParts) {
+    Model m =
+        model(graph({"x:f32[A]"}, {"a", "b", "c", "d"},
+                    {node("Split", {"x"}, {"a", "b", "c", "d"}, {int_of("num_outputs", 4)})}));
+    ingot::Graph g = import_verified(m);
+    for (const Shape& sizes : {Shape{2, 2, 2, 2}, {2, 2, 2, 1}, {2, 2, 1, 0}, {1, 0, 0, 0}}) {
+        int64_t total = sizes[0] + sizes[1] + sizes[2] + sizes[3];
+        std::vector<ingot::Tensor> parts =
+            evaluate(g, std::array{ingot::Tensor::zeros(DType::F32, {total})});
+        for (size_t i = 0; i < sizes.size(); ++i) {
+            EXPECT_EQ(parts[i].shape(), Shape{sizes[i]}) << "part " << i << " of " << total;
+        }
+    }
+}
+
 TEST(RunTimeInputs, ReductionAxes) {
     Model m = model(graph({"x:f32[A,B,C]", "a:i64[2]"}, {"y"},
                           {node("ReduceSum", {"x", "a"}, {"y"}, {int_of("keepdims", 0)})}));

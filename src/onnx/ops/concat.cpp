@@ -38,14 +38,15 @@ Dims equal_parts(const NodeContext& c, const Dim& size, int64_t count) {
     }
     Dim part = ceil_div(size, count);
     Dims sizes(static_cast<size_t>(count), part);
-    if (!size.is_const()) {
-        sizes.back() = size - part * Dim(count - 1);
+    if (part * Dim(count) == size) {
         return sizes;
     }
-    Dim left = size; // the last parts get what is left, which may be nothing
-    for (Dim& s : sizes) {
-        s = min(part, left);
-        left = left - s;
+    if (count == 2) {
+        return {part, size - part};
+    }
+    for (size_t i = 1; i < sizes.size(); ++i) {
+        // The last parts get what is left, which may be nothing.
+        sizes[i] = min(part, max(size - part * Dim(static_cast<int64_t>(i)), Dim(0)));
     }
     return sizes;
 }

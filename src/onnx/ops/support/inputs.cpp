@@ -155,7 +155,7 @@ namespace {
 
 /// Whether v counts along an axis, as coordinate() makes it.
 bool counts_positions(const ingot::Graph& g, Value v) {
-    const Node* n = g.producer(v);
+    const ingot::Node* n = g.producer(v);
     while (n != nullptr && n->is(reshape_def)) {
         n = g.producer(n->inputs[0]);
     }
@@ -163,7 +163,7 @@ bool counts_positions(const ingot::Graph& g, Value v) {
 }
 
 Value is_inside(ingot::Graph& g, Value at, const Dim& size) {
-    Value low = ops::less_equal(g, ops::scalar_i64(g, DType::I64, 0), at);
+    Value low = ops::binary(g, ExprOp::Le, ops::scalar_i64(g, DType::I64, 0), at);
     return ops::binary(g, ExprOp::And, low, ops::less(g, at, ops::dim_scalar(g, size)));
 }
 

@@ -58,8 +58,8 @@ AroundAxis around_axis(ingot::Graph& g, const Dims& dims, Value axis);
 /// The product of dims in [from, to).
 Dim product_of(const Dims& dims, size_t from, size_t to);
 
-/// i64 of the coordinates' broadcast shape: the row-major index into dims. Coordinates are integers
-/// in range.
+/// i64 of the coordinates' broadcast shape: the row-major index into dims, or one outside of dims
+/// where a coordinate is, never that of another element. Coordinates are integers.
 Value row_major_index(ingot::Graph& g, std::span<const Value> coordinates, const Dims& dims);
 /// i64 of `dims` with the coordinate along `axis`, of size 1 along all other axes.
 Value coordinate(ingot::Graph& g, const Dims& dims, size_t axis);
