@@ -24,8 +24,16 @@ struct Options {
 };
 
 namespace command {
-inline constexpr unsigned Build = 1, Run = 2, Bench = 4, Inspect = 8, Check = 16, Compare = 32,
-                          Slim = 64, Cache = 128;
+enum Bit : unsigned {
+    Build = 1,
+    Run = 2,
+    Bench = 4,
+    Inspect = 8,
+    Check = 16,
+    Compare = 32,
+    Slim = 64,
+    Cache = 128
+};
 }
 
 struct OptionRow {

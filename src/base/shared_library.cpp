@@ -52,9 +52,10 @@ std::string own_folder() {
 
 SharedLibrary SharedLibrary::open(const std::string& path, std::string& problem) {
     SharedLibrary library;
-    if (::access(path.c_str(), R_OK) != 0) {
+    bool is_searched = path.find('/') == std::string::npos; // by the loader, in its own folders
+    if (!is_searched && ::access(path.c_str(), R_OK) != 0) {
         problem = str("'", path, "' does not exist or cannot be read");
-    } else if (!is_whole(path)) {
+    } else if (!is_searched && !is_whole(path)) {
         problem = str("'", path, "' is not a whole shared library");
     } else {
         library.handle_ = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -73,8 +73,8 @@ std::vector<Tap> taps(int64_t in, int64_t out) {
     std::vector<Tap> list;
     for (int64_t i = 0; i < out; ++i) {
         double center = (static_cast<double>(i) + 0.5) * scale;
-        auto first = std::max<int64_t>(0, static_cast<int64_t>(center - support + 0.5));
-        auto last = std::min<int64_t>(in, static_cast<int64_t>(center + support + 0.5));
+        auto first = std::max<int64_t>(0, std::llround(center - support));
+        auto last = std::min<int64_t>(in, std::llround(center + support));
         Tap t{first, {}};
         double sum = 0;
         for (int64_t k = first; k < last; ++k) {

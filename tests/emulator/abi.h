@@ -51,6 +51,10 @@ struct Services {
                   unsigned long long b_desc, int accumulate, int transposed);
     void (*wgmma_commit)();
     void (*wgmma_wait)(int pending);
+
+    unsigned short (*f16_of_f32)(float x);
+    unsigned short (*f16_of_f64)(double x);
+    const float* f32_of_f16; // by bits
 };
 
 /// What device text reads of the thread that runs.

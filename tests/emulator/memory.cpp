@@ -30,8 +30,8 @@ std::byte* Memory::allocate(int64_t bytes) {
     require(bytes >= 0 && bytes <= total_ - used_, ErrorCode::OutOfMemory,
             "the emulated device cannot allocate ", bytes, " bytes: ", total_ - used_, " of ",
             total_, " are free");
-    size_t room = (std::max(static_cast<size_t>(bytes), size_t{1}) + alignment - 1) / alignment *
-                  alignment;
+    size_t room =
+        (std::max(static_cast<size_t>(bytes), size_t{1}) + alignment - 1) / alignment * alignment;
     Block b;
     b.bytes = bytes;
     b.page_bytes = (room + page - 1) / page * page;
@@ -115,13 +115,13 @@ std::string Memory::describe(const void* address) const {
             return str(base - a, " bytes before an allocation of ", b.bytes, " bytes");
         }
         if (a >= base && a < b.pages + b.page_bytes + page) {
-            return str(a - (base + b.bytes), " bytes behind the end of an allocation of ",
-                       b.bytes, " bytes");
+            return str(a - (base + b.bytes), " bytes behind the end of an allocation of ", b.bytes,
+                       " bytes");
         }
     }
-    return address == nullptr ? "at address 0 or at one that is no address"
-                              : str("at address ", reinterpret_cast<uintptr_t>(address),
-                                    ", near no allocation");
+    return address == nullptr
+               ? "at address 0 or at one that is no address"
+               : str("at address ", reinterpret_cast<uintptr_t>(address), ", near no allocation");
 }
 
 void Memory::hold_until_wait(std::byte* memory) {

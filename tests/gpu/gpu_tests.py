@@ -85,9 +85,9 @@ def one_model(model, folder):
 
 
 def models(a):
-    chosen = a.models.split(",") if a.models else [m.name for m in MODELS]
+    chosen = a.models.split(",") if a.models else list(MODELS)
     report, good = {}, True
-    for model in MODELS:
+    for model in MODELS.values():
         if model.name not in chosen:
             continue
         with tempfile.TemporaryDirectory() as folder:
@@ -106,7 +106,7 @@ def models(a):
 def replay(a):
     """Replays of a recorded graph with fresh inputs give what plain launches give."""
     lib = library(build_folder())
-    model = next(m for m in MODELS if m.name == a.replay_model)
+    model = MODELS[a.replay_model]
     with tempfile.TemporaryDirectory() as folder:
         engine = pathlib.Path(folder) / "e.engine"
         ingot.build(model_file(model.name), engine, ["--fp16"])

@@ -186,7 +186,7 @@ void to_nibble(void* out, const void* x, const void*, const void*, int64_t n) {
                 : is_signed && a[i] < -high ? -8
                                             : static_cast<int64_t>(convert<int64_t>(a[i]));
         } else {
-            v = static_cast<int64_t>(a[i]);
+            v = static_cast<int64_t>(a[i] & 15);
         }
         v &= 15;
         r[i] = static_cast<uint8_t>(is_signed && v > 7 ? v - 16 : v);

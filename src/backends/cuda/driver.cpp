@@ -100,8 +100,16 @@ Found open_driver() {
     return f;
 }
 
-std::mutex poison_mutex;
-std::string first_cause; // of the error after which the context is unusable
+/// The error after which the context is unusable; empty until there is one.
+struct FirstCause {
+    std::mutex mutex;
+    std::string text;
+};
+
+FirstCause& first_cause() {
+    static FirstCause cause;
+    return cause;
+}
 
 /// Errors that leave the context unusable, by their numbers: illegal address, launch timeout,
 /// assert, hardware stack error, illegal instruction, misaligned address, invalid address space,
@@ -127,14 +135,15 @@ void check(const Driver& d, CUresult r, const char* what) {
     d.error_name(r, &error_name);
     d.error_string(r, &text);
     std::string message = str(what, ": ", text, " (", error_name, ", ", r, ")");
-    std::scoped_lock lock(poison_mutex);
-    if (!first_cause.empty()) {
+    FirstCause& cause = first_cause();
+    std::scoped_lock lock(cause.mutex);
+    if (!cause.text.empty()) {
         fail(ErrorCode::Device,
-             "the GPU is unusable in this process since an earlier failure: ", first_cause,
+             "the GPU is unusable in this process since an earlier failure: ", cause.text,
              "; start a new process");
     }
     if (poisons(r)) {
-        first_cause = message;
+        cause.text = message;
         message += "; the GPU is unusable in this process from now on";
     }
     fail(r == 2 ? ErrorCode::OutOfMemory : ErrorCode::Device, message);

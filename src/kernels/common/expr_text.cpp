@@ -77,8 +77,8 @@ std::string cast_to_float(const std::string& x, DType from, DType to, bool satur
 std::string cast_to_integer(const std::string& x, DType from, DType to) {
     std::string source = x;
     if (is_float(from)) {
-        source = str(is_signed(to) ? "ingot_signed(" : "ingot_unsigned(", x, ", ", bit_width(to),
-                     ")");
+        source =
+            str(is_signed(to) ? "ingot_signed(" : "ingot_unsigned(", x, ", ", bit_width(to), ")");
     }
     if (is_packed(to)) {
         return str("ingot_", name(to), "((i64)", source, ")");
@@ -117,7 +117,8 @@ std::string operand_text(const std::string& x, ExprOp op, DType type) {
         return x;
     }
     if (type == DType::Bool) {
-        bool logic = op == ExprOp::And || op == ExprOp::Or || op == ExprOp::Xor || op == ExprOp::Not;
+        bool logic =
+            op == ExprOp::And || op == ExprOp::Or || op == ExprOp::Xor || op == ExprOp::Not;
         return logic ? x : str(calls ? "(i32)" : "(u32)", x);
     }
     if (calls || kind(op) == ExprKind::Bits) {

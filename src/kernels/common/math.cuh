@@ -7,7 +7,7 @@ struct U4 { u8 bits; };
 struct F4E2M1 { u8 bits; };
 DEVICE i8 widen(I4 v) { return (i8)((i8)(v.bits << 4) >> 4); }
 DEVICE u8 widen(U4 v) { return (u8)(v.bits & 15u); }
-DEVICE float widen(F4E2M1 v) { return f8_widen<2, 1>((u8)((v.bits & 7u))) * ((v.bits & 8u) ? -1.0f : 1.0f); }
+DEVICE float widen(F4E2M1 v) { return f8_widen<2, 1>((u8)(v.bits & 7u)) * ((v.bits & 8u) ? -1.0f : 1.0f); }
 template <> struct Stored<I4> { typedef i8 Compute; };
 template <> struct Stored<U4> { typedef u8 Compute; };
 template <> struct Stored<F4E2M1> { typedef float Compute; };
@@ -125,3 +125,35 @@ DEVICE float ingot_bf16(double x) { return __uint_as_float((u32)bf16_of_f64(x) <
 DEVICE float ingot_f8e4m3(float x, bool saturate) { return f32_of_f8e4m3(f8_round<4, 3>(x, saturate ? 0x7eu : 0x7fu, 0x7fu, saturate)); }
 DEVICE float ingot_f8e5m2(float x, bool saturate) { return f32_of_f8e5m2(f8_round<5, 2>(x, saturate ? 0x7bu : 0x7cu, 0x7eu, saturate)); }
 DEVICE float ingot_f4e2m1(float x) { F4E2M1 r; r.bits = f4e2m1_of(x); return widen(r); }
+
+// --- several elements by accesses of up to 16 bytes; pointers are aligned to the whole, or to 16
+template <int BYTES> struct Raw;
+template <> struct Raw<1> { typedef u8 Type; };
+template <> struct Raw<2> { typedef u16 Type; };
+template <> struct Raw<4> { typedef u32 Type; };
+template <> struct Raw<8> { typedef u64 Type; };
+template <> struct Raw<16> { typedef uint4 Type; };
+template <class T, int N> union Bits {
+    typename Raw<(int)sizeof(T) * N>::Type raw;
+    T v[N];
+};
+template <class T, int N> DEVICE void load_pack(T* v, const T* p) {
+    const int STEP = (int)sizeof(T) * N > 16 ? 16 / (int)sizeof(T) : N;
+#pragma unroll
+    for (int n = 0; n < N; n += STEP) {
+        Bits<T, STEP> b;
+        b.raw = *(const typename Raw<(int)sizeof(T) * STEP>::Type*)(p + n);
+#pragma unroll
+        for (int i = 0; i < STEP; ++i) v[n + i] = b.v[i];
+    }
+}
+template <class T, int N> DEVICE void store_pack(T* p, const T* v) {
+    const int STEP = (int)sizeof(T) * N > 16 ? 16 / (int)sizeof(T) : N;
+#pragma unroll
+    for (int n = 0; n < N; n += STEP) {
+        Bits<T, STEP> b;
+#pragma unroll
+        for (int i = 0; i < STEP; ++i) b.v[i] = v[n + i];
+        *(typename Raw<(int)sizeof(T) * STEP>::Type*)(p + n) = b.raw;
+    }
+}

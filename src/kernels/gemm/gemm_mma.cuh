@@ -17,19 +17,23 @@ struct Copies {
         a = a_ + place<RB>(at, g.ab);
         b = b_ + place<RB>(at, g.bb);
         row = threadIdx.x / chunks, chunk = threadIdx.x % chunks;
-        // Rows and columns past the edge repeat the last one.
+#if A_ALIGNED
 #pragma unroll
-        for (int i = 0; i < na; i++) {
-            i64 m = t.m + row + i * rows_at_once;
-            oa[i] = (u32)offset_of<RM>((u32)(m < g.m ? m : g.m - 1), g.rows, g.am);
-        }
-#if !B_COLUMNS
-#pragma unroll
-        for (int i = 0; i < nb; i++) {
-            i64 n = t.n + row + i * rows_at_once;
-            ob[i] = (u32)offset_of<RN>((u32)(n < g.n ? n : g.n - 1), g.columns, g.bn);
-        }
+        for (int i = 0; i < na; i++) oa[i] = row_of_a(i);
 #endif
+#if B_ALIGNED && !B_COLUMNS
+#pragma unroll
+        for (int i = 0; i < nb; i++) ob[i] = row_of_b(i);
+#endif
+    }
+    // Rows and columns past the edge repeat the last one.
+    DEVICE u32 row_of_a(int i) const {
+        i64 m = m0 + row + i * rows_at_once;
+        return (u32)offset_of<RM>((u32)(m < g.m ? m : g.m - 1), g.rows, g.am);
+    }
+    DEVICE u32 row_of_b(int i) const {
+        i64 n = n0 + row + i * rows_at_once;
+        return (u32)offset_of<RN>((u32)(n < g.n ? n : g.n - 1), g.columns, g.bn);
     }
     DEVICE void operator()(int stage, int step) {
         u32 to = stage * stage_bytes;
@@ -37,12 +41,18 @@ struct Copies {
         int count = (int)(g.k - k < per_chunk ? g.k - k : per_chunk);
         if (count < 0) count = 0;
         i64 ka = count > 0 ? k * g.ak[0] : 0;
+#if A_ALIGNED
 #pragma unroll
         for (int i = 0; i < na; i++)
-            copy_chunk<A_ALIGNED>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), a + ka + oa[i], g.ak[0], count);
+            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), a + ka + oa[i], 1, count);
+#else
+#pragma unroll 1
+        for (int i = 0; i < na; i++)
+            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), a + ka + row_of_a(i), g.ak[0], count);
+#endif
         to += a_bytes;
 #if B_COLUMNS
-        constexpr int at_once = threads / column_chunks;
+        constexpr int column_chunks = BN * element / 16, at_once = threads / column_chunks;
         int r = threadIdx.x / column_chunks, c = threadIdx.x % column_chunks;
         i64 n = n0 + c * per_chunk;
         int wide = (int)(g.n - n < per_chunk ? g.n - n : per_chunk);
@@ -51,14 +61,19 @@ struct Copies {
         for (int i = 0; i < BK / at_once; i++) {
             i64 kb = (i64)step * BK + r + i * at_once;
             bool inside = kb < g.k && wide > 0;
-            copy_chunk<B_ALIGNED>(memory, to + swizzled<BN * element>(r + i * at_once, c), b + (inside ? on + kb * g.bk[0] : 0), g.bn[RN - 1],
-                                  inside ? wide : 0);
+            copy_chunk<true>(memory, to + swizzled<BN * element>(r + i * at_once, c), b + (inside ? on + kb * g.bk[0] : 0), 1, inside ? wide : 0);
         }
 #else
         i64 kb = count > 0 ? k * g.bk[0] : 0;
+#if B_ALIGNED
 #pragma unroll
         for (int i = 0; i < nb; i++)
-            copy_chunk<B_ALIGNED>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), b + kb + ob[i], g.bk[0], count);
+            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), b + kb + ob[i], 1, count);
+#else
+#pragma unroll 1
+        for (int i = 0; i < nb; i++)
+            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), b + kb + row_of_b(i), g.bk[0], count);
+#endif
 #endif
     }
 };

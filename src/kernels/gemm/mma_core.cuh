@@ -10,7 +10,6 @@ constexpr int element = sizeof(IN);
 constexpr int row_bytes = BK * element;
 constexpr int chunks = row_bytes / 16;
 constexpr int per_chunk = 16 / element;
-constexpr int column_chunks = BN * element / 16;
 constexpr int warps_n = BN / WN;
 constexpr int threads = BM / WM * warps_n * 32;
 constexpr int a_bytes = BM * row_bytes;

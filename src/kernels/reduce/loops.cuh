@@ -2,7 +2,7 @@
 // Nests of loops with strides, and exchange of values between the threads of a warp or block. Used
 // by the families that work on rows.
 /// Sizes of the axes in use and their strides in each view; the host fills the same struct.
-struct Nest { i64 count; i64 sizes[8]; i64 strides[6][8]; };
+struct Nest { i64 count; i64 sizes[8]; i64 strides[8][8]; };
 /// Offsets of element `index` in NV views.
 template <int KR, int NV> DEVICE void locate(const Nest& n, i64 index, i64* at) {
 #pragma unroll

@@ -12,7 +12,7 @@
 namespace ingot::kernels {
 
 constexpr int max_axes = 8;
-constexpr int max_views = 6;
+constexpr int max_views = 8;
 
 /// `struct Nest` of loops.cuh. Unused axes have size 1 and stride 0.
 struct NestArg {
@@ -26,7 +26,7 @@ struct Nest {
     NestArg arg;
 };
 /// Merged loops over views of one shape, the axes ordered as in `order`. Errors: Unsupported for
-/// more than 8 axes or 6 views.
+/// more than 8 axes or 8 views.
 Nest make_nest(std::span<const View> views, const Order& order);
 
 /// `struct Inner` of reduce.cuh: one view.

@@ -47,9 +47,9 @@ float get_float(const Node& n, std::string_view name, float fallback) {
     return a == nullptr ? fallback : a->f;
 }
 
-std::string get_string(const Node& n, std::string_view name, std::string fallback) {
+std::string get_string(const Node& n, std::string_view name, std::string_view fallback) {
     const Attribute* a = typed(n, name, AttributeType::String);
-    return a == nullptr ? fallback : a->s;
+    return a == nullptr ? std::string(fallback) : a->s;
 }
 
 std::vector<int64_t> get_ints(const Node& n, std::string_view name) {

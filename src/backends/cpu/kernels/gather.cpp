@@ -83,7 +83,7 @@ private:
 /// Copies x, then combines the rows of updates in order. Threads divide the columns.
 class ScatterStep : public Step {
 public:
-    ScatterStep(const StepArgs& a)
+    explicit ScatterStep(const StepArgs& a)
         : copy_(make_copy(a.in[0], a.out[0], a.device)), indices_(a.in[1]), updates_(a.in[2]),
           out_(a.out[0]) {
         const std::string& fn = a.group.first().as<Scatter>().fn;

@@ -54,7 +54,7 @@ struct PadAxis {
 
 class PadStep : public Step {
 public:
-    PadStep(const StepArgs& a) : x_(a.in[0]), value_(a.in[1]), out_(a.out[0]) {
+    explicit PadStep(const StepArgs& a) : x_(a.in[0]), value_(a.in[1]), out_(a.out[0]) {
         const auto& pad = a.group.first().as<Pad>();
         width_ = bit_width(out_.dtype) / 8;
         for (int axis : plan::stride_order(out_.view)) {

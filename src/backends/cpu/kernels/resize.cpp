@@ -35,8 +35,9 @@ Tensor test_rows(int64_t in) {
     for (int64_t r = 0; r < residues; ++r) {
         for (int64_t i = 0; i < in; ++i) {
             bool here = i % residues == r;
+            int64_t quotient = i / residues;
             at[r * in + i] = here ? 1.0F : 0.0F;
-            at[(residues + r) * in + i] = here ? static_cast<float>(i / residues) : 0.0F;
+            at[(residues + r) * in + i] = here ? static_cast<float>(quotient) : 0.0F;
         }
     }
     return rows;

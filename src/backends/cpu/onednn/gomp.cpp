@@ -91,6 +91,7 @@ int omp_in_parallel() {
     return place.team != nullptr && place.team->threads > 1 ? 1 : 0;
 }
 
+// NOLINTBEGIN(readability-identifier-naming): the names are those of libgomp, which oneDNN calls.
 void GOMP_parallel_start(Region region, void* data, unsigned threads) {
     if (nesting == deepest_nesting) {
         __builtin_trap();
@@ -166,6 +167,7 @@ bool GOMP_loop_static_start(long start, long end, long step, long chunk, long* f
 }
 
 void GOMP_loop_end_nowait() {}
+// NOLINTEND(readability-identifier-naming)
 
 } // extern "C"
 #pragma GCC visibility pop

@@ -64,7 +64,7 @@ std::string cpu_model() {
         return "x86-64";
     }
     for (unsigned i = 0; i < 3; ++i) {
-        unsigned* w = words.data() + i * 4;
+        unsigned* w = &words[size_t{i} * 4];
         __get_cpuid(0x80000002U + i, w, w + 1, w + 2, w + 3);
     }
     char text[sizeof(words) + 1] = {};

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention without matrix instructions, for every float type T, head size, stride and mask, in C.
+// A warp takes RQ rows; 32 keys a step, one a lane, then the lanes turn to EPL * 32 columns of the
+// values (blockIdx.z counts batches times blocks of columns). KEYS: the keys and values of a step
+// are staged in shared memory.
+DEVICE C warp_max(C v) {
+#pragma unroll
+    for (int m = 16; m > 0; m >>= 1) {
+        C u = exchange(v, m);
+        v = u > v ? u : v;
+    }
+    return v;
+}
+DEVICE C warp_sum(C v) {
+#pragma unroll
+    for (int m = 16; m > 0; m >>= 1) v += exchange(v, m);
+    return v;
+}
+DEVICE float from_lane(float v, int lane) { return shfl(v, lane); }
+DEVICE double from_lane(double v, int lane) {
+    Bits64 b;
+    b.f = v;
+    b.u = shfl(b.u, lane);
+    return b.f;
+}
+#if FORM == 0
+KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, const T* __restrict__ K, const T* __restrict__ V,
+                                                  const M* __restrict__ mask, T* __restrict__ O, C* __restrict__ sums, Attn a,
+                                                  i32 columns) {
+    SHARED(sm);
+    const int BM = 8 * RQ;
+    int lane = threadIdx.x % 32, w = threadIdx.x / 32;
+    int g = blockIdx.y % a.groups, split = blockIdx.y / a.groups, m0 = blockIdx.x * BM;
+    i64 batch = blockIdx.z / columns;
+    int column = (int)(blockIdx.z % columns) * (32 * EPL), rows = a.share * a.queries, first, last;
+    key_range(a, split, m0, BM, first, last);
+    const T* q = Q + batch * a.q[0] + (i64)g * a.share * a.q[1];
+    const T* k = K + batch * a.k[0] + (i64)g * a.k[1];
+    const T* v = V + batch * a.v[0] + (i64)g * a.v[1];
+    C* qs = (C*)sm;
+#if KEYS
+    C* ks = qs + BM * a.depth;
+    C* vs = ks + 32 * (a.depth + 1);
+#endif
+    const C none = -(C)ingot_inf();
+    grid_wait();
+    for (int i = threadIdx.x; i < BM * a.depth; i += 256) {
+        int r = i / a.depth, d = i - r * a.depth, row = m0 + r, head = row / a.queries, s = row - head * a.queries;
+        qs[i] = row < rows ? (C)widen(q[head * a.q[1] + s * a.q[2] + d * a.q[3]]) : (C)0;
+    }
+    C acc[RQ][EPL], top[RQ], l[RQ];
+    int pos[RQ];
+#if MASK
+    const M* mrow[RQ];
+#endif
+#pragma unroll
+    for (int i = 0; i < RQ; i++) {
+#pragma unroll
+        for (int e = 0; e < EPL; e++) acc[i][e] = (C)0;
+        top[i] = none;
+        l[i] = (C)0;
+        int row = m0 + w * RQ + i;
+        row = row < rows ? row : rows - 1;
+        int head = row / a.queries;
+        pos[i] = row - head * a.queries;
+#if MASK
+        mrow[i] = mask + batch * a.m[0] + ((i64)g * a.share + head) * a.m[1] + pos[i] * a.m[2];
+#endif
+    }
+    for (int key = first; key < last; key += 32) {
+        int count = last - key < 32 ? last - key : 32;
+        sync();
+#if KEYS
+        for (int i = threadIdx.x; i < 32 * a.depth; i += 256) {
+            int r = i / a.depth, d = i - r * a.depth;
+            ks[r * (a.depth + 1) + d] = r < count ? (C)widen(k[(i64)(key + r) * a.k[2] + d * a.k[3]]) : (C)0;
+        }
+        for (int i = threadIdx.x; i < 32 * 32 * EPL; i += 256) {
+            int r = i / (32 * EPL), e = i % (32 * EPL);
+            vs[i] = r < count && column + e < a.values ? (C)widen(v[(i64)(key + r) * a.v[2] + (column + e) * a.v[3]]) : (C)0;
+        }
+        sync();
+#endif
+        C p[RQ];
+#pragma unroll
+        for (int i = 0; i < RQ; i++) p[i] = (C)0;
+        for (int d = 0; d < a.depth; d++) {
+#if KEYS
+            C y = ks[lane * (a.depth + 1) + d];
+#else
+            C y = lane < count ? (C)widen(k[(i64)(key + lane) * a.k[2] + d * a.k[3]]) : (C)0;
+#endif
+#pragma unroll
+            for (int i = 0; i < RQ; i++) p[i] += qs[(w * RQ + i) * a.depth + d] * y;
+        }
+#pragma unroll
+        for (int i = 0; i < RQ; i++) {
+            C x = p[i] * (C)a.scale;
+            if (a.softcap > 0) x = (C)a.softcap * ingot_tanh(x / (C)a.softcap);
+            int c = key + lane;
+#if MASK
+            if (c < last) {
+                M y = mrow[i][c * a.m[3]];
+                if (MASK == 1) x = widen(y) ? x : none;
+                else x += (C)widen(y);
+            }
+#endif
+            if (c >= last || (a.causal && c > pos[i] + a.offset)) x = none;
+            C m = warp_max(x);
+            m = m > top[i] ? m : top[i];
+            C base = m == none ? (C)0 : m, f = ingot_exp(top[i] - base);
+            top[i] = m;
+            p[i] = ingot_exp(x - base);
+            l[i] = l[i] * f + warp_sum(p[i]);
+#pragma unroll
+            for (int e = 0; e < EPL; e++) acc[i][e] *= f;
+        }
+        for (int t = 0; t < count; t++) {
+            C y[EPL];
+#pragma unroll
+            for (int e = 0; e < EPL; e++) {
+#if KEYS
+                y[e] = vs[(t * EPL + e) * 32 + lane];
+#else
+                int at = column + e * 32 + lane;
+                y[e] = at < a.values ? (C)widen(v[(i64)(key + t) * a.v[2] + at * a.v[3]]) : (C)0;
+#endif
+            }
+#pragma unroll
+            for (int i = 0; i < RQ; i++) {
+                C x = from_lane(p[i], t);
+#pragma unroll
+                for (int e = 0; e < EPL; e++) acc[i][e] += x * y[e];
+            }
+        }
+    }
+    grid_release();
+#pragma unroll
+    for (int i = 0; i < RQ; i++) {
+        int row = m0 + w * RQ + i;
+        if (row >= rows) break;
+#if !SPLIT
+        int head = row / a.queries;
+        C r = l[i] == (C)0 ? (C)0 : (C)1 / l[i];
+#endif
+#pragma unroll
+        for (int e = 0; e < EPL; e++) {
+            int at = column + e * 32 + lane;
+            if (at >= a.values) break;
+#if SPLIT
+            sums[(((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) + at] = acc[i][e];
+#else
+            O[batch * a.o[0] + ((i64)g * a.share + head) * a.o[1] + pos[i] * a.o[2] + at * a.o[3]] = narrow<T>(acc[i][e] * r);
+#endif
+        }
+#if SPLIT
+        if (lane == 0 && column == 0) {
+            C* to = sums + (((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) + a.values;
+            to[0] = top[i];
+            to[1] = l[i];
+        }
+#endif
+    }
+}
+#else
+// A warp merges the splits of one row, in order.
+KERNEL void __launch_bounds__(256) attention_merge(const C* __restrict__ sums, T* __restrict__ O, Attn a, i64 count) {
+    grid_wait();
+    i64 index = (i64)blockIdx.x * 8 + threadIdx.x / 32;
+    if (index >= count) return;
+    int lane = threadIdx.x % 32, rows = a.share * a.queries, width = a.values + 2;
+    i64 pair = index / rows;
+    int row = (int)(index - pair * rows), head = row / a.queries;
+    i64 batch = pair / a.groups, g = pair - batch * a.groups;
+    const C none = -(C)ingot_inf();
+    const C* from = sums + (pair * a.splits * rows + row) * width;
+    i64 step = (i64)rows * width;
+    C top = none, l = (C)0;
+    for (int s = 0; s < a.splits; s++) {
+        C m = from[s * step + a.values];
+        top = m > top ? m : top;
+    }
+    C base = top == none ? (C)0 : top;
+    for (int s = 0; s < a.splits; s++) l += from[s * step + a.values + 1] * ingot_exp(from[s * step + a.values] - base);
+    C r = l == (C)0 ? (C)0 : (C)1 / l;
+    T* to = O + batch * a.o[0] + (g * a.share + head) * a.o[1] + (row - head * a.queries) * a.o[2];
+    for (int e = lane; e < a.values; e += 32) {
+        C x = (C)0;
+        for (int s = 0; s < a.splits; s++) x += from[s * step + e] * ingot_exp(from[s * step + a.values] - base);
+        to[e * a.o[3]] = narrow<T>(x * r);
+    }
+}
+#endif

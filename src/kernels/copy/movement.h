@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ops of the family copy.
+#pragma once
+
+#include "kernels/family.h"
+
+namespace ingot::kernels {
+
+std::optional<std::string> refuse_pad(const Group& group);
+Emitted emit_pad(const Problem& p, const Tactic& t);
+std::optional<std::string> refuse_iota(const Group& group);
+Emitted emit_iota(const Problem& p, const Tactic& t);
+std::optional<std::string> refuse_random(const Group& group);
+Emitted emit_random(const Problem& p, const Tactic& t);
+std::optional<std::string> refuse_concat(const Group& group);
+Emitted emit_concat(const Problem& p, const Tactic& t);
+
+/// The unsigned type of a dtype's width, for moving elements as they are.
+DType raw_dtype(DType t);
+
+} // namespace ingot::kernels

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// iota and random: results that depend on nothing but the position; and concat of packed types.
+#include "kernels/common/expr_text.h"
+#include "kernels/copy/movement.h"
+#include "kernels/pointwise/index_text.h"
+#include "ops/primitives.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ingot::kernels {
+
+namespace {
+
+/// The largest value of a float type below `limit`: rounding must not reach the open end.
+double value_below(double limit, DType dtype) {
+    Tensor t = Tensor::scalar(dtype, limit);
+    double step = std::max(std::abs(t.get_f64(0)), 1e-30) * 0x1p-54;
+    for (; t.get_f64(0) >= limit && std::isfinite(step); step *= 2) {
+        t.set_f64(0, limit - step);
+    }
+    return t.get_f64(0);
+}
+
+/// A cast from an expression of another compute type, ready to be stored as `to`.
+std::string stored_text(DType from, DType to, const std::string& value, std::string& statements) {
+    Expr e;
+    e.cast(e.in(0, from), to);
+    ExprText t = expr_text(e, std::span(&value, 1));
+    statements += t.statements;
+    return str("narrow<", c_type(to), ">(", t.result, ")");
+}
+
+Launch per_element(std::string entry, std::string params, const std::string& body, int64_t n,
+                   bool wide, Args args) {
+    std::string_view u = wide ? "u64" : "u32";
+    Launch l;
+    l.program.uses = {"types", "math", "strided"};
+    l.program.body =
+        str("KERNEL void __launch_bounds__(256) ", entry, "(", params, ") {\ngrid_wait();\nconst ",
+            u, " i = (", u, ")blockIdx.x * 256u + threadIdx.x;\ngrid_release();\nif (i < n) {\n",
+            body, "}\n}\n");
+    l.entry = std::move(entry);
+    l.grid = {blocks_for(n), 1, 1};
+    l.args = std::move(args);
+    return l;
+}
+
+void add_count(Args& args, int64_t n, bool wide) {
+    if (wide) {
+        args.i64(n);
+    } else {
+        args.i32(n);
+    }
+}
+
+constexpr int64_t most_narrow = int64_t{1} << 30;
+
+} // namespace
+
+std::optional<std::string> refuse_iota(const Group& group) {
+    if (group.nodes.size() != 1 || is_packed(group.graph.type(group.outputs[0]).dtype)) {
+        return "iota of packed types";
+    }
+    return std::nullopt;
+}
+
+Emitted emit_iota(const Problem& p, const Tactic&) {
+    const Operand& o = p.out[0];
+    Emitted out;
+    int64_t n = o.view.count();
+    if (n == 0) {
+        return out;
+    }
+    bool wide = std::max(n, span_of(o.view)) >= most_narrow;
+    IndexText index(o.view.shape, wide);
+    std::string_view offset = wide ? "i64" : "i32";
+    std::string params = str(c_type(o.dtype), "* y, ", index.type(), " n", index.params());
+    Args args;
+    args.pointer(o);
+    add_count(args, n, wide);
+    index.add(args);
+    std::vector<std::string> x;
+    std::vector<std::string> strides;
+    for (size_t k = 0; k < o.view.shape.size(); ++k) {
+        x.push_back(str("x", k));
+        strides.push_back(str("s", k));
+        append(params, str(", ", offset, " s", k));
+        add_count(args, o.view.strides[k], wide);
+    }
+    std::string body = index.split("i");
+    std::string value = stored_text(DType::I64, o.dtype,
+                                    str("((i64)x", p.group.first().as<Iota>().axis, ")"), body);
+    append(body, str("y[", offset_text(offset, x, strides), "] = ", value, ";\n"));
+    out.launches.push_back(per_element("iota", params, body, n, wide, std::move(args)));
+    return out;
+}
+
+std::optional<std::string> refuse_random(const Group& group) {
+    return refuse_iota(group);
+}
+
+Emitted emit_random(const Problem& p, const Tactic&) {
+    const auto& a = p.group.first().as<Random>();
+    const Operand& o = p.out[0];
+    Emitted out;
+    int64_t n = o.view.count();
+    if (n == 0) {
+        return out;
+    }
+    bool wide = n >= most_narrow;
+    bool uniform = a.kind == "uniform";
+    double top = a.a < a.b ? std::max(a.a, value_below(a.b, a.dtype)) : INFINITY;
+    auto seed = static_cast<uint64_t>(a.seed);
+    Args args;
+    args.pointer(o);
+    add_count(args, n, wide);
+    args.f64(a.a).f64(a.b).f64(top);
+    args.value(static_cast<uint32_t>(seed)).value(static_cast<uint32_t>(seed >> 32));
+    std::string params = str(c_type(o.dtype), "* y, ", wide ? "u64" : "u32",
+                             " n, double a, double b, double top, u32 key0, u32 key1");
+    std::string body = str("u32 c0 = (u32)i, c1 = (u32)((u64)i >> 32), c2 = 0, c3 = 0;\n"
+                           "#pragma unroll 1\nfor (int round = 0; round < 10; ++round) {\n"
+                           "const u64 l = (u64)0xD2511F53u * c0, h = (u64)0xCD9E8D57u * c2;\n"
+                           "c0 = (u32)(h >> 32) ^ c1 ^ key0; c1 = (u32)h; c2 = (u32)(l >> 32) ^ c3 "
+                           "^ key1; c3 = (u32)l;\n"
+                           "key0 += 0x9E3779B9u; key1 += 0xBB67AE85u;\n}\n");
+    if (!uniform) {
+        body +=
+            "const double v = a + sqrt(-2.0 * log(((double)c0 + 1.0) * (1.0 / 4294967296.0))) * "
+            "cos((double)c1 * (1.0 / 4294967296.0) * 6.283185307179586) * b;\n";
+    } else {
+        append(body, str("const double unit = ",
+                         o.dtype == DType::F64
+                             ? "(double)((((u64)c0 << 32) | c1) >> 11) * (1.0 / 9007199254740992.0)"
+                             : "(double)(c0 >> 8) * (1.0 / 16777216.0)",
+                         ";\nconst double w = a + unit * (b - a), v = w < top ? w : top;\n"));
+    }
+    std::string value = stored_text(DType::F64, o.dtype, "v", body);
+    append(body, str("y[i] = ", value, ";\n"));
+    out.launches.push_back(per_element("philox", params, body, n, wide, std::move(args)));
+    return out;
+}
+
+std::optional<std::string> refuse_concat(const Group& group) {
+    if (group.nodes.size() != 1 || !is_packed(group.graph.type(group.outputs[0]).dtype)) {
+        return "only concat of packed types needs a kernel";
+    }
+    return std::nullopt;
+}
+
+// One launch per operand over the bytes of the result; a byte whose halves come from two operands
+// is written twice.
+Emitted emit_concat(const Problem& p, const Tactic&) {
+    const Operand& o = p.out[0];
+    auto axis = static_cast<size_t>(p.group.first().as<Concat>().axis);
+    Emitted out;
+    int64_t n = o.view.count();
+    int64_t start = 0;
+    for (Value v : p.group.first().inputs) {
+        Operand from = p.operand(v);
+        int64_t size = from.view.shape[axis];
+        Shape want = o.view.shape;
+        want[axis] = size;
+        require(from.view.shape == want, ErrorCode::InvalidArgument, "concat along axis ", axis,
+                ": an input has shape ", from.view.shape, ", expected ", want);
+        if (n == 0 || size == 0) {
+            continue;
+        }
+        IndexText index(o.view.shape, true);
+        std::string params =
+            str("u8* y, const u8* x, u64 n, u64 count, i64 start, i64 size", index.params());
+        Args args;
+        args.pointer(o).pointer(from).i64((n + 1) / 2).i64(n).i64(start).i64(size);
+        index.add(args);
+        std::vector<std::string> x;
+        std::vector<std::string> strides;
+        for (size_t k = 0; k < want.size(); ++k) {
+            x.push_back(k == axis ? "at" : str("x", k));
+            strides.push_back(str("s", k));
+            append(params, str(", i64 s", k));
+            args.i64(from.view.strides[k]);
+        }
+        std::string body =
+            str("u32 byte = 0, mask = 0;\n#pragma unroll\nfor (u32 k = 0; k < 2; ++k) {\n"
+                "const u64 e = i * 2 + k;\nif (e < count) {\n",
+                index.split("e"), "const i64 at = (i64)x", axis,
+                " - start;\nif (at >= 0 && at < size) {\nbyte |= (u32)load_nibble<U4>(x, ",
+                offset_text("i64", x, strides),
+                ").bits << (4 * k);\nmask |= 15u << (4 * k);\n}\n}\n}\n"
+                "if (mask) y[i] = (u8)((y[i] & ~mask) | byte);\n");
+        out.launches.push_back(
+            per_element("concat_nibbles", params, body, (n + 1) / 2, true, std::move(args)));
+        start += size;
+    }
+    return out;
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/gemm/contraction.h"
+
+#include "base/error.h"
+#include "kernels/common/expr_text.h"
+#include "ops/primitives.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+namespace ingot::kernels {
+
+int64_t Loops::count() const {
+    int64_t n = 1;
+    for (int64_t s : sizes) {
+        n *= s;
+    }
+    return n;
+}
+
+void fill(Loops& loops, size_t stored) {
+    loops.stored.resize(stored);
+    if (loops.sizes.empty()) {
+        loops.sizes = {1};
+        loops.a = {0};
+        loops.b = {0};
+        for (Shape& s : loops.stored) {
+            s = {0};
+        }
+    }
+}
+
+void merge(Loops& loops) {
+    auto pad = [&loops](Shape s) {
+        s.resize(loops.sizes.size(), 0);
+        return s;
+    };
+    std::vector<View> views = {{loops.sizes, pad(loops.a)}, {loops.sizes, pad(loops.b)}};
+    for (const Shape& s : loops.stored) {
+        views.push_back({loops.sizes, pad(s)});
+    }
+    plan::LoopNest nest = plan::merged_loops(views, plan::row_major(loops.rank()));
+    loops.sizes = nest.sizes;
+    loops.a = nest.strides[0];
+    loops.b = nest.strides[1];
+    for (size_t v = 0; v < loops.stored.size(); ++v) {
+        loops.stored[v] = nest.strides[v + 2];
+    }
+    fill(loops, loops.stored.size());
+}
+
+std::optional<std::string> refuse_finish(const Group& group) {
+    for (const Node& n : group.nodes) {
+        for (const Values* values : {&n.inputs, &n.outputs}) {
+            for (Value v : *values) {
+                if (is_packed(group.graph.type(v).dtype)) {
+                    return "4-bit elements";
+                }
+            }
+        }
+    }
+    if (group.nodes.size() > 2 || group.outputs.size() != 1) {
+        return "more than one node after the main one";
+    }
+    if (group.nodes.size() == 1) {
+        return std::nullopt;
+    }
+    const Node& map = group.nodes[1];
+    if (!map.is(map_def) || group.outputs[0] != map.outputs[0]) {
+        return "what follows is not a map";
+    }
+    const Dims& from = group.graph.type(group.nodes[0].outputs[0]).dims;
+    const Type& to = group.graph.type(map.outputs[0]);
+    return from == to.dims ? std::nullopt : std::optional(str("the map broadcasts it to ", to));
+}
+
+Finish finish_of(const Problem& p) {
+    Finish f;
+    f.sum = p.group.nodes[0].outputs[0];
+    f.sum_type = p.group.graph.type(f.sum).dtype;
+    f.type = p.out[0].dtype;
+    if (p.group.nodes.size() == 1) {
+        return f;
+    }
+    f.map = &p.group.nodes[1];
+    for (Value v : f.map->inputs) {
+        if (v == f.sum || std::find(f.values.begin(), f.values.end(), v) != f.values.end()) {
+            continue;
+        }
+        f.values.push_back(v);
+        Operand o = p.operand(v);
+        o.view = plan::broadcasted(o.view, p.out[0].view.shape);
+        f.operands.push_back(std::move(o));
+    }
+    return f;
+}
+
+namespace {
+
+bool contains(const std::vector<int64_t>& axes, int axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+}
+
+/// Adds the next axis of the result, of which `loops` has `size`.
+void add_stored(Loops& loops, const Contraction& c, size_t axis) {
+    size_t views = c.finish.operands.size() + 1;
+    loops.stored.resize(views);
+    loops.stored[0].push_back(c.out.view.strides[axis]);
+    for (size_t v = 1; v < views; ++v) {
+        loops.stored[v].push_back(c.finish.operands[v - 1].view.strides[axis]);
+    }
+}
+
+void pair_axes(Loops& loops, const View& a, const View& b, const std::vector<int64_t>& left,
+               const std::vector<int64_t>& right) {
+    for (size_t i = 0; i < left.size(); ++i) {
+        auto l = static_cast<size_t>(left[i]);
+        auto r = static_cast<size_t>(right[i]);
+        require(a.shape[l] == b.shape[r], ErrorCode::InvalidArgument, "dot of ", a.shape, " and ",
+                b.shape, ": axis ", l, " of the first is paired with axis ", r,
+                " of the second, but their sizes differ");
+        loops.sizes.push_back(a.shape[l]);
+        loops.a.push_back(a.strides[l]);
+        loops.b.push_back(b.strides[r]);
+    }
+}
+
+} // namespace
+
+Contraction contraction_of(const Problem& p) {
+    const Node& n = p.group.first();
+    const auto& d = n.as<Dot>();
+    Contraction c;
+    c.a = p.operand(n.inputs[0]);
+    c.b = p.operand(n.inputs[1]);
+    c.out = p.out[0];
+    c.b_constant = p.constants[static_cast<size_t>(p.group.input_index(n.inputs[1]))] != nullptr;
+    c.finish = finish_of(p);
+    const View& a = c.a.view;
+    const View& b = c.b.view;
+    size_t axis = 0;
+    pair_axes(c.batch, a, b, d.a_batch, d.b_batch);
+    for (; axis < d.a_batch.size(); ++axis) {
+        add_stored(c.batch, c, axis);
+    }
+    for (int i = 0; i < a.rank(); ++i) {
+        if (!contains(d.a_batch, i) && !contains(d.a_contract, i)) {
+            c.rows.sizes.push_back(a.shape[static_cast<size_t>(i)]);
+            c.rows.a.push_back(a.strides[static_cast<size_t>(i)]);
+            add_stored(c.rows, c, axis++);
+        }
+    }
+    for (int i = 0; i < b.rank(); ++i) {
+        if (!contains(d.b_batch, i) && !contains(d.b_contract, i)) {
+            c.columns.sizes.push_back(b.shape[static_cast<size_t>(i)]);
+            c.columns.b.push_back(b.strides[static_cast<size_t>(i)]);
+            add_stored(c.columns, c, axis++);
+        }
+    }
+    pair_axes(c.depth, a, b, d.a_contract, d.b_contract);
+    size_t views = c.finish.operands.size() + 1;
+    for (Loops* l : {&c.batch, &c.rows, &c.columns, &c.depth}) {
+        fill(*l, l == &c.depth ? 0 : views);
+        if (l->count() > 0) {
+            merge(*l);
+        }
+    }
+    return c;
+}
+
+Contraction swapped(Contraction c) {
+    std::swap(c.a, c.b);
+    std::swap(c.rows, c.columns);
+    c.b_constant = false;
+    for (Loops* l : {&c.batch, &c.rows, &c.columns, &c.depth}) {
+        std::swap(l->a, l->b);
+    }
+    return c;
+}
+
+std::string_view sum_c_type(DType a, DType b, DType result) {
+    if (is_float(a)) {
+        return a == DType::F64 ? "double" : "float";
+    }
+    bool small = bit_width(a) <= 8 && bit_width(b) <= 8;
+    return small || bit_width(result) <= 32 ? "u32" : "u64";
+}
+
+bool all_multiples(const Shape& strides, int64_t n) {
+    return std::all_of(strides.begin(), strides.end(), [n](int64_t s) { return s % n == 0; });
+}
+
+int64_t reach(const Loops& loops, const Shape& strides) {
+    int64_t sum = 0;
+    for (size_t i = 0; i < strides.size(); ++i) {
+        if (strides[i] < 0) {
+            return -1;
+        }
+        sum += (loops.sizes[i] - 1) * strides[i];
+    }
+    return sum;
+}
+
+namespace {
+
+constexpr int vector_size = 8;
+
+const Operand& stored_operand(const Contraction& c, size_t v) {
+    return v == 0 ? c.out : c.finish.operands[v - 1];
+}
+
+/// Whether view v has the columns side by side, in aligned vectors.
+bool has_vectors(const Contraction& c, size_t v) {
+    Shape outer = c.columns.stored[v];
+    int64_t inner = outer.back();
+    outer.pop_back();
+    const Operand& o = stored_operand(c, v);
+    return inner == 1 && o.view.offset % vector_size == 0 && bit_width(o.dtype) <= 32 &&
+           all_multiples(outer, vector_size) && all_multiples(c.rows.stored[v], vector_size) &&
+           all_multiples(c.batch.stored[v], vector_size);
+}
+
+} // namespace
+
+bool vector_columns(const Contraction& c) {
+    return c.columns.sizes.back() % vector_size == 0 && has_vectors(c, 0);
+}
+
+namespace {
+
+/// OUT value_of(ACC, elements of the operands).
+std::string value_text(const Finish& f) {
+    std::string out = "DEVICE OUT value_of(ACC sum";
+    for (size_t i = 0; i < f.operands.size(); ++i) {
+        out += str(", ", c_type(f.operands[i].dtype), " e", i);
+    }
+    std::string_view type = compute_c_type(f.sum_type);
+    out += str(") {\n", type, " a = (", type, ")");
+    out += str(is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")"), "sum;\n");
+    std::string result = "a";
+    if (f.map != nullptr) {
+        std::vector<std::string> inputs;
+        for (Value v : f.map->inputs) {
+            auto at = std::find(f.values.begin(), f.values.end(), v) - f.values.begin();
+            inputs.push_back(v == f.sum ? std::string("a") : str("widen(e", at, ")"));
+        }
+        ExprText t = expr_text(f.map->as<Map>().body, inputs);
+        out += t.statements;
+        result = t.result;
+    }
+    out += str("return narrow<OUT>(", result, ");\n}\n");
+    return out;
+}
+
+/// void deliver(sums of VEC columns, offsets, ...).
+std::string deliver_text(const Contraction& c, int vector) {
+    std::string out = "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, "
+                      "OUT* out EPI_PARAMS) {\n";
+    std::string elements;
+    for (size_t i = 0; i < c.finish.operands.size(); ++i) {
+        std::string_view type = c_type(c.finish.operands[i].dtype);
+        int64_t step = c.columns.stored[i + 1].back();
+        if (vector == 1 || step == 0) {
+            out += str(type, " e", i, " = x", i, "[at[", i + 1, "]];\n");
+            elements += str(", e", i);
+        } else if (has_vectors(c, i + 1)) {
+            out += str("Pack<", type, ", VEC> e", i, " = *(const Pack<", type, ", VEC>*)(x", i,
+                       " + at[", i + 1, "]);\n");
+            elements += str(", e", i, ".v[k]");
+        } else {
+            elements += str(", x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - 1]]");
+        }
+    }
+    out += str("(void)g;\nPack<OUT, VEC> r;\n#pragma unroll\n",
+               "for (int k = 0; k < VEC; k++) r.v[k] = value_of(v[k]", elements, ");\n",
+               "*(Pack<OUT, VEC>*)(out + at[0]) = r;\n}\n");
+    return out;
+}
+
+} // namespace
+
+StoreText store_text(const Contraction& c, int vector) {
+    const Finish& f = c.finish;
+    StoreText t;
+    t.defines = str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
+                    c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
+                    "\n#define RN ", c.columns.rank(), "\n#define RK ", c.depth.rank(),
+                    "\n#define NV ", f.operands.size() + 1, "\n#define VEC ", vector, "\n");
+    std::string params;
+    std::string pass;
+    for (size_t i = 0; i < f.operands.size(); ++i) {
+        params += str(", const ", c_type(f.operands[i].dtype), "* __restrict__ x", i);
+        pass += str(", x", i);
+    }
+    t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass, "\n");
+    t.functions = value_text(f) + deliver_text(c, vector);
+    return t;
+}
+
+namespace {
+
+template <size_t N>
+void add_array(Args& args, std::span<const int64_t> words) {
+    std::array<int64_t, N> a{};
+    std::copy(words.begin(), words.end(), a.begin());
+    args.value(a);
+}
+
+} // namespace
+
+void add_words(Args& args, std::span<const int64_t> words) {
+    if (words.size() <= 32) {
+        add_array<32>(args, words);
+    } else if (words.size() <= 64) {
+        add_array<64>(args, words);
+    } else if (words.size() <= 128) {
+        add_array<128>(args, words);
+    } else {
+        require(words.size() <= 384, ErrorCode::Unsupported,
+                "a contraction's operands have too many axes that cannot be merged");
+        add_array<384>(args, words);
+    }
+}
+
+void add_geometry(Args& args, const Contraction& c) {
+    std::vector<int64_t> w = {c.batches(), c.m(), c.n(), c.k()};
+    auto add = [&w](const Shape& s) { w.insert(w.end(), s.begin(), s.end()); };
+    for (const Loops* l : {&c.batch, &c.rows, &c.columns, &c.depth}) {
+        add(l->sizes);
+    }
+    for (const Shape* s :
+         {&c.batch.a, &c.rows.a, &c.depth.a, &c.batch.b, &c.columns.b, &c.depth.b}) {
+        add(*s);
+    }
+    for (const Loops* l : {&c.batch, &c.rows, &c.columns}) {
+        for (const Shape& s : l->stored) {
+            add(s);
+        }
+    }
+    add_words(args, w);
+}
+
+void add_operands(Args& args, const Contraction& c) {
+    for (const Operand& o : c.finish.operands) {
+        args.pointer(o);
+    }
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// A contraction with concrete sizes and strides, as all families that multiply matrices see it:
+// result[batch][row][column] = epilogue(sum over depth of a[batch][row][depth] *
+// b[batch][column][depth]).
+#pragma once
+
+#include "base/text.h"
+#include "kernels/family.h"
+
+namespace ingot::kernels {
+
+/// Merged axes and the strides of each tensor that has them; at least one axis.
+struct Loops {
+    Shape sizes;
+    Shape a, b;
+    std::vector<Shape> stored; // of the result, then of the epilogue's operands
+
+    int rank() const { return static_cast<int>(sizes.size()); }
+    int64_t count() const;
+};
+
+/// What follows the sums: a map, or only the conversion to the result's type.
+struct Finish {
+    const Node* map = nullptr;
+    Value sum; // what the map reads as the contraction's result
+    DType sum_type = DType::F32;
+    DType type = DType::F32;       // as stored
+    std::vector<Value> values;     // operands besides the sum
+    std::vector<Operand> operands; // broadcast to the result's shape
+};
+
+struct Contraction {
+    Operand a, b, out;
+    bool b_constant = false;
+    Loops batch, rows, columns, depth;
+    Finish finish;
+
+    int64_t batches() const { return batch.count(); }
+    int64_t m() const { return rows.count(); }
+    int64_t n() const { return columns.count(); }
+    int64_t k() const { return depth.count(); }
+    bool empty() const { return batches() * m() * n() == 0; }
+};
+
+/// Why the group is not one main node with at most a map of the result's shape after it.
+std::optional<std::string> refuse_finish(const Group& group);
+Finish finish_of(const Problem& p);
+/// Of a dot. Errors: InvalidArgument when paired sizes differ.
+Contraction contraction_of(const Problem& p);
+/// a and b, rows and columns exchanged.
+Contraction swapped(Contraction c);
+
+/// The type in which sums are kept, on the device: "float", "double", "u32" or "u64".
+std::string_view sum_c_type(DType a, DType b, DType result);
+
+/// Sets `loops` to one axis of size 1 where it has none.
+void fill(Loops& loops, size_t stored);
+/// Merges axes that all tensors walk as one.
+void merge(Loops& loops);
+
+/// Whether everything stored and read at the end can be walked in vectors of 8 columns.
+bool vector_columns(const Contraction& c);
+
+/// Device text: what precedes contract.cuh (types, ranks, EPI_PARAMS), and the epilogue behind it.
+struct StoreText {
+    std::string defines;
+    std::string functions;
+};
+StoreText store_text(const Contraction& c, int vector);
+/// `struct Geometry` of contract.cuh as an argument, and the epilogue's pointers.
+void add_geometry(Args& args, const Contraction& c);
+void add_operands(Args& args, const Contraction& c);
+/// A struct of 64-bit integers as one argument. The device's struct may be shorter.
+void add_words(Args& args, std::span<const int64_t> words);
+
+/// Whether `loops` strides of one operand and its offset are multiples of `n`, apart from the
+/// innermost stride `inner`.
+bool all_multiples(const Shape& strides, int64_t n);
+/// The farthest element from the first; -1 when a stride is negative.
+int64_t reach(const Loops& loops, const Shape& strides);
+
+} // namespace ingot::kernels

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// dot, with the map that follows it: batched matrix products of any layout.
+#include "base/error.h"
+#include "kernels/gemm/mma.h"
+#include "kernels/gemm/tactics.h"
+#include "ops/primitives.h"
+
+#include <algorithm>
+
+namespace ingot::kernels {
+
+std::vector<Tactic> contraction_tactics(const Contraction& c, const Arch& arch, bool tf32) {
+    std::vector<Tactic> all;
+    if (!c.empty()) {
+        add_gemv_tactics(all, c, arch);
+        add_wgmma_tactics(all, c, arch);
+        add_mma_tactics(all, c, arch, tf32);
+    }
+    std::stable_sort(all.begin(), all.end(),
+                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    all.push_back(simt_tactic(c, arch));
+    return all;
+}
+
+Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t) {
+    switch (static_cast<Way>(t.p[0])) {
+    case Way::Mma:
+        return emit_mma(c, arch, t);
+    case Way::Wgmma:
+        return emit_wgmma(c, t);
+    case Way::Gemv:
+        return emit_gemv(c, t);
+    case Way::Simt:
+        break;
+    }
+    return emit_simt(c);
+}
+
+namespace {
+
+std::optional<std::string> refuse(const Group& group) {
+    return group.first().is(dot_def) ? refuse_finish(group) : std::optional<std::string>("no dot");
+}
+
+/// Whether the axes can be walked as one with stride 1.
+bool innermost(const View& v, const std::vector<int64_t>& axes) {
+    int64_t expected = 1;
+    for (auto i = axes.size(); i-- > 0;) {
+        auto axis = static_cast<size_t>(axes[i]);
+        if (v.shape[axis] != 1 && v.strides[axis] != expected) {
+            return false;
+        }
+        expected *= v.shape[axis];
+    }
+    return true;
+}
+
+std::vector<int64_t> free_axes(int rank, const std::vector<int64_t>& batch,
+                               const std::vector<int64_t>& contract) {
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < rank; ++i) {
+        if (std::find(batch.begin(), batch.end(), i) == batch.end() &&
+            std::find(contract.begin(), contract.end(), i) == contract.end()) {
+            out.push_back(i);
+        }
+    }
+    return out;
+}
+
+/// Batch, then free axes, then depth.
+Order depth_inside(int rank, const std::vector<int64_t>& batch,
+                   const std::vector<int64_t>& contract) {
+    Order order;
+    for (const auto& axes : {batch, free_axes(rank, batch, contract), contract}) {
+        for (int64_t a : axes) {
+            order.push_back(static_cast<int>(a));
+        }
+    }
+    return order;
+}
+
+/// Tensor cores want the depth innermost; 16-bit activations may have the columns there instead.
+/// An operand of rank 2 at most is taken for a weight, which is packed once.
+void layout(LayoutArgs& args) {
+    const Node& n = args.group.first();
+    const auto& d = n.as<Dot>();
+    DType type = args.group.graph.type(n.inputs[0]).dtype;
+    bool tensor_cores = mma_type(type, args.group.graph.type(n.inputs[1]).dtype, true);
+    if (!tensor_cores) {
+        return;
+    }
+    auto a = static_cast<size_t>(args.group.input_index(n.inputs[0]));
+    auto b = static_cast<size_t>(args.group.input_index(n.inputs[1]));
+    if (a == b) {
+        return;
+    }
+    const View& va = args.in[a];
+    const View& vb = args.in[b];
+    if (!innermost(va, d.a_contract)) {
+        args.want[a] = depth_inside(va.rank(), d.a_batch, d.a_contract);
+    }
+    std::vector<int64_t> columns = free_axes(vb.rank(), d.b_batch, d.b_contract);
+    bool as_it_lies = bit_width(type) == 16 && vb.rank() > 2 && d.b_contract.size() == 1 &&
+                      innermost(vb, columns);
+    if (!innermost(vb, d.b_contract) && !as_it_lies) {
+        args.want[b] = depth_inside(vb.rank(), d.b_batch, d.b_contract);
+    }
+}
+
+std::vector<Tactic> tactics(const Problem& p) {
+    return contraction_tactics(contraction_of(p), p.arch, p.tf32);
+}
+
+Emitted emit(const Problem& p, const Tactic& t) {
+    return emit_contraction(contraction_of(p), p.arch, t);
+}
+
+const Family rows[] = {{.name = "dot",
+                        .refuse = refuse,
+                        .layout = layout,
+                        .tactics = tactics,
+                        .emit = emit,
+                        .strided_results = true,
+                        .takes_groups = true}};
+
+} // namespace
+
+extern const FamilyTable gemm_families;
+const FamilyTable gemm_families = rows;
+
+} // namespace ingot::kernels

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/common/expr_text.h"
+#include "kernels/gemm/tactics.h"
+
+#include <algorithm>
+
+namespace ingot::kernels {
+
+namespace {
+
+constexpr int64_t most_rows = 8;
+
+int rows_of(const Contraction& c) {
+    return c.m() <= 1 ? 1 : c.m() <= 2 ? 2 : c.m() <= 4 ? 4 : 8;
+}
+
+int columns_of(int rows) {
+    return rows == 1 ? 2 : 4;
+}
+
+/// Whether chunks of `n` elements along the depth are dense and aligned.
+bool chunked(const Operand& o, const Shape& batch, const Shape& outer, const Shape& depth,
+             int64_t n) {
+    return depth.size() == 1 && depth[0] == 1 && o.view.offset % n == 0 &&
+           all_multiples(batch, n) && all_multiples(outer, n);
+}
+
+bool runs(const Contraction& c) {
+    int64_t chunk = 128 / bit_width(c.b.dtype);
+    std::string_view sum = sum_c_type(c.a.dtype, c.b.dtype, c.finish.sum_type);
+    return c.m() <= most_rows && c.k() % chunk == 0 && (sum == "float" || sum == "u32") &&
+           bit_width(c.a.dtype) <= 32 && bit_width(c.b.dtype) <= 32 &&
+           chunked(c.a, c.batch.a, c.rows.a, c.depth.a, chunk) &&
+           chunked(c.b, c.batch.b, c.columns.b, c.depth.b, chunk);
+}
+
+double cost_us(const Contraction& c, int share, const Arch& arch) {
+    double rounds = static_cast<double>(c.k()) * bit_width(c.b.dtype) / (128.0 * 32 * share);
+    auto blocks =
+        static_cast<double>(c.batches() * div_up(c.n(), columns_of(rows_of(c)))) * share / 8;
+    double waves = std::max(1.0, blocks / (arch.sms * 4.0));
+    double macs =
+        static_cast<double>(c.batches() * c.n()) * rows_of(c) * static_cast<double>(c.k());
+    double busy = std::min<double>(arch.sms, std::max(blocks, 1.0));
+    double us =
+        std::max({waves * std::max(rounds, 1.0) * 0.45, traffic_bytes(c) / (arch.dram_gbs * 0.9e3),
+                  1.7 * macs / (busy * 128 * arch.clock_ghz * 1e3)});
+    return 0.7 + 1.6 + us;
+}
+
+} // namespace
+
+void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
+    bool swap = c.m() > most_rows && c.n() <= most_rows;
+    Contraction s = swap ? swapped(c) : c;
+    if (!runs(s) || s.k() == 0) {
+        return;
+    }
+    for (int share : {1, 2, 4, 8}) {
+        out.push_back(make_tactic(str("gemv_s", share), Way::Gemv, share, swap ? 1 : 0,
+                                  cost_us(s, share, arch)));
+    }
+}
+
+Emitted emit_gemv(const Contraction& c, const Tactic& tactic) {
+    Contraction s = tactic.p[2] != 0 ? swapped(c) : c;
+    int share = tactic.p[1];
+    int rows = rows_of(s);
+    int columns = columns_of(rows);
+    StoreText t = store_text(s, 1);
+    Launch l;
+    l.program.uses = {"types", "math"};
+    l.program.defines = str("#define TA ", c_type(s.a.dtype), "\n#define TB ", c_type(s.b.dtype),
+                            "\n#define MR ", rows, "\n#define NR ", columns, "\n", t.defines);
+    l.program.body = str(device_file("contract"), t.functions);
+    l.program.family = "gemv";
+    l.entry = "gemv";
+    l.grid = {s.batches() * div_up(s.n(), int64_t{8} / share * columns), 1, 1};
+    l.shared = int64_t{8} * rows * columns * 4;
+    l.args.pointer(s.a).pointer(s.b).pointer(s.out).i32(share);
+    add_geometry(l.args, s);
+    add_operands(l.args, s);
+    Emitted e;
+    e.launches.push_back(std::move(l));
+    return e;
+}
+
+} // namespace ingot::kernels

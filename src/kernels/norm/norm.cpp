@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family norm: softmax, layer_norm (with rms) and group_norm, each with a map over the result. All
+// are rows: a nest of loops outside, a nest inside that is normalised. Traffic: x once read and
+// once written; rows too long for a block's registers are read two or three times.
+#include "base/error.h"
+#include "kernels/common/expr_text.h"
+#include "kernels/reduce/rows.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ingot::kernels {
+
+namespace {
+
+enum Op { softmax_op = 0, log_softmax_op = 1, layer_op = 2, rms_op = 3 };
+
+struct Rows {
+    Op op = softmax_op;
+    double epsilon = 0;
+    Nest kept; // views: x, out, [scale, bias,] operands of the map
+    Nest row;
+    Operand x;
+    Operand scale;
+    Operand bias;
+    bool has_bias = false;
+    Epilogue epilogue;
+
+    bool affine() const { return op >= layer_op; }
+    bool wide() const { return x.dtype == DType::F64; }
+};
+
+/// [N,C,...] as [N,groups,C/groups,...].
+View split_channels(const View& v, int64_t groups) {
+    View out = v;
+    int64_t inner = v.shape[1] / groups;
+    out.shape[1] = groups;
+    out.strides[1] = v.strides[1] * inner;
+    out.shape.insert(out.shape.begin() + 2, inner);
+    out.strides.insert(out.strides.begin() + 2, v.strides[1]);
+    return out;
+}
+
+/// [C] as it broadcasts to [N,C,...].
+View per_channel(const View& v, const Shape& shape) {
+    View out{shape, Shape(shape.size(), 0), v.offset};
+    out.strides[1] = v.shape[0] == 1 ? 0 : v.strides[0];
+    return out;
+}
+
+std::vector<int64_t> range(int64_t from, int64_t to) {
+    std::vector<int64_t> r(static_cast<size_t>(to - from));
+    std::iota(r.begin(), r.end(), from);
+    return r;
+}
+
+void set_affine(Rows& s, const Problem& p) {
+    const Node& n = p.group.first();
+    s.scale = p.operand(n.inputs[1]);
+    s.has_bias = n.inputs.size() > 2;
+    s.bias = s.has_bias ? p.operand(n.inputs[2]) : s.scale;
+}
+
+Rows rows_of(const Problem& p) {
+    Rows s;
+    const Node& n = p.group.first();
+    s.x = p.operand(n.inputs[0]);
+    const Shape& shape = s.x.view.shape;
+    int64_t rank = s.x.view.rank();
+    std::vector<int64_t> axes;
+    int64_t groups = 0;
+    if (n.is(ops::softmax_def)) {
+        const auto& a = n.as<ops::Softmax>();
+        s.op = a.log ? log_softmax_op : softmax_op;
+        axes = {normalize_axis(a.axis, rank)};
+    } else if (n.is(ops::layer_norm_def)) {
+        const auto& a = n.as<ops::LayerNorm>();
+        s.op = a.rms ? rms_op : layer_op;
+        s.epsilon = a.epsilon;
+        axes = range(normalize_axis(a.axis, rank), rank);
+        set_affine(s, p);
+    } else {
+        const auto& a = n.as<ops::GroupNorm>();
+        s.op = layer_op;
+        s.epsilon = a.epsilon;
+        groups = a.groups;
+        axes = range(2, rank + 1);
+        set_affine(s, p);
+        require(groups > 0 && shape[1] % groups == 0, ErrorCode::InvalidArgument, "group_norm of ",
+                shape, ": ", shape[1], " channels do not divide into ", groups, " groups");
+    }
+    s.epilogue = make_epilogue(p, s.affine() ? 4 : 2);
+    std::vector<View> views{s.x.view, p.out[0].view};
+    if (s.affine()) {
+        for (const Operand& o : {s.scale, s.bias}) {
+            views.push_back(groups > 0 ? per_channel(o.view, shape)
+                                       : plan::broadcasted(o.view, shape));
+        }
+    }
+    for (const Operand& o : s.epilogue.operands) {
+        views.push_back(plan::broadcasted(o.view, shape));
+    }
+    std::vector<View> outside;
+    std::vector<View> inside;
+    for (View& v : views) {
+        v = groups > 0 ? split_channels(v, groups) : v;
+        outside.push_back(without_axes(v, axes));
+        inside.push_back(only_axes(v, axes));
+    }
+    s.kept = make_nest(outside, plan::stride_order(outside[0]));
+    s.row = make_nest(inside, plan::stride_order(inside[0]));
+    return s;
+}
+
+/// Whether V elements along the row's last axis can be one load or store of view `v`.
+bool takes_vector(const Rows& s, size_t v, const View& view, int64_t vector) {
+    const NestArg& row = s.row.arg;
+    auto last = static_cast<size_t>(s.row.axes - 1);
+    bool ok = row.strides[v][last] == 1 && row.sizes[last] % vector == 0 &&
+              view.offset % vector == 0;
+    for (size_t k = 0; k < last; ++k) {
+        ok = ok && row.strides[v][k] % vector == 0;
+    }
+    for (size_t k = 0; k < static_cast<size_t>(s.kept.axes); ++k) {
+        ok = ok && s.kept.arg.strides[v][k] % vector == 0;
+    }
+    return ok;
+}
+
+struct Choice {
+    int form = 0;
+    int threads = 32; // of a row
+    int block = 256;
+    int per = 8;
+    int vector = 1;
+    bool parts = false;
+    bool scale_vectors = false;
+};
+
+Choice looped(const Rows& s) {
+    Choice c;
+    c.form = 1;
+    c.block = s.row.arg.count > 16384 && s.kept.arg.count < 1024 ? 1024 : 256;
+    c.threads = c.block;
+    return c;
+}
+
+Choice choose(const Problem& p, const Rows& s) {
+    int64_t n = s.row.arg.count;
+    int64_t rows = s.kept.arg.count;
+    auto inner = static_cast<size_t>(s.row.axes - 1);
+    auto outer = static_cast<size_t>(s.kept.axes - 1);
+    if (s.row.arg.strides[0][inner] != 1 && s.kept.arg.strides[0][outer] == 1 &&
+        s.kept.arg.sizes[outer] >= 16 && n <= 65536) {
+        Choice c;
+        c.form = 2;
+        return c;
+    }
+    Choice c;
+    int64_t most = s.wide() ? 8 : 32;
+    for (c.vector = std::min(8, static_cast<int>(16 / bytes_of(s.x.dtype))); c.vector > 1;
+         c.vector /= 2) {
+        if (takes_vector(s, 0, s.x.view, c.vector) &&
+            takes_vector(s, 1, p.out[0].view, c.vector)) {
+            break;
+        }
+    }
+    c.scale_vectors = s.affine() && c.vector > 1 && takes_vector(s, 2, s.scale.view, c.vector) &&
+                      takes_vector(s, 3, s.bias.view, c.vector);
+    if (n <= 32 * most) {
+        c.per = static_cast<int>(std::max<int64_t>(1, div_up(n, 32 * 8)) * 8);
+        c.block = rows <= int64_t{8} * p.arch.sms ? 128 : 256;
+        return c;
+    }
+    c.block = n <= 256 * most ? 256 : 512;
+    c.threads = c.block;
+    if (n <= c.block * most) {
+        int64_t per = div_up(n, c.block);
+        c.per = static_cast<int>(per <= 8 ? 8 : per <= 16 ? 16 : 32);
+        return c;
+    }
+    if (!s.affine() || rows >= int64_t{4} * p.arch.sms) {
+        return looped(s);
+    }
+    c.parts = true;
+    c.block = 256;
+    c.threads = 256;
+    c.per = static_cast<int>(most);
+    return c;
+}
+
+Tactic tactic_of(const Rows& s, const Choice& c, const Arch& arch) {
+    static const char* const names[] = {"registers", "looped", "columns"};
+    Tactic t;
+    t.name = c.parts ? "parts" : names[c.form];
+    t.p = {c.form, c.threads, c.block, c.per, c.vector, c.parts ? 1 : 0, c.scale_vectors ? 1 : 0};
+    double bytes = static_cast<double>(s.kept.arg.count) * static_cast<double>(s.row.arg.count) *
+                   static_cast<double>(2 * bytes_of(s.x.dtype));
+    t.cost_us = 2 + bytes * (c.form == 1 ? 1.5 : 1) / (arch.dram_gbs * 1000) + (c.parts ? 4 : 0);
+    return t;
+}
+
+std::vector<Tactic> tactics(const Problem& p) {
+    Rows s = rows_of(p);
+    Choice c = choose(p, s);
+    std::vector<Tactic> list{tactic_of(s, c, p.arch)};
+    if (c.form != 1) {
+        list.push_back(tactic_of(s, looped(s), p.arch));
+    }
+    return list;
+}
+
+std::string defines(const Rows& s, const Choice& c, int form, int parts) {
+    Defines d;
+    d.add("OP", static_cast<int>(s.op)).add("FORM", form).add("PARTS", parts);
+    d.add("T", c_type(s.x.dtype)).add("C", s.wide() ? "double" : "float");
+    d.add("S", s.affine() ? c_type(s.scale.dtype) : "float");
+    d.add("B", s.affine() ? c_type(s.bias.dtype) : "float");
+    d.add("G", c.threads).add("NT", c.block).add("PER", c.per).add("V", c.vector);
+    d.add("SV", c.scale_vectors ? 1 : 0);
+    d.add("KR", s.kept.axes).add("LR", s.row.axes).add("NV", s.kept.views);
+    return d.text();
+}
+
+Args& number(Args& a, const Rows& s, double v) {
+    return s.wide() ? a.f64(v) : a.f32(v);
+}
+
+Launch main_launch(const Problem& p, const Rows& s, const Choice& c, int parts) {
+    Launch l;
+    l.program = {{"types", "math", "loops"},
+                 defines(s, c, c.form, parts),
+                 "norm_rows",
+                 s.epilogue.text};
+    l.entry = "norm_rows";
+    l.block = c.block;
+    l.args.pointer(s.x).pointer(p.out[0]);
+    if (s.affine()) {
+        l.args.pointer(s.scale);
+    } else {
+        l.args.null();
+    }
+    if (s.has_bias) {
+        l.args.pointer(s.bias);
+    } else {
+        l.args.null();
+    }
+    number(l.args.value(s.kept.arg).value(s.row.arg), s, s.epsilon);
+    return l;
+}
+
+/// Statistics of parts, then of rows, then the result.
+void emit_parts(const Problem& p, const Rows& s, const Choice& c, Emitted& out) {
+    int64_t part = int64_t{c.block} * c.per;
+    int64_t rows = s.kept.arg.count;
+    int64_t count = div_up(s.row.arg.count, part);
+    int64_t width = s.wide() ? 16 : 8;
+    int64_t stats = div_up(rows * count * width, 256) * 256;
+    out.scratch = stats + rows * width;
+    require(count <= max_grid_y, ErrorCode::Unsupported, "a norm over ", s.row.arg.count,
+            " elements, at most ", max_grid_y * part, " are supported");
+    Launch first = main_launch(p, s, c, 1);
+    first.grid = {rows, count, 1};
+    first.args.scratch(0);
+    s.epilogue.pass(first.args);
+    out.launches.push_back(std::move(first));
+    Launch merge;
+    merge.program = {{"types", "math", "loops"}, defines(s, c, 3, 1), "norm_rows", s.epilogue.text};
+    merge.entry = "norm_parts";
+    merge.grid = {div_up(rows, 8), 1, 1};
+    number(merge.args.scratch(0).scratch(stats).i64(rows).i32(count).i64(part).i64(s.row.arg.count),
+           s, s.epsilon);
+    out.launches.push_back(std::move(merge));
+    Launch last = main_launch(p, s, c, 2);
+    last.grid = {rows, count, 1};
+    last.args.scratch(stats);
+    s.epilogue.pass(last.args);
+    out.launches.push_back(std::move(last));
+}
+
+Emitted emit(const Problem& p, const Tactic& t) {
+    Rows s = rows_of(p);
+    Choice c{t.p[0], t.p[1], t.p[2], t.p[3], t.p[4], t.p[5] != 0, t.p[6] != 0};
+    Emitted out;
+    int64_t rows = s.kept.arg.count;
+    if (rows == 0 || s.row.arg.count == 0) {
+        return out;
+    }
+    if (c.parts) {
+        emit_parts(p, s, c, out);
+        return out;
+    }
+    Launch l = main_launch(p, s, c, 0);
+    l.args.null();
+    s.epilogue.pass(l.args);
+    l.grid[0] = c.form == 2 ? div_up(rows, 32) : div_up(rows, c.block / c.threads);
+    out.launches.push_back(std::move(l));
+    return out;
+}
+
+std::optional<std::string> refuse(const Group& group) {
+    DType t = group.graph.type(group.first().inputs[0]).dtype;
+    return is_float(t) ? refuse_rows(group) : str("elements are ", t);
+}
+
+/// Operands as they lie; the result as x lies, where that is dense.
+void layout(LayoutArgs& args) {
+    if (auto order = plan::dense_order(args.in[0])) {
+        args.order[0] = *order;
+    }
+}
+
+constexpr Family family(std::string_view name) {
+    Family f{};
+    f.name = name;
+    f.refuse = refuse;
+    f.layout = layout;
+    f.tactics = tactics;
+    f.emit = emit;
+    f.strided_results = true;
+    f.takes_groups = true;
+    return f;
+}
+
+const Family rows[] = {family("softmax"), family("layer_norm"), family("group_norm")};
+
+} // namespace
+
+extern const FamilyTable norm_families;
+const FamilyTable norm_families = rows;
+
+} // namespace ingot::kernels

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/scan_sort/scan.h"
+
+#include "base/error.h"
+#include "kernels/common/expr_text.h"
+#include "kernels/reduce/combine.h"
+#include "kernels/reduce/rows.h"
+#include "ops/primitives.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ingot::kernels {
+
+namespace {
+
+constexpr int64_t tile = 2048; // TILE of scan.cuh
+
+enum Method { by_row = 0, by_tiles = 1, by_column = 4 };
+
+/// `struct Line` of scan.cuh.
+struct LineArg {
+    int64_t n, x_step, out_step;
+};
+
+struct Scanning {
+    Scan attrs;
+    Operand x;
+    Nest kept; // views: x, out
+    LineArg line{};
+};
+
+Scanning scanning_of(const Problem& p) {
+    Scanning s;
+    const Node& n = p.group.first();
+    s.attrs = n.as<Scan>();
+    s.x = p.operand(n.inputs[0]);
+    auto d = static_cast<size_t>(s.attrs.axis);
+    s.line = {s.x.view.shape[d], s.x.view.strides[d], p.out[0].view.strides[d]};
+    std::array axes{s.attrs.axis};
+    std::array views{without_axes(s.x.view, axes), without_axes(p.out[0].view, axes)};
+    s.kept = make_nest(views, plan::stride_order(views[0]));
+    return s;
+}
+
+Launch launch_of(const Scanning& s, const char* entry, int phase) {
+    Launch l;
+    Defines d;
+    DType t = s.x.dtype;
+    d.add("PHASE", phase).add("T", c_type(t)).add("C", combine_type(t));
+    d.add("FN", combine_index(s.attrs.fn)).add("IDENTITY", combine_identity(s.attrs.fn, t));
+    d.add("EXCLUSIVE", s.attrs.exclusive ? 1 : 0).add("REVERSE", s.attrs.reverse ? 1 : 0);
+    d.add("KR", s.kept.axes);
+    l.program = {{"types", "math", "loops", "combine"}, d.text(), "scan", {}};
+    l.entry = entry;
+    return l;
+}
+
+} // namespace
+
+std::vector<Tactic> scan_tactics(const Problem& p) {
+    Scanning s = scanning_of(p);
+    int64_t rows = s.kept.arg.count;
+    std::vector<Tactic> list;
+    double bytes = static_cast<double>(rows) * static_cast<double>(s.line.n) *
+                   static_cast<double>(2 * bytes_of(s.x.dtype));
+    auto add = [&](const char* name, Method m, double cost) {
+        Tactic t;
+        t.name = name;
+        t.p[0] = m;
+        t.cost_us = 2 + cost + bytes / (p.arch.dram_gbs * 1000);
+        list.push_back(t);
+    };
+    double tiles = static_cast<double>(div_up(s.line.n, tile));
+    double waves = static_cast<double>(div_up(rows, int64_t{8} * p.arch.sms));
+    add("rows", by_row, 1.5 * tiles * waves);
+    if (s.line.n > tile && rows <= max_grid_y) {
+        add("tiles", by_tiles, 4 + 1.5 * tiles * static_cast<double>(rows) / (8.0 * p.arch.sms));
+    }
+    bool side_by_side = s.kept.arg.strides[0][s.kept.axes - 1] == 1;
+    if (side_by_side && rows >= 64) {
+        double per = static_cast<double>(div_up(rows, int64_t{2048} * p.arch.sms));
+        add("columns", by_column, 0.2 * static_cast<double>(s.line.n) * per);
+    }
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    return list;
+}
+
+Emitted emit_scan(const Problem& p, const Tactic& t) {
+    Scanning s = scanning_of(p);
+    Emitted out;
+    int64_t rows = s.kept.arg.count;
+    if (rows == 0 || s.line.n == 0) {
+        return out;
+    }
+    if (t.p[0] == by_column) {
+        Launch l = launch_of(s, "scan_columns", 4);
+        l.grid[0] = div_up(rows, 256);
+        l.args.pointer(s.x).pointer(p.out[0]).value(s.kept.arg).value(s.line);
+        out.launches.push_back(std::move(l));
+        return out;
+    }
+    int64_t parts = div_up(s.line.n, tile);
+    auto add = [&](int phase) {
+        Launch l = launch_of(s, "scan_rows", phase);
+        l.grid = phase == 0 ? std::array<int64_t, 3>{rows, 1, 1}
+                            : std::array<int64_t, 3>{parts, rows, 1};
+        l.args.pointer(s.x).pointer(p.out[0]).scratch(0).value(s.kept.arg).value(s.line);
+        out.launches.push_back(std::move(l));
+    };
+    if (t.p[0] == by_row) {
+        add(0);
+        return out;
+    }
+    out.scratch = rows * parts * 8;
+    add(1);
+    Launch l = launch_of(s, "scan_parts", 2);
+    l.grid[0] = rows;
+    l.args.scratch(0).i32(parts);
+    out.launches.push_back(std::move(l));
+    add(3);
+    return out;
+}
+
+} // namespace ingot::kernels

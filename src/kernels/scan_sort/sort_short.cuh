@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bitonic sort of rows, or of parts of rows, of at most P elements in shared memory, by (key,
+// index), which makes it stable. ROWS rows a block of NT threads. KEY u32 or u64, MASK its bits,
+// flipped by DESCENDING. CHOSEN: the elements are the `n` candidates of an earlier round; FINAL:
+// values and indices are written, else the first k indices of each part.
+KERNEL void __launch_bounds__(NT) sort_short(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices,
+                                             const u32* __restrict__ chosen, u32* __restrict__ next, Nest kept, i64 n, i64 step,
+                                             i64 value_step, i64 index_step, i32 k) {
+    __shared__ KEY keys[ROWS * P];
+    __shared__ u32 from[ROWS * P];
+    grid_wait();
+    i64 part = blockIdx.y;
+    for (int i = threadIdx.x; i < ROWS * P; i += NT) {
+        i64 row = (i64)blockIdx.x * ROWS + i / P, at = part * P + i % P;
+        KEY key = MASK;
+        u32 index = 0xffffffffu;
+        if (row < kept.count && at < n) {
+            i64 base[3];
+            locate<KR, 3>(kept, row, base);
+            index = CHOSEN ? chosen[row * n + at] : (u32)at;
+            if (!CHOSEN || index != 0xffffffffu) {
+                key = (KEY)key_of(x[base[0] + (i64)index * step]);
+                if (DESCENDING) key = ~key & MASK;
+            }
+        }
+        keys[i] = key;
+        from[i] = index;
+    }
+    for (int size = 2; size <= P; size <<= 1) {
+        for (int stride = size >> 1; stride > 0; stride >>= 1) {
+            sync();
+            for (int t = threadIdx.x; t < ROWS * P / 2; t += NT) {
+                int low = (t / stride) * (2 * stride) + t % stride, high = low + stride;
+                KEY a = keys[low], b = keys[high];
+                u32 i = from[low], j = from[high];
+                bool above = a > b || (a == b && i > j), up = (low & size & (P - 1)) == 0;
+                if (above == up) {
+                    keys[low] = b;
+                    keys[high] = a;
+                    from[low] = j;
+                    from[high] = i;
+                }
+            }
+        }
+    }
+    sync();
+    grid_release();
+    for (int i = threadIdx.x; i < ROWS * k; i += NT) {
+        i64 row = (i64)blockIdx.x * ROWS + i / k;
+        int at = i % k;
+        if (row >= kept.count) continue;
+        u32 index = at < P ? from[i / k * P + at] : 0xffffffffu;
+#if FINAL
+        i64 base[3];
+        locate<KR, 3>(kept, row, base);
+        values[base[1] + at * value_step] = x[base[0] + (i64)index * step];
+        indices[base[2] + at * index_step] = index;
+#else
+        next[(row * gridDim.y + part) * k + at] = index;
+#endif
+    }
+}

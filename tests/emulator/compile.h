@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device text to code of the host: the intrinsics file is exchanged, g++ makes a shared library.
+#pragma once
+
+#include "emulator/cluster.h"
+
+#include <string>
+#include <string_view>
+
+namespace ingot::emulator {
+
+/// The bytes of a shared library. Kept by content in `folder`, which other processes may share.
+/// Errors: Device with the compiler's messages.
+std::string compile_text(const std::string& text, int cc, const std::string& folder);
+
+/// Opens such bytes (once per process) and finds a kernel. Errors: Device.
+Entry load_entry(std::string_view library, const std::string& name, const std::string& folder);
+
+/// The texts that this process compiled or found compiled, in order, each once.
+struct CompiledProgram {
+    std::string text;
+    int cc = 0;
+};
+std::vector<CompiledProgram> compiled_programs();
+
+} // namespace ingot::emulator

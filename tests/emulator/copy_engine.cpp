@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: Apache-2.0
+// mbarriers and the copy engine: tensor maps, tiles with the 128-byte swizzle, zeros outside. A
+// load happens when its mbarrier is waited for, a store when its group is.
+#include "base/error.h"
+#include "emulator/instructions.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ingot::emulator {
+
+namespace {
+
+/// What the 128 bytes of a tensor map hold here.
+struct Map {
+    uint64_t magic;
+    std::byte* base;
+    uint64_t sizes[5];
+    uint64_t strides[4];
+    uint8_t box[5]; // less 1
+    uint8_t rank;
+    uint8_t element_bytes;
+    uint8_t swizzle;
+};
+static_assert(sizeof(Map) <= 128);
+constexpr uint64_t magic = 0x70616d2d746f676eULL;
+
+Map decode(const void* encoded) {
+    Map m;
+    std::memcpy(&m, encoded, sizeof m);
+    if (m.magic != magic) {
+        running()->fail("a tensor copy by what is no tensor map");
+    }
+    return m;
+}
+
+Mbarrier& mbarrier(BlockState& b, unsigned at) {
+    for (Mbarrier& m : b.mbarriers) {
+        if (m.at == at) {
+            return m;
+        }
+    }
+    running()->fail(
+        str("an mbarrier at byte ", int64_t{at} - shared_base, " that was not initialised"));
+}
+
+uint64_t box_bytes(const Map& m) {
+    uint64_t bytes = m.element_bytes;
+    for (int i = 0; i < m.rank; ++i) {
+        bytes *= m.box[i] + 1U;
+    }
+    return bytes;
+}
+
+/// Calls f(global address or null when outside, address in shared memory, bytes) for every row.
+template <class F>
+void for_rows(const Map& m, const std::vector<int>& at, unsigned shared, F f) {
+    uint64_t row = uint64_t{m.element_bytes} * (m.box[0] + 1U);
+    uint64_t rows = box_bytes(m) / row;
+    for (uint64_t r = 0; r < rows; ++r) {
+        uint64_t rest = r;
+        std::byte* global = m.base;
+        bool inside = true;
+        for (size_t i = 1; i < m.rank; ++i) {
+            int64_t c = at[i] + static_cast<int64_t>(rest % (m.box[i] + 1U));
+            rest /= m.box[i] + 1U;
+            inside = inside && c >= 0 && static_cast<uint64_t>(c) < m.sizes[i];
+            global += c * static_cast<int64_t>(m.strides[i - 1]);
+        }
+        for (uint64_t e = 0; e <= m.box[0]; ++e) {
+            int64_t c = at[0] + static_cast<int64_t>(e);
+            bool there = inside && c >= 0 && static_cast<uint64_t>(c) < m.sizes[0];
+            auto to = static_cast<unsigned>(shared + r * row + e * m.element_bytes);
+            to = m.swizzle != 0 ? to ^ (to >> 7 & 7U) << 4 : to;
+            f(there ? global + c * m.element_bytes : nullptr, to, m.element_bytes);
+        }
+    }
+}
+
+void check_tile(const Map& m, int rank, unsigned shared, const char* instruction) {
+    Cluster& c = *running();
+    if (rank != m.rank) {
+        c.fail(str(instruction, " of ", rank, " dimensions by a map of ", int{m.rank}));
+    }
+    if (shared % 128 != 0) {
+        c.fail(str(instruction, " with shared memory at ", shared,
+                   ", which is not a multiple of 128"));
+    }
+    c.shared(shared, static_cast<unsigned>(box_bytes(m)), -1, instruction);
+}
+
+void load_tile(const Map& m, const std::vector<int>& at, unsigned to, const BlockState& b) {
+    for_rows(m, at, to, [&b](const std::byte* from, unsigned shared, size_t bytes) {
+        std::byte* target = b.shared + (shared - shared_base);
+        if (from != nullptr) {
+            std::memcpy(target, from, bytes);
+        } else {
+            std::memset(target, 0, bytes);
+        }
+    });
+}
+
+} // namespace
+
+void encode_map(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) {
+    int64_t element = bit_width(map.dtype) / 8;
+    auto need = [](bool ok, const auto&... text) {
+        require(ok, ErrorCode::Device, "tensor map: ", text...);
+    };
+    need(map.rank >= 1 && map.rank <= 5, "rank ", map.rank, ", expected 1 to 5");
+    need(reinterpret_cast<uintptr_t>(base) % 16 == 0, "the base is not 16-byte aligned");
+    need(element > 0, "elements of ", bit_width(map.dtype), " bits");
+    Map m{magic,
+          base,
+          {},
+          {},
+          {},
+          static_cast<uint8_t>(map.rank),
+          static_cast<uint8_t>(element),
+          map.swizzle128};
+    for (size_t i = 0; i < static_cast<size_t>(map.rank); ++i) {
+        need(map.sizes[i] >= 1 && map.sizes[i] <= uint64_t{1} << 32, "size ", map.sizes[i],
+             " of dimension ", i);
+        need(map.box[i] >= 1 && map.box[i] <= 256, "box ", map.box[i], " of dimension ", i,
+             ", expected 1 to 256");
+        m.sizes[i] = map.sizes[i];
+        m.box[i] = static_cast<uint8_t>(map.box[i] - 1);
+        if (i > 0) {
+            uint64_t stride = map.strides[i - 1];
+            need(stride % 16 == 0 && stride < uint64_t{1} << 40, "stride ", stride,
+                 " of dimension ", i, ", expected a multiple of 16");
+            m.strides[i - 1] = stride;
+        }
+    }
+    uint64_t inner = map.box[0] * static_cast<uint64_t>(element);
+    need(inner % 16 == 0 && (!map.swizzle128 || inner <= 128), "inner box of ", inner,
+         " bytes, expected a multiple of 16", map.swizzle128 ? " up to 128" : "");
+    std::memset(encoded, 0, 128);
+    std::memcpy(encoded, &m, sizeof m);
+}
+
+void Cluster::complete_phase(BlockState&, Mbarrier& m) {
+    if (m.pending != 0 || m.bytes != 0) {
+        return;
+    }
+    ++m.phase;
+    m.pending = m.count;
+    for (Fiber* f : m.waiting) {
+        wake(*f);
+    }
+    m.waiting.clear();
+}
+
+void Cluster::complete_copies(BlockState& b, unsigned bar, bool all) {
+    std::vector<TensorCopy> now;
+    auto rest = std::stable_partition(b.copies.begin(), b.copies.end(),
+                                      [&](const TensorCopy& c) { return !all && c.bar != bar; });
+    std::move(rest, b.copies.end(), std::back_inserter(now));
+    b.copies.erase(rest, b.copies.end());
+    for (TensorCopy& c : now) {
+        c.run();
+    }
+}
+
+void mbar_init(unsigned bar, unsigned arrivals) {
+    Cluster& c = *running();
+    c.shared(bar, 8, -1, "mbar_init");
+    BlockState& b = *c.current().block;
+    for (const Mbarrier& m : b.mbarriers) {
+        if (m.at == bar) {
+            c.fail(str("the mbarrier at byte ", bar - shared_base, " is initialised twice"));
+        }
+    }
+    if (arrivals == 0) {
+        c.fail("mbar_init with no arrivals");
+    }
+    b.mbarriers.push_back({bar, arrivals, arrivals, 0, 0, {}});
+}
+
+void mbar_expect(unsigned bar, unsigned bytes, unsigned arrivals) {
+    Cluster& c = *running();
+    BlockState& b = *c.current().block;
+    Mbarrier& m = mbarrier(b, bar);
+    m.bytes += bytes;
+    if (m.pending < arrivals) {
+        c.fail("more arrivals at an mbarrier than it was initialised for");
+    }
+    m.pending -= arrivals;
+    c.complete_phase(b, m);
+}
+
+void mbar_arrive(unsigned bar, int rank) {
+    Cluster& c = *running();
+    BlockState& b = rank < 0 ? *c.current().block : c.block(rank);
+    Mbarrier& m = mbarrier(b, bar);
+    if (m.pending == 0) {
+        c.fail("more arrivals at an mbarrier than it was initialised for");
+    }
+    --m.pending;
+    c.complete_phase(b, m);
+}
+
+void mbar_wait(unsigned bar, unsigned parity) {
+    Cluster& c = *running();
+    BlockState& b = *c.current().block;
+    Mbarrier& m = mbarrier(b, bar);
+    while ((m.phase & 1U) == (parity & 1U)) {
+        c.complete_copies(b, bar, false);
+        if ((m.phase & 1U) != (parity & 1U)) {
+            break;
+        }
+        m.waiting.push_back(&c.current());
+        c.suspend(Wait::Mbarrier, "mbar_wait at byte", bar - shared_base);
+    }
+}
+
+void tma_load(unsigned to, const void* map, int rank, const int* at, unsigned bar,
+              unsigned blocks) {
+    Cluster& c = *running();
+    Map m = decode(map);
+    check_tile(m, rank, to, "tma_load");
+    std::vector<int> where(at, at + rank);
+    uint64_t bytes = box_bytes(m);
+    for (int r = 0; r < static_cast<int>(c.launch().cluster); ++r) {
+        bool own = blocks == 0 && r == c.current().block->rank;
+        if (!own && (blocks >> r & 1U) == 0) {
+            continue;
+        }
+        BlockState* b = &c.block(r);
+        Mbarrier* barrier = &mbarrier(*b, bar);
+        b->copies.push_back({bar, [m, where, to, b, barrier, bytes, &c] {
+                                 load_tile(m, where, to, *b);
+                                 barrier->bytes -= static_cast<int64_t>(bytes);
+                                 c.complete_phase(*b, *barrier);
+                             }});
+        // A fiber that already waits would not look again.
+        if (!barrier->waiting.empty()) {
+            c.complete_copies(*b, bar, false);
+        }
+    }
+}
+
+void tma_store(const void* map, int rank, const int* at, unsigned from) {
+    Cluster& c = *running();
+    Map m = decode(map);
+    check_tile(m, rank, from, "tma_store");
+    std::vector<int> where(at, at + rank);
+    BlockState* b = c.current().block;
+    c.current().bulk.add([m, where, from, b] {
+        for_rows(m, where, from, [b](std::byte* to, unsigned shared, size_t bytes) {
+            if (to != nullptr) {
+                std::memcpy(to, b->shared + (shared - shared_base), bytes);
+            }
+        });
+    });
+}
+
+void bulk_load(unsigned to, const void* from, unsigned bytes, unsigned bar) {
+    Cluster& c = *running();
+    if (bytes % 16 != 0 || to % 16 != 0 || reinterpret_cast<uintptr_t>(from) % 16 != 0) {
+        c.fail("bulk_load whose addresses or size are not multiples of 16");
+    }
+    std::byte* target = c.shared(to, 0, -1, "bulk_load");
+    c.shared(to + bytes, 0, -1, "bulk_load");
+    BlockState* b = c.current().block;
+    Mbarrier* barrier = &mbarrier(*b, bar);
+    b->copies.push_back({bar, [=, &c] {
+                             std::memcpy(target, from, bytes);
+                             barrier->bytes -= bytes;
+                             c.complete_phase(*b, *barrier);
+                         }});
+    if (!barrier->waiting.empty()) {
+        c.complete_copies(*b, bar, false);
+    }
+}
+
+void bulk_commit() {
+    here().bulk.commit();
+}
+
+void bulk_wait(int pending) {
+    here().bulk.wait(static_cast<size_t>(pending));
+}
+
+} // namespace ingot::emulator

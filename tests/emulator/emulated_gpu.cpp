@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "emulator/emulated_gpu.h"
+
+#include "base/error.h"
+#include "emulator/cluster.h"
+#include "emulator/compile.h"
+#include "emulator/faults.h"
+#include "emulator/instructions.h"
+
+#include <chrono>
+#include <cstring>
+
+namespace ingot::emulator {
+
+namespace {
+
+struct EmulatedFunction : cuda::Function {
+    Entry entry;
+    int64_t shared = 0;
+};
+
+const EmulatedFunction& emulated(const cuda::Function& f) {
+    return static_cast<const EmulatedFunction&>(f);
+}
+
+/// A launch with a copy of its parameters.
+struct RecordedLaunch {
+    const cuda::Function* function = nullptr;
+    cuda::LaunchShape shape;
+    std::vector<std::vector<std::byte>> parameters;
+};
+
+struct EmulatedRecording : cuda::Recording {
+    std::vector<std::function<void()>> work;
+};
+
+double now_ms() {
+    return std::chrono::duration<double, std::milli>(
+               std::chrono::steady_clock::now().time_since_epoch())
+        .count();
+}
+
+/// Everything runs at once; recorded work runs when the recording is launched.
+class EmulatedStream : public cuda::Stream {
+public:
+    explicit EmulatedStream(EmulatedGpu& gpu) : gpu_(gpu) {}
+
+    void launch(const cuda::Function& f, const cuda::LaunchShape& shape,
+                void* const* parameters) override {
+        if (!recording_) {
+            gpu_.run(f, shape, parameters);
+            return;
+        }
+        RecordedLaunch r{&f, shape, {}};
+        const std::vector<unsigned>& sizes = emulated(f).entry.parameter_sizes;
+        for (size_t i = 0; i < sizes.size(); ++i) {
+            auto* p = static_cast<const std::byte*>(parameters[i]);
+            r.parameters.emplace_back(p, p + sizes[i]);
+        }
+        do_or_record([this, r] {
+            // Aligned as the widest parameter may need.
+            std::vector<std::unique_ptr<std::byte, void (*)(void*)>> copies;
+            std::vector<void*> pointers;
+            for (const std::vector<std::byte>& bytes : r.parameters) {
+                size_t room = (bytes.size() + 63) / 64 * 64;
+                auto* copy = static_cast<std::byte*>(std::aligned_alloc(64, room));
+                std::memcpy(copy, bytes.data(), bytes.size());
+                copies.emplace_back(copy, std::free);
+                pointers.push_back(copy);
+            }
+            gpu_.run(*r.function, r.shape, pointers.data());
+        });
+    }
+
+    void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+        gpu_.memory().require_inside(to, bytes, "a copy to");
+        gpu_.memory().require_inside(from, bytes, "a copy from");
+        do_or_record([=] { std::memmove(to, from, bytes); });
+    }
+
+    void fill(std::byte* to, int byte, size_t bytes) override {
+        gpu_.memory().require_inside(to, bytes, "a fill");
+        do_or_record([=] { std::memset(to, byte, bytes); });
+    }
+
+    void read(void* to, const std::byte* from, size_t bytes) override {
+        not_recording("a read to the host");
+        gpu_.memory().require_inside(from, bytes, "a read");
+        std::memcpy(to, from, bytes);
+    }
+
+    void write(std::byte* to, const void* from, size_t bytes) override {
+        not_recording("a write from the host");
+        gpu_.memory().require_inside(to, bytes, "a write");
+        std::memcpy(to, from, bytes);
+    }
+
+    void synchronize() override { not_recording("synchronize"); }
+
+    bool begin_recording() override {
+        not_recording("begin_recording");
+        recording_ = std::make_unique<EmulatedRecording>();
+        return true;
+    }
+
+    std::unique_ptr<cuda::Recording> end_recording() override {
+        require(recording_ != nullptr, ErrorCode::Device, "end_recording without a beginning");
+        return std::move(recording_);
+    }
+
+    void launch(const cuda::Recording& r) override {
+        not_recording("a launch of a recording");
+        for (const std::function<void()>& work : static_cast<const EmulatedRecording&>(r).work) {
+            work();
+        }
+    }
+
+    int mark_time() override {
+        marks_.push_back(now_ms());
+        return static_cast<int>(marks_.size()) - 1;
+    }
+
+    double elapsed_ms(int from, int to) override {
+        return marks_[static_cast<size_t>(to)] - marks_[static_cast<size_t>(from)];
+    }
+
+private:
+    void do_or_record(std::function<void()> work) {
+        if (recording_) {
+            recording_->work.push_back(std::move(work));
+        } else {
+            work();
+        }
+    }
+    void not_recording(const char* what) const {
+        require(recording_ == nullptr, ErrorCode::Device, what, " while a stream records");
+    }
+
+    EmulatedGpu& gpu_;
+    std::unique_ptr<EmulatedRecording> recording_;
+    std::vector<double> marks_;
+};
+
+void check_shape(const EmulatedFunction& f, const cuda::LaunchShape& s, const kernels::Arch& arch) {
+    auto need = [&f](bool ok, const auto&... text) {
+        require(ok, ErrorCode::Device, "launch of '", f.entry.name, "': ", text...);
+    };
+    need(s.block >= 1 && s.block <= f.entry.most_threads && s.block <= 1024, s.block,
+         " threads a block, its launch bounds are ", f.entry.most_threads);
+    for (size_t i = 0; i < 3; ++i) {
+        need(s.grid[i] >= 1 && s.grid[i] <= (i == 0 ? 0x7fffffffU : 65535U), "grid of ", s.grid[i],
+             " blocks along axis ", i);
+    }
+    need(s.cluster >= 1 && s.cluster <= 8 && s.grid[0] % s.cluster == 0, "clusters of ", s.cluster,
+         " in a grid of ", s.grid[0]);
+    need(s.cluster == 1 || arch.has_cluster(), "clusters on compute capability ", arch.cc);
+    need(s.shared <= static_cast<uint64_t>(f.shared), s.shared,
+         " bytes of shared memory, loaded for ", f.shared);
+}
+
+} // namespace
+
+EmulatedGpu::EmulatedGpu(int cc, EmulatedOptions options)
+    : EmulatedGpu(kernels::arch_of(cc), std::move(options)) {}
+
+EmulatedGpu::EmulatedGpu(const kernels::Arch& arch, EmulatedOptions options)
+    : arch_(arch), options_(std::move(options)), memory_(options_.memory) {}
+
+std::string EmulatedGpu::description() const {
+    return str("emulated GPU, compute capability ", arch_.cc / 10, '.', arch_.cc % 10);
+}
+
+std::string EmulatedGpu::compiler() const {
+    return str("g++ emulating ", arch_.nvrtc);
+}
+
+std::string EmulatedGpu::compile(const std::string& text) const {
+    return compile_text(text, arch_.cc, options_.folder);
+}
+
+std::shared_ptr<const cuda::Function> EmulatedGpu::load(std::string_view binary,
+                                                        const std::string& entry, int64_t shared) {
+    require(shared >= 0 && shared <= arch_.shared_per_block, ErrorCode::Device, "kernel '", entry,
+            "' asks for ", shared, " bytes of shared memory, a block has ", arch_.shared_per_block);
+    auto f = std::make_shared<EmulatedFunction>();
+    f->entry = load_entry(binary, entry, options_.folder);
+    f->shared = shared;
+    return f;
+}
+
+std::unique_ptr<cuda::Stream> EmulatedGpu::create_stream() {
+    return std::make_unique<EmulatedStream>(*this);
+}
+
+std::byte* EmulatedGpu::allocate(int64_t bytes) {
+    return memory_.allocate(bytes);
+}
+
+void EmulatedGpu::release(std::byte* memory) noexcept {
+    std::string problem = memory_.release(memory);
+    if (!problem.empty()) {
+        std::lock_guard lock(mutex_);
+        problems_ += problem + '\n';
+    }
+}
+
+std::string EmulatedGpu::problems() const {
+    std::lock_guard lock(mutex_);
+    return problems_;
+}
+
+void EmulatedGpu::encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const {
+    require(arch_.has_tma(), ErrorCode::Device, "a tensor map on compute capability ", arch_.cc);
+    encode_map(map, base, encoded);
+}
+
+void EmulatedGpu::run(const cuda::Function& function, const cuda::LaunchShape& shape,
+                      void* const* parameters) {
+    static std::mutex one_at_a_time;
+    std::lock_guard lock(one_at_a_time);
+    const EmulatedFunction& f = emulated(function);
+    check_shape(f, shape, arch_);
+    ++launches_;
+    LaunchInfo info;
+    info.entry = &f.entry;
+    info.parameters = parameters;
+    info.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
+    info.threads = shape.block;
+    info.shared = shape.shared;
+    info.cluster = shape.cluster;
+    info.needs_wait = arch_.has_pdl();
+    info.reversed = options_.reversed;
+    info.memory = &memory_;
+    FaultGuard guard;
+    Cluster cluster(info);
+    uint64_t count = uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
+    bool held = arch_.has_pdl() && memory_.any_held();
+    for (uint64_t first = 0; first < count; first += shape.cluster) {
+        bool near_an_end = first < 2 * uint64_t{shape.cluster} || first + shape.cluster >= count;
+        cluster.run(first, held && near_an_end);
+    }
+    std::string problem = memory_.check();
+    require(problem.empty(), ErrorCode::Device, "kernel '", f.entry.name, "': ", problem);
+}
+
+} // namespace ingot::emulator

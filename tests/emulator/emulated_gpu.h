@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// EmulatedGpu: a GPU whose kernels run on the host, one after another, checked at every step.
+#pragma once
+
+#include "backends/cuda/gpu.h"
+#include "emulator/memory.h"
+
+#include <atomic>
+
+namespace ingot::emulator {
+
+struct EmulatedOptions {
+    /// Threads start from the last: what depends on their order shows.
+    bool reversed = false;
+    int64_t memory = int64_t{16} << 30;
+    /// Where compiled texts are kept.
+    std::string folder = std::string(INGOT_SOURCE_DIR) + "/build/emulated";
+};
+
+/// Launches of all emulated GPUs of a process run one at a time. An error (a deadlock, an access
+/// outside an allocation, a missing grid_wait, ...) names kernel, block and thread.
+class EmulatedGpu : public cuda::Gpu {
+public:
+    /// Of a known compute capability, or with attributes of one's own.
+    explicit EmulatedGpu(int cc, EmulatedOptions options = {});
+    explicit EmulatedGpu(const kernels::Arch& arch, EmulatedOptions options = {});
+
+    const kernels::Arch& arch() const override { return arch_; }
+    std::string description() const override;
+    std::string compiler() const override;
+    std::string compile(const std::string& text) const override;
+    std::shared_ptr<const cuda::Function> load(std::string_view binary, const std::string& entry,
+                                               int64_t shared) override;
+    std::unique_ptr<cuda::Stream> create_stream() override;
+    std::byte* allocate(int64_t bytes) override;
+    void release(std::byte* memory) noexcept override;
+    void encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const override;
+
+    /// The allocation holds activations: kernels may not touch it before grid_wait (on
+    /// architectures with programmatic dependent launch).
+    void hold_until_wait(std::byte* memory) { memory_.hold_until_wait(memory); }
+    void set_reversed(bool reversed) { options_.reversed = reversed; }
+    /// What release() found wrong so far; "" when nothing.
+    std::string problems() const;
+    Memory& memory() { return memory_; }
+    uint64_t launches() const { return launches_; }
+
+    void run(const cuda::Function& f, const cuda::LaunchShape& shape, void* const* parameters);
+
+private:
+    kernels::Arch arch_;
+    EmulatedOptions options_;
+    Memory memory_;
+    std::atomic<uint64_t> launches_{0};
+    mutable std::mutex mutex_;
+    std::string problems_;
+};
+
+} // namespace ingot::emulator

@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime's side of barriers, exchanges between lanes, asynchronous copies and mbarriers.
+#include "base/error.h"
+#include "emulator/instructions.h"
+
+#include <cstring>
+
+namespace ingot::emulator {
+
+Fiber& here() {
+    return running()->current();
+}
+
+void in_warp(const char* instruction, void* operands,
+             const std::function<void(Meeting&)>& complete) {
+    Fiber& f = here();
+    Cluster& c = *running();
+    c.meet(f.block->warps[static_cast<size_t>(f.warp())], c.lanes_of(f), Wait::Warp, instruction,
+           f.lane(), operands, complete);
+}
+
+namespace {
+
+void fail_text(const char* text) {
+    running()->fail(text);
+}
+
+void wait_for_grid() {
+    running()->grid_wait();
+}
+
+void barrier_of_block(int number, int threads, bool waits, const char* instruction) {
+    Cluster& c = *running();
+    int all = static_cast<int>(c.launch().threads);
+    if (number < 0 || number > 15) {
+        c.fail(str(instruction, " names barrier ", number, " of 16"));
+    }
+    if (threads >= 0 && (threads % 32 != 0 || threads == 0 || threads > (all + 31) / 32 * 32)) {
+        c.fail(str(instruction, " names ", threads, " threads: expected whole warps of ", all,
+                   " threads"));
+    }
+    c.barrier(c.current().block->barriers[number], threads < 0 ? all : threads, Wait::Barrier,
+              instruction, static_cast<unsigned>(number), waits);
+}
+
+void sync_block(int number, int threads) {
+    barrier_of_block(number, threads, true, "sync");
+}
+
+void arrive_at(int number, int threads) {
+    barrier_of_block(number, threads, false, "arrive");
+}
+
+void sync_lanes() {
+    in_warp("sync_warp", nullptr, [](Meeting&) {});
+}
+
+struct ExchangeOperands {
+    Exchange kind;
+    unsigned value;
+    int operand;
+    unsigned result;
+};
+
+unsigned exchange(Exchange kind, unsigned value, int operand) {
+    ExchangeOperands mine{kind, value, operand, 0};
+    static constexpr const char* names[] = {"shfl_xor", "shfl", "shfl_up", "shfl_down"};
+    in_warp(names[static_cast<int>(kind)], &mine, [](Meeting& m) {
+        auto lanes = static_cast<int>(m.operands.size());
+        for (int lane = 0; lane < lanes; ++lane) {
+            auto* o = static_cast<ExchangeOperands*>(m.operands[static_cast<size_t>(lane)]);
+            int from = lane;
+            switch (o->kind) {
+            case Exchange::Xor:
+                from = lane ^ (o->operand & 31);
+                break;
+            case Exchange::Index:
+                from = o->operand & 31;
+                break;
+            case Exchange::Up:
+                from = lane - (o->operand & 31);
+                break;
+            case Exchange::Down:
+                from = lane + (o->operand & 31);
+                break;
+            }
+            from = from < 0 || from > 31 ? lane : from;
+            if (from >= lanes) {
+                o->result = 0xBADBADBAU; // a lane that does not exist
+                continue;
+            }
+            o->result =
+                static_cast<ExchangeOperands*>(m.operands[static_cast<size_t>(from)])->value;
+        }
+    });
+    return mine.result;
+}
+
+struct BallotOperands {
+    unsigned mask;
+    int predicate;
+    unsigned result;
+};
+
+unsigned ballot(unsigned mask, int predicate) {
+    BallotOperands mine{mask, predicate, 0};
+    in_warp("ballot", &mine, [](Meeting& m) {
+        unsigned bits = 0;
+        for (size_t lane = 0; lane < m.operands.size(); ++lane) {
+            bits |= unsigned{static_cast<BallotOperands*>(m.operands[lane])->predicate != 0}
+                    << lane;
+        }
+        for (void* o : m.operands) {
+            auto* b = static_cast<BallotOperands*>(o);
+            b->result = bits & b->mask;
+        }
+    });
+    return mine.result;
+}
+
+void poll() {
+    running()->poll();
+}
+
+unsigned smem_addr(const void* p) {
+    return running()->address_of(static_cast<const std::byte*>(p));
+}
+
+void* smem(unsigned at, unsigned bytes, int rank) {
+    return running()->shared(at, bytes, rank, "an access");
+}
+
+void cp_async(unsigned to, const void* from, int size, int bytes) {
+    Cluster& c = *running();
+    std::byte* target = c.shared(to, static_cast<unsigned>(size), -1, "cp_async");
+    if (bytes < 0 || bytes > size) {
+        c.fail(str("cp_async of ", bytes, " bytes: expected 0 to ", size));
+    }
+    if (reinterpret_cast<uintptr_t>(from) % static_cast<unsigned>(size) != 0) {
+        c.fail(str("cp_async of ", size, " bytes from memory that is not aligned to them"));
+    }
+    unsigned char read[16] = {};
+    // Read now, so that a fault names the instruction; written when it is waited for.
+    std::memcpy(read, from, static_cast<size_t>(bytes));
+    struct Copy {
+        std::byte* to;
+        int size;
+        unsigned char bytes[16];
+        void operator()() const { std::memcpy(to, bytes, static_cast<size_t>(size)); }
+    };
+    Copy copy{target, size, {}};
+    std::memcpy(copy.bytes, read, sizeof read);
+    c.current().async.add(copy);
+}
+
+void cp_async_commit() {
+    here().async.commit();
+}
+
+void cp_async_wait(int pending) {
+    here().async.wait(static_cast<size_t>(pending));
+}
+
+void global_access(const void* p, unsigned bytes) {
+    if (reinterpret_cast<uintptr_t>(p) % bytes != 0) {
+        running()->fail(str("access of ", bytes, " bytes that is not aligned to them"));
+    }
+}
+
+unsigned cluster_rank() {
+    return static_cast<unsigned>(here().block->rank);
+}
+
+void cluster_sync() {
+    Cluster& c = *running();
+    c.barrier(c.cluster_barrier(), static_cast<int>(c.launch().threads * c.launch().cluster),
+              Wait::Cluster, "cluster_sync", 0, true);
+}
+
+} // namespace
+
+const Services& services() {
+    static const Services table = {
+        fail_text,    wait_for_grid,   sync_block,    arrive_at,     sync_lanes,
+        exchange,     ballot,          poll,          smem_addr,     smem,
+        cp_async,     cp_async_commit, cp_async_wait, load_matrices, store_matrices,
+        multiply,     global_access,   cluster_rank,  cluster_sync,  mbar_init,
+        mbar_expect,  mbar_arrive,     mbar_wait,     tma_load,      tma_store,
+        bulk_load,    bulk_commit,     bulk_wait,     wgmma_fence,   wgmma,
+        wgmma_commit, wgmma_wait,      f16_from_f32,  f16_from_f64,  Element::f16_table(),
+    };
+    return table;
+}
+
+} // namespace ingot::emulator

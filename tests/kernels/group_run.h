@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// One group of nodes on the emulated GPU, without planner and backend: operands placed as the
+// family asks, each in an allocation of its own.
+#pragma once
+
+#include "backends/cuda/backend.h"
+#include "kernels/family.h"
+#include "kernels/harness.h"
+
+namespace ingot::test {
+
+/// A graph as a group: constants and inputs become the group's inputs.
+class GroupCase {
+public:
+    /// Errors: InvalidArgument when no family of that name takes it, with the refusal.
+    GroupCase(const Graph& g, std::string_view family);
+    const plan::Group& group() const { return *group_; }
+    const kernels::Family& family() const { return *family_; }
+    /// The tensor behind an input of the group that was a constant, else null.
+    const Tensor* constant(size_t input) const { return sources_[input].constant; }
+    /// Which input of the graph an input of the group is.
+    size_t graph_input(size_t input) const { return sources_[input].graph_input; }
+
+private:
+    struct Source {
+        const Tensor* constant = nullptr;
+        size_t graph_input = 0;
+    };
+
+    Graph kept_; // owns the constants
+    Graph body_;
+    std::vector<Source> sources_;
+    std::unique_ptr<plan::Group> group_;
+    const kernels::Family* family_ = nullptr;
+};
+
+/// Views of all operands, and what the family makes of them.
+class Placement {
+public:
+    Placement(const GroupCase& c, const kernels::Arch& arch, const FamilyOptions& options);
+    Placement(const Placement&) = delete;
+    Placement& operator=(const Placement&) = delete;
+
+    std::vector<kernels::Tactic> tactics() const { return case_.family().tactics(problem()); }
+    /// Emits, and keeps the programs for emitted_programs().
+    kernels::Emitted emit(const kernels::Tactic& t) const;
+    /// Equal where the launches are.
+    std::string fingerprint(const kernels::Tactic& t) const;
+    std::span<const plan::Operand> in() const { return in_; }
+    std::span<const plan::Operand> out() const { return out_; }
+
+private:
+    kernels::Problem problem() const;
+
+    const GroupCase& case_;
+    const kernels::Arch& arch_;
+    const FamilyOptions& options_;
+    std::vector<plan::Operand> in_, out_; // buffers: inputs, then results
+    std::vector<const std::byte*> constants_;
+};
+
+/// Memory and launches.
+class GroupRun {
+public:
+    GroupRun(const GroupCase& c, const kernels::Arch& arch, const FamilyOptions& options,
+             const Placement& placement);
+    ~GroupRun();
+    GroupRun(const GroupRun&) = delete;
+    GroupRun& operator=(const GroupRun&) = delete;
+
+    kernels::Emitted emit(const kernels::Tactic& t) { return placement_.emit(t); }
+    /// Fills memory anew, launches, and reads the results. Errors: Device.
+    std::vector<Tensor> execute(const kernels::Emitted& e, const std::vector<Tensor>& inputs,
+                                bool reversed);
+
+private:
+    std::byte* allocate(int64_t bytes, bool constant);
+    void launch(const kernels::Launch& l);
+    void release();
+
+    const GroupCase& case_;
+    const FamilyOptions& options_;
+    const Placement& placement_;
+    emulator::EmulatedGpu gpu_;
+    std::unique_ptr<cuda::Stream> stream_;
+    std::vector<std::byte*> buffers_; // inputs, results
+    std::byte* scratch_ = nullptr;
+    std::byte* error_word_ = nullptr;
+};
+
+} // namespace ingot::test

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family norm: softmax, layer_norm, group_norm in all forms.
+#include "kernels/harness.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <limits>
+
+namespace ingot::test {
+namespace {
+
+Graph softmax_graph(const std::string& type, int64_t axis, bool log = false) {
+    Graph g;
+    Value a = g.add_input("a", parse_type(type));
+    g.add_output("y", ops::softmax(g, a, axis, log));
+    return g;
+}
+
+Graph layer_graph(const std::string& type, const char* scale, const char* bias, int64_t axis,
+                  bool rms = false) {
+    Graph g;
+    Value a = g.add_input("a", parse_type(type));
+    Value s = g.add_input("s", parse_type(scale));
+    Value b = bias == nullptr ? Value() : g.add_input("b", parse_type(bias));
+    ops::LayerNorm n;
+    n.axis = axis;
+    n.rms = rms;
+    g.add_output("y", ops::layer_norm(g, n, a, s, b));
+    return g;
+}
+
+Graph group_graph(const std::string& type, int64_t groups) {
+    Graph g;
+    Type t = parse_type(type);
+    Value a = g.add_input("a", t);
+    Value s = g.add_input("s", {t.dtype, {t.dims[1]}});
+    Value b = g.add_input("b", {t.dtype, {t.dims[1]}});
+    g.add_output("y", ops::group_norm(g, {groups, 1e-5}, a, s, b));
+    return g;
+}
+
+TEST(Softmax, RowsOfEveryLength) {
+    for (const char* t : {"f32[3,7]", "f16[9,96]", "f32[3,1000]", "f16[2,2500]", "f32[2,9000]"}) {
+        sweep(softmax_graph(t, 1));
+    }
+    expect_family(softmax_graph("f32[1,40000]", 1));
+    expect_family(softmax_graph("f16[2,16384]", 1, true));
+}
+
+TEST(Softmax, OtherAxesAndDTypes) {
+    sweep(softmax_graph("f32[3,20,40]", 1));
+    sweep(softmax_graph("f32[3,20,5]", 0, true));
+    for (const char* t : {"f64[5,60]", "bf16[5,60]", "f64[3,4000]", "f8e5m2[3,60]"}) {
+        expect_family(softmax_graph(t, 1));
+        expect_family(softmax_graph(t, 1, true));
+    }
+}
+
+TEST(Softmax, HiddenElements) {
+    FamilyOptions o;
+    float none = -std::numeric_limits<float>::infinity();
+    o.inputs = {
+        Tensor::of<float>(DType::F32, {2, 4}, std::vector<float>{1, none, 2, none, 4, 5, none, 7})};
+    sweep(softmax_graph("f32[2,4]", 1), o);
+}
+
+TEST(Softmax, MapOverTheResult) {
+    Graph g;
+    Value a = g.add_input("a", parse_type("f16[4,6,64]"));
+    Value b = g.add_input("b", parse_type("f32[6,1]"));
+    Expr e;
+    int x = e.in(0, DType::F16);
+    e.op(ExprOp::Mul, x, e.in(1, DType::F32));
+    Value y = ops::softmax(g, a, 2);
+    g.add_output("y", ops::map(g, e, DType::F32, std::array{y, b}));
+    FamilyOptions o;
+    o.tolerance = 2e-3;
+    sweep(g, o);
+}
+
+TEST(LayerNorm, Forms) {
+    sweep(layer_graph("f32[5,48]", "f32[48]", "f32[48]", -1));
+    sweep(layer_graph("f16[5,768]", "f16[768]", "f16[768]", -1));
+    sweep(layer_graph("f16[5,768]", "f32[768]", nullptr, -1, true));
+    sweep(layer_graph("bf16[2,3001]", "bf16[3001]", "bf16[3001]", -1));
+    sweep(layer_graph("f32[2,3,5,7]", "f32[5,1]", "f32[7]", 2));
+    expect_family(layer_graph("f64[3,300]", "f64[300]", "f64[300]", 1));
+    FamilyRun r = expect_family(layer_graph("f32[2,40000]", "f32[40000]", "f32[40000]", 1));
+    EXPECT_EQ(r.entries.size(), 3U);
+}
+
+TEST(LayerNorm, ColumnsAndStrides) {
+    FamilyOptions o;
+    o.orders = {{1, 0}};
+    sweep(layer_graph("f32[40,24]", "f32[24]", "f32[24]", 1), o);
+    FamilyOptions gaps;
+    gaps.strided = true;
+    sweep(layer_graph("f16[6,64]", "f16[64]", "f16[64]", 1), gaps);
+}
+
+TEST(GroupNorm, Forms) {
+    sweep(group_graph("f32[2,8,5,6]", 2));
+    sweep(group_graph("f16[2,16,8,8]", 4));
+    sweep(group_graph("f32[2,6,7]", 6));
+    FamilyRun r = expect_family(group_graph("f16[1,8,100,100]", 2));
+    EXPECT_EQ(r.entries.size(), 3U);
+}
+
+TEST(GroupNorm, ChannelsLast) {
+    FamilyOptions o;
+    o.orders = {{0, 2, 3, 1}};
+    sweep(group_graph("f16[2,32,6,6]", 4), o);
+    sweep(group_graph("f32[2,20,5,5]", 2), o);
+    FamilyRun r = expect_family(group_graph("f16[1,8,100,100]", 2), o);
+    EXPECT_EQ(r.entries.size(), 3U);
+}
+
+TEST(GroupNorm, ThenSilu) {
+    Graph g;
+    Value a = g.add_input("a", parse_type("f16[1,8,4,6]"));
+    Value s = g.add_input("s", parse_type("f16[8]"));
+    Value b = g.add_input("b", parse_type("f16[8]"));
+    Value add = g.add_input("c", parse_type("f16[1,8,1,1]"));
+    Value y = ops::group_norm(g, {2, 1e-5}, a, s, b);
+    Expr e;
+    int x = e.op(ExprOp::Add, e.in(0, DType::F16), e.in(1, DType::F16));
+    e.op(ExprOp::Mul, x, e.op(ExprOp::Sigmoid, x));
+    g.add_output("y", ops::map(g, e, DType::F16, std::array{y, add}));
+    sweep(g);
+}
+
+} // namespace
+} // namespace ingot::test
