@@ -22,6 +22,8 @@ Graph sink_constants(const Graph& g); // constants that bodies capture move into
 Graph expand_unclaimed(const Graph& g, const KernelSet& kernels);
 /// Products of one operand with several constant matrices become one.
 Graph merge_dots(const Graph& g);
+/// Maps move before the reshapes and permutes that part them from the kernel they could follow.
+Graph lift_maps(const Graph& g);
 Graph fuse_maps(const Graph& g); // maps into the maps that read them
 /// Maps into the kernels that produce their operand, where those accept.
 Graph fuse_epilogues(const Graph& g, const KernelSet& kernels);

@@ -50,7 +50,7 @@ using namespace expr_math;
                 [[maybe_unused]] const auto* q = static_cast<const T*>(y);                         \
                 for (int64_t i = 0; i < n; ++i) {                                                  \
                     [[maybe_unused]] auto a = static_cast<Wide<T>>(p[i]);                          \
-                    [[maybe_unused]] auto b = arity > 1 ? static_cast<Wide<T>>(q[i]) : a;          \
+                    [[maybe_unused]] auto b = (arity) > 1 ? static_cast<Wide<T>>(q[i]) : a;        \
                     r[i] = narrow<R>(cpp);                                                         \
                 }                                                                                  \
             }                                                                                      \

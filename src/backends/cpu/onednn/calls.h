@@ -9,6 +9,7 @@
 namespace ingot::cpu::onednn {
 
 struct Calls {
+// The name of a member cannot stand in parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define INGOT_DNNL(function) decltype(&::function) function = nullptr;
 #include "backends/cpu/onednn/calls.def"
 #undef INGOT_DNNL
