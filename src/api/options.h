@@ -47,6 +47,9 @@ struct OptionRow {
 };
 std::span<const OptionRow> option_rows();
 
+/// The environment variable that sets an option where the command line does not: INGOT_FIELD.
+std::string environment_name(std::string_view field);
+
 /// The page docs/options.md.
 std::string options_page();
 

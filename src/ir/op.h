@@ -22,7 +22,8 @@ struct Value {
     uint32_t id = UINT32_MAX;
     bool valid() const { return id != UINT32_MAX; }
     bool operator==(const Value&) const = default;
-    auto operator<=>(const Value&) const = default;
+    // The defaulted body compares with 0, which the check takes for a null pointer.
+    auto operator<=>(const Value&) const = default; // NOLINT(modernize-use-nullptr)
 };
 using Values = std::vector<Value>;
 using GraphRef = std::shared_ptr<const Graph>;

@@ -353,6 +353,13 @@ void Cluster::fault(const void* address, const char* what, const void* code) {
     abandon();
 }
 
+void Cluster::need(int cc, const char* instruction) {
+    if (launch_->cc < cc) {
+        fail(str(instruction, " needs compute capability ", cc / 10, '.', cc % 10, ", this is ",
+                 launch_->cc / 10, '.', launch_->cc % 10));
+    }
+}
+
 std::byte* Cluster::stack_top() const {
     return stacks().top(static_cast<size_t>(current_->index));
 }

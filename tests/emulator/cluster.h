@@ -37,6 +37,7 @@ struct LaunchInfo {
     unsigned threads = 1;
     unsigned shared = 0;
     unsigned cluster = 1;
+    int cc = 90;
     bool needs_wait = false; // every block has to call grid_wait
     bool reversed = false;   // threads start from the last
     Memory* memory = nullptr;
@@ -159,6 +160,8 @@ public:
     void poll();
     /// Ends the run with this message. Does not return.
     [[noreturn]] void fail(const std::string& message);
+    /// Fails on older architectures than the instruction's.
+    void need(int cc, const char* instruction);
     std::byte* shared(unsigned at, unsigned bytes, int rank, const char* instruction);
     /// The address in the window; fails where `p` is not in the running block's shared memory.
     unsigned address_of(const std::byte* p);

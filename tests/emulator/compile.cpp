@@ -170,9 +170,12 @@ std::string host_text(const std::string& text, int cc) {
             "emulator: device text does not begin with the intrinsics file");
     std::string_view own = std::string_view(text).substr(ptx.size());
     std::map<std::string, std::string> entries = entries_of(own);
-    std::string out = str("#define __CUDA_ARCH__ ", cc * 10, '\n');
-    if (cc == 90 || cc == 100) {
-        out += str("#define __CUDA_ARCH_FEAT_SM", cc, "_ALL 1\n");
+    std::string out;
+    if (own.find("__CUDA_ARCH") != std::string_view::npos) {
+        out = str("#define __CUDA_ARCH__ ", cc * 10, '\n');
+        if (cc == 90 || cc == 100) {
+            out += str("#define __CUDA_ARCH_FEAT_SM", cc, "_ALL 1\n");
+        }
     }
     out += "namespace ingot_outside {\nstruct ingot_missing {};\n";
     for (const auto& [name, bounds] : entries) {

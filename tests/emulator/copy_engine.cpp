@@ -164,6 +164,7 @@ void Cluster::complete_copies(BlockState& b, unsigned bar, bool all) {
 
 void mbar_init(unsigned bar, unsigned arrivals) {
     Cluster& c = *running();
+    c.need(90, "mbar_init");
     c.shared(bar, 8, -1, "mbar_init");
     BlockState& b = *c.current().block;
     for (const Mbarrier& m : b.mbarriers) {

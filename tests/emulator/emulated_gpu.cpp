@@ -228,6 +228,7 @@ void EmulatedGpu::run(const cuda::Function& function, const cuda::LaunchShape& s
     info.threads = shape.block;
     info.shared = shape.shared;
     info.cluster = shape.cluster;
+    info.cc = arch_.cc;
     info.needs_wait = arch_.has_pdl();
     info.reversed = options_.reversed;
     info.memory = &memory_;

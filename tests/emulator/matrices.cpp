@@ -150,6 +150,7 @@ void load_matrices(unsigned* r, unsigned at, int matrices, int transposed) {
 }
 
 void store_matrices(unsigned at, const unsigned* r, int matrices, int transposed) {
+    running()->need(90, "stmatrix");
     MatrixOperands mine{const_cast<unsigned*>(r), at, matrices};
     const char* name = transposed != 0 ? "stmatrix transposed" : "stmatrix";
     in_warp(name, &mine, [transposed, name](Meeting& m) {

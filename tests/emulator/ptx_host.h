@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every function of kernels/common/ptx.cuh for the host: the same names and meaning, carried out by
-// the emulator's runtime (abi.h) where more than one thread takes part.
+// the emulator's runtime (abi.h) where more than one thread takes part. Every architecture has all of
+// them here, so that one compilation serves all; the runtime refuses what the launch's has not.
 #pragma once
 
 typedef unsigned char u8;
@@ -102,7 +103,6 @@ DEVICE u32 cluster_rank() { return INGOT_RUNTIME.cluster_rank(); }
 DEVICE void cluster_sync() { INGOT_RUNTIME.cluster_sync(); }
 DEVICE void ld_cluster4(float* v, u32 at, u32 rank) { memcpy(v, INGOT_RUNTIME.smem(at, 16, (int)rank), 16); }
 
-#if __CUDA_ARCH__ >= 900
 // --- mbarriers and the copy engine
 DEVICE void mbar_init(u32 bar, u32 arrivals) { INGOT_RUNTIME.mbar_init(bar, arrivals); }
 DEVICE void mbar_init_fence() {}
@@ -130,8 +130,7 @@ DEVICE void stmatrix4(u32 at, u32 a, u32 b, u32 c, u32 d) {
     u32 r[4] = {a, b, c, d};
     INGOT_RUNTIME.stmatrix(at, r, 4, 0);
 }
-#endif
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
+
 // --- warpgroup matrix instructions
 template <int N> DEVICE void regs_dec() {}
 template <int N> DEVICE void regs_inc() {}
@@ -144,4 +143,3 @@ DEVICE u64 wgmma_desc(u32 at) { return (u64)((at & 0x3FFFF) >> 4) | ((u64)1 << 1
 DEVICE void emulated_wgmma(const char* type, void* d, int n, const u32* a, u64 a_desc, u64 b_desc, int accumulate, int b_rows) {
     INGOT_RUNTIME.wgmma(type[0] == 'b' ? Mma::BF16 : Mma::F16, d, n, a, a_desc, b_desc, accumulate, b_rows ? 2 : 0);
 }
-#endif

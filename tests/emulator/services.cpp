@@ -173,6 +173,7 @@ unsigned cluster_rank() {
 
 void cluster_sync() {
     Cluster& c = *running();
+    c.need(90, "cluster_sync");
     c.barrier(c.cluster_barrier(), static_cast<int>(c.launch().threads * c.launch().cluster),
               Wait::Cluster, "cluster_sync", 0, true);
 }

@@ -47,10 +47,8 @@ struct Descriptor {
         mask = row_bytes / 16 - 1;
     }
     unsigned swizzled(unsigned at) const {
-        // 16-byte chunks are exchanged by the number of the 128-byte line (of 64: of its pair,
-        // ...).
-        unsigned shift = row_bytes == 128 ? 0 : row_bytes == 64 ? 1 : 2;
-        return at ^ ((at >> 7 >> 0 & 7U) >> shift & mask) << 4;
+        // 16-byte chunks are exchanged by the number of the 128-byte line.
+        return at ^ (at >> 7 & mask) << 4;
     }
     /// Byte of element (row, k) where k runs fastest.
     unsigned k_major(unsigned row, unsigned k_byte) const {
@@ -60,9 +58,10 @@ struct Descriptor {
     }
     /// Byte of element (row, k) where rows run fastest.
     unsigned row_major(unsigned row_byte, unsigned k) const {
-        unsigned at = start + row_byte / row_bytes * leading + k / 8 * stride + k % 8 * row_bytes +
-                      row_byte % row_bytes;
-        return row_bytes == 16 ? at : swizzled(at);
+        bool plain = row_bytes == 16;
+        unsigned at = start + row_byte / row_bytes * (plain ? stride : leading) +
+                      k / 8 * (plain ? leading : stride) + k % 8 * row_bytes + row_byte % row_bytes;
+        return plain ? at : swizzled(at);
     }
 };
 
@@ -151,6 +150,9 @@ void wgmma(Mma kind, void* d, int n, const unsigned* a, unsigned long long a_des
            unsigned long long b_desc, int accumulate, int transposed) {
     Fiber& f = here();
     Cluster& c = *running();
+    if (c.launch().cc != 90) {
+        c.fail(str("wgmma needs compute capability 9.0, this is ", c.launch().cc));
+    }
     if (!f.wgmma_fenced) {
         c.fail("wgmma without a wgmma_fence before it");
     }

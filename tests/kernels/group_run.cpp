@@ -183,7 +183,10 @@ GroupCase::GroupCase(const Graph& g, std::string_view family)
         }
     }
     for (Value v : kept_.outputs()) {
-        body_.add_output("", inside.at(v));
+        require(inside.count(v) != 0, ErrorCode::InvalidArgument,
+                "an output of the graph is not "
+                "computed by a node of it");
+        body_.add_output("", inside[v]);
     }
     require(!body_.nodes().empty(), ErrorCode::InvalidArgument, "the graph has no nodes");
     group_ = std::make_unique<Group>(Group{body_, body_.nodes(), body_.inputs(), body_.outputs()});

@@ -1,52 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 // FamilyStep: the launches that a family emitted, with their arguments filled in as addresses
 // become known.
+#include "backends/cuda/launch_list.h"
 #include "backends/cuda/steps.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "kernels/copy/copy.h"
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
 
 namespace ingot::cuda {
 
 namespace {
 
-using kernels::Args;
 using kernels::Emitted;
 using kernels::Family;
-using kernels::Launch;
 using kernels::Problem;
 using kernels::Tactic;
-
-/// Memory for one launch's parameters, aligned for tensor maps.
-struct alignas(64) ParameterBlock {
-    std::byte bytes[64];
-};
-
-struct Item {
-    std::shared_ptr<PendingKernel> kernel;
-    LaunchShape shape;
-    Args args;
-    std::vector<ParameterBlock> memory;
-    std::vector<void*> parameters;
-    std::vector<std::byte*> encoded; // the base over which each tensor map was encoded
-};
 
 class FamilyStep : public Step {
 public:
     FamilyStep(Device& device, std::string what)
-        : device_(static_cast<CudaDevice&>(device)), what_(std::move(what)) {}
+        : what_(what), launches_(static_cast<CudaDevice&>(device), std::move(what)) {}
 
     /// Emits the launches of the family's generic tactic, for when the chosen one does not compile.
     void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
 
     void set(const Emitted& e, std::string tactic) {
-        items_.clear();
-        for (const Launch& l : e.launches) {
-            add(l);
-        }
+        launches_.set(e);
         scratch_bytes_ = std::max(scratch_bytes_, e.scratch);
         tactic_ = std::move(tactic);
     }
@@ -56,11 +38,7 @@ public:
             if (!compiled_) {
                 wait_for_kernels();
             }
-            for (Item& item : items_) {
-                fill_in(item, c);
-                device_.stream().launch(item.kernel->function(), item.shape,
-                                        item.parameters.data());
-            }
+            launches_.run(c.buffers, scratch < 0 ? nullptr : c.buffers[scratch]);
         } catch (const Error& e) {
             c.error.set("%s", e.what());
             return {e.code(), "a kernel could not be launched"};
@@ -79,9 +57,7 @@ private:
     /// Waits for the compiler; a kernel that it refuses is replaced by the generic tactic.
     void wait_for_kernels() {
         try {
-            for (Item& item : items_) {
-                item.kernel->function();
-            }
+            launches_.wait();
         } catch (const Error& e) {
             if (fallback_ == nullptr || e.code() != ErrorCode::Internal) {
                 throw;
@@ -92,85 +68,17 @@ private:
             require(generic.scratch <= scratch_bytes_, ErrorCode::Internal, what_,
                     ": the generic tactic needs more memory than was planned");
             set(generic, "generic");
-            for (Item& item : items_) {
-                item.kernel->function();
-            }
+            launches_.wait();
         }
         compiled_ = true;
     }
 
-    void add(const Launch& l) {
-        for (int64_t g : l.grid) {
-            if (g == 0) {
-                return; // nothing to do
-            }
-        }
-        constexpr int64_t most_blocks[3] = {2147483647, 65535, 65535};
-        Item item;
-        for (size_t i = 0; i < 3; ++i) {
-            require(l.grid[i] > 0 && l.grid[i] <= most_blocks[i], ErrorCode::Unsupported, "kernel ",
-                    l.entry, " needs a grid of ", l.grid[0], " x ", l.grid[1], " x ", l.grid[2],
-                    " blocks, more than CUDA allows");
-            item.shape.grid[i] = static_cast<uint32_t>(l.grid[i]);
-        }
-        require(l.shared <= device_.arch().shared_per_block, ErrorCode::Internal, "kernel ",
-                l.entry, " asks for ", l.shared, " bytes of shared memory, the GPU has ",
-                device_.arch().shared_per_block);
-        item.shape.block = static_cast<uint32_t>(l.block);
-        item.shape.shared = static_cast<uint32_t>(l.shared);
-        item.shape.cluster = static_cast<uint32_t>(l.cluster);
-        item.shape.overlap = device_.arch().has_pdl();
-        item.args = l.args;
-        item.kernel = device_.state().programs->request(l.program, l.entry, l.shared);
-        size_t blocks = l.args.bytes().size() / sizeof(ParameterBlock) + 1;
-        item.memory.resize(blocks);
-        auto* base = reinterpret_cast<std::byte*>(item.memory.data());
-        std::memcpy(base, l.args.bytes().data(), l.args.bytes().size());
-        for (uint32_t offset : l.args.offsets()) {
-            item.parameters.push_back(base + offset);
-        }
-        item.encoded.resize(l.args.maps().size());
-        for (const Args::Fixup& f : l.args.fixups()) {
-            if (f.what == Args::Patch::ErrorWord && error_word_ < 0) {
-                error_word_ = device_.add_error_word(what_);
-            }
-        }
-        items_.push_back(std::move(item));
-    }
-
-    void fill_in(Item& item, const RunContext& c) {
-        auto* base = reinterpret_cast<std::byte*>(item.memory.data());
-        for (const Args::Fixup& f : item.args.fixups()) {
-            std::byte* address = nullptr;
-            switch (f.what) {
-            case Args::Patch::Buffer:
-            case Args::Patch::Map:
-                address = c.buffers[f.buffer] + f.offset;
-                break;
-            case Args::Patch::Scratch:
-                address = c.buffers[scratch] + f.offset;
-                break;
-            case Args::Patch::ErrorWord:
-                address = device_.error_word(error_word_);
-                break;
-            }
-            if (f.what != Args::Patch::Map) {
-                std::memcpy(base + f.at, &address, sizeof address);
-            } else if (item.encoded[f.map] != address) {
-                device_.state().gpu.encode(item.args.maps()[f.map], address, base + f.at);
-                item.encoded[f.map] = address;
-            }
-        }
-    }
-
-    CudaDevice& device_;
     std::string what_;
+    LaunchList launches_;
     std::string tactic_;
-    std::vector<Item> items_;
     std::function<Emitted()> fallback_;
     bool compiled_ = false;
     int64_t scratch_bytes_ = 0;
-    int error_word_ = -1;
 };
 
 const Tactic& choose(const std::vector<Tactic>& tactics, const CompileOptions& options) {

@@ -2,6 +2,7 @@
 #include "backends/cuda/kernel_set.h"
 
 #include "backends/cuda/steps.h"
+#include "kernels/scan_sort/dynamic.h"
 #include "plan/control.h"
 
 namespace ingot::cuda {
@@ -27,6 +28,12 @@ std::vector<Kernel> family_kernels() {
                            .in_place = f.in_place,
                            .family = &f});
         }
+    }
+    for (std::string_view name : {"nonzero", "nms"}) {
+        all.push_back({.name = name,
+                       .refuse = kernels::refuse_dynamic,
+                       .prepare = make_dynamic_step,
+                       .layout = plan::any_strides});
     }
     all.push_back({.name = "reference", .refuse = refuse_host, .prepare = make_host_step});
     return all;

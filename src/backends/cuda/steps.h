@@ -8,6 +8,8 @@ namespace ingot::cuda {
 
 /// Prepares a node that a family claimed (StepArgs::kernel.family).
 std::unique_ptr<Step> make_family_step(const StepArgs& args);
+/// nonzero and nms: results of sizes that depend on data.
+std::unique_ptr<Step> make_dynamic_step(const StepArgs& args);
 /// A copy between operands on the device.
 std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device);
 /// Evaluates the node on the host: operands are read back, results written.

@@ -172,6 +172,7 @@ struct Tile {
 DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC* partial, const Geometry& g, OUT* out EPI_PARAMS) {
     Warp warp;
     ACC* tile = (ACC*)memory;
+    RowsFrom rows = {t.m, g.m};
     ACC* mine = tile + (warp.m * WM + (warp.lane >> 2)) * tile_pitch + warp.n * WN + (warp.lane & 3) * 2;
 #pragma unroll
     for (int i = 0; i < WM / 16; i++)
@@ -188,7 +189,7 @@ DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC*
         cluster_sync();
         FromCluster fetch = {smem_addr(memory), splits};
         int first = BM * t.split / splits, last = BM * (t.split + 1) / splits;
-        store_tile(fetch, threadIdx.x, threads, first, last - first, t.batch, t.m, t.n, g, out EPI_PASS);
+        store_tile(fetch, rows, threadIdx.x, threads, first, last - first, t.batch, t.n, g, out EPI_PASS);
         cluster_sync();
         return;
     }
@@ -206,5 +207,5 @@ DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC*
 #endif
     sync();
     FromTile fetch = {tile};
-    store_tile(fetch, threadIdx.x, threads, 0, BM, t.batch, t.m, t.n, g, out EPI_PASS);
+    store_tile(fetch, rows, threadIdx.x, threads, 0, BM, t.batch, t.n, g, out EPI_PASS);
 }

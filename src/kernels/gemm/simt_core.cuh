@@ -78,5 +78,6 @@ DEVICE void simt_finish(const ACC (&acc)[4][4], u8* memory, const SimtTile& t, c
         for (int j = 0; j < 4; j++) tile[(t.ty + 16 * i) * tile_pitch + t.tx + 16 * j] = acc[i][j];
     sync();
     FromTile fetch = {tile};
-    store_tile(fetch, threadIdx.x, 256, 0, 64, t.batch, t.m0, t.n0, g, out EPI_PASS);
+    RowsFrom rows = {t.m0, g.m};
+    store_tile(fetch, rows, threadIdx.x, 256, 0, 64, t.batch, t.n0, g, out EPI_PASS);
 }

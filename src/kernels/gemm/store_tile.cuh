@@ -20,20 +20,27 @@ struct FromTile {
     }
 };
 
-/// Rows [first, first + count) of the tile whose corner is (m0, n0).
-template <class Fetch>
-DEVICE void store_tile(Fetch fetch, int tid, int threads, int first, int count, u32 batch, i64 m0, i64 n0, const Geometry& g,
+/// Which row of the result a row of the tile is; -1 for none.
+struct RowsFrom {
+    i64 m0, m;
+    DEVICE i64 operator()(int r) const { return m0 + r < m ? m0 + r : -1; }
+};
+
+/// Rows [first, first + count) of the tile; its first column is n0.
+template <class Fetch, class Rows>
+DEVICE void store_tile(Fetch fetch, Rows row_of, int tid, int threads, int first, int count, u32 batch, i64 n0, const Geometry& g,
                        OUT* out EPI_PARAMS) {
     Spot corner;
     corner.batch(g, batch);
 #pragma unroll 1
     for (int e = tid; e < count * (BN / VEC); e += threads) {
         int r = first + e / (BN / VEC), j = e % (BN / VEC) * VEC;
-        if (m0 + r >= g.m || n0 + j >= g.n) continue;
+        i64 m = row_of(r);
+        if (m < 0 || n0 + j >= g.n) continue;
         ACC v[VEC];
         fetch(v, r, j);
         Spot s = corner;
-        s.add_row(g, (u32)(m0 + r));
+        s.add_row(g, (u32)m);
         s.add_column(g, (u32)(n0 + j));
         deliver(v, s.at, g, out EPI_PASS);
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/error.h"
-#include "kernels/common/expr_text.h"
+#include "kernels/gemm/wgmma.h"
+
 #include "kernels/gemm/mma.h"
 #include "kernels/gemm/tactics.h"
 
@@ -9,16 +9,6 @@
 namespace ingot::kernels {
 
 namespace {
-
-struct WgmmaTile {
-    int groups, bn, stages, deep; // 64 * groups rows; stages of deep * 64 of the depth
-
-    int bm() const { return 64 * groups; }
-    int64_t shared_bytes() const {
-        int64_t ring = int64_t{stages} * deep * 128 * (bm() + bn);
-        return std::max<int64_t>(ring, int64_t{bm()} * (bn + 8) * 4) + 16 * stages;
-    }
-};
 
 // Few, so that a model needs few programs.
 constexpr WgmmaTile tiles[] = {
@@ -43,23 +33,6 @@ bool runs(const Contraction& c, const Arch& arch) {
            loadable(c.b, c.batch.b, c.columns.b, c.depth.b);
 }
 
-double cost_us(const WgmmaTile& t, const Contraction& c, int splits, const Arch& arch) {
-    TileWork w;
-    int64_t all = div_up(c.k(), 64);
-    w.blocks = c.batches() * div_up(c.m(), t.bm()) * div_up(c.n(), t.bn) * splits;
-    w.resident = static_cast<int>(
-        std::max<int64_t>(1, std::min(arch.shared_per_sm / (t.shared_bytes() + 1024),
-                                      int64_t{65536} / ((t.groups + 1) * 128 * 168))));
-    w.steps = static_cast<double>(div_up(all, splits));
-    w.step_flops = 2.0 * t.bm() * t.bn * 64;
-    w.step_us = 0.155;
-    w.efficiency = t.bn < 64 ? 0.6 : t.groups == 2 && t.bn >= 128 ? 0.8 : 0.7;
-    w.block_us = 1.4 + 0.9 * t.bm() * t.bn / (128.0 * 128);
-    w.l2_bytes = static_cast<double>(w.blocks) * w.steps * (t.bm() + t.bn) * 128;
-    w.dram_bytes = traffic_bytes(c);
-    return tile_cost_us(w, arch) + (splits > 1 ? 0.8 : 0.0);
-}
-
 /// Rows of one operand as the copy engine walks them.
 TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_strides,
                  const Loops& outer, const Shape& outer_strides, int64_t depth, int box) {
@@ -82,20 +55,66 @@ TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_stride
 
 } // namespace
 
+std::span<const WgmmaTile> wgmma_tiles() {
+    return tiles;
+}
+
+double wgmma_cost_us(const WgmmaTile& t, int64_t count, int64_t steps, int splits,
+                     double dram_bytes, const Arch& arch) {
+    TileWork w;
+    w.blocks = count * splits;
+    w.resident = static_cast<int>(
+        std::max<int64_t>(1, std::min(arch.shared_per_sm / (t.shared_bytes() + 1024),
+                                      int64_t{65536} / ((t.groups + 1) * 128 * 168))));
+    w.steps = static_cast<double>(div_up(steps, splits));
+    w.step_flops = 2.0 * t.bm() * t.bn * 64;
+    w.step_us = 0.155;
+    w.efficiency = t.bn < 64 ? 0.6 : t.groups == 2 && t.bn >= 128 ? 0.8 : 0.7;
+    w.block_us = 1.4 + 0.9 * t.bm() * t.bn / (128.0 * 128);
+    w.l2_bytes = static_cast<double>(w.blocks) * w.steps * (t.bm() + t.bn) * 128;
+    w.dram_bytes = dram_bytes;
+    return tile_cost_us(w, arch) + (splits > 1 ? 0.8 : 0.0);
+}
+
+Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int splits, bool conv) {
+    StoreText text = store_text(c, vector_columns(c) ? 8 : 1);
+    Launch l;
+    l.program.uses = {"types", "math"};
+    l.program.defines =
+        str("#define WGMMA_TYPE \"", c.a.dtype == DType::F16 ? "f16" : "bf16", "\"\n#define NC ",
+            t.groups, "\n#define BN ", t.bn, "\n#define ST ", t.stages, "\n#define DEEP ", t.deep,
+            "\n#define CONV ", conv ? 1 : 0, "\n#define BATCHED ", !conv && c.batches() > 1 ? 1 : 0,
+            "\n", text.defines);
+    l.program.body = str(device_file("wgmma"), device_file("contract"), text.functions,
+                         device_file("store_tile"));
+    l.program.family = "gemm_wgmma";
+    l.entry = "gemm_wgmma";
+    l.block = 128 * (t.groups + 1);
+    l.shared = t.shared_bytes();
+    l.cluster = splits;
+    return l;
+}
+
 void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
+    if (!runs(c, arch)) {
+        return;
+    }
     bool broadcast_rows = (c.m() > 1 && c.rows.a[0] == 0) || (c.n() > 1 && c.columns.b[0] == 0);
-    if (!runs(c, arch) || broadcast_rows) {
+    if (broadcast_rows) {
         return;
     }
     for (int i = 0; i < tile_count; ++i) {
-        for (int s : split_choices(div_up(c.k(), 64), tiles[i].bm())) {
-            if (s > 1 && tiles[i].groups > 1) {
+        const WgmmaTile& t = tiles[i];
+        int64_t count = c.batches() * div_up(c.m(), t.bm()) * div_up(c.n(), t.bn);
+        for (int s : split_choices(div_up(c.k(), 64), t.bm())) {
+            if (s > 1 && t.groups > 1) {
                 continue;
             }
             double preference = 1 + 0.02 * i;
-            out.push_back(make_tactic(str("wgmma_", tiles[i].bm(), "x", tiles[i].bn, "_s", s),
-                                      Way::Wgmma, i, s,
-                                      preference * cost_us(tiles[i], c, s, arch)));
+            double us =
+                preference * wgmma_cost_us(t, count, div_up(c.k(), 64), s, traffic_bytes(c), arch);
+            out.push_back(
+                make_tactic(str("wgmma_", t.bm(), "x", t.bn, "_s", s), Way::Wgmma, i, s, us));
         }
     }
 }
@@ -104,21 +123,8 @@ Emitted emit_wgmma(const Contraction& c, const Tactic& tactic) {
     const WgmmaTile& tile = tiles[tactic.p[1]];
     int splits = tactic.p[2];
     bool batched = c.batches() > 1;
-    StoreText t = store_text(c, vector_columns(c) ? 8 : 1);
-    Launch l;
-    l.program.uses = {"types", "math"};
-    l.program.defines =
-        str("#define WGMMA_TYPE \"", c.a.dtype == DType::F16 ? "f16" : "bf16", "\"\n#define NC ",
-            tile.groups, "\n#define BN ", tile.bn, "\n#define ST ", tile.stages, "\n#define DEEP ",
-            tile.deep, "\n#define BATCHED ", batched ? 1 : 0, "\n", t.defines);
-    l.program.body =
-        str(device_file("wgmma"), device_file("contract"), t.functions, device_file("store_tile"));
-    l.program.family = "gemm_wgmma";
-    l.entry = "gemm_wgmma";
+    Launch l = wgmma_launch(tile, c, splits, false);
     l.grid = {c.batches() * div_up(c.m(), tile.bm()) * div_up(c.n(), tile.bn) * splits, 1, 1};
-    l.block = 128 * (tile.groups + 1);
-    l.shared = tile.shared_bytes();
-    l.cluster = splits;
     l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
     l.args.map(c.b, map_of(c.b, c.batch, c.batch.b, c.columns, c.columns.b, c.k(), tile.bn));
     l.args.pointer(c.out).i32(splits).i32(c.b_constant ? 1 : 0);

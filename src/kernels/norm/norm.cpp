@@ -25,7 +25,7 @@ struct Rows {
     Operand scale;
     Operand bias;
     bool has_bias = false;
-    Epilogue epilogue;
+    RowEpilogue epilogue;
 
     bool affine() const { return op >= layer_op; }
     bool wide() const { return x.dtype == DType::F64; }
@@ -90,7 +90,7 @@ Rows rows_of(const Problem& p) {
         require(groups > 0 && shape[1] % groups == 0, ErrorCode::InvalidArgument, "group_norm of ",
                 shape, ": ", shape[1], " channels do not divide into ", groups, " groups");
     }
-    s.epilogue = make_epilogue(p, s.affine() ? 4 : 2);
+    s.epilogue = make_row_epilogue(p, s.affine() ? 4 : 2);
     std::vector<View> views{s.x.view, p.out[0].view};
     if (s.affine()) {
         for (const Operand& o : {s.scale, s.bias}) {

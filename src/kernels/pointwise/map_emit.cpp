@@ -90,12 +90,12 @@ ExprText body_text(const MapJob& job, const MapLoops& l, F&& value) {
     return t;
 }
 
-Launch launch(const MapJob& job, Signature s, std::string body) {
+Launch launch(const MapJob& job, std::string_view form, Signature s, const std::string& body) {
     Launch out;
+    out.entry = str(job.entry, form);
     out.program.uses = {"types", "math", "strided"};
-    out.program.body = str("KERNEL void __launch_bounds__(", threads, ") ", job.entry, "(",
+    out.program.body = str("KERNEL void __launch_bounds__(", threads, ") ", out.entry, "(",
                            s.params, ") {\n", body, "}\n");
-    out.entry = job.entry;
     out.block = threads;
     out.args = std::move(s.args);
     return out;
@@ -159,7 +159,7 @@ Launch vectors(const MapJob& job, const MapLoops& l) {
             " i = (", index.type(), ")blockIdx.x * ", threads * l.unroll, "u + (u32)e * ", threads,
             "u + threadIdx.x;\nif (i < n) {\n");
     Launch out =
-        launch(job, s,
+        launch(job, "", s,
                str("grid_wait();\n", declare, s.offset_type, " o[", l.unroll, "];\n", each,
                    index.split("i"), "o[e] = ", offset_text(s.offset_type, x, s.strides[0]), ";\n",
                    load, "}\n}\ngrid_release();\n", each, type, " r[", v,
@@ -223,7 +223,7 @@ Launch tiles(const MapJob& job, const MapLoops& l, int axis) {
     }
     ExprText body = body_text(job, l, [&](size_t k) { return value[k]; });
     Launch out =
-        launch(job, s,
+        launch(job, "_tile", s,
                str("SHARED(mem);\ngrid_wait();\n", index.split("blockIdx.x"), "const u32 x = ", tx,
                    " * ", t, ", y0 = ", ty, " * ", t, ";\n", fill,
                    "sync();\ngrid_release();\n#pragma unroll 4\n", "for (int c = 0; c < ", rounds,
@@ -274,7 +274,7 @@ Launch nibbles(const MapJob& job, const MapLoops& l) {
                    : str("p", k, "[", at, "]");
     });
     Launch out = launch(
-        job, s,
+        job, "_packed", s,
         str("grid_wait();\nconst ", index.type(), " t = (", index.type(), ")blockIdx.x * ", threads,
             "u + threadIdx.x;\nif (t * 2 >= n) return;\nu32 byte = 0;\n", s.offset_type,
             " at = 0;\nbool both = false;\n#pragma unroll\nfor (int k = 0; k < 2; ++k) {\nconst ",

@@ -23,7 +23,7 @@ struct PoolArg {
 struct Pooling {
     PoolArg arg{};
     Operand x;
-    Epilogue epilogue;
+    RowEpilogue epilogue;
     bool average = false;
     bool channels_last = false;
     int vector = 1;
@@ -65,7 +65,7 @@ Pooling pooling_of(const Problem& p) {
     s.x = p.operand(n.inputs[0]);
     s.average = pool.fn == "average";
     s.axes = static_cast<int>(pool.sizes.size());
-    s.epilogue = make_epilogue(p, 2);
+    s.epilogue = make_row_epilogue(p, 2);
     const View& out = p.out[0].view;
     std::vector<View> views{s.x.view, out};
     for (const Operand& o : s.epilogue.operands) {

@@ -22,7 +22,7 @@ struct Shape2 {
     Nest kept; // views: x, out, operands of the map
     Nest inner;
     Operand x;
-    Epilogue epilogue;
+    RowEpilogue epilogue;
     std::string fn;
     bool arg = false;
     bool last = false;
@@ -44,7 +44,7 @@ Shape2 shape_of(const Problem& p) {
         axes = a.axes;
         s.fn = a.fn;
     }
-    s.epilogue = make_epilogue(p, 2);
+    s.epilogue = make_row_epilogue(p, 2);
     View kept = without_axes(s.x.view, axes);
     std::vector<View> views{kept, p.out[0].view};
     for (const Operand& o : s.epilogue.operands) {

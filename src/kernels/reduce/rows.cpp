@@ -109,8 +109,8 @@ std::optional<std::string> refuse_rows(const Group& group) {
     return refuse_packed(to.dtype);
 }
 
-Epilogue make_epilogue(const Problem& p, int first) {
-    Epilogue e;
+RowEpilogue make_row_epilogue(const Problem& p, int first) {
+    RowEpilogue e;
     const Graph& g = p.group.graph;
     Value main = p.group.nodes[0].outputs[0];
     DType from = g.type(main).dtype;

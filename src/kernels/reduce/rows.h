@@ -63,7 +63,7 @@ private:
 ///   OUT epilogue(R value, const i64* at EPI_PARAMS)
 /// where at[first + k] is the offset of operand k. Kernels declare EPI_PARAMS behind their own
 /// parameters and pass on EPI_PASS.
-struct Epilogue {
+struct RowEpilogue {
     const Node* map = nullptr;
     std::vector<Operand> operands;
     std::string text; // defines and the function
@@ -75,7 +75,7 @@ struct Epilogue {
     }
 };
 /// `first`: index into `at` of the first operand's offset; `result` is what the main node makes.
-Epilogue make_epilogue(const Problem& p, int first);
+RowEpilogue make_row_epilogue(const Problem& p, int first);
 /// Why the group is not one main node with one result and at most one map of the result's shape
 /// after it, all of element types that stand alone in memory; nullopt when it is.
 std::optional<std::string> refuse_rows(const Group& group);

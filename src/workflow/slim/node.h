@@ -17,7 +17,7 @@ bool is_op(const onnx::Node& n, std::string_view type);
 const onnx::Attribute* find_attribute(const onnx::Node& n, std::string_view name);
 int64_t get_int(const onnx::Node& n, std::string_view name, int64_t fallback);
 float get_float(const onnx::Node& n, std::string_view name, float fallback);
-std::string get_string(const onnx::Node& n, std::string_view name, std::string fallback);
+std::string get_string(const onnx::Node& n, std::string_view name, std::string_view fallback);
 /// Empty where it is absent.
 std::vector<int64_t> get_ints(const onnx::Node& n, std::string_view name);
 

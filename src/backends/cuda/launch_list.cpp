@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/launch_list.h"
+
+#include "base/error.h"
+
+#include <cstring>
+
+namespace ingot::cuda {
+
+using kernels::Args;
+using kernels::Launch;
+
+void LaunchList::set(const kernels::Emitted& e) {
+    items_.clear();
+    for (const Launch& l : e.launches) {
+        add(l);
+    }
+}
+
+void LaunchList::wait() {
+    for (Item& item : items_) {
+        item.kernel->function();
+    }
+}
+
+void LaunchList::run(std::byte* const* buffers, std::byte* scratch) {
+    for (Item& item : items_) {
+        fill_in(item, buffers, scratch);
+        device_.stream().launch(item.kernel->function(), item.shape, item.parameters.data());
+    }
+}
+
+void LaunchList::add(const Launch& l) {
+    for (int64_t g : l.grid) {
+        if (g == 0) {
+            return; // nothing to do
+        }
+    }
+    constexpr int64_t most_blocks[3] = {2147483647, 65535, 65535};
+    Item item;
+    for (size_t i = 0; i < 3; ++i) {
+        require(l.grid[i] > 0 && l.grid[i] <= most_blocks[i], ErrorCode::Unsupported, "kernel ",
+                l.entry, " needs a grid of ", l.grid[0], " x ", l.grid[1], " x ", l.grid[2],
+                " blocks, more than CUDA allows");
+        item.shape.grid[i] = static_cast<uint32_t>(l.grid[i]);
+    }
+    require(l.shared <= device_.arch().shared_per_block, ErrorCode::Internal, "kernel ", l.entry,
+            " asks for ", l.shared, " bytes of shared memory, the GPU has ",
+            device_.arch().shared_per_block);
+    item.shape.block = static_cast<uint32_t>(l.block);
+    item.shape.shared = static_cast<uint32_t>(l.shared);
+    item.shape.cluster = static_cast<uint32_t>(l.cluster);
+    item.shape.overlap = device_.arch().has_pdl();
+    item.args = l.args;
+    item.kernel = device_.state().programs->request(l.program, l.entry, l.shared);
+    size_t blocks = l.args.bytes().size() / sizeof(Block) + 1;
+    item.memory.resize(blocks);
+    auto* base = reinterpret_cast<std::byte*>(item.memory.data());
+    std::memcpy(base, l.args.bytes().data(), l.args.bytes().size());
+    for (uint32_t offset : l.args.offsets()) {
+        item.parameters.push_back(base + offset);
+    }
+    item.encoded.resize(l.args.maps().size());
+    for (const Args::Fixup& f : l.args.fixups()) {
+        if (f.what == Args::Patch::ErrorWord && error_word_ < 0) {
+            error_word_ = device_.add_error_word(what_);
+        }
+    }
+    items_.push_back(std::move(item));
+}
+
+void LaunchList::fill_in(Item& item, std::byte* const* buffers, std::byte* scratch) {
+    auto* base = reinterpret_cast<std::byte*>(item.memory.data());
+    for (const Args::Fixup& f : item.args.fixups()) {
+        std::byte* address = nullptr;
+        switch (f.what) {
+        case Args::Patch::Buffer:
+        case Args::Patch::Map:
+            address = buffers[f.buffer] + f.offset;
+            break;
+        case Args::Patch::Scratch:
+            address = scratch + f.offset;
+            break;
+        case Args::Patch::ErrorWord:
+            address = device_.error_word(error_word_);
+            break;
+        }
+        if (f.what != Args::Patch::Map) {
+            std::memcpy(base + f.at, &address, sizeof address);
+        } else if (item.encoded[f.map] != address) {
+            device_.state().gpu.encode(item.args.maps()[f.map], address, base + f.at);
+            item.encoded[f.map] = address;
+        }
+    }
+}
+
+} // namespace ingot::cuda

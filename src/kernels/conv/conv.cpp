@@ -1,0 +1,292 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv, with the map that follows it: channels innermost on both sides, whatever the spatial rank.
+#include "base/error.h"
+#include "kernels/common/expr_text.h"
+#include "kernels/conv/conv_shape.h"
+#include "kernels/gemm/mma.h"
+#include "kernels/gemm/tactics.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+
+namespace ingot::kernels {
+
+namespace {
+
+// Tactic::p[0], beyond Way.
+constexpr int way_simt = 16;
+constexpr int way_mma = 17;
+constexpr int way_depthwise = 18;
+constexpr int way_wgmma = 19;
+
+bool depthwise_node(const Group& group) {
+    const Node& n = group.first();
+    const Dims& x = group.graph.type(n.inputs[0]).dims;
+    const Dims& w = group.graph.type(n.inputs[1]).dims;
+    int64_t groups = n.as<ops::Conv>().groups;
+    return groups > 1 && x[1].is_const(groups) && w[0].is_const(groups);
+}
+
+std::optional<std::string> refuse(const Group& group) {
+    const Node& n = group.first();
+    if (!n.is(ops::conv_def)) {
+        return "no conv";
+    }
+    int rank = group.graph.type(n.inputs[0]).rank();
+    if (rank < 3 || rank > 5) {
+        return str("an input of rank ", rank);
+    }
+    return refuse_finish(group);
+}
+
+void layout(LayoutArgs& args) {
+    const Node& n = args.group.first();
+    auto x = static_cast<size_t>(args.group.input_index(n.inputs[0]));
+    auto w = static_cast<size_t>(args.group.input_index(n.inputs[1]));
+    Order order = plan::channels_last(args.in[x].rank());
+    if (args.in[x].strides[1] != 1) {
+        args.want[x] = order;
+    }
+    args.order[0] = order;
+    if (x == w) {
+        return;
+    }
+    args.want[w] = order;
+    if (depthwise_node(args.group)) {
+        // Kernel positions, then channels.
+        Order taps;
+        for (int i = 2; i < args.in[w].rank(); ++i) {
+            taps.push_back(i);
+        }
+        taps.push_back(1);
+        taps.push_back(0);
+        args.want[w] = taps;
+    }
+}
+
+// --- tactics
+
+bool fits_mma(const ConvShape& s, const Contraction& c) {
+    constexpr int64_t most = 30000; // positions are kept in 16 bits
+    int64_t far = s.x.view.offset;
+    for (size_t i = 0; i < s.x.view.shape.size(); ++i) {
+        far += std::abs((s.x.view.shape[i] - 1) * s.x.view.strides[i]);
+    }
+    const WindowArg& w = s.window;
+    bool small = true;
+    for (size_t i = 0; i < 3; ++i) {
+        small = small &&
+                w.in[i] + w.low[i] + w.kernel[i] * w.dilation[i] + w.stride[i] * w.out[i] < most;
+    }
+    return small && far < (int64_t{1} << 30) && c.n() * c.columns.b[0] < (int64_t{1} << 32) &&
+           c.k() < (int64_t{1} << 30) && c.m() < (int64_t{1} << 31);
+}
+
+struct Alignment {
+    bool x = false;
+    bool w = false;
+};
+
+Alignment alignment_of(const ConvShape& s, const Contraction& c) {
+    int64_t chunk = 128 / bit_width(s.x.dtype);
+    const WindowArg& w = s.window;
+    Alignment a;
+    a.x = w.step_c == 1 && w.channels % chunk == 0 && s.x.view.offset % chunk == 0 &&
+          w.step_n % chunk == 0 && w.step[0] % chunk == 0 && w.step[1] % chunk == 0 &&
+          w.step[2] % chunk == 0;
+    a.w = c.depth.b[0] == 1 && c.columns.b[0] % chunk == 0 && c.batch.b[0] % chunk == 0 &&
+          s.w.view.offset % chunk == 0;
+    return a;
+}
+
+double bytes_moved(const ConvShape& s, const Contraction& c) {
+    auto bytes = [](const Operand& o) {
+        return static_cast<double>(o.view.count()) * bit_width(o.dtype) / 8;
+    };
+    (void)c;
+    return bytes(s.x) + bytes(s.w) + bytes(s.out);
+}
+
+void add_mma(std::vector<Tactic>& out, const ConvShape& s, const Problem& p) {
+    Contraction c = window_contraction(s);
+    if (!mma_type(s.x.dtype, s.w.dtype, p.tf32) || !fits_mma(s, c) || c.k() == 0) {
+        return;
+    }
+    Alignment a = alignment_of(s, c);
+    std::span<const MmaTile> tiles = mma_tiles();
+    for (size_t i = 0; i < tiles.size(); ++i) {
+        const MmaTile& t = tiles[i];
+        if (!a.x && t.wm * t.wn > 1024) {
+            continue;
+        }
+        int64_t steps = div_up(c.k(), t.bk * 8 / bit_width(s.x.dtype));
+        for (int split : split_choices(steps, t.bm)) {
+            double us =
+                (a.x ? 1.1 : 2.0) * mma_cost_us(t, {c.batches(), c.m(), c.n(), c.k()}, split,
+                                                s.x.dtype, bytes_moved(s, c), p.arch);
+            Tactic tactic = make_tactic(str("conv_mma_", t.bm, "x", t.bn, "_s", split), Way::Mma,
+                                        static_cast<int>(i), split, us);
+            tactic.p[0] = way_mma;
+            out.push_back(std::move(tactic));
+        }
+    }
+}
+
+bool cheaper(const Tactic& a, const Tactic& b) {
+    return a.cost_us < b.cost_us;
+}
+
+std::vector<Tactic> tactics(const Problem& p) {
+    ConvShape s = conv_shape(p);
+    std::vector<Tactic> all;
+    if (!s.depthwise() && s.pointwise()) {
+        all = contraction_tactics(pointwise_contraction(s), p.arch, p.tf32);
+        add_wgmma_conv(all, s, p.arch, way_wgmma);
+        std::stable_sort(all.begin(), all.end(), cheaper);
+        return all;
+    }
+    if (s.depthwise()) {
+        all.push_back({"conv_depthwise", {way_depthwise}, 2});
+    } else if (s.out.view.count() > 0) {
+        add_wgmma_conv(all, s, p.arch, way_wgmma);
+        add_mma(all, s, p);
+        std::stable_sort(all.begin(), all.end(), cheaper);
+    }
+    Tactic simt = simt_tactic(window_contraction(s), p.arch);
+    simt.name = "conv_simt";
+    simt.p[0] = way_simt;
+    all.push_back(simt);
+    return all;
+}
+
+// --- launches
+
+Emitted emit_simt_conv(const ConvShape& s) {
+    Contraction c = window_contraction(s);
+    StoreText t = store_text(c, 1);
+    Launch l;
+    l.program.uses = {"types", "math"};
+    l.program.defines = str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype),
+                            "\n", t.defines, "#define BN 64\n#define A_ROWS ",
+                            s.window.step_c == 1 ? 0 : 1, "\n#define B_COLUMNS 0\n");
+    l.program.body = simt_body(t) + std::string(device_file("window"));
+    l.program.family = "conv_simt";
+    l.entry = "conv_simt";
+    l.grid = {c.batches() * div_up(c.m(), simt_tile) * div_up(c.n(), simt_tile), 1, 1};
+    l.shared = simt_shared(c);
+    l.args.pointer(s.x).pointer(s.w).pointer(s.out);
+    add_window(l.args, s.window);
+    add_geometry(l.args, c);
+    add_operands(l.args, c);
+    Emitted e;
+    e.launches.push_back(std::move(l));
+    return e;
+}
+
+Emitted emit_mma_conv(const ConvShape& s, const Arch& arch, const Tactic& tactic) {
+    const MmaTile& tile = mma_tiles()[static_cast<size_t>(tactic.p[1])];
+    int splits = tactic.p[2];
+    Contraction c = window_contraction(s);
+    Alignment a = alignment_of(s, c);
+    int vector = vector_columns(c) ? 8 : 1;
+    StoreText t = store_text(c, vector);
+    Launch l;
+    l.program.uses = {"types", "math"};
+    l.program.defines =
+        str(mma_defines(tile, s.x.dtype, arch, false), t.defines, "#define A_ALIGNED ", a.x ? 1 : 0,
+            "\n#define B_ALIGNED ", a.w ? 1 : 0, "\n#define SPATIAL ",
+            s.window.in[0] > 1 || s.window.low[0] > 0 || s.window.kernel[0] > 1 ? 3 : 2, "\n");
+    l.program.body = mma_body(t) + std::string(device_file("window"));
+    l.program.family = "conv_mma";
+    l.entry = "conv_mma";
+    bool partial = splits > 1 && !arch.has_cluster();
+    l.grid = {c.batches() * div_up(c.m(), tile.bm) * div_up(c.n(), tile.bn) * splits, 1, 1};
+    l.block = tile.threads();
+    l.shared = tile.shared_bytes();
+    l.cluster = partial ? 1 : splits;
+    l.args.pointer(s.x).pointer(s.w).pointer(s.out);
+    if (partial) {
+        l.args.scratch(0);
+    } else {
+        l.args.null();
+    }
+    l.args.i32(splits);
+    add_window(l.args, s.window);
+    add_geometry(l.args, c);
+    add_operands(l.args, c);
+    Emitted e;
+    e.launches.push_back(std::move(l));
+    if (partial) {
+        e.scratch = 4 * splits * c.batches() * c.m() * c.n();
+        add_split_sum(e, c, vector, splits);
+    }
+    return e;
+}
+
+/// Whether channels of input and weights can be read in vectors of 8.
+bool depthwise_vectors(const ConvShape& s, const Contraction& c) {
+    constexpr int64_t n = 8;
+    const WindowArg& w = s.window;
+    return vector_columns(c) && w.step_c == 1 && s.w.view.strides[0] == 1 && s.tap_step % n == 0 &&
+           s.x.view.offset % n == 0 && s.w.view.offset % n == 0 && w.step_n % n == 0 &&
+           w.step[0] % n == 0 && w.step[1] % n == 0 && w.step[2] % n == 0 &&
+           bit_width(s.x.dtype) <= 32 && bit_width(s.w.dtype) <= 32;
+}
+
+Emitted emit_depthwise(const ConvShape& s) {
+    constexpr int wide = 4;
+    Contraction c = depthwise_contraction(s);
+    int vector = depthwise_vectors(s, c) ? 8 : 1;
+    StoreText t = store_text(c, vector);
+    Launch l;
+    l.program.uses = {"types", "math"};
+    l.program.defines = str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype),
+                            "\n", t.defines, "#define WIDE ", wide, "\n");
+    l.program.body = str(device_file("contract"), t.functions, device_file("window"));
+    l.program.family = "conv_depthwise";
+    l.entry = "conv_depthwise";
+    int64_t lines = s.images * s.window.out[0] * s.window.out[1] * div_up(s.window.out[2], wide);
+    l.block = 128;
+    l.grid = {div_up(lines * (s.channels / vector), l.block), 1, 1};
+    l.args.pointer(s.x).pointer(s.w).pointer(s.out).i64(s.tap_step);
+    add_window(l.args, s.window);
+    add_geometry(l.args, c);
+    add_operands(l.args, c);
+    Emitted e;
+    e.launches.push_back(std::move(l));
+    return e;
+}
+
+Emitted emit(const Problem& p, const Tactic& t) {
+    ConvShape s = conv_shape(p);
+    if (s.out.view.count() == 0) {
+        return {};
+    }
+    switch (t.p[0]) {
+    case way_simt:
+        return emit_simt_conv(s);
+    case way_mma:
+        return emit_mma_conv(s, p.arch, t);
+    case way_depthwise:
+        return emit_depthwise(s);
+    case way_wgmma:
+        return emit_wgmma_conv(s, t);
+    default:
+        return emit_contraction(pointwise_contraction(s), p.arch, t);
+    }
+}
+
+const Family rows[] = {{.name = "conv",
+                        .refuse = refuse,
+                        .layout = layout,
+                        .tactics = tactics,
+                        .emit = emit,
+                        .strided_results = true,
+                        .takes_groups = true}};
+
+} // namespace
+
+extern const FamilyTable conv_families;
+const FamilyTable conv_families = rows;
+
+} // namespace ingot::kernels

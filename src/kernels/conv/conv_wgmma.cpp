@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolution by wgmma: a tile's rows are a patch of result positions (width x height x images);
+// for every kernel position its inputs are a box of x, shifted, which the copy engine fetches.
+#include "kernels/conv/conv_shape.h"
+#include "kernels/gemm/mma.h"
+#include "kernels/gemm/tactics.h"
+#include "kernels/gemm/wgmma.h"
+
+namespace ingot::kernels {
+
+namespace {
+
+using Sizes = std::array<int64_t, 3>; // width, height, images
+
+/// `struct Patch` of gemm_wgmma.cuh.
+struct PatchArg {
+    Sizes tiles, size, out;
+    std::array<int64_t, 2> kernel, dilation, first;
+    int64_t channel_steps = 0;
+};
+
+/// The patch of at most `rows` positions that covers the results with the fewest tiles.
+Sizes best_patch(const Sizes& out, int64_t rows) {
+    Sizes best = {1, 1, 1};
+    int64_t fewest = INT64_MAX;
+    for (int64_t w = 1; w <= std::min(rows, out[0]); ++w) {
+        for (int64_t h = 1; h <= std::min(rows / w, out[1]); ++h) {
+            bool whole = w == out[0] && h == out[1];
+            int64_t n = whole ? std::min(rows / (w * h), out[2]) : 1;
+            int64_t count = div_up(out[0], w) * div_up(out[1], h) * div_up(out[2], n);
+            // Among equals the wider: its rows lie closer in memory.
+            if (count < fewest || (count == fewest && w > best[0])) {
+                fewest = count;
+                best = {w, h, n};
+            }
+        }
+    }
+    return best;
+}
+
+PatchArg patch_of(const ConvShape& s, int64_t rows) {
+    const WindowArg& w = s.window;
+    PatchArg p;
+    p.out = {w.out[2], w.out[1], s.images};
+    p.size = best_patch(p.out, rows);
+    for (size_t i = 0; i < 3; ++i) {
+        p.tiles[i] = div_up(p.out[i], p.size[i]);
+    }
+    p.kernel = {w.kernel[2], w.kernel[1]};
+    p.dilation = {w.dilation[2], w.dilation[1]};
+    p.first = {-w.low[2], -w.low[1]};
+    p.channel_steps = div_up(w.channels, 64);
+    return p;
+}
+
+bool runs(const ConvShape& s, const Arch& arch) {
+    const WindowArg& w = s.window;
+    bool types = s.x.dtype == s.w.dtype && (s.x.dtype == DType::F16 || s.x.dtype == DType::BF16);
+    auto chunked = [](int64_t v) { return v % 8 == 0 && v >= 0; };
+    bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
+    bool steps = true;
+    for (size_t i = 1; i < 3; ++i) {
+        // Windows that lie apart must be single elements without padding.
+        steps = steps && (w.stride[i] == 1 || (w.kernel[i] == 1 && w.low[i] == 0 &&
+                                               (w.out[i] - 1) * w.stride[i] < w.in[i]));
+    }
+    return arch.has_wgmma() && types && flat && steps && s.groups == 1 && w.step_c == 1 &&
+           chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
+           chunked(s.x.view.offset) && chunked(s.w.view.offset) && chunked(s.w.view.strides[0]) &&
+           chunked(s.tap_step) && s.w.view.strides[1] == 1 && w.channels % 8 == 0 &&
+           w.dilation[1] * w.kernel[1] < 1000 && w.dilation[2] * w.kernel[2] < 1000;
+}
+
+/// A stride in bytes that the copy engine accepts, also where an axis of size 1 has none.
+uint64_t bytes_of_stride(int64_t stride, int64_t size, int64_t otherwise) {
+    return 2 * static_cast<uint64_t>(size > 1 ? stride : otherwise);
+}
+
+TensorMap input_map(const ConvShape& s, const PatchArg& p) {
+    const WindowArg& w = s.window;
+    TensorMap m;
+    m.dtype = s.x.dtype;
+    m.rank = 4;
+    int64_t width = w.stride[2] == 1 ? w.in[2] : w.out[2];
+    int64_t height = w.stride[1] == 1 ? w.in[1] : w.out[1];
+    m.sizes = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(width),
+               static_cast<uint64_t>(height), static_cast<uint64_t>(s.images), 1};
+    int64_t channels = div_up(w.channels, 8) * 8;
+    m.strides = {bytes_of_stride(w.step[2] * w.stride[2], width, channels),
+                 bytes_of_stride(w.step[1] * w.stride[1], height, channels),
+                 bytes_of_stride(w.step_n, s.images, channels), 16};
+    m.box = {64, static_cast<uint32_t>(p.size[0]), static_cast<uint32_t>(p.size[1]),
+             static_cast<uint32_t>(p.size[2]), 1};
+    return m;
+}
+
+TensorMap weight_map(const ConvShape& s, int bn) {
+    const WindowArg& w = s.window;
+    TensorMap m;
+    m.dtype = s.w.dtype;
+    m.rank = 4;
+    m.sizes = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(s.taps()),
+               static_cast<uint64_t>(s.results), 1, 1};
+    uint64_t row = bytes_of_stride(s.w.view.strides[0], s.results, s.taps() * w.channels);
+    m.strides = {bytes_of_stride(s.tap_step, s.taps(), w.channels), row, row, 16};
+    m.box = {64, 1, static_cast<uint32_t>(bn), 1, 1};
+    return m;
+}
+
+double bytes_moved(const ConvShape& s) {
+    int64_t elements = s.x.view.count() + s.w.view.count() + s.out.view.count();
+    return 2.0 * static_cast<double>(elements);
+}
+
+} // namespace
+
+void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way) {
+    if (s.out.view.count() == 0 || !runs(s, arch)) {
+        return;
+    }
+    std::span<const WgmmaTile> tiles = wgmma_tiles();
+    for (size_t i = 0; i < tiles.size(); ++i) {
+        const WgmmaTile& t = tiles[i];
+        PatchArg p = patch_of(s, t.bm());
+        int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, t.bn);
+        int64_t steps = s.taps() * p.channel_steps;
+        for (int split : split_choices(steps, t.bm())) {
+            if (split > 1 && t.groups > 1) {
+                continue;
+            }
+            double us = (1.03 + 0.02 * static_cast<double>(i)) *
+                        wgmma_cost_us(t, count, steps, split, bytes_moved(s), arch);
+            Tactic tactic = make_tactic(str("conv_wgmma_", t.bm(), "x", t.bn, "_s", split),
+                                        Way::Wgmma, static_cast<int>(i), split, us);
+            tactic.p[0] = way;
+            out.push_back(std::move(tactic));
+        }
+    }
+}
+
+Emitted emit_wgmma_conv(const ConvShape& s, const Tactic& tactic) {
+    const WgmmaTile& tile = wgmma_tiles()[static_cast<size_t>(tactic.p[1])];
+    int splits = tactic.p[2];
+    Contraction c = window_contraction(s);
+    PatchArg p = patch_of(s, tile.bm());
+    Launch l = wgmma_launch(tile, c, splits, true);
+    l.grid = {p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, tile.bn) * splits, 1, 1};
+    l.args.map(s.x, input_map(s, p));
+    l.args.map(s.w, weight_map(s, tile.bn));
+    l.args.pointer(s.out).i32(splits).i32(s.w_constant ? 1 : 0).i32(0).i32(0);
+    std::vector<int64_t> words;
+    for (const Sizes* a : {&p.tiles, &p.size, &p.out}) {
+        words.insert(words.end(), a->begin(), a->end());
+    }
+    for (const auto* a : {&p.kernel, &p.dilation, &p.first}) {
+        words.insert(words.end(), a->begin(), a->end());
+    }
+    words.push_back(p.channel_steps);
+    add_words(l.args, words);
+    add_geometry(l.args, c);
+    add_operands(l.args, c);
+    Emitted e;
+    e.launches.push_back(std::move(l));
+    return e;
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// conv and the map behind it: ranks, strides, dilations, pads, groups, element types.
+#include "kernels/harness.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ingot::test {
+namespace {
+
+struct ConvCase {
+    std::string x, w;
+    std::vector<int64_t> strides = {1, 1};
+    std::vector<int64_t> dilations = {1, 1};
+    std::vector<int64_t> low = {1, 1};
+    std::vector<int64_t> high = {1, 1};
+    int64_t groups = 1;
+    std::optional<DType> result = {};
+};
+
+Value add_conv(Graph& g, const ConvCase& c) {
+    Type x = parse_type(c.x);
+    ops::Conv a;
+    a.strides = c.strides;
+    a.dilations = c.dilations;
+    a.low = to_dims(c.low);
+    a.high = to_dims(c.high);
+    a.groups = c.groups;
+    a.dtype = c.result.value_or(x.dtype);
+    Value vx = g.add_input("x", x);
+    Value vw = g.add_input("w", parse_type(c.w));
+    return ops::conv(g, a, vx, vw);
+}
+
+Graph conv_graph(const ConvCase& c) {
+    Graph g;
+    g.add_output("y", add_conv(g, c));
+    return g;
+}
+
+/// relu(conv + bias per channel + residual).
+Graph with_residual(const ConvCase& c) {
+    Graph g;
+    Value y = add_conv(g, c);
+    const Type& t = g.type(y);
+    Dims channels(t.dims.size() - 1, Dim(1));
+    channels[0] = t.dims[1];
+    Value bias = g.add_input("bias", {t.dtype, channels});
+    Value residual = g.add_input("residual", t);
+    Expr body;
+    int sum = body.op(ExprOp::Add, body.in(0, t.dtype), body.in(1, t.dtype));
+    sum = body.op(ExprOp::Add, sum, body.in(2, t.dtype));
+    body.op(ExprOp::Max, sum, body.constant(compute_type(t.dtype), 0));
+    g.add_output("z", ops::map(g, body, t.dtype, std::vector<Value>{y, bias, residual}));
+    return g;
+}
+
+bool ran(const std::vector<std::string>& names, std::string_view prefix) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& n) { return n.starts_with(prefix); });
+}
+
+TEST(Conv, ThreeByThree) {
+    std::vector<std::string> names =
+        sweep(with_residual({.x = "f16[2,16,9,11]", .w = "f16[24,16,3,3]"}));
+    for (std::string_view prefix : {"conv_wgmma_64x64", "conv_wgmma_128x128", "conv_mma_64x64",
+                                    "conv_mma_128x128", "conv_simt"}) {
+        EXPECT_TRUE(ran(names, prefix)) << prefix;
+    }
+}
+
+TEST(Conv, ChannelsBeyondAStep) {
+    // 72 channels: the second step of 64 is a partial one; the depth is split.
+    EXPECT_TRUE(ran(sweep(conv_graph({.x = "bf16[1,72,7,7]", .w = "bf16[40,72,3,3]"})),
+                    "conv_wgmma_64x64_s8"));
+}
+
+TEST(Conv, SmallImagesShareATile) {
+    sweep(conv_graph({.x = "f16[5,16,3,3]", .w = "f16[8,16,3,3]"}));
+}
+
+TEST(Conv, Stem) {
+    sweep(with_residual({.x = "f16[1,3,23,21]",
+                         .w = "f16[16,3,7,7]",
+                         .strides = {2, 2},
+                         .low = {3, 3},
+                         .high = {3, 3}}));
+}
+
+TEST(Conv, StridesDilationsAndUnevenPads) {
+    sweep(conv_graph({.x = "f16[1,16,11,13]",
+                      .w = "f16[8,16,3,2]",
+                      .strides = {2, 3},
+                      .dilations = {2, 1},
+                      .low = {0, 1},
+                      .high = {2, 0}}));
+    sweep(conv_graph({.x = "f16[1,16,11,13]",
+                      .w = "f16[8,16,3,3]",
+                      .dilations = {2, 3},
+                      .low = {2, 3},
+                      .high = {2, 3}}));
+}
+
+TEST(Conv, Pointwise) {
+    ConvCase c{.x = "f16[2,32,9,9]", .w = "f16[40,32,1,1]", .low = {0, 0}, .high = {0, 0}};
+    EXPECT_TRUE(ran(sweep(with_residual(c)), "wgmma_64x64"));
+    c.strides = {2, 2};
+    EXPECT_TRUE(ran(sweep(with_residual(c)), "conv_wgmma_64x64"));
+}
+
+TEST(Conv, Groups) {
+    sweep(with_residual({.x = "f16[2,32,7,7]", .w = "f16[16,8,3,3]", .groups = 4}));
+    sweep(conv_graph({.x = "f16[1,6,5,5]", .w = "f16[9,2,3,3]", .groups = 3}));
+}
+
+TEST(Conv, Depthwise) {
+    EXPECT_TRUE(
+        ran(sweep(with_residual({.x = "f16[2,16,9,11]", .w = "f16[16,1,3,3]", .groups = 16})),
+            "conv_depthwise"));
+    sweep(with_residual(
+        {.x = "f16[1,15,9,11]", .w = "f16[15,1,3,3]", .strides = {2, 2}, .groups = 15}));
+    sweep(conv_graph({.x = "f32[1,16,9,6]",
+                      .w = "f32[16,1,5,3]",
+                      .dilations = {1, 2},
+                      .low = {2, 0},
+                      .high = {2, 3},
+                      .groups = 16}));
+    // Two results a channel.
+    sweep(conv_graph({.x = "f16[1,8,6,6]", .w = "f16[16,1,3,3]", .groups = 8}));
+}
+
+TEST(Conv, OneAndThreeSpatialAxes) {
+    sweep(conv_graph({.x = "f16[2,16,19]",
+                      .w = "f16[8,16,5]",
+                      .strides = {2},
+                      .dilations = {1},
+                      .low = {2},
+                      .high = {2}}));
+    sweep(conv_graph({.x = "f16[1,8,5,6,7]",
+                      .w = "f16[16,8,3,3,3]",
+                      .strides = {1, 2, 1},
+                      .dilations = {1, 1, 1},
+                      .low = {1, 1, 1},
+                      .high = {1, 1, 1}}));
+}
+
+TEST(Conv, ElementTypes) {
+    sweep(with_residual({.x = "f32[1,8,9,9]", .w = "f32[8,8,3,3]"}));
+    sweep(conv_graph({.x = "f64[1,3,5,6]", .w = "f64[5,3,3,3]"}));
+    sweep(conv_graph({.x = "i8[1,16,5,6]", .w = "i8[8,16,3,3]", .result = DType::I32}));
+    sweep(conv_graph({.x = "u8[1,3,5,6]", .w = "u8[5,3,3,3]", .result = DType::I32}));
+}
+
+TEST(Conv, GapsBetweenRows) {
+    FamilyOptions options;
+    options.strided = true;
+    sweep(with_residual({.x = "f16[2,16,5,7]", .w = "f16[24,16,3,3]"}), options);
+}
+
+TEST(Conv, PrefersTheRightTactic) {
+    auto best = [](const char* x, const char* w, int cc) {
+        return tactic_names(conv_graph({.x = x, .w = w}), {.cc = cc})[0];
+    };
+    EXPECT_TRUE(best("f16[1,64,56,56]", "f16[64,64,3,3]", 90).starts_with("conv_wgmma"));
+    EXPECT_TRUE(best("f16[1,64,56,56]", "f16[64,64,3,3]", 80).starts_with("conv_mma"));
+    EXPECT_FALSE(best("f16[1,512,7,7]", "f16[512,512,3,3]", 90).ends_with("_s1"));
+}
+
+} // namespace
+} // namespace ingot::test

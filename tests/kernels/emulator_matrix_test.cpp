@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+// The emulator's matrix instructions, copy engine and clusters. Fragments are indexed here as the
+// PTX manual draws them.
+#include "base/text.h"
+#include "kernels/emulator_machine.h"
+
+#include <bit>
+#include <cstring>
+#include <random>
+
+namespace ingot::emulator {
+namespace {
+
+TEST(EmulatorMatrix, LoadsMatricesFromSharedMemory) {
+    // Element (row, column) of matrix i is 100 * i + 10 * row + column.
+    Machine m(
+        "SHARED(raw); u16* s = (u16*)raw; grid_wait();\n"
+        "for (u32 e = t; e < 256; e += 32) s[e] = (u16)(e / 64 * 100 + e % 64 / 8 * 10 + e % 8);\n"
+        "sync(); u32 r[4]; ldmatrix4(r, smem_addr(raw) + t * 16);\n"
+        "for (int i = 0; i < 4; i++) out[i * 32 + t] = r[i];\n"
+        "ldmatrix4_trans(r, smem_addr(raw) + t * 16);\n"
+        "for (int i = 0; i < 4; i++) out[128 + i * 32 + t] = r[i];",
+        32, 512);
+    auto out = m.run(256);
+    for (uint32_t i = 0; i < 4; ++i) {
+        for (uint32_t lane = 0; lane < 32; ++lane) {
+            uint32_t row = lane / 4;
+            uint32_t column = lane % 4 * 2;
+            uint32_t first = 100 * i + 10 * row + column;
+            EXPECT_EQ(out[i * 32 + lane], first | (first + 1) << 16);
+            first = 100 * i + 10 * column + row;
+            EXPECT_EQ(out[128 + i * 32 + lane], first | (first + 10) << 16);
+        }
+    }
+}
+
+TEST(EmulatorMatrix, StoresMatricesToSharedMemory) {
+    Machine m("SHARED(raw); grid_wait(); u32 r[4];\n"
+              "for (u32 i = 0; i < 4; i++) { u32 e = i * 100 + t / 4 * 10 + t % 4 * 2; r[i] = e | "
+              "(e + 1) << 16; }\n"
+              "stmatrix4(smem_addr(raw) + t * 16, r[0], r[1], r[2], r[3]); sync();\n"
+              "for (u32 e = t; e < 128; e += 32) out[e] = ((u32*)raw)[e];",
+              32, 512);
+    auto out = m.run(128);
+    for (uint32_t e = 0; e < 256; ++e) {
+        uint32_t got = out[e / 2] >> (e % 2 * 16) & 0xFFFFU;
+        EXPECT_EQ(got, e / 64 * 100 + e % 64 / 8 * 10 + e % 8);
+    }
+}
+
+struct MmaType {
+    const char* function;
+    DType dtype;
+    DType sum;
+};
+
+/// C = C + A * B with A 16 x K and B 8 x K (its columns), eight words a row.
+TEST(EmulatorMatrix, MultipliesFragments) {
+    const MmaType types[] = {{"mma_f16", DType::F16, DType::F32},
+                             {"mma_bf16", DType::BF16, DType::F32},
+                             {"mma_tf32", DType::F32, DType::F32},
+                             {"mma_s8", DType::I8, DType::I32}};
+    for (const MmaType& type : types) {
+        SCOPED_TRACE(type.function);
+        bool whole = type.sum == DType::I32;
+        Machine m(
+            str("grid_wait(); u32 g = t / 4, q = t % 4;\nconst u32* b = in + 128;\n"
+                "u32 a[4] = {in[g * 8 + q], in[(g + 8) * 8 + q], in[g * 8 + q + 4], in[(g + 8) "
+                "* 8 + q + 4]};\n",
+                whole ? "i32" : "float", " c[4] = {1, 2, 3, 4};\n", type.function,
+                "(c, a, b[g * 8 + q], b[g * 8 + q + 4]);\n"
+                "for (u32 i = 0; i < 4; i++) out[(g + i / 2 * 8) * 8 + q * 2 + i % 2] = ",
+                whole ? "(u32)c[i];" : "__float_as_uint(c[i]);"));
+        int64_t depth = 256 / bit_width(type.dtype);
+        Tensor a = Tensor::empty(type.dtype, {24, depth});
+        std::mt19937 random(5);
+        for (int64_t i = 0; i < a.count(); ++i) {
+            a.set_f64(i, static_cast<double>(random() % 15) - 7);
+        }
+        std::vector<uint32_t> in(192);
+        std::memcpy(in.data(), a.bytes().data(), 768);
+        auto out = m.run(128, in);
+        for (int64_t row = 0; row < 16; ++row) {
+            for (int64_t column = 0; column < 8; ++column) {
+                double want = 1 + static_cast<double>(column % 2 + row / 8 * 2);
+                for (int64_t k = 0; k < depth; ++k) {
+                    want += a.get_f64(row * depth + k) * a.get_f64((16 + column) * depth + k);
+                }
+                uint32_t bits = out[static_cast<size_t>(row * 8 + column)];
+                double got = whole ? static_cast<double>(static_cast<int32_t>(bits))
+                                   : double{std::bit_cast<float>(bits)};
+                EXPECT_EQ(got, want) << row << ' ' << column;
+            }
+        }
+    }
+}
+
+TEST(EmulatorMatrix, Tf32IgnoresLowBits) {
+    Machine m("grid_wait(); u32 a[4] = {0x3F801FFFu, 0, 0, 0}; float c[4] = {};\n"
+              "mma_tf32(c, a, 0x3F800000u, 0); out[t] = __float_as_uint(c[0]);");
+    EXPECT_EQ(m.run(32)[0], std::bit_cast<uint32_t>(4.0F));
+}
+
+TEST(EmulatorMatrix, ClustersReadEachOther) {
+    Machine m("SHARED(raw); __shared__ u32 own[32]; float* s = (float*)raw; grid_wait();\n"
+              "s[t] = (float)(100 * cluster_rank() + t); own[t] = blockIdx.x; cluster_sync();\n"
+              "float v[4]; ld_cluster4(v, smem_addr(raw) + t / 4 * 16, (cluster_rank() + 1) % 2);\n"
+              "out[blockIdx.x * 32 + t] = (u32)v[t % 4] * 10 + own[31 - t]; cluster_sync();",
+              32, 128);
+    m.shape.grid = {4, 1, 1};
+    m.shape.cluster = 2;
+    auto out = m.run(128);
+    for (uint32_t i = 0; i < 128; ++i) {
+        uint32_t block = i / 32;
+        EXPECT_EQ(out[i], ((block + 1) % 2 * 100 + i % 32) * 10 + block);
+    }
+    Machine outside("SHARED(s); float v[4]; grid_wait(); ld_cluster4(v, smem_addr(s), 1);\n"
+                    "out[t] = (u32)v[0];",
+                    32, 128);
+    expect_has(outside.error(), "names block 1 of a cluster of 1");
+    expect_has(Machine("grid_wait(); cluster_sync();", 32, 0, 80).error(), "needs compute");
+}
+
+TEST(EmulatorMatrix, ReportsMbarrierMistakes) {
+    const std::string start = "SHARED(s); u32 bar = smem_addr(s); grid_wait();\n";
+    Machine unknown(start + "mbar_arrive(bar);", 32, 64);
+    expect_has(unknown.error(), "an mbarrier at byte 0 that was not initialised");
+    Machine many(
+        start + "if (t) return; mbar_init(bar, 2); mbar_init(bar + 8, 1); mbar_expect(bar, 16);\n"
+                "mbar_arrive(bar); mbar_arrive(bar);",
+        32, 64);
+    expect_has(many.error(), "more arrivals at an mbarrier than it was initialised for");
+    Machine stuck(start + "if (t == 0) mbar_init(bar, 2); sync(); if (t == 0) mbar_arrive(bar);\n"
+                          "mbar_wait(bar, 0);",
+                  32, 64);
+    expect_has(stuck.error(), "32 threads in mbar_wait at byte 0");
+    expect_has(Machine(start + "mbar_init(bar, 1);", 1, 64, 80).error(), "needs compute");
+}
+
+TEST(EmulatorMatrix, MbarrierPhasesAlternate) {
+    // A producer warp and a consumer warp share one slot.
+    Machine m(
+        "SHARED(raw); u32* slot = (u32*)(raw + 64); u32 full = smem_addr(raw), empty = full + 8;\n"
+        "if (t == 0) { mbar_init(full, 1); mbar_init(empty, 32); mbar_init_fence(); }\n"
+        "sync(); grid_wait();\n"
+        "if (t == 32) for (u32 i = 0; i < 6; i++) {\n"
+        "  mbar_wait(empty, (i & 1) ^ 1); *slot = i * i; mbar_arrive(full); }\n"
+        "if (t < 32) for (u32 i = 0; i < 6; i++) {\n"
+        "  mbar_wait(full, i & 1); if (t == 31) out[i] = *slot; mbar_arrive(empty); }",
+        64, 128);
+    EXPECT_EQ(m.run(6), (std::vector<uint32_t>{0, 1, 4, 9, 16, 25}));
+}
+
+/// A kernel `k(map_a, map_b, out)` over two 16-bit matrices.
+struct EngineCase {
+    EmulatedGpu gpu{90};
+    std::unique_ptr<cuda::Stream> stream = gpu.create_stream();
+    std::vector<std::byte*> memory;
+
+    ~EngineCase() {
+        for (std::byte* p : memory) {
+            gpu.release(p);
+        }
+        EXPECT_EQ(gpu.problems(), "");
+    }
+    std::byte* upload(const void* data, size_t bytes) {
+        memory.push_back(gpu.allocate(static_cast<int64_t>(bytes)));
+        stream->write(memory.back(), data, bytes);
+        return memory.back();
+    }
+    std::vector<uint32_t> run(const std::string& body, const kernels::TensorMap (&maps)[2],
+                              std::byte* (&bases)[2], uint32_t threads, uint32_t shared,
+                              size_t count, const std::string& uses = {}) {
+        struct alignas(64) Encoded {
+            std::byte bytes[128];
+        } encoded[2];
+        gpu.encode(maps[0], bases[0], encoded[0].bytes);
+        gpu.encode(maps[1], bases[1], encoded[1].bytes);
+        auto f = gpu.load(
+            gpu.compile(std::string(kernels::device_file("ptx")) + uses +
+                        "KERNEL void __launch_bounds__(256) k(const __grid_constant__ TensorMap a, "
+                        "const __grid_constant__ TensorMap b, u32* out) {\n"
+                        "SHARED(raw); u32 s = smem_addr(raw), bar = s, t = threadIdx.x;\n"
+                        "if (t == 0) { prefetch_map(&a); mbar_init(bar, 1); mbar_init_fence(); }\n"
+                        "sync(); grid_wait();\n" +
+                        body + "\n}\n"),
+            "k", shared);
+        std::byte* out = gpu.allocate(static_cast<int64_t>(count * 4));
+        memory.push_back(out);
+        cuda::LaunchShape shape;
+        shape.block = threads;
+        shape.shared = shared;
+        void* parameters[] = {&encoded[0], &encoded[1], &out};
+        stream->launch(*f, shape, parameters);
+        std::vector<uint32_t> result(count);
+        stream->read(result.data(), out, count * 4);
+        return result;
+    }
+};
+
+kernels::TensorMap map16(uint64_t columns, uint64_t rows, uint64_t pitch, uint32_t box_columns,
+                         uint32_t box_rows, bool swizzle) {
+    kernels::TensorMap m;
+    m.sizes = {columns, rows, 0, 0, 0};
+    m.strides = {pitch, 0, 0, 0};
+    m.box = {box_columns, box_rows, 0, 0, 0};
+    m.swizzle128 = swizzle;
+    return m;
+}
+
+TEST(EmulatorMatrix, TensorLoadsSwizzleAndFillWithZeros) {
+    EngineCase c;
+    std::vector<uint16_t> data(20 * 72); // 20 rows of 70, pitch 72
+    for (size_t i = 0; i < data.size(); ++i) {
+        data[i] = static_cast<uint16_t>(i + 1);
+    }
+    std::byte* base = c.upload(data.data(), data.size() * 2);
+    kernels::TensorMap maps[2] = {map16(70, 20, 144, 64, 8, true), map16(70, 20, 144, 8, 4, false)};
+    std::byte* bases[2] = {base, base};
+    auto out =
+        c.run("if (t == 0) { mbar_expect(bar, 1024 + 64);\n"
+              "  tma_load2(s + 1024, &a, 32, 16, bar); tma_load2(s + 2048, &b, -4, 18, bar); }\n"
+              "out[512 + t] = ((u32*)(raw + 1024))[t]; sync();\n" // not there yet
+              "mbar_wait(bar, 0); for (u32 i = t; i < 256 + 16; i += 128) out[i] = ((u32*)(raw + "
+              "1024))[i];",
+              maps, bases, 128, 4096, 1024);
+    auto at = [&out](size_t byte) {
+        return static_cast<uint16_t>(out[byte / 4] >> (byte % 4 * 8));
+    };
+    for (size_t row = 0; row < 8; ++row) {
+        for (size_t column = 0; column < 64; ++column) {
+            size_t chunk = (column / 8) ^ row; // 16-byte chunks, exchanged by the row
+            size_t y = 16 + row;
+            size_t x = 32 + column;
+            EXPECT_EQ(at(row * 128 + chunk * 16 + column % 8 * 2),
+                      y < 20 && x < 70 ? data[y * 72 + x] : 0)
+                << row << ' ' << column;
+        }
+    }
+    for (size_t i = 0; i < 32; ++i) {
+        size_t y = 18 + i / 8;
+        size_t x = i % 8;
+        EXPECT_EQ(at(1024 + i * 2), y < 20 && x >= 4 ? data[y * 72 + x - 4] : 0);
+    }
+    EXPECT_EQ(out[512], ~0U);
+}
+
+TEST(EmulatorMatrix, TensorStoresHappenWhenWaitedFor) {
+    EngineCase c;
+    std::vector<uint16_t> zeros(8 * 16, 0);
+    std::byte* base = c.upload(zeros.data(), 256);
+    kernels::TensorMap maps[2] = {map16(12, 6, 32, 16, 8, false), map16(12, 6, 32, 16, 8, false)};
+    std::byte* bases[2] = {base, base};
+    const std::string fill =
+        "for (u32 i = t; i < 64; i += 32) ((u32*)(raw + 128))[i] = (2 * i + 1) | (2 * i + 2) << "
+        "16;\n"
+        "async_fence(); sync(); if (t) return; tma_store2(&a, 0, 0, s + 128); bulk_commit();\n";
+    c.run(fill + "bulk_wait_all(); out[0] = 1;", maps, bases, 32, 1024, 1);
+    std::vector<uint16_t> got(128);
+    c.stream->read(got.data(), base, 256);
+    for (size_t i = 0; i < 128; ++i) {
+        EXPECT_EQ(got[i], i % 16 < 12 && i / 16 < 6 ? i + 1 : 0);
+    }
+    try {
+        c.run(fill + "out[0] = 1;", maps, bases, 32, 1024, 1);
+        FAIL() << "a kernel may not end before its stores are read";
+    } catch (const Error& e) {
+        expect_has(e.what(), "thread 0: ends before its bulk stores have been read");
+    }
+}
+
+TEST(EmulatorMatrix, RefusesImpossibleTensorMaps) {
+    EmulatedGpu gpu(90);
+    std::byte* p = gpu.allocate(4096);
+    std::byte encoded[128];
+    auto error = [&](const kernels::TensorMap& m, std::byte* base) -> std::string {
+        try {
+            gpu.encode(m, base, encoded);
+        } catch (const Error& e) {
+            return e.what();
+        }
+        return "accepted";
+    };
+    EXPECT_EQ(error(map16(64, 8, 128, 64, 8, true), p), "accepted");
+    expect_has(error(map16(64, 8, 128, 64, 8, true), p + 8), "not 16-byte aligned");
+    expect_has(error(map16(64, 8, 120, 64, 8, true), p), "stride 120 of dimension 1");
+    expect_has(error(map16(64, 8, 128, 128, 8, true), p), "inner box of 256 bytes");
+    expect_has(error(map16(64, 8, 128, 64, 300, true), p), "box 300 of dimension 1");
+    EmulatedGpu old(80);
+    EXPECT_THROW(old.encode(map16(64, 8, 128, 64, 8, true), p, encoded), Error);
+    gpu.release(p);
+}
+
+/// C[64, n] = A[64, 64] * B by four steps of wgmma; B is [n, 64], or [64, n] with `rows`.
+void check_wgmma(DType dtype, int n, bool rows, bool registers) {
+    SCOPED_TRACE(str(name(dtype), " n ", n, " rows ", rows, " registers ", registers));
+    EngineCase c;
+    std::mt19937 random(3);
+    Tensor a = Tensor::empty(dtype, {64, 64});
+    Tensor b = rows ? Tensor::empty(dtype, {64, n}) : Tensor::empty(dtype, {n, 64});
+    for (Tensor* t : {&a, &b}) {
+        for (int64_t i = 0; i < t->count(); ++i) {
+            t->set_f64(i, static_cast<double>(random() % 9) - 4);
+        }
+    }
+    std::byte* bases[2] = {c.upload(a.bytes().data(), a.bytes().size()),
+                           c.upload(b.bytes().data(), b.bytes().size())};
+    auto wide = static_cast<uint64_t>(n);
+    kernels::TensorMap maps[2] = {map16(64, 64, 128, 64, 64, true),
+                                  rows ? map16(wide, 64, wide * 2, 64, 64, true)
+                                       : map16(64, wide, 128, 64, static_cast<uint32_t>(n), true)};
+    maps[0].dtype = maps[1].dtype = dtype;
+    // B by rows: tiles of 64 columns, 8192 bytes apart.
+    std::string load_b =
+        rows
+            ? "for (int i = 0; i < N / 64; i++) tma_load2(s + 9216 + i * 8192, &b, i * 64, 0, bar);"
+            : "tma_load2(s + 9216, &b, 0, 0, bar);";
+    std::string step_b =
+        rows ? "((wgmma_desc(s + 9216 + k * 2048) & ~(0x3fffull << 16)) | 512ull << 16)"
+             : "(wgmma_desc(s + 9216) + k * 2)";
+    std::string product =
+        registers ? "u32 f[4]; for (int i = 0; i < 4; i++) { u32 row = t / 32 * 16 + t % 32 / 4 + "
+                    "i % 2 * 8;\n"
+                    "u32 column = k * 16 + i / 2 * 8 + t % 4 * 2, chunk = column / 8 ^ row % 8;\n"
+                    "f[i] = *(u32*)(raw + 1024 + row * 128 + chunk * 16 + column % 8 * 2); }\n"
+                    "wgmma_ra<N, B>(d, f, " +
+                        step_b + ", k > 0); wgmma_commit(); wgmma_wait<0>();"
+                  : "wgmma<N, B>(d, wgmma_desc(s + 1024) + k * 2, " + step_b + ", k > 0);";
+    std::string uses =
+        str("#define WGMMA_TYPE \"", name(dtype), "\"\n", kernels::device_file("wgmma"),
+            "#define N ", n, "\n#define B ", rows ? 1 : 0, "\n");
+    auto out = c.run(
+        "if (t == 0) { mbar_expect(bar, 8192 + N * 128); tma_load2(s + 1024, &a, 0, 0, bar);\n" +
+            load_b +
+            " }\nmbar_wait(bar, 0); float d[N / 2]; wgmma_fence();\n"
+            "for (int k = 0; k < 4; k++) { " +
+            product +
+            " }\n"
+            "wgmma_commit(); wgmma_wait<0>();\n"
+            "for (int i = 0; i < N / 2; i++) out[(t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8) * N"
+            " + i / 4 * 8 + t % 4 * 2 + i % 2] = __float_as_uint(d[i]);",
+        maps, bases, 128, 1024 + 8192 + static_cast<uint32_t>(n) * 128, static_cast<size_t>(64 * n),
+        uses);
+    for (int64_t row = 0; row < 64; ++row) {
+        for (int64_t column = 0; column < n; ++column) {
+            double want = 0;
+            for (int64_t k = 0; k < 64; ++k) {
+                want +=
+                    a.get_f64(row * 64 + k) * b.get_f64(rows ? k * n + column : column * 64 + k);
+            }
+            ASSERT_EQ(std::bit_cast<float>(out[static_cast<size_t>(row * n + column)]), want)
+                << row << ' ' << column;
+        }
+    }
+}
+
+TEST(EmulatorMatrix, MultipliesByWarpgroups) {
+    check_wgmma(DType::F16, 64, false, false);
+    check_wgmma(DType::BF16, 48, false, false);
+    check_wgmma(DType::F16, 128, true, false);
+    check_wgmma(DType::BF16, 64, true, true);
+}
+
+} // namespace
+} // namespace ingot::emulator

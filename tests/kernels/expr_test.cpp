@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// Expression text: every scalar function in every type that has it, over special values, against
+// the evaluator.
+#include "kernels/common/expr_text.h"
+#include "kernels/harness.h"
+#include "ops/evaluator.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <limits>
+
+namespace ingot::test {
+namespace {
+
+constexpr double inf = std::numeric_limits<double>::infinity();
+
+std::vector<double> special_values(DType t) {
+    if (is_float(t)) {
+        double tiny = t == DType::F64 ? 1e-300 : 1e-38;
+        return {0.0,  -0.0, 1,    -1,  0.5, -0.5, 2.5,   -2.5, 3.5, 0.25,
+                tiny, inf,  -inf, NAN, 100, 1e30, -7.75, 3,    2,   0.9};
+    }
+    if (t == DType::Bool) {
+        return {0, 1};
+    }
+    double most = is_signed(t) ? std::ldexp(1, std::min(bit_width(t), 53) - 1) - 1
+                               : std::ldexp(1, std::min(bit_width(t), 53)) - 1;
+    std::vector<double> out{0, 1, 2, 3, 7, 31, 64, 100, most, most - 1};
+    if (is_signed(t)) {
+        for (double v : {-1.0, -2.0, -7.0, -64.0, -most, -most - 1}) {
+            out.push_back(v);
+        }
+    }
+    return out;
+}
+
+/// All pairs of special values: operand 0 and operand 1.
+std::vector<Tensor> pairs(DType t) {
+    std::vector<double> v = special_values(t);
+    auto n = static_cast<int64_t>(v.size());
+    std::vector<Tensor> out{Tensor::empty(t, {n * n}), Tensor::empty(t, {n * n})};
+    for (int64_t i = 0; i < n * n; ++i) {
+        for (size_t k = 0; k < 2; ++k) {
+            double x = v[static_cast<size_t>(k == 0 ? i / n : i % n)];
+            if (is_float(t)) {
+                out[k].set_f64(i, x);
+            } else {
+                out[k].set_i64(i, static_cast<int64_t>(x));
+            }
+        }
+    }
+    return out;
+}
+
+/// The distance in units of the last place of `t`.
+double ulps(double got, double want, DType t) {
+    if ((std::isnan(got) && std::isnan(want)) || got == want) {
+        return 0;
+    }
+    if (!std::isfinite(got) || !std::isfinite(want)) {
+        return inf;
+    }
+    int digits = t == DType::F64 ? 52 : 23;
+    int least = t == DType::F64 ? -1022 : -126;
+    int e = want == 0 ? least : std::max(std::ilogb(want), least);
+    return std::abs(got - want) / std::ldexp(1.0, e - digits);
+}
+
+void expect_exact(const Graph& g, const std::vector<Tensor>& in, double limit) {
+    FamilyOptions o;
+    o.inputs = in;
+    o.f64 = false;
+    o.tolerance = inf; // compared below, in units of the last place
+    FamilyRun run = expect_family(g, o);
+    ASSERT_EQ(run.results.size(), 1U);
+    const Tensor& got = run.results[0];
+    Tensor want = evaluate(g, in).front();
+    for (int64_t i = 0; i < want.count(); ++i) {
+        bool near = is_float(want.dtype())
+                        ? ulps(got.get_f64(i), want.get_f64(i), want.dtype()) <= limit
+                        : got.get_i64(i) == want.get_i64(i);
+        ASSERT_TRUE(near) << "of " << in[0].get_f64(i) << " and " << in.back().get_f64(i) << ": "
+                          << got.get_f64(i) << ", expected " << want.get_f64(i);
+    }
+}
+
+bool applies(ExprOp op, DType t) {
+    switch (kind(op)) {
+    case ExprKind::Arith:
+        return true;
+    case ExprKind::Float:
+    case ExprKind::Classify:
+        return is_float(t);
+    case ExprKind::Bits:
+        return !is_float(t);
+    case ExprKind::Compare:
+        return true;
+    default:
+        return false;
+    }
+}
+
+class Functions : public testing::TestWithParam<DType> {};
+
+TEST_P(Functions, AreWhatTheEvaluatorComputes) {
+    DType t = GetParam();
+    static const ExprOp all[] = {
+#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device) ExprOp::Name,
+#include "ir/expr.def"
+#undef INGOT_EXPR
+    };
+    std::vector<Tensor> in = pairs(t);
+    for (ExprOp op : all) {
+        if (!applies(op, t)) {
+            continue;
+        }
+        SCOPED_TRACE(str(op, " of ", t));
+        Graph g;
+        Value a = g.add_input("a", {t, {Dim(in[0].count())}});
+        Value b = g.add_input("b", {t, {Dim(in[0].count())}});
+        g.add_output("y", arity(op) == 1 ? ops::unary(g, op, a) : ops::binary(g, op, a, b));
+        bool exact = kind(op) != ExprKind::Float && op != ExprOp::Pow;
+        expect_exact(g, in, exact ? 0 : op == ExprOp::Pow ? 8 : 4);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Expr, Functions,
+                         testing::Values(DType::F32, DType::F64, DType::Bool, DType::I8, DType::U8,
+                                         DType::I16, DType::U16, DType::I32, DType::U32, DType::I64,
+                                         DType::U64));
+
+TEST(ExprText, CastsAsTheEvaluatorDoes) {
+    for (DType from :
+         {DType::F32, DType::F64, DType::I32, DType::I64, DType::U64, DType::I8, DType::Bool}) {
+        for (int to = 0; to < dtype_count; ++to) {
+            for (bool saturate : {false, true}) {
+                auto t = static_cast<DType>(to);
+                if (t == from || (saturate && t != DType::F8E4M3 && t != DType::F8E5M2)) {
+                    continue;
+                }
+                SCOPED_TRACE(str(from, " to ", t, saturate ? " saturating" : ""));
+                Tensor values = pairs(from)[1];
+                Graph g;
+                Value x = g.add_input("x", {from, {Dim(values.count())}});
+                Expr e;
+                e.cast(e.in(0, from), t, saturate);
+                DType stored = compute_type(t); // shows what the cast computes
+                g.add_output("y", ops::map(g, e, stored, std::span(&x, 1)));
+                expect_exact(g, {values}, 0);
+            }
+        }
+    }
+}
+
+TEST(ExprText, LiteralsAreExact) {
+    using kernels::literal;
+    auto bits = [](double v) { return std::bit_cast<int64_t>(v); };
+    EXPECT_EQ(literal(DType::F32, bits(static_cast<double>(0.1F))), "0.100000001f");
+    EXPECT_EQ(literal(DType::F32, bits(-2)), "(-2.0f)");
+    EXPECT_EQ(literal(DType::F64, bits(0.1)), "0.10000000000000001");
+    EXPECT_EQ(literal(DType::F32, bits(inf)), "(ingot_inf())");
+    EXPECT_EQ(literal(DType::F64, bits(-inf)), "(-(double)ingot_inf())");
+    EXPECT_EQ(literal(DType::F32, bits(NAN)), "ingot_nan()");
+    EXPECT_EQ(literal(DType::I32, INT32_MIN), "(i32)0x80000000u");
+    EXPECT_EQ(literal(DType::I64, -1), "(i64)18446744073709551615ull");
+    EXPECT_EQ(literal(DType::Bool, 1), "true");
+}
+
+TEST(ExprText, SelectsAndConstants) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[400]"));
+    Expr e;
+    int a = e.in(0, DType::F32);
+    int low = e.op(ExprOp::Lt, a, e.constant(DType::F32, 0.5));
+    e.select(low, e.op(ExprOp::Mul, a, e.constant(DType::F32, 1e-3)), e.constant(DType::F32, -inf));
+    g.add_output("y", ops::map(g, e, DType::F32, std::span(&x, 1)));
+    expect_exact(g, {pairs(DType::F32)[0]}, 0);
+}
+
+} // namespace
+} // namespace ingot::test

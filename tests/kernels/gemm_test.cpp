@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+// dot and the map behind it: every tactic, odd extents, every element type and kind of epilogue.
+#include "kernels/harness.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ingot::test {
+namespace {
+
+using Extents = std::array<int64_t, 3>; // rows, columns, depth
+
+struct Product {
+    DType type = DType::F16;
+    DType result = DType::F16;
+    bool b_columns = false; // b is [depth, columns]
+    int64_t batch = 0;
+};
+
+/// Adds a [m,k] * b [n,k] with graph inputs.
+Value add_product(Graph& g, Extents x, Product p) {
+    Dot d;
+    d.dtype = p.result;
+    Dims a = {x[0], x[2]};
+    Dims b = p.b_columns ? Dims{x[2], x[1]} : Dims{x[1], x[2]};
+    int64_t axis = p.batch > 0 ? 1 : 0;
+    d.a_contract = {axis + 1};
+    d.b_contract = {p.b_columns ? axis : axis + 1};
+    if (p.batch > 0) {
+        a.insert(a.begin(), p.batch);
+        b.insert(b.begin(), p.batch);
+        d.a_batch = {0};
+        d.b_batch = {0};
+    }
+    Value va = g.add_input("a", {p.type, a});
+    Value vb = g.add_input("b", {p.type, b});
+    return ops::dot(g, d, va, vb);
+}
+
+Graph product(Extents x, Product p = {}) {
+    Graph g;
+    g.add_output("y", add_product(g, x, p));
+    return g;
+}
+
+bool ran(const std::vector<std::string>& names, std::string_view prefix) {
+    return std::any_of(names.begin(), names.end(),
+                       [&](const std::string& n) { return n.starts_with(prefix); });
+}
+
+TEST(Gemm, OddExtents) {
+    for (Extents x :
+         {Extents{1, 1, 1}, Extents{7, 129, 31}, Extents{127, 1, 40}, Extents{129, 127, 72}}) {
+        SCOPED_TRACE(testing::PrintToString(x));
+        EXPECT_TRUE(ran(sweep(product(x)), "simt"));
+    }
+}
+
+TEST(Gemm, TensorCoresInHalf) {
+    std::vector<std::string> names = sweep(product({70, 72, 136}));
+    for (std::string_view prefix :
+         {"wgmma_64x64", "wgmma_128x128", "mma_64x64", "mma_128x128", "mma_16x64", "simt"}) {
+        EXPECT_TRUE(ran(names, prefix)) << prefix;
+    }
+}
+
+TEST(Gemm, SplitDepth) {
+    std::vector<std::string> names = sweep(product({40, 56, 1100}, {.type = DType::BF16}));
+    for (std::string_view name :
+         {"wgmma_64x64_s4", "wgmma_64x32_s8", "mma_64x64_s2", "mma_32x64_s8"}) {
+        EXPECT_TRUE(ran(names, name)) << name;
+    }
+}
+
+TEST(Gemm, ElementTypes) {
+    struct Row {
+        DType type, result;
+        std::string_view tactic; // that must be among those that run
+    };
+    for (Row r : {Row{DType::BF16, DType::BF16, "wgmma"}, Row{DType::F16, DType::F32, "mma"},
+                  Row{DType::F32, DType::F32, "mma"}, Row{DType::I8, DType::I32, "mma"},
+                  Row{DType::I8, DType::I8, "mma"}, Row{DType::U8, DType::I32, "simt"},
+                  Row{DType::I16, DType::I64, "simt"}, Row{DType::I32, DType::I32, "simt"},
+                  Row{DType::U64, DType::U64, "simt"}, Row{DType::F64, DType::F64, "simt"},
+                  Row{DType::F8E4M3, DType::F16, "simt"}, Row{DType::F8E5M2, DType::F32, "simt"}}) {
+        SCOPED_TRACE(str(r.type, " to ", r.result));
+        EXPECT_TRUE(
+            ran(sweep(product({33, 40, 96}, {.type = r.type, .result = r.result})), r.tactic));
+    }
+}
+
+TEST(Gemm, MixedSmallIntegers) {
+    Graph g;
+    Dot d;
+    d.a_contract = {1};
+    d.b_contract = {1};
+    d.dtype = DType::I32;
+    Value a = g.add_input("a", parse_type("u8[9,50]"));
+    Value b = g.add_input("b", parse_type("i8[11,50]"));
+    g.add_output("y", ops::dot(g, d, a, b));
+    sweep(g);
+}
+
+TEST(Gemm, Float32WithoutTf32) {
+    FamilyOptions exact;
+    exact.tf32 = false;
+    exact.tolerance = 1e-6;
+    std::vector<std::string> names =
+        sweep(product({33, 40, 96}, {.type = DType::F32, .result = DType::F32}), exact);
+    EXPECT_FALSE(ran(names, "mma"));
+}
+
+TEST(Gemm, FewRowsAndFewColumns) {
+    for (Extents x :
+         {Extents{1, 70, 512}, Extents{3, 33, 256}, Extents{8, 20, 2048}, Extents{40, 1, 256}}) {
+        SCOPED_TRACE(testing::PrintToString(x));
+        EXPECT_TRUE(ran(sweep(product(x)), "gemv"));
+    }
+    sweep(product({2, 20, 64}, {.type = DType::I8, .result = DType::I32}));
+    sweep(product({2, 20, 64}, {.type = DType::F8E4M3, .result = DType::F16}));
+}
+
+TEST(Gemm, BatchesAndColumnsInside) {
+    sweep(product({40, 48, 72}, {.batch = 3}));
+    std::vector<std::string> names = sweep(product({40, 64, 72}, {.b_columns = true, .batch = 3}));
+    EXPECT_TRUE(ran(names, "mma"));
+    sweep(product({20, 24, 40}, {.type = DType::F32, .result = DType::F32, .b_columns = true}));
+}
+
+TEST(Gemm, GapsBetweenRows) {
+    FamilyOptions options;
+    options.strided = true;
+    sweep(product({33, 40, 64}), options);
+    sweep(product({33, 40, 64}, {.type = DType::F64, .result = DType::F64}), options);
+}
+
+TEST(Gemm, TransposedOperands) {
+    FamilyOptions options;
+    options.orders = {{1, 0}, {1, 0}};
+    sweep(product({33, 40, 64}), options);
+    sweep(product({33, 40, 64}, {.type = DType::I32, .result = DType::I32}), options);
+}
+
+TEST(Gemm, ManyAxes) {
+    // [2,3,4,5] * [5,2,6,4] over axes 2 and 3, batch 0: neither rows nor depth is one axis.
+    Graph g;
+    Dot d;
+    d.a_batch = {0};
+    d.b_batch = {1};
+    d.a_contract = {2, 3};
+    d.b_contract = {3, 0};
+    d.dtype = DType::F32;
+    Value a = g.add_input("a", parse_type("f32[2,3,4,5]"));
+    Value b = g.add_input("b", parse_type("f32[5,2,6,4]"));
+    g.add_output("y", ops::dot(g, d, a, b));
+    sweep(g);
+}
+
+TEST(Gemm, EmptyAndDepthless) {
+    sweep(product({5, 6, 0}));
+    sweep(product({0, 6, 8}));
+    sweep(product({5, 0, 8}));
+}
+
+// --- epilogues
+
+struct Ending {
+    Extents extents = {70, 72, 96};
+    DType type = DType::F16;
+    DType result = DType::F16;
+    std::vector<std::string> operands; // types, broadcast to [rows, columns]
+    DType stored = DType::F16;
+};
+
+/// Adds the operands, one after another, applies `last`, and stores as `stored`.
+Graph with_ending(const Ending& e, ExprOp last) {
+    Graph g;
+    Value y = add_product(g, e.extents, {.type = e.type, .result = e.result});
+    std::vector<Value> in = {y};
+    Expr body;
+    int sum = body.in(0, e.result);
+    for (const std::string& text : e.operands) {
+        Type t = parse_type(text);
+        int index = static_cast<int>(in.size());
+        in.push_back(g.add_input(str("x", index), t));
+        sum = body.op(ExprOp::Add, sum, body.cast(body.in(index, t.dtype), DType::F32));
+    }
+    int result = arity(last) == 1 ? body.op(last, sum) : body.op(last, sum, sum);
+    if (compute_type(e.stored) != DType::F32) {
+        result = body.cast(result, e.stored);
+    }
+    g.add_output("z", ops::map(g, body, e.stored, in));
+    return g;
+}
+
+TEST(Gemm, Bias) {
+    sweep(with_ending({.operands = {"f16[72]"}}, ExprOp::Erf));
+}
+
+TEST(Gemm, BiasPerRowAndScalar) {
+    sweep(with_ending({.operands = {"f16[70,1]", "f32[]"}}, ExprOp::Sigmoid));
+}
+
+TEST(Gemm, ResidualAndBiasOfOtherTypes) {
+    sweep(with_ending({.operands = {"f32[72]", "bf16[70,72]"}}, ExprOp::Tanh));
+}
+
+TEST(Gemm, OddWidthEpilogue) {
+    sweep(
+        with_ending({.extents = {33, 41, 64}, .operands = {"f16[41]", "f16[33,41]"}}, ExprOp::Max));
+}
+
+TEST(Gemm, StoresAnotherType) {
+    sweep(with_ending({.operands = {"f16[72]"}, .stored = DType::I8}, ExprOp::Round));
+    sweep(with_ending({.operands = {}, .stored = DType::F32}, ExprOp::Abs));
+    sweep(with_ending({.operands = {"f32[72]"}, .stored = DType::F8E4M3}, ExprOp::Abs));
+}
+
+TEST(Gemm, EpilogueBehindSplitDepth) {
+    sweep(with_ending({.extents = {20, 40, 1024}, .operands = {"f16[40]", "f16[20,40]"}},
+                      ExprOp::Erf));
+}
+
+TEST(Gemm, RequantisedIntegers) {
+    Graph g;
+    Value y = add_product(g, {33, 40, 96}, {.type = DType::I8, .result = DType::I32});
+    Value scale = g.add_input("scale", parse_type("f32[40]"));
+    Expr body;
+    int x = body.cast(body.in(0, DType::I32), DType::F32);
+    x = body.op(ExprOp::Round, body.op(ExprOp::Mul, x, body.in(1, DType::F32)));
+    body.cast(x, DType::I8, true);
+    g.add_output("z", ops::map(g, body, DType::I8, std::vector<Value>{y, scale}));
+    sweep(g);
+}
+
+TEST(Gemm, RefusesWhatIsNoEpilogue) {
+    Graph g;
+    Value y = add_product(g, {4, 1, 8}, {});
+    Value wide = g.add_input("wide", parse_type("f16[4,6]"));
+    g.add_output("z", ops::add(g, y, wide));
+    EXPECT_NE(refusal(g), std::nullopt);
+    Graph packed;
+    Dot d;
+    d.a_contract = {1};
+    d.b_contract = {1};
+    d.dtype = DType::I32;
+    Value a = packed.add_input("a", parse_type("i4[4,8]"));
+    packed.add_output("y", ops::dot(packed, d, a, a));
+    EXPECT_NE(refusal(packed), std::nullopt);
+}
+
+TEST(Gemm, PrefersTheRightTactic) {
+    auto best = [](Extents x, int cc) { return tactic_names(product(x), {.cc = cc})[0]; };
+    EXPECT_TRUE(best({128, 3072, 768}, 90).starts_with("wgmma_64x"));
+    EXPECT_TRUE(best({4096, 4096, 4096}, 90).starts_with("wgmma_128x"));
+    EXPECT_TRUE(best({4096, 4096, 4096}, 80).starts_with("mma_128x128"));
+    EXPECT_TRUE(best({1, 4096, 4096}, 90).starts_with("gemv"));
+    // Few tiles and a long depth: split.
+    EXPECT_FALSE(best({49, 512, 4608}, 90).ends_with("_s1"));
+}
+
+} // namespace
+} // namespace ingot::test

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family pool.
+#include "kernels/harness.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+
+namespace ingot::test {
+namespace {
+
+ops::Pool window(const char* fn, size_t axes, int64_t size, int64_t stride, int64_t pad) {
+    ops::Pool p;
+    p.fn = fn;
+    p.sizes.assign(axes, size);
+    p.strides.assign(axes, stride);
+    p.dilations.assign(axes, 1);
+    p.low.assign(axes, Dim(pad));
+    p.high.assign(axes, Dim(pad));
+    p.extra.assign(axes, Dim(0));
+    return p;
+}
+
+Graph graph_of(const std::string& type, const ops::Pool& p) {
+    Graph g;
+    Value a = g.add_input("a", parse_type(type));
+    g.add_output("y", ops::pool(g, p, a));
+    return g;
+}
+
+TEST(Pool, RowMajorAndChannelsLast) {
+    for (const char* fn : {"max", "average"}) {
+        Graph g = graph_of("f16[2,16,9,11]", window(fn, 2, 3, 2, 1));
+        sweep(g);
+        FamilyOptions o;
+        o.orders = {{0, 2, 3, 1}};
+        sweep(g, o);
+        o.strided = true;
+        sweep(g, o);
+        sweep(graph_of("f32[2,6,9,7]", window(fn, 2, 3, 2, 1)), o);
+    }
+}
+
+TEST(Pool, OtherRanksAndDTypes) {
+    for (const char* t : {"f32[2,3,20]", "f64[1,3,20]", "bf16[2,4,20]"}) {
+        sweep(graph_of(t, window("average", 1, 4, 3, 2)));
+    }
+    sweep(graph_of("f32[1,3,7,6,5]", window("max", 3, 3, 2, 1)));
+    for (const char* t : {"i8[1,3,9,9]", "u8[1,3,9,9]", "i64[1,3,9,9]", "i32[1,3,9,9]"}) {
+        sweep(graph_of(t, window("max", 2, 2, 2, 1)));
+    }
+}
+
+TEST(Pool, CountsDilationsAndCeilMode) {
+    ops::Pool p = window("average", 2, 3, 2, 1);
+    p.count_padding = true;
+    p.extra = {1, 0};
+    sweep(graph_of("f32[1,2,8,9]", p));
+    p.count_padding = false;
+    sweep(graph_of("f32[1,2,8,9]", p));
+    p.dilations = {2, 1};
+    p.fn = "max";
+    sweep(graph_of("f32[1,2,9,9]", p));
+}
+
+TEST(Pool, ThenMap) {
+    Graph g;
+    Value a = g.add_input("a", parse_type("f16[1,8,6,6]"));
+    Value b = g.add_input("b", parse_type("f16[8,1,1]"));
+    Value y = ops::pool(g, window("max", 2, 2, 2, 0), a);
+    Expr e;
+    e.op(ExprOp::Max, e.op(ExprOp::Add, e.in(0, DType::F16), e.in(1, DType::F16)),
+         e.constant(DType::F32, 0));
+    g.add_output("y", ops::map(g, e, DType::F16, std::array{y, b}));
+    FamilyOptions o;
+    sweep(g, o);
+    o.orders = {{0, 2, 3, 1}};
+    sweep(g, o);
+}
+
+} // namespace
+} // namespace ingot::test

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family scan_sort: scan, sort and topk.
+#include "kernels/harness.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+namespace ingot::test {
+namespace {
+
+Graph scan_graph(const std::string& type, const char* fn, int64_t axis, bool exclusive = false,
+                 bool reverse = false) {
+    Graph g;
+    Value a = g.add_input("a", parse_type(type));
+    g.add_output("y", ops::scan(g, {fn, axis, exclusive, reverse}, a));
+    return g;
+}
+
+Graph sort_graph(const std::string& type, int64_t axis, bool descending = false) {
+    Graph g;
+    Value a = g.add_input("a", parse_type(type));
+    Values r = ops::sort(g, a, axis, descending);
+    g.add_output("v", r[0]);
+    g.add_output("i", r[1]);
+    return g;
+}
+
+Graph topk_graph(const std::string& type, int64_t axis, int64_t k, bool largest = true) {
+    Graph g;
+    Value a = g.add_input("a", parse_type(type));
+    Values r = ops::topk(g, {k, axis, largest}, a);
+    g.add_output("v", r[0]);
+    g.add_output("i", r[1]);
+    return g;
+}
+
+TEST(Scan, Forms) {
+    for (bool exclusive : {false, true}) {
+        for (bool reverse : {false, true}) {
+            sweep(scan_graph("f32[3,70]", "sum", 1, exclusive, reverse));
+            sweep(scan_graph("i32[2,5000]", "sum", 1, exclusive, reverse));
+            sweep(scan_graph("f32[9,80]", "max", 0, exclusive, reverse));
+        }
+    }
+}
+
+TEST(Scan, FunctionsAndDTypes) {
+    for (const char* fn : {"sum", "min", "max"}) {
+        for (const char* t : {"f64[2,3000]", "f16[3,90]", "i64[3,90]", "u8[3,90]", "bf16[3,90]"}) {
+            sweep(scan_graph(t, fn, 1));
+        }
+    }
+    FamilyOptions o;
+    o.low = 0.9;
+    o.high = 1.1;
+    sweep(scan_graph("f32[2,3000]", "prod", 1), o);
+    o = {};
+    o.strided = true;
+    sweep(scan_graph("f32[4,5,70]", "sum", 1), o);
+}
+
+TEST(Sort, ShortAndLongRows) {
+    for (bool descending : {false, true}) {
+        sweep(sort_graph("f32[3,100]", 1, descending));
+        sweep(sort_graph("f32[70,9]", 0, descending));
+        sweep(sort_graph("f32[2,5000]", 1, descending));
+        sweep(sort_graph("f16[9000]", 0, descending));
+    }
+}
+
+TEST(Sort, IsStableInEveryDType) {
+    FamilyOptions o;
+    o.low = -3;
+    o.high = 3;
+    for (const char* t : {"bool", "i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f8e4m3",
+                          "f8e5m2", "bf16", "f64"}) {
+        sweep(sort_graph(std::string(t) + "[2,150]", 1), o);
+        sweep(sort_graph(std::string(t) + "[2,150]", 1, true), o);
+    }
+    sweep(sort_graph("i64[6000]", 0, true), o);
+}
+
+TEST(Sort, NanIsLargestAndZerosAreEqual) {
+    float nan = std::numeric_limits<float>::quiet_NaN();
+    float inf = std::numeric_limits<float>::infinity();
+    FamilyOptions o;
+    o.inputs = {Tensor::of<float>(DType::F32, {8},
+                                  std::vector<float>{0.0F, nan, -0.0F, inf, -nan, -inf, 0.0F, 1})};
+    sweep(sort_graph("f32[8]", 0), o);
+    sweep(sort_graph("f32[8]", 0, true), o);
+}
+
+TEST(TopK, Forms) {
+    sweep(topk_graph("f32[3,100]", 1, 5));
+    sweep(topk_graph("f32[50,7]", 0, 50, false));
+    sweep(topk_graph("f32[2,10000]", 1, 20));
+    sweep(topk_graph("i32[9000]", 0, 500, false));
+    sweep(topk_graph("f16[5000]", 0, 4000));
+    FamilyOptions o;
+    o.strided = true;
+    sweep(topk_graph("f32[3,4,100]", 1, 2), o);
+    sweep(topk_graph("f32[3,100,4]", 1, 7), o);
+}
+
+} // namespace
+} // namespace ingot::test
