@@ -147,7 +147,9 @@ TEST(Conv, OneAndThreeSpatialAxes) {
 }
 
 TEST(Conv, ElementTypes) {
-    sweep(with_residual({.x = "f32[1,8,9,9]", .w = "f32[8,8,3,3]"}));
+    FamilyOptions rounded; // to TF32
+    rounded.tolerance = 2e-3;
+    sweep(with_residual({.x = "f32[1,8,9,9]", .w = "f32[8,8,3,3]"}), rounded);
     sweep(conv_graph({.x = "f64[1,3,5,6]", .w = "f64[5,3,3,3]"}));
     sweep(conv_graph({.x = "i8[1,16,5,6]", .w = "i8[8,16,3,3]", .result = DType::I32}));
     sweep(conv_graph({.x = "u8[1,3,5,6]", .w = "u8[5,3,3,3]", .result = DType::I32}));
@@ -157,6 +159,33 @@ TEST(Conv, GapsBetweenRows) {
     FamilyOptions options;
     options.strided = true;
     sweep(with_residual({.x = "f16[2,16,5,7]", .w = "f16[24,16,3,3]"}), options);
+}
+
+TEST(Conv, BlockThroughTheBackend) {
+    for (int cc : {80, 90}) {
+        SCOPED_TRACE(cc);
+        Graph g;
+        auto weights = [&g](Shape shape, unsigned seed) {
+            return ops::constant(g, random_elements(DType::F16, shape, seed, -0.2, 0.2));
+        };
+        auto conv = [&](Value x, Shape w, int64_t stride, int64_t pad, unsigned seed) {
+            ops::Conv a;
+            a.strides = {stride, stride};
+            a.dilations = {1, 1};
+            a.low = to_dims({pad, pad});
+            a.high = a.low;
+            a.dtype = DType::F16;
+            Value bias = weights({w[0], 1, 1}, seed + 100);
+            return ops::add(g, ops::conv(g, a, x, weights(w, seed)), bias);
+        };
+        auto relu = [&g](Value x) { return ops::maximum(g, x, 0.0); };
+        Value x = g.add_input("x", parse_type("f16[1,3,20,20]"));
+        Value stem = relu(conv(x, {16, 3, 7, 7}, 2, 3, 1));
+        Value inner = relu(conv(relu(conv(stem, {8, 16, 1, 1}, 1, 0, 2)), {8, 8, 3, 3}, 1, 1, 3));
+        Value out = relu(ops::add(g, conv(inner, {16, 8, 1, 1}, 1, 0, 4), stem));
+        g.add_output("y", conv(out, {24, 16, 1, 1}, 2, 0, 5));
+        expect_backend(g, {.cc = cc, .tolerance = 6e-3});
+    }
 }
 
 TEST(Conv, PrefersTheRightTactic) {

@@ -78,9 +78,8 @@ private:
         auto* base = reinterpret_cast<std::byte*>(memory.data());
         std::memcpy(base, l.args.bytes().data(), l.args.bytes().size());
         for (const Args::Fixup& f : l.args.fixups()) {
-            std::byte* from = f.what == Args::Patch::Scratch
-                                  ? scratch_
-                                  : buffers_[static_cast<size_t>(f.buffer)];
+            std::byte* from =
+                f.what == Args::Patch::Scratch ? scratch_ : buffers_[static_cast<size_t>(f.buffer)];
             std::byte* address = from + f.offset;
             std::memcpy(base + f.at, &address, sizeof address);
         }
@@ -152,16 +151,16 @@ void check_nms(DType t, const Shape& scores, int64_t most, float iou, float scor
                double spread = 4) {
     Graph g;
     Shape boxes{scores[0], scores[2], 4};
-    std::vector<Value> in{g.add_input("boxes", {t, to_dims(boxes)}),
-                          g.add_input("scores", {t, to_dims(scores)}),
-                          g.add_input("most", {DType::I64, {}}),
-                          g.add_input("iou", {DType::F32, {}}),
-                          g.add_input("score", {DType::F32, {}})};
+    std::vector<Value> in{
+        g.add_input("boxes", {t, to_dims(boxes)}), g.add_input("scores", {t, to_dims(scores)}),
+        g.add_input("most", {DType::I64, {}}), g.add_input("iou", {DType::F32, {}}),
+        g.add_input("score", {DType::F32, {}})};
     g.add_output("y", g.add1(nms_def, Nms{center, g.fresh_symbol()}, in));
     check(g,
           {random_elements(t, boxes, 5, center ? 0.5 : -spread, spread),
            random_elements(t, scores, 6, 0, 1), Tensor::of<int64_t>(DType::I64, {}, {{most}}),
-           Tensor::of<float>(DType::F32, {}, {{iou}}), Tensor::of<float>(DType::F32, {}, {{score}})},
+           Tensor::of<float>(DType::F32, {}, {{iou}}),
+           Tensor::of<float>(DType::F32, {}, {{score}})},
           kernels::emit_nms_count, kernels::emit_nms_write);
 }
 

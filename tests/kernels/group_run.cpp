@@ -6,9 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <cstring>
 #include <map>
 #include <set>
+#include <thread>
 
 namespace ingot::test {
 
@@ -144,6 +146,35 @@ std::shared_ptr<const cuda::Function> function_of(emulator::EmulatedGpu& gpu, co
 }
 
 } // namespace
+
+void compile_ahead(const std::vector<Emitted>& emitted, int cc) {
+    std::set<std::string> unique;
+    for (const Emitted& e : emitted) {
+        for (const Launch& l : e.launches) {
+            unique.insert(full_text(l.program));
+        }
+    }
+    std::vector<std::string> texts(unique.begin(), unique.end());
+    emulator::EmulatedGpu gpu(cc);
+    std::atomic<size_t> next{0};
+    auto work = [&] {
+        for (size_t i = next++; i < texts.size(); i = next++) {
+            try {
+                gpu.compile(texts[i]);
+            } catch (const Error&) {
+                // The run that needs it reports it, with its case.
+            }
+        }
+    };
+    std::vector<std::thread> threads;
+    for (unsigned i = 1; i < std::thread::hardware_concurrency() && i < texts.size(); ++i) {
+        threads.emplace_back(work);
+    }
+    work();
+    for (std::thread& t : threads) {
+        t.join();
+    }
+}
 
 const std::vector<EmittedProgram>& emitted_programs() {
     return programs().list;

@@ -59,6 +59,9 @@ private:
     std::vector<const std::byte*> constants_;
 };
 
+/// Compiles for the emulator on all CPUs what the launches need; errors show when they run.
+void compile_ahead(const std::vector<kernels::Emitted>& emitted, int cc);
+
 /// Memory and launches.
 class GroupRun {
 public:

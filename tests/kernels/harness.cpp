@@ -191,6 +191,11 @@ std::vector<std::string> sweep(const Graph& g, FamilyOptions options) {
             Placement placement(c.group, *arch, options);
             std::vector<Tactic> tactics = placement.tactics();
             EXPECT_FALSE(tactics.empty());
+            std::vector<Emitted> emitted;
+            for (const Tactic& t : tactics) {
+                emitted.push_back(placement.emit(t));
+            }
+            compile_ahead(emitted, arch->cc);
             for (const Tactic& t : tactics) {
                 SCOPED_TRACE("tactic " + t.name);
                 names.insert(t.name);

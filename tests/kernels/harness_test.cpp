@@ -1,23 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The harness itself: it must see wrong results, not only right ones.
 #include "kernels/harness.h"
 #include "ops/ops.h"
+
+#include <gtest/gtest-spi.h>
 #include <gtest/gtest.h>
-#include <iostream>
-namespace ingot::test { namespace {
-TEST(Try, Softmax) {
-    Graph g; Value a = g.add_input("a", parse_type("f32[4,300]"));
-    g.add_output("y", ops::softmax(g, a, 1));
-    auto r = refusal(g); if (r) std::cerr << *r << "\n";
-    for (auto& t : sweep(g)) std::cerr << t << "\n";
+
+namespace ingot::test {
+namespace {
+
+Graph row_sums() {
+    Graph g;
+    Value a = g.add_input("a", parse_type("f32[5,N]"));
+    g.add_output("y", ops::reduce(g, "sum", a, {1}));
+    return g;
 }
-TEST(Try, Dot) {
-    Graph g; Value a = g.add_input("a", parse_type("f16[70,64]")); Value b = g.add_input("b", parse_type("f16[64,72]"));
-    g.add_output("y", ops::matmul(g, a, b));
-    auto r = refusal(g); if (r) std::cerr << *r << "\n";
-    for (auto& t : sweep(g, {.tolerance=1e-2})) std::cerr << t << "\n";
+
+TEST(Harness, SweepsAllTactics) {
+    FamilyOptions options;
+    options.symbols = {{"N", 77}};
+    std::vector<std::string> ran = sweep(row_sums(), options);
+    EXPECT_FALSE(ran.empty());
+    for (int cc : {80, 90, 120}) {
+        options.cc = cc;
+        for (const std::string& name : tactic_names(row_sums(), options)) {
+            EXPECT_NE(std::find(ran.begin(), ran.end(), name), ran.end()) << name;
+        }
+    }
+    options.strided = true;
+    options.orders = {{1, 0}};
+    expect_family(row_sums(), options);
 }
-TEST(Try, Map) {
-    Graph g; Value a = g.add_input("a", parse_type("f16[70,64]")); Value b = g.add_input("b", parse_type("f16[64]"));
-    g.add_output("y", ops::exp(g, ops::add(g, a, b)));
-    expect_backend(g);
+
+/// What `f` reported as failures of a test.
+template <class F>
+std::string failures_of(F f) {
+    ::testing::TestPartResultArray results;
+    {
+        ::testing::ScopedFakeTestPartResultReporter reporter(
+            ::testing::ScopedFakeTestPartResultReporter::INTERCEPT_ALL_THREADS, &results);
+        f();
+    }
+    std::string out;
+    for (int i = 0; i < results.size(); ++i) {
+        out += results.GetTestPartResult(i).message();
+    }
+    return out;
 }
-}}
+
+TEST(Harness, SeesWrongResults) {
+    FamilyOptions options;
+    options.symbols = {{"N", 3000}};
+    auto run = [&options] { expect_family(row_sums(), options); };
+    options.tolerance = 1e-5;
+    EXPECT_EQ(failures_of(run), "");
+    options.tolerance = 0; // sums of many f32 are not exact
+    EXPECT_NE(failures_of(run).find("result 0"), std::string::npos);
+    options.tolerance = 1e-5;
+    options.error_word = 1;
+    EXPECT_NE(failures_of(run).find("error word"), std::string::npos);
+}
+
+TEST(Harness, SaysWhatItCannotRun) {
+    EXPECT_NE(refusal(row_sums(), "no family of this name"), std::nullopt);
+    EXPECT_EQ(refusal(row_sums()), std::nullopt);
+    FamilyOptions options;
+    options.symbols = {{"N", 8}};
+    options.tactic = "none such";
+    EXPECT_NE(failures_of([&options] {
+                  expect_family(row_sums(), options);
+              }).find("no tactic 'none such'"),
+              std::string::npos);
+}
+
+TEST(Harness, RunsTheWholeBackend) {
+    Graph g;
+    Value a = g.add_input("a", parse_type("f16[N,64]"));
+    Value b = g.add_input("b", parse_type("f16[64]"));
+    g.add_output("y", ops::softmax(g, ops::exp(g, ops::add(g, a, b)), 1));
+    for (int cc : {80, 90}) {
+        BackendOptions options;
+        options.cc = cc;
+        options.symbols = {{"N", 70}};
+        options.tolerance = 2e-3;
+        expect_backend(g, options);
+    }
+}
+
+} // namespace
+} // namespace ingot::test

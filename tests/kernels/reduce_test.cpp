@@ -26,7 +26,8 @@ Graph arg_graph(const char* type, const char* fn, int64_t axis, bool last = fals
 }
 
 TEST(Reduce, RowsOfEveryLength) {
-    for (const char* type : {"f32[5,3]", "f32[7,33]", "f16[3,640]", "bf16[3,2500]", "f32[1,9001]"}) {
+    for (const char* type :
+         {"f32[5,3]", "f32[7,33]", "f16[3,640]", "bf16[3,2500]", "f32[1,9001]"}) {
         sweep(reduce_graph(type, "sum", {1}));
     }
 }
@@ -69,7 +70,8 @@ TEST(Reduce, OverNothingAndOfNothing) {
 TEST(Reduce, KeepsNan) {
     FamilyOptions o;
     float nan = std::numeric_limits<float>::quiet_NaN();
-    o.inputs = {Tensor::of<float>(DType::F32, {2, 4}, std::vector<float>{1, nan, 2, 3, 4, 5, 6, 7})};
+    o.inputs = {
+        Tensor::of<float>(DType::F32, {2, 4}, std::vector<float>{1, nan, 2, 3, 4, 5, 6, 7})};
     expect_family(reduce_graph("f32[2,4]", "max", {1}), o);
     expect_family(arg_graph("f32[2,4]", "min", 1), o);
 }

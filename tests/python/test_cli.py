@@ -196,6 +196,25 @@ def test_an_endless_loop_ends_at_ctrl_c(tmp_path):
     assert child.returncode == 130 and "interrupted" in text
 
 
+def test_environment_sets_options_and_the_command_line_wins(engine, tmp_path, monkeypatch):
+    def output(name, *arguments):
+        ingot.call("run", engine, "--shapes=image:2x1x8x8", f"--save-outputs={tmp_path / name}", *arguments)
+        return [np.load(path) for path in sorted((tmp_path / name).glob("*.npy"))]
+
+    def same(a, b):
+        return len(a) == len(b) > 0 and all(np.array_equal(x, y) for x, y in zip(a, b))
+
+    seven, eight = output("seven", "--seed=7"), output("eight", "--seed=8")
+    assert not same(seven, eight)
+    monkeypatch.setenv("INGOT_SEED", "7")
+    monkeypatch.setenv("INGOT_DURATION", "of another command")
+    assert same(output("variable"), seven)
+    assert same(output("both", "--seed=8"), eight)
+    monkeypatch.setenv("INGOT_SEED", "seven")
+    code, text = fails("run", engine)
+    assert code == 2 and "seven" in text
+
+
 def test_pages_in_docs_are_current():
     docs = ingot.REPOSITORY / "docs"
     status = ingot.REPOSITORY / "tests" / "onnx" / "status.txt"

@@ -37,29 +37,32 @@ const Command commands[] = {
     {"slim", "simplify a model, as ONNX", command::Slim, "ONNX model", slim},
 };
 
-void add(CLI::App& app, const std::string& names, bool& field, const std::string&,
-         const std::string& help) {
-    app.add_flag(names, field, help);
+CLI::Option* add(CLI::App& app, const std::string& names, bool& field, const std::string&,
+                 const std::string& help) {
+    return app.add_flag(names, field, help);
 }
 
 template <class T>
-void add(CLI::App& app, const std::string& names, T& field, const std::string& value,
-         const std::string& help) {
-    app.add_option(names, field, help)->type_name(value);
+CLI::Option* add(CLI::App& app, const std::string& names, T& field, const std::string& value,
+                 const std::string& help) {
+    return app.add_option(names, field, help)->type_name(value);
 }
 
-void add(CLI::App& app, const std::string& names, List& field, const std::string& value,
-         const std::string& help) {
-    app.add_option(names, field, help)->type_name(value)->take_all()->expected(1);
+CLI::Option* add(CLI::App& app, const std::string& names, List& field, const std::string& value,
+                 const std::string& help) {
+    return app.add_option(names, field, help)->type_name(value)->take_all()->expected(1);
 }
 
-void add_options(CLI::App& app, const Command& c, Options& o) {
+// Only the command that runs reads the environment: a variable that another one refuses is its
+// own affair.
+void add_options(CLI::App& app, const Command& c, bool runs, Options& o) {
     using namespace command;
     bool optional = c.bit == command::Bench;
     app.add_option("model", o.model, c.model)->required(!optional)->type_name("FILE");
 #define INGOT_OPTION(field, type, standard, where, names, value, help)                             \
     if (((where)&c.bit) != 0) {                                                                    \
-        add(app, names, o.field, value, help);                                                     \
+        CLI::Option* added = add(app, names, o.field, value, help);                                \
+        added->envname(runs ? environment_name(#field) : "");                                      \
     }
 #include "api/options.def"
 #undef INGOT_OPTION
@@ -126,35 +129,37 @@ bool print_page(int argc, char** argv) {
     return false;
 }
 
-} // namespace
+int unknown_command(const std::string& word) {
+    std::vector<std::string> names;
+    for (const Command& c : commands) {
+        names.emplace_back(c.name);
+    }
+    std::string near = nearest(word, names);
+    std::fprintf(stderr, "ingot: error: there is no command '%s'%s Commands: %s\n", word.c_str(),
+                 near.empty() ? "." : str(", did you mean '", near, "'?").c_str(),
+                 join(names, ", ").c_str());
+    return 2;
+}
 
-int main(int argc, char** argv) {
+int parse_and_run(int argc, char** argv) {
     if (print_page(argc, argv)) {
         return 0;
     }
     CLI::App app{"Ingot: any ONNX model becomes a portable engine and runs"};
     app.set_version_flag("--version", "ingot " INGOT_VERSION);
     app.require_subcommand(1);
+    std::string word = argc > 1 ? argv[1] : "";
     Options options;
     const Command* chosen = nullptr;
     for (const Command& c : commands) {
         CLI::App* sub = app.add_subcommand(c.name, c.help);
-        add_options(*sub, c, options);
-        if (argc > 1 && std::string_view(argv[1]) == c.name) {
+        add_options(*sub, c, word == c.name, options);
+        if (word == c.name) {
             chosen = &c;
         }
     }
-    std::string word = argc > 1 ? argv[1] : "";
     if (chosen == nullptr && !word.empty() && word[0] != '-') {
-        std::vector<std::string> names;
-        for (const Command& c : commands) {
-            names.emplace_back(c.name);
-        }
-        std::string near = nearest(word, names);
-        std::fprintf(stderr, "ingot: error: there is no command '%s'%s Commands: %s\n",
-                     word.c_str(), near.empty() ? "." : str(", did you mean '", near, "'?").c_str(),
-                     join(names, ", ").c_str());
-        return 2;
+        return unknown_command(word);
     }
     try {
         app.parse(argc, argv);
@@ -168,4 +173,17 @@ int main(int argc, char** argv) {
         return 2;
     }
     return run_command(*chosen, options);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    try {
+        return parse_and_run(argc, argv);
+    } catch (const std::exception& e) {
+        std::fprintf(stderr, "ingot: internal error: %s\n", e.what());
+    } catch (...) {
+        std::fputs("ingot: internal error: an exception of unknown type\n", stderr);
+    }
+    return 1;
 }

@@ -29,6 +29,7 @@ struct Nvrtc {
     int (*log)(Program, char*) = nullptr;
     int (*cubin_size)(Program, size_t*) = nullptr;
     int (*cubin)(Program, char*) = nullptr;
+    int (*ptx_size)(Program, size_t*) = nullptr;
     const char* (*error)(int) = nullptr;
 };
 
@@ -64,6 +65,7 @@ Nvrtc open_nvrtc() {
             get(l, n.destroy, "nvrtcDestroyProgram") && get(l, n.compile, "nvrtcCompileProgram") &&
             get(l, n.log_size, "nvrtcGetProgramLogSize") && get(l, n.log, "nvrtcGetProgramLog") &&
             get(l, n.cubin_size, "nvrtcGetCUBINSize") && get(l, n.cubin, "nvrtcGetCUBIN") &&
+            get(l, n.ptx_size, "nvrtcGetPTXSize") &&
             get(l, n.error, "nvrtcGetErrorString")) {
             n.version(&n.major, &n.minor);
             return n;
@@ -115,6 +117,7 @@ CompiledText nvrtc_compile(const std::string& text, const std::string& arch) {
             "NVRTC gave no binary for ", arch);
     out.cubin.resize(size);
     n.cubin(raw, out.cubin.data());
+    n.ptx_size(raw, &out.ptx_bytes);
     return out;
 }
 

@@ -2,6 +2,7 @@
 // NVRTC, opened when the first kernel has to be compiled.
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace ingot::cuda {
@@ -9,6 +10,7 @@ namespace ingot::cuda {
 struct CompiledText {
     std::string cubin;
     std::string log;
+    size_t ptx_bytes = 0;
 };
 
 /// "nvrtc 13.0"; "" when there is none.

@@ -134,11 +134,20 @@ Tactic mma_tactic(const Problem& p, const Shape4& s, int64_t mi, int64_t warps) 
     t.p = {1, static_cast<int>(mi), static_cast<int>(warps), static_cast<int>(bn),
            static_cast<int>(splits)};
     double waves = static_cast<double>(div_up(blocks * splits, int64_t{2} * p.arch.sms));
-    double flop = 4.0 * static_cast<double>(bm) * s.arg.keys / static_cast<double>(splits) *
-                  s.arg.depth * 2;
+    double flop =
+        4.0 * static_cast<double>(bm) * s.arg.keys / static_cast<double>(splits) * s.arg.depth * 2;
     double rate = p.arch.mma_per_clock * p.arch.clock_ghz * 1000 * (mi == 2 ? 0.33 : 0.27);
     t.cost_us = 2.5 + waves * flop / rate + (splits > 1 ? 2.5 : 0);
     return t;
+}
+
+int64_t row_padding(const Shape4& s) {
+    return s.arg.depth % 4 == 0 ? 4 : 1;
+}
+
+/// Keys, values and weights of one step in shared memory.
+int64_t staged_elements(const Shape4& s, int64_t rq, int64_t epl) {
+    return 32 * (s.arg.depth + row_padding(s)) + 32 * 32 * epl + 8 * 32 * rq;
 }
 
 Tactic simt_tactic(const Problem& p, const Shape4& s) {
@@ -148,12 +157,13 @@ Tactic simt_tactic(const Problem& p, const Shape4& s) {
     while (epl < (wide == 8 ? 4 : 8) && epl * 32 < s.arg.values) {
         epl *= 2;
     }
-    int64_t rq = s.rows >= 16 ? 4 : 1;
+    int64_t full = div_up(s.rows, 64) * s.arg.groups * s.batch; // blocks with 8 rows a warp
+    int64_t rq = epl == 4 && full >= p.arch.sms ? 8 : s.rows >= 16 ? 4 : 1;
     auto q_bytes = [&] { return 8 * rq * s.arg.depth * wide; };
     if (q_bytes() > limit / 2) {
         rq = 1;
     }
-    int64_t key_bytes = (32 * (s.arg.depth + 1) + 32 * 32 * epl) * wide;
+    int64_t key_bytes = staged_elements(s, rq, epl) * wide;
     int64_t keys = q_bytes() + key_bytes <= limit ? 1 : 0;
     require(q_bytes() <= limit, ErrorCode::Unsupported, "attention with heads of ", s.arg.depth,
             " elements, at most ", limit / (8 * wide), " are supported");
@@ -163,8 +173,8 @@ Tactic simt_tactic(const Problem& p, const Shape4& s) {
     t.name = "simt";
     t.p = {0, static_cast<int>(rq), static_cast<int>(epl), static_cast<int>(keys),
            static_cast<int>(splits)};
-    double flop = 4.0 * static_cast<double>(s.rows) * s.arg.groups *
-                  static_cast<double>(s.batch) * s.arg.keys * s.arg.depth;
+    double flop = 4.0 * static_cast<double>(s.rows) * s.arg.groups * static_cast<double>(s.batch) *
+                  s.arg.keys * s.arg.depth;
     t.cost_us = 3 + flop / (p.arch.sms * 64.0 * p.arch.clock_ghz * 1000);
     return t;
 }
@@ -175,15 +185,14 @@ std::vector<Tactic> tactics(const Problem& p) {
     if (takes_mma(p, s)) {
         for (auto [mi, warps] : {std::pair{2, 4}, std::pair{1, 4}, std::pair{1, 2}}) {
             int64_t bm = int64_t{16} * mi * warps;
-            bool fits = mma_shared(s.arg.depth, bm, s.arg.depth > 128 ? 32 : 64) <=
-                        p.arch.shared_per_block;
+            bool fits =
+                mma_shared(s.arg.depth, bm, s.arg.depth > 128 ? 32 : 64) <= p.arch.shared_per_block;
             if (fits && (mi == 1 || s.arg.depth <= 64)) {
                 list.push_back(mma_tactic(p, s, mi, warps));
             }
         }
-        std::stable_sort(list.begin(), list.end(), [](const Tactic& a, const Tactic& b) {
-            return a.cost_us < b.cost_us;
-        });
+        std::stable_sort(list.begin(), list.end(),
+                         [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
     }
     list.push_back(simt_tactic(p, s));
     return list;
@@ -220,10 +229,11 @@ Launch simt_launch(const Shape4& s, const Tactic& t, int form) {
     add_mask(d, s);
     bool simt = form == 0;
     d.add("RQ", simt ? t.p[1] : 1).add("EPL", simt ? t.p[2] : 1).add("KEYS", simt ? t.p[3] : 0);
-    d.add("SPLIT", s.arg.splits > 1 ? 1 : 0);
+    d.add("FOURS", simt && t.p[3] != 0 && s.arg.depth % 4 == 0 ? 1 : 0);
+    d.add("PAD", row_padding(s)).add("SPLIT", s.arg.splits > 1 ? 1 : 0);
     l.program = {{"types", "math", "loops", "attention_common"}, d.text(), "attention_simt", {}};
     l.entry = form == 0 ? "attention_simt" : "attention_merge";
-    int64_t keys = t.p[3] != 0 ? 32 * (s.arg.depth + 1) + int64_t{32} * 32 * t.p[2] : 0;
+    int64_t keys = t.p[3] != 0 ? staged_elements(s, t.p[1], t.p[2]) : 0;
     l.shared = simt ? (8 * int64_t{t.p[1]} * s.arg.depth + keys) * (wide ? 8 : 4) : 0;
     l.grid = {div_up(s.rows, 8 * int64_t{t.p[1]}), int64_t{s.arg.groups} * s.arg.splits, s.batch};
     return l;
@@ -289,7 +299,8 @@ std::optional<std::string> refuse(const Group& group) {
 
 /// Results lie as the queries do, so that heads can be joined again without a copy.
 void layout(LayoutArgs& args) {
-    Order order = plan::stride_order(args.in[0]);
+    auto q = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
+    Order order = plan::stride_order(args.in[q]);
     if (order.size() == 4 && order.back() == 3) {
         args.order[0] = order;
     }

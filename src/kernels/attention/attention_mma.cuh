@@ -41,6 +41,8 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
         int head = row / a.queries, s = row - head * a.queries;
         cp_async16(q_s + swz(r, c), q + (ok ? head * a.q[1] + s * a.q[2] + c * 8 : 0), ok ? 16 : 0);
     }
+    int least = m0 % a.queries; // the first query of the tile
+    if (least + BM > a.queries) least = 0;
     int steps = (last - first + BN - 1) / BN;
     if (steps > 0) {
         fill_tile(k_s, k, a.k[2], first, a.keys, BN);
@@ -114,7 +116,7 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
                 }
             }
         }
-        bool edge = key + BN > last || a.causal;
+        bool edge = key + BN > last || (a.causal && key + BN - 1 > least + a.offset);
 #pragma unroll
         for (int i = 0; i < MI; i++)
 #pragma unroll

@@ -2,7 +2,7 @@
 // Attention without matrix instructions, for every float type T, head size, stride and mask, in C.
 // A warp takes RQ rows; 32 keys a step, one a lane, then the lanes turn to EPL * 32 columns of the
 // values (blockIdx.z counts batches times blocks of columns). KEYS: the keys and values of a step
-// are staged in shared memory.
+// are staged in shared memory; FOURS: the head size is a multiple of 4, and PAD 4, else 1.
 DEVICE C warp_max(C v) {
 #pragma unroll
     for (int m = 16; m > 0; m >>= 1) {
@@ -40,7 +40,8 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
     C* qs = (C*)sm;
 #if KEYS
     C* ks = qs + BM * a.depth;
-    C* vs = ks + 32 * (a.depth + 1);
+    C* vs = ks + 32 * (a.depth + PAD);
+    C* ps = vs + 32 * 32 * EPL + w * (32 * RQ); // weights of this warp's rows, [key][row]
 #endif
     const C none = -(C)ingot_inf();
     grid_wait();
@@ -71,28 +72,40 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
         int count = last - key < 32 ? last - key : 32;
         sync();
 #if KEYS
-        for (int i = threadIdx.x; i < 32 * a.depth; i += 256) {
-            int r = i / a.depth, d = i - r * a.depth;
-            ks[r * (a.depth + 1) + d] = r < count ? (C)widen(k[(i64)(key + r) * a.k[2] + d * a.k[3]]) : (C)0;
-        }
-        for (int i = threadIdx.x; i < 32 * 32 * EPL; i += 256) {
-            int r = i / (32 * EPL), e = i % (32 * EPL);
-            vs[i] = r < count && column + e < a.values ? (C)widen(v[(i64)(key + r) * a.v[2] + (column + e) * a.v[3]]) : (C)0;
+        for (int r = w; r < 32; r += 8) {
+            const T* key_row = k + (i64)(key + r) * a.k[2];
+            const T* value_row = v + (i64)(key + r) * a.v[2] + column * a.v[3];
+            for (int d = lane; d < a.depth; d += 32) ks[r * (a.depth + PAD) + d] = r < count ? (C)widen(key_row[d * a.k[3]]) : (C)0;
+#pragma unroll
+            for (int e = lane; e < 32 * EPL; e += 32) vs[r * (32 * EPL) + e] = r < count && column + e < a.values ? (C)widen(value_row[e * a.v[3]]) : (C)0;
         }
         sync();
 #endif
         C p[RQ];
 #pragma unroll
         for (int i = 0; i < RQ; i++) p[i] = (C)0;
+#if FOURS
+#pragma unroll 4
+        for (int d = 0; d < a.depth; d += 4) {
+            Pack<C, 4> y = *(const Pack<C, 4>*)(ks + lane * (a.depth + PAD) + d);
+#pragma unroll
+            for (int i = 0; i < RQ; i++) {
+                Pack<C, 4> x = *(const Pack<C, 4>*)(qs + (w * RQ + i) * a.depth + d);
+#pragma unroll
+                for (int j = 0; j < 4; j++) p[i] += x.v[j] * y.v[j];
+            }
+        }
+#else
         for (int d = 0; d < a.depth; d++) {
 #if KEYS
-            C y = ks[lane * (a.depth + 1) + d];
+            C y = ks[lane * (a.depth + PAD) + d];
 #else
             C y = lane < count ? (C)widen(k[(i64)(key + lane) * a.k[2] + d * a.k[3]]) : (C)0;
 #endif
 #pragma unroll
             for (int i = 0; i < RQ; i++) p[i] += qs[(w * RQ + i) * a.depth + d] * y;
         }
+#endif
 #pragma unroll
         for (int i = 0; i < RQ; i++) {
             C x = p[i] * (C)a.scale;
@@ -115,7 +128,18 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
 #pragma unroll
             for (int e = 0; e < EPL; e++) acc[i][e] *= f;
         }
+#if KEYS
+        Pack<C, RQ> mine;
+#pragma unroll
+        for (int i = 0; i < RQ; i++) mine.v[i] = p[i];
+        *(Pack<C, RQ>*)(ps + lane * RQ) = mine;
+        sync_warp();
+#pragma unroll 4
+#endif
         for (int t = 0; t < count; t++) {
+#if KEYS
+            Pack<C, RQ> weight = *(const Pack<C, RQ>*)(ps + t * RQ);
+#endif
             C y[EPL];
 #pragma unroll
             for (int e = 0; e < EPL; e++) {
@@ -128,7 +152,11 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
             }
 #pragma unroll
             for (int i = 0; i < RQ; i++) {
+#if KEYS
+                C x = weight.v[i];
+#else
                 C x = from_lane(p[i], t);
+#endif
 #pragma unroll
                 for (int e = 0; e < EPL; e++) acc[i][e] += x * y[e];
             }

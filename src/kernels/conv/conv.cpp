@@ -116,7 +116,9 @@ void add_mma(std::vector<Tactic>& out, const ConvShape& s, const Problem& p) {
     std::span<const MmaTile> tiles = mma_tiles();
     for (size_t i = 0; i < tiles.size(); ++i) {
         const MmaTile& t = tiles[i];
-        if (!a.x && t.wm * t.wn > 1024) {
+        // Larger warp tiles would spill.
+        int most = !a.x ? 1024 : s.x.dtype == DType::F32 ? 2048 : 4096;
+        if (t.wm * t.wn > most) {
             continue;
         }
         int64_t steps = div_up(c.k(), t.bk * 8 / bit_width(s.x.dtype));

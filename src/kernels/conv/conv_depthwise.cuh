@@ -7,7 +7,7 @@ template <class T> DEVICE void add_product(ACC* acc, const Pack<T, VEC>& x, cons
     for (int v = 0; v < VEC; v++) acc[v] += (ACC)widen(x.v[v]) * (ACC)widen(y.v[v]);
 }
 
-KERNEL void __launch_bounds__(128) conv_depthwise(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
+KERNEL void __launch_bounds__(128, 1) conv_depthwise(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
                                                   i64 weight_step, const __grid_constant__ Window w,
                                                   const __grid_constant__ Geometry g EPI_PARAMS) {
     u32 groups = (u32)(g.n / VEC), runs = (u32)((w.out[2] + WIDE - 1) / WIDE);

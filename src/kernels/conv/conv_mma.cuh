@@ -112,7 +112,7 @@ struct Copies {
     }
 };
 
-KERNEL void __launch_bounds__(threads) conv_mma(const IN* __restrict__ x, const IN* __restrict__ weights, OUT* __restrict__ out,
+KERNEL void __launch_bounds__(threads, 1) conv_mma(const IN* __restrict__ x, const IN* __restrict__ weights, OUT* __restrict__ out,
                                                 ACC* __restrict__ partial, i32 splits, const __grid_constant__ Window w,
                                                 const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);

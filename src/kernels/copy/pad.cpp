@@ -81,6 +81,31 @@ std::string source_text(const std::string& mode, size_t n) {
                    : str("if (", c, " >= ", size, ") ", c, " = ", period, " - ", c, ";\n"));
 }
 
+/// Statements that find the source of the element at x0, x1, ...: `at`, whether it is `inside`, and
+/// `to`, its place in the result. Adds the parameters that they use.
+template <class F>
+std::string locate_text(const std::vector<PadAxis>& axes, const std::string& mode, int64_t v,
+                        std::string& params, F&& number) {
+    std::string body = "I at = 0, to = 0;\nbool inside = true;\n";
+    for (size_t k = 0; k < axes.size(); ++k) {
+        const PadAxis& a = axes[k];
+        append(params, str(", I t", k, ", I f", k));
+        number(a.to);
+        number(a.from);
+        std::string x = k + 1 == axes.size() && v > 1 ? str("(I)x", k, " * ", v) : str("(I)x", k);
+        append(body, str("to += ", x, " * t", k, ";\nI c", k, " = ", x,
+                         a.padded() ? str(" - l", k) : std::string(), ";\n"));
+        if (a.padded()) {
+            append(params, str(", I l", k, ", I n", k));
+            number(a.low);
+            number(a.from_size);
+            append(body, source_text(mode, k));
+        }
+        append(body, str("at += c", k, " * f", k, ";\n"));
+    }
+    return body;
+}
+
 } // namespace
 
 DType raw_dtype(DType t) {
@@ -143,23 +168,7 @@ Emitted emit_pad(const Problem& p, const Tactic&) {
     };
     number(n);
     index.add(l.args);
-    std::string body = str("I at = 0, to = 0;\nbool inside = true;\n");
-    for (size_t k = 0; k < axes.size(); ++k) {
-        const PadAxis& a = axes[k];
-        append(params, str(", I t", k, ", I f", k));
-        number(a.to);
-        number(a.from);
-        std::string x = k + 1 == axes.size() && v > 1 ? str("(I)x", k, " * ", v) : str("(I)x", k);
-        append(body, str("to += ", x, " * t", k, ";\nI c", k, " = ", x,
-                         a.padded() ? str(" - l", k) : std::string(), ";\n"));
-        if (a.padded()) {
-            append(params, str(", I l", k, ", I n", k));
-            number(a.low);
-            number(a.from_size);
-            append(body, source_text(mode, k));
-        }
-        append(body, str("at += c", k, " * f", k, ";\n"));
-    }
+    std::string body = locate_text(axes, mode, v, params, number);
     l.program.uses = {"types", "math", "strided"};
     l.program.defines = wide ? "typedef i64 I;\n" : "typedef i32 I;\n";
     l.program.body = str(

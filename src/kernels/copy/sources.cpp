@@ -31,6 +31,23 @@ std::string stored_text(DType from, DType to, const std::string& value, std::str
     return str("narrow<", c_type(to), ">(", t.result, ")");
 }
 
+/// cos(2 pi t) for t in [0, 1): series on an eighth of a turn. The library's function would bring
+/// its reduction of large arguments, which works in local memory.
+constexpr std::string_view cos_turn = R"(
+DEVICE double cos_turn(double t) {
+    const i32 q = (i32)(t * 4.0 + 0.5);
+    const double a = (t - (double)q * 0.25) * 6.283185307179586, s = a * a;
+    double even = 0.0, odd = 0.0;
+#pragma unroll
+    for (int k = 9; k > 0; --k) {
+        even = (1.0 + even) * (-s * (1.0 / (double)((2 * k - 1) * (2 * k))));
+        odd = (1.0 + odd) * (-s * (1.0 / (double)((2 * k) * (2 * k + 1))));
+    }
+    const double v = (q & 1) ? a + a * odd : 1.0 + even;
+    return ((q + 1) & 2) ? -v : v;
+}
+)";
+
 Launch per_element(std::string entry, std::string params, const std::string& body, int64_t n,
                    bool wide, Args args) {
     std::string_view u = wide ? "u64" : "u32";
@@ -128,7 +145,7 @@ Emitted emit_random(const Problem& p, const Tactic&) {
     if (!uniform) {
         body +=
             "const double v = a + sqrt(-2.0 * log(((double)c0 + 1.0) * (1.0 / 4294967296.0))) * "
-            "cos((double)c1 * (1.0 / 4294967296.0) * 6.283185307179586) * b;\n";
+            "cos_turn((double)c1 * (1.0 / 4294967296.0)) * b;\n";
     } else {
         append(body, str("const double unit = ",
                          o.dtype == DType::F64
@@ -139,6 +156,9 @@ Emitted emit_random(const Problem& p, const Tactic&) {
     std::string value = stored_text(DType::F64, o.dtype, "v", body);
     append(body, str("y[i] = ", value, ";\n"));
     out.launches.push_back(per_element("philox", params, body, n, wide, std::move(args)));
+    if (!uniform) {
+        out.launches.back().program.defines = cos_turn;
+    }
     return out;
 }
 

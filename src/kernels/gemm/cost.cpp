@@ -21,7 +21,7 @@ double tile_cost_us(const TileWork& w, const Arch& arch) {
     double rounds =
         std::max(1.0, static_cast<double>(div_up(w.blocks, int64_t{arch.sms} * w.resident)));
     double depth = std::max(rounds * w.steps * w.step_us, on_sm * w.steps * step);
-    double sms = std::min<double>(arch.sms, static_cast<double>(w.blocks));
+    double sms = std::clamp<double>(static_cast<double>(w.blocks), 1, arch.sms);
     double l2 = w.l2_bytes / (sms * l2_bytes_per_clock * arch.clock_ghz * 1e3);
     double dram = w.dram_bytes / (arch.dram_gbs * 0.8e3);
     return launch_us + rounds * w.block_us + std::max({depth, l2, dram});

@@ -78,7 +78,7 @@ struct Copies {
     }
 };
 
-KERNEL void __launch_bounds__(threads) gemm_mma(const IN* __restrict__ a, const IN* __restrict__ b, OUT* __restrict__ out,
+KERNEL void __launch_bounds__(threads, 1) gemm_mma(const IN* __restrict__ a, const IN* __restrict__ b, OUT* __restrict__ out,
                                                 ACC* __restrict__ partial, i32 splits,
                                                 const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contraction of any element types and strides on ordinary arithmetic units.
-KERNEL void __launch_bounds__(256) gemm_simt(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out,
+KERNEL void __launch_bounds__(256, 1) gemm_simt(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out,
                                              const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     SimtTile t(g);

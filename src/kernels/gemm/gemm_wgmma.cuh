@@ -111,6 +111,43 @@ template <int SLAB, class Load> DEVICE void produce(Load load, int bytes, u32 ri
     }
 }
 
+/// A consumer's share of the depth: 64 rows of A by all of B.
+DEVICE void accumulate(float (&d)[BN / 2], u32 ring, u32 full, int begin, int end, int w, int lane) {
+    int stage = 0, before = 0;
+    u32 phase = 0;
+#pragma unroll 1
+    for (int k = begin; k < end; k++) {
+        mbar_wait(full + 8 * stage, phase);
+        wgmma_fence();
+        u32 at = ring + stage * stage_bytes;
+#pragma unroll
+        for (int s = 0; s < DEEP; s++) {
+            u64 a = wgmma_desc(at + s * slab_a + w * 8192), b = wgmma_desc(at + DEEP * slab_a + s * slab_b);
+#pragma unroll
+            for (int kk = 0; kk < 4; kk++) wgmma<BN>(d, a + kk * 2, b + kk * 2, 1);
+        }
+        wgmma_commit();
+        wgmma_wait<1>();
+        if (k > begin && lane == 0) mbar_arrive(full + 8 * (ST + before));
+        before = stage;
+        if (++stage == ST) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
+    wgmma_wait<0>();
+}
+
+DEVICE void stage_tile(float* tile, const float (&d)[BN / 2], int row, int lane) {
+    float* mine = tile + (row + (lane >> 2)) * tile_pitch + (lane & 3) * 2;
+#pragma unroll
+    for (int j = 0; j < BN / 8; j++) {
+        Pack<float, 2> lo = {{d[j * 4], d[j * 4 + 1]}}, hi = {{d[j * 4 + 2], d[j * 4 + 3]}};
+        *(Pack<float, 2>*)(mine + j * 8) = lo;
+        *(Pack<float, 2>*)(mine + 8 * tile_pitch + j * 8) = hi;
+    }
+}
+
 KERNEL void __launch_bounds__(128 * (NC + 1), 1)
 gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, OUT* __restrict__ out, i32 splits,
            i32 b_constant, i32 a_batched, i32 b_batched CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
@@ -183,39 +220,11 @@ gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ Tens
     float d[BN / 2];
 #pragma unroll
     for (int i = 0; i < BN / 2; i++) d[i] = 0.0f;
-    int stage = 0, before = 0;
-    u32 phase = 0;
-#pragma unroll 1
-    for (int k = begin; k < end; k++) {
-        mbar_wait(full + 8 * stage, phase);
-        wgmma_fence();
-        u32 at = ring + stage * stage_bytes;
-#pragma unroll
-        for (int s = 0; s < DEEP; s++) {
-            u64 a = wgmma_desc(at + s * slab_a + w * 8192), b = wgmma_desc(at + DEEP * slab_a + s * slab_b);
-#pragma unroll
-            for (int kk = 0; kk < 4; kk++) wgmma<BN>(d, a + kk * 2, b + kk * 2, 1);
-        }
-        wgmma_commit();
-        wgmma_wait<1>();
-        if (k > begin && lane == 0) mbar_arrive(full + 8 * (ST + before));
-        before = stage;
-        if (++stage == ST) {
-            stage = 0;
-            phase ^= 1;
-        }
-    }
-    wgmma_wait<0>();
+    accumulate(d, ring, full, begin, end, w, lane);
     grid_release();
     grid_wait();
     sync_some(1, 128 * NC); // the ring is free
-    float* mine = (float*)memory + (w * 64 + warp * 16 + (lane >> 2)) * tile_pitch + (lane & 3) * 2;
-#pragma unroll
-    for (int j = 0; j < BN / 8; j++) {
-        Pack<float, 2> lo = {{d[j * 4], d[j * 4 + 1]}}, hi = {{d[j * 4 + 2], d[j * 4 + 3]}};
-        *(Pack<float, 2>*)(mine + j * 8) = lo;
-        *(Pack<float, 2>*)(mine + 8 * tile_pitch + j * 8) = hi;
-    }
+    stage_tile((float*)memory, d, w * 64 + warp * 16, lane);
     if (splits > 1) {
         cluster_sync();
         FromCluster fetch = {smem_addr(memory), splits};

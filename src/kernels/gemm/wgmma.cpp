@@ -17,20 +17,37 @@ constexpr WgmmaTile tiles[] = {
 };
 constexpr int tile_count = static_cast<int>(std::size(tiles));
 
+/// The axes as one tensor walks them, which other tensors may keep from being merged.
+struct Walk {
+    Shape sizes, strides;
+};
+Walk walk_of(const Loops& loops, const Shape& strides) {
+    View v{loops.sizes, strides};
+    plan::LoopNest nest = plan::merged_loops(std::span(&v, 1), plan::row_major(v.rank()));
+    if (nest.sizes.empty()) {
+        return {{1}, {0}};
+    }
+    return {nest.sizes, nest.strides[0]};
+}
+
 /// Whether the copy engine can load rows with the depth inside: at most one axis of batch, one of
 /// rows, everything in multiples of 16 bytes.
-bool loadable(const Operand& o, const Shape& batch, const Shape& outer, const Shape& depth) {
+bool loadable(const Operand& o, const Loops& batch_loops, const Shape& batch_strides,
+              const Loops& outer_loops, const Shape& outer_strides, const Shape& depth) {
     constexpr int64_t chunk = 8;
+    Shape batch = walk_of(batch_loops, batch_strides).strides;
+    Shape outer = walk_of(outer_loops, outer_strides).strides;
+    bool broadcast = outer_loops.count() > 1 && outer[0] == 0;
     return batch.size() == 1 && outer.size() == 1 && depth.size() == 1 && depth[0] == 1 &&
            o.view.offset % chunk == 0 && all_multiples(batch, chunk) &&
-           all_multiples(outer, chunk) && batch[0] >= 0 && outer[0] >= 0;
+           all_multiples(outer, chunk) && batch[0] >= 0 && outer[0] >= 0 && !broadcast;
 }
 
 bool runs(const Contraction& c, const Arch& arch) {
     bool types = c.a.dtype == c.b.dtype && (c.a.dtype == DType::F16 || c.a.dtype == DType::BF16);
     return arch.has_wgmma() && types && c.k() > 0 &&
-           loadable(c.a, c.batch.a, c.rows.a, c.depth.a) &&
-           loadable(c.b, c.batch.b, c.columns.b, c.depth.b);
+           loadable(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.depth.a) &&
+           loadable(c.b, c.batch, c.batch.b, c.columns, c.columns.b, c.depth.b);
 }
 
 /// Rows of one operand as the copy engine walks them.
@@ -40,12 +57,13 @@ TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_stride
     m.dtype = o.dtype;
     bool batched = batch.count() > 1;
     auto rows = static_cast<uint64_t>(outer.count());
-    uint64_t row = 2 * static_cast<uint64_t>(outer_strides[0]);
+    uint64_t row = 2 * static_cast<uint64_t>(walk_of(outer, outer_strides).strides[0]);
     m.rank = batched ? 4 : 2;
     // Axes that are not walked still need a stride that the copy engine accepts.
     row = rows == 1 || row == 0 ? 16 * static_cast<uint64_t>(div_up(depth, 8)) : row;
-    bool steps = batched && batch_strides[0] != 0;
-    uint64_t slice = steps ? 2 * static_cast<uint64_t>(batch_strides[0]) : row * rows;
+    int64_t step = walk_of(batch, batch_strides).strides[0];
+    bool steps = batched && step != 0;
+    uint64_t slice = steps ? 2 * static_cast<uint64_t>(step) : row * rows;
     m.sizes = {static_cast<uint64_t>(depth), rows, steps ? static_cast<uint64_t>(batch.count()) : 1,
                1, 1};
     m.strides = {row, slice, slice, slice};
@@ -99,10 +117,6 @@ void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arc
     if (!runs(c, arch)) {
         return;
     }
-    bool broadcast_rows = (c.m() > 1 && c.rows.a[0] == 0) || (c.n() > 1 && c.columns.b[0] == 0);
-    if (broadcast_rows) {
-        return;
-    }
     for (int i = 0; i < tile_count; ++i) {
         const WgmmaTile& t = tiles[i];
         int64_t count = c.batches() * div_up(c.m(), t.bm()) * div_up(c.n(), t.bn);
@@ -128,7 +142,9 @@ Emitted emit_wgmma(const Contraction& c, const Tactic& tactic) {
     l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
     l.args.map(c.b, map_of(c.b, c.batch, c.batch.b, c.columns, c.columns.b, c.k(), tile.bn));
     l.args.pointer(c.out).i32(splits).i32(c.b_constant ? 1 : 0);
-    l.args.i32(batched && c.batch.a[0] != 0 ? 1 : 0).i32(batched && c.batch.b[0] != 0 ? 1 : 0);
+    for (const Shape* s : {&c.batch.a, &c.batch.b}) {
+        l.args.i32(batched && walk_of(c.batch, *s).strides[0] != 0 ? 1 : 0);
+    }
     add_geometry(l.args, c);
     add_operands(l.args, c);
     Emitted e;

@@ -117,8 +117,8 @@ Rows rows_of(const Problem& p) {
 bool takes_vector(const Rows& s, size_t v, const View& view, int64_t vector) {
     const NestArg& row = s.row.arg;
     auto last = static_cast<size_t>(s.row.axes - 1);
-    bool ok = row.strides[v][last] == 1 && row.sizes[last] % vector == 0 &&
-              view.offset % vector == 0;
+    bool ok =
+        row.strides[v][last] == 1 && row.sizes[last] % vector == 0 && view.offset % vector == 0;
     for (size_t k = 0; k < last; ++k) {
         ok = ok && row.strides[v][k] % vector == 0;
     }
@@ -161,8 +161,7 @@ Choice choose(const Problem& p, const Rows& s) {
     int64_t most = s.wide() ? 8 : 32;
     for (c.vector = std::min(8, static_cast<int>(16 / bytes_of(s.x.dtype))); c.vector > 1;
          c.vector /= 2) {
-        if (takes_vector(s, 0, s.x.view, c.vector) &&
-            takes_vector(s, 1, p.out[0].view, c.vector)) {
+        if (takes_vector(s, 0, s.x.view, c.vector) && takes_vector(s, 1, p.out[0].view, c.vector)) {
             break;
         }
     }
@@ -229,10 +228,8 @@ Args& number(Args& a, const Rows& s, double v) {
 
 Launch main_launch(const Problem& p, const Rows& s, const Choice& c, int parts) {
     Launch l;
-    l.program = {{"types", "math", "loops"},
-                 defines(s, c, c.form, parts),
-                 "norm_rows",
-                 s.epilogue.text};
+    l.program = {
+        {"types", "math", "loops"}, defines(s, c, c.form, parts), "norm_rows", s.epilogue.text};
     l.entry = "norm_rows";
     l.block = c.block;
     l.args.pointer(s.x).pointer(p.out[0]);
@@ -306,7 +303,8 @@ std::optional<std::string> refuse(const Group& group) {
 
 /// Operands as they lie; the result as x lies, where that is dense.
 void layout(LayoutArgs& args) {
-    if (auto order = plan::dense_order(args.in[0])) {
+    auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
+    if (auto order = plan::dense_order(args.in[x])) {
         args.order[0] = *order;
     }
 }

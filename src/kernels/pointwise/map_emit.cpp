@@ -5,6 +5,8 @@
 #include "kernels/common/expr_text.h"
 #include "kernels/pointwise/map_job.h"
 
+#include <algorithm>
+
 namespace ingot::kernels::map_text {
 
 namespace {
@@ -30,10 +32,10 @@ Signature signature(const MapJob& job, const MapLoops& l, const IndexText& index
     Signature s;
     s.offset_type = l.wide ? "i64" : "i32";
     s.params = str(pointer_type(job.out.dtype), "* y");
-    s.args.pointer(job.out);
+    add_pointer(s.args, job.out);
     for (size_t k = 0; k < l.in.size(); ++k) {
         append(s.params, str(", const ", pointer_type(l.dtypes[k]), "* p", k));
-        s.args.pointer(*l.operands[k]);
+        add_pointer(s.args, *l.operands[k]);
     }
     append(s.params, str(", ", index.type(), " n"));
     auto number = [&](int64_t v) {
@@ -101,20 +103,101 @@ Launch launch(const MapJob& job, std::string_view form, Signature s, const std::
     return out;
 }
 
-} // namespace
+/// An element of the input in use k.
+std::string element_text(const MapLoops& l, size_t k, const std::string& at) {
+    return is_packed(l.dtypes[k])
+               ? str("load_nibble<", c_type(l.dtypes[k]), ">(p", k, ", ", at, ")")
+               : str("p", k, "[", at, "]");
+}
 
-Launch vectors(const MapJob& job, const MapLoops& l) {
-    int v = l.vector;
-    bool flat = l.sizes.size() == 1;
-    Shape sizes = l.sizes;
-    sizes.back() = (sizes.back() + v - 1) / v;
-    IndexText index(sizes, l.wide);
+int64_t product(const Shape& sizes) {
     int64_t n = 1;
     for (int64_t size : sizes) {
         n *= size;
     }
+    return n;
+}
+
+/// `whole` for a full vector, else `one` for each of its elements v.
+std::string guarded(bool tail, int vector, const std::string& whole, const std::string& one) {
+    return !tail ? str(whole, ";\n")
+                 : str("if (i + 1 < n || last == ", vector, ") ", whole,
+                       ";\nelse {\n#pragma unroll\nfor (int v = 0; v < ", vector,
+                       "; ++v) if (v < last) ", one, ";\n}\n");
+}
+
+bool many(const MapLoops& l, size_t k) {
+    return l.vector > 1 && l.inner(k) == 1;
+}
+
+/// Loads the elements of one vector of the input in use k into q`k`[e].
+std::string load_text(const MapLoops& l, size_t k, const std::string& at, bool tail) {
+    std::string_view type = c_type(l.dtypes[k]);
+    std::string q = str("q", k, "[e]");
+    if (!many(l, k)) {
+        return str(q, "[0] = ", element_text(l, k, at), ";\n");
+    }
+    std::string whole =
+        is_packed(l.dtypes[k])
+            ? str("load_nibbles<", type, ", ", l.vector, ">(", q, ", p", k, ", ", at, ")")
+            : str("load_pack<", type, ", ", l.vector, ">(", q, ", p", k, " + (", at, "))");
+    return guarded(tail, l.vector, whole, str(q, "[v] = ", element_text(l, k, at + " + v")));
+}
+
+/// How a tiled kernel finds its place: a block is a tile of `side` by `side` elements.
+struct TileLoops {
+    int side = 32;
+    Shape sizes; // blocks: other axes, tiles along the axis that is crossed, along the innermost
+    std::vector<std::string> x; // coordinates of an element
+    std::string begin;          // declares x and y0, where the tile begins
+};
+
+TileLoops tile_loops(const MapLoops& l, size_t along) {
+    TileLoops t;
+    int widest = 1;
+    for (size_t k = 0; k < l.in.size(); ++k) {
+        bool across = l.inner(k) != 0 && l.inner(k) != 1;
+        widest = across ? std::max(widest, bit_width(l.dtypes[k]) / 8) : widest;
+    }
+    t.side = widest <= 2 ? 64 : 32;
+    auto last = l.sizes.size() - 1;
+    t.x.resize(l.sizes.size());
+    for (size_t n = 0; n < last; ++n) {
+        if (n != along) {
+            t.x[n] = str("x", t.sizes.size());
+            t.sizes.push_back(l.sizes[n]);
+        }
+    }
+    t.x[along] = "gy";
+    t.x[last] = "gx";
+    t.begin = str("const u32 x = x", t.sizes.size() + 1, " * ", t.side, ", y0 = x", t.sizes.size(),
+                  " * ", t.side, ";\n");
+    t.sizes.push_back(blocks_for(l.sizes[along], t.side));
+    t.sizes.push_back(blocks_for(l.sizes[last], t.side));
+    return t;
+}
+
+/// Reads a tile of the input in use k along its own innermost axis into shared memory at `place`.
+std::string fill_text(const MapLoops& l, size_t k, int side, int64_t place, const std::string& at) {
+    std::string_view type = c_type(l.dtypes[k]);
+    std::string loop = str("#pragma unroll\nfor (int c = 0; c < ", side * side / threads,
+                           "; ++c) {\nconst u32 j = threadIdx.x + c * ", threads);
+    return str("{\n", type, "* t = (", type, "*)(mem + ", place, ");\n", type, " q[",
+               side * side / threads, "];\n", loop, ", gx = x + j / ", side, ", gy = y0 + j % ",
+               side, ";\nif (gx < n && gy < m) q[c] = p", k, "[", at, "];\n}\n", loop, ";\nt[j / ",
+               side, " * ", side + 1, " + j % ", side, "] = q[c];\n}\n}\n");
+}
+
+} // namespace
+
+Launch vectors(const MapJob& job, const MapLoops& l) {
+    int v = l.vector;
+    Shape sizes = l.sizes;
+    sizes.back() = (sizes.back() + v - 1) / v;
+    IndexText index(sizes, l.wide);
+    int64_t n = product(sizes);
     Signature s = signature(job, l, index, n, v);
-    bool tail = flat && v > 1; // the last vector may be shorter
+    bool tail = l.sizes.size() == 1 && v > 1; // the last vector may be shorter
     if (tail) {
         append(s.params, ", i32 last");
         s.args.i32(l.count - (n - 1) * v);
@@ -123,124 +206,68 @@ Launch vectors(const MapJob& job, const MapLoops& l) {
     std::string declare;
     std::string load;
     for (size_t k = 0; k < l.in.size(); ++k) {
-        std::string_view type = c_type(l.dtypes[k]);
-        bool packed = is_packed(l.dtypes[k]);
-        bool many = v > 1 && l.inner(k) == 1;
-        append(declare, str(type, " q", k, "[", l.unroll, "][", many ? v : 1, "];\n"));
-        std::string at = offset_text(s.offset_type, x, s.strides[k + 1]);
-        std::string q = str("q", k, "[e]");
-        std::string one = packed ? str("load_nibble<", type, ">(p", k, ", ") : str("p", k, "[");
-        std::string close = packed ? ")" : "]";
-        if (!many) {
-            append(load, str(q, "[0] = ", one, at, close, ";\n"));
-            continue;
-        }
-        std::string whole =
-            packed ? str("load_nibbles<", type, ", ", v, ">(", q, ", p", k, ", ", at, ")")
-                   : str("load_pack<", type, ", ", v, ">(", q, ", p", k, " + (", at, "))");
-        append(load,
-               tail ? str("if (i + 1 < n || last == ", v, ") ", whole,
-                          ";\nelse {\n#pragma unroll\nfor (int v = 0; v < ", v,
-                          "; ++v) if (v < last) ", q, "[v] = ", one, at, " + v", close, ";\n}\n")
-                    : str(whole, ";\n"));
+        append(declare,
+               str(c_type(l.dtypes[k]), " q", k, "[", l.unroll, "][", many(l, k) ? v : 1, "];\n"));
+        append(load, load_text(l, k, offset_text(s.offset_type, x, s.strides[k + 1]), tail));
     }
-    ExprText body = body_text(job, l, [&](size_t k) {
-        return str("q", k, "[e][", v > 1 && l.inner(k) == 1 ? "v" : "0", "]");
-    });
+    ExprText body = body_text(
+        job, l, [&](size_t k) { return str("q", k, "[e][", many(l, k) ? "v" : "0", "]"); });
     std::string type(c_type(job.out.dtype));
-    std::string store = v == 1 ? str("y[o[e]] = r[0];\n")
-                        : tail
-                            ? str("if (i + 1 < n || last == ", v, ") store_pack<", type, ", ", v,
-                                  ">(y + o[e], r);\nelse {\n#pragma unroll\nfor (int v = 0; v < ",
-                                  v, "; ++v) if (v < last) y[o[e] + v] = r[v];\n}\n")
-                            : str("store_pack<", type, ", ", v, ">(y + o[e], r);\n");
+    std::string store = v == 1
+                            ? str("y[o[e]] = r[0];\n")
+                            : guarded(tail, v, str("store_pack<", type, ", ", v, ">(y + o[e], r)"),
+                                      "y[o[e] + v] = r[v]");
     std::string each =
         str("#pragma unroll\nfor (int e = 0; e < ", l.unroll, "; ++e) {\nconst ", index.type(),
             " i = (", index.type(), ")blockIdx.x * ", threads * l.unroll, "u + (u32)e * ", threads,
             "u + threadIdx.x;\nif (i < n) {\n");
-    Launch out =
-        launch(job, "", s,
-               str("grid_wait();\n", declare, s.offset_type, " o[", l.unroll, "];\n", each,
-                   index.split("i"), "o[e] = ", offset_text(s.offset_type, x, s.strides[0]), ";\n",
-                   load, "}\n}\ngrid_release();\n", each, type, " r[", v,
-                   "];\n#pragma unroll\nfor (int v = 0; v < ", v, "; ++v) {\n", body.statements,
-                   "r[v] = ", body.result, ";\n}\n", store, "}\n}\n"));
+    std::string place = offset_text(s.offset_type, x, s.strides[0]);
+    std::string text =
+        str("grid_wait();\n", declare, s.offset_type, " o[", l.unroll, "];\n", each,
+            index.split("i"), "o[e] = ", place, ";\n", load, "}\n}\ngrid_release();\n", each, type,
+            " r[", v, "];\n#pragma unroll\nfor (int v = 0; v < ", v, "; ++v) {\n", body.statements,
+            "r[v] = ", body.result, ";\n}\n", store, "}\n}\n");
+    Launch out = launch(job, "", std::move(s), text);
     out.grid = {blocks_for(n, threads * l.unroll), 1, 1};
     return out;
 }
 
 Launch tiles(const MapJob& job, const MapLoops& l, int axis) {
-    auto last = l.sizes.size() - 1;
     auto along = static_cast<size_t>(axis);
-    int widest = 1;
-    for (size_t k = 0; k < l.in.size(); ++k) {
-        bool across = l.inner(k) != 0 && l.inner(k) != 1;
-        widest = across ? std::max(widest, bit_width(l.dtypes[k]) / 8) : widest;
-    }
-    int t = widest <= 2 ? 64 : 32;
-    Shape sizes; // blocks: other axes, tiles along `axis`, tiles along the innermost
-    std::vector<std::string> x(l.sizes.size());
-    for (size_t n = 0; n < last; ++n) {
-        if (n != along) {
-            x[n] = str("x", sizes.size());
-            sizes.push_back(l.sizes[n]);
-        }
-    }
-    std::string ty = str("x", sizes.size());
-    std::string tx = str("x", sizes.size() + 1);
-    sizes.push_back(blocks_for(l.sizes[along], t));
-    sizes.push_back(blocks_for(l.sizes[last], t));
-    IndexText index(sizes, false);
-    Signature s = signature(job, l, index, l.sizes[last], 1);
+    TileLoops t = tile_loops(l, along);
+    IndexText index(t.sizes, false);
+    Signature s = signature(job, l, index, l.sizes.back(), 1);
     append(s.params, ", u32 m");
     s.args.i32(l.sizes[along]);
-
-    x[along] = "gy";
-    x[last] = "gx";
-    int rounds = t * t / threads;
     std::string fill;
     int64_t shared = 0;
     std::vector<std::string> value(l.in.size());
     for (size_t k = 0; k < l.in.size(); ++k) {
-        std::string at = offset_text(s.offset_type, x, s.strides[k + 1]);
+        std::string at = offset_text(s.offset_type, t.x, s.strides[k + 1]);
         if (l.inner(k) == 0 || l.inner(k) == 1) {
-            value[k] = is_packed(l.dtypes[k])
-                           ? str("load_nibble<", c_type(l.dtypes[k]), ">(p", k, ", ", at, ")")
-                           : str("p", k, "[", at, "]");
+            value[k] = element_text(l, k, at);
             continue;
         }
-        std::string_view type = c_type(l.dtypes[k]);
-        append(fill, str("{\n", type, "* t = (", type, "*)(mem + ", shared, ");\n", type, " q[",
-                         rounds, "];\n#pragma unroll\nfor (int c = 0; c < ", rounds,
-                         "; ++c) {\nconst u32 j = threadIdx.x + c * ", threads, ", gx = x + j / ",
-                         t, ", gy = y0 + j % ", t, ";\nif (gx < n && gy < m) q[c] = p", k, "[", at,
-                         "];\n}\n#pragma unroll\nfor (int c = 0; c < ", rounds,
-                         "; ++c) {\nconst u32 j = threadIdx.x + c * ", threads, ";\nt[j / ", t,
-                         " * ", t + 1, " + j % ", t, "] = q[c];\n}\n}\n"));
-        value[k] = str("((const ", type, "*)(mem + ", shared, "))[j % ", t, " * ", t + 1, " + j / ",
-                       t, "]");
-        shared += (int64_t{t} * (t + 1) * (bit_width(l.dtypes[k]) / 8) + 15) / 16 * 16;
+        append(fill, fill_text(l, k, t.side, shared, at));
+        value[k] = str("((const ", c_type(l.dtypes[k]), "*)(mem + ", shared, "))[j % ", t.side,
+                       " * ", t.side + 1, " + j / ", t.side, "]");
+        shared += (int64_t{t.side} * (t.side + 1) * (bit_width(l.dtypes[k]) / 8) + 15) / 16 * 16;
     }
     ExprText body = body_text(job, l, [&](size_t k) { return value[k]; });
-    Launch out =
-        launch(job, "_tile", s,
-               str("SHARED(mem);\ngrid_wait();\n", index.split("blockIdx.x"), "const u32 x = ", tx,
-                   " * ", t, ", y0 = ", ty, " * ", t, ";\n", fill,
-                   "sync();\ngrid_release();\n#pragma unroll 4\n", "for (int c = 0; c < ", rounds,
-                   "; ++c) {\nconst u32 j = threadIdx.x + c * ", threads, ", gx = x + j % ", t,
-                   ", gy = y0 + j / ", t, ";\nif (gx < n && gy < m) {\n", body.statements, "y[",
-                   offset_text(s.offset_type, x, s.strides[0]), "] = ", body.result, ";\n}\n}\n"));
-    int64_t blocks = 1;
-    for (int64_t size : sizes) {
-        blocks *= size;
-    }
-    out.grid = {blocks, 1, 1};
+    std::string place = offset_text(s.offset_type, t.x, s.strides[0]);
+    std::string text =
+        str("SHARED(mem);\ngrid_wait();\n", index.split("blockIdx.x"), t.begin, fill,
+            "sync();\ngrid_release();\n#pragma unroll 4\nfor (int c = 0; c < ",
+            t.side * t.side / threads, "; ++c) {\nconst u32 j = threadIdx.x + c * ", threads,
+            ", gx = x + j % ", t.side, ", gy = y0 + j / ", t.side, ";\nif (gx < n && gy < m) {\n",
+            body.statements, "y[", place, "] = ", body.result, ";\n}\n}\n");
+    Launch out = launch(job, "_tile", std::move(s), text);
+    out.grid = {product(t.sizes), 1, 1};
     out.shared = shared;
     return out;
 }
 
 Launch nibbles(const MapJob& job, const MapLoops& l) {
-    Shape dense = l.out;
     int64_t step = 1;
     bool is_dense = true;
     bool even = l.out.back() == 1;
@@ -255,10 +282,7 @@ Launch nibbles(const MapJob& job, const MapLoops& l) {
     Shape sizes = l.sizes;
     sizes.back() += is_dense ? 0 : sizes.back() % 2;
     IndexText index(sizes, l.wide);
-    int64_t n = 1;
-    for (int64_t size : sizes) {
-        n *= size;
-    }
+    int64_t n = product(sizes);
     Signature s = signature(job, l, index, n, 1);
     append(s.params, str(", ", index.type(), " inner"));
     if (l.wide) {
@@ -269,9 +293,7 @@ Launch nibbles(const MapJob& job, const MapLoops& l) {
     std::vector<std::string> x = coordinates(l.sizes.size());
     ExprText body = body_text(job, l, [&](size_t k) {
         std::string at = offset_text(s.offset_type, x, s.strides[k + 1]);
-        return is_packed(l.dtypes[k])
-                   ? str("load_nibble<", c_type(l.dtypes[k]), ">(p", k, ", ", at, ")")
-                   : str("p", k, "[", at, "]");
+        return element_text(l, k, at);
     });
     Launch out = launch(
         job, "_packed", s,

@@ -57,7 +57,13 @@ int choose_vector(const MapJob& job, const MapLoops& l) {
         widest = std::max(widest, width);
     }
     int64_t v = ok ? std::min(std::min(16 / narrowest, 32 / widest), limit) : 1;
-    while (v > 2 && v * weight(job.body) > 700) {
+    // Roundings of fp8 cost as much as functions do.
+    auto fp8 = [](DType t) { return is_float(t) && bit_width(t) == 8; };
+    int each = weight(job.body) + (fp8(job.out.dtype) ? 30 : 0);
+    for (DType t : l.dtypes) {
+        each += fp8(t) ? 15 : 0;
+    }
+    while (v > 2 && v * each > 500) {
         v /= 2;
     }
     // Several axes: whole vectors only. One axis: the last thread does the rest.
@@ -85,6 +91,14 @@ void drop_unused(const MapJob& job, MapLoops& l) {
 }
 
 } // namespace
+
+void add_pointer(Args& args, const Operand& o) {
+    if (o.buffer == in_scratch) {
+        args.scratch(o.view.offset * bit_width(o.dtype) / 8);
+    } else {
+        args.pointer(o);
+    }
+}
 
 MapLoops map_loops(const MapJob& job) {
     MapLoops l;

@@ -32,8 +32,8 @@ struct Pooling {
 };
 
 int32_t small(int64_t v) {
-    require(v >= INT32_MIN / 4 && v <= INT32_MAX / 4, ErrorCode::Unsupported, "pool over a size of ",
-            v, ", at most 2^29 is supported");
+    require(v >= INT32_MIN / 4 && v <= INT32_MAX / 4, ErrorCode::Unsupported,
+            "pool over a size of ", v, ", at most 2^29 is supported");
     return static_cast<int32_t>(v);
 }
 
@@ -134,7 +134,8 @@ std::optional<std::string> refuse(const Group& group) {
 
 /// Operands as they lie; the result as x lies, where that is dense.
 void layout(LayoutArgs& args) {
-    if (auto order = plan::dense_order(args.in[0])) {
+    auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
+    if (auto order = plan::dense_order(args.in[x])) {
         args.order[0] = *order;
     }
 }

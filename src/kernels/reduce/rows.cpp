@@ -63,9 +63,9 @@ View only_axes(const View& v, std::span<const int64_t> axes) {
 
 int vector_width(const Operand& o, std::span<const int64_t> multiples, int most) {
     int64_t n = std::min<int64_t>(16 / bytes_of(o.dtype), most);
-    while (n > 1 && (o.view.offset % n != 0 ||
-                     std::any_of(multiples.begin(), multiples.end(),
-                                 [n](int64_t m) { return m % n != 0; }))) {
+    while (n > 1 &&
+           (o.view.offset % n != 0 || std::any_of(multiples.begin(), multiples.end(),
+                                                  [n](int64_t m) { return m % n != 0; }))) {
         n /= 2;
     }
     return static_cast<int>(n);

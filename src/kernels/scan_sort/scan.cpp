@@ -43,14 +43,24 @@ Scanning scanning_of(const Problem& p) {
     return s;
 }
 
-Launch launch_of(const Scanning& s, const char* entry, int phase) {
+/// Whether rows lie so that 8 elements can be moved at once.
+bool takes_vectors(const Problem& p, const Scanning& s) {
+    bool ok = s.line.x_step == 1 && s.line.out_step == 1 && s.line.n % 8 == 0 &&
+              s.x.view.offset % 8 == 0 && p.out[0].view.offset % 8 == 0 && !s.attrs.reverse;
+    for (int k = 0; k < s.kept.axes; ++k) {
+        ok = ok && s.kept.arg.strides[0][k] % 8 == 0 && s.kept.arg.strides[1][k] % 8 == 0;
+    }
+    return ok;
+}
+
+Launch launch_of(const Scanning& s, const char* entry, int phase, bool vectors = false) {
     Launch l;
     Defines d;
     DType t = s.x.dtype;
     d.add("PHASE", phase).add("T", c_type(t)).add("C", combine_type(t));
     d.add("FN", combine_index(s.attrs.fn)).add("IDENTITY", combine_identity(s.attrs.fn, t));
     d.add("EXCLUSIVE", s.attrs.exclusive ? 1 : 0).add("REVERSE", s.attrs.reverse ? 1 : 0);
-    d.add("KR", s.kept.axes);
+    d.add("VECTORS", vectors ? 1 : 0).add("KR", s.kept.axes);
     l.program = {{"types", "math", "loops", "combine"}, d.text(), "scan", {}};
     l.entry = entry;
     return l;
@@ -102,8 +112,9 @@ Emitted emit_scan(const Problem& p, const Tactic& t) {
         return out;
     }
     int64_t parts = div_up(s.line.n, tile);
+    bool vectors = takes_vectors(p, s);
     auto add = [&](int phase) {
-        Launch l = launch_of(s, "scan_rows", phase);
+        Launch l = launch_of(s, "scan_rows", phase, vectors);
         l.grid = phase == 0 ? std::array<int64_t, 3>{rows, 1, 1}
                             : std::array<int64_t, 3>{parts, rows, 1};
         l.args.pointer(s.x).pointer(p.out[0]).scratch(0).value(s.kept.arg).value(s.line);

@@ -2,7 +2,8 @@
 // Running FN along an axis, one row a block (blockIdx.y counts rows). PHASE 0: the block loops over
 // the row with a carry. Long rows: 1 combines each tile, 2 scans the results of a row's tiles, 3
 // scans each tile from what stands before it. PHASE 4: a thread a row, for many rows side by side.
-// T stored, C compute; EXCLUSIVE and REVERSE as the op has them.
+// T stored, C compute; EXCLUSIVE and REVERSE as the op has them; VECTORS: rows are contiguous and
+// read and written by 8 elements.
 #define TILE (256 * 8)
 DEVICE C shift_up(C v, int d) {
     union { C v; u32 u; u64 w; } b;
@@ -44,9 +45,17 @@ DEVICE i64 place(i64 i, i64 n) { return REVERSE ? n - 1 - i : i; }
 DEVICE C scan_tile(const T* x, T* out, const Line& l, i64 tile, C carry, C* memory) {
     C v[8], own = IDENTITY, all;
     i64 first = tile * TILE + threadIdx.x * 8;
+#if VECTORS
+    Pack<T, 8> io;
+    if (first < l.n) io = *(const Pack<T, 8>*)(x + first);
+#endif
 #pragma unroll
     for (int e = 0; e < 8; e++) {
+#if VECTORS
+        v[e] = first < l.n ? (C)widen(io.v[e]) : IDENTITY;
+#else
         v[e] = first + e < l.n ? (C)widen(x[place(first + e, l.n) * l.x_step]) : IDENTITY;
+#endif
         own = combine<FN>(own, v[e]);
     }
     C running = combine<FN>(carry, before_me(own, memory, all));
@@ -54,9 +63,16 @@ DEVICE C scan_tile(const T* x, T* out, const Line& l, i64 tile, C carry, C* memo
 #pragma unroll
     for (int e = 0; e < 8; e++) {
         C next = combine<FN>(running, v[e]);
+#if VECTORS
+        io.v[e] = narrow<T>(EXCLUSIVE ? running : next);
+#else
         if (first + e < l.n) out[place(first + e, l.n) * l.out_step] = narrow<T>(EXCLUSIVE ? running : next);
+#endif
         running = next;
     }
+#if VECTORS
+    if (first < l.n) *(Pack<T, 8>*)(out + first) = io;
+#endif
 #endif
     return combine<FN>(carry, all);
 }

@@ -62,8 +62,8 @@ Sorting sorting_of(const Problem& p) {
     auto d = static_cast<size_t>(s.axis);
     s.n = s.x.view.shape[d];
     s.k = p.out[0].view.shape[d];
-    require(s.k <= s.n && s.n < (int64_t{1} << 32) - 1, ErrorCode::InvalidArgument, "topk with k = ",
-            s.k, " of an axis of ", s.n, " elements");
+    require(s.k <= s.n && s.n < (int64_t{1} << 32) - 1, ErrorCode::InvalidArgument,
+            "topk with k = ", s.k, " of an axis of ", s.n, " elements");
     s.key = key_type(s.x.dtype);
     std::array axes{s.axis};
     std::array views{without_axes(s.x.view, axes), without_axes(p.out[0].view, axes),
@@ -101,6 +101,9 @@ Launch short_launch(const Problem& p, const Sorting& s, const Round& r) {
     Defines d = key_defines(s.key);
     d.add("T", c_type(s.x.dtype)).add("DESCENDING", s.descending ? 1 : 0).add("P", width);
     d.add("ROWS", rows).add("NT", threads).add("KR", s.kept.axes);
+    auto top =
+        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(s.k, 2))));
+    d.add("TOP", rows > 1 ? width : std::min(top, width));
     d.add("CHOSEN", r.chosen ? 1 : 0).add("FINAL", r.last ? 1 : 0);
     l.program = {{"types", "math", "loops", "keys"}, d.text(), "sort_short", {}};
     l.entry = "sort_short";
@@ -231,11 +234,13 @@ std::vector<Tactic> sort_tactics(const Problem& p) {
         list.push_back(t);
     };
     if (s.n <= s.most()) {
-        add("shared", in_shared, 4);
+        add("shared", in_shared, 5);
     } else if (s.k * 8 <= s.most()) {
-        add("rounds", by_rounds, 4);
+        add("rounds", by_rounds, 4 + static_cast<double>(s.k) / 50);
     }
-    add("radix", by_radix, s.key.bits / 4);
+    add("radix", by_radix, s.key.bits * 0.35);
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
     return list;
 }
 

@@ -2,7 +2,18 @@
 // Bitonic sort of rows, or of parts of rows, of at most P elements in shared memory, by (key,
 // index), which makes it stable. ROWS rows a block of NT threads. KEY u32 or u64, MASK its bits,
 // flipped by DESCENDING. CHOSEN: the elements are the `n` candidates of an earlier round; FINAL:
-// values and indices are written, else the first k indices of each part.
+// values and indices are written, else the first k indices of each part. The first TOP elements come
+// out in order, a power of two; TOP < P only with one row a block.
+DEVICE void order(KEY* keys, u32* from, int low, int high, bool up) {
+    KEY a = keys[low], b = keys[high];
+    u32 i = from[low], j = from[high];
+    if ((a > b || (a == b && i > j)) == up) {
+        keys[low] = b;
+        keys[high] = a;
+        from[low] = j;
+        from[high] = i;
+    }
+}
 KERNEL void __launch_bounds__(NT) sort_short(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices,
                                              const u32* __restrict__ chosen, u32* __restrict__ next, Nest kept, i64 n, i64 step,
                                              i64 value_step, i64 index_step, i32 k) {
@@ -26,20 +37,29 @@ KERNEL void __launch_bounds__(NT) sort_short(const T* __restrict__ x, T* __restr
         keys[i] = key;
         from[i] = index;
     }
-    for (int size = 2; size <= P; size <<= 1) {
+    for (int size = 2; size <= TOP; size <<= 1) {
         for (int stride = size >> 1; stride > 0; stride >>= 1) {
             sync();
             for (int t = threadIdx.x; t < ROWS * P / 2; t += NT) {
-                int low = (t / stride) * (2 * stride) + t % stride, high = low + stride;
-                KEY a = keys[low], b = keys[high];
-                u32 i = from[low], j = from[high];
-                bool above = a > b || (a == b && i > j), up = (low & size & (P - 1)) == 0;
-                if (above == up) {
-                    keys[low] = b;
-                    keys[high] = a;
-                    from[low] = j;
-                    from[high] = i;
-                }
+                int low = (t / stride) * (2 * stride) + t % stride;
+                order(keys, from, low, low + stride, (low & size & (P - 1)) == 0);
+            }
+        }
+    }
+    // Sorted runs of TOP, rising and falling in turns: the smaller of each pair of elements are the
+    // TOP smallest of two runs, a bitonic run, which is sorted again. Run j begins at j * span.
+    for (int span = TOP; span < P; span <<= 1) {
+        sync();
+        for (int t = threadIdx.x; t < P / span / 2 * TOP; t += NT) {
+            int low = (t / TOP) * (2 * span) + t % TOP;
+            order(keys, from, low, low + span, true);
+        }
+        for (int stride = TOP >> 1; stride > 0; stride >>= 1) {
+            sync();
+            for (int t = threadIdx.x; t < P / span / 2 * (TOP / 2); t += NT) {
+                int run = t / (TOP / 2), i = t % (TOP / 2);
+                int low = run * (2 * span) + (i / stride) * (2 * stride) + i % stride;
+                order(keys, from, low, low + stride, (run & 1) == 0);
             }
         }
     }

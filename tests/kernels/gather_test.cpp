@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// Family gather: rows read and written by index, against the evaluator.
+#include "backends/cuda/backend.h"
+#include "base/error.h"
+#include "kernels/harness.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+namespace ingot::test {
+namespace {
+
+Tensor indices_below(int64_t limit, const Shape& shape, DType t, unsigned seed = 3) {
+    return random_elements(t, shape, seed, 0, static_cast<double>(limit - 1));
+}
+
+TEST(Gather, EveryAxisAndDtype) {
+    for (const char* type :
+         {"f16[6,8,16]", "f32[6,8,3]", "bool[6,8,5]", "f64[6,8,2]", "i4[6,8,4]", "i4[3,7,3]"}) {
+        for (int64_t axis = 0; axis < 3; ++axis) {
+            SCOPED_TRACE(str(type, " axis ", axis));
+            Graph g;
+            Value x = g.add_input("x", parse_type(type));
+            Value i = g.add_input("i", parse_type("i64[5,3]"));
+            g.add_output("y", ops::gather(g, x, i, axis));
+            int64_t size = g.type(x).dims[static_cast<size_t>(axis)].value();
+            FamilyOptions o{.tolerance = 0,
+                            .inputs = {Tensor{}, indices_below(size, {5, 3}, DType::I64)}};
+            sweep(g, o);
+            if (axis == 0) {
+                o.strided = true;
+                sweep(g, o);
+            }
+        }
+    }
+}
+
+TEST(Gather, ScalarIndexAndTable) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("bf16[40,64]"));
+    Value i = g.add_input("i", parse_type("i32[]"));
+    g.add_output("y", ops::gather(g, x, i, 0));
+    sweep(g, {.tolerance = 0, .inputs = {Tensor{}, indices_below(40, {}, DType::I32)}});
+}
+
+/// What a run on the emulated GPU says.
+std::string error_of(const Graph& g, const std::vector<Tensor>& inputs) {
+    emulator::EmulatedGpu gpu(90);
+    auto backend = cuda::make_backend(gpu);
+    auto execution =
+        backend->compile(std::make_shared<const Graph>(g), CompileOptions{})->create_execution();
+    std::vector<Tensor> results(1);
+    Status status = execution->run(inputs, results);
+    return status.ok() ? "" : std::string(execution->error());
+}
+
+TEST(Gather, ReportsAnIndexOutOfRange) {
+    for (int64_t bad : {-1, 2, 4}) {
+        SCOPED_TRACE(bad);
+        Tensor rows = random_elements(DType::F32, {4, 2}, 1);
+        Tensor update = random_elements(DType::F32, {1, 2}, 2);
+        Tensor index = Tensor::empty(DType::I64, {1});
+        index.set_i64(0, bad);
+        Graph g;
+        Value x = g.add_input("x", parse_type("f32[4,2]"));
+        g.add_output("y", ops::gather(g, x, g.add_input("i", parse_type("i64[1]")), 0));
+        Graph s;
+        Value to = s.add_input("x", parse_type("f32[4,2]"));
+        Value i = s.add_input("i", parse_type("i64[1]"));
+        Value u = s.add_input("u", parse_type("f32[1,2]"));
+        s.add_output("y", ops::scatter(s, to, i, u, "add"));
+        for (const std::string& error :
+             {error_of(g, {rows, index}), error_of(s, {rows, index, update})}) {
+            EXPECT_EQ(error.find("an index is outside its axis") != std::string::npos, bad != 2)
+                << error;
+        }
+    }
+}
+
+Graph scatter_of(const std::string& x, const std::string& updates, int64_t m, const char* fn) {
+    Graph g;
+    Value a = g.add_input("x", parse_type(x));
+    Value i = g.add_input("i", {DType::I64, {Dim(m)}});
+    Value u = g.add_input("u", parse_type(updates));
+    g.add_output("y", ops::scatter(g, a, i, u, fn));
+    return g;
+}
+
+TEST(Scatter, EveryFunctionInOrder) {
+    for (const char* fn : {"none", "add", "mul", "min", "max"}) {
+        for (const char* t : {"f32", "f16", "i32", "f64", "i8"}) {
+            SCOPED_TRACE(str(fn, " ", t));
+            Graph g = scatter_of(str(t, "[7,5]"), str(t, "[30,5]"), 30, fn);
+            FamilyOptions o{.inputs = {Tensor{}, indices_below(7, {30}, DType::I64)}};
+            o.tolerance = std::string(t) == "f16" ? 1e-3 : 1e-6;
+            sweep(g, o);
+        }
+    }
+}
+
+TEST(Scatter, ManyRowsAndLongOnes) {
+    Graph many = scatter_of("f32[300]", "f32[2500]", 2500, "add");
+    expect_family(
+        many, {.tolerance = 1e-6, .inputs = {Tensor{}, indices_below(300, {2500}, DType::I64)}});
+    Graph longer = scatter_of("f16[5,3,200]", "f16[3,3,200]", 3, "none");
+    FamilyOptions o{.tolerance = 0, .inputs = {Tensor{}, indices_below(5, {3}, DType::I64)}};
+    expect_family(longer, o);
+    o.strided = true;
+    expect_family(longer, o);
+}
+
+TEST(Scatter, BooleansAndNothing) {
+    Graph g = scatter_of("bool[6]", "bool[9]", 9, "max");
+    sweep(g, {.inputs = {Tensor{}, indices_below(6, {9}, DType::I64)}});
+    sweep(scatter_of("f32[6,2]", "f32[0,2]", 0, "add"), {.tolerance = 0});
+}
+
+TEST(Scatter, WritesInPlace) {
+    Graph g;
+    Value a = g.add_input("x", parse_type("f32[6,4]"));
+    Value i = g.add_input("i", parse_type("i64[6]"));
+    Value x = ops::exp(g, a);
+    Value u = ops::mul(g, a, 2.0);
+    g.add_output("y", ops::scatter(g, x, i, u, "add"));
+    expect_backend(g, {.tolerance = 1e-6, .inputs = {Tensor{}, indices_below(6, {6}, DType::I64)}});
+}
+
+} // namespace
+} // namespace ingot::test

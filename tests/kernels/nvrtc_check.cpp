@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/nvrtc_check.h"
+
+#include "backends/cuda/nvrtc.h"
+#include "base/error.h"
+#include "base/file.h"
+#include "base/hash.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <iostream>
+#include <regex>
+#include <thread>
+
+namespace ingot::test {
+
+namespace {
+
+constexpr size_t most_ptx = 64 * 1024;
+// The C library's slow path for large arguments of sin, cos and tan keeps this much in local
+// memory; kernels that call them do not pay for it otherwise.
+constexpr int trigonometry_bytes = 40;
+
+const std::string& pinned() {
+    static const std::string path =
+        std::string(INGOT_SOURCE_DIR) + "/.deps/nvrtc/lib/libnvrtc.so.13";
+    return path;
+}
+
+/// Makes the backend's loader take the pinned library and report resources. Once, before its
+/// first use.
+void choose_nvrtc() {
+    static const bool done = [] {
+        if (file_exists(pinned())) {
+            setenv("INGOT_NVRTC", pinned().c_str(), 1);
+        }
+        setenv("INGOT_NVRTC_VERBOSE", "1", 1);
+        return true;
+    }();
+    (void)done;
+}
+
+struct Compiled {
+    std::string log;
+    std::string error;
+    double milliseconds = 0;
+    size_t ptx_bytes = 0;
+};
+
+Compiled compile(const NvrtcProgram& p, const std::string& arch) {
+    Compiled out;
+    auto start = std::chrono::steady_clock::now();
+    try {
+        cuda::CompiledText c = cuda::nvrtc_compile(p.text, arch);
+        out.log = c.log;
+        out.ptx_bytes = c.ptx_bytes;
+    } catch (const Error& e) {
+        out.error = e.what();
+    }
+    out.milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return out;
+}
+
+/// Kept as: milliseconds, bytes of PTX, then the log.
+Compiled compile_or_recall(const NvrtcProgram& p, const std::string& arch) {
+    std::string key = str(arch, cuda::nvrtc_version(), p.text);
+    const std::string folder = std::string(INGOT_SOURCE_DIR) + "/build/emulated";
+    std::string file =
+        str(folder, "/nvrtc_", to_text(xxh3_128(std::as_bytes(std::span(key)))), ".txt");
+    if (file_exists(file)) {
+        std::string kept = read_text_file(file);
+        Compiled out;
+        int used = 0;
+        if (std::sscanf(kept.c_str(), "%lf %zu\n%n", &out.milliseconds, &out.ptx_bytes, &used) ==
+            2) {
+            out.log = kept.substr(static_cast<size_t>(used));
+            return out;
+        }
+    }
+    Compiled out = compile(p, arch);
+    if (out.error.empty()) {
+        mkdir(parent_folder(folder).c_str(), 0777);
+        mkdir(folder.c_str(), 0777);
+        write_file(file,
+                   std::string_view(str(out.milliseconds, ' ', out.ptx_bytes, '\n', out.log)));
+    }
+    return out;
+}
+
+/// The largest number that stands before `unit` in the log.
+int64_t largest(const std::string& log, const std::string& unit) {
+    int64_t most = 0;
+    std::regex pattern("([0-9]+) " + unit);
+    for (auto it = std::sregex_iterator(log.begin(), log.end(), pattern);
+         it != std::sregex_iterator(); ++it) {
+        most = std::max(most, static_cast<int64_t>(std::stoll((*it)[1].str())));
+    }
+    return most;
+}
+
+std::string faults(const NvrtcProgram& p, const Compiled& c, const kernels::Arch& arch) {
+    if (!c.error.empty()) {
+        return c.error;
+    }
+    std::string out;
+    auto check = [&out](bool ok, const auto&... text) {
+        out += ok ? std::string() : str(text..., '\n');
+    };
+    check(c.log.find("Used ") != std::string::npos, "the log tells nothing of resources: ", c.log);
+    int64_t spilled = largest(c.log, "bytes spill stores") + largest(c.log, "bytes spill loads");
+    check(spilled == 0, spilled, " bytes are spilled");
+    int64_t local = largest(c.log, "bytes stack frame");
+    bool trigonometry = p.text.find("sinf(") != std::string::npos && local <= trigonometry_bytes;
+    check(local == 0 || trigonometry, local, " bytes of local memory");
+    int64_t shared = largest(c.log, "bytes smem") + p.shared;
+    check(shared <= arch.shared_per_block, shared, " bytes of shared memory, a block has ",
+          arch.shared_per_block);
+    for (const char* warning : {"C7504", "C7509", "C7514"}) {
+        check(c.log.find(warning) == std::string::npos, "wgmma is serialised (", warning, ')');
+    }
+    check(c.ptx_bytes > 0 && c.ptx_bytes <= most_ptx, c.ptx_bytes, " bytes of PTX, at most ",
+          most_ptx);
+    return out;
+}
+
+} // namespace
+
+std::string missing_nvrtc() {
+    choose_nvrtc();
+    return cuda::nvrtc_version().empty()
+               ? "NVRTC is neither in .deps/nvrtc (./dev setup puts it there) nor installed"
+               : "";
+}
+
+NvrtcReport check_by_nvrtc(const NvrtcProgram& p) {
+    choose_nvrtc();
+    const kernels::Arch& arch = kernels::arch_of(p.cc);
+    Compiled c = compile_or_recall(p, std::string(arch.nvrtc));
+    return {faults(p, c, arch), c.milliseconds, c.ptx_bytes};
+}
+
+void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::string& what) {
+    if (std::string why = missing_nvrtc(); !why.empty()) {
+        ADD_FAILURE() << why;
+        return;
+    }
+    std::vector<NvrtcReport> reports(programs.size());
+    std::atomic<size_t> next{0};
+    std::vector<std::thread> threads;
+    for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) {
+        threads.emplace_back([&] {
+            for (size_t k = next++; k < programs.size(); k = next++) {
+                reports[k] = check_by_nvrtc(programs[k]);
+            }
+        });
+    }
+    for (std::thread& t : threads) {
+        t.join();
+    }
+    size_t slowest = 0;
+    double total = 0;
+    for (size_t i = 0; i < reports.size(); ++i) {
+        const NvrtcProgram& p = programs[i];
+        EXPECT_EQ(reports[i].problems, "")
+            << p.name << " for " << kernels::arch_of(p.cc).nvrtc << " by NVRTC";
+        total += reports[i].milliseconds;
+        slowest = reports[i].milliseconds > reports[slowest].milliseconds ? i : slowest;
+    }
+    if (!programs.empty()) {
+        std::cout << "[  NVRTC   ] " << what << ": " << programs.size() << " programs, "
+                  << total / static_cast<double>(programs.size()) << " ms each, the slowest "
+                  << programs[slowest].name << " for " << programs[slowest].cc << ": "
+                  << reports[slowest].milliseconds << " ms\n";
+    }
+}
+
+} // namespace ingot::test

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiles device text by NVRTC, as on a machine with a GPU, and finds fault with the result.
+#pragma once
+
+#include "kernels/arch.h"
+
+#include <string>
+#include <vector>
+
+namespace ingot::test {
+
+struct NvrtcProgram {
+    std::string name; // for messages: family and tactic, or model
+    std::string text;
+    int cc = 0;
+    int64_t shared = 0; // dynamic
+};
+
+struct NvrtcReport {
+    std::string problems; // one a line; "" when the program is fine
+    double milliseconds = 0;
+    size_t ptx_bytes = 0;
+};
+
+/// The pinned NVRTC of .deps, or the system's; the reason when there is none.
+std::string missing_nvrtc();
+
+/// Results are kept in build/emulated. Thread safe. Faults: errors of the compiler, spills, local
+/// memory, serialised wgmma, more shared memory than the GPU has, PTX above 64 KiB.
+NvrtcReport check_by_nvrtc(const NvrtcProgram& p);
+
+/// The same for many on all CPUs; reports failures of the current test, and a summary.
+void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::string& what);
+
+} // namespace ingot::test

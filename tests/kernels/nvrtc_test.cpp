@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every program that a family emitted in this process, and those of whole models, compile by NVRTC
+// for their architectures, without spills, local memory and serialised instructions.
+#include "backends/cuda/backend.h"
+#include "base/error.h"
+#include "kernels/harness.h"
+#include "kernels/nvrtc_check.h"
+#include "workflow/build.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+namespace ingot::test {
+namespace {
+
+/// After the last test: what the harness saw.
+class EmittedPrograms : public ::testing::Environment {
+public:
+    void TearDown() override {
+        std::vector<NvrtcProgram> programs;
+        for (const EmittedProgram& e : emitted_programs()) {
+            programs.push_back(
+                {str(e.family, ' ', e.tactic, " (", e.entry, ')'), e.text, e.cc, e.shared});
+        }
+        if (!programs.empty()) {
+            expect_good_by_nvrtc(programs, "programs of the families' tests");
+        }
+    }
+};
+
+const auto* const environment = ::testing::AddGlobalTestEnvironment(new EmittedPrograms);
+
+/// A GPU for which plans are made and nothing runs.
+class PlanningGpu : public cuda::Gpu {
+public:
+    explicit PlanningGpu(int cc) : arch_(kernels::arch_of(cc)) {}
+    const kernels::Arch& arch() const override { return arch_; }
+    std::string description() const override { return "a GPU to plan for"; }
+    std::string compiler() const override { return "none"; }
+    std::string compile(const std::string&) const override { return "none"; }
+    std::shared_ptr<const cuda::Function> load(std::string_view, const std::string&,
+                                               int64_t) override {
+        return std::make_shared<cuda::Function>();
+    }
+    std::unique_ptr<cuda::Stream> create_stream() override { return std::make_unique<Stream>(); }
+    std::byte* allocate(int64_t bytes) override {
+        std::byte* at = next_;
+        next_ += (bytes + 511) / 256 * 256;
+        return at;
+    }
+    void release(std::byte*) noexcept override {}
+    void encode(const kernels::TensorMap&, std::byte*, std::byte*) const override {}
+
+private:
+    class Stream : public cuda::Stream {
+        void launch(const cuda::Function&, const cuda::LaunchShape&, void* const*) override {}
+        void copy(std::byte*, const std::byte*, size_t) override {}
+        void fill(std::byte*, int, size_t) override {}
+        void read(void*, const std::byte*, size_t) override {}
+        void write(std::byte*, const void*, size_t) override {}
+        void synchronize() override {}
+        bool begin_recording() override { return false; }
+        std::unique_ptr<cuda::Recording> end_recording() override { return nullptr; }
+        void launch(const cuda::Recording&) override {}
+        int mark_time() override { return 0; }
+        double elapsed_ms(int, int) override { return 0; }
+    };
+
+    const kernels::Arch& arch_;
+    std::byte* next_ = reinterpret_cast<std::byte*>(uintptr_t{1} << 20);
+};
+
+std::string models_folder() {
+    const char* variable = std::getenv("INGOT_SHARED");
+    std::string folder =
+        variable != nullptr ? variable : std::string(INGOT_SOURCE_DIR) + "/../shared";
+    folder += "/models/pretrained";
+    return std::filesystem::is_directory(folder) ? folder : "";
+}
+
+std::vector<NvrtcProgram> programs_of(const std::string& model, int cc) {
+    auto engine = build_engine(model, {});
+    PlanningGpu gpu(cc);
+    auto backend = cuda::make_backend(gpu);
+    auto execution =
+        backend->compile(std::make_shared<const Graph>(engine->graph()))->create_execution();
+    std::vector<Shape> shapes;
+    for (Value v : engine->graph().inputs()) {
+        // Sizes without a number of their own are 1.
+        Symbols symbols;
+        const Dims& dims = engine->graph().type(v).dims;
+        std::set<std::string, std::less<>> names;
+        for (const Dim& d : dims) {
+            d.collect_symbols(names);
+        }
+        for (const std::string& name : names) {
+            symbols[name] = 1;
+        }
+        shapes.push_back(eval(dims, symbols));
+    }
+    execution->prepare(shapes);
+    std::vector<NvrtcProgram> out;
+    for (const auto& [entry, text] : cuda::requested_programs(*backend)) {
+        out.push_back({str(std::filesystem::path(model).stem().string(), ' ', entry), text, cc, 0});
+    }
+    return out;
+}
+
+TEST(Nvrtc, CompilesTheProgramsOfModels) {
+    std::string folder = models_folder();
+    if (folder.empty()) {
+        GTEST_SKIP() << "no shared/models beside the clone (set INGOT_SHARED): the programs of "
+                        "models were NOT compiled";
+    }
+    for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+        if (entry.path().extension() != ".onnx") {
+            continue;
+        }
+        for (int cc : {80, 90, 120}) {
+            SCOPED_TRACE(str(entry.path().filename().string(), ", compute capability ", cc));
+            try {
+                std::vector<NvrtcProgram> programs = programs_of(entry.path().string(), cc);
+                EXPECT_FALSE(programs.empty());
+                expect_good_by_nvrtc(programs, str(entry.path().stem().string(), " for ", cc));
+            } catch (const Error& e) {
+                ADD_FAILURE() << e.what();
+            }
+        }
+    }
+}
+
+TEST(Nvrtc, FindsFault) {
+    ASSERT_EQ(missing_nvrtc(), "");
+    std::string begin(kernels::device_file("ptx"));
+    auto problems = [&begin](const std::string& text, int64_t shared = 0, int cc = 80) {
+        return check_by_nvrtc({"test", begin + text, cc, shared}).problems;
+    };
+    EXPECT_EQ(problems("KERNEL void __launch_bounds__(32) k(u32* p) { grid_wait(); p[0] = 1; }"),
+              "");
+    EXPECT_NE(problems("KERNEL void k(u32* p) { p[0] = nothing; }").find("nothing"),
+              std::string::npos);
+    EXPECT_NE(
+        problems("KERNEL void k(u32* p) { u32 v[64];\nfor (int i = 0; i < 64; i++) v[p[i] & 63] "
+                 "= i;\np[0] = v[p[99] & 63]; }")
+            .find("bytes of local memory"),
+        std::string::npos);
+    EXPECT_NE(problems("KERNEL void __launch_bounds__(1024, 2) k(float* p) { float v[96];\n"
+                       "#pragma unroll\nfor (int i = 0; i < 96; i++) v[i] = p[i];\nsync();\n"
+                       "#pragma unroll\nfor (int i = 0; i < 96; i++) p[i] = v[95 - i] * v[i]; }")
+                  .find("bytes are spilled"),
+              std::string::npos);
+    EXPECT_NE(problems("KERNEL void k(u32* p) { p[0] = 1; }", 100 * 1024, 86)
+                  .find("bytes of shared memory, a block has"),
+              std::string::npos);
+    EXPECT_NE(problems("KERNEL void k(u32* p) { mbar_init(0, 1); }").find("mbar_init"),
+              std::string::npos);
+}
+
+} // namespace
+} // namespace ingot::test
