@@ -32,6 +32,24 @@ Status guarded(const RunContext& c, std::string_view what, const F& f) noexcept 
     return {};
 }
 
+/// Bodies read and write buffers that begin at a multiple of this on devices of their own, where
+/// kernels count on it.
+constexpr size_t buffer_alignment = 64;
+
+bool is_aligned(const std::byte* p) {
+    return reinterpret_cast<uintptr_t>(p) % buffer_alignment == 0;
+}
+
+/// `p` itself where it may be a buffer's start, else a copy of the bytes in `memory`.
+const std::byte* aligned(Device& device, GrowingBuffer& memory, const std::byte* p, int64_t bytes) {
+    if (device.is_host() || is_aligned(p)) {
+        return p;
+    }
+    memory.reserve(std::max<int64_t>(bytes, 1));
+    device.copy(memory.data(), p, static_cast<size_t>(bytes));
+    return memory.data();
+}
+
 void require_shape(const Shape& got, const Shape& expected, std::string_view what, size_t i) {
     require(got == expected, ErrorCode::InvalidArgument, what, " ", i, " has shape ", got,
             ", expected ", expected);
@@ -48,6 +66,7 @@ public:
         }
         for (size_t i = 1; i < in_.size(); ++i) {
             shapes_.push_back(in_[i].view.shape);
+            copies_.emplace_back(a.device);
         }
         inputs_.resize(shapes_.size());
         results_.resize(out_.size());
@@ -71,7 +90,7 @@ private:
         Runner& branch = *branches_[condition ? 0 : 1];
         branch.prepare(shapes_);
         for (size_t i = 0; i < inputs_.size(); ++i) {
-            inputs_[i] = c.bytes(in_[i + 1]);
+            inputs_[i] = aligned(c.device, copies_[i], c.bytes(in_[i + 1]), bytes_of(in_[i + 1]));
         }
         for (size_t i = 0; i < results_.size(); ++i) {
             results_[i] = {};
@@ -94,6 +113,7 @@ private:
     std::vector<Operand> in_;
     std::vector<Operand> out_;
     std::vector<std::unique_ptr<Runner>> branches_;
+    std::deque<GrowingBuffer> copies_; // of captures that lie within a buffer
     std::vector<Shape> shapes_;
     std::vector<const std::byte*> inputs_;
     std::vector<ResultSlot> results_;
@@ -117,12 +137,14 @@ struct Carried {
 
 /// A scanned result: rows one after another.
 struct Scanned {
-    explicit Scanned(Device& device) : rows(device) {}
+    explicit Scanned(Device& device) : rows(device), row_memory(device) {}
 
     DType dtype = DType::F32;
-    Shape row;                   // shape of one row, once there is one
-    GrowingBuffer rows;          // when their number is not known before
-    std::byte* target = nullptr; // else: where they go
+    Shape row;                       // shape of one row, once there is one
+    GrowingBuffer rows;              // when their number is not known before
+    std::byte* target = nullptr;     // else: where they go
+    GrowingBuffer row_memory;        // of a row that would not be aligned
+    std::byte* row_target = nullptr; // where it is copied then
 
     size_t row_bytes() const { return byte_size(dtype, count_of(row)); }
     /// Where row `i` goes; keeps the rows before it.
@@ -157,6 +179,9 @@ public:
             }
         }
         scalars_.reserve(sizeof(Scalars));
+        for (size_t i = 0; i < in_.size(); ++i) {
+            copies_.emplace_back(a.device);
+        }
         const Graph& body = *runner_.program().graph;
         for (size_t i = 0; i < carried; ++i) {
             carried_[i].dtype = in_[2 + i].dtype;
@@ -236,11 +261,12 @@ private:
         device_.read(&trips, c.bytes(in_[0]), sizeof trips);
         device_.read(&condition_, c.bytes(in_[1]), sizeof condition_);
         for (size_t i = 0; i < carried_.size(); ++i) {
-            carried_[i].current = c.bytes(in_[2 + i]);
+            carried_[i].current =
+                aligned(device_, copies_[2 + i], c.bytes(in_[2 + i]), bytes_of(in_[2 + i]));
             carried_[i].shape = in_[2 + i].view.shape;
         }
         for (size_t i = 2 + carried_.size(); i < in_.size(); ++i) {
-            inputs_[i] = c.bytes(in_[i]);
+            inputs_[i] = aligned(device_, copies_[i], c.bytes(in_[i]), bytes_of(in_[i]));
         }
         iteration_ = 0;
         for (; iteration_ < trips && condition_; ++iteration_) {
@@ -318,6 +344,12 @@ private:
         if (shape) {
             take_row_shape(s, *shape, i);
             slot.data = s.at(device_, static_cast<size_t>(iteration_));
+            s.row_target = nullptr;
+            if (!device_.is_host() && !is_aligned(slot.data)) {
+                s.row_target = slot.data;
+                s.row_memory.reserve(static_cast<int64_t>(s.row_bytes()));
+                slot.data = s.row_memory.data();
+            }
             if (slot.data == nullptr) {
                 slot.data = reinterpret_cast<std::byte*>(&s);
             }
@@ -328,6 +360,9 @@ private:
         Scanned& s = scanned_[i];
         const Tensor& t = results_[1 + carried_.size() + i].tensor;
         if (!t.defined()) {
+            if (s.row_target != nullptr) {
+                device_.copy(s.row_target, s.row_memory.data(), s.row_bytes());
+            }
             return;
         }
         take_row_shape(s, t.shape(), i);
@@ -371,9 +406,9 @@ private:
 
     /// What an iteration reads and writes beside the carried values, in the device's memory.
     struct Scalars {
-        int64_t iteration = 0;
-        bool condition = false;
-        bool next_condition = false;
+        alignas(buffer_alignment) int64_t iteration = 0;
+        alignas(buffer_alignment) bool condition = false;
+        alignas(buffer_alignment) bool next_condition = false;
     };
 
     Runner runner_;
@@ -382,6 +417,7 @@ private:
     Symbols symbols_;
     std::vector<Operand> in_;
     std::vector<Operand> out_;
+    std::deque<GrowingBuffer> copies_; // of operands that lie within a buffer
     std::deque<Carried> carried_;
     std::deque<Scanned> scanned_;
     std::vector<Shape> shapes_;

@@ -65,6 +65,12 @@ size_t Weights::bytes() const {
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state)
     : state_(std::move(state)), stream_(state_->gpu.create_stream()) {}
 
+CudaDevice::~CudaDevice() {
+    if (error_words_ != nullptr) {
+        release(error_words_);
+    }
+}
+
 std::byte* CudaDevice::allocate(int64_t bytes) {
     return state_->gpu.allocate(std::max<int64_t>(bytes, 1));
 }

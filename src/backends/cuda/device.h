@@ -74,6 +74,9 @@ struct CudaState {
 class CudaDevice : public Device {
 public:
     explicit CudaDevice(std::shared_ptr<CudaState> state);
+    ~CudaDevice() override;
+    CudaDevice(const CudaDevice&) = delete;
+    CudaDevice& operator=(const CudaDevice&) = delete;
 
     std::byte* allocate(int64_t bytes) override;
     void release(std::byte* memory) noexcept override;

@@ -50,10 +50,10 @@ struct Work {
 
 std::string combine_text(const std::string& fn, DType accumulator) {
     std::string_view c = compute_c_type(accumulator);
-    std::string a = str("(", c, ")widen(*(to))");
+    std::string a = str("(", c, ")widen(v)");
     std::string b = str("(", c, ")widen(u)");
     if (fn == "none") {
-        return "#define COMBINE(to, u) (u)\n";
+        return "#define READS false\n#define COMBINE(v, u) (u)\n";
     }
     std::string unsigned_type = accumulator == DType::I64 ? "(u64)" : "(u32)";
     bool wraps = !is_float(accumulator) && bit_width(accumulator) <= 64;
@@ -64,7 +64,7 @@ std::string combine_text(const std::string& fn, DType accumulator) {
     std::string value = fn == "add"   ? str(cast, a, " + ", cast, b)
                         : fn == "mul" ? str(cast, a, " * ", cast, b)
                                       : str("ingot_", fn, "<", c, ">(", a, ", ", b, ")");
-    return str("#define COMBINE(to, u) narrow<A>((", c, ")(", value, "))\n");
+    return str("#define READS true\n#define COMBINE(v, u) narrow<A>((", c, ")(", value, "))\n");
 }
 
 struct ScatterShape {

@@ -2,7 +2,7 @@
 // scatter: rows of y combined with rows of updates, in order of the indices. Blocks share out the
 // rows (row % parts) and the elements of a row (lanes); each thread owns what it writes, so nothing
 // depends on timing. Every block reads all indices, in tiles of 1024, and lists its own.
-// From the generated text: types T (stored updates), A (of y), C (computed in), Index; combine;
+// From the generated text: types T (of updates), A (of y), Index; COMBINE, and whether it READS y;
 // REST_PARAMS and rest_offsets, which places element r of a row in y and in updates.
 DEVICE u32 list_own(const Index* indices, i64 step, u32* error, i32 base, i32 m, u32 n, u32 parts, u32 part, u32* rows, u32* at, u32* sums) {
     u32 own[4];
@@ -58,6 +58,9 @@ KERNEL void __launch_bounds__(256) scatter(A* y, const T* updates, const Index* 
     const u32 part = blockIdx.x % parts, r = blockIdx.x / parts * lanes + lane;
     i64 yo = 0, uo = 0;
     if (r < (u32)rest) rest_offsets(r, yo, uo REST_ARGS);
+    const u32 none = ~0u;
+    u32 held = none; // the row whose element is in `value`, to be stored
+    A value;
     grid_wait();
     for (i32 base = 0; base < m; base += 1024) {
         u32 total = list_own(indices, step, error, base, m, (u32)n, parts, part, rows, at, sums);
@@ -65,21 +68,33 @@ KERNEL void __launch_bounds__(256) scatter(A* y, const T* updates, const Index* 
             u32 row[4];
             bool mine[4];
             T u[4];
+            A early[4];
+            const u32 before = held;
 #pragma unroll
             for (u32 k = 0; k < 4; ++k) {
                 row[k] = rows[e + k < total ? e + k : e];
                 mine[k] = e + k < total && (row[k] / parts & (groups - 1u)) == group;
-                if (mine[k]) u[k] = updates[(i64)at[e + k] * u_row + uo];
+                if (mine[k]) {
+                    u[k] = updates[(i64)at[e + k] * u_row + uo];
+                    if (READS) early[k] = y[(i64)row[k] * y_row + yo];
+                }
             }
 #pragma unroll
             for (u32 k = 0; k < 4; ++k) {
-                if (mine[k]) {
-                    A* to = y + ((i64)row[k] * y_row + yo);
-                    *to = COMBINE(to, u[k]);
+                if (!mine[k]) continue;
+                if (row[k] != held) {
+                    if (held != none) y[(i64)held * y_row + yo] = value;
+                    held = row[k];
+                    bool stale = row[k] == before; // written since it was read
+#pragma unroll
+                    for (u32 j = 0; j < k; ++j) stale = stale || (mine[j] && row[j] == row[k]);
+                    if (READS) value = stale ? y[(i64)row[k] * y_row + yo] : early[k];
                 }
+                value = COMBINE(value, u[k]);
             }
         }
         sync();
     }
+    if (held != none) y[(i64)held * y_row + yo] = value;
     grid_release();
 }

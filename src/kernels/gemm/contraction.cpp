@@ -40,7 +40,9 @@ void merge(Loops& loops) {
     for (const Shape& s : loops.stored) {
         views.push_back({loops.sizes, pad(s)});
     }
-    plan::LoopNest nest = plan::merged_loops(views, plan::row_major(loops.rank()));
+    // In the order in which the operand that has them lies, so that more of them merge.
+    const View& leading = loops.a.empty() ? views[1] : views[0];
+    plan::LoopNest nest = plan::merged_loops(views, plan::stride_order(leading));
     loops.sizes = nest.sizes;
     loops.a = nest.strides[0];
     loops.b = nest.strides[1];

@@ -6,6 +6,7 @@
 #include "ops/primitives.h"
 
 #include <algorithm>
+#include <numeric>
 
 namespace ingot::kernels {
 
@@ -98,6 +99,20 @@ void layout(LayoutArgs& args) {
     const View& vb = args.in[b];
     if (!innermost(va, d.a_contract)) {
         args.want[a] = depth_inside(va.rank(), d.a_batch, d.a_contract);
+    }
+    // Rows of the result lie as those of a do, so that both are walked as one axis.
+    std::vector<int64_t> rows = free_axes(va.rank(), d.a_batch, d.a_contract);
+    if (!args.want[a] && rows.size() > 1) {
+        std::vector<size_t> by_stride(rows.size());
+        std::iota(by_stride.begin(), by_stride.end(), size_t{0});
+        std::stable_sort(by_stride.begin(), by_stride.end(), [&](size_t x, size_t y) {
+            return va.strides[static_cast<size_t>(rows[x])] >
+                   va.strides[static_cast<size_t>(rows[y])];
+        });
+        for (size_t i = 0; i < rows.size(); ++i) {
+            args.order[0][d.a_batch.size() + i] =
+                static_cast<int>(d.a_batch.size() + by_stride[i]);
+        }
     }
     std::vector<int64_t> columns = free_axes(vb.rank(), d.b_batch, d.b_contract);
     bool as_it_lies = bit_width(type) == 16 && vb.rank() > 2 && d.b_contract.size() == 1 &&
