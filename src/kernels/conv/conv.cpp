@@ -148,7 +148,11 @@ std::vector<Tactic> tactics(const Problem& p) {
         return all;
     }
     if (s.depthwise()) {
-        all.push_back({"conv_depthwise", {way_depthwise}, 2});
+        // Several results a thread share weights and loads, once there are threads for every SM.
+        bool many = s.out.view.count() / 8 >= int64_t{4} * 1024 * p.arch.sms;
+        for (int wide : {many ? 4 : 1, many ? 1 : 4}) {
+            all.push_back({str("conv_depthwise_w", wide), {way_depthwise, wide}, 2});
+        }
     } else if (s.out.view.count() > 0) {
         add_wgmma_conv(all, s, p.arch, way_wgmma);
         add_mma(all, s, p);
@@ -235,8 +239,7 @@ bool depthwise_vectors(const ConvShape& s, const Contraction& c) {
            bit_width(s.x.dtype) <= 32 && bit_width(s.w.dtype) <= 32;
 }
 
-Emitted emit_depthwise(const ConvShape& s) {
-    constexpr int wide = 4;
+Emitted emit_depthwise(const ConvShape& s, int wide) {
     Contraction c = depthwise_contraction(s);
     int vector = depthwise_vectors(s, c) ? 8 : 1;
     StoreText t = store_text(c, vector);
@@ -270,7 +273,7 @@ Emitted emit(const Problem& p, const Tactic& t) {
     case way_mma:
         return emit_mma_conv(s, p.arch, t);
     case way_depthwise:
-        return emit_depthwise(s);
+        return emit_depthwise(s, t.p[1]);
     case way_wgmma:
         return emit_wgmma_conv(s, t);
     default:

@@ -88,10 +88,15 @@ double wgmma_cost_us(const WgmmaTile& t, int64_t count, int64_t steps, int split
     w.step_flops = 2.0 * t.bm() * t.bn * 64;
     w.step_us = 0.155;
     w.efficiency = t.bn < 64 ? 0.6 : t.groups == 2 && t.bn >= 128 ? 0.8 : 0.7;
-    w.block_us = 1.4 + 0.9 * t.bm() * t.bn / (128.0 * 128);
+    w.block_us = 0.7 + 0.9 * t.bm() * t.bn / (128.0 * 128);
     w.l2_bytes = static_cast<double>(w.blocks) * w.steps * (t.bm() + t.bn) * 128;
     w.dram_bytes = dram_bytes;
-    return tile_cost_us(w, arch) + (splits > 1 ? 0.8 : 0.0);
+    double us = tile_cost_us(w, arch);
+    if (splits > 1) {
+        // Clusters leave SMs unused: more so where the grid would fill most of them.
+        us += 0.3 + 0.33 * splits + (w.blocks > arch.sms * 3 / 4 ? 1.8 : 0.0);
+    }
+    return us;
 }
 
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int splits, bool conv) {
