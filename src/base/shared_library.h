@@ -13,7 +13,8 @@ std::string own_folder();
 /// A shared library that stays open until the process ends.
 class SharedLibrary {
 public:
-    /// A path, or a bare name that the loader searches for. Its symbols stay private to it. On failure nothing is open, and `problem` says why.
+    /// A path, or a bare name that the loader searches for. Its symbols stay private to it. On
+    /// failure nothing is open, and `problem` says why.
     static SharedLibrary open(const std::string& path, std::string& problem);
     explicit operator bool() const { return handle_ != nullptr; }
     /// Null when there is no such symbol.

@@ -50,8 +50,9 @@ std::vector<const Node*> views_above(const Graph& g, Value v, std::span<const ui
         chain.push_back(p);
         p = g.producer(p->inputs[0]);
     }
-    bool is_kernel = p != nullptr && !is_view_to_lift_over(*p) && !p->is(constant_def) && !p->is(slice_def) && !p->is(broadcast_def) &&
-                     !p->is(concat_def) && p->outputs.size() == 1;
+    bool is_kernel = p != nullptr && !is_view_to_lift_over(*p) && !p->is(constant_def) &&
+                     !p->is(slice_def) && !p->is(broadcast_def) && !p->is(concat_def) &&
+                     p->outputs.size() == 1;
     return is_kernel ? chain : std::vector<const Node*>();
 }
 

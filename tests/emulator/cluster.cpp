@@ -110,7 +110,7 @@ void Cluster::start(uint64_t first) {
     blocks_.resize(l.cluster);
     cluster_barrier_ = {};
     at_grid_wait_.clear();
-    ready_.clear();
+    ready_.reset(fibers_.size());
     entered_ = nullptr;
     ended_ = 0;
     polls_ = 0;
@@ -141,7 +141,7 @@ void Cluster::start(uint64_t first) {
         }
     }
     for (size_t i = 0; i < fibers_.size(); ++i) {
-        ready_.push_back(&fibers_[l.reversed ? fibers_.size() - 1 - i : i]);
+        ready_.push(&fibers_[l.reversed ? fibers_.size() - 1 - i : i]);
     }
 }
 
@@ -179,16 +179,29 @@ void Cluster::enter(BlockState& b) {
     }
 }
 
+void Cluster::make_current(Fiber& f) {
+    current_ = &f;
+    enter(*f.block);
+    *launch_->entry->current = &f.head;
+}
+
+/// Switches to the fiber that is ready next, or to the scheduler when there is none.
+void Cluster::leave(Fiber& f) {
+    if (ready_.empty()) {
+        ingot_emulator_switch(&f.sp, scheduler_);
+    } else {
+        make_current(*ready_.pop());
+        ingot_emulator_switch(&f.sp, current_->sp);
+    }
+}
+
 void Cluster::loop() {
     while (ended_ < static_cast<int>(fibers_.size())) {
         if (ready_.empty() && !unblock()) {
             deadlock_message();
             return;
         }
-        current_ = ready_.front();
-        ready_.pop_front();
-        enter(*current_->block);
-        *launch_->entry->current = &current_->head;
+        make_current(*ready_.pop());
         ingot_emulator_switch(&scheduler_, current_->sp);
         current_ = nullptr;
         if (!failure_.empty()) {
@@ -238,34 +251,35 @@ void Cluster::suspend(Wait why, const char* instruction, unsigned detail) {
     f.wait = why;
     f.waits_in = instruction;
     f.wait_detail = detail;
-    ingot_emulator_switch(&f.sp, scheduler_);
+    leave(f);
 }
 
 void Cluster::wake(Fiber& f) {
     f.wait = Wait::None;
     polls_ = 0;
-    ready_.push_back(&f);
+    ready_.push(&f);
 }
 
 int Cluster::lanes_of(const Fiber& f) const {
     return std::min(32, static_cast<int>(launch_->threads) - f.warp() * 32);
 }
 
-void Cluster::meet(Meeting& m, int lanes, Wait why, const char* instruction, int lane,
-                   void* operands, const std::function<void(Meeting&)>& complete) {
+bool Cluster::arrive(Meeting& m, int lanes, const char* instruction, int lane, void* operands) {
     if (m.arrived == 0) {
         m.instruction = instruction;
         m.operands.assign(static_cast<size_t>(lanes), nullptr);
-    } else if (std::strcmp(m.instruction, instruction) != 0) {
+    } else if (m.instruction != instruction && std::strcmp(m.instruction, instruction) != 0) {
         fail(str("is in ", instruction, " while others of its warp are in ", m.instruction));
     }
     m.operands[static_cast<size_t>(lane)] = operands;
-    if (++m.arrived < lanes) {
-        m.waiting.push_back(current_);
-        suspend(why, instruction);
-        return;
+    if (++m.arrived == lanes) {
+        return true;
     }
-    complete(m);
+    m.waiting.push_back(current_);
+    return false;
+}
+
+void Cluster::wake_all(Meeting& m) {
     m.arrived = 0;
     for (Fiber* f : m.waiting) {
         wake(*f);
@@ -288,11 +302,10 @@ void Cluster::barrier(Barrier& b, int expected, Wait why, const char* instructio
         return;
     }
     b.arrived = 0;
-    std::vector<Fiber*> waiting = std::move(b.waiting);
-    b.waiting.clear();
-    for (Fiber* f : waiting) {
+    for (Fiber* f : b.waiting) {
         wake(*f);
     }
+    b.waiting.clear();
 }
 
 void Cluster::grid_wait() {
@@ -311,8 +324,8 @@ void Cluster::poll() {
         fail("spins: nothing else has happened for a long time");
     }
     Fiber& f = *current_;
-    ready_.push_back(&f);
-    ingot_emulator_switch(&f.sp, scheduler_);
+    ready_.push(&f);
+    leave(f);
 }
 
 std::string Cluster::place(const Fiber& f) const {

@@ -8,6 +8,7 @@
 #include "emulator/fiber.h"
 #include "emulator/memory.h"
 
+#include <bit>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -76,6 +77,26 @@ struct Fiber {
 
     int lane() const { return number % 32; }
     int warp() const { return number / 32; }
+};
+
+/// First in, first out; at most `most` at a time.
+class FiberQueue {
+public:
+    void reset(size_t most) {
+        size_t size = std::bit_ceil(most + 1);
+        items_.resize(size);
+        mask_ = size - 1;
+        head_ = tail_ = 0;
+    }
+    bool empty() const { return head_ == tail_; }
+    void push(Fiber* f) { items_[tail_++ & mask_] = f; }
+    Fiber* pop() { return items_[head_++ & mask_]; }
+
+private:
+    std::vector<Fiber*> items_;
+    size_t mask_ = 0;
+    size_t head_ = 0;
+    size_t tail_ = 0;
 };
 
 /// Lanes that meet in one instruction; each lane's operands lie on its own stack.
@@ -151,8 +172,16 @@ public:
     void suspend(Wait why, const char* instruction, unsigned detail = 0);
     void wake(Fiber& f);
     /// Meets the other lanes; the last to come runs `complete` and wakes the others.
+    template <class Complete>
     void meet(Meeting& m, int lanes, Wait why, const char* instruction, int lane, void* operands,
-              const std::function<void(Meeting&)>& complete);
+              const Complete& complete) {
+        if (arrive(m, lanes, instruction, lane, operands)) {
+            complete(m);
+            wake_all(m);
+        } else {
+            suspend(why, instruction);
+        }
+    }
     void barrier(Barrier& b, int expected, Wait why, const char* instruction, unsigned detail,
                  bool waits);
     Barrier& cluster_barrier() { return cluster_barrier_; }
@@ -175,7 +204,12 @@ public:
     bool on_fiber() const { return current_ != nullptr; }
 
 private:
+    /// True for the last to come; the others are noted as waiting.
+    bool arrive(Meeting& m, int lanes, const char* instruction, int lane, void* operands);
+    void wake_all(Meeting& m);
     static void fiber_main();
+    void make_current(Fiber& f);
+    void leave(Fiber& f);
     void start(uint64_t first);
     void loop();
     bool unblock();
@@ -190,7 +224,7 @@ private:
     const LaunchInfo* launch_;
     std::vector<BlockState> blocks_;
     std::vector<Fiber> fibers_;
-    std::deque<Fiber*> ready_;
+    FiberQueue ready_;
     Fiber* current_ = nullptr;
     BlockState* entered_ = nullptr; // whose variables are in place
     void* scheduler_ = nullptr;

@@ -10,8 +10,13 @@ namespace ingot::emulator {
 /// The fiber that runs.
 Fiber& here();
 /// Meets all lanes of the warp; `complete` runs once, with every lane's operands.
-void in_warp(const char* instruction, void* operands,
-             const std::function<void(Meeting&)>& complete);
+template <class Complete>
+void in_warp(const char* instruction, void* operands, const Complete& complete) {
+    Fiber& f = here();
+    Cluster& c = *running();
+    c.meet(f.block->warps[static_cast<size_t>(f.warp())], c.lanes_of(f), Wait::Warp, instruction,
+           f.lane(), operands, complete);
+}
 
 // matrices.cpp
 void load_matrices(unsigned* r, unsigned at, int matrices, int transposed);

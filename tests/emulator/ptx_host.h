@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every function of kernels/common/ptx.cuh for the host: the same names and meaning, carried out by
-// the emulator's runtime (abi.h) where more than one thread takes part. Every architecture has all of
-// them here, so that one compilation serves all; the runtime refuses what the launch's has not.
+// the emulator's runtime (abi.h) where more than one thread takes part. Every architecture has all
+// of them here, so that one compilation serves all; the runtime refuses what the launch's has not.
 #pragma once
 
 typedef unsigned char u8;
@@ -15,51 +15,100 @@ typedef long long i64;
 #define DEVICE __device__ __forceinline__
 #define KERNEL extern "C" __global__
 #define SHARED(name) u8* const name = ingot_current->shared
-struct __align__(64) TensorMap { u64 v[16]; };
+struct __align__(64) TensorMap {
+    u64 v[16];
+};
 
 // --- order of kernels
-DEVICE void grid_wait() { INGOT_RUNTIME.grid_wait(); }
+DEVICE void grid_wait() {
+    INGOT_RUNTIME.grid_wait();
+}
 DEVICE void grid_release() {}
 
 // --- barriers and warp exchange
-DEVICE void sync() { INGOT_RUNTIME.sync(0, -1); }
-DEVICE void sync_some(int barrier, int threads) { INGOT_RUNTIME.sync(barrier, threads); }
-DEVICE void sync_warp() { INGOT_RUNTIME.sync_warp(); }
-DEVICE u32 shfl_xor(u32 v, int lane_mask) { return INGOT_RUNTIME.exchange(Exchange::Xor, v, lane_mask); }
-DEVICE u32 shfl(u32 v, int lane) { return INGOT_RUNTIME.exchange(Exchange::Index, v, lane); }
-DEVICE u32 shfl_up(u32 v, int delta) { return INGOT_RUNTIME.exchange(Exchange::Up, v, delta); }
-DEVICE u32 ballot(bool p) { return INGOT_RUNTIME.ballot(0xffffffffu, p); }
-DEVICE float shfl_xor(float v, int m) { return __uint_as_float(shfl_xor(__float_as_uint(v), m)); }
-DEVICE float shfl(float v, int l) { return __uint_as_float(shfl(__float_as_uint(v), l)); }
-DEVICE u64 shfl_xor(u64 v, int m) { return ((u64)shfl_xor((u32)(v >> 32), m) << 32) | shfl_xor((u32)v, m); }
-DEVICE u64 shfl(u64 v, int l) { return ((u64)shfl((u32)(v >> 32), l) << 32) | shfl((u32)v, l); }
-DEVICE u64 shfl_up(u64 v, int d) { return ((u64)shfl_up((u32)(v >> 32), d) << 32) | shfl_up((u32)v, d); }
+DEVICE void sync() {
+    INGOT_RUNTIME.sync(0, -1);
+}
+DEVICE void sync_some(int barrier, int threads) {
+    INGOT_RUNTIME.sync(barrier, threads);
+}
+DEVICE void sync_warp() {
+    INGOT_RUNTIME.sync_warp();
+}
+DEVICE u32 shfl_xor(u32 v, int lane_mask) {
+    return INGOT_RUNTIME.exchange(Exchange::Xor, v, lane_mask);
+}
+DEVICE u32 shfl(u32 v, int lane) {
+    return INGOT_RUNTIME.exchange(Exchange::Index, v, lane);
+}
+DEVICE u32 shfl_up(u32 v, int delta) {
+    return INGOT_RUNTIME.exchange(Exchange::Up, v, delta);
+}
+DEVICE u32 ballot(bool p) {
+    return INGOT_RUNTIME.ballot(0xffffffffu, p);
+}
+DEVICE float shfl_xor(float v, int m) {
+    return __uint_as_float(shfl_xor(__float_as_uint(v), m));
+}
+DEVICE float shfl(float v, int l) {
+    return __uint_as_float(shfl(__float_as_uint(v), l));
+}
+DEVICE u64 shfl_xor(u64 v, int m) {
+    return ((u64)shfl_xor((u32)(v >> 32), m) << 32) | shfl_xor((u32)v, m);
+}
+DEVICE u64 shfl(u64 v, int l) {
+    return ((u64)shfl((u32)(v >> 32), l) << 32) | shfl((u32)v, l);
+}
+DEVICE u64 shfl_up(u64 v, int d) {
+    return ((u64)shfl_up((u32)(v >> 32), d) << 32) | shfl_up((u32)v, d);
+}
 
 // --- shared memory
-DEVICE u32 smem_addr(const void* p) { return INGOT_RUNTIME.smem_addr(p); }
-DEVICE void cp_async16(u32 to, const void* from, int bytes) { INGOT_RUNTIME.cp_async(to, from, 16, bytes); }
-DEVICE void cp_async4(u32 to, const void* from, int bytes) { INGOT_RUNTIME.cp_async(to, from, 4, bytes); }
-DEVICE void cp_async_commit() { INGOT_RUNTIME.cp_async_commit(); }
-template <int N> DEVICE void cp_async_wait() { INGOT_RUNTIME.cp_async_wait(N); }
+DEVICE u32 smem_addr(const void* p) {
+    return INGOT_RUNTIME.smem_addr(p);
+}
+DEVICE void cp_async16(u32 to, const void* from, int bytes) {
+    INGOT_RUNTIME.cp_async(to, from, 16, bytes);
+}
+DEVICE void cp_async4(u32 to, const void* from, int bytes) {
+    INGOT_RUNTIME.cp_async(to, from, 4, bytes);
+}
+DEVICE void cp_async_commit() {
+    INGOT_RUNTIME.cp_async_commit();
+}
+template <int N>
+DEVICE void cp_async_wait() {
+    INGOT_RUNTIME.cp_async_wait(N);
+}
 DEVICE void st_shared2(u32 at, float a, float b) {
     float* p = (float*)INGOT_RUNTIME.smem(at, 8, -1);
     p[0] = a, p[1] = b;
 }
-DEVICE void ld_shared4(float* v, u32 at) { memcpy(v, INGOT_RUNTIME.smem(at, 16, -1), 16); }
-DEVICE void ldmatrix4(u32* r, u32 at) { INGOT_RUNTIME.ldmatrix(r, at, 4, 0); }
-DEVICE void ldmatrix4_trans(u32* r, u32 at) { INGOT_RUNTIME.ldmatrix(r, at, 4, 1); }
+DEVICE void ld_shared4(float* v, u32 at) {
+    memcpy(v, INGOT_RUNTIME.smem(at, 16, -1), 16);
+}
+DEVICE void ldmatrix4(u32* r, u32 at) {
+    INGOT_RUNTIME.ldmatrix(r, at, 4, 0);
+}
+DEVICE void ldmatrix4_trans(u32* r, u32 at) {
+    INGOT_RUNTIME.ldmatrix(r, at, 4, 1);
+}
 
 // --- global memory
 DEVICE uint4 ld_stream(const void* p) {
     INGOT_RUNTIME.global_access(p, 16);
     return *(const uint4*)p;
 }
-DEVICE u32 atomic_add_acq_rel(u32* p, u32 v) { return atomicAdd(p, v); }
+DEVICE u32 atomic_add_acq_rel(u32* p, u32 v) {
+    return atomicAdd(p, v);
+}
 DEVICE u64 ld_acquire(const u64* p) {
     INGOT_RUNTIME.poll();
     return *(const volatile u64*)p;
 }
-DEVICE void st_release(u64* p, u64 v) { *(volatile u64*)p = v; }
+DEVICE void st_release(u64* p, u64 v) {
+    *(volatile u64*)p = v;
+}
 
 // --- matrix instructions
 DEVICE void mma_f16(float* c, const u32* a, u32 b0, u32 b1) {
@@ -84,31 +133,55 @@ DEVICE u32 cvt_tf32(float x) { // ties away from zero
 }
 
 // --- conversions
-DEVICE u16 f16_of(float x) { return x != x ? (u16)0x7fff : INGOT_RUNTIME.f16_of_f32(x); }
-DEVICE u16 f16_of(double x) { return x != x ? (u16)0x7fff : INGOT_RUNTIME.f16_of_f64(x); }
-DEVICE float f32_of_f16(u16 x) { return INGOT_RUNTIME.f32_of_f16[x]; }
+DEVICE u16 f16_of(float x) {
+    return x != x ? (u16)0x7fff : INGOT_RUNTIME.f16_of_f32(x);
+}
+DEVICE u16 f16_of(double x) {
+    return x != x ? (u16)0x7fff : INGOT_RUNTIME.f16_of_f64(x);
+}
+DEVICE float f32_of_f16(u16 x) {
+    return INGOT_RUNTIME.f32_of_f16[x];
+}
 DEVICE u16 bf16_of(float x) {
     u32 u = __float_as_uint(x);
     return x != x ? (u16)0x7fff : (u16)((u + 0x7fffu + (u >> 16 & 1u)) >> 16);
 }
-DEVICE u32 pack_f16(float x, float y) { return (u32)f16_of(x) | (u32)f16_of(y) << 16; }
-DEVICE u32 pack_bf16(float x, float y) { return (u32)bf16_of(x) | (u32)bf16_of(y) << 16; }
+DEVICE u32 pack_f16(float x, float y) {
+    return (u32)f16_of(x) | (u32)f16_of(y) << 16;
+}
+DEVICE u32 pack_bf16(float x, float y) {
+    return (u32)bf16_of(x) | (u32)bf16_of(y) << 16;
+}
 DEVICE float ex2(float x) {
     float r = exp2f(fabsf(x) < 1.17549435e-38f ? 0.0f : x);
     return r < 1.17549435e-38f ? 0.0f : r;
 }
 
 // --- clusters
-DEVICE u32 cluster_rank() { return INGOT_RUNTIME.cluster_rank(); }
-DEVICE void cluster_sync() { INGOT_RUNTIME.cluster_sync(); }
-DEVICE void ld_cluster4(float* v, u32 at, u32 rank) { memcpy(v, INGOT_RUNTIME.smem(at, 16, (int)rank), 16); }
+DEVICE u32 cluster_rank() {
+    return INGOT_RUNTIME.cluster_rank();
+}
+DEVICE void cluster_sync() {
+    INGOT_RUNTIME.cluster_sync();
+}
+DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
+    memcpy(v, INGOT_RUNTIME.smem(at, 16, (int)rank), 16);
+}
 
 // --- mbarriers and the copy engine
-DEVICE void mbar_init(u32 bar, u32 arrivals) { INGOT_RUNTIME.mbar_init(bar, arrivals); }
+DEVICE void mbar_init(u32 bar, u32 arrivals) {
+    INGOT_RUNTIME.mbar_init(bar, arrivals);
+}
 DEVICE void mbar_init_fence() {}
-DEVICE void mbar_expect(u32 bar, u32 bytes) { INGOT_RUNTIME.mbar_expect(bar, bytes, 1); }
-DEVICE void mbar_arrive(u32 bar) { INGOT_RUNTIME.mbar_arrive(bar, -1); }
-DEVICE void mbar_wait(u32 bar, u32 phase) { INGOT_RUNTIME.mbar_wait(bar, phase); }
+DEVICE void mbar_expect(u32 bar, u32 bytes) {
+    INGOT_RUNTIME.mbar_expect(bar, bytes, 1);
+}
+DEVICE void mbar_arrive(u32 bar) {
+    INGOT_RUNTIME.mbar_arrive(bar, -1);
+}
+DEVICE void mbar_wait(u32 bar, u32 phase) {
+    INGOT_RUNTIME.mbar_wait(bar, phase);
+}
 DEVICE void prefetch_map(const TensorMap*) {}
 DEVICE void tma_load2(u32 to, const TensorMap* m, int x, int y, u32 bar) {
     int at[2] = {x, y};
@@ -122,9 +195,16 @@ DEVICE void tma_store2(const TensorMap* m, int x, int y, u32 from) {
     int at[2] = {x, y};
     INGOT_RUNTIME.tma_store(m, 2, at, from);
 }
-DEVICE void bulk_commit() { INGOT_RUNTIME.bulk_commit(); }
-template <int N> DEVICE void bulk_wait_read() { INGOT_RUNTIME.bulk_wait(N); }
-DEVICE void bulk_wait_all() { INGOT_RUNTIME.bulk_wait(0); }
+DEVICE void bulk_commit() {
+    INGOT_RUNTIME.bulk_commit();
+}
+template <int N>
+DEVICE void bulk_wait_read() {
+    INGOT_RUNTIME.bulk_wait(N);
+}
+DEVICE void bulk_wait_all() {
+    INGOT_RUNTIME.bulk_wait(0);
+}
 DEVICE void async_fence() {}
 DEVICE void stmatrix4(u32 at, u32 a, u32 b, u32 c, u32 d) {
     u32 r[4] = {a, b, c, d};
@@ -132,14 +212,27 @@ DEVICE void stmatrix4(u32 at, u32 a, u32 b, u32 c, u32 d) {
 }
 
 // --- warpgroup matrix instructions
-template <int N> DEVICE void regs_dec() {}
-template <int N> DEVICE void regs_inc() {}
-DEVICE void wgmma_fence() { INGOT_RUNTIME.wgmma_fence(); }
-DEVICE void wgmma_commit() { INGOT_RUNTIME.wgmma_commit(); }
-template <int N> DEVICE void wgmma_wait() { INGOT_RUNTIME.wgmma_wait(N); }
-DEVICE u64 wgmma_desc(u32 at) { return (u64)((at & 0x3FFFF) >> 4) | ((u64)1 << 16) | ((u64)64 << 32) | ((u64)1 << 62); }
+template <int N>
+DEVICE void regs_dec() {}
+template <int N>
+DEVICE void regs_inc() {}
+DEVICE void wgmma_fence() {
+    INGOT_RUNTIME.wgmma_fence();
+}
+DEVICE void wgmma_commit() {
+    INGOT_RUNTIME.wgmma_commit();
+}
+template <int N>
+DEVICE void wgmma_wait() {
+    INGOT_RUNTIME.wgmma_wait(N);
+}
+DEVICE u64 wgmma_desc(u32 at) {
+    return (u64)((at & 0x3FFFF) >> 4) | ((u64)1 << 16) | ((u64)64 << 32) | ((u64)1 << 62);
+}
 /// What wgmma.cuh is made of here: d (+)= a * b over one 64 x n x 16 step of type "f16" or "bf16".
 /// A comes from registers where `a` is given, else by descriptor.
-DEVICE void emulated_wgmma(const char* type, void* d, int n, const u32* a, u64 a_desc, u64 b_desc, int accumulate, int b_rows) {
-    INGOT_RUNTIME.wgmma(type[0] == 'b' ? Mma::BF16 : Mma::F16, d, n, a, a_desc, b_desc, accumulate, b_rows ? 2 : 0);
+DEVICE void emulated_wgmma(const char* type, void* d, int n, const u32* a, u64 a_desc, u64 b_desc,
+                           int accumulate, int b_rows) {
+    INGOT_RUNTIME.wgmma(type[0] == 'b' ? Mma::BF16 : Mma::F16, d, n, a, a_desc, b_desc, accumulate,
+                        b_rows ? 2 : 0);
 }

@@ -11,14 +11,6 @@ Fiber& here() {
     return running()->current();
 }
 
-void in_warp(const char* instruction, void* operands,
-             const std::function<void(Meeting&)>& complete) {
-    Fiber& f = here();
-    Cluster& c = *running();
-    c.meet(f.block->warps[static_cast<size_t>(f.warp())], c.lanes_of(f), Wait::Warp, instruction,
-           f.lane(), operands, complete);
-}
-
 namespace {
 
 void fail_text(const char* text) {

@@ -44,9 +44,7 @@ TEST(RuntimeCache, EveryDamagedByteAndEveryLengthIsNoticed) {
     std::string path = only_file(t.path());
     std::ifstream in(path, std::ios::binary);
     std::string whole((std::istreambuf_iterator<char>(in)), {});
-    auto write = [&](const std::string& bytes) {
-        std::ofstream(path, std::ios::binary) << bytes;
-    };
+    auto write = [&](const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; };
     constexpr size_t reserved_at = 20; // four bytes that mean nothing yet
     for (size_t i = 0; i < whole.size(); ++i) {
         if (i >= reserved_at && i < reserved_at + 4) {

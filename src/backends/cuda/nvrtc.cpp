@@ -65,8 +65,7 @@ Nvrtc open_nvrtc() {
             get(l, n.destroy, "nvrtcDestroyProgram") && get(l, n.compile, "nvrtcCompileProgram") &&
             get(l, n.log_size, "nvrtcGetProgramLogSize") && get(l, n.log, "nvrtcGetProgramLog") &&
             get(l, n.cubin_size, "nvrtcGetCUBINSize") && get(l, n.cubin, "nvrtcGetCUBIN") &&
-            get(l, n.ptx_size, "nvrtcGetPTXSize") &&
-            get(l, n.error, "nvrtcGetErrorString")) {
+            get(l, n.ptx_size, "nvrtcGetPTXSize") && get(l, n.error, "nvrtcGetErrorString")) {
             n.version(&n.major, &n.minor);
             return n;
         }

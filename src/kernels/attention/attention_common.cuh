@@ -14,7 +14,9 @@ DEVICE void key_range(const Attn& a, int split, int m0, int rows, int& first, in
     if (a.causal) {
         int s0 = m0 % a.queries, top = s0 + rows - 1 < a.queries ? s0 + rows - 1 : a.queries - 1;
         int end = top + a.offset + 1;
-        if (end < last) last = end;
+        if (end < last)
+            last = end;
     }
-    if (last < first) last = first;
+    if (last < first)
+        last = first;
 }

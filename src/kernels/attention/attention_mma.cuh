@@ -2,15 +2,18 @@
 // softmax(q k^T * scale + mask) v for f16 and bf16 with online softmax in f32: mma.sync and
 // cp.async. Every block reads its rows of q once and all keys and values that they see.
 // DH head size (a multiple of 8), padded to D in shared memory only; MI * 16 rows a warp, NW warps,
-// BN keys a step; MASK 0 none, 1 bool, 2 of type M added; CAP: 1 softcap, 2 a scale that is not positive; QREG: q stays in registers;
-// SPLIT: sums go to scratch.
+// BN keys a step; MASK 0 none, 1 bool, 2 of type M added; CAP: 1 softcap, 2 a scale that is not
+// positive; QREG: q stays in registers; SPLIT: sums go to scratch.
 #define D ((DH + 15) / 16 * 16)
 #define BM (16 * MI * NW)
 #define NT (32 * NW)
 #define PLAIN (MASK == 0 && CAP == 0)
 /// Rows of D halves, swizzled so that ldmatrix meets no bank twice.
 DEVICE u32 swz(int r, int c) {
-    return (u32)(r * (D * 2) + ((c ^ (D % 64 == 0 ? r & 7 : D % 32 == 0 ? (r >> 1) & 3 : (r >> 2) & 1)) << 4));
+    return (u32)(r * (D * 2) + ((c ^ (D % 64 == 0   ? r & 7
+                                      : D % 32 == 0 ? (r >> 1) & 3
+                                                    : (r >> 2) & 1))
+                                << 4));
 }
 DEVICE void fill_tile(u32 to, const u16* from, i64 stride, int row, int rows, int count) {
 #pragma unroll 4
@@ -21,8 +24,10 @@ DEVICE void fill_tile(u32 to, const u16* from, i64 stride, int row, int rows, in
     }
 }
 
-KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const u16* __restrict__ K, const u16* __restrict__ V,
-                                                const M* __restrict__ mask, u16* __restrict__ O, float* __restrict__ sums, Attn a) {
+KERNEL void __launch_bounds__(NT)
+    attention_mma(const u16* __restrict__ Q, const u16* __restrict__ K, const u16* __restrict__ V,
+                  const M* __restrict__ mask, u16* __restrict__ O, float* __restrict__ sums,
+                  Attn a) {
     SHARED(sm);
     u32 q_s = smem_addr(sm), k_s = q_s + BM * D * 2, v_s = k_s + 2 * BN * D * 2;
     int tid = threadIdx.x, lane = tid & 31, w = tid >> 5;
@@ -42,7 +47,8 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
         cp_async16(q_s + swz(r, c), q + (ok ? head * a.q[1] + s * a.q[2] + c * 8 : 0), ok ? 16 : 0);
     }
     int least = m0 % a.queries; // the first query of the tile
-    if (least + BM > a.queries) least = 0;
+    if (least + BM > a.queries)
+        least = 0;
     int steps = (last - first + BN - 1) / BN;
     if (steps > 0) {
         fill_tile(k_s, k, a.k[2], first, a.keys, BN);
@@ -60,7 +66,8 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
 #pragma unroll
     for (int i = 0; i < MI; i++) {
 #pragma unroll
-        for (int j = 0; j < D / 8; j++) acc[i][j][0] = acc[i][j][1] = acc[i][j][2] = acc[i][j][3] = 0.f;
+        for (int j = 0; j < D / 8; j++)
+            acc[i][j][0] = acc[i][j][1] = acc[i][j][2] = acc[i][j][3] = 0.f;
 #pragma unroll
         for (int t = 0; t < 2; t++) {
             top[i][t] = __uint_as_float(0xff800000u);
@@ -70,7 +77,8 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
             int head = row / a.queries;
             pos[i][t] = row - head * a.queries;
 #if MASK
-            mrow[i][t] = mask + blockIdx.z * a.m[0] + ((i64)g * a.share + head) * a.m[1] + pos[i][t] * a.m[2];
+            mrow[i][t] = mask + blockIdx.z * a.m[0] + ((i64)g * a.share + head) * a.m[1] +
+                         pos[i][t] * a.m[2];
 #endif
         }
     }
@@ -89,7 +97,9 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
 #pragma unroll
             for (int i = 0; i < MI; i++)
 #pragma unroll
-                for (int j = 0; j < D / 16; j++) ldmatrix4(qf[i][j], q_s + swz((w * MI + i) * 16 + (lane & 15), j * 2 + (lane >> 4)));
+                for (int j = 0; j < D / 16; j++)
+                    ldmatrix4(qf[i][j],
+                              q_s + swz((w * MI + i) * 16 + (lane & 15), j * 2 + (lane >> 4)));
         }
 #endif
         u32 kb = k_s + (n & 1) * BN * D * 2, vb = v_s + (n & 1) * BN * D * 2;
@@ -97,18 +107,22 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
 #pragma unroll
         for (int i = 0; i < MI; i++)
 #pragma unroll
-            for (int j = 0; j < BN / 8; j++) s[i][j][0] = s[i][j][1] = s[i][j][2] = s[i][j][3] = 0.f;
+            for (int j = 0; j < BN / 8; j++)
+                s[i][j][0] = s[i][j][1] = s[i][j][2] = s[i][j][3] = 0.f;
 #pragma unroll
         for (int d = 0; d < D / 16; d++) {
 #if !QREG
             u32 qf[MI][1][4];
 #pragma unroll
-            for (int i = 0; i < MI; i++) ldmatrix4(qf[i][0], q_s + swz((w * MI + i) * 16 + (lane & 15), d * 2 + (lane >> 4)));
+            for (int i = 0; i < MI; i++)
+                ldmatrix4(qf[i][0],
+                          q_s + swz((w * MI + i) * 16 + (lane & 15), d * 2 + (lane >> 4)));
 #endif
 #pragma unroll
             for (int j = 0; j < BN / 16; j++) {
                 u32 b[4];
-                ldmatrix4(b, kb + swz(j * 16 + (lane & 7) + ((lane >> 4) << 3), d * 2 + ((lane >> 3) & 1)));
+                ldmatrix4(b, kb + swz(j * 16 + (lane & 7) + ((lane >> 4) << 3),
+                                      d * 2 + ((lane >> 3) & 1)));
 #pragma unroll
                 for (int i = 0; i < MI; i++) {
                     MMA(s[i][2 * j], qf[i][QREG ? d : 0], b[0], b[1]);
@@ -125,18 +139,22 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
                 for (int t = 0; t < 4; t++) {
                     int c = key + j * 8 + (lane & 3) * 2 + (t & 1);
                     float x = s[i][j][t];
-                    if (!PLAIN) x *= scale;
+                    if (!PLAIN)
+                        x *= scale;
 #if CAP == 1
                     x = (float)a.softcap * tanhf(x / (float)a.softcap);
 #endif
 #if MASK
                     if (c < a.keys) {
                         M y = mrow[i][t >> 1][c * a.m[3]];
-                        if (MASK == 1) x = widen(y) ? x : __uint_as_float(0xff800000u);
-                        else x += (float)widen(y);
+                        if (MASK == 1)
+                            x = widen(y) ? x : __uint_as_float(0xff800000u);
+                        else
+                            x += (float)widen(y);
                     }
 #endif
-                    if (edge && (c >= last || (a.causal && c > pos[i][t >> 1] + a.offset))) x = __uint_as_float(0xff800000u);
+                    if (edge && (c >= last || (a.causal && c > pos[i][t >> 1] + a.offset)))
+                        x = __uint_as_float(0xff800000u);
                     s[i][j][t] = x;
                 }
 #pragma unroll
@@ -145,7 +163,8 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
             for (int t = 0; t < 2; t++) {
                 float m = top[i][t];
 #pragma unroll
-                for (int j = 0; j < BN / 8; j++) m = fmaxf(m, fmaxf(s[i][j][2 * t], s[i][j][2 * t + 1]));
+                for (int j = 0; j < BN / 8; j++)
+                    m = fmaxf(m, fmaxf(s[i][j][2 * t], s[i][j][2 * t + 1]));
                 m = fmaxf(m, shfl_xor(m, 1));
                 m = fmaxf(m, shfl_xor(m, 2));
                 float base = m == __uint_as_float(0xff800000u) ? 0.f : m;
@@ -200,7 +219,8 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
             sum += shfl_xor(sum, 1);
             sum += shfl_xor(sum, 2);
             int row = m0 + (w * MI + i) * 16 + (lane >> 2) + t * 8;
-            if (row >= rows) continue;
+            if (row >= rows)
+                continue;
 #if SPLIT
             i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + row;
             float* to = sums + at * (DH + 2);
@@ -216,9 +236,12 @@ KERNEL void __launch_bounds__(NT) attention_mma(const u16* __restrict__ Q, const
 #else
             float r = sum > 0.f ? 1.f / sum : 0.f;
             int head = row / a.queries;
-            u16* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] + (row - head * a.queries) * a.o[2];
+            u16* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
+                      (row - head * a.queries) * a.o[2];
 #pragma unroll
-            for (int j = 0; j < DH / 8; j++) *(u32*)(to + j * 8 + (lane & 3) * 2) = PACK(acc[i][j][2 * t] * r, acc[i][j][2 * t + 1] * r);
+            for (int j = 0; j < DH / 8; j++)
+                *(u32*)(to + j * 8 + (lane & 3) * 2) =
+                    PACK(acc[i][j][2 * t] * r, acc[i][j][2 * t + 1] * r);
 #endif
         }
 }

@@ -13,10 +13,13 @@ DEVICE C warp_max(C v) {
 }
 DEVICE C warp_sum(C v) {
 #pragma unroll
-    for (int m = 16; m > 0; m >>= 1) v += exchange(v, m);
+    for (int m = 16; m > 0; m >>= 1)
+        v += exchange(v, m);
     return v;
 }
-DEVICE float from_lane(float v, int lane) { return shfl(v, lane); }
+DEVICE float from_lane(float v, int lane) {
+    return shfl(v, lane);
+}
 DEVICE double from_lane(double v, int lane) {
     Bits64 b;
     b.f = v;
@@ -24,9 +27,10 @@ DEVICE double from_lane(double v, int lane) {
     return b.f;
 }
 #if FORM == 0
-KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, const T* __restrict__ K, const T* __restrict__ V,
-                                                  const M* __restrict__ mask, T* __restrict__ O, C* __restrict__ sums, Attn a,
-                                                  i32 columns) {
+KERNEL void __launch_bounds__(256, 1)
+    attention_simt(const T* __restrict__ Q, const T* __restrict__ K, const T* __restrict__ V,
+                   const M* __restrict__ mask, T* __restrict__ O, C* __restrict__ sums, Attn a,
+                   i32 columns) {
     SHARED(sm);
     const int BM = 8 * RQ;
     int lane = threadIdx.x % 32, w = threadIdx.x / 32;
@@ -46,7 +50,8 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
     const C none = -(C)ingot_inf();
     grid_wait();
     for (int i = threadIdx.x; i < BM * a.depth; i += 256) {
-        int r = i / a.depth, d = i - r * a.depth, row = m0 + r, head = row / a.queries, s = row - head * a.queries;
+        int r = i / a.depth, d = i - r * a.depth, row = m0 + r, head = row / a.queries,
+            s = row - head * a.queries;
         qs[i] = row < rows ? (C)widen(q[head * a.q[1] + s * a.q[2] + d * a.q[3]]) : (C)0;
     }
     C acc[RQ][EPL], top[RQ], l[RQ];
@@ -57,7 +62,8 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
 #pragma unroll
     for (int i = 0; i < RQ; i++) {
 #pragma unroll
-        for (int e = 0; e < EPL; e++) acc[i][e] = (C)0;
+        for (int e = 0; e < EPL; e++)
+            acc[i][e] = (C)0;
         top[i] = none;
         l[i] = (C)0;
         int row = m0 + w * RQ + i;
@@ -75,15 +81,19 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
         for (int r = w; r < 32; r += 8) {
             const T* key_row = k + (i64)(key + r) * a.k[2];
             const T* value_row = v + (i64)(key + r) * a.v[2] + column * a.v[3];
-            for (int d = lane; d < a.depth; d += 32) ks[r * (a.depth + PAD) + d] = r < count ? (C)widen(key_row[d * a.k[3]]) : (C)0;
+            for (int d = lane; d < a.depth; d += 32)
+                ks[r * (a.depth + PAD) + d] = r < count ? (C)widen(key_row[d * a.k[3]]) : (C)0;
 #pragma unroll
-            for (int e = lane; e < 32 * EPL; e += 32) vs[r * (32 * EPL) + e] = r < count && column + e < a.values ? (C)widen(value_row[e * a.v[3]]) : (C)0;
+            for (int e = lane; e < 32 * EPL; e += 32)
+                vs[r * (32 * EPL) + e] =
+                    r < count && column + e < a.values ? (C)widen(value_row[e * a.v[3]]) : (C)0;
         }
         sync();
 #endif
         C p[RQ];
 #pragma unroll
-        for (int i = 0; i < RQ; i++) p[i] = (C)0;
+        for (int i = 0; i < RQ; i++)
+            p[i] = (C)0;
 #if FOURS
 #pragma unroll 4
         for (int d = 0; d < a.depth; d += 4) {
@@ -92,7 +102,8 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
             for (int i = 0; i < RQ; i++) {
                 Pack<C, 4> x = *(const Pack<C, 4>*)(qs + (w * RQ + i) * a.depth + d);
 #pragma unroll
-                for (int j = 0; j < 4; j++) p[i] += x.v[j] * y.v[j];
+                for (int j = 0; j < 4; j++)
+                    p[i] += x.v[j] * y.v[j];
             }
         }
 #else
@@ -103,22 +114,27 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
             C y = lane < count ? (C)widen(k[(i64)(key + lane) * a.k[2] + d * a.k[3]]) : (C)0;
 #endif
 #pragma unroll
-            for (int i = 0; i < RQ; i++) p[i] += qs[(w * RQ + i) * a.depth + d] * y;
+            for (int i = 0; i < RQ; i++)
+                p[i] += qs[(w * RQ + i) * a.depth + d] * y;
         }
 #endif
 #pragma unroll
         for (int i = 0; i < RQ; i++) {
             C x = p[i] * (C)a.scale;
-            if (a.softcap > 0) x = (C)a.softcap * ingot_tanh(x / (C)a.softcap);
+            if (a.softcap > 0)
+                x = (C)a.softcap * ingot_tanh(x / (C)a.softcap);
             int c = key + lane;
 #if MASK
             if (c < last) {
                 M y = mrow[i][c * a.m[3]];
-                if (MASK == 1) x = widen(y) ? x : none;
-                else x += (C)widen(y);
+                if (MASK == 1)
+                    x = widen(y) ? x : none;
+                else
+                    x += (C)widen(y);
             }
 #endif
-            if (c >= last || (a.causal && c > pos[i] + a.offset)) x = none;
+            if (c >= last || (a.causal && c > pos[i] + a.offset))
+                x = none;
             C m = warp_max(x);
             m = m > top[i] ? m : top[i];
             C base = m == none ? (C)0 : m, f = ingot_exp(top[i] - base);
@@ -126,12 +142,14 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
             p[i] = ingot_exp(x - base);
             l[i] = l[i] * f + warp_sum(p[i]);
 #pragma unroll
-            for (int e = 0; e < EPL; e++) acc[i][e] *= f;
+            for (int e = 0; e < EPL; e++)
+                acc[i][e] *= f;
         }
 #if KEYS
         Pack<C, RQ> mine;
 #pragma unroll
-        for (int i = 0; i < RQ; i++) mine.v[i] = p[i];
+        for (int i = 0; i < RQ; i++)
+            mine.v[i] = p[i];
         *(Pack<C, RQ>*)(ps + lane * RQ) = mine;
         sync_warp();
 #pragma unroll 4
@@ -158,7 +176,8 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
                 C x = from_lane(p[i], t);
 #endif
 #pragma unroll
-                for (int e = 0; e < EPL; e++) acc[i][e] += x * y[e];
+                for (int e = 0; e < EPL; e++)
+                    acc[i][e] += x * y[e];
             }
         }
     }
@@ -166,7 +185,8 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
 #pragma unroll
     for (int i = 0; i < RQ; i++) {
         int row = m0 + w * RQ + i;
-        if (row >= rows) break;
+        if (row >= rows)
+            break;
 #if !SPLIT
         int head = row / a.queries;
         C r = l[i] == (C)0 ? (C)0 : (C)1 / l[i];
@@ -174,16 +194,21 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
 #pragma unroll
         for (int e = 0; e < EPL; e++) {
             int at = column + e * 32 + lane;
-            if (at >= a.values) break;
+            if (at >= a.values)
+                break;
 #if SPLIT
-            sums[(((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) + at] = acc[i][e];
+            sums[(((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) + at] =
+                acc[i][e];
 #else
-            O[batch * a.o[0] + ((i64)g * a.share + head) * a.o[1] + pos[i] * a.o[2] + at * a.o[3]] = narrow<T>(acc[i][e] * r);
+            O[batch * a.o[0] + ((i64)g * a.share + head) * a.o[1] + pos[i] * a.o[2] + at * a.o[3]] =
+                narrow<T>(acc[i][e] * r);
 #endif
         }
 #if SPLIT
         if (lane == 0 && column == 0) {
-            C* to = sums + (((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) + a.values;
+            C* to = sums +
+                    (((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) +
+                    a.values;
             to[0] = top[i];
             to[1] = l[i];
         }
@@ -192,10 +217,12 @@ KERNEL void __launch_bounds__(256, 1) attention_simt(const T* __restrict__ Q, co
 }
 #else
 // A warp merges the splits of one row, in order.
-KERNEL void __launch_bounds__(256) attention_merge(const C* __restrict__ sums, T* __restrict__ O, Attn a, i64 count) {
+KERNEL void __launch_bounds__(256)
+    attention_merge(const C* __restrict__ sums, T* __restrict__ O, Attn a, i64 count) {
     grid_wait();
     i64 index = (i64)blockIdx.x * 8 + threadIdx.x / 32;
-    if (index >= count) return;
+    if (index >= count)
+        return;
     int lane = threadIdx.x % 32, rows = a.share * a.queries, width = a.values + 2;
     i64 pair = index / rows;
     int row = (int)(index - pair * rows), head = row / a.queries;
@@ -209,12 +236,14 @@ KERNEL void __launch_bounds__(256) attention_merge(const C* __restrict__ sums, T
         top = m > top ? m : top;
     }
     C base = top == none ? (C)0 : top;
-    for (int s = 0; s < a.splits; s++) l += from[s * step + a.values + 1] * ingot_exp(from[s * step + a.values] - base);
+    for (int s = 0; s < a.splits; s++)
+        l += from[s * step + a.values + 1] * ingot_exp(from[s * step + a.values] - base);
     C r = l == (C)0 ? (C)0 : (C)1 / l;
     T* to = O + batch * a.o[0] + (g * a.share + head) * a.o[1] + (row - head * a.queries) * a.o[2];
     for (int e = lane; e < a.values; e += 32) {
         C x = (C)0;
-        for (int s = 0; s < a.splits; s++) x += from[s * step + e] * ingot_exp(from[s * step + a.values] - base);
+        for (int s = 0; s < a.splits; s++)
+            x += from[s * step + e] * ingot_exp(from[s * step + a.values] - base);
         to[e * a.o[3]] = narrow<T>(x * r);
     }
 }

@@ -13,7 +13,9 @@ typedef long long i64;
 #define DEVICE __device__ __forceinline__
 #define KERNEL extern "C" __global__
 #define SHARED(name) extern __shared__ __align__(1024) u8 name[]
-struct __align__(64) TensorMap { u64 v[16]; };
+struct __align__(64) TensorMap {
+    u64 v[16];
+};
 
 // --- order of kernels: wait before the first access to activations or workspace; release lets the
 // next kernel start.
@@ -29,9 +31,15 @@ DEVICE void grid_release() {
 }
 
 // --- barriers and warp exchange
-DEVICE void sync() { asm volatile("bar.sync 0;" ::: "memory"); }
-DEVICE void sync_some(int barrier, int threads) { asm volatile("bar.sync %0,%1;" ::"r"(barrier), "r"(threads) : "memory"); }
-DEVICE void sync_warp() { asm volatile("bar.warp.sync 0xffffffff;" ::: "memory"); }
+DEVICE void sync() {
+    asm volatile("bar.sync 0;" ::: "memory");
+}
+DEVICE void sync_some(int barrier, int threads) {
+    asm volatile("bar.sync %0,%1;" ::"r"(barrier), "r"(threads) : "memory");
+}
+DEVICE void sync_warp() {
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+}
 DEVICE u32 shfl_xor(u32 v, int lane_mask) {
     u32 r;
     asm volatile("shfl.sync.bfly.b32 %0,%1,%2,0x1f,0xffffffff;" : "=r"(r) : "r"(v), "r"(lane_mask));
@@ -50,14 +58,26 @@ DEVICE u32 shfl_up(u32 v, int delta) {
 }
 DEVICE u32 ballot(bool p) {
     u32 r;
-    asm volatile("{.reg .pred q; setp.ne.u32 q,%1,0; vote.sync.ballot.b32 %0,q,0xffffffff;}" : "=r"(r) : "r"((u32)p));
+    asm volatile("{.reg .pred q; setp.ne.u32 q,%1,0; vote.sync.ballot.b32 %0,q,0xffffffff;}"
+                 : "=r"(r)
+                 : "r"((u32)p));
     return r;
 }
-DEVICE float shfl_xor(float v, int m) { return __uint_as_float(shfl_xor(__float_as_uint(v), m)); }
-DEVICE float shfl(float v, int l) { return __uint_as_float(shfl(__float_as_uint(v), l)); }
-DEVICE u64 shfl_xor(u64 v, int m) { return ((u64)shfl_xor((u32)(v >> 32), m) << 32) | shfl_xor((u32)v, m); }
-DEVICE u64 shfl(u64 v, int l) { return ((u64)shfl((u32)(v >> 32), l) << 32) | shfl((u32)v, l); }
-DEVICE u64 shfl_up(u64 v, int d) { return ((u64)shfl_up((u32)(v >> 32), d) << 32) | shfl_up((u32)v, d); }
+DEVICE float shfl_xor(float v, int m) {
+    return __uint_as_float(shfl_xor(__float_as_uint(v), m));
+}
+DEVICE float shfl(float v, int l) {
+    return __uint_as_float(shfl(__float_as_uint(v), l));
+}
+DEVICE u64 shfl_xor(u64 v, int m) {
+    return ((u64)shfl_xor((u32)(v >> 32), m) << 32) | shfl_xor((u32)v, m);
+}
+DEVICE u64 shfl(u64 v, int l) {
+    return ((u64)shfl((u32)(v >> 32), l) << 32) | shfl((u32)v, l);
+}
+DEVICE u64 shfl_up(u64 v, int d) {
+    return ((u64)shfl_up((u32)(v >> 32), d) << 32) | shfl_up((u32)v, d);
+}
 
 // --- shared memory
 DEVICE u32 smem_addr(const void* p) {
@@ -66,35 +86,58 @@ DEVICE u32 smem_addr(const void* p) {
     return a;
 }
 DEVICE void cp_async16(u32 to, const void* from, int bytes) { // bytes < 16: the rest becomes zero
-    asm volatile("cp.async.cg.shared.global [%0],[%1],16,%2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.cg.shared.global [%0],[%1],16,%2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
 }
 DEVICE void cp_async4(u32 to, const void* from, int bytes) {
-    asm volatile("cp.async.ca.shared.global [%0],[%1],4,%2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+    asm volatile("cp.async.ca.shared.global [%0],[%1],4,%2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
 }
-DEVICE void cp_async_commit() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-template <int N> DEVICE void cp_async_wait() { asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory"); }
-DEVICE void st_shared2(u32 at, float a, float b) { asm volatile("st.shared.v2.f32 [%0],{%1,%2};" ::"r"(at), "f"(a), "f"(b) : "memory"); }
+DEVICE void cp_async_commit() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <int N>
+DEVICE void cp_async_wait() {
+    asm volatile("cp.async.wait_group %0;" ::"n"(N) : "memory");
+}
+DEVICE void st_shared2(u32 at, float a, float b) {
+    asm volatile("st.shared.v2.f32 [%0],{%1,%2};" ::"r"(at), "f"(a), "f"(b) : "memory");
+}
 DEVICE void ld_shared4(float* v, u32 at) {
-    asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3},[%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(at) : "memory");
+    asm volatile("ld.shared.v4.f32 {%0,%1,%2,%3},[%4];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                 : "r"(at)
+                 : "memory");
 }
 DEVICE void ldmatrix4(u32* r, u32 at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3},[%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
 }
 DEVICE void ldmatrix4_trans(u32* r, u32 at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];" : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3]) : "r"(at) : "memory");
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3},[%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(at)
+                 : "memory");
 }
 
 // --- global memory
 /// Read once, by this kernel only: kept out of L1.
 DEVICE uint4 ld_stream(const void* p) {
     uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3},[%4];" : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
+    asm volatile("ld.global.nc.L1::no_allocate.v4.u32 {%0,%1,%2,%3},[%4];"
+                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w)
+                 : "l"(p));
     return v;
 }
 /// Order between blocks: what was written before the release is seen after the acquire.
 DEVICE u32 atomic_add_acq_rel(u32* p, u32 v) {
     u32 r;
-    asm volatile("atom.acq_rel.gpu.global.add.u32 %0,[%1],%2;" : "=r"(r) : "l"(p), "r"(v) : "memory");
+    asm volatile("atom.acq_rel.gpu.global.add.u32 %0,[%1],%2;"
+                 : "=r"(r)
+                 : "l"(p), "r"(v)
+                 : "memory");
     return r;
 }
 DEVICE u64 ld_acquire(const u64* p) {
@@ -102,24 +145,35 @@ DEVICE u64 ld_acquire(const u64* p) {
     asm volatile("ld.acquire.gpu.global.u64 %0,[%1];" : "=l"(v) : "l"(p) : "memory");
     return v;
 }
-DEVICE void st_release(u64* p, u64 v) { asm volatile("st.release.gpu.global.u64 [%0],%1;" ::"l"(p), "l"(v) : "memory"); }
+DEVICE void st_release(u64* p, u64 v) {
+    asm volatile("st.release.gpu.global.u64 [%0],%1;" ::"l"(p), "l"(v) : "memory");
+}
 
 // --- matrix instructions: d += a * b, f32 (or i32) accumulation
 DEVICE void mma_f16(float* c, const u32* a, u32 b0, u32 b1) { // m16n8k16
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 DEVICE void mma_bf16(float* c, const u32* a, u32 b0, u32 b1) { // m16n8k16
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
-DEVICE void mma_tf32(float* c, const u32* a, u32 b0, u32 b1) { // m16n8k8; operands rounded by cvt_tf32
-    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+DEVICE void mma_tf32(float* c, const u32* a, u32 b0,
+                     u32 b1) { // m16n8k8; operands rounded by cvt_tf32
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 DEVICE void mma_s8(i32* c, const u32* a, u32 b0, u32 b1) { // m16n8k32, signed by signed
-    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
-        : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3]) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
 DEVICE u32 cvt_tf32(float x) {
     u32 r;
@@ -170,53 +224,107 @@ DEVICE u32 cluster_rank() {
     asm volatile("mov.u32 %0,%%cluster_ctarank;" : "=r"(r));
     return r;
 }
-DEVICE void cluster_sync() { asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
+DEVICE void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::
+                     : "memory");
+}
 /// Four floats of another block of the cluster, at the address that it has there.
 DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
     u32 a;
     asm volatile("mapa.shared::cluster.u32 %0,%1,%2;" : "=r"(a) : "r"(at), "r"(rank));
-    asm volatile("ld.shared::cluster.v4.f32 {%0,%1,%2,%3},[%4];" : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3]) : "r"(a) : "memory");
+    asm volatile("ld.shared::cluster.v4.f32 {%0,%1,%2,%3},[%4];"
+                 : "=f"(v[0]), "=f"(v[1]), "=f"(v[2]), "=f"(v[3])
+                 : "r"(a)
+                 : "memory");
 }
 
 #if __CUDA_ARCH__ >= 900
 // --- mbarriers and the copy engine
-DEVICE void mbar_init(u32 bar, u32 arrivals) { asm volatile("mbarrier.init.shared::cta.b64 [%0],%1;" ::"r"(bar), "r"(arrivals) : "memory"); }
+DEVICE void mbar_init(u32 bar, u32 arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0],%1;" ::"r"(bar), "r"(arrivals) : "memory");
+}
 /// Makes initialised mbarriers visible to the copy engine and the cluster.
 DEVICE void mbar_init_fence() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-DEVICE void mbar_expect(u32 bar, u32 bytes) { asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _,[%0],%1;" ::"r"(bar), "r"(bytes) : "memory"); }
-DEVICE void mbar_arrive(u32 bar) { asm volatile("mbarrier.arrive.shared::cta.b64 _,[%0];" ::"r"(bar) : "memory"); }
-DEVICE void mbar_wait(u32 bar, u32 phase) {
-    asm volatile("{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p,[%0],%1; @!p bra W;}" ::"r"(bar), "r"(phase) : "memory");
+DEVICE void mbar_expect(u32 bar, u32 bytes) {
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _,[%0],%1;" ::"r"(bar), "r"(bytes)
+                 : "memory");
 }
-DEVICE void prefetch_map(const TensorMap* m) { asm volatile("prefetch.tensormap [%0];" ::"l"(m) : "memory"); }
+DEVICE void mbar_arrive(u32 bar) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _,[%0];" ::"r"(bar) : "memory");
+}
+DEVICE void mbar_wait(u32 bar, u32 phase) {
+    asm volatile(
+        "{.reg .pred p; W: mbarrier.try_wait.parity.shared::cta.b64 p,[%0],%1; @!p bra W;}" ::"r"(
+            bar),
+        "r"(phase)
+        : "memory");
+}
+DEVICE void prefetch_map(const TensorMap* m) {
+    asm volatile("prefetch.tensormap [%0];" ::"l"(m) : "memory");
+}
 DEVICE void tma_load2(u32 to, const TensorMap* m, int x, int y, u32 bar) {
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0],[%1,{%2,%3}],[%4];" ::"r"(to), "l"(m), "r"(x), "r"(y), "r"(bar) : "memory");
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0],[%1,{%2,%3}],[%4];" ::"r"(to),
+                 "l"(m), "r"(x), "r"(y), "r"(bar)
+                 : "memory");
 }
 DEVICE void tma_load4(u32 to, const TensorMap* m, int x, int y, int z, int w, u32 bar) {
-    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0],[%1,{%2,%3,%4,%5}],[%6];" ::"r"(to), "l"(m), "r"(x), "r"(y), "r"(z), "r"(w), "r"(bar) : "memory");
+    asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0],[%1,{%2,%3,%4,%5}],[%6];" ::"r"(to),
+                 "l"(m), "r"(x), "r"(y), "r"(z), "r"(w), "r"(bar)
+                 : "memory");
 }
 DEVICE void tma_store2(const TensorMap* m, int x, int y, u32 from) {
-    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0,{%1,%2}],[%3];" ::"l"(m), "r"(x), "r"(y), "r"(from) : "memory");
+    asm volatile(
+        "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0,{%1,%2}],[%3];" ::"l"(m),
+        "r"(x), "r"(y), "r"(from)
+        : "memory");
 }
-DEVICE void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
-template <int N> DEVICE void bulk_wait_read() { asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory"); }
-DEVICE void bulk_wait_all() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+DEVICE void bulk_commit() {
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+template <int N>
+DEVICE void bulk_wait_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(N) : "memory");
+}
+DEVICE void bulk_wait_all() {
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}
 /// Ordinary stores to shared memory become visible to the copy engine and the tensor cores.
-DEVICE void async_fence() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+DEVICE void async_fence() {
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
 DEVICE void stmatrix4(u32 at, u32 a, u32 b, u32 c, u32 d) {
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0],{%1,%2,%3,%4};" ::"r"(at), "r"(a), "r"(b), "r"(c), "r"(d) : "memory");
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0],{%1,%2,%3,%4};" ::"r"(at), "r"(a),
+                 "r"(b), "r"(c), "r"(d)
+                 : "memory");
 }
 #endif
 #if defined(__CUDA_ARCH_FEAT_SM90_ALL) || defined(INGOT_EMULATED)
 // --- warpgroup matrix instructions (9.0a); wgmma itself is in wgmma.cuh, by tile width
-template <int N> DEVICE void regs_dec() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N)); }
-template <int N> DEVICE void regs_inc() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N)); }
-DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
-DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
-template <int N> DEVICE void wgmma_wait() { asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory"); }
+template <int N>
+DEVICE void regs_dec() {
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(N));
+}
+template <int N>
+DEVICE void regs_inc() {
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(N));
+}
+DEVICE void wgmma_fence() {
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+DEVICE void wgmma_commit() {
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+template <int N>
+DEVICE void wgmma_wait() {
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(N) : "memory");
+}
 /// K-major operand with 128-byte swizzle: 1024 bytes between groups of 8 rows.
-DEVICE u64 wgmma_desc(u32 at) { return (u64)((at & 0x3FFFF) >> 4) | ((u64)1 << 16) | ((u64)64 << 32) | ((u64)1 << 62); }
+DEVICE u64 wgmma_desc(u32 at) {
+    return (u64)((at & 0x3FFFF) >> 4) | ((u64)1 << 16) | ((u64)64 << 32) | ((u64)1 << 62);
+}
 #endif

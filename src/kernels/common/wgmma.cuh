@@ -1,31 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 // wgmma by tile width: d[64 x N] (+)= a[64 x 16] * b[N x 16], f32 sums, operands of the type that
-// WGMMA_TYPE names ("f16" or "bf16"), N a multiple of 16 up to 256. A comes from shared memory (by descriptor) or
-// from registers (wgmma_ra); B_ROWS: B has its N elements innermost in shared memory instead of its
-// depth. accumulate == 0 starts from zero. A thread's d[4 * j + i] is row (lane / 4) + 8 * (i / 2)
-// of its warp's 16, column 8 * j + 2 * (lane % 4) + i % 2.
+// WGMMA_TYPE names ("f16" or "bf16"), N a multiple of 16 up to 256. A comes from shared memory (by
+// descriptor) or from registers (wgmma_ra); B_ROWS: B has its N elements innermost in shared memory
+// instead of its depth. accumulate == 0 starts from zero. A thread's d[4 * j + i] is row (lane / 4)
+// + 8 * (i / 2) of its warp's 16, column 8 * j + 2 * (lane % 4) + i % 2.
 #ifdef INGOT_EMULATED
-template <int N, int B_ROWS = 0> DEVICE void wgmma(float* d, u64 a, u64 b, int accumulate) {
+template <int N, int B_ROWS = 0>
+DEVICE void wgmma(float* d, u64 a, u64 b, int accumulate) {
     emulated_wgmma(WGMMA_TYPE, d, N, (const u32*)0, a, b, accumulate, B_ROWS);
 }
-template <int N, int B_ROWS = 0> DEVICE void wgmma_ra(float* d, const u32* a, u64 b, int accumulate) {
+template <int N, int B_ROWS = 0>
+DEVICE void wgmma_ra(float* d, const u32* a, u64 b, int accumulate) {
     emulated_wgmma(WGMMA_TYPE, d, N, a, 0, b, accumulate, B_ROWS);
 }
 #else
-template <int N, int B_ROWS> struct Wgmma;
-template <int N, int B_ROWS = 0> DEVICE void wgmma(float* d, u64 a, u64 b, int accumulate) { Wgmma<N, B_ROWS>::run(d, a, b, accumulate); }
-template <int N, int B_ROWS = 0> DEVICE void wgmma_ra(float* d, const u32* a, u64 b, int accumulate) { Wgmma<N, B_ROWS>::run(d, a, b, accumulate); }
-#define WGMMA_8(i) "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
-#define WGMMA(N, list, a, b, p, q, t, r, s, ...) \
-    template <int B_ROWS> struct Wgmma<N, B_ROWS> { \
-        static DEVICE void run(float* d, u64 x, u64 y, int accumulate) { \
-            asm volatile("{.reg .pred p; setp.ne.b32 p,%" p ",0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." WGMMA_TYPE "." WGMMA_TYPE " {" list "},%" a ",%" b ",p,1,1,0,%" q ";}" \
-                : __VA_ARGS__ : "l"(x), "l"(y), "r"(accumulate), "n"(B_ROWS)); \
-        } \
-        static DEVICE void run(float* d, const u32* x, u64 y, int accumulate) { \
-            asm volatile("{.reg .pred p; setp.ne.b32 p,%" s ",0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." WGMMA_TYPE "." WGMMA_TYPE " {" list "},{%" a ",%" b ",%" p ",%" q "},%" r ",p,1,1,%" t ";}" \
-                : __VA_ARGS__ : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(accumulate), "n"(B_ROWS)); \
-        } \
+template <int N, int B_ROWS>
+struct Wgmma;
+template <int N, int B_ROWS = 0>
+DEVICE void wgmma(float* d, u64 a, u64 b, int accumulate) {
+    Wgmma<N, B_ROWS>::run(d, a, b, accumulate);
+}
+template <int N, int B_ROWS = 0>
+DEVICE void wgmma_ra(float* d, const u32* a, u64 b, int accumulate) {
+    Wgmma<N, B_ROWS>::run(d, a, b, accumulate);
+}
+#define WGMMA_8(i)                                                                                 \
+    "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),    \
+        "+f"(d[i + 6]), "+f"(d[i + 7])
+#define WGMMA(N, list, a, b, p, q, t, r, s, ...)                                                   \
+    template <int B_ROWS>                                                                          \
+    struct Wgmma<N, B_ROWS> {                                                                      \
+        static DEVICE void run(float* d, u64 x, u64 y, int accumulate) {                           \
+            asm volatile("{.reg .pred p; setp.ne.b32 p,%" p                                        \
+                         ",0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." WGMMA_TYPE          \
+                         "." WGMMA_TYPE " {" list "},%" a ",%" b ",p,1,1,0,%" q ";}"               \
+                         : __VA_ARGS__                                                             \
+                         : "l"(x), "l"(y), "r"(accumulate), "n"(B_ROWS));                          \
+        }                                                                                          \
+        static DEVICE void run(float* d, const u32* x, u64 y, int accumulate) {                    \
+            asm volatile("{.reg .pred p; setp.ne.b32 p,%" s                                        \
+                         ",0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." WGMMA_TYPE          \
+                         "." WGMMA_TYPE " {" list "},{%" a ",%" b ",%" p ",%" q "},%" r            \
+                         ",p,1,1,%" t ";}"                                                         \
+                         : __VA_ARGS__                                                             \
+                         : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(accumulate),    \
+                           "n"(B_ROWS));                                                           \
+        }                                                                                          \
     };
 #define WGMMA_L16 "%0,%1,%2,%3,%4,%5,%6,%7"
 #define WGMMA_L32 WGMMA_L16 ",%8,%9,%10,%11,%12,%13,%14,%15"
@@ -46,17 +66,37 @@ template <int N, int B_ROWS = 0> DEVICE void wgmma_ra(float* d, const u32* a, u6
 WGMMA(16, WGMMA_L16, "8", "9", "10", "11", "14", "12", "13", WGMMA_8(0))
 WGMMA(32, WGMMA_L32, "16", "17", "18", "19", "22", "20", "21", WGMMA_8(0), WGMMA_8(8))
 WGMMA(48, WGMMA_L48, "24", "25", "26", "27", "30", "28", "29", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16))
-WGMMA(64, WGMMA_L64, "32", "33", "34", "35", "38", "36", "37", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24))
-WGMMA(80, WGMMA_L80, "40", "41", "42", "43", "46", "44", "45", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32))
-WGMMA(96, WGMMA_L96, "48", "49", "50", "51", "54", "52", "53", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40))
-WGMMA(112, WGMMA_L112, "56", "57", "58", "59", "62", "60", "61", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48))
-WGMMA(128, WGMMA_L128, "64", "65", "66", "67", "70", "68", "69", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56))
-WGMMA(144, WGMMA_L144, "72", "73", "74", "75", "78", "76", "77", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64))
-WGMMA(160, WGMMA_L160, "80", "81", "82", "83", "86", "84", "85", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64), WGMMA_8(72))
-WGMMA(176, WGMMA_L176, "88", "89", "90", "91", "94", "92", "93", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64), WGMMA_8(72), WGMMA_8(80))
-WGMMA(192, WGMMA_L192, "96", "97", "98", "99", "102", "100", "101", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64), WGMMA_8(72), WGMMA_8(80), WGMMA_8(88))
-WGMMA(208, WGMMA_L208, "104", "105", "106", "107", "110", "108", "109", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64), WGMMA_8(72), WGMMA_8(80), WGMMA_8(88), WGMMA_8(96))
-WGMMA(224, WGMMA_L224, "112", "113", "114", "115", "118", "116", "117", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64), WGMMA_8(72), WGMMA_8(80), WGMMA_8(88), WGMMA_8(96), WGMMA_8(104))
-WGMMA(240, WGMMA_L240, "120", "121", "122", "123", "126", "124", "125", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64), WGMMA_8(72), WGMMA_8(80), WGMMA_8(88), WGMMA_8(96), WGMMA_8(104), WGMMA_8(112))
-WGMMA(256, WGMMA_L256, "128", "129", "130", "131", "134", "132", "133", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64), WGMMA_8(72), WGMMA_8(80), WGMMA_8(88), WGMMA_8(96), WGMMA_8(104), WGMMA_8(112), WGMMA_8(120))
+WGMMA(64, WGMMA_L64, "32", "33", "34", "35", "38", "36", "37", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16),
+      WGMMA_8(24))
+WGMMA(80, WGMMA_L80, "40", "41", "42", "43", "46", "44", "45", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16),
+      WGMMA_8(24), WGMMA_8(32))
+WGMMA(96, WGMMA_L96, "48", "49", "50", "51", "54", "52", "53", WGMMA_8(0), WGMMA_8(8), WGMMA_8(16),
+      WGMMA_8(24), WGMMA_8(32), WGMMA_8(40))
+WGMMA(112, WGMMA_L112, "56", "57", "58", "59", "62", "60", "61", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48))
+WGMMA(128, WGMMA_L128, "64", "65", "66", "67", "70", "68", "69", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56))
+WGMMA(144, WGMMA_L144, "72", "73", "74", "75", "78", "76", "77", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64))
+WGMMA(160, WGMMA_L160, "80", "81", "82", "83", "86", "84", "85", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64),
+      WGMMA_8(72))
+WGMMA(176, WGMMA_L176, "88", "89", "90", "91", "94", "92", "93", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64),
+      WGMMA_8(72), WGMMA_8(80))
+WGMMA(192, WGMMA_L192, "96", "97", "98", "99", "102", "100", "101", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64),
+      WGMMA_8(72), WGMMA_8(80), WGMMA_8(88))
+WGMMA(208, WGMMA_L208, "104", "105", "106", "107", "110", "108", "109", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64),
+      WGMMA_8(72), WGMMA_8(80), WGMMA_8(88), WGMMA_8(96))
+WGMMA(224, WGMMA_L224, "112", "113", "114", "115", "118", "116", "117", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64),
+      WGMMA_8(72), WGMMA_8(80), WGMMA_8(88), WGMMA_8(96), WGMMA_8(104))
+WGMMA(240, WGMMA_L240, "120", "121", "122", "123", "126", "124", "125", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64),
+      WGMMA_8(72), WGMMA_8(80), WGMMA_8(88), WGMMA_8(96), WGMMA_8(104), WGMMA_8(112))
+WGMMA(256, WGMMA_L256, "128", "129", "130", "131", "134", "132", "133", WGMMA_8(0), WGMMA_8(8),
+      WGMMA_8(16), WGMMA_8(24), WGMMA_8(32), WGMMA_8(40), WGMMA_8(48), WGMMA_8(56), WGMMA_8(64),
+      WGMMA_8(72), WGMMA_8(80), WGMMA_8(88), WGMMA_8(96), WGMMA_8(104), WGMMA_8(112), WGMMA_8(120))
 #endif

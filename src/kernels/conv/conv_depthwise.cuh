@@ -2,14 +2,17 @@
 // Convolution of each channel by itself, channels innermost: a thread makes VEC channels of WIDE
 // neighbouring results along the last axis. Memory traffic: input and result once, the overlap of
 // windows comes from L1.
-template <class T> DEVICE void add_product(ACC* acc, const Pack<T, VEC>& x, const Pack<TB, VEC>& y) {
+template <class T>
+DEVICE void add_product(ACC* acc, const Pack<T, VEC>& x, const Pack<TB, VEC>& y) {
 #pragma unroll
-    for (int v = 0; v < VEC; v++) acc[v] += (ACC)widen(x.v[v]) * (ACC)widen(y.v[v]);
+    for (int v = 0; v < VEC; v++)
+        acc[v] += (ACC)widen(x.v[v]) * (ACC)widen(y.v[v]);
 }
 
-KERNEL void __launch_bounds__(128, 1) conv_depthwise(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
-                                                  i64 weight_step, const __grid_constant__ Window w,
-                                                  const __grid_constant__ Geometry g EPI_PARAMS) {
+KERNEL void __launch_bounds__(128, 1)
+    conv_depthwise(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
+                   i64 weight_step, const __grid_constant__ Window w,
+                   const __grid_constant__ Geometry g EPI_PARAMS) {
     u32 groups = (u32)(g.n / VEC), runs = (u32)((w.out[2] + WIDE - 1) / WIDE);
     i64 index = (i64)blockIdx.x * 128 + threadIdx.x;
     i64 line = index / groups;
@@ -17,13 +20,15 @@ KERNEL void __launch_bounds__(128, 1) conv_depthwise(const TA* __restrict__ x, c
     i64 outer = line / runs; // image and all spatial axes but the last
     int first = (int)(line - outer * runs) * WIDE;
     grid_wait();
-    if (outer * w.out[2] >= g.m) return;
+    if (outer * w.out[2] >= g.m)
+        return;
     Origin o(w, (u32)(outer * w.out[2] + first));
     ACC acc[WIDE][VEC];
 #pragma unroll
     for (int i = 0; i < WIDE; i++)
 #pragma unroll
-        for (int v = 0; v < VEC; v++) acc[i][v] = (ACC)0;
+        for (int v = 0; v < VEC; v++)
+            acc[i][v] = (ACC)0;
     const TB* y = weights + c * g.bn[0];
     const TA* from = x + o.image + c * w.step_c;
 #pragma unroll 1
@@ -32,7 +37,8 @@ KERNEL void __launch_bounds__(128, 1) conv_depthwise(const TA* __restrict__ x, c
 #pragma unroll 1
         for (int r = 0; r < (int)w.kernel[1]; r++) {
             i32 h = o.at[1] + r * (i32)w.dilation[1];
-            if (d < 0 || d >= (i32)w.in[0] || h < 0 || h >= (i32)w.in[1]) continue;
+            if (d < 0 || d >= (i32)w.in[0] || h < 0 || h >= (i32)w.in[1])
+                continue;
             const TA* row = from + (i64)d * w.step[0] + (i64)h * w.step[1];
             i64 tap = ((i64)q * w.kernel[1] + r) * w.kernel[2];
 #pragma unroll 3
@@ -41,7 +47,8 @@ KERNEL void __launch_bounds__(128, 1) conv_depthwise(const TA* __restrict__ x, c
 #pragma unroll
                 for (int i = 0; i < WIDE; i++) {
                     i32 p = o.at[2] + i * (i32)w.stride[2] + s * (i32)w.dilation[2];
-                    if (p >= 0 && p < (i32)w.in[2]) add_product(acc[i], *(const Pack<TA, VEC>*)(row + (i64)p * w.step[2]), b);
+                    if (p >= 0 && p < (i32)w.in[2])
+                        add_product(acc[i], *(const Pack<TA, VEC>*)(row + (i64)p * w.step[2]), b);
                 }
             }
         }
@@ -49,7 +56,8 @@ KERNEL void __launch_bounds__(128, 1) conv_depthwise(const TA* __restrict__ x, c
     grid_release();
 #pragma unroll
     for (int i = 0; i < WIDE; i++) {
-        if (first + i >= w.out[2]) break;
+        if (first + i >= w.out[2])
+            break;
         Spot s;
         s.batch(g, 0);
         s.add_row(g, (u32)(outer * w.out[2] + first + i));

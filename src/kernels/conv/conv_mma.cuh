@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution as a product on tensor cores. Rows are result positions, the depth is gathered from
 // the input while it is copied; what lies in the padding is filled with zeros. A_ALIGNED: a 16-byte
-// chunk holds channels of one kernel position; else elements are gathered one by one. SPATIAL: 2, or
-// 3 where the first of the three axes matters.
+// chunk holds channels of one kernel position; else elements are gathered one by one. SPATIAL: 2,
+// or 3 where the first of the three axes matters.
 struct Copies {
     static constexpr int rows_at_once = threads / chunks;
     static constexpr int na = BM / rows_at_once, nb = BN / rows_at_once;
@@ -18,17 +18,21 @@ struct Copies {
     u32 ob[nb];
     int row, chunk, k;
     Tap tap; // of the chunk's first element, at depth k
-    DEVICE Copies(const IN* x_, const IN* weights_, u8* memory_, const Tile& t, const Geometry& g_, const Window& w_)
-        : memory(memory_), n0(t.n), g(g_), w(w_), row(threadIdx.x / chunks), chunk(threadIdx.x % chunks),
-          k(t.begin * BK + threadIdx.x % chunks * per_chunk), tap(w_, (u32)(t.begin * BK + threadIdx.x % chunks * per_chunk)) {
+    DEVICE Copies(const IN* x_, const IN* weights_, u8* memory_, const Tile& t, const Geometry& g_,
+                  const Window& w_)
+        : memory(memory_), n0(t.n), g(g_), w(w_), row(threadIdx.x / chunks),
+          chunk(threadIdx.x % chunks), k(t.begin * BK + threadIdx.x % chunks * per_chunk),
+          tap(w_, (u32)(t.begin * BK + threadIdx.x % chunks * per_chunk)) {
         x = x_ + (i64)t.batch * g.ab[0];
         weights = weights_ + (i64)t.batch * g.bb[0];
 #pragma unroll
         for (int i = 0; i < na; i++) {
             i64 m = t.m + row + i * rows_at_once;
             Origin o(w, (u32)(m < g.m ? m : 0));
-            base[i] = (i32)(o.image + o.at[0] * w.step[0] + o.at[1] * w.step[1] + o.at[2] * w.step[2]);
-            if (m >= g.m) o.at[1] = -32768; // inside of nothing
+            base[i] =
+                (i32)(o.image + o.at[0] * w.step[0] + o.at[1] * w.step[1] + o.at[2] * w.step[2]);
+            if (m >= g.m)
+                o.at[1] = -32768; // inside of nothing
             corner[i] = (i32)(((u32)o.at[1] << 16) | ((u32)o.at[2] & 0xffffu));
 #if SPATIAL == 3
             slice[i] = o.at[0];
@@ -36,7 +40,8 @@ struct Copies {
         }
 #if B_ALIGNED
 #pragma unroll
-        for (int i = 0; i < nb; i++) ob[i] = weight_row(i);
+        for (int i = 0; i < nb; i++)
+            ob[i] = weight_row(i);
 #endif
     }
     DEVICE u32 weight_row(int i) const {
@@ -44,7 +49,8 @@ struct Copies {
         return (u32)((n < g.n ? n : g.n - 1) * g.bn[0]);
     }
     DEVICE bool inside(int i, const Tap& p) const {
-        u32 h = (u32)((corner[i] >> 16) + p.at[1] * (i32)w.dilation[1]), v = (u32)((i32)(i16)(corner[i] & 0xffff) + p.at[2] * (i32)w.dilation[2]);
+        u32 h = (u32)((corner[i] >> 16) + p.at[1] * (i32)w.dilation[1]),
+            v = (u32)((i32)(i16)(corner[i] & 0xffff) + p.at[2] * (i32)w.dilation[2]);
         bool in = h < (u32)w.in[1] && v < (u32)w.in[2];
 #if SPATIAL == 3
         in = in && (u32)(slice[i] + p.at[0] * (i32)w.dilation[0]) < (u32)w.in[0];
@@ -52,7 +58,8 @@ struct Copies {
         return in;
     }
     DEVICE i32 delta(const Tap& p) const {
-        i32 d = p.c * (i32)w.step_c + p.at[1] * (i32)(w.dilation[1] * w.step[1]) + p.at[2] * (i32)(w.dilation[2] * w.step[2]);
+        i32 d = p.c * (i32)w.step_c + p.at[1] * (i32)(w.dilation[1] * w.step[1]) +
+                p.at[2] * (i32)(w.dilation[2] * w.step[2]);
 #if SPATIAL == 3
         d += p.at[0] * (i32)(w.dilation[0] * w.step[0]);
 #endif
@@ -65,7 +72,8 @@ struct Copies {
             tap.c -= (i32)w.channels;
             if (++tap.at[2] == (i32)w.kernel[2]) {
                 tap.at[2] = 0;
-                if (++tap.at[1] == (i32)w.kernel[1]) tap.at[1] = 0, tap.at[0]++;
+                if (++tap.at[1] == (i32)w.kernel[1])
+                    tap.at[1] = 0, tap.at[0]++;
             }
         }
     }
@@ -73,13 +81,15 @@ struct Copies {
     DEVICE void operator()(int stage, int) {
         u32 to = stage * stage_bytes;
         int count = (int)(g.k - k < per_chunk ? g.k - k : per_chunk);
-        if (count < 0) count = 0;
+        if (count < 0)
+            count = 0;
 #if A_ALIGNED
         i32 d = delta(tap);
 #pragma unroll
         for (int i = 0; i < na; i++) {
             bool in = count > 0 && inside(i, tap);
-            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), in ? x + (base[i] + d) : x, 1, in ? per_chunk : 0);
+            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                             in ? x + (base[i] + d) : x, 1, in ? per_chunk : 0);
         }
         advance();
 #else
@@ -90,7 +100,8 @@ struct Copies {
 #pragma unroll
             for (int i = 0; i < na; i++) {
                 bool in = e < count && inside(i, p);
-                *(IN*)(memory + to + swizzled<row_bytes>(row + i * rows_at_once, chunk) + e * element) = in ? x[base[i] + d] : IN{};
+                *(IN*)(memory + to + swizzled<row_bytes>(row + i * rows_at_once, chunk) +
+                       e * element) = in ? x[base[i] + d] : IN{};
             }
         }
 #endif
@@ -99,12 +110,14 @@ struct Copies {
         i64 kb = count > 0 ? k - (A_ALIGNED ? BK : 0) : 0;
 #pragma unroll
         for (int i = 0; i < nb; i++)
-            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), weights + kb + ob[i], 1, count);
+            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                             weights + kb + ob[i], 1, count);
 #else
         i64 kb = count > 0 ? (k - (A_ALIGNED ? BK : 0)) * g.bk[0] : 0;
 #pragma unroll 1
         for (int i = 0; i < nb; i++)
-            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), weights + kb + weight_row(i), g.bk[0], count);
+            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                              weights + kb + weight_row(i), g.bk[0], count);
 #endif
 #if !A_ALIGNED
         k += BK;
@@ -112,9 +125,10 @@ struct Copies {
     }
 };
 
-KERNEL void __launch_bounds__(threads, 1) conv_mma(const IN* __restrict__ x, const IN* __restrict__ weights, OUT* __restrict__ out,
-                                                ACC* __restrict__ partial, i32 splits, const __grid_constant__ Window w,
-                                                const __grid_constant__ Geometry g EPI_PARAMS) {
+KERNEL void __launch_bounds__(threads, 1)
+    conv_mma(const IN* __restrict__ x, const IN* __restrict__ weights, OUT* __restrict__ out,
+             ACC* __restrict__ partial, i32 splits, const __grid_constant__ Window w,
+             const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     Tile t(g, splits);
     grid_wait();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution as a product, on ordinary arithmetic units: any element types, strides, groups.
-KERNEL void __launch_bounds__(256, 1) conv_simt(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
-                                             const __grid_constant__ Window w, const __grid_constant__ Geometry g EPI_PARAMS) {
+KERNEL void __launch_bounds__(256, 1)
+    conv_simt(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
+              const __grid_constant__ Window w, const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     SimtTile t(g);
     grid_wait();
@@ -17,7 +18,8 @@ KERNEL void __launch_bounds__(256, 1) conv_simt(const TA* __restrict__ x, const 
         Origin o(w, (u32)(m < g.m ? m : 0));
         image[i] = m < g.m ? o.image : outside;
 #pragma unroll
-        for (int s = 0; s < 3; s++) at[i][s] = o.at[s];
+        for (int s = 0; s < 3; s++)
+            at[i][s] = o.at[s];
     }
     auto load_x = [&](int i, i64 k) {
         Tap tap(w, (u32)k);
@@ -32,7 +34,8 @@ KERNEL void __launch_bounds__(256, 1) conv_simt(const TA* __restrict__ x, const 
         return inside ? (ACC)widen(from[from_image]) : (ACC)0;
     };
     auto load_w = [&](int i, i64 k) {
-        return columns.at[i] == outside ? (ACC)0 : (ACC)widen(columns.from[columns.at[i] + k * g.bk[0]]);
+        return columns.at[i] == outside ? (ACC)0
+                                        : (ACC)widen(columns.from[columns.at[i] + k * g.bk[0]]);
     };
     ACC acc[4][4];
     simt_multiply(acc, memory, t, g.k, load_x, load_w);

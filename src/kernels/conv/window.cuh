@@ -3,8 +3,8 @@
 // are fewer). A depth index is (kernel position, channel of the group), the channel fastest.
 struct Window {
     i64 in[3], out[3], kernel[3], stride[3], dilation[3], low[3];
-    i64 channels;                 // of a group
-    i64 step_n, step[3], step_c;  // strides of x
+    i64 channels;                // of a group
+    i64 step_n, step[3], step_c; // strides of x
 };
 
 /// Where the windows of a result position begin.

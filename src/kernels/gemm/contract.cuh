@@ -11,7 +11,8 @@ struct Geometry {
 };
 
 /// The coordinates of an index, the last axis fastest.
-template <int R> DEVICE void unravel(u32* at, u32 index, const i64* sizes) {
+template <int R>
+DEVICE void unravel(u32* at, u32 index, const i64* sizes) {
 #pragma unroll
     for (int r = R - 1; r > 0; r--) {
         u32 q = index / (u32)sizes[r];
@@ -20,14 +21,17 @@ template <int R> DEVICE void unravel(u32* at, u32 index, const i64* sizes) {
     }
     at[0] = index;
 }
-template <int R> DEVICE i64 place(const u32* at, const i64* strides) {
+template <int R>
+DEVICE i64 place(const u32* at, const i64* strides) {
     i64 sum = 0;
 #pragma unroll
-    for (int r = 0; r < R; r++) sum += (i64)at[r] * strides[r];
+    for (int r = 0; r < R; r++)
+        sum += (i64)at[r] * strides[r];
     return sum;
 }
 /// Offset of one index in one view.
-template <int R> DEVICE i64 offset_of(u32 index, const i64* sizes, const i64* strides) {
+template <int R>
+DEVICE i64 offset_of(u32 index, const i64* sizes, const i64* strides) {
     u32 at[R];
     unravel<R>(at, index, sizes);
     return place<R>(at, strides);
@@ -40,18 +44,21 @@ struct Spot {
         u32 i[RB];
         unravel<RB>(i, index, g.batch);
 #pragma unroll
-        for (int v = 0; v < NV; v++) at[v] = place<RB>(i, g.cb[v]);
+        for (int v = 0; v < NV; v++)
+            at[v] = place<RB>(i, g.cb[v]);
     }
     DEVICE void add_row(const Geometry& g, u32 index) {
         u32 i[RM];
         unravel<RM>(i, index, g.rows);
 #pragma unroll
-        for (int v = 0; v < NV; v++) at[v] += place<RM>(i, g.cm[v]);
+        for (int v = 0; v < NV; v++)
+            at[v] += place<RM>(i, g.cm[v]);
     }
     DEVICE void add_column(const Geometry& g, u32 index) {
         u32 i[RN];
         unravel<RN>(i, index, g.columns);
 #pragma unroll
-        for (int v = 0; v < NV; v++) at[v] += place<RN>(i, g.cn[v]);
+        for (int v = 0; v < NV; v++)
+            at[v] += place<RN>(i, g.cn[v]);
     }
 };

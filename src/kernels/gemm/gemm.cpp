@@ -110,8 +110,7 @@ void layout(LayoutArgs& args) {
                    va.strides[static_cast<size_t>(rows[y])];
         });
         for (size_t i = 0; i < rows.size(); ++i) {
-            args.order[0][d.a_batch.size() + i] =
-                static_cast<int>(d.a_batch.size() + by_stride[i]);
+            args.order[0][d.a_batch.size() + i] = static_cast<int>(d.a_batch.size() + by_stride[i]);
         }
     }
     std::vector<int64_t> columns = free_axes(vb.rank(), d.b_batch, d.b_contract);

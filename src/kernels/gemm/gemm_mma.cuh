@@ -19,11 +19,13 @@ struct Copies {
         row = threadIdx.x / chunks, chunk = threadIdx.x % chunks;
 #if A_ALIGNED
 #pragma unroll
-        for (int i = 0; i < na; i++) oa[i] = row_of_a(i);
+        for (int i = 0; i < na; i++)
+            oa[i] = row_of_a(i);
 #endif
 #if B_ALIGNED && !B_COLUMNS
 #pragma unroll
-        for (int i = 0; i < nb; i++) ob[i] = row_of_b(i);
+        for (int i = 0; i < nb; i++)
+            ob[i] = row_of_b(i);
 #endif
     }
     // Rows and columns past the edge repeat the last one.
@@ -39,16 +41,19 @@ struct Copies {
         u32 to = stage * stage_bytes;
         i64 k = (i64)step * BK + chunk * per_chunk;
         int count = (int)(g.k - k < per_chunk ? g.k - k : per_chunk);
-        if (count < 0) count = 0;
+        if (count < 0)
+            count = 0;
         i64 ka = count > 0 ? k * g.ak[0] : 0;
 #if A_ALIGNED
 #pragma unroll
         for (int i = 0; i < na; i++)
-            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), a + ka + oa[i], 1, count);
+            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                             a + ka + oa[i], 1, count);
 #else
 #pragma unroll 1
         for (int i = 0; i < na; i++)
-            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), a + ka + row_of_a(i), g.ak[0], count);
+            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                              a + ka + row_of_a(i), g.ak[0], count);
 #endif
         to += a_bytes;
 #if B_COLUMNS
@@ -61,26 +66,29 @@ struct Copies {
         for (int i = 0; i < BK / at_once; i++) {
             i64 kb = (i64)step * BK + r + i * at_once;
             bool inside = kb < g.k && wide > 0;
-            copy_chunk<true>(memory, to + swizzled<BN * element>(r + i * at_once, c), b + (inside ? on + kb * g.bk[0] : 0), 1, inside ? wide : 0);
+            copy_chunk<true>(memory, to + swizzled<BN * element>(r + i * at_once, c),
+                             b + (inside ? on + kb * g.bk[0] : 0), 1, inside ? wide : 0);
         }
 #else
         i64 kb = count > 0 ? k * g.bk[0] : 0;
 #if B_ALIGNED
 #pragma unroll
         for (int i = 0; i < nb; i++)
-            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), b + kb + ob[i], 1, count);
+            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                             b + kb + ob[i], 1, count);
 #else
 #pragma unroll 1
         for (int i = 0; i < nb; i++)
-            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk), b + kb + row_of_b(i), g.bk[0], count);
+            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                              b + kb + row_of_b(i), g.bk[0], count);
 #endif
 #endif
     }
 };
 
-KERNEL void __launch_bounds__(threads, 1) gemm_mma(const IN* __restrict__ a, const IN* __restrict__ b, OUT* __restrict__ out,
-                                                ACC* __restrict__ partial, i32 splits,
-                                                const __grid_constant__ Geometry g EPI_PARAMS) {
+KERNEL void __launch_bounds__(threads, 1)
+    gemm_mma(const IN* __restrict__ a, const IN* __restrict__ b, OUT* __restrict__ out,
+             ACC* __restrict__ partial, i32 splits, const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     Tile t(g, splits);
     grid_wait();

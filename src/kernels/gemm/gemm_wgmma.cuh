@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contraction by wgmma, fed by the copy engine (9.0). Of the first warpgroup, one thread loads A
-// and one loads B into a ring of ST stages of DEEP * 64 of the depth; each of the NC others makes 64
-// rows of the 64 * NC x BN tile. A B that is constant is fetched before the kernels before this one
-// have finished. `splits` blocks of a cluster share a tile and sum in a fixed order. The finished
-// tile takes the ring's place in shared memory.
+// and one loads B into a ring of ST stages of DEEP * 64 of the depth; each of the NC others makes
+// 64 rows of the 64 * NC x BN tile. A B that is constant is fetched before the kernels before this
+// one have finished. `splits` blocks of a cluster share a tile and sum in a fixed order. The
+// finished tile takes the ring's place in shared memory.
 //
 // CONV: the rows of a tile are a patch of result positions, whose inputs the copy engine fetches as
 // boxes, one for each kernel position and 64 channels; it fills the padding with zeros.
@@ -11,7 +11,7 @@ constexpr int tile_m = 64 * NC;
 constexpr int slab_a = tile_m * 128, slab_b = BN * 128; // 64 of the depth
 constexpr int stage_bytes = DEEP * (slab_a + slab_b);
 constexpr int tile_bytes = tile_m * (BN + 8) * 4;
-constexpr int bar_at = ST * stage_bytes > tile_bytes ? ST * stage_bytes : tile_bytes;
+constexpr int bar_at = ST * stage_bytes > tile_bytes ? ST* stage_bytes : tile_bytes;
 constexpr int depth_step = 64 * DEEP;
 
 struct FromCluster {
@@ -20,16 +20,20 @@ struct FromCluster {
     DEVICE void operator()(ACC* v, int r, int j) const {
         u32 p = at + (r * tile_pitch + j / 4 * 4) * 4;
 #pragma unroll
-        for (int k = 0; k < VEC; k++) v[k] = 0.0f;
+        for (int k = 0; k < VEC; k++)
+            v[k] = 0.0f;
 #pragma unroll 1
         for (int s = 0; s < splits; s++) {
             float x[8];
             ld_cluster4(x, p, s);
-            if (VEC == 8) ld_cluster4(x + 4, p + 16, s);
+            if (VEC == 8)
+                ld_cluster4(x + 4, p + 16, s);
             int e = j & 3;
-            if (VEC == 1) x[0] = e == 0 ? x[0] : e == 1 ? x[1] : e == 2 ? x[2] : x[3];
+            if (VEC == 1)
+                x[0] = e == 0 ? x[0] : e == 1 ? x[1] : e == 2 ? x[2] : x[3];
 #pragma unroll
-            for (int k = 0; k < VEC; k++) v[k] += x[k];
+            for (int k = 0; k < VEC; k++)
+                v[k] += x[k];
         }
     }
 };
@@ -58,7 +62,8 @@ struct Slabs {
     const TensorMap* map;
     const Patch& p;
     int c, s, r, tap, at[3];
-    DEVICE Slabs(const TensorMap* map_, const Patch& p_, int begin, int w, int h, int n) : map(map_), p(p_) {
+    DEVICE Slabs(const TensorMap* map_, const Patch& p_, int begin, int w, int h, int n)
+        : map(map_), p(p_) {
         tap = begin / (int)p.channel_steps;
         c = (begin - tap * (int)p.channel_steps) * 64;
         r = tap / (int)p.kernel[0];
@@ -67,13 +72,16 @@ struct Slabs {
     }
     DEVICE void advance() {
         c += 64;
-        if (c < (int)p.channel_steps * 64) return;
+        if (c < (int)p.channel_steps * 64)
+            return;
         c = 0;
         tap++;
-        if (++s == (int)p.kernel[0]) s = 0, r++;
+        if (++s == (int)p.kernel[0])
+            s = 0, r++;
     }
     DEVICE void load_x(u32 to, int, u32 bar) {
-        tma_load4(to, map, c, at[0] + s * (int)p.dilation[0] + (int)p.first[0], at[1] + r * (int)p.dilation[1] + (int)p.first[1], at[2], bar);
+        tma_load4(to, map, c, at[0] + s * (int)p.dilation[0] + (int)p.first[0],
+                  at[1] + r * (int)p.dilation[1] + (int)p.first[1], at[2], bar);
         advance();
     }
     DEVICE void load_w(u32 to, int, u32 bar) {
@@ -87,14 +95,17 @@ struct PatchRows {
     DEVICE i64 operator()(int r) const {
         int w = r % (int)p.size[0], q = r / (int)p.size[0];
         int h = q % (int)p.size[1], n = q / (int)p.size[1];
-        bool in = n < p.size[2] && at[0] + w < p.out[0] && at[1] + h < p.out[1] && at[2] + n < p.out[2];
+        bool in =
+            n < p.size[2] && at[0] + w < p.out[0] && at[1] + h < p.out[1] && at[2] + n < p.out[2];
         return in ? ((i64)(at[2] + n) * p.out[1] + at[1] + h) * p.out[0] + at[0] + w : -1;
     }
 };
 #endif
 
-/// One thread loads one operand, stage after stage: load(to, step, barrier) for every 64 of the depth.
-template <int SLAB, class Load> DEVICE void produce(Load load, int bytes, u32 ring, u32 full, int begin, int end) {
+/// One thread loads one operand, stage after stage: load(to, step, barrier) for every 64 of the
+/// depth.
+template <int SLAB, class Load>
+DEVICE void produce(Load load, int bytes, u32 ring, u32 full, int begin, int end) {
     int stage = 0;
     u32 phase = 1;
 #pragma unroll 1
@@ -103,7 +114,8 @@ template <int SLAB, class Load> DEVICE void produce(Load load, int bytes, u32 ri
         u32 bar = full + 8 * stage;
         mbar_expect(bar, DEEP * bytes);
 #pragma unroll
-        for (int d = 0; d < DEEP; d++) load(ring + stage * stage_bytes + d * SLAB, k * DEEP + d, bar);
+        for (int d = 0; d < DEEP; d++)
+            load(ring + stage * stage_bytes + d * SLAB, k * DEEP + d, bar);
         if (++stage == ST) {
             stage = 0;
             phase ^= 1;
@@ -112,7 +124,8 @@ template <int SLAB, class Load> DEVICE void produce(Load load, int bytes, u32 ri
 }
 
 /// A consumer's share of the depth: 64 rows of A by all of B.
-DEVICE void accumulate(float (&d)[BN / 2], u32 ring, u32 full, int begin, int end, int w, int lane) {
+DEVICE void accumulate(float (&d)[BN / 2], u32 ring, u32 full, int begin, int end, int w,
+                       int lane) {
     int stage = 0, before = 0;
     u32 phase = 0;
 #pragma unroll 1
@@ -122,13 +135,16 @@ DEVICE void accumulate(float (&d)[BN / 2], u32 ring, u32 full, int begin, int en
         u32 at = ring + stage * stage_bytes;
 #pragma unroll
         for (int s = 0; s < DEEP; s++) {
-            u64 a = wgmma_desc(at + s * slab_a + w * 8192), b = wgmma_desc(at + DEEP * slab_a + s * slab_b);
+            u64 a = wgmma_desc(at + s * slab_a + w * 8192),
+                b = wgmma_desc(at + DEEP * slab_a + s * slab_b);
 #pragma unroll
-            for (int kk = 0; kk < 4; kk++) wgmma<BN>(d, a + kk * 2, b + kk * 2, 1);
+            for (int kk = 0; kk < 4; kk++)
+                wgmma<BN>(d, a + kk * 2, b + kk * 2, 1);
         }
         wgmma_commit();
         wgmma_wait<1>();
-        if (k > begin && lane == 0) mbar_arrive(full + 8 * (ST + before));
+        if (k > begin && lane == 0)
+            mbar_arrive(full + 8 * (ST + before));
         before = stage;
         if (++stage == ST) {
             stage = 0;
@@ -149,8 +165,9 @@ DEVICE void stage_tile(float* tile, const float (&d)[BN / 2], int row, int lane)
 }
 
 KERNEL void __launch_bounds__(128 * (NC + 1), 1)
-gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b, OUT* __restrict__ out, i32 splits,
-           i32 b_constant, i32 a_batched, i32 b_batched CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
+    gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+               OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched,
+               i32 b_batched CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     u32 ring = smem_addr(memory), full = ring + bar_at;
     int tid = threadIdx.x, group = tid >> 7;
@@ -179,32 +196,41 @@ gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ Tens
 #if CONV
     int patch = (int)(first + q % rows);
     int across = (int)p.tiles[0], down = (int)p.tiles[1];
-    PatchRows row_of = {p, {patch % across * (int)p.size[0], patch / across % down * (int)p.size[1], patch / across / down * (int)p.size[2]}};
+    PatchRows row_of = {p,
+                        {patch % across * (int)p.size[0], patch / across % down * (int)p.size[1],
+                         patch / across / down * (int)p.size[2]}};
 #else
     RowsFrom row_of = {(i64)(first + q % rows) * tile_m, g.m};
 #endif
     int begin = (int)((i64)all * split / splits), end = (int)((i64)all * (split + 1) / splits);
     if (group == 0) {
-        if (NC == 2) regs_dec<40>();
+        if (NC == 2)
+            regs_dec<40>();
         if (tid == 0) {
             prefetch_map(&map_a);
             grid_wait();
 #if CONV
             Slabs slabs(&map_a, p, begin, row_of.at[0], row_of.at[1], row_of.at[2]);
             auto load = [&](u32 to, int k, u32 bar) { slabs.load_x(to, k, bar); };
-            produce<slab_a>(load, (int)(p.size[0] * p.size[1] * p.size[2]) * 128, ring, full, begin, end);
+            produce<slab_a>(load, (int)(p.size[0] * p.size[1] * p.size[2]) * 128, ring, full, begin,
+                            end);
 #else
-            auto load = [&](u32 to, int k, u32 bar) { load_slab(to, &map_a, (i64)k * 64, row_of.m0, a_batched * (int)batch, bar); };
+            auto load = [&](u32 to, int k, u32 bar) {
+                load_slab(to, &map_a, (i64)k * 64, row_of.m0, a_batched * (int)batch, bar);
+            };
             produce<slab_a>(load, slab_a, ring, full, begin, end);
 #endif
         } else if (tid == 32) {
             prefetch_map(&map_b);
-            if (!b_constant) grid_wait();
+            if (!b_constant)
+                grid_wait();
 #if CONV
             Slabs slabs(&map_b, p, begin, (int)n0, 0, 0);
             auto load = [&](u32 to, int k, u32 bar) { slabs.load_w(to, k, bar); };
 #else
-            auto load = [&](u32 to, int k, u32 bar) { load_slab(to, &map_b, (i64)k * 64, n0, b_batched * (int)batch, bar); };
+            auto load = [&](u32 to, int k, u32 bar) {
+                load_slab(to, &map_b, (i64)k * 64, n0, b_batched * (int)batch, bar);
+            };
 #endif
             produce<slab_b>(load, slab_b, ring + DEEP * slab_a, full, begin, end);
         }
@@ -215,11 +241,13 @@ gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ Tens
         }
         return;
     }
-    if (NC == 2) regs_inc<232>();
+    if (NC == 2)
+        regs_inc<232>();
     int w = group - 1, lane = tid & 31, warp = (tid >> 5) & 3;
     float d[BN / 2];
 #pragma unroll
-    for (int i = 0; i < BN / 2; i++) d[i] = 0.0f;
+    for (int i = 0; i < BN / 2; i++)
+        d[i] = 0.0f;
     accumulate(d, ring, full, begin, end, w, lane);
     grid_release();
     grid_wait();

@@ -4,13 +4,17 @@
 constexpr int per_load = 16 / sizeof(TB);
 
 DEVICE Pack<TB, per_load> read_once(const TB* from) {
-    union { uint4 u; Pack<TB, per_load> p; } v;
+    union {
+        uint4 u;
+        Pack<TB, per_load> p;
+    } v;
     v.u = ld_stream(from);
     return v.p;
 }
 
-KERNEL void __launch_bounds__(256) gemv(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out, i32 share,
-                                        const __grid_constant__ Geometry g EPI_PARAMS) {
+KERNEL void __launch_bounds__(256)
+    gemv(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out, i32 share,
+         const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     ACC* sums = (ACC*)memory; // [8 warps][MR * NR]
     int lane = threadIdx.x & 31, w = threadIdx.x >> 5, groups = 8 / share, part = w % share;
@@ -24,26 +28,31 @@ KERNEL void __launch_bounds__(256) gemv(const TA* __restrict__ a, const TB* __re
     const TA* pa[MR];
     const TB* pb[NR];
 #pragma unroll
-    for (int i = 0; i < MR; i++) pa[i] = a + offset_of<RM>((u32)(i < g.m ? i : g.m - 1), g.rows, g.am);
+    for (int i = 0; i < MR; i++)
+        pa[i] = a + offset_of<RM>((u32)(i < g.m ? i : g.m - 1), g.rows, g.am);
 #pragma unroll
-    for (int j = 0; j < NR; j++) pb[j] = b + offset_of<RN>((u32)(n0 + j < g.n ? n0 + j : g.n - 1), g.columns, g.bn);
+    for (int j = 0; j < NR; j++)
+        pb[j] = b + offset_of<RN>((u32)(n0 + j < g.n ? n0 + j : g.n - 1), g.columns, g.bn);
     ACC acc[MR][NR];
 #pragma unroll
     for (int i = 0; i < MR; i++)
 #pragma unroll
-        for (int j = 0; j < NR; j++) acc[i][j] = (ACC)0;
-#pragma unroll (MR > 2 ? 1 : 2)
+        for (int j = 0; j < NR; j++)
+            acc[i][j] = (ACC)0;
+#pragma unroll(MR > 2 ? 1 : 2)
     for (i64 k = (part * 32 + lane) * per_load; k < g.k; k += share * 32 * per_load) {
         Pack<TB, per_load> y[NR];
 #pragma unroll
-        for (int j = 0; j < NR; j++) y[j] = read_once(pb[j] + k);
+        for (int j = 0; j < NR; j++)
+            y[j] = read_once(pb[j] + k);
 #pragma unroll
         for (int i = 0; i < MR; i++) {
             Pack<TA, per_load> x = *(const Pack<TA, per_load>*)(pa[i] + k);
 #pragma unroll
             for (int j = 0; j < NR; j++)
 #pragma unroll
-                for (int e = 0; e < per_load; e++) acc[i][j] += (ACC)widen(x.v[e]) * (ACC)widen(y[j].v[e]);
+                for (int e = 0; e < per_load; e++)
+                    acc[i][j] += (ACC)widen(x.v[e]) * (ACC)widen(y[j].v[e]);
         }
     }
     grid_release();
@@ -53,16 +62,20 @@ KERNEL void __launch_bounds__(256) gemv(const TA* __restrict__ a, const TB* __re
         for (int j = 0; j < NR; j++) {
             ACC v = acc[i][j];
 #pragma unroll
-            for (int m = 16; m > 0; m >>= 1) v += shfl_xor(v, m);
-            if (lane == 0) sums[w * MR * NR + i * NR + j] = v;
+            for (int m = 16; m > 0; m >>= 1)
+                v += shfl_xor(v, m);
+            if (lane == 0)
+                sums[w * MR * NR + i * NR + j] = v;
         }
     sync();
     int m = lane / NR;
     i64 n = n0 + lane % NR;
-    if (part != 0 || lane >= MR * NR || m >= g.m || n >= g.n) return;
+    if (part != 0 || lane >= MR * NR || m >= g.m || n >= g.n)
+        return;
     ACC v[1] = {(ACC)0};
 #pragma unroll 1
-    for (int s = 0; s < share; s++) v[0] += sums[(w + s) * MR * NR + lane];
+    for (int s = 0; s < share; s++)
+        v[0] += sums[(w + s) * MR * NR + lane];
     Spot s;
     s.batch(g, batch);
     s.add_row(g, (u32)m);

@@ -4,8 +4,8 @@
 // have BK of the depth innermost in shared memory, rows of row_bytes with their 16-byte chunks
 // swizzled; B_COLUMNS (16-bit types only): B's rows are depths, with BN columns innermost.
 //
-// Split-K is an argument: `splits` blocks share a tile. CLUSTER: they form a cluster and sum through
-// each other's shared memory; else they leave partial sums in scratch memory for split_sum.
+// Split-K is an argument: `splits` blocks share a tile. CLUSTER: they form a cluster and sum
+// through each other's shared memory; else they leave partial sums in scratch memory for split_sum.
 constexpr int element = sizeof(IN);
 constexpr int row_bytes = BK * element;
 constexpr int chunks = row_bytes / 16;
@@ -17,19 +17,25 @@ constexpr int stage_bytes = a_bytes + BN * row_bytes;
 constexpr int steps = row_bytes / 32; // of one matrix instruction
 
 /// Chunk c of a row, permuted so that neither copies nor ldmatrix meet bank conflicts.
-template <int BYTES> DEVICE u32 swizzled(int row, int c) {
+template <int BYTES>
+DEVICE u32 swizzled(int row, int c) {
     return row * BYTES + ((c ^ (BYTES == 64 ? (row >> 1) & 3 : row & 7)) << 4);
 }
 
 /// 16 bytes to shared memory: ALIGNED by cp.async, else element by element, `step` elements apart.
 /// `count`: valid elements; the rest becomes zero. `from` must be readable even when count is 0.
-template <bool ALIGNED> DEVICE void copy_chunk(u8* base, u32 to, const IN* from, i64 step, int count) {
+template <bool ALIGNED>
+DEVICE void copy_chunk(u8* base, u32 to, const IN* from, i64 step, int count) {
     if (ALIGNED) {
-        cp_async16(smem_addr(base) + to, from, count <= 0 ? 0 : count >= per_chunk ? 16 : count * element);
+        cp_async16(smem_addr(base) + to, from,
+                   count <= 0           ? 0
+                   : count >= per_chunk ? 16
+                                        : count * element);
     } else {
         Pack<IN, per_chunk> v;
 #pragma unroll
-        for (int k = 0; k < per_chunk; k++) v.v[k] = k < count ? from[k * step] : IN{};
+        for (int k = 0; k < per_chunk; k++)
+            v.v[k] = k < count ? from[k * step] : IN{};
         *(Pack<IN, per_chunk>*)(base + to) = v;
     }
 }
@@ -47,16 +53,20 @@ struct Warp {
     DEVICE void read(Fragments& f, u32 base, int kk) const {
         u32 fa = swizzled<row_bytes>(m * WM + (lane & 15), lane >> 4) ^ (kk * 32);
 #pragma unroll
-        for (int i = 0; i < WM / 16; i++) ldmatrix4(f.a[i], base + fa + i * 16 * row_bytes);
+        for (int i = 0; i < WM / 16; i++)
+            ldmatrix4(f.a[i], base + fa + i * 16 * row_bytes);
         base += a_bytes;
 #pragma unroll
         for (int j = 0; j < WN / 16; j++) {
             u32 r[4];
 #if B_COLUMNS
             int k = kk * 16 + (lane & 15);
-            ldmatrix4_trans(r, base + swizzled<BN * element>(k, (n * WN + j * 16) / 8 + (lane >> 4)));
+            ldmatrix4_trans(r,
+                            base + swizzled<BN * element>(k, (n * WN + j * 16) / 8 + (lane >> 4)));
 #else
-            u32 fb = swizzled<row_bytes>(n * WN + (lane & 7) + ((lane >> 4) << 3), (lane >> 3) & 1) ^ (kk * 32);
+            u32 fb =
+                swizzled<row_bytes>(n * WN + (lane & 7) + ((lane >> 4) << 3), (lane >> 3) & 1) ^
+                (kk * 32);
             ldmatrix4(r, base + fb + j * 16 * row_bytes);
 #endif
             f.b[2 * j][0] = r[0], f.b[2 * j][1] = r[1];
@@ -66,11 +76,13 @@ struct Warp {
 #pragma unroll
         for (int i = 0; i < WM / 16; i++)
 #pragma unroll
-            for (int k = 0; k < 4; k++) f.a[i][k] = cvt_tf32(__uint_as_float(f.a[i][k]));
+            for (int k = 0; k < 4; k++)
+                f.a[i][k] = cvt_tf32(__uint_as_float(f.a[i][k]));
 #pragma unroll
         for (int j = 0; j < WN / 8; j++)
 #pragma unroll
-            for (int k = 0; k < 2; k++) f.b[j][k] = cvt_tf32(__uint_as_float(f.b[j][k]));
+            for (int k = 0; k < 2; k++)
+                f.b[j][k] = cvt_tf32(__uint_as_float(f.b[j][k]));
 #endif
     }
 };
@@ -83,29 +95,34 @@ struct Sums {
 #pragma unroll
             for (int j = 0; j < WN / 8; j++)
 #pragma unroll
-                for (int k = 0; k < 4; k++) v[i][j][k] = (ACC)0;
+                for (int k = 0; k < 4; k++)
+                    v[i][j][k] = (ACC)0;
     }
     DEVICE void add(const Fragments& f) {
 #pragma unroll
         for (int i = 0; i < WM / 16; i++)
 #pragma unroll
-            for (int j = 0; j < WN / 8; j++) MMA(v[i][j], f.a[i], f.b[j][0], f.b[j][1]);
+            for (int j = 0; j < WN / 8; j++)
+                MMA(v[i][j], f.a[i], f.b[j][0], f.b[j][1]);
     }
 };
 
 /// Steps [begin, end) of the depth, BK each; load(stage, step) starts the copies of one.
-template <class Load> DEVICE void multiply(Sums& sums, u32 base, int begin, int end, Load& load) {
+template <class Load>
+DEVICE void multiply(Sums& sums, u32 base, int begin, int end, Load& load) {
     Warp warp;
     Fragments f[2];
 #pragma unroll
     for (int i = 0; i < ST - 1; i++) {
-        if (begin + i < end) load(i, begin + i);
+        if (begin + i < end)
+            load(i, begin + i);
         cp_async_commit();
     }
     int read = 0, write = ST - 1;
     cp_async_wait<ST - 2>();
     sync();
-    if (begin < end) warp.read(f[0], base, 0);
+    if (begin < end)
+        warp.read(f[0], base, 0);
 #pragma unroll 1
     for (int k = begin; k < end; k++) {
 #pragma unroll
@@ -115,9 +132,11 @@ template <class Load> DEVICE void multiply(Sums& sums, u32 base, int begin, int 
                 cp_async_wait<ST - 2>();
                 sync();
             }
-            if (kk < steps - 1 || k + 1 < end) warp.read(f[(kk + 1) & 1], base + read * stage_bytes, (kk + 1) % steps);
+            if (kk < steps - 1 || k + 1 < end)
+                warp.read(f[(kk + 1) & 1], base + read * stage_bytes, (kk + 1) % steps);
             if (kk == 0) {
-                if (k + ST - 1 < end) load(write, k + ST - 1);
+                if (k + ST - 1 < end)
+                    load(write, k + ST - 1);
                 cp_async_commit();
                 write = write + 1 == ST ? 0 : write + 1;
             }
@@ -135,17 +154,25 @@ struct FromCluster {
     DEVICE void operator()(ACC* v, int r, int j) const {
         u32 p = at + (r * tile_pitch + j / 4 * 4) * 4;
 #pragma unroll
-        for (int k = 0; k < VEC; k++) v[k] = (ACC)0;
+        for (int k = 0; k < VEC; k++)
+            v[k] = (ACC)0;
 #pragma unroll 1
         for (int s = 0; s < splits; s++) {
-            union { float f[8]; ACC v[8]; } x;
+            union {
+                float f[8];
+                ACC v[8];
+            } x;
             ld_cluster4(x.f, p, s);
-            if (VEC == 8) ld_cluster4(x.f + 4, p + 16, s);
+            if (VEC == 8)
+                ld_cluster4(x.f + 4, p + 16, s);
 #pragma unroll
-            for (int k = 0; k < VEC; k++) v[k] += VEC == 8 ? x.v[k] : pick4(x.v, j & 3);
+            for (int k = 0; k < VEC; k++)
+                v[k] += VEC == 8 ? x.v[k] : pick4(x.v, j & 3);
         }
     }
-    static DEVICE ACC pick4(const ACC* v, int k) { return k == 0 ? v[0] : k == 1 ? v[1] : k == 2 ? v[2] : v[3]; }
+    static DEVICE ACC pick4(const ACC* v, int k) {
+        return k == 0 ? v[0] : k == 1 ? v[1] : k == 2 ? v[2] : v[3];
+    }
 };
 
 /// What a block makes.
@@ -169,11 +196,13 @@ struct Tile {
     }
 };
 
-DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC* partial, const Geometry& g, OUT* out EPI_PARAMS) {
+DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC* partial,
+                   const Geometry& g, OUT* out EPI_PARAMS) {
     Warp warp;
     ACC* tile = (ACC*)memory;
     RowsFrom rows = {t.m, g.m};
-    ACC* mine = tile + (warp.m * WM + (warp.lane >> 2)) * tile_pitch + warp.n * WN + (warp.lane & 3) * 2;
+    ACC* mine =
+        tile + (warp.m * WM + (warp.lane >> 2)) * tile_pitch + warp.n * WN + (warp.lane & 3) * 2;
 #pragma unroll
     for (int i = 0; i < WM / 16; i++)
 #pragma unroll
@@ -189,7 +218,8 @@ DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC*
         cluster_sync();
         FromCluster fetch = {smem_addr(memory), splits};
         int first = BM * t.split / splits, last = BM * (t.split + 1) / splits;
-        store_tile(fetch, rows, threadIdx.x, threads, first, last - first, t.batch, t.n, g, out EPI_PASS);
+        store_tile(fetch, rows, threadIdx.x, threads, first, last - first, t.batch, t.n, g,
+                   out EPI_PASS);
         cluster_sync();
         return;
     }
@@ -200,7 +230,8 @@ DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC*
 #pragma unroll 1
         for (int e = threadIdx.x; e < BM * BN; e += threads) {
             i64 m = t.m + e / BN, n = t.n + e % BN;
-            if (m < g.m && n < g.n) to[m * g.n + n] = tile[e / BN * tile_pitch + e % BN];
+            if (m < g.m && n < g.n)
+                to[m * g.n + n] = tile[e / BN * tile_pitch + e % BN];
         }
         return;
     }

@@ -17,16 +17,22 @@ struct SimtTile {
         m0 = (i64)(t % tm) * 64, n0 = (i64)(t / tm) * 64;
     }
     /// The row (or column) of the tile, and the depth of a step, of a thread's i-th element.
-    static DEVICE int outer(bool outer_fast, int i) { return outer_fast ? threadIdx.x % 64 : threadIdx.x / 16 + 16 * i; }
-    static DEVICE int depth(bool outer_fast, int i) { return outer_fast ? threadIdx.x / 64 + 4 * i : threadIdx.x % 16; }
+    static DEVICE int outer(bool outer_fast, int i) {
+        return outer_fast ? threadIdx.x % 64 : threadIdx.x / 16 + 16 * i;
+    }
+    static DEVICE int depth(bool outer_fast, int i) {
+        return outer_fast ? threadIdx.x / 64 + 4 * i : threadIdx.x % 16;
+    }
 };
 
 /// Elements of a strided operand.
-template <class T, int R> struct Strided {
+template <class T, int R>
+struct Strided {
     const T* from;
     i64 at[4];
     /// `outer` axes with `strides`, from index `first` on.
-    DEVICE void place_rows(bool outer_fast, i64 first, i64 count, const i64* sizes, const i64* strides) {
+    DEVICE void place_rows(bool outer_fast, i64 first, i64 count, const i64* sizes,
+                           const i64* strides) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             i64 r = first + SimtTile::outer(outer_fast, i);
@@ -36,20 +42,24 @@ template <class T, int R> struct Strided {
 };
 
 /// a(i, k) and b(i, k) give the thread's i-th element at depth k, which is inside.
-template <class A, class B> DEVICE void simt_multiply(ACC (&acc)[4][4], u8* memory, const SimtTile& t, i64 depth, A& a, B& b) {
+template <class A, class B>
+DEVICE void simt_multiply(ACC (&acc)[4][4], u8* memory, const SimtTile& t, i64 depth, A& a, B& b) {
     ACC* sa = (ACC*)memory;
     ACC* sb = sa + 16 * simt_pitch;
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) acc[i][j] = (ACC)0;
+        for (int j = 0; j < 4; j++)
+            acc[i][j] = (ACC)0;
 #pragma unroll 1
     for (i64 k0 = 0; k0 < depth; k0 += 16) {
 #pragma unroll
         for (int i = 0; i < 4; i++) {
             int ka = SimtTile::depth(A_ROWS, i), kb = SimtTile::depth(B_COLUMNS, i);
-            sa[ka * simt_pitch + SimtTile::outer(A_ROWS, i)] = k0 + ka < depth ? a(i, k0 + ka) : (ACC)0;
-            sb[kb * simt_pitch + SimtTile::outer(B_COLUMNS, i)] = k0 + kb < depth ? b(i, k0 + kb) : (ACC)0;
+            sa[ka * simt_pitch + SimtTile::outer(A_ROWS, i)] =
+                k0 + ka < depth ? a(i, k0 + ka) : (ACC)0;
+            sb[kb * simt_pitch + SimtTile::outer(B_COLUMNS, i)] =
+                k0 + kb < depth ? b(i, k0 + kb) : (ACC)0;
         }
         sync();
 #pragma unroll 4
@@ -63,19 +73,22 @@ template <class A, class B> DEVICE void simt_multiply(ACC (&acc)[4][4], u8* memo
 #pragma unroll
             for (int i = 0; i < 4; i++)
 #pragma unroll
-                for (int j = 0; j < 4; j++) acc[i][j] += x[i] * y[j];
+                for (int j = 0; j < 4; j++)
+                    acc[i][j] += x[i] * y[j];
         }
         sync();
     }
     grid_release();
 }
 
-DEVICE void simt_finish(const ACC (&acc)[4][4], u8* memory, const SimtTile& t, const Geometry& g, OUT* out EPI_PARAMS) {
+DEVICE void simt_finish(const ACC (&acc)[4][4], u8* memory, const SimtTile& t, const Geometry& g,
+                        OUT* out EPI_PARAMS) {
     ACC* tile = (ACC*)memory;
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
-        for (int j = 0; j < 4; j++) tile[(t.ty + 16 * i) * tile_pitch + t.tx + 16 * j] = acc[i][j];
+        for (int j = 0; j < 4; j++)
+            tile[(t.ty + 16 * i) * tile_pitch + t.tx + 16 * j] = acc[i][j];
     sync();
     FromTile fetch = {tile};
     RowsFrom rows = {t.m0, g.m};

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums the partial results of split-K in order of the splits and stores them through the epilogue.
 // One thread makes VEC columns of a row.
-KERNEL void __launch_bounds__(256) split_sum(const ACC* __restrict__ partial, OUT* __restrict__ out, i32 splits,
-                                             const __grid_constant__ Geometry g EPI_PARAMS) {
+KERNEL void __launch_bounds__(256)
+    split_sum(const ACC* __restrict__ partial, OUT* __restrict__ out, i32 splits,
+              const __grid_constant__ Geometry g EPI_PARAMS) {
     grid_wait();
     i64 all = g.batches * g.m * g.n, at = ((i64)blockIdx.x * 256 + threadIdx.x) * VEC;
-    if (at >= all) return;
+    if (at >= all)
+        return;
     ACC v[VEC];
 #pragma unroll
-    for (int k = 0; k < VEC; k++) v[k] = (ACC)0;
+    for (int k = 0; k < VEC; k++)
+        v[k] = (ACC)0;
 #pragma unroll 1
     for (int s = 0; s < splits; s++) {
         Pack<ACC, VEC> p = *(const Pack<ACC, VEC>*)(partial + s * all + at);
 #pragma unroll
-        for (int k = 0; k < VEC; k++) v[k] += p.v[k];
+        for (int k = 0; k < VEC; k++)
+            v[k] += p.v[k];
     }
     grid_release();
     i64 row = at / g.n, batch = row / g.m;

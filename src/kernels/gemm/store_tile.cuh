@@ -28,15 +28,16 @@ struct RowsFrom {
 
 /// Rows [first, first + count) of the tile; its first column is n0.
 template <class Fetch, class Rows>
-DEVICE void store_tile(Fetch fetch, Rows row_of, int tid, int threads, int first, int count, u32 batch, i64 n0, const Geometry& g,
-                       OUT* out EPI_PARAMS) {
+DEVICE void store_tile(Fetch fetch, Rows row_of, int tid, int threads, int first, int count,
+                       u32 batch, i64 n0, const Geometry& g, OUT* out EPI_PARAMS) {
     Spot corner;
     corner.batch(g, batch);
 #pragma unroll 1
     for (int e = tid; e < count * (BN / VEC); e += threads) {
         int r = first + e / (BN / VEC), j = e % (BN / VEC) * VEC;
         i64 m = row_of(r);
-        if (m < 0 || n0 + j >= g.n) continue;
+        if (m < 0 || n0 + j >= g.n)
+            continue;
         ACC v[VEC];
         fetch(v, r, j);
         Spot s = corner;

@@ -2,26 +2,32 @@
 // Softmax and layer normalisation over rows, statistics in C (f32, f64 for f64), two passes.
 // OP: 0 softmax, 1 log-softmax, 2 layer norm, 3 RMS norm.
 // FORM 0: G threads hold a row in registers, PER elements each: x is read once. With PARTS a block
-// holds one part of a row: 1 writes the part's statistics, which FORM 3 merges, 2 applies the row's.
-// FORM 1: G threads loop over a row of any length. FORM 2: 32 rows side by side in memory (the
-// normalised axis is not the contiguous one), 8 warps share their elements.
-// T x, S scale, B bias, OUT result; KR and LR: axes outside and inside a row; V elements a load;
-// NT threads a block; SV: scale and bias are read as vectors.
+// holds one part of a row: 1 writes the part's statistics, which FORM 3 merges, 2 applies the
+// row's. FORM 1: G threads loop over a row of any length. FORM 2: 32 rows side by side in memory
+// (the normalised axis is not the contiguous one), 8 warps share their elements. T x, S scale, B
+// bias, OUT result; KR and LR: axes outside and inside a row; V elements a load; NT threads a
+// block; SV: scale and bias are read as vectors.
 #define AFFINE (OP >= 2)
 #define FIRST (AFFINE ? 4 : 2)
 DEVICE void in_row(const Nest& row, i64 j, i64* at) {
     if (LR == 1) {
 #pragma unroll
-        for (int v = 0; v < NV; v++) at[v] = j * row.strides[v][0];
+        for (int v = 0; v < NV; v++)
+            at[v] = j * row.strides[v][0];
     } else {
         locate<LR, NV>(row, j, at);
     }
 }
 
-struct AddOf { static DEVICE C of(C a, C b) { return a + b; } };
-struct MaxOf { static DEVICE C of(C a, C b) { return a > b ? a : b; } };
+struct AddOf {
+    static DEVICE C of(C a, C b) { return a + b; }
+};
+struct MaxOf {
+    static DEVICE C of(C a, C b) { return a > b ? a : b; }
+};
 /// Over all threads that share a row, in a fixed order; all of them get it.
-template <class F> DEVICE C total(C v) {
+template <class F>
+DEVICE C total(C v) {
 #if FORM == 2
     __shared__ C parts[8][32];
     sync();
@@ -29,19 +35,23 @@ template <class F> DEVICE C total(C v) {
     sync();
     v = parts[0][threadIdx.x % 32];
 #pragma unroll
-    for (int w = 1; w < 8; w++) v = F::of(v, parts[w][threadIdx.x % 32]);
+    for (int w = 1; w < 8; w++)
+        v = F::of(v, parts[w][threadIdx.x % 32]);
     return v;
 #else
 #pragma unroll
-    for (int m = 16; m > 0; m >>= 1) v = F::of(v, exchange(v, m));
+    for (int m = 16; m > 0; m >>= 1)
+        v = F::of(v, exchange(v, m));
 #if G > 32
     __shared__ C parts[G / 32];
     sync();
-    if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = v;
+    if (threadIdx.x % 32 == 0)
+        parts[threadIdx.x / 32] = v;
     sync();
     v = parts[0];
 #pragma unroll
-    for (int w = 1; w < G / 32; w++) v = F::of(v, parts[w]);
+    for (int w = 1; w < G / 32; w++)
+        v = F::of(v, parts[w]);
 #endif
     return v;
 #endif
@@ -50,20 +60,26 @@ template <class F> DEVICE C total(C v) {
 /// What one element becomes. a: maximum or mean; b: sum of exponentials (its logarithm for OP 1) or
 /// inverse deviation.
 DEVICE C finished(C v, C a, C b, C scale, C bias) {
-    if (OP == 0) return ingot_exp(v - a) * b;
-    if (OP == 1) return v - a - b;
-    if (OP == 3) return v * b * scale + bias;
+    if (OP == 0)
+        return ingot_exp(v - a) * b;
+    if (OP == 1)
+        return v - a - b;
+    if (OP == 3)
+        return v * b * scale + bias;
     return (v - a) * b * scale + bias;
 }
 DEVICE C closing(C sum, i64 n, C epsilon) { // b of `finished`
-    if (OP == 0) return (C)1 / sum;
-    if (OP == 1) return ingot_log(sum);
+    if (OP == 0)
+        return (C)1 / sum;
+    if (OP == 1)
+        return ingot_log(sum);
     return (C)1 / ingot_sqrt(sum / (C)n + epsilon);
 }
 
 #if FORM == 0
-KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
-                                            const B* __restrict__ bias, Nest kept, Nest row, C epsilon, C* stats EPI_PARAMS) {
+KERNEL void __launch_bounds__(NT, 1)
+    norm_rows(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
+              const B* __restrict__ bias, Nest kept, Nest row, C epsilon, C* stats EPI_PARAMS) {
     grid_wait();
     int lane = threadIdx.x % G;
     i64 r = (i64)blockIdx.x * (NT / G) + threadIdx.x / G, n = row.count;
@@ -80,10 +96,12 @@ KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __r
             in_row(row, j, at);
             Pack<T, V> p = *(const Pack<T, V>*)(x + base[0] + at[0]);
 #pragma unroll
-            for (int k = 0; k < V; k++) v[c * V + k] = (C)widen(p.v[k]);
+            for (int k = 0; k < V; k++)
+                v[c * V + k] = (C)widen(p.v[k]);
         } else {
 #pragma unroll
-            for (int k = 0; k < V; k++) v[c * V + k] = fill;
+            for (int k = 0; k < V; k++)
+                v[c * V + k] = fill;
         }
     }
     C a = fill, sum = (C)0, b;
@@ -95,7 +113,8 @@ KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __r
     if (AFFINE) {
         if (OP == 2) {
 #pragma unroll
-            for (int i = 0; i < PER; i++) a += v[i];
+            for (int i = 0; i < PER; i++)
+                a += v[i];
             a = total<AddOf>(a) / (C)count;
         }
 #pragma unroll
@@ -106,10 +125,12 @@ KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __r
         }
     } else {
 #pragma unroll
-        for (int i = 0; i < PER; i++) a = MaxOf::of(a, v[i]);
+        for (int i = 0; i < PER; i++)
+            a = MaxOf::of(a, v[i]);
         a = total<MaxOf>(a);
 #pragma unroll
-        for (int i = 0; i < PER; i++) sum += ingot_exp(v[i] - a);
+        for (int i = 0; i < PER; i++)
+            sum += ingot_exp(v[i] - a);
     }
     sum = total<AddOf>(sum);
 #if PARTS == 1
@@ -126,52 +147,60 @@ KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __r
 #pragma unroll
     for (int c = 0; c < PER / V; c++) {
         i64 j = begin + (c * G + lane) * V;
-        if (j >= n || !inside) break;
+        if (j >= n || !inside)
+            break;
         in_row(row, j, at);
 #pragma unroll
-        for (int w = 0; w < NV; w++) at[w] += base[w];
+        for (int w = 0; w < NV; w++)
+            at[w] += base[w];
         Pack<OUT, V> o;
         i64 to = at[1];
 #if SV
         Pack<S, V> ps = *(const Pack<S, V>*)(scale + at[2]);
         Pack<B, V> pb;
-        if (bias) pb = *(const Pack<B, V>*)(bias + at[3]);
+        if (bias)
+            pb = *(const Pack<B, V>*)(bias + at[3]);
 #endif
 #pragma unroll
         for (int k = 0; k < V; k++) {
             C s = (C)1, t = (C)0;
 #if SV
             s = (C)widen(ps.v[k]);
-            if (bias) t = (C)widen(pb.v[k]);
+            if (bias)
+                t = (C)widen(pb.v[k]);
 #elif AFFINE
             s = (C)widen(scale[at[2]]);
-            if (bias) t = (C)widen(bias[at[3]]);
+            if (bias)
+                t = (C)widen(bias[at[3]]);
 #endif
             o.v[k] = epilogue((R)finished(v[c * V + k], a, b, s, t), at EPI_PASS);
 #pragma unroll
-            for (int w = 0; w < NV; w++) at[w] += row.strides[w][LR - 1];
+            for (int w = 0; w < NV; w++)
+                at[w] += row.strides[w][LR - 1];
         }
         *(Pack<OUT, V>*)(out + to) = o;
     }
 }
 #elif FORM == 3
 /// A warp merges the statistics of a row's parts (of `part` elements each, the last one of fewer).
-KERNEL void __launch_bounds__(256) norm_parts(const C* __restrict__ parts, C* __restrict__ stats, i64 rows, i32 count, i64 part,
-                                              i64 n, C epsilon) {
+KERNEL void __launch_bounds__(256) norm_parts(const C* __restrict__ parts, C* __restrict__ stats,
+                                              i64 rows, i32 count, i64 part, i64 n, C epsilon) {
     grid_wait();
     i64 r = (i64)blockIdx.x * 8 + threadIdx.x / 32;
     int lane = threadIdx.x % 32;
     C m = (C)0, q = (C)0, weight = (C)0;
     for (int p = lane; r < rows && p < count; p += 32) {
         i64 left = n - p * part;
-        C w = (C)(left < part ? left : part), mean = parts[(r * count + p) * 2], d = mean - m, all = weight + w;
+        C w = (C)(left < part ? left : part), mean = parts[(r * count + p) * 2], d = mean - m,
+          all = weight + w;
         m += d * (w / all);
         q += parts[(r * count + p) * 2 + 1] + d * d * (weight * w / all);
         weight = all;
     }
 #pragma unroll
     for (int k = 16; k > 0; k >>= 1) {
-        C m2 = exchange(m, k), q2 = exchange(q, k), w2 = exchange(weight, k), all = weight + w2, d = m2 - m;
+        C m2 = exchange(m, k), q2 = exchange(q, k), w2 = exchange(weight, k), all = weight + w2,
+          d = m2 - m;
         if (all > (C)0) {
             C mean = weight == w2 ? (C)0.5 * (m + m2) : (m * weight + m2 * w2) / all;
             q = q + q2 + d * d * (weight * w2 / all);
@@ -186,8 +215,9 @@ KERNEL void __launch_bounds__(256) norm_parts(const C* __restrict__ parts, C* __
     }
 }
 #else
-KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
-                                            const B* __restrict__ bias, Nest kept, Nest row, C epsilon, C* stats EPI_PARAMS) {
+KERNEL void __launch_bounds__(NT, 1)
+    norm_rows(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
+              const B* __restrict__ bias, Nest kept, Nest row, C epsilon, C* stats EPI_PARAMS) {
     grid_wait();
 #if FORM == 2
     i64 r = (i64)blockIdx.x * 32 + threadIdx.x % 32, n = row.count;
@@ -199,7 +229,8 @@ KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __r
     const int step = G;
 #endif
     bool inside = r < kept.count;
-    if (!inside) n = 0;
+    if (!inside)
+        n = 0;
     i64 base[NV], at[NV];
     locate<KR, NV>(kept, inside ? r : 0, base);
     C a = AFFINE ? (C)0 : -(C)ingot_inf(), sum = (C)0;
@@ -231,7 +262,8 @@ KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __r
             }
         }
         C top = total<MaxOf>(a);
-        if (a != top) sum *= ingot_exp(a - top);
+        if (a != top)
+            sum *= ingot_exp(a - top);
         a = top;
     }
     C b = closing(total<AddOf>(sum), row.count, epsilon);
@@ -240,11 +272,13 @@ KERNEL void __launch_bounds__(NT, 1) norm_rows(const T* __restrict__ x, OUT* __r
     for (i64 j = first; j < n; j += step) {
         in_row(row, j, at);
 #pragma unroll
-        for (int w = 0; w < NV; w++) at[w] += base[w];
+        for (int w = 0; w < NV; w++)
+            at[w] += base[w];
         C s = (C)1, t = (C)0;
 #if AFFINE
         s = (C)widen(scale[at[2]]);
-        if (bias) t = (C)widen(bias[at[3]]);
+        if (bias)
+            t = (C)widen(bias[at[3]]);
 #endif
         out[at[1]] = epilogue((R)finished((C)widen(x[at[0]]), a, b, s, t), at EPI_PASS);
     }

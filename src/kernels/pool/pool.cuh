@@ -3,7 +3,7 @@
 // (CL) or along the last spatial axis (V is 1 then). Traffic: x about once, by the caches.
 // T stored, C compute, AVERAGE or maximum, SR spatial axes, NV views (x, result, operands).
 struct Pool {
-    i64 count; // of results, in vectors
+    i64 count;        // of results, in vectors
     i64 stride[8][5]; // of each view over [N,C,spatial...]
     i32 channels, in[3], out[3], size[3], step[3], dilation[3], low[3], high[3], count_padding;
 };
@@ -12,19 +12,25 @@ DEVICE void next(i64& rest, int& at, int size) { // splits off the innermost axi
     at = (int)(rest - q * size);
     rest = q;
 }
-KERNEL void __launch_bounds__(256, 4) pool(const T* __restrict__ x, OUT* __restrict__ out, Pool p EPI_PARAMS) {
+KERNEL void __launch_bounds__(256, 4)
+    pool(const T* __restrict__ x, OUT* __restrict__ out, Pool p EPI_PARAMS) {
     grid_wait();
     i64 rest = (i64)blockIdx.x * 256 + threadIdx.x;
-    if (rest >= p.count) return;
+    if (rest >= p.count)
+        return;
     int c = 0, o[3] = {0, 0, 0};
-    if (CL) next(rest, c, p.channels / V);
+    if (CL)
+        next(rest, c, p.channels / V);
 #pragma unroll
-    for (int d = SR - 1; d >= 0; d--) next(rest, o[d], p.out[d]);
-    if (!CL) next(rest, c, p.channels);
+    for (int d = SR - 1; d >= 0; d--)
+        next(rest, o[d], p.out[d]);
+    if (!CL)
+        next(rest, c, p.channels);
     c *= V;
     C acc[V];
 #pragma unroll
-    for (int k = 0; k < V; k++) acc[k] = IDENTITY;
+    for (int k = 0; k < V; k++)
+        acc[k] = IDENTITY;
     const T* from = x + rest * p.stride[0][0] + c * p.stride[0][1];
     int begin[3], count[3] = {1, 1, 1};
     C divisor = (C)1;
@@ -34,7 +40,8 @@ KERNEL void __launch_bounds__(256, 4) pool(const T* __restrict__ x, OUT* __restr
         count[d] = p.size[d];
         if (AVERAGE) {
             int inside = 0;
-            int lowest = p.count_padding ? -p.low[d] : 0, end = p.in[d] + (p.count_padding ? p.high[d] : 0);
+            int lowest = p.count_padding ? -p.low[d] : 0,
+                end = p.in[d] + (p.count_padding ? p.high[d] : 0);
             for (int k = 0; k < p.size[d]; k++) {
                 int at = begin[d] + k * p.dilation[d];
                 inside += at >= lowest && at < end;
@@ -44,19 +51,25 @@ KERNEL void __launch_bounds__(256, 4) pool(const T* __restrict__ x, OUT* __restr
     }
     for (int a = 0; a < count[0]; a++) {
         int i0 = begin[0] + a * p.dilation[0];
-        if (i0 < 0 || i0 >= p.in[0]) continue;
+        if (i0 < 0 || i0 >= p.in[0])
+            continue;
         for (int b = 0; b < (SR > 1 ? count[1] : 1); b++) {
             int i1 = SR > 1 ? begin[1] + b * p.dilation[1] : 0;
-            if (SR > 1 && (i1 < 0 || i1 >= p.in[1])) continue;
+            if (SR > 1 && (i1 < 0 || i1 >= p.in[1]))
+                continue;
             for (int e = 0; e < (SR > 2 ? count[2] : 1); e++) {
                 int i2 = SR > 2 ? begin[2] + e * p.dilation[2] : 0;
-                if (SR > 2 && (i2 < 0 || i2 >= p.in[2])) continue;
+                if (SR > 2 && (i2 < 0 || i2 >= p.in[2]))
+                    continue;
                 i64 at = i0 * p.stride[0][2];
-                if (SR > 1) at += i1 * p.stride[0][3];
-                if (SR > 2) at += i2 * p.stride[0][4];
+                if (SR > 1)
+                    at += i1 * p.stride[0][3];
+                if (SR > 2)
+                    at += i2 * p.stride[0][4];
                 Pack<T, V> v = *(const Pack<T, V>*)(from + at);
 #pragma unroll
-                for (int k = 0; k < V; k++) acc[k] = combine<FN>(acc[k], (C)widen(v.v[k]));
+                for (int k = 0; k < V; k++)
+                    acc[k] = combine<FN>(acc[k], (C)widen(v.v[k]));
             }
         }
     }
@@ -65,7 +78,8 @@ KERNEL void __launch_bounds__(256, 4) pool(const T* __restrict__ x, OUT* __restr
     for (int v = 1; v < NV; v++) {
         at[v] = rest * p.stride[v][0] + c * p.stride[v][1];
 #pragma unroll
-        for (int d = 0; d < SR; d++) at[v] += o[d] * p.stride[v][2 + d];
+        for (int d = 0; d < SR; d++)
+            at[v] += o[d] * p.stride[v][2 + d];
     }
     i64 to = at[1];
     Pack<OUT, V> r;
@@ -73,7 +87,8 @@ KERNEL void __launch_bounds__(256, 4) pool(const T* __restrict__ x, OUT* __restr
     for (int k = 0; k < V; k++) {
         r.v[k] = epilogue((R)(AVERAGE ? acc[k] / divisor : acc[k]), at EPI_PASS);
 #pragma unroll
-        for (int v = 1; v < NV; v++) at[v] += p.stride[v][1];
+        for (int v = 1; v < NV; v++)
+            at[v] += p.stride[v][1];
     }
     *(Pack<OUT, V>*)(out + to) = r;
 }

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that reductions and scans combine values with. FN: 0 sum, 1 product, 2 minimum,
 // 3 maximum (NaN wins).
-template <int FN, class C> DEVICE C combine(C a, C b) {
-    if (FN == 0) return a + b;
-    if (FN == 1) return a * b;
-    if (FN == 2) return (a < b || a != a) ? a : b;
+template <int FN, class C>
+DEVICE C combine(C a, C b) {
+    if (FN == 0)
+        return a + b;
+    if (FN == 1)
+        return a * b;
+    if (FN == 2)
+        return (a < b || a != a) ? a : b;
     return (a > b || a != a) ? a : b;
 }

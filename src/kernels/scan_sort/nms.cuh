@@ -3,26 +3,38 @@
 // (radix.cuh, falling); then panels of PANEL boxes in that order: a bit for each later box that a
 // box of the panel overlaps, and one block a pair that walks the panel, 64 boxes at a time, and
 // takes what a kept box overlaps out of the rest. T stored, C compute (f32, f64 for f64).
-struct Scores { i64 boxes[3], scores[3]; i32 classes, count, first; }; // strides; boxes a pair; first pair
-struct Box { C y0, x0, y1, x1, area; };
+struct Scores {
+    i64 boxes[3], scores[3];
+    i32 classes, count, first;
+}; // strides; boxes a pair; first pair
+struct Box {
+    C y0, x0, y1, x1, area;
+};
 
 // Products that are not contracted with the sums around them: equal overlaps compare equal.
-DEVICE float product(float a, float b) { return __fmul_rn(a, b); }
-DEVICE double product(double a, double b) { return __dmul_rn(a, b); }
+DEVICE float product(float a, float b) {
+    return __fmul_rn(a, b);
+}
+DEVICE double product(double a, double b) {
+    return __dmul_rn(a, b);
+}
 DEVICE bool overlaps(const Box& a, const Box& b, C threshold) {
     C height = (a.y1 < b.y1 ? a.y1 : b.y1) - (a.y0 > b.y0 ? a.y0 : b.y0);
     C width = (a.x1 < b.x1 ? a.x1 : b.x1) - (a.x0 > b.x0 ? a.x0 : b.x0);
-    if (height <= 0 || width <= 0 || a.area <= 0 || b.area <= 0) return false;
+    if (height <= 0 || width <= 0 || a.area <= 0 || b.area <= 0)
+        return false;
     C both = product(height, width);
     return both / (a.area + b.area - both) > threshold;
 }
 #if STEP == 0
 /// Keys that sort falling scores first; scores at or below the threshold get the largest key.
-KERNEL void __launch_bounds__(256) nms_keys(const T* __restrict__ scores, const TS* __restrict__ threshold, KEY* __restrict__ keys,
-                                            u32* __restrict__ from, Scores s) {
+KERNEL void __launch_bounds__(256)
+    nms_keys(const T* __restrict__ scores, const TS* __restrict__ threshold, KEY* __restrict__ keys,
+             u32* __restrict__ from, Scores s) {
     grid_wait();
     int i = blockIdx.x * 256 + threadIdx.x;
-    if (i >= s.count) return;
+    if (i >= s.count)
+        return;
     i64 pair = s.first + blockIdx.y, b = pair / s.classes, c = pair - b * s.classes;
     T v = scores[b * s.scores[0] + c * s.scores[1] + i * s.scores[2]];
     i64 at = (i64)blockIdx.y * s.count + i;
@@ -30,22 +42,30 @@ KERNEL void __launch_bounds__(256) nms_keys(const T* __restrict__ scores, const 
     from[at] = (u32)i;
 }
 /// Boxes in sorted order, and how many there are; clears what the walk keeps.
-KERNEL void __launch_bounds__(256) nms_boxes(const T* __restrict__ boxes, const KEY* __restrict__ keys, const u32* __restrict__ from,
-                                             Box* __restrict__ sorted, u32* __restrict__ counts, u64* __restrict__ removed,
-                                             u64* __restrict__ kept, Scores s) {
+KERNEL void __launch_bounds__(256)
+    nms_boxes(const T* __restrict__ boxes, const KEY* __restrict__ keys,
+              const u32* __restrict__ from, Box* __restrict__ sorted, u32* __restrict__ counts,
+              u64* __restrict__ removed, u64* __restrict__ kept, Scores s) {
     grid_wait();
     int i = blockIdx.x * 256 + threadIdx.x, words = (s.count + 63) / 64;
     i64 pair = s.first + blockIdx.y, b = pair / s.classes;
-    if (i < words) removed[(i64)blockIdx.y * words + i] = 0;
-    if (i == 0) kept[pair] = 0;
-    if (i >= s.count) return;
+    if (i < words)
+        removed[(i64)blockIdx.y * words + i] = 0;
+    if (i == 0)
+        kept[pair] = 0;
+    if (i >= s.count)
+        return;
     i64 at = (i64)blockIdx.y * s.count + i;
     bool out = keys[at] == MASK;
-    if (out && (i == 0 || keys[at - 1] != MASK)) counts[blockIdx.y] = i;
-    if (!out && i == s.count - 1) counts[blockIdx.y] = s.count;
-    if (out) return;
+    if (out && (i == 0 || keys[at - 1] != MASK))
+        counts[blockIdx.y] = i;
+    if (!out && i == s.count - 1)
+        counts[blockIdx.y] = s.count;
+    if (out)
+        return;
     C v[4];
-    for (int k = 0; k < 4; k++) v[k] = (C)widen(boxes[b * s.boxes[0] + (i64)from[at] * s.boxes[1] + k * s.boxes[2]]);
+    for (int k = 0; k < 4; k++)
+        v[k] = (C)widen(boxes[b * s.boxes[0] + (i64)from[at] * s.boxes[1] + k * s.boxes[2]]);
     Box r;
 #if CENTER
     r.y0 = v[1] - v[3] / 2;
@@ -63,30 +83,37 @@ KERNEL void __launch_bounds__(256) nms_boxes(const T* __restrict__ boxes, const 
 }
 #elif STEP == 1
 /// bits[pair][row of the panel][word]: boxes 64 * word + bit, behind the row's, that it overlaps.
-KERNEL void __launch_bounds__(64) nms_bits(const Box* __restrict__ sorted, const u32* __restrict__ counts, const TI* __restrict__ iou,
-                                           u64* __restrict__ bits, i32 count, i32 panel) {
+KERNEL void __launch_bounds__(64)
+    nms_bits(const Box* __restrict__ sorted, const u32* __restrict__ counts,
+             const TI* __restrict__ iou, u64* __restrict__ bits, i32 count, i32 panel) {
     __shared__ Box columns[64];
     grid_wait();
     int words = (count + 63) / 64, word = blockIdx.x, row = panel + blockIdx.y * 64 + threadIdx.x;
     int n = (int)counts[blockIdx.z];
-    if (word * 64 >= n || panel + (int)blockIdx.y * 64 >= n || word * 64 + 63 < panel + (int)blockIdx.y * 64) return;
+    if (word * 64 >= n || panel + (int)blockIdx.y * 64 >= n ||
+        word * 64 + 63 < panel + (int)blockIdx.y * 64)
+        return;
     const Box* own = sorted + (i64)blockIdx.z * count;
     int last = n - word * 64 < 64 ? n - word * 64 : 64;
-    if ((int)threadIdx.x < last) columns[threadIdx.x] = own[word * 64 + threadIdx.x];
+    if ((int)threadIdx.x < last)
+        columns[threadIdx.x] = own[word * 64 + threadIdx.x];
     sync();
-    if (row >= n) return;
+    if (row >= n)
+        return;
     C threshold = (C)widen(*iou);
     Box mine = own[row];
     u64 found = 0;
     int first = row + 1 > word * 64 ? row + 1 - word * 64 : 0;
-    for (int k = first; k < last; k++) found |= overlaps(columns[k], mine, threshold) ? (u64)1 << k : (u64)0;
+    for (int k = first; k < last; k++)
+        found |= overlaps(columns[k], mine, threshold) ? (u64)1 << k : (u64)0;
     bits[((i64)blockIdx.z * PANEL + row - panel) * words + word] = found;
 }
 #elif STEP == 2
 /// One block a pair; kept[pair] counts, list[pair] names the kept boxes.
-KERNEL void __launch_bounds__(512) nms_walk(const u64* __restrict__ bits, const u32* __restrict__ counts, const u32* __restrict__ from,
-                                            const i64* __restrict__ most, u64* __restrict__ removed, u64* __restrict__ kept,
-                                            u32* __restrict__ list, i32 count, i32 panel, i32 first) {
+KERNEL void __launch_bounds__(512)
+    nms_walk(const u64* __restrict__ bits, const u32* __restrict__ counts,
+             const u32* __restrict__ from, const i64* __restrict__ most, u64* __restrict__ removed,
+             u64* __restrict__ kept, u32* __restrict__ list, i32 count, i32 panel, i32 first) {
     __shared__ u64 own[64];
     __shared__ u64 chosen;
     grid_wait();
@@ -100,13 +127,15 @@ KERNEL void __launch_bounds__(512) nms_walk(const u64* __restrict__ bits, const 
     int end = panel + PANEL < n ? panel + PANEL : n;
     for (int begin = panel; begin < end && total < limit; begin += 64) {
         int word = begin / 64, size = n - begin < 64 ? n - begin : 64;
-        if ((int)threadIdx.x < size) own[threadIdx.x] = bits[(i64)(begin - panel + threadIdx.x) * words + word];
+        if ((int)threadIdx.x < size)
+            own[threadIdx.x] = bits[(i64)(begin - panel + threadIdx.x) * words + word];
         sync();
         if (threadIdx.x == 0) {
             u64 gone = removed[word], take = 0;
             i64 left = limit - total;
             for (int k = 0; k < size && left > 0; k++) {
-                if (gone >> k & 1) continue;
+                if (gone >> k & 1)
+                    continue;
                 take |= (u64)1 << k;
                 gone |= own[k];
                 left--;
@@ -130,17 +159,20 @@ KERNEL void __launch_bounds__(512) nms_walk(const u64* __restrict__ bits, const 
         total += __popcll(take);
         sync();
     }
-    if (threadIdx.x == 0) kept[pair] = (u64)total;
+    if (threadIdx.x == 0)
+        kept[pair] = (u64)total;
 }
 #else
 /// places[1 + pair]: where the rows of a pair begin; places[0]: how many there are in all.
-KERNEL void __launch_bounds__(256) nms_write(const u64* __restrict__ places, const u32* __restrict__ list, i64* __restrict__ out,
-                                             i32 pairs, i32 classes, i32 count, i64 row_step, i64 step) {
+KERNEL void __launch_bounds__(256)
+    nms_write(const u64* __restrict__ places, const u32* __restrict__ list, i64* __restrict__ out,
+              i32 pairs, i32 classes, i32 count, i64 row_step, i64 step) {
     grid_wait();
     i64 pair = blockIdx.y;
     u64 begin = places[1 + pair], end = pair + 1 < pairs ? places[2 + pair] : places[0];
     i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
-    if (begin + i >= end) return;
+    if (begin + i >= end)
+        return;
     i64* to = out + (i64)(begin + i) * row_step;
     to[0] = pair / classes;
     to[step] = pair % classes;

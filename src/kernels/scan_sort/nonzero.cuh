@@ -8,20 +8,24 @@ DEVICE u32 found(const T* x, const Nest& n, i64 tile) {
 #pragma unroll
     for (int e = 0; e < 8; e++) {
         i64 i = tile + e * 256 + threadIdx.x;
-        if (i >= n.count) break;
+        if (i >= n.count)
+            break;
         i64 at[1];
         locate<KR, 1>(n, i, at);
-        if (widen(x[at[0]]) != 0) bits |= 1u << e;
+        if (widen(x[at[0]]) != 0)
+            bits |= 1u << e;
     }
     return bits;
 }
 #if STEP == 0
-KERNEL void __launch_bounds__(256) nonzero_count(const T* __restrict__ x, u64* __restrict__ places, Nest n) {
+KERNEL void __launch_bounds__(256)
+    nonzero_count(const T* __restrict__ x, u64* __restrict__ places, Nest n) {
     __shared__ u32 memory[8];
     grid_wait();
     u32 all;
     block_scan((u32)__popc(found(x, n, (i64)blockIdx.x * TILE)), memory, all);
-    if (threadIdx.x == 0) places[1 + blockIdx.x] = all;
+    if (threadIdx.x == 0)
+        places[1 + blockIdx.x] = all;
 }
 #elif STEP == 1
 /// One block: counts become places, in place; the total stands before them.
@@ -33,15 +37,21 @@ KERNEL void __launch_bounds__(256) places_of_counts(u64* __restrict__ places, i6
         i64 i = begin + threadIdx.x;
         u64 v = i < count ? places[1 + i] : 0, all;
         u64 before = block_scan(v, memory, all);
-        if (i < count) places[1 + i] = carry + before;
+        if (i < count)
+            places[1 + i] = carry + before;
         carry += all;
     }
-    if (threadIdx.x == 0) places[0] = carry;
+    if (threadIdx.x == 0)
+        places[0] = carry;
 }
 #else
-struct Extents { i64 size[8]; i64 axis_step, step; };
-KERNEL void __launch_bounds__(256) nonzero_write(const T* __restrict__ x, i64* __restrict__ out, const u64* __restrict__ places,
-                                                 Nest n, Extents s) {
+struct Extents {
+    i64 size[8];
+    i64 axis_step, step;
+};
+KERNEL void __launch_bounds__(256)
+    nonzero_write(const T* __restrict__ x, i64* __restrict__ out, const u64* __restrict__ places,
+                  Nest n, Extents s) {
     __shared__ u32 memory[8];
     grid_wait();
     i64 tile = (i64)blockIdx.x * TILE;

@@ -4,23 +4,27 @@
 // elements themselves are fetched once, at the end. KEY u32 or u64, ITEMS elements a thread.
 #define TILE (256 * ITEMS)
 #if STEP == 0
-KERNEL void __launch_bounds__(256) radix_keys(const T* __restrict__ x, KEY* __restrict__ keys, u32* __restrict__ from, Nest kept,
-                                              i64 first_row, i64 n, i64 step) {
+KERNEL void __launch_bounds__(256)
+    radix_keys(const T* __restrict__ x, KEY* __restrict__ keys, u32* __restrict__ from, Nest kept,
+               i64 first_row, i64 n, i64 step) {
     grid_wait();
     i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
-    if (i >= n) return;
+    if (i >= n)
+        return;
     i64 base[3];
     locate<KR, 3>(kept, first_row + blockIdx.y, base);
     KEY key = (KEY)key_of(x[base[0] + i * step]);
     keys[blockIdx.y * n + i] = DESCENDING ? ~key & MASK : key;
     from[blockIdx.y * n + i] = (u32)i;
 }
-KERNEL void __launch_bounds__(256) radix_gather(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices,
-                                                const u32* __restrict__ from, Nest kept, i64 first_row, i64 n, i64 step,
-                                                i64 value_step, i64 index_step, i64 k) {
+KERNEL void __launch_bounds__(256)
+    radix_gather(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices,
+                 const u32* __restrict__ from, Nest kept, i64 first_row, i64 n, i64 step,
+                 i64 value_step, i64 index_step, i64 k) {
     grid_wait();
     i64 i = (i64)blockIdx.x * 256 + threadIdx.x;
-    if (i >= k) return;
+    if (i >= k)
+        return;
     i64 base[3];
     locate<KR, 3>(kept, first_row + blockIdx.y, base);
     u32 index = from[blockIdx.y * n + i];
@@ -32,7 +36,8 @@ KERNEL void __launch_bounds__(256) radix_gather(const T* __restrict__ x, T* __re
 /// Element e of a thread is at warp * 32 * ITEMS + e * 32 + lane of the tile.
 DEVICE void rank_keys(const KEY* key, int shift, i64 at, i64 n, u32 (*counts)[256], u32* rank) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int i = threadIdx.x; i < 8 * 256; i += 256) counts[i / 256][i % 256] = 0;
+    for (int i = threadIdx.x; i < 8 * 256; i += 256)
+        counts[i / 256][i % 256] = 0;
     sync();
 #pragma unroll
     for (int e = 0; e < ITEMS; e++) {
@@ -48,15 +53,19 @@ DEVICE void rank_keys(const KEY* key, int shift, i64 at, i64 n, u32 (*counts)[25
         u32 old = real ? counts[warp][digit] : 0u;
         rank[e] = old + before;
         sync_warp();
-        if (real && before == 0) counts[warp][digit] = old + (u32)__popc(same);
+        if (real && before == 0)
+            counts[warp][digit] = old + (u32)__popc(same);
         sync_warp();
     }
     sync();
 }
-DEVICE i64 tile_position() { return (i64)blockIdx.x * TILE + (threadIdx.x / 32) * (32 * ITEMS) + threadIdx.x % 32; }
+DEVICE i64 tile_position() {
+    return (i64)blockIdx.x * TILE + (threadIdx.x / 32) * (32 * ITEMS) + threadIdx.x % 32;
+}
 
 #if STEP == 1
-KERNEL void __launch_bounds__(256) radix_count(const KEY* __restrict__ keys, u32* __restrict__ places, i64 n, i32 shift) {
+KERNEL void __launch_bounds__(256)
+    radix_count(const KEY* __restrict__ keys, u32* __restrict__ places, i64 n, i32 shift) {
     __shared__ u32 counts[8][256];
     grid_wait();
     keys += blockIdx.y * n;
@@ -64,15 +73,18 @@ KERNEL void __launch_bounds__(256) radix_count(const KEY* __restrict__ keys, u32
     u32 rank[ITEMS];
     i64 at = tile_position();
 #pragma unroll
-    for (int e = 0; e < ITEMS; e++) key[e] = at + e * 32 < n ? keys[at + e * 32] : (KEY)0;
+    for (int e = 0; e < ITEMS; e++)
+        key[e] = at + e * 32 < n ? keys[at + e * 32] : (KEY)0;
     rank_keys(key, shift, at, n, counts, rank);
     u32 sum = 0;
 #pragma unroll
-    for (int w = 0; w < 8; w++) sum += counts[w][threadIdx.x];
+    for (int w = 0; w < 8; w++)
+        sum += counts[w][threadIdx.x];
     places[((i64)blockIdx.y * 256 + threadIdx.x) * gridDim.x + blockIdx.x] = sum;
 }
 /// A block for each digit of each row: exclusive sums over the tiles, in place.
-KERNEL void __launch_bounds__(256) radix_places(u32* __restrict__ places, u32* __restrict__ totals, i32 tiles) {
+KERNEL void __launch_bounds__(256)
+    radix_places(u32* __restrict__ places, u32* __restrict__ totals, i32 tiles) {
     __shared__ u32 memory[8];
     grid_wait();
     u32* own = places + ((i64)blockIdx.y * 256 + blockIdx.x) * tiles;
@@ -81,15 +93,18 @@ KERNEL void __launch_bounds__(256) radix_places(u32* __restrict__ places, u32* _
         int i = begin + threadIdx.x;
         u32 v = i < tiles ? own[i] : 0u, all;
         u32 before = block_scan(v, memory, all);
-        if (i < tiles) own[i] = carry + before;
+        if (i < tiles)
+            own[i] = carry + before;
         carry += all;
     }
-    if (threadIdx.x == 0) totals[blockIdx.y * 256 + blockIdx.x] = carry;
+    if (threadIdx.x == 0)
+        totals[blockIdx.y * 256 + blockIdx.x] = carry;
 }
 #else
-KERNEL void __launch_bounds__(256) radix_scatter(const KEY* __restrict__ keys, const u32* __restrict__ from, KEY* __restrict__ to_keys,
-                                                 u32* __restrict__ to, const u32* __restrict__ places, const u32* __restrict__ totals,
-                                                 i64 n, i32 shift) {
+KERNEL void __launch_bounds__(256)
+    radix_scatter(const KEY* __restrict__ keys, const u32* __restrict__ from,
+                  KEY* __restrict__ to_keys, u32* __restrict__ to, const u32* __restrict__ places,
+                  const u32* __restrict__ totals, i64 n, i32 shift) {
     __shared__ u32 counts[8][256];
     __shared__ u32 start[256], target[256], memory[8];
     __shared__ KEY sorted[TILE];
@@ -101,7 +116,8 @@ KERNEL void __launch_bounds__(256) radix_scatter(const KEY* __restrict__ keys, c
     KEY key[ITEMS];
     u32 rank[ITEMS];
 #pragma unroll
-    for (int e = 0; e < ITEMS; e++) key[e] = at + e * 32 < n ? keys[at + e * 32] : (KEY)0;
+    for (int e = 0; e < ITEMS; e++)
+        key[e] = at + e * 32 < n ? keys[at + e * 32] : (KEY)0;
     rank_keys(key, shift, at, n, counts, rank);
     int d = threadIdx.x, warp = threadIdx.x / 32;
     u32 sum = 0, all;

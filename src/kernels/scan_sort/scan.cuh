@@ -6,11 +6,17 @@
 // read and written by 8 elements.
 #define TILE (256 * 8)
 DEVICE C shift_up(C v, int d) {
-    union { C v; u32 u; u64 w; } b;
+    union {
+        C v;
+        u32 u;
+        u64 w;
+    } b;
     b.w = 0;
     b.v = v;
-    if (sizeof(C) == 8) b.w = shfl_up(b.w, d);
-    else b.u = shfl_up(b.u, d);
+    if (sizeof(C) == 8)
+        b.w = shfl_up(b.w, d);
+    else
+        b.u = shfl_up(b.u, d);
     return b.v;
 }
 /// The combination of all threads before this one, and of all of them.
@@ -20,19 +26,23 @@ DEVICE C before_me(C v, C* memory, C& all) {
 #pragma unroll
     for (int d = 1; d < 32; d <<= 1) {
         C u = shift_up(sum, d);
-        if (lane >= d) sum = combine<FN>(u, sum);
+        if (lane >= d)
+            sum = combine<FN>(u, sum);
     }
     C before = shift_up(sum, 1);
-    if (lane == 0) before = IDENTITY;
+    if (lane == 0)
+        before = IDENTITY;
     sync();
-    if (lane == 31) memory[warp] = sum;
+    if (lane == 31)
+        memory[warp] = sum;
     sync();
     C front = IDENTITY;
     all = IDENTITY;
 #pragma unroll
     for (int w = 0; w < 8; w++) {
         C part = memory[w];
-        if (w < warp) front = combine<FN>(front, part);
+        if (w < warp)
+            front = combine<FN>(front, part);
         all = combine<FN>(all, part);
     }
     return combine<FN>(front, before);
@@ -40,14 +50,17 @@ DEVICE C before_me(C v, C* memory, C& all) {
 struct Line {
     i64 n, x_step, out_step;
 };
-DEVICE i64 place(i64 i, i64 n) { return REVERSE ? n - 1 - i : i; }
+DEVICE i64 place(i64 i, i64 n) {
+    return REVERSE ? n - 1 - i : i;
+}
 /// One tile from `carry`; returns the carry behind it.
 DEVICE C scan_tile(const T* x, T* out, const Line& l, i64 tile, C carry, C* memory) {
     C v[8], own = IDENTITY, all;
     i64 first = tile * TILE + threadIdx.x * 8;
 #if VECTORS
     Pack<T, 8> io;
-    if (first < l.n) io = *(const Pack<T, 8>*)(x + first);
+    if (first < l.n)
+        io = *(const Pack<T, 8>*)(x + first);
 #endif
 #pragma unroll
     for (int e = 0; e < 8; e++) {
@@ -66,12 +79,14 @@ DEVICE C scan_tile(const T* x, T* out, const Line& l, i64 tile, C carry, C* memo
 #if VECTORS
         io.v[e] = narrow<T>(EXCLUSIVE ? running : next);
 #else
-        if (first + e < l.n) out[place(first + e, l.n) * l.out_step] = narrow<T>(EXCLUSIVE ? running : next);
+        if (first + e < l.n)
+            out[place(first + e, l.n) * l.out_step] = narrow<T>(EXCLUSIVE ? running : next);
 #endif
         running = next;
     }
 #if VECTORS
-    if (first < l.n) *(Pack<T, 8>*)(out + first) = io;
+    if (first < l.n)
+        *(Pack<T, 8>*)(out + first) = io;
 #endif
 #endif
     return combine<FN>(carry, all);
@@ -88,15 +103,18 @@ KERNEL void __launch_bounds__(256) scan_parts(C* __restrict__ parts, i32 count) 
         int i = begin + threadIdx.x;
         C v = i < count ? own[i] : IDENTITY, all;
         C before = combine<FN>(carry, before_me(v, memory, all));
-        if (i < count) own[i] = before;
+        if (i < count)
+            own[i] = before;
         carry = combine<FN>(carry, all);
     }
 }
 #elif PHASE == 4
-KERNEL void __launch_bounds__(256) scan_columns(const T* __restrict__ x, T* __restrict__ out, Nest kept, Line l) {
+KERNEL void __launch_bounds__(256)
+    scan_columns(const T* __restrict__ x, T* __restrict__ out, Nest kept, Line l) {
     grid_wait();
     i64 row = (i64)blockIdx.x * 256 + threadIdx.x;
-    if (row >= kept.count) return;
+    if (row >= kept.count)
+        return;
     i64 at[2];
     locate<KR, 2>(kept, row, at);
     C running = IDENTITY;
@@ -108,7 +126,8 @@ KERNEL void __launch_bounds__(256) scan_columns(const T* __restrict__ x, T* __re
     }
 }
 #else
-KERNEL void __launch_bounds__(256, 4) scan_rows(const T* __restrict__ x, T* __restrict__ out, C* __restrict__ parts, Nest kept, Line l) {
+KERNEL void __launch_bounds__(256, 4) scan_rows(const T* __restrict__ x, T* __restrict__ out,
+                                                C* __restrict__ parts, Nest kept, Line l) {
     __shared__ C memory[8];
     grid_wait();
 #if PHASE == 0
@@ -120,12 +139,14 @@ KERNEL void __launch_bounds__(256, 4) scan_rows(const T* __restrict__ x, T* __re
     locate<KR, 2>(kept, row, at);
 #if PHASE == 0
     C carry = IDENTITY;
-    for (i64 t = 0; t * TILE < l.n; t++) carry = scan_tile(x + at[0], out + at[1], l, t, carry, memory);
+    for (i64 t = 0; t * TILE < l.n; t++)
+        carry = scan_tile(x + at[0], out + at[1], l, t, carry, memory);
 #else
     C* part = parts + row * gridDim.x + blockIdx.x;
 #if PHASE == 1
     C all = scan_tile(x + at[0], out, l, blockIdx.x, IDENTITY, memory);
-    if (threadIdx.x == 0) *part = all;
+    if (threadIdx.x == 0)
+        *part = all;
 #else
     scan_tile(x + at[0], out + at[1], l, blockIdx.x, *part, memory);
 #endif

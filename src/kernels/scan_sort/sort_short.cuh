@@ -2,8 +2,8 @@
 // Bitonic sort of rows, or of parts of rows, of at most P elements in shared memory, by (key,
 // index), which makes it stable. ROWS rows a block of NT threads. KEY u32 or u64, MASK its bits,
 // flipped by DESCENDING. CHOSEN: the elements are the `n` candidates of an earlier round; FINAL:
-// values and indices are written, else the first k indices of each part. The first TOP elements come
-// out in order, a power of two; TOP < P only with one row a block.
+// values and indices are written, else the first k indices of each part. The first TOP elements
+// come out in order, a power of two; TOP < P only with one row a block.
 DEVICE void order(KEY* keys, u32* from, int low, int high, bool up) {
     KEY a = keys[low], b = keys[high];
     u32 i = from[low], j = from[high];
@@ -14,9 +14,10 @@ DEVICE void order(KEY* keys, u32* from, int low, int high, bool up) {
         from[high] = i;
     }
 }
-KERNEL void __launch_bounds__(NT) sort_short(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices,
-                                             const u32* __restrict__ chosen, u32* __restrict__ next, Nest kept, i64 n, i64 step,
-                                             i64 value_step, i64 index_step, i32 k) {
+KERNEL void __launch_bounds__(NT)
+    sort_short(const T* __restrict__ x, T* __restrict__ values, i64* __restrict__ indices,
+               const u32* __restrict__ chosen, u32* __restrict__ next, Nest kept, i64 n, i64 step,
+               i64 value_step, i64 index_step, i32 k) {
     __shared__ KEY keys[ROWS * P];
     __shared__ u32 from[ROWS * P];
     grid_wait();
@@ -31,7 +32,8 @@ KERNEL void __launch_bounds__(NT) sort_short(const T* __restrict__ x, T* __restr
             index = CHOSEN ? chosen[row * n + at] : (u32)at;
             if (!CHOSEN || index != 0xffffffffu) {
                 key = (KEY)key_of(x[base[0] + (i64)index * step]);
-                if (DESCENDING) key = ~key & MASK;
+                if (DESCENDING)
+                    key = ~key & MASK;
             }
         }
         keys[i] = key;
@@ -68,7 +70,8 @@ KERNEL void __launch_bounds__(NT) sort_short(const T* __restrict__ x, T* __restr
     for (int i = threadIdx.x; i < ROWS * k; i += NT) {
         i64 row = (i64)blockIdx.x * ROWS + i / k;
         int at = i % k;
-        if (row >= kept.count) continue;
+        if (row >= kept.count)
+            continue;
         u32 index = at < P ? from[i / k * P + at] : 0xffffffffu;
 #if FINAL
         i64 base[3];
