@@ -75,6 +75,10 @@ Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs,
             in.push_back(this->host(v));
         }
         host = def.host(attrs.get(), in, types);
+        for (const HostRef& h : host) {
+            CHECK(h == nullptr || static_cast<int64_t>(h->elements.size()) == count_of(h->shape),
+                  def.name, ": ", h->elements.size(), " symbolic elements of shape ", h->shape);
+        }
     }
     Node n;
     n.def = &def;

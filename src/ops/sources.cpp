@@ -40,7 +40,11 @@ HostRef host_of(const Dims& values, Shape shape) {
 
 const OpDef constant_def = primitive<Constant>(
     "constant",
-    [](const Constant& a, std::span<const Type>) { return std::vector<Type>{a.value.type()}; },
+    [](const Constant& a, std::span<const Type>) {
+        require(a.value.count() == count_of(a.value.shape()), ErrorCode::InvalidModel,
+                "constant: the tensor has no value");
+        return std::vector<Type>{a.value.type()};
+    },
     [](const Constant& a, EvalArgs& e) { e.out[0] = a.value; },
     [](const Constant& a, std::span<const HostRef>, std::span<const Type>) -> std::vector<HostRef> {
         if (a.value.count() > 1024 || (a.value.rank() > 1 && is_float(a.value.dtype()))) {

@@ -38,6 +38,16 @@ TEST(Verify, SizesMustBeDefined) {
                            "neither an input nor an earlier node defines");
 }
 
+TEST(Verify, ConstantsNeedAValue) {
+    Graph g("g");
+    try {
+        g.add1(constant_def, Constant{}, {});
+        FAIL() << "a constant without a value";
+    } catch (const Error& e) {
+        EXPECT_STREQ(e.what(), "invalid model: constant: the tensor has no value");
+    }
+}
+
 TEST(Verify, BodiesAreCheckedToo) {
     Graph g("g");
     Value x = g.add_input("x", {DType::F32, {1}});
