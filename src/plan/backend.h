@@ -5,7 +5,7 @@
 
 #include "base/status.h"
 #include "base/thread_pool.h"
-#include "ir/graph.h"
+#include "ir/profile.h"
 
 #include <functional>
 #include <map>
@@ -20,6 +20,14 @@ namespace ingot {
 
 /// Compiled kernels by the hash of their cache key (32 hex digits).
 using KernelBinaries = std::map<std::string, std::string, std::less<>>;
+
+/// How a backend chooses among a kernel's tactics: by its cost model; by timing candidates, in the
+/// background (for the contexts that come later) or before the first run returns.
+enum class Tune { Off, Background, Full };
+/// Whether kernels of dynamic shapes get variants for the shapes that occur: never, compiled in the
+/// background and swapped in between runs, or before the run. Auto: lazy where an input's shape is
+/// dynamic, else none.
+enum class Specialise { None, Lazy, Eager, Auto };
 
 struct CompileOptions {
     /// Loops run on this pool; null means ThreadPool::shared().
@@ -36,10 +44,30 @@ struct CompileOptions {
     std::string force_tactic;
     /// Folder of compiled kernels; "" keeps none, "default" is the user's (CUDA only).
     std::string runtime_cache = "default";
+    /// A file that holds the compiled kernels instead of a folder; "" for none (CUDA only).
+    std::string runtime_cache_file;
+    /// How tactics are chosen, and the most milliseconds that timing them may take (CUDA only).
+    Tune tune = Tune::Off;
+    double tune_budget_ms = 10000;
+    /// Where timed choices are kept; "": in the folder of the runtime cache (CUDA only).
+    std::string timing_cache_file;
+    Specialise specialise = Specialise::None; // (CUDA only)
+    /// The shapes that the engine was built for; a context fills them in.
+    std::vector<Profile> profiles;
     /// Kernels compiled ahead of time, which are looked up first; may be null (CUDA only).
     std::shared_ptr<const KernelBinaries> kernels;
     /// Record a graph of launches on the second run of a plan and repeat it (CUDA only).
     bool record_graphs = true;
+    /// Kernels as a GPU of this compute capability (80 for 8.0) would get them; 0: as the device
+    /// found gets them (CUDA only).
+    int arch = 0;
+    /// The most shared memory of a block in bytes; 0: what the device has (CUDA only).
+    int64_t shared_memory = 0;
+    /// The most device memory in bytes that weights, activations, inputs and outputs of all
+    /// executions may take together; 0: no limit (CUDA only).
+    int64_t memory_limit = 0;
+    /// Names runs and steps for profilers that listen to NVTX (CUDA only).
+    bool nvtx = false;
     /// Lowering passes that are left out, by name.
     std::vector<std::string> disabled_passes;
     /// Called with the graph after each lowering pass; may be empty.
@@ -59,6 +87,8 @@ struct StepInfo {
 struct StepTimer {
     virtual ~StepTimer() = default;
     virtual void step(const StepInfo& info, double milliseconds) noexcept = 0;
+    /// Called last: the whole of the run on the same clock, from its first step to its last.
+    virtual void run(double milliseconds) noexcept { (void)milliseconds; }
 };
 
 /// Milliseconds of the last run, as the device's clock has them.
@@ -82,8 +112,9 @@ public:
 
     /// Runs once. inputs[i] has the dtype of its type; shapes that are not the prepared ones are
     /// prepared first. A defined outputs[i] is written in place and must have the resulting dtype
-    /// and shape and be writable; an undefined one is assigned a new tensor. Inputs and outputs may
-    /// not overlap. When the shapes were prepared, every size is static and outputs are given,
+    /// and shape and be writable; an undefined one is assigned a new tensor. An output may lie where
+    /// an input lies (a state that is updated): it is written once every input has been read. When
+    /// the shapes were prepared, every size is static, and outputs are given and apart from inputs,
     /// this allocates nothing. On failure `error()` has the whole text.
     virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept = 0;
     /// The message of the last failed run, with its trail; valid until the next call.
@@ -135,6 +166,16 @@ const Backend* cuda_backend(std::string& why);
 KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
                                      std::span<const std::vector<Shape>> shapes,
                                      int compute_capability, const CompileOptions& options);
+/// A kernel of a plan for a GPU.
+struct KernelUse {
+    std::string entry;
+    std::string text; // the whole program
+    int launches = 0; // a run
+};
+/// The kernels that compile_kernels_ahead would compile, without compiling them. Errors: its own.
+std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& graph,
+                                          std::span<const std::vector<Shape>> shapes,
+                                          int compute_capability, const CompileOptions& options);
 /// The compiler of GPU kernels that is found here: "nvrtc 13.0"; "" when there is none.
 std::string kernel_compiler();
 

@@ -148,4 +148,9 @@ std::shared_ptr<const Engine> with_kernels_ahead(const Engine& engine,
     return engine.with_kernels(std::move(kernels));
 }
 
+std::vector<KernelUse> list_kernels(const Engine& engine, int capability,
+                                    const CompileOptions& options) {
+    return list_kernels_ahead(engine.graph_ref(), expected_shapes(engine), capability, options);
+}
+
 } // namespace ingot

@@ -31,6 +31,9 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
 std::shared_ptr<const Engine> with_kernels_ahead(const Engine& engine,
                                                  std::span<const int> capabilities,
                                                  const CompileOptions& options);
+/// The kernels that with_kernels_ahead would compile.
+std::vector<KernelUse> list_kernels(const Engine& engine, int capability,
+                                    const CompileOptions& options);
 /// An engine file or an ONNX model, told apart by content.
 bool is_engine_file(const std::string& path);
 

@@ -44,7 +44,7 @@ TEST(Verify, ConstantsNeedAValue) {
         g.add1(constant_def, Constant{}, {});
         FAIL() << "a constant without a value";
     } catch (const Error& e) {
-        EXPECT_STREQ(e.what(), "invalid model: constant: the tensor has no value");
+        EXPECT_STREQ(e.what(), "constant: the tensor has no value");
     }
 }
 

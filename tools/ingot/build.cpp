@@ -4,27 +4,9 @@
 #include "commands.h"
 #include "common.h"
 
-#include <cmath>
 #include <cstdio>
 
 namespace ingot::tool {
-
-namespace {
-
-/// "80,8.6" -> 80, 86
-std::vector<int> capabilities(const std::string& list) {
-    std::vector<int> out;
-    for (double v : parse_numbers(list)) {
-        double whole = v < 20 ? v * 10 : v;
-        require(whole >= 10 && whole < 1000 && std::abs(whole - std::round(whole)) < 1e-6,
-                ErrorCode::InvalidArgument, "--computeCapabilities ", list,
-                ": expected numbers such as 80 or 8.0");
-        out.push_back(static_cast<int>(std::round(whole)));
-    }
-    return out;
-}
-
-} // namespace
 
 int build(const Options& o) {
     require(!o.output.empty(), ErrorCode::InvalidArgument,
@@ -38,8 +20,9 @@ int build(const Options& o) {
     config.keep_names = o.profiling_verbosity == "detailed";
     std::shared_ptr<const Engine> engine = build_engine(o.model, config);
     if (!o.compute_capabilities.empty()) {
-        engine =
-            with_kernels_ahead(*engine, capabilities(o.compute_capabilities), compile_options(o));
+        engine = with_kernels_ahead(
+            *engine, compute_capabilities("--computeCapabilities", o.compute_capabilities),
+            compile_options(o));
         std::printf("%zu kernels compiled ahead.\n", engine->kernels()->size());
     }
     write_engine(o.output, engine->graph(), engine->profiles(), engine->metadata(),

@@ -7,6 +7,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 namespace ingot::tool {
@@ -21,6 +22,22 @@ void draw_bar(std::string_view phase, double fraction) {
     std::fprintf(stderr, "\r[%s] %3d%% %-24.*s%s", bar.c_str(), static_cast<int>(fraction * 100),
                  static_cast<int>(phase.size()), phase.data(), fraction >= 1 ? "\n" : "");
     std::fflush(stderr);
+}
+
+Tune tune_mode(const std::string& text) {
+    require(text == "off" || text == "background" || text == "full", ErrorCode::InvalidArgument,
+            "--tune ", text, ": expected off, background or full");
+    return text == "off" ? Tune::Off : text == "full" ? Tune::Full : Tune::Background;
+}
+
+Specialise specialise_mode(const std::string& text) {
+    require(text.empty() || text == "lazy" || text == "eager" || text == "none",
+            ErrorCode::InvalidArgument, "--specialisation ", text,
+            ": expected lazy, eager or none");
+    return text.empty()      ? Specialise::Auto
+           : text == "lazy"  ? Specialise::Lazy
+           : text == "eager" ? Specialise::Eager
+                             : Specialise::None;
 }
 
 } // namespace
@@ -99,9 +116,18 @@ CompileOptions compile_options(const Options& o) {
     c.tf32 = !o.no_tf32;
     c.force_tactic = o.force_tactic;
     c.record_graphs = !o.no_cuda_graph;
+    require(o.runtime_cache.empty() || o.runtime_cache_file.empty(), ErrorCode::InvalidArgument,
+            "--runtimeCacheDir and --runtimeCacheFile exclude each other; give one");
     if (!o.runtime_cache.empty()) {
         c.runtime_cache = o.runtime_cache == "none" ? std::string() : o.runtime_cache;
     }
+    c.runtime_cache_file = o.runtime_cache_file;
+    c.tune = tune_mode(o.tune);
+    require(o.tune_budget >= 0, ErrorCode::InvalidArgument, "--tuneBudget ", o.tune_budget,
+            ": expected milliseconds, 0 or more");
+    c.tune_budget_ms = static_cast<double>(o.tune_budget);
+    c.timing_cache_file = o.timing_cache_file;
+    c.specialise = specialise_mode(o.specialise);
     return c;
 }
 
@@ -115,6 +141,18 @@ std::vector<double> parse_numbers(std::string_view list) {
                 list, "': expected numbers joined by commas");
         out.push_back(v);
         start = end + 1;
+    }
+    return out;
+}
+
+std::vector<int> compute_capabilities(std::string_view option, const std::string& list) {
+    std::vector<int> out;
+    for (double v : parse_numbers(list)) {
+        double whole = v < 20 ? v * 10 : v;
+        require(whole >= 10 && whole < 1000 && std::abs(whole - std::round(whole)) < 1e-6,
+                ErrorCode::InvalidArgument, option, ' ', list,
+                ": expected numbers such as 80 or 8.0");
+        out.push_back(static_cast<int>(std::round(whole)));
     }
     return out;
 }

@@ -20,6 +20,8 @@ InputSource input_source(const Options& o);
 const Backend& choose_backend(const Options& o);
 CompileOptions compile_options(const Options& o);
 std::vector<double> parse_numbers(std::string_view list);
+/// "80,8.6" -> 80, 86; `option` names it in messages.
+std::vector<int> compute_capabilities(std::string_view option, const std::string& list);
 double seconds_now();
 
 } // namespace ingot::tool

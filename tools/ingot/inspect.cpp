@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 #include "base/file.h"
+#include "base/hash.h"
 #include "commands.h"
 #include "common.h"
 #include "ir/text.h"
@@ -9,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 
@@ -133,6 +135,36 @@ void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine)
     }
 }
 
+// The kernels that one GPU would run, without one: launches, bytes of text, hash, entry.
+int print_kernels(const Options& o, const Engine& engine) {
+    std::vector<int> capabilities = compute_capabilities("--kernels", o.kernels);
+    require(capabilities.size() == 1, ErrorCode::InvalidArgument, "--kernels ", o.kernels,
+            ": expected one compute capability");
+    std::vector<KernelUse> kernels = list_kernels(engine, capabilities[0], compile_options(o));
+    std::sort(kernels.begin(), kernels.end(), [](const KernelUse& a, const KernelUse& b) {
+        return std::pair(-a.launches, a.entry) < std::pair(-b.launches, b.entry);
+    });
+    Json list = Json::array();
+    int launches = 0;
+    for (const KernelUse& k : kernels) {
+        launches += k.launches;
+        std::string hash = to_text(xxh3_128(std::as_bytes(std::span(k.text)))).substr(0, 16);
+        if (o.json) {
+            list.push_back(
+                {{"entry", k.entry}, {"launches", k.launches}, {"hash", hash}, {"text", k.text}});
+        } else {
+            std::printf("%6d %8zu  %s  %s\n", k.launches, k.text.size(), hash.c_str(),
+                        k.entry.c_str());
+        }
+    }
+    if (o.json) {
+        std::printf("%s\n", list.dump(2).c_str());
+    } else {
+        std::printf("%d launches of %zu kernels\n", launches, kernels.size());
+    }
+    return 0;
+}
+
 } // namespace
 
 int inspect(const Options& o) {
@@ -151,6 +183,9 @@ int inspect(const Options& o) {
     if (o.layers) {
         print_layers(o, engine);
         return 0;
+    }
+    if (!o.kernels.empty()) {
+        return print_kernels(o, *engine);
     }
     Json j = describe(*engine, MappedFile::open(o.model)->bytes().size());
     if (o.json) {

@@ -41,12 +41,12 @@ private:
 /// An architecture with a compiler, and addresses that nothing may use.
 class AbsentGpu : public Gpu {
 public:
-    explicit AbsentGpu(const kernels::Arch& arch) : arch_(arch) {}
+    AbsentGpu(const kernels::Arch& arch, bool compiles) : arch_(arch), compiles_(compiles) {}
     const kernels::Arch& arch() const override { return arch_; }
     std::string description() const override { return str("compute capability ", arch_.cc); }
     std::string compiler() const override { return str("cubin ", arch_.nvrtc); }
     std::string compile(const std::string& text) const override {
-        return nvrtc_compile(text, std::string(arch_.nvrtc)).cubin;
+        return compiles_ ? nvrtc_compile(text, std::string(arch_.nvrtc)).cubin : "";
     }
     std::shared_ptr<const Function> load(std::string_view, const std::string&, int64_t) override {
         fail(ErrorCode::Internal, "there is no GPU to load kernels");
@@ -63,17 +63,11 @@ public:
 
 private:
     kernels::Arch arch_;
+    bool compiles_;
     uintptr_t next_ = 1 << 20;
 };
 
-} // namespace
-
-} // namespace cuda
-
-KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
-                                     std::span<const std::vector<Shape>> shapes,
-                                     int compute_capability, const CompileOptions& options) {
-    using namespace cuda;
+const kernels::Arch& known_arch(int compute_capability) {
     const kernels::Arch& arch = kernels::arch_of(compute_capability);
     require(arch.cc == compute_capability, ErrorCode::Unsupported, "compute capability ",
             compute_capability / 10, '.', compute_capability % 10, " is not known; known are ", [] {
@@ -83,7 +77,13 @@ KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
                 }
                 return list;
             }());
-    AbsentGpu gpu(arch);
+    return arch;
+}
+
+/// Plans for each of the shapes; the programs that they request.
+std::shared_ptr<ProgramCache> plan_ahead(AbsentGpu& gpu, const std::shared_ptr<const Graph>& graph,
+                                         std::span<const std::vector<Shape>> shapes,
+                                         const CompileOptions& options) {
     int threads =
         std::min(static_cast<int>(std::thread::hardware_concurrency()), most_compile_threads);
     auto programs = std::make_shared<ProgramCache>(gpu, nullptr, nullptr, threads);
@@ -96,7 +96,25 @@ KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
     for (const std::vector<Shape>& s : shapes) {
         runner.prepare(s);
     }
-    return programs->binaries();
+    return programs;
+}
+
+} // namespace
+
+} // namespace cuda
+
+KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
+                                     std::span<const std::vector<Shape>> shapes,
+                                     int compute_capability, const CompileOptions& options) {
+    cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), true);
+    return cuda::plan_ahead(gpu, graph, shapes, options)->binaries();
+}
+
+std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& graph,
+                                          std::span<const std::vector<Shape>> shapes,
+                                          int compute_capability, const CompileOptions& options) {
+    cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), false);
+    return cuda::plan_ahead(gpu, graph, shapes, options)->programs();
 }
 
 } // namespace ingot

@@ -64,8 +64,8 @@ public:
         std::scoped_lock lock(mutex_);
         std::vector<std::pair<std::string, std::string>> all;
         for (const auto& [folder, cache] : caches_) {
-            for (auto& p : cache->programs()) {
-                all.push_back(std::move(p));
+            for (KernelUse& p : cache->programs()) {
+                all.emplace_back(std::move(p.entry), std::move(p.text));
             }
         }
         return all;

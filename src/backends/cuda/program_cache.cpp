@@ -47,6 +47,7 @@ std::shared_ptr<PendingKernel> ProgramCache::request(const kernels::Program& pro
     if (slot != nullptr) {
         std::scoped_lock inner(slot->mutex_);
         slot->shared_ = std::max(slot->shared_, shared);
+        slot->requests_++;
         return slot;
     }
     slot = std::make_shared<PendingKernel>();
@@ -150,11 +151,11 @@ KernelBinaries ProgramCache::binaries() const {
     return out;
 }
 
-std::vector<std::pair<std::string, std::string>> ProgramCache::programs() const {
+std::vector<KernelUse> ProgramCache::programs() const {
     std::scoped_lock lock(mutex_);
-    std::vector<std::pair<std::string, std::string>> all;
+    std::vector<KernelUse> all;
     for (const auto& [key, k] : kernels_) {
-        all.emplace_back(k->entry_, k->text_);
+        all.push_back({k->entry_, k->text_, k->requests_});
     }
     return all;
 }

@@ -24,6 +24,8 @@ public:
     double compile_seconds() const { return seconds_; }
     const std::string& text() const { return text_; }
     const std::string& entry() const { return entry_; }
+    /// How often it was requested: launches of all plans.
+    int requests() const { return requests_; }
 
 private:
     friend class ProgramCache;
@@ -31,6 +33,7 @@ private:
     std::string text_;
     std::string entry_;
     int64_t shared_ = 0;
+    int requests_ = 1;
     double seconds_ = 0;
     std::mutex mutex_;
     std::condition_variable ready_;
@@ -60,8 +63,8 @@ public:
     Statistics statistics() const;
     /// Waits for all requested programs. Errors: the first one's.
     KernelBinaries binaries() const;
-    /// Every program that was requested: entry and text.
-    std::vector<std::pair<std::string, std::string>> programs() const;
+    /// Every program that was requested.
+    std::vector<KernelUse> programs() const;
 
 private:
     void work();
