@@ -181,6 +181,22 @@ int arity(ExprOp op) {
     return row(op).arity;
 }
 
+bool is_commutative(ExprOp op) {
+    switch (op) {
+    case ExprOp::Add:
+    case ExprOp::Mul:
+    case ExprOp::Min:
+    case ExprOp::Max:
+    case ExprOp::And:
+    case ExprOp::Or:
+    case ExprOp::Xor:
+    case ExprOp::Eq:
+        return true;
+    default:
+        return false;
+    }
+}
+
 double right_identity(ExprOp op) {
     return row(op).identity;
 }

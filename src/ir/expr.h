@@ -22,6 +22,8 @@ enum class ExprOp : uint8_t {
 };
 std::string_view name(ExprOp op);
 int arity(ExprOp op);
+/// op(x, y) == op(y, x), but for which of two NaNs, or of zeros of both signs, comes out.
+bool is_commutative(ExprOp op);
 /// The value y with op(x, y) == x for all x, or NAN.
 double right_identity(ExprOp op);
 /// Device text with {0}, {1} for the operands; "" for In, Const, Cast and Select.

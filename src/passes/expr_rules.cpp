@@ -48,22 +48,6 @@ bool is_idempotent(ExprOp op) {
     return is_integral(op) || op == ExprOp::Abs || op == ExprOp::Sign;
 }
 
-bool commutes(ExprOp op) {
-    switch (op) {
-    case ExprOp::Add:
-    case ExprOp::Mul:
-    case ExprOp::Min:
-    case ExprOp::Max:
-    case ExprOp::And:
-    case ExprOp::Or:
-    case ExprOp::Xor:
-    case ExprOp::Eq:
-        return true;
-    default:
-        return false;
-    }
-}
-
 class Simplifier {
 public:
     Simplifier(const Expr& e, std::span<const InputFacts> inputs, DType result)
@@ -213,7 +197,7 @@ private:
         if (is_const(a) && is_const(b)) {
             return folded({op, t, {a, b}});
         }
-        if (is_const(a) && commutes(op)) {
+        if (is_const(a) && is_commutative(op)) {
             std::swap(a, b);
         }
         double identity = right_identity(op);

@@ -112,10 +112,10 @@ public:
 
     /// Runs once. inputs[i] has the dtype of its type; shapes that are not the prepared ones are
     /// prepared first. A defined outputs[i] is written in place and must have the resulting dtype
-    /// and shape and be writable; an undefined one is assigned a new tensor. An output may lie where
-    /// an input lies (a state that is updated): it is written once every input has been read. When
-    /// the shapes were prepared, every size is static, and outputs are given and apart from inputs,
-    /// this allocates nothing. On failure `error()` has the whole text.
+    /// and shape and be writable; an undefined one is assigned a new tensor. An output may lie
+    /// where an input lies (a state that is updated): it is written once every input has been read.
+    /// When the shapes were prepared, every size is static, and outputs are given and apart from
+    /// inputs, this allocates nothing. On failure `error()` has the whole text.
     virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept = 0;
     /// The message of the last failed run, with its trail; valid until the next call.
     virtual const std::string& error() const noexcept = 0;

@@ -41,6 +41,21 @@ public:
     virtual int mark_time() { return -1; }
     virtual double elapsed_ms(int, int) { return 0; }
     virtual void forget_times() {}
+    /// What is enqueued between the two starts at the second, if the device can do so: then nothing
+    /// waits for the host. No other call may wait for the device in between.
+    virtual void hold() {}
+    virtual void resume() {}
+
+    /// After a plan was made: decides what it left open; true when plans that rest on it have to be
+    /// made again, which happens at once.
+    virtual bool settle() { return false; }
+    /// Names what the caller enqueues in between, for profilers.
+    virtual void begin_range(const char*) {}
+    virtual void end_range() {}
+    /// Bytes that could be allocated now; -1 when not known.
+    virtual int64_t available() const { return -1; }
+    /// Bytes that `constant` would allocate for it.
+    virtual int64_t missing_bytes(const Tensor&) const { return 0; }
 
     /// Uninitialised; its bytes are in this device's memory.
     Tensor tensor(DType dtype, Shape shape);

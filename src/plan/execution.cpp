@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/execution.h"
 
+#include "base/log.h"
+#include "ops/evaluator.h"
+
 #include <algorithm>
 #include <chrono>
+#include <functional>
 
 namespace ingot::plan {
 
@@ -22,8 +26,88 @@ ProgramExecution::ProgramExecution(std::shared_ptr<const Program> program,
 }
 
 void ProgramExecution::prepare(std::span<const Shape> inputs) {
+    try {
+        prepare_or_throw(inputs);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::OutOfMemory) {
+            fail_for_memory(e, inputs);
+        }
+        throw;
+    }
+}
+
+void ProgramExecution::prepare_or_throw(std::span<const Shape> inputs) {
+    shapes_.clear(); // a failure leaves nothing prepared
     runner_.prepare(inputs);
     shapes_.assign(inputs.begin(), inputs.end());
+}
+
+int64_t ProgramExecution::held_bytes() const {
+    int64_t n = runner_.arena_bytes();
+    for (const std::deque<GrowingBuffer>* list : {&input_buffers_, &output_buffers_}) {
+        for (const GrowingBuffer& b : *list) {
+            n += b.bytes();
+        }
+    }
+    return n;
+}
+
+/// Throws the failure again with what these shapes need and what would fit.
+void ProgramExecution::fail_for_memory(const Error& e, std::span<const Shape> inputs) {
+    std::string advice;
+    try {
+        int64_t available = device_->available();
+        if (available >= 0) {
+            advice = what_would_fit(inputs, available + held_bytes());
+        }
+    } catch (const Error& other) {
+        log(LogLevel::Verbose, "what would fit is not known: ", other.what());
+    }
+    shapes_.clear();
+    fail(ErrorCode::OutOfMemory, e.what(), advice);
+}
+
+std::string ProgramExecution::what_would_fit(std::span<const Shape> inputs, int64_t available) {
+    const Graph& g = *program_->graph;
+    Symbols symbols;
+    std::string list;
+    std::vector<std::string_view> names; // of sizes, in order
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const Type& t = g.type(g.inputs()[i]);
+        bind_symbols(t.dims, inputs[i], symbols, "input");
+        list += str(i == 0 ? "" : ", ", g.value_name(g.inputs()[i]), inputs[i]);
+        for (const Dim& d : t.dims) {
+            bool known = std::find(names.begin(), names.end(), d.symbol_name()) != names.end();
+            if (!d.symbol_name().empty() && !known) {
+                names.push_back(d.symbol_name());
+            }
+        }
+    }
+    auto needed = [&](std::string_view name, int64_t size) {
+        Symbols other = symbols;
+        other.insert_or_assign(std::string(name), size);
+        std::vector<Shape> shapes;
+        for (Value v : g.inputs()) {
+            shapes.push_back(eval(g.type(v).dims, other));
+        }
+        return runner_.needed_bytes(shapes);
+    };
+    std::string text = str("; ", list, " take ", runner_.needed_bytes(inputs),
+                           " bytes in all, and ", available, " can be had");
+    for (std::string_view name : names) {
+        int64_t now = symbols.find(name)->second;
+        if (now < 2 || needed(name, 1) > available) {
+            continue;
+        }
+        int64_t fits = 1;
+        for (int64_t none = now; none - fits > 1;) {
+            int64_t middle = fits + (none - fits) / 2;
+            (needed(name, middle) <= available ? fits : none) = middle;
+        }
+        return str(text, ": ", name, " = ", fits, " instead of ", now, " fits, with ",
+                   needed(name, fits));
+    }
+    return text;
 }
 
 std::optional<Shape> ProgramExecution::output_shape(size_t output) const {
@@ -35,7 +119,14 @@ std::optional<Shape> ProgramExecution::output_shape(size_t output) const {
 Status ProgramExecution::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept {
     error_.clear();
     try {
-        run_or_throw(inputs, outputs);
+        try {
+            run_or_throw(inputs, outputs);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::OutOfMemory && !shapes_.empty()) {
+                fail_for_memory(e, std::vector<Shape>(shapes_));
+            }
+            throw;
+        }
         return {};
     } catch (const Error& e) {
         return failed(e.code(), e.what());
@@ -76,11 +167,18 @@ void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Te
         }
         prepare(shapes);
     }
+    struct Range { // for profilers
+        Device& device;
+        explicit Range(Device& d) : device(d) { device.begin_range("ingot run"); }
+        ~Range() { device.end_range(); }
+        Range(const Range&) = delete;
+        Range& operator=(const Range&) = delete;
+    } range(*device_);
     device_->forget_times();
     int start = device_->mark_time();
     take_inputs(inputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
-        aim_output(outputs[i], i);
+        aim_output(outputs[i], i, inputs);
     }
     int computes = device_->mark_time();
     auto enqueue = std::chrono::steady_clock::now();
@@ -121,7 +219,15 @@ void ProgramExecution::check_output(const Tensor& t, const Shape& shape, size_t 
             t.shape(), t.writable() ? "" : ", which is read-only");
 }
 
-void ProgramExecution::aim_output(Tensor& t, size_t i) {
+/// Whether the two share bytes.
+static bool overlap(const Tensor& a, const Tensor& b) {
+    std::less<const std::byte*> before;
+    std::span<const std::byte> x = a.bytes();
+    std::span<const std::byte> y = b.bytes();
+    return before(x.data(), y.data() + y.size()) && before(y.data(), x.data() + x.size());
+}
+
+void ProgramExecution::aim_output(Tensor& t, size_t i, std::span<const Tensor> inputs) {
     slots_[i].data = nullptr;
     if (slots_[i].tensor.defined()) {
         slots_[i].tensor = {};
@@ -139,6 +245,10 @@ void ProgramExecution::aim_output(Tensor& t, size_t i) {
     } else {
         const Graph& g = *program_->graph;
         t = Tensor::empty(g.type(g.outputs()[i]).dtype, *shape);
+    }
+    if (is_host && std::any_of(inputs.begin(), inputs.end(),
+                               [&t](const Tensor& in) { return overlap(in, t); })) {
+        return; // a tensor of its own is copied there at the end
     }
     slots_[i].data = t.mutable_bytes().data();
     if (!is_host) {

@@ -3,6 +3,7 @@
 // device has memory of its own, they are copied.
 #pragma once
 
+#include "base/error.h"
 #include "plan/backend.h"
 #include "plan/runner.h"
 
@@ -28,10 +29,14 @@ public:
 
 private:
     Status failed(ErrorCode code, const char* text) noexcept;
+    void prepare_or_throw(std::span<const Shape> inputs);
     void run_or_throw(std::span<const Tensor> inputs, std::span<Tensor> outputs);
+    [[noreturn]] void fail_for_memory(const Error& e, std::span<const Shape> inputs);
+    std::string what_would_fit(std::span<const Shape> inputs, int64_t available);
+    int64_t held_bytes() const;
     void take_inputs(std::span<const Tensor> inputs);
     void check_output(const Tensor& t, const Shape& shape, size_t i) const;
-    void aim_output(Tensor& t, size_t i);
+    void aim_output(Tensor& t, size_t i, std::span<const Tensor> inputs);
     void finish_output(Tensor& t, size_t i);
 
     std::shared_ptr<const Program> program_;

@@ -3,8 +3,10 @@
 #include "base/log.h"
 #include "ir/rewrite.h"
 #include "ops/primitives.h"
+#include "plan/canonical.h"
 #include "plan/kernel.h"
 #include "plan/lowering.h"
+#include "plan/views.h"
 
 #include <algorithm>
 
@@ -36,7 +38,8 @@ struct MapBuilder {
         return body.in(index, g.type(v).dtype);
     }
 
-    /// The result of a map as its reader sees it: rounded as the store would have done.
+    /// The result of a map as its reader sees it. f16 and bf16 are rounded where they are stored,
+    /// and this is no longer stored; but a cast by itself was asked for.
     int inline_map(const Node& map) {
         std::vector<int> at;
         for (Value v : map.inputs) {
@@ -44,9 +47,44 @@ struct MapBuilder {
         }
         int result = body.inline_expr(map.as<Map>().body, at);
         DType stored = map.as<Map>().dtype;
-        return compute_type(stored) == stored ? result : body.cast(result, stored);
+        bool computed = map.as<Map>().body.code.size() > 1;
+        bool keeps = compute_type(stored) == stored ||
+                     (computed && (stored == DType::F16 || stored == DType::BF16));
+        return keeps ? result : body.cast(result, stored);
     }
 };
+
+/// The kernel, not a view or a source, that a map of one reader could follow; or the value's own.
+const Node* kernel_before(const Graph& g, Value v) {
+    const Node* p = g.producer(v);
+    bool works = p != nullptr && !p->is(map_def) && !p->inputs.empty() && !is_view(g, *p);
+    return works ? p : nullptr;
+}
+
+/// Of the operands of a map that are, or are maps over, results of kernels, all but the one that is
+/// computed last: maps among them stay with their kernels.
+std::vector<bool> kept_apart(const Graph& g, std::span<const Value> in) {
+    std::vector<Value> last(in.size()); // the newest result of a kernel behind each operand
+    std::vector<bool> behind(in.size());
+    size_t newest = in.size();
+    for (size_t i = 0; i < in.size(); ++i) {
+        const Node* p = map_of(g, in[i]);
+        for (Value v : p != nullptr ? std::span<const Value>(p->inputs) : in.subspan(i, 1)) {
+            if (kernel_before(g, v) != nullptr && (!behind[i] || last[i] < v)) {
+                behind[i] = true;
+                last[i] = v;
+            }
+        }
+        if (behind[i] && (newest == in.size() || last[newest] < last[i])) {
+            newest = i;
+        }
+    }
+    std::vector<bool> apart(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+        apart[i] = behind[i] && last[i] != last[newest];
+    }
+    return apart;
+}
 
 std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const Value> in,
                                     std::span<const uint32_t> uses) {
@@ -60,11 +98,12 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
     bool any = false;
     size_t budget = most_instructions;
     size_t operands = in.size();
+    std::vector<bool> apart = kept_apart(g, in);
     for (size_t i = 0; i < in.size(); ++i) {
         const Node* p = map_of(g, in[i]);
         auto occurrences =
             static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
-        bool fuses = p != nullptr && uses[n.inputs[i].id] == occurrences &&
+        bool fuses = p != nullptr && !apart[i] && uses[n.inputs[i].id] == occurrences &&
                      g.type(in[i]).dims == dims && p->as<Map>().body.code.size() < budget &&
                      operands + p->inputs.size() <= most_inputs;
         if (fuses) {
@@ -87,9 +126,28 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
     return Values{r.out().add1(map_def, Map{b.body, map.dtype}, b.inputs)};
 }
 
+/// The map in the form that canonical() gives it, `leading` first among its operands.
+std::optional<Values> order_map(Rewriter& r, const Node& n, std::span<const Value> in,
+                                std::span<const uint32_t>) {
+    if (!n.is(map_def)) {
+        return std::nullopt;
+    }
+    const auto& map = n.as<Map>();
+    CanonicalExpr c = canonical(map.body, static_cast<int>(in.size()), -1);
+    Values inputs;
+    for (int i : c.inputs) {
+        inputs.push_back(in[static_cast<size_t>(i)]);
+    }
+    return Values{r.out().add1(map_def, Map{c.body, map.dtype}, inputs)};
+}
+
 /// A body with the producer and, after it, the map; `inputs` gets the operands.
 GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
-                    std::span<const Value> map_in, Value result, Values& inputs) {
+                    std::span<const Value> map_in, size_t leading, Values& inputs) {
+    const auto& attrs = map.as<Map>();
+    CanonicalExpr c =
+        canonical(attrs.body, static_cast<int>(map_in.size()), static_cast<int>(leading));
+    Value result = map_in[leading];
     Graph body = g.sibling("group");
     std::vector<std::pair<Value, Value>> inside;
     auto input = [&](Value v) {
@@ -110,11 +168,12 @@ GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
     body.set_origin(producer.name);
     Values results = body.add(*producer.def, producer.attrs, in);
     in.clear();
-    for (Value v : map_in) {
+    for (int i : c.inputs) {
+        Value v = map_in[static_cast<size_t>(i)];
         in.push_back(v == result ? results[0] : input(v));
     }
     body.set_origin(map.name);
-    body.add_output("", body.add(*map.def, map.attrs, in)[0]);
+    body.add_output("", body.add1(map_def, Map{c.body, attrs.dtype}, in));
     return std::make_shared<const Graph>(std::move(body));
 }
 
@@ -139,7 +198,7 @@ std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const
             continue;
         }
         Values inputs;
-        GraphRef body = group_body(r.out(), *p, n, in, in[i], inputs);
+        GraphRef body = group_body(r.out(), *p, n, in, i, inputs);
         Group group{*body, body->nodes(), body->inputs(), body->outputs()};
         std::string reason = "no kernel of that name";
         if (kernels.find(p->def->name, group, &reason) == nullptr) {
@@ -168,7 +227,10 @@ Graph fuse_with(const Graph& g, const Rule& rule) {
 } // namespace
 
 Graph fuse_maps(const Graph& g) {
-    return dead_code(fuse_with(g, fuse_into_map));
+    // Twice: a map with two readers has one once the first of them is part of the second.
+    Graph fused = dead_code(fuse_with(g, fuse_into_map));
+    fused = dead_code(fuse_with(fused, fuse_into_map));
+    return dead_code(fuse_with(fused, order_map));
 }
 
 Graph fuse_epilogues(const Graph& g, const KernelSet& kernels) {

@@ -71,6 +71,8 @@ public:
     virtual int64_t scratch_bytes() const { return 0; }
     /// Whether run only enqueues work, so that a device may record it and repeat it later.
     virtual bool recordable() const { return false; }
+    /// Whether run has become another than when it was recorded.
+    virtual bool is_stale() const { return false; }
     int scratch = -1;
 };
 

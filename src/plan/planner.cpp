@@ -3,6 +3,7 @@
 
 #include "ops/primitives.h"
 #include "plan/copy.h"
+#include "plan/device.h"
 #include "plan/reference.h"
 #include "plan/views.h"
 
@@ -366,7 +367,9 @@ void Planner::finish_arena() {
 
 std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int level,
                                           Symbols symbols, const SegmentPlan* before) {
-    return Planner(program, device, level, std::move(symbols), before).build();
+    std::unique_ptr<SegmentPlan> plan = Planner(program, device, level, symbols, before).build();
+    return device.settle() ? Planner(program, device, level, std::move(symbols), before).build()
+                           : std::move(plan);
 }
 
 } // namespace ingot::plan

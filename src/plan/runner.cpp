@@ -167,12 +167,13 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
         buffers_[i] = const_cast<std::byte*>(inputs[i]);
     }
     SegmentPlan* plan = root_;
+    timed_ms_ = 0;
     while (true) {
         chain_[static_cast<size_t>(plan->level)] = plan;
         activate(*plan, results);
         run_segment(*plan, watch);
         if (plan->level + 1 == program_->levels) {
-            return;
+            break;
         }
         std::vector<const StepEntry*> dynamic;
         for (const StepEntry& e : plan->steps) {
@@ -182,46 +183,113 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
         }
         plan = plan_next(*plan, dynamic);
     }
+    if (watch.timer != nullptr) {
+        watch.timer->run(timed_ms_);
+    }
 }
 
 void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
     ErrorText error;
     RunContext context{buffers_.data(), program_->pool(), error, *device_};
     dynamic_symbols_.clear();
-    if (watch.timer == nullptr && !watch.observer && device_->replay(plan, context)) {
+    if (watch.timer != nullptr) {
+        run_timed(plan, context, watch);
+        return;
+    }
+    if (!watch.observer && device_->replay(plan, context)) {
         return;
     }
     for (const StepEntry& entry : plan.steps) {
         check_interrupt();
-        if (watch.timer == nullptr) {
-            run_step(entry, context);
-        } else {
-            time_step(entry, context, *watch.timer);
-        }
+        run_step(entry, context);
         if (watch.observer) {
             observe(entry, watch);
         }
     }
 }
 
-void Runner::time_step(const StepEntry& entry, const RunContext& context, StepTimer& timer) {
+/// Steps that only enqueue are timed in groups, each behind marks of the device's clock and with
+/// the host ahead of it; a step lasts until the next one can start, so nothing overlaps.
+void Runner::run_timed(SegmentPlan& plan, const RunContext& context, const RunWatch& watch) {
+    constexpr size_t most_at_once = 64; // fewer launches than a driver queues
+    std::span<const StepEntry> steps = plan.steps;
+    while (!steps.empty()) {
+        check_interrupt();
+        size_t n = 0;
+        while (n < std::min(steps.size(), most_at_once) && !watch.observer &&
+               steps[n].dynamic == nullptr && steps[n].step->recordable()) {
+            ++n;
+        }
+        if (n == 0 || !time_together(steps.first(n), context, *watch.timer)) {
+            n = 1;
+            time_alone(steps[0], context, *watch.timer);
+        }
+        if (watch.observer) {
+            observe(steps[0], watch);
+        }
+        steps = steps.subspan(n);
+    }
+}
+
+static StepInfo timed_info(const StepEntry& entry) {
+    return {entry.node == nullptr ? std::string() : entry.node->name,
+            entry.kernel,
+            entry.step->implementation(),
+            {},
+            {}};
+}
+
+bool Runner::time_together(std::span<const StepEntry> steps, const RunContext& context,
+                           StepTimer& timer) {
+    struct Held { // lets the device go on, whatever happens
+        Device& device;
+        explicit Held(Device& d) : device(d) { device.hold(); }
+        ~Held() { device.resume(); }
+        Held(const Held&) = delete;
+        Held& operator=(const Held&) = delete;
+    };
+    device_->synchronize();
+    std::vector<int> marks;
+    {
+        Held held(*device_);
+        marks.push_back(device_->mark_time());
+        if (marks[0] < 0) {
+            return false;
+        }
+        for (const StepEntry& entry : steps) {
+            run_step(entry, context);
+            marks.push_back(device_->mark_time());
+        }
+    }
+    device_->synchronize();
+    for (size_t i = 0; i < steps.size(); ++i) {
+        timer.step(timed_info(steps[i]), device_->elapsed_ms(marks[i], marks[i + 1]));
+    }
+    timed_ms_ += device_->elapsed_ms(marks.front(), marks.back());
+    return true;
+}
+
+void Runner::time_alone(const StepEntry& entry, const RunContext& context, StepTimer& timer) {
     device_->synchronize();
     auto start = std::chrono::steady_clock::now();
-    int from = device_->mark_time();
     run_step(entry, context);
-    int to = device_->mark_time();
     device_->synchronize();
     std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    StepInfo info{entry.node == nullptr ? std::string() : entry.node->name,
-                  entry.kernel,
-                  entry.step->implementation(),
-                  {},
-                  {}};
-    bool on_device = from >= 0 && entry.step->recordable();
-    timer.step(info, on_device ? device_->elapsed_ms(from, to) : took.count());
+    timer.step(timed_info(entry), took.count());
+    timed_ms_ += took.count();
 }
 
 void Runner::run_step(const StepEntry& entry, const RunContext& context) {
+    struct Range { // for profilers
+        Device& device;
+        Range(Device& d, const StepEntry& e) : device(d) {
+            device.begin_range(e.node == nullptr || e.node->name.empty() ? e.kernel.c_str()
+                                                                         : e.node->name.c_str());
+        }
+        ~Range() { device.end_range(); }
+        Range(const Range&) = delete;
+        Range& operator=(const Range&) = delete;
+    } range(*device_, entry);
     if (entry.dynamic != nullptr) {
         run_dynamic(entry, context);
         return;
@@ -348,6 +416,28 @@ int64_t Runner::arena_bytes() const {
         n += a.bytes();
     }
     return n;
+}
+
+int64_t Runner::needed_bytes(std::span<const Shape> inputs) {
+    root_ = nullptr;
+    std::fill(chain_.begin(), chain_.end(), nullptr);
+    std::fill(bound_.begin(), bound_.end(), nullptr);
+    const SegmentPlan* plan = plan_root(inputs);
+    const Graph& g = *program_->graph;
+    int64_t bytes = plan->arena_bytes;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        bytes += static_cast<int64_t>(byte_size(g.type(g.inputs()[i]).dtype, count_of(inputs[i])));
+    }
+    for (const OutputPlan& o : plan->outputs) {
+        bytes +=
+            static_cast<int64_t>(byte_size(g.type(g.outputs()[o.index]).dtype, count_of(o.shape)));
+    }
+    for (const Storage& s : plan->storages) {
+        if (s.kind == Storage::Kind::Constant) {
+            bytes += device_->missing_bytes(s.constant);
+        }
+    }
+    return bytes;
 }
 
 } // namespace ingot::plan

@@ -40,13 +40,19 @@ public:
     const Program& program() const { return *program_; }
     std::vector<StepInfo> steps() const;
     int64_t arena_bytes() const;
+    /// Device memory that the first segment takes under these shapes: activations, inputs, known
+    /// results and constants that are not there yet. The next run has to be prepared again.
+    int64_t needed_bytes(std::span<const Shape> inputs);
 
 private:
     SegmentPlan* plan_root(std::span<const Shape> inputs);
     SegmentPlan* plan_next(SegmentPlan& before, const std::vector<const StepEntry*>& dynamic);
     void activate(SegmentPlan& plan, std::span<ResultSlot> results);
     void run_segment(SegmentPlan& plan, const RunWatch& watch);
-    void time_step(const StepEntry& entry, const RunContext& context, StepTimer& timer);
+    void run_timed(SegmentPlan& plan, const RunContext& context, const RunWatch& watch);
+    bool time_together(std::span<const StepEntry> steps, const RunContext& context,
+                       StepTimer& timer);
+    void time_alone(const StepEntry& entry, const RunContext& context, StepTimer& timer);
     void run_step(const StepEntry& entry, const RunContext& context);
     void run_dynamic(const StepEntry& entry, const RunContext& context);
     void observe(const StepEntry& entry, const RunWatch& watch) const;
@@ -64,6 +70,7 @@ private:
     std::vector<std::byte*> buffers_;
     std::vector<Tensor> dynamic_; // by buffer: results of data-dependent size
     Symbols dynamic_symbols_;     // bound by the segment that runs
+    double timed_ms_ = 0;         // of the run that is timed, so far
 };
 
 /// "f32[1,64,56,56]", with strides unless row major.

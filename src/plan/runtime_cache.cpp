@@ -4,11 +4,12 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "plan/kernel_entry.h"
+#include "plan/kernel_file.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <cstring>
 #include <filesystem>
 
 namespace ingot::plan {
@@ -17,66 +18,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char magic[8] = {'I', 'N', 'G', 'O', 'T', 'K', 'R', 'N'};
-constexpr uint32_t format_version = 1;
-/// Part of every key: counts changes of how kernels are called.
-constexpr uint32_t kernel_abi = 1;
 constexpr std::string_view suffix = ".kernel";
-constexpr size_t longest_text = 256;
-
-/// The fixed part of an entry; compiler and NVRTC version follow as text, then the binary.
-struct Header {
-    char magic[8];
-    uint32_t version;
-    uint32_t compiler_bytes;
-    uint32_t nvrtc_bytes;
-    uint32_t reserved;
-    uint64_t binary_bytes;
-    uint64_t hash_high; // XXH3-128 of everything behind the header
-    uint64_t hash_low;
-};
-
-struct Parsed {
-    std::string_view compiler;
-    std::string_view nvrtc;
-    std::string_view binary;
-    std::string problem;
-};
-
-Parsed parse(std::span<const std::byte> bytes) {
-    Parsed p;
-    Header h{};
-    if (bytes.size() < sizeof h) {
-        p.problem = str("it has ", bytes.size(), " bytes, a header has ", sizeof h);
-        return p;
-    }
-    std::memcpy(&h, bytes.data(), sizeof h);
-    std::span<const std::byte> rest = bytes.subspan(sizeof h);
-    if (std::memcmp(h.magic, magic, sizeof magic) != 0 || h.version != format_version) {
-        p.problem = "it is not a kernel of this version";
-        return p;
-    }
-    if (h.compiler_bytes > longest_text || h.nvrtc_bytes > longest_text ||
-        h.binary_bytes !=
-            rest.size() - std::min<size_t>(rest.size(), h.compiler_bytes + h.nvrtc_bytes) ||
-        rest.size() < h.compiler_bytes + h.nvrtc_bytes) {
-        p.problem = str("its parts do not add up to ", bytes.size(), " bytes");
-        return p;
-    }
-    Hash128 hash = xxh3_128(rest);
-    if (hash.high != h.hash_high || hash.low != h.hash_low) {
-        p.problem = "its checksum is wrong";
-        return p;
-    }
-    std::string_view text(reinterpret_cast<const char*>(rest.data()), rest.size());
-    p.compiler = text.substr(0, h.compiler_bytes);
-    p.nvrtc = text.substr(h.compiler_bytes, h.nvrtc_bytes);
-    p.binary = text.substr(h.compiler_bytes + h.nvrtc_bytes);
-    return p;
-}
 
 std::string path_of(const std::string& folder, const CacheKey& key) {
     return folder + "/" + to_text(key.hash) + std::string(suffix);
+}
+
+RuntimeCache::Entry entry_of(std::string name, std::span<const std::byte> bytes) {
+    KernelEntry p = parse_entry(bytes);
+    return {std::move(name), bytes.size(), std::string(p.compiler), std::string(p.nvrtc),
+            p.problem};
 }
 
 } // namespace
@@ -89,11 +40,17 @@ CacheKey cache_key(std::string_view text, std::string_view compiler) {
     return {s.xxh3(), std::string(compiler)};
 }
 
-RuntimeCache::RuntimeCache(std::string folder) : folder_(std::move(folder)) {}
+RuntimeCache::RuntimeCache(std::string place, Kind kind)
+    : place_(std::move(place)),
+      file_(kind == Kind::File ? std::make_unique<KernelFile>(place_) : nullptr) {}
+
+RuntimeCache::~RuntimeCache() {
+    flush();
+}
 
 std::string RuntimeCache::default_folder() {
     if (const char* chosen = std::getenv("INGOT_RUNTIME_CACHE")) {
-        return chosen;
+        return std::string_view(chosen) == "none" ? "" : chosen;
     }
     if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg != 0) {
         return str(xdg, "/ingot/kernels");
@@ -105,20 +62,28 @@ std::string RuntimeCache::default_folder() {
 }
 
 std::optional<std::string> RuntimeCache::find(const CacheKey& key) {
-    std::string path = path_of(folder_, key);
+    std::string path = path_of(place_, key);
     std::error_code ignored;
-    if (!fs::exists(path, ignored)) {
-        return std::nullopt;
-    }
     try {
-        auto file = MappedFile::open(path);
-        Parsed p = parse(file->bytes());
+        std::shared_ptr<const MappedFile> file;
+        std::optional<std::string> kept;
+        if (file_ != nullptr) {
+            kept = file_->find(key.hash);
+        } else if (fs::exists(path, ignored)) {
+            file = MappedFile::open(path);
+        }
+        if (!kept && file == nullptr) {
+            return std::nullopt;
+        }
+        KernelEntry p = parse_entry(kept ? std::as_bytes(std::span(*kept)) : file->bytes());
         if (p.problem.empty() && p.compiler == key.compiler) {
             return std::string(p.binary);
         }
         log(LogLevel::Warning, "runtime cache: ", path,
             " is left out: ", p.problem.empty() ? "it was made by another compiler" : p.problem);
-        fs::remove(path, ignored);
+        if (file != nullptr) {
+            fs::remove(path, ignored);
+        }
     } catch (const Error& e) {
         log(LogLevel::Verbose, "runtime cache: ", e.what());
     }
@@ -129,23 +94,14 @@ void RuntimeCache::add(const CacheKey& key, std::string_view binary,
                        const std::string& nvrtc) noexcept {
     static std::atomic<bool> warned{false};
     try {
+        std::string entry = encode_entry(key.compiler, nvrtc, binary);
+        if (file_ != nullptr) {
+            file_->add(key.hash, std::move(entry));
+            return;
+        }
         std::error_code problem;
-        fs::create_directories(folder_, problem);
-        std::string rest = key.compiler + nvrtc;
-        rest += binary;
-        Hash128 hash = xxh3_128(std::as_bytes(std::span(rest)));
-        Header h{};
-        std::memcpy(h.magic, magic, sizeof magic);
-        h.version = format_version;
-        h.compiler_bytes = static_cast<uint32_t>(key.compiler.size());
-        h.nvrtc_bytes = static_cast<uint32_t>(nvrtc.size());
-        h.binary_bytes = binary.size();
-        h.hash_high = hash.high;
-        h.hash_low = hash.low;
-        AtomicFile file(path_of(folder_, key));
-        file.write(std::as_bytes(std::span(&h, 1)));
-        file.write(rest);
-        file.commit();
+        fs::create_directories(place_, problem);
+        write_file(path_of(place_, key), entry);
     } catch (const std::exception& e) {
         if (!warned.exchange(true)) {
             log(LogLevel::Warning, "runtime cache: nothing is kept: ", e.what());
@@ -153,25 +109,41 @@ void RuntimeCache::add(const CacheKey& key, std::string_view binary,
     }
 }
 
-std::vector<RuntimeCache::Entry> RuntimeCache::list() const {
+void RuntimeCache::flush() noexcept {
+    if (file_ != nullptr) {
+        file_->write();
+    }
+}
+
+std::vector<RuntimeCache::Entry> RuntimeCache::list_folder() const {
     std::vector<Entry> all;
     std::error_code problem;
-    for (const auto& f : fs::directory_iterator(folder_, problem)) {
+    for (const auto& f : fs::directory_iterator(place_, problem)) {
         std::string name = f.path().filename().string();
         if (!name.ends_with(suffix)) {
             continue;
         }
-        Entry e{name, f.file_size(problem), {}, {}, {}};
         try {
             auto file = MappedFile::open(f.path().string());
-            Parsed p = parse(file->bytes());
-            e.compiler = p.compiler;
-            e.nvrtc = p.nvrtc;
-            e.problem = p.problem;
+            all.push_back(entry_of(name, file->bytes()));
         } catch (const Error& error) {
-            e.problem = error.message();
+            all.push_back({name, f.file_size(problem), {}, {}, error.message()});
         }
-        all.push_back(std::move(e));
+    }
+    return all;
+}
+
+std::vector<RuntimeCache::Entry> RuntimeCache::list() const {
+    std::vector<Entry> all;
+    if (file_ == nullptr) {
+        all = list_folder();
+    } else {
+        for (const KernelFile::Item& item : file_->list()) {
+            all.push_back(entry_of(item.name, std::as_bytes(std::span(item.entry))));
+            if (!item.problem.empty()) {
+                all.back().problem = item.problem;
+            }
+        }
     }
     std::sort(all.begin(), all.end(),
               [](const Entry& a, const Entry& b) { return a.file < b.file; });
@@ -179,10 +151,13 @@ std::vector<RuntimeCache::Entry> RuntimeCache::list() const {
 }
 
 int RuntimeCache::clear() {
+    if (file_ != nullptr) {
+        return file_->clear();
+    }
     int removed = 0;
     std::error_code problem;
     for (const Entry& e : list()) {
-        removed += fs::remove(fs::path(folder_) / e.file, problem) ? 1 : 0;
+        removed += fs::remove(fs::path(place_) / e.file, problem) ? 1 : 0;
     }
     return removed;
 }

@@ -14,8 +14,7 @@ const plan::LoweringPass passes[] = {
     {"expand", [](const Graph& g) { return plan::expand_unclaimed(g, cuda_kernels()); }},
     {"merge_dots", [](const Graph& g) { return plan::merge_dots(g); }},
     {"lift_maps", [](const Graph& g) { return plan::lift_maps(g); }},
-    // Twice: a map with two readers has one once the first of them is part of the second.
-    {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(plan::fuse_maps(g)); }},
+    {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
     {"fuse_epilogues", [](const Graph& g) { return plan::fuse_epilogues(g, cuda_kernels()); }},
     {"dead_code", [](const Graph& g) { return dead_code(g); }},
 };
