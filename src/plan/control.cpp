@@ -164,6 +164,34 @@ struct Scanned {
     }
 };
 
+/// The value of a scalar that is known before the run; nullopt where it is not.
+std::optional<int64_t> known_scalar(const Graph& g, Value v, const Symbols& symbols) {
+    if (const Tensor* t = g.constant(v); t != nullptr && t->count() == 1) {
+        return t->get_i64(0);
+    }
+    HostRef host = g.host(v);
+    if (host == nullptr || host->elements.size() != 1 || !host->elements[0] ||
+        host->elements[0]->denominator != 1) {
+        return std::nullopt;
+    }
+    return host->elements[0]->numerator.try_eval(symbols);
+}
+
+/// How often a loop runs where no datum decides it: the trip count is known, and the condition is
+/// true and stays so.
+std::optional<int64_t> fixed_trips(const Group& group, const Node& node, const Graph& body,
+                                   const Symbols& symbols) {
+    constexpr int64_t most = 4096; // so that recordings stay small
+    Value next = body.outputs()[0];
+    bool stays = next == body.inputs()[1] || known_scalar(body, next, symbols) == 1;
+    std::optional<int64_t> trips = known_scalar(group.graph, node.inputs[0], symbols);
+    if (!stays || !trips || *trips < 0 || *trips > most ||
+        known_scalar(group.graph, node.inputs[1], symbols) != 1) {
+        return std::nullopt;
+    }
+    return trips;
+}
+
 class LoopStep : public Step {
 public:
     explicit LoopStep(const StepArgs& a)
@@ -198,7 +226,11 @@ public:
         }
         require(!packed_, ErrorCode::Unsupported,
                 "loop: scanned results of 4-bit types are not supported");
+        trips_ = fixed_trips(a.group, a.node, body, a.symbols);
     }
+
+    /// Once it has run, whether its iterations only enqueue work shows.
+    bool recordable() const override { return trips_ && (!has_run_ || runner_.recordable()); }
 
     Status run(const RunContext& c) noexcept override {
         return guarded(c, "loop", [&] { run_static(c); });
@@ -257,9 +289,14 @@ private:
     /// Runs the body until the condition or the trip count ends it; returns how often. More than
     /// `limit` iterations (unless negative) are refused before they write.
     int64_t iterate(const RunContext& c, int64_t limit) {
-        int64_t trips = 0;
-        device_.read(&trips, c.bytes(in_[0]), sizeof trips);
-        device_.read(&condition_, c.bytes(in_[1]), sizeof condition_);
+        int64_t trips = trips_.value_or(0);
+        condition_ = true;
+        if (!trips_) {
+            device_.read(&trips, c.bytes(in_[0]), sizeof trips);
+            device_.read(&condition_, c.bytes(in_[1]), sizeof condition_);
+        } else if (!has_run_) {
+            write_numbers();
+        }
         for (size_t i = 0; i < carried_.size(); ++i) {
             carried_[i].current =
                 aligned(device_, copies_[2 + i], c.bytes(in_[2 + i]), bytes_of(in_[2 + i]));
@@ -275,14 +312,35 @@ private:
                     "loop runs more than ", limit, " times, which its result's size allows");
             run_body();
         }
+        has_run_ = true;
         return iteration_;
     }
 
-    void run_body() {
+    /// The scalars of every iteration, where they are known before.
+    void write_numbers() {
+        std::vector<Scalars> all(static_cast<size_t>(std::max<int64_t>(*trips_, 1)));
+        for (size_t i = 0; i < all.size(); ++i) {
+            all[i].iteration = static_cast<int64_t>(i);
+            all[i].condition = true;
+        }
+        scalars_.reserve(static_cast<int64_t>(all.size() * sizeof(Scalars)));
+        device_.write(scalars_.data(), all.data(), all.size() * sizeof(Scalars));
+    }
+
+    /// Where this iteration's scalars are.
+    std::byte* place_scalars() {
+        if (trips_) {
+            return scalars_.data() + static_cast<size_t>(iteration_) * sizeof(Scalars);
+        }
         Scalars scalars{iteration_, condition_, false};
         device_.write(scalars_.data(), &scalars, sizeof scalars);
-        inputs_[0] = scalars_.data() + offsetof(Scalars, iteration);
-        inputs_[1] = scalars_.data() + offsetof(Scalars, condition);
+        return scalars_.data();
+    }
+
+    void run_body() {
+        std::byte* scalars = place_scalars();
+        inputs_[0] = scalars + offsetof(Scalars, iteration);
+        inputs_[1] = scalars + offsetof(Scalars, condition);
         for (size_t i = 0; i < carried_.size(); ++i) {
             inputs_[2 + i] = carried_[i].current;
             if (shapes_[2 + i] != carried_[i].shape) {
@@ -290,7 +348,7 @@ private:
             }
         }
         runner_.prepare(shapes_);
-        std::byte* next = scalars_.data() + offsetof(Scalars, next_condition);
+        std::byte* next = scalars + offsetof(Scalars, next_condition);
         results_[0] = {next, {}};
         for (size_t i = 0; i < carried_.size(); ++i) {
             aim_carried(i);
@@ -298,8 +356,13 @@ private:
         for (size_t i = 0; i < scanned_.size(); ++i) {
             aim_scanned(i);
         }
-        runner_.run(inputs_, results_);
-        device_.read(&condition_, next, sizeof condition_);
+        // Iterations differ in their addresses: they are recorded with the loop or not at all.
+        RunWatch watch;
+        watch.replay = !trips_;
+        runner_.run(inputs_, results_, watch);
+        if (!trips_) {
+            device_.read(&condition_, next, sizeof condition_);
+        }
         for (size_t i = 0; i < carried_.size(); ++i) {
             take_carried(i);
         }
@@ -427,6 +490,8 @@ private:
     int64_t iteration_ = 0;
     bool condition_ = false;
     bool packed_ = false;
+    std::optional<int64_t> trips_; // where no datum decides how often it runs
+    bool has_run_ = false;
 };
 
 // --- sizes ---------------------------------------------------------------------------------------

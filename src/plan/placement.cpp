@@ -5,6 +5,7 @@
 #include "plan/planner.h"
 
 #include <algorithm>
+#include <iterator>
 
 namespace ingot::plan {
 
@@ -27,6 +28,13 @@ bool follows(const View& v, const Order& order) {
         reach = v.strides[axis] * v.shape[axis];
     }
     return true;
+}
+
+Shape without_ones(const Shape& shape) {
+    Shape out;
+    std::copy_if(shape.begin(), shape.end(), std::back_inserter(out),
+                 [](int64_t d) { return d != 1; });
+    return out;
 }
 
 } // namespace
@@ -115,50 +123,66 @@ Operand Planner::in_order(Value v, const Order& order) {
     return to;
 }
 
-const Node* Planner::concat_user(Value v) const {
+Planner::ConcatUse Planner::concat_use(Value v) const {
+    ConcatUse found;
     if (!output_of_[v.id].empty()) {
-        return nullptr;
+        return found;
     }
-    const Node* found = nullptr;
     for (uint32_t user : program_.users[v.id]) {
         const Node& n = graph_.nodes()[user];
-        if (!n.is(concat_def) || program_.nodes[user].level != plan_->level) {
+        if (program_.nodes[user].level != plan_->level) {
             continue;
         }
-        if (found != nullptr) {
-            return nullptr;
+        ConcatUse use;
+        if (n.is(concat_def)) {
+            use = {&n, v};
+        } else if (n.is(reshape_def) &&
+                   without_ones(shape_of(v)) == without_ones(shape_of(n.outputs[0]))) {
+            use = concat_use(n.outputs[0]);
         }
-        found = &n;
+        if (use.concat != nullptr && found.concat != nullptr) {
+            return {};
+        }
+        found = use.concat != nullptr ? use : found;
     }
     return found;
 }
 
 std::optional<Operand> Planner::place_in_concat(Value v, const Order& order) {
-    const Node* n = concat_user(v);
-    if (n == nullptr || is_packed(graph_.type(v).dtype)) {
+    ConcatUse use = concat_use(v);
+    bool reshaped_first = use.operand != v;
+    if (use.concat == nullptr || is_packed(graph_.type(v).dtype) ||
+        (reshaped_first && order != row_major(graph_.type(v).rank()))) {
         return std::nullopt;
     }
-    Value result = n->outputs[0];
-    auto axis = static_cast<size_t>(n->as<Concat>().axis);
-    Shape shape = shape_of(v);
+    Value result = use.concat->outputs[0];
+    auto axis = static_cast<size_t>(use.concat->as<Concat>().axis);
+    Order whole_order = reshaped_first ? row_major(graph_.type(result).rank()) : order;
+    Shape shape = shape_of(use.operand);
     Shape starts(shape.size(), 0);
-    for (Value in : n->inputs) {
-        if (in == v) {
+    for (Value in : use.concat->inputs) {
+        if (in == use.operand) {
             break;
         }
         starts[axis] += shape_of(in)[axis];
     }
     auto it = concats_.find(result);
     if (it == concats_.end()) {
-        View whole = dense(shape_of(result), order);
-        if (!follows(sliced(whole, starts, shape, Shape(shape.size(), 1)), order)) {
+        View whole = dense(shape_of(result), whole_order);
+        if (!follows(sliced(whole, starts, shape, Shape(shape.size(), 1)), whole_order)) {
             return std::nullopt;
         }
-        it = concats_.emplace(result, place_result(*n, 0, order, true)).first;
+        it = concats_.emplace(result, place_result(*use.concat, 0, whole_order, true)).first;
     }
     Operand part = it->second;
     part.view = sliced(part.view, starts, shape, Shape(shape.size(), 1));
-    return follows(part.view, order) ? std::optional(part) : std::nullopt;
+    if (!follows(part.view, whole_order)) {
+        return std::nullopt;
+    }
+    if (reshaped_first) {
+        part.view = *reshaped(part.view, shape_of(v));
+    }
+    return part;
 }
 
 std::optional<Operand> Planner::place_in_output(Value v, const Order& order) {

@@ -44,6 +44,27 @@ Tensor known_host(const Graph& g, Value v, const Symbols& symbols) {
     return out;
 }
 
+/// Whether both views walk the same elements in the same way.
+bool same_elements(const View& a, const View& b) {
+    bool same = a.shape == b.shape && a.offset == b.offset;
+    for (size_t i = 0; same && i < a.shape.size(); ++i) {
+        same = a.shape[i] == 1 || a.strides[i] == b.strides[i];
+    }
+    return same;
+}
+
+View without_first_axis(View v) {
+    v.shape.erase(v.shape.begin());
+    v.strides.erase(v.strides.begin());
+    return v;
+}
+
+View with_first_axis(View v, int64_t stride) {
+    v.shape.insert(v.shape.begin(), 1);
+    v.strides.insert(v.strides.begin(), stride);
+    return v;
+}
+
 } // namespace
 
 Planner::Planner(const Program& program, Device& device, int level, Symbols symbols,
@@ -94,6 +115,7 @@ std::unique_ptr<SegmentPlan> Planner::build() {
         }
     }
     finish_outputs();
+    finish_copies();
     finish_arena();
     return std::move(plan_);
 }
@@ -202,7 +224,7 @@ void Planner::plan_concat(const Node& n) {
                 ErrorCode::InvalidArgument, "concat along axis ", axis, " to ", whole.view.shape,
                 ": an input has shape ", from.view.shape, ", expected ", expected);
         part.view = sliced(whole.view, starts, expected, Shape(starts.size(), 1));
-        if (from.buffer != part.buffer || !(from.view == part.view)) {
+        if (from.buffer != part.buffer || !same_elements(from.view, part.view)) {
             add_copy(from, part, &n);
         }
         starts[axis] += expected[axis];
@@ -248,7 +270,7 @@ void Planner::plan_kernel(uint32_t index) {
         }
         std::optional<Operand> placed;
         if (i == 0 && kernel.in_place && output_of_[n.outputs[i].id].empty() &&
-            !(kernel.strided_results && concat_user(n.outputs[i]) != nullptr)) {
+            !(kernel.strided_results && concat_use(n.outputs[i]).concat != nullptr)) {
             placed = place_in_dead_input(n, orders[i], in);
         }
         out.push_back(placed ? *placed : place_result(n, i, orders[i], kernel.strided_results));
@@ -319,13 +341,59 @@ void Planner::add_copy(const Operand& from, const Operand& to, const Node* n) {
     }
     touch(from);
     touch(to);
+    if (joins_earlier_copy(from, to)) {
+        return;
+    }
     StepEntry entry;
-    entry.step = program_.kernels->make_copy(from, to, device_);
     entry.kernel = "copy";
     entry.node = n;
     entry.in = {from};
     entry.out = {to};
     plan_->steps.push_back(std::move(entry));
+}
+
+/// A copy that repeats an earlier one at equal distances, such as the next layer's part of a cache,
+/// becomes part of it, unless what it reads has been written since.
+bool Planner::joins_earlier_copy(const Operand& from, const Operand& to) {
+    if (is_packed(from.dtype)) {
+        return false;
+    }
+    std::vector<size_t>& open = open_copies_[{from.buffer, to.buffer}];
+    for (size_t index : open) {
+        View& a = plan_->steps[index].in[0].view;
+        View& b = plan_->steps[index].out[0].view;
+        bool grown = a.rank() == from.view.rank() + 1;
+        View first_a = grown ? without_first_axis(a) : a;
+        View first_b = grown ? without_first_axis(b) : b;
+        int64_t count = grown ? a.shape[0] : 1;
+        int64_t step_a = grown ? a.strides[0] : from.view.offset - a.offset;
+        int64_t step_b = grown ? b.strides[0] : to.view.offset - b.offset;
+        first_a.offset += count * step_a;
+        first_b.offset += count * step_b;
+        bool rewritten = std::any_of(
+            plan_->steps.begin() + static_cast<ptrdiff_t>(index) + 1, plan_->steps.end(),
+            [&from](const StepEntry& e) {
+                return std::any_of(e.out.begin(), e.out.end(),
+                                   [&from](const Operand& o) { return o.buffer == from.buffer; });
+            });
+        if (!rewritten && step_a > 0 && step_b > 0 && same_elements(first_a, from.view) &&
+            same_elements(first_b, to.view)) {
+            a = grown ? a : with_first_axis(a, step_a);
+            b = grown ? b : with_first_axis(b, step_b);
+            a.shape[0] = b.shape[0] = count + 1;
+            return true;
+        }
+    }
+    open.push_back(plan_->steps.size());
+    return false;
+}
+
+void Planner::finish_copies() {
+    for (StepEntry& entry : plan_->steps) {
+        if (entry.step == nullptr) {
+            entry.step = program_.kernels->make_copy(entry.in[0], entry.out[0], device_);
+        }
+    }
 }
 
 void Planner::finish_outputs() {

@@ -23,6 +23,8 @@ private:
     void add_step(const Node& n, const NodeInfo& info, std::vector<Operand> in,
                   std::vector<Operand> out);
     void add_copy(const Operand& from, const Operand& to, const Node* n);
+    bool joins_earlier_copy(const Operand& from, const Operand& to);
+    void finish_copies();
     void finish_outputs();
     void finish_arena();
 
@@ -35,7 +37,11 @@ private:
                                                std::span<const Operand> in);
     std::optional<Operand> place_in_concat(Value v, const Order& order);
     std::optional<Operand> place_in_output(Value v, const Order& order);
-    const Node* concat_user(Value v) const;
+    struct ConcatUse {
+        const Node* concat = nullptr;
+        Value operand; // v, or v reshaped by axes of size 1
+    };
+    ConcatUse concat_use(Value v) const;
     void set_placed(Value v, Operand o);
     void consume(Value v);
     int new_storage(Storage s);
@@ -51,7 +57,9 @@ private:
     std::vector<int64_t> remaining_; // per value: reads that have not been planned yet
     std::vector<int64_t> pending_;   // per storage of this segment: sum over the values in it
     std::map<std::pair<Value, Order>, Operand> copies_;
-    std::map<Value, Operand> concats_;           // results of concats that have a place already
+    std::map<Value, Operand> concats_; // results of concats that have a place already
+    /// Steps that copy, by the buffers between which they do.
+    std::map<std::pair<int, int>, std::vector<size_t>> open_copies_;
     std::vector<std::vector<size_t>> output_of_; // per value: graph outputs it is
     std::vector<char> written_;                  // per graph output of this segment: done
 };

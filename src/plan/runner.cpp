@@ -196,7 +196,7 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
         run_timed(plan, context, watch);
         return;
     }
-    if (!watch.observer && device_->replay(plan, context)) {
+    if (!watch.observer && watch.replay && device_->replay(plan, context)) {
         return;
     }
     for (const StepEntry& entry : plan.steps) {

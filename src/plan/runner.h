@@ -20,6 +20,7 @@ struct ResultSlot {
 struct RunWatch {
     StepTimer* timer = nullptr;
     std::function<void(std::string_view, const Tensor&)> observer;
+    bool replay = true; // segments may be recorded and replayed
 };
 
 /// Not thread safe. `outer` binds the symbols that the program uses but does not define.
@@ -40,6 +41,10 @@ public:
     const Program& program() const { return *program_; }
     std::vector<StepInfo> steps() const;
     int64_t arena_bytes() const;
+    /// Whether a run of the shapes prepared last only enqueues work.
+    bool recordable() const {
+        return program_->levels == 1 && root_ != nullptr && root_->recordable();
+    }
     /// Device memory that the first segment takes under these shapes: activations, inputs, known
     /// results and constants that are not there yet. The next run has to be prepared again.
     int64_t needed_bytes(std::span<const Shape> inputs);
