@@ -207,6 +207,44 @@ Found form_of_node(const Graph& g, const Node& n, const SymbolMap& assume, int d
     return f;
 }
 
+struct Ends {
+    Dim low, high;
+};
+
+// The smallest and the largest element over axes of these sizes, all at least 1.
+std::optional<Ends> ends(const AffineIndex& a, const Dims& sizes) {
+    Ends e{a.offset, a.offset};
+    for (size_t i = 0; i < sizes.size(); ++i) {
+        Interval stride = a.strides[i].bounds();
+        Dim reach = a.strides[i] * (sizes[i] - Dim(1));
+        if (stride.low >= 0) {
+            e.high = e.high + reach;
+        } else if (stride.high <= 0) {
+            e.low = e.low + reach;
+        } else {
+            return std::nullopt;
+        }
+    }
+    return e;
+}
+
+std::optional<bool> decided(ExprOp op, const Interval& low, const Interval& high) {
+    switch (op) {
+    case ExprOp::Eq:
+        return low.low > 0 || high.high < 0           ? std::optional(false)
+               : low == high && low == Interval{0, 0} ? std::optional(true)
+                                                      : std::nullopt;
+    case ExprOp::Lt:
+        return high.high < 0  ? std::optional(true)
+               : low.low >= 0 ? std::optional(false)
+                              : std::nullopt;
+    default:
+        return high.high <= 0 ? std::optional(true)
+               : low.low > 0  ? std::optional(false)
+                              : std::nullopt;
+    }
+}
+
 } // namespace
 
 Found affine_index(const Graph& g, Value v, const SymbolMap& assume, int depth) {
@@ -239,6 +277,10 @@ std::vector<std::optional<bool>> decided_comparisons(const Graph& g, const Expr&
             assume.emplace(std::string(name), d + Dim(1));
         }
     }
+    Dims sizes;
+    for (const Dim& d : result) {
+        sizes.push_back(assumed(d, assume));
+    }
     std::vector<Found> forms = MapForms(g, operands, result.size(), assume, 0).run(e);
     std::vector<std::optional<bool>> out(e.code.size());
     for (size_t i = 0; i < e.code.size(); ++i) {
@@ -251,10 +293,8 @@ std::vector<std::optional<bool>> decided_comparisons(const Graph& g, const Expr&
         if (!a || !b) {
             continue;
         }
-        AffineIndex d = combined(*a, *b, -1);
-        if (is_constant(d) && d.offset.is_const()) {
-            int64_t x = d.offset.value();
-            out[i] = c.op == ExprOp::Eq ? x == 0 : c.op == ExprOp::Lt ? x < 0 : x <= 0;
+        if (auto range = ends(combined(*a, *b, -1), sizes)) {
+            out[i] = decided(c.op, range->low.bounds(), range->high.bounds());
         }
     }
     return out;

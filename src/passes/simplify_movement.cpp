@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rules for data movement and reductions: pads and concats of nothing, gathers that are slices,
 // reductions over axes of one element.
+#include "passes/affine_index.h"
 #include "passes/dims_util.h"
 #include "passes/simplify.h"
 
@@ -172,6 +173,26 @@ std::optional<Values> gather_of_progression(Site& s) {
     return Values{progression_slice(s.g(), s.in(), axis, *p, s.in_type(1).dims)};
 }
 
+// All of an axis, one after the other, in the shape of the indices.
+std::optional<Values> gather_of_all(Site& s) {
+    auto axis = static_cast<size_t>(s.as<Gather>().axis);
+    auto index = affine_index(s.g(), s.in(1));
+    if (!index || !index->offset.is_const(0)) {
+        return std::nullopt;
+    }
+    const Dims& shape = s.in_type(1).dims;
+    Dim count = 1;
+    for (size_t i = shape.size(); i-- > 0;) {
+        if (!shape[i].is_const(1) && !(index->strides[i] == count)) {
+            return std::nullopt;
+        }
+        count = count * shape[i];
+    }
+    return count == s.in_type().dims[axis]
+               ? std::optional(Values{ops::reshape(s.g(), s.in(), s.result().dims)})
+               : std::nullopt;
+}
+
 // Rows repeated after they were gathered, not before.
 std::optional<Values> gather_of_broadcast(Site& s) {
     const Node* p = s.producer(1, broadcast_def);
@@ -318,12 +339,13 @@ std::optional<Progression> progression(const Graph& g, Value v) {
 
 Rules movement_rules() {
     static const RuleRow rows[] = {
-        {&pad_def, pad_of_nothing},         {&pad_def, pad_of_pad},
-        {&concat_def, shorter_concat},      {&gather_def, gather_of_progression},
-        {&gather_def, gather_of_broadcast}, {&reduce_def, reduce_of_one},
-        {&reduce_def, reduce_of_extremes},  {&arg_reduce_def, arg_reduce_of_one},
-        {&scan_def, scan_of_one},           {&scan_def, scan_of_zeros},
-        {&gather_def, gather_of_scalar},    {&ops::pool_def, pool_of_one},
+        {&pad_def, pad_of_nothing},           {&pad_def, pad_of_pad},
+        {&concat_def, shorter_concat},        {&gather_def, gather_of_progression},
+        {&gather_def, gather_of_all},         {&gather_def, gather_of_broadcast},
+        {&reduce_def, reduce_of_one},         {&reduce_def, reduce_of_extremes},
+        {&arg_reduce_def, arg_reduce_of_one}, {&scan_def, scan_of_one},
+        {&scan_def, scan_of_zeros},           {&gather_def, gather_of_scalar},
+        {&ops::pool_def, pool_of_one},
     };
     return rows;
 }
