@@ -128,7 +128,8 @@ private:
         }
         for (Value v : n.inputs) {
             bool variable = is_f32(g_, v) && g_.constant(v) == nullptr;
-            if (variable && (!wide_[v.id] || g_.is_input(v))) {
+            bool narrow_input = g_.is_input(v) && g_.type(v).dtype == narrow_;
+            if (narrow_input || (variable && (!wide_[v.id] || g_.is_input(v)))) {
                 return false;
             }
         }

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
+#include "workflow/io_types.h"
 
 #include <algorithm>
 #include <cstring>
@@ -78,6 +79,7 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
     import_options.keep_names = config.keep_names;
     Graph g = with_place([&] { return model_path; },
                          [&] { return onnx::import_or_throw(model, import_options); });
+    g = with_io_types(g, config.input_types, config.output_types);
     if (config.after_pass) {
         config.after_pass("import", g);
     }
@@ -141,9 +143,11 @@ std::shared_ptr<const Engine> with_kernels_ahead(const Engine& engine,
                                                  std::span<const int> capabilities,
                                                  const CompileOptions& options) {
     std::vector<std::vector<Shape>> shapes = expected_shapes(engine);
+    CompileOptions all = options;
+    all.profiles = engine.profiles();
     KernelBinaries kernels;
     for (int cc : capabilities) {
-        kernels.merge(compile_kernels_ahead(engine.graph_ref(), shapes, cc, options));
+        kernels.merge(compile_kernels_ahead(engine.graph_ref(), shapes, cc, all));
     }
     return engine.with_kernels(std::move(kernels));
 }

@@ -13,6 +13,9 @@ struct BuildConfig {
     std::vector<Profile> profiles;
     /// Computes in F16 or BF16 where that is safe; F32 leaves types alone.
     DType precision = DType::F32;
+    /// Types of inputs and outputs where they are to differ from the model's (io_types.h).
+    std::string input_types;
+    std::string output_types;
     std::vector<std::string> disabled_passes;
     /// Keep ONNX tensor names on values.
     bool keep_names = false;

@@ -122,6 +122,8 @@ struct Collector : StepTimer {
         }
         it->second.push_back(milliseconds);
     }
+    double whole = 0;
+    void run(double milliseconds) noexcept override { whole += milliseconds; }
 };
 
 } // namespace
@@ -187,13 +189,23 @@ Timing measure(Context& context, const std::vector<Tensor>& inputs, const Timing
 
 LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs, int64_t runs) {
     Collector c;
+    std::vector<double> plain;
+    std::vector<Tensor> outputs = context.run(inputs);
+    context.run(inputs, outputs);
+    for (int64_t i = 0; i < runs; ++i) {
+        context.run(inputs, outputs);
+        RunTimes t = context.execution().times();
+        plain.push_back(t.compute > 0 ? t.compute : t.enqueue);
+    }
     context.execution().set_timer(&c);
     for (int64_t i = 0; i < runs; ++i) {
-        context.run(inputs);
+        context.run(inputs, outputs);
     }
     context.execution().set_timer(nullptr);
     LayerProfile p;
     p.runs = runs;
+    p.serial_ms = c.whole / static_cast<double>(runs);
+    p.plain_ms = median(plain);
     double all = 0;
     for (const std::string& name : c.order) {
         all += sum_of(c.times[name]);
@@ -251,6 +263,10 @@ std::vector<std::string> profile_lines(const LayerProfile& p) {
         total.percentage += l.percentage;
     }
     add(total);
+    out.push_back(str("Layers add up to ", number(total.average_ms), " ms of the ",
+                      number(p.serial_ms), " ms of a run that times them one after the other."));
+    out.push_back(str("A plain run takes ", number(p.plain_ms),
+                      " ms: on a GPU its kernels overlap and nothing is measured in between."));
     return out;
 }
 
@@ -275,7 +291,7 @@ std::string times_json(const Timing& t) {
 
 std::string profile_json(const LayerProfile& p) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    list.push_back({{"count", p.runs}});
+    list.push_back({{"count", p.runs}, {"serialMs", p.serial_ms}, {"plainMs", p.plain_ms}});
     for (const LayerTime& l : p.layers) {
         list.push_back({{"name", l.name},
                         {"timeMs", l.total_ms},

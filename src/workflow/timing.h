@@ -50,8 +50,12 @@ struct LayerTime {
 struct LayerProfile {
     int64_t runs = 0;
     std::vector<LayerTime> layers;
+    double serial_ms = 0; // of such a run from its first layer to its last, on average
+    double plain_ms = 0;  // of a run that is not timed by layers, the median
 };
-/// Runs with a timer on every step.
+/// Runs with a timer on every step. On a GPU one layer then starts when the one before it has
+/// ended, and a layer's time includes that change-over; a plain run replays a graph in which
+/// kernels begin before their predecessors end, so that it takes less than its layers add up to.
 LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs, int64_t runs);
 
 /// Element max(n - 1 - int((1 - p/100) * n), 0) of the sorted list; 0 when it is empty.

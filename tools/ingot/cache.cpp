@@ -27,16 +27,22 @@ std::string fault(const RuntimeCache::Entry& e, bool strict) {
                      ", found here: ", here.empty() ? "none" : here);
 }
 
-void print_json(const RuntimeCache& c, bool strict) {
+int print_json(const RuntimeCache& c, bool only_faults, bool strict) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    int faults = 0;
     for (const RuntimeCache::Entry& e : c.list()) {
-        list.push_back({{"file", e.file},
-                        {"bytes", e.bytes},
-                        {"compiler", e.compiler},
-                        {"nvrtc", e.nvrtc},
-                        {"problem", fault(e, strict)}});
+        std::string problem = fault(e, strict);
+        faults += problem.empty() ? 0 : 1;
+        if (!only_faults || !problem.empty()) {
+            list.push_back({{"file", e.file},
+                            {"bytes", e.bytes},
+                            {"compiler", e.compiler},
+                            {"nvrtc", e.nvrtc},
+                            {"problem", problem}});
+        }
     }
     std::printf("%s\n", list.dump(1).c_str());
+    return only_faults && faults > 0 ? 1 : 0;
 }
 
 int list(const RuntimeCache& c, bool only_faults, bool strict) {
@@ -55,26 +61,30 @@ int list(const RuntimeCache& c, bool only_faults, bool strict) {
         }
     }
     std::printf("%d kernels, %llu bytes, %d faulty, in %s\n", entries,
-                static_cast<unsigned long long>(bytes), faults, c.folder().c_str());
+                static_cast<unsigned long long>(bytes), faults, c.place().c_str());
     return only_faults && faults > 0 ? 1 : 0;
 }
 
 } // namespace
 
 int cache(const Options& o) {
-    std::string folder = o.runtime_cache.empty() ? RuntimeCache::default_folder() : o.runtime_cache;
-    require(!folder.empty(), ErrorCode::InvalidArgument,
+    require(o.runtime_cache.empty() || o.runtime_cache_file.empty(), ErrorCode::InvalidArgument,
+            "--runtimeCacheDir and --runtimeCacheFile exclude each other; give one");
+    bool is_file = !o.runtime_cache_file.empty();
+    std::string place = is_file                   ? o.runtime_cache_file
+                        : o.runtime_cache.empty() ? RuntimeCache::default_folder()
+                                                  : o.runtime_cache;
+    require(!place.empty(), ErrorCode::InvalidArgument,
             "no cache folder is known (HOME is not set): name one by --runtimeCacheDir");
-    RuntimeCache c(folder);
+    require(o.model == "ls" || o.model == "verify" || o.model == "clear",
+            ErrorCode::InvalidArgument, "cache ", o.model, ": expected ls, verify or clear");
+    RuntimeCache c(place, is_file ? RuntimeCache::Kind::File : RuntimeCache::Kind::Folder);
     if (o.model == "clear") {
-        std::printf("%d kernels removed from %s\n", c.clear(), folder.c_str());
+        std::printf("%d kernels removed from %s\n", c.clear(), place.c_str());
         return 0;
     }
-    require(o.model == "ls" || o.model == "verify", ErrorCode::InvalidArgument, "cache ", o.model,
-            ": expected ls, verify or clear");
     if (o.json) {
-        print_json(c, o.nvrtc);
-        return 0;
+        return print_json(c, o.model == "verify", o.nvrtc);
     }
     return list(c, o.model == "verify", o.nvrtc);
 }

@@ -48,6 +48,8 @@ BuildConfig build_config(const Options& o, bool progress) {
     require(!(o.fp16 && o.bf16), ErrorCode::InvalidArgument,
             "--fp16 and --bf16 exclude each other; give one");
     c.precision = o.fp16 ? DType::F16 : o.bf16 ? DType::BF16 : DType::F32;
+    c.input_types = o.input_formats;
+    c.output_types = o.output_formats;
     c.disabled_passes = o.disable_passes;
     if (progress && isatty(STDERR_FILENO) != 0) {
         c.progress = draw_bar;
@@ -58,9 +60,10 @@ BuildConfig build_config(const Options& o, bool progress) {
 std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path) {
     if (is_engine_file(path)) {
         bool shaped = !o.min_shapes.empty() || !o.opt_shapes.empty() || !o.max_shapes.empty() ||
-                      o.fp16 || o.bf16;
+                      o.fp16 || o.bf16 || !o.input_formats.empty() || !o.output_formats.empty();
         require(!shaped, ErrorCode::InvalidArgument, path,
-                " is an engine: profiles and precision were fixed when it was built; use --shapes "
+                " is an engine: profiles, precision and formats were fixed when it was built; use "
+                "--shapes "
                 "for the shapes of this run");
         return Engine::load(path, o.verify);
     }
@@ -116,6 +119,11 @@ CompileOptions compile_options(const Options& o) {
     c.tf32 = !o.no_tf32;
     c.force_tactic = o.force_tactic;
     c.record_graphs = !o.no_cuda_graph;
+    c.arch = static_cast<int>(o.arch);
+    require(o.memory_limit >= 0, ErrorCode::InvalidArgument, "--memoryLimit ", o.memory_limit,
+            ": expected bytes, 0 or more");
+    c.memory_limit = o.memory_limit;
+    c.nvtx = o.nvtx;
     require(o.runtime_cache.empty() || o.runtime_cache_file.empty(), ErrorCode::InvalidArgument,
             "--runtimeCacheDir and --runtimeCacheFile exclude each other; give one");
     if (!o.runtime_cache.empty()) {
