@@ -6,7 +6,9 @@
 
 DIR has NAME.onnx with weights (fill_weights.py). Ours, PyTorch eager under a CUDA graph, and
 torch.compile under a CUDA graph take turns; the medians of the GPU's milliseconds are compared.
-Each case's inputs are random. The error is ours against the f32 engine without TF32, relative to the
+Each case's inputs are random; 16-bit floats go in and out. The time to the first result is taken in
+fresh processes on --cores cores, with an empty and with a warm runtime cache, from the call that loads
+the engine to the output on the host; creating the CUDA context is shown apart. The error is ours against the f32 engine without TF32, relative to the
 range of the first output. Needs libingot_bench.so and ingot in BUILD (--build, default build).
 """
 import argparse
@@ -16,6 +18,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 import time
 
 CASES = {
@@ -109,6 +112,67 @@ def make_inputs(spec, model):
     return made
 
 
+def sixteen_bit(inputs):
+    import numpy as np
+    return {k: v.astype(np.float16) if v.dtype == np.float32 else v for k, v in inputs.items()}
+
+
+def build_engines(name, a):
+    """The f16 and f32 engines of a case's model, built once, and the seconds that building took."""
+    model = CASES[name][0]
+    onnx_path = pathlib.Path(a.models) / f"{model}.onnx"
+    engines, seconds = {}, {}
+    halves = ["--fp16", "--inputIOFormats=fp16:chw", "--outputIOFormats=fp16:chw"]
+    for kind, flags in (("f16", halves), ("f32", [])):
+        engines[kind] = pathlib.Path(a.models) / f"{model}.{kind}.engine"
+        if not engines[kind].exists():
+            start = time.time()
+            done = subprocess.run([pathlib.Path(a.build) / "ingot", "build", onnx_path, "-o", engines[kind], *flags], capture_output=True, text=True)
+            if done.returncode:
+                raise RuntimeError(done.stderr[-500:])
+            seconds[f"aot_{kind}_s"] = round(time.time() - start, 2)
+    return engines, seconds
+
+
+def first_result(name, a):
+    """Seconds to the CUDA context, and from the engine's path to its first output, in this process."""
+    model, spec, _ = CASES[name]
+    engine = build_engines(name, a)[0]["f16"]
+    inputs = sixteen_bit(make_inputs(spec, pathlib.Path(a.models) / f"{model}.onnx"))
+    lib = library(a.build)
+    start = time.time()
+    driver, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
+    for code in (driver.cuInit(0), driver.cuDeviceGet(ctypes.byref(device), 0),
+                 driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)):
+        if code:
+            raise RuntimeError(f"the driver says {code}")
+    opened = time.time()
+    session = Session(lib, engine, a.options)
+    for key, value in inputs.items():
+        session.set(key, value)
+    session.run()
+    session.output()
+    return {"context_s": round(opened - start, 3), "first_s": round(time.time() - opened, 3)}
+
+
+def first_results(name, a, flags):
+    """By an empty and by a warm runtime cache, in a fresh process each."""
+    with tempfile.TemporaryDirectory() as cache:
+        env = {**os.environ, "INGOT_RUNTIME_CACHE": cache, "CUDA_CACHE_DISABLE": "1"}
+        cores = f"0-{a.cores - 1}"
+        out = {}
+        for kind in ("empty", "warm"):
+            done = subprocess.run(["taskset", "-c", cores, sys.executable, __file__, "--first", "--cases", name, *flags],
+                                  capture_output=True, text=True, env=env)
+            lines = [l for l in done.stdout.splitlines() if l.startswith("RESULT ")]
+            if not lines:
+                return {"first_failed": done.stderr[-400:]}
+            made = json.loads(lines[-1][7:])
+            out[f"first_{kind}_s"] = made["first_s"]
+            out["context_s"] = made["context_s"]
+        return {**out, "first_cores": a.cores}
+
+
 def median(values):
     values = sorted(values)
     return values[len(values) // 2]
@@ -161,33 +225,23 @@ class Peer:
 
 def run_case(name, a):
     model, spec, peer_name = CASES[name]
-    build = pathlib.Path(a.build)
     onnx_path = pathlib.Path(a.models) / f"{model}.onnx"
-    result = {"case": name}
-    engines = {}
-    for kind, flags in (("f16", ["--fp16"]), ("f32", [])):
-        engines[kind] = pathlib.Path(a.models) / f"{model}.{kind}.engine"
-        if not engines[kind].exists():
-            start = time.time()
-            done = subprocess.run([build / "ingot", "build", onnx_path, "-o", engines[kind], *flags], capture_output=True, text=True)
-            if done.returncode:
-                raise RuntimeError(done.stderr[-500:])
-            result[f"aot_{kind}_s"] = round(time.time() - start, 2)
+    engines, seconds = build_engines(name, a)
+    result = {"case": name, **seconds}
     inputs = make_inputs(spec, onnx_path)
-    lib = library(build)
-    start = time.time()
+    halves = sixteen_bit(inputs)
+    lib = library(a.build)
     ours = Session(lib, engines["f16"], a.options)
-    for key, value in inputs.items():
+    for key, value in halves.items():
         ours.set(key, value)
     ours.run()
-    result["first_result_s"] = round(time.time() - start, 3)
     for _ in range(3):
         ours.run()
     if not a.no_check:
         import numpy as np
         reference = Session(lib, engines["f32"], "notf32 nograph")
-        for key, value in inputs.items():
-            reference.set(key, value)
+        for key, value in inputs.items():  # the same numbers
+            reference.set(key, halves[key].astype(value.dtype))
         reference.run()
         want, got = reference.output(), ours.output()
         reference.close()
@@ -249,19 +303,26 @@ def main():
     p.add_argument("--options", default="")
     p.add_argument("--profile", default="")
     p.add_argument("--no-check", action="store_true")
+    p.add_argument("--cores", type=int, default=4, help="for the time to the first result; 0: leave it out")
     p.add_argument("--one", action="store_true", help="run the one case in this process")
+    p.add_argument("--first", action="store_true", help="time its first result in this process")
     a = p.parse_args()
+    if a.first:
+        print("RESULT " + json.dumps(first_result(a.cases, a)))
+        return 0
     if a.one:
         print("RESULT " + json.dumps(run_case(a.cases, a)))
         return 0
     results = []
     for name in a.cases.split(","):
-        flags = [f for key, value in vars(a).items() if key not in ("one", "cases", "out", "no_check")
+        flags = [f for key, value in vars(a).items() if key not in ("one", "first", "cases", "out", "no_check")
                  for f in (f"--{key.replace('_', '-')}", str(value))]
         done = subprocess.run([sys.executable, __file__, "--one", "--cases", name, *flags, *(["--no-check"] if a.no_check else [])],
                               capture_output=True, text=True, env=os.environ)
         lines = [l for l in done.stdout.splitlines() if l.startswith("RESULT ")]
         r = json.loads(lines[-1][7:]) if lines else {"case": name, "failed": (done.stderr or done.stdout)[-600:]}
+        if lines and a.cores:
+            r.update(first_results(name, a, flags))
         results.append(r)
         print(json.dumps(r), flush=True)
         if a.out:
