@@ -11,8 +11,11 @@ namespace {
 
 const plan::LoweringPass passes[] = {
     {"sink_constants", [](const Graph& g) { return plan::sink_constants(g); }},
+    {"quantized_products", [](const Graph& g) { return plan::quantized_products(g); }},
     {"expand", [](const Graph& g) { return plan::expand_unclaimed(g, cuda_kernels()); }},
     {"merge_dots", [](const Graph& g) { return plan::merge_dots(g); }},
+    // Before maps are lifted, so that chains move as one, and after.
+    {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
     {"lift_maps", [](const Graph& g) { return plan::lift_maps(g); }},
     {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
     {"fuse_epilogues", [](const Graph& g) { return plan::fuse_epilogues(g, cuda_kernels()); }},
