@@ -25,6 +25,9 @@ CompileOptions with_kernels(CompileOptions options, const Engine& engine) {
     if (options.kernels == nullptr) {
         options.kernels = engine.kernels();
     }
+    if (options.profiles.empty()) {
+        options.profiles = engine.profiles();
+    }
     return options;
 }
 

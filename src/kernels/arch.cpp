@@ -28,6 +28,13 @@ std::span<const Arch> known_archs() {
     return rows;
 }
 
+bool runs_on(const Arch& made_for, const Arch& device) {
+    return (!made_for.has_wgmma() || device.has_wgmma()) &&
+           (!made_for.has_tma() || device.has_tma()) &&
+           (!made_for.has_fp8_mma() || device.has_fp8_mma()) &&
+           made_for.shared_per_block <= device.shared_per_block;
+}
+
 const Arch& arch_of(int cc) {
     const Arch* found = nullptr;
     for (const Arch& a : rows) {

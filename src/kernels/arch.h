@@ -29,6 +29,8 @@ struct Arch {
 };
 
 std::span<const Arch> known_archs();
+/// Whether kernels made for one architecture run on another.
+bool runs_on(const Arch& made_for, const Arch& device);
 /// The row of the newest architecture that is not newer than `cc`. Errors: Unsupported below 8.0.
 const Arch& arch_of(int cc);
 

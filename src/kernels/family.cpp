@@ -22,6 +22,9 @@ Args& Args::null() {
 }
 
 Args& Args::pointer(const Operand& o) {
+    if (o.buffer == in_scratch) {
+        return scratch(o.view.offset * bit_width(o.dtype) / 8);
+    }
     null();
     fixups_.push_back(
         {Patch::Buffer, offsets_.back(), o.buffer, o.view.offset * bit_width(o.dtype) / 8, 0});

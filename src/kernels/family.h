@@ -30,6 +30,9 @@ struct TensorMap {
     bool swizzle128 = true; // else none
 };
 
+/// As an operand's buffer: it lies in the step's scratch memory; its offset is in elements.
+inline constexpr int in_scratch = -2;
+
 /// The arguments of one launch, in the order of the kernel's parameters. Addresses are filled in
 /// when the buffers are known.
 class Args {

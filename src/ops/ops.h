@@ -262,6 +262,21 @@ struct Dequantize {
 };
 Value dequantize(Graph& g, Dequantize a, Value x, Value scale, Value zero_point = {});
 
+/// (a float, q quantised, scale, [zero_point]) -> dot of a and q dequantised to a's dtype; no batch
+/// axes. Scale and zero point are as dequantize has them by `axis` and `block`; a zero point that
+/// is a scalar serves all blocks.
+struct QuantizedDot {
+    std::vector<int64_t> a_contract, b_contract;
+    DType dtype = DType::F32;
+    int64_t axis = 1;
+    int64_t block = 0;
+    static void fields(auto& s, auto&& f) {
+        f("a_contract", s.a_contract), f("b_contract", s.b_contract), f("dtype", s.dtype),
+            f("axis", s.axis), f("block", s.block);
+    }
+};
+Value quantized_dot(Graph& g, QuantizedDot a, Value x, Value q, Value scale, Value zero_point = {});
+
 /// (q [B,H,S,D], k [B,G,T,D], v [B,G,T,E], [mask]) -> [B,H,S,E]; H is a multiple of G, and head h
 /// reads group h / (H/G). mask is bool (false hides) or float (added), broadcast to [B,H,S,T].
 /// Scores are q.k * scale, then softcap*tanh(./softcap) when softcap > 0, then masked, then softmax
@@ -312,7 +327,7 @@ struct Resize {
 Value resize(Graph& g, Resize a, Value x, Value scales = {}, Value roi = {});
 
 extern const OpDef conv_def, conv_transpose_def, pool_def, softmax_def, layer_norm_def,
-    group_norm_def, gelu_def, topk_def, quantize_def, dequantize_def, attention_def, rope_def,
-    resize_def;
+    group_norm_def, gelu_def, topk_def, quantize_def, dequantize_def, quantized_dot_def,
+    attention_def, rope_def, resize_def;
 
 } // namespace ingot::ops

@@ -15,6 +15,7 @@ ProgramExecution::ProgramExecution(std::shared_ptr<const Program> program,
     : program_(std::move(program)), device_(std::move(device)), runner_(program_, *device_, {}) {
     pointers_.resize(program_->graph->inputs().size());
     slots_.resize(program_->graph->outputs().size());
+    results_.resize(slots_.size());
     if (!device_->is_host()) {
         for (size_t i = 0; i < pointers_.size(); ++i) {
             input_buffers_.emplace_back(*device_);
@@ -39,6 +40,9 @@ void ProgramExecution::prepare(std::span<const Shape> inputs) {
 void ProgramExecution::prepare_or_throw(std::span<const Shape> inputs) {
     shapes_.clear(); // a failure leaves nothing prepared
     runner_.prepare(inputs);
+    for (size_t i = 0; i < results_.size(); ++i) {
+        results_[i] = runner_.result_shape(i);
+    }
     shapes_.assign(inputs.begin(), inputs.end());
 }
 
@@ -113,7 +117,7 @@ std::string ProgramExecution::what_would_fit(std::span<const Shape> inputs, int6
 std::optional<Shape> ProgramExecution::output_shape(size_t output) const {
     require(output < slots_.size(), ErrorCode::InvalidArgument, "output ", output,
             " does not exist, the graph has ", slots_.size());
-    return shapes_.empty() && !pointers_.empty() ? std::nullopt : runner_.result_shape(output);
+    return shapes_.empty() && !pointers_.empty() ? std::nullopt : results_[output];
 }
 
 Status ProgramExecution::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept {
@@ -236,7 +240,7 @@ void ProgramExecution::aim_output(Tensor& t, size_t i, std::span<const Tensor> i
     if (is_host && !t.defined()) {
         return;
     }
-    std::optional<Shape> shape = runner_.result_shape(i);
+    const std::optional<Shape>& shape = results_[i];
     if (!shape) {
         return;
     }

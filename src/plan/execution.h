@@ -43,6 +43,7 @@ private:
     std::shared_ptr<Device> device_;
     Runner runner_;
     std::vector<Shape> shapes_;
+    std::vector<std::optional<Shape>> results_; // by output, under those shapes
     std::vector<const std::byte*> pointers_;
     std::vector<ResultSlot> slots_;
     std::deque<GrowingBuffer> input_buffers_; // on a device of its own

@@ -40,6 +40,10 @@ KernelFile::KernelFile(std::string path) : path_(std::move(path)) {
     Contents c = read();
     entries_ = std::move(c.entries);
     foreign_ = c.foreign;
+    if (foreign_) {
+        log(LogLevel::Warning, "runtime cache: ", path_,
+            " is not a file of kernels; it is left as it is and nothing is kept");
+    }
     for (const Item& f : c.faults) {
         log(LogLevel::Warning, "runtime cache: ", path_, ": ", f.name, " is left out: ", f.problem);
     }
@@ -80,10 +84,6 @@ KernelFile::Contents KernelFile::read() const {
     }
     try {
         parse(MappedFile::open(path_)->bytes(), c);
-        if (c.foreign) {
-            log(LogLevel::Warning, "runtime cache: ", path_,
-                " is not a file of kernels; it is left as it is and nothing is kept");
-        }
     } catch (const std::exception& e) {
         log(LogLevel::Warning, "runtime cache: ", e.what());
     }

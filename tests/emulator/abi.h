@@ -8,7 +8,7 @@ struct Index3 {
 };
 
 enum class Exchange : int { Xor, Index, Up, Down };
-enum class Mma : int { F16, BF16, Tf32, S8, U8, E4M3, E5M2 };
+enum class Mma : int { F16, BF16, Tf32, S8, U8, E4M3, E5M2, U8S8 };
 
 /// The runtime's side of instructions that need more than their own thread.
 struct Services {

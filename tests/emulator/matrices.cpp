@@ -57,6 +57,7 @@ float Element::of(Mma kind, uint32_t bits, int index) {
     case Mma::S8:
         return static_cast<int8_t>(byte);
     case Mma::U8:
+    case Mma::U8S8: // of the first operand
         return byte;
     case Mma::E4M3:
         return f32_from_f8e4m3(byte);
@@ -84,6 +85,14 @@ struct MmaOperands {
     const unsigned* b;
 };
 
+/// The elements of each operand.
+Mma type_of_a(Mma kind) {
+    return kind == Mma::U8S8 ? Mma::U8 : kind;
+}
+Mma type_of_b(Mma kind) {
+    return kind == Mma::U8S8 ? Mma::S8 : kind;
+}
+
 /// 16 x K by K x 8: K is 16, 8 (tf32) or 32 (8-bit types). Every register of A holds the elements
 /// 4 * register + i of a row's half: rows lane / 4 and + 8, depth quarter lane % 4, then + K / 2.
 template <class Sum>
@@ -97,9 +106,10 @@ void multiply_warp(Mma kind, const Meeting& m) {
         for (int r = 0; r < 4; ++r) {
             for (int i = 0; i < per; ++i) {
                 int k = (r / 2) * depth / 2 + lane % 4 * per + i;
-                a[lane / 4 + r % 2 * 8][k] = Element::of(kind, o->a[r], i);
+                a[lane / 4 + r % 2 * 8][k] = Element::of(type_of_a(kind), o->a[r], i);
                 if (r < 2) {
-                    b[r * depth / 2 + lane % 4 * per + i][lane / 4] = Element::of(kind, o->b[r], i);
+                    b[r * depth / 2 + lane % 4 * per + i][lane / 4] =
+                        Element::of(type_of_b(kind), o->b[r], i);
                 }
             }
         }
@@ -180,13 +190,13 @@ void store_matrices(unsigned at, const unsigned* r, int matrices, int transposed
 
 void multiply(Mma kind, void* c, const unsigned* a, const unsigned* b) {
     static constexpr const char* names[] = {"mma_f16", "mma_bf16", "mma_tf32", "mma_s8",
-                                            "mma_u8",  "mma_e4m3", "mma_e5m2"};
+                                            "mma_u8",  "mma_e4m3", "mma_e5m2", "mma_u8s8"};
     MmaOperands mine{c, a, b};
     in_warp(names[static_cast<int>(kind)], &mine, [kind](Meeting& m) {
         if (m.operands.size() != 32) {
             running()->fail("mma in a warp without 32 lanes");
         }
-        if (kind == Mma::S8 || kind == Mma::U8) {
+        if (kind == Mma::S8 || kind == Mma::U8 || kind == Mma::U8S8) {
             multiply_warp<int32_t>(kind, m);
         } else {
             multiply_warp<float>(kind, m);

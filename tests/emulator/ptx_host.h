@@ -127,6 +127,19 @@ DEVICE void mma_s8(i32* c, const u32* a, u32 b0, u32 b1) {
     u32 b[2] = {b0, b1};
     INGOT_RUNTIME.mma(Mma::S8, c, a, b);
 }
+DEVICE void mma_u8s8(i32* c, const u32* a, u32 b0, u32 b1) {
+    u32 b[2] = {b0, b1};
+    INGOT_RUNTIME.mma(Mma::U8S8, c, a, b);
+}
+template <bool A_SIGNED, bool B_SIGNED>
+DEVICE u32 dot_bytes(u32 a, u32 b, u32 sum) {
+    for (int i = 0; i < 32; i += 8) {
+        u32 x = A_SIGNED ? (u32)(i32)(i8)(a >> i) : (u32)(u8)(a >> i);
+        u32 y = B_SIGNED ? (u32)(i32)(i8)(b >> i) : (u32)(u8)(b >> i);
+        sum += x * y;
+    }
+    return sum;
+}
 DEVICE u32 cvt_tf32(float x) { // ties away from zero
     u32 u = __float_as_uint(x);
     return x != x ? 0x7fffffffu : (u + 0x1000u) & 0xffffe000u;
@@ -155,6 +168,10 @@ DEVICE u32 pack_bf16(float x, float y) {
 DEVICE float ex2(float x) {
     float r = exp2f(fabsf(x) < 1.17549435e-38f ? 0.0f : x);
     return r < 1.17549435e-38f ? 0.0f : r;
+}
+DEVICE float rcp(float x) {
+    float r = 1.0f / (fabsf(x) < 1.17549435e-38f ? copysignf(0.0f, x) : x);
+    return fabsf(r) < 1.17549435e-38f ? copysignf(0.0f, r) : r;
 }
 
 // --- clusters
@@ -190,6 +207,10 @@ DEVICE void tma_load2(u32 to, const TensorMap* m, int x, int y, u32 bar) {
 DEVICE void tma_load4(u32 to, const TensorMap* m, int x, int y, int z, int w, u32 bar) {
     int at[4] = {x, y, z, w};
     INGOT_RUNTIME.tma_load(to, m, 4, at, bar, 0);
+}
+DEVICE void tma_load5(u32 to, const TensorMap* m, int x, int y, int z, int w, int v, u32 bar) {
+    int at[5] = {x, y, z, w, v};
+    INGOT_RUNTIME.tma_load(to, m, 5, at, bar, 0);
 }
 DEVICE void tma_store2(const TensorMap* m, int x, int y, u32 from) {
     int at[2] = {x, y};

@@ -3,154 +3,503 @@
 """Everything that a GPU has to prove, in one command: `./dev test-gpu`, or on a machine that only has
 the built files, INGOT=.../ingot INGOT_SHARED=... python3 tests/gpu/gpu_tests.py --out RESULT.json
 
-Parts: conformance (the ONNX backend suite with TF32 off, each case three times, bit-equal),
-models (every architecture in f32 and f16 against the CPU's f32), replay (a thousand replays with
-changing inputs against plain launches), profile (a hundred random shapes compile nothing new).
+Parts (all of them, or those of --parts=a,b):
+  conformance   the ONNX backend suite with TF32 off, each case three times bit-equal, against the
+                second column of tests/onnx/status.txt
+  models        every architecture in f32, TF32, f16 and with the kernels of compute capability 8.0,
+                against the CPU in f32; f16 may be off by 1e-2 of the range, or by twice what the
+                model is off whose every operator rounds to f16, as PyTorch's half does
+  tactics       every family's tests on the device: every tactic that can run there, those of other
+                architectures included, also under 99 KB of shared memory
+  replay        a thousand replays of recorded graphs with changing inputs, against plain launches
+  shapes        a hundred random shapes of a profile ask for no new kernel
+  threads       contexts in threads give the bits of one thread
+  processes     two processes on one empty cache; a third compiles nothing; a cache that cannot be
+                written costs nothing but itself
+  memory        a limit on memory names what is needed and what fits; other shared-memory caps agree
+  memcheck      compute-sanitizer's four tools over tests of every family
+  profile       the layers' times add up to the run's (timed alone, last)
+All but the last run side by side. Each has a time limit and fails by itself. Programs are looked for
+beside the ingot command and in its folder tests/.
 """
 import argparse
+import concurrent.futures
 import json
 import os
 import pathlib
 import re
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(ROOT / "tests" / "python"), str(ROOT / "bench")]
+sys.path.insert(0, str(ROOT / "tests" / "python"))
 import ingot_command as ingot  # noqa: E402
-from gpu_cases import Session, library  # noqa: E402
-from models import MODELS, model_file  # noqa: E402
+from models import MODELS, model_file, shared_models  # noqa: E402
 
 F32_LIMIT = 1e-3  # of the output's range, TF32 off
-F16_LIMIT = 1e-2
+F16_LIMIT = 1e-2  # of the output's range, for TF32 and f16
+# Models whose engines the parts beside `models` use, in f16.
+REPLAYED = ("resnet50", "bert_base_dynamo", "llama_tiny_decode", "speech_lstm_gru")
+RESHAPED = ("resnet50", "bert_base_dynamo", "llama_tiny_decode")
+# Tests of test_kernels that are not about a device.
+HOST_TESTS = "Emulator*:Harness.*:Nvrtc.*:ExprText.*:Coverage.EveryPrimitiveAndDType"
+# Small tests of every family, for tools that slow kernels down a hundredfold.
+CHECKED = ("Gemm.OddExtents:Gemm.SplitDepth:Gemm.Bias:Conv.Stem:Conv.Groups:Conv.Depthwise:"
+           "Attention.Causal:Softmax.HiddenElements:LayerNorm.Forms:GroupNorm.Forms:"
+           "Pointwise.TransposesThroughTiles:Pointwise.ContiguousVectorsAndATail:"
+           "Copy.PermutesEveryWidth:Pad.EveryMode:Gather.ScalarIndexAndTable:"
+           "Scatter.EveryFunctionInOrder:Scan.Forms:Sort.ShortAndLongRows:TopK.Forms:"
+           "Reduce.FewLongRowsAreSplit:ArgReduce.Forms:Pool.RowMajorAndChannelsLast:"
+           "NonZero.*:Nms.NothingIsLeftOrAskedFor:Iota.*:Concat.*:Random.*:Rope.OddShapes:"
+           "Gemv.BytesOfEitherSign:QuantizedDot.OddExtents:Resize.NearestRounding:Loops.*")
+TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
-def build_folder():
-    return ingot.binary().parent
+class Failed(Exception):
+    """A part that could not do its work."""
 
 
-def conformance(a):
-    program = build_folder() / "tests" / "test_conformance"
-    if not program.exists():
-        program = build_folder() / "test_conformance"
-    environment = dict(os.environ)
-    if a.suite:
-        environment["INGOT_SUITE"] = a.suite
-    environment.setdefault("INGOT_SUITE", str(build_folder() / "onnx_suite"))
-    if a.status_out:
-        environment["INGOT_STATUS_OUT"] = a.status_out
-    done = subprocess.run([program, "--gtest_filter=*/gpu"], text=True, env=environment,
-                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    counts = re.search(r"(\d+) pass, (\d+) refused, (\d+) fail", done.stdout)
-    wrong = re.findall(r"^(test_\S+\tfail\t.*)$", done.stdout, re.MULTILINE)
-    result = {"exit": done.returncode, "wrong": wrong}
-    if counts:
-        result |= dict(zip(("pass", "refused", "fail"), map(int, counts.groups())))
-    else:
-        result["output"] = done.stdout[-2000:]
-    return done.returncode == 0 and bool(counts), result
+class Runner:
+    """Starts programs, never more at once than there are slots, and ends them at a time limit."""
+
+    def __init__(self, a):
+        self.a = a
+        self.slots = threading.Semaphore(max(2, a.jobs))
+        self.deadline = time.time() + a.limit
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ingot_gpu_", dir=a.work or None))
+        self.engines, self.lock = {}, threading.Lock()
+        self.filling = threading.Semaphore(4)  # weights at once
+
+    def program(self, name):
+        for folder in (ingot.binary().parent, ingot.binary().parent / "tests"):
+            if (folder / name).is_file():
+                return folder / name
+        raise Failed(f"there is no {name} beside {ingot.binary()}")
+
+    def run(self, command, environment=None, limit=240):
+        """(exit code or 'time limit', what it printed, seconds)"""
+        with self.slots:
+            left = min(limit, self.deadline - time.time())
+            if left <= 0:
+                return "time limit", "not started: the time for all parts is used up", 0.0
+            start = time.time()
+            child = subprocess.Popen([str(c) for c in command], text=True, start_new_session=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                     errors="replace", env={**os.environ, **(environment or {})})
+            try:
+                code = child.communicate(timeout=left)
+                code, text = child.returncode, code[0]
+            except subprocess.TimeoutExpired:
+                os.killpg(child.pid, signal.SIGKILL)
+                code, text = "time limit", child.communicate()[0]
+            return code, text, round(time.time() - start, 1)
+
+    def ingot(self, *arguments, limit=240):
+        code, text, _ = self.run([ingot.binary(), *arguments], limit=limit)
+        if code != 0:
+            raise Failed(f"ingot {arguments[0]}: exit {code}: {text[-600:]}")
+        return text
+
+    def gpu(self):
+        """The environment and the --device of what runs kernels."""
+        return {"INGOT_TEST_GPU": "0" if self.a.rehearse else "1"}
+
+    def engine(self, name, kind):
+        """An engine of one of the models, built once: f32, f16, or f16 without a profile (open)."""
+        with self.lock:
+            path = self.folder / f"{name}.{kind}"
+            future = self.engines.get(path)
+            mine = future is None
+            if mine:
+                future = self.engines[path] = concurrent.futures.Future()
+        if mine:
+            try:
+                flags = [] if kind == "f32" else ["--fp16"]
+                flags += [] if kind == "open" else MODELS[name].profile_options()
+                with self.filling:
+                    model = model_file(name)
+                self.ingot("build", model, "-o", path, *flags)
+                future.set_result(path)
+            except Exception as e:  # pylint: disable=broad-except
+                future.set_exception(Failed(str(e)[-600:]))
+        return future.result()
+
+
+def together(function, items, at_once=None):
+    """function(item) for all items side by side: {item: (good, values)}; an exception is a failure."""
+    def guarded(item):
+        try:
+            return function(item)
+        except (Failed, OSError, RuntimeError, KeyError, ValueError, FileNotFoundError) as e:
+            return False, {"error": str(e)[-800:]}
+    with concurrent.futures.ThreadPoolExecutor(max_workers=at_once or max(1, len(items))) as pool:
+        return dict(zip(items, pool.map(guarded, items)))
+
+
+def summary(outcomes):
+    return all(good for good, _ in outcomes.values()), {k: v for k, (_, v) in outcomes.items()}
+
+
+def what_failed(text):
+    """The failures that GoogleTest printed, shortened."""
+    found = re.findall(r"^(.*?: Failure\n(?:(?!\[ ).*\n?)*)", text, re.MULTILINE)
+    return [f[:500] for f in found[:6]] or [text[-600:]]
+
+
+def results_of(text):
+    """'RESULT name key=value ...' lines."""
+    out = {}
+    for line in re.findall(r"^RESULT (.*)$", text, re.MULTILINE):
+        name, *pairs = line.split()
+        out[name] = {k: number(v) for k, v in (p.split("=", 1) for p in pairs if "=" in p)}
+    return out
+
+
+def number(text):
+    try:
+        return int(text) if re.fullmatch(r"-?\d+", text) else float(text)
+    except ValueError:
+        return text
+
+
+def gtest(r, program, pattern, environment, limit=240, may_be_empty=False):
+    """A run of a test program: (good, values)."""
+    code, text, seconds = r.run([r.program(program), f"--gtest_filter={pattern}"],
+                                {**r.gpu(), **environment}, limit)
+    ran = re.search(r"^\[==========\] (\d+) tests? from .* ran", text, re.MULTILINE)
+    skipped = len(set(re.findall(r"^\[  SKIPPED \] ([^\s,]+)", text, re.MULTILINE)))
+    tests = int(ran.group(1)) if ran else 0
+    values = {"tests": tests, "skipped": skipped, "seconds": seconds, **results_of(text)}
+    if code != 0:
+        values |= {"exit": code, "failures": what_failed(text)}
+    elif tests <= skipped and not may_be_empty:
+        values |= {"exit": code, "failures": [f"no test of {pattern} ran"]}
+    return code == 0 and (tests > skipped or may_be_empty), values
+
+
+def conformance(r):
+    suite = r.a.suite or os.environ.get("INGOT_SUITE") or ingot.binary().parent / "onnx_suite"
+    if not pathlib.Path(suite, "cases.txt").is_file():
+        raise Failed(f"no suite at {suite}: tests/conformance/export_suite.py writes it (--suite)")
+    shards = max(1, min(8, r.a.jobs // 2))
+    way = "engine" if r.a.rehearse else "gpu"
+
+    def shard(i):
+        code, text, seconds = r.run(
+            [r.program("test_conformance"), f"--gtest_filter=*/{way}"],
+            {"INGOT_SUITE": str(suite), "INGOT_SHARD": f"{i}/{shards}",
+             "INGOT_STATUS": str(ROOT / "tests" / "onnx" / "status.txt"),
+             "INGOT_STATUS_OUT": str(r.folder / f"status.{i}")}, 300)
+        counts = re.search(r"(\d+) pass, (\d+) refused, (\d+) fail", text)
+        values = {"exit": code, "seconds": seconds}
+        values |= dict(zip(("pass", "refused", "fail"), map(int, counts.groups()))) if counts else {}
+        if code != 0 or not counts:
+            values["failures"] = what_failed(text)
+        return code == 0 and bool(counts), values
+    outcomes = together(shard, list(range(shards)))
+    good, values = summary(outcomes)
+    report = {key: sum(v.get(key, 0) for v in values.values()) for key in ("pass", "refused", "fail")}
+    report["failures"] = [f for v in values.values() for f in v.get("failures", v.get("error", []))]
+    if r.a.status_out:
+        lines = sorted(line for i in range(shards)
+                       for line in (r.folder / f"status.{i}").read_text().splitlines())
+        head = [l for l in (ROOT / "tests" / "onnx" / "status.txt").read_text().splitlines()
+                if l.startswith("#")]
+        pathlib.Path(r.a.status_out).write_text("\n".join(head + lines) + "\n")
+    return good, report
 
 
 def error_of(got, want):
-    span = float(want.max() - want.min()) if want.size else 0.0
-    return float(np.abs(got.astype(np.float64) - want.astype(np.float64)).max() / max(span, 1e-12)) if want.size else 0.0
+    """The largest difference, of the range of what is wanted."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return float("inf")
+    if not want.size:
+        return 0.0
+    span = float(want.max() - want.min())
+    error = np.abs(got.astype(np.float64) - want.astype(np.float64)).max() / max(span, 1e-12)
+    return float(error) if np.isfinite(error) else float("inf")
 
 
-def one_model(model, folder):
-    path = model_file(model.name)
+def twin_error(name, inputs, want):
+    """How far the model is off when every operator stores f16 and computes in f32; None if unknown."""
+    try:
+        import onnx
+        import onnxruntime
+        from onnxruntime.transformers.float16 import convert_float_to_float16
+        path = model_file(name)
+        if path.with_suffix(".data").stat().st_size > 1_900_000_000:
+            return None  # more than protobuf holds
+        half = convert_float_to_float16(onnx.load(str(path)), keep_io_types=True,
+                                        disable_shape_infer=True, op_block_list=[],
+                                        force_fp16_initializers=True)
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 3
+        session = onnxruntime.InferenceSession(half.SerializeToString(), options,
+                                               providers=["CPUExecutionProvider"])
+        names = [o.name for o in session.get_outputs()]
+        made = dict(zip(names, session.run(names, inputs)))
+        return max(error_of(made[n].astype(want[n].dtype), want[n]) for n in want)
+    except Exception as e:  # pylint: disable=broad-except
+        print(f"{name}: no f16 twin: {e}"[:300], flush=True)
+        return None
+
+
+def one_model(r, name):
+    model, device = MODELS[name], "cpu" if r.a.rehearse else "cuda"
     report, good = {}, True
-    engines = {"f32": folder / "f32.engine", "f16": folder / "f16.engine"}
-    ingot.build(path, engines["f32"], model.profile_options())
-    ingot.build(path, engines["f16"], [*model.profile_options(), "--fp16"])
+    start = time.time()
+    engines = {p: r.engine(name, p) for p in ("f32", "f16")}
+    report["build_s"] = round(time.time() - start, 1)
+
+    def outputs(engine, inputs, kind, where, *options):
+        folder = r.folder / f"{name}.{kind}.files"
+        folder.mkdir(exist_ok=True)
+        arguments = []
+        for key, array in inputs.items():
+            np.save(folder / f"input_{key}.npy", array)
+            arguments += ["--input", f"{key}={folder / f'input_{key}.npy'}"]
+        r.ingot("run", engine, *arguments, "--save-outputs", folder / "outputs", "--device", where,
+                *options)
+        made = {p.stem: np.load(p) for p in sorted((folder / "outputs").glob("*.npy"))}
+        shutil.rmtree(folder)
+        return made
     for dims in model.checks:
         inputs = model.make_inputs(dims)
-        want = ingot.run(engines["f32"], inputs, folder / "cpu", "cpu")
-        runs = {"f32": ingot.run(engines["f32"], inputs, folder / "f32", "cuda", ["--noTF32"]),
-                "tf32": ingot.run(engines["f32"], inputs, folder / "tf32", "cuda"),
-                "f16": ingot.run(engines["f16"], inputs, folder / "f16", "cuda")}
-        for kind, got in runs.items():
+        want = outputs(engines["f32"], inputs, "cpu", "cpu", "--threads=4")
+        ways = {"f32": ("f32", "--noTF32"), "tf32": ("f32",), "f16": ("f16",),
+                "f16_arch80": ("f16", "--arch=80")}
+        for kind, (precision, *options) in ways.items():
+            got = outputs(engines[precision], inputs, kind, device, *options)
             error = max(error_of(got[n], want[n]) for n in want)
+            shape = " ".join(f"{k}={v}" for k, v in dims.items())
+            report[f"{kind} {shape}"] = error
             limit = F32_LIMIT if kind == "f32" else F16_LIMIT
-            key = " ".join(f"{k}={v}" for k, v in dims.items())
-            report[f"{kind} {key}"] = error
-            good = good and bool(error <= limit)
-            if model.top1 and kind != "f16":
+            if error > limit and precision == "f16":
+                twin = report[f"f16_twin {shape}"] = (report.get(f"f16_twin {shape}") or
+                                                      twin_error(name, inputs, want))
+                limit = max(limit, 2 * (twin or 0))
+            good = good and error <= limit
+            if model.top1 and kind == "f32":
                 good = good and bool((got[model.top1].argmax(-1) == want[model.top1].argmax(-1)).all())
+    report["seconds"] = round(time.time() - start, 1)
+    if name not in REPLAYED + RESHAPED:
+        for path in engines.values():
+            path.unlink()
     return good, report
 
 
-def models(a):
-    chosen = a.models.split(",") if a.models else list(MODELS)
-    report, good = {}, True
-    for model in MODELS.values():
-        if model.name not in chosen:
-            continue
-        with tempfile.TemporaryDirectory() as folder:
-            start = time.time()
-            try:
-                fine, report[model.name] = one_model(model, pathlib.Path(folder))
-            except (RuntimeError, KeyError) as e:
-                fine, report[model.name] = False, {"error": str(e)[-400:]}
-            report[model.name]["seconds"] = round(time.time() - start, 1)
-            report[model.name]["good"] = fine
-            good = good and fine
-            print(model.name, json.dumps(report[model.name]), flush=True)
+def models(r):
+    chosen = r.a.models.split(",") if r.a.models else list(MODELS)
+    unknown = sorted(set(chosen) - set(MODELS))
+    if unknown:
+        raise Failed(f"no models {unknown}; there are {', '.join(MODELS)}")
+    order = sorted(chosen, key=lambda n: -weight_count(n))  # the largest take the longest
+    outcomes = together(lambda n: one_model(r, n), order)
+    good, report = summary(outcomes)
+    report = {n: {"good": outcomes[n][0], **report[n]} for n in order}
     return good, report
 
 
-def replay(a):
-    """Replays of a recorded graph with fresh inputs give what plain launches give."""
-    lib = library(build_folder())
-    model = MODELS[a.replay_model]
-    with tempfile.TemporaryDirectory() as folder:
-        engine = pathlib.Path(folder) / "e.engine"
-        ingot.build(model_file(model.name), engine, ["--fp16"])
-        recorded, plain = Session(lib, engine), Session(lib, engine, "nograph")
-        rng = np.random.default_rng(5)
-        inputs = model.make_inputs(model.bench)
-        different = 0
-        for i in range(a.replays):
-            for name, value in inputs.items():
-                fresh = rng.permutation(value.ravel()).reshape(value.shape)
-                recorded.set(name, fresh)
-                plain.set(name, fresh)
-            recorded.run()
-            if i % 20 == 0:
-                plain.run()
-                different += int(not np.array_equal(recorded.output(), plain.output()))
-    return different == 0, {"model": model.name, "replays": a.replays, "different": different}
+def weight_count(name):
+    spec = shared_models() / "architectures" / f"{name}.weights.json"
+    return sum(int(np.prod(w["shape"])) for w in json.loads(spec.read_text()).values())
 
 
-PARTS = {"conformance": conformance, "models": models, "replay": replay}
+def over_models(pattern, names, limit=240, at_once=None):
+    def part(r):
+        chosen = [n for n in names if n in (r.a.models.split(",") if r.a.models else names)] or names
+        return summary(together(
+            lambda n: gtest(r, "test_gpu", f"*{pattern}*", engine_for(r, n), limit),
+            ["digits"] if r.a.rehearse else chosen, at_once))
+    return part
+
+
+def engine_for(r, name, kind="f16"):
+    """What test_gpu reads: the engine (a small one of its own in a rehearsal) and how many replays."""
+    if r.a.rehearse:
+        return {"INGOT_GPU_ENGINES": ""}
+    return {"INGOT_GPU_ENGINES": str(r.engine(name, kind)), "INGOT_REPLAYS": str(r.a.replays)}
+
+
+def tactics(r):
+    shards = max(1, min(8, r.a.jobs // 2))
+    outcomes = together(
+        lambda i: gtest(r, "test_kernels", f"{r.a.tests}-{HOST_TESTS}",
+                        {"GTEST_TOTAL_SHARDS": str(shards), "GTEST_SHARD_INDEX": str(i),
+                         "INGOT_TEST_GPU": "emulated" if r.a.rehearse else "1"}, 360, True),
+        list(range(shards)))
+    good, values = summary(outcomes)
+    tests = sum(v.get("tests", 0) - v.get("skipped", 0) for v in values.values())
+    failures = [f for v in values.values()
+                for f in v.get("failures", [v["error"]] if "error" in v else [])]
+    return good and tests > 0, {"tests": tests, "failures": failures,
+                                "seconds": [v.get("seconds", 0) for v in values.values()]}
+
+
+def processes(r):
+    cache = r.folder / "shared_cache"
+
+    def once(name):
+        folder = "/proc/ingot/kernels" if name == "unwritable" else cache
+        return gtest(r, "test_gpu", "*RunsOnce*",
+                     {**engine_for(r, REPLAYED[0], "open"), "INGOT_RUNTIME_CACHE": str(folder)})
+    outcomes = together(once, ["first", "second", "unwritable"])
+    outcomes["third"] = once("third")
+    good, values = summary(outcomes)
+    runs = {k: next((w for n, w in v.items() if n.startswith("once.")), {})
+            for k, v in values.items()}
+    bits = {run.get("bits") for run in runs.values()}
+    good = good and len(bits) == 1 and None not in bits
+    if not r.a.rehearse:
+        good = good and runs["third"].get("compiled") == 0
+        values["verify"] = r.ingot("cache", "verify", f"--runtimeCacheDir={cache}")[-300:]
+    return good, values
+
+
+def memcheck(r):
+    tool = next((p for p in (shutil.which("compute-sanitizer"),
+                             "/usr/local/cuda/bin/compute-sanitizer",
+                             "/opt/cuda/bin/compute-sanitizer") if p and os.path.exists(p)), None)
+    if tool is None:
+        print("memcheck: THERE IS NO compute-sanitizer HERE: memory and races were NOT checked",
+              flush=True)
+        return False, {"absent": "compute-sanitizer was not found: nothing was checked"}
+    pattern = r.a.tests if r.a.tests != "*" else CHECKED
+
+    def checked(kind):
+        code, text, seconds = r.run(
+            [tool, "--tool", kind, "--error-exitcode", "86", "--print-limit", "5",
+             r.program("test_kernels"), f"--gtest_filter={pattern}"],
+            {**r.gpu(), "INGOT_TEST_ARCHS": "own",
+             "INGOT_TEST_UNINITIALISED": "1" if kind == "initcheck" else "0"}, 360)
+        errors = re.findall(r"^========= ERROR SUMMARY: (.*)$|^========= RACECHECK SUMMARY: (.*)$",
+                            text, re.MULTILINE)
+        ran = re.search(r"^\[==========\] (\d+) tests? from .* ran", text, re.MULTILINE)
+        values = {"exit": code, "seconds": seconds, "tests": int(ran.group(1)) if ran else 0,
+                  "summary": [a or b for a, b in errors]}
+        good = code == 0 and bool(ran) and bool(errors)
+        if not good:
+            values["output"] = re.findall(r"^=========.*$", text, re.MULTILINE)[:40] or text[-800:]
+        return good, values
+    return summary(together(checked, list(TOOLS)))
+
+
+# In the order in which they start; the last runs when all others are done.
+PARTS = {
+    "models": models,
+    "conformance": conformance,
+    "tactics": tactics,
+    "replay": over_models("ReplaysGiveTheBitsOfLaunches", REPLAYED),
+    "shapes": over_models("ShapesOfAProfileCompileNothing", RESHAPED),
+    "threads": over_models("ThreadsGiveTheBitsOfOneThread", REPLAYED),
+    "processes": processes,
+    "memory": over_models("MemoryThatRunsOutIsNamed*:*OtherTacticsAgree", REPLAYED),
+    "memcheck": memcheck,
+    "profile": over_models("LayersAddUpToTheRun", REPLAYED, at_once=1),
+}
+ALONE = ("profile",)
+
+
+def device_name(r):
+    if r.a.rehearse:
+        return "rehearsal: CPU and emulator"
+    text = r.ingot("bench", ROOT / "examples" / "digits" / "digits.onnx", "--device", "cuda",
+                   "--duration=0.1")
+    return re.search(r"Device: (.*)", text).group(1)
+
+
+class Report:
+    """Results so far, in a file that is written anew whenever a part ends."""
+
+    def __init__(self, device, path):
+        self.results, self.path, self.lock = {"device": device}, path, threading.Lock()
+
+    def add(self, part, good, values, seconds):
+        with self.lock:
+            self.results[part] = {"good": good, "part_seconds": seconds, **values}
+            print(f"{part}: {'pass' if good else 'FAIL'} in {seconds} s", flush=True)
+            if self.path:
+                pathlib.Path(self.path).write_text(json.dumps(self.results, indent=1) + "\n")
+
+    def table(self):
+        print(f"\n{self.results['device']}")
+        for part, values in self.results.items():
+            if part != "device":
+                print(f"  {part:12s} {'pass' if values['good'] else 'FAIL'} "
+                      f"{values['part_seconds']:7.1f} s  {one_line(part, values)}")
+
+
+def one_line(part, values):
+    if part == "conformance":
+        return f"{values.get('pass', 0)} pass, {values.get('refused', 0)} refused, {values.get('fail', 0)} fail"
+    if part == "models":
+        bad = [n for n, v in values.items() if isinstance(v, dict) and not v.get("good", True)]
+        return f"{sum(isinstance(v, dict) for v in values.values())} models" + (f", wrong: {', '.join(bad)}" if bad else "")
+    if part == "tactics":
+        return f"{values.get('tests', 0)} tests, {len(values.get('failures', []))} failures"
+    if "absent" in values or "error" in values:
+        return str(values.get("absent") or values.get("error"))[:100]
+    lines = [f"{n}: {pair_text(w)}" for v in values.values() if isinstance(v, dict)
+             for n, w in v.items() if isinstance(w, dict)]
+    wrong = [n for n, v in values.items() if isinstance(v, dict) and ("failures" in v or "output" in v or "error" in v)]
+    return (f"wrong: {', '.join(map(str, wrong))}; " if wrong else "") + "; ".join(lines)[:300]
+
+
+def pair_text(values):
+    return " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items())
+
+
+def run_part(r, part, report):
+    start = time.time()
+    try:
+        good, values = PARTS[part](r)
+    except Exception as e:  # pylint: disable=broad-except
+        good, values = False, {"error": f"{type(e).__name__}: {e}"[-800:]}
+    report.add(part, bool(good), values, round(time.time() - start, 1))
+    return bool(good)
 
 
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    p.add_argument("parts", nargs="*", default=list(PARTS), help=f"of {', '.join(PARTS)}")
-    p.add_argument("--out", default="")
-    p.add_argument("--suite", default="")
-    p.add_argument("--status-out", default="")
-    p.add_argument("--models", default="")
-    p.add_argument("--replay-model", default="resnet50")
+    p.add_argument("more_parts", nargs="*", metavar="part", help=f"of {', '.join(PARTS)}")
+    p.add_argument("--parts", default="", help="the same, joined by commas")
+    p.add_argument("--out", default="", help="JSON file")
+    p.add_argument("--limit", type=float, default=560, help="seconds for everything")
+    p.add_argument("--jobs", type=int, default=os.cpu_count() or 4, help="programs at once")
+    p.add_argument("--suite", default="", help="folder of the ONNX backend suite")
+    p.add_argument("--status-out", default="", help="writes the status list as it is here")
+    p.add_argument("--models", default="", help="only these models")
+    p.add_argument("--tests", default="*", help="only these tests of families (a GoogleTest filter)")
     p.add_argument("--replays", type=int, default=1000)
+    p.add_argument("--work", default="", help="where engines are kept meanwhile (20 GB for all models)")
+    p.add_argument("--rehearse", action="store_true",
+                   help="CPU and emulator instead of a GPU: tests this script, not Ingot")
     a = p.parse_args()
-    text = ingot.call("bench", ROOT / "examples" / "digits" / "digits.onnx", "--device", "cuda",
-                      "--duration=0.1")
-    device = re.search(r"Device: (.*)", text).group(1)
-    results, good = {"device": device}, True
-    for part in a.parts:
-        start = time.time()
-        fine, results[part] = PARTS[part](a)
-        results[part]["seconds"] = round(time.time() - start, 1)
-        print(f"{part}: {'pass' if fine else 'FAIL'} in {results[part]['seconds']} s", flush=True)
-        good = good and fine
-        if a.out:
-            pathlib.Path(a.out).write_text(json.dumps(results, indent=1) + "\n")
+    chosen = [*a.more_parts, *(part for part in a.parts.split(",") if part)] or list(PARTS)
+    unknown = [part for part in chosen if part not in PARTS]
+    if unknown:
+        p.error(f"no parts {unknown}; there are {', '.join(PARTS)}")
+    r = Runner(a)
+    good = True
+    try:
+        report = Report(device_name(r), a.out)
+        side_by_side = [part for part in PARTS if part in chosen and part not in ALONE]
+        with concurrent.futures.ThreadPoolExecutor(max_workers=max(1, len(side_by_side))) as pool:
+            good = all(list(pool.map(lambda part: run_part(r, part, report), side_by_side)))
+        for part in ALONE:
+            good = (part not in chosen or run_part(r, part, report)) and good
+        report.table()
+    finally:
+        shutil.rmtree(r.folder, ignore_errors=True)
     return 0 if good else 1
 
 

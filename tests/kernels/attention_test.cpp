@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family attention: both tactics, masks, causal, grouped heads, splits, packed buffers.
+// Family attention: every tactic, masks, causal, grouped heads, splits, packed buffers.
 #include "kernels/harness.h"
 #include "ops/ops.h"
 
@@ -32,16 +32,104 @@ bool has(const std::vector<std::string>& names, std::string_view prefix) {
     return false;
 }
 
+/// All tactics; f32 with and without TF32.
+void sweep_all(const Graph& g, FamilyOptions o = {}) {
+    if (g.type(g.inputs()[0]).dtype == DType::F32) {
+        o.tf32 = false;
+        sweep(g, o);
+        o.tf32 = true;
+        o.tolerance = 4e-3;
+    }
+    sweep(g, o);
+}
+
 TEST(Attention, HalfPrecisionOnMatrixInstructions) {
-    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {})), "mma"));
-    EXPECT_TRUE(has(sweep(graph_of(DType::BF16, {1, 1, 1, 20, 40, 40, 40})), "mma"));
-    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {1, 1, 1, 10, 70, 96, 96})), "mma"));
-    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {1, 1, 1, 10, 40, 256, 256})), "mma"));
-    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {2, 1, 1, 5, 9, 8, 8})), "mma"));
+    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {})), "att_mma"));
+    EXPECT_TRUE(has(sweep(graph_of(DType::BF16, {1, 1, 1, 20, 40, 40, 40})), "att_mma"));
+    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {1, 1, 1, 10, 70, 96, 96})), "att_mma"));
+    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {1, 1, 1, 10, 40, 256, 256})), "att_mma"));
+    EXPECT_TRUE(has(sweep(graph_of(DType::F16, {2, 1, 1, 5, 9, 8, 8})), "att_mma"));
+}
+
+TEST(Attention, WarpgroupProducts) {
+    // Every form, head sizes of one to three slabs, rows and keys that do not fill tiles.
+    std::vector<std::string> names = sweep(graph_of(DType::F16, {1, 2, 2, 150, 300, 64, 64}));
+    for (const char* form : {"att_wgmma_128s1", "att_wgmma_192s1", "att_wgmma_128s2",
+                             "att_wgmma_64s2", "att_wgmma_64s3"}) {
+        EXPECT_TRUE(has(names, form)) << form;
+    }
+    ops::Attention a;
+    for (int64_t depth : {40, 80, 96, 128, 160}) {
+        FamilyOptions o;
+        for (const char* tactic : {"att_wgmma_128s1", "att_wgmma_64s2"}) {
+            o.tactic = tactic;
+            expect_family(graph_of(DType::BF16, {1, 2, 1, 70, 77, depth, depth}), o);
+            expect_family(graph_of(DType::F16, {2, 1, 1, 65, 197, depth, depth}), o);
+        }
+    }
+    names = sweep(graph_of(DType::F16, {1, 1, 1, 17, 600, 8, 8}));
+    for (const char* form : {"att_wgmma_128s1f", "att_wgmma_128s2f", "att_wgmma_128s2o"}) {
+        EXPECT_TRUE(has(names, form)) << form;
+    }
+    sweep(graph_of(DType::F16, {1, 1, 1, 130, 520, 64, 64}, {}, "bool[1,1,1,520]"));
+}
+
+TEST(Attention, WarpgroupsComeFirstWhereTheyWin) {
+    auto best = [](const Sizes& s) { return tactic_names(graph_of(DType::F16, s)).front(); };
+    for (const Sizes& s : {Sizes{2, 8, 8, 4096, 4096, 40, 40}, Sizes{2, 8, 8, 1024, 1024, 80, 80},
+                           Sizes{2, 8, 8, 256, 256, 160, 160}, Sizes{32, 12, 12, 384, 384, 64, 64},
+                           Sizes{32, 12, 12, 197, 197, 64, 64}}) {
+        EXPECT_EQ(best(s).substr(0, 9), "att_wgmma") << s.queries;
+    }
+    EXPECT_EQ(best({1, 32, 8, 1, 4096, 128, 128}).substr(0, 7), "att_mma");
+    EXPECT_FALSE(has(tactic_names(graph_of(DType::F16, {}), {.cc = 80}), "att_wgmma"));
+}
+
+TEST(Attention, WarpgroupMasks) {
+    const char* const forms[] = {"att_wgmma_128s1", "att_wgmma_192s1", "att_wgmma_128s2",
+                                 "att_wgmma_64s2", "att_wgmma_64s3"};
+    for (const char* form : forms) {
+        FamilyOptions o;
+        o.tactic = form;
+        expect_family(graph_of(DType::F16, {2, 2, 2, 40, 150, 48, 48}, {}, "bool[2,1,1,150]"), o);
+        expect_family(graph_of(DType::F16, {2, 4, 2, 40, 150, 40, 40}, {}, "f32[2,1,1,150]"), o);
+        ops::Attention a;
+        a.causal = true;
+        a.offset = 20;
+        expect_family(graph_of(DType::F16, {1, 4, 2, 90, 110, 48, 48}, a), o);
+    }
+    for (const char* form : {"att_wgmma_128s1", "att_wgmma_64s2"}) {
+        FamilyOptions o;
+        o.tactic = form;
+        expect_family(graph_of(DType::F16, {2, 2, 2, 40, 150, 48, 48}, {}, "bool[2,1,40,150]"), o);
+        expect_family(graph_of(DType::BF16, {2, 2, 1, 40, 150, 160, 160}, {}, "f16[2,2,40,1]"), o);
+        ops::Attention a;
+        a.softcap = 1.5;
+        expect_family(graph_of(DType::F16, {1, 2, 2, 40, 70, 64, 64}, a, "f32[40,70]"), o);
+        a = {};
+        a.causal = true;
+        a.offset = 1400;
+        FamilyRun r = expect_family(graph_of(DType::F16, {1, 1, 1, 60, 1500, 32, 32}, a), o);
+        EXPECT_EQ(r.entries.size(), 2U);
+        a.offset = -30; // the first rows see nothing
+        expect_family(graph_of(DType::F16, {1, 1, 1, 60, 64, 32, 32}, a), o);
+    }
+}
+
+TEST(Attention, SingleAsTf32) {
+    FamilyOptions o;
+    o.tolerance = 4e-3;
+    EXPECT_TRUE(has(sweep(graph_of(DType::F32, {}), o), "att_tf32"));
+    EXPECT_TRUE(has(sweep(graph_of(DType::F32, {1, 2, 1, 20, 70, 36, 36}), o), "att_tf32"));
+    EXPECT_TRUE(has(sweep(graph_of(DType::F32, {1, 1, 1, 40, 50, 160, 160}), o), "att_tf32"));
+    o.tf32 = false;
+    EXPECT_FALSE(has(tactic_names(graph_of(DType::F32, {}), o), "att_tf32"));
 }
 
 TEST(Attention, EveryOtherShapeAndDType) {
-    sweep(graph_of(DType::F32, {}));
+    FamilyOptions exact;
+    exact.tf32 = false;
+    sweep(graph_of(DType::F32, {}), exact);
     sweep(graph_of(DType::F16, {1, 2, 2, 9, 33, 20, 28}));
     expect_family(graph_of(DType::F64, {1, 1, 1, 17, 40, 24, 40}));
     expect_family(graph_of(DType::F8E5M2, {1, 1, 1, 5, 40, 16, 16}));
@@ -54,16 +142,16 @@ TEST(Attention, Causal) {
     a.causal = true;
     for (int64_t offset : {0, 37, -5}) {
         a.offset = offset;
-        sweep(graph_of(DType::F16, {1, 2, 1, 33, 70, 16, 16}, a));
-        sweep(graph_of(DType::F32, {1, 2, 1, 33, 70, 16, 16}, a));
+        sweep_all(graph_of(DType::F16, {1, 2, 1, 33, 70, 16, 16}, a));
+        sweep_all(graph_of(DType::F32, {1, 2, 1, 33, 70, 16, 16}, a));
     }
 }
 
 TEST(Attention, Masks) {
     for (DType t : {DType::F16, DType::F32}) {
-        sweep(graph_of(t, {2, 2, 2, 20, 70, 16, 16}, {}, "bool[2,1,1,70]"));
-        sweep(graph_of(t, {2, 2, 2, 20, 70, 16, 16}, {}, "f32[2,20,70]"));
-        sweep(graph_of(t, {2, 2, 1, 20, 70, 16, 16}, {}, "f16[2,2,20,70]"));
+        sweep_all(graph_of(t, {2, 2, 2, 20, 70, 16, 16}, {}, "bool[2,1,1,70]"));
+        sweep_all(graph_of(t, {2, 2, 2, 20, 70, 16, 16}, {}, "f32[2,20,70]"));
+        sweep_all(graph_of(t, {2, 2, 1, 20, 70, 16, 16}, {}, "f16[2,2,20,70]"));
     }
 }
 
@@ -78,36 +166,53 @@ TEST(Attention, RowsThatSeeNothing) {
         o.inputs[3].mutable_bytes()[i] = static_cast<std::byte>(hidden[i]);
     }
     for (DType t : {DType::F16, DType::F32}) {
-        sweep(graph_of(t, {1, 1, 1, 3, 40, 16, 16}, {}, "bool[1,1,3,40]"), o);
+        sweep_all(graph_of(t, {1, 1, 1, 3, 40, 16, 16}, {}, "bool[1,1,3,40]"), o);
     }
 }
 
 TEST(Attention, Softcap) {
     ops::Attention a;
     a.softcap = 1.5;
-    sweep(graph_of(DType::F16, {1, 1, 1, 20, 40, 32, 32}, a));
-    sweep(graph_of(DType::F32, {1, 1, 1, 20, 40, 32, 32}, a));
+    sweep_all(graph_of(DType::F16, {1, 1, 1, 20, 40, 32, 32}, a));
+    sweep_all(graph_of(DType::F32, {1, 1, 1, 20, 40, 32, 32}, a));
 }
 
 TEST(Attention, FewQueriesSplitTheKeys) {
     for (DType t : {DType::BF16, DType::F32}) {
-        FamilyRun r = expect_family(graph_of(t, {1, 8, 2, 1, 1100, 32, 32}));
+        FamilyOptions o;
+        o.tf32 = false;
+        FamilyRun r = expect_family(graph_of(t, {1, 8, 2, 1, 1100, 32, 32}), o);
         EXPECT_EQ(r.entries.size(), 2U);
     }
     ops::Attention a;
     a.causal = true;
     a.offset = 300;
-    sweep(graph_of(DType::F16, {1, 2, 1, 4, 600, 16, 16}, a));
+    sweep_all(graph_of(DType::F16, {1, 2, 1, 4, 600, 16, 16}, a));
 }
 
 TEST(Attention, PackedAndStrided) {
     for (DType t : {DType::F16, DType::F32}) {
         FamilyOptions o;
         o.orders = {{0, 2, 1, 3}, {0, 2, 1, 3}, {0, 2, 1, 3}};
-        sweep(graph_of(t, {2, 3, 3, 20, 40, 16, 16}), o);
+        sweep_all(graph_of(t, {2, 3, 3, 20, 40, 16, 16}), o);
         o.orders = {};
         o.strided = true;
-        sweep(graph_of(t, {2, 3, 3, 20, 40, 16, 16}), o);
+        sweep_all(graph_of(t, {2, 3, 3, 20, 40, 16, 16}), o);
+    }
+}
+
+TEST(Attention, PartsOfOneBuffer) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f16[2,40,432]"));
+    x = ops::reshape(g, x, {2, 40, 9, 48});
+    Value parts[3];
+    for (int i = 0; i < 3; ++i) {
+        parts[i] = ops::permute(g, ops::slice(g, x, 2, 3 * i, 3), {0, 2, 1, 3});
+    }
+    Value y = ops::attention(g, {.scale = 0.2}, parts[0], parts[1], parts[2]);
+    g.add_output("y", ops::reshape(g, ops::permute(g, y, {0, 2, 1, 3}), {2, 40, 144}));
+    for (const char* tactic : {"att_wgmma_128s1", "att_wgmma_64s3", "att_mma"}) {
+        expect_backend(g, {.tactic = tactic, .tolerance = 4e-3});
     }
 }
 

@@ -82,11 +82,64 @@ TEST(Conv, SmallImagesShareATile) {
 }
 
 TEST(Conv, Stem) {
-    sweep(with_residual({.x = "f16[1,3,23,21]",
-                         .w = "f16[16,3,7,7]",
-                         .strides = {2, 2},
-                         .low = {3, 3},
-                         .high = {3, 3}}));
+    ConvCase c{.x = "f16[1,3,23,21]",
+               .w = "f16[16,3,7,7]",
+               .strides = {2, 2},
+               .low = {3, 3},
+               .high = {3, 3}};
+    EXPECT_TRUE(ran(sweep(with_residual(c)), "conv_stem"));
+    FamilyOptions channels_inside;
+    channels_inside.orders = {{0, 2, 3, 1}, {0, 1, 2, 3}};
+    EXPECT_TRUE(ran(sweep(conv_graph(c), channels_inside), "conv_stem"));
+    // Several tiles a block, several blocks of columns, an odd width.
+    c.x = "bf16[3,3,70,80]";
+    c.w = "bf16[72,3,3,3]";
+    FamilyOptions stem;
+    stem.tactic = "conv_stem";
+    EXPECT_EQ(expect_family(with_residual(c), stem).tactic, "conv_stem");
+    c.x = "f16[70,4,19,18]";
+    c.w = "f16[45,4,5,2]";
+    c.strides = {3, 1};
+    c.low = {0, 1};
+    EXPECT_EQ(expect_family(conv_graph(c), stem).tactic, "conv_stem");
+    c.x = "f16[2,1,12,14]";
+    c.w = "f16[9,1,3,3]";
+    c.strides = {1, 2};
+    EXPECT_TRUE(ran(sweep(conv_graph(c)), "conv_stem"));
+}
+
+TEST(Conv, WindowsSideBySide) {
+    // Patches of a vision transformer; one image with a rest at its edges; 2 x 2 windows.
+    ConvCase patches{.x = "f16[2,3,32,48]",
+                     .w = "f16[40,3,16,16]",
+                     .strides = {16, 16},
+                     .low = {0, 0},
+                     .high = {0, 0}};
+    for (std::string_view prefix : {"conv_wgmma_64x64_s1", "conv_wgmma_128x128_r2",
+                                    "conv_wgmma_128x160_pp", "conv_mma_64x64"}) {
+        EXPECT_TRUE(ran(sweep(with_residual(patches)), prefix)) << prefix;
+    }
+    patches.x = "f16[1,3,35,56]";
+    EXPECT_TRUE(ran(sweep(conv_graph(patches)), "conv_wgmma"));
+    EXPECT_TRUE(ran(sweep(conv_graph({.x = "bf16[3,16,6,10]",
+                                      .w = "bf16[24,16,2,2]",
+                                      .strides = {2, 2},
+                                      .low = {0, 0},
+                                      .high = {0, 0}})),
+                    "conv_wgmma"));
+}
+
+TEST(Conv, WindowsTwoApart) {
+    ConvCase c{.x = "f16[2,64,10,14]", .w = "f16[24,64,3,3]", .strides = {2, 2}};
+    std::vector<std::string> names = sweep(with_residual(c));
+    EXPECT_TRUE(ran(names, "conv_wgmma_64x64_s1"));
+    EXPECT_TRUE(ran(names, "conv_wgmma_128x128_r2_s1"));
+    c.dilations = {2, 1};
+    c.low = {2, 0};
+    c.high = {1, 2};
+    FamilyOptions options;
+    options.tactic = "conv_wgmma_64x64_s1";
+    EXPECT_EQ(expect_family(conv_graph(c), options).tactic, options.tactic);
 }
 
 TEST(Conv, StridesDilationsAndUnevenPads) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // nonzero and nms: the count half, a look at the total, the write half.
-#include "emulator/emulated_gpu.h"
 #include "kernels/harness.h"
 #include "kernels/scan_sort/dynamic.h"
+#include "kernels/test_device.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 
@@ -23,7 +23,8 @@ using kernels::Problem;
 /// Buffers and the launches of both halves.
 class Halves {
 public:
-    explicit Halves(int cc) : gpu_(cc), stream_(gpu_.create_stream()) {}
+    explicit Halves(int cc)
+        : device_(kernels::arch_of(cc)), gpu_(device_.gpu()), stream_(gpu_.create_stream()) {}
     ~Halves() {
         for (std::byte* b : buffers_) {
             gpu_.release(b);
@@ -92,12 +93,13 @@ private:
             shape.grid[i] = static_cast<uint32_t>(l.grid[i]);
         }
         shape.block = static_cast<uint32_t>(l.block);
-        shape.overlap = true;
+        shape.overlap = gpu_.arch().has_pdl();
         auto f = gpu_.load(gpu_.compile(full_text(l.program)), l.entry, l.shared);
         stream_->launch(*f, shape, parameters.data());
     }
 
-    emulator::EmulatedGpu gpu_;
+    TestDevice device_;
+    cuda::Gpu& gpu_;
     std::unique_ptr<cuda::Stream> stream_;
     std::vector<std::byte*> buffers_;
     std::byte* scratch_ = nullptr;

@@ -3,9 +3,12 @@
 #include "backends/cuda/backend.h"
 #include "base/error.h"
 #include "kernels/harness.h"
+#include "kernels/test_device.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>
+
+#include <limits>
 
 namespace ingot::test {
 namespace {
@@ -43,10 +46,10 @@ TEST(Gather, ScalarIndexAndTable) {
     sweep(g, {.tolerance = 0, .inputs = {Tensor{}, indices_below(40, {}, DType::I32)}});
 }
 
-/// What a run on the emulated GPU says.
+/// What a run on the device says.
 std::string error_of(const Graph& g, const std::vector<Tensor>& inputs) {
-    emulator::EmulatedGpu gpu(90);
-    auto backend = cuda::make_backend(gpu);
+    TestDevice device(kernels::arch_of(90));
+    auto backend = cuda::make_backend(device.gpu());
     auto execution =
         backend->compile(std::make_shared<const Graph>(g), CompileOptions{})->create_execution();
     std::vector<Tensor> results(1);
@@ -107,6 +110,54 @@ TEST(Scatter, ManyRowsAndLongOnes) {
     expect_family(longer, o);
     o.strided = true;
     expect_family(longer, o);
+}
+
+TEST(Scatter, ManyIndices) {
+    for (auto [fn, t] : {std::pair{"none", "f16"},
+                         {"none", "u8"},
+                         {"none", "i64"},
+                         {"add", "f16"},
+                         {"add", "i64"},
+                         {"min", "i32"},
+                         {"max", "u64"},
+                         {"max", "f32"}}) {
+        SCOPED_TRACE(str(fn, " ", t));
+        FamilyOptions o{.inputs = {Tensor{}, indices_below(300, {2500}, DType::I64)}};
+        o.tolerance = std::string(t) == "f16" && std::string(fn) == "add" ? 1e-3 : 0;
+        expect_family(scatter_of(str(t, "[300]"), str(t, "[2500]"), 2500, fn), o);
+    }
+    // Rows of several axes, with gaps.
+    FamilyOptions o{.inputs = {Tensor{}, indices_below(40, {2100}, DType::I64)}};
+    o.strided = true;
+    o.tolerance = 1e-6;
+    Graph rows = scatter_of("f32[40,3,2]", "f32[2100,3,2]", 2100, "add");
+    FamilyRun r = expect_family(rows, o);
+    EXPECT_EQ(r.entries.back(), "scatter_finish");
+    expect_family(scatter_of("f32[40,3,2]", "f32[2100,3,2]", 2100, "none"), o);
+}
+
+TEST(Scatter, ManyFloatsOfAnySize) {
+    float inf = std::numeric_limits<float>::infinity();
+    float nan = std::numeric_limits<float>::quiet_NaN();
+    Tensor x = Tensor::of<float>(DType::F32, {8},
+                                 std::vector<float>{1, 2, inf, 3, -inf, 1e38F, nan, 1e-40F});
+    Tensor u = random_elements(DType::F32, {2400}, 5);
+    Tensor at = Tensor::empty(DType::I64, {2400});
+    for (int64_t i = 0; i < at.count(); ++i) {
+        at.set_i64(i, i % 7); // none of the last one
+        u.set_f64(i, u.get_f64(i) * (i % 7 == 0 ? 1e-30 : i % 7 == 1 ? 1e30 : 1));
+    }
+    u.set_f64(3, inf);   // to 3: +inf
+    u.set_f64(4, inf);   // to -inf: NaN
+    u.set_f64(5, -1e38); // cancels
+    Graph g = scatter_of("f32[8]", "f32[2400]", 2400, "add");
+    expect_family(g, {.tolerance = 1e-6, .inputs = {x, at, u}});
+    u.set_f64(0, 1e30); // far larger than the rest of its row
+    for (int64_t i : {2, 3, 4, 5, 6}) {
+        u.set_f64(i, 0);
+    }
+    x = random_elements(DType::F32, {8}, 6);
+    expect_family(g, {.tolerance = 1e-6, .inputs = {x, at, u}});
 }
 
 TEST(Scatter, BooleansAndNothing) {

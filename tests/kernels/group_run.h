@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// One group of nodes on the emulated GPU, without planner and backend: operands placed as the
+// One group of nodes on a device, without planner and backend: operands placed as the
 // family asks, each in an allocation of its own.
 #pragma once
 
 #include "backends/cuda/backend.h"
 #include "kernels/family.h"
 #include "kernels/harness.h"
+#include "kernels/test_device.h"
 
 namespace ingot::test {
 
@@ -59,8 +60,8 @@ private:
     std::vector<const std::byte*> constants_;
 };
 
-/// Compiles for the emulator on all CPUs what the launches need; errors show when they run.
-void compile_ahead(const std::vector<kernels::Emitted>& emitted, int cc);
+/// Compiles on all CPUs what the launches need; errors show when they run.
+void compile_ahead(const std::vector<kernels::Emitted>& emitted, const kernels::Arch& arch);
 
 /// Memory and launches.
 class GroupRun {
@@ -84,7 +85,7 @@ private:
     const GroupCase& case_;
     const FamilyOptions& options_;
     const Placement& placement_;
-    emulator::EmulatedGpu gpu_;
+    TestDevice device_;
     std::unique_ptr<cuda::Stream> stream_;
     std::vector<std::byte*> buffers_; // inputs, results
     std::byte* scratch_ = nullptr;

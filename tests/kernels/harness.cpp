@@ -177,30 +177,28 @@ FamilyRun expect_family(const Graph& g, const FamilyOptions& options) {
 std::vector<std::string> sweep(const Graph& g, FamilyOptions options) {
     std::set<std::string> names;
     std::set<std::string> seen;
-    std::vector<const Arch*> archs;
-    for (const Arch& a : known_archs()) {
-        archs.push_back(&a);
-    }
+    std::vector<Arch> archs = runnable_archs();
     // First the one on which most is checked.
-    std::stable_partition(archs.begin(), archs.end(), [](const Arch* a) { return a->cc == 90; });
+    std::stable_partition(archs.begin(), archs.end(), [](const Arch& a) { return a.cc == 90; });
     try {
         Case c(g, options);
-        for (const Arch* arch : archs) {
-            options.cc = arch->cc;
-            SCOPED_TRACE(str("seed ", options.seed, ", compute capability ", arch->cc));
-            Placement placement(c.group, *arch, options);
+        for (const Arch& arch : archs) {
+            options.cc = arch.cc;
+            SCOPED_TRACE(str("seed ", options.seed, ", compute capability ", arch.cc,
+                             ", shared memory ", arch.shared_per_block));
+            Placement placement(c.group, arch, options);
             std::vector<Tactic> tactics = placement.tactics();
             EXPECT_FALSE(tactics.empty());
             std::vector<Emitted> emitted;
             for (const Tactic& t : tactics) {
                 emitted.push_back(placement.emit(t));
             }
-            compile_ahead(emitted, arch->cc);
+            compile_ahead(emitted, arch);
             for (const Tactic& t : tactics) {
                 SCOPED_TRACE("tactic " + t.name);
                 names.insert(t.name);
                 if (seen.insert(placement.fingerprint(t)).second) {
-                    run_case(c, *arch, t, options, placement);
+                    run_case(c, arch, t, options, placement);
                 }
             }
         }
@@ -235,10 +233,10 @@ void expect_backend(const Graph& g, const BackendOptions& options) {
         std::vector<Tensor> inputs =
             inputs_of(g, options.symbols, options.inputs, options.seed, -2, 2);
         std::vector<Tensor> expected = evaluate(g, inputs, {}, options.symbols);
-        emulator::EmulatedGpu gpu(options.cc);
+        TestDevice device(arch_of(options.cc));
         std::vector<Tensor> first;
         {
-            auto backend = cuda::make_backend(gpu);
+            auto backend = cuda::make_backend(device.gpu());
             CompileOptions compile;
             compile.force_tactic = options.tactic;
             compile.tf32 = options.tf32;
@@ -246,7 +244,7 @@ void expect_backend(const Graph& g, const BackendOptions& options) {
             auto execution =
                 backend->compile(std::make_shared<const Graph>(g), compile)->create_execution();
             for (int run = 0; run < options.runs; ++run) {
-                gpu.set_reversed(run % 2 == 1);
+                device.set_reversed(run % 2 == 1);
                 std::vector<Tensor> got = run_backend(*execution, inputs, expected, run > 0);
                 for (size_t i = 0; i < got.size(); ++i) {
                     EXPECT_EQ(difference(got[i], expected[i],
@@ -259,8 +257,8 @@ void expect_backend(const Graph& g, const BackendOptions& options) {
                 first = run == 0 ? got : first;
             }
         }
-        EXPECT_EQ(gpu.problems(), "");
-        EXPECT_EQ(gpu.memory().used(), 0) << "bytes of device memory that were not released";
+        EXPECT_EQ(device.problems(), "");
+        EXPECT_EQ(device.used(), 0) << "bytes of device memory that were not released";
     } catch (const Error& e) {
         ADD_FAILURE() << e.what();
     }

@@ -114,6 +114,16 @@ TEST(TopK, Forms) {
     expect_family(topk_graph("f32[50,7]", 0, 50, false), o);
     expect_family(topk_graph("i64[2100]", 0, 200, false), with_tactic("rounds"));
     expect_family(topk_graph("f16[300]", 0, 280), with_tactic("radix"));
+    for (bool largest : {false, true}) {
+        expect_family(topk_graph("f32[2,9000]", 1, 300, largest), with_tactic("select"));
+        expect_family(topk_graph("i64[5000]", 0, 40, largest), with_tactic("select"));
+    }
+    // Few values: many equals of the last one.
+    FamilyOptions few = with_tactic("select");
+    few.low = 0;
+    few.high = 3;
+    expect_family(topk_graph("u8[9000]", 0, 3000), few);
+    expect_family(topk_graph("f16[5000,3]", 0, 700, false), few);
     o.strided = true;
     expect_family(topk_graph("f32[3,4,100]", 1, 2), o);
     expect_family(topk_graph("f32[3,100,4]", 1, 7), o);

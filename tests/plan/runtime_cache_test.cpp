@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
 #include "base/process.h"
 #include "base/text.h"
 #include "plan/runtime_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 namespace ingot::plan {
@@ -17,6 +23,61 @@ namespace fs = std::filesystem;
 std::string only_file(const std::string& folder) {
     EXPECT_EQ(RuntimeCache(folder).list().size(), 1U);
     return folder + "/" + RuntimeCache(folder).list().at(0).file;
+}
+
+std::string bytes_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void put(const std::string& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary) << bytes;
+}
+
+/// Runs f in another process; true when it returned true there.
+bool elsewhere(const std::function<bool()>& f) {
+    pid_t child = fork();
+    if (child == 0) {
+        _exit(f() ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// While it lives, no file of this process grows above `bytes`: what a full disk does.
+class FullDisk {
+public:
+    explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
+        getrlimit(RLIMIT_FSIZE, &before_);
+        rlimit now{bytes, before_.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &now);
+    }
+    ~FullDisk() {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        std::signal(SIGXFSZ, handler_);
+    }
+    FullDisk(const FullDisk&) = delete;
+    FullDisk& operator=(const FullDisk&) = delete;
+
+private:
+    rlimit before_{};
+    void (*handler_)(int);
+};
+
+/// Hundreds of warnings that a test expects.
+struct Quiet {
+    Quiet() {
+        set_log_sink([](void*, LogLevel, std::string_view) {}, nullptr, LogLevel::Warning);
+    }
+    ~Quiet() { set_log_sink(nullptr, nullptr, LogLevel::Warning); }
+    Quiet(const Quiet&) = delete;
+    Quiet& operator=(const Quiet&) = delete;
+};
+
+size_t files_in(const std::string& folder) {
+    return static_cast<size_t>(
+        std::distance(fs::directory_iterator(folder), fs::directory_iterator{}));
 }
 
 TEST(RuntimeCache, FindsWhatWasAdded) {
@@ -37,6 +98,7 @@ TEST(RuntimeCache, FindsWhatWasAdded) {
 }
 
 TEST(RuntimeCache, EveryDamagedByteAndEveryLengthIsNoticed) {
+    Quiet quiet;
     TemporaryFolder t;
     RuntimeCache c(t.path());
     CacheKey key = cache_key("text", "cubin sm_90a");
@@ -93,6 +155,178 @@ TEST(RuntimeCache, ManyWritersLeaveWholeEntries) {
         thread.join();
     }
     EXPECT_EQ(RuntimeCache(t.path()).list().size(), 20U);
+}
+
+TEST(RuntimeCache, AFullDiskCostsTheCacheOnly) {
+    TemporaryFolder t;
+    CacheKey old_key = cache_key("old", "cubin");
+    CacheKey key = cache_key("text", "cubin");
+    std::string binary(5000, 'b');
+    RuntimeCache folder(t.path() + "/folder");
+    folder.add(old_key, "old", "nvrtc 13.0");
+    std::string path = t.path() + "/file";
+    {
+        RuntimeCache file(path, RuntimeCache::Kind::File);
+        file.add(old_key, "old", "nvrtc 13.0");
+    }
+    {
+        FullDisk full(1000);
+        folder.add(key, binary, "nvrtc 13.0");
+        RuntimeCache file(path, RuntimeCache::Kind::File);
+        file.add(key, binary, "nvrtc 13.0");
+        file.flush();
+        EXPECT_EQ(file.find(key), binary) << "this process has it";
+    }
+    EXPECT_FALSE(folder.find(key));
+    EXPECT_EQ(folder.find(old_key), "old");
+    RuntimeCache file(path, RuntimeCache::Kind::File);
+    EXPECT_FALSE(file.find(key));
+    EXPECT_EQ(file.find(old_key), "old");
+    EXPECT_EQ(files_in(t.path() + "/folder"), 1U) << "no temporary files are left";
+    EXPECT_EQ(files_in(t.path()), 2U);
+}
+
+TEST(RuntimeCache, AReadOnlyDiskIsReadOnly) {
+    TemporaryFolder t;
+    fs::permissions(t.path(), fs::perms(0755));
+    CacheKey key = cache_key("text", "cubin");
+    std::string folder = t.path() + "/folder";
+    std::string path = folder + "/one";
+    RuntimeCache(folder).add(key, "binary", "nvrtc 13.0");
+    RuntimeCache(path, RuntimeCache::Kind::File).add(key, "binary", "nvrtc 13.0");
+    fs::permissions(folder, fs::perms(0555));
+    EXPECT_TRUE(elsewhere([&] {
+        if (geteuid() == 0 && setuid(65534) != 0) { // the superuser writes everywhere
+            return false;
+        }
+        CacheKey other = cache_key("other", "cubin");
+        RuntimeCache c(folder);
+        c.add(other, "x", "");
+        RuntimeCache f(path, RuntimeCache::Kind::File);
+        f.add(other, "x", "");
+        f.flush();
+        return c.find(key) == "binary" && !c.find(other) && f.find(key) == "binary" &&
+               f.find(other) == "x";
+    }));
+    fs::permissions(folder, fs::perms(0755));
+    EXPECT_EQ(files_in(folder), 2U);
+    EXPECT_FALSE(RuntimeCache(path, RuntimeCache::Kind::File).find(cache_key("other", "cubin")));
+}
+
+TEST(RuntimeCache, AFileIsWrittenAtTheEndAndReadAtTheStart) {
+    TemporaryFolder t;
+    std::string path = t.path() + "/made/when/needed.bin";
+    CacheKey key = cache_key("text", "cubin sm_90a");
+    {
+        RuntimeCache c(path, RuntimeCache::Kind::File);
+        EXPECT_FALSE(c.find(key));
+        c.add(key, "binary", "nvrtc 13.0");
+        EXPECT_EQ(c.find(key), "binary");
+        EXPECT_FALSE(fs::exists(path));
+    }
+    std::string first = bytes_of(path);
+    {
+        RuntimeCache c(path, RuntimeCache::Kind::File);
+        EXPECT_EQ(c.find(key), "binary");
+        ASSERT_EQ(c.list().size(), 1U);
+        EXPECT_EQ(c.list()[0].nvrtc, "nvrtc 13.0");
+        EXPECT_EQ(c.list()[0].compiler, "cubin sm_90a");
+        EXPECT_EQ(c.list()[0].problem, "");
+    }
+    EXPECT_EQ(bytes_of(path), first);
+    RuntimeCache c(path, RuntimeCache::Kind::File);
+    EXPECT_EQ(c.clear(), 1);
+    EXPECT_FALSE(c.find(key));
+    EXPECT_FALSE(fs::exists(path));
+}
+
+TEST(RuntimeCache, EveryDamagedByteOfAFileIsNoticed) {
+    Quiet quiet;
+    TemporaryFolder t;
+    std::string path = t.path() + "/one";
+    CacheKey keys[] = {cache_key("a", "cubin"), cache_key("b", "cubin")};
+    {
+        RuntimeCache c(path, RuntimeCache::Kind::File);
+        c.add(keys[0], "binary a", "nvrtc 13.0");
+        c.add(keys[1], "binary b", "nvrtc 13.0");
+    }
+    std::string whole = bytes_of(path);
+    size_t one = (whole.size() - 8) / 2; // both are as long
+    constexpr size_t reserved_at = 8 + 32 + 20;
+    for (size_t i = 8; i < whole.size(); ++i) {
+        size_t in_entry = (i - 8) % one + 8;
+        if (in_entry >= reserved_at && in_entry < reserved_at + 4) {
+            continue;
+        }
+        std::string bad = whole;
+        bad[i] = static_cast<char>(bad[i] ^ 0x41);
+        put(path, bad);
+        RuntimeCache c(path, RuntimeCache::Kind::File);
+        int found = (c.find(keys[0]) == "binary a" ? 1 : 0) + (c.find(keys[1]) == "binary b");
+        int wrong = 0;
+        for (const RuntimeCache::Entry& e : c.list()) {
+            wrong += e.problem.empty() ? 0 : 1;
+        }
+        EXPECT_EQ(wrong, 1) << "byte " << i;
+        // What is damaged in an entry costs that entry; in front of one, those behind it too.
+        EXPECT_EQ(found, in_entry - 8 >= 32 || i - 8 >= one ? 1 : 0) << "byte " << i;
+    }
+    put(path, whole.substr(0, whole.size() - 1));
+    RuntimeCache c(path, RuntimeCache::Kind::File);
+    c.add(cache_key("c", "cubin"), "binary c", "nvrtc 13.0");
+    c.flush();
+    EXPECT_EQ(RuntimeCache(path, RuntimeCache::Kind::File).list().size(), 2U)
+        << "what is damaged is gone";
+}
+
+TEST(RuntimeCache, AFileOfSomethingElseIsLeftAlone) {
+    TemporaryFolder t;
+    std::string path = t.path() + "/model.onnx";
+    put(path, "the only copy of a model");
+    {
+        RuntimeCache c(path, RuntimeCache::Kind::File);
+        c.add(cache_key("a", "cubin"), "binary", "");
+        EXPECT_EQ(c.find(cache_key("a", "cubin")), "binary");
+        EXPECT_NE(c.list().front().problem, "");
+    }
+    EXPECT_EQ(RuntimeCache(path, RuntimeCache::Kind::File).clear(), 0);
+    EXPECT_EQ(bytes_of(path), "the only copy of a model");
+}
+
+TEST(RuntimeCache, ProcessesShareAFile) {
+    TemporaryFolder t;
+    std::string path = t.path() + "/one";
+    constexpr int processes = 4;
+    constexpr int each = 25;
+    EXPECT_TRUE(elsewhere([&] {
+        std::vector<pid_t> children;
+        for (int p = 0; p < processes; ++p) {
+            pid_t child = fork();
+            if (child == 0) {
+                for (int k = 0; k < each; ++k) {
+                    RuntimeCache c(path, RuntimeCache::Kind::File);
+                    c.add(cache_key(str(p, ' ', k), "cubin"), str("binary ", p, ' ', k), "");
+                }
+                _exit(0);
+            }
+            children.push_back(child);
+        }
+        bool all = true;
+        for (pid_t child : children) {
+            int status = 0;
+            waitpid(child, &status, 0);
+            all = all && status == 0;
+        }
+        return all;
+    }));
+    RuntimeCache c(path, RuntimeCache::Kind::File);
+    EXPECT_EQ(c.list().size(), static_cast<size_t>(processes * each));
+    for (int p = 0; p < processes; ++p) {
+        for (int k = 0; k < each; ++k) {
+            EXPECT_EQ(c.find(cache_key(str(p, ' ', k), "cubin")), str("binary ", p, ' ', k));
+        }
+    }
+    EXPECT_EQ(files_in(t.path()), 1U);
 }
 
 } // namespace

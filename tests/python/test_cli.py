@@ -215,6 +215,25 @@ def test_environment_sets_options_and_the_command_line_wins(engine, tmp_path, mo
     assert code == 2 and "seven" in text
 
 
+def test_cache_in_one_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("INGOT_RUNTIME_CACHE", str(tmp_path / "folder"))
+    kernels = f"--runtimeCacheFile={tmp_path / 'kernels'}"
+    assert "0 kernels" in ingot.call("cache", "ls", kernels)
+    assert "0 kernels removed" in ingot.call("cache", "clear", kernels)
+    other = tmp_path / "model.onnx"
+    other.write_bytes(b"the only copy")
+    code, text = fails("cache", "verify", f"--runtimeCacheFile={other}")
+    assert code == 1 and "not a file of kernels" in text
+    assert "0 kernels removed" in ingot.call("cache", "clear", f"--runtimeCacheFile={other}")
+    assert other.read_bytes() == b"the only copy"
+
+
+def test_tuning_modes_are_checked(engine):
+    for option in ("--tune=sometimes", "--specialisation=soon", "--tuneBudget=-1"):
+        code, text = fails("run", engine, option)
+        assert code == 1 and option.split("=")[1] in text
+
+
 def test_pages_in_docs_are_current():
     docs = ingot.REPOSITORY / "docs"
     status = ingot.REPOSITORY / "tests" / "onnx" / "status.txt"

@@ -68,8 +68,6 @@ int list(const RuntimeCache& c, bool only_faults, bool strict) {
 } // namespace
 
 int cache(const Options& o) {
-    require(o.runtime_cache.empty() || o.runtime_cache_file.empty(), ErrorCode::InvalidArgument,
-            "--runtimeCacheDir and --runtimeCacheFile exclude each other; give one");
     bool is_file = !o.runtime_cache_file.empty();
     std::string place = is_file                   ? o.runtime_cache_file
                         : o.runtime_cache.empty() ? RuntimeCache::default_folder()

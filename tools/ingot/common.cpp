@@ -124,8 +124,6 @@ CompileOptions compile_options(const Options& o) {
             ": expected bytes, 0 or more");
     c.memory_limit = o.memory_limit;
     c.nvtx = o.nvtx;
-    require(o.runtime_cache.empty() || o.runtime_cache_file.empty(), ErrorCode::InvalidArgument,
-            "--runtimeCacheDir and --runtimeCacheFile exclude each other; give one");
     if (!o.runtime_cache.empty()) {
         c.runtime_cache = o.runtime_cache == "none" ? std::string() : o.runtime_cache;
     }

@@ -91,6 +91,7 @@ std::shared_ptr<ProgramCache> plan_ahead(AbsentGpu& gpu, const std::shared_ptr<c
     auto lowered = std::make_shared<const Graph>(lower(*graph, options));
     auto program =
         plan::make_program(lowered, cuda_kernels(), std::make_shared<PackCache>(), options);
+    ProfilePrograms::find(state, program);
     CudaDevice device(state);
     plan::Runner runner(program, device, {});
     for (const std::vector<Shape>& s : shapes) {
@@ -114,7 +115,9 @@ std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& gr
                                           std::span<const std::vector<Shape>> shapes,
                                           int compute_capability, const CompileOptions& options) {
     cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), false);
-    return cuda::plan_ahead(gpu, graph, shapes, options)->programs();
+    CompileOptions generic = options;
+    generic.specialise = Specialise::None;
+    return cuda::plan_ahead(gpu, graph, shapes, generic)->programs();
 }
 
 } // namespace ingot

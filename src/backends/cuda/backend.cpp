@@ -7,6 +7,7 @@
 #include "backends/cuda/nvrtc.h"
 #include "plan/execution.h"
 
+#include <algorithm>
 #include <thread>
 
 namespace ingot {
@@ -36,6 +37,20 @@ private:
     std::shared_ptr<CudaState> state_;
 };
 
+bool is_dynamic(const Graph& g) {
+    return std::any_of(g.inputs().begin(), g.inputs().end(),
+                       [&g](Value v) { return !as_const(g.type(v).dims); });
+}
+
+int64_t constant_bytes(const Graph& g) {
+    int64_t bytes = 0;
+    for (const Node& n : g.nodes()) {
+        bytes +=
+            n.is(constant_def) ? static_cast<int64_t>(n.as<Constant>().value.bytes().size()) : 0;
+    }
+    return bytes;
+}
+
 class CudaBackend : public Backend {
 public:
     CudaBackend(Gpu& gpu, int threads) : gpu_(gpu), threads_(threads) {
@@ -49,15 +64,21 @@ public:
 
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& options) const override {
-        std::string folder = options.runtime_cache == "default"
-                                 ? plan::RuntimeCache::default_folder()
-                                 : options.runtime_cache;
-        auto state = std::make_shared<CudaState>(gpu_, programs(folder, options), options);
-        auto lowered = std::make_shared<const Graph>(lower(*graph, options));
-        return std::make_shared<CudaExecutable>(make_program(std::move(lowered), cuda_kernels(),
-                                                             std::make_shared<PackCache>(),
-                                                             options),
-                                                std::move(state));
+        CompileOptions o = options;
+        if (o.specialise == Specialise::Auto) {
+            o.specialise = is_dynamic(*graph) ? Specialise::Lazy : Specialise::None;
+        }
+        Caches caches = find_caches(o);
+        auto state = std::make_shared<CudaState>(gpu_, caches.programs, o);
+        auto lowered = std::make_shared<const Graph>(lower(*graph, o));
+        int64_t weights = constant_bytes(*lowered);
+        auto program =
+            make_program(std::move(lowered), cuda_kernels(), std::make_shared<PackCache>(), o);
+        ProfilePrograms::find(state, program);
+        if (o.tune != Tune::Off) {
+            state->tuner = std::make_unique<Tuner>(*state, caches.timings, weights);
+        }
+        return std::make_shared<CudaExecutable>(std::move(program), std::move(state));
     }
 
     std::vector<std::pair<std::string, std::string>> requested() const {
@@ -71,27 +92,67 @@ public:
         return all;
     }
 
+    ProgramCounts counts() const {
+        std::scoped_lock lock(mutex_);
+        ProgramCounts n;
+        for (const auto& [folder, cache] : caches_) {
+            ProgramCache::Statistics s = cache->statistics();
+            n.requested += s.programs;
+            n.compiled += s.compiled;
+        }
+        return n;
+    }
+
 private:
+    struct Caches {
+        std::shared_ptr<ProgramCache> programs;
+        std::shared_ptr<TimingCache> timings;
+    };
+
     /// Programs are shared by all executables that use the same runtime cache, those apart whose
     /// engines brought kernels along.
-    std::shared_ptr<ProgramCache> programs(const std::string& folder,
-                                           const CompileOptions& options) const {
-        auto make = [&] {
-            auto disk = folder.empty() ? nullptr : std::make_shared<plan::RuntimeCache>(folder);
-            return std::make_shared<ProgramCache>(gpu_, options.kernels, std::move(disk), threads_);
-        };
-        if (options.kernels != nullptr && !options.kernels->empty()) {
-            return make();
-        }
+    Caches find_caches(const CompileOptions& options) const {
+        bool one_file = !options.runtime_cache_file.empty();
+        std::string place = one_file ? options.runtime_cache_file
+                            : options.runtime_cache == "default"
+                                ? plan::RuntimeCache::default_folder()
+                                : options.runtime_cache;
+        std::string times = !options.timing_cache_file.empty() ? options.timing_cache_file
+                            : place.empty()                    ? std::string()
+                                            : place + (one_file ? ".timing" : "/timing.txt");
         std::scoped_lock lock(mutex_);
-        std::shared_ptr<ProgramCache>& cache = caches_[folder];
-        cache = cache == nullptr ? make() : cache;
-        return cache;
+        Caches found;
+        if (options.tune != Tune::Off) {
+            found.timings =
+                shared(timings_, times, [&] { return std::make_shared<TimingCache>(times); });
+        }
+        auto disk = place.empty() ? nullptr : shared(disks_, place, [&] {
+            using Kind = plan::RuntimeCache::Kind;
+            return std::make_shared<plan::RuntimeCache>(place,
+                                                        one_file ? Kind::File : Kind::Folder);
+        });
+        auto make = [&] {
+            return std::make_shared<ProgramCache>(gpu_, options.kernels, disk, threads_);
+        };
+        bool own = options.kernels != nullptr && !options.kernels->empty();
+        found.programs = own ? make() : shared(caches_, place, make);
+        return found;
+    }
+
+    /// The entry of that key, made where there is none.
+    template <class T, class Make>
+    static std::shared_ptr<T> shared(std::map<std::string, std::shared_ptr<T>>& all,
+                                     const std::string& key, Make&& make) {
+        std::shared_ptr<T>& entry = all[key];
+        entry = entry == nullptr ? make() : entry;
+        return entry;
     }
 
     Gpu& gpu_;
     int threads_;
     mutable std::mutex mutex_;
+    mutable std::map<std::string, std::shared_ptr<plan::RuntimeCache>> disks_;
+    mutable std::map<std::string, std::shared_ptr<TimingCache>> timings_;
     mutable std::map<std::string, std::shared_ptr<ProgramCache>> caches_;
 };
 
@@ -103,6 +164,10 @@ std::unique_ptr<Backend> make_backend(Gpu& gpu, int compile_threads) {
 
 std::vector<std::pair<std::string, std::string>> requested_programs(const Backend& backend) {
     return static_cast<const CudaBackend&>(backend).requested();
+}
+
+ProgramCounts count_programs(const Backend& backend) {
+    return static_cast<const CudaBackend&>(backend).counts();
 }
 
 } // namespace cuda

@@ -11,6 +11,12 @@ namespace ingot::cuda {
 /// most 8.
 std::unique_ptr<Backend> make_backend(Gpu& gpu, int compile_threads = 0);
 
+/// Programs that were asked for and those of them that were compiled, by all executables so far.
+struct ProgramCounts {
+    int requested = 0;
+    int compiled = 0;
+};
+ProgramCounts count_programs(const Backend& backend);
 /// Entry and text of every program that the executables of this backend asked for so far.
 std::vector<std::pair<std::string, std::string>> requested_programs(const Backend& backend);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/device.h"
 
+#include "backends/cuda/nvtx.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -17,9 +18,41 @@ constexpr size_t most_error_words = 16384;
 
 } // namespace
 
+std::byte* Memory::allocate(int64_t bytes) {
+    std::scoped_lock lock(mutex_);
+    require(limit_ <= 0 || bytes <= limit_ - held_, ErrorCode::OutOfMemory, bytes,
+            " bytes of device memory are needed, and of the limit of ", limit_, " only ",
+            limit_ - held_, " are left");
+    std::byte* p = gpu_.allocate(bytes);
+    blocks_[p] = bytes;
+    held_ += bytes;
+    return p;
+}
+
+void Memory::release(std::byte* memory) noexcept {
+    std::scoped_lock lock(mutex_);
+    if (auto it = blocks_.find(memory); it != blocks_.end()) {
+        held_ -= it->second;
+        blocks_.erase(it);
+    }
+    gpu_.release(memory);
+}
+
+int64_t Memory::available() const {
+    std::scoped_lock lock(mutex_);
+    int64_t free = gpu_.free_bytes();
+    int64_t left = limit_ - held_;
+    return limit_ <= 0 ? free : free < 0 ? left : std::min(left, free);
+}
+
+int64_t Memory::held() const {
+    std::scoped_lock lock(mutex_);
+    return held_;
+}
+
 Weights::~Weights() {
     for (std::byte* s : slabs_) {
-        gpu_.release(s);
+        memory_.release(s);
     }
 }
 
@@ -28,9 +61,14 @@ std::byte* Weights::reserve(size_t bytes) {
         (std::max<size_t>(bytes, 1) + weight_alignment - 1) / weight_alignment * weight_alignment;
     if (bytes > slab_left_) {
         size_t size = std::max(bytes, slab_bytes);
-        std::byte* slab = gpu_.allocate(static_cast<int64_t>(size));
+        int64_t left = memory_.available();
+        if (left >= 0 && static_cast<size_t>(left) < size) {
+            size = bytes; // no room for what is to come
+        }
+        slabs_.reserve(slabs_.size() + 1);
+        std::byte* slab = memory_.allocate(static_cast<int64_t>(size));
         slabs_.push_back(slab);
-        if (bytes >= slab_bytes) {
+        if (size == bytes) {
             return slab; // of its own: the current slab goes on
         }
         slab_next_ = slab;
@@ -57,13 +95,48 @@ std::byte* Weights::find(const Tensor& t, Stream& stream) {
     return address;
 }
 
+bool Weights::has(const Tensor& t) const {
+    std::scoped_lock lock(mutex_);
+    return entries_.count(std::make_pair(t.bytes().data(), t.bytes().size())) != 0;
+}
+
 size_t Weights::bytes() const {
     std::scoped_lock lock(mutex_);
     return bytes_;
 }
 
+namespace {
+
+kernels::Arch arch_for(const kernels::Arch& device, const CompileOptions& options) {
+    kernels::Arch arch = device;
+    if (options.arch != 0) {
+        arch = kernels::arch_of(options.arch);
+        require(arch.cc == options.arch && runs_on(arch, device), ErrorCode::Unsupported,
+                "kernels for compute capability ", options.arch,
+                " do not run on this GPU, which has ", device.cc);
+        arch.sms = device.sms;
+    }
+    if (options.shared_memory != 0) {
+        constexpr int64_t least = 48 << 10;
+        require(options.shared_memory >= least, ErrorCode::Unsupported, "a cap of ",
+                options.shared_memory, " bytes on shared memory; kernels need at least ", least);
+        arch.shared_per_block = std::min(arch.shared_per_block, options.shared_memory);
+        arch.shared_per_sm = std::min(arch.shared_per_sm, arch.shared_per_block + 1024);
+    }
+    return arch;
+}
+
+} // namespace
+
+CudaState::CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o)
+    : gpu(g), arch(arch_for(g.arch(), o)), programs(std::move(p)), memory(g, o.memory_limit),
+      weights(memory), options(std::move(o)) {}
+
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state)
     : state_(std::move(state)), stream_(state_->gpu.create_stream()) {}
+
+CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream)
+    : state_(std::move(state)), stream_(std::move(stream)) {}
 
 CudaDevice::~CudaDevice() {
     if (error_words_ != nullptr) {
@@ -71,19 +144,27 @@ CudaDevice::~CudaDevice() {
     }
 }
 
+bool CudaDevice::settle() {
+    const ProfilePrograms* known = state_->profile_programs.get();
+    if (known != nullptr && !known->is_open() && state_->options.specialise == Specialise::None) {
+        known->wait(); // later runs compile nothing
+    }
+    return state_->tuner != nullptr && choices_.settle(*state_->tuner);
+}
+
 std::byte* CudaDevice::allocate(int64_t bytes) {
-    return state_->gpu.allocate(std::max<int64_t>(bytes, 1));
+    return state_->memory.allocate(std::max<int64_t>(bytes, 1));
 }
 
 void CudaDevice::release(std::byte* memory) noexcept {
     // Work that uses the memory may still be running.
     try {
         stream_->synchronize();
-    } catch (const Error&) {
-        return;
+    } catch (const Error& e) {
+        log(LogLevel::Verbose, "cuda: memory is given back after ", e.what());
     }
     recorded_.clear();
-    state_->gpu.release(memory);
+    state_->memory.release(memory);
 }
 
 const std::byte* CudaDevice::constant(const Tensor& t) {
@@ -120,7 +201,8 @@ bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
                                                context.buffers + end);
     });
     if (it == recorded_.end()) {
-        recorded_.push_front({plan.id, {context.buffers, context.buffers + end}, 1, nullptr});
+        recorded_.push_front(
+            {plan.id, {context.buffers, context.buffers + end}, nullptr, 0, false});
         if (recorded_.size() > most_recordings) {
             recorded_.pop_back();
         }
@@ -128,39 +210,88 @@ bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
     }
     recorded_.splice(recorded_.begin(), recorded_, it);
     Recorded& r = recorded_.front();
-    if (r.recording == nullptr) {
-        if (!stream_->begin_recording()) {
-            return false;
-        }
-        recording_now_ = true;
-        Status status;
-        for (const StepEntry& e : plan.steps) {
-            status = e.step->run(context);
-            if (!status.ok()) {
-                break;
-            }
-        }
-        recording_now_ = false;
-        r.recording = stream_->end_recording();
-        if (!status.ok()) {
-            log(LogLevel::Warning, "cuda: recording a graph failed: ", status.text());
-            recorded_.pop_front();
-            return false;
-        }
+    uint64_t arrivals = state_->programs->arrivals();
+    if (r.recording != nullptr && r.arrivals != arrivals &&
+        std::any_of(plan.steps.begin(), plan.steps.end(),
+                    [](const StepEntry& e) { return e.step->is_stale(); })) {
+        r.recording = nullptr; // kernels for these very shapes have been compiled
+    }
+    r.arrivals = arrivals;
+    if (r.recording == nullptr && (r.impossible || !record(r, plan, context))) {
+        return false;
     }
     stream_->launch(*r.recording);
     return true;
 }
 
+/// Where it fails, this plan is launched step by step from then on.
+bool CudaDevice::record(Recorded& r, const SegmentPlan& plan, const RunContext& context) {
+    std::string problem;
+    try {
+        if (!stream_->begin_recording()) {
+            r.impossible = true;
+            return false;
+        }
+        recording_now_ = true;
+        Status status;
+        for (auto e = plan.steps.begin(); e != plan.steps.end() && status.ok(); ++e) {
+            status = e->step->run(context);
+        }
+        recording_now_ = false;
+        r.recording = stream_->end_recording();
+        if (!status.ok()) {
+            r.recording = nullptr;
+            problem = context.error.text[0] != 0 ? context.error.text : status.text();
+        }
+    } catch (const Error& e) {
+        recording_now_ = false;
+        problem = e.what();
+    }
+    if (!problem.empty()) {
+        log(LogLevel::Warning, "cuda: a graph of launches cannot be recorded: ", problem);
+        context.error.text[0] = 0;
+        r.impossible = true;
+    }
+    return problem.empty();
+}
+
+void CudaDevice::begin_range(const char* name) {
+    if (state_->options.nvtx && nvtx().listening()) {
+        nvtx().push(name);
+    }
+}
+
+void CudaDevice::end_range() {
+    if (state_->options.nvtx && nvtx().listening()) {
+        nvtx().pop();
+    }
+}
+
+int64_t CudaDevice::missing_bytes(const Tensor& constant) const {
+    return state_->weights.has(constant) ? 0 : static_cast<int64_t>(constant.bytes().size());
+}
+
 int CudaDevice::add_error_word(std::string what) {
+    if (!free_error_words_.empty()) {
+        int index = free_error_words_.back();
+        free_error_words_.pop_back();
+        error_names_[static_cast<size_t>(index)] = std::move(what);
+        return index;
+    }
     require(error_names_.size() < most_error_words, ErrorCode::Unsupported, "more than ",
             most_error_words, " steps that can fail at run time");
     if (error_words_ == nullptr) {
         error_words_ = allocate(static_cast<int64_t>(most_error_words * sizeof(uint32_t)));
         fill(error_words_, 0, most_error_words * sizeof(uint32_t));
     }
+    free_error_words_.reserve(error_names_.size() + 1);
+    error_values_.resize(error_names_.size() + 1);
     error_names_.push_back(std::move(what));
     return static_cast<int>(error_names_.size()) - 1;
+}
+
+void CudaDevice::release_error_word(int index) noexcept {
+    free_error_words_.push_back(index); // has room
 }
 
 std::byte* CudaDevice::error_word(int index) {
@@ -171,7 +302,7 @@ void CudaDevice::check_error_words() {
     if (error_names_.empty()) {
         return;
     }
-    std::vector<uint32_t> words(error_names_.size());
+    std::vector<uint32_t>& words = error_values_;
     read(words.data(), error_words_, words.size() * sizeof(uint32_t));
     auto it = std::find_if(words.begin(), words.end(), [](uint32_t w) { return w != 0; });
     if (it == words.end()) {

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // CudaDevice: plan::Device on a stream of a Gpu, with recordings of segments and the error words of
-// steps. CudaState: what all executions of one executable share.
+// steps. CudaState: what all executions of one executable share, its device memory among it.
 #pragma once
 
+#include "backends/cuda/profile_programs.h"
 #include "backends/cuda/program_cache.h"
+#include "backends/cuda/tuner.h"
 #include "plan/device.h"
 #include "plan/program.h"
 #include "plan/reference.h"
@@ -34,15 +36,36 @@ using plan::StepArgs;
 using plan::StepEntry;
 using plan::View;
 
+/// Device memory within a budget. Thread safe.
+class Memory {
+public:
+    /// `limit` 0: no budget.
+    Memory(Gpu& gpu, int64_t limit) : gpu_(gpu), limit_(limit) {}
+    /// Errors: OutOfMemory with what was needed and what is left.
+    std::byte* allocate(int64_t bytes);
+    void release(std::byte* memory) noexcept;
+    /// Of the budget and of the device, the smaller; -1 when neither is known.
+    int64_t available() const;
+    int64_t held() const;
+
+private:
+    Gpu& gpu_;
+    int64_t limit_;
+    mutable std::mutex mutex_;
+    std::map<std::byte*, int64_t> blocks_;
+    int64_t held_ = 0;
+};
+
 /// Constants in device memory. Thread safe.
 class Weights {
 public:
-    explicit Weights(Gpu& gpu) : gpu_(gpu) {}
+    explicit Weights(Memory& memory) : memory_(memory) {}
     ~Weights();
     Weights(const Weights&) = delete;
     Weights& operator=(const Weights&) = delete;
     /// The address of a constant, uploaded when it is first asked for.
     std::byte* find(const Tensor& t, Stream& stream);
+    bool has(const Tensor& t) const;
     size_t bytes() const;
 
 private:
@@ -52,7 +75,7 @@ private:
         Tensor tensor; // keeps the host address from being used again
         std::byte* address = nullptr;
     };
-    Gpu& gpu_;
+    Memory& memory_;
     mutable std::mutex mutex_;
     std::map<std::pair<const std::byte*, size_t>, Entry> entries_;
     std::vector<std::byte*> slabs_;
@@ -62,18 +85,23 @@ private:
 };
 
 struct CudaState {
-    CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o)
-        : gpu(g), programs(std::move(p)), weights(g), options(std::move(o)) {}
+    /// Errors: Unsupported for an architecture or a cap that the GPU cannot run with.
+    CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o);
 
     Gpu& gpu;
+    kernels::Arch arch; // the GPU's own, or what the options ask for
     std::shared_ptr<ProgramCache> programs;
+    Memory memory;
     Weights weights;
     CompileOptions options;
+    std::shared_ptr<ProfilePrograms> profile_programs; // null: nothing is known of later shapes
+    std::unique_ptr<Tuner> tuner;                      // null: the model chooses tactics
 };
 
 class CudaDevice : public Device {
 public:
     explicit CudaDevice(std::shared_ptr<CudaState> state);
+    CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream);
     ~CudaDevice() override;
     CudaDevice(const CudaDevice&) = delete;
     CudaDevice& operator=(const CudaDevice&) = delete;
@@ -91,13 +119,23 @@ public:
     int mark_time() override { return stream_->mark_time(); }
     double elapsed_ms(int from, int to) override { return stream_->elapsed_ms(from, to); }
     void forget_times() override { stream_->forget_times(); }
+    void hold() override { stream_->hold(); }
+    void resume() override { stream_->resume(); }
+    void begin_range(const char* name) override;
+    void end_range() override;
+    int64_t available() const override { return state_->memory.available(); }
+    int64_t missing_bytes(const Tensor& constant) const override;
+
+    bool settle() override;
 
     Stream& stream() { return *stream_; }
     CudaState& state() { return *state_; }
-    const kernels::Arch& arch() const { return state_->gpu.arch(); }
+    const kernels::Arch& arch() const { return state_->arch; }
+    TacticChoices& choices() { return choices_; }
 
     /// An error word of its own for a step that may fail; `what` names it in messages.
     int add_error_word(std::string what);
+    void release_error_word(int index) noexcept;
     std::byte* error_word(int index);
     /// Reads all words; throws for the first that is set, and clears them. Waits.
     void check_error_words();
@@ -106,14 +144,19 @@ private:
     struct Recorded {
         uint64_t plan = 0;
         std::vector<std::byte*> buffers;
-        int runs = 0;
         std::unique_ptr<Recording> recording;
+        uint64_t arrivals = 0; // ProgramCache::arrivals when it was recorded
+        bool impossible = false;
     };
+    bool record(Recorded& r, const SegmentPlan& plan, const RunContext& context);
 
     std::shared_ptr<CudaState> state_;
     std::unique_ptr<Stream> stream_;
+    TacticChoices choices_;
     std::list<Recorded> recorded_; // the last used first
     std::vector<std::string> error_names_;
+    std::vector<int> free_error_words_;
+    std::vector<uint32_t> error_values_; // read back
     std::byte* error_words_ = nullptr;
     bool recording_now_ = false;
 };

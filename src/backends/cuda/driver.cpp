@@ -4,8 +4,6 @@
 #include "base/error.h"
 #include "base/shared_library.h"
 
-#include <mutex>
-
 namespace ingot::cuda {
 
 namespace {
@@ -41,10 +39,14 @@ bool resolve(const SharedLibrary& library, Driver& d, std::string& why) {
         symbol(d.copy_on_device, "cuMemcpyDtoDAsync_v2"),
         symbol(d.fill, "cuMemsetD8Async"),
         symbol(d.module_load, "cuModuleLoadData"),
+        symbol(d.module_unload, "cuModuleUnload"),
         symbol(d.module_function, "cuModuleGetFunction"),
         symbol(d.function_set, "cuFuncSetAttribute"),
         symbol(d.launch, "cuLaunchKernelEx"),
+        symbol(d.launch_host, "cuLaunchHostFunc"),
         symbol(d.stream_create, "cuStreamCreate"),
+        symbol(d.stream_create_with_priority, "cuStreamCreateWithPriority", true),
+        symbol(d.stream_priorities, "cuCtxGetStreamPriorityRange", true),
         symbol(d.stream_destroy, "cuStreamDestroy_v2"),
         symbol(d.stream_synchronize, "cuStreamSynchronize"),
         symbol(d.begin_capture, "cuStreamBeginCapture_v2"),
@@ -100,22 +102,12 @@ Found open_driver() {
     return f;
 }
 
-/// The error after which the context is unusable; empty until there is one.
-struct FirstCause {
-    std::mutex mutex;
-    std::string text;
-};
-
-FirstCause& first_cause() {
-    static FirstCause cause;
-    return cause;
-}
-
-/// Errors that leave the context unusable, by their numbers: illegal address, launch timeout,
-/// assert, hardware stack error, illegal instruction, misaligned address, invalid address space,
-/// invalid program counter, launch failed, ECC.
+/// Errors that leave the context unusable, by their numbers: ECC, NVLink, illegal address, launch
+/// timeout, context destroyed, assert, hardware stack error, illegal instruction, misaligned
+/// address, invalid address space, invalid program counter, launch failed.
 bool poisons(CUresult r) {
-    return r == 700 || r == 702 || (r >= 710 && r <= 719) || r == 214;
+    return r == 214 || r == 220 || r == 700 || r == 702 || r == 709 || r == 710 ||
+           (r >= 714 && r <= 719);
 }
 
 } // namespace
@@ -126,27 +118,32 @@ const Driver* find_driver(std::string& why) {
     return found.ok ? &found.driver : nullptr;
 }
 
-void check(const Driver& d, CUresult r, const char* what) {
+void DeviceHealth::check(const Driver& d, CUresult r, const char* what) {
     if (r == 0) [[likely]] {
         return;
     }
+    require_alive();
     const char* error_name = "unknown";
     const char* text = "";
     d.error_name(r, &error_name);
     d.error_string(r, &text);
     std::string message = str(what, ": ", text, " (", error_name, ", ", r, ")");
-    FirstCause& cause = first_cause();
-    std::scoped_lock lock(cause.mutex);
-    if (!cause.text.empty()) {
-        fail(ErrorCode::Device,
-             "the GPU is unusable in this process since an earlier failure: ", cause.text,
-             "; start a new process");
-    }
     if (poisons(r)) {
-        cause.text = message;
+        std::scoped_lock lock(mutex_);
+        if (cause_.empty()) {
+            cause_ = message;
+            dead_.store(true, std::memory_order_release);
+        }
         message += "; the GPU is unusable in this process from now on";
     }
-    fail(r == 2 ? ErrorCode::OutOfMemory : ErrorCode::Device, message);
+    fail(r == out_of_memory ? ErrorCode::OutOfMemory : ErrorCode::Device, message);
+}
+
+void DeviceHealth::fail_dead() const {
+    std::scoped_lock lock(mutex_);
+    fail(ErrorCode::Device,
+         "the GPU is unusable in this process since an earlier failure: ", cause_,
+         "; start a new process");
 }
 
 } // namespace ingot::cuda

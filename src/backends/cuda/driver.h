@@ -3,8 +3,10 @@
 // numbers are the driver API's; nothing of NVIDIA's headers is needed to build.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <string>
 
 namespace ingot::cuda {
@@ -49,6 +51,7 @@ inline constexpr int launch_programmatic_serialization = 6;
 inline constexpr int capture_thread_local = 1;
 inline constexpr int stream_non_blocking = 1;
 inline constexpr int function_max_dynamic_shared = 8;
+inline constexpr CUresult out_of_memory = 2;
 
 /// Device attributes by their numbers.
 enum class DeviceAttribute {
@@ -82,10 +85,14 @@ struct Driver {
     CUresult (*copy_on_device)(CUdeviceptr, CUdeviceptr, size_t, CUstream);
     CUresult (*fill)(CUdeviceptr, unsigned char, size_t, CUstream);
     CUresult (*module_load)(CUmodule*, const void*);
+    CUresult (*module_unload)(CUmodule);
     CUresult (*module_function)(CUfunction*, CUmodule, const char*);
     CUresult (*function_set)(CUfunction, int, int);
     CUresult (*launch)(const CUlaunchConfig*, CUfunction, void**, void**);
+    CUresult (*launch_host)(CUstream, void (*)(void*), void*);
     CUresult (*stream_create)(CUstream*, unsigned int);
+    CUresult (*stream_create_with_priority)(CUstream*, unsigned int, int) = nullptr;
+    CUresult (*stream_priorities)(int* least, int* greatest) = nullptr;
     CUresult (*stream_destroy)(CUstream);
     CUresult (*stream_synchronize)(CUstream);
     CUresult (*begin_capture)(CUstream, int);
@@ -108,8 +115,25 @@ struct Driver {
 /// The driver, opened and initialised once; null when there is none, and `why` says so.
 const Driver* find_driver(std::string& why);
 
-/// Throws Cuda with what was tried and the driver's words, unless r is 0. Remembers errors that
-/// poison the process: from then on every call fails with the first cause.
-void check(const Driver& d, CUresult r, const char* what);
+/// Whether a device can still be used. Some errors leave its context unusable for as long as the
+/// process lives; the first of them is kept, and everything later fails with it. Thread safe.
+class DeviceHealth {
+public:
+    /// Throws unless r is 0: OutOfMemory or Device, with what was tried and the driver's words.
+    void check(const Driver& d, CUresult r, const char* what);
+    /// Errors: Device with the first cause, once there is one.
+    void require_alive() const {
+        if (dead_.load(std::memory_order_acquire)) [[unlikely]] {
+            fail_dead();
+        }
+    }
+    bool dead() const { return dead_.load(std::memory_order_acquire); }
+
+private:
+    [[noreturn]] void fail_dead() const;
+    std::atomic<bool> dead_{false};
+    mutable std::mutex mutex_;
+    std::string cause_;
+};
 
 } // namespace ingot::cuda

@@ -21,14 +21,15 @@ using kernels::Tactic;
 
 class FamilyStep : public Step {
 public:
-    FamilyStep(Device& device, std::string what)
-        : what_(what), launches_(static_cast<CudaDevice&>(device), std::move(what)) {}
+    FamilyStep(CudaDevice& device, std::string what)
+        : what_(what), specialise_(device.state().options.specialise),
+          launches_(device, std::move(what)) {}
 
     /// Emits the launches of the family's generic tactic, for when the chosen one does not compile.
     void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
 
     void set(const Emitted& e, std::string tactic) {
-        launches_.set(e);
+        launches_.set(e, specialise_);
         scratch_bytes_ = std::max(scratch_bytes_, e.scratch);
         tactic_ = std::move(tactic);
     }
@@ -52,6 +53,7 @@ public:
     std::string implementation() const override { return tactic_; }
     int64_t scratch_bytes() const override { return scratch_bytes_; }
     bool recordable() const override { return true; }
+    bool is_stale() const override { return launches_.is_stale(); }
 
 private:
     /// Waits for the compiler; a kernel that it refuses is replaced by the generic tactic.
@@ -74,6 +76,7 @@ private:
     }
 
     std::string what_;
+    Specialise specialise_;
     LaunchList launches_;
     std::string tactic_;
     std::function<Emitted()> fallback_;
@@ -81,11 +84,32 @@ private:
     int64_t scratch_bytes_ = 0;
 };
 
-const Tactic& choose(const std::vector<Tactic>& tactics, const CompileOptions& options) {
+struct Choice {
+    size_t tactic = 0;
+    bool timed = false;
+    Emitted emitted;
+};
+
+/// By the options, else by what was timed, else by the model, among what is compiled already.
+Choice choose(const Family& family, const Problem& problem, const std::vector<Tactic>& tactics,
+              CudaDevice& device, const std::string& what) {
+    const CudaState& state = device.state();
     auto it = std::find_if(tactics.begin(), tactics.end(), [&](const Tactic& t) {
-        return !options.force_tactic.empty() && t.name.starts_with(options.force_tactic);
+        return !state.options.force_tactic.empty() &&
+               t.name.starts_with(state.options.force_tactic);
     });
-    return it == tactics.end() ? tactics.front() : *it;
+    Choice c;
+    if (it != tactics.end()) {
+        c.tactic = static_cast<size_t>(it - tactics.begin());
+    } else if (state.tuner != nullptr) {
+        c.tactic = device.choices().choose(*state.tuner, family, problem, tactics, what, c.timed);
+    }
+    if (it == tactics.end() && !c.timed && state.profile_programs != nullptr) {
+        c.tactic = state.profile_programs->choose(family, problem, tactics, c.emitted);
+    } else {
+        c.emitted = family.emit(problem, tactics[c.tactic]);
+    }
+    return c;
 }
 
 } // namespace
@@ -97,10 +121,11 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
                     args.constants, device.arch(), args.options.tf32};
     std::vector<Tactic> tactics = family.tactics(problem);
     CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
-    const Tactic& t = choose(tactics, args.options);
-    auto step = std::make_unique<FamilyStep>(
-        device, str("node '", args.node.name, "' (", family.name, ")"));
-    step->set(family.emit(problem, t), str(family.name, ' ', t.name));
+    std::string what = str("node '", args.node.name, "' (", family.name, ")");
+    Choice choice = choose(family, problem, tactics, device, what);
+    const Tactic& t = tactics[choice.tactic];
+    auto step = std::make_unique<FamilyStep>(device, std::move(what));
+    step->set(choice.emitted, str(family.name, ' ', t.name, choice.timed ? " (timed)" : ""));
     if (t.name != tactics.back().name) {
         // The operands and symbols outlive the call, as copies; the graph by the program.
         struct Kept {
@@ -125,7 +150,7 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
 
 std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device) {
     auto& cuda = static_cast<CudaDevice&>(device);
-    auto step = std::make_unique<FamilyStep>(device, "a copy");
+    auto step = std::make_unique<FamilyStep>(cuda, "a copy");
     step->set(kernels::emit_copy(from, to, cuda.arch()), "copy");
     return step;
 }

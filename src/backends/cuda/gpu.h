@@ -6,6 +6,7 @@
 
 #include "kernels/family.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -58,6 +59,9 @@ public:
     virtual double elapsed_ms(int from, int to) = 0;
     /// Marks made so far may be used again.
     virtual void forget_times() {}
+    /// Work between the two is only queued, and starts at resume (after two seconds at the latest).
+    virtual void hold() {}
+    virtual void resume() {}
 };
 
 /// Thread safe.
@@ -67,6 +71,8 @@ public:
     virtual const kernels::Arch& arch() const = 0;
     /// "NVIDIA H200, compute capability 9.0, driver 13.0".
     virtual std::string description() const = 0;
+    /// What decides how fast kernels are: name and fixed attributes of the device, no versions.
+    virtual std::string identity() const { return description(); }
     /// Identifies compiler and options, for cache keys ("nvrtc 13.0 sm_90a -minimal").
     virtual std::string compiler() const = 0;
 
@@ -76,9 +82,19 @@ public:
     virtual std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,
                                                  int64_t shared) = 0;
     virtual std::unique_ptr<Stream> create_stream() = 0;
+    /// Of the lowest priority: its work gives way to that of other streams.
+    virtual std::unique_ptr<Stream> create_background_stream() { return create_stream(); }
+    /// The host's clock, for budgets.
+    virtual double now_ms() const {
+        std::chrono::duration<double, std::milli> now =
+            std::chrono::steady_clock::now().time_since_epoch();
+        return now.count();
+    }
     /// 256-byte aligned. Errors: OutOfMemory with needed, free and total bytes.
     virtual std::byte* allocate(int64_t bytes) = 0;
     virtual void release(std::byte* memory) noexcept = 0;
+    /// Bytes that could be allocated now; -1 when not known.
+    virtual int64_t free_bytes() const { return -1; }
     /// The 128 bytes of a tensor map over memory at `base`.
     virtual void encode(const kernels::TensorMap& map, std::byte* base,
                         std::byte* encoded) const = 0;

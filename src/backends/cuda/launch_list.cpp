@@ -1,36 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/launch_list.h"
 
+#include "backends/cuda/specialise.h"
 #include "base/error.h"
+#include "base/log.h"
 
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ingot::cuda {
 
 using kernels::Args;
 using kernels::Launch;
 
-void LaunchList::set(const kernels::Emitted& e) {
+LaunchList::LaunchList(LaunchList&& o) noexcept
+    : device_(o.device_), what_(std::move(o.what_)), items_(std::move(o.items_)),
+      error_word_(std::exchange(o.error_word_, -1)) {}
+
+LaunchList::~LaunchList() {
+    if (error_word_ >= 0) {
+        device_.release_error_word(error_word_);
+    }
+}
+
+void LaunchList::set(const kernels::Emitted& e, Specialise specialise) {
     items_.clear();
     for (const Launch& l : e.launches) {
-        add(l);
+        add(l, specialise);
     }
 }
 
 void LaunchList::wait() {
     for (Item& item : items_) {
-        item.kernel->function();
+        try {
+            item.kernel->function();
+        } catch (const Error& e) {
+            if (item.generic.empty() || e.code() != ErrorCode::Internal) {
+                throw;
+            }
+            log(LogLevel::Warning, "cuda: ", what_, " keeps its generic kernel: ", e.what());
+            item.kernel = device_.state().programs->request(std::exchange(item.generic, {}),
+                                                            item.kernel->entry(), item.shape.shared,
+                                                            ProgramCache::When::Now);
+            item.kernel->function();
+        }
     }
+}
+
+bool LaunchList::is_stale() const {
+    return std::any_of(items_.begin(), items_.end(), [](const Item& item) {
+        return item.special != nullptr && item.special->loaded();
+    });
 }
 
 void LaunchList::run(std::byte* const* buffers, std::byte* scratch) {
     for (Item& item : items_) {
+        if (item.special != nullptr && item.special->loaded()) {
+            item.kernel = std::move(item.special);
+        }
         fill_in(item, buffers, scratch);
         device_.stream().launch(item.kernel->function(), item.shape, item.parameters.data());
     }
 }
 
-void LaunchList::add(const Launch& l) {
+void LaunchList::request(Item& item, const Launch& l, Specialise specialise) {
+    using When = ProgramCache::When;
+    ProgramCache& programs = *device_.state().programs;
+    ProfilePrograms* profile = device_.state().profile_programs.get();
+    std::string text = kernels::full_text(l.program);
+    if (profile != nullptr && profile->is_open()) { // nothing will be launched
+        bool all_now = device_.state().options.specialise == Specialise::None;
+        item.kernel = programs.request(text, l.entry, l.shared, all_now ? When::Now : When::Later);
+        profile->note(text, l.entry, item.kernel);
+        return;
+    }
+    std::optional<std::string> special =
+        specialise == Specialise::None ? std::nullopt : specialised_text(l);
+    if (special && specialise == Specialise::Eager) {
+        item.generic = std::move(text);
+        item.kernel = programs.request(std::move(*special), l.entry, l.shared, When::Now);
+        return;
+    }
+    item.kernel = programs.request(std::move(text), l.entry, l.shared, When::Now);
+    if (special) {
+        item.special = programs.request(std::move(*special), l.entry, l.shared, When::Later);
+    }
+}
+
+void LaunchList::add(const Launch& l, Specialise specialise) {
     for (int64_t g : l.grid) {
         if (g == 0) {
             return; // nothing to do
@@ -52,7 +110,7 @@ void LaunchList::add(const Launch& l) {
     item.shape.cluster = static_cast<uint32_t>(l.cluster);
     item.shape.overlap = device_.arch().has_pdl();
     item.args = l.args;
-    item.kernel = device_.state().programs->request(l.program, l.entry, l.shared);
+    request(item, l, specialise);
     size_t blocks = l.args.bytes().size() / sizeof(Block) + 1;
     item.memory.resize(blocks);
     auto* base = reinterpret_cast<std::byte*>(item.memory.data());

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Gpu behind the CUDA driver and NVRTC.
-#include "backends/cuda/driver.h"
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/nvidia_gpu.h"
+
 #include "backends/cuda/nvrtc.h"
 #include "base/error.h"
 
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -23,27 +25,57 @@ struct Card {
     const Driver& d;
     CUdevice device = 0;
     CUcontext context = nullptr;
+    mutable DeviceHealth health;
 
-    /// Makes the context current on this thread.
+    Card(const Driver& driver, CUdevice number) : d(driver), device(number) {}
+
+    void check(CUresult r, const char* what) const { health.check(d, r, what); }
+    /// Makes the context current on this thread. Errors: Device for a dead device.
     void enter() const {
         thread_local CUcontext current = nullptr;
+        health.require_alive();
         if (current != context) {
-            check(d, d.set_current(context), "cuCtxSetCurrent");
+            check(d.set_current(context), "cuCtxSetCurrent");
             current = context;
+        }
+    }
+    /// For what gives resources back: on a dead device their release does nothing.
+    void enter_quietly() const noexcept {
+        try {
+            enter();
+        } catch (const std::exception&) {
+            return;
         }
     }
 };
 
 class NvidiaFunction : public Function {
 public:
-    CUmodule module = nullptr; // stays loaded as long as the process
+    explicit NvidiaFunction(const Card& card) : card_(card) {}
+    ~NvidiaFunction() override {
+        if (module != nullptr) {
+            card_.enter_quietly();
+            card_.d.module_unload(module);
+        }
+    }
+    NvidiaFunction(const NvidiaFunction&) = delete;
+    NvidiaFunction& operator=(const NvidiaFunction&) = delete;
+
+private:
+    const Card& card_;
+
+public:
+    CUmodule module = nullptr;
     CUfunction function = nullptr;
 };
 
 class NvidiaRecording : public Recording {
 public:
     NvidiaRecording(const Card& card, CUgraphExec exec) : card_(card), graph(exec) {}
-    ~NvidiaRecording() override { card_.d.graph_exec_destroy(graph); }
+    ~NvidiaRecording() override {
+        card_.enter_quietly();
+        card_.d.graph_exec_destroy(graph);
+    }
     NvidiaRecording(const NvidiaRecording&) = delete;
     NvidiaRecording& operator=(const NvidiaRecording&) = delete;
 
@@ -54,6 +86,30 @@ public:
     CUgraphExec graph;
 };
 
+/// Where a stream waits until the host lets it go on.
+class Gate {
+public:
+    void close() {
+        std::scoped_lock lock(mutex_);
+        open_ = false;
+    }
+    void open() {
+        std::scoped_lock lock(mutex_);
+        open_ = true;
+        opened_.notify_all();
+    }
+    /// Gives up after a while: a queue that is full would hold the host, which then never opens it.
+    void pass() {
+        std::unique_lock lock(mutex_);
+        opened_.wait_for(lock, std::chrono::seconds(2), [this] { return open_; });
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable opened_;
+    bool open_ = true;
+};
+
 /// Page-locked memory through which copies from and to the host go, in two halves: one is filled
 /// while the other is copied.
 constexpr size_t staging_bytes = 8 << 20;
@@ -61,20 +117,36 @@ constexpr size_t half_bytes = staging_bytes / 2;
 
 class NvidiaStream : public Stream {
 public:
-    explicit NvidiaStream(const Card& card) : card_(card) {
+    /// Streams of runs have a step more priority than those of background work.
+    NvidiaStream(const Card& card, bool background) : card_(card) {
         card_.enter();
-        check(card_.d, card_.d.stream_create(&stream_, stream_non_blocking), "cuStreamCreate");
+        int least = 0;
+        int greatest = 0;
+        const Driver& d = card_.d;
+        if (d.stream_priorities == nullptr || d.stream_create_with_priority == nullptr ||
+            d.stream_priorities(&least, &greatest) != 0) {
+            card_.check(d.stream_create(&stream_, stream_non_blocking), "cuStreamCreate");
+            return;
+        }
+        // Smaller numbers are more urgent.
+        int priority = background || greatest >= least ? least : least - 1;
+        card_.check(d.stream_create_with_priority(&stream_, stream_non_blocking, priority),
+                    "cuStreamCreateWithPriority");
     }
     ~NvidiaStream() override {
+        resume();
+        card_.enter_quietly();
         card_.d.stream_synchronize(stream_);
         for (CUevent e : events_) {
             card_.d.event_destroy(e);
         }
-        if (staging_ != nullptr) {
-            card_.d.mem_free_host(staging_);
-            for (CUevent e : half_done_) {
+        for (CUevent e : half_done_) {
+            if (e != nullptr) {
                 card_.d.event_destroy(e);
             }
+        }
+        if (staging_ != nullptr) {
+            card_.d.mem_free_host(staging_);
         }
         card_.d.stream_destroy(stream_);
     }
@@ -101,26 +173,24 @@ public:
                                  stream_,
                                  attributes,
                                  count};
-        check(card_.d,
-              card_.d.launch(&config, static_cast<const NvidiaFunction&>(f).function,
-                             const_cast<void**>(parameters), nullptr),
-              "cuLaunchKernelEx");
+        card_.check(card_.d.launch(&config, static_cast<const NvidiaFunction&>(f).function,
+                                   const_cast<void**>(parameters), nullptr),
+                    "cuLaunchKernelEx");
     }
 
     void copy(std::byte* to, const std::byte* from, size_t bytes) override {
         if (bytes > 0) {
             card_.enter();
-            check(card_.d, card_.d.copy_on_device(address(to), address(from), bytes, stream_),
-                  "copying on the device");
+            card_.check(card_.d.copy_on_device(address(to), address(from), bytes, stream_),
+                        "copying on the device");
         }
     }
 
     void fill(std::byte* to, int byte, size_t bytes) override {
         if (bytes > 0) {
             card_.enter();
-            check(card_.d,
-                  card_.d.fill(address(to), static_cast<unsigned char>(byte), bytes, stream_),
-                  "filling device memory");
+            card_.check(card_.d.fill(address(to), static_cast<unsigned char>(byte), bytes, stream_),
+                        "filling device memory");
         }
     }
 
@@ -128,8 +198,8 @@ public:
         synchronize();
         for (size_t at = 0; at < bytes; at += staging_bytes) {
             size_t part = std::min(bytes - at, staging_bytes);
-            check(card_.d, card_.d.copy_to_host(staging(), address(from + at), part, stream_),
-                  "copying to the host");
+            card_.check(card_.d.copy_to_host(staging(), address(from + at), part, stream_),
+                        "copying to the host");
             synchronize();
             std::memcpy(static_cast<std::byte*>(to) + at, staging_, part);
         }
@@ -140,12 +210,12 @@ public:
             size_t part = std::min(bytes - at, half_bytes);
             std::byte* half = staging() + half_ * half_bytes;
             if (half_used_[half_]) { // wait until it has been copied
-                check(card_.d, card_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
+                card_.check(card_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
             }
             std::memcpy(half, static_cast<const std::byte*>(from) + at, part);
-            check(card_.d, card_.d.copy_to_device(address(to + at), half, part, stream_),
-                  "copying to the device");
-            check(card_.d, card_.d.event_record(half_done_[half_], stream_), "cuEventRecord");
+            card_.check(card_.d.copy_to_device(address(to + at), half, part, stream_),
+                        "copying to the device");
+            card_.check(card_.d.event_record(half_done_[half_], stream_), "cuEventRecord");
             half_used_[half_] = true;
             half_ = 1 - half_;
         }
@@ -153,64 +223,76 @@ public:
 
     void synchronize() override {
         card_.enter();
-        check(card_.d, card_.d.stream_synchronize(stream_), "waiting for the GPU");
+        card_.check(card_.d.stream_synchronize(stream_), "waiting for the GPU");
     }
 
     bool begin_recording() override {
         card_.enter();
-        check(card_.d, card_.d.begin_capture(stream_, capture_thread_local),
-              "cuStreamBeginCapture");
+        card_.check(card_.d.begin_capture(stream_, capture_thread_local), "cuStreamBeginCapture");
         return true;
     }
 
     std::unique_ptr<Recording> end_recording() override {
         CUgraph graph = nullptr;
-        check(card_.d, card_.d.end_capture(stream_, &graph), "cuStreamEndCapture");
+        card_.check(card_.d.end_capture(stream_, &graph), "cuStreamEndCapture");
         CUgraphExec exec = nullptr;
         CUresult r = card_.d.graph_instantiate(&exec, graph, 0);
         card_.d.graph_destroy(graph);
-        check(card_.d, r, "cuGraphInstantiate");
+        card_.check(r, "cuGraphInstantiate");
         return std::make_unique<NvidiaRecording>(card_, exec);
     }
 
     void launch(const Recording& r) override {
         card_.enter();
-        check(card_.d, card_.d.graph_launch(static_cast<const NvidiaRecording&>(r).graph, stream_),
-              "cuGraphLaunch");
+        card_.check(card_.d.graph_launch(static_cast<const NvidiaRecording&>(r).graph, stream_),
+                    "cuGraphLaunch");
     }
 
     int mark_time() override {
         card_.enter();
         if (used_events_ == events_.size()) {
             CUevent e = nullptr;
-            check(card_.d, card_.d.event_create(&e, 0), "cuEventCreate");
+            card_.check(card_.d.event_create(&e, 0), "cuEventCreate");
             events_.push_back(e);
         }
-        check(card_.d, card_.d.event_record(events_[used_events_], stream_), "cuEventRecord");
+        card_.check(card_.d.event_record(events_[used_events_], stream_), "cuEventRecord");
         return static_cast<int>(used_events_++);
     }
 
     double elapsed_ms(int from, int to) override {
         float ms = 0;
-        check(card_.d, card_.d.event_synchronize(events_.at(static_cast<size_t>(to))),
-              "cuEventSynchronize");
-        check(card_.d,
-              card_.d.event_elapsed(&ms, events_.at(static_cast<size_t>(from)),
-                                    events_.at(static_cast<size_t>(to))),
-              "cuEventElapsedTime");
+        card_.check(card_.d.event_synchronize(events_.at(static_cast<size_t>(to))),
+                    "cuEventSynchronize");
+        card_.check(card_.d.event_elapsed(&ms, events_.at(static_cast<size_t>(from)),
+                                          events_.at(static_cast<size_t>(to))),
+                    "cuEventElapsedTime");
         return static_cast<double>(ms);
     }
 
     void forget_times() override { used_events_ = 0; }
 
+    void hold() override {
+        card_.enter();
+        gate_.close();
+        CUresult r = card_.d.launch_host(
+            stream_, [](void* gate) { static_cast<Gate*>(gate)->pass(); }, &gate_);
+        if (r != 0) {
+            gate_.open();
+            card_.check(r, "cuLaunchHostFunc");
+        }
+    }
+    void resume() override { gate_.open(); }
+
 private:
     std::byte* staging() {
         card_.enter();
         if (staging_ == nullptr) {
-            check(card_.d, card_.d.mem_alloc_host(&staging_, staging_bytes),
-                  "allocating page-locked memory");
-            for (CUevent& e : half_done_) {
-                check(card_.d, card_.d.event_create(&e, 0), "cuEventCreate");
+            card_.check(card_.d.mem_alloc_host(&staging_, staging_bytes),
+                        "allocating page-locked memory");
+        }
+        for (CUevent& e : half_done_) {
+            if (e == nullptr) {
+                card_.check(card_.d.event_create(&e, 0), "cuEventCreate");
             }
         }
         return static_cast<std::byte*>(staging_);
@@ -224,12 +306,13 @@ private:
     size_t half_ = 0;
     std::vector<CUevent> events_;
     size_t used_events_ = 0;
+    Gate gate_;
 };
 
 class NvidiaGpu : public Gpu {
 public:
-    NvidiaGpu(const Driver& d, CUdevice device) : card_{d, device, nullptr} {
-        check(d, d.primary_retain(&card_.context, device), "cuDevicePrimaryCtxRetain");
+    NvidiaGpu(const Driver& d, CUdevice device) : card_(d, device) {
+        card_.check(d.primary_retain(&card_.context, device), "cuDevicePrimaryCtxRetain");
         card_.enter();
         int cc = attribute(DeviceAttribute::ComputeCapabilityMajor) * 10 +
                  attribute(DeviceAttribute::ComputeCapabilityMinor);
@@ -244,6 +327,9 @@ public:
         d.device_name(text, sizeof text - 1, device);
         int version = 0;
         d.driver_version(&version);
+        identity_ = str(static_cast<const char*>(text), ", compute capability ", cc / 10, '.',
+                        cc % 10, ", ", arch_.sms, " SMs, ", arch_.shared_per_sm, " and ",
+                        arch_.l2_bytes, " bytes of shared memory and L2 cache");
         description_ = str(static_cast<const char*>(text), ", compute capability ", cc / 10, '.',
                            cc % 10, ", ", arch_.sms, " SMs, driver for CUDA ", version / 1000, '.',
                            version % 1000 / 10);
@@ -251,6 +337,7 @@ public:
 
     const kernels::Arch& arch() const override { return arch_; }
     std::string description() const override { return description_; }
+    std::string identity() const override { return identity_; }
     std::string compiler() const override { return str("cubin ", arch_.nvrtc); }
 
     std::string compile(const std::string& text) const override {
@@ -260,36 +347,39 @@ public:
     std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,
                                          int64_t shared) override {
         card_.enter();
-        auto f = std::make_shared<NvidiaFunction>();
-        check(card_.d, card_.d.module_load(&f->module, binary.data()), "cuModuleLoadData");
-        check(card_.d, card_.d.module_function(&f->function, f->module, entry.c_str()),
-              "cuModuleGetFunction");
+        auto f = std::make_shared<NvidiaFunction>(card_);
+        card_.check(card_.d.module_load(&f->module, binary.data()), "cuModuleLoadData");
+        card_.check(card_.d.module_function(&f->function, f->module, entry.c_str()),
+                    "cuModuleGetFunction");
         constexpr int64_t default_limit = 48 << 10;
         if (shared > default_limit) {
-            check(card_.d,
-                  card_.d.function_set(f->function, function_max_dynamic_shared,
-                                       static_cast<int>(arch_.shared_per_block)),
-                  "raising the limit of shared memory");
+            card_.check(card_.d.function_set(f->function, function_max_dynamic_shared,
+                                             static_cast<int>(arch_.shared_per_block)),
+                        "raising the limit of shared memory");
         }
         return f;
     }
 
     std::unique_ptr<Stream> create_stream() override {
-        return std::make_unique<NvidiaStream>(card_);
+        return std::make_unique<NvidiaStream>(card_, false);
+    }
+
+    std::unique_ptr<Stream> create_background_stream() override {
+        return std::make_unique<NvidiaStream>(card_, true);
     }
 
     std::byte* allocate(int64_t bytes) override {
         card_.enter();
         CUdeviceptr p = 0;
         CUresult r = card_.d.mem_alloc(&p, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
-        if (r == 2) {
+        if (r == out_of_memory) {
             size_t free = 0;
             size_t total = 0;
             card_.d.mem_info(&free, &total);
             fail(ErrorCode::OutOfMemory, "the GPU has no ", bytes, " bytes left: ", free, " of ",
                  total, " are free; use smaller shapes or close other programs that use it");
         }
-        check(card_.d, r, "cuMemAlloc");
+        card_.check(r, "cuMemAlloc");
         return reinterpret_cast<std::byte*>(p);
     }
 
@@ -302,19 +392,28 @@ public:
         card_.d.mem_free(address(memory));
     }
 
+    int64_t free_bytes() const override {
+        card_.enter();
+        size_t free = 0;
+        size_t total = 0;
+        card_.check(card_.d.mem_info(&free, &total), "cuMemGetInfo");
+        return static_cast<int64_t>(free);
+    }
+
     void encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const override;
 
 private:
     int attribute(DeviceAttribute a) const {
         int v = 0;
-        check(card_.d, card_.d.device_attribute(&v, static_cast<int>(a), card_.device),
-              "cuDeviceGetAttribute");
+        card_.check(card_.d.device_attribute(&v, static_cast<int>(a), card_.device),
+                    "cuDeviceGetAttribute");
         return v;
     }
 
     Card card_;
     kernels::Arch arch_;
     std::string description_;
+    std::string identity_;
 };
 
 /// CUtensorMapDataType.
@@ -338,19 +437,23 @@ void NvidiaGpu::encode(const kernels::TensorMap& map, std::byte* base, std::byte
     CUtensorMap m;
     constexpr int swizzle_128b = 3;
     constexpr int promote_256b = 3;
-    check(card_.d,
-          card_.d.encode_tiled(&m, map_type(map.dtype), static_cast<unsigned int>(map.rank), base,
-                               map.sizes.data(), map.strides.data(), map.box.data(), steps, 0,
-                               map.swizzle128 ? swizzle_128b : 0, promote_256b, 0),
-          "cuTensorMapEncodeTiled");
+    card_.check(card_.d.encode_tiled(&m, map_type(map.dtype), static_cast<unsigned int>(map.rank),
+                                     base, map.sizes.data(), map.strides.data(), map.box.data(),
+                                     steps, 0, map.swizzle128 ? swizzle_128b : 0, promote_256b, 0),
+                "cuTensorMapEncodeTiled");
     std::memcpy(encoded, &m, sizeof m);
 }
 
 } // namespace
 
+std::unique_ptr<Gpu> make_nvidia_gpu(const Driver& driver, CUdevice device) {
+    return std::make_unique<NvidiaGpu>(driver, device);
+}
+
 Gpu* find_gpu(int index, std::string& why) {
     static std::mutex mutex;
-    static std::map<int, std::unique_ptr<NvidiaGpu>> open;
+    // Never destroyed: kernels that others keep until the process ends refer to it.
+    static auto& open = *new std::map<int, std::unique_ptr<Gpu>>;
     const Driver* d = find_driver(why);
     if (d == nullptr) {
         return nullptr;
@@ -366,8 +469,8 @@ Gpu* find_gpu(int index, std::string& why) {
         return nullptr;
     }
     CUdevice device = 0;
-    check(*d, d->device_get(&device, index), "cuDeviceGet");
-    return open.emplace(index, std::make_unique<NvidiaGpu>(*d, device)).first->second.get();
+    DeviceHealth().check(*d, d->device_get(&device, index), "cuDeviceGet");
+    return open.emplace(index, make_nvidia_gpu(*d, device)).first->second.get();
 }
 
 } // namespace ingot::cuda

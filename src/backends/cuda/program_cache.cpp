@@ -3,6 +3,8 @@
 
 #include "backends/cuda/nvrtc.h"
 #include "base/error.h"
+#include "base/log.h"
+#include "base/priority.h"
 
 #include <algorithm>
 #include <chrono>
@@ -18,8 +20,15 @@ const Function& PendingKernel::function() {
     if (function_ == nullptr) {
         function_ = gpu_->load(binary_, entry_, shared_);
         binary_ = {};
+        loaded_.store(true, std::memory_order_release);
     }
     return *function_;
+}
+
+bool PendingKernel::wait_ms(double ms) {
+    std::unique_lock lock(mutex_);
+    return ready_.wait_for(lock, std::chrono::duration<double, std::milli>(ms),
+                           [this] { return done_; });
 }
 
 ProgramCache::ProgramCache(Gpu& gpu, std::shared_ptr<const KernelBinaries> ahead,
@@ -32,22 +41,33 @@ ProgramCache::~ProgramCache() {
         std::scoped_lock lock(mutex_);
         stop_ = true;
         queue_.clear();
+        later_.clear();
     }
     wake_.notify_all();
+    wake_later_.notify_all();
     for (std::thread& t : threads_) {
         t.join();
     }
+    if (later_thread_.joinable()) {
+        later_thread_.join();
+    }
 }
 
-std::shared_ptr<PendingKernel> ProgramCache::request(const kernels::Program& program,
-                                                     const std::string& entry, int64_t shared) {
-    std::string text = kernels::full_text(program);
+std::shared_ptr<PendingKernel> ProgramCache::request(std::string text, const std::string& entry,
+                                                     int64_t shared, When when) {
     std::scoped_lock lock(mutex_);
     auto& slot = kernels_[entry + '\n' + text];
     if (slot != nullptr) {
-        std::scoped_lock inner(slot->mutex_);
-        slot->shared_ = std::max(slot->shared_, shared);
+        {
+            std::scoped_lock inner(slot->mutex_);
+            slot->shared_ = std::max(slot->shared_, shared);
+        }
         slot->requests_++;
+        if (slot->later_ && when == When::Now) { // now somebody waits for it
+            slot->later_ = false;
+            later_.erase(std::find(later_.begin(), later_.end(), slot));
+            put_in_queue(slot);
+        }
         return slot;
     }
     slot = std::make_shared<PendingKernel>();
@@ -56,24 +76,50 @@ std::shared_ptr<PendingKernel> ProgramCache::request(const kernels::Program& pro
     slot->entry_ = entry;
     slot->shared_ = shared;
     statistics_.programs++;
-    auto at =
-        std::upper_bound(queue_.begin(), queue_.end(), slot, [](const auto& a, const auto& b) {
-            return a->text_.size() > b->text_.size();
-        });
-    queue_.insert(at, slot);
+    if (when == When::Now) {
+        put_in_queue(slot);
+    } else {
+        put_in_later(slot);
+    }
+    return slot;
+}
+
+void ProgramCache::put_in_queue(std::shared_ptr<PendingKernel> k) {
+    auto at = std::upper_bound(queue_.begin(), queue_.end(), k, [](const auto& a, const auto& b) {
+        return a->text_.size() > b->text_.size();
+    });
+    queue_.insert(at, std::move(k));
     if (idle_ == 0 && static_cast<int>(threads_.size()) < most_threads_) {
         threads_.emplace_back([this] { work(); });
     } else {
         wake_.notify_one();
     }
-    return slot;
+}
+
+void ProgramCache::put_in_later(std::shared_ptr<PendingKernel> k) {
+    k->later_ = true;
+    later_.push_back(std::move(k));
+    if (!later_thread_.joinable()) {
+        later_thread_ = std::thread([this] { work_later(); });
+    } else {
+        wake_later_.notify_one();
+    }
 }
 
 void ProgramCache::work() {
+    constexpr std::chrono::milliseconds rest{300};
+    auto wanted = [this] { return stop_ || !queue_.empty(); };
     std::unique_lock lock(mutex_);
     while (true) {
         idle_++;
-        wake_.wait(lock, [this] { return stop_ || !queue_.empty(); });
+        if (!wake_.wait_for(lock, rest, wanted)) {
+            if (disk_ != nullptr) { // a pause: a process that is killed leaves its kernels
+                lock.unlock();
+                disk_->flush();
+                lock.lock();
+            }
+            wake_.wait(lock, wanted);
+        }
         idle_--;
         if (stop_) {
             return;
@@ -83,10 +129,38 @@ void ProgramCache::work() {
         lock.unlock();
         compile(*k);
         lock.lock();
-        if (k->seconds_ > 0) {
-            statistics_.compiled++;
-            statistics_.compile_seconds += k->seconds_;
+        count(*k);
+    }
+}
+
+void ProgramCache::work_later() {
+    lower_this_threads_priority();
+    std::unique_lock lock(mutex_);
+    while (true) {
+        wake_later_.wait(lock, [this] { return stop_ || !later_.empty(); });
+        if (stop_) {
+            return;
         }
+        std::shared_ptr<PendingKernel> k = std::move(later_.front());
+        later_.pop_front();
+        k->later_ = false;
+        lock.unlock();
+        compile(*k);
+        try {
+            k->function();
+            arrivals_.fetch_add(1, std::memory_order_acq_rel);
+        } catch (const std::exception& e) {
+            log(LogLevel::Verbose, "cuda: a kernel that no run waits for: ", e.what());
+        }
+        lock.lock();
+        count(*k);
+    }
+}
+
+void ProgramCache::count(const PendingKernel& k) {
+    if (k.seconds_ > 0) {
+        statistics_.compiled++;
+        statistics_.compile_seconds += k.seconds_;
     }
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of one GPU: equal texts are compiled once, on a pool of threads, the longest first; what
-// was compiled is kept in the runtime cache on disk.
+// was compiled is kept in the runtime cache on disk. What no run waits for is compiled by one
+// thread of low priority.
 #pragma once
 
 #include "backends/cuda/gpu.h"
 #include "plan/backend.h"
 #include "plan/runtime_cache.h"
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <map>
@@ -20,6 +22,10 @@ class PendingKernel {
 public:
     /// Waits for the compiler; then loads the kernel. Errors: what compiling or loading threw.
     const Function& function();
+    /// Whether function() would return at once.
+    bool loaded() const { return loaded_.load(std::memory_order_acquire); }
+    /// Waits for the compiler for so long; whether it is done.
+    bool wait_ms(double ms);
     /// Seconds that the compiler took; 0 when the binary came from the cache.
     double compile_seconds() const { return seconds_; }
     const std::string& text() const { return text_; }
@@ -38,6 +44,8 @@ private:
     std::mutex mutex_;
     std::condition_variable ready_;
     bool done_ = false;
+    bool later_ = false; // in the queue of what nobody waits for
+    std::atomic<bool> loaded_{false};
     std::string binary_;
     std::exception_ptr problem_;
     std::shared_ptr<const Function> function_;
@@ -53,8 +61,16 @@ public:
     ProgramCache(const ProgramCache&) = delete;
     ProgramCache& operator=(const ProgramCache&) = delete;
 
+    /// Later: no run waits for it; it is compiled by a thread of low priority, and loaded.
+    enum class When { Now, Later };
     std::shared_ptr<PendingKernel> request(const kernels::Program& program,
-                                           const std::string& entry, int64_t shared);
+                                           const std::string& entry, int64_t shared) {
+        return request(kernels::full_text(program), entry, shared, When::Now);
+    }
+    std::shared_ptr<PendingKernel> request(std::string text, const std::string& entry,
+                                           int64_t shared, When when);
+    /// Counts the kernels asked for Later that have been loaded.
+    uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }
     struct Statistics {
         int programs = 0;
         int compiled = 0;
@@ -68,7 +84,11 @@ public:
 
 private:
     void work();
+    void work_later();
     void compile(PendingKernel& k);
+    void count(const PendingKernel& k);
+    void put_in_queue(std::shared_ptr<PendingKernel> k);
+    void put_in_later(std::shared_ptr<PendingKernel> k);
 
     Gpu& gpu_;
     std::shared_ptr<const KernelBinaries> ahead_;
@@ -77,7 +97,11 @@ private:
     std::condition_variable wake_;
     std::map<std::string, std::shared_ptr<PendingKernel>> kernels_; // by text, entry included
     std::deque<std::shared_ptr<PendingKernel>> queue_;              // the longest text first
+    std::condition_variable wake_later_;
+    std::deque<std::shared_ptr<PendingKernel>> later_;
     std::vector<std::thread> threads_;
+    std::thread later_thread_;
+    std::atomic<uint64_t> arrivals_{0};
     int most_threads_;
     int idle_ = 0;
     bool stop_ = false;

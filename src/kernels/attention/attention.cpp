@@ -1,34 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family attention. Tactics: "mma" (f16 and bf16, head sizes that are multiples of 8 up to 256, q,
-// k and v with contiguous heads and 16-byte rows, which packed QKV buffers have), and "simt" for
-// everything. Query heads that share keys are rows of one tile; where there are few tiles, blocks
-// share the keys and a second kernel merges their sums in order.
+// Family attention. Tactics: "att_wgmma" (9.0; f16 and bf16, head sizes up to 160), "att_mma" (f16
+// and bf16, up to 256) and "att_tf32" (f32, up to 160), all for q, k and v with contiguous heads
+// and 16-byte rows, which packed QKV buffers have; and "simt" for everything. Query heads that
+// share keys are rows of one tile; where there are few tiles, blocks share the keys and a second
+// kernel merges their sums in order.
 #include "base/error.h"
-#include "kernels/common/expr_text.h"
-#include "kernels/reduce/rows.h"
-#include "ops/ops.h"
+#include "kernels/attention/heads.h"
 
 #include <algorithm>
 
 namespace ingot::kernels {
 
+namespace attention {
+
 namespace {
-
-/// `struct Attn` of attention_common.cuh.
-struct AttnArg {
-    int64_t q[4], k[4], v[4], o[4], m[4];
-    double scale, softcap;
-    int32_t groups, share, queries, keys, depth, values, causal, offset, splits, part;
-};
-
-struct Shape4 {
-    AttnArg arg{};
-    Operand q, k, v, mask;
-    bool has_mask = false;
-    int64_t batch = 0;
-    int64_t rows = 0; // of a group
-    DType dtype = DType::F32;
-};
 
 void copy_strides(int64_t* to, const View& v) {
     std::copy_n(v.strides.begin(), 4, to);
@@ -40,7 +25,7 @@ int32_t small(int64_t v) {
     return static_cast<int32_t>(v);
 }
 
-void set_mask(Shape4& s, const Problem& p) {
+void set_mask(Heads& s, const Problem& p) {
     const Node& n = p.group.first();
     s.has_mask = n.inputs.size() > 3;
     if (!s.has_mask) {
@@ -57,15 +42,24 @@ void set_mask(Shape4& s, const Problem& p) {
     }
     s.mask.view = plan::broadcasted(s.mask.view, full);
     copy_strides(s.arg.m, s.mask.view);
+    s.mask_of_keys =
+        (s.arg.queries == 1 || s.arg.m[2] == 0) && (s.arg.share == 1 || s.arg.m[1] == 0);
 }
 
-Shape4 shape_of(const Problem& p) {
-    Shape4 s;
+} // namespace
+
+int64_t Heads::blocks(int64_t tile_rows) const {
+    return div_up(rows, tile_rows) * arg.groups * batch;
+}
+
+Heads heads_of(const Problem& p) {
+    Heads s;
     const Node& n = p.group.first();
     const auto& a = n.as<ops::Attention>();
     s.q = p.operand(n.inputs[0]);
     s.k = p.operand(n.inputs[1]);
     s.v = p.operand(n.inputs[2]);
+    s.out = p.out[0];
     const Shape& q = s.q.view.shape;
     const Shape& k = s.k.view.shape;
     const Shape& v = s.v.view.shape;
@@ -90,12 +84,11 @@ Shape4 shape_of(const Problem& p) {
     copy_strides(s.arg.q, s.q.view);
     copy_strides(s.arg.k, s.k.view);
     copy_strides(s.arg.v, s.v.view);
-    copy_strides(s.arg.o, p.out[0].view);
+    copy_strides(s.arg.o, s.out.view);
     set_mask(s, p);
     return s;
 }
 
-/// Rows of 16-byte vectors: the innermost axis is contiguous, all else divides by 8.
 bool by_vectors(const View& v, int64_t unit) {
     bool ok = v.offset % unit == 0 && (v.strides[3] == 1 || v.shape[3] == 1);
     for (size_t i = 0; i < 3; ++i) {
@@ -104,15 +97,7 @@ bool by_vectors(const View& v, int64_t unit) {
     return ok;
 }
 
-bool takes_mma(const Problem& p, const Shape4& s) {
-    return (s.dtype == DType::F16 || s.dtype == DType::BF16) && s.arg.depth == s.arg.values &&
-           s.arg.depth % 8 == 0 && s.arg.depth > 0 && s.arg.depth <= 256 &&
-           by_vectors(s.q.view, 8) && by_vectors(s.k.view, 8) && by_vectors(s.v.view, 8) &&
-           by_vectors(p.out[0].view, 2);
-}
-
-/// Parts of the keys, so that the GPU is full; each of at least `least`.
-int64_t splits_of(const Problem& p, const Shape4& s, int64_t blocks, int64_t least) {
+int64_t splits_of(const Problem& p, const Heads& s, int64_t blocks, int64_t least) {
     if (blocks >= p.arch.sms || s.arg.keys < 2 * least) {
         return 1;
     }
@@ -120,165 +105,76 @@ int64_t splits_of(const Problem& p, const Shape4& s, int64_t blocks, int64_t lea
                      div_up(s.arg.keys, least), int64_t{64}});
 }
 
-int64_t mma_shared(int64_t d, int64_t bm, int64_t bn) {
-    return (bm + 4 * bn) * (div_up(d, 16) * 16) * 2;
-}
-
-Tactic mma_tactic(const Problem& p, const Shape4& s, int64_t mi, int64_t warps) {
-    int64_t bm = 16 * mi * warps;
-    int64_t bn = s.arg.depth > 128 ? 32 : 64;
-    int64_t blocks = div_up(s.rows, bm) * s.arg.groups * s.batch;
-    int64_t splits = splits_of(p, s, blocks, 256);
-    Tactic t;
-    t.name = str("mma_", bm, "x", bn);
-    t.p = {1, static_cast<int>(mi), static_cast<int>(warps), static_cast<int>(bn),
-           static_cast<int>(splits)};
-    double waves = static_cast<double>(div_up(blocks * splits, int64_t{2} * p.arch.sms));
-    double flop =
-        4.0 * static_cast<double>(bm) * s.arg.keys / static_cast<double>(splits) * s.arg.depth * 2;
-    double rate = p.arch.mma_per_clock * p.arch.clock_ghz * 1000 * (mi == 2 ? 0.33 : 0.27);
-    t.cost_us = 2.5 + waves * flop / rate + (splits > 1 ? 2.5 : 0);
-    return t;
-}
-
-int64_t row_padding(const Shape4& s) {
-    return s.arg.depth % 4 == 0 ? 4 : 1;
-}
-
-/// Keys, values and weights of one step in shared memory.
-int64_t staged_elements(const Shape4& s, int64_t rq, int64_t epl) {
-    return 32 * (s.arg.depth + row_padding(s)) + 32 * 32 * epl + 8 * 32 * rq;
-}
-
-Tactic simt_tactic(const Problem& p, const Shape4& s) {
-    int64_t wide = s.dtype == DType::F64 ? 8 : 4;
-    int64_t limit = std::min<int64_t>(p.arch.shared_per_block, 99 << 10);
-    int64_t epl = 1;
-    while (epl < (wide == 8 ? 4 : 8) && epl * 32 < s.arg.values) {
-        epl *= 2;
-    }
-    int64_t full = div_up(s.rows, 64) * s.arg.groups * s.batch; // blocks with 8 rows a warp
-    int64_t rq = epl == 4 && full >= p.arch.sms ? 8 : s.rows >= 16 ? 4 : 1;
-    auto q_bytes = [&] { return 8 * rq * s.arg.depth * wide; };
-    if (q_bytes() > limit / 2) {
-        rq = 1;
-    }
-    int64_t key_bytes = staged_elements(s, rq, epl) * wide;
-    int64_t keys = q_bytes() + key_bytes <= limit ? 1 : 0;
-    require(q_bytes() <= limit, ErrorCode::Unsupported, "attention with heads of ", s.arg.depth,
-            " elements, at most ", limit / (8 * wide), " are supported");
-    int64_t blocks = div_up(s.rows, 8 * rq) * s.arg.groups * s.batch;
-    int64_t splits = splits_of(p, s, blocks, 256);
-    Tactic t;
-    t.name = "simt";
-    t.p = {0, static_cast<int>(rq), static_cast<int>(epl), static_cast<int>(keys),
-           static_cast<int>(splits)};
-    double flop = 4.0 * static_cast<double>(s.rows) * s.arg.groups * static_cast<double>(s.batch) *
-                  s.arg.keys * s.arg.depth;
-    t.cost_us = 3 + flop / (p.arch.sms * 64.0 * p.arch.clock_ghz * 1000);
-    return t;
-}
-
-std::vector<Tactic> tactics(const Problem& p) {
-    Shape4 s = shape_of(p);
-    std::vector<Tactic> list;
-    if (takes_mma(p, s)) {
-        for (auto [mi, warps] : {std::pair{2, 4}, std::pair{1, 4}, std::pair{1, 2}}) {
-            int64_t bm = int64_t{16} * mi * warps;
-            bool fits =
-                mma_shared(s.arg.depth, bm, s.arg.depth > 128 ? 32 : 64) <= p.arch.shared_per_block;
-            if (fits && (mi == 1 || s.arg.depth <= 64)) {
-                list.push_back(mma_tactic(p, s, mi, warps));
-            }
-        }
-        std::stable_sort(list.begin(), list.end(),
-                         [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
-    }
-    list.push_back(simt_tactic(p, s));
-    return list;
-}
-
-void add_mask(Defines& d, const Shape4& s) {
+void add_mask(Defines& d, const Heads& s) {
     d.add("MASK", !s.has_mask ? 0 : s.mask.dtype == DType::Bool ? 1 : 2);
     d.add("M", s.has_mask ? c_type(s.mask.dtype) : std::string_view("bool"));
 }
 
-Launch mma_launch(const Shape4& s, const Tactic& t) {
-    Launch l;
-    Defines d;
-    d.add("DH", s.arg.depth).add("MI", t.p[1]).add("NW", t.p[2]).add("BN", t.p[3]);
+void add_softmax(Defines& d, const Heads& s, bool fma_exp) {
     add_mask(d, s);
+    d.add("STAGED", s.has_mask && s.mask_of_keys ? 1 : 0);
     d.add("CAP", s.arg.softcap > 0 ? 1 : s.arg.scale <= 0 ? 2 : 0);
-    d.add("QREG", s.arg.depth <= 128 ? 1 : 0).add("SPLIT", s.arg.splits > 1 ? 1 : 0);
-    bool half = s.dtype == DType::F16;
-    d.add("MMA", half ? "mma_f16" : "mma_bf16").add("PACK", half ? "pack_f16" : "pack_bf16");
-    l.program = {{"types", "attention_common"}, d.text(), "attention_mma", {}};
-    l.entry = "attention_mma";
-    int64_t bm = int64_t{16} * t.p[1] * t.p[2];
-    l.block = 32 * t.p[2];
-    l.shared = mma_shared(s.arg.depth, bm, t.p[3]);
-    l.grid = {div_up(s.rows, bm), int64_t{s.arg.groups} * s.arg.splits, s.batch};
-    return l;
+    d.add("SPLIT", s.arg.splits > 1 ? 1 : 0).add("FMA_EXP", fma_exp ? 1 : 0);
 }
 
-Launch simt_launch(const Shape4& s, const Tactic& t, int form) {
-    Launch l;
-    Defines d;
-    bool wide = s.dtype == DType::F64;
-    d.add("FORM", form).add("T", c_type(s.dtype)).add("C", wide ? "double" : "float");
-    add_mask(d, s);
-    bool simt = form == 0;
-    d.add("RQ", simt ? t.p[1] : 1).add("EPL", simt ? t.p[2] : 1).add("KEYS", simt ? t.p[3] : 0);
-    d.add("FOURS", simt && t.p[3] != 0 && s.arg.depth % 4 == 0 ? 1 : 0);
-    d.add("PAD", row_padding(s)).add("SPLIT", s.arg.splits > 1 ? 1 : 0);
-    l.program = {{"types", "math", "loops", "attention_common"}, d.text(), "attention_simt", {}};
-    l.entry = form == 0 ? "attention_simt" : "attention_merge";
-    int64_t keys = t.p[3] != 0 ? staged_elements(s, t.p[1], t.p[2]) : 0;
-    l.shared = simt ? (8 * int64_t{t.p[1]} * s.arg.depth + keys) * (wide ? 8 : 4) : 0;
-    l.grid = {div_up(s.rows, 8 * int64_t{t.p[1]}), int64_t{s.arg.groups} * s.arg.splits, s.batch};
-    return l;
-}
-
-Emitted emit(const Problem& p, const Tactic& t) {
-    Shape4 s = shape_of(p);
-    Emitted out;
-    if (p.out[0].view.count() == 0) {
-        return out;
-    }
-    bool mma = t.p[0] == 1;
-    int64_t unit = mma ? t.p[3] : 32;
-    int64_t part = std::max<int64_t>(1, div_up(div_up(s.arg.keys, t.p[4]), unit)) * unit;
-    s.arg.part = static_cast<int32_t>(part);
-    s.arg.splits = static_cast<int32_t>(std::max<int64_t>(1, div_up(s.arg.keys, part)));
-    int64_t columns = mma ? 1 : div_up(s.arg.values, 32 * int64_t{t.p[2]});
-    Launch l = mma ? mma_launch(s, t) : simt_launch(s, t, 0);
-    l.grid[2] *= columns;
-    require(l.grid[1] <= max_grid_y && l.grid[2] <= max_grid_y, ErrorCode::Unsupported,
-            "attention of ", s.q.view.shape, ": batches and heads are at most ", max_grid_y);
-    l.args.pointer(s.q).pointer(s.k).pointer(s.v);
+void add_arguments(Launch& l, const Heads& s) {
     if (s.has_mask) {
         l.args.pointer(s.mask);
     } else {
         l.args.null();
     }
-    l.args.pointer(p.out[0]);
+    l.args.pointer(s.out);
     if (s.arg.splits > 1) {
         l.args.scratch(0);
     } else {
         l.args.null();
     }
     l.args.value(s.arg);
-    if (!mma) {
-        l.args.i32(columns);
+}
+
+namespace {
+
+std::vector<Tactic> tactics(const Problem& p) {
+    Heads s = heads_of(p);
+    std::vector<Tactic> list;
+    add_wgmma_tactics(list, p, s);
+    add_mma_tactics(list, p, s);
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    list.push_back(simt_tactic(p, s));
+    return list;
+}
+
+Launch main_launch(const Heads& s, const Tactic& t) {
+    switch (static_cast<Way>(t.p[0])) {
+    case Way::Wgmma:
+        return wgmma_launch(s, t);
+    case Way::Mma:
+        return mma_launch(s, t);
+    case Way::Simt:
+        break;
     }
+    return simt_launch(s, t);
+}
+
+Emitted emit(const Problem& p, const Tactic& t) {
+    Heads s = heads_of(p);
+    Emitted out;
+    if (p.out[0].view.count() == 0) {
+        return out;
+    }
+    int64_t unit = step_keys(t);
+    int64_t part = std::max<int64_t>(1, div_up(div_up(s.arg.keys, t.p[1]), unit)) * unit;
+    s.arg.part = static_cast<int32_t>(part);
+    s.arg.splits = static_cast<int32_t>(std::max<int64_t>(1, div_up(s.arg.keys, part)));
+    Launch l = main_launch(s, t);
+    require(l.grid[1] <= max_grid_y && l.grid[2] <= max_grid_y, ErrorCode::Unsupported,
+            "attention of ", s.q.view.shape, ": batches and heads are at most ", max_grid_y);
     out.launches.push_back(std::move(l));
     if (s.arg.splits > 1) {
         int64_t count = s.batch * s.arg.groups * s.rows;
         out.scratch = count * s.arg.splits * (s.arg.values + 2) * (s.dtype == DType::F64 ? 8 : 4);
-        Launch m = simt_launch(s, t, 1);
-        m.grid = {div_up(count, 8), 1, 1};
-        m.args.scratch(0).pointer(p.out[0]).value(s.arg).i64(count);
-        out.launches.push_back(std::move(m));
+        out.launches.push_back(merge_launch(s, count));
     }
     return out;
 }
@@ -306,11 +202,17 @@ void layout(LayoutArgs& args) {
     }
 }
 
+} // namespace
+
+} // namespace attention
+
+namespace {
+
 const Family rows[] = {{.name = "attention",
-                        .refuse = refuse,
-                        .layout = layout,
-                        .tactics = tactics,
-                        .emit = emit,
+                        .refuse = attention::refuse,
+                        .layout = attention::layout,
+                        .tactics = attention::tactics,
+                        .emit = attention::emit,
                         .strided_results = true}};
 
 } // namespace

@@ -20,3 +20,10 @@ DEVICE void key_range(const Attn& a, int split, int m0, int rows, int& first, in
     if (last < first)
         last = first;
 }
+/// The first key that some row of a tile may not see.
+DEVICE int first_hidden(const Attn& a, int m0, int rows, int last) {
+    int least = m0 % a.queries;
+    if (least + rows > a.queries)
+        least = 0;
+    return a.causal && least + a.offset + 1 < last ? least + a.offset + 1 : last;
+}

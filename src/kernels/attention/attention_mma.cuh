@@ -1,213 +1,210 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax(q k^T * scale + mask) v for f16 and bf16 with online softmax in f32: mma.sync and
-// cp.async. Every block reads its rows of q once and all keys and values that they see.
-// DH head size (a multiple of 8), padded to D in shared memory only; MI * 16 rows a warp, NW warps,
-// BN keys a step; MASK 0 none, 1 bool, 2 of type M added; CAP: 1 softcap, 2 a scale that is not
-// positive; QREG: q stays in registers; SPLIT: sums go to scratch.
-#define D ((DH + 15) / 16 * 16)
+// softmax(q k^T * scale + mask) v for f16, bf16 and f32 (as TF32) with online softmax in f32:
+// mma.sync and cp.async. Every block reads its rows of q once and all keys and values that they
+// see.
+// E stored elements; DH head size, padded to D in shared memory only; MI * 16 rows a warp, NW
+// warps, BN keys a stage, SN of them a step; QREG: q stays in registers; SPLIT: sums go to scratch.
+#define STEP (TF32 ? 8 : 16) // of the depth, by one instruction
+#define D ((DH + STEP - 1) / STEP * STEP)
 #define BM (16 * MI * NW)
 #define NT (32 * NW)
-#define PLAIN (MASK == 0 && CAP == 0)
-/// Rows of D halves, swizzled so that ldmatrix meets no bank twice.
-DEVICE u32 swz(int r, int c) {
-    return (u32)(r * (D * 2) + ((c ^ (D % 64 == 0   ? r & 7
-                                      : D % 32 == 0 ? (r >> 1) & 3
-                                                    : (r >> 2) & 1))
-                                << 4));
+constexpr int pitch = TF32 ? D * 4 + 16 : D * 2; // bytes of a row in shared memory
+constexpr int per_chunk = 16 / sizeof(E), chunks = D / per_chunk;
+/// Chunk c of row r, placed so that ldmatrix meets no bank twice: f32 by the pitch, else swizzled.
+DEVICE u32 chunk_at(int r, int c) {
+    int x = TF32 ? 0 : D % 64 == 0 ? r & 7 : D % 32 == 0 ? (r >> 1) & 3 : (r >> 2) & 1;
+    return (u32)(r * pitch + ((c ^ x) << 4));
 }
-DEVICE void fill_tile(u32 to, const u16* from, i64 stride, int row, int rows, int count) {
-#pragma unroll 4
-    for (int i = threadIdx.x; i < count * (D / 8); i += NT) {
-        int r = i / (D / 8), c = i % (D / 8);
-        bool ok = row + r < rows && c * 8 < DH;
-        cp_async16(to + swz(r, c), from + (ok ? (i64)(row + r) * stride + c * 8 : 0), ok ? 16 : 0);
+/// chunk_at(r, c + 2 * d) from chunk_at(r, c) with c < 2.
+DEVICE u32 along(u32 at, int d) {
+    if (TF32 || D % 32 != 0)
+        return at + d * 32;
+    return D % 64 == 0 ? (at ^ (d & 3) * 32) + (d >> 2) * 128 : (at ^ (d & 1) * 32) + (d >> 1) * 64;
+}
+DEVICE void fill_tile(u32 to, const E* from, i64 stride, int row, int rows) {
+#pragma unroll 2
+    for (int i = threadIdx.x; i < BN * chunks; i += NT) {
+        int r = i / chunks, c = i % chunks;
+        bool ok = row + r < rows && c * per_chunk < DH;
+        cp_async16(to + chunk_at(r, c), from + (ok ? (i64)(row + r) * stride + c * per_chunk : 0),
+                   ok ? 16 : 0);
     }
 }
+DEVICE void round_tf32(u32* v) {
+#if TF32
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        v[i] = cvt_tf32(__uint_as_float(v[i]));
+#endif
+}
+DEVICE void read_q(u32 (*q)[4], u32 at, int d) {
+#pragma unroll
+    for (int i = 0; i < MI; i++) {
+        ldmatrix4(q[i], along(at, d) + i * 16 * pitch);
+        round_tf32(q[i]);
+    }
+}
+#if TF32
+/// o += weights times the values at `v`: this thread's rows 2 * (lane % 4) and column lane / 4.
+/// The keys of a step are taken in another order, so that the weights need not move.
+DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], const float* v) {
+#pragma unroll
+    for (int j = 0; j < SN / 8; j++) {
+        u32 p[MI][4];
+#pragma unroll
+        for (int i = 0; i < MI; i++)
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                p[i][k] = cvt_tf32(s[i][4 * j + (k & 1) * 2 + (k >> 1)]);
+#pragma unroll
+        for (int d = 0; d < D / 8; d++) {
+            const float* at = v + j * 8 * (pitch / 4) + d * 8;
+            u32 b0 = cvt_tf32(at[0]), b1 = cvt_tf32(at[pitch / 4]);
+#pragma unroll
+            for (int i = 0; i < MI; i++)
+                mma_tf32(o[i] + 4 * d, p[i], b0, b1);
+        }
+    }
+}
+#else
+DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], u32 v) {
+#pragma unroll
+    for (int j = 0; j < SN / 16; j++) {
+        u32 p[MI][4];
+#pragma unroll
+        for (int i = 0; i < MI; i++)
+#pragma unroll
+            for (int k = 0; k < 4; k++)
+                p[i][k] = PACK(s[i][8 * j + 2 * k], s[i][8 * j + 2 * k + 1]);
+#pragma unroll
+        for (int d = 0; d < D / 16; d++) {
+            u32 b[4];
+            ldmatrix4_trans(b, along(v, d) + j * 16 * pitch);
+#pragma unroll
+            for (int i = 0; i < MI; i++) {
+                MMA(o[i] + 8 * d, p[i], b[0], b[1]);
+                MMA(o[i] + 8 * d + 4, p[i], b[2], b[3]);
+            }
+        }
+    }
+}
+#endif
 
-KERNEL void __launch_bounds__(NT)
-    attention_mma(const u16* __restrict__ Q, const u16* __restrict__ K, const u16* __restrict__ V,
-                  const M* __restrict__ mask, u16* __restrict__ O, float* __restrict__ sums,
-                  Attn a) {
+KERNEL void __launch_bounds__(NT, 1)
+    attention_mma(const E* __restrict__ Q, const E* __restrict__ K, const E* __restrict__ V,
+                  const M* __restrict__ mask, E* __restrict__ O, float* __restrict__ sums, Attn a) {
     SHARED(sm);
-    u32 q_s = smem_addr(sm), k_s = q_s + BM * D * 2, v_s = k_s + 2 * BN * D * 2;
+    const u32 tile = BN * pitch, q_s = smem_addr(sm), k_s = q_s + BM * pitch, v_s = k_s + 2 * tile;
+    float* bias = (float*)(sm + BM * pitch + 4 * tile);
     int tid = threadIdx.x, lane = tid & 31, w = tid >> 5;
     int g = blockIdx.y % a.groups, split = blockIdx.y / a.groups, m0 = blockIdx.x * BM;
     int rows = a.share * a.queries, first, last;
     key_range(a, split, m0, BM, first, last);
-    const u16* q = Q + blockIdx.z * a.q[0] + (i64)g * a.share * a.q[1];
-    const u16* k = K + blockIdx.z * a.k[0] + (i64)g * a.k[1];
-    const u16* v = V + blockIdx.z * a.v[0] + (i64)g * a.v[1];
-    float scale = (float)a.scale, unit = PLAIN ? scale * 1.44269504f : 1.44269504f;
+    const E* q = Q + blockIdx.z * a.q[0] + (i64)g * a.share * a.q[1];
+    const E* k = K + blockIdx.z * a.k[0] + (i64)g * a.k[1];
+    const E* v = V + blockIdx.z * a.v[0] + (i64)g * a.v[1];
+    mask += MASK ? blockIdx.z * a.m[0] : 0;
     grid_wait();
-#pragma unroll 4
-    for (int i = tid; i < BM * (D / 8); i += NT) {
-        int r = i / (D / 8), c = i % (D / 8), row = m0 + r;
-        bool ok = row < rows && c * 8 < DH;
+#pragma unroll 1
+    for (int i = tid; i < BM * chunks; i += NT) {
+        int r = i / chunks, c = i % chunks, row = m0 + r;
+        bool ok = row < rows && c * per_chunk < DH;
         int head = row / a.queries, s = row - head * a.queries;
-        cp_async16(q_s + swz(r, c), q + (ok ? head * a.q[1] + s * a.q[2] + c * 8 : 0), ok ? 16 : 0);
+        cp_async16(q_s + chunk_at(r, c), q + (ok ? head * a.q[1] + s * a.q[2] + c * per_chunk : 0),
+                   ok ? 16 : 0);
     }
-    int least = m0 % a.queries; // the first query of the tile
-    if (least + BM > a.queries)
-        least = 0;
-    int steps = (last - first + BN - 1) / BN;
-    if (steps > 0) {
-        fill_tile(k_s, k, a.k[2], first, a.keys, BN);
-        fill_tile(v_s, v, a.v[2], first, a.keys, BN);
-    }
-    cp_async_commit();
-    float acc[MI][D / 8][4], top[MI][2], l[MI][2];
-#if QREG
-    u32 qf[MI][D / 16][4];
-#endif
-    int pos[MI][2]; // query of the rows of this thread
-#if MASK
-    const M* mrow[MI][2];
-#endif
+    int hides = first_hidden(a, m0, BM, last), steps = (last - first + BN - 1) / BN;
+    float o[MI][D / 2];
+    Softmax softmax[MI];
 #pragma unroll
     for (int i = 0; i < MI; i++) {
 #pragma unroll
-        for (int j = 0; j < D / 8; j++)
-            acc[i][j][0] = acc[i][j][1] = acc[i][j][2] = acc[i][j][3] = 0.f;
-#pragma unroll
-        for (int t = 0; t < 2; t++) {
-            top[i][t] = __uint_as_float(0xff800000u);
-            l[i][t] = 0.f;
-            int row = m0 + (w * MI + i) * 16 + (lane >> 2) + t * 8;
-            row = row < rows ? row : rows - 1;
-            int head = row / a.queries;
-            pos[i][t] = row - head * a.queries;
-#if MASK
-            mrow[i][t] = mask + blockIdx.z * a.m[0] + ((i64)g * a.share + head) * a.m[1] +
-                         pos[i][t] * a.m[2];
-#endif
-        }
+        for (int j = 0; j < D / 2; j++)
+            o[i][j] = 0.0f;
+        softmax[i].start(a, mask, g, m0 + (w * MI + i) * 16 + (lane >> 2), last);
     }
+    u32 q_at = q_s + chunk_at(w * MI * 16 + (lane & 15), lane >> 4);
+    u32 k_at = chunk_at((lane & 7) + ((lane >> 4) << 3), (lane >> 3) & 1);
+#if QREG
+    u32 qf[D / STEP][MI][4];
+#endif
+#if STAGED
+    M next = M();
+#endif
 #pragma unroll 1
-    for (int n = 0; n < steps; n++) {
-        int key = first + n * BN;
-        if (n + 1 < steps) {
-            fill_tile(k_s + ((n + 1) & 1) * BN * D * 2, k, a.k[2], key + BN, a.keys, BN);
-            fill_tile(v_s + ((n + 1) & 1) * BN * D * 2, v, a.v[2], key + BN, a.keys, BN);
+    for (int n = 0; n <= steps; n++) {
+        if (n < steps) {
+            int key = first + n * BN;
+#pragma unroll 1
+            for (int x = 0; x < 2; x++)
+                fill_tile((x ? v_s : k_s) + (n & 1) * tile, x ? v : k, x ? a.v[2] : a.k[2], key,
+                          a.keys);
+#if STAGED
+            int c = key + tid < a.keys ? key + tid : a.keys - 1; // `edge` hides keys that are none
+            next = mask[(i64)g * a.share * a.m[1] + c * a.m[3]];
+#endif
         }
         cp_async_commit();
-        cp_async_wait<1>();
-        sync();
+        if (n > 0) {
+            cp_async_wait<1>();
+            sync();
 #if QREG
-        if (n == 0) {
+            if (n == 1) {
 #pragma unroll
-            for (int i = 0; i < MI; i++)
-#pragma unroll
-                for (int j = 0; j < D / 16; j++)
-                    ldmatrix4(qf[i][j],
-                              q_s + swz((w * MI + i) * 16 + (lane & 15), j * 2 + (lane >> 4)));
-        }
+                for (int d = 0; d < D / STEP; d++)
+                    read_q(qf[d], q_at, d);
+            }
 #endif
-        u32 kb = k_s + (n & 1) * BN * D * 2, vb = v_s + (n & 1) * BN * D * 2;
-        float s[MI][BN / 8][4];
+#pragma unroll 1
+            for (int h = 0; h < BN; h += SN) {
+                int key = first + (n - 1) * BN + h;
+                u32 at = ((n - 1) & 1) * tile + h * pitch, kb = k_s + at;
+                float s[MI][SN / 2];
 #pragma unroll
-        for (int i = 0; i < MI; i++)
+                for (int i = 0; i < MI; i++)
 #pragma unroll
-            for (int j = 0; j < BN / 8; j++)
-                s[i][j][0] = s[i][j][1] = s[i][j][2] = s[i][j][3] = 0.f;
-#pragma unroll
-        for (int d = 0; d < D / 16; d++) {
+                    for (int j = 0; j < SN / 2; j++)
+                        s[i][j] = 0.0f;
+#pragma unroll(QREG ? D / STEP : 4)
+                for (int d = 0; d < D / STEP; d++) {
 #if !QREG
-            u32 qf[MI][1][4];
-#pragma unroll
-            for (int i = 0; i < MI; i++)
-                ldmatrix4(qf[i][0],
-                          q_s + swz((w * MI + i) * 16 + (lane & 15), d * 2 + (lane >> 4)));
+                    u32 qf[1][MI][4];
+                    read_q(qf[0], q_at, d);
 #endif
 #pragma unroll
-            for (int j = 0; j < BN / 16; j++) {
-                u32 b[4];
-                ldmatrix4(b, kb + swz(j * 16 + (lane & 7) + ((lane >> 4) << 3),
-                                      d * 2 + ((lane >> 3) & 1)));
+                    for (int j = 0; j < SN / 16; j++) {
+                        u32 b[4];
+                        ldmatrix4(b, kb + along(k_at, d) + j * 16 * pitch);
+                        round_tf32(b);
 #pragma unroll
-                for (int i = 0; i < MI; i++) {
-                    MMA(s[i][2 * j], qf[i][QREG ? d : 0], b[0], b[1]);
-                    MMA(s[i][2 * j + 1], qf[i][QREG ? d : 0], b[2], b[3]);
-                }
-            }
-        }
-        bool edge = key + BN > last || (a.causal && key + BN - 1 > least + a.offset);
-#pragma unroll
-        for (int i = 0; i < MI; i++)
-#pragma unroll
-            for (int j = 0; j < BN / 8; j++)
-#pragma unroll
-                for (int t = 0; t < 4; t++) {
-                    int c = key + j * 8 + (lane & 3) * 2 + (t & 1);
-                    float x = s[i][j][t];
-                    if (!PLAIN)
-                        x *= scale;
-#if CAP == 1
-                    x = (float)a.softcap * tanhf(x / (float)a.softcap);
-#endif
-#if MASK
-                    if (c < a.keys) {
-                        M y = mrow[i][t >> 1][c * a.m[3]];
-                        if (MASK == 1)
-                            x = widen(y) ? x : __uint_as_float(0xff800000u);
-                        else
-                            x += (float)widen(y);
+                        for (int i = 0; i < MI; i++) {
+                            MMA(s[i] + 8 * j, qf[QREG ? d : 0][i], b[0], b[1]);
+                            MMA(s[i] + 8 * j + 4, qf[QREG ? d : 0][i], b[2], b[3]);
+                        }
                     }
-#endif
-                    if (edge && (c >= last || (a.causal && c > pos[i][t >> 1] + a.offset)))
-                        x = __uint_as_float(0xff800000u);
-                    s[i][j][t] = x;
                 }
-#pragma unroll
-        for (int i = 0; i < MI; i++)
-#pragma unroll
-            for (int t = 0; t < 2; t++) {
-                float m = top[i][t];
-#pragma unroll
-                for (int j = 0; j < BN / 8; j++)
-                    m = fmaxf(m, fmaxf(s[i][j][2 * t], s[i][j][2 * t + 1]));
-                m = fmaxf(m, shfl_xor(m, 1));
-                m = fmaxf(m, shfl_xor(m, 2));
-                float base = m == __uint_as_float(0xff800000u) ? 0.f : m;
-                float f = ex2((top[i][t] - base) * unit), sum = 0.f, shift = -base * unit;
-                top[i][t] = m;
-#pragma unroll
-                for (int j = 0; j < BN / 8; j++) {
-                    float x = s[i][j][2 * t], y = s[i][j][2 * t + 1];
-                    x = PLAIN ? ex2(fmaf(x, unit, shift)) : ex2((x - base) * unit);
-                    y = PLAIN ? ex2(fmaf(y, unit, shift)) : ex2((y - base) * unit);
-                    s[i][j][2 * t] = x;
-                    s[i][j][2 * t + 1] = y;
-                    sum += x + y;
-                }
-                l[i][t] = l[i][t] * f + sum;
-#pragma unroll
-                for (int j = 0; j < D / 8; j++) {
-                    acc[i][j][2 * t] *= f;
-                    acc[i][j][2 * t + 1] *= f;
-                }
-            }
-#pragma unroll
-        for (int j = 0; j < BN / 16; j++) {
-            u32 p[MI][4];
-#pragma unroll
-            for (int i = 0; i < MI; i++) {
-                p[i][0] = PACK(s[i][2 * j][0], s[i][2 * j][1]);
-                p[i][1] = PACK(s[i][2 * j][2], s[i][2 * j][3]);
-                p[i][2] = PACK(s[i][2 * j + 1][0], s[i][2 * j + 1][1]);
-                p[i][3] = PACK(s[i][2 * j + 1][2], s[i][2 * j + 1][3]);
-            }
-#pragma unroll
-            for (int d = 0; d < D / 16; d++) {
-                u32 b[4];
-                ldmatrix4_trans(b, vb + swz(j * 16 + (lane & 15), d * 2 + (lane >> 4)));
+                float f[MI][2];
 #pragma unroll
                 for (int i = 0; i < MI; i++) {
-                    MMA(acc[i][2 * d], p[i], b[0], b[1]);
-                    MMA(acc[i][2 * d + 1], p[i], b[2], b[3]);
+                    softmax[i].step(s[i], f[i], a, key, key + SN > hides,
+                                    bias + ((n - 1) & 1) * BN + h);
+                    rescale<D>(o[i], f[i]);
                 }
+#if TF32
+                add_values(
+                    o, s,
+                    (const float*)(sm + BM * pitch + 2 * tile + at + (lane & 3) * 2 * pitch) +
+                        (lane >> 2));
+#else
+                add_values(o, s, v_s + at + chunk_at(lane & 15, lane >> 4));
+#endif
             }
+            sync();
         }
-        sync();
+#if STAGED
+        if (tid < BN)
+            bias[(n & 1) * BN + tid] = staged_mask(next);
+#endif
     }
     cp_async_wait<0>();
     grid_release();
@@ -215,33 +212,37 @@ KERNEL void __launch_bounds__(NT)
     for (int i = 0; i < MI; i++)
 #pragma unroll
         for (int t = 0; t < 2; t++) {
-            float sum = l[i][t];
-            sum += shfl_xor(sum, 1);
-            sum += shfl_xor(sum, 2);
+            float sum = softmax[i].total(t);
             int row = m0 + (w * MI + i) * 16 + (lane >> 2) + t * 8;
             if (row >= rows)
                 continue;
 #if SPLIT
             i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + row;
-            float* to = sums + at * (DH + 2);
+            float* to = sums + at * (DH + 2) + (lane & 3) * 2;
+            const float r = 1.0f;
+#else
+            float r = sum > 0.0f ? 1.0f / sum : 0.0f;
+            int head = row / a.queries;
+            E* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
+                    (row - head * a.queries) * a.o[2] + (lane & 3) * 2;
+#endif
 #pragma unroll
-            for (int j = 0; j < DH / 8; j++) {
-                to[j * 8 + (lane & 3) * 2] = acc[i][j][2 * t];
-                to[j * 8 + (lane & 3) * 2 + 1] = acc[i][j][2 * t + 1];
+            for (int j = 0; j < D / 8; j++) {
+                if (D != DH && j * 8 + (lane & 3) * 2 >= DH)
+                    break;
+                float x = o[i][4 * j + 2 * t] * r, y = o[i][4 * j + 2 * t + 1] * r;
+#if SPLIT || TF32
+                Pack<float, 2> both = {{x, y}};
+                *(Pack<float, 2>*)(to + j * 8) = both;
+#else
+                *(u32*)(to + j * 8) = PACK(x, y);
+#endif
             }
+#if SPLIT
             if ((lane & 3) == 0) {
-                to[DH] = PLAIN ? top[i][t] * scale : top[i][t];
+                to[DH] = softmax[i].natural_top(t);
                 to[DH + 1] = sum;
             }
-#else
-            float r = sum > 0.f ? 1.f / sum : 0.f;
-            int head = row / a.queries;
-            u16* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
-                      (row - head * a.queries) * a.o[2];
-#pragma unroll
-            for (int j = 0; j < DH / 8; j++)
-                *(u32*)(to + j * 8 + (lane & 3) * 2) =
-                    PACK(acc[i][j][2 * t] * r, acc[i][j][2 * t + 1] * r);
 #endif
         }
 }

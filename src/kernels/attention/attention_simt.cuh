@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Attention without matrix instructions, for every float type T, head size, stride and mask, in C.
 // A warp takes RQ rows; 32 keys a step, one a lane, then the lanes turn to EPL * 32 columns of the
-// values (blockIdx.z counts batches times blocks of columns). KEYS: the keys and values of a step
-// are staged in shared memory; FOURS: the head size is a multiple of 4, and PAD 4, else 1.
+// values (blockIdx.z counts batches times blocks of columns). Scores and weights of a step pass
+// through shared memory. KEYS: so do its keys and values; FOURS: the head size is a multiple of 4,
+// and PAD 4, else 1.
 DEVICE C warp_max(C v) {
 #pragma unroll
     for (int m = 16; m > 0; m >>= 1) {
@@ -41,46 +42,41 @@ KERNEL void __launch_bounds__(256, 1)
     const T* q = Q + batch * a.q[0] + (i64)g * a.share * a.q[1];
     const T* k = K + batch * a.k[0] + (i64)g * a.k[1];
     const T* v = V + batch * a.v[0] + (i64)g * a.v[1];
-    C* qs = (C*)sm;
+    C* ps = (C*)sm + w * (32 * RQ); // of this warp's rows, [key][row]
+    C* qs = (C*)sm + 8 * 32 * RQ;
 #if KEYS
     C* ks = qs + BM * a.depth;
     C* vs = ks + 32 * (a.depth + PAD);
-    C* ps = vs + 32 * 32 * EPL + w * (32 * RQ); // weights of this warp's rows, [key][row]
 #endif
     const C none = -(C)ingot_inf();
     grid_wait();
+#pragma unroll 1
     for (int i = threadIdx.x; i < BM * a.depth; i += 256) {
         int r = i / a.depth, d = i - r * a.depth, row = m0 + r, head = row / a.queries,
             s = row - head * a.queries;
         qs[i] = row < rows ? (C)widen(q[head * a.q[1] + s * a.q[2] + d * a.q[3]]) : (C)0;
     }
-    C acc[RQ][EPL], top[RQ], l[RQ];
-    int pos[RQ];
-#if MASK
-    const M* mrow[RQ];
-#endif
+    C acc[RQ][EPL], top = none, l = (C)0; // lane i: maximum and sum of row i
 #pragma unroll
-    for (int i = 0; i < RQ; i++) {
+    for (int i = 0; i < RQ; i++)
 #pragma unroll
         for (int e = 0; e < EPL; e++)
             acc[i][e] = (C)0;
-        top[i] = none;
-        l[i] = (C)0;
-        int row = m0 + w * RQ + i;
-        row = row < rows ? row : rows - 1;
-        int head = row / a.queries;
-        pos[i] = row - head * a.queries;
+    int mine = m0 + w * RQ + lane, head = (mine < rows ? mine : rows - 1) / a.queries;
+    int pos = (mine < rows ? mine : rows - 1) - head * a.queries;
 #if MASK
-        mrow[i] = mask + batch * a.m[0] + ((i64)g * a.share + head) * a.m[1] + pos[i] * a.m[2];
+    i64 mask_at = batch * a.m[0] + ((i64)g * a.share + head) * a.m[1] + pos * a.m[2];
 #endif
-    }
+#pragma unroll 1
     for (int key = first; key < last; key += 32) {
         int count = last - key < 32 ? last - key : 32;
         sync();
 #if KEYS
+#pragma unroll 2
         for (int r = w; r < 32; r += 8) {
             const T* key_row = k + (i64)(key + r) * a.k[2];
             const T* value_row = v + (i64)(key + r) * a.v[2] + column * a.v[3];
+#pragma unroll 1
             for (int d = lane; d < a.depth; d += 32)
                 ks[r * (a.depth + PAD) + d] = r < count ? (C)widen(key_row[d * a.k[3]]) : (C)0;
 #pragma unroll
@@ -95,7 +91,7 @@ KERNEL void __launch_bounds__(256, 1)
         for (int i = 0; i < RQ; i++)
             p[i] = (C)0;
 #if FOURS
-#pragma unroll 4
+#pragma unroll 2
         for (int d = 0; d < a.depth; d += 4) {
             Pack<C, 4> y = *(const Pack<C, 4>*)(ks + lane * (a.depth + PAD) + d);
 #pragma unroll
@@ -107,6 +103,7 @@ KERNEL void __launch_bounds__(256, 1)
             }
         }
 #else
+#pragma unroll 2
         for (int d = 0; d < a.depth; d++) {
 #if KEYS
             C y = ks[lane * (a.depth + PAD) + d];
@@ -118,46 +115,53 @@ KERNEL void __launch_bounds__(256, 1)
                 p[i] += qs[(w * RQ + i) * a.depth + d] * y;
         }
 #endif
+        Pack<C, RQ> scores;
 #pragma unroll
+        for (int i = 0; i < RQ; i++)
+            scores.v[i] = p[i];
+        *(Pack<C, RQ>*)(ps + lane * RQ) = scores;
+        C f = (C)1;
+#pragma unroll 1
         for (int i = 0; i < RQ; i++) {
-            C x = p[i] * (C)a.scale;
+            C x = ps[lane * RQ + i] * (C)a.scale, old = from_lane(top, i);
             if (a.softcap > 0)
                 x = (C)a.softcap * ingot_tanh(x / (C)a.softcap);
-            int c = key + lane;
+            int c = key + lane, end = (int)shfl((u32)pos, i) + a.offset + 1;
 #if MASK
+            i64 at = (i64)shfl((u64)mask_at, i);
             if (c < last) {
-                M y = mrow[i][c * a.m[3]];
+                M y = mask[at + c * a.m[3]];
                 if (MASK == 1)
                     x = widen(y) ? x : none;
                 else
                     x += (C)widen(y);
             }
 #endif
-            if (c >= last || (a.causal && c > pos[i] + a.offset))
+            if (c >= last || (a.causal && c >= end))
                 x = none;
             C m = warp_max(x);
-            m = m > top[i] ? m : top[i];
-            C base = m == none ? (C)0 : m, f = ingot_exp(top[i] - base);
-            top[i] = m;
-            p[i] = ingot_exp(x - base);
-            l[i] = l[i] * f + warp_sum(p[i]);
+            m = m > old ? m : old;
+            C base = m == none ? (C)0 : m, factor = ingot_exp(old - base);
+            x = ingot_exp(x - base);
+            C sum = warp_sum(x);
+            if (lane == i) {
+                top = m;
+                l = l * factor + sum;
+                f = factor;
+            }
+            ps[lane * RQ + i] = x;
+        }
+#pragma unroll
+        for (int i = 0; i < RQ; i++) {
+            C factor = from_lane(f, i);
 #pragma unroll
             for (int e = 0; e < EPL; e++)
-                acc[i][e] *= f;
+                acc[i][e] *= factor;
         }
-#if KEYS
-        Pack<C, RQ> mine;
-#pragma unroll
-        for (int i = 0; i < RQ; i++)
-            mine.v[i] = p[i];
-        *(Pack<C, RQ>*)(ps + lane * RQ) = mine;
         sync_warp();
-#pragma unroll 4
-#endif
+#pragma unroll 2
         for (int t = 0; t < count; t++) {
-#if KEYS
             Pack<C, RQ> weight = *(const Pack<C, RQ>*)(ps + t * RQ);
-#endif
             C y[EPL];
 #pragma unroll
             for (int e = 0; e < EPL; e++) {
@@ -169,27 +173,34 @@ KERNEL void __launch_bounds__(256, 1)
 #endif
             }
 #pragma unroll
-            for (int i = 0; i < RQ; i++) {
-#if KEYS
-                C x = weight.v[i];
-#else
-                C x = from_lane(p[i], t);
-#endif
+            for (int i = 0; i < RQ; i++)
 #pragma unroll
                 for (int e = 0; e < EPL; e++)
-                    acc[i][e] += x * y[e];
-            }
+                    acc[i][e] += weight.v[i] * y[e];
         }
+        sync_warp();
     }
     grid_release();
+#if SPLIT
+    if (lane < RQ && mine < rows && column == 0) {
+        C* to = sums +
+                (((batch * a.groups + g) * a.splits + split) * rows + mine) * (a.values + 2) +
+                a.values;
+        to[0] = top;
+        to[1] = l;
+    }
+#else
+    i64 out_at = batch * a.o[0] + ((i64)g * a.share + head) * a.o[1] + pos * a.o[2];
+    C inverse = l == (C)0 ? (C)0 : (C)1 / l;
+#endif
 #pragma unroll
     for (int i = 0; i < RQ; i++) {
         int row = m0 + w * RQ + i;
         if (row >= rows)
             break;
 #if !SPLIT
-        int head = row / a.queries;
-        C r = l[i] == (C)0 ? (C)0 : (C)1 / l[i];
+        i64 to = (i64)shfl((u64)out_at, i);
+        C r = from_lane(inverse, i);
 #endif
 #pragma unroll
         for (int e = 0; e < EPL; e++) {
@@ -200,19 +211,9 @@ KERNEL void __launch_bounds__(256, 1)
             sums[(((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) + at] =
                 acc[i][e];
 #else
-            O[batch * a.o[0] + ((i64)g * a.share + head) * a.o[1] + pos[i] * a.o[2] + at * a.o[3]] =
-                narrow<T>(acc[i][e] * r);
+            O[to + at * a.o[3]] = narrow<T>(acc[i][e] * r);
 #endif
         }
-#if SPLIT
-        if (lane == 0 && column == 0) {
-            C* to = sums +
-                    (((batch * a.groups + g) * a.splits + split) * rows + row) * (a.values + 2) +
-                    a.values;
-            to[0] = top[i];
-            to[1] = l[i];
-        }
-#endif
     }
 }
 #else
@@ -231,15 +232,18 @@ KERNEL void __launch_bounds__(256)
     const C* from = sums + (pair * a.splits * rows + row) * width;
     i64 step = (i64)rows * width;
     C top = none, l = (C)0;
+#pragma unroll 1
     for (int s = 0; s < a.splits; s++) {
         C m = from[s * step + a.values];
         top = m > top ? m : top;
     }
     C base = top == none ? (C)0 : top;
+#pragma unroll 1
     for (int s = 0; s < a.splits; s++)
         l += from[s * step + a.values + 1] * ingot_exp(from[s * step + a.values] - base);
     C r = l == (C)0 ? (C)0 : (C)1 / l;
     T* to = O + batch * a.o[0] + (g * a.share + head) * a.o[1] + (row - head * a.queries) * a.o[2];
+#pragma unroll 1
     for (int e = lane; e < a.values; e += 32) {
         C x = (C)0;
         for (int s = 0; s < a.splits; s++)

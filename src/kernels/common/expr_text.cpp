@@ -136,6 +136,67 @@ std::string power_text(const std::string& x, const ExprInstr& exponent) {
     return e == 2 ? str("(", x, " * ", x, ")") : e == 3 ? str("(", x, " * ", x, " * ", x, ")") : "";
 }
 
+/// Functions of fast_math.cuh, for f32.
+std::string_view fast_text(ExprOp op) {
+    switch (op) {
+    case ExprOp::Erf:
+        return "fast_erf({0})";
+    case ExprOp::Exp:
+        return "fast_exp({0})";
+    case ExprOp::Sigmoid:
+        return "fast_sigmoid({0})";
+    case ExprOp::Tanh:
+        return "fast_tanh({0})";
+    default:
+        return {};
+    }
+}
+
+bool is_one(const ExprInstr& c) {
+    return c.op == ExprOp::Const && is_float(c.type) && std::bit_cast<double>(c.imm) == 1.0;
+}
+
+/// Where instruction n is 1 + erf(x) or 1 + tanh(x): the position of that function, else -1.
+int plus_one(const Expr& e, size_t n) {
+    const ExprInstr& c = e.code[n];
+    if (c.op != ExprOp::Add || compute_c_type(c.type) != "float") {
+        return -1;
+    }
+    for (int k : {0, 1}) {
+        const ExprInstr& f = e.code[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
+        if ((f.op == ExprOp::Erf || f.op == ExprOp::Tanh) &&
+            is_one(e.code[static_cast<size_t>(c.args[static_cast<size_t>(1 - k)])])) {
+            return c.args[static_cast<size_t>(k)];
+        }
+    }
+    return -1;
+}
+
+/// Which functions only occur with 1 added to them.
+std::vector<bool> only_plus_one(const Expr& e) {
+    std::vector<int> uses(e.code.size(), 0);
+    std::vector<int> sums(e.code.size(), 0);
+    uses.back() = 1;
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        const ExprInstr& c = e.code[n];
+        if (c.op == ExprOp::In || c.op == ExprOp::Const) {
+            continue;
+        }
+        int count = c.op == ExprOp::Cast ? 1 : c.op == ExprOp::Select ? 3 : arity(c.op);
+        for (int k = 0; k < count; ++k) {
+            ++uses[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
+        }
+        if (int at = plus_one(e, n); at >= 0) {
+            ++sums[static_cast<size_t>(at)];
+        }
+    }
+    std::vector<bool> out(e.code.size());
+    for (size_t n = 0; n < out.size(); ++n) {
+        out[n] = sums[n] > 0 && sums[n] == uses[n];
+    }
+    return out;
+}
+
 } // namespace
 
 std::string_view c_type(DType stored) {
@@ -161,9 +222,15 @@ std::string literal(DType type, int64_t imm) {
                               : str("(", compute_c_type(type), ")(", imm, ")");
 }
 
-ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::string_view prefix) {
+bool narrow_result(DType stored) {
+    return stored == DType::F16 || stored == DType::BF16;
+}
+
+ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::string_view prefix,
+                   bool fast) {
     ExprText out;
     std::vector<std::string> at(e.code.size());
+    std::vector<bool> skipped = fast ? only_plus_one(e) : std::vector<bool>(e.code.size());
     for (size_t n = 0; n < e.code.size(); ++n) {
         const ExprInstr& c = e.code[n];
         if (c.op == ExprOp::In) {
@@ -179,9 +246,17 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
         auto arg = [&](size_t k) -> const std::string& {
             return at[static_cast<size_t>(c.args[k])];
         };
+        if (skipped[n]) {
+            continue;
+        }
         DType from = e.code[static_cast<size_t>(c.args[0])].type;
         std::string text;
-        if (c.op == ExprOp::Cast) {
+        int sum = fast ? plus_one(e, n) : -1;
+        if (sum >= 0 && skipped[static_cast<size_t>(sum)]) {
+            const ExprInstr& f = e.code[static_cast<size_t>(sum)];
+            text = str(f.op == ExprOp::Erf ? "fast_erf_plus_1(" : "fast_tanh_plus_1(",
+                       at[static_cast<size_t>(f.args[0])], ")");
+        } else if (c.op == ExprOp::Cast) {
             text = cast_text(arg(0), from, c);
         } else if (c.op == ExprOp::Select) {
             text = str("(", arg(0), " ? ", arg(1), " : ", arg(2), ")");
@@ -189,8 +264,10 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
             if (c.op == ExprOp::Pow) {
                 text = power_text(arg(0), e.code[static_cast<size_t>(c.args[1])]);
             }
+            bool quick = fast && compute_c_type(c.type) == "float" && !fast_text(c.op).empty();
             if (text.empty()) {
-                text = substituted(device_text(c.op), operand_text(arg(0), c.op, from),
+                text = substituted(quick ? fast_text(c.op) : device_text(c.op),
+                                   operand_text(arg(0), c.op, from),
                                    arity(c.op) > 1 ? operand_text(arg(1), c.op, from) : "");
             }
         }

@@ -21,9 +21,12 @@ struct ExprText {
     std::string result;     // an expression of e.type()
 };
 /// `inputs`: one device expression per input of the map, of its compute type; evaluated as often as
-/// it occurs. Variables are named `prefix` and a number.
+/// it occurs. Variables are named `prefix` and a number. `fast`: exp, sigmoid, tanh and erf of f32
+/// come from fast_math.cuh, which is precise enough for a narrow_result.
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
-                   std::string_view prefix = "v");
+                   std::string_view prefix = "v", bool fast = false);
+/// f16 and bf16.
+bool narrow_result(DType stored);
 
 /// A literal of a compute type; `imm` as in ExprInstr.
 std::string literal(DType type, int64_t imm);

@@ -175,6 +175,26 @@ DEVICE void mma_s8(i32* c, const u32* a, u32 b0, u32 b1) { // m16n8k32, signed b
                  : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
                  : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
 }
+DEVICE void mma_u8s8(i32* c, const u32* a, u32 b0, u32 b1) { // m16n8k32, a is unsigned
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 "
+                 "{%0,%1,%2,%3},{%4,%5,%6,%7},{%8,%9},{%0,%1,%2,%3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+}
+/// sum + the products of the four bytes of a and b, each signed or not.
+template <bool A_SIGNED, bool B_SIGNED>
+DEVICE u32 dot_bytes(u32 a, u32 b, u32 sum) {
+    u32 r;
+    if (A_SIGNED && B_SIGNED)
+        asm("dp4a.s32.s32 %0,%1,%2,%3;" : "=r"(r) : "r"(a), "r"(b), "r"(sum));
+    else if (A_SIGNED)
+        asm("dp4a.s32.u32 %0,%1,%2,%3;" : "=r"(r) : "r"(a), "r"(b), "r"(sum));
+    else if (B_SIGNED)
+        asm("dp4a.u32.s32 %0,%1,%2,%3;" : "=r"(r) : "r"(a), "r"(b), "r"(sum));
+    else
+        asm("dp4a.u32.u32 %0,%1,%2,%3;" : "=r"(r) : "r"(a), "r"(b), "r"(sum));
+    return r;
+}
 DEVICE u32 cvt_tf32(float x) {
     u32 r;
     asm("cvt.rna.tf32.f32 %0,%1;" : "=r"(r) : "f"(x));
@@ -215,6 +235,11 @@ DEVICE u16 bf16_of(float x) {
 DEVICE float ex2(float x) { // 2^x, approximate, denormals flushed
     float r;
     asm("ex2.approx.ftz.f32 %0,%1;" : "=f"(r) : "f"(x));
+    return r;
+}
+DEVICE float rcp(float x) { // 1 / x, likewise
+    float r;
+    asm("rcp.approx.ftz.f32 %0,%1;" : "=f"(r) : "f"(x));
     return r;
 }
 
@@ -275,6 +300,12 @@ DEVICE void tma_load4(u32 to, const TensorMap* m, int x, int y, int z, int w, u3
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
                  "[%0],[%1,{%2,%3,%4,%5}],[%6];" ::"r"(to),
                  "l"(m), "r"(x), "r"(y), "r"(z), "r"(w), "r"(bar)
+                 : "memory");
+}
+DEVICE void tma_load5(u32 to, const TensorMap* m, int x, int y, int z, int w, int v, u32 bar) {
+    asm volatile("cp.async.bulk.tensor.5d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
+                 "[%0],[%1,{%2,%3,%4,%5,%6}],[%7];" ::"r"(to),
+                 "l"(m), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "r"(bar)
                  : "memory");
 }
 DEVICE void tma_store2(const TensorMap* m, int x, int y, u32 from) {

@@ -18,6 +18,7 @@ constexpr int way_simt = 16;
 constexpr int way_mma = 17;
 constexpr int way_depthwise = 18;
 constexpr int way_wgmma = 19;
+constexpr int way_stem = 20;
 
 bool depthwise_node(const Group& group) {
     const Node& n = group.first();
@@ -39,12 +40,29 @@ std::optional<std::string> refuse(const Group& group) {
     return refuse_finish(group);
 }
 
+/// What conv_stem.cuh is for, which reads its input as it lies.
+bool few_channels(const Group& group) {
+    const Node& n = group.first();
+    const Type& x = group.graph.type(n.inputs[0]);
+    const Dims& w = group.graph.type(n.inputs[1]).dims;
+    const auto& conv = n.as<ops::Conv>();
+    bool few = false;
+    for (int64_t c = 1; c <= 4; ++c) {
+        few = few || x.dims[1].is_const(c);
+    }
+    bool beside = true; // windows lie side by side
+    for (size_t i = 0; i < conv.strides.size(); ++i) {
+        beside = beside && w[i + 2].is_const(conv.strides[i]);
+    }
+    return few && !beside && conv.groups == 1 && x.rank() == 4 && narrow_result(x.dtype);
+}
+
 void layout(LayoutArgs& args) {
     const Node& n = args.group.first();
     auto x = static_cast<size_t>(args.group.input_index(n.inputs[0]));
     auto w = static_cast<size_t>(args.group.input_index(n.inputs[1]));
     Order order = plan::channels_last(args.in[x].rank());
-    if (args.in[x].strides[1] != 1) {
+    if (args.in[x].strides[1] != 1 && !few_channels(args.group)) {
         args.want[x] = order;
     }
     args.order[0] = order;
@@ -155,6 +173,7 @@ std::vector<Tactic> tactics(const Problem& p) {
         }
     } else if (s.out.view.count() > 0) {
         add_wgmma_conv(all, s, p.arch, way_wgmma);
+        add_stem_conv(all, s, p.arch, way_stem);
         add_mma(all, s, p);
         std::stable_sort(all.begin(), all.end(), cheaper);
     }
@@ -275,7 +294,9 @@ Emitted emit(const Problem& p, const Tactic& t) {
     case way_depthwise:
         return emit_depthwise(s, t.p[1]);
     case way_wgmma:
-        return emit_wgmma_conv(s, t);
+        return emit_wgmma_conv(s, p.arch, t);
+    case way_stem:
+        return emit_stem_conv(s, p.arch, t);
     default:
         return emit_contraction(pointwise_contraction(s), p.arch, t);
     }

@@ -15,20 +15,19 @@ struct Copies {
 #if SPATIAL == 3
     i32 slice[na];
 #endif
-    u32 ob[nb];
     int row, chunk, k;
     Tap tap; // of the chunk's first element, at depth k
     DEVICE Copies(const IN* x_, const IN* weights_, u8* memory_, const Tile& t, const Geometry& g_,
                   const Window& w_)
         : memory(memory_), n0(t.n), g(g_), w(w_), row(threadIdx.x / chunks),
           chunk(threadIdx.x % chunks), k(t.begin * BK + threadIdx.x % chunks * per_chunk),
-          tap(w_, (u32)(t.begin * BK + threadIdx.x % chunks * per_chunk)) {
+          tap(w_, (u32)(t.begin * BK + threadIdx.x % chunks * per_chunk), SPATIAL) {
         x = x_ + (i64)t.batch * g.ab[0];
         weights = weights_ + (i64)t.batch * g.bb[0];
 #pragma unroll
         for (int i = 0; i < na; i++) {
             i64 m = t.m + row + i * rows_at_once;
-            Origin o(w, (u32)(m < g.m ? m : 0));
+            Origin o(w, (u32)(m < g.m ? m : 0), SPATIAL);
             base[i] =
                 (i32)(o.image + o.at[0] * w.step[0] + o.at[1] * w.step[1] + o.at[2] * w.step[2]);
             if (m >= g.m)
@@ -38,11 +37,6 @@ struct Copies {
             slice[i] = o.at[0];
 #endif
         }
-#if B_ALIGNED
-#pragma unroll
-        for (int i = 0; i < nb; i++)
-            ob[i] = weight_row(i);
-#endif
     }
     DEVICE u32 weight_row(int i) const {
         i64 n = n0 + row + i * rows_at_once;
@@ -95,7 +89,7 @@ struct Copies {
 #else
 #pragma unroll 1
         for (int e = 0; e < per_chunk; e++) {
-            Tap p(w, (u32)(k + e));
+            Tap p(w, (u32)(k + e), SPATIAL);
             i32 d = delta(p);
 #pragma unroll
             for (int i = 0; i < na; i++) {
@@ -111,7 +105,7 @@ struct Copies {
 #pragma unroll
         for (int i = 0; i < nb; i++)
             copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                             weights + kb + ob[i], 1, count);
+                             weights + kb + weight_row(i), 1, count);
 #else
         i64 kb = count > 0 ? (k - (A_ALIGNED ? BK : 0)) * g.bk[0] : 0;
 #pragma unroll 1

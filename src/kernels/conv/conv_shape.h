@@ -44,9 +44,13 @@ Contraction depthwise_contraction(const ConvShape& s);
 
 void add_window(Args& args, const WindowArg& w);
 
-/// By wgmma, where the copy engine can fetch the windows: no groups, no steps between windows of
-/// several elements. `way`: Tactic::p[0].
+/// By wgmma, where the copy engine can fetch the windows: no groups, and either no steps between
+/// windows of several elements, or windows that lie side by side. `way`: Tactic::p[0].
 void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way);
-Emitted emit_wgmma_conv(const ConvShape& s, const Tactic& t);
+Emitted emit_wgmma_conv(const ConvShape& s, const Arch& arch, const Tactic& t);
+
+/// Up to four channels in f16 or bf16, on tensor cores of any GPU.
+void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way);
+Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const Tactic& t);
 
 } // namespace ingot::kernels

@@ -53,6 +53,13 @@ PatchArg patch_of(const ConvShape& s, int64_t rows) {
     return p;
 }
 
+/// Whether rows and columns can be walked as pairs of which windows begin at the first.
+bool in_pairs(const ConvShape& s) {
+    const WindowArg& w = s.window;
+    return w.stride[1] == 2 && w.stride[2] == 2 && s.taps() > 1 && w.in[1] % 2 == 0 &&
+           w.in[2] % 2 == 0 && w.channels % 64 == 0 && w.step[2] == w.channels;
+}
+
 bool runs(const ConvShape& s, const Arch& arch) {
     const WindowArg& w = s.window;
     bool types = s.x.dtype == s.w.dtype && (s.x.dtype == DType::F16 || s.x.dtype == DType::BF16);
@@ -64,8 +71,8 @@ bool runs(const ConvShape& s, const Arch& arch) {
         steps = steps && (w.stride[i] == 1 || (w.kernel[i] == 1 && w.low[i] == 0 &&
                                                (w.out[i] - 1) * w.stride[i] < w.in[i]));
     }
-    return arch.has_wgmma() && types && flat && steps && s.groups == 1 && w.step_c == 1 &&
-           chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
+    return arch.has_wgmma() && types && flat && (steps || in_pairs(s)) && s.groups == 1 &&
+           w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
            chunked(s.x.view.offset) && chunked(s.w.view.offset) && chunked(s.w.view.strides[0]) &&
            chunked(s.tap_step) && s.w.view.strides[1] == 1 && w.channels % 8 == 0 &&
            w.dilation[1] * w.kernel[1] < 1000 && w.dilation[2] * w.kernel[2] < 1000;
@@ -80,6 +87,16 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     const WindowArg& w = s.window;
     TensorMap m;
     m.dtype = s.x.dtype;
+    if (in_pairs(s)) {
+        auto size = [](int64_t v) { return static_cast<uint64_t>(v); };
+        auto box = [](int64_t v) { return static_cast<uint32_t>(v); };
+        m.rank = 5;
+        m.sizes = {size(2 * w.channels), size(w.in[2] / 2), 2, size(w.in[1] / 2), size(s.images)};
+        m.strides = {size(4 * w.channels), size(2 * w.step[1]), size(4 * w.step[1]),
+                     bytes_of_stride(w.step_n, s.images, w.in[1] * w.step[1])};
+        m.box = {64, box(p.size[0]), 1, box(p.size[1]), box(p.size[2])};
+        return m;
+    }
     m.rank = 4;
     int64_t width = w.stride[2] == 1 ? w.in[2] : w.out[2];
     int64_t height = w.stride[1] == 1 ? w.in[1] : w.out[1];
@@ -107,6 +124,42 @@ TensorMap weight_map(const ConvShape& s, int bn) {
     return m;
 }
 
+/// Windows that lie side by side (stride == kernel, no padding): a row of a window, with its
+/// channels, is one run in memory. The runs become the channels of a convolution over one column,
+/// the rows of results its images. The result's positions keep their order.
+ConvShape runs_as_channels(const ConvShape& s) {
+    const WindowArg& w = s.window;
+    const Shape& weights = s.w.view.strides;
+    int64_t run = w.kernel[2] * w.channels;
+    bool flat = s.x.view.rank() == 4 && w.in[0] == 1;
+    bool beside = s.groups == 1 && s.taps() > 1;
+    for (size_t i = 1; i < 3; ++i) {
+        beside = beside && w.stride[i] == w.kernel[i] && w.low[i] == 0 &&
+                 (w.kernel[i] == 1 || w.dilation[i] == 1) &&
+                 (w.out[i] - 1) * w.stride[i] + w.kernel[i] <= w.in[i];
+    }
+    int64_t rows = w.kernel[1] * w.step[1];
+    bool dense = flat && w.step_c == 1 && w.step[2] == w.channels && weights[1] == 1 &&
+                 (w.kernel[2] == 1 || weights[3] == w.channels) &&
+                 (w.kernel[1] == 1 || weights[2] == run) &&
+                 (s.images == 1 || w.out[1] == 1 || w.step_n == w.out[1] * rows);
+    if (!beside || !dense) {
+        return s;
+    }
+    ConvShape v = s;
+    v.images = s.images * w.out[1];
+    v.tap_step = run;
+    v.window.channels = run;
+    v.window.in = {1, w.kernel[1], w.out[2]};
+    v.window.out = {1, 1, w.out[2]};
+    v.window.kernel = {1, w.kernel[1], 1};
+    v.window.stride = {1, 1, 1};
+    v.window.dilation = {1, 1, 1};
+    v.window.step_n = w.out[1] == 1 ? w.step_n : rows;
+    v.window.step = {0, w.step[1], run};
+    return v;
+}
+
 double bytes_moved(const ConvShape& s) {
     int64_t elements = s.x.view.count() + s.w.view.count() + s.out.view.count();
     return 2.0 * static_cast<double>(elements);
@@ -114,10 +167,12 @@ double bytes_moved(const ConvShape& s) {
 
 } // namespace
 
-void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way) {
+void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch& arch, int way) {
+    ConvShape s = runs_as_channels(shape);
     if (s.out.view.count() == 0 || !runs(s, arch)) {
         return;
     }
+    Contraction c = window_contraction(shape);
     std::span<const WgmmaTile> tiles = wgmma_tiles();
     for (size_t i = 0; i < tiles.size(); ++i) {
         const WgmmaTile& t = tiles[i];
@@ -125,29 +180,33 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& ar
         int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, t.bn);
         int64_t steps = s.taps() * p.channel_steps;
         for (int split : split_choices(steps, t.bm())) {
-            if (split > 1 && t.groups > 1) {
+            // Wider ones would spill here.
+            bool fits = !t.ping_pong || t.bn <= 160;
+            if (!fits || !t.takes(c, split)) {
                 continue;
             }
-            double us = (1.03 + 0.02 * static_cast<double>(i)) *
+            double us = (1.03 + (t.groups == 1 ? 0.02 * static_cast<double>(i) : 0.0)) *
                         wgmma_cost_us(t, count, steps, split, bytes_moved(s), arch);
-            Tactic tactic = make_tactic(str("conv_wgmma_", t.bm(), "x", t.bn, "_s", split),
-                                        Way::Wgmma, static_cast<int>(i), split, us);
+            Tactic tactic = make_tactic(str("conv_wgmma_", t.name(), "_s", split), Way::Wgmma,
+                                        static_cast<int>(i), split, us);
             tactic.p[0] = way;
             out.push_back(std::move(tactic));
         }
     }
 }
 
-Emitted emit_wgmma_conv(const ConvShape& s, const Tactic& tactic) {
+Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const Tactic& tactic) {
     const WgmmaTile& tile = wgmma_tiles()[static_cast<size_t>(tactic.p[1])];
     int splits = tactic.p[2];
-    Contraction c = window_contraction(s);
+    Contraction c = window_contraction(shape);
+    ConvShape s = runs_as_channels(shape);
     PatchArg p = patch_of(s, tile.bm());
-    Launch l = wgmma_launch(tile, c, splits, true);
-    l.grid = {p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, tile.bn) * splits, 1, 1};
+    int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, tile.bn);
+    Launch l = wgmma_launch(tile, c, count, splits, in_pairs(s) ? 2 : 1, arch);
     l.args.map(s.x, input_map(s, p));
     l.args.map(s.w, weight_map(s, tile.bn));
-    l.args.pointer(s.out).i32(splits).i32(s.w_constant ? 1 : 0).i32(0).i32(0);
+    l.args.pointer(s.out);
+    add_wgmma_numbers(l.args, tile, splits, s.w_constant);
     std::vector<int64_t> words;
     for (const Sizes* a : {&p.tiles, &p.size, &p.out}) {
         words.insert(words.end(), a->begin(), a->end());

@@ -7,14 +7,14 @@ struct Window {
     i64 step_n, step[3], step_c; // strides of x
 };
 
-/// Where the windows of a result position begin.
+/// Where the windows of a result position begin. `axes`: the last ones that matter.
 struct Origin {
     i64 image;
-    i32 at[3];
-    DEVICE Origin(const Window& w, u32 row) {
+    i32 at[3] = {0, 0, 0};
+    DEVICE Origin(const Window& w, u32 row, int axes = 3) {
         u32 q = row;
 #pragma unroll
-        for (int s = 2; s >= 0; s--) {
+        for (int s = 2; s >= 3 - axes; s--) {
             u32 next = q / (u32)w.out[s], i = q - next * (u32)w.out[s];
             at[s] = (i32)i * (i32)w.stride[s] - (i32)w.low[s];
             q = next;
@@ -25,12 +25,12 @@ struct Origin {
 
 /// A kernel position and channel.
 struct Tap {
-    i32 c, at[3];
-    DEVICE Tap(const Window& w, u32 k) {
+    i32 c, at[3] = {0, 0, 0};
+    DEVICE Tap(const Window& w, u32 k, int axes = 3) {
         u32 q = k / (u32)w.channels;
         c = (i32)(k - q * (u32)w.channels);
 #pragma unroll
-        for (int s = 2; s >= 0; s--) {
+        for (int s = 2; s >= 3 - axes; s--) {
             u32 next = q / (u32)w.kernel[s];
             at[s] = (i32)(q - next * (u32)w.kernel[s]);
             q = next;

@@ -14,6 +14,8 @@ std::optional<std::string> refuse_random(const Group& group);
 Emitted emit_random(const Problem& p, const Tactic& t);
 std::optional<std::string> refuse_concat(const Group& group);
 Emitted emit_concat(const Problem& p, const Tactic& t);
+std::optional<std::string> refuse_packed_view(const Group& group);
+Emitted emit_packed_view(const Problem& p, const Tactic& t);
 
 /// The unsigned type of a dtype's width, for moving elements as they are.
 DType raw_dtype(DType t);

@@ -49,7 +49,8 @@ std::vector<PadAxis> pad_axes(const Problem& p, bool constant) {
 
 int64_t pad_vector(const Problem& p, const std::vector<PadAxis>& axes, bool constant) {
     const PadAxis& last = axes.back();
-    if (last.to != 1 || last.from != 1 || (last.padded() && !constant)) {
+    bool packed = is_packed(p.out[0].dtype);
+    if (packed || last.to != 1 || last.from != 1 || (last.padded() && !constant)) {
         return 1;
     }
     int64_t common = std::gcd(p.out[0].view.offset, p.in[0].view.offset);
@@ -106,6 +107,29 @@ std::string locate_text(const std::vector<PadAxis>& axes, const std::string& mod
     return body;
 }
 
+std::string vector_text(const std::string& params, const IndexText& index, const std::string& body,
+                        const std::string& type, int64_t v) {
+    return str(
+        "KERNEL void __launch_bounds__(256) pad(", params, ") {\ngrid_wait();\nconst ",
+        index.type(), " i = (", index.type(),
+        ")blockIdx.x * 256u + threadIdx.x;\nif (i >= n) return;\n", index.split("i"), body, type,
+        " r[", v, "];\nif (inside) load_pack<", type, ", ", v, ">(r, x + at);\nelse {\nconst ",
+        type, " q = *value;\n#pragma unroll\nfor (int k = 0; k < ", v,
+        "; ++k) r[k] = q;\n}\ngrid_release();\nstore_pack<", type, ", ", v, ">(y + to, r);\n}\n");
+}
+
+/// A thread makes one byte of the dense result.
+std::string packed_text(const std::string& params, const IndexText& index,
+                        const std::string& body) {
+    return str("KERNEL void __launch_bounds__(256) pad(", params, ") {\ngrid_wait();\nconst ",
+               index.type(), " b = (", index.type(),
+               ")blockIdx.x * 256u + threadIdx.x;\nif (b * 2 >= n) return;\nu32 byte = 0;\n"
+               "#pragma unroll\nfor (int k = 0; k < 2; ++k) {\nconst ",
+               index.type(), " i = b * 2 + k;\nif (i < n) {\n", index.split("i"), body,
+               "byte |= (u32)load_nibble<U4>(inside ? x : value, inside ? at : 0).bits"
+               " << (4 * k);\n}\n}\ngrid_release();\ny[b] = (u8)byte;\n}\n");
+}
+
 } // namespace
 
 DType raw_dtype(DType t) {
@@ -124,10 +148,7 @@ DType raw_dtype(DType t) {
 }
 
 std::optional<std::string> refuse_pad(const Group& group) {
-    if (group.nodes.size() != 1 || is_packed(group.graph.type(group.outputs[0]).dtype)) {
-        return "pads of packed types";
-    }
-    return std::nullopt;
+    return group.nodes.size() == 1 ? std::nullopt : std::optional<std::string>("not a single node");
 }
 
 Emitted emit_pad(const Problem& p, const Tactic&) {
@@ -155,7 +176,8 @@ Emitted emit_pad(const Problem& p, const Tactic&) {
     int64_t n = count / v;
 
     Launch l;
-    std::string type(c_type(raw_dtype(p.out[0].dtype)));
+    bool packed = is_packed(p.out[0].dtype);
+    std::string type(packed ? "u8" : c_type(raw_dtype(p.out[0].dtype)));
     std::string params = str(type, "* y, const ", type, "* x, const ", type, "* value, ",
                              index.type(), " n", index.params());
     l.args.pointer(p.out[0]).pointer(p.in[0]).pointer(p.in[1]);
@@ -171,15 +193,10 @@ Emitted emit_pad(const Problem& p, const Tactic&) {
     std::string body = locate_text(axes, mode, v, params, number);
     l.program.uses = {"types", "math", "strided"};
     l.program.defines = wide ? "typedef i64 I;\n" : "typedef i32 I;\n";
-    l.program.body = str(
-        "KERNEL void __launch_bounds__(256) pad(", params, ") {\ngrid_wait();\nconst ",
-        index.type(), " i = (", index.type(),
-        ")blockIdx.x * 256u + threadIdx.x;\nif (i >= n) return;\n", index.split("i"), body, type,
-        " r[", v, "];\nif (inside) load_pack<", type, ", ", v, ">(r, x + at);\nelse {\nconst ",
-        type, " q = *value;\n#pragma unroll\nfor (int k = 0; k < ", v,
-        "; ++k) r[k] = q;\n}\ngrid_release();\nstore_pack<", type, ", ", v, ">(y + to, r);\n}\n");
+    l.program.body =
+        packed ? packed_text(params, index, body) : vector_text(params, index, body, type, v);
     l.entry = "pad";
-    l.grid = {blocks_for(n), 1, 1};
+    l.grid = {blocks_for(packed ? (n + 1) / 2 : n), 1, 1};
     out.launches.push_back(std::move(l));
     return out;
 }

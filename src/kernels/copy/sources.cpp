@@ -2,6 +2,7 @@
 // iota and random: results that depend on nothing but the position; and concat of packed types.
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/movement.h"
+#include "kernels/copy/unpacked.h"
 #include "kernels/pointwise/index_text.h"
 #include "ops/primitives.h"
 
@@ -73,18 +74,31 @@ void add_count(Args& args, int64_t n, bool wide) {
 
 constexpr int64_t most_narrow = int64_t{1} << 30;
 
+/// The result itself, or, where it is packed, elements of type `wide` in scratch memory.
+Operand element_target(const Operand& result, DType wide, Emitted& out) {
+    if (!is_packed(result.dtype)) {
+        return result;
+    }
+    out.scratch = byte_size(wide, result.view.count());
+    return {wide, in_scratch, plan::dense(result.view.shape)};
+}
+
+void finish_packed(const Operand& made, const Operand& result, Emitted& out) {
+    if (is_packed(result.dtype)) {
+        Emitted last = emit_cast(made, result);
+        std::move(last.launches.begin(), last.launches.end(), std::back_inserter(out.launches));
+    }
+}
+
 } // namespace
 
 std::optional<std::string> refuse_iota(const Group& group) {
-    if (group.nodes.size() != 1 || is_packed(group.graph.type(group.outputs[0]).dtype)) {
-        return "iota of packed types";
-    }
-    return std::nullopt;
+    return group.nodes.size() == 1 ? std::nullopt : std::optional<std::string>("not a single node");
 }
 
 Emitted emit_iota(const Problem& p, const Tactic&) {
-    const Operand& o = p.out[0];
     Emitted out;
+    Operand o = element_target(p.out[0], DType::I64, out);
     int64_t n = o.view.count();
     if (n == 0) {
         return out;
@@ -110,6 +124,7 @@ Emitted emit_iota(const Problem& p, const Tactic&) {
                                     str("((i64)x", p.group.first().as<Iota>().axis, ")"), body);
     append(body, str("y[", offset_text(offset, x, strides), "] = ", value, ";\n"));
     out.launches.push_back(per_element("iota", params, body, n, wide, std::move(args)));
+    finish_packed(o, p.out[0], out);
     return out;
 }
 
@@ -119,8 +134,8 @@ std::optional<std::string> refuse_random(const Group& group) {
 
 Emitted emit_random(const Problem& p, const Tactic&) {
     const auto& a = p.group.first().as<Random>();
-    const Operand& o = p.out[0];
     Emitted out;
+    Operand o = element_target(p.out[0], DType::F64, out);
     int64_t n = o.view.count();
     if (n == 0) {
         return out;
@@ -148,7 +163,7 @@ Emitted emit_random(const Problem& p, const Tactic&) {
             "cos_turn((double)c1 * (1.0 / 4294967296.0)) * b;\n";
     } else {
         append(body, str("const double unit = ",
-                         o.dtype == DType::F64
+                         a.dtype == DType::F64
                              ? "(double)((((u64)c0 << 32) | c1) >> 11) * (1.0 / 9007199254740992.0)"
                              : "(double)(c0 >> 8) * (1.0 / 16777216.0)",
                          ";\nconst double w = a + unit * (b - a), v = w < top ? w : top;\n"));
@@ -159,6 +174,7 @@ Emitted emit_random(const Problem& p, const Tactic&) {
     if (!uniform) {
         out.launches.back().program.defines = cos_turn;
     }
+    finish_packed(o, p.out[0], out);
     return out;
 }
 

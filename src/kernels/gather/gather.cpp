@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family gather: gather (a copy whose rows are chosen by indices: one vector a thread) and scatter.
 #include "kernels/common/expr_text.h"
+#include "kernels/copy/unpacked.h"
 #include "kernels/gather/rows.h"
 #include "kernels/pointwise/index_text.h"
 #include "ops/primitives.h"
@@ -179,7 +180,8 @@ std::vector<Tactic> one_tactic(const Problem& p) {
 
 const Family families[] = {
     {"gather", refuse_gather, plan::any_strides, one_tactic, emit_gather, false, false, false},
-    {"scatter", refuse_scatter, plan::any_strides, one_tactic, emit_scatter, true, false, true},
+    {"scatter", refuse_scatter, plan::any_strides, one_tactic, emit_any<emit_scatter>, true, false,
+     true},
 };
 
 } // namespace

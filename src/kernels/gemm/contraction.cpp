@@ -52,11 +52,11 @@ void merge(Loops& loops) {
     fill(loops, loops.stored.size());
 }
 
-std::optional<std::string> refuse_finish(const Group& group) {
+std::optional<std::string> refuse_finish(const Group& group, Value quantised) {
     for (const Node& n : group.nodes) {
         for (const Values* values : {&n.inputs, &n.outputs}) {
             for (Value v : *values) {
-                if (is_packed(group.graph.type(v).dtype)) {
+                if (is_packed(group.graph.type(v).dtype) && v != quantised) {
                     return "4-bit elements";
                 }
             }
@@ -131,8 +131,11 @@ void pair_axes(Loops& loops, const View& a, const View& b, const std::vector<int
 } // namespace
 
 Contraction contraction_of(const Problem& p) {
+    return contraction_of(p, p.group.first().as<Dot>());
+}
+
+Contraction contraction_of(const Problem& p, const Dot& d) {
     const Node& n = p.group.first();
-    const auto& d = n.as<Dot>();
     Contraction c;
     c.a = p.operand(n.inputs[0]);
     c.b = p.operand(n.inputs[1]);
@@ -247,7 +250,7 @@ std::string value_text(const Finish& f) {
             auto at = std::find(f.values.begin(), f.values.end(), v) - f.values.begin();
             inputs.push_back(v == f.sum ? std::string("a") : str("widen(e", at, ")"));
         }
-        ExprText t = expr_text(f.map->as<Map>().body, inputs);
+        ExprText t = expr_text(f.map->as<Map>().body, inputs, "v", narrow_result(f.type));
         out += t.statements;
         result = t.result;
     }
@@ -255,29 +258,43 @@ std::string value_text(const Finish& f) {
     return out;
 }
 
-/// void deliver(sums of VEC columns, offsets, ...).
+/// struct Extras, what the epilogue reads for VEC columns; void read_extras(extras, offsets, ...);
+/// void deliver(sums, extras, offsets, ...), and a deliver that does both.
 std::string deliver_text(const Contraction& c, int vector) {
-    std::string out = "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, "
-                      "OUT* out EPI_PARAMS) {\n";
+    std::string fields;
+    std::string reads;
     std::string elements;
     for (size_t i = 0; i < c.finish.operands.size(); ++i) {
         std::string_view type = c_type(c.finish.operands[i].dtype);
         int64_t step = c.columns.stored[i + 1].back();
         if (vector == 1 || step == 0) {
-            out += str(type, " e", i, " = x", i, "[at[", i + 1, "]];\n");
-            elements += str(", e", i);
-        } else if (has_vectors(c, i + 1)) {
-            out += str("Pack<", type, ", VEC> e", i, " = *(const Pack<", type, ", VEC>*)(x", i,
-                       " + at[", i + 1, "]);\n");
-            elements += str(", e", i, ".v[k]");
+            append(fields, str(type, " e", i, ";\n"));
+            append(reads, str("x.e", i, " = x", i, "[at[", i + 1, "]];\n"));
+            append(elements, str(", x.e", i));
+            continue;
+        }
+        append(fields, str("Pack<", type, ", VEC> e", i, ";\n"));
+        append(elements, str(", x.e", i, ".v[k]"));
+        if (has_vectors(c, i + 1)) {
+            append(reads, str("x.e", i, " = *(const Pack<", type, ", VEC>*)(x", i, " + at[", i + 1,
+                              "]);\n"));
         } else {
-            elements += str(", x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - 1]]");
+            append(reads, str("#pragma unroll\nfor (int k = 0; k < VEC; k++) x.e", i, ".v[k] = x",
+                              i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - 1]];\n"));
         }
     }
-    out += str("(void)g;\nPack<OUT, VEC> r;\n#pragma unroll\n",
-               "for (int k = 0; k < VEC; k++) r.v[k] = value_of(v[k]", elements, ");\n",
-               "*(Pack<OUT, VEC>*)(out + at[0]) = r;\n}\n");
-    return out;
+    return str("struct Extras {\n", fields,
+               "};\nDEVICE void read_extras(Extras& x, const i64* at, const Geometry& g "
+               "EPI_PARAMS) {\n(void)x, (void)at, (void)g;\n",
+               reads,
+               "}\nDEVICE void deliver(const ACC* v, const Extras& x, const i64* at, const "
+               "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\nPack<OUT, VEC> r;\n"
+               "#pragma unroll\nfor (int k = 0; k < VEC; k++) r.v[k] = value_of(v[k]",
+               elements,
+               ");\n*(Pack<OUT, VEC>*)(out + at[0]) = r;\n}\n"
+               "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, OUT* out "
+               "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
+               "deliver(v, x, at, g, out EPI_PASS);\n}\n");
 }
 
 } // namespace
@@ -297,6 +314,9 @@ StoreText store_text(const Contraction& c, int vector) {
     }
     t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass, "\n");
     t.functions = value_text(f) + deliver_text(c, vector);
+    if (t.functions.find("fast_") != std::string::npos) {
+        t.functions.insert(0, device_file("fast_math"));
+    }
     return t;
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "kernels/family.h"
+#include "ops/primitives.h"
 
 namespace ingot::kernels {
 
@@ -42,11 +43,14 @@ struct Contraction {
     bool empty() const { return batches() * m() * n() == 0; }
 };
 
-/// Why the group is not one main node with at most a map of the result's shape after it.
-std::optional<std::string> refuse_finish(const Group& group);
+/// Why the group is not one main node with at most a map of the result's shape after it. Only
+/// `quantised` may have 4-bit elements.
+std::optional<std::string> refuse_finish(const Group& group, Value quantised = {});
 Finish finish_of(const Problem& p);
 /// Of a dot. Errors: InvalidArgument when paired sizes differ.
 Contraction contraction_of(const Problem& p);
+/// Of the first two operands of a node that is a dot of them in some way.
+Contraction contraction_of(const Problem& p, const Dot& d);
 /// a and b, rows and columns exchanged.
 Contraction swapped(Contraction c);
 

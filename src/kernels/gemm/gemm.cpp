@@ -2,6 +2,7 @@
 // dot, with the map that follows it: batched matrix products of any layout.
 #include "base/error.h"
 #include "kernels/gemm/mma.h"
+#include "kernels/gemm/quant.h"
 #include "kernels/gemm/tactics.h"
 #include "ops/primitives.h"
 
@@ -28,7 +29,7 @@ Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t
     case Way::Mma:
         return emit_mma(c, arch, t);
     case Way::Wgmma:
-        return emit_wgmma(c, t);
+        return emit_wgmma(c, arch, t);
     case Way::Gemv:
         return emit_gemv(c, t);
     case Way::Simt:
@@ -134,6 +135,13 @@ const Family rows[] = {{.name = "dot",
                         .layout = layout,
                         .tactics = tactics,
                         .emit = emit,
+                        .strided_results = true,
+                        .takes_groups = true},
+                       {.name = "quantized_dot",
+                        .refuse = refuse_quantized_dot,
+                        .layout = layout_quantized_dot,
+                        .tactics = quantized_dot_tactics,
+                        .emit = emit_quantized_dot,
                         .strided_results = true,
                         .takes_groups = true}};
 

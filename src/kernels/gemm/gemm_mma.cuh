@@ -8,7 +8,8 @@ struct Copies {
     u8* memory;
     i64 m0, n0;
     const Geometry& g;
-    u32 oa[na], ob[nb];
+    // Offsets of the rows, kept where they take more than a product.
+    u32 oa[A_ALIGNED && RM > 1 ? na : 1], ob[B_ALIGNED && !B_COLUMNS && RN > 1 ? nb : 1];
     int row, chunk;
     DEVICE Copies(const IN* a_, const IN* b_, u8* memory_, const Tile& t, const Geometry& g_)
         : memory(memory_), m0(t.m), n0(t.n), g(g_) {
@@ -17,12 +18,12 @@ struct Copies {
         a = a_ + place<RB>(at, g.ab);
         b = b_ + place<RB>(at, g.bb);
         row = threadIdx.x / chunks, chunk = threadIdx.x % chunks;
-#if A_ALIGNED
+#if A_ALIGNED && RM > 1
 #pragma unroll
         for (int i = 0; i < na; i++)
             oa[i] = row_of_a(i);
 #endif
-#if B_ALIGNED && !B_COLUMNS
+#if B_ALIGNED && !B_COLUMNS && RN > 1
 #pragma unroll
         for (int i = 0; i < nb; i++)
             ob[i] = row_of_b(i);
@@ -48,7 +49,7 @@ struct Copies {
 #pragma unroll
         for (int i = 0; i < na; i++)
             copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                             a + ka + oa[i], 1, count);
+                             a + ka + (RM > 1 ? oa[RM > 1 ? i : 0] : row_of_a(i)), 1, count);
 #else
 #pragma unroll 1
         for (int i = 0; i < na; i++)
@@ -75,7 +76,7 @@ struct Copies {
 #pragma unroll
         for (int i = 0; i < nb; i++)
             copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                             b + kb + ob[i], 1, count);
+                             b + kb + (RN > 1 ? ob[RN > 1 ? i : 0] : row_of_b(i)), 1, count);
 #else
 #pragma unroll 1
         for (int i = 0; i < nb; i++)

@@ -14,8 +14,15 @@ int rows_of(const Contraction& c) {
     return c.m() <= 1 ? 1 : c.m() <= 2 ? 2 : c.m() <= 4 ? 4 : 8;
 }
 
-int columns_of(int rows) {
-    return rows == 1 ? 2 : 4;
+/// As many as keep the kernel's text and registers small.
+int columns_of(const Contraction& c) {
+    int width = bit_width(c.b.dtype);
+    return rows_of(c) == 1 || width <= 8 ? 2 : rows_of(c) == 8 && width == 16 ? 3 : 4;
+}
+
+bool bytes(const Contraction& c) {
+    return is_integer(c.a.dtype) && is_integer(c.b.dtype) && bit_width(c.a.dtype) == 8 &&
+           bit_width(c.b.dtype) == 8;
 }
 
 /// Whether chunks of `n` elements along the depth are dense and aligned.
@@ -28,16 +35,16 @@ bool chunked(const Operand& o, const Shape& batch, const Shape& outer, const Sha
 bool runs(const Contraction& c) {
     int64_t chunk = 128 / bit_width(c.b.dtype);
     std::string_view sum = sum_c_type(c.a.dtype, c.b.dtype, c.finish.sum_type);
-    return c.m() <= most_rows && c.k() % chunk == 0 && (sum == "float" || sum == "u32") &&
-           bit_width(c.a.dtype) <= 32 && bit_width(c.b.dtype) <= 32 &&
-           chunked(c.a, c.batch.a, c.rows.a, c.depth.a, chunk) &&
+    bool wide = bit_width(c.a.dtype) > 8 || bytes(c);
+    return c.m() <= (wide ? most_rows : most_rows / 2) && c.k() % chunk == 0 &&
+           (sum == "float" || sum == "u32") && bit_width(c.a.dtype) <= 32 &&
+           bit_width(c.b.dtype) <= 32 && chunked(c.a, c.batch.a, c.rows.a, c.depth.a, chunk) &&
            chunked(c.b, c.batch.b, c.columns.b, c.depth.b, chunk);
 }
 
 double cost_us(const Contraction& c, int share, const Arch& arch) {
     double rounds = static_cast<double>(c.k()) * bit_width(c.b.dtype) / (128.0 * 32 * share);
-    auto blocks =
-        static_cast<double>(c.batches() * div_up(c.n(), columns_of(rows_of(c)))) * share / 8;
+    auto blocks = static_cast<double>(c.batches() * div_up(c.n(), columns_of(c))) * share / 8;
     double waves = std::max(1.0, blocks / (arch.sms * 4.0));
     double macs =
         static_cast<double>(c.batches() * c.n()) * rows_of(c) * static_cast<double>(c.k());
@@ -66,13 +73,14 @@ Emitted emit_gemv(const Contraction& c, const Tactic& tactic) {
     Contraction s = tactic.p[2] != 0 ? swapped(c) : c;
     int share = tactic.p[1];
     int rows = rows_of(s);
-    int columns = columns_of(rows);
+    int columns = columns_of(s);
     StoreText t = store_text(s, 1);
     Launch l;
     l.program.uses = {"types", "math"};
-    l.program.defines = str("#define TA ", c_type(s.a.dtype), "\n#define TB ", c_type(s.b.dtype),
-                            "\n#define MR ", rows, "\n#define NR ", columns, "\n", t.defines);
-    l.program.body = str(device_file("contract"), t.functions);
+    l.program.defines =
+        str("#define TA ", c_type(s.a.dtype), "\n#define TB ", c_type(s.b.dtype), "\n#define MR ",
+            rows, "\n#define NR ", columns, "\n#define BYTES ", bytes(s) ? 1 : 0, "\n", t.defines);
+    l.program.body = str(device_file("contract"), t.functions, device_file("gemv_core"));
     l.program.family = "gemv";
     l.entry = "gemv";
     l.grid = {s.batches() * div_up(s.n(), int64_t{8} / share * columns), 1, 1};

@@ -31,8 +31,9 @@ std::span<const MmaTile> mma_tiles() {
 }
 
 bool mma_type(DType a, DType b, bool tf32) {
-    return a == b &&
-           (a == DType::F16 || a == DType::BF16 || a == DType::I8 || (a == DType::F32 && tf32));
+    bool bytes = a == DType::U8 && b == DType::I8;
+    return bytes || (a == b && (a == DType::F16 || a == DType::BF16 || a == DType::I8 ||
+                                (a == DType::F32 && tf32)));
 }
 
 double mma_cost_us(const MmaTile& t, MmaExtents x, int splits, DType type, double dram_bytes,
@@ -75,11 +76,13 @@ std::vector<int> split_choices(int64_t steps, int bm) {
 }
 
 std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_columns) {
+    bool bytes = bit_width(type) == 8;
     std::string_view op = type == DType::F16    ? "mma_f16"
                           : type == DType::BF16 ? "mma_bf16"
                           : type == DType::F32  ? "mma_tf32"
+                          : type == DType::U8   ? "mma_u8s8"
                                                 : "mma_s8";
-    std::string_view sums = type == DType::I8 ? "i32" : "float";
+    std::string_view sums = bytes ? "i32" : "float";
     return str("#define IN ", c_type(type), "\n#define MMA(c, a, b0, b1) ", op, "((", sums,
                "*)(c), a, b0, b1)\n#define TF32 ", type == DType::F32 ? 1 : 0, "\n#define BM ",
                t.bm, "\n#define BN ", t.bn, "\n#define BK ", t.bk * 8 / bit_width(type),
@@ -90,7 +93,7 @@ std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_c
 
 std::string mma_body(const StoreText& t) {
     return str(device_file("contract"), t.functions, device_file("store_tile"),
-               device_file("mma_core"));
+               device_file("cluster_sum"), device_file("mma_core"));
 }
 
 void add_split_sum(Emitted& e, const Contraction& c, int vector, int splits) {

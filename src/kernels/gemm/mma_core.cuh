@@ -107,12 +107,13 @@ struct Sums {
     }
 };
 
-/// Steps [begin, end) of the depth, BK each; load(stage, step) starts the copies of one.
+/// Steps [begin, end) of the depth, at least one, BK each; load(stage, step) starts the copies of
+/// one.
 template <class Load>
 DEVICE void multiply(Sums& sums, u32 base, int begin, int end, Load& load) {
     Warp warp;
     Fragments f[2];
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < ST - 1; i++) {
         if (begin + i < end)
             load(i, begin + i);
@@ -121,10 +122,10 @@ DEVICE void multiply(Sums& sums, u32 base, int begin, int end, Load& load) {
     int read = 0, write = ST - 1;
     cp_async_wait<ST - 2>();
     sync();
-    if (begin < end)
-        warp.read(f[0], base, 0);
+    warp.read(f[0], base, 0);
+    int k = begin;
 #pragma unroll 1
-    for (int k = begin; k < end; k++) {
+    do {
 #pragma unroll
         for (int kk = 0; kk < steps; kk++) {
             if (kk == steps - 1) { // the next stage is complete before its first fragments are read
@@ -142,38 +143,11 @@ DEVICE void multiply(Sums& sums, u32 base, int begin, int end, Load& load) {
             }
             sums.add(f[kk & 1]);
         }
-    }
+    } while (++k < end);
     grid_release();
     cp_async_wait<0>();
     sync();
 }
-
-struct FromCluster {
-    u32 at;
-    int splits;
-    DEVICE void operator()(ACC* v, int r, int j) const {
-        u32 p = at + (r * tile_pitch + j / 4 * 4) * 4;
-#pragma unroll
-        for (int k = 0; k < VEC; k++)
-            v[k] = (ACC)0;
-#pragma unroll 1
-        for (int s = 0; s < splits; s++) {
-            union {
-                float f[8];
-                ACC v[8];
-            } x;
-            ld_cluster4(x.f, p, s);
-            if (VEC == 8)
-                ld_cluster4(x.f + 4, p + 16, s);
-#pragma unroll
-            for (int k = 0; k < VEC; k++)
-                v[k] += VEC == 8 ? x.v[k] : pick4(x.v, j & 3);
-        }
-    }
-    static DEVICE ACC pick4(const ACC* v, int k) {
-        return k == 0 ? v[0] : k == 1 ? v[1] : k == 2 ? v[2] : v[3];
-    }
-};
 
 /// What a block makes.
 struct Tile {
@@ -212,16 +186,15 @@ DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC*
             *(Pack<ACC, 2>*)(mine + i * 16 * tile_pitch + j * 8) = lo;
             *(Pack<ACC, 2>*)(mine + (i * 16 + 8) * tile_pitch + j * 8) = hi;
         }
+    int first = 0, count = BM;
 #if CLUSTER
     if (splits > 1) {
         // Each block of the cluster sums and stores some of the rows.
+        first = BM * t.split / splits;
+        count = BM * (t.split + 1) / splits - first;
         cluster_sync();
-        FromCluster fetch = {smem_addr(memory), splits};
-        int first = BM * t.split / splits, last = BM * (t.split + 1) / splits;
-        store_tile(fetch, rows, threadIdx.x, threads, first, last - first, t.batch, t.n, g,
-                   out EPI_PASS);
+        cluster_sum(memory, splits, first, count, threadIdx.x, threads);
         cluster_sync();
-        return;
     }
 #else
     if (splits > 1) {
@@ -238,5 +211,5 @@ DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC*
 #endif
     sync();
     FromTile fetch = {tile};
-    store_tile(fetch, rows, threadIdx.x, threads, 0, BM, t.batch, t.n, g, out EPI_PASS);
+    store_tile(fetch, rows, threadIdx.x, threads, first, count, t.batch, t.n, g, out EPI_PASS);
 }

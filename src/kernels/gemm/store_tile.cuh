@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The end of every contraction: a tile of sums, staged in shared memory, goes through the epilogue
-// (deliver, generated) to the result, VEC columns at a time.
+// (read_extras and deliver, generated) to the result, VEC columns at a time.
 constexpr int tile_pitch = BN + 8;
 
-struct FromTile {
+template <int PITCH>
+struct FromPitch {
     const ACC* tile;
     DEVICE void operator()(ACC* v, int r, int j) const {
-        const ACC* p = tile + r * tile_pitch + j;
+        const ACC* p = tile + r * PITCH + j;
         if (VEC == 8) {
             Pack<ACC, 4> lo = *(const Pack<ACC, 4>*)p, hi = *(const Pack<ACC, 4>*)(p + 4);
 #pragma unroll
@@ -20,29 +21,46 @@ struct FromTile {
     }
 };
 
+typedef FromPitch<tile_pitch> FromTile;
+
 /// Which row of the result a row of the tile is; -1 for none.
 struct RowsFrom {
     i64 m0, m;
     DEVICE i64 operator()(int r) const { return m0 + r < m ? m0 + r : -1; }
 };
 
-/// Rows [first, first + count) of the tile; its first column is n0.
-template <class Fetch, class Rows>
-DEVICE void store_tile(Fetch fetch, Rows row_of, int tid, int threads, int first, int count,
+/// Rows [first, first + count) of a tile of WIDE columns, the first of them n0. At least WIDE / VEC
+/// threads, each of which keeps to its columns. What the epilogue reads is fetched one row ahead of
+/// its use; the loop starts a row early for that.
+template <int WIDE = BN, class Fetch, class RowOf>
+DEVICE void store_tile(Fetch fetch, RowOf row_of, int tid, int threads, int first, int count,
                        u32 batch, i64 n0, const Geometry& g, OUT* out EPI_PARAMS) {
-    Spot corner;
-    corner.batch(g, batch);
+    constexpr int across = WIDE / VEC;
+    int step = threads / across, r = tid / across, j = tid % across * VEC;
+    if (r >= step || n0 + j >= g.n)
+        return;
+    Spot column;
+    column.batch(g, batch);
+    column.add_column(g, (u32)(n0 + j));
+    Spot ahead = column;
+    Extras extras;
+    bool inside = false;
 #pragma unroll 1
-    for (int e = tid; e < count * (BN / VEC); e += threads) {
-        int r = first + e / (BN / VEC), j = e % (BN / VEC) * VEC;
-        i64 m = row_of(r);
-        if (m < 0 || n0 + j >= g.n)
-            continue;
-        ACC v[VEC];
-        fetch(v, r, j);
-        Spot s = corner;
-        s.add_row(g, (u32)m);
-        s.add_column(g, (u32)(n0 + j));
-        deliver(v, s.at, g, out EPI_PASS);
+    for (r -= step; r < count; r += step) {
+        Spot s = ahead;
+        Extras x = extras;
+        bool stored = inside;
+        i64 m = r + step < count ? row_of(first + r + step) : -1;
+        inside = m >= 0;
+        if (inside) {
+            ahead = column;
+            ahead.add_row(g, (u32)m);
+            read_extras(extras, ahead.at, g EPI_PASS);
+        }
+        if (stored) {
+            ACC v[VEC];
+            fetch(v, first + r, j);
+            deliver(v, x, s.at, g, out EPI_PASS);
+        }
     }
 }

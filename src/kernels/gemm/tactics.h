@@ -27,7 +27,7 @@ Emitted emit_mma(const Contraction& c, const Arch& arch, const Tactic& t);
 
 /// f16 and bf16 by wgmma and the copy engine (9.0).
 void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
-Emitted emit_wgmma(const Contraction& c, const Tactic& t);
+Emitted emit_wgmma(const Contraction& c, const Arch& arch, const Tactic& t);
 
 /// Up to 8 rows or columns.
 void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);

@@ -9,21 +9,38 @@
 namespace ingot::kernels {
 
 struct WgmmaTile {
-    int groups, bn, stages, deep; // 64 * groups rows; stages of deep * 64 of the depth
+    int groups, bn, stages, deep; // warpgroups that multiply; stages of deep * 64 of the depth
+    int blocks = 1;               // of 64 rows that a warpgroup multiplies at a time
+    int resident = 0;             // blocks that are to share an SM; 0: a block takes what it can
+    bool ping_pong = false;       // every warpgroup has a tile of its own, blocks stay
 
-    int bm() const { return 64 * groups; }
+    int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
+    int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }
+    bool overlaps() const { return ping_pong || resident > 1; }
+    /// Columns that a warp of gemm_wgmma_pp.cuh stores at a time.
+    int wide() const { return bn % 64 == 0 ? 64 : bn % 48 == 0 ? 48 : 32; }
     int64_t shared_bytes() const {
         int64_t ring = int64_t{stages} * deep * 128 * (bm() + bn);
-        return std::max<int64_t>(ring, int64_t{bm()} * (bn + 8) * 4) + int64_t{16} * stages;
+        int64_t bars = int64_t{16} * stages;
+        return ping_pong ? ring + int64_t{8} * 16 * (wide() + 8) * 4 + bars + 16
+                         : std::max<int64_t>(ring, int64_t{bm()} * (bn + 8) * 4) + bars;
     }
+    /// As tactics are named: "128x192_pp".
+    std::string name() const;
+    bool takes(const Contraction& c, int splits) const;
 };
 std::span<const WgmmaTile> wgmma_tiles();
 
-/// Time of `blocks` tiles, splits included, of `steps` times 64 of the depth in all.
+/// Time of `tiles`, splits included, of `steps` times 64 of the depth in all.
 double wgmma_cost_us(const WgmmaTile& t, int64_t tiles, int64_t steps, int splits,
                      double dram_bytes, const Arch& arch);
 
-/// Program, block, cluster and shared memory; grid and arguments are the caller's.
-Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int splits, bool conv);
+/// Program, grid, block, cluster and shared memory for so many tiles; arguments are the caller's:
+/// maps and result, then these numbers, ...
+/// `conv`: 0, or CONV of wgmma_core.cuh.
+Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t tiles, int splits, int conv,
+                    const Arch& arch);
+void add_wgmma_numbers(Args& args, const WgmmaTile& t, int splits, bool b_constant,
+                       bool a_batched = false, bool b_batched = false);
 
 } // namespace ingot::kernels

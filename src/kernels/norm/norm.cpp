@@ -4,6 +4,7 @@
 // once written; rows too long for a block's registers are read two or three times.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
+#include "kernels/norm/group_channels.h"
 #include "kernels/reduce/rows.h"
 #include "ops/ops.h"
 
@@ -13,6 +14,8 @@
 namespace ingot::kernels {
 
 namespace {
+
+constexpr int by_channels = 16; // as a tactic's form
 
 enum Op { softmax_op = 0, log_softmax_op = 1, layer_op = 2, rms_op = 3 };
 
@@ -204,6 +207,12 @@ std::vector<Tactic> tactics(const Problem& p) {
     Rows s = rows_of(p);
     Choice c = choose(p, s);
     std::vector<Tactic> list{tactic_of(s, c, p.arch)};
+    if (std::optional<Tactic> t = channels_tactic(p)) {
+        // One launch where a block holds a group in vectors, and enough of them.
+        bool one = c.form == 0 && !c.parts && 2 * bytes_of(s.x.dtype) * c.vector >= 16;
+        t->p[0] = by_channels;
+        list.insert(one ? list.end() : list.begin(), *t);
+    }
     if (c.form != 1) {
         list.push_back(tactic_of(s, looped(s), p.arch));
     }
@@ -277,6 +286,9 @@ void emit_parts(const Problem& p, const Rows& s, const Choice& c, Emitted& out) 
 }
 
 Emitted emit(const Problem& p, const Tactic& t) {
+    if (t.p[0] == by_channels) {
+        return emit_channels(p);
+    }
     Rows s = rows_of(p);
     Choice c{t.p[0], t.p[1], t.p[2], t.p[3], t.p[4], t.p[5] != 0, t.p[6] != 0};
     Emitted out;

@@ -32,10 +32,10 @@ Signature signature(const MapJob& job, const MapLoops& l, const IndexText& index
     Signature s;
     s.offset_type = l.wide ? "i64" : "i32";
     s.params = str(pointer_type(job.out.dtype), "* y");
-    add_pointer(s.args, job.out);
+    s.args.pointer(job.out);
     for (size_t k = 0; k < l.in.size(); ++k) {
         append(s.params, str(", const ", pointer_type(l.dtypes[k]), "* p", k));
-        add_pointer(s.args, *l.operands[k]);
+        s.args.pointer(*l.operands[k]);
     }
     append(s.params, str(", ", index.type(), " n"));
     auto number = [&](int64_t v) {

@@ -92,14 +92,6 @@ void drop_unused(const MapJob& job, MapLoops& l) {
 
 } // namespace
 
-void add_pointer(Args& args, const Operand& o) {
-    if (o.buffer == in_scratch) {
-        args.scratch(o.view.offset * bit_width(o.dtype) / 8);
-    } else {
-        args.pointer(o);
-    }
-}
-
 MapLoops map_loops(const MapJob& job) {
     MapLoops l;
     drop_unused(job, l);

@@ -8,10 +8,6 @@
 
 namespace ingot::kernels {
 
-/// As an operand's buffer: it lies in the step's scratch memory; its offset is in elements.
-inline constexpr int in_scratch = -2;
-void add_pointer(Args& args, const Operand& o);
-
 struct MapJob {
     const Expr& body;
     std::span<const Operand> in; // broadcast to out's shape

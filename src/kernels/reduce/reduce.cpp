@@ -5,6 +5,7 @@
 // parts in a fixed order.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
+#include "kernels/copy/unpacked.h"
 #include "kernels/reduce/combine.h"
 #include "kernels/reduce/rows.h"
 #include "ops/primitives.h"
@@ -175,19 +176,24 @@ Emitted emit(const Problem& p, const Tactic& t) {
     return out;
 }
 
+/// Packed elements only without a map.
+std::optional<std::string> refuse(const Group& group) {
+    return group.nodes.size() == 1 ? std::nullopt : refuse_rows(group);
+}
+
 const Family rows[] = {
     {.name = "reduce",
-     .refuse = refuse_rows,
+     .refuse = refuse,
      .layout = plan::any_strides,
-     .tactics = tactics,
-     .emit = emit,
+     .tactics = tactics_of_any<tactics>,
+     .emit = emit_any<emit>,
      .strided_results = true,
      .takes_groups = true},
     {.name = "arg_reduce",
-     .refuse = refuse_rows,
+     .refuse = refuse,
      .layout = plan::any_strides,
-     .tactics = tactics,
-     .emit = emit,
+     .tactics = tactics_of_any<tactics>,
+     .emit = emit_any<emit>,
      .strided_results = true,
      .takes_groups = true},
 };

@@ -155,8 +155,11 @@ KERNEL void __launch_bounds__(256)
     __shared__ Acc warps[8][32 * V + 1];
     grid_wait();
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    i64 width = kept.sizes[KR - 1], blocks = (width + 32 * V - 1) / (32 * V);
-    i64 outer = blockIdx.x / blocks, column = (blockIdx.x - outer * blocks) * (32 * V) + lane * V;
+    // Blocks along the axis, and those before this one, are below 2^31.
+    i64 width = kept.sizes[KR - 1];
+    u32 blocks = (u32)((u64)(width + 32 * V - 1) / (32u * V)), before = blockIdx.x / blocks;
+    i64 outer = before, first = (i64)(blockIdx.x - before * blocks) * (32 * V);
+    i64 column = first + lane * V;
     Acc a[V];
 #pragma unroll
     for (int k = 0; k < V; k++)
@@ -179,7 +182,6 @@ KERNEL void __launch_bounds__(256)
         warps[warp][lane * V + k] = a[k];
     sync();
     grid_release();
-    i64 first = (blockIdx.x - outer * blocks) * (32 * V);
     for (int c = threadIdx.x; c < 32 * V; c += 256) {
         if (first + c >= width)
             break;

@@ -81,8 +81,9 @@ DEVICE u64 warp_scan(u64 v, int lane) {
     }
     return v;
 }
-/// Exclusive sum over the 256 threads of a block; `all` gets the sum of all. `memory`: 8 elements.
-template <class I>
+/// Exclusive sum over the threads of a block of WARPS warps; `all` gets the sum of all. `memory`:
+/// an element for each warp.
+template <int WARPS = 8, class I>
 DEVICE I block_scan(I v, I* memory, I& all) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     I sum = warp_scan(v, lane), before = 0;
@@ -92,7 +93,7 @@ DEVICE I block_scan(I v, I* memory, I& all) {
     sync();
     all = 0;
 #pragma unroll
-    for (int w = 0; w < 8; w++) {
+    for (int w = 0; w < WARPS; w++) {
         I part = memory[w];
         if (w < warp)
             before += part;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
+#include "kernels/copy/unpacked.h"
 #include "kernels/reduce/rows.h"
 #include "kernels/scan_sort/dynamic.h"
 #include "kernels/scan_sort/places.h"
@@ -57,6 +58,9 @@ void place_scratch(Suppression& s) {
     s.removed = take(s.batch * s.words * 8);
     s.bits = take(s.batch * panel * s.words * 8);
     s.end = at;
+    for (Operand* o : {&s.boxes, &s.scores, &s.iou, &s.score}) {
+        *o = unpacked_operand(*o, s.end);
+    }
 }
 
 Suppression suppression_of(const Problem& p) {
@@ -76,15 +80,15 @@ Suppression suppression_of(const Problem& p) {
     require(scores[0] * scores[1] <= max_grid_y && scores[2] < (int64_t{1} << 24),
             ErrorCode::Unsupported, "nms of scores ", scores, ": at most ", max_grid_y,
             " pairs of batch and class and 2^24 boxes are supported");
-    s.key = key_type(s.scores.dtype);
-    std::copy_n(s.boxes.view.strides.begin(), 3, s.arg.boxes);
-    std::copy_n(s.scores.view.strides.begin(), 3, s.arg.scores);
+    s.key = key_type(unpacked_dtype(s.scores.dtype));
     s.pairs = scores[0] * scores[1];
     s.count = scores[2];
     s.words = div_up(s.count, 64);
     s.arg.classes = static_cast<int32_t>(scores[1]);
     s.arg.count = static_cast<int32_t>(s.count);
     place_scratch(s);
+    std::copy_n(s.boxes.view.strides.begin(), 3, s.arg.boxes);
+    std::copy_n(s.scores.view.strides.begin(), 3, s.arg.scores);
     return s;
 }
 
@@ -126,6 +130,11 @@ Emitted emit_nms_count(const Problem& p) {
     Suppression s = suppression_of(p);
     Emitted out;
     out.scratch = s.end;
+    const Node& n = p.group.first();
+    widen_packed(p.operand(n.inputs[0]), s.boxes, out);
+    widen_packed(p.operand(n.inputs[1]), s.scores, out);
+    widen_packed(p.operand(n.inputs[3]), s.iou, out);
+    widen_packed(p.operand(n.inputs[4]), s.score, out);
     if (s.count == 0) {
         s.pairs = 0;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
+#include "kernels/copy/unpacked.h"
 #include "kernels/reduce/rows.h"
 #include "kernels/scan_sort/dynamic.h"
 #include "kernels/scan_sort/places.h"
@@ -43,12 +44,33 @@ Launch places_launch(int64_t scratch, int64_t count) {
     return l;
 }
 
+Operand unpacked_operand(const Operand& o, int64_t& end) {
+    if (!is_packed(o.dtype)) {
+        return o;
+    }
+    DType wide = unpacked_dtype(o.dtype);
+    end = div_up(end, 256) * 256;
+    Operand there{wide, in_scratch, plan::dense(o.view.shape)};
+    there.view.offset = end / bytes_of(wide);
+    end += byte_size(wide, o.view.count());
+    return there;
+}
+
+void widen_packed(const Operand& from, const Operand& to, Emitted& out) {
+    if (is_packed(from.dtype)) {
+        for (Launch& l : emit_cast(from, to).launches) {
+            out.launches.push_back(std::move(l));
+        }
+    }
+}
+
 Emitted emit_nonzero_count(const Problem& p) {
-    const Operand& x = p.in[0];
-    Nest n = make_nest(std::array{x.view}, plan::row_major(x.view.rank()));
     Emitted out;
-    int64_t tiles = div_up(n.arg.count, tile);
+    int64_t tiles = div_up(p.in[0].view.count(), tile);
     out.scratch = (tiles + 1) * 8;
+    Operand x = unpacked_operand(p.in[0], out.scratch);
+    widen_packed(p.in[0], x, out);
+    Nest n = make_nest(std::array{x.view}, plan::row_major(x.view.rank()));
     if (tiles > 0) {
         Launch l = launch_of(x, n, "nonzero_count", 0);
         l.args.pointer(x).scratch(0).value(n.arg);
@@ -59,10 +81,10 @@ Emitted emit_nonzero_count(const Problem& p) {
 }
 
 Emitted emit_nonzero_write(const Problem& p) {
-    const Operand& x = p.in[0];
-    Nest n = make_nest(std::array{x.view}, plan::row_major(x.view.rank()));
     Emitted out;
-    out.scratch = (div_up(n.arg.count, tile) + 1) * 8;
+    out.scratch = (div_up(p.in[0].view.count(), tile) + 1) * 8;
+    Operand x = unpacked_operand(p.in[0], out.scratch);
+    Nest n = make_nest(std::array{x.view}, plan::row_major(x.view.rank()));
     const View& to = p.out[0].view;
     if (to.count() == 0) {
         return out;
@@ -88,7 +110,7 @@ std::optional<std::string> refuse_dynamic(const Group& group) {
     if (n.is(nonzero_def) && x.rank() > max_axes) {
         return str("there are ", x.rank(), " axes");
     }
-    return refuse_packed(x.dtype);
+    return std::nullopt;
 }
 
 } // namespace ingot::kernels

@@ -2,12 +2,12 @@
 // Coordinates of the elements that are not zero, in row-major order: count them in each tile of
 // 2048, turn the counts into places, write. Scratch: the total (u64), then a place for each tile.
 #define TILE (256 * 8)
-/// Bit e: element e of this thread is not zero. Element e is at tile + e * 256 + thread.
+/// Bit e: element e of this thread is not zero. Element e is at tile + thread * 8 + e.
 DEVICE u32 found(const T* x, const Nest& n, i64 tile) {
     u32 bits = 0;
 #pragma unroll
     for (int e = 0; e < 8; e++) {
-        i64 i = tile + e * 256 + threadIdx.x;
+        i64 i = tile + threadIdx.x * 8 + e;
         if (i >= n.count)
             break;
         i64 at[1];
@@ -53,25 +53,25 @@ KERNEL void __launch_bounds__(256)
     nonzero_write(const T* __restrict__ x, i64* __restrict__ out, const u64* __restrict__ places,
                   Nest n, Extents s) {
     __shared__ u32 memory[8];
+    __shared__ u16 kept[TILE];
     grid_wait();
     i64 tile = (i64)blockIdx.x * TILE;
-    u32 bits = found(x, n, tile);
-    u64 place = places[1 + blockIdx.x];
+    u32 bits = found(x, n, tile), all;
+    u32 at = block_scan((u32)__popc(bits), memory, all);
+    for (; bits; bits &= bits - 1)
+        kept[at++] = (u16)(threadIdx.x * 8 + (31 - __clz((i32)(bits & (~bits + 1)))));
+    sync();
+    i64* to = out + (i64)places[1 + blockIdx.x] * s.step;
+    for (u32 i = threadIdx.x; i < all; i += 256) {
+        i64 rest = tile + kept[i];
 #pragma unroll
-    for (int e = 0; e < 8; e++) {
-        u32 all, one = bits >> e & 1u;
-        u32 before = block_scan(one, memory, all);
-        if (one) {
-            i64 rest = tile + e * 256 + threadIdx.x;
-            i64* to = out + (i64)(place + before) * s.step;
-#pragma unroll
-            for (int d = RANK - 1; d >= 0; d--) {
-                i64 q = (rest >> 32) ? rest / s.size[d] : (i64)((u32)rest / (u32)s.size[d]);
-                to[d * s.axis_step] = rest - q * s.size[d];
-                rest = q;
-            }
+        for (int d = RANK - 1; d >= 0; d--) {
+            i64 q = d == 0         ? 0
+                    : (rest >> 32) ? rest / s.size[d]
+                                   : (i64)((u32)rest / (u32)s.size[d]);
+            to[i * s.step + d * s.axis_step] = rest - q * s.size[d];
+            rest = q;
         }
-        place += all;
     }
 }
 #endif

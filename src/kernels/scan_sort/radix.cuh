@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stable radix sort of long rows (blockIdx.y), 8 bits a pass: count the digits of each tile, turn
 // the counts into places, scatter. Keys and indices go back and forth between two buffers; the
-// elements themselves are fetched once, at the end. KEY u32 or u64, ITEMS elements a thread.
-#define TILE (256 * ITEMS)
+// elements themselves are fetched once, at the end. KEY u32 or u64, ITEMS elements for each of the
+// 512 threads of a tile.
+#define TILE (512 * ITEMS)
 #if STEP == 0
 KERNEL void __launch_bounds__(256)
     radix_keys(const T* __restrict__ x, KEY* __restrict__ keys, u32* __restrict__ from, Nest kept,
@@ -32,55 +33,28 @@ KERNEL void __launch_bounds__(256)
     indices[base[2] + i * index_step] = index;
 }
 #else
-/// Places of this thread's keys among those of the same digit and warp; counts[warp][digit].
-/// Element e of a thread is at warp * 32 * ITEMS + e * 32 + lane of the tile.
-DEVICE void rank_keys(const KEY* key, int shift, i64 at, i64 n, u32 (*counts)[256], u32* rank) {
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    for (int i = threadIdx.x; i < 8 * 256; i += 256)
-        counts[i / 256][i % 256] = 0;
-    sync();
-#pragma unroll
-    for (int e = 0; e < ITEMS; e++) {
-        u32 digit = (u32)(key[e] >> shift) & 255u;
-        bool real = at + e * 32 < n;
-        u32 same = ballot(real);
-#pragma unroll
-        for (int b = 0; b < 8; b++) {
-            u32 set = ballot((digit >> b) & 1u);
-            same &= (digit >> b) & 1u ? set : ~set;
-        }
-        u32 before = (u32)__popc(same & lanes_below(lane));
-        u32 old = real ? counts[warp][digit] : 0u;
-        rank[e] = old + before;
-        sync_warp();
-        if (real && before == 0)
-            counts[warp][digit] = old + (u32)__popc(same);
-        sync_warp();
-    }
-    sync();
-}
 DEVICE i64 tile_position() {
     return (i64)blockIdx.x * TILE + (threadIdx.x / 32) * (32 * ITEMS) + threadIdx.x % 32;
 }
 
 #if STEP == 1
-KERNEL void __launch_bounds__(256)
+KERNEL void __launch_bounds__(512)
     radix_count(const KEY* __restrict__ keys, u32* __restrict__ places, i64 n, i32 shift) {
-    __shared__ u32 counts[8][256];
+    __shared__ u32 counts[256];
     grid_wait();
     keys += blockIdx.y * n;
-    KEY key[ITEMS];
-    u32 rank[ITEMS];
+    if (threadIdx.x < 256)
+        counts[threadIdx.x] = 0;
+    sync();
     i64 at = tile_position();
 #pragma unroll
     for (int e = 0; e < ITEMS; e++)
-        key[e] = at + e * 32 < n ? keys[at + e * 32] : (KEY)0;
-    rank_keys(key, shift, at, n, counts, rank);
-    u32 sum = 0;
-#pragma unroll
-    for (int w = 0; w < 8; w++)
-        sum += counts[w][threadIdx.x];
-    places[((i64)blockIdx.y * 256 + threadIdx.x) * gridDim.x + blockIdx.x] = sum;
+        if (at + e * 32 < n)
+            atomicAdd(&counts[(u32)(keys[at + e * 32] >> shift) & 255u], 1u);
+    sync();
+    if (threadIdx.x < 256)
+        places[((i64)blockIdx.y * 256 + threadIdx.x) * gridDim.x + blockIdx.x] =
+            counts[threadIdx.x];
 }
 /// A block for each digit of each row: exclusive sums over the tiles, in place.
 KERNEL void __launch_bounds__(256)
@@ -101,12 +75,40 @@ KERNEL void __launch_bounds__(256)
         totals[blockIdx.y * 256 + blockIdx.x] = carry;
 }
 #else
-KERNEL void __launch_bounds__(256)
+/// Places of this thread's keys among those of the same digit and warp; counts[warp][digit].
+/// Element e of a thread is at warp * 32 * ITEMS + e * 32 + lane of the tile.
+DEVICE void rank_keys(const KEY* key, int shift, i64 at, i64 n, u16 (*counts)[256], u32* rank) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (int d = lane; d < 256; d += 32)
+        counts[warp][d] = 0;
+    sync_warp();
+#pragma unroll
+    for (int e = 0; e < ITEMS; e++) {
+        u32 digit = (u32)(key[e] >> shift) & 255u;
+        bool real = at + e * 32 < n;
+        u32 same = ballot(real);
+#pragma unroll
+        for (int b = 0; b < 8; b++) {
+            bool one = (digit >> b) & 1u;
+            u32 set = ballot(one);
+            same &= one ? set : ~set;
+        }
+        u32 before = (u32)__popc(same & lanes_below(lane));
+        u32 old = real ? counts[warp][digit] : 0u;
+        rank[e] = old + before;
+        sync_warp();
+        if (real && before == 0)
+            counts[warp][digit] = (u16)(old + (u32)__popc(same));
+        sync_warp();
+    }
+    sync();
+}
+KERNEL void __launch_bounds__(512)
     radix_scatter(const KEY* __restrict__ keys, const u32* __restrict__ from,
                   KEY* __restrict__ to_keys, u32* __restrict__ to, const u32* __restrict__ places,
                   const u32* __restrict__ totals, i64 n, i32 shift) {
-    __shared__ u32 counts[8][256];
-    __shared__ u32 start[256], target[256], memory[8];
+    __shared__ u16 counts[16][256];
+    __shared__ u32 start[256], target[256], memory[16];
     __shared__ KEY sorted[TILE];
     __shared__ u32 moved[TILE];
     grid_wait();
@@ -119,18 +121,23 @@ KERNEL void __launch_bounds__(256)
     for (int e = 0; e < ITEMS; e++)
         key[e] = at + e * 32 < n ? keys[at + e * 32] : (KEY)0;
     rank_keys(key, shift, at, n, counts, rank);
-    int d = threadIdx.x, warp = threadIdx.x / 32;
+    const int d = threadIdx.x & 255, warp = threadIdx.x / 32;
+    const bool own = threadIdx.x < 256;
     u32 sum = 0, all;
+    if (own) {
 #pragma unroll
-    for (int w = 0; w < 8; w++) {
-        u32 c = counts[w][d];
-        counts[w][d] = sum;
-        sum += c;
+        for (int w = 0; w < 16; w++) {
+            u32 c = counts[w][d];
+            counts[w][d] = (u16)sum;
+            sum += c;
+        }
     }
-    u32 local = block_scan(sum, memory, all);
-    u32 global = block_scan(totals[row * 256 + d], memory, all);
-    start[d] = local;
-    target[d] = global + places[(row * 256 + d) * gridDim.x + blockIdx.x] - local;
+    u32 local = block_scan<16>(sum, memory, all);
+    u32 global = block_scan<16>(own ? totals[row * 256 + d] : 0u, memory, all);
+    if (own) {
+        start[d] = local;
+        target[d] = global + places[(row * 256 + d) * gridDim.x + blockIdx.x] - local;
+    }
     sync();
 #pragma unroll
     for (int e = 0; e < ITEMS; e++) {
@@ -144,7 +151,7 @@ KERNEL void __launch_bounds__(256)
     sync();
     i64 left = n - (i64)blockIdx.x * TILE;
     int count = left < TILE ? (int)left : TILE;
-    for (int i = threadIdx.x; i < count; i += 256) {
+    for (int i = threadIdx.x; i < count; i += 512) {
         KEY v = sorted[i];
         i64 place = row * n + (u32)(target[(u32)(v >> shift) & 255u] + i);
         to_keys[place] = v;

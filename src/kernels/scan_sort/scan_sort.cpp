@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family scan_sort: scan, sort and topk; dynamic.h has the steps whose result sizes depend on data.
-#include "kernels/reduce/rows.h"
+#include "kernels/copy/unpacked.h"
 #include "kernels/scan_sort/scan.h"
 #include "kernels/scan_sort/sort.h"
 
@@ -9,27 +9,24 @@ namespace ingot::kernels {
 namespace {
 
 std::optional<std::string> refuse(const Group& group) {
-    if (group.nodes.size() > 1) {
-        return "more than one node";
-    }
-    return refuse_packed(group.graph.type(group.first().inputs[0]).dtype);
+    return group.nodes.size() == 1 ? std::nullopt : std::optional<std::string>("not a single node");
 }
 
-Family family(std::string_view name, std::vector<Tactic> (*tactics)(const Problem&),
-              Emitted (*emit)(const Problem&, const Tactic&)) {
+template <TacticsOf Tactics, EmitOf Emit>
+Family family(std::string_view name) {
     Family f{};
     f.name = name;
     f.refuse = refuse;
     f.layout = plan::any_strides;
-    f.tactics = tactics;
-    f.emit = emit;
+    f.tactics = tactics_of_any<Tactics>;
+    f.emit = emit_any<Emit>;
     f.strided_results = true;
     return f;
 }
 
-const Family rows[] = {family("scan", scan_tactics, emit_scan),
-                       family("sort", sort_tactics, emit_sort),
-                       family("topk", sort_tactics, emit_sort)};
+const Family rows[] = {family<scan_tactics, emit_scan>("scan"),
+                       family<sort_tactics, emit_sort>("sort"),
+                       family<sort_tactics, emit_sort>("topk")};
 
 } // namespace
 

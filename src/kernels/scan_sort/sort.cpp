@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops sort and topk. Short rows are sorted in shared memory; long rows by radix passes over keys
-// and indices; the first few of long rows by rounds that keep k of each part.
+// and indices; the first few of long rows by rounds that keep k of each part, or by finding the
+// k-th key first.
 #include "kernels/scan_sort/sort.h"
 
 #include "base/error.h"
@@ -30,7 +31,9 @@ namespace {
 
 constexpr int64_t scratch_limit = int64_t{512} << 20;
 
-enum Method { in_shared = 0, by_rounds = 1, by_radix = 2 };
+enum Method { in_shared = 0, by_rounds = 1, by_radix = 2, by_select = 3 };
+constexpr int64_t select_bins = 2048; // BINS and TILE of select.cuh
+constexpr int64_t select_tile = 2048;
 
 struct Sorting {
     Operand x;
@@ -137,6 +140,86 @@ Emitted emit_rounds(const Problem& p, const Sorting& s) {
     return out;
 }
 
+/// The launches of select.cuh, and where they keep what they hand on.
+struct Selection {
+    const Problem& p;
+    const Sorting& s;
+    Emitted out;
+    int64_t counts = 0;
+    int64_t states = 0;
+    int64_t places = 0;
+    int64_t chosen = 0;
+
+    int64_t digits() const { return div_up(s.key.bits, 11); }
+    int64_t tiles() const { return div_up(s.n, select_tile); }
+
+    void reserve() {
+        auto take = [this](int64_t bytes) {
+            int64_t at = out.scratch;
+            out.scratch += div_up(bytes, 256) * 256;
+            return at;
+        };
+        counts = take(digits() * s.rows() * select_bins * 4);
+        states = take(s.rows() * 16);
+        places = take(s.rows() * tiles() * 8);
+        chosen = take(s.rows() * s.k * 4);
+    }
+    Launch& add(const char* entry, int step) {
+        Launch l;
+        Defines d = key_defines(s.key);
+        d.add("T", c_type(s.x.dtype)).add("DESCENDING", s.descending ? 1 : 0);
+        d.add("KR", s.kept.axes).add("STEP", step);
+        l.program = {{"types", "math", "loops", "keys"}, d.text(), "select", {}};
+        l.entry = entry;
+        out.launches.push_back(std::move(l));
+        return out.launches.back();
+    }
+    void find_key() {
+        int64_t all = digits() * s.rows() * select_bins;
+        Launch& clear = add("select_clear", 0);
+        clear.grid[0] = div_up(all, 256);
+        clear.args.scratch(counts).scratch(states).i64(all).i32(s.rows()).i32(s.k);
+        for (int64_t digit = 0; digit < digits(); ++digit) {
+            int64_t shift = std::max<int64_t>(0, s.key.bits - 11 * (digit + 1));
+            int64_t width = std::min<int64_t>(11, s.key.bits - 11 * digit);
+            int64_t own = counts + digit * s.rows() * select_bins * 4;
+            Launch& count = add("select_count", 1);
+            count.grid = {div_up(s.n, 4 * select_tile), s.rows(), 1};
+            count.args.pointer(s.x).scratch(own).scratch(states).value(s.kept.arg).i64(s.n);
+            count.args.i64(step(s.x, s)).i32(shift).i32(width).i32(digit == 0 ? 1 : 0);
+            Launch& choose = add("select_digit", 2);
+            choose.grid[0] = s.rows();
+            choose.args.scratch(own).scratch(states).i32(width);
+        }
+    }
+    void gather_indices() {
+        Launch& sides = add("select_sides", 3);
+        sides.grid = {tiles(), s.rows(), 1};
+        sides.args.pointer(s.x).scratch(places).scratch(states).value(s.kept.arg).i64(s.n);
+        sides.args.i64(step(s.x, s));
+        Launch& sums = add("select_places", 3);
+        sums.grid[0] = s.rows();
+        sums.args.scratch(places).i32(tiles());
+        Launch& write = add("select_write", 3);
+        write.grid = {tiles(), s.rows(), 1};
+        write.args.pointer(s.x).scratch(places).scratch(states).scratch(chosen);
+        write.args.value(s.kept.arg).i64(s.n).i64(step(s.x, s)).i32(s.k);
+    }
+};
+
+Emitted emit_select(const Problem& p, const Sorting& s) {
+    Selection all{p, s, {}};
+    all.reserve();
+    all.find_key();
+    all.gather_indices();
+    Round last;
+    last.size = s.k;
+    last.chosen = true;
+    last.from = all.chosen;
+    all.out.launches.push_back(short_launch(p, s, last));
+    return std::move(all.out);
+}
+
 Launch radix_launch(const Sorting& s, const char* entry) {
     Launch l;
     Defines d = key_defines(s.key);
@@ -193,8 +276,8 @@ RadixBuffers radix_buffers(const KeyType& k, int64_t rows, int64_t n, int64_t be
 }
 
 int add_radix_passes(Emitted& e, const KeyType& k, const RadixBuffers& b, int64_t rows, int64_t n) {
-    int64_t items = k.bits == 64 ? 8 : 16;
-    int64_t tiles = div_up(n, 256 * items);
+    int64_t items = k.bits == 64 ? 4 : 8;
+    int64_t tiles = div_up(n, 512 * items);
     auto launch = [&](const char* entry, int which) {
         Launch l;
         Defines d = key_defines(k);
@@ -206,12 +289,14 @@ int add_radix_passes(Emitted& e, const KeyType& k, const RadixBuffers& b, int64_
     int at = 0;
     for (int shift = 0; shift < k.bits; shift += 8, at = 1 - at) {
         Launch count = launch("radix_count", 1);
+        count.block = 512;
         count.grid = {tiles, rows, 1};
         count.args.scratch(b.keys[at]).scratch(b.places).i64(n).i32(shift);
         Launch places = launch("radix_places", 1);
         places.grid = {256, rows, 1};
         places.args.scratch(b.places).scratch(b.totals).i32(tiles);
         Launch scatter = launch("radix_scatter", 2);
+        scatter.block = 512;
         scatter.grid = {tiles, rows, 1};
         scatter.args.scratch(b.keys[at]).scratch(b.from[at]).scratch(b.keys[1 - at]);
         scatter.args.scratch(b.from[1 - at]).scratch(b.places).scratch(b.totals).i64(n).i32(shift);
@@ -233,10 +318,21 @@ std::vector<Tactic> sort_tactics(const Problem& p) {
         t.cost_us = 3 + passes * (3 + bytes / (p.arch.dram_gbs * 1000));
         list.push_back(t);
     };
+    double sizes = static_cast<double>(s.rows()) * static_cast<double>(s.n) *
+                   static_cast<double>(bytes_of(s.x.dtype)) / (p.arch.dram_gbs * 1000);
     if (s.n <= s.most()) {
         add("shared", in_shared, 5);
     } else if (s.k * 8 <= s.most()) {
-        add("rounds", by_rounds, 4 + static_cast<double>(s.k) / 50);
+        int64_t blocks = s.rows() * div_up(s.n, s.most());
+        double share = 1 - static_cast<double>(s.k) / static_cast<double>(s.most());
+        add("rounds", by_rounds, 0);
+        list.back().cost_us =
+            6 + 25 * static_cast<double>(div_up(blocks, int64_t{4} * p.arch.sms)) / share;
+    }
+    if (s.n > s.most() && s.k <= s.most() && s.rows() <= max_grid_y) {
+        auto digits = static_cast<double>(div_up(s.key.bits, 11));
+        add("select", by_select, 0);
+        list.back().cost_us = 2.5 * (2 * digits + 5) + 6 + (digits + 2) * sizes;
     }
     add("radix", by_radix, s.key.bits * 0.35);
     std::stable_sort(list.begin(), list.end(),
@@ -249,7 +345,9 @@ Emitted emit_sort(const Problem& p, const Tactic& t) {
     if (s.rows() == 0 || s.k == 0) {
         return {};
     }
-    return t.p[0] == by_radix ? emit_radix(p, s) : emit_rounds(p, s);
+    return t.p[0] == by_radix    ? emit_radix(p, s)
+           : t.p[0] == by_select ? emit_select(p, s)
+                                 : emit_rounds(p, s);
 }
 
 } // namespace ingot::kernels

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// softmax(q k^T * scale + mask) v for f16 and bf16 with online softmax in f32: wgmma, fed by the
+// copy engine (9.0). Each of WG warpgroups has 64 rows of q; the last warp loads tiles of BN (= SN)
+// keys or values into a ring of ST places, in the order of their use. OVERLAP: while the tensor
+// cores multiply one step's weights by its values, the threads make the next step's weights (k0 k1
+// v0 k2 v1 ...); else other warpgroups of the SM fill the gaps, and there are registers for more.
+// DH head size, padded to D in shared memory only; REGS registers for a thread, PER_SM blocks share
+// an SM; SPLIT: sums go to scratch.
+#define D ((DH + 15) / 16 * 16)
+#define BM (64 * WG)
+#define THREADS (128 * WG + 128)
+constexpr int slabs = (D + 63) / 64; // of 64 columns: rows of 128 bytes, swizzled
+constexpr int q_slab = 64 * 128, slab = BN * 128, tile_bytes = slabs * slab;
+constexpr int ring_at = WG * slabs * q_slab, bias_at = ring_at + ST * tile_bytes;
+constexpr int bars_at = bias_at + STAGED * ST * BN * 4;
+
+struct Place {
+    int slot;
+    u32 phase;
+    DEVICE void next() {
+        if (++slot == ST) {
+            slot = 0;
+            phase ^= 1;
+        }
+    }
+};
+/// Operand with its columns innermost: slabs of 64 columns, 1024 bytes between groups of 8 rows.
+DEVICE u64 rows_desc(u32 at) {
+    return wgmma_desc(at) + ((u64)(slab / 16 - 1) << 16);
+}
+DEVICE u32 q_chunk(int r, int c) {
+    return (u32)((c >> 3) * q_slab + r * 128 + (((c ^ r) & 7) << 4));
+}
+
+#if STAGED
+constexpr int lane_keys = (BN + 31) / 32;
+/// Keys that are none get some mask: `edge` hides them.
+DEVICE void read_mask(M* y, const M* mask, const Attn& a, int key) {
+#pragma unroll
+    for (int k = 0; k < lane_keys; k++) {
+        int c = key + k * 32 + (threadIdx.x & 31);
+        y[k] = mask[(c < a.keys ? c : a.keys - 1) * a.m[3]];
+    }
+}
+#endif
+/// The last warp. `mask`: that of the tile's rows.
+DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* mask, u8* memory,
+                       const Attn& a, int g, int first, int steps) {
+    int lane = threadIdx.x & 31;
+    u32 ring = smem_addr(memory) + ring_at, bars = smem_addr(memory) + bars_at;
+    Place p = {0, 1};
+    if (lane == 0) {
+        prefetch_map(map_k);
+        prefetch_map(map_v);
+    }
+    grid_wait();
+#if STAGED
+    M y[lane_keys];
+    read_mask(y, mask, a, first);
+#endif
+#pragma unroll 1
+    for (int i = 0; i < 2 * steps; i++) {
+#if OVERLAP
+        bool values = i == 2 * steps - 1 || (i > 0 && (i & 1) == 0);
+        int key = first + (values ? (i - 1) / 2 : (i + 1) / 2) * BN;
+#else
+        bool values = i & 1;
+        int key = first + i / 2 * BN;
+#endif
+        u32 full = bars + 8 * p.slot;
+        mbar_wait(full + 8 * ST, p.phase);
+#if STAGED
+        if (!values) {
+            float* bias = (float*)(memory + bias_at) + p.slot * BN;
+#pragma unroll
+            for (int k = 0; k < lane_keys; k++)
+                if (k * 32 + lane < BN)
+                    bias[k * 32 + lane] = staged_mask(y[k]);
+            read_mask(y, mask, a, key + BN);
+        }
+        sync_warp();
+#endif
+        if (lane == 0) {
+            mbar_expect(full, tile_bytes);
+#pragma unroll
+            for (int s = 0; s < slabs; s++)
+                tma_load4(ring + p.slot * tile_bytes + s * slab, values ? map_v : map_k, s * 64,
+                          key, g, blockIdx.z, full);
+        }
+        p.next();
+    }
+}
+
+struct Consumer {
+    u32 q, ring, bars;
+    Place place;
+    DEVICE int wait() {
+        int slot = place.slot;
+        mbar_wait(bars + 8 * slot, place.phase);
+        place.next();
+        return slot;
+    }
+    DEVICE void release(int slot) {
+        if ((threadIdx.x & 31) == 0)
+            mbar_arrive(bars + 8 * (ST + slot));
+    }
+    DEVICE void scores(float* s, int slot) const {
+        u64 x = wgmma_desc(q), y = wgmma_desc(ring + slot * tile_bytes);
+#pragma unroll
+        for (int d = 0; d < D / 16; d++)
+            wgmma<BN>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16,
+                      y + (d / 4 * slab + d % 4 * 32) / 16, d > 0);
+    }
+    DEVICE void add_values(float* o, const u32 (*p)[4], int slot) const {
+        u64 y = rows_desc(ring + slot * tile_bytes);
+#pragma unroll
+        for (int j = 0; j < BN / 16; j++)
+            wgmma_ra<D, 1>(o, p[j], y + j * 2048 / 16, 1);
+    }
+};
+DEVICE void pack_weights(u32 (*p)[4], const float* s) {
+#pragma unroll
+    for (int j = 0; j < BN / 16; j++)
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            p[j][k] = PACK(s[8 * j + 2 * k], s[8 * j + 2 * k + 1]);
+}
+
+/// The results of a warp's 16 rows by way of shared memory, where its rows of q were.
+DEVICE void store_rows(u16* O, u8* memory, float* o, const Softmax& softmax, const Attn& a, int g,
+                       int wg, int m0) {
+    int lane = threadIdx.x & 31, w = threadIdx.x >> 5 & 3, rows = a.share * a.queries;
+    u8* q = memory + wg * slabs * q_slab;
+    float r[2];
+#pragma unroll
+    for (int t = 0; t < 2; t++) {
+        float sum = softmax.total(t);
+        r[t] = sum > 0.0f ? 1.0f / sum : 0.0f;
+    }
+    sync_some(1 + wg, 128);
+#pragma unroll
+    for (int j = 0; j < D / 16; j++) {
+        const float* x = o + 8 * j;
+        stmatrix4(smem_addr(q) + q_chunk(w * 16 + (lane & 15), 2 * j + (lane >> 4)),
+                  PACK(x[0] * r[0], x[1] * r[0]), PACK(x[2] * r[1], x[3] * r[1]),
+                  PACK(x[4] * r[0], x[5] * r[0]), PACK(x[6] * r[1], x[7] * r[1]));
+    }
+    sync_warp();
+#pragma unroll 1
+    for (int i = lane; i < 16 * (DH / 8); i += 32) {
+        int c = i % (DH / 8), local = w * 16 + i / (DH / 8), row = m0 + wg * 64 + local;
+        if (row >= rows)
+            break;
+        int head = row / a.queries;
+        u16* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
+                  (row - head * a.queries) * a.o[2];
+        *(uint4*)(to + c * 8) = *(const uint4*)(q + q_chunk(local, c));
+    }
+}
+#if SPLIT
+DEVICE void store_sums(float* sums, const float* o, const Softmax& softmax, const Attn& a, int g,
+                       int split, int row) {
+    int lane = threadIdx.x & 31, rows = a.share * a.queries;
+#pragma unroll
+    for (int t = 0; t < 2; t++) {
+        float sum = softmax.total(t);
+        if (row + t * 8 >= rows)
+            continue;
+        i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + row + t * 8;
+        float* to = sums + at * (DH + 2);
+#pragma unroll
+        for (int j = 0; j < DH / 8; j++) {
+            Pack<float, 2> both = {{o[4 * j + 2 * t], o[4 * j + 2 * t + 1]}};
+            *(Pack<float, 2>*)(to + j * 8 + (lane & 3) * 2) = both;
+        }
+        if ((lane & 3) == 0) {
+            to[DH] = softmax.natural_top(t);
+            to[DH + 1] = sum;
+        }
+    }
+}
+#endif
+
+/// A warpgroup's rows of q to shared memory; two threads share a row.
+DEVICE void load_q(const u16* q, u32 to, const Attn& a, int m0) {
+    int t = threadIdx.x & 127, r = t >> 1, row = m0 + r, head = row / a.queries;
+    bool in = row < a.share * a.queries;
+    const u16* from = q + (in ? head * a.q[1] + (row - head * a.queries) * a.q[2] : 0);
+#pragma unroll
+    for (int j = 0; j < D / 16; j++) {
+        int c = 2 * j + (t & 1);
+        bool ok = in && c * 8 < DH;
+        cp_async16(to + q_chunk(r, c), from + (ok ? c * 8 : 0), ok ? 16 : 0);
+    }
+    cp_async_commit();
+    cp_async_wait<0>();
+    async_fence();
+}
+
+KERNEL void __launch_bounds__(THREADS, PER_SM)
+    attention_wgmma(const u16* __restrict__ Q, const __grid_constant__ TensorMap map_k,
+                    const __grid_constant__ TensorMap map_v, const M* __restrict__ mask,
+                    u16* __restrict__ O, float* __restrict__ sums, const __grid_constant__ Attn a) {
+    SHARED(memory);
+    u32 base = smem_addr(memory), bars = base + bars_at;
+    int tid = threadIdx.x, wg = tid >> 7, lane = tid & 31;
+    if (tid == 0) {
+        for (int i = 0; i < ST; i++) {
+            mbar_init(bars + 8 * i, 1);
+            mbar_init(bars + 8 * (ST + i), WG * 4);
+        }
+        mbar_init_fence();
+    }
+    sync();
+    int g = blockIdx.y % a.groups, split = blockIdx.y / a.groups, first, last;
+    // Causal: the longest rows first.
+    int m0 = (a.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * BM;
+    key_range(a, split, m0, BM, first, last);
+    int steps = (last - first + BN - 1) / BN;
+    mask += MASK ? blockIdx.z * a.m[0] : 0;
+    if (wg == WG) {
+        regs_dec<24>();
+        if (tid >> 5 == WG * 4)
+            load_tiles(&map_k, &map_v, mask + (MASK ? (i64)g * a.share * a.m[1] : 0), memory, a, g,
+                       first, steps);
+        return;
+    }
+    regs_inc<REGS>();
+    grid_wait();
+    Consumer c = {base + wg * slabs * q_slab, base + ring_at, bars, {0, 0}};
+    load_q(Q + blockIdx.z * a.q[0] + (i64)g * a.share * a.q[1], c.q, a, m0 + wg * 64);
+    int row = m0 + wg * 64 + (tid >> 5 & 3) * 16 + (lane >> 2);
+    Softmax softmax;
+    softmax.start(a, mask, g, row, last);
+    sync_some(1 + wg, 128);
+    int hides = first_hidden(a, m0, BM, last);
+    float o[D / 2];
+#pragma unroll
+    for (int i = 0; i < D / 2; i++)
+        o[i] = 0.0f;
+    if (steps > 0) {
+        float s[BN / 2], f[2];
+        u32 p[BN / 16][4];
+        const float* bias = (const float*)(memory + bias_at);
+#pragma unroll 1
+        for (int n = 0; n < steps; n++) {
+            int key = first + n * BN, slot = c.wait(), before = 0;
+            wgmma_fence();
+            c.scores(s, slot);
+            wgmma_commit();
+#if OVERLAP
+            if (n > 0) {
+                before = c.wait();
+                c.add_values(o, p, before);
+            }
+            wgmma_commit();
+#endif
+            wgmma_wait<OVERLAP>();
+            softmax.step(s, f, a, key, key + BN > hides, bias + slot * BN);
+            c.release(slot);
+#if OVERLAP
+            wgmma_wait<0>();
+            if (n > 0)
+                c.release(before);
+#endif
+            rescale<D>(o, f);
+            pack_weights(p, s);
+#if !OVERLAP
+            before = c.wait();
+            wgmma_fence();
+            c.add_values(o, p, before);
+            wgmma_commit();
+            wgmma_wait<0>();
+            c.release(before);
+#endif
+        }
+#if OVERLAP
+        int slot = c.wait();
+        wgmma_fence();
+        c.add_values(o, p, slot);
+        wgmma_commit();
+        wgmma_wait<0>();
+#endif
+    }
+    grid_release();
+#if SPLIT
+    store_sums(sums, o, softmax, a, g, split, row);
+#else
+    store_rows(O, memory, o, softmax, a, g, wg, m0);
+#endif
+}

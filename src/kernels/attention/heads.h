@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the ways to compute attention share on the host: the problem as kernels see it, and each
+// way's tactics and launches. Tactic::p[0] is the Way.
+#pragma once
+
+#include "kernels/common/expr_text.h"
+#include "kernels/reduce/rows.h"
+#include "ops/ops.h"
+
+namespace ingot::kernels::attention {
+
+enum class Way : int { Simt, Mma, Wgmma };
+
+/// `struct Attn` of attention_common.cuh.
+struct AttnArg {
+    int64_t q[4], k[4], v[4], o[4], m[4];
+    double scale, softcap;
+    int32_t groups, share, queries, keys, depth, values, causal, offset, splits, part;
+};
+
+struct Heads {
+    AttnArg arg{};
+    Operand q, k, v, mask, out;
+    bool has_mask = false;
+    bool mask_of_keys = false; // the same for all rows of a tile
+    int64_t batch = 0;
+    int64_t rows = 0; // of a group: query heads that share keys are rows of one tile
+    DType dtype = DType::F32;
+
+    /// Softcap, or a mask for every row: kernels with more text and registers.
+    bool heavy() const { return arg.softcap > 0 || (has_mask && !mask_of_keys); }
+    int64_t blocks(int64_t tile_rows) const;
+};
+Heads heads_of(const Problem& p);
+
+/// Rows of vectors of `unit` elements: the innermost axis is contiguous, all else divides by it.
+bool by_vectors(const View& v, int64_t unit);
+/// Parts of the keys, so that the GPU is full; each of at least `least`.
+int64_t splits_of(const Problem& p, const Heads& s, int64_t blocks, int64_t least);
+/// MASK and M; what else attention_softmax.cuh wants.
+void add_mask(Defines& d, const Heads& s);
+void add_softmax(Defines& d, const Heads& s, bool fma_exp);
+
+void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s);
+void add_wgmma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s);
+Tactic simt_tactic(const Problem& p, const Heads& s);
+
+/// Keys of one step, of which a split has a multiple.
+int64_t step_keys(const Tactic& t);
+/// The main kernel with its arguments.
+Launch mma_launch(const Heads& s, const Tactic& t);
+Launch wgmma_launch(const Heads& s, const Tactic& t);
+Launch simt_launch(const Heads& s, const Tactic& t);
+/// The kernel that merges the splits of `count` rows.
+Launch merge_launch(const Heads& s, int64_t count);
+/// Arguments behind q, k and v: mask, results, sums in scratch memory, struct Attn.
+void add_arguments(Launch& l, const Heads& s);
+
+} // namespace ingot::kernels::attention

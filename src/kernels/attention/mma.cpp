@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// mma.sync: tiles of 16 * mi * warps rows.
+#include "kernels/attention/heads.h"
+
+#include <algorithm>
+
+namespace ingot::kernels::attention {
+
+namespace {
+
+int64_t most_depth(const Heads& s) {
+    return s.dtype == DType::F32 ? 160 : 256;
+}
+
+/// Elements of 16 bytes.
+int64_t chunk(const Heads& s) {
+    return s.dtype == DType::F32 ? 4 : 8;
+}
+
+bool runs(const Problem& p, const Heads& s) {
+    bool type =
+        s.dtype == DType::F16 || s.dtype == DType::BF16 || (s.dtype == DType::F32 && p.tf32);
+    int64_t unit = chunk(s);
+    return type && s.arg.depth == s.arg.values && s.arg.depth % unit == 0 && s.arg.depth > 0 &&
+           s.arg.depth <= most_depth(s) && by_vectors(s.q.view, unit) &&
+           by_vectors(s.k.view, unit) && by_vectors(s.v.view, unit) && by_vectors(s.out.view, 2);
+}
+
+int64_t stage_keys(const Heads& s) {
+    if (s.dtype == DType::F32) {
+        return s.arg.depth > 128 ? 16 : s.arg.depth > 32 ? 32 : 64;
+    }
+    return s.arg.depth > 128 ? 32 : 64;
+}
+
+/// Keys that a step unrolls: few enough for the text and the registers.
+int64_t unrolled_keys(const Heads& s, int64_t mi) {
+    bool wide = s.dtype == DType::F32;
+    int64_t width = mi * s.arg.depth * (wide ? 2 : 1);
+    int64_t keys = width <= 64 && mi == 1 ? 64 : width <= 128 ? 32 : 16;
+    if (s.heavy()) {
+        keys = std::min<int64_t>(keys, wide || s.arg.depth > 128 ? 16 : 32);
+    }
+    if (wide) {
+        keys = std::min<int64_t>(keys, mi == 1 ? 32 : 16);
+    }
+    return std::min(keys, stage_keys(s));
+}
+
+int64_t shared_bytes(const Heads& s, int64_t rows) {
+    int64_t step = s.dtype == DType::F32 ? 8 : 16;
+    int64_t depth = div_up(s.arg.depth, step) * step;
+    int64_t row = s.dtype == DType::F32 ? depth * 4 + 16 : depth * 2;
+    int64_t bias = s.has_mask && s.mask_of_keys ? 8 * stage_keys(s) : 0;
+    return (rows + 4 * stage_keys(s)) * row + bias;
+}
+
+Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
+    bool wide = s.dtype == DType::F32;
+    int64_t bm = int64_t{16} * mi * warps;
+    int64_t blocks = s.blocks(bm);
+    int64_t splits = splits_of(p, s, blocks, 256);
+    Tactic t;
+    t.name = str(wide ? "att_tf32_" : "att_mma_", bm, "x", stage_keys(s));
+    t.p = {static_cast<int>(Way::Mma), static_cast<int>(splits), static_cast<int>(stage_keys(s)),
+           mi, warps};
+    double waves = static_cast<double>(div_up(blocks * splits, int64_t{2} * p.arch.sms));
+    double flop =
+        4.0 * static_cast<double>(bm) * s.arg.keys / static_cast<double>(splits) * s.arg.depth * 2;
+    double rate = p.arch.mma_per_clock * p.arch.clock_ghz * 1000 * (mi == 2 ? 0.33 : 0.27) *
+                  (wide ? 0.45 : 1);
+    t.cost_us = 2.5 + waves * flop / rate + (splits > 1 ? 2.5 : 0);
+    return t;
+}
+
+} // namespace
+
+void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
+    if (!runs(p, s)) {
+        return;
+    }
+    for (auto [mi, warps] : {std::pair{2, 4}, std::pair{1, 4}, std::pair{1, 2}}) {
+        bool fits = shared_bytes(s, int64_t{16} * mi * warps) <= p.arch.shared_per_block;
+        if (fits && (mi == 1 || (s.arg.depth <= 64 && !s.heavy()))) {
+            list.push_back(tactic(p, s, mi, warps));
+        }
+    }
+}
+
+Launch mma_launch(const Heads& s, const Tactic& t) {
+    bool half = s.dtype == DType::F16;
+    bool wide = s.dtype == DType::F32;
+    int mi = t.p[3];
+    bool keep = wide ? mi == 1 && s.arg.depth <= 64 : s.arg.depth <= 128;
+    Launch l;
+    Defines d;
+    d.add("TF32", wide ? 1 : 0).add("E", wide ? "float" : "u16").add("DH", s.arg.depth);
+    d.add("MI", mi).add("NW", t.p[4]).add("BN", t.p[2]).add("SN", unrolled_keys(s, mi));
+    d.add("QREG", keep ? 1 : 0);
+    add_softmax(d, s, false);
+    d.add("MMA", wide ? "mma_tf32" : half ? "mma_f16" : "mma_bf16");
+    d.add("PACK", half ? "pack_f16" : "pack_bf16");
+    l.program = {{"types", "attention_common"},
+                 d.text(),
+                 "attention_mma",
+                 std::string(device_file("attention_softmax"))};
+    l.entry = "attention_mma";
+    int64_t bm = int64_t{16} * mi * t.p[4];
+    l.block = 32 * t.p[4];
+    l.shared = shared_bytes(s, bm);
+    l.grid = {div_up(s.rows, bm), int64_t{s.arg.groups} * s.arg.splits, s.batch};
+    l.args.pointer(s.q).pointer(s.k).pointer(s.v);
+    add_arguments(l, s);
+    return l;
+}
+
+} // namespace ingot::kernels::attention

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// wgmma and the copy engine (9.0): forms by how many warpgroups share a block and blocks an SM.
+#include "kernels/attention/heads.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ingot::kernels::attention {
+
+namespace {
+
+constexpr int64_t most_depth = 160;
+
+struct Form {
+    std::string_view name; // rows, blocks an SM
+    int groups;            // of 64 rows
+    int per_sm;            // blocks
+    bool overlap;          // of products and softmax within a warpgroup
+    int registers;         // of a thread that computes
+    bool fma_exp;          // some exponentials by multiplications
+};
+constexpr Form forms[] = {
+    {"128s1", 2, 1, true, 240, false},  {"192s1", 3, 1, true, 160, false},
+    {"128s2", 2, 2, false, 104, false}, {"64s2", 1, 2, true, 232, false},
+    {"64s3", 1, 3, true, 136, false},   {"128s1f", 2, 1, true, 240, true},
+    {"128s2f", 2, 2, false, 104, true}, {"128s2o", 2, 2, true, 104, false},
+};
+
+int64_t padded_depth(const Heads& s) {
+    return div_up(s.arg.depth, 16) * 16;
+}
+
+/// The most keys of a step for which text and registers suffice; 0 where the form is none.
+int64_t most_keys(const Form& f, const Heads& s) {
+    int64_t d = padded_depth(s);
+    bool exp_bound = d <= 64 && !s.heavy() && s.arg.keys >= 512;
+    if ((f.registers < 200 && (d > 64 || s.heavy())) || (f.fma_exp && !exp_bound)) {
+        return 0;
+    }
+    if (s.heavy()) {
+        return d > 128 ? 32 : d > 80 ? 48 : 64;
+    }
+    if (d > 128 || (d > 64 && f.per_sm > 1)) {
+        return 64;
+    }
+    if (d > 64) {
+        return d > 80 ? (s.has_mask ? 80 : 96) : (s.has_mask ? 112 : 128);
+    }
+    if (f.registers < 110 && f.overlap) {
+        return d > 48 ? 0 : 64;
+    }
+    if (f.groups == 3) {
+        return d > 48 || s.has_mask ? 96 : 128;
+    }
+    if (f.registers < 150) {
+        return d <= 48 ? 80 : 64;
+    }
+    return f.fma_exp && s.has_mask ? 112 : 128;
+}
+
+/// Equal steps where there are few, so that little is padded.
+int64_t keys_of_step(int64_t keys, int64_t most) {
+    int64_t steps = div_up(keys, most);
+    return steps > 4 ? most : div_up(div_up(keys, steps), 16) * 16;
+}
+
+int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t places) {
+    int64_t row = div_up(s.arg.depth, 64) * 128;
+    int64_t bias = s.has_mask && s.mask_of_keys ? keys * 4 : 0;
+    return f.groups * 64 * row + places * (keys * row + bias + 16);
+}
+
+int64_t places_of(const Problem& p, const Heads& s, const Form& f, int64_t keys) {
+    auto fits = [&](int64_t places) {
+        int64_t bytes = shared_bytes(s, f, keys, places);
+        return bytes <= p.arch.shared_per_block &&
+               f.per_sm * (bytes + 1024) <= p.arch.shared_per_sm;
+    };
+    return fits(4) ? 4 : fits(3) ? 3 : 0;
+}
+
+/// Whether the copy engine can load tiles: every axis advances by whole vectors.
+bool loadable(const View& v) {
+    bool ok = by_vectors(v, 8);
+    for (size_t i = 0; i < 3; ++i) {
+        ok = ok && (v.shape[i] == 1 || v.strides[i] > 0);
+    }
+    return ok;
+}
+
+bool runs(const Problem& p, const Heads& s) {
+    return p.arch.has_wgmma() && (s.dtype == DType::F16 || s.dtype == DType::BF16) &&
+           s.arg.depth == s.arg.values && s.arg.depth % 8 == 0 && s.arg.depth > 0 &&
+           s.arg.depth <= most_depth && s.arg.keys > 0 && s.rows > 16 && by_vectors(s.q.view, 8) &&
+           loadable(s.k.view) && loadable(s.v.view) && by_vectors(s.out.view, 8);
+}
+
+/// Measured widths of wgmma: below 48 columns the tensor cores are not full.
+double product_clocks(int64_t columns) {
+    return static_cast<double>(std::max<int64_t>(columns / 2, 24));
+}
+
+double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, int64_t splits) {
+    auto d = static_cast<double>(padded_depth(s));
+    auto bn = static_cast<double>(keys);
+    double scores = d / 16 * product_clocks(keys);
+    double values = bn / 16 * product_clocks(padded_depth(s));
+    // Exponentials at 16 a clock; masks and softcap cost instructions beside them.
+    double weights = 4 * bn * (s.heavy() ? 1.7 : s.has_mask ? 1.2 : 1.0);
+    double chain = scores + 1.15 * weights + 250 + (f.overlap ? 0 : values);
+    double work = 1.15 * std::max(scores + values, weights * 1.1);
+    int64_t blocks = s.blocks(int64_t{64} * f.groups) * splits;
+    double part = static_cast<double>(div_up(s.arg.keys, splits));
+    double steps = std::ceil(part / bn) * (s.arg.causal != 0 && s.rows > 512 ? 0.6 : 1.0);
+    auto rounds = static_cast<double>(div_up(blocks, int64_t{p.arch.sms} * f.per_sm));
+    auto on_sm = static_cast<double>(div_up(blocks, p.arch.sms));
+    double clocks = std::max(rounds * steps * chain, on_sm * f.groups * steps * work);
+    double per_us = p.arch.clock_ghz * 1e3;
+    double loads = static_cast<double>(blocks) * part * s.arg.depth * 4;
+    double l2 = loads / (48.0 * p.arch.sms * per_us);
+    double bytes = 4.0 * s.arg.depth * static_cast<double>(s.batch) * s.arg.groups *
+                   static_cast<double>(s.rows + s.arg.keys);
+    double dram = bytes / (p.arch.dram_gbs * 0.8e3);
+    double us = 1.9 + rounds * 1.4 + std::max({clocks / per_us, l2, dram});
+    // Sums are written and read once more.
+    double sums = static_cast<double>(s.rows * s.arg.groups * s.batch * splits) * s.arg.depth * 8;
+    return splits > 1 ? us + 2.5 + sums / (p.arch.dram_gbs * 0.8e3) : us;
+}
+
+/// Parts of the keys, each of at least 128.
+int64_t best_splits(const Problem& p, const Heads& s, const Form& f, int64_t most) {
+    int64_t best = 1;
+    double least = 0;
+    for (int64_t n = 1; n <= 64 && (n == 1 || s.arg.keys >= 128 * n); n *= 2) {
+        double us = cost_us(p, s, f, keys_of_step(div_up(s.arg.keys, n), most), n);
+        if (n == 1 || us < least) {
+            best = n;
+            least = us;
+        }
+    }
+    return best;
+}
+
+/// Tiles of 64 columns by `keys` rows of one head; columns and rows outside are zeros.
+TensorMap map_of(const Operand& o, int64_t keys) {
+    const View& v = o.view;
+    TensorMap m;
+    m.dtype = o.dtype;
+    m.rank = 4;
+    auto row = static_cast<uint64_t>(div_up(v.shape[3], 8) * 16);
+    for (size_t i = 0; i < 4; ++i) {
+        m.sizes[i] = static_cast<uint64_t>(v.shape[3 - i]);
+        if (i > 0) {
+            // An axis of one element still needs a stride that the copy engine accepts.
+            bool one = v.shape[3 - i] == 1;
+            m.strides[i - 1] = one ? row : 2 * static_cast<uint64_t>(v.strides[3 - i]);
+        }
+    }
+    m.box = {64, static_cast<uint32_t>(keys), 1, 1, 1};
+    return m;
+}
+
+} // namespace
+
+void add_wgmma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
+    if (!runs(p, s)) {
+        return;
+    }
+    for (int i = 0; i < static_cast<int>(std::size(forms)); ++i) {
+        const Form& f = forms[i];
+        int64_t most = most_keys(f, s);
+        if (most == 0) {
+            continue;
+        }
+        int64_t splits = best_splits(p, s, f, most);
+        int64_t keys = keys_of_step(div_up(s.arg.keys, splits), most);
+        int64_t places = places_of(p, s, f, keys);
+        if (places == 0) {
+            continue;
+        }
+        Tactic t;
+        t.name = str("att_wgmma_", f.name, "_k", keys);
+        t.p = {static_cast<int>(Way::Wgmma), static_cast<int>(splits), static_cast<int>(keys), i,
+               static_cast<int>(places)};
+        t.cost_us = cost_us(p, s, f, keys, splits) * (f.fma_exp ? 1.02 : 1);
+        list.push_back(std::move(t));
+    }
+}
+
+Launch wgmma_launch(const Heads& s, const Tactic& t) {
+    const Form& f = forms[t.p[3]];
+    bool half = s.dtype == DType::F16;
+    Launch l;
+    Defines d;
+    d.add("WGMMA_TYPE", half ? "\"f16\"" : "\"bf16\"").add("PACK", half ? "pack_f16" : "pack_bf16");
+    d.add("DH", s.arg.depth).add("WG", f.groups).add("BN", t.p[2]).add("SN", t.p[2]);
+    d.add("ST", t.p[4]).add("OVERLAP", f.overlap ? 1 : 0).add("PER_SM", f.per_sm);
+    d.add("REGS", f.registers);
+    add_softmax(d, s, f.fma_exp);
+    l.program = {{"types"},
+                 d.text(),
+                 "attention_wgmma",
+                 str(device_file("wgmma"), device_file("attention_common"),
+                     device_file("attention_softmax"))};
+    l.entry = "attention_wgmma";
+    l.block = 128 * (f.groups + 1);
+    l.shared = shared_bytes(s, f, t.p[2], t.p[4]);
+    l.grid = {div_up(s.rows, int64_t{64} * f.groups), int64_t{s.arg.groups} * s.arg.splits,
+              s.batch};
+    l.args.pointer(s.q).map(s.k, map_of(s.k, t.p[2])).map(s.v, map_of(s.v, t.p[2]));
+    add_arguments(l, s);
+    return l;
+}
+
+} // namespace ingot::kernels::attention

@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the contractions by wgmma share: tiles, operands as the copy engine loads them, the main
+// loop of a warpgroup. NC warpgroups multiply, each MB * 64 rows by BN columns at a time, out of a
+// ring of ST stages of DEEP * 64 of the depth; behind them come the threads that load.
+//
+// CONV: the rows of a tile are a patch of result positions, whose inputs the copy engine fetches as
+// boxes, one for each kernel position and 64 channels; it fills the padding with zeros. CONV == 2:
+// windows are two apart; rows and columns of the input are walked as pairs, the second column of a
+// pair behind the channels of the first.
+constexpr int consumers = 128 * NC;
+constexpr int tile_m = 64 * MB * (PING_PONG ? 1 : NC);
+constexpr int slab_a = tile_m * 128, slab_b = BN * 128; // 64 of the depth
+constexpr int stage_bytes = DEEP * (slab_a + slab_b);
+constexpr int depth_step = 64 * DEEP;
+
+#if CONV
+#define CONV_PARAMS , const __grid_constant__ Patch p
+#define CONV_TAKES , const Patch& p
+#define CONV_PASS , p
+#else
+#define CONV_PARAMS
+#define CONV_TAKES
+#define CONV_PASS
+DEVICE void load_slab(u32 to, const TensorMap* map, i64 k, i64 outer, int batch, u32 bar) {
+#if BATCHED
+    tma_load4(to, map, (int)k, (int)outer, batch, 0, bar);
+#else
+    tma_load2(to, map, (int)k, (int)outer, bar);
+#endif
+}
+#endif
+
+#if CONV
+/// Widths, heights and images; `first` is where the windows of position 0 begin.
+struct Patch {
+    i64 tiles[3], size[3], out[3], kernel[2], dilation[2], first[2];
+    i64 channel_steps; // of 64
+};
+/// Loads of one operand, step after step.
+struct Slabs {
+    const TensorMap* map;
+    const Patch& p;
+    int c, s, r, tap, at[3];
+    DEVICE Slabs(const TensorMap* map_, const Patch& p_, int begin, int w, int h, int n)
+        : map(map_), p(p_) {
+        tap = begin / (int)p.channel_steps;
+        c = (begin - tap * (int)p.channel_steps) * 64;
+        r = tap / (int)p.kernel[0];
+        s = tap - r * (int)p.kernel[0];
+        at[0] = w, at[1] = h, at[2] = n;
+    }
+    DEVICE void advance() {
+        c += 64;
+        if (c < (int)p.channel_steps * 64)
+            return;
+        c = 0;
+        tap++;
+        if (++s == (int)p.kernel[0])
+            s = 0, r++;
+    }
+    DEVICE void load_x(u32 to, u32 bar) {
+        int x = s * (int)p.dilation[0] + (int)p.first[0],
+            y = r * (int)p.dilation[1] + (int)p.first[1];
+#if CONV == 2
+        tma_load5(to, map, c + (x & 1) * (int)p.channel_steps * 64, at[0] + (x >> 1), y & 1,
+                  at[1] + (y >> 1), at[2], bar);
+#else
+        tma_load4(to, map, c, at[0] + x, at[1] + y, at[2], bar);
+#endif
+        advance();
+    }
+    DEVICE void load_w(u32 to, u32 bar) {
+        tma_load4(to, map, c, tap, at[0], 0, bar);
+        advance();
+    }
+};
+struct PatchRows {
+    const Patch& p;
+    int at[3];
+    DEVICE i64 operator()(int r) const {
+        int w = r % (int)p.size[0], q = r / (int)p.size[0];
+        int h = q % (int)p.size[1], n = q / (int)p.size[1];
+        bool in =
+            n < p.size[2] && at[0] + w < p.out[0] && at[1] + h < p.out[1] && at[2] + n < p.out[2];
+        return in ? ((i64)(at[2] + n) * p.out[1] + at[1] + h) * p.out[0] + at[0] + w : -1;
+    }
+};
+#endif
+
+#if CONV
+typedef PatchRows Rows;
+#else
+typedef RowsFrom Rows;
+#endif
+/// Where a tile lies.
+struct Place {
+    u32 batch;
+    i64 n0;
+    Rows row_of;
+};
+DEVICE u32 row_tiles(const Geometry& g CONV_TAKES) {
+#if CONV
+    return (u32)(p.tiles[0] * p.tiles[1] * p.tiles[2]);
+#else
+    return (u32)((g.m + tile_m - 1) / tile_m);
+#endif
+}
+DEVICE u32 column_tiles(const Geometry& g) {
+    return (u32)((g.n + BN - 1) / BN);
+}
+/// Steps of the whole depth.
+DEVICE int all_steps(const Geometry& g CONV_TAKES) {
+#if CONV
+    return (int)(p.kernel[0] * p.kernel[1] * p.channel_steps);
+#else
+    return (int)((g.k + depth_step - 1) / depth_step);
+#endif
+}
+DEVICE Place place_of(u32 t, const Geometry& g CONV_TAKES) {
+    u32 tm = row_tiles(g CONV_PASS), tn = column_tiles(g), batch = t / (tm * tn);
+    t -= batch * tm * tn;
+    // Groups of 8 row blocks, column by column, so that a wave shares operands in L2.
+    u32 first = t / (8 * tn) * 8, rows = tm - first < 8 ? tm - first : 8, q = t - first * tn;
+    i64 n0 = (i64)(q / rows) * BN;
+#if CONV
+    int patch = (int)(first + q % rows);
+    int across = (int)p.tiles[0], down = (int)p.tiles[1];
+    return {batch,
+            n0,
+            {p,
+             {patch % across * (int)p.size[0], patch / across % down * (int)p.size[1],
+              patch / across / down * (int)p.size[2]}}};
+#else
+    return {batch, n0, {(i64)(first + q % rows) * tile_m, g.m}};
+#endif
+}
+
+/// Loads of A and B for a tile: load(to, step, barrier) for every 64 of the depth, one after
+/// another.
+struct LoadA {
+#if CONV
+    Slabs slabs;
+    DEVICE LoadA(const TensorMap* map, const Place& at, int begin, i32 CONV_TAKES)
+        : slabs(map, p, begin, at.row_of.at[0], at.row_of.at[1], at.row_of.at[2]) {}
+    DEVICE void operator()(u32 to, int, u32 bar) {
+        slabs.load_x(to, bar);
+    }
+#else
+    const TensorMap* map;
+    i64 row;
+    int batch;
+    DEVICE LoadA(const TensorMap* map_, const Place& at, int, i32 batched)
+        : map(map_), row(at.row_of.m0), batch(batched * (int)at.batch) {}
+    DEVICE void operator()(u32 to, int k, u32 bar) {
+        load_slab(to, map, (i64)k * 64, row, batch, bar);
+    }
+#endif
+};
+struct LoadB {
+#if CONV
+    Slabs slabs;
+    DEVICE LoadB(const TensorMap* map, const Place& at, int begin, i32 CONV_TAKES)
+        : slabs(map, p, begin, (int)at.n0, 0, 0) {}
+    DEVICE void operator()(u32 to, int, u32 bar) {
+        slabs.load_w(to, bar);
+    }
+#else
+    const TensorMap* map;
+    i64 column;
+    int batch;
+    DEVICE LoadB(const TensorMap* map_, const Place& at, int, i32 batched)
+        : map(map_), column(at.n0), batch(batched * (int)at.batch) {}
+    DEVICE void operator()(u32 to, int k, u32 bar) {
+        load_slab(to, map, (i64)k * 64, column, batch, bar);
+    }
+#endif
+};
+/// What one load of A brings.
+DEVICE int bytes_of_a(const Geometry& g CONV_TAKES) {
+    (void)g;
+#if CONV
+    return (int)(p.size[0] * p.size[1] * p.size[2]) * 128;
+#else
+    return slab_a;
+#endif
+}
+
+/// A place in the ring, and how often it was passed.
+struct Turn {
+    int stage = 0;
+    u32 phase = 0;
+    DEVICE void advance() {
+        if (++stage == ST) {
+            stage = 0;
+            phase ^= 1;
+        }
+    }
+};
+
+/// One thread loads one operand, stage after stage.
+template <int SLAB, class Load>
+DEVICE void produce(Load& load, int bytes, u32 ring, u32 full, int begin, int end, Turn& turn) {
+#pragma unroll 1
+    for (int k = begin; k < end; k++) {
+        mbar_wait(full + 8 * (ST + turn.stage), turn.phase ^ 1);
+        u32 bar = full + 8 * turn.stage;
+        mbar_expect(bar, DEEP * bytes);
+#pragma unroll
+        for (int d = 0; d < DEEP; d++)
+            load(ring + turn.stage * stage_bytes + d * SLAB, k * DEEP + d, bar);
+        turn.advance();
+    }
+}
+
+struct Sums {
+    float d[MB][BN / 2];
+    DEVICE Sums() {
+#pragma unroll
+        for (int i = 0; i < MB; i++)
+#pragma unroll
+            for (int j = 0; j < BN / 2; j++)
+                d[i][j] = 0.0f;
+    }
+};
+
+/// The steps [begin, end) of a warpgroup, from a place in the ring on: the rows of A that begin at
+/// byte `rows` of a stage, by all of B. `other`: the barrier on which another warpgroup waits until
+/// the last stage of this one is there, or 0.
+DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int rows, int lane,
+                       Turn turn, u32 other) {
+    int before = 0;
+#pragma unroll 1
+    for (int k = begin; k < end; k++) {
+        mbar_wait(full + 8 * turn.stage, turn.phase);
+        if (other != 0 && k == end - 1 && lane == 0)
+            mbar_arrive(other);
+        wgmma_fence();
+        u32 at = ring + turn.stage * stage_bytes;
+#pragma unroll
+        for (int s = 0; s < DEEP; s++) {
+            u64 a = wgmma_desc(at + s * slab_a + rows),
+                b = wgmma_desc(at + DEEP * slab_a + s * slab_b);
+#pragma unroll
+            for (int kk = 0; kk < 4; kk++)
+#pragma unroll
+                for (int i = 0; i < MB; i++)
+                    wgmma<BN>(sums.d[i], a + kk * 2 + i * 512, b + kk * 2, 1);
+        }
+        wgmma_commit();
+        wgmma_wait<1>();
+        if (k > begin && lane == 0)
+            mbar_arrive(full + 8 * (ST + before));
+        before = turn.stage;
+        turn.advance();
+    }
+    wgmma_wait<0>();
+#if PING_PONG
+    if (lane == 0)
+        mbar_arrive(full + 8 * (ST + before));
+#endif
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Group normalisation where channels lie side by side. A thread keeps V channels and walks the
+// pixels of its part of an image (blockIdx.y), `rows` threads side by side along the pixels.
+// PHASE 0: mean and sum of squared distances of each group in each part. PHASE 1: merges the parts,
+// in their order, and applies. Traffic: x twice, mostly from L2 the second time, and the result
+// once. T x, S scale, B bias, OUT result, C compute.
+struct Channels {
+    i64 x_image, x_pixel, y_image, y_pixel, scale_step, bias_step;
+    i32 channels, groups, pixels, part, vectors, rows;
+};
+DEVICE C warp_sum(C v) {
+#pragma unroll
+    for (int m = 16; m > 0; m >>= 1)
+        v += exchange(v, m);
+    return v;
+}
+/// 1 / n. Divisions are calls, around which registers are spilled: Newton's steps instead.
+DEVICE C inverse_of(i32 n) {
+    C r = (C)__fdividef(1.0f, (float)n);
+#pragma unroll
+    for (int i = 0; i < (sizeof(C) == 8 ? 2 : 1); i++)
+        r += r * ((C)1 - (C)n * r);
+    return r;
+}
+DEVICE i32 least(i32 a, i32 b) {
+    return a < b ? a : b;
+}
+
+#if PHASE == 0
+KERNEL void __launch_bounds__(512)
+    group_stats(const T* __restrict__ x, C* __restrict__ stats, Channels s) {
+    SHARED(memory);
+    C* means = (C*)memory; // [rows][channels]
+    C* squares = means + s.rows * s.channels;
+    grid_wait();
+    const int column = threadIdx.x % s.vectors, row = threadIdx.x / s.vectors;
+    const int begin = blockIdx.x * s.part, end = least(begin + s.part, s.pixels);
+    const int left = end - begin - row, count = left > 0 ? (left + s.rows - 1) / s.rows : 0;
+    const int size = s.channels / s.groups;
+    const C each = inverse_of(count ? count : 1), share = inverse_of((end - begin) * size);
+    const T* from = x + blockIdx.y * s.x_image + column * V;
+    C shift[V], sum[V], square[V];
+#pragma unroll
+    for (int k = 0; k < V; k++)
+        shift[k] = sum[k] = square[k] = (C)0;
+    int p = begin + row;
+    // Distances from the first pixel: nothing is lost where the mean is far from zero.
+    if (p < end) {
+        Pack<T, V> v = *(const Pack<T, V>*)(from + p * s.x_pixel);
+#pragma unroll
+        for (int k = 0; k < V; k++)
+            shift[k] = (C)widen(v.v[k]);
+        p += s.rows;
+    }
+#pragma unroll 2
+    for (; p < end; p += s.rows) {
+        Pack<T, V> v = *(const Pack<T, V>*)(from + p * s.x_pixel);
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            C d = (C)widen(v.v[k]) - shift[k];
+            sum[k] += d;
+            square[k] += d * d;
+        }
+    }
+    const int at = row * s.channels + column * V;
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        C mean = sum[k] * each;
+        means[at + k] = shift[k] + mean;
+        squares[at + k] = square[k] - sum[k] * mean;
+    }
+    sync();
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    if (warp >= warps)
+        return;
+    for (int g = warp; g < s.groups; g += warps) {
+        C mean = (C)0, total = (C)0;
+        for (int j = lane; j < s.rows * size; j += 32) {
+            int r = j / size, rest = end - begin - r;
+            C weight = (C)(rest > 0 ? (rest + s.rows - 1) / s.rows : 0);
+            mean += weight * means[r * s.channels + g * size + j - r * size];
+        }
+        mean = warp_sum(mean) * share;
+        for (int j = lane; j < s.rows * size; j += 32) {
+            int r = j / size, rest = end - begin - r, c = r * s.channels + g * size + j - r * size;
+            C weight = (C)(rest > 0 ? (rest + s.rows - 1) / s.rows : 0), d = means[c] - mean;
+            total += squares[c] + weight * d * d;
+        }
+        total = warp_sum(total);
+        if (lane == 0) {
+            C* to = stats + (((i64)blockIdx.y * s.groups + g) * gridDim.x + blockIdx.x) * 2;
+            to[0] = mean;
+            to[1] = total;
+        }
+    }
+}
+#else
+KERNEL void __launch_bounds__(512)
+    group_apply(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
+                const B* __restrict__ bias, const C* __restrict__ stats, Channels s,
+                C epsilon EPI_PARAMS) {
+    SHARED(memory);
+    C* means = (C*)memory; // [groups]
+    C* inverses = means + s.groups;
+    grid_wait();
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
+    const int size = s.channels / s.groups, parts = gridDim.x;
+    for (int g = warp; g < s.groups && warp < warps; g += warps) {
+        const C* own = stats + ((i64)blockIdx.y * s.groups + g) * parts * 2;
+        C mean = (C)0, total = (C)0;
+        for (int j = lane; j < parts; j += 32)
+            mean += (C)least(s.part, s.pixels - j * s.part) * own[2 * j];
+        mean = warp_sum(mean) / (C)s.pixels;
+        for (int j = lane; j < parts; j += 32) {
+            C d = own[2 * j] - mean;
+            total += own[2 * j + 1] + (C)least(s.part, s.pixels - j * s.part) * (C)size * d * d;
+        }
+        total = warp_sum(total);
+        if (lane == 0) {
+            means[g] = mean;
+            inverses[g] = (C)1 / ingot_sqrt(total / ((C)s.pixels * (C)size) + epsilon);
+        }
+    }
+    sync();
+    const int column = threadIdx.x % s.vectors, row = threadIdx.x / s.vectors;
+    const int begin = blockIdx.x * s.part, end = least(begin + s.part, s.pixels);
+    C mean[V], factor[V], offset[V];
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        int c = column * V + k;
+        mean[k] = means[c / size];
+        factor[k] = inverses[c / size] * (C)widen(scale[c * s.scale_step]);
+        offset[k] = bias ? (C)widen(bias[c * s.bias_step]) : (C)0;
+    }
+    const T* from = x + blockIdx.y * s.x_image + column * V;
+    OUT* to = out + blockIdx.y * s.y_image + column * V;
+    const i64 at[1] = {0};
+#pragma unroll 2
+    for (int p = begin + row; p < end; p += s.rows) {
+        Pack<T, V> v = *(const Pack<T, V>*)(from + p * s.x_pixel);
+        Pack<OUT, V> o;
+#pragma unroll
+        for (int k = 0; k < V; k++)
+            o.v[k] =
+                epilogue((R)(((C)widen(v.v[k]) - mean[k]) * factor[k] + offset[k]), at EPI_PASS);
+        *(Pack<OUT, V>*)(to + p * s.y_pixel) = o;
+    }
+    grid_release();
+}
+#endif

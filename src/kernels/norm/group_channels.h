@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// group_norm where channels lie side by side in memory, over all SMs.
+#pragma once
+
+#include "kernels/family.h"
+
+namespace ingot::kernels {
+
+/// "channels"; nullopt where the operands lie otherwise, or the map reads more than the result.
+std::optional<Tactic> channels_tactic(const Problem& p);
+Emitted emit_channels(const Problem& p);
+
+} // namespace ingot::kernels

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// An output may lie where an input lies: a state that each run updates.
+#include "backends/cuda/backend.h"
+#include "emulator/emulated_gpu.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+namespace ingot::test {
+namespace {
+
+Tensor numbers(double first) {
+    Tensor t = Tensor::empty(DType::F32, {2, 3});
+    for (int64_t i = 0; i < t.count(); ++i) {
+        t.set_f64(i, first + static_cast<double>(i));
+    }
+    return t;
+}
+
+/// The new state is old + x; a second result is read from the old one after that.
+Graph stateful() {
+    Graph g;
+    Value state = g.add_input("state", parse_type("f32[2,3]"));
+    Value x = g.add_input("x", parse_type("f32[2,3]"));
+    Value next = ops::binary(g, ExprOp::Add, state, x);
+    g.add_output("next", next);
+    g.add_output("turned", ops::permute(g, state, {1, 0}));
+    return g;
+}
+
+void check(Execution& e) {
+    Tensor state = numbers(0);
+    Tensor x = numbers(10);
+    for (int run = 0; run < 4; ++run) {
+        Tensor before = state.clone();
+        std::vector<Tensor> in = {state, x};
+        std::vector<Tensor> out = {state, Tensor()};
+        ASSERT_TRUE(e.run(in, out).ok()) << e.error();
+        for (int64_t i = 0; i < state.count(); ++i) {
+            EXPECT_EQ(state.get_f64(i), before.get_f64(i) + x.get_f64(i)) << "run " << run;
+            int64_t turned = i % 3 * 2 + i / 3;
+            EXPECT_EQ(out[1].get_f64(turned), before.get_f64(i)) << "run " << run;
+        }
+    }
+}
+
+TEST(Aliasing, AStateIsUpdatedInPlaceOnTheCpu) {
+    check(*cpu_backend().compile(std::make_shared<const Graph>(stateful()))->create_execution());
+}
+
+TEST(Aliasing, AStateIsUpdatedInPlaceOnAGpu) {
+    emulator::EmulatedGpu gpu(90);
+    auto backend = cuda::make_backend(gpu);
+    CompileOptions o;
+    o.runtime_cache = "";
+    check(*backend->compile(std::make_shared<const Graph>(stateful()), o)->create_execution());
+}
+
+} // namespace
+} // namespace ingot::test

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Compiling now and later, and what is kept of it.
+#include "backends/cuda/program_cache.h"
+#include "backends_cuda/timed_gpu.h"
+#include "base/log.h"
+#include "base/process.h"
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+
+namespace ingot::test {
+namespace {
+
+using cuda::ProgramCache;
+using plan::RuntimeCache;
+using When = ProgramCache::When;
+
+std::shared_ptr<RuntimeCache> one_file(const std::string& path) {
+    return std::make_shared<RuntimeCache>(path, RuntimeCache::Kind::File);
+}
+
+TEST(ProgramCache, EqualTextsAreCompiledOnce) {
+    TimedGpu gpu;
+    ProgramCache c(gpu, nullptr, nullptr, 2);
+    auto a = c.request("text", "k", 0, When::Now);
+    auto b = c.request("text", "k", 0, When::Later);
+    EXPECT_EQ(a, b);
+    a->function();
+    EXPECT_TRUE(a->loaded());
+    EXPECT_EQ(gpu.compiled(), 1);
+}
+
+TEST(ProgramCache, LaterIsLoadedByItself) {
+    TimedGpu gpu;
+    ProgramCache c(gpu, nullptr, nullptr, 2);
+    uint64_t before = c.arrivals();
+    auto a = c.request("text", "k", 0, When::Later);
+    while (c.arrivals() == before) {
+        std::this_thread::yield();
+    }
+    EXPECT_TRUE(a->loaded());
+}
+
+TEST(ProgramCache, WhatIsWantedNowOvertakes) {
+    std::atomic<bool> go{false};
+    TimedGpu gpu;
+    gpu.compile_ms = [&go](const std::string& text) {
+        while (text == "slow" && !go) {
+            std::this_thread::yield();
+        }
+        return 0.0;
+    };
+    ProgramCache c(gpu, nullptr, nullptr, 1);
+    auto slow = c.request("slow", "k", 0, When::Later);
+    auto behind = c.request("behind", "k", 0, When::Later);
+    EXPECT_FALSE(behind->wait_ms(20)) << "one thread compiles what nobody waits for";
+    c.request("behind", "k", 0, When::Now);
+    behind->function();
+    EXPECT_FALSE(slow->loaded());
+    go = true;
+    slow->function();
+    EXPECT_EQ(gpu.compiled(), 2);
+}
+
+TEST(ProgramCache, AFileOfKernelsServesTheNextProcess) {
+    TemporaryFolder t;
+    std::string path = t.path() + "/kernels";
+    TimedGpu gpu;
+    for (int process = 0; process < 2; ++process) {
+        ProgramCache c(gpu, nullptr, one_file(path), 2);
+        for (int k = 0; k < 5; ++k) {
+            c.request(str("text ", k), "k", 0, k % 2 == 0 ? When::Now : When::Later)->function();
+        }
+        EXPECT_EQ(gpu.compiled(), 5) << "process " << process;
+    }
+    EXPECT_EQ(RuntimeCache(path, RuntimeCache::Kind::File).list().size(), 5U);
+}
+
+TEST(ProgramCache, AFileIsWrittenInPauses) {
+    TemporaryFolder t;
+    std::string path = t.path() + "/kernels";
+    TimedGpu gpu;
+    ProgramCache c(gpu, nullptr, one_file(path), 2);
+    c.request("text", "k", 0, When::Now)->function();
+    for (int i = 0; i < 500 && !std::filesystem::exists(path); ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    EXPECT_EQ(RuntimeCache(path, RuntimeCache::Kind::File).list().size(), 1U)
+        << "a process that is killed leaves what it compiled";
+}
+
+TEST(ProgramCache, RunsWithoutADisk) {
+    TemporaryFolder t;
+    std::ofstream(t.path() + "/file") << "x";
+    set_log_sink([](void*, LogLevel, std::string_view) {}, nullptr, LogLevel::Warning);
+    for (auto kind : {RuntimeCache::Kind::Folder, RuntimeCache::Kind::File}) {
+        TimedGpu gpu;
+        {
+            auto disk = std::make_shared<RuntimeCache>(t.path() + "/file/below", kind);
+            ProgramCache c(gpu, nullptr, disk, 2);
+            c.request("text", "k", 0, When::Now)->function();
+            disk->flush();
+        }
+        EXPECT_EQ(gpu.compiled(), 1);
+    }
+    set_log_sink(nullptr, nullptr, LogLevel::Warning);
+}
+
+TEST(ProgramCache, DamagedEntriesAreCompiledAgain) {
+    TemporaryFolder t;
+    TimedGpu gpu;
+    auto run = [&] {
+        ProgramCache c(gpu, nullptr, std::make_shared<RuntimeCache>(t.path()), 2);
+        c.request("text", "k", 0, When::Now)->function();
+    };
+    run();
+    set_log_sink([](void*, LogLevel, std::string_view) {}, nullptr, LogLevel::Warning);
+    for (const auto& f : std::filesystem::directory_iterator(t.path())) {
+        std::filesystem::resize_file(f.path(), 70);
+    }
+    run();
+    set_log_sink(nullptr, nullptr, LogLevel::Warning);
+    EXPECT_EQ(gpu.compiled(), 2);
+    run();
+    EXPECT_EQ(gpu.compiled(), 2) << "and kept again";
+}
+
+} // namespace
+} // namespace ingot::test

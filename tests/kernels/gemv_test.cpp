@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products with few rows or columns: every element type and count of rows.
+#include "kernels/harness.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+namespace ingot::test {
+namespace {
+
+Graph product(int64_t m, int64_t n, int64_t k, DType a, DType b, DType result) {
+    Graph g;
+    Dot d;
+    d.a_contract = {1};
+    d.b_contract = {1};
+    d.dtype = result;
+    Value x = g.add_input("x", {a, {m, k}});
+    Value w = g.add_input("w", {b, {n, k}});
+    g.add_output("y", ops::dot(g, d, x, w));
+    return g;
+}
+
+void expect_gemv(const Graph& g) {
+    for (std::string_view tactic : {"gemv_s1", "gemv_s8"}) {
+        FamilyOptions options;
+        options.tactic = tactic;
+        EXPECT_EQ(expect_family(g, options).tactic, tactic);
+    }
+}
+
+TEST(Gemv, FloatsOfEveryWidth) {
+    for (DType t : {DType::F32, DType::F16, DType::BF16, DType::F8E4M3, DType::F8E5M2}) {
+        for (int64_t m : {1, 2, 3, bit_width(t) == 8 ? 4 : 8}) {
+            SCOPED_TRACE(str(t, ", ", m, " rows"));
+            expect_gemv(product(m, 21, 1056, t, t, DType::F32));
+        }
+    }
+}
+
+TEST(Gemv, BytesOfEitherSign) {
+    for (DType a : {DType::I8, DType::U8}) {
+        for (DType b : {DType::I8, DType::U8}) {
+            for (int64_t m : {1, 5}) {
+                SCOPED_TRACE(str(a, " by ", b, ", ", m, " rows"));
+                FamilyOptions options;
+                options.low = -128;
+                options.high = 255;
+                options.tactic = "gemv_s2";
+                options.tolerance = 0;
+                expect_family(product(m, 13, 80, a, b, DType::I32), options);
+            }
+        }
+    }
+}
+
+TEST(Gemv, EveryCodeOfEightBitFloats) {
+    for (DType t : {DType::F8E4M3, DType::F8E5M2}) {
+        // One code a row against ones: the sum is the code's value.
+        Tensor ones = Tensor::empty(t, {1, 16});
+        Tensor codes = Tensor::empty(t, {256, 16});
+        for (int64_t i = 0; i < 16; ++i) {
+            ones.set_f64(i, i == 0 ? 1 : 0);
+        }
+        for (size_t i = 0; i < 256 * 16; ++i) {
+            codes.mutable_bytes()[i] = static_cast<std::byte>(i % 16 == 0 ? i / 16 : 0);
+        }
+        FamilyOptions options;
+        options.tactic = "gemv_s1";
+        options.tolerance = 0;
+        options.inputs = {ones, codes};
+        // Zero times infinity and NaN stay out of the other columns, as each has a row of its own.
+        expect_family(product(1, 256, 16, t, t, DType::F32), options);
+    }
+}
+
+} // namespace
+} // namespace ingot::test

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The kernels that a plan for compute capability 9.0 launches, in half precision: how many different
+ones, and which. kernels.json holds, per model, each kernel's launches by entry and hash of the whole
+text: a change of device text shows which models' kernels moved. INGOT_UPDATE=1 rewrites it."""
+import json
+import os
+import pathlib
+import tempfile
+
+import pytest
+
+import ingot_command as ingot
+from models import MODELS, cache_folder, model_file, shared_models
+
+GOLDEN = pathlib.Path(__file__).with_name("kernels.json")
+# Few kernels compile fast. Model: (shape of the case, most kernels).
+CASES = {
+    "resnet50": ("input:1x3x224x224", 16),
+    "bert_base_dynamo": ("input_ids:1x128,attention_mask:1x128", 12),
+    "sd15_unet": ("sample:2x4x64x64,timestep:2,context:2x77x768", 33),
+}
+
+pytestmark = pytest.mark.skipif(
+    shared_models() is None,
+    reason="no shared/models beside the clone (set INGOT_SHARED): kernels were NOT counted")
+
+
+def kernels_of(name, shapes):
+    cache_folder().mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=cache_folder()) as folder:
+        engine = pathlib.Path(folder) / "half.engine"
+        ingot.build(model_file(MODELS[name].name), engine,
+                    ["--fp16", "--inputIOFormats=fp16:chw", "--outputIOFormats=fp16:chw",
+                     f"--optShapes={shapes}"])
+        listed = json.loads(ingot.call("inspect", engine, "--kernels=90", "--json"))
+    return {f"{k['entry']} {k['hash']}": k["launches"] for k in listed}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_few_kernels_and_the_known_ones(name):
+    shapes, most = CASES[name]
+    got = kernels_of(name, shapes)
+    golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
+    if os.environ.get("INGOT_UPDATE"):
+        golden[name] = dict(sorted(got.items()))
+        GOLDEN.write_text(json.dumps(golden, indent=1, sort_keys=True) + "\n")
+    listing = "\n".join(f"{launches:6} {kernel}" for kernel, launches in sorted(got.items()))
+    print(f"{name}: {sum(got.values())} launches of {len(got)} kernels\n{listing}")
+    assert len(got) <= most, f"{name}: {len(got)} kernels, at most {most}:\n{listing}"
+    known = golden.get(name, {})
+    moved = [f"{kernel}: {known.get(kernel, 0)} launches before, {got.get(kernel, 0)} now"
+             for kernel in sorted(known.keys() | got.keys()) if known.get(kernel) != got.get(kernel)]
+    assert not moved, (f"{name}: kernels moved; if that was meant, run this test with INGOT_UPDATE=1\n"
+                       + "\n".join(moved))
