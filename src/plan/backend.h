@@ -25,8 +25,8 @@ using KernelBinaries = std::map<std::string, std::string, std::less<>>;
 /// background (for the contexts that come later) or before the first run returns.
 enum class Tune { Off, Background, Full };
 /// Whether kernels of dynamic shapes get variants for the shapes that occur: never, compiled in the
-/// background and swapped in between runs, or before the run. Auto: lazy where an input's shape is
-/// dynamic, else none.
+/// background and swapped in between runs, or before the run. Auto: lazy where a profile leaves a
+/// size open, else none.
 enum class Specialise { None, Lazy, Eager, Auto };
 
 struct CompileOptions {

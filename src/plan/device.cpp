@@ -79,13 +79,17 @@ bool GrowingBuffer::reserve(int64_t bytes) {
     if (bytes <= bytes_) {
         return false;
     }
+    give_back();
+    data_ = device_->allocate(bytes);
+    bytes_ = bytes;
+    return true;
+}
+
+void GrowingBuffer::give_back() {
     if (data_ != nullptr) {
         device_->release(std::exchange(data_, nullptr));
     }
     bytes_ = 0;
-    data_ = device_->allocate(bytes);
-    bytes_ = bytes;
-    return true;
 }
 
 } // namespace ingot::plan

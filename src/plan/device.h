@@ -46,6 +46,8 @@ public:
     virtual void hold() {}
     virtual void resume() {}
 
+    /// Before each plan is made.
+    virtual void begin_plan() {}
     /// After a plan was made: decides what it left open; true when plans that rest on it have to be
     /// made again, which happens at once.
     virtual bool settle() { return false; }
@@ -75,6 +77,7 @@ public:
     GrowingBuffer& operator=(GrowingBuffer&& o) noexcept;
     /// True when the memory moved; what it held is lost. Errors: OutOfMemory.
     bool reserve(int64_t bytes);
+    void give_back();
     std::byte* data() const { return data_; }
     int64_t bytes() const { return bytes_; }
 

@@ -46,23 +46,20 @@ void ProgramExecution::prepare_or_throw(std::span<const Shape> inputs) {
     shapes_.assign(inputs.begin(), inputs.end());
 }
 
-int64_t ProgramExecution::held_bytes() const {
-    int64_t n = runner_.arena_bytes();
-    for (const std::deque<GrowingBuffer>* list : {&input_buffers_, &output_buffers_}) {
-        for (const GrowingBuffer& b : *list) {
-            n += b.bytes();
-        }
-    }
-    return n;
-}
-
 /// Throws the failure again with what these shapes need and what would fit.
 void ProgramExecution::fail_for_memory(const Error& e, std::span<const Shape> inputs) {
     std::string advice;
+    // What these shapes took already may be what others lack.
+    runner_.give_back_memory();
+    for (std::deque<GrowingBuffer>* list : {&input_buffers_, &output_buffers_}) {
+        for (GrowingBuffer& b : *list) {
+            b.give_back();
+        }
+    }
     try {
         int64_t available = device_->available();
         if (available >= 0) {
-            advice = what_would_fit(inputs, available + held_bytes());
+            advice = what_would_fit(inputs, available);
         }
     } catch (const Error& other) {
         log(LogLevel::Verbose, "what would fit is not known: ", other.what());

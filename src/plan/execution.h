@@ -33,7 +33,6 @@ private:
     void run_or_throw(std::span<const Tensor> inputs, std::span<Tensor> outputs);
     [[noreturn]] void fail_for_memory(const Error& e, std::span<const Shape> inputs);
     std::string what_would_fit(std::span<const Shape> inputs, int64_t available);
-    int64_t held_bytes() const;
     void take_inputs(std::span<const Tensor> inputs);
     void check_output(const Tensor& t, const Shape& shape, size_t i) const;
     void aim_output(Tensor& t, size_t i, std::span<const Tensor> inputs);

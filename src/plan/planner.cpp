@@ -435,9 +435,13 @@ void Planner::finish_arena() {
 
 std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int level,
                                           Symbols symbols, const SegmentPlan* before) {
+    device.begin_plan();
     std::unique_ptr<SegmentPlan> plan = Planner(program, device, level, symbols, before).build();
-    return device.settle() ? Planner(program, device, level, std::move(symbols), before).build()
-                           : std::move(plan);
+    if (device.settle()) {
+        device.begin_plan();
+        plan = Planner(program, device, level, std::move(symbols), before).build();
+    }
+    return plan;
 }
 
 } // namespace ingot::plan

@@ -418,6 +418,15 @@ int64_t Runner::arena_bytes() const {
     return n;
 }
 
+void Runner::give_back_memory() {
+    root_ = nullptr;
+    std::fill(chain_.begin(), chain_.end(), nullptr);
+    std::fill(bound_.begin(), bound_.end(), nullptr);
+    for (GrowingBuffer& a : arenas_) {
+        a.give_back();
+    }
+}
+
 int64_t Runner::needed_bytes(std::span<const Shape> inputs) {
     root_ = nullptr;
     std::fill(chain_.begin(), chain_.end(), nullptr);

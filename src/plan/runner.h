@@ -48,6 +48,8 @@ public:
     /// Device memory that the first segment takes under these shapes: activations, inputs, known
     /// results and constants that are not there yet. The next run has to be prepared again.
     int64_t needed_bytes(std::span<const Shape> inputs);
+    /// The arenas; the next run has to be prepared again.
+    void give_back_memory();
 
 private:
     SegmentPlan* plan_root(std::span<const Shape> inputs);

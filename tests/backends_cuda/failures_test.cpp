@@ -174,6 +174,9 @@ TEST(Failures, TooLargeAShapeIsToldWhatFits) {
             EXPECT_TRUE(run_one(*e, fits).status.ok()) << refused.error << "\n" << e->error();
             EXPECT_FALSE(run_one(*e, fits + fits / 8).status.ok()) << refused.error;
             EXPECT_TRUE(run_one(*e, 16).status.ok()) << e->error();
+            // The activations fit here and the inputs do not; then neither may stay in the way.
+            EXPECT_FALSE(run_one(*e, 10000).status.ok());
+            EXPECT_TRUE(run_one(*e, 5500).status.ok()) << e->error();
         }
         EXPECT_EQ(fake::alive(), "");
     }

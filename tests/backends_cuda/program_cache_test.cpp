@@ -66,6 +66,18 @@ TEST(ProgramCache, WhatIsWantedNowOvertakes) {
     EXPECT_EQ(gpu.compiled(), 2);
 }
 
+TEST(ProgramCache, VariantsAreLimited) {
+    TimedGpu gpu;
+    ProgramCache c(gpu, nullptr, nullptr, 2);
+    int made = 0;
+    for (int k = 0; k < ProgramCache::most_variants + 10; ++k) {
+        made += c.request_variant(str("variant ", k), "k", 0, When::Now) != nullptr ? 1 : 0;
+    }
+    EXPECT_EQ(made, ProgramCache::most_variants);
+    EXPECT_NE(c.request_variant("variant 0", "k", 0, When::Now), nullptr);
+    EXPECT_NE(c.request("generic", "k", 0, When::Now), nullptr);
+}
+
 TEST(ProgramCache, AFileOfKernelsServesTheNextProcess) {
     TemporaryFolder t;
     std::string path = t.path() + "/kernels";

@@ -163,6 +163,10 @@ TEST_P(Ways, EveryCaseIsAsListed) {
         EXPECT_TRUE(expected.status[column] == found.status[column] &&
                     expected.reason[column] == o.reason)
             << found.line(c.name) << "\nlisted: " << expected.line(c.name);
+        for (const std::string& status : expected.status) {
+            EXPECT_TRUE(status == "pass" || status == "refused")
+                << expected.line(c.name) << "\nhas no status for both the CPU and a GPU";
+        }
     }
     std::cout << counts[Status::Pass] << " pass, " << counts[Status::Refused] << " refused, "
               << counts[Status::Fail] << " fail\n";

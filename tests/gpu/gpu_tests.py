@@ -40,12 +40,14 @@ import numpy as np
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "python"))
+sys.path[:0] = [str(HERE), str(ROOT / "tests" / "python")]
 import ingot_command as ingot  # noqa: E402
+from gpu_report import Report  # noqa: E402
 from models import MODELS, model_file, shared_models  # noqa: E402
 
 F32_LIMIT = 1e-3  # of the output's range, TF32 off
 F16_LIMIT = 1e-2  # of the output's range, for TF32 and f16
+F16_LARGEST = 6e4
 # Models whose engines the parts beside `models` use, in f16.
 REPLAYED = ("resnet50", "bert_base_dynamo", "llama_tiny_decode", "speech_lstm_gru")
 RESHAPED = ("resnet50", "bert_base_dynamo", "llama_tiny_decode")
@@ -273,11 +275,15 @@ def one_model(r, name):
         shutil.rmtree(folder)
         return made
     for dims in model.checks:
-        inputs = model.make_inputs(dims)
-        want = outputs(engines["f32"], inputs, "cpu", "cpu", "--threads=4")
+        full = model.make_inputs(dims)
+        full_want = outputs(engines["f32"], full, "cpu", "cpu", "--threads=4")
+        half = model.make_inputs(dims, largest=F16_LARGEST)  # what f16 can hold
+        same = all(np.array_equal(half[k], full[k]) for k in full)
+        half_want = full_want if same else outputs(engines["f32"], half, "cpu", "cpu", "--threads=4")
         ways = {"f32": ("f32", "--noTF32"), "tf32": ("f32",), "f16": ("f16",),
                 "f16_arch80": ("f16", "--arch=80")}
         for kind, (precision, *options) in ways.items():
+            inputs, want = (full, full_want) if precision == "f32" else (half, half_want)
             got = outputs(engines[precision], inputs, kind, device, *options)
             error = max(error_of(got[n], want[n]) for n in want)
             shape = " ".join(f"{k}={v}" for k, v in dims.items())
@@ -415,47 +421,6 @@ def device_name(r):
     text = r.ingot("bench", ROOT / "examples" / "digits" / "digits.onnx", "--device", "cuda",
                    "--duration=0.1")
     return re.search(r"Device: (.*)", text).group(1)
-
-
-class Report:
-    """Results so far, in a file that is written anew whenever a part ends."""
-
-    def __init__(self, device, path):
-        self.results, self.path, self.lock = {"device": device}, path, threading.Lock()
-
-    def add(self, part, good, values, seconds):
-        with self.lock:
-            self.results[part] = {"good": good, "part_seconds": seconds, **values}
-            print(f"{part}: {'pass' if good else 'FAIL'} in {seconds} s", flush=True)
-            if self.path:
-                pathlib.Path(self.path).write_text(json.dumps(self.results, indent=1) + "\n")
-
-    def table(self):
-        print(f"\n{self.results['device']}")
-        for part, values in self.results.items():
-            if part != "device":
-                print(f"  {part:12s} {'pass' if values['good'] else 'FAIL'} "
-                      f"{values['part_seconds']:7.1f} s  {one_line(part, values)}")
-
-
-def one_line(part, values):
-    if part == "conformance":
-        return f"{values.get('pass', 0)} pass, {values.get('refused', 0)} refused, {values.get('fail', 0)} fail"
-    if part == "models":
-        bad = [n for n, v in values.items() if isinstance(v, dict) and not v.get("good", True)]
-        return f"{sum(isinstance(v, dict) for v in values.values())} models" + (f", wrong: {', '.join(bad)}" if bad else "")
-    if part == "tactics":
-        return f"{values.get('tests', 0)} tests, {len(values.get('failures', []))} failures"
-    if "absent" in values or "error" in values:
-        return str(values.get("absent") or values.get("error"))[:100]
-    lines = [f"{n}: {pair_text(w)}" for v in values.values() if isinstance(v, dict)
-             for n, w in v.items() if isinstance(w, dict)]
-    wrong = [n for n, v in values.items() if isinstance(v, dict) and ("failures" in v or "output" in v or "error" in v)]
-    return (f"wrong: {', '.join(map(str, wrong))}; " if wrong else "") + "; ".join(lines)[:300]
-
-
-def pair_text(values):
-    return " ".join(f"{k}={v:.4g}" if isinstance(v, float) else f"{k}={v}" for k, v in values.items())
 
 
 def run_part(r, part, report):

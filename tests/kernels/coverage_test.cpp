@@ -2,8 +2,11 @@
 // Every primitive runs on the device: for each dtype that its inference accepts, and for each node
 // of the op cases as the backend lowers them, some family or control kernel takes it.
 #include "backends/cuda/kernel_set.h"
+#include "backends/cuda/lower.h"
 #include "base/error.h"
+#include "ir/rewrite.h"
 #include "kernels/harness.h"
+#include "ops/op_case.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
 #include "plan/views.h"
@@ -166,6 +169,46 @@ TEST(Coverage, EveryPrimitiveAndDType) {
         }
     }
     EXPECT_GT(checked, 700);
+}
+
+/// What is wrong with nodes of a lowered graph and its bodies.
+std::string faults(const Graph& g) {
+    std::string all;
+    for (const Node& n : g.nodes()) {
+        all += fault(g, n);
+        if (n.is(fused_def)) {
+            continue;
+        }
+        for (const GraphRef& body : bodies(n)) {
+            all += faults(*body);
+        }
+    }
+    return all;
+}
+
+TEST(Coverage, EveryNodeOfTheOpCases) {
+    int checked = 0;
+    for (const CaseLine& line : list_cases(std::string(INGOT_SOURCE_DIR) + "/tests/ops")) {
+        OpCase c = parse_case(line.place, line.text);
+        if (c.evaluator_only) {
+            continue;
+        }
+        Graph g;
+        Values operands;
+        for (const CaseInput& i : c.inputs) {
+            Value v = g.add_input(str("x", g.inputs().size()), i.type);
+            if (i.operand) {
+                operands.push_back(v);
+            }
+        }
+        g.reserve_symbols();
+        for (Value v : g.add(*c.def, c.attrs, operands)) {
+            g.add_output(str("y", g.outputs().size()), v);
+        }
+        EXPECT_EQ(faults(cuda::lower(g, {})), "") << line.place << ": " << line.text;
+        ++checked;
+    }
+    EXPECT_GT(checked, 200);
 }
 
 /// Indices and numbers of results that fit; undefined for inputs that may be random.

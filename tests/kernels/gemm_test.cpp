@@ -69,7 +69,7 @@ TEST(Gemm, TensorCoresInHalf) {
     std::vector<std::string> names = sweep(product({70, 72, 136}));
     for (std::string_view prefix :
          {"wgmma_64x64", "wgmma_128x128_s1", "wgmma_128x128_r2", "wgmma_256x160",
-          "wgmma_128x192_pp", "mma_64x64", "mma_128x128", "mma_16x64", "simt"}) {
+          "wgmma_128x160_pp", "mma_64x64", "mma_128x128", "mma_16x64", "simt"}) {
         EXPECT_TRUE(ran(names, prefix)) << prefix;
     }
 }
@@ -84,7 +84,7 @@ TEST(Gemm, BlocksThatStay) {
 
 TEST(Gemm, ManyStagesAndTiles) {
     FamilyOptions options;
-    for (const char* tactic : {"wgmma_128x128_r2", "wgmma_256x160", "wgmma_128x192_pp"}) {
+    for (const char* tactic : {"wgmma_128x128_r2", "wgmma_256x160", "wgmma_128x160_pp"}) {
         options.tactic = tactic;
         EXPECT_TRUE(expect_family(product({300, 408, 584}, {.type = DType::BF16}), options)
                         .tactic.starts_with(tactic));

@@ -96,10 +96,15 @@ class Model:
     checks: tuple
     top1: str = ""  # the output whose largest entry along the last axis is an answer
 
-    def make_inputs(self, dims):
-        return {name: spec.make(np.random.default_rng(zlib.crc32(f"{self.name}/{name}".encode())),
+    def make_inputs(self, dims, largest=None):
+        """Arrays by name; floats are scaled down where one is above `largest`."""
+        made = {name: spec.make(np.random.default_rng(zlib.crc32(f"{self.name}/{name}".encode())),
                                 dims)
                 for name, spec in self.inputs.items()}
+        for array in made.values():
+            if largest is not None and array.dtype == np.float32:
+                array *= np.float32(min(1, largest / np.abs(array).max(initial=1e-30)))
+        return made
 
     def shapes(self, dims):
         """`dims` as the command line spells shapes: name:1x3x224x224,other:1x77"""

@@ -37,9 +37,12 @@ private:
     std::shared_ptr<CudaState> state_;
 };
 
-bool is_dynamic(const Graph& g) {
-    return std::any_of(g.inputs().begin(), g.inputs().end(),
-                       [&g](Value v) { return !as_const(g.type(v).dims); });
+/// Whether a profile leaves a size open.
+bool is_dynamic(const std::vector<Profile>& profiles) {
+    return std::any_of(profiles.begin(), profiles.end(), [](const Profile& p) {
+        return std::any_of(p.inputs.begin(), p.inputs.end(),
+                           [](const ShapeRange& r) { return r.min != r.max; });
+    });
 }
 
 int64_t constant_bytes(const Graph& g) {
@@ -66,7 +69,7 @@ public:
                                               const CompileOptions& options) const override {
         CompileOptions o = options;
         if (o.specialise == Specialise::Auto) {
-            o.specialise = is_dynamic(*graph) ? Specialise::Lazy : Specialise::None;
+            o.specialise = is_dynamic(o.profiles) ? Specialise::Lazy : Specialise::None;
         }
         Caches caches = find_caches(o);
         auto state = std::make_shared<CudaState>(gpu_, caches.programs, o);

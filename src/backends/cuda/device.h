@@ -3,6 +3,7 @@
 // steps. CudaState: what all executions of one executable share, its device memory among it.
 #pragma once
 
+#include "backends/cuda/kernel_reuse.h"
 #include "backends/cuda/profile_programs.h"
 #include "backends/cuda/program_cache.h"
 #include "backends/cuda/tuner.h"
@@ -126,12 +127,14 @@ public:
     int64_t available() const override { return state_->memory.available(); }
     int64_t missing_bytes(const Tensor& constant) const override;
 
+    void begin_plan() override { reuse_.begin_plan(); }
     bool settle() override;
 
     Stream& stream() { return *stream_; }
     CudaState& state() { return *state_; }
     const kernels::Arch& arch() const { return state_->arch; }
     TacticChoices& choices() { return choices_; }
+    KernelReuse& reuse() { return reuse_; }
 
     /// An error word of its own for a step that may fail; `what` names it in messages.
     int add_error_word(std::string what);
@@ -153,6 +156,7 @@ private:
     std::shared_ptr<CudaState> state_;
     std::unique_ptr<Stream> stream_;
     TacticChoices choices_;
+    KernelReuse reuse_;
     std::list<Recorded> recorded_; // the last used first
     std::vector<std::string> error_names_;
     std::vector<int> free_error_words_;

@@ -104,8 +104,11 @@ Choice choose(const Family& family, const Problem& problem, const std::vector<Ta
     } else if (state.tuner != nullptr) {
         c.tactic = device.choices().choose(*state.tuner, family, problem, tactics, what, c.timed);
     }
-    if (it == tactics.end() && !c.timed && state.profile_programs != nullptr) {
-        c.tactic = state.profile_programs->choose(family, problem, tactics, c.emitted);
+    const ProfilePrograms* profile = state.profile_programs.get();
+    if (it == tactics.end() && !c.timed && profile != nullptr && !profile->is_open()) {
+        c.tactic = profile->choose(family, problem, tactics, c.emitted);
+    } else if (it == tactics.end() && state.tuner == nullptr) {
+        c.tactic = device.reuse().choose(family, problem, tactics, c.emitted);
     } else {
         c.emitted = family.emit(problem, tactics[c.tactic]);
     }

@@ -78,13 +78,16 @@ void LaunchList::request(Item& item, const Launch& l, Specialise specialise) {
     std::optional<std::string> special =
         specialise == Specialise::None ? std::nullopt : specialised_text(l);
     if (special && specialise == Specialise::Eager) {
-        item.generic = std::move(text);
-        item.kernel = programs.request(std::move(*special), l.entry, l.shared, When::Now);
-        return;
+        item.kernel = programs.request_variant(std::move(*special), l.entry, l.shared, When::Now);
+        if (item.kernel != nullptr) {
+            item.generic = std::move(text);
+            return;
+        }
     }
     item.kernel = programs.request(std::move(text), l.entry, l.shared, When::Now);
-    if (special) {
-        item.special = programs.request(std::move(*special), l.entry, l.shared, When::Later);
+    if (special && specialise == Specialise::Lazy) {
+        item.special =
+            programs.request_variant(std::move(*special), l.entry, l.shared, When::Later);
     }
 }
 

@@ -84,6 +84,18 @@ std::shared_ptr<PendingKernel> ProgramCache::request(std::string text, const std
     return slot;
 }
 
+std::shared_ptr<PendingKernel> ProgramCache::request_variant(std::string text,
+                                                             const std::string& entry,
+                                                             int64_t shared, When when) {
+    {
+        std::scoped_lock lock(mutex_);
+        if (kernels_.count(entry + '\n' + text) == 0 && variants_++ >= most_variants) {
+            return nullptr;
+        }
+    }
+    return request(std::move(text), entry, shared, when);
+}
+
 void ProgramCache::put_in_queue(std::shared_ptr<PendingKernel> k) {
     auto at = std::upper_bound(queue_.begin(), queue_.end(), k, [](const auto& a, const auto& b) {
         return a->text_.size() > b->text_.size();

@@ -69,6 +69,11 @@ public:
     }
     std::shared_ptr<PendingKernel> request(std::string text, const std::string& entry,
                                            int64_t shared, When when);
+    /// A kernel for certain shapes only; null once there are most_variants of them: modules stay
+    /// loaded.
+    std::shared_ptr<PendingKernel> request_variant(std::string text, const std::string& entry,
+                                                   int64_t shared, When when);
+    static constexpr int most_variants = 256;
     /// Counts the kernels asked for Later that have been loaded.
     uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }
     struct Statistics {
@@ -105,6 +110,7 @@ private:
     int most_threads_;
     int idle_ = 0;
     bool stop_ = false;
+    int variants_ = 0;
     Statistics statistics_;
 };
 

@@ -22,7 +22,11 @@ int64_t byte_offset(const Operand& o) {
 }
 
 std::string operand_text(const Operand& o) {
-    std::string text = str(o.dtype, o.view.shape, o.view.strides);
+    Shape strides = o.view.strides;
+    for (size_t i = 0; i < strides.size(); ++i) {
+        strides[i] = o.view.shape[i] == 1 ? 0 : strides[i]; // it means nothing
+    }
+    std::string text = str(o.dtype, o.view.shape, strides);
     int64_t skew = byte_offset(o) % alignment;
     return skew == 0 ? text : str(text, '+', skew);
 }

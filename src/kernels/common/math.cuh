@@ -171,12 +171,21 @@ DEVICE T ingot_pow(T a, T b) {
     }
     return (T)r;
 }
+/// a - b where that is negative, else 0. Of 16-bit integers minima and maxima are made of it:
+/// around the packed instructions for those ptxas spills registers.
+DEVICE i32 shortfall(i32 a, i32 b) {
+    return (a - b) & ((a - b) >> 31);
+}
 template <class T>
 DEVICE T ingot_min(T a, T b) {
+    if (sizeof(T) == 2)
+        return (T)((i32)b + shortfall((i32)a, (i32)b));
     return a < b || a != a ? a : b;
 }
 template <class T>
 DEVICE T ingot_max(T a, T b) {
+    if (sizeof(T) == 2)
+        return (T)((i32)a - shortfall((i32)a, (i32)b));
     return a > b || a != a ? a : b;
 }
 DEVICE float ingot_abs(float x) {

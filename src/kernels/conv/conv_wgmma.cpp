@@ -180,9 +180,7 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
         int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, t.bn);
         int64_t steps = s.taps() * p.channel_steps;
         for (int split : split_choices(steps, t.bm())) {
-            // Wider ones would spill here.
-            bool fits = !t.ping_pong || t.bn <= 160;
-            if (!fits || !t.takes(c, split)) {
+            if (!t.takes(c, split)) {
                 continue;
             }
             double us = (1.03 + (t.groups == 1 ? 0.02 * static_cast<double>(i) : 0.0)) *
