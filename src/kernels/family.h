@@ -145,6 +145,7 @@ struct Family {
     Emitted (*emit)(const Problem& p, const Tactic& t);
     bool strided_results = false; // as in plan::Kernel
     bool takes_groups = false;
+    bool reads_casts = false; // as in plan::Kernel
     bool in_place = false;
 };
 

@@ -3,6 +3,7 @@
 // what small numbers of bits would spoil stays in f32: positions and other numbers made from
 // integers, sums over axes and what is computed from them alone, parameters of norms. Inputs and
 // outputs keep their types. Composites compute their delicate parts in f32 themselves.
+#include "ops/roll.h"
 #include "passes/passes.h"
 
 #include <algorithm>
@@ -57,6 +58,16 @@ bool keeps_operand(const Node& n, size_t k) {
     return (parameters && k > 0) || (n.is(ops::attention_def) && k == 3) || n.is(bitcast_def);
 }
 
+std::vector<uint32_t> delicate_use_counts(const Graph& g) {
+    std::vector<uint32_t> counts(g.value_count());
+    for (const Node& n : g.nodes()) {
+        for (Value v : n.inputs) {
+            counts[v.id] += is_delicate(n) ? 1 : 0;
+        }
+    }
+    return counts;
+}
+
 class Narrowing {
 public:
     Narrowing(const Graph& g, DType narrow) : g_(g), narrow_(narrow), wide_(g.value_count(), true) {
@@ -66,9 +77,11 @@ public:
                 wide_[v.id] = w;
             }
         }
-        // What feeds a delicate op from one map alone is computed in f32 too: squares overflow. So
+        // What a map computes for delicate ops alone is computed in f32 too: squares overflow. So
         // is what is quantized again at once, and all that only computes a scale or the like.
         std::vector<bool> parameter(g.value_count(), false);
+        std::vector<uint32_t> uses = use_counts(g);
+        std::vector<uint32_t> delicate_uses = delicate_use_counts(g);
         for (size_t i = g.nodes().size(); i-- > 0;) {
             const Node& n = g.nodes()[i];
             for (size_t k = 0; k < n.inputs.size(); ++k) {
@@ -80,7 +93,7 @@ public:
                 bool kept =
                     keeps_operand(n, k) || (!n.outputs.empty() && parameter[n.outputs[0].id]);
                 parameter[v] = parameter[v] || (kept && spreads_width(*p));
-                bool feeds = is_delicate(n) && p->is(map_def);
+                bool feeds = is_delicate(n) && p->is(map_def) && delicate_uses[v] == uses[v];
                 bool requantized = p->is(ops::dequantize_def) && n.is(ops::quantize_def) && k == 0;
                 wide_[v] = wide_[v] || parameter[v] || feeds || requantized;
             }
@@ -105,9 +118,9 @@ public:
 private:
     // Ops whose results stay f32 when no narrow operand goes in: not those that use weights.
     bool spreads_width(const Node& n) const {
-        static const OpDef* const list[] = {&map_def,    &reshape_def, &permute_def, &broadcast_def,
-                                            &slice_def,  &window_def,  &concat_def,  &pad_def,
-                                            &reduce_def, &bitcast_def};
+        static const OpDef* const list[] = {
+            &map_def,    &reshape_def, &permute_def, &broadcast_def, &slice_def,    &window_def,
+            &concat_def, &pad_def,     &reduce_def,  &bitcast_def,   &ops::roll_def};
         if (n.is(dot_def)) { // an outer product, as of positions and frequencies
             const Dims& d = g_.type(n.inputs[0]).dims;
             const auto& axes = n.as<Dot>().a_contract;

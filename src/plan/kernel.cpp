@@ -55,6 +55,17 @@ const Kernel* KernelSet::find(std::string_view name, const Group& group,
     return nullptr;
 }
 
+bool KernelSet::reads_casts(std::string_view name) const {
+    for (const KernelTable* table : tables()) {
+        for (const Kernel& k : *table) {
+            if (k.name == name && k.reads_casts) {
+                return true;
+            }
+        }
+    }
+    return false;
+}
+
 void any_strides(LayoutArgs&) {}
 
 } // namespace ingot::plan

@@ -135,6 +135,8 @@ struct Kernel {
     bool strided_results = false;
     /// Runs groups of nodes, not only single ones.
     bool takes_groups = false;
+    /// Groups may begin with a map that widens the main node's first operand from a 16-bit float.
+    bool reads_casts = false;
     /// Result 0 may lie where a dead input of the same shape, order and width lies.
     bool in_place = false;
     /// What a backend's own `prepare` finds this kernel's description by.
@@ -155,6 +157,8 @@ struct KernelSet {
     /// refusal.
     const Kernel* find(std::string_view name, const Group& group,
                        std::string* reason = nullptr) const;
+    /// Whether a kernel of that name takes groups that begin with a cast.
+    bool reads_casts(std::string_view name) const;
 };
 
 /// Layout functions that kernels share.

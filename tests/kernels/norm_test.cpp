@@ -125,6 +125,13 @@ TEST(GroupNorm, ChannelsLast) {
     expect_family(group_graph("f32[2,64,360]", 32), o);
 }
 
+TEST(GroupNorm, ChoosesByParallelism) {
+    FamilyOptions o;
+    o.orders = {{0, 2, 3, 1}};
+    EXPECT_EQ(tactic_names(group_graph("f16[2,320,64,64]", 32), o).front(), "channels");
+    EXPECT_EQ(tactic_names(group_graph("f16[2,1280,8,8]", 32), o).front(), "registers");
+}
+
 TEST(GroupNorm, ChannelsLastThenSilu) {
     Graph g;
     Value a = g.add_input("a", parse_type("bf16[2,80,12,12]"));

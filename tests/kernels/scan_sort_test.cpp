@@ -129,5 +129,13 @@ TEST(TopK, Forms) {
     expect_family(topk_graph("f32[3,100,4]", 1, 7), o);
 }
 
+TEST(TopK, ChoosesByCost) {
+    EXPECT_EQ(tactic_names(topk_graph("f32[4194304]", 0, 100)).front(), "select");
+    EXPECT_EQ(tactic_names(topk_graph("f32[4194304]", 0, 1000)).front(), "select");
+    EXPECT_EQ(tactic_names(topk_graph("f32[8,1000]", 1, 5)).front(), "shared");
+    EXPECT_EQ(tactic_names(topk_graph("f32[4,9000]", 1, 5)).front(), "rounds");
+    EXPECT_EQ(tactic_names(sort_graph("f32[4194304]", 0)).front(), "radix");
+}
+
 } // namespace
 } // namespace ingot::test

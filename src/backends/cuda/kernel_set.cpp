@@ -25,6 +25,7 @@ std::vector<Kernel> family_kernels() {
                            .layout = f.layout,
                            .strided_results = f.strided_results,
                            .takes_groups = f.takes_groups,
+                           .reads_casts = f.reads_casts,
                            .in_place = f.in_place,
                            .family = &f});
         }

@@ -19,6 +19,8 @@ const plan::LoweringPass passes[] = {
     {"lift_maps", [](const Graph& g) { return plan::lift_maps(g); }},
     {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
     {"fuse_epilogues", [](const Graph& g) { return plan::fuse_epilogues(g, cuda_kernels()); }},
+    {"fuse_prologues", [](const Graph& g) { return plan::fuse_prologues(g, cuda_kernels()); }},
+    {"fuse_moves", [](const Graph& g) { return plan::fuse_moves(g, cuda_kernels()); }},
     {"dead_code", [](const Graph& g) { return dead_code(g); }},
 };
 

@@ -50,21 +50,32 @@ struct Copies {
             scale[i].read(scales, zeros, blocks, column(i), k);
         }
     }
-    DEVICE void dequantise(u32 to, int i) {
-        float v[16];
-        q_widen(v, words[i], scale[i].origin());
-        int row = threadIdx.x / groups + i * columns_at_once;
-        if (BN % columns_at_once != 0 && row >= BN)
-            return;
+    /// Stores what was fetched, one column of the thread after another.
+    DEVICE void dequantise(u32 to) {
+        int row = threadIdx.x / groups;
+#pragma unroll 1
+        for (int i = 0; i < nb; i++, row += columns_at_once) {
+            float v[16];
+            q_widen(v, words[0], scale[0].origin());
+            float step = scale[0].step();
+            if (BN % columns_at_once == 0 || row < BN) {
 #pragma unroll
-        for (int c = 0; c < group_chunks; c++) {
-            Pack<IN, per_chunk> p;
+                for (int c = 0; c < group_chunks; c++) {
+                    Pack<IN, per_chunk> p;
 #pragma unroll
-            for (int e = 0; e < per_chunk; e++)
-                p.v[e] = narrow<IN>(inside ? v[c * per_chunk + e] * scale[i].step() : 0.0f);
-            *(Pack<IN, per_chunk>*)(memory + to +
-                                    swizzled<row_bytes>(row, threadIdx.x % groups * group_chunks +
-                                                                 c)) = p;
+                    for (int e = 0; e < per_chunk; e++)
+                        p.v[e] = narrow<IN>(inside ? v[c * per_chunk + e] * step : 0.0f);
+                    int chunk = threadIdx.x % groups * group_chunks + c;
+                    *(Pack<IN, per_chunk>*)(memory + to + swizzled<row_bytes>(row, chunk)) = p;
+                }
+            }
+#pragma unroll
+            for (int j = 0; j + 1 < nb; j++) { // so that the next one has constant places
+                scale[j] = scale[j + 1];
+#pragma unroll
+                for (int w = 0; w < q_words; w++)
+                    words[j][w] = words[j + 1][w];
+            }
         }
     }
     /// Steps come one after another.
@@ -80,9 +91,7 @@ struct Copies {
             copy_chunk<true>(
                 memory, to + swizzled<row_bytes>(threadIdx.x / chunks + i * rows_at_once, chunk),
                 a + (count > 0 ? k : 0) + (RM > 1 ? oa[RM > 1 ? i : 0] : row_of_a(i)), 1, count);
-#pragma unroll
-        for (int i = 0; i < nb; i++)
-            dequantise(to + a_bytes, i);
+        dequantise(to + a_bytes);
         fetch(step + 1);
     }
 };

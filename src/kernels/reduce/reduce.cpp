@@ -29,10 +29,16 @@ struct Shape2 {
     bool last = false;
 };
 
+/// The reduction's place in the group: behind a cast of what it reads, if there is one.
+size_t main_index(const Group& group) {
+    return group.nodes.size() > 1 && group.first().is(map_def) ? 1 : 0;
+}
+
 Shape2 shape_of(const Problem& p) {
     Shape2 s;
-    const Node& n = p.group.first();
-    s.x = p.operand(n.inputs[0]);
+    size_t main = main_index(p.group);
+    const Node& n = p.group.nodes[main];
+    s.x = p.operand(p.group.first().inputs[0]);
     std::vector<int64_t> axes;
     if (n.is(arg_reduce_def)) {
         const auto& a = n.as<ArgReduce>();
@@ -45,7 +51,7 @@ Shape2 shape_of(const Problem& p) {
         axes = a.axes;
         s.fn = a.fn;
     }
-    s.epilogue = make_row_epilogue(p, 2);
+    s.epilogue = make_row_epilogue(p, 2, main);
     View kept = without_axes(s.x.view, axes);
     std::vector<View> views{kept, p.out[0].view};
     for (const Operand& o : s.epilogue.operands) {
@@ -178,7 +184,20 @@ Emitted emit(const Problem& p, const Tactic& t) {
 
 /// Packed elements only without a map.
 std::optional<std::string> refuse(const Group& group) {
-    return group.nodes.size() == 1 ? std::nullopt : refuse_rows(group);
+    if (group.nodes.size() == 1) {
+        return std::nullopt;
+    }
+    if (main_index(group) == 0) {
+        return refuse_rows(group);
+    }
+    const Node& cast = group.first();
+    const Node& main = group.nodes[1];
+    if (cast.as<Map>().body.code.size() != 1 || main.inputs[0] != cast.outputs[0]) {
+        return "what comes before is not a cast of the operand";
+    }
+    return main.is(reduce_def)
+               ? refuse_rows({group.graph, group.nodes.subspan(1), group.inputs, group.outputs})
+               : std::optional<std::string>("only sums and the like read casts");
 }
 
 const Family rows[] = {
@@ -188,7 +207,8 @@ const Family rows[] = {
      .tactics = tactics_of_any<tactics>,
      .emit = emit_any<emit>,
      .strided_results = true,
-     .takes_groups = true},
+     .takes_groups = true,
+     .reads_casts = true},
     {.name = "arg_reduce",
      .refuse = refuse,
      .layout = plan::any_strides,

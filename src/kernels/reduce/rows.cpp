@@ -109,18 +109,18 @@ std::optional<std::string> refuse_rows(const Group& group) {
     return refuse_packed(to.dtype);
 }
 
-RowEpilogue make_row_epilogue(const Problem& p, int first) {
+RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main_index) {
     RowEpilogue e;
     const Graph& g = p.group.graph;
-    Value main = p.group.nodes[0].outputs[0];
+    Value main = p.group.nodes[main_index].outputs[0];
     DType from = g.type(main).dtype;
     DType to = g.type(p.group.outputs[0]).dtype;
     std::string params;
     std::string pass;
     std::string statements;
     std::string result = "value";
-    if (p.group.nodes.size() > 1) {
-        e.map = &p.group.nodes[1];
+    if (p.group.nodes.size() > main_index + 1) {
+        e.map = &p.group.nodes[main_index + 1];
         std::vector<std::string> inputs;
         for (Value v : e.map->inputs) {
             if (v == main) {

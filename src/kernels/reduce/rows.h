@@ -74,8 +74,9 @@ struct RowEpilogue {
         }
     }
 };
-/// `first`: index into `at` of the first operand's offset; `result` is what the main node makes.
-RowEpilogue make_row_epilogue(const Problem& p, int first);
+/// `first`: index into `at` of the first operand's offset; `main`: the main node's place in the
+/// group.
+RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main = 0);
 /// Why the group is not one main node with one result and at most one map of the result's shape
 /// after it, all of element types that stand alone in memory; nullopt when it is.
 std::optional<std::string> refuse_rows(const Group& group);

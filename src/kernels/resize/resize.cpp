@@ -206,6 +206,36 @@ std::string value_text(const Stage& s, int v, bool crop) {
                stored_text(s), "}\n");
 }
 
+/// Statements that find the first element and the place of the result, and each axis' tables. Adds
+/// the parameters that they use.
+std::string place_text(const Stage& s, const std::vector<size_t>& order, int v, bool crop,
+                       std::string& params, Args& args) {
+    std::string body = "i64 at = 0, to = 0;\nbool outside = false;\n";
+    for (size_t k = 0; k < order.size(); ++k) {
+        std::string x = str("(i64)x", k, k + 1 == order.size() && v > 1 ? str(" * ", v) : "");
+        append(params, str(", i64 t", k));
+        args.i64(s.to.view.strides[order[k]]);
+        append(body, str("to += ", x, " * t", k, ";\n"));
+        int i = s.resizes(order[k]);
+        int64_t stride = s.from.view.strides[order[k]];
+        if (i < 0) {
+            append(params, str(", i64 f", k));
+            args.i64(stride);
+            append(body, str("at += ", x, " * f", k, ";\n"));
+            continue;
+        }
+        const AxisArg& a = s.r.arg.axis[s.axes[static_cast<size_t>(i)]];
+        append(params, str(", i64 r", i, ", i32 table", i, ", i32 taps", i));
+        args.i64(stride).i32(a.at).i32(a.taps);
+        append(body, str("const i32* place", i, " = places + table", i, " + (i32)x", k, " * taps",
+                         i, ";\nconst ", s.compute(), "* weight", i, " = weights + table", i,
+                         " + (i32)x", k, " * taps", i, ";\n(void)weight", i, ";\n"));
+        append(body, crop ? str("outside = outside || place", i, "[0] < 0;\n") : std::string());
+        append(body, s.r.nearest ? str("at += (i64)place", i, "[0] * r", i, ";\n") : "");
+    }
+    return body;
+}
+
 Launch stage_launch(const Stage& s) {
     const View& y = s.to.view;
     std::vector<size_t> order;
@@ -233,29 +263,7 @@ Launch stage_launch(const Stage& s) {
     }
     index.add(l.args);
     bool crop = s.r.attrs.coordinates == "tf_crop_and_resize";
-    std::string body = "i64 at = 0, to = 0;\nbool outside = false;\n";
-    for (size_t k = 0; k < order.size(); ++k) {
-        std::string x = str("(i64)x", k, k + 1 == order.size() && v > 1 ? str(" * ", v) : "");
-        append(params, str(", i64 t", k));
-        l.args.i64(y.strides[order[k]]);
-        append(body, str("to += ", x, " * t", k, ";\n"));
-        int i = s.resizes(order[k]);
-        int64_t stride = s.from.view.strides[order[k]];
-        if (i < 0) {
-            append(params, str(", i64 f", k));
-            l.args.i64(stride);
-            append(body, str("at += ", x, " * f", k, ";\n"));
-            continue;
-        }
-        const AxisArg& a = s.r.arg.axis[s.axes[static_cast<size_t>(i)]];
-        append(params, str(", i64 r", i, ", i32 table", i, ", i32 taps", i));
-        l.args.i64(stride).i32(a.at).i32(a.taps);
-        append(body, str("const i32* place", i, " = places + table", i, " + (i32)x", k, " * taps",
-                         i, ";\nconst ", s.compute(), "* weight", i, " = weights + table", i,
-                         " + (i32)x", k, " * taps", i, ";\n(void)weight", i, ";\n"));
-        append(body, crop ? str("outside = outside || place", i, "[0] < 0;\n") : std::string());
-        append(body, s.r.nearest ? str("at += (i64)place", i, "[0] * r", i, ";\n") : "");
-    }
+    std::string body = place_text(s, order, v, crop, params, l.args);
     std::string type(c_type(s.r.nearest ? raw_dtype(s.from.dtype) : s.from.dtype));
     l.program.uses = {"types", "math", "strided"};
     bool convert = s.r.nearest && crop; // the fill has a value

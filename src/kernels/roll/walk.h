@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way back from an element of a result to the element of the source that moves there, through
+// rolls, reshapes and permutes: coordinates as text over kernel arguments.
+#pragma once
+
+#include "kernels/pointwise/index_text.h"
+
+#include <string>
+
+namespace ingot::kernels {
+
+/// Axes of two shapes of the same elements that hold the same ones among themselves: a product of
+/// sizes of `a` equals one of `b`. Axes of size 1 belong nowhere.
+struct AxisGroup {
+    std::vector<size_t> a;
+    std::vector<size_t> b;
+};
+std::vector<AxisGroup> axis_groups(const Shape& a, const Shape& b);
+
+/// Which elements lie together along one axis on the way: `unit` of them, from multiples of it.
+struct Run {
+    Shape shape;
+    size_t axis = 0;
+    int64_t unit = 1;
+
+    void reshape(const Shape& to);
+    void permute(std::span<const int64_t> perm);
+    void roll(std::span<const int64_t> axes, const Shape& shifts);
+};
+
+/// Parameters with their arguments, and statements.
+class WalkText {
+public:
+    WalkText(bool wide, Args& args) : wide_(wide), args_(args) {}
+
+    /// Begins at an element of a result of this shape: index `i` counts vectors of `vector`
+    /// elements along the last of `order`, in that order of the axes.
+    void begin(const Shape& shape, const plan::Order& order, int64_t vector);
+    /// The result was reshaped from this shape, permuted so, rolled so: on to the operand.
+    void reshape(const Shape& from);
+    void permute(std::span<const int64_t> perm);
+    void roll(std::span<const int64_t> axes, const Shape& shifts);
+
+    /// Declares `name`, the offset of the element at the present coordinates; `inner`, if any, is
+    /// an axis of stride 1.
+    void offset(const std::string& name, const View& v, int inner);
+    std::string_view index_type() const { return wide_ ? "u64" : "u32"; }
+    std::string_view offset_type() const { return wide_ ? "i64" : "i32"; }
+    void number(int64_t v);
+
+    std::string params;
+    std::string body;
+
+private:
+    std::string parameter(int64_t v, bool is_offset = false);
+    std::string declare(const std::string& value);
+
+    bool wide_;
+    Args& args_;
+    Shape shape_;
+    std::vector<std::string> at_; // per axis; empty where its size is 1
+    int names_ = 0;
+};
+
+} // namespace ingot::kernels
