@@ -101,7 +101,7 @@ int64_t splits_of(const Problem& p, const Heads& s, int64_t blocks, int64_t leas
     if (blocks >= p.arch.sms || s.arg.keys < 2 * least) {
         return 1;
     }
-    return std::min({div_up(2 * p.arch.sms, std::max<int64_t>(blocks, 1)),
+    return std::min({div_up(int64_t{2} * p.arch.sms, std::max<int64_t>(blocks, 1)),
                      div_up(s.arg.keys, least), int64_t{64}});
 }
 

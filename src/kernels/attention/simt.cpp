@@ -22,7 +22,7 @@ int64_t base_elements(const Heads& s, int64_t rq) {
     return 8 * rq * (s.arg.depth + 32);
 }
 int64_t staged_elements(const Heads& s, int64_t epl) {
-    return 32 * (s.arg.depth + row_padding(s)) + 32 * 32 * epl;
+    return 32 * (s.arg.depth + row_padding(s)) + int64_t{32} * 32 * epl;
 }
 
 Launch program(const Heads& s, int form, int rq, int epl, int keys) {

@@ -67,7 +67,7 @@ int64_t keys_of_step(int64_t keys, int64_t most) {
 int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t places) {
     int64_t row = div_up(s.arg.depth, 64) * 128;
     int64_t bias = s.has_mask && s.mask_of_keys ? keys * 4 : 0;
-    return f.groups * 64 * row + places * (keys * row + bias + 16);
+    return int64_t{f.groups} * 64 * row + places * (keys * row + bias + 16);
 }
 
 int64_t places_of(const Problem& p, const Heads& s, const Form& f, int64_t keys) {

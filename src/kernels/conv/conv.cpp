@@ -242,7 +242,7 @@ Emitted emit_mma_conv(const ConvShape& s, const Arch& arch, const Tactic& tactic
     Emitted e;
     e.launches.push_back(std::move(l));
     if (partial) {
-        e.scratch = 4 * splits * c.batches() * c.m() * c.n();
+        e.scratch = int64_t{4} * splits * c.batches() * c.m() * c.n();
         add_split_sum(e, c, vector, splits);
     }
     return e;

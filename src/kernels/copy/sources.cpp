@@ -49,7 +49,7 @@ DEVICE double cos_turn(double t) {
 }
 )";
 
-Launch per_element(std::string entry, std::string params, const std::string& body, int64_t n,
+Launch per_element(std::string entry, const std::string& params, const std::string& body, int64_t n,
                    bool wide, Args args) {
     std::string_view u = wide ? "u64" : "u32";
     Launch l;

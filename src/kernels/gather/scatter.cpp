@@ -147,7 +147,7 @@ void combine_rows(Work& work, const std::string& fn, const Operand& y, const Ope
         std::bit_width(static_cast<uint64_t>(std::min<int64_t>(s.rest, 256)) - 1));
     int64_t chunks = blocks_for(s.rest, int64_t{1} << lanes_log2);
     // Every block reads all indices, so there are fewer blocks where these are many.
-    int64_t blocks = work.arch.sms * (m > (1 << 16) ? 2 : 8);
+    int64_t blocks = int64_t{work.arch.sms} * (m > (1 << 16) ? 2 : 8);
     int64_t parts = std::clamp<int64_t>(blocks / chunks, 1, std::min(std::max<int64_t>(n, 1), m));
 
     Launch l;
@@ -161,7 +161,7 @@ void combine_rows(Work& work, const std::string& fn, const Operand& y, const Ope
     l.program.body = text.text;
     l.program.family = "scatter";
     l.entry = "scatter";
-    l.shared = (2 * 1024 + 8) * 4;
+    l.shared = int64_t{2 * 1024 + 8} * 4;
     l.grid = {parts * chunks, 1, 1};
     work.out.launches.push_back(std::move(l));
 }

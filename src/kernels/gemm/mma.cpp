@@ -68,7 +68,7 @@ double mma_cost_us(const MmaTile& t, MmaExtents x, int splits, DType type, doubl
 std::vector<int> split_choices(int64_t steps, int bm) {
     std::vector<int> out = {1};
     for (int s : {2, 4, 8}) {
-        if (steps >= 2 * s && bm % s == 0) {
+        if (steps >= int64_t{2} * s && bm % s == 0) {
             out.push_back(s);
         }
     }
@@ -201,7 +201,7 @@ Emitted emit_mma(const Contraction& c, const Arch& arch, const Tactic& tactic) {
     Emitted e;
     e.launches.push_back(std::move(l));
     if (partial) {
-        e.scratch = 4 * splits * c.batches() * c.m() * c.n();
+        e.scratch = int64_t{4} * splits * c.batches() * c.m() * c.n();
         add_split_sum(e, c, vector, splits);
     }
     return e;

@@ -18,7 +18,7 @@ constexpr int way_gemv = 0;
 constexpr int way_mma = 1;
 constexpr int way_simt = 2;
 
-constexpr int64_t group = 16; // elements of the depth that are read at once
+constexpr int64_t depth_unit = 16; // elements of the depth that are read at once
 constexpr int64_t most_rows = 8;
 
 /// Scale or zero point: its steps between columns and between blocks of the depth.
@@ -77,7 +77,7 @@ bool all_aligned(const Operand& o, const Shape& strides, int64_t n) {
 bool grouped(const QuantShape& s) {
     const Contraction& c = s.c;
     int64_t q = 128 / 8; // bytes of 8-bit groups; those of 4 bits are half as long
-    return c.m() > 0 && c.k() > 0 && c.k() % group == 0 && s.block % group == 0 &&
+    return c.m() > 0 && c.k() > 0 && c.k() % depth_unit == 0 && s.block % depth_unit == 0 &&
            c.depth.rank() == 1 && c.depth.a[0] == 1 && c.depth.b[0] == 1 &&
            all_aligned(c.a, c.rows.a, 128 / bit_width(c.a.dtype)) &&
            all_aligned(c.b, c.columns.b, q) && c.columns.rank() == 1;
@@ -219,7 +219,7 @@ Emitted emit_mma(const QuantShape& s, const Arch& arch, const Tactic& tactic) {
     Emitted e;
     e.launches.push_back(std::move(l));
     if (partial) {
-        e.scratch = 4 * splits * c.m() * c.n();
+        e.scratch = int64_t{4} * splits * c.m() * c.n();
         add_split_sum(e, c, vector, splits);
     }
     return e;

@@ -116,7 +116,7 @@ double wgmma_cost_us(const WgmmaTile& t, int64_t count, int64_t steps, int split
     w.blocks = count * splits;
     w.resident = static_cast<int>(
         std::max<int64_t>(1, std::min(arch.shared_per_sm / (t.shared_bytes() + 1024),
-                                      int64_t{65536} / ((t.groups + 1) * 128 * 168))));
+                                      int64_t{65536} / (int64_t{t.groups + 1} * 128 * 168))));
     w.steps = static_cast<double>(div_up(steps, splits));
     w.step_flops = 2.0 * t.bm() * t.bn * 64;
     w.step_us = 0.155;

@@ -65,7 +65,7 @@ std::optional<GroupedChannels> grouped_channels(const Problem& p) {
     auto steps = pixel_steps(x, y);
     bool beside = channels > 1 && x.strides[1] == 1 && y.strides[1] == 1;
     if (!steps || !beside || a.groups < 1 || a.groups > most_groups || channels % a.groups != 0 ||
-        pixels < 1 || pixels > INT32_MAX / 4 || make_row_epilogue(p, 4).operands.size() > 0) {
+        pixels < 1 || pixels > INT32_MAX / 4 || !make_row_epilogue(p, 4).operands.empty()) {
         return std::nullopt;
     }
     DType out = y.strides.empty() ? s.x.dtype : p.out[0].dtype;
@@ -84,7 +84,7 @@ std::optional<GroupedChannels> grouped_channels(const Problem& p) {
     int64_t rows = std::min(most_threads / vectors, pixels);
     rows = std::max(rows, div_up(32, vectors)); // at least a warp
     s.images = x.shape[0];
-    int64_t blocks = std::max<int64_t>(1, 2 * p.arch.sms / std::max<int64_t>(s.images, 1));
+    int64_t blocks = std::max<int64_t>(1, int64_t{2} * p.arch.sms / std::max<int64_t>(s.images, 1));
     int64_t part = std::max(4 * rows, div_up(pixels, blocks));
     s.parts = div_up(pixels, part);
     auto strided = [](const View& v) { return v.shape[0] == 1 ? 0 : v.strides[0]; };

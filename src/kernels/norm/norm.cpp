@@ -17,10 +17,10 @@ namespace {
 
 constexpr int by_channels = 16; // as a tactic's form
 
-enum Op { softmax_op = 0, log_softmax_op = 1, layer_op = 2, rms_op = 3 };
+enum Op { SoftmaxOp = 0, LogSoftmaxOp = 1, LayerOp = 2, RmsOp = 3 };
 
 struct Rows {
-    Op op = softmax_op;
+    Op op = SoftmaxOp;
     double epsilon = 0;
     Nest kept; // views: x, out, [scale, bias,] operands of the map
     Nest row;
@@ -30,7 +30,7 @@ struct Rows {
     bool has_bias = false;
     RowEpilogue epilogue;
 
-    bool affine() const { return op >= layer_op; }
+    bool affine() const { return op >= LayerOp; }
     bool wide() const { return x.dtype == DType::F64; }
 };
 
@@ -75,17 +75,17 @@ Rows rows_of(const Problem& p) {
     int64_t groups = 0;
     if (n.is(ops::softmax_def)) {
         const auto& a = n.as<ops::Softmax>();
-        s.op = a.log ? log_softmax_op : softmax_op;
+        s.op = a.log ? LogSoftmaxOp : SoftmaxOp;
         axes = {normalize_axis(a.axis, rank)};
     } else if (n.is(ops::layer_norm_def)) {
         const auto& a = n.as<ops::LayerNorm>();
-        s.op = a.rms ? rms_op : layer_op;
+        s.op = a.rms ? RmsOp : LayerOp;
         s.epsilon = a.epsilon;
         axes = range(normalize_axis(a.axis, rank), rank);
         set_affine(s, p);
     } else {
         const auto& a = n.as<ops::GroupNorm>();
-        s.op = layer_op;
+        s.op = LayerOp;
         s.epsilon = a.epsilon;
         groups = a.groups;
         axes = range(2, rank + 1);
@@ -171,7 +171,7 @@ Choice choose(const Problem& p, const Rows& s) {
     c.scale_vectors = s.affine() && c.vector > 1 && takes_vector(s, 2, s.scale.view, c.vector) &&
                       takes_vector(s, 3, s.bias.view, c.vector);
     if (n <= 32 * most) {
-        c.per = static_cast<int>(std::max<int64_t>(1, div_up(n, 32 * 8)) * 8);
+        c.per = static_cast<int>(std::max<int64_t>(1, div_up(n, int64_t{32} * 8)) * 8);
         c.block = rows <= int64_t{8} * p.arch.sms ? 128 : 256;
         return c;
     }

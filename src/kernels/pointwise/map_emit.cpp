@@ -228,7 +228,7 @@ Launch vectors(const MapJob& job, const MapLoops& l) {
             " r[", v, "];\n#pragma unroll\nfor (int v = 0; v < ", v, "; ++v) {\n", body.statements,
             "r[v] = ", body.result, ";\n}\n", store, "}\n}\n");
     Launch out = launch(job, "", std::move(s), text);
-    out.grid = {blocks_for(n, threads * l.unroll), 1, 1};
+    out.grid = {blocks_for(n, int64_t{threads} * l.unroll), 1, 1};
     return out;
 }
 

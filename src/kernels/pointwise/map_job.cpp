@@ -143,7 +143,7 @@ int tile_axis(const MapLoops& l) {
             return -1;
         }
         axis = found;
-        bytes += 64 * 65 * (bit_width(l.dtypes[k]) / 8);
+        bytes += int64_t{64} * 65 * (bit_width(l.dtypes[k]) / 8);
     }
     return bytes <= 48 << 10 ? axis : -1;
 }

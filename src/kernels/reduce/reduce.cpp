@@ -90,12 +90,13 @@ Tactic tactic_of(const Problem& p, const Shape2& s, bool columns) {
     vector = std::min(vector, s.arg ? 4 : 16);
     int64_t threads = columns ? 8 : size <= 16 ? 1 : size <= 2048 ? 32 : block;
     int64_t width = s.kept.arg.sizes[s.kept.axes - 1];
-    int64_t blocks = columns ? rows / std::max<int64_t>(width, 1) * div_up(width, 32 * vector)
-                             : div_up(rows * threads, block);
+    int64_t blocks = columns
+                         ? rows / std::max<int64_t>(width, 1) * div_up(width, int64_t{32} * vector)
+                         : div_up(rows * threads, block);
     int64_t least = columns ? 64 : 4096;
     int64_t splits = 1;
-    if (blocks < 2 * p.arch.sms && size >= 2 * least) {
-        splits = std::min({div_up(4 * p.arch.sms, std::max<int64_t>(blocks, 1)),
+    if (blocks < int64_t{2} * p.arch.sms && size >= 2 * least) {
+        splits = std::min({div_up(int64_t{4} * p.arch.sms, std::max<int64_t>(blocks, 1)),
                            div_up(size, least), int64_t{1024}});
         threads = columns ? 8 : block;
     }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t tile = 2048; // TILE of scan.cuh
 
-enum Method { by_row = 0, by_tiles = 1, by_column = 4 };
+enum Method { ByRow = 0, ByTiles = 1, ByColumn = 4 };
 
 /// `struct Line` of scan.cuh.
 struct LineArg {
@@ -83,14 +83,14 @@ std::vector<Tactic> scan_tactics(const Problem& p) {
     };
     double tiles = static_cast<double>(div_up(s.line.n, tile));
     double waves = static_cast<double>(div_up(rows, int64_t{8} * p.arch.sms));
-    add("rows", by_row, 1.5 * tiles * waves);
+    add("rows", ByRow, 1.5 * tiles * waves);
     if (s.line.n > tile && rows <= max_grid_y) {
-        add("tiles", by_tiles, 4 + 1.5 * tiles * static_cast<double>(rows) / (8.0 * p.arch.sms));
+        add("tiles", ByTiles, 4 + 1.5 * tiles * static_cast<double>(rows) / (8.0 * p.arch.sms));
     }
     bool side_by_side = s.kept.arg.strides[0][s.kept.axes - 1] == 1;
     if (side_by_side && rows >= 64) {
         double per = static_cast<double>(div_up(rows, int64_t{2048} * p.arch.sms));
-        add("columns", by_column, 0.2 * static_cast<double>(s.line.n) * per);
+        add("columns", ByColumn, 0.2 * static_cast<double>(s.line.n) * per);
     }
     std::stable_sort(list.begin(), list.end(),
                      [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
@@ -104,7 +104,7 @@ Emitted emit_scan(const Problem& p, const Tactic& t) {
     if (rows == 0 || s.line.n == 0) {
         return out;
     }
-    if (t.p[0] == by_column) {
+    if (t.p[0] == ByColumn) {
         Launch l = launch_of(s, "scan_columns", 4);
         l.grid[0] = div_up(rows, 256);
         l.args.pointer(s.x).pointer(p.out[0]).value(s.kept.arg).value(s.line);
@@ -120,7 +120,7 @@ Emitted emit_scan(const Problem& p, const Tactic& t) {
         l.args.pointer(s.x).pointer(p.out[0]).scratch(0).value(s.kept.arg).value(s.line);
         out.launches.push_back(std::move(l));
     };
-    if (t.p[0] == by_row) {
+    if (t.p[0] == ByRow) {
         add(0);
         return out;
     }

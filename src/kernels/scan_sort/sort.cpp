@@ -31,7 +31,7 @@ namespace {
 
 constexpr int64_t scratch_limit = int64_t{512} << 20;
 
-enum Method { in_shared = 0, by_rounds = 1, by_radix = 2, by_select = 3 };
+enum Method { InShared = 0, ByRounds = 1, ByRadix = 2, BySelect = 3 };
 constexpr int64_t select_bins = 2048; // BINS and TILE of select.cuh
 constexpr int64_t select_tile = 2048;
 
@@ -321,20 +321,20 @@ std::vector<Tactic> sort_tactics(const Problem& p) {
     double sizes = static_cast<double>(s.rows()) * static_cast<double>(s.n) *
                    static_cast<double>(bytes_of(s.x.dtype)) / (p.arch.dram_gbs * 1000);
     if (s.n <= s.most()) {
-        add("shared", in_shared, 5);
+        add("shared", InShared, 5);
     } else if (s.k * 8 <= s.most()) {
         int64_t blocks = s.rows() * div_up(s.n, s.most());
         double share = 1 - static_cast<double>(s.k) / static_cast<double>(s.most());
-        add("rounds", by_rounds, 0);
+        add("rounds", ByRounds, 0);
         list.back().cost_us =
             6 + 25 * static_cast<double>(div_up(blocks, int64_t{4} * p.arch.sms)) / share;
     }
     if (s.n > s.most() && s.k <= s.most() && s.rows() <= max_grid_y) {
         auto digits = static_cast<double>(div_up(s.key.bits, 11));
-        add("select", by_select, 0);
+        add("select", BySelect, 0);
         list.back().cost_us = 2.5 * (2 * digits + 5) + 6 + (digits + 2) * sizes;
     }
-    add("radix", by_radix, s.key.bits * 0.35);
+    add("radix", ByRadix, s.key.bits * 0.35);
     std::stable_sort(list.begin(), list.end(),
                      [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
     return list;
@@ -345,9 +345,9 @@ Emitted emit_sort(const Problem& p, const Tactic& t) {
     if (s.rows() == 0 || s.k == 0) {
         return {};
     }
-    return t.p[0] == by_radix    ? emit_radix(p, s)
-           : t.p[0] == by_select ? emit_select(p, s)
-                                 : emit_rounds(p, s);
+    return t.p[0] == ByRadix    ? emit_radix(p, s)
+           : t.p[0] == BySelect ? emit_select(p, s)
+                                : emit_rounds(p, s);
 }
 
 } // namespace ingot::kernels
