@@ -453,6 +453,7 @@ std::unique_ptr<Gpu> make_nvidia_gpu(const Driver& driver, CUdevice device) {
 Gpu* find_gpu(int index, std::string& why) {
     static std::mutex mutex;
     // Never destroyed: kernels that others keep until the process ends refer to it.
+    // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
     static auto& open = *new std::map<int, std::unique_ptr<Gpu>>;
     const Driver* d = find_driver(why);
     if (d == nullptr) {

@@ -193,7 +193,6 @@ std::string stored_text(const Stage& s) {
 std::string value_text(const Stage& s, int v, bool crop) {
     std::string outside = crop ? "outside" : "false";
     if (s.r.nearest) {
-        std::string fill = "*(const T*)fill";
         return str("Pack<T, V> o;\nif (", outside, ") {\n#pragma unroll\nfor (int v = 0; v < ", v,
                    "; ++v) o.v[v] = narrow<T>((Stored<T>::Compute)fill);\n} else o = "
                    "*(const Pack<T, V>*)(x + at);\n");
