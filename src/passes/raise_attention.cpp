@@ -60,16 +60,37 @@ std::optional<Contraction> contraction(const Graph& g, const Node& n) {
     return c;
 }
 
+// A scalar factor of x, and x without it.
+std::optional<std::pair<double, Value>> factor_of(const View& v, Value x) {
+    View::Scaled s = v.scaled(v.term(x));
+    auto value = v.value(s.term);
+    bool same_shape = value && *value != x && v.graph().type(*value) == v.graph().type(x);
+    return same_shape && std::isfinite(s.scale) ? std::optional(std::pair(s.scale, *value))
+                                                : std::nullopt;
+}
+
+// Takes a scalar factor off an operand, from behind reshapes too.
+bool peel_factor(Graph& g, const View& v, Operand& o) {
+    Value x = o.value;
+    auto factor = factor_of(v, x);
+    for (const Node* p = g.producer(x); !factor && p != nullptr && p->is(reshape_def);
+         p = g.producer(x)) {
+        x = p->inputs[0];
+        factor = factor_of(v, x);
+    }
+    if (!factor) {
+        return false;
+    }
+    const Dims d = g.type(o.value).dims;
+    o.value = ops::reshape(g, factor->second, d);
+    o.scale *= factor->first;
+    return true;
+}
+
 // Peels scalar factors and permutations off an operand.
-void peel(const View& v, Operand& o) {
-    const Graph& g = v.graph();
+void peel(Graph& g, const View& v, Operand& o) {
     for (;;) {
-        View::Scaled s = v.scaled(v.term(o.value));
-        auto value = v.value(s.term);
-        bool same_shape = value && *value != o.value && g.type(*value) == g.type(o.value);
-        if (same_shape && std::isfinite(s.scale)) {
-            o.value = *value;
-            o.scale *= s.scale;
+        if (peel_factor(g, v, o)) {
             continue;
         }
         const Node* p = g.producer(o.value);
@@ -196,7 +217,7 @@ std::optional<Value> mask_4d(Graph& g, Value mask, const Dims& scores, size_t ba
 
 // --- windows
 
-// Masks of windowed scores over [1, W*H, S, T]; nullopt where one depends on the batch.
+// Masks of windowed scores over [B*W, H, S, T]; nullopt where one depends on the batch.
 std::optional<Value> window_mask(Graph& g, const Scores& s) {
     const Dims& w = *s.windows;
     Value sum;
@@ -222,17 +243,9 @@ std::optional<Value> window_mask(Graph& g, const Scores& s) {
         }
     }
     Dims d = g.type(sum).dims;
+    d[0] = w[0];
     d[1] = w[1];
-    d[2] = w[2];
-    return ops::reshape(g, ops::broadcast_to(g, sum, d), {d[0], w[1] * w[2], d[3], d[4]});
-}
-
-// [B*W, H, rows, columns] as [B, W*H, rows, columns]: windows are heads that share nothing.
-Value windows_as_heads(Graph& g, Value v, const Dims& windows) {
-    Dims d = g.type(v).dims;
-    d[0] = windows[0];
-    d[1] = windows[1] * windows[2];
-    return ops::reshape(g, v, d);
+    return ops::reshape(g, ops::broadcast_to(g, sum, d), {w[0] * w[1], d[2], d[3], d[4]});
 }
 
 // --- the whole
@@ -323,11 +336,11 @@ std::optional<Values> raise(Site& s) {
     }
     View v(g);
     for (Operand* o : {&m->qk.a, &m->qk.b}) {
-        peel(v, *o);
+        peel(g, v, *o);
         m->scores.scale *= o->scale;
     }
     Operand values = m->values;
-    peel(v, values);
+    peel(g, v, values);
     if (values.scale == 1) {
         m->values = values;
     }
@@ -358,9 +371,6 @@ std::optional<Values> raise(Site& s) {
     Value x = in_order(g, m->values, m->qk.batch);
     if (!g.type(q).dims[1].is_const() || !g.type(k).dims[1].is_const()) {
         return std::nullopt;
-    }
-    for (Value* operand : {&q, &k, &x}) {
-        *operand = windowed ? windows_as_heads(g, *operand, *windows) : *operand;
     }
     Attention a{m->scores.scale, m->scores.softcap, m->scores.causal.has_value(),
                 m->scores.causal ? m->scores.causal->offset : Dim(0)};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuse_moves: reshapes and permutes before and behind a roll become part of its kernel, so that it
-// reads and writes in the order that its neighbours want instead of a copy beside it.
+// reads and writes in the order that its neighbours want instead of a copy beside it. Maps that
+// read what only a copy could reshape become such kernels too.
 #include "base/log.h"
 #include "ir/rewrite.h"
 #include "ops/primitives.h"
@@ -46,74 +47,120 @@ std::vector<const Node*> moves_before(const Graph& g, Value v) {
     return out;
 }
 
-/// The body of a group: `before`, the roll, `behind`; `inputs` gets the operands.
-GraphRef body_of(const Graph& g, std::span<const Node* const> before, const Node& roll,
-                 std::span<const Node* const> behind, Values& inputs) {
-    Graph body = g.sibling("group");
-    Value source = source_of(g, roll);
-    Value first = before.empty() ? source : before[0]->inputs[0];
-    auto input = [&](Value v) {
-        auto at = std::find(inputs.begin(), inputs.end(), v);
-        if (at != inputs.end()) {
-            return body.inputs()[static_cast<size_t>(at - inputs.begin())];
+/// A group being written; `inputs` are its operands in the outer graph.
+class GroupBuilder {
+public:
+    explicit GroupBuilder(const Graph& g) : g_(g), body_(g.sibling("group")) {}
+
+    Value input(Value v) {
+        auto at = std::find(inputs_.begin(), inputs_.end(), v);
+        if (at != inputs_.end()) {
+            return body_.inputs()[static_cast<size_t>(at - inputs_.begin())];
         }
-        inputs.push_back(v);
-        return body.add_input("", g.type(v));
-    };
-    auto follow = [&body](const Node& n, Value v) {
-        body.set_origin(n.name);
-        return body.add(*n.def, n.attrs, std::span<const Value>(&v, 1))[0];
-    };
-    Value moved = input(first);
-    for (const Node* n : before) {
-        moved = follow(*n, moved);
+        inputs_.push_back(v);
+        return body_.add_input("", g_.type(v));
     }
-    Value result = moved;
-    if (roll.is(fused_def)) {
-        const Graph& inner = *roll.as<Fused>().body;
-        std::vector<Value> at(inner.value_count());
-        Value start = inner.nodes()[0].inputs[0];
+    Value add(const Node& n, const Values& in) {
+        body_.set_origin(n.name);
+        return body_.add(*n.def, n.attrs, in)[0];
+    }
+    /// The value that the last of the moves makes.
+    Value follow(std::span<const Node* const> moves, Value v) {
+        for (const Node* n : moves) {
+            v = add(*n, {v});
+        }
+        return v;
+    }
+    /// The nodes of a group whose first one reads `moved`.
+    Value inline_group(const Node& fused, Value moved) {
+        const Graph& inner = *fused.as<Fused>().body;
+        Values at(inner.value_count());
+        Value result;
         for (const Node& n : inner.nodes()) {
             Values in;
             for (Value v : n.inputs) {
-                bool begins = v == start && &n == &inner.nodes()[0];
                 auto k = std::find(inner.inputs().begin(), inner.inputs().end(), v);
-                in.push_back(
-                    begins ? moved
-                    : k != inner.inputs().end()
-                        ? input(roll.inputs[static_cast<size_t>(k - inner.inputs().begin())])
-                        : at[v.id]);
+                auto position = static_cast<size_t>(k - inner.inputs().begin());
+                bool begins = &n == &inner.nodes()[0];
+                in.push_back(begins                      ? moved
+                             : k != inner.inputs().end() ? input(fused.inputs[position])
+                                                         : at[v.id]);
             }
-            body.set_origin(n.name);
-            at[n.outputs[0].id] = result = body.add(*n.def, n.attrs, in)[0];
+            at[n.outputs[0].id] = result = add(n, in);
         }
-    } else {
-        result = follow(roll, moved);
+        return result;
     }
-    for (const Node* n : behind) {
-        result = follow(*n, result);
+    /// The group as a node of the outer graph, if a kernel takes it.
+    std::optional<Values> finish(const KernelSet& kernels, Rewriter& r, Value result,
+                                 const std::string& origin) {
+        body_.add_output("", result);
+        Group group{body_, body_.nodes(), body_.inputs(), body_.outputs()};
+        std::string reason = "no kernel of that name";
+        if (kernels.find(ops::roll_def.name, group, &reason) == nullptr) {
+            log(LogLevel::Verbose, kernels.backend, ": '", origin,
+                "' stays apart from the moves around it: ", reason);
+            return std::nullopt;
+        }
+        r.out().set_origin(origin);
+        auto body = std::make_shared<const Graph>(std::move(body_));
+        return r.out().add(fused_def, Fused{std::string(ops::roll_def.name), body}, inputs_);
     }
-    body.add_output("", result);
-    return std::make_shared<const Graph>(std::move(body));
-}
 
-std::optional<Values> fused(const KernelSet& kernels, Rewriter& r, const Node& roll,
-                            std::span<const Node* const> behind, const std::string& origin) {
-    std::vector<const Node*> before = moves_before(r.out(), source_of(r.out(), roll));
+private:
+    const Graph& g_;
+    Graph body_;
+    Values inputs_;
+};
+
+std::optional<Values> fuse_roll(const KernelSet& kernels, Rewriter& r, const Node& roll,
+                                std::span<const Node* const> behind) {
+    Value source = source_of(r.out(), roll);
+    std::vector<const Node*> before = moves_before(r.out(), source);
     if (before.empty() && behind.empty()) {
         return std::nullopt;
     }
-    Values inputs;
-    GraphRef body = body_of(r.out(), before, roll, behind, inputs);
-    Group group{*body, body->nodes(), body->inputs(), body->outputs()};
-    std::string reason = "no kernel of that name";
-    if (kernels.find(ops::roll_def.name, group, &reason) == nullptr) {
-        log(LogLevel::Verbose, kernels.backend, ": '", roll.name,
-            "' (roll) stays apart from the moves around it: ", reason);
-        return std::nullopt;
+    GroupBuilder b(r.out());
+    Value moved = b.follow(before, b.input(before.empty() ? source : before[0]->inputs[0]));
+    moved = roll.is(fused_def) ? b.inline_group(roll, moved) : b.add(roll, {moved});
+    return b.finish(kernels, r, b.follow(behind, moved), roll.name);
+}
+
+/// Whether the last of the moves is a reshape of what was permuted, which no view is, while the
+/// last axis stays what it was.
+bool moves_rows(std::span<const Node* const> moves) {
+    bool permuted = false;
+    for (const Node* n : moves) {
+        if (n->is(permute_def)) {
+            const auto& perm = n->as<Permute>().perm;
+            permuted = true;
+            if (perm.back() + 1 != static_cast<int64_t>(perm.size())) {
+                return false;
+            }
+        }
     }
-    r.out().set_origin(origin);
-    return r.out().add(fused_def, Fused{std::string(ops::roll_def.name), body}, inputs);
+    return permuted && moves.back()->is(reshape_def);
+}
+
+/// A map that reads rows in another order than they were written.
+std::optional<Values> fuse_map(const KernelSet& kernels, Rewriter& r, const Node& n,
+                               std::span<const Value> in) {
+    const Graph& g = r.out();
+    for (Value moved : in) {
+        std::vector<const Node*> moves = moves_before(g, moved);
+        if (moves.empty() || !moves_rows(moves) || g.constant(moves[0]->inputs[0]) != nullptr) {
+            continue;
+        }
+        GroupBuilder b(g);
+        Value v = b.follow(moves, b.input(moves[0]->inputs[0]));
+        Values operands;
+        for (Value operand : in) {
+            operands.push_back(operand == moved ? v : b.input(operand));
+        }
+        if (auto made = b.finish(kernels, r, b.add(r.current(n), operands), n.name)) {
+            return made;
+        }
+    }
+    return std::nullopt;
 }
 
 /// A reshape of what was permuted behind a roll would be a copy: it ends the roll's group.
@@ -140,16 +187,18 @@ std::optional<Values> fuse_behind(const KernelSet& kernels, Rewriter& r, const N
         return std::nullopt;
     }
     const Node roll = *p;
-    return fused(kernels, r, roll, behind, roll.name);
+    return fuse_roll(kernels, r, roll, behind);
 }
 
 } // namespace
 
 Graph fuse_moves(const Graph& g, const KernelSet& kernels) {
     return dead_code(rewrite_all(g, [&kernels](const Graph& part) {
-        Graph read =
-            dead_code(rewrite(part, [&kernels](Rewriter& r, const Node& n, std::span<const Value>) {
-                return is_roll(n) ? fused(kernels, r, r.current(n), {}, n.name) : std::nullopt;
+        Graph read = dead_code(
+            rewrite(part, [&kernels](Rewriter& r, const Node& n, std::span<const Value> in) {
+                return is_roll(n)      ? fuse_roll(kernels, r, r.current(n), {})
+                       : n.is(map_def) ? fuse_map(kernels, r, n, in)
+                                       : std::nullopt;
             }));
         std::vector<uint32_t> uses = use_counts(read);
         return rewrite(read, [&](Rewriter& r, const Node& n, std::span<const Value> in) {

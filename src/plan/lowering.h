@@ -29,7 +29,7 @@ Graph lift_maps(const Graph& g);
 Graph fuse_maps(const Graph& g); // maps into the maps that read them
 /// Maps into the kernels that produce their operand, where those accept.
 Graph fuse_epilogues(const Graph& g, const KernelSet& kernels);
-/// Reshapes and permutes into the rolls that they surround.
+/// Reshapes and permutes into the rolls that they surround and into maps that read them.
 Graph fuse_moves(const Graph& g, const KernelSet& kernels);
 /// Casts of 16-bit floats into the kernels that read them, where those accept.
 Graph fuse_prologues(const Graph& g, const KernelSet& kernels);

@@ -11,25 +11,6 @@ namespace ingot::plan {
 
 namespace {
 
-/// Whether the axes of a (strided) view follow each other in memory as `order` says, with the
-/// innermost elements side by side.
-bool follows(const View& v, const Order& order) {
-    int64_t reach = 1;
-    bool innermost = true;
-    for (size_t i = order.size(); i-- > 0;) {
-        auto axis = static_cast<size_t>(order[i]);
-        if (v.shape[axis] == 1) {
-            continue;
-        }
-        if (innermost ? v.strides[axis] != 1 : v.strides[axis] < reach) {
-            return false;
-        }
-        innermost = false;
-        reach = v.strides[axis] * v.shape[axis];
-    }
-    return true;
-}
-
 Shape without_ones(const Shape& shape) {
     Shape out;
     std::copy_if(shape.begin(), shape.end(), std::back_inserter(out),

@@ -208,7 +208,7 @@ void Planner::plan_concat(const Node& n) {
                 largest = &o;
             }
         }
-        Order order = dense_order(largest->view).value_or(row_major(largest->view.rank()));
+        Order order = memory_order(largest->view).value_or(row_major(largest->view.rank()));
         concats_.emplace(result, place_result(n, 0, order, true));
     }
     Operand whole = concats_.at(result);

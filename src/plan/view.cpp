@@ -96,6 +96,31 @@ std::optional<Order> dense_order(const View& v) {
     return is_dense(v, order) ? std::optional(order) : std::nullopt;
 }
 
+bool follows(const View& v, const Order& order) {
+    int64_t reach = 1;
+    bool innermost = true;
+    for (size_t i = order.size(); i-- > 0;) {
+        auto axis = static_cast<size_t>(order[i]);
+        if (v.shape[axis] == 1) {
+            continue;
+        }
+        if (innermost ? v.strides[axis] != 1 : v.strides[axis] < reach) {
+            return false;
+        }
+        innermost = false;
+        reach = v.strides[axis] * v.shape[axis];
+    }
+    return true;
+}
+
+std::optional<Order> memory_order(const View& v) {
+    if (auto order = dense_order(v)) {
+        return order;
+    }
+    Order order = stride_order(v);
+    return follows(v, order) ? std::optional(order) : std::nullopt;
+}
+
 namespace {
 
 /// The strides of `to` over a run of old axes that walk memory as one; false when they do not.

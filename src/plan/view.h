@@ -36,6 +36,11 @@ bool is_dense(const View& v, const Order& order);
 bool is_dense(const View& v);
 /// The order in which a dense view lies, row major where ambiguous; nullopt when not dense.
 std::optional<Order> dense_order(const View& v);
+/// Whether the axes follow each other in memory as `order` says, gaps allowed, with the innermost
+/// elements side by side.
+bool follows(const View& v, const Order& order);
+/// Some order that the view follows: its dense one where it is dense.
+std::optional<Order> memory_order(const View& v);
 /// Axes sorted by stride, the largest first; row major among equals.
 Order stride_order(const View& v);
 

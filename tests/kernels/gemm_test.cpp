@@ -284,14 +284,6 @@ TEST(Gemm, RefusesWhatIsNoEpilogue) {
     Value wide = g.add_input("wide", parse_type("f16[4,6]"));
     g.add_output("z", ops::add(g, y, wide));
     EXPECT_NE(refusal(g), std::nullopt);
-    Graph packed;
-    Dot d;
-    d.a_contract = {1};
-    d.b_contract = {1};
-    d.dtype = DType::I32;
-    Value a = packed.add_input("a", parse_type("i4[4,8]"));
-    packed.add_output("y", ops::dot(packed, d, a, a));
-    EXPECT_NE(refusal(packed), std::nullopt);
 }
 
 TEST(Gemm, TwoLayersThroughTheBackend) {

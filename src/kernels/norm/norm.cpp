@@ -313,10 +313,10 @@ std::optional<std::string> refuse(const Group& group) {
     return is_float(t) ? refuse_rows(group) : str("elements are ", t);
 }
 
-/// Operands as they lie; the result as x lies, where that is dense.
+/// Operands as they lie; the result in the order of x.
 void layout(LayoutArgs& args) {
     auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
-    if (auto order = plan::dense_order(args.in[x])) {
+    if (auto order = plan::memory_order(args.in[x])) {
         args.order[0] = *order;
     }
 }

@@ -20,13 +20,16 @@ std::optional<std::string> refuse_map(const Group& group) {
     return std::nullopt;
 }
 
-/// The result follows the input that is largest and dense, so that most accesses are contiguous.
+/// The result follows the first input of its shape that is dense, else the first that follows an
+/// order at all, so that most accesses are contiguous.
 void map_layout(LayoutArgs& args) {
-    for (size_t k = 0; k < args.in.size(); ++k) {
-        if (args.in[k].shape == args.out[0]) {
-            if (auto order = plan::dense_order(args.in[k])) {
-                args.order[0] = *order;
-                return;
+    for (auto find : {plan::dense_order, plan::memory_order}) {
+        for (size_t k = 0; k < args.in.size(); ++k) {
+            if (args.in[k].shape == args.out[0]) {
+                if (auto order = find(args.in[k])) {
+                    args.order[0] = *order;
+                    return;
+                }
             }
         }
     }

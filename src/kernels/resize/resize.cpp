@@ -357,9 +357,9 @@ std::optional<std::string> refuse(const Group& group) {
                                                            : std::nullopt;
 }
 
-/// The result as x lies, where that is dense.
+/// The result in the order of x.
 void layout(LayoutArgs& args) {
-    if (auto order = plan::dense_order(args.in[0])) {
+    if (auto order = plan::memory_order(args.in[0])) {
         args.order[0] = *order;
     }
 }

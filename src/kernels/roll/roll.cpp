@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family roll: rolls with the reshapes and permutes around them and a map behind them, in one pass
-// over the result; a thread makes one vector of it. Reads any strides and writes any strides, so
-// that it cuts windows out of an image and puts them back. Traffic: every operand and the result
-// once.
+// Family roll: rolls with the reshapes and permutes around them and a map behind them (then without
+// a roll too), in one pass over the result; a thread makes one vector of it. Reads and writes any
+// strides, so that it cuts windows out of an image and puts them back. Traffic: every operand and
+// the result once.
 #include "ops/roll.h"
 
 #include "base/error.h"
@@ -62,7 +62,7 @@ std::optional<std::string> refuse(const Group& group) {
         }
     }
     Value last;
-    bool rolls = false;
+    bool works = false;
     for (size_t i = 0; i < group.nodes.size(); ++i) {
         const Node& n = group.nodes[i];
         bool maps = n.is(map_def);
@@ -78,12 +78,12 @@ std::optional<std::string> refuse(const Group& group) {
                 return reason;
             }
         }
-        rolls = rolls || n.is(ops::roll_def);
+        works = works || maps || n.is(ops::roll_def);
         last = n.outputs[0];
     }
-    bool one = rolls && group.outputs.size() == 1 && group.outputs[0] == last &&
+    bool one = works && group.outputs.size() == 1 && group.outputs[0] == last &&
                !is_packed(group.graph.type(last).dtype);
-    return one ? std::nullopt : std::optional<std::string>("not one result of a roll");
+    return one ? std::nullopt : std::optional<std::string>("not one result of a roll or a map");
 }
 
 /// A chain of rolls alone keeps the order of its source.
