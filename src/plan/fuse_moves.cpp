@@ -190,21 +190,34 @@ std::optional<Values> fuse_behind(const KernelSet& kernels, Rewriter& r, const N
     return fuse_roll(kernels, r, roll, behind);
 }
 
+/// Rules for one graph, without its bodies.
+Graph fuse_in(const Graph& g, const KernelSet& kernels) {
+    Graph read =
+        dead_code(rewrite(g, [&kernels](Rewriter& r, const Node& n, std::span<const Value> in) {
+            return is_roll(n)      ? fuse_roll(kernels, r, r.current(n), {})
+                   : n.is(map_def) ? fuse_map(kernels, r, n, in)
+                                   : std::nullopt;
+        }));
+    std::vector<uint32_t> uses = use_counts(read);
+    return dead_code(rewrite(read, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+        return fuse_behind(kernels, r, n, in, uses);
+    }));
+}
+
 } // namespace
 
 Graph fuse_moves(const Graph& g, const KernelSet& kernels) {
-    return dead_code(rewrite_all(g, [&kernels](const Graph& part) {
-        Graph read = dead_code(
-            rewrite(part, [&kernels](Rewriter& r, const Node& n, std::span<const Value> in) {
-                return is_roll(n)      ? fuse_roll(kernels, r, r.current(n), {})
-                       : n.is(map_def) ? fuse_map(kernels, r, n, in)
-                                       : std::nullopt;
-            }));
-        std::vector<uint32_t> uses = use_counts(read);
-        return rewrite(read, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-            return fuse_behind(kernels, r, n, in, uses);
-        });
-    }));
+    AttrMap map;
+    map.body = [&kernels](const GraphRef& b) {
+        return std::make_shared<const Graph>(fuse_moves(*b, kernels));
+    };
+    // Bodies too, but groups are made already.
+    Graph out = rewrite(g, [&map](Rewriter& r, const Node& n, std::span<const Value> in) {
+        return n.is(fused_def) || bodies(n).empty()
+                   ? std::optional<Values>()
+                   : r.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), map), in);
+    });
+    return fuse_in(out, kernels);
 }
 
 } // namespace ingot::plan

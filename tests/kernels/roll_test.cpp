@@ -65,7 +65,8 @@ TEST(Roll, AnyOrderOfAxes) {
 }
 
 TEST(Roll, PackedTypesStayApart) {
-    EXPECT_EQ(refusal(roll_graph("u4[8]", {0}, {2})), "an operand of a packed type");
+    std::string reason = refusal(roll_graph("u4[8]", {0}, {2})).value_or("");
+    EXPECT_NE(reason.find("an operand of a packed type"), std::string::npos) << reason;
     expect_backend(roll_graph("u4[4,6]", {1}, {3}));
 }
 
