@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // resize: one axis after another, a gather for "nearest", else a weighted sum of neighbours.
 // Coordinates are f64 (vectors as long as the axis); elements are combined in f32 (f64 for f64).
+// Repeated elements are a broadcast.
+#include "ops/resize.h"
+
 #include "base/error.h"
 #include "ops/op_table.h"
-#include "ops/ops.h"
 
 #include <algorithm>
 #include <cmath>
@@ -210,6 +212,37 @@ void check_resize(const Resize& a, const Type& x, bool roi_given) {
     }
 }
 
+// Whether the nearest neighbour of y is floor(y / scale) for every y where the scale is whole.
+bool rounds_down(const Resize& a) {
+    const std::string& c = a.coordinates;
+    const std::string& n = a.nearest;
+    // Centres: (y + 0.5) / scale - 0.5 lies less than a half from the whole number it belongs to.
+    bool centred = c == "half_pixel" || c == "half_pixel_symmetric" || c == "pytorch_half_pixel";
+    return (centred && (n == "round_prefer_floor" || n == "round_prefer_ceil")) ||
+           (n == "floor" && (c == "asymmetric" || c == "tf_half_pixel_for_nn"));
+}
+
+Value repeat(Graph& g, const Resize& a, const std::vector<int64_t>& times, Value x) {
+    Dims whole = g.type(x).dims;
+    std::vector<int64_t> of_axis(whole.size(), 1);
+    for (size_t i = 0; i < times.size(); ++i) {
+        auto axis = static_cast<size_t>(a.axes[i]);
+        of_axis[axis] = times[i];
+        whole[axis] = a.sizes[i];
+    }
+    Dims single;
+    Dims repeated;
+    for (size_t i = 0; i < whole.size(); ++i) {
+        single.push_back(g.type(x).dims[i]);
+        repeated.push_back(single.back());
+        if (of_axis[i] > 1) {
+            single.emplace_back(1);
+            repeated.emplace_back(of_axis[i]);
+        }
+    }
+    return reshape(g, broadcast_to(g, reshape(g, x, single), repeated), whole);
+}
+
 Values expand_resize(Graph& g, const Resize& a, std::span<const Value> in) {
     require(!in.empty() && in.size() <= 3, ErrorCode::InvalidModel,
             "resize takes 1 to 3 inputs, got ", in.size());
@@ -219,6 +252,9 @@ Values expand_resize(Graph& g, const Resize& a, std::span<const Value> in) {
     Value roi = in.size() > 2 ? in[2] : Value{};
     bool nearest = a.mode == "nearest";
     Value x = in[0];
+    if (std::vector<int64_t> times = repeats(a, g.type(x)); in.size() == 1 && !times.empty()) {
+        return {repeat(g, a, times, x)};
+    }
     if (!nearest) {
         x = cast(g, x, t == f64 ? f64 : DType::F32);
     }
@@ -234,6 +270,33 @@ Values expand_resize(Graph& g, const Resize& a, std::span<const Value> in) {
 }
 
 } // namespace
+
+std::vector<int64_t> repeats(const Resize& a, const Type& x) {
+    constexpr int64_t most = int64_t{1} << 20;
+    std::vector<int64_t> times;
+    std::vector<int64_t> axes = a.axes;
+    std::sort(axes.begin(), axes.end());
+    bool once = std::adjacent_find(axes.begin(), axes.end()) == axes.end();
+    if (a.mode != "nearest" || !once || !rounds_down(a)) {
+        return {};
+    }
+    for (size_t i = 0; i < a.axes.size(); ++i) {
+        const Dim& from = x.dims[static_cast<size_t>(a.axes[i])];
+        double scale = a.scales.empty() ? 0 : a.scales[i];
+        int64_t n = 1;
+        if (scale > 0) {
+            bool whole = scale >= 1 && scale <= most && std::floor(scale) == scale;
+            n = whole ? static_cast<int64_t>(scale) : 0;
+        } else if (from.is_const() && a.sizes[i].is_const() && from.value() > 0) {
+            n = a.sizes[i].value() / from.value();
+        }
+        if (n < 1 || n > most || !(from * Dim(n) == a.sizes[i])) {
+            return {};
+        }
+        times.push_back(n);
+    }
+    return times;
+}
 
 Value resize(Graph& g, Resize a, Value x, Value scales, Value roi) {
     if (a.axes.empty()) {

@@ -86,8 +86,79 @@ std::vector<bool> kept_apart(const Graph& g, std::span<const Value> in) {
     return apart;
 }
 
+/// What rules ask about the values of the graph they read.
+struct Readers {
+    std::vector<uint32_t> all;
+    std::vector<uint32_t> maps;
+    std::vector<bool> fixed; // constants and what is computed from them alone, once
+
+    explicit Readers(const Graph& g)
+        : all(use_counts(g)), maps(g.value_count(), 0), fixed(g.value_count(), false) {
+        for (const Node& n : g.nodes()) {
+            bool known = n.is(constant_def) || !n.inputs.empty();
+            for (Value v : n.inputs) {
+                maps[v.id] += n.is(map_def) ? 1 : 0;
+                known = known && fixed[v.id];
+            }
+            for (Value v : n.outputs) {
+                fixed[v.id] = known;
+            }
+        }
+    }
+};
+
+bool is_cheap(const ExprInstr& i) {
+    switch (i.op) {
+    case ExprOp::In:
+    case ExprOp::Const:
+    case ExprOp::Cast:
+    case ExprOp::Select:
+    case ExprOp::Add:
+    case ExprOp::Sub:
+    case ExprOp::Mul:
+    case ExprOp::Min:
+    case ExprOp::Max:
+    case ExprOp::Neg:
+    case ExprOp::Abs:
+    case ExprOp::And:
+    case ExprOp::Or:
+    case ExprOp::Not:
+    case ExprOp::Eq:
+    case ExprOp::Lt:
+    case ExprOp::Le:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/// Whether v is, through views, the result of a kernel.
+bool views_kernel(const Graph& g, Value v) {
+    const Node* p = g.producer(v);
+    while (p != nullptr && is_view(g, *p)) {
+        p = g.producer(p->inputs[0]);
+    }
+    return p != nullptr && !p->is(map_def) && !p->inputs.empty();
+}
+
+/// Whether all readers of a map had better compute it themselves: a few cheap instructions over
+/// values that are in memory anyway, and no more of them to read than the result would be.
+bool is_cheaper_again(const Graph& g, const Node& map, uint32_t readers) {
+    constexpr size_t most = 8;
+    const std::vector<ExprInstr>& code = map.as<Map>().body.code;
+    uint32_t whole = 0;
+    for (Value v : map.inputs) {
+        if (views_kernel(g, v)) {
+            return false; // whose epilogue the map may become
+        }
+        whole += g.type(v).dims == g.type(map.outputs[0]).dims ? 1 : 0;
+    }
+    return code.size() <= most && std::all_of(code.begin(), code.end(), is_cheap) &&
+           whole * readers <= whole + 1 + readers;
+}
+
 std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const Value> in,
-                                    std::span<const uint32_t> uses) {
+                                    const Readers& readers) {
     if (!n.is(map_def)) {
         return std::nullopt;
     }
@@ -103,9 +174,13 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
         const Node* p = map_of(g, in[i]);
         auto occurrences =
             static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
-        bool fuses = p != nullptr && !apart[i] && uses[n.inputs[i].id] == occurrences &&
-                     g.type(in[i]).dims == dims && p->as<Map>().body.code.size() < budget &&
-                     operands + p->inputs.size() <= most_inputs;
+        Value read = n.inputs[i];
+        bool alone = readers.all[read.id] == occurrences && g.type(in[i]).dims == dims;
+        bool fuses =
+            p != nullptr && !apart[i] && p->as<Map>().body.code.size() < budget &&
+            operands + p->inputs.size() <= most_inputs &&
+            (alone || (readers.all[read.id] == readers.maps[read.id] && !readers.fixed[read.id] &&
+                       is_cheaper_again(g, *p, readers.maps[read.id])));
         if (fuses) {
             budget -= p->as<Map>().body.code.size();
             operands += p->inputs.size();
@@ -128,7 +203,7 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
 
 /// The map in the form that canonical() gives it, `leading` first among its operands.
 std::optional<Values> order_map(Rewriter& r, const Node& n, std::span<const Value> in,
-                                std::span<const uint32_t>) {
+                                const Readers&) {
     if (!n.is(map_def)) {
         return std::nullopt;
     }
@@ -178,7 +253,7 @@ GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
 }
 
 std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const Node& n,
-                                    std::span<const Value> in, std::span<const uint32_t> uses) {
+                                    std::span<const Value> in, const Readers& readers) {
     if (!n.is(map_def)) {
         return std::nullopt;
     }
@@ -194,7 +269,7 @@ std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const
         auto occurrences =
             static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
         if (p == nullptr || p->is(map_def) || p->is(constant_def) || p->outputs.size() != 1 ||
-            uses[n.inputs[i].id] != occurrences) {
+            readers.all[n.inputs[i].id] != occurrences) {
             continue;
         }
         Values inputs;
@@ -217,9 +292,9 @@ std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const
 template <class Rule>
 Graph fuse_with(const Graph& g, const Rule& rule) {
     return rewrite_all(g, [&rule](const Graph& part) {
-        std::vector<uint32_t> uses = use_counts(part);
+        Readers readers(part);
         return rewrite(part, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-            return rule(r, n, in, uses);
+            return rule(r, n, in, readers);
         });
     });
 }
@@ -235,8 +310,8 @@ Graph fuse_maps(const Graph& g) {
 
 Graph fuse_epilogues(const Graph& g, const KernelSet& kernels) {
     return dead_code(fuse_with(g, [&kernels](Rewriter& r, const Node& n, std::span<const Value> in,
-                                             std::span<const uint32_t> uses) {
-        return fuse_epilogue(kernels, r, n, in, uses);
+                                             const Readers& readers) {
+        return fuse_epilogue(kernels, r, n, in, readers);
     }));
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // lift_maps: a map that reads the result of a kernel through views (reshape, permute) moves to the
 // other side of them, so that it can become the kernel's epilogue; its other operands are viewed
-// the other way round.
+// the other way round. A map over a concatenation moves to the parts.
 #include "ir/rewrite.h"
 #include "ops/ops.h"
 #include "plan/lowering.h"
@@ -56,10 +56,14 @@ std::vector<const Node*> views_above(const Graph& g, Value v, std::span<const ui
     return is_kernel ? chain : std::vector<const Node*>();
 }
 
+bool is_one_element(const Dims& x) {
+    return std::all_of(x.begin(), x.end(), [](const Dim& d) { return d == Dim(1); });
+}
+
 /// Whether an operand can be viewed as the inside of a reshape from `outer` to `inner` sizes sees
 /// it: equal sizes throughout, one element, or one row along a last axis that stays.
 bool fits_reshape(const Dims& x, const Dims& outer, const Dims& inner) {
-    if (x == outer || std::all_of(x.begin(), x.end(), [](const Dim& d) { return d == Dim(1); })) {
+    if (x == outer || is_one_element(x)) {
         return true;
     }
     bool same_last = !outer.empty() && !inner.empty() && outer.back() == inner.back();
@@ -72,8 +76,7 @@ Value inside_reshape(Graph& g, Value v, const Dims& outer, const Dims& inner) {
     if (dims == outer) {
         return ops::reshape(g, v, inner);
     }
-    bool one = std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d == Dim(1); });
-    return ops::reshape(g, v, one ? Dims() : Dims{dims.back()});
+    return ops::reshape(g, v, is_one_element(dims) ? Dims() : Dims{dims.back()});
 }
 
 std::optional<Values> lift(Rewriter& r, const Node& n, std::span<const Value> in,
@@ -129,13 +132,47 @@ std::optional<Values> lift(Rewriter& r, const Node& n, std::span<const Value> in
     return std::nullopt;
 }
 
+/// A map of one concat and single elements, where each part is a map of no other reader or would be
+/// copied into its place.
+std::optional<Values> lift_over_concat(Rewriter& r, const Node& n, std::span<const Value> in,
+                                       std::span<const uint32_t> uses) {
+    if (!n.is(map_def)) {
+        return std::nullopt;
+    }
+    const Graph& from = r.from();
+    Graph& out = r.out();
+    auto is_single = [&](Value v) { return is_one_element(from.type(v).dims); };
+    auto joined = std::find_if_not(n.inputs.begin(), n.inputs.end(), is_single);
+    const Node* concat = joined == n.inputs.end() ? nullptr : from.producer(*joined);
+    if (concat == nullptr || !concat->is(concat_def) || uses[joined->id] != 1 ||
+        from.type(*joined).dims != from.type(n.outputs[0]).dims ||
+        !std::all_of(joined + 1, n.inputs.end(), is_single)) {
+        return std::nullopt;
+    }
+    for (Value part : concat->inputs) {
+        const Node* p = from.producer(part);
+        if (p != nullptr && !p->is(map_def) && uses[part.id] == 1) {
+            return std::nullopt;
+        }
+    }
+    Node now = r.current(*concat);
+    Values operands(in.begin(), in.end());
+    Values parts;
+    for (Value part : now.inputs) {
+        operands[static_cast<size_t>(joined - n.inputs.begin())] = part;
+        parts.push_back(out.add1(map_def, n.as<Map>(), std::span<const Value>(operands)));
+    }
+    return out.add(*now.def, now.attrs, parts);
+}
+
 } // namespace
 
 Graph lift_maps(const Graph& g) {
     return dead_code(rewrite_all(g, [](const Graph& part) {
         std::vector<uint32_t> uses = use_counts(part);
         return rewrite(part, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-            return lift(r, n, in, uses);
+            auto lifted = lift(r, n, in, uses);
+            return lifted ? lifted : lift_over_concat(r, n, in, uses);
         });
     }));
 }

@@ -179,6 +179,15 @@ bool Planner::plan_known(const Node& n) {
     return true;
 }
 
+/// The order of a copy of `view` of which n is a view: its own if that can be, else row major,
+/// which always can.
+Order Planner::order_to_view(const Node& n, const View& view) const {
+    Order own = repeat_order(view);
+    bool can = n.is(reshape_def) && output_of_[n.outputs[0].id].empty() &&
+               reshaped(dense(view.shape, own), shape_of(n.outputs[0])).has_value();
+    return can ? own : row_major(view.rank());
+}
+
 void Planner::plan_view(const Node& n) {
     ViewRule rule = find_view(*n.def);
     Operand in = operand_of(n.inputs[0]);
@@ -186,7 +195,7 @@ void Planner::plan_view(const Node& n) {
     std::optional<Operand> out = rule(n, in, type, plan_->symbols);
     bool immutable = plan_->placed[n.inputs[0].id].immutable;
     if (!out) {
-        in = in_order(n.inputs[0], row_major(in.view.rank()));
+        in = in_order(n.inputs[0], order_to_view(n, in.view));
         out = rule(n, in, type, plan_->symbols);
         CHECK(out.has_value(), "a row-major tensor has no view for ", n.def->name);
     }

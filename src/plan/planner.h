@@ -17,6 +17,7 @@ private:
     // planner.cpp: the walk
     void plan_node(uint32_t index);
     void plan_view(const Node& n);
+    Order order_to_view(const Node& n, const View& view) const;
     bool plan_known(const Node& n);
     void plan_concat(const Node& n);
     void plan_kernel(uint32_t index);

@@ -4,6 +4,7 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 namespace ingot::plan {
@@ -78,6 +79,21 @@ Order stride_order(const View& v) {
         bool plain = v.shape[i] != 1 && v.strides[i] != 0;
         key[i] = plain ? std::abs(v.strides[i]) : inner;
         inner = key[i];
+    }
+    std::stable_sort(order.begin(), order.end(), [&key](int a, int b) {
+        return key[static_cast<size_t>(a)] > key[static_cast<size_t>(b)];
+    });
+    return order;
+}
+
+Order repeat_order(const View& v) {
+    Order order = row_major(v.rank());
+    Shape key(v.shape.size());
+    int64_t left = std::numeric_limits<int64_t>::max();
+    for (size_t i = 0; i < v.shape.size(); ++i) {
+        bool plain = v.shape[i] != 1 && v.strides[i] != 0;
+        key[i] = plain ? std::abs(v.strides[i]) : left;
+        left = key[i];
     }
     std::stable_sort(order.begin(), order.end(), [&key](int a, int b) {
         return key[static_cast<size_t>(a)] > key[static_cast<size_t>(b)];

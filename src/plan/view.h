@@ -43,6 +43,9 @@ bool follows(const View& v, const Order& order);
 std::optional<Order> memory_order(const View& v);
 /// Axes sorted by stride, the largest first; row major among equals.
 Order stride_order(const View& v);
+/// The order of the elements behind the view, its broadcast axes each right of the axis that stands
+/// left of them: elements are repeated next to where they lie.
+Order repeat_order(const View& v);
 
 /// The same elements in row-major sequence under another shape; nullopt when strides cannot say it.
 std::optional<View> reshaped(const View& v, const Shape& shape);

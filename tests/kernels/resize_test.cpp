@@ -40,13 +40,27 @@ TEST(Resize, ChannelsLastTakesVectors) {
     for (const char* mode : {"nearest", "linear"}) {
         FamilyOptions o;
         o.orders = {{0, 2, 3, 1}};
-        Graph g = graph_of("f16[2,16,5,6]", resize_of(mode, "half_pixel", {10, 12}));
+        Graph g = graph_of("f16[2,16,5,6]", resize_of(mode, "half_pixel", {11, 13}));
         FamilyRun r = expect_family(g, o);
         EXPECT_EQ(r.entries.size(), 2U);
         o.strided = true;
         expect_family(g, o);
-        expect_family(graph_of("f32[2,5,5,6]", resize_of(mode, "half_pixel", {10, 12})), o);
+        expect_family(graph_of("f32[2,5,5,6]", resize_of(mode, "half_pixel", {11, 13})), o);
     }
+}
+
+TEST(Resize, RepeatedElementsAreABroadcast) {
+    for (const char* coordinates : {"half_pixel", "pytorch_half_pixel", "half_pixel_symmetric"}) {
+        Graph g = graph_of("f16[2,3,5,6]", resize_of("nearest", coordinates, {10, 18}));
+        EXPECT_NE(refusal(g).value_or("").find("elements are repeated"), std::string::npos);
+        expect_backend(g);
+    }
+    ops::Resize a = resize_of("nearest", "asymmetric", {10, 6});
+    a.nearest = "floor";
+    a.scales = {2, 1};
+    expect_backend(graph_of("u8[2,3,5,6]", a));
+    a.nearest = "ceil"; // moves by one
+    EXPECT_FALSE(refusal(graph_of("u8[2,3,5,6]", a)).has_value());
 }
 
 TEST(Resize, NearestRounding) {

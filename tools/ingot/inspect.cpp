@@ -93,20 +93,44 @@ void print(const Json& j) {
     }
 }
 
-// Builds once more and prints the graph after the named pass.
+int one_capability(const Options& o) {
+    std::vector<int> capabilities = compute_capabilities("--kernels", o.kernels);
+    require(capabilities.size() == 1, ErrorCode::InvalidArgument, "--kernels ", o.kernels,
+            ": expected one compute capability");
+    return capabilities[0];
+}
+
+// Lowers the engine for the GPU that --kernels names, else for the CPU.
+void lower(const Options& o, const std::shared_ptr<const Engine>& engine,
+           const CompileOptions& options) {
+    if (o.kernels.empty()) {
+        Context(engine, choose_backend(o), options);
+    } else {
+        list_kernels(*engine, one_capability(o), options);
+    }
+}
+
+// Builds, or lowers, once more and prints the graph after the named pass.
 int dump_after(const Options& o) {
-    require(!is_engine_file(o.model), ErrorCode::InvalidArgument, o.model,
-            " is an engine: its passes have run; give the ONNX model to see a graph after a pass");
     std::vector<std::string> seen;
     std::string text;
-    BuildConfig config = build_config(o, false);
-    config.after_pass = [&](std::string_view pass, const Graph& g) {
-        seen.emplace_back(pass);
+    auto after_pass = [&](std::string_view pass, const Graph& g) {
+        if (std::find(seen.begin(), seen.end(), pass) == seen.end()) {
+            seen.emplace_back(pass);
+        }
         if (pass == o.dump_after) {
             text = print(g);
         }
     };
-    build_engine(o.model, config);
+    if (is_engine_file(o.model)) {
+        CompileOptions options = compile_options(o);
+        options.after_pass = after_pass;
+        lower(o, open_model(o, o.model), options);
+    } else {
+        BuildConfig config = build_config(o, false);
+        config.after_pass = after_pass;
+        build_engine(o.model, config);
+    }
     if (o.dump_after == "list") {
         std::printf("%s\n", join(seen, "\n").c_str());
         return 0;
@@ -137,10 +161,7 @@ void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine)
 
 // The kernels that one GPU would run, without one: launches, bytes of text, hash, entry.
 int print_kernels(const Options& o, const Engine& engine) {
-    std::vector<int> capabilities = compute_capabilities("--kernels", o.kernels);
-    require(capabilities.size() == 1, ErrorCode::InvalidArgument, "--kernels ", o.kernels,
-            ": expected one compute capability");
-    std::vector<KernelUse> kernels = list_kernels(engine, capabilities[0], compile_options(o));
+    std::vector<KernelUse> kernels = list_kernels(engine, one_capability(o), compile_options(o));
     std::sort(kernels.begin(), kernels.end(), [](const KernelUse& a, const KernelUse& b) {
         return std::pair(-a.launches, a.entry) < std::pair(-b.launches, b.entry);
     });

@@ -2,12 +2,13 @@
 // Family resize: tables of neighbours and weights for each resized axis, made by a small kernel,
 // then one thread a vector of the result. All axes at once where few elements make a result, else
 // one after another. Operands of any strides; the table is as long as the axes.
+#include "ops/resize.h"
+
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/movement.h"
 #include "kernels/pointwise/index_text.h"
 #include "kernels/reduce/rows.h"
-#include "ops/ops.h"
 
 #include <algorithm>
 #include <array>
@@ -350,6 +351,9 @@ std::optional<std::string> refuse(const Group& group) {
     if (axes.empty() || axes.size() > most_axes ||
         std::adjacent_find(axes.begin(), axes.end()) != axes.end()) {
         return str("there are ", axes.size(), " axes, or one twice");
+    }
+    if (!ops::repeats(a, group.graph.type(n.inputs[0])).empty()) {
+        return "elements are repeated, which a broadcast does";
     }
     DType t = group.graph.type(n.inputs[0]).dtype;
     bool crops_whole = a.coordinates == "tf_crop_and_resize" && !is_float(t);
