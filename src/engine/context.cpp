@@ -79,4 +79,20 @@ std::vector<Tensor> Context::run(std::span<const Tensor> inputs, std::span<const
     return out;
 }
 
+void Context::enqueue(std::span<const Binding> inputs, std::span<Binding> outputs, void* stream,
+                      const OutputMemory& memory) {
+    Busy busy(busy_);
+    const Graph& g = engine_->graph();
+    require(inputs.size() == g.inputs().size(), ErrorCode::InvalidArgument, "the engine has ",
+            g.inputs().size(), " inputs, got ", inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        check_shape(g, i, inputs[i].shape, engine_->profiles());
+    }
+    Status s = execution_->enqueue(inputs, outputs, stream, memory);
+    if (!s.ok()) {
+        throw Error(s.code(),
+                    execution_->error().empty() ? std::string(s.text()) : execution_->error());
+    }
+}
+
 } // namespace ingot

@@ -65,6 +65,10 @@ public:
     /// new tensors, or the given ones where `outputs` has them (Execution::run). Errors:
     /// InvalidArgument naming input, dimension, got and allowed; what the run reports.
     std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
+    /// The same on memory of the device and in the order of `stream` (Execution::enqueue). Errors:
+    /// as run().
+    void enqueue(std::span<const Binding> inputs, std::span<Binding> outputs, void* stream,
+                 const OutputMemory& memory = {});
     /// Plans ahead for these shapes.
     void prepare(std::span<const Shape> shapes);
     Execution& execution() { return *execution_; }

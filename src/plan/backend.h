@@ -91,6 +91,15 @@ struct StepTimer {
     virtual void run(double milliseconds) noexcept { (void)milliseconds; }
 };
 
+/// Where an input or output of a run lies: in the memory of the device; for the CPU in any.
+struct Binding {
+    void* address = nullptr;
+    Shape shape; // of an input; of an output filled in by the run
+};
+/// Gives memory for an output once its shape is known, at least `bytes`; null ends the run with an
+/// error.
+using OutputMemory = std::function<void*(size_t output, const Shape& shape, int64_t bytes)>;
+
 /// Milliseconds of the last run, as the device's clock has them.
 struct RunTimes {
     double to_device = 0; // copying inputs
@@ -117,6 +126,16 @@ public:
     /// When the shapes were prepared, every size is static, and outputs are given and apart from
     /// inputs, this allocates nothing. On failure `error()` has the whole text.
     virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept = 0;
+    /// Like run, on memory of the device and in the order of the caller's stream (a CUstream of
+    /// this device; null is its default stream; the CPU ignores it): after what the stream holds,
+    /// before what is enqueued there later. Returns once the work is enqueued, or, where a size
+    /// depends on data, once that is known; the memory stays in use until the stream has passed. An
+    /// output without an address gets one from `memory`, and an output whose size depends on data
+    /// always. An address that is no multiple of 16 costs a copy, and so does an output that lies
+    /// where an input lies. What kernels find wrong in the data is reported by a later call.
+    /// Allocates nothing where run() would not.
+    virtual Status enqueue(std::span<const Binding> inputs, std::span<Binding> outputs,
+                           void* stream, const OutputMemory& memory) noexcept = 0;
     /// The message of the last failed run, with its trail; valid until the next call.
     virtual const std::string& error() const noexcept = 0;
 

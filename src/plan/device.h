@@ -46,6 +46,14 @@ public:
     virtual void hold() {}
     virtual void resume() {}
 
+    /// What is enqueued here from now on waits for everything that `stream` holds, and the other
+    /// way round: a stream of this device that is the caller's (a CUstream; null is the default
+    /// one).
+    virtual void wait_for(void* stream) { (void)stream; }
+    virtual void let_wait(void* stream) { (void)stream; }
+    /// Throws what steps of earlier runs have reported on the device, without waiting for them.
+    virtual void check_errors() {}
+
     /// Before each plan is made.
     virtual void begin_plan() {}
     /// After a plan was made: decides what it left open; true when plans that rest on it have to be

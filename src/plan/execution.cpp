@@ -16,13 +16,11 @@ ProgramExecution::ProgramExecution(std::shared_ptr<const Program> program,
     pointers_.resize(program_->graph->inputs().size());
     slots_.resize(program_->graph->outputs().size());
     results_.resize(slots_.size());
-    if (!device_->is_host()) {
-        for (size_t i = 0; i < pointers_.size(); ++i) {
-            input_buffers_.emplace_back(*device_);
-        }
-        for (size_t i = 0; i < slots_.size(); ++i) {
-            output_buffers_.emplace_back(*device_);
-        }
+    for (size_t i = 0; i < pointers_.size(); ++i) {
+        input_buffers_.emplace_back(*device_);
+    }
+    for (size_t i = 0; i < slots_.size(); ++i) {
+        output_buffers_.emplace_back(*device_);
     }
 }
 
@@ -118,10 +116,20 @@ std::optional<Shape> ProgramExecution::output_shape(size_t output) const {
 }
 
 Status ProgramExecution::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept {
+    return guarded([&] { run_or_throw(inputs, outputs); });
+}
+
+Status ProgramExecution::enqueue(std::span<const Binding> inputs, std::span<Binding> outputs,
+                                 void* stream, const OutputMemory& memory) noexcept {
+    return guarded([&] { enqueue_or_throw(inputs, outputs, stream, memory); });
+}
+
+template <class F>
+Status ProgramExecution::guarded(const F& run) noexcept {
     error_.clear();
     try {
         try {
-            run_or_throw(inputs, outputs);
+            run();
         } catch (const Error& e) {
             if (e.code() == ErrorCode::OutOfMemory && !shapes_.empty()) {
                 fail_for_memory(e, std::vector<Shape>(shapes_));
@@ -147,6 +155,136 @@ Status ProgramExecution::failed(ErrorCode code, const char* text) noexcept {
     return {code, "the run failed; error() says why"};
 }
 
+namespace {
+
+/// A run, for profilers.
+struct Range {
+    Device& device;
+    explicit Range(Device& d) : device(d) { device.begin_range("ingot run"); }
+    ~Range() { device.end_range(); }
+    Range(const Range&) = delete;
+    Range& operator=(const Range&) = delete;
+};
+
+/// Whether two ranges of memory share bytes.
+bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
+    std::less<const std::byte*> before;
+    const auto* x = static_cast<const std::byte*>(a);
+    const auto* y = static_cast<const std::byte*>(b);
+    return before(x, y + b_bytes) && before(y, x + a_bytes);
+}
+
+bool overlap(const Tensor& a, const Tensor& b) {
+    return overlap(a.bytes().data(), static_cast<int64_t>(a.bytes().size()), b.bytes().data(),
+                   static_cast<int64_t>(b.bytes().size()));
+}
+
+/// Whether kernels may take it for the start of a tensor.
+bool is_aligned(const void* address) {
+    constexpr uintptr_t alignment = 16;
+    return reinterpret_cast<uintptr_t>(address) % alignment == 0;
+}
+
+} // namespace
+
+int64_t ProgramExecution::bytes_of(Value v, const Shape& shape) const {
+    return static_cast<int64_t>(byte_size(program_->graph->type(v).dtype, count_of(shape)));
+}
+
+void ProgramExecution::bind_input(const Binding& b, size_t i) {
+    const Graph& g = *program_->graph;
+    int64_t bytes = bytes_of(g.inputs()[i], b.shape);
+    require(b.address != nullptr || bytes == 0, ErrorCode::InvalidArgument, "input '",
+            g.value_name(g.inputs()[i]), "' has no address");
+    pointers_[i] = static_cast<const std::byte*>(b.address);
+    if (!is_aligned(b.address)) {
+        input_buffers_[i].reserve(bytes);
+        device_->copy(input_buffers_[i].data(), pointers_[i], static_cast<size_t>(bytes));
+        pointers_[i] = input_buffers_[i].data();
+    }
+}
+
+void ProgramExecution::bind_output(Binding& b, size_t i, std::span<const Binding> inputs,
+                                   const OutputMemory& memory) {
+    const Graph& g = *program_->graph;
+    slots_[i].data = nullptr;
+    slots_[i].tensor = {};
+    if (!results_[i]) {
+        require(memory != nullptr, ErrorCode::InvalidArgument, "the size of output '",
+                g.output_names()[i], "' depends on data: give an allocator for it");
+        return;
+    }
+    b.shape = *results_[i];
+    int64_t bytes = bytes_of(g.outputs()[i], b.shape);
+    if (b.address == nullptr && memory != nullptr) {
+        b.address = memory(i, b.shape, bytes);
+    }
+    require(b.address != nullptr || bytes == 0, ErrorCode::InvalidArgument, "output '",
+            g.output_names()[i], "' has no address");
+    bool shares = !is_aligned(b.address);
+    for (size_t k = 0; k < inputs.size() && !shares; ++k) {
+        shares =
+            overlap(b.address, bytes, inputs[k].address, bytes_of(g.inputs()[k], inputs[k].shape));
+    }
+    slots_[i].data = static_cast<std::byte*>(b.address);
+    if (shares || bytes == 0) {
+        output_buffers_[i].reserve(std::max<int64_t>(bytes, 1));
+        slots_[i].data = output_buffers_[i].data();
+    }
+}
+
+void ProgramExecution::give_output(Binding& b, size_t i, const OutputMemory& memory) {
+    const Graph& g = *program_->graph;
+    Tensor& made = slots_[i].tensor;
+    if (!made.defined()) {
+        int64_t bytes = bytes_of(g.outputs()[i], b.shape);
+        if (slots_[i].data != b.address && bytes > 0) {
+            device_->copy(static_cast<std::byte*>(b.address), slots_[i].data,
+                          static_cast<size_t>(bytes));
+        }
+        return;
+    }
+    b.shape = made.shape();
+    auto bytes = static_cast<int64_t>(made.bytes().size());
+    b.address = memory(i, b.shape, bytes);
+    require(b.address != nullptr || bytes == 0, ErrorCode::OutOfMemory, "the allocator of output '",
+            g.output_names()[i], "' gave no memory for ", bytes, " bytes");
+    device_->copy(static_cast<std::byte*>(b.address), made.bytes().data(), made.bytes().size());
+    made = {};
+}
+
+void ProgramExecution::enqueue_or_throw(std::span<const Binding> inputs, std::span<Binding> outputs,
+                                        void* stream, const OutputMemory& memory) {
+    require(inputs.size() == pointers_.size() && outputs.size() == slots_.size(),
+            ErrorCode::InvalidArgument, "got ", inputs.size(), " inputs and ", outputs.size(),
+            " outputs, expected ", pointers_.size(), " and ", slots_.size());
+    bool same = shapes_.size() == inputs.size() && !inputs.empty();
+    for (size_t i = 0; i < inputs.size() && same; ++i) {
+        same = inputs[i].shape == shapes_[i];
+    }
+    if (!same) {
+        std::vector<Shape> shapes;
+        for (const Binding& b : inputs) {
+            shapes.push_back(b.shape);
+        }
+        prepare(shapes);
+    }
+    device_->check_errors();
+    Range range(*device_);
+    device_->wait_for(stream);
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        bind_input(inputs[i], i);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        bind_output(outputs[i], i, inputs, memory);
+    }
+    runner_.run(pointers_, slots_, watch_);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        give_output(outputs[i], i, memory);
+    }
+    device_->let_wait(stream);
+}
+
 void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
     const Graph& g = *program_->graph;
     require(inputs.size() == pointers_.size() && outputs.size() == slots_.size(),
@@ -168,13 +306,7 @@ void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Te
         }
         prepare(shapes);
     }
-    struct Range { // for profilers
-        Device& device;
-        explicit Range(Device& d) : device(d) { device.begin_range("ingot run"); }
-        ~Range() { device.end_range(); }
-        Range(const Range&) = delete;
-        Range& operator=(const Range&) = delete;
-    } range(*device_);
+    Range range(*device_);
     device_->forget_times();
     int start = device_->mark_time();
     take_inputs(inputs);
@@ -218,14 +350,6 @@ void ProgramExecution::check_output(const Tensor& t, const Shape& shape, size_t 
     require(t.writable() && t.dtype() == dtype && t.shape() == shape, ErrorCode::InvalidArgument,
             "output '", g.output_names()[i], "' has to hold ", dtype, shape, ", got ", t.dtype(),
             t.shape(), t.writable() ? "" : ", which is read-only");
-}
-
-/// Whether the two share bytes.
-static bool overlap(const Tensor& a, const Tensor& b) {
-    std::less<const std::byte*> before;
-    std::span<const std::byte> x = a.bytes();
-    std::span<const std::byte> y = b.bytes();
-    return before(x.data(), y.data() + y.size()) && before(y.data(), x.data() + x.size());
 }
 
 void ProgramExecution::aim_output(Tensor& t, size_t i, std::span<const Tensor> inputs) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ProgramExecution: an Execution on any Device. Inputs and outputs are host tensors; where the
-// device has memory of its own, they are copied.
+// ProgramExecution: an Execution on any Device. run() takes host tensors; where the device has
+// memory of its own, they are copied. enqueue() takes addresses on the device.
 #pragma once
 
 #include "base/error.h"
@@ -18,6 +18,8 @@ public:
     void prepare(std::span<const Shape> inputs) override;
     std::optional<Shape> output_shape(size_t output) const override;
     Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept override;
+    Status enqueue(std::span<const Binding> inputs, std::span<Binding> outputs, void* stream,
+                   const OutputMemory& memory) noexcept override;
     const std::string& error() const noexcept override { return error_; }
     std::vector<StepInfo> steps() const override { return runner_.steps(); }
     size_t arena_bytes() const override { return static_cast<size_t>(runner_.arena_bytes()); }
@@ -28,11 +30,20 @@ public:
     }
 
 private:
+    template <class F>
+    Status guarded(const F& run) noexcept;
     Status failed(ErrorCode code, const char* text) noexcept;
     void prepare_or_throw(std::span<const Shape> inputs);
     void run_or_throw(std::span<const Tensor> inputs, std::span<Tensor> outputs);
     [[noreturn]] void fail_for_memory(const Error& e, std::span<const Shape> inputs);
     std::string what_would_fit(std::span<const Shape> inputs, int64_t available);
+    void enqueue_or_throw(std::span<const Binding> inputs, std::span<Binding> outputs, void* stream,
+                          const OutputMemory& memory);
+    int64_t bytes_of(Value v, const Shape& shape) const;
+    void bind_input(const Binding& b, size_t i);
+    void bind_output(Binding& b, size_t i, std::span<const Binding> inputs,
+                     const OutputMemory& memory);
+    void give_output(Binding& b, size_t i, const OutputMemory& memory);
     void take_inputs(std::span<const Tensor> inputs);
     void check_output(const Tensor& t, const Shape& shape, size_t i) const;
     void aim_output(Tensor& t, size_t i, std::span<const Tensor> inputs);

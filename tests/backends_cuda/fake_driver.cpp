@@ -195,6 +195,7 @@ void set_up_work(Driver& d) {
     d.graph_exec_destroy = [](CUgraphExec e) { return end(e); };
     d.event_create = [](CUevent* e, unsigned int) { return make(e, "event"); };
     d.event_destroy = [](CUevent e) { return end(e); };
+    d.stream_wait_event = [](CUstream, CUevent, unsigned int) { return asked(); };
     d.event_record = [](CUevent, CUstream) { return asked(); };
     d.event_synchronize = [](CUevent) { return asked(); };
     d.event_elapsed = [](float* ms, CUevent, CUevent) {

@@ -134,6 +134,9 @@ public:
         blocks_.erase(it);
     }
 
+    std::byte* allocate_shared(int64_t bytes) override { return real_.allocate_shared(bytes); }
+    void release_shared(std::byte* memory) noexcept override { real_.release_shared(memory); }
+
     std::string problems() const {
         std::scoped_lock lock(mutex_);
         return problems_;

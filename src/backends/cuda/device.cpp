@@ -140,7 +140,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream>
 
 CudaDevice::~CudaDevice() {
     if (error_words_ != nullptr) {
-        release(error_words_);
+        state_->gpu.release_shared(error_words_);
     }
 }
 
@@ -281,11 +281,10 @@ int CudaDevice::add_error_word(std::string what) {
     require(error_names_.size() < most_error_words, ErrorCode::Unsupported, "more than ",
             most_error_words, " steps that can fail at run time");
     if (error_words_ == nullptr) {
-        error_words_ = allocate(static_cast<int64_t>(most_error_words * sizeof(uint32_t)));
-        fill(error_words_, 0, most_error_words * sizeof(uint32_t));
+        error_words_ =
+            state_->gpu.allocate_shared(static_cast<int64_t>(most_error_words * sizeof(uint32_t)));
     }
     free_error_words_.reserve(error_names_.size() + 1);
-    error_values_.resize(error_names_.size() + 1);
     error_names_.push_back(std::move(what));
     return static_cast<int>(error_names_.size()) - 1;
 }
@@ -298,22 +297,27 @@ std::byte* CudaDevice::error_word(int index) {
     return error_words_ + static_cast<size_t>(index) * sizeof(uint32_t);
 }
 
-void CudaDevice::check_error_words() {
-    if (error_names_.empty()) {
-        return;
+void CudaDevice::finish_run() {
+    if (!error_names_.empty()) {
+        synchronize();
+        check_errors();
     }
-    std::vector<uint32_t>& words = error_values_;
-    read(words.data(), error_words_, words.size() * sizeof(uint32_t));
-    auto it = std::find_if(words.begin(), words.end(), [](uint32_t w) { return w != 0; });
-    if (it == words.end()) {
-        return;
+}
+
+void CudaDevice::check_errors() {
+    for (size_t i = 0; i < error_names_.size(); ++i) {
+        // Kernels may be writing it.
+        volatile uint32_t* word = reinterpret_cast<volatile uint32_t*>(error_words_) + i;
+        uint32_t error = *word;
+        if (error == 0) {
+            continue;
+        }
+        *word = 0;
+        fail(ErrorCode::InvalidArgument, error_names_[i],
+             error == static_cast<uint32_t>(kernels::ErrorWord::IndexOutOfRange)
+                 ? std::string(": an index is outside its axis")
+                 : str(": error ", error));
     }
-    fill(error_words_, 0, words.size() * sizeof(uint32_t));
-    const std::string& where = error_names_[static_cast<size_t>(it - words.begin())];
-    fail(ErrorCode::InvalidArgument, where,
-         *it == static_cast<uint32_t>(kernels::ErrorWord::IndexOutOfRange)
-             ? std::string(": an index is outside its axis")
-             : str(": error ", *it));
 }
 
 } // namespace ingot::cuda

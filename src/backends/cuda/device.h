@@ -116,7 +116,10 @@ public:
     void write(std::byte* to, const void* from, size_t bytes) override;
     void synchronize() override;
     bool replay(SegmentPlan& plan, const RunContext& context) override;
-    void finish_run() override { check_error_words(); }
+    void finish_run() override;
+    void check_errors() override;
+    void wait_for(void* stream) override { stream_->wait_for(stream); }
+    void let_wait(void* stream) override { stream_->let_wait(stream); }
     int mark_time() override { return stream_->mark_time(); }
     double elapsed_ms(int from, int to) override { return stream_->elapsed_ms(from, to); }
     void forget_times() override { stream_->forget_times(); }
@@ -141,7 +144,6 @@ public:
     void release_error_word(int index) noexcept;
     std::byte* error_word(int index);
     /// Reads all words; throws for the first that is set, and clears them. Waits.
-    void check_error_words();
 
 private:
     struct Recorded {
@@ -160,8 +162,7 @@ private:
     std::list<Recorded> recorded_; // the last used first
     std::vector<std::string> error_names_;
     std::vector<int> free_error_words_;
-    std::vector<uint32_t> error_values_; // read back
-    std::byte* error_words_ = nullptr;
+    std::byte* error_words_ = nullptr; // shared with the host
     bool recording_now_ = false;
 };
 

@@ -49,6 +49,7 @@ bool resolve(const SharedLibrary& library, Driver& d, std::string& why) {
         symbol(d.stream_priorities, "cuCtxGetStreamPriorityRange", true),
         symbol(d.stream_destroy, "cuStreamDestroy_v2"),
         symbol(d.stream_synchronize, "cuStreamSynchronize"),
+        symbol(d.stream_wait_event, "cuStreamWaitEvent"),
         symbol(d.begin_capture, "cuStreamBeginCapture_v2"),
         symbol(d.end_capture, "cuStreamEndCapture"),
         symbol(d.graph_instantiate, "cuGraphInstantiateWithFlags"),

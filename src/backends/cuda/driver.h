@@ -50,6 +50,7 @@ inline constexpr int launch_cluster_dimension = 4;
 inline constexpr int launch_programmatic_serialization = 6;
 inline constexpr int capture_thread_local = 1;
 inline constexpr int stream_non_blocking = 1;
+inline constexpr unsigned int event_without_timing = 2;
 inline constexpr int function_max_dynamic_shared = 8;
 inline constexpr CUresult out_of_memory = 2;
 
@@ -95,6 +96,7 @@ struct Driver {
     CUresult (*stream_priorities)(int* least, int* greatest) = nullptr;
     CUresult (*stream_destroy)(CUstream);
     CUresult (*stream_synchronize)(CUstream);
+    CUresult (*stream_wait_event)(CUstream, CUevent, unsigned int);
     CUresult (*begin_capture)(CUstream, int);
     CUresult (*end_capture)(CUstream, CUgraph*);
     CUresult (*graph_instantiate)(CUgraphExec*, CUgraph, unsigned long long);

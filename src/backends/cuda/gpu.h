@@ -7,6 +7,7 @@
 #include "kernels/family.h"
 
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -54,6 +55,12 @@ public:
     virtual std::unique_ptr<Recording> end_recording() = 0;
     virtual void launch(const Recording& r) = 0;
 
+    /// What follows here waits for everything that `other` holds: a stream of the same device that
+    /// somebody else made (a CUstream; null is the default stream).
+    virtual void wait_for(void* other) { (void)other; }
+    /// What follows on `other` waits for everything that this one holds.
+    virtual void let_wait(void* other) { (void)other; }
+
     /// Marks a point of time; the result is valid for elapsed_ms once the stream has passed it.
     virtual int mark_time() = 0;
     virtual double elapsed_ms(int from, int to) = 0;
@@ -93,6 +100,14 @@ public:
     /// 256-byte aligned. Errors: OutOfMemory with needed, free and total bytes.
     virtual std::byte* allocate(int64_t bytes) = 0;
     virtual void release(std::byte* memory) noexcept = 0;
+    /// Zeroed memory that kernels can write and the host can read at any time; the device's own
+    /// where the host can read that. Errors: OutOfMemory.
+    virtual std::byte* allocate_shared(int64_t bytes) {
+        std::byte* p = allocate(bytes);
+        std::memset(p, 0, static_cast<size_t>(bytes));
+        return p;
+    }
+    virtual void release_shared(std::byte* memory) noexcept { release(memory); }
     /// Bytes that could be allocated now; -1 when not known.
     virtual int64_t free_bytes() const { return -1; }
     /// The 128 bytes of a tensor map over memory at `base`.

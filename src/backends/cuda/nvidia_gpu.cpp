@@ -140,7 +140,7 @@ public:
         for (CUevent e : events_) {
             card_.d.event_destroy(e);
         }
-        for (CUevent e : half_done_) {
+        for (CUevent e : {half_done_[0], half_done_[1], before_, after_}) {
             if (e != nullptr) {
                 card_.d.event_destroy(e);
             }
@@ -248,6 +248,13 @@ public:
                     "cuGraphLaunch");
     }
 
+    void wait_for(void* other) override {
+        pass_order(static_cast<CUstream>(other), stream_, before_);
+    }
+    void let_wait(void* other) override {
+        pass_order(stream_, static_cast<CUstream>(other), after_);
+    }
+
     int mark_time() override {
         card_.enter();
         if (used_events_ == events_.size()) {
@@ -284,6 +291,17 @@ public:
     void resume() override { gate_.open(); }
 
 private:
+    /// What follows on `second` waits for what `first` holds. An event that is recorded again still
+    /// holds back those that waited for what it stood for before.
+    void pass_order(CUstream first, CUstream second, CUevent& event) {
+        card_.enter();
+        if (event == nullptr) {
+            card_.check(card_.d.event_create(&event, event_without_timing), "cuEventCreate");
+        }
+        card_.check(card_.d.event_record(event, first), "cuEventRecord");
+        card_.check(card_.d.stream_wait_event(second, event, 0), "cuStreamWaitEvent");
+    }
+
     std::byte* staging() {
         card_.enter();
         if (staging_ == nullptr) {
@@ -300,6 +318,8 @@ private:
 
     const Card& card_;
     CUstream stream_ = nullptr;
+    CUevent before_ = nullptr;
+    CUevent after_ = nullptr;
     void* staging_ = nullptr;
     CUevent half_done_[2] = {};
     bool half_used_[2] = {};
@@ -390,6 +410,24 @@ public:
             return; // the context is gone, and its memory with it
         }
         card_.d.mem_free(address(memory));
+    }
+
+    std::byte* allocate_shared(int64_t bytes) override {
+        card_.enter();
+        void* p = nullptr;
+        CUresult r = card_.d.mem_alloc_host(&p, static_cast<size_t>(bytes));
+        if (r == out_of_memory) {
+            fail(ErrorCode::OutOfMemory, "the system has no ", bytes,
+                 " bytes of page-locked memory left; close other programs that use GPUs");
+        }
+        card_.check(r, "cuMemAllocHost");
+        std::memset(p, 0, static_cast<size_t>(bytes));
+        return static_cast<std::byte*>(p);
+    }
+
+    void release_shared(std::byte* memory) noexcept override {
+        card_.enter_quietly();
+        card_.d.mem_free_host(memory);
     }
 
     int64_t free_bytes() const override {

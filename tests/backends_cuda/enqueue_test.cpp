@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs on memory of the device: against run(), with outputs over inputs, without alignment, of
+// sizes that data decides, and what kernels find wrong.
+#include "backends/cuda/backend.h"
+#include "base/error.h"
+#include "emulator/emulated_gpu.h"
+#include "ops/ops.h"
+#include "ops/primitives.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+
+namespace ingot::test {
+namespace {
+
+/// Memory that a backend's executions run on.
+class Place {
+public:
+    explicit Place(bool on_gpu) {
+        if (on_gpu) {
+            gpu_ = std::make_unique<emulator::EmulatedGpu>(90);
+            own_ = cuda::make_backend(*gpu_);
+        }
+    }
+    ~Place() {
+        for (std::byte* p : blocks_) {
+            gpu_ ? gpu_->release(p) : std::free(p);
+        }
+    }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    std::unique_ptr<Execution> execution(Graph g) const {
+        CompileOptions o;
+        o.runtime_cache = "";
+        const Backend& b = own_ ? *own_ : cpu_backend();
+        return b.compile(std::make_shared<const Graph>(std::move(g)), o)->create_execution();
+    }
+    void* allocate(int64_t bytes) {
+        auto size = static_cast<size_t>((bytes + 511) / 256 * 256);
+        blocks_.push_back(gpu_ ? gpu_->allocate(static_cast<int64_t>(size))
+                               : static_cast<std::byte*>(std::aligned_alloc(256, size)));
+        std::memset(blocks_.back(), 0xCB, size); // the emulated device's memory is the process's
+        return blocks_.back();
+    }
+
+private:
+    std::unique_ptr<emulator::EmulatedGpu> gpu_;
+    std::unique_ptr<Backend> own_;
+    std::vector<std::byte*> blocks_;
+};
+
+class Enqueue : public testing::TestWithParam<bool> {
+protected:
+    Place place{GetParam()};
+
+    Binding input(const std::vector<float>& values, Shape shape, size_t shift = 0) {
+        auto bytes = values.size() * sizeof(float);
+        auto* p = static_cast<std::byte*>(place.allocate(static_cast<int64_t>(bytes + shift)));
+        std::memcpy(p + shift, values.data(), bytes);
+        return {p + shift, std::move(shape)};
+    }
+    static std::vector<float> values_at(const Binding& b) {
+        std::vector<float> v(static_cast<size_t>(count_of(b.shape)));
+        std::memcpy(v.data(), b.address, v.size() * sizeof(float));
+        return v;
+    }
+};
+
+/// y = x + 1, z = x transposed.
+Graph two_results() {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[N,2]"));
+    g.add_output("y", ops::add(g, x, 1.0));
+    g.add_output("z", ops::permute(g, x, {1, 0}));
+    return g;
+}
+
+TEST_P(Enqueue, ShapesAddressesAndRepeats) {
+    auto e = place.execution(two_results());
+    for (int run = 0; run < 4; ++run) {
+        bool large = run == 2;
+        std::vector<Binding> in = {large ? input({1, 2, 3, 4, 5, 6}, {3, 2})
+                                         : input({1, 2, 3, 4}, {2, 2})};
+        std::vector<Binding> out = {{place.allocate(24), {}}, {place.allocate(24), {}}};
+        ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+        EXPECT_EQ(out[1].shape, (large ? Shape{2, 3} : Shape{2, 2}));
+        EXPECT_EQ(values_at(out[0]), large ? (std::vector<float>{2, 3, 4, 5, 6, 7})
+                                           : (std::vector<float>{2, 3, 4, 5}));
+        EXPECT_EQ(values_at(out[1]), large ? (std::vector<float>{1, 3, 5, 2, 4, 6})
+                                           : (std::vector<float>{1, 3, 2, 4}));
+    }
+}
+
+TEST_P(Enqueue, AnOutputWhereAnInputLies) {
+    auto e = place.execution(two_results());
+    std::vector<Binding> in = {input({1, 2, 3, 4}, {2, 2})};
+    std::vector<Binding> out = {{in[0].address, {}}, {place.allocate(16), {}}};
+    for (int run = 0; run < 3; ++run) {
+        ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+        float r = static_cast<float>(run);
+        EXPECT_EQ(values_at(out[0]), (std::vector<float>{r + 2, r + 3, r + 4, r + 5}));
+        EXPECT_EQ(values_at(out[1]), (std::vector<float>{r + 1, r + 3, r + 2, r + 4}));
+    }
+}
+
+TEST_P(Enqueue, AddressesWithoutAlignment) {
+    auto e = place.execution(two_results());
+    std::vector<Binding> in = {input({1, 2, 3, 4}, {2, 2}, 4)};
+    std::vector<Binding> out = {{static_cast<std::byte*>(place.allocate(24)) + 4, {}},
+                                {place.allocate(16), {}}};
+    ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    EXPECT_EQ(values_at(out[0]), (std::vector<float>{2, 3, 4, 5}));
+}
+
+TEST_P(Enqueue, SizesThatDataDecides) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[5]"));
+    g.add_output("where",
+                 ops::cast(g, g.add1(nonzero_def, NonZero{g.fresh_symbol()}, {x}), DType::F32));
+    g.add_output("twice", ops::add(g, x, x));
+    auto e = place.execution(std::move(g));
+    std::map<size_t, int64_t> asked;
+    OutputMemory memory = [&](size_t i, const Shape&, int64_t bytes) {
+        asked[i] = bytes;
+        return place.allocate(bytes);
+    };
+    for (int run = 0; run < 3; ++run) {
+        std::vector<Binding> in = {run == 1 ? input({0, 0, 0, 0, 0}, {5})
+                                            : input({0, 3, 0, 4, 5}, {5})};
+        std::vector<Binding> out(2);
+        ASSERT_TRUE(e->enqueue(in, out, nullptr, memory).ok()) << e->error();
+        EXPECT_EQ(values_at(out[0]),
+                  run == 1 ? std::vector<float>{} : (std::vector<float>{1, 3, 4}));
+        EXPECT_EQ(asked[0], run == 1 ? 0 : 12);
+        EXPECT_EQ(asked[1], 20);
+    }
+    std::vector<Binding> in = {input({0, 3, 0, 4, 5}, {5})};
+    std::vector<Binding> out = {{place.allocate(64), {}}, {place.allocate(20), {}}};
+    EXPECT_FALSE(e->enqueue(in, out, nullptr, {}).ok());
+    EXPECT_EQ(e->error(), "the size of output 'where' depends on data: give an allocator for it");
+}
+
+TEST_P(Enqueue, WhatIsMissing) {
+    auto e = place.execution(two_results());
+    std::vector<Binding> in = {{nullptr, {2, 2}}};
+    std::vector<Binding> out = {{place.allocate(16), {}}, {place.allocate(16), {}}};
+    EXPECT_FALSE(e->enqueue(in, out, nullptr, {}).ok());
+    EXPECT_EQ(e->error(), "input 'x' has no address");
+    in[0] = input({1, 2, 3, 4}, {2, 2});
+    out[1].address = nullptr;
+    EXPECT_FALSE(e->enqueue(in, out, nullptr, {}).ok());
+    EXPECT_EQ(e->error(), "output 'z' has no address");
+    EXPECT_FALSE(e->enqueue(in, std::span(out).first(1), nullptr, {}).ok());
+    EXPECT_EQ(e->error(), "got 1 inputs and 1 outputs, expected 1 and 2");
+    // Nothing of that stays.
+    out[1].address = place.allocate(16);
+    EXPECT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+}
+
+TEST(EnqueueOnAGpu, WhatKernelsFindIsReportedByALaterCall) {
+    Place place(true);
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[5]"));
+    Value i = g.add_input("i", parse_type("i64[2]"));
+    g.add_output("y", ops::gather(g, x, i, 0));
+    auto e = place.execution(std::move(g));
+    std::vector<Binding> in = {{place.allocate(20), {5}}, {place.allocate(16), {2}}};
+    std::vector<Binding> out = {{place.allocate(8), {}}};
+    auto* index = static_cast<int64_t*>(in[1].address);
+    index[0] = 4;
+    index[1] = 9;
+    EXPECT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    index[1] = 0;
+    EXPECT_FALSE(e->enqueue(in, out, nullptr, {}).ok());
+    EXPECT_NE(e->error().find("an index is outside its axis"), std::string::npos) << e->error();
+    EXPECT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, Enqueue, testing::Bool(),
+                         [](const auto& device) { return device.param ? "Gpu" : "Cpu"; });
+
+} // namespace
+} // namespace ingot::test
