@@ -23,17 +23,25 @@ constexpr unsigned slot_count = 17;
 constexpr uint32_t callbacks_table = 1;
 constexpr uint32_t version_table = 3;
 
-AnyFunction functions[slot_count];
-AnyFunction* slots[slot_count];
+struct Slots {
+    AnyFunction functions[slot_count] = {};
+    AnyFunction* pointers[slot_count] = {};
+};
+
+/// Of the process, as the interface has it.
+Slots& slots() {
+    static Slots s;
+    return s;
+}
 
 int get_module(int module, AnyFunction*** table, unsigned* size) {
     if (module != core_module) {
         return 0;
     }
     for (unsigned i = 0; i < slot_count; ++i) {
-        slots[i] = &functions[i];
+        slots().pointers[i] = &slots().functions[i];
     }
-    *table = slots;
+    *table = slots().pointers;
     if (size != nullptr) {
         *size = slot_count;
     }
@@ -76,8 +84,8 @@ Nvtx open_nvtx(const char* injection) {
         auto start =
             library ? reinterpret_cast<Start>(library.symbol("InitializeInjectionNvtx2")) : nullptr;
         if (start != nullptr && start(get_table) != 0) {
-            n.push = cast<int (*)(const char*)>(functions[push_slot]);
-            n.pop = cast<int (*)()>(functions[pop_slot]);
+            n.push = cast<int (*)(const char*)>(slots().functions[push_slot]);
+            n.pop = cast<int (*)()>(slots().functions[pop_slot]);
         } else {
             log(LogLevel::Warning, "nvtx: NVTX_INJECTION64_PATH=", injection,
                 " cannot be used: ", library ? "it does not start" : problem.c_str());
