@@ -121,6 +121,8 @@ struct Tactic {
     std::array<int, 8> p{};
     double cost_us = 0; // by the family's model
 };
+/// The place in Tactic::p of the variant, below Family::variants.
+inline constexpr size_t variant_place = 7;
 
 struct Problem {
     const Group& group;
@@ -147,6 +149,9 @@ struct Family {
     bool takes_groups = false;
     bool reads_casts = false; // as in plan::Kernel
     bool in_place = false;
+    /// Variants of a tactic do the same work with the same results, but with programs that serve
+    /// more problems; variant 0 is the plain one. Where there is no such program, it is emitted.
+    int variants = 1;
 };
 
 using FamilyTable = std::span<const Family>;

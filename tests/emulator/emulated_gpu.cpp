@@ -196,6 +196,12 @@ std::byte* EmulatedGpu::allocate(int64_t bytes) {
     return memory_.allocate(bytes);
 }
 
+std::byte* EmulatedGpu::allocate_shared(int64_t bytes) {
+    std::byte* p = allocate(bytes);
+    std::memset(p, 0, static_cast<size_t>(bytes));
+    return p;
+}
+
 void EmulatedGpu::release(std::byte* memory) noexcept {
     std::string problem = memory_.release(memory);
     if (!problem.empty()) {

@@ -34,6 +34,8 @@ public:
     std::unique_ptr<cuda::Stream> create_stream() override;
     std::byte* allocate(int64_t bytes) override;
     void release(std::byte* memory) noexcept override;
+    std::byte* allocate_shared(int64_t bytes) override;
+    void release_shared(std::byte* memory) noexcept override { release(memory); }
     void encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const override;
 
     /// The allocation holds activations: kernels may not touch it before grid_wait (on

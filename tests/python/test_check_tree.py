@@ -37,6 +37,8 @@ def test_a_clean_tree_passes(tmp_path):
         "src/engine/d.cpp": include("plan/backend.h"),
         "src/backends/cpu/e.cpp": CPP + '#include "backends/cpu/e.h"\n#include "plan/plan.h"\n',
         "tools/ingot/f.cpp": CPP + '#include "workflow/build.h"\n#include "common.h"\n',
+        "include/NvX.h": include("NvInferVersion.h") + '#include "ingot/engine.h"\n',
+        "src/api/h.cpp": include("NvInfer.h") + '#include "workflow/build.h"\n',
         "tests/base/g.cpp": include("engine/anything.h") + "// /" + "tmp/x\n",
         "README.md": "a path such as /" + "home/you is fine here\n",
         "build/generated.cpp": "no licence, but not ours",
@@ -62,6 +64,10 @@ def test_a_clean_tree_passes(tmp_path):
     ("src/workflow/x.cpp", "backends/cpu/kernel.h"),
     ("src/workflow/x.cpp", "../tools/x.h"),
     ("tools/ingot/x.cpp", "backends/cpu/kernel.h"),
+    ("include/NvX.h", "base/error.h"),
+    ("include/ingot/x.h", "x.h"),
+    ("src/engine/x.cpp", "NvInfer.h"),
+    ("src/workflow/x.h", "ingot/network.h"),
 ])
 def test_includes_go_one_way(tmp_path, path, included):
     code, lines = check(tmp_path, {path: include(included)})

@@ -7,7 +7,6 @@
 #include "kernels/family.h"
 
 #include <chrono>
-#include <cstring>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -100,14 +99,11 @@ public:
     /// 256-byte aligned. Errors: OutOfMemory with needed, free and total bytes.
     virtual std::byte* allocate(int64_t bytes) = 0;
     virtual void release(std::byte* memory) noexcept = 0;
-    /// Zeroed memory that kernels can write and the host can read at any time; the device's own
-    /// where the host can read that. Errors: OutOfMemory.
+    /// Zeroed memory that kernels can write and the host can read at any time. Errors: OutOfMemory.
     virtual std::byte* allocate_shared(int64_t bytes) {
-        std::byte* p = allocate(bytes);
-        std::memset(p, 0, static_cast<size_t>(bytes));
-        return p;
+        return new std::byte[static_cast<size_t>(bytes)]();
     }
-    virtual void release_shared(std::byte* memory) noexcept { release(memory); }
+    virtual void release_shared(std::byte* memory) noexcept { delete[] memory; }
     /// Bytes that could be allocated now; -1 when not known.
     virtual int64_t free_bytes() const { return -1; }
     /// The 128 bytes of a tensor map over memory at `base`.

@@ -59,7 +59,13 @@ Emitted emit(const Problem& p, const Tactic&) {
     return emit_map({node.as<Map>().body, in, p.out[0], "pointwise"});
 }
 
-const Family families[] = {{"map", refuse_map, map_layout, map_tactics, emit, true, false, true}};
+const Family families[] = {{.name = "map",
+                            .refuse = refuse_map,
+                            .layout = map_layout,
+                            .tactics = map_tactics,
+                            .emit = emit,
+                            .strided_results = true,
+                            .in_place = true}};
 
 } // namespace
 

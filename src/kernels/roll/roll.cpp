@@ -312,7 +312,13 @@ std::vector<Tactic> tactics(const Problem& p) {
     return {t};
 }
 
-const Family families[] = {{"roll", refuse, layout, tactics, emit, true, true, false}};
+const Family families[] = {{.name = "roll",
+                            .refuse = refuse,
+                            .layout = layout,
+                            .tactics = tactics,
+                            .emit = emit,
+                            .strided_results = true,
+                            .takes_groups = true}};
 
 } // namespace
 

@@ -168,9 +168,12 @@ std::vector<Tactic> tactics(const Problem& p) {
     return {t};
 }
 
-const Family families[] = {
-    {"rope", refuse, plan::any_strides, tactics, emit, true, false, false},
-};
+const Family families[] = {{.name = "rope",
+                            .refuse = refuse,
+                            .layout = plan::any_strides,
+                            .tactics = tactics,
+                            .emit = emit,
+                            .strided_results = true}};
 
 } // namespace
 

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dims of a given rank, with constructors.
+#pragma once
+
+#include "NvInferRuntimeBase.h"
+
+namespace nvinfer1 {
+
+/// A shape of two sizes.
+class Dims2 : public Dims {
+public:
+    Dims2() : Dims2(0, 0) {}
+    Dims2(int64_t d0, int64_t d1) : Dims{2, {d0, d1}} {}
+};
+
+/// Height and width.
+class DimsHW : public Dims2 {
+public:
+    DimsHW() = default;
+    DimsHW(int64_t height, int64_t width) : Dims2(height, width) {}
+
+    int64_t& h() { return d[0]; }
+    int64_t h() const { return d[0]; }
+    int64_t& w() { return d[1]; }
+    int64_t w() const { return d[1]; }
+};
+
+/// A shape of three sizes.
+class Dims3 : public Dims2 {
+public:
+    Dims3() : Dims3(0, 0, 0) {}
+    Dims3(int64_t d0, int64_t d1, int64_t d2) : Dims2(d0, d1) {
+        nbDims = 3;
+        d[2] = d2;
+    }
+};
+
+/// A shape of four sizes.
+class Dims4 : public Dims3 {
+public:
+    Dims4() : Dims4(0, 0, 0, 0) {}
+    Dims4(int64_t d0, int64_t d1, int64_t d2, int64_t d3) : Dims3(d0, d1, d2) {
+        nbDims = 4;
+        d[3] = d3;
+    }
+};
+
+} // namespace nvinfer1

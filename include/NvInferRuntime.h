@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime: IRuntime loads engines, ICudaEngine makes contexts, IExecutionContext runs.
+#pragma once
+
+#include "NvInferPluginBase.h"
+#include "NvInferRuntimeBase.h"
+#include "NvInferRuntimeCommon.h"
+#include "NvInferRuntimePlugin.h"
+#include "ingot/context.h"
+#include "ingot/engine.h"
+#include "ingot/profile.h"
+#include "ingot/refitter.h"
+#include "ingot/runtime_types.h"
+
+namespace nvinfer1 {
+
+/// Loads engines.
+///
+/// Lifetime: made by createInferRuntime(), deleted by the caller at any time; engines keep what
+/// they need. Logger, recorder and allocator are the application's and outlive all of them.
+/// Thread safety: deserializeCudaEngine() and const methods from any thread; set... methods must
+/// not meet any other call.
+class IRuntime : public INoCopy {
+public:
+    virtual ~IRuntime() noexcept = default;
+
+    /// Not supported: there is no DLA; accepted and ignored.
+    virtual void setDLACore(int32_t dlaCore) noexcept = 0;
+    virtual int32_t getDLACore() const noexcept = 0;
+    /// Always 0.
+    virtual int32_t getNbDLACores() const noexcept = 0;
+
+    /// Who gives device memory to engines loaded from here on; nullptr for the default.
+    virtual void setGpuAllocator(IGpuAllocator* allocator) noexcept = 0;
+    /// Who gets the errors of this object and of those it makes from here on; nullptr for the
+    /// logger. The old recorder is let go, the new one held.
+    virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
+    virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+
+    /// An engine from bytes, which are not needed after the call. The caller deletes it. nullptr
+    /// when they are damaged or cannot run here; the message says why and what to do. An engine is
+    /// code: load only what you trust.
+    virtual ICudaEngine* deserializeCudaEngine(const void* blob, std::size_t size) noexcept = 0;
+    /// The same from a reader, which is not needed after the call.
+    virtual ICudaEngine* deserializeCudaEngine(IStreamReaderV2& streamReader) noexcept = 0;
+
+    virtual ILogger* getLogger() const noexcept = 0;
+    /// Most threads of the host that loading and compiling use, the caller's included. Default: all
+    /// cores. Returns false for less than 1.
+    virtual bool setMaxThreads(int32_t maxThreads) noexcept = 0;
+    virtual int32_t getMaxThreads() const noexcept = 0;
+    /// Folder for temporary files; nullptr for the system's.
+    virtual void setTemporaryDirectory(const char* path) noexcept = 0;
+    virtual const char* getTemporaryDirectory() const noexcept = 0;
+    virtual void setTempfileControlFlags(TempfileControlFlags flags) noexcept = 0;
+    virtual TempfileControlFlags getTempfileControlFlags() const noexcept = 0;
+    /// Plugins that engines loaded here may use: its own, then the global ones.
+    virtual IPluginRegistry& getPluginRegistry() noexcept = 0;
+    /// A runtime from a lean library of another release. The caller deletes it. nullptr when the
+    /// library cannot be loaded.
+    virtual IRuntime* loadRuntime(const char* path) noexcept = 0;
+    /// Whether an engine may bring host code (plugins). Default false: such engines are refused.
+    virtual void setEngineHostCodeAllowed(bool allowed) noexcept = 0;
+    virtual bool getEngineHostCodeAllowed() const noexcept = 0;
+
+    /// How many bytes from the start of an engine getEngineValidity() reads.
+    virtual int64_t getEngineHeaderSize() const noexcept = 0;
+    /// Whether an engine will run here, from its first getEngineHeaderSize() bytes.
+    /// \param diagnostics gets the bits of EngineInvalidityDiagnostics, 0 unless kINVALID; may be
+    /// nullptr.
+    virtual EngineValidity getEngineValidity(const void* blob, int64_t blobSize,
+                                             uint64_t* diagnostics) const noexcept = 0;
+    /// True: engines come without weights, so that contexts can compile before
+    /// ICudaEngine::loadWeights(). Default false.
+    virtual void setDeferredWeightsLoading(bool defer) noexcept = 0;
+    virtual bool getDeferredWeightsLoading() const noexcept = 0;
+
+    // Older generations.
+
+    virtual ICudaEngine* deserializeCudaEngine(IStreamReader& streamReader) noexcept = 0;
+};
+
+} // namespace nvinfer1
+
+// Called through the inline functions below.
+extern "C" TENSORRTAPI void* createInferRuntime_INTERNAL(void* logger, int32_t version) noexcept;
+extern "C" TENSORRTAPI void* createInferRefitter_INTERNAL(void* engine, void* logger,
+                                                          int32_t version) noexcept;
+
+/// The global plugin registry. Lives as long as the process; safe from any thread.
+extern "C" TENSORRTAPI nvinfer1::IPluginRegistry* getPluginRegistry() noexcept;
+
+/// The logger for what belongs to no builder, runtime or refitter: the one first given to any of
+/// them; nullptr before that.
+extern "C" TENSORRTAPI nvinfer1::ILogger* getLogger() noexcept;
+
+namespace nvinfer1 {
+
+/// A runtime; the caller deletes it. nullptr when the library is older than these headers.
+static inline IRuntime* createInferRuntime(ILogger& logger) noexcept {
+    return static_cast<IRuntime*>(createInferRuntime_INTERNAL(&logger, NV_TENSORRT_VERSION));
+}
+
+/// A refitter; the caller deletes it. nullptr when the engine cannot be refitted.
+static inline IRefitter* createInferRefitter(ICudaEngine& engine, ILogger& logger) noexcept {
+    return static_cast<IRefitter*>(
+        createInferRefitter_INTERNAL(&engine, &logger, NV_TENSORRT_VERSION));
+}
+
+/// Finds the logger of the engine or context that called a plugin; given to plugin libraries.
+class ILoggerFinder : public IVersionedInterface {
+public:
+    InterfaceInfo getInterfaceInfo() const noexcept override { return {"ILoggerFinder", 1, 0}; }
+    virtual ILogger* findLogger() = 0;
+
+    ILoggerFinder() = default;
+    ~ILoggerFinder() override = default;
+
+protected:
+    ILoggerFinder(const ILoggerFinder&) = default;
+    ILoggerFinder(ILoggerFinder&&) = default;
+    ILoggerFinder& operator=(const ILoggerFinder&) & = default;
+    ILoggerFinder& operator=(ILoggerFinder&&) & = default;
+};
+
+namespace v_1_0 {
+using nvinfer1::ILoggerFinder;
+} // namespace v_1_0
+
+/// Registers a creator with the global registry for the life of the program.
+template <typename T>
+class PluginRegistrar {
+public:
+    PluginRegistrar() { getPluginRegistry()->registerCreator(instance_, ""); }
+
+private:
+    T instance_{};
+};
+
+} // namespace nvinfer1
+
+/// Registers the plugin creator of that class when the library or program is loaded.
+#define REGISTER_TENSORRT_PLUGIN(name)                                                             \
+    static nvinfer1::PluginRegistrar<name> pluginRegistrar##name {}

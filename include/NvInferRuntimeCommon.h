@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// IPluginRegistry: where creators of plugins are found.
+#pragma once
+
+#include "NvInferPluginBase.h"
+#include "NvInferRuntimePlugin.h"
+
+namespace nvinfer1 {
+
+/// Creators of plugins by name, version and namespace. One per process (getPluginRegistry()), and
+/// one per builder and runtime, which asks the global one for what it does not have.
+///
+/// Lifetime: belongs to the library. Creators stay the application's.
+/// Thread safety: all methods.
+class IPluginRegistry {
+public:
+    using PluginLibraryHandle = void*;
+
+    IPluginRegistry(const IPluginRegistry&) = delete;
+    IPluginRegistry(IPluginRegistry&&) = delete;
+    IPluginRegistry& operator=(const IPluginRegistry&) = delete;
+    IPluginRegistry& operator=(IPluginRegistry&&) = delete;
+
+    /// Returns false when the same name, version and namespace is registered already.
+    virtual bool registerCreator(IPluginCreatorInterface& creator,
+                                 const AsciiChar* const pluginNamespace) noexcept = 0;
+    /// Returns false when it is not registered.
+    virtual bool deregisterCreator(const IPluginCreatorInterface& creator) noexcept = 0;
+    /// nullptr when there is none.
+    virtual IPluginCreatorInterface*
+    getCreator(const AsciiChar* const pluginName, const AsciiChar* const pluginVersion,
+               const AsciiChar* const pluginNamespace = "") noexcept = 0;
+    /// Creators of this registry; the array is valid until the registry changes.
+    virtual IPluginCreatorInterface* const*
+    getAllCreators(int32_t* const numCreators) const noexcept = 0;
+    /// Creators of this registry and of those that it asks.
+    virtual IPluginCreatorInterface* const*
+    getAllCreatorsRecursive(int32_t* const numCreators) noexcept = 0;
+
+    virtual void setErrorRecorder(IErrorRecorder* const recorder) noexcept = 0;
+    virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+    /// Whether the global registry is asked too. Default true.
+    virtual bool isParentSearchEnabled() const = 0;
+    virtual void setParentSearchEnabled(const bool enabled) = 0;
+
+    /// Loads a shared library and registers what its getCreators() (or, of older generations,
+    /// getPluginCreators()) gives. nullptr when it cannot be loaded or names are taken.
+    virtual PluginLibraryHandle loadLibrary(const AsciiChar* pluginPath) noexcept = 0;
+    /// Deregisters the creators of a library and closes it. Engines that use them must be gone.
+    virtual void deregisterLibrary(PluginLibraryHandle handle) noexcept = 0;
+
+    /// The resource kept under `key`; at the first call, a clone of `resource`. nullptr on an
+    /// error. Counted: as many releasePluginResource() belong to it.
+    virtual IPluginResource* acquirePluginResource(const AsciiChar* key,
+                                                   IPluginResource* resource) noexcept = 0;
+    /// Returns 0 for success.
+    virtual int32_t releasePluginResource(const AsciiChar* key) noexcept = 0;
+
+    // Older generations.
+
+    /// Creators of IPluginV2 only.
+    TRT_DEPRECATED virtual IPluginCreator* const*
+    getPluginCreatorList(int32_t* const numCreators) const noexcept = 0;
+    /// nullptr when there is none, or it does not make IPluginV2.
+    TRT_DEPRECATED virtual IPluginCreator*
+    getPluginCreator(const AsciiChar* const pluginName, const AsciiChar* const pluginVersion,
+                     const AsciiChar* const pluginNamespace = "") noexcept = 0;
+
+protected:
+    IPluginRegistry() = default;
+    ~IPluginRegistry() = default;
+};
+
+} // namespace nvinfer1

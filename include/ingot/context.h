@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// IExecutionContext: one caller's runs of an engine. Included by NvInferRuntime.h.
+#pragma once
+
+#include "ingot/engine.h"
+
+namespace nvinfer1 {
+
+/// State of running an engine: shapes, addresses, activation memory.
+///
+/// Lifetime: made by ICudaEngine::createExecutionContext(), deleted by the caller once the streams
+/// it was run on have passed its last run. The engine may be deleted before.
+/// Thread safety: one thread at a time. A second one that calls while the first is inside gets an
+/// error, nothing is corrupted. Contexts of one engine run at the same time.
+/// Order of a run: optimisation profile, then input shapes, then addresses, then enqueueV3(). All
+/// of them stay until they are changed.
+/// On the CPU backend addresses are host addresses and streams are ignored: a run is complete when
+/// its call returns.
+/// Errors: a name that is not an input or output, a shape outside the profile, a missing address
+/// are reported with name, found and expected, and the method returns false, nullptr, or Dims with
+/// nbDims == -1.
+class IExecutionContext : public INoCopy {
+public:
+    virtual ~IExecutionContext() noexcept = default;
+
+    /// Synchronise after every layer, so that errors show where they occur. Default false.
+    virtual void setDebugSync(bool sync) noexcept = 0;
+    virtual bool getDebugSync() const noexcept = 0;
+    /// Time layers. nullptr stops. The application keeps it alive.
+    virtual void setProfiler(IProfiler* profiler) noexcept = 0;
+    virtual IProfiler* getProfiler() const noexcept = 0;
+    /// The engine; valid as long as this context, also after the application deleted the engine.
+    virtual const ICudaEngine& getEngine() const noexcept = 0;
+    /// A name for messages and profilers. Default "".
+    virtual void setName(const char* name) noexcept = 0;
+    virtual const char* getName() const noexcept = 0;
+    /// As setDeviceMemoryV2() with getDeviceMemorySizeV2() bytes.
+    virtual void setDeviceMemory(void* memory) noexcept = 0;
+    /// Memory for activations of a kUSER_MANAGED context, aligned to 256 bytes, in use until the
+    /// last run has ended. Too little is an error at the next run.
+    virtual void setDeviceMemoryV2(void* memory, int64_t size) noexcept = 0;
+
+    /// Strides in elements of the format's unit; -1 where they depend on sizes not set yet.
+    virtual Dims getTensorStrides(const char* tensorName) const noexcept = 0;
+    /// The profile in use; -1 when none was chosen. The first context of an engine starts with 0.
+    virtual int32_t getOptimizationProfile() const noexcept = 0;
+    /// Sets the shape of an input with sizes that are not static. Returns false for a shape outside
+    /// the profile.
+    virtual bool setInputShape(const char* tensorName, const Dims& dims) noexcept = 0;
+    /// The shape under the input shapes set; -1 where it depends on what is not set, or on data.
+    virtual Dims getTensorShape(const char* tensorName) const noexcept = 0;
+    /// Whether all input shapes are set.
+    virtual bool allInputDimensionsSpecified() const noexcept = 0;
+    /// \see IRuntime::setErrorRecorder
+    virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
+    virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+
+    /// Runs and waits. `bindings` has an address for each input and output in the order of
+    /// getIOTensorName(). Returns false when the run failed.
+    virtual bool executeV2(void* const* bindings) noexcept = 0;
+    /// Chooses a profile; input shapes are forgotten. The change is made in the order of `stream`.
+    /// Returns false for a bad index.
+    virtual bool setOptimizationProfileAsync(int32_t profileIndex,
+                                             cudaStream_t stream) noexcept = 0;
+    /// True (the default): every run reports to the profiler and waits for that. False: a run does
+    /// not wait, and reportToProfiler() reports the last one.
+    virtual void setEnqueueEmitsProfile(bool enqueueEmitsProfile) noexcept = 0;
+    virtual bool getEnqueueEmitsProfile() const noexcept = 0;
+    /// Waits for the last run and reports its times. Returns false when there is nothing to report.
+    virtual bool reportToProfiler() const noexcept = 0;
+
+    /// Address of an input or output: device memory, or host memory where getTensorLocation() says
+    /// so; aligned to 256 bytes for full speed, at least to its element. May be nullptr for an
+    /// output with an allocator.
+    virtual bool setTensorAddress(const char* tensorName, void* data) noexcept = 0;
+    virtual const void* getTensorAddress(const char* tensorName) const noexcept = 0;
+    /// As setTensorAddress() for an output only.
+    virtual bool setOutputTensorAddress(const char* tensorName, void* data) noexcept = 0;
+    /// As setTensorAddress() for an input only, which is not written.
+    virtual bool setInputTensorAddress(const char* tensorName, const void* data) noexcept = 0;
+    virtual void* getOutputTensorAddress(const char* tensorName) const noexcept = 0;
+    /// Computes the shapes of outputs, and values of shape outputs, from shapes and shape inputs.
+    /// \param tensorNames gets up to nbMaxNames names of inputs whose shape or value is missing.
+    /// \returns how many are missing, 0 when all is known, -1 on an error.
+    virtual int32_t inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept = 0;
+    /// Activation memory in bytes for the shapes set; 0 when some are missing. For kUSER_MANAGED.
+    virtual size_t updateDeviceMemorySizeForShapes() noexcept = 0;
+
+    /// An event that a run records once inputs may be overwritten; nullptr for none.
+    virtual bool setInputConsumedEvent(cudaEvent_t event) noexcept = 0;
+    virtual cudaEvent_t getInputConsumedEvent() const noexcept = 0;
+    /// Who gives memory for an output; nullptr for setTensorAddress() alone. Needed where the size
+    /// of the output depends on data.
+    virtual bool setOutputAllocator(const char* tensorName,
+                                    IOutputAllocator* outputAllocator) noexcept = 0;
+    virtual IOutputAllocator* getOutputAllocator(const char* tensorName) const noexcept = 0;
+    /// Upper bound in bytes of an output under the shapes set; -1 when there is none.
+    virtual int64_t getMaxOutputSize(const char* tensorName) const noexcept = 0;
+    /// Who gives memory during runs; nullptr for the engine's allocator.
+    virtual bool setTemporaryStorageAllocator(IGpuAllocator* allocator) noexcept = 0;
+    virtual IGpuAllocator* getTemporaryStorageAllocator() const noexcept = 0;
+
+    /// Queues a run on `stream`. Buffers must stay until the stream has passed it. Returns false
+    /// when it could not be queued; errors on the device show in the stream.
+    virtual bool enqueueV3(cudaStream_t stream) noexcept = 0;
+
+    /// L2 cache in bytes that activations may be kept in. Default 0.
+    virtual void setPersistentCacheLimit(size_t size) noexcept = 0;
+    virtual size_t getPersistentCacheLimit() const noexcept = 0;
+    /// What NVTX ranges tell; at most the verbosity of the build, else false. Default: that.
+    virtual bool setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept = 0;
+    virtual ProfilingVerbosity getNvtxVerbosity() const noexcept = 0;
+    /// Streams for work beside the main stream, at most getNbAuxStreams(). The default is streams
+    /// of the context's own.
+    virtual void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept = 0;
+
+    /// Who sees debug tensors; nullptr for nobody.
+    virtual bool setDebugListener(IDebugListener* listener) noexcept = 0;
+    virtual IDebugListener* getDebugListener() noexcept = 0;
+    /// Switches a debug tensor on or off. Default off. Returns false when it is not marked.
+    virtual bool setTensorDebugState(const char* name, bool flag) noexcept = 0;
+    virtual bool getDebugState(const char* name) const noexcept = 0;
+    /// Switches all of them.
+    virtual bool setAllTensorsDebugState(bool flag) noexcept = 0;
+    /// Switches the tensors that fusion left, if the build marked them.
+    virtual bool setUnfusedTensorsDebugState(bool flag) noexcept = 0;
+    virtual bool getUnfusedTensorsDebugState() const noexcept = 0;
+
+    /// The configuration that it was made with. Do not delete the result.
+    virtual IRuntimeConfig* getRuntimeConfig() const noexcept = 0;
+    /// Whether a run with the present settings can be captured on `stream`.
+    virtual bool isStreamCapturable(cudaStream_t stream) const noexcept = 0;
+    /// The ncclComm_t for collective layers. Returns false where there are none.
+    virtual bool setCommunicator(void* communicator) noexcept = 0;
+
+    // Older generations.
+
+    TRT_DEPRECATED bool allInputShapesSpecified() const noexcept {
+        return allInputDimensionsSpecified();
+    }
+};
+
+} // namespace nvinfer1

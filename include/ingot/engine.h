@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// ICudaEngine and what is made from it: configurations, runtime cache, inspector. Included by
+// NvInferRuntime.h.
+#pragma once
+
+#include "ingot/runtime_types.h"
+
+namespace nvinfer1 {
+
+/// How ICudaEngine::serializeWithConfig() writes. Made by createSerializationConfig(); the caller
+/// deletes it. Used by one thread at a time.
+class ISerializationConfig : public INoCopy {
+public:
+    virtual ~ISerializationConfig() noexcept = default;
+
+    /// Replaces all flags. Returns false for bits that are no flag. Default: kINCLUDE_REFIT set
+    /// where the engine can be refitted, and kEXCLUDE_WEIGHTS where its weights are missing.
+    virtual bool setFlags(SerializationFlags serializationFlags) noexcept = 0;
+    virtual SerializationFlags getFlags() const noexcept = 0;
+    virtual bool clearFlag(SerializationFlag serializationFlag) noexcept = 0;
+    virtual bool setFlag(SerializationFlag serializationFlag) noexcept = 0;
+    virtual bool getFlag(SerializationFlag serializationFlag) const noexcept = 0;
+};
+
+/// Compiled kernels that contexts share, in memory. Made by IRuntimeConfig::createRuntimeCache();
+/// the caller deletes it; contexts that use it keep its content alive.
+///
+/// Thread safety: all methods; contexts of several engines and threads may share one cache.
+class IRuntimeCache : public INoCopy {
+public:
+    virtual ~IRuntimeCache() noexcept = default;
+
+    /// The kernels compiled so far, for a file. The caller deletes the result.
+    virtual IHostMemory* serialize() const noexcept = 0;
+    /// Adds what serialize() wrote. Returns false, and leaves the cache as it was, for bytes that
+    /// are damaged or stem from another release, GPU, or a newer driver.
+    virtual bool deserialize(const void* blob, size_t size) noexcept = 0;
+    /// Forgets everything. Returns false when that failed.
+    virtual bool reset() noexcept = 0;
+};
+
+/// How contexts run. Made by ICudaEngine::createRuntimeConfig(); the caller deletes it, any time:
+/// contexts copy it. Used by one thread at a time.
+class IRuntimeConfig : public INoCopy {
+public:
+    virtual ~IRuntimeConfig() noexcept = default;
+
+    /// Default kSTATIC.
+    virtual void
+    setExecutionContextAllocationStrategy(ExecutionContextAllocationStrategy strategy) noexcept = 0;
+    virtual ExecutionContextAllocationStrategy
+    getExecutionContextAllocationStrategy() const noexcept = 0;
+    /// A new, empty cache. The caller deletes it.
+    virtual IRuntimeCache* createRuntimeCache() const noexcept = 0;
+    /// Contexts made with this configuration find and leave kernels in `cache`. Default: a cache
+    /// of the process, backed by the user's cache folder.
+    virtual bool setRuntimeCache(const IRuntimeCache& cache) noexcept = 0;
+    /// The cache set; nullptr when none was. Do not delete the result.
+    virtual IRuntimeCache* getRuntimeCache() const noexcept = 0;
+    /// Default kLAZY.
+    virtual void setDynamicShapesKernelSpecializationStrategy(
+        DynamicShapesKernelSpecializationStrategy
+            dynamicShapesKernelSpecializationStrategy) noexcept = 0;
+    virtual DynamicShapesKernelSpecializationStrategy
+    getDynamicShapesKernelSpecializationStrategy() const noexcept = 0;
+    /// Default kDISABLED. Returns false for a number that is no strategy.
+    virtual bool setCudaGraphStrategy(CudaGraphStrategy strategy) noexcept = 0;
+    virtual CudaGraphStrategy getCudaGraphStrategy() const noexcept = 0;
+};
+
+/// Describes the layers of an engine as text. Made by ICudaEngine::createEngineInspector(); the
+/// caller deletes it. Used by one thread at a time.
+class IEngineInspector : public INoCopy {
+public:
+    virtual ~IEngineInspector() noexcept = default;
+
+    /// With a context, shapes are those set in it, and the kernels chosen are told; nullptr goes
+    /// back to the engine alone. Returns false for a context of another engine.
+    virtual bool setExecutionContext(const IExecutionContext* context) noexcept = 0;
+    virtual const IExecutionContext* getExecutionContext() const noexcept = 0;
+    /// One layer, 0 <= layerIndex < engine.getNbLayers(). How much it tells depends on the
+    /// ProfilingVerbosity of the build. The text is valid until the next call; nullptr on an error.
+    virtual const char* getLayerInformation(int32_t layerIndex,
+                                            LayerInformationFormat format) const noexcept = 0;
+    /// All layers and the inputs and outputs. As getLayerInformation().
+    virtual const char* getEngineInformation(LayerInformationFormat format) const noexcept = 0;
+    virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
+    virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+};
+
+/// A network that was built: ready to make contexts, which run it. It is portable; what belongs to
+/// a device is made with the first context.
+///
+/// Lifetime: made by IRuntime::deserializeCudaEngine() or IBuilder::buildEngineWithConfig(),
+/// deleted by the caller at any time; contexts keep what they need of it alive. Thread safety:
+/// const methods and createExecutionContext(), createRuntimeConfig() and createEngineInspector()
+/// from any thread. Changing methods (set..., load..., refitting) must not meet any other call.
+/// Errors: a tensor name that is not an input or output is reported; what is returned then is said
+/// below, else 0, false, nullptr or Dims with nbDims == -1.
+class ICudaEngine : public INoCopy {
+public:
+    virtual ~ICudaEngine() noexcept = default;
+
+    /// Shape as in the network; -1 where the size is known only at run time.
+    virtual Dims getTensorShape(const char* tensorName) const noexcept = 0;
+    /// kFLOAT for an unknown name.
+    virtual DataType getTensorDataType(const char* tensorName) const noexcept = 0;
+    /// Steps that the engine runs, after fusion.
+    virtual int32_t getNbLayers() const noexcept = 0;
+    /// The engine as bytes. The caller deletes the result. nullptr when weights are still missing.
+    virtual IHostMemory* serialize() const noexcept = 0;
+    /// A context of its own memory. The caller deletes it. nullptr when memory or kernels cannot
+    /// be had.
+    virtual IExecutionContext*
+    createExecutionContext(ExecutionContextAllocationStrategy strategy =
+                               ExecutionContextAllocationStrategy::kSTATIC) noexcept = 0;
+    /// kHOST for inputs and outputs whose values are shapes, which the application keeps in host
+    /// memory; else kDEVICE.
+    virtual TensorLocation getTensorLocation(const char* tensorName) const noexcept = 0;
+    /// Whether the values of this input or output are shapes, so that inferShapes() needs or gives
+    /// them.
+    virtual bool isShapeInferenceIO(const char* tensorName) const noexcept = 0;
+    virtual TensorIOMode getTensorIOMode(const char* tensorName) const noexcept = 0;
+    /// The input whose memory this output must share; nullptr when it has its own.
+    virtual const char* getAliasedInputTensor(const char* tensorName) const noexcept = 0;
+    /// A context made as `runtimeConfig` says; nullptr stands for the defaults.
+    virtual IExecutionContext* createExecutionContext(IRuntimeConfig* runtimeConfig) noexcept = 0;
+    /// A configuration with the defaults. The caller deletes it.
+    virtual IRuntimeConfig* createRuntimeConfig() noexcept = 0;
+
+    /// Activation memory in bytes that a context needs, the largest over all profiles; exact.
+    virtual int64_t getDeviceMemorySizeV2() const noexcept = 0;
+    /// The same of one profile; -1 for a bad index.
+    virtual int64_t getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept = 0;
+    /// Whether an IRefitter can replace weights.
+    virtual bool isRefittable() const noexcept = 0;
+
+    /// Bytes of a component of a vectorised format; -1 when the format is not vectorised.
+    virtual int32_t getTensorBytesPerComponent(const char* tensorName) const noexcept = 0;
+    virtual int32_t getTensorBytesPerComponent(const char* tensorName,
+                                               int32_t profileIndex) const noexcept = 0;
+    /// Components of an element; -1 when the format is not vectorised.
+    virtual int32_t getTensorComponentsPerElement(const char* tensorName) const noexcept = 0;
+    virtual int32_t getTensorComponentsPerElement(const char* tensorName,
+                                                  int32_t profileIndex) const noexcept = 0;
+    virtual TensorFormat getTensorFormat(const char* tensorName) const noexcept = 0;
+    virtual TensorFormat getTensorFormat(const char* tensorName,
+                                         int32_t profileIndex) const noexcept = 0;
+    /// Type and format in words.
+    virtual const char* getTensorFormatDesc(const char* tensorName) const noexcept = 0;
+    virtual const char* getTensorFormatDesc(const char* tensorName,
+                                            int32_t profileIndex) const noexcept = 0;
+    /// The dimension that the format vectorises; -1 when it is not vectorised.
+    virtual int32_t getTensorVectorizedDim(const char* tensorName) const noexcept = 0;
+    virtual int32_t getTensorVectorizedDim(const char* tensorName,
+                                           int32_t profileIndex) const noexcept = 0;
+
+    /// Name of the network.
+    virtual const char* getName() const noexcept = 0;
+    /// At least 1.
+    virtual int32_t getNbOptimizationProfiles() const noexcept = 0;
+    /// Shape of an input in a profile.
+    virtual Dims getProfileShape(const char* tensorName, int32_t profileIndex,
+                                 OptProfileSelector select) const noexcept = 0;
+    /// Values of a shape input in a profile, as many as it has elements; nullptr when it is none.
+    virtual const int64_t* getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
+                                                    OptProfileSelector select) const noexcept = 0;
+    virtual EngineCapability getEngineCapability() const noexcept = 0;
+    /// \see IRuntime::setErrorRecorder
+    virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
+    virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
+    virtual TacticSources getTacticSources() const noexcept = 0;
+    virtual ProfilingVerbosity getProfilingVerbosity() const noexcept = 0;
+    /// The caller deletes it.
+    virtual IEngineInspector* createEngineInspector() const noexcept = 0;
+    virtual int32_t getNbIOTensors() const noexcept = 0;
+    /// Inputs first, each in the order of the network. nullptr for a bad index.
+    virtual const char* getIOTensorName(int32_t index) const noexcept = 0;
+    virtual HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept = 0;
+    /// Streams beside the main one that a context may use.
+    virtual int32_t getNbAuxStreams() const noexcept = 0;
+
+    /// The caller deletes it.
+    virtual ISerializationConfig* createSerializationConfig() noexcept = 0;
+    /// As serialize(), with choices.
+    virtual IHostMemory* serializeWithConfig(ISerializationConfig& config) const noexcept = 0;
+
+    /// Bytes of the weights that can be streamed; 0 unless built with kWEIGHT_STREAMING.
+    virtual int64_t getStreamableWeightsSize() const noexcept = 0;
+    /// Device memory in bytes for streamable weights; the rest stays on the host and is copied when
+    /// needed. getStreamableWeightsSize() turns streaming off, 0 streams all. Must be set before
+    /// the first context is made. Returns false when it is not in range or too late.
+    virtual bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept = 0;
+    virtual int64_t getWeightStreamingBudgetV2() const noexcept = 0;
+    /// A budget that fits the free memory of the device.
+    virtual int64_t getWeightStreamingAutomaticBudget() const noexcept = 0;
+    /// Device memory in bytes that streaming under the present budget needs in a context.
+    virtual int64_t getWeightStreamingScratchMemorySize() const noexcept = 0;
+
+    /// Whether INetworkDefinition::markDebug() marked it.
+    virtual bool isDebugTensor(const char* name) const noexcept = 0;
+    virtual int64_t getEngineStat(EngineStat stat) const noexcept = 0;
+
+    /// False between a deferred deserialisation and loadWeights().
+    /// \see IRuntime::setDeferredWeightsLoading
+    virtual bool areWeightsLoaded() const noexcept = 0;
+    /// Loads the weights from the bytes the engine was deserialised from. Returns false when they
+    /// do not belong to it.
+    virtual bool loadWeights(const void* blob, int64_t size) noexcept = 0;
+    /// The same from a reader; weights are ready once `stream` has passed this point.
+    virtual bool loadWeightsAsync(IStreamReaderV2& streamReader, cudaStream_t stream) noexcept = 0;
+
+    // Older generations.
+
+    /// \see getProfileTensorValuesV2. Values that exceed 32 bits are clamped.
+    TRT_DEPRECATED virtual const int32_t*
+    getProfileTensorValues(const char* tensorName, int32_t profileIndex,
+                           OptProfileSelector select) const noexcept = 0;
+    TRT_DEPRECATED IExecutionContext* createExecutionContextWithoutDeviceMemory() noexcept {
+        return createExecutionContext(ExecutionContextAllocationStrategy::kUSER_MANAGED);
+    }
+    TRT_DEPRECATED size_t getDeviceMemorySize() const noexcept {
+        return static_cast<size_t>(getDeviceMemorySizeV2());
+    }
+    TRT_DEPRECATED size_t getDeviceMemorySizeForProfile(int32_t profileIndex) const noexcept {
+        const int64_t bytes = getDeviceMemorySizeForProfileV2(profileIndex);
+        return bytes < 0 ? 0 : static_cast<size_t>(bytes);
+    }
+    /// Always false.
+    TRT_DEPRECATED bool hasImplicitBatchDimension() const noexcept { return false; }
+    /// -1: no streaming; 0: getWeightStreamingAutomaticBudget(); else bytes.
+    TRT_DEPRECATED bool setWeightStreamingBudget(int64_t gpuMemoryBudget) noexcept {
+        if (gpuMemoryBudget < 0) {
+            return setWeightStreamingBudgetV2(getStreamableWeightsSize());
+        }
+        return setWeightStreamingBudgetV2(gpuMemoryBudget == 0 ? getWeightStreamingAutomaticBudget()
+                                                               : gpuMemoryBudget);
+    }
+    TRT_DEPRECATED int64_t getWeightStreamingBudget() const noexcept {
+        return getWeightStreamingBudgetV2();
+    }
+    TRT_DEPRECATED int64_t getMinimumWeightStreamingBudget() const noexcept { return 0; }
+};
+
+} // namespace nvinfer1

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+// The three parts of an IPluginV3, and its creator. Included by NvInferRuntimePlugin.h.
+#pragma once
+
+#include "ingot/plugin_shapes.h"
+
+namespace nvinfer1 {
+
+/// Who a plugin is. The strings are those of its creator, and valid as long as the object.
+class IPluginV3OneCore : public IPluginCapability {
+public:
+    InterfaceInfo getInterfaceInfo() const noexcept override { return {"PLUGIN_V3ONE_CORE", 1, 0}; }
+    virtual const AsciiChar* getPluginName() const noexcept = 0;
+    virtual const AsciiChar* getPluginVersion() const noexcept = 0;
+    virtual const AsciiChar* getPluginNamespace() const noexcept = 0;
+};
+
+/// How a plugin is built into an engine. Methods that return int32_t return 0 for success; another
+/// number fails the build and is reported.
+class IPluginV3OneBuild : public IPluginCapability {
+public:
+    static constexpr int32_t kDEFAULT_FORMAT_COMBINATION_LIMIT = 100;
+
+    InterfaceInfo getInterfaceInfo() const noexcept override {
+        return {"PLUGIN_V3ONE_BUILD", 1, 0};
+    }
+    /// Formats, types and profile shapes that were chosen. May be called more than once.
+    virtual int32_t configurePlugin(const DynamicPluginTensorDesc* in, int32_t nbInputs,
+                                    const DynamicPluginTensorDesc* out,
+                                    int32_t nbOutputs) noexcept = 0;
+    /// Fills outputTypes.
+    virtual int32_t getOutputDataTypes(DataType* outputTypes, int32_t nbOutputs,
+                                       const DataType* inputTypes,
+                                       int32_t nbInputs) const noexcept = 0;
+    /// Fills `outputs` with expressions of the sizes of inputs and the values of shape inputs,
+    /// which stand in shapeInputs as the sizes of a shape.
+    virtual int32_t getOutputShapes(const DimsExprs* inputs, int32_t nbInputs,
+                                    const DimsExprs* shapeInputs, int32_t nbShapeInputs,
+                                    DimsExprs* outputs, int32_t nbOutputs,
+                                    IExprBuilder& exprBuilder) noexcept = 0;
+    /// Whether type and format of tensor `pos` will do, given those before it. Tensors are inputs,
+    /// then outputs.
+    virtual bool supportsFormatCombination(int32_t pos, const DynamicPluginTensorDesc* inOut,
+                                           int32_t nbInputs, int32_t nbOutputs) noexcept = 0;
+    /// At least 1.
+    virtual int32_t getNbOutputs() const noexcept = 0;
+    /// Bytes of scratch memory for shapes up to these.
+    virtual size_t getWorkspaceSize(const DynamicPluginTensorDesc* inputs, int32_t nbInputs,
+                                    const DynamicPluginTensorDesc* outputs,
+                                    int32_t nbOutputs) const noexcept {
+        static_cast<void>(inputs), static_cast<void>(nbInputs);
+        static_cast<void>(outputs), static_cast<void>(nbOutputs);
+        return 0;
+    }
+    /// Fills `tactics` with the plugin's own numbers of implementations, not 0.
+    virtual int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept {
+        static_cast<void>(tactics), static_cast<void>(nbTactics);
+        return 0;
+    }
+    virtual int32_t getNbTactics() noexcept { return 0; }
+    /// What, beside shapes and types, tells timings of this plugin apart; nullptr: do not cache.
+    virtual const char* getTimingCacheID() noexcept { return nullptr; }
+    virtual int32_t getFormatCombinationLimit() noexcept {
+        return kDEFAULT_FORMAT_COMBINATION_LIMIT;
+    }
+    /// Text for the inspector; nullptr for none.
+    virtual const char* getMetadataString() noexcept { return nullptr; }
+};
+
+/// An IPluginV3OneBuild whose outputs may lie where inputs lie
+/// (PreviewFeature::kALIASED_PLUGIN_IO_10_03).
+class IPluginV3OneBuildV2 : public IPluginV3OneBuild {
+public:
+    InterfaceInfo getInterfaceInfo() const noexcept override {
+        return {"PLUGIN_V3ONE_BUILD", 2, 0};
+    }
+    /// The input that this output updates in place; -1 for none. An input serves one output.
+    virtual int32_t getAliasedInput(int32_t outputIndex) noexcept {
+        static_cast<void>(outputIndex);
+        return -1;
+    }
+};
+
+/// How a plugin runs. Methods that return int32_t return 0 for success; another number fails the
+/// run and is reported.
+class IPluginV3OneRuntime : public IPluginCapability {
+public:
+    InterfaceInfo getInterfaceInfo() const noexcept override {
+        return {"PLUGIN_V3ONE_RUNTIME", 1, 0};
+    }
+    /// Which implementation enqueue() is to use; 0 when the plugin named none.
+    virtual int32_t setTactic(int32_t tactic) noexcept {
+        static_cast<void>(tactic);
+        return 0;
+    }
+    /// Before the first run with these shapes, types and formats.
+    virtual int32_t onShapeChange(const PluginTensorDesc* in, int32_t nbInputs,
+                                  const PluginTensorDesc* out, int32_t nbOutputs) noexcept = 0;
+    /// Queues the work on `stream`. On the CPU backend addresses are host addresses, the stream is
+    /// nullptr, and the work is done when the call returns.
+    /// \param workspace as many bytes as getWorkspaceSize() asked for.
+    virtual int32_t enqueue(const PluginTensorDesc* inputDesc, const PluginTensorDesc* outputDesc,
+                            const void* const* inputs, void* const* outputs, void* workspace,
+                            cudaStream_t stream) noexcept = 0;
+    /// A clone of the whole plugin for one context, which the library deletes. nullptr on an error.
+    virtual IPluginV3* attachToContext(IPluginResourceContext* context) noexcept = 0;
+    /// What the creator needs to make this plugin again; valid until the next call.
+    virtual const PluginFieldCollection* getFieldsToSerialize() noexcept = 0;
+};
+
+/// Makes IPluginV3 objects, for a network and for engines that are loaded.
+/// Thread safety: createPlugin() from any thread.
+class IPluginCreatorV3One : public IPluginCreatorInterface {
+public:
+    InterfaceInfo getInterfaceInfo() const noexcept override {
+        return {"PLUGIN CREATOR_V3ONE", 1, 0};
+    }
+    /// A plugin ready for use; nullptr on an error. The caller deletes it; the library does so with
+    /// those it asked for.
+    virtual IPluginV3* createPlugin(const AsciiChar* name, const PluginFieldCollection* fc,
+                                    TensorRTPhase phase) noexcept = 0;
+    /// The fields that createPlugin() understands in the build phase.
+    virtual const PluginFieldCollection* getFieldNames() noexcept = 0;
+    virtual const AsciiChar* getPluginName() const noexcept = 0;
+    virtual const AsciiChar* getPluginVersion() const noexcept = 0;
+    virtual const AsciiChar* getPluginNamespace() const noexcept = 0;
+
+    IPluginCreatorV3One() = default;
+    ~IPluginCreatorV3One() override = default;
+
+protected:
+    IPluginCreatorV3One(const IPluginCreatorV3One&) = default;
+    IPluginCreatorV3One(IPluginCreatorV3One&&) = default;
+    IPluginCreatorV3One& operator=(const IPluginCreatorV3One&) & = default;
+    IPluginCreatorV3One& operator=(IPluginCreatorV3One&&) & = default;
+};
+
+namespace v_1_0 {
+using nvinfer1::IPluginCreatorV3One;
+using nvinfer1::IPluginV3OneBuild;
+using nvinfer1::IPluginV3OneCore;
+using nvinfer1::IPluginV3OneRuntime;
+} // namespace v_1_0
+namespace v_2_0 {
+using IPluginV3OneBuild = nvinfer1::IPluginV3OneBuildV2;
+} // namespace v_2_0
+
+} // namespace nvinfer1

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+// ITensor and ILayer: the nodes and edges of a network. Included by NvInfer.h.
+#pragma once
+
+#include "NvInferLegacyDims.h"
+#include "NvInferRuntime.h"
+
+namespace nvinfer1 {
+
+enum class LayerType : int32_t {
+    kCONVOLUTION = 0,
+    kCAST = 1,
+    kACTIVATION = 2,
+    kPOOLING = 3,
+    kLRN = 4,
+    kSCALE = 5,
+    kSOFTMAX = 6,
+    kDECONVOLUTION = 7,
+    kCONCATENATION = 8,
+    kELEMENTWISE = 9,
+    kPLUGIN = 10,
+    kUNARY = 11,
+    kPADDING = 12,
+    kSHUFFLE = 13,
+    kREDUCE = 14,
+    kTOPK = 15,
+    kGATHER = 16,
+    kMATRIX_MULTIPLY = 17,
+    kRAGGED_SOFTMAX = 18,
+    kCONSTANT = 19,
+    kIDENTITY = 20,
+    kPLUGIN_V2 = 21,
+    kSLICE = 22,
+    kSHAPE = 23,
+    kPARAMETRIC_RELU = 24,
+    kRESIZE = 25,
+    kTRIP_LIMIT = 26,
+    kRECURRENCE = 27,
+    kITERATOR = 28,
+    kLOOP_OUTPUT = 29,
+    kSELECT = 30,
+    kFILL = 31,
+    kQUANTIZE = 32,
+    kDEQUANTIZE = 33,
+    kCONDITION = 34,
+    kCONDITIONAL_INPUT = 35,
+    kCONDITIONAL_OUTPUT = 36,
+    kSCATTER = 37,
+    kEINSUM = 38,
+    kASSERTION = 39,
+    kONE_HOT = 40,
+    kNON_ZERO = 41,
+    kGRID_SAMPLE = 42,
+    kNMS = 43,
+    kREVERSE_SEQUENCE = 44,
+    kNORMALIZATION = 45,
+    kPLUGIN_V3 = 46,
+    kSQUEEZE = 47,
+    kUNSQUEEZE = 48,
+    kCUMULATIVE = 49,
+    kDYNAMIC_QUANTIZE = 50,
+    kATTENTION_INPUT = 51,
+    kATTENTION_OUTPUT = 52,
+    kROTARY_EMBEDDING = 53,
+    kKVCACHE_UPDATE = 54,
+    kMOE = 55,
+    kDIST_COLLECTIVE = 56,
+};
+INGOT_ENUM_MAX(LayerType, 57)
+
+/// A value in a network: an input, or the output of a layer.
+///
+/// Lifetime: belongs to the network. Thread safety: as the network.
+class ITensor : public INoCopy {
+public:
+    /// Inputs and outputs of the engine are known by it, so it must be unique there. Default: made
+    /// from the layer's name.
+    virtual void setName(const char* name) noexcept = 0;
+    virtual const char* getName() const noexcept = 0;
+    /// Changes the shape of a network input; other tensors refuse it with an error.
+    virtual void setDimensions(const Dims& dimensions) noexcept = 0;
+    /// -1 for sizes known only at run time; nbDims == -1 when the layer's inputs are wrong.
+    virtual Dims getDimensions() const noexcept = 0;
+    virtual DataType getType() const noexcept = 0;
+    virtual bool isNetworkInput() const noexcept = 0;
+    virtual bool isNetworkOutput() const noexcept = 0;
+    /// Formats in which an input or output may lie in memory; bits of TensorFormat. Default: all,
+    /// which is kLINEAR.
+    virtual void setAllowedFormats(TensorFormats formats) noexcept = 0;
+    virtual TensorFormats getAllowedFormats() const noexcept = 0;
+    /// Whether its values are used as shapes, or marked so. Known for sure when the network is
+    /// complete.
+    virtual bool isShapeTensor() const noexcept = 0;
+    /// Whether its values are used in other ways.
+    virtual bool isExecutionTensor() const noexcept = 0;
+    /// Names a size of a network input: sizes of the same name are equal at run time.
+    virtual void setDimensionName(int32_t index, const char* name) noexcept = 0;
+    /// nullptr when it has none.
+    virtual const char* getDimensionName(int32_t index) const noexcept = 0;
+
+    /// Where an input or output lies: kHOST for shapes.
+    virtual TensorLocation getLocation() const noexcept = 0;
+
+    // Older generations.
+
+    /// Changes the type of a network input, or casts a network output to it.
+    TRT_DEPRECATED virtual void setType(DataType type) noexcept = 0;
+    /// Range for INT8 without calibration; -max to max. Returns false unless min <= max.
+    TRT_DEPRECATED virtual bool setDynamicRange(float min, float max) noexcept = 0;
+    TRT_DEPRECATED virtual bool dynamicRangeIsSet() const noexcept = 0;
+    TRT_DEPRECATED virtual void resetDynamicRange() noexcept = 0;
+    /// NaN when no range is set.
+    TRT_DEPRECATED virtual float getDynamicRangeMin() const noexcept = 0;
+    TRT_DEPRECATED virtual float getDynamicRangeMax() const noexcept = 0;
+    /// No effect: the location follows from use.
+    TRT_DEPRECATED void setLocation(TensorLocation location) noexcept {
+        static_cast<void>(location);
+    }
+    /// No effect: there is no implicit batch dimension.
+    TRT_DEPRECATED void setBroadcastAcrossBatch(bool broadcastAcrossBatch) noexcept {
+        static_cast<void>(broadcastAcrossBatch);
+    }
+    TRT_DEPRECATED bool getBroadcastAcrossBatch() const noexcept { return false; }
+
+protected:
+    ~ITensor() = default;
+};
+
+/// An operation in a network.
+///
+/// Lifetime: belongs to the network. Thread safety: as the network.
+/// Settings are checked when outputs are asked for their shape or type, and at build; the message
+/// names the layer.
+class ILayer : public INoCopy {
+public:
+    virtual LayerType getType() const noexcept = 0;
+    /// For messages, profiles and the inspector. Default: made from type and number.
+    virtual void setName(const char* name) noexcept = 0;
+    virtual const char* getName() const noexcept = 0;
+    virtual int32_t getNbInputs() const noexcept = 0;
+    /// nullptr for a bad index, or an optional input that is not set.
+    virtual ITensor* getInput(int32_t index) const noexcept = 0;
+    virtual int32_t getNbOutputs() const noexcept = 0;
+    /// nullptr for a bad index.
+    virtual ITensor* getOutput(int32_t index) const noexcept = 0;
+    /// Replaces an input, or adds an optional one; each class says which there are.
+    virtual void setInput(int32_t index, ITensor& tensor) noexcept = 0;
+    virtual DataType getOutputType(int32_t index) const noexcept = 0;
+    /// Text that the inspector shows with the layer. Default "".
+    virtual void setMetadata(const char* metadata) noexcept = 0;
+    virtual const char* getMetadata() const noexcept = 0;
+    /// How many GPUs take part in the layer. Default 1. Returns false for less than 1.
+    virtual bool setNbRanks(int32_t nbRanks) noexcept = 0;
+    virtual int32_t getNbRanks() const noexcept = 0;
+
+    // Older generations: types in a network that is not strongly typed.
+
+    /// Computes in this type.
+    TRT_DEPRECATED virtual void setPrecision(DataType dataType) noexcept = 0;
+    TRT_DEPRECATED virtual DataType getPrecision() const noexcept = 0;
+    TRT_DEPRECATED virtual bool precisionIsSet() const noexcept = 0;
+    TRT_DEPRECATED virtual void resetPrecision() noexcept = 0;
+    /// Casts an output to this type.
+    TRT_DEPRECATED virtual void setOutputType(int32_t index, DataType dataType) noexcept = 0;
+    TRT_DEPRECATED virtual bool outputTypeIsSet(int32_t index) const noexcept = 0;
+    TRT_DEPRECATED virtual void resetOutputType(int32_t index) noexcept = 0;
+
+protected:
+    ~ILayer() = default;
+};
+
+} // namespace nvinfer1

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/options.h"
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace ingot {
+namespace {
+
+std::string error_of(std::string_view name, std::string_view text) {
+    Options o;
+    try {
+        set_option(o, *find_option(command::Trtexec, name), name, text);
+        return "no error";
+    } catch (const Error& e) {
+        return e.what();
+    }
+}
+
+TEST(Options, AreSetByTheirRows) {
+    Options o;
+    auto set = [&](std::string_view name, std::string_view text) {
+        set_option(o, *find_option(command::Trtexec, name), name, text);
+    };
+    set("--fp16", "");
+    set("--iterations", "37");
+    set("--duration", "0.5");
+    set("--onnx", "a=b.onnx");
+    set("--disablePass", "one");
+    set("--disablePass", "two");
+    set("--profilingVerbosity", "detailed");
+    EXPECT_TRUE(o.fp16);
+    EXPECT_EQ(o.iterations, 37);
+    EXPECT_EQ(o.duration, 0.5);
+    EXPECT_EQ(o.onnx, "a=b.onnx");
+    EXPECT_EQ(o.disable_passes, (List{"one", "two"}));
+    EXPECT_EQ(o.profiling_verbosity, "detailed");
+    set("--fp16", "0");
+    EXPECT_FALSE(o.fp16);
+}
+
+TEST(Options, BadValues) {
+    EXPECT_EQ(error_of("--fp16", "yes"), "--fp16=yes: expected no value: this is a flag");
+    EXPECT_EQ(error_of("--iterations", "1.5"), "--iterations=1.5: expected a whole number");
+    EXPECT_EQ(error_of("--iterations", ""), "--iterations=: expected a whole number");
+    EXPECT_EQ(error_of("--iterations", "99999999999999999999"),
+              "--iterations=99999999999999999999: expected a whole number");
+    EXPECT_EQ(error_of("--duration", "1s"), "--duration=1s: expected a number");
+    EXPECT_EQ(error_of("--accuracyAlgorithm", "l3"),
+              "--accuracyAlgorithm=l3: expected l0, l1, l2, lInf or cos");
+    EXPECT_THROW(check_value("N", "--x", "a"), Error);
+    EXPECT_THROW(check_value("X", "--x", "a"), Error);
+    EXPECT_THROW(check_value("a|b", "--x", "c"), Error);
+    EXPECT_THROW(check_value("", "--x", "c"), Error);
+    EXPECT_NO_THROW(check_value("FILE", "--x", "anything"));
+}
+
+TEST(Options, AreFoundInTheirCommandsOnly) {
+    EXPECT_EQ(find_option(command::Trtexec, "--threads")->field, "stream_threads");
+    EXPECT_EQ(find_option(command::Bench, "--threads")->field, "threads");
+    EXPECT_EQ(find_option(command::Check, "--fp16"), nullptr);
+    EXPECT_EQ(find_option(command::Trtexec, "--fp"), nullptr);
+    EXPECT_EQ(find_ignored("--vc"), find_ignored("--versionCompatible"));
+    EXPECT_EQ(find_ignored("--fp16"), nullptr);
+}
+
+TEST(Options, ANameMeansOneThingInACommand) {
+    std::set<std::pair<unsigned, std::string>> seen;
+    for (const OptionRow& r : option_rows()) {
+        for (const std::string& n : split_names(r.names)) {
+            for (unsigned bit = 1; bit != 0; bit <<= 1U) {
+                if ((r.commands & bit) != 0) {
+                    EXPECT_TRUE(seen.emplace(bit, n).second) << n << " of " << r.field;
+                }
+            }
+        }
+    }
+    for (const IgnoredRow& r : ignored_rows()) {
+        for (const std::string& n : split_names(r.names)) {
+            EXPECT_TRUE(seen.emplace(command::Trtexec, n).second) << n;
+        }
+    }
+}
+
+} // namespace
+} // namespace ingot
