@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/options.h"
 
-#include "base/text.h"
+#include "base/error.h"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace ingot {
 
@@ -18,23 +20,167 @@ constexpr std::array rows = {
 #undef INGOT_OPTION
 };
 
+constexpr std::array ignored = {
+#define INGOT_IGNORED(names, value, already, reason) IgnoredRow{names, value, already, reason},
+#include "api/trtexec_ignored.def"
+#undef INGOT_IGNORED
+};
+
 struct CommandName {
     unsigned bit;
     std::string_view name;
 };
-constexpr std::array<CommandName, 8> command_names = {{{Build, "build"},
-                                                       {Run, "run"},
-                                                       {Bench, "bench"},
-                                                       {Inspect, "inspect"},
-                                                       {Check, "check"},
-                                                       {Compare, "compare"},
-                                                       {Cache, "cache"},
-                                                       {Slim, "slim"}}};
+constexpr std::array<CommandName, 11> command_names = {{{Build, "build"},
+                                                        {Run, "run"},
+                                                        {Bench, "bench"},
+                                                        {Inspect, "inspect"},
+                                                        {Check, "check"},
+                                                        {Compare, "compare"},
+                                                        {Cache, "cache"},
+                                                        {Slim, "slim"},
+                                                        {Calibrate, "calibrate"},
+                                                        {Quantize, "quantize"},
+                                                        {Trtexec, "trtexec"}}};
+
+/// Bars would end a cell of a table.
+std::string in_table(std::string_view text) {
+    std::string out;
+    for (char c : text) {
+        append(out, c == '|' ? std::string_view("\\|") : std::string_view(&c, 1));
+    }
+    return out;
+}
+
+/// The parts of a list, between separators.
+std::vector<std::string> split(std::string_view list, char separator) {
+    std::vector<std::string> out;
+    for (size_t start = 0; start <= list.size();) {
+        size_t end = std::min(list.find(separator, start), list.size());
+        out.emplace_back(list.substr(start, end - start));
+        start = end + 1;
+    }
+    return out;
+}
+
+template <class T>
+bool parses(std::string_view text, T& value) {
+    auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc() && last == text.data() + text.size() && !text.empty();
+}
+
+template <class... Args>
+[[noreturn]] void refuse(std::string_view name, std::string_view text, const Args&... expected) {
+    fail(ErrorCode::InvalidArgument, name, "=", text, ": expected ", expected...);
+}
+
+void set(bool& field, std::string_view name, std::string_view text) {
+    field = text.empty() || text == "1" || text == "true";
+    if (!field && text != "0" && text != "false") {
+        refuse(name, text, "no value: this is a flag");
+    }
+}
+
+void set(int64_t& field, std::string_view name, std::string_view text) {
+    if (!parses(text, field)) {
+        refuse(name, text, "a whole number");
+    }
+}
+
+void set(double& field, std::string_view name, std::string_view text) {
+    if (!parses(text, field)) {
+        refuse(name, text, "a number");
+    }
+}
+
+void set(std::string& field, std::string_view, std::string_view text) {
+    field = text;
+}
+
+void set(std::vector<std::string>& field, std::string_view, std::string_view text) {
+    field.emplace_back(text);
+}
+
+std::string ignored_page() {
+    std::string out = "\nAccepted, with a line that says why they do nothing:\n\n"
+                      "| option | reason |\n|---|---|\n";
+    for (const IgnoredRow& r : ignored) {
+        std::string names;
+        for (const std::string& n : split(r.names, ',')) {
+            append(names, str(names.empty() ? "`" : ", `", n, r.value.empty() ? "" : "=",
+                              in_table(r.value), "`"));
+        }
+        append(out, str("| ", names, " | ", r.reason, " |\n"));
+    }
+    return out;
+}
 
 } // namespace
 
 std::span<const OptionRow> option_rows() {
     return rows;
+}
+
+std::span<const IgnoredRow> ignored_rows() {
+    return ignored;
+}
+
+std::vector<std::string> split_names(std::string_view names) {
+    return split(names, ',');
+}
+
+const OptionRow* find_option(unsigned command, std::string_view name) {
+    for (const OptionRow& r : rows) {
+        std::vector<std::string> names = split_names(r.names);
+        if ((r.commands & command) != 0 &&
+            std::find(names.begin(), names.end(), name) != names.end()) {
+            return &r;
+        }
+    }
+    return nullptr;
+}
+
+const IgnoredRow* find_ignored(std::string_view name) {
+    for (const IgnoredRow& r : ignored) {
+        std::vector<std::string> names = split_names(r.names);
+        if (std::find(names.begin(), names.end(), name) != names.end()) {
+            return &r;
+        }
+    }
+    return nullptr;
+}
+
+void check_value(std::string_view value, std::string_view name, std::string_view text) {
+    int64_t whole = 0;
+    double number = 0;
+    if (value.empty()) {
+        bool flag = false;
+        set(flag, name, text);
+    } else if (value == "N") {
+        set(whole, name, text);
+    } else if (value == "X") {
+        set(number, name, text);
+    } else if (value.find('|') != std::string_view::npos) {
+        std::vector<std::string> choices = split(value, '|');
+        if (std::find(choices.begin(), choices.end(), text) == choices.end()) {
+            std::string last = choices.back();
+            choices.pop_back();
+            refuse(name, text, join(choices, ", "), " or ", last);
+        }
+    }
+}
+
+void set_option(Options& o, const OptionRow& row, std::string_view name, std::string_view text) {
+    using Setter = void (*)(Options&, std::string_view, std::string_view);
+    constexpr std::array<Setter, rows.size()> setters = {
+#define INGOT_OPTION(field, type, standard, commands, names, value, help)                          \
+    [](Options& all, std::string_view n, std::string_view t) { set(all.field, n, t); },
+#include "api/options.def"
+#undef INGOT_OPTION
+    };
+    if (row.value.find('|') != std::string_view::npos) {
+        check_value(row.value, name, text);
+    }
+    setters[static_cast<size_t>(&row - rows.data())](o, name, text);
 }
 
 std::string environment_name(std::string_view field) {
@@ -62,10 +208,11 @@ std::string options_page() {
             std::string standard = r.type == "Flag" || r.type == "List" || r.standard == "\"\""
                                        ? std::string()
                                        : std::string(r.standard);
-            append(out, str("| `", r.names, r.value.empty() ? "" : " ", r.value, "` | `",
+            append(out, str("| `", r.names, r.value.empty() ? "" : " ", in_table(r.value), "` | `",
                             environment_name(r.field), "` | ", standard, " | ", r.help, " |\n"));
         }
     }
+    append(out, ignored_page());
     return out;
 }
 

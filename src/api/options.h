@@ -32,7 +32,11 @@ enum Bit : unsigned {
     Check = 16,
     Compare = 32,
     Slim = 64,
-    Cache = 128
+    Cache = 128,
+    Trtexec = 256,
+    Calibrate = 512,
+    Quantize = 1024,
+    CompatLayout = 2048
 };
 }
 
@@ -46,6 +50,26 @@ struct OptionRow {
     std::string_view help;
 };
 std::span<const OptionRow> option_rows();
+/// The row that `name` ("--fp16") stands for in a command; null when there is none.
+const OptionRow* find_option(unsigned command, std::string_view name);
+/// Sets a row's field from text: a Flag by "", 1, true, 0 or false; a List grows. A VALUE of the
+/// form a|b|c lists all that is allowed. Errors: InvalidArgument with `name`, got and expected.
+void set_option(Options& o, const OptionRow& row, std::string_view name, std::string_view text);
+
+/// An option of trtexec that is accepted and does nothing (trtexec_ignored.def).
+struct IgnoredRow {
+    std::string_view names;
+    std::string_view value; // "" for a flag, [VALUE] where it may be left out
+    bool already;           // asks for what happens anyway
+    std::string_view reason;
+};
+std::span<const IgnoredRow> ignored_rows();
+const IgnoredRow* find_ignored(std::string_view name);
+/// The single names of a row: "--vc,--versionCompatible" -> two.
+std::vector<std::string> split_names(std::string_view names);
+/// Checks text against a VALUE: N is an integer, X a number, a|b|c a choice, else anything goes.
+/// Errors: as set_option.
+void check_value(std::string_view value, std::string_view name, std::string_view text);
 
 /// The environment variable that sets an option where the command line does not: INGOT_FIELD.
 std::string environment_name(std::string_view field);

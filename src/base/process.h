@@ -2,6 +2,7 @@
 // Running another program and waiting for it.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,9 @@ struct ProcessResult {
 /// Runs `arguments[0]` (found on PATH) without a shell; standard input is empty. Errors: Io when
 /// the system refuses to start it.
 ProcessResult run_process(const std::vector<std::string>& arguments);
+
+/// The most memory that this process has held so far.
+uint64_t peak_memory_bytes();
 
 /// A fresh private folder, removed with its contents by the destructor.
 class TemporaryFolder {

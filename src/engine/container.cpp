@@ -13,7 +13,7 @@ namespace ingot {
 namespace {
 
 constexpr std::array<char, 8> magic = {'I', 'N', 'G', 'O', 'T', '\r', '\n', '\x1a'};
-constexpr uint64_t header_bytes = 64;
+constexpr uint64_t header_bytes = engine_header_bytes;
 constexpr uint64_t hashed_header_bytes = 48;
 constexpr uint64_t row_bytes = 88;
 constexpr uint32_t max_sections = 64;
@@ -76,9 +76,23 @@ std::string_view name(SectionKind k) {
 }
 
 ContainerWriter::ContainerWriter(const std::string& path, uint32_t sections)
-    : file_(path), expected_(sections) {
+    : file_(std::in_place, path), expected_(sections) {
     std::vector<std::byte> room(header_bytes + row_bytes * sections);
-    file_.write(room);
+    append(room);
+}
+
+ContainerWriter::ContainerWriter(AlignedBytes& memory, uint32_t sections)
+    : memory_(&memory), expected_(sections) {
+    CHECK(memory.empty(), "the memory holds something already");
+    memory.resize(header_bytes + row_bytes * sections);
+}
+
+void ContainerWriter::append(std::span<const std::byte> data) {
+    if (file_) {
+        file_->write(data);
+    } else {
+        memory_->insert(memory_->end(), data.begin(), data.end());
+    }
 }
 
 Section& ContainerWriter::current() {
@@ -88,12 +102,12 @@ Section& ContainerWriter::current() {
 
 void ContainerWriter::begin(SectionKind kind, bool required, uint64_t alignment) {
     CHECK(sections_.size() < expected_ && hash_ == nullptr, "sections do not match the table");
-    std::vector<std::byte> gap((alignment - file_.position() % alignment) % alignment);
-    file_.write(gap);
+    std::vector<std::byte> gap((alignment - written() % alignment) % alignment);
+    append(gap);
     Section s;
     s.kind = kind;
     s.required = required;
-    s.offset = file_.position();
+    s.offset = written();
     s.alignment = alignment;
     sections_.push_back(s);
     hash_ = std::make_unique<HashStream>();
@@ -101,7 +115,7 @@ void ContainerWriter::begin(SectionKind kind, bool required, uint64_t alignment)
 
 void ContainerWriter::write(std::span<const std::byte> data) {
     hash_->add(data);
-    file_.write(data);
+    append(data);
 }
 
 void ContainerWriter::pad_to(uint64_t alignment) {
@@ -137,7 +151,7 @@ void ContainerWriter::commit() {
     put(head, header_bytes);
     put(head, expected_);
     put(head, static_cast<uint32_t>(row_bytes));
-    put(head, file_.position());
+    put(head, written());
     CHECK(head.size() == hashed_header_bytes, "header size");
     std::vector<std::byte> table;
     for (const Section& s : sections_) {
@@ -149,8 +163,12 @@ void ContainerWriter::commit() {
     put(head, h.xxh3().high);
     put(head, h.xxh3().low);
     head.insert(head.end(), table.begin(), table.end());
-    file_.write_at(0, head);
-    file_.commit();
+    if (file_) {
+        file_->write_at(0, head);
+        file_->commit();
+    } else {
+        std::copy(head.begin(), head.end(), memory_->begin());
+    }
 }
 
 Container::Container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
@@ -159,16 +177,25 @@ Container::Container(std::span<const std::byte> bytes, std::shared_ptr<const voi
     verify_sections();
 }
 
-void Container::parse_header() {
-    if (bytes_.size() < header_bytes) {
-        bad("the file has ", bytes_.size(), " bytes, an engine has at least ", header_bytes,
+EngineHeader read_engine_header(std::span<const std::byte> bytes) {
+    if (bytes.size() < header_bytes) {
+        bad("the file has ", bytes.size(), " bytes, an engine has at least ", header_bytes,
             "; it is truncated or not an engine");
     }
-    if (std::memcmp(bytes_.data(), magic.data(), magic.size()) != 0) {
+    if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) {
         bad("the file is not an Ingot engine: its first bytes are not the engine magic; build one "
             "with 'ingot build'");
     }
-    auto format = read<uint32_t>(bytes_, 8);
+    EngineHeader h;
+    h.format = read<uint32_t>(bytes, 8);
+    h.producer = read<uint32_t>(bytes, 12);
+    h.is_readable = h.format != 0 && h.format <= engine_format && read<uint64_t>(bytes, 16) == 0;
+    h.file_bytes = read<uint64_t>(bytes, 40);
+    return h;
+}
+
+void Container::parse_header() {
+    uint32_t format = read_engine_header(bytes_).format;
     producer_ = read<uint32_t>(bytes_, 12);
     if (format == 0 || format > engine_format) {
         bad("engine format ", format, " (written by Ingot ", version_text(producer_),

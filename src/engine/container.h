@@ -14,10 +14,12 @@
 // Nothing overlaps, nothing lies outside, and the file ends with the last section.
 #pragma once
 
+#include "base/bytes.h"
 #include "base/file.h"
 #include "base/hash.h"
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -40,6 +42,18 @@ inline constexpr uint32_t engine_producer = 0x000100; // major.minor.patch of In
 inline constexpr uint64_t weight_chunk_bytes = 16ULL << 20;
 inline constexpr uint64_t weight_alignment = 4096; // of the section, for maps and direct upload
 
+inline constexpr uint64_t engine_header_bytes = 64;
+
+/// What the header alone tells.
+struct EngineHeader {
+    uint32_t format = 0;
+    uint32_t producer = 0;
+    bool is_readable = false; // by this release
+    uint64_t file_bytes = 0;
+};
+/// Of an engine's first engine_header_bytes. Errors: InvalidEngine when they are not those of one.
+EngineHeader read_engine_header(std::span<const std::byte> bytes);
+
 struct Section {
     SectionKind kind = SectionKind::Graph;
     bool required = true;
@@ -50,16 +64,19 @@ struct Section {
     Sha256 sha{};
 };
 
-/// Writes a container through AtomicFile. Sections are written in the order of begin() calls.
+/// Writes a container through AtomicFile, or to memory. Sections are written in the order of
+/// begin() calls.
 class ContainerWriter {
 public:
     /// `sections` is the number of begin() calls to come.
     ContainerWriter(const std::string& path, uint32_t sections);
+    /// To memory, which outlives the writer and is empty before.
+    ContainerWriter(AlignedBytes& memory, uint32_t sections);
     void begin(SectionKind kind, bool required, uint64_t alignment = 64);
     void write(std::span<const std::byte> data);
     void pad_to(uint64_t alignment); // zeros inside the section
     /// Bytes of the current section so far.
-    uint64_t position() const { return file_.position() - current().offset; }
+    uint64_t position() const { return written() - current().offset; }
     void end();
     /// Replaces the hash of a finished section (weights carry the hash of their chunk hashes).
     void set_xxh3(SectionKind kind, const Hash128& h);
@@ -68,7 +85,10 @@ public:
 private:
     Section& current();
     const Section& current() const { return sections_.back(); }
-    AtomicFile file_;
+    uint64_t written() const { return file_ ? file_->position() : memory_->size(); }
+    void append(std::span<const std::byte> data);
+    std::optional<AtomicFile> file_;
+    AlignedBytes* memory_ = nullptr;
     std::vector<Section> sections_;
     uint32_t expected_;
     std::unique_ptr<HashStream> hash_;

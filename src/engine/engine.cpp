@@ -256,12 +256,17 @@ uint64_t Engine::weight_bytes() const {
     return sum.bytes;
 }
 
-void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
-                  const Properties& metadata, const KernelBinaries& kernels) {
+namespace {
+
+uint32_t section_count(const KernelBinaries& kernels) {
+    return kernels.empty() ? 5 : 6;
+}
+
+void write_sections(ContainerWriter& out, const Graph& graph, const std::vector<Profile>& profiles,
+                    const Properties& metadata, const KernelBinaries& kernels) {
     for (const Profile& p : profiles) {
         check_profile(graph, p);
     }
-    ContainerWriter out(path, kernels.empty() ? 5 : 6);
     out.begin(SectionKind::Weights, true, weight_alignment);
     WeightWriter weights(out);
     std::vector<std::byte> body =
@@ -281,6 +286,25 @@ void write_engine(const std::string& path, const Graph& graph, const std::vector
         write_kernels(out, kernels);
     }
     out.commit();
+}
+
+} // namespace
+
+void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
+                  const Properties& metadata, const KernelBinaries& kernels) {
+    ContainerWriter out(path, section_count(kernels));
+    write_sections(out, graph, profiles, metadata, kernels);
+}
+
+AlignedBytes engine_bytes(const Engine& engine) {
+    const KernelBinaries none;
+    const KernelBinaries& kernels = engine.kernels() != nullptr ? *engine.kernels() : none;
+    constexpr uint64_t around_weights = 1ULL << 20;
+    AlignedBytes out;
+    out.reserve(engine.weight_bytes() + around_weights);
+    ContainerWriter writer(out, section_count(kernels));
+    write_sections(writer, engine.graph(), engine.profiles(), engine.metadata(), kernels);
+    return out;
 }
 
 } // namespace ingot

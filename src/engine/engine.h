@@ -3,6 +3,7 @@
 // knows no device. Context: one execution of it on a backend.
 #pragma once
 
+#include "base/bytes.h"
 #include "ir/profile.h"
 #include "plan/backend.h"
 
@@ -48,6 +49,8 @@ private:
 /// streamed from where they are; equal ones are stored once.
 void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
                   const Properties& metadata, const KernelBinaries& kernels = {});
+/// The bytes of the file that write_engine writes.
+AlignedBytes engine_bytes(const Engine& engine);
 
 /// Plans, memory and results of one caller. Used by one thread at a time: a second one gets an
 /// error.

@@ -29,6 +29,9 @@ public:
     Import(const Model& model, const ImportOptions& options) : model_(model), options_(options) {}
 
     ImportResult run();
+    /// import_node.h
+    Values single(ingot::Graph& g, const Node& node, size_t index,
+                  std::unordered_map<std::string, Value> names);
     /// Builds a closed body from a graph attribute of a node in `scope`.
     struct OpenBody {
         std::shared_ptr<ingot::Graph> graph;
@@ -49,7 +52,6 @@ private:
                          const Values& inputs);
     const FunctionProto* find_function(const Node& node) const;
     void add_initializers(Scope& scope, const Graph& source);
-    Type input_type(const ValueInfo& info) const;
     void name_outputs(Scope& scope, const Node& node, const Values& made);
 
     const Model& model_;
@@ -63,6 +65,8 @@ ingot::Tensor tensor_from(const Tensor& t);
 /// The order in which nodes can run: file order when that is valid, else a topological order.
 /// Errors: InvalidModel naming the members of a cycle.
 std::vector<size_t> node_order(const std::vector<Node>& nodes);
+/// The type of a graph input. Errors: Unsupported.
+Type input_type(const ValueInfo& info);
 /// A dim_param as an expression over symbols when it reads as one ("past + 1"), else as one symbol.
 Dim dim_from_param(std::string_view param);
 

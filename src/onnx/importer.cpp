@@ -134,7 +134,7 @@ void Import::add_initializers(Scope& scope, const Graph& source) {
     }
 }
 
-Type Import::input_type(const ValueInfo& info) const {
+Type input_type(const ValueInfo& info) {
     require(info.kind == ValueKind::Tensor, ErrorCode::Unsupported, "its type is ", name(info.kind),
             ", expected a tensor");
     auto dtype = dtype_of(info.elem_type);

@@ -18,6 +18,10 @@
 
 namespace ingot {
 
+namespace plan {
+class RuntimeCache;
+} // namespace plan
+
 /// Compiled kernels by the hash of their cache key (32 hex digits).
 using KernelBinaries = std::map<std::string, std::string, std::less<>>;
 
@@ -28,6 +32,15 @@ enum class Tune { Off, Background, Full };
 /// background and swapped in between runs, or before the run. Auto: lazy where a profile leaves a
 /// size open, else none.
 enum class Specialise { None, Lazy, Eager, Auto };
+
+/// Who gives the memory of a device: the application, in place of the driver or the system. Thread
+/// safe.
+struct MemorySource {
+    virtual ~MemorySource() = default;
+    /// At least 256-byte aligned; null when there is none.
+    virtual std::byte* allocate(int64_t bytes) noexcept = 0;
+    virtual void release(std::byte* memory) noexcept = 0;
+};
 
 struct CompileOptions {
     /// Loops run on this pool; null means ThreadPool::shared().
@@ -46,6 +59,12 @@ struct CompileOptions {
     std::string runtime_cache = "default";
     /// A file that holds the compiled kernels instead of a folder; "" for none (CUDA only).
     std::string runtime_cache_file;
+    /// Compiled kernels are kept here instead of in a folder or file, and found; null for neither
+    /// (CUDA only).
+    std::shared_ptr<plan::RuntimeCache> kernel_cache;
+    /// Gives the memory for activations and, on a GPU, for weights and buffers; null: the backend's
+    /// own.
+    std::shared_ptr<MemorySource> memory;
     /// How tactics are chosen, and the most milliseconds that timing them may take (CUDA only).
     Tune tune = Tune::Off;
     double tune_budget_ms = 10000;
@@ -136,6 +155,8 @@ public:
     /// Allocates nothing where run() would not.
     virtual Status enqueue(std::span<const Binding> inputs, std::span<Binding> outputs,
                            void* stream, const OutputMemory& memory) noexcept = 0;
+    /// Waits until everything that was enqueued has run, and reports what kernels found wrong.
+    virtual Status wait() noexcept = 0;
     /// The message of the last failed run, with its trail; valid until the next call.
     virtual const std::string& error() const noexcept = 0;
 
@@ -143,6 +164,14 @@ public:
     virtual std::vector<StepInfo> steps() const = 0;
     /// Bytes held for activations.
     virtual size_t arena_bytes() const = 0;
+    /// Bytes that activations take under these shapes of the inputs (where sizes depend on data:
+    /// those of the part before). Plans for them; the next run has to be prepared again. Errors: as
+    /// prepare.
+    virtual int64_t activation_bytes(std::span<const Shape> inputs) = 0;
+    /// Activations lie in this memory of the device from the next run on, until the execution is
+    /// gone or gets other memory; null: in its own. A run that needs more than `bytes` fails. What
+    /// is planned behind a size that depends on data keeps memory of its own.
+    virtual void lend_memory(void* memory, int64_t bytes) = 0;
     /// Of the last run; zeros where the backend does not measure them.
     virtual RunTimes times() const { return {}; }
     /// Times every step of later runs; null stops. The timer outlives the execution.
@@ -179,6 +208,8 @@ public:
 const Backend& cpu_backend();
 /// Defined by src/backends/cuda: the first GPU; null when there is none, and `why` says so.
 const Backend* cuda_backend(std::string& why);
+/// The GPU that CUDA numbers `index`.
+const Backend* cuda_backend(int index, std::string& why);
 /// Compiles, without a GPU, the kernels with which a GPU of a compute capability (90 for 9.0) runs
 /// the graph on inputs of each of these shapes. Errors: Unsupported, InvalidArgument, what the
 /// compiler says. Defined by src/backends/cuda.

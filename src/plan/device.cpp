@@ -2,6 +2,7 @@
 #include "plan/device.h"
 
 #include "base/error.h"
+#include "plan/backend.h"
 
 #include <cstring>
 #include <new>
@@ -44,7 +45,27 @@ public:
     bool is_host() const override { return true; }
 };
 
+/// Host memory in blocks that the application gives.
+class LentHostDevice : public HostDevice {
+public:
+    explicit LentHostDevice(std::shared_ptr<MemorySource> source) : source_(std::move(source)) {}
+    std::byte* allocate(int64_t bytes) override {
+        std::byte* memory = source_->allocate(bytes);
+        require(memory != nullptr, ErrorCode::OutOfMemory, "activations need ", bytes,
+                " bytes, which the allocator does not give");
+        return memory;
+    }
+    void release(std::byte* memory) noexcept override { source_->release(memory); }
+
+private:
+    std::shared_ptr<MemorySource> source_;
+};
+
 } // namespace
+
+std::shared_ptr<Device> make_host_device(std::shared_ptr<MemorySource> source) {
+    return std::make_shared<LentHostDevice>(std::move(source));
+}
 
 Device& host_device() {
     static HostDevice device;
@@ -59,19 +80,18 @@ Tensor Device::tensor(DType dtype, Shape shape) {
 }
 
 GrowingBuffer::~GrowingBuffer() {
-    if (data_ != nullptr) {
-        device_->release(data_);
-    }
+    give_back();
 }
 
 GrowingBuffer::GrowingBuffer(GrowingBuffer&& o) noexcept
     : device_(o.device_), data_(std::exchange(o.data_, nullptr)),
-      bytes_(std::exchange(o.bytes_, 0)) {}
+      bytes_(std::exchange(o.bytes_, 0)), lent_(std::exchange(o.lent_, false)) {}
 
 GrowingBuffer& GrowingBuffer::operator=(GrowingBuffer&& o) noexcept {
     std::swap(device_, o.device_);
     std::swap(data_, o.data_);
     std::swap(bytes_, o.bytes_);
+    std::swap(lent_, o.lent_);
     return *this;
 }
 
@@ -79,6 +99,8 @@ bool GrowingBuffer::reserve(int64_t bytes) {
     if (bytes <= bytes_) {
         return false;
     }
+    require(!lent_, ErrorCode::InvalidArgument, "activations take ", bytes,
+            " bytes, the memory given for them has ", bytes_);
     give_back();
     data_ = device_->allocate(bytes);
     bytes_ = bytes;
@@ -86,10 +108,20 @@ bool GrowingBuffer::reserve(int64_t bytes) {
 }
 
 void GrowingBuffer::give_back() {
+    if (lent_) {
+        return;
+    }
     if (data_ != nullptr) {
         device_->release(std::exchange(data_, nullptr));
     }
     bytes_ = 0;
+}
+
+void GrowingBuffer::lend(std::byte* memory, int64_t bytes) {
+    give_back();
+    lent_ = memory != nullptr;
+    data_ = memory;
+    bytes_ = lent_ ? bytes : 0;
 }
 
 } // namespace ingot::plan

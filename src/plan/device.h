@@ -6,6 +6,11 @@
 #include "ir/tensor.h"
 
 #include <cstddef>
+#include <memory>
+
+namespace ingot {
+struct MemorySource;
+} // namespace ingot
 
 namespace ingot::plan {
 
@@ -73,6 +78,8 @@ public:
 
 /// The process's memory.
 Device& host_device();
+/// The same, with blocks that `source` gives.
+std::shared_ptr<Device> make_host_device(std::shared_ptr<MemorySource> source);
 
 /// Memory of a device that only grows.
 class GrowingBuffer {
@@ -86,6 +93,9 @@ public:
     /// True when the memory moved; what it held is lost. Errors: OutOfMemory.
     bool reserve(int64_t bytes);
     void give_back();
+    /// Uses the caller's memory from now on; null goes back to memory of its own. What it held is
+    /// lost. reserve() then fails for more than `bytes`.
+    void lend(std::byte* memory, int64_t bytes);
     std::byte* data() const { return data_; }
     int64_t bytes() const { return bytes_; }
 
@@ -93,6 +103,7 @@ private:
     Device* device_;
     std::byte* data_ = nullptr;
     int64_t bytes_ = 0;
+    bool lent_ = false;
 };
 
 } // namespace ingot::plan

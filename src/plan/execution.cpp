@@ -124,6 +124,24 @@ Status ProgramExecution::enqueue(std::span<const Binding> inputs, std::span<Bind
     return guarded([&] { enqueue_or_throw(inputs, outputs, stream, memory); });
 }
 
+Status ProgramExecution::wait() noexcept {
+    return guarded([&] {
+        device_->synchronize();
+        device_->check_errors();
+    });
+}
+
+int64_t ProgramExecution::activation_bytes(std::span<const Shape> inputs) {
+    shapes_.clear();
+    return runner_.activation_bytes(inputs);
+}
+
+void ProgramExecution::lend_memory(void* memory, int64_t bytes) {
+    device_->synchronize(); // what runs may use the memory before
+    shapes_.clear();
+    runner_.lend_memory(static_cast<std::byte*>(memory), bytes);
+}
+
 template <class F>
 Status ProgramExecution::guarded(const F& run) noexcept {
     error_.clear();

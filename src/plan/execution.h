@@ -20,9 +20,12 @@ public:
     Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept override;
     Status enqueue(std::span<const Binding> inputs, std::span<Binding> outputs, void* stream,
                    const OutputMemory& memory) noexcept override;
+    Status wait() noexcept override;
     const std::string& error() const noexcept override { return error_; }
     std::vector<StepInfo> steps() const override { return runner_.steps(); }
     size_t arena_bytes() const override { return static_cast<size_t>(runner_.arena_bytes()); }
+    int64_t activation_bytes(std::span<const Shape> inputs) override;
+    void lend_memory(void* memory, int64_t bytes) override;
     RunTimes times() const override { return times_; }
     void set_timer(StepTimer* timer) override { watch_.timer = timer; }
     void set_observer(std::function<void(std::string_view, const Tensor&)> f) override {

@@ -102,10 +102,38 @@ void KernelFile::add(const Hash128& key, std::string entry) {
     changed_ = true;
 }
 
+std::string KernelFile::encode(const Entries& entries) {
+    std::string out(magic, sizeof magic);
+    for (const auto& [key, entry] : entries) {
+        Record r{key.first, key.second, entry.size(), 0};
+        r.check = check_of(r);
+        out.append(reinterpret_cast<const char*>(&r), sizeof r);
+        out += entry;
+    }
+    return out;
+}
+
+std::string KernelFile::bytes() const {
+    std::scoped_lock lock(mutex_);
+    return encode(entries_);
+}
+
+bool KernelFile::merge(std::span<const std::byte> bytes) {
+    Contents c;
+    parse(bytes, c);
+    if (c.foreign || !c.faults.empty()) {
+        return false;
+    }
+    std::scoped_lock lock(mutex_);
+    entries_.merge(c.entries);
+    changed_ = true;
+    return true;
+}
+
 void KernelFile::write() noexcept {
     try {
         std::scoped_lock lock(mutex_);
-        if (!changed_ || foreign_) {
+        if (!changed_ || foreign_ || path_.empty()) {
             return;
         }
         changed_ = false; // a disk that fails is not tried again for the same kernels
@@ -119,13 +147,7 @@ void KernelFile::write() noexcept {
         }
         entries_.merge(theirs.entries);
         AtomicFile file(path_);
-        file.write(std::string_view(magic, sizeof magic));
-        for (const auto& [key, entry] : entries_) {
-            Record r{key.first, key.second, entry.size(), 0};
-            r.check = check_of(r);
-            file.write(std::as_bytes(std::span(&r, 1)));
-            file.write(entry);
-        }
+        file.write(encode(entries_));
         file.commit();
     } catch (const std::exception& e) {
         log(LogLevel::Warning, "runtime cache: nothing is kept: ", e.what());
@@ -151,6 +173,11 @@ std::vector<KernelFile::Item> KernelFile::list() const {
 
 int KernelFile::clear() {
     std::scoped_lock lock(mutex_);
+    if (path_.empty()) {
+        auto held = static_cast<int>(entries_.size());
+        entries_.clear();
+        return held;
+    }
     FolderLock turn(parent_folder(path_));
     Contents c = read();
     if (c.foreign) {

@@ -19,6 +19,7 @@ namespace ingot::plan {
 /// Thread safe. Failing to read or write is logged and costs what the file would have kept.
 class KernelFile {
 public:
+    /// "": kept in memory only.
     explicit KernelFile(std::string path);
 
     /// An undamaged entry as encode_entry made it.
@@ -26,6 +27,10 @@ public:
     void add(const Hash128& key, std::string entry);
     /// Writes what was added since it was last written.
     void write() noexcept;
+    /// What the file would hold; for those that are kept in memory only.
+    std::string bytes() const;
+    /// Adds what bytes() gave. False, and nothing is added, when that is damaged.
+    bool merge(std::span<const std::byte> bytes);
 
     struct Item {
         std::string name; // the key, or the place of what cannot be read
@@ -44,6 +49,7 @@ private:
         bool foreign = false; // not a file that this class wrote
     };
     Contents read() const;
+    static std::string encode(const Entries& entries);
     static void parse(std::span<const std::byte> bytes, Contents& c);
 
     std::string path_;

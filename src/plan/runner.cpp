@@ -427,10 +427,24 @@ void Runner::give_back_memory() {
     }
 }
 
-int64_t Runner::needed_bytes(std::span<const Shape> inputs) {
+void Runner::forget_prepared() {
     root_ = nullptr;
     std::fill(chain_.begin(), chain_.end(), nullptr);
     std::fill(bound_.begin(), bound_.end(), nullptr);
+}
+
+int64_t Runner::activation_bytes(std::span<const Shape> inputs) {
+    forget_prepared();
+    return plan_root(inputs)->arena_bytes;
+}
+
+void Runner::lend_memory(std::byte* memory, int64_t bytes) {
+    forget_prepared();
+    arenas_[0].lend(memory, bytes);
+}
+
+int64_t Runner::needed_bytes(std::span<const Shape> inputs) {
+    forget_prepared();
     const SegmentPlan* plan = plan_root(inputs);
     const Graph& g = *program_->graph;
     int64_t bytes = plan->arena_bytes;

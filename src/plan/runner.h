@@ -50,8 +50,13 @@ public:
     int64_t needed_bytes(std::span<const Shape> inputs);
     /// The arenas; the next run has to be prepared again.
     void give_back_memory();
+    /// Activations of the first segment under these shapes. The next run has to be prepared again.
+    int64_t activation_bytes(std::span<const Shape> inputs);
+    /// Where the first segment's activations lie from now on; null: in memory of its own.
+    void lend_memory(std::byte* memory, int64_t bytes);
 
 private:
+    void forget_prepared();
     SegmentPlan* plan_root(std::span<const Shape> inputs);
     SegmentPlan* plan_next(SegmentPlan& before, const std::vector<const StepEntry*>& dynamic);
     void activate(SegmentPlan& plan, std::span<ResultSlot> results);

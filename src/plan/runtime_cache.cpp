@@ -42,7 +42,15 @@ CacheKey cache_key(std::string_view text, std::string_view compiler) {
 
 RuntimeCache::RuntimeCache(std::string place, Kind kind)
     : place_(std::move(place)),
-      file_(kind == Kind::File ? std::make_unique<KernelFile>(place_) : nullptr) {}
+      file_(kind == Kind::Folder ? nullptr : std::make_unique<KernelFile>(place_)) {}
+
+std::string RuntimeCache::bytes() const {
+    return file_ == nullptr ? std::string() : file_->bytes();
+}
+
+bool RuntimeCache::merge(std::span<const std::byte> bytes) {
+    return file_ != nullptr && file_->merge(bytes);
+}
 
 RuntimeCache::~RuntimeCache() {
     flush();

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,9 +29,10 @@ CacheKey cache_key(std::string_view text, std::string_view compiler);
 /// Thread safe; what is on disk may change under it.
 class RuntimeCache {
 public:
-    enum class Kind { Folder, File };
+    enum class Kind { Folder, File, Memory };
     /// The folder is made when the first entry is added. A file is read now, and written by flush
-    /// and by the destructor together with what others wrote meanwhile.
+    /// and by the destructor together with what others wrote meanwhile. Memory has no place:
+    /// bytes() gives what it holds, merge() adds to it.
     explicit RuntimeCache(std::string place, Kind kind = Kind::Folder);
     ~RuntimeCache();
     RuntimeCache(const RuntimeCache&) = delete;
@@ -41,6 +43,10 @@ public:
 
     const std::string& place() const { return place_; }
     bool is_file() const { return file_ != nullptr; }
+    /// Everything that a file or memory holds.
+    std::string bytes() const;
+    /// Adds what bytes() gave. False, and nothing is added, when that is damaged.
+    bool merge(std::span<const std::byte> bytes);
     /// The binary of an undamaged entry. A damaged one is removed.
     std::optional<std::string> find(const CacheKey& key);
     /// Published by one rename; `nvrtc` names the version that compiled it. Failing is logged once.

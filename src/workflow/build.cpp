@@ -3,9 +3,13 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
+#include "workflow/calibrate.h"
+#include "workflow/inputs.h"
 #include "workflow/io_types.h"
+#include "workflow/quantize.h"
 
 #include <algorithm>
 #include <cstring>
@@ -65,6 +69,57 @@ std::vector<Profile> profile_from_specs(std::string_view min, std::string_view o
     return p.inputs.empty() ? std::vector<Profile>{} : std::vector<Profile>{p};
 }
 
+namespace {
+
+/// Scales from random inputs of the shapes that the profile expects.
+CalibrationCache guessed_ranges(const onnx::Model& model, const std::vector<Profile>& profiles) {
+    log(LogLevel::Warning, "INT8 without calibration: the ranges of all tensors are guessed from "
+                           "random inputs; results will be poor");
+    constexpr uint64_t batches = 2;
+    Graph g = calibration_graph(model);
+    CalibrationOptions options;
+    options.method = CalibrationMethod::MinMax;
+    Calibrator calibrator(g, cpu_backend(), options);
+    std::shared_ptr<const Engine> engine = Engine::create(g, profiles, {});
+    for (uint64_t seed = 0; seed < batches; ++seed) {
+        InputSource source;
+        source.seed = seed;
+        calibrator.add_batch(load_inputs(*engine, source).tensors);
+    }
+    return calibrator.finish();
+}
+
+onnx::Model int8_model(const onnx::Model& model, const CalibrationConfig& calibration,
+                       const std::vector<Profile>& profiles) {
+    if (is_quantised(model)) {
+        if (!calibration.cache.scales.empty()) {
+            log(LogLevel::Warning,
+                "the model quantises by itself: the calibration cache is not used");
+        }
+        return model;
+    }
+    bool given = !calibration.cache.scales.empty();
+    require(
+        given || calibration.guess_ranges, ErrorCode::InvalidArgument,
+        "INT8 needs to know the ranges of tensors: give a calibration cache (--calib, which "
+        "ingot calibrate makes of sample inputs), a model with QuantizeLinear nodes, or ask "
+        "for --int8WithoutCalibration to measure speed with results that are not to be trusted");
+    QuantizeReport report;
+    onnx::Model out =
+        quantised(model, given ? calibration.cache : guessed_ranges(model, profiles), &report);
+    log(LogLevel::Info, report.products.size(), " products of int8, ", report.tensors.size(),
+        " tensors stored as int8");
+    if (!report.missing.empty()) {
+        log(LogLevel::Warning, "INT8: ", report.missing.size(),
+            " products stay in floats, since the calibration has no scale for what they read; the "
+            "first is '",
+            report.missing[0], "'");
+    }
+    return out;
+}
+
+} // namespace
+
 std::shared_ptr<const Engine> build_engine(const std::string& model_path,
                                            const BuildConfig& config) {
     auto report = [&](std::string_view phase, double fraction) {
@@ -74,12 +129,30 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
     };
     report("read", 0);
     onnx::Model model = onnx::read_model_file(model_path);
+    if (config.calibration) {
+        report("quantise", 0.05);
+        model = with_place([&] { return model_path; },
+                           [&] { return int8_model(model, *config.calibration, config.profiles); });
+    }
     report("import", 0.1);
     onnx::ImportOptions import_options;
     import_options.keep_names = config.keep_names;
     Graph g = with_place([&] { return model_path; },
                          [&] { return onnx::import_or_throw(model, import_options); });
     g = with_io_types(g, config.input_types, config.output_types);
+    return build_engine_from_graph(std::move(g), model_properties(model), config);
+}
+
+Properties model_properties(const onnx::Model& model) {
+    Properties properties;
+    properties["model"] = model.graph.name;
+    properties["producer"] =
+        str(model.producer_name, model.producer_version.empty() ? "" : " ", model.producer_version);
+    return properties;
+}
+
+std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties properties,
+                                                      const BuildConfig& config) {
     if (config.after_pass) {
         config.after_pass("import", g);
     }
@@ -92,7 +165,10 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
         passes.pass.precision = config.precision;
     }
     passes.progress = [&](const Pass& pass, size_t index, size_t count) {
-        report(pass.name, 0.2 + 0.8 * static_cast<double>(index) / static_cast<double>(count));
+        if (config.progress) {
+            config.progress(pass.name,
+                            0.2 + 0.8 * static_cast<double>(index) / static_cast<double>(count));
+        }
     };
     if (config.after_pass) {
         passes.dump_after = [&](const Pass& pass, const Graph& graph) {
@@ -100,11 +176,9 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
         };
     }
     g = run_aot_passes(g, passes);
-    report("done", 1);
-    Properties properties;
-    properties["model"] = model.graph.name;
-    properties["producer"] =
-        str(model.producer_name, model.producer_version.empty() ? "" : " ", model.producer_version);
+    if (config.progress) {
+        config.progress("done", 1);
+    }
     properties["precision"] = std::string(name(config.precision));
     return Engine::create(std::move(g), config.profiles, std::move(properties));
 }

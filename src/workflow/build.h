@@ -4,15 +4,29 @@
 
 #include "engine/engine.h"
 #include "onnx/importer.h"
+#include "workflow/calibration_cache.h"
 
 #include <functional>
+#include <optional>
 
 namespace ingot {
+
+/// INT8 for a model that does not quantise by itself.
+struct CalibrationConfig {
+    /// Scales of tensors by name (calibrate.h makes them). Without any, a build is refused.
+    CalibrationCache cache;
+    /// Without scales: take those of a few random inputs, which is logged as a warning. For
+    /// measuring speed: results are not to be trusted.
+    bool guess_ranges = false;
+};
 
 struct BuildConfig {
     std::vector<Profile> profiles;
     /// Computes in F16 or BF16 where that is safe; F32 leaves types alone.
     DType precision = DType::F32;
+    /// Computes in int8 where the calibration has scales (quantize.h). A model that quantises by
+    /// itself needs none and is built as it is.
+    std::optional<CalibrationConfig> calibration;
     /// Types of inputs and outputs where they are to differ from the model's (io_types.h).
     std::string input_types;
     std::string output_types;
@@ -25,9 +39,16 @@ struct BuildConfig {
     std::function<void(std::string_view pass, const Graph&)> after_pass;
 };
 
-/// Errors: Io, InvalidModel, Unsupported (all refused nodes), InvalidArgument (profiles, passes).
+/// Errors: Io, InvalidModel, Unsupported (all refused nodes), InvalidArgument (profiles, passes,
+/// calibration).
 std::shared_ptr<const Engine> build_engine(const std::string& model_path,
                                            const BuildConfig& config);
+/// The engine of a graph as the importer, or a network, made it; input and output types and
+/// calibration are not its matter. `properties` go to the engine's metadata. Errors: as above.
+std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties properties,
+                                                      const BuildConfig& config);
+/// The metadata that a model gives its engine.
+Properties model_properties(const onnx::Model& model);
 /// The engine with kernels for GPUs of these compute capabilities (90 for 9.0), compiled for the
 /// opt shapes of its profiles, or its own where all sizes are known. Needs NVRTC, no GPU. Errors:
 /// InvalidArgument when a size is not known.

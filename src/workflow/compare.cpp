@@ -8,6 +8,7 @@
 #include "ops/evaluator.h"
 #include "workflow/flops.h"
 #include "workflow/npy.h"
+#include "workflow/quantize.h"
 
 #include <algorithm>
 #include <cmath>
@@ -170,7 +171,12 @@ void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Ten
         }
         report.outputs.push_back(std::move(d));
     }
-    for (const auto& [name, tensor] : ours_layers) {
+    for (const auto& [computed, tensor] : ours_layers) {
+        // Calibration puts what it rounds behind the tensor that it rounds.
+        bool rounded = options.build.calibration && computed.ends_with(dequantised_suffix) &&
+                       !reference.contains(computed);
+        const std::string name =
+            rounded ? computed.substr(0, computed.size() - dequantised_suffix.size()) : computed;
         auto it = reference.find(name);
         bool output = std::find(g.output_names().begin(), g.output_names().end(), name) !=
                       g.output_names().end();

@@ -17,12 +17,16 @@ namespace {
 
 using Types = std::vector<DType>;
 
-DType parse_entry(std::string_view option, std::string_view entry) {
+/// Nothing for an entry that states a layout only: the type stays.
+std::optional<DType> parse_entry(std::string_view option, std::string_view entry) {
     constexpr std::array<std::pair<std::string_view, DType>, 5> names = {{{"fp32", DType::F32},
                                                                           {"fp16", DType::F16},
                                                                           {"bf16", DType::BF16},
                                                                           {"int32", DType::I32},
                                                                           {"int64", DType::I64}}};
+    if (entry == "chw") {
+        return std::nullopt;
+    }
     size_t colon = std::min(entry.find(':'), entry.size());
     std::string_view layout = entry.substr(std::min(colon + 1, entry.size()));
     require(layout.empty() || layout == "chw", ErrorCode::Unsupported, option, ": '", entry,
@@ -39,7 +43,7 @@ DType parse_entry(std::string_view option, std::string_view entry) {
 /// The types that the list gives to values of these types.
 Types wanted(std::string_view option, std::string_view list, const Types& declared) {
     Types out = declared;
-    std::vector<DType> entries;
+    std::vector<std::optional<DType>> entries;
     for (std::string_view rest = list; !rest.empty();) {
         size_t comma = std::min(rest.find(','), rest.size());
         entries.push_back(parse_entry(option, rest.substr(0, comma)));
@@ -50,7 +54,7 @@ Types wanted(std::string_view option, std::string_view list, const Types& declar
             declared.size());
     for (size_t i = 0; i < out.size() && !entries.empty(); ++i) {
         bool one_for_all = entries.size() == 1 && declared.size() > 1;
-        DType t = entries[one_for_all ? 0 : i];
+        DType t = entries[one_for_all ? 0 : i].value_or(declared[i]);
         bool fits = is_float(t) == is_float(declared[i]) &&
                     (is_float(t) || (is_integer(declared[i]) && bit_width(declared[i]) >= 32));
         require(fits || one_for_all || t == declared[i], ErrorCode::InvalidArgument, option, ' ',

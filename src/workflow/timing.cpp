@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <exception>
 #include <map>
 #include <thread>
 
@@ -95,9 +96,18 @@ void trace_lines(const Timing& t, int64_t average_runs, std::vector<std::string>
 void warnings(const Timing& t, std::vector<std::string>& out) {
     std::vector<double> compute = collect(t, &InferenceTime::compute);
     double middle = median(compute);
-    if (median(collect(t, &InferenceTime::enqueue)) > 0.8 * middle) {
-        out.emplace_back("* Throughput may be bound by Enqueue Time rather than GPU Compute and "
-                         "the GPU may be under-utilized.");
+    auto bound_by = [&](std::string_view what) {
+        out.push_back(str("* Throughput may be bound by ", what,
+                          " rather than GPU Compute and the GPU may be under-utilized."));
+    };
+    if (!t.on_caller && median(collect(t, &InferenceTime::enqueue)) > 0.8 * middle) {
+        bound_by("Enqueue Time");
+    }
+    if (!t.on_caller && median(collect(t, &InferenceTime::h2d)) >= middle) {
+        bound_by("host-to-device transfers for the inputs");
+    }
+    if (!t.on_caller && median(collect(t, &InferenceTime::d2h)) >= middle) {
+        bound_by("device-to-host transfers for the outputs");
     }
     double mean = sum_of(compute) / static_cast<double>(compute.size());
     double variance = 0;
@@ -109,6 +119,11 @@ void warnings(const Timing& t, std::vector<std::string>& out) {
     if (cv > 2.5) {
         out.push_back(str(
             "* GPU compute time is unstable, with coefficient of variance = ", number(cv), "%."));
+    }
+    if (t.streams > 1) {
+        out.push_back(str("* ", t.streams,
+                          " streams ran at once: Throughput counts them all, the "
+                          "other figures are those of single queries, which overlap."));
     }
 }
 
@@ -147,17 +162,21 @@ double median(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[m] : (values[m - 1] + values[m]) / 2;
 }
 
-Timing measure(Context& context, const std::vector<Tensor>& inputs, const TimingOptions& options) {
-    Timing t;
+namespace {
+
+void warm_up(Context& context, const std::vector<Tensor>& inputs, double least_ms, Timing& t) {
     t.outputs = context.run(inputs);
     Clock::time_point start = Clock::now();
     do {
+        check_interrupt();
         context.run(inputs, t.outputs);
         ++t.warm_up_queries;
         t.warm_up_ms = ms_since(start);
-    } while (t.warm_up_ms < options.warm_up_ms);
-    std::this_thread::sleep_for(std::chrono::milliseconds(options.sleep_ms));
-    start = Clock::now();
+    } while (t.warm_up_ms < least_ms);
+}
+
+void trace(Context& context, const std::vector<Tensor>& inputs, const TimingOptions& options,
+           Clock::time_point start, Timing& t) {
     auto more = [&] {
         return options.duration_s < 0 ||
                static_cast<int64_t>(t.trace.size()) < options.iterations ||
@@ -171,12 +190,13 @@ Timing measure(Context& context, const std::vector<Tensor>& inputs, const Timing
         i.end_d2h = ms_since(start);
         RunTimes times = context.execution().times();
         i.end_enqueue = i.start_enqueue + times.enqueue;
-        if (times.compute > 0) {
+        t.on_caller = times.compute <= 0;
+        if (t.on_caller) {
+            i.end_compute = i.start_d2h = i.end_enqueue = i.end_d2h;
+        } else {
             i.end_h2d = i.start_compute = i.start_h2d + times.to_device;
             i.end_compute = i.start_d2h = i.start_compute + times.compute;
             i.end_d2h = i.start_d2h + times.to_host;
-        } else { // the caller computed
-            i.end_compute = i.start_d2h = i.end_enqueue = i.end_d2h;
         }
         t.trace.push_back(i);
         if (options.idle_ms > 0) {
@@ -184,7 +204,81 @@ Timing measure(Context& context, const std::vector<Tensor>& inputs, const Timing
         }
     }
     t.wall_s = ms_since(start) / 1000;
-    return t;
+}
+
+/// Calls f(0..n-1), each in a thread of its own when there are several; throws what one threw.
+template <class F>
+void in_threads(size_t n, const F& f) {
+    if (n == 1) {
+        f(0);
+        return;
+    }
+    std::vector<std::exception_ptr> errors(n);
+    std::vector<std::thread> threads;
+    for (size_t i = 0; i < n; ++i) {
+        threads.emplace_back([&f, &errors, i] {
+            try {
+                f(i);
+            } catch (...) {
+                errors[i] = std::current_exception();
+            }
+        });
+    }
+    for (std::thread& thread : threads) {
+        thread.join();
+    }
+    for (const std::exception_ptr& e : errors) {
+        if (e) {
+            std::rethrow_exception(e);
+        }
+    }
+}
+
+Timing measure_all(std::span<Context* const> contexts, const std::vector<Tensor>& inputs,
+                   const TimingOptions& options) {
+    std::vector<Timing> each(contexts.size());
+    in_threads(contexts.size(),
+               [&](size_t i) { warm_up(*contexts[i], inputs, options.warm_up_ms, each[i]); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(options.sleep_ms));
+    Clock::time_point start = Clock::now();
+    in_threads(contexts.size(),
+               [&](size_t i) { trace(*contexts[i], inputs, options, start, each[i]); });
+    Timing all = std::move(each[0]);
+    all.streams = static_cast<int64_t>(contexts.size());
+    for (size_t i = 1; i < each.size(); ++i) {
+        all.warm_up_queries += each[i].warm_up_queries;
+        all.warm_up_ms = std::max(all.warm_up_ms, each[i].warm_up_ms);
+        all.wall_s = std::max(all.wall_s, each[i].wall_s);
+        all.trace.insert(all.trace.end(), each[i].trace.begin(), each[i].trace.end());
+    }
+    std::stable_sort(all.trace.begin(), all.trace.end(),
+                     [](const InferenceTime& x, const InferenceTime& y) {
+                         return x.start_enqueue < y.start_enqueue;
+                     });
+    return all;
+}
+
+} // namespace
+
+Timing measure(Context& context, const std::vector<Tensor>& inputs, const TimingOptions& options) {
+    Context* only = &context;
+    return measure_all({&only, 1}, inputs, options);
+}
+
+Timing measure(std::span<const std::unique_ptr<Context>> contexts,
+               const std::vector<Tensor>& inputs, const TimingOptions& options) {
+    std::vector<Context*> all;
+    for (const std::unique_ptr<Context>& c : contexts) {
+        all.push_back(c.get());
+    }
+    return measure_all(all, inputs, options);
+}
+
+void leave_out_transfers(Timing& t) {
+    for (InferenceTime& i : t.trace) {
+        i.start_h2d = i.end_h2d = i.start_compute;
+        i.start_d2h = i.end_d2h = i.end_compute;
+    }
 }
 
 LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs, int64_t runs) {
@@ -195,7 +289,7 @@ LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs,
     for (int64_t i = 0; i < runs; ++i) {
         context.run(inputs, outputs);
         RunTimes t = context.execution().times();
-        plain.push_back(t.compute > 0 ? t.compute : t.enqueue);
+        plain.push_back(t.compute);
     }
     context.execution().set_timer(&c);
     for (int64_t i = 0; i < runs; ++i) {
@@ -263,6 +357,9 @@ std::vector<std::string> profile_lines(const LayerProfile& p) {
         total.percentage += l.percentage;
     }
     add(total);
+    if (p.plain_ms <= 0) {
+        return out;
+    }
     out.push_back(str("Layers add up to ", number(total.average_ms), " ms of the ",
                       number(p.serial_ms), " ms of a run that times them one after the other."));
     out.push_back(str("A plain run takes ", number(p.plain_ms),
@@ -291,7 +388,10 @@ std::string times_json(const Timing& t) {
 
 std::string profile_json(const LayerProfile& p) {
     nlohmann::ordered_json list = nlohmann::ordered_json::array();
-    list.push_back({{"count", p.runs}, {"serialMs", p.serial_ms}, {"plainMs", p.plain_ms}});
+    list.push_back({{"count", p.runs}});
+    if (p.plain_ms > 0) {
+        list.back().update({{"serialMs", p.serial_ms}, {"plainMs", p.plain_ms}});
+    }
     for (const LayerTime& l : p.layers) {
         list.push_back({{"name", l.name},
                         {"timeMs", l.total_ms},
@@ -315,30 +415,6 @@ std::string outputs_json(const Graph& g, const std::vector<Tensor>& outputs) {
                         {"values", values}});
     }
     return list.dump(1);
-}
-
-std::string layers_json(const Context& context, const std::vector<StepInfo>& steps, bool detailed) {
-    nlohmann::ordered_json layers = nlohmann::ordered_json::array();
-    for (const StepInfo& s : steps) {
-        if (!detailed) {
-            layers.push_back(s.name.empty() ? s.kernel : s.name);
-            continue;
-        }
-        layers.push_back({{"Name", s.name},
-                          {"LayerType", s.kernel},
-                          {"Inputs", s.inputs},
-                          {"Outputs", s.outputs},
-                          {"TacticName", s.implementation}});
-    }
-    const Graph& g = context.engine().graph();
-    nlohmann::json io = nlohmann::json::array();
-    for (Value v : g.inputs()) {
-        io.push_back(g.value_name(v));
-    }
-    for (const std::string& n : g.output_names()) {
-        io.push_back(n);
-    }
-    return nlohmann::ordered_json{{"Layers", layers}, {"I/O Tensors", io}}.dump(1);
 }
 
 } // namespace ingot

@@ -5,6 +5,8 @@
 #include "engine/engine.h"
 
 #include <functional>
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -31,6 +33,8 @@ struct TimingOptions {
     int64_t idle_ms = 0;
 };
 struct Timing {
+    int64_t streams = 1;
+    bool on_caller = false; // the calling thread computed: there are no transfers, nothing overlaps
     int64_t warm_up_queries = 0;
     double warm_up_ms = 0;
     std::vector<InferenceTime> trace;
@@ -39,6 +43,12 @@ struct Timing {
 };
 /// Runs until both iterations and duration are met.
 Timing measure(Context& context, const std::vector<Tensor>& inputs, const TimingOptions& options);
+/// Several contexts at once, each driven by a thread of its own until it has met both. The trace
+/// has all inferences in the order in which they began; the outputs are the first context's.
+Timing measure(std::span<const std::unique_ptr<Context>> contexts,
+               const std::vector<Tensor>& inputs, const TimingOptions& options);
+/// The trace as if inputs and outputs were on the device already.
+void leave_out_transfers(Timing& t);
 
 struct LayerTime {
     std::string name;
@@ -51,7 +61,7 @@ struct LayerProfile {
     int64_t runs = 0;
     std::vector<LayerTime> layers;
     double serial_ms = 0; // of such a run from its first layer to its last, on average
-    double plain_ms = 0;  // of a run that is not timed by layers, the median
+    double plain_ms = 0;  // of a run that is not timed by layers, the median; 0: not measured
 };
 /// Runs with a timer on every step. On a GPU one layer then starts when the one before it has
 /// ended, and a layer's time includes that change-over; a plain run replays a graph in which
@@ -70,7 +80,17 @@ std::vector<std::string> profile_lines(const LayerProfile& p);
 std::string times_json(const Timing& t);
 std::string profile_json(const LayerProfile& p);
 std::string outputs_json(const Graph& g, const std::vector<Tensor>& outputs);
-/// {"Layers": [...], "I/O Tensors": [...]}
+/// A layer as JSON: its name or, in detail, an object.
+std::string layer_json(const StepInfo& step, bool detailed);
+/// The same as a line.
+std::string layer_line(const StepInfo& step, bool detailed);
+/// {"Layers": [...], "I/O Tensors": [...]}.
+std::string layers_json(const Graph& engine, const std::vector<StepInfo>& steps, bool detailed);
 std::string layers_json(const Context& context, const std::vector<StepInfo>& steps, bool detailed);
+/// The same as lines: "Layers:", one for each, an empty one, "Bindings:", one for each.
+std::vector<std::string> layer_lines(const Graph& engine, const std::vector<StepInfo>& steps,
+                                     bool detailed);
+std::vector<std::string> layer_lines(const Context& context, const std::vector<StepInfo>& steps,
+                                     bool detailed);
 
 } // namespace ingot

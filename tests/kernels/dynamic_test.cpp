@@ -138,11 +138,19 @@ Graph nonzero_graph(const std::string& type) {
 }
 
 TEST(NonZero, MatchesTheEvaluator) {
-    for (const char* t : {"i32[5,7]", "bool[3,4,900]", "i8[5000]", "f16[2,3,4,5]", "f32[]"}) {
+    for (const char* t : {"i32[5,7]", "bool[3,4,900]", "i8[5000]", "f16[2,3,4,5]", "f32[]",
+                          "f32[4096]", "f32[3,2801]", "i64[5003]", "f16[8195]", "bf16[70,129]",
+                          "u8[4097]", "f64[2,3,700]", "i4[301]", "f32[1]"}) {
         Graph g = nonzero_graph(t);
         const Type& type = g.type(g.inputs()[0]);
         Tensor x = random_elements(type.dtype, *as_const(type.dims), 7, -2, 2);
         check(g, {x}, kernels::emit_nonzero_count, kernels::emit_nonzero_write);
+    }
+    // All of them, and none.
+    for (double v : {1.0, 0.0}) {
+        Graph g = nonzero_graph("f16[5000]");
+        check(g, {random_elements(DType::F16, {5000}, 1, v, v)}, kernels::emit_nonzero_count,
+              kernels::emit_nonzero_write);
     }
     Graph g = nonzero_graph("i32[4,0]");
     check(g, {Tensor::empty(DType::I32, {4, 0})}, kernels::emit_nonzero_count,

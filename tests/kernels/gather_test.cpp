@@ -132,8 +132,9 @@ TEST(Scatter, ManyIndices) {
     o.tolerance = 1e-6;
     Graph rows = scatter_of("f32[40,3,2]", "f32[2100,3,2]", 2100, "add");
     FamilyRun r = expect_family(rows, o);
-    EXPECT_EQ(r.entries.back(), "scatter_finish");
+    EXPECT_EQ(r.entries.back(), "scatter_finish_flagged");
     expect_family(scatter_of("f32[40,3,2]", "f32[2100,3,2]", 2100, "none"), o);
+    expect_family(scatter_of("i32[40,3,2]", "i32[2100,3,2]", 2100, "max"), o);
 }
 
 TEST(Scatter, ManyFloatsOfAnySize) {
@@ -160,6 +161,23 @@ TEST(Scatter, ManyFloatsOfAnySize) {
     expect_family(g, {.tolerance = 1e-6, .inputs = {x, at, u}});
 }
 
+TEST(Scatter, SmallSumsBesideLargeOnes) {
+    Tensor x = random_elements(DType::F32, {3}, 1, 0, 0);
+    Tensor u = random_elements(DType::F32, {2100}, 2, 0.5, 1);
+    Tensor at = Tensor::empty(DType::I64, {2100});
+    double sums[3] = {};
+    for (int64_t i = 0; i < at.count(); ++i) {
+        at.set_i64(i, i % 3);
+        u.set_f64(i, u.get_f64(i) * (i % 3 == 0 ? 1e30 : i % 3 == 1 ? 1e-30 : 1e-42));
+        sums[i % 3] += u.get_f64(i);
+    }
+    FamilyRun r = expect_family(scatter_of("f32[3]", "f32[2100]", 2100, "add"),
+                                {.tolerance = 1e-6, .inputs = {x, at, u}});
+    for (int64_t i = 0; i < 3; ++i) {
+        EXPECT_NEAR(r.results[0].get_f64(i) / sums[i], 1, 1e-7) << i;
+    }
+}
+
 TEST(Scatter, BooleansAndNothing) {
     Graph g = scatter_of("bool[6]", "bool[9]", 9, "max");
     sweep(g, {.inputs = {Tensor{}, indices_below(6, {9}, DType::I64)}});
@@ -174,6 +192,18 @@ TEST(Scatter, WritesInPlace) {
     Value u = ops::mul(g, a, 2.0);
     g.add_output("y", ops::scatter(g, x, i, u, "add"));
     expect_backend(g, {.tolerance = 1e-6, .inputs = {Tensor{}, indices_below(6, {6}, DType::I64)}});
+    // Many indices, and rows that are many more.
+    for (const char* fn : {"none", "add"}) {
+        for (int64_t rows : {900, 9000}) {
+            Graph many;
+            Value b = many.add_input("x", {DType::F32, {rows}});
+            Value at = many.add_input("i", parse_type("i64[2100]"));
+            Value v = many.add_input("u", parse_type("f32[2100]"));
+            many.add_output("y", ops::scatter(many, ops::exp(many, b), at, v, fn));
+            Tensor indices = indices_below(rows, {2100}, DType::I64);
+            expect_backend(many, {.tolerance = 1e-6, .inputs = {Tensor{}, indices, Tensor{}}});
+        }
+    }
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <limits>
+#include <set>
 
 namespace ingot::test {
 namespace {
@@ -85,6 +86,9 @@ TEST(LayerNorm, Forms) {
     sweep(layer_graph("f16[5,768]", "f16[768]", "f16[768]", -1));
     sweep(layer_graph("f16[5,768]", "f32[768]", nullptr, -1, true));
     sweep(layer_graph("bf16[2,3001]", "bf16[3001]", "bf16[3001]", -1));
+    sweep(layer_graph("f16[301,40]", "f16[40]", "f16[40]", -1));
+    sweep(layer_graph("f16[3,1280]", "f16[1280]", "f16[1280]", -1));
+    sweep(layer_graph("f32[2,1032]", "f32[1032]", nullptr, -1, true));
     sweep(layer_graph("f32[2,3,5,7]", "f32[5,1]", "f32[7]", 2));
     expect_family(layer_graph("f64[3,300]", "f64[300]", "f64[300]", 1));
     FamilyRun r = expect_family(layer_graph("f32[2,40000]", "f32[40000]", "f32[40000]", 1));
@@ -100,6 +104,20 @@ TEST(LayerNorm, ColumnsAndStrides) {
     sweep(layer_graph("f16[6,64]", "f16[64]", "f16[64]", 1), gaps);
 }
 
+TEST(LayerNorm, NeighbouringSizesShareKernels) {
+    std::set<std::string> texts;
+    size_t before = emitted_programs().size();
+    for (const char* n : {"320", "640", "768"}) {
+        std::string size = str("[", n, "]");
+        expect_family(layer_graph(str("f16[2,", n, "]"), str("f16", size).c_str(),
+                                  str("f16", size).c_str(), -1));
+    }
+    for (size_t i = before; i < emitted_programs().size(); ++i) {
+        texts.insert(emitted_programs()[i].text);
+    }
+    EXPECT_LE(texts.size(), 1U);
+}
+
 TEST(GroupNorm, Forms) {
     sweep(group_graph("f32[2,8,5,6]", 2));
     sweep(group_graph("f16[2,16,8,8]", 4));
@@ -113,23 +131,39 @@ TEST(GroupNorm, ChannelsLast) {
     o.orders = {{0, 2, 3, 1}};
     sweep(group_graph("f16[2,32,6,6]", 4), o);
     sweep(group_graph("f32[2,20,5,5]", 2), o);
-    FamilyRun r = expect_family(group_graph("f16[1,8,100,100]", 2), o);
-    EXPECT_EQ(r.entries.size(), 2U);
-    // Groups that vectors cross, parts of unequal size, values far from zero.
+    // Values far from zero. Groups that vectors cross, parts of unequal size and of nothing.
     o.low = 90;
     o.high = 110;
+    for (const char* tactic : {"cluster", "slices"}) {
+        o.tactic = tactic;
+        for (const char* t : {"f32[3,40,30,31]", "bf16[2,80,9,9]", "f16[1,320,17,13]"}) {
+            expect_family(group_graph(t, 8), o);
+        }
+        FamilyRun r = expect_family(group_graph("f16[1,64,100,100]", 16), o);
+        EXPECT_EQ(r.entries.size(), std::string_view(tactic) == "cluster" ? 1U : 2U);
+    }
+    // Groups of two channels, doubles and bytes.
     o.tactic = "channels";
-    expect_family(group_graph("f32[3,40,30,31]", 4), o);
     expect_family(group_graph("f64[1,12,9,9]", 3), o);
+    expect_family(group_graph("f8e5m2[2,64,5,7]", 4), o);
+    expect_family(group_graph("f16[2,48,30,31]", 24), o);
     o.orders = {{0, 2, 1}};
+    o.tactic = "";
     expect_family(group_graph("f32[2,64,360]", 32), o);
+    o.strided = true;
+    sweep(group_graph("f16[3,64,36]", 8), o);
 }
 
 TEST(GroupNorm, ChoosesByParallelism) {
     FamilyOptions o;
     o.orders = {{0, 2, 3, 1}};
-    EXPECT_EQ(tactic_names(group_graph("f16[2,320,64,64]", 32), o).front(), "channels");
-    EXPECT_EQ(tactic_names(group_graph("f16[2,1280,8,8]", 32), o).front(), "registers");
+    for (const char* t : {"f16[2,320,64,64]", "f16[2,960,64,64]", "f16[2,1280,8,8]"}) {
+        EXPECT_EQ(tactic_names(group_graph(t, 32), o).front(), "cluster") << t;
+    }
+    // Too large for the shared memory of a cluster.
+    EXPECT_EQ(tactic_names(group_graph("f16[1,128,512,512]", 32), o).front(), "slices");
+    o.cc = 80;
+    EXPECT_EQ(tactic_names(group_graph("f16[2,960,64,64]", 32), o).front(), "slices");
 }
 
 TEST(GroupNorm, ChannelsLastThenSilu) {
@@ -144,9 +178,8 @@ TEST(GroupNorm, ChannelsLastThenSilu) {
     g.add_output("y", ops::map(g, e, DType::BF16, std::array{y}));
     FamilyOptions o;
     o.orders = {{0, 2, 3, 1}};
-    o.tactic = "channels";
     o.tolerance = 1e-2;
-    expect_family(g, o);
+    sweep(g, o);
 }
 
 TEST(GroupNorm, ThenSilu) {

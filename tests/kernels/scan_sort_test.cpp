@@ -79,6 +79,22 @@ TEST(Sort, ShortAndLongRows) {
     expect_family(sort_graph("f16[70,9]", 0), with_tactic("radix"));
 }
 
+TEST(Sort, RowsInRegisters) {
+    bool descending = false;
+    for (const char* t : {"f32[5,129]", "f16[3,256]", "i8[2,1000]", "u32[3,300]", "bool[1,1024]",
+                          "bf16[2,1500]", "i16[1,4096]", "f32[1,2049]"}) {
+        expect_family(sort_graph(t, 1, descending), with_tactic("registers"));
+        descending = !descending;
+    }
+    FamilyOptions o = with_tactic("registers");
+    expect_family(topk_graph("f32[3,700]", 1, 9), o);
+    expect_family(topk_graph("u8[200,3]", 0, 200, false), o);
+    o.strided = true;
+    expect_family(sort_graph("f32[3,300,4]", 1), o);
+    EXPECT_EQ(tactic_names(sort_graph("f32[4096,1024]", 1)).front(), "registers");
+    EXPECT_EQ(tactic_names(sort_graph("f32[4096,100]", 1)).front(), "shared");
+}
+
 TEST(Sort, IsStableInEveryDType) {
     FamilyOptions o;
     o.low = -3;
@@ -132,7 +148,7 @@ TEST(TopK, Forms) {
 TEST(TopK, ChoosesByCost) {
     EXPECT_EQ(tactic_names(topk_graph("f32[4194304]", 0, 100)).front(), "select");
     EXPECT_EQ(tactic_names(topk_graph("f32[4194304]", 0, 1000)).front(), "select");
-    EXPECT_EQ(tactic_names(topk_graph("f32[8,1000]", 1, 5)).front(), "shared");
+    EXPECT_EQ(tactic_names(topk_graph("f32[8,1000]", 1, 5)).front(), "registers");
     EXPECT_EQ(tactic_names(topk_graph("f32[4,9000]", 1, 5)).front(), "rounds");
     EXPECT_EQ(tactic_names(sort_graph("f32[4194304]", 0)).front(), "radix");
 }

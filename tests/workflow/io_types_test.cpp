@@ -47,6 +47,9 @@ TEST(IoTypes, AnEntryForEach) {
     EXPECT_EQ(types(with_io_types(sample(), "fp32:chw,int32:chw", "fp16,int64")),
               "x:f32[N,4] ids:i32[N] y:f16[N,4] z:i64[N] ");
     EXPECT_EQ(print(with_io_types(sample(), "", "")), print(sample()));
+    EXPECT_EQ(print(with_io_types(sample(), "chw", "chw,chw")), print(sample()));
+    EXPECT_EQ(types(with_io_types(sample(), "chw,int32:chw", "fp16:chw,chw")),
+              "x:f32[N,4] ids:i32[N] y:f16[N,4] z:i64[N] ");
 }
 
 TEST(IoTypes, Errors) {

@@ -14,7 +14,14 @@ int inspect(const Options& o);
 int check(const Options& o);
 int compare(const Options& o);
 int slim(const Options& o);
+int calibrate(const Options& o);
+int quantize(const Options& o);
 int cache(const Options& o);
+int compat_layout(const Options& o);
+
+/// trtexec's command line, which is parsed and reported in its own way. `command` is the name it
+/// was called by. Returns the exit code.
+int trtexec(const std::string& command, std::span<const std::string> arguments);
 
 /// The page docs/operators.md, from the importers and the status list of the ONNX suite.
 std::string operators_page(const std::string& status_file);

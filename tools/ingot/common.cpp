@@ -51,6 +51,13 @@ BuildConfig build_config(const Options& o, bool progress) {
     c.input_types = o.input_formats;
     c.output_types = o.output_formats;
     c.disabled_passes = o.disable_passes;
+    if (o.int8) {
+        c.calibration.emplace();
+        c.calibration->guess_ranges = o.uncalibrated_int8;
+        if (!o.calib.empty()) {
+            c.calibration->cache = read_calibration_cache(o.calib);
+        }
+    }
     if (progress && isatty(STDERR_FILENO) != 0) {
         c.progress = draw_bar;
     }
@@ -60,7 +67,8 @@ BuildConfig build_config(const Options& o, bool progress) {
 std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path) {
     if (is_engine_file(path)) {
         bool shaped = !o.min_shapes.empty() || !o.opt_shapes.empty() || !o.max_shapes.empty() ||
-                      o.fp16 || o.bf16 || !o.input_formats.empty() || !o.output_formats.empty();
+                      o.fp16 || o.bf16 || o.int8 || !o.input_formats.empty() ||
+                      !o.output_formats.empty();
         require(!shaped, ErrorCode::InvalidArgument, path,
                 " is an engine: profiles, precision and formats were fixed when it was built; use "
                 "--shapes "

@@ -35,6 +35,11 @@ const Command commands[] = {
     {"cache", "the compiled kernels of this user: ls, verify or clear", command::Cache,
      "ls, verify or clear", cache},
     {"slim", "simplify a model, as ONNX", command::Slim, "ONNX model", slim},
+    {"calibrate", "sample inputs -> a calibration cache, or a model of int8 (*.onnx)",
+     command::Calibrate, "ONNX model", calibrate},
+    {"quantize", "narrow weights, without data", command::Quantize, "ONNX model", quantize},
+    {"compat-layout", "a folder that build scripts take for TensorRT", command::CompatLayout,
+     "folder to make", compat_layout},
 };
 
 CLI::Option* add(CLI::App& app, const std::string& names, bool& field, const std::string&,
@@ -134,6 +139,7 @@ int unknown_command(const std::string& word) {
     for (const Command& c : commands) {
         names.emplace_back(c.name);
     }
+    names.emplace_back("trtexec");
     std::string near = nearest(word, names);
     std::fprintf(stderr, "ingot: error: there is no command '%s'%s Commands: %s\n", word.c_str(),
                  near.empty() ? "." : str(", did you mean '", near, "'?").c_str(),
@@ -141,11 +147,24 @@ int unknown_command(const std::string& word) {
     return 2;
 }
 
+bool is_trtexec(std::string_view name) {
+    return name == "trtexec" || name == "tensorrt_rtx";
+}
+
 int parse_and_run(int argc, char** argv) {
     if (print_page(argc, argv)) {
         return 0;
     }
+    std::vector<std::string> words(argv, argv + argc);
+    std::string called = argc > 0 ? words[0].substr(words[0].rfind('/') + 1) : std::string();
+    if (is_trtexec(called)) {
+        return trtexec(called, std::span(words).subspan(1));
+    }
+    if (argc > 1 && is_trtexec(words[1])) {
+        return trtexec(words[1], std::span(words).subspan(2));
+    }
     CLI::App app{"Ingot: any ONNX model becomes a portable engine and runs"};
+    app.footer("trtexec takes TensorRT's options: ingot trtexec --help");
     app.set_version_flag("--version", "ingot " INGOT_VERSION);
     app.require_subcommand(1);
     std::string word = argc > 1 ? argv[1] : "";

@@ -33,7 +33,9 @@ class CpuExecutable : public Executable {
 public:
     explicit CpuExecutable(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
     std::unique_ptr<Execution> create_execution() const override {
-        return std::make_unique<plan::ProgramExecution>(program_, host());
+        const std::shared_ptr<MemorySource>& source = program_->options.memory;
+        return std::make_unique<plan::ProgramExecution>(
+            program_, source == nullptr ? host() : plan::make_host_device(source));
     }
     const Graph& lowered() const override { return *program_->graph; }
     size_t packed_bytes() const override { return program_->packs->bytes(); }

@@ -116,7 +116,9 @@ private:
     /// engines brought kernels along.
     Caches find_caches(const CompileOptions& options) const {
         bool one_file = !options.runtime_cache_file.empty();
-        std::string place = one_file ? options.runtime_cache_file
+        bool in_memory = options.kernel_cache != nullptr;
+        std::string place = in_memory  ? std::string()
+                            : one_file ? options.runtime_cache_file
                             : options.runtime_cache == "default"
                                 ? plan::RuntimeCache::default_folder()
                                 : options.runtime_cache;
@@ -129,7 +131,7 @@ private:
             found.timings =
                 shared(timings_, times, [&] { return std::make_shared<TimingCache>(times); });
         }
-        auto disk = place.empty() ? nullptr : shared(disks_, place, [&] {
+        auto disk = place.empty() ? options.kernel_cache : shared(disks_, place, [&] {
             using Kind = plan::RuntimeCache::Kind;
             return std::make_shared<plan::RuntimeCache>(place,
                                                         one_file ? Kind::File : Kind::Folder);
@@ -137,7 +139,7 @@ private:
         auto make = [&] {
             return std::make_shared<ProgramCache>(gpu_, options.kernels, disk, threads_);
         };
-        bool own = options.kernels != nullptr && !options.kernels->empty();
+        bool own = in_memory || (options.kernels != nullptr && !options.kernels->empty());
         found.programs = own ? make() : shared(caches_, place, make);
         return found;
     }
@@ -176,17 +178,22 @@ ProgramCounts count_programs(const Backend& backend) {
 } // namespace cuda
 
 const Backend* cuda_backend(std::string& why) {
+    return cuda_backend(0, why);
+}
+
+const Backend* cuda_backend(int index, std::string& why) {
     static std::mutex mutex;
-    static std::unique_ptr<Backend> backend;
+    static std::map<int, std::unique_ptr<Backend>> backends;
     std::scoped_lock lock(mutex);
-    if (backend == nullptr) {
-        cuda::Gpu* gpu = cuda::find_gpu(0, why);
+    auto it = backends.find(index);
+    if (it == backends.end()) {
+        cuda::Gpu* gpu = cuda::find_gpu(index, why);
         if (gpu == nullptr) {
             return nullptr;
         }
-        backend = cuda::make_backend(*gpu);
+        it = backends.emplace(index, cuda::make_backend(*gpu)).first;
     }
-    return backend.get();
+    return it->second.get();
 }
 
 std::string kernel_compiler() {

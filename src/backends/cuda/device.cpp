@@ -23,7 +23,9 @@ std::byte* Memory::allocate(int64_t bytes) {
     require(limit_ <= 0 || bytes <= limit_ - held_, ErrorCode::OutOfMemory, bytes,
             " bytes of device memory are needed, and of the limit of ", limit_, " only ",
             limit_ - held_, " are left");
-    std::byte* p = gpu_.allocate(bytes);
+    std::byte* p = source_ == nullptr ? gpu_.allocate(bytes) : source_->allocate(bytes);
+    require(p != nullptr, ErrorCode::OutOfMemory, bytes,
+            " bytes of device memory are needed, which the allocator does not give");
     blocks_[p] = bytes;
     held_ += bytes;
     return p;
@@ -35,12 +37,12 @@ void Memory::release(std::byte* memory) noexcept {
         held_ -= it->second;
         blocks_.erase(it);
     }
-    gpu_.release(memory);
+    source_ == nullptr ? gpu_.release(memory) : source_->release(memory);
 }
 
 int64_t Memory::available() const {
     std::scoped_lock lock(mutex_);
-    int64_t free = gpu_.free_bytes();
+    int64_t free = source_ == nullptr ? gpu_.free_bytes() : -1;
     int64_t left = limit_ - held_;
     return limit_ <= 0 ? free : free < 0 ? left : std::min(left, free);
 }
@@ -129,8 +131,8 @@ kernels::Arch arch_for(const kernels::Arch& device, const CompileOptions& option
 } // namespace
 
 CudaState::CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o)
-    : gpu(g), arch(arch_for(g.arch(), o)), programs(std::move(p)), memory(g, o.memory_limit),
-      weights(memory), options(std::move(o)) {}
+    : gpu(g), arch(arch_for(g.arch(), o)), programs(std::move(p)),
+      memory(g, o.memory_limit, o.memory), weights(memory), options(std::move(o)) {}
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state)
     : state_(std::move(state)), stream_(state_->gpu.create_stream()) {}
@@ -145,6 +147,7 @@ CudaDevice::~CudaDevice() {
 }
 
 bool CudaDevice::settle() {
+    reuse_.finish();
     const ProfilePrograms* known = state_->profile_programs.get();
     if (known != nullptr && !known->is_open() && state_->options.specialise == Specialise::None) {
         known->wait(); // later runs compile nothing

@@ -41,7 +41,8 @@ using plan::View;
 class Memory {
 public:
     /// `limit` 0: no budget.
-    Memory(Gpu& gpu, int64_t limit) : gpu_(gpu), limit_(limit) {}
+    Memory(Gpu& gpu, int64_t limit, std::shared_ptr<MemorySource> source = nullptr)
+        : gpu_(gpu), limit_(limit), source_(std::move(source)) {}
     /// Errors: OutOfMemory with what was needed and what is left.
     std::byte* allocate(int64_t bytes);
     void release(std::byte* memory) noexcept;
@@ -52,6 +53,7 @@ public:
 private:
     Gpu& gpu_;
     int64_t limit_;
+    std::shared_ptr<MemorySource> source_; // null: the GPU's own
     mutable std::mutex mutex_;
     std::map<std::byte*, int64_t> blocks_;
     int64_t held_ = 0;

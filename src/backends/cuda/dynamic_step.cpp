@@ -54,7 +54,11 @@ public:
         if (result.count() > 0) {
             buffers.push_back(result.mutable_bytes().data());
             Operand out{DType::I64, static_cast<int>(in_.size()), plan::dense(shape)};
-            writes_.set(write_(problem({&out, 1})));
+            if (n != written_) { // else the launches are those of the last run
+                written_ = -1;
+                writes_.set(write_(problem({&out, 1})));
+                written_ = n;
+            }
             writes_.run(buffers.data(), memory);
         }
         results.tensors = {std::move(result)};
@@ -80,6 +84,7 @@ private:
     Emitted (*write_)(const Problem&) = nullptr;
     LaunchList counts_;
     LaunchList writes_;
+    int64_t written_ = -1; // the count that `writes_` is made for
     int64_t scratch_bytes_ = 0;
 };
 

@@ -28,6 +28,8 @@ public:
     /// Emits the launches of the family's generic tactic, for when the chosen one does not compile.
     void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
 
+    void reserve_scratch(int64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
+
     void set(const Emitted& e, std::string tactic) {
         launches_.set(e, specialise_);
         scratch_bytes_ = std::max(scratch_bytes_, e.scratch);
@@ -36,6 +38,7 @@ public:
 
     Status run(const RunContext& c) noexcept override {
         try {
+            CHECK(!tactic_.empty(), what_, " was left without kernels by its plan");
             if (!compiled_) {
                 wait_for_kernels();
             }
@@ -84,35 +87,35 @@ private:
     int64_t scratch_bytes_ = 0;
 };
 
-struct Choice {
-    size_t tactic = 0;
-    bool timed = false;
-    Emitted emitted;
-};
-
-/// By the options, else by what was timed, else by the model, among what is compiled already.
-Choice choose(const Family& family, const Problem& problem, const std::vector<Tactic>& tactics,
-              CudaDevice& device, const std::string& what) {
+/// The step's launches by the options, else by what was timed, else by the model, where several
+/// that it puts close together are decided between when the plan is complete.
+void choose(FamilyStep& step, const Family& family, const Problem& problem,
+            const std::vector<Tactic>& tactics, CudaDevice& device, const std::string& what) {
     const CudaState& state = device.state();
+    auto name = [&family](const Tactic& t) { return str(family.name, ' ', t.name); };
     auto it = std::find_if(tactics.begin(), tactics.end(), [&](const Tactic& t) {
         return !state.options.force_tactic.empty() &&
                t.name.starts_with(state.options.force_tactic);
     });
-    Choice c;
+    size_t tactic = 0;
+    bool timed = false;
     if (it != tactics.end()) {
-        c.tactic = static_cast<size_t>(it - tactics.begin());
+        tactic = static_cast<size_t>(it - tactics.begin());
     } else if (state.tuner != nullptr) {
-        c.tactic = device.choices().choose(*state.tuner, family, problem, tactics, what, c.timed);
+        tactic = device.choices().choose(*state.tuner, family, problem, tactics, what, timed);
     }
     const ProfilePrograms* profile = state.profile_programs.get();
-    if (it == tactics.end() && !c.timed && profile != nullptr && !profile->is_open()) {
-        c.tactic = profile->choose(family, problem, tactics, c.emitted);
+    if (it == tactics.end() && !timed && profile != nullptr && !profile->is_open()) {
+        Emitted emitted;
+        tactic = profile->choose(family, problem, tactics, emitted);
+        step.set(emitted, name(tactics[tactic]));
     } else if (it == tactics.end() && state.tuner == nullptr) {
-        c.tactic = device.reuse().choose(family, problem, tactics, c.emitted);
+        auto use = [&step, name](const Tactic& t, const Emitted& e) { step.set(e, name(t)); };
+        step.reserve_scratch(device.reuse().add(family, problem, tactics, use));
     } else {
-        c.emitted = family.emit(problem, tactics[c.tactic]);
+        step.set(family.emit(problem, tactics[tactic]),
+                 str(name(tactics[tactic]), timed ? " (timed)" : ""));
     }
-    return c;
 }
 
 } // namespace
@@ -125,27 +128,12 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
     std::vector<Tactic> tactics = family.tactics(problem);
     CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
     std::string what = str("node '", args.node.name, "' (", family.name, ")");
-    Choice choice = choose(family, problem, tactics, device, what);
-    const Tactic& t = tactics[choice.tactic];
-    auto step = std::make_unique<FamilyStep>(device, std::move(what));
-    step->set(choice.emitted, str(family.name, ' ', t.name, choice.timed ? " (timed)" : ""));
-    if (t.name != tactics.back().name) {
+    auto step = std::make_unique<FamilyStep>(device, what);
+    choose(*step, family, problem, tactics, device, what);
+    if (tactics.size() > 1) {
         // The operands and symbols outlive the call, as copies; the graph by the program.
-        struct Kept {
-            std::vector<Operand> in;
-            std::vector<Operand> out;
-            std::vector<const std::byte*> constants;
-            Symbols symbols;
-        };
-        Kept kept{{args.in.begin(), args.in.end()},
-                  {args.out.begin(), args.out.end()},
-                  {args.constants.begin(), args.constants.end()},
-                  args.symbols};
-        step->set_fallback([kept, &family, group = args.group, generic = tactics.back(),
-                            &arch = device.arch(), tf32 = args.options.tf32] {
-            return family.emit(
-                Problem{group, kept.symbols, kept.in, kept.out, kept.constants, arch, tf32},
-                generic);
+        step->set_fallback([kept = KeptProblem(problem), &family, generic = tactics.back()] {
+            return family.emit(kept.problem(), generic);
         });
     }
     return step;

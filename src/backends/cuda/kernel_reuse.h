@@ -1,29 +1,82 @@
 // SPDX-License-Identifier: Apache-2.0
-// KernelReuse: of tactics that cost nearly the same, the one whose kernels the plan has already.
-// Few different kernels compile sooner. A function of the plan's steps in their order, of nothing
-// else.
+// KernelReuse: chooses, for all steps of a plan together, among tactics and variants that cost
+// nearly the same, so that the plan has few different kernels, which compile sooner. A function of
+// the plan's steps in their order, of nothing else.
 #pragma once
 
 #include "kernels/family.h"
 
-#include <set>
+#include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
 namespace ingot::cuda {
 
+/// A problem whose parts are copies; the graph of its group has to stay.
+struct KeptProblem {
+    explicit KeptProblem(const kernels::Problem& p)
+        : group(p.group), in(p.in.begin(), p.in.end()), out(p.out.begin(), p.out.end()),
+          constants(p.constants.begin(), p.constants.end()), symbols(p.symbols), arch(p.arch),
+          tf32(p.tf32) {}
+    kernels::Problem problem() const { return {group, symbols, in, out, constants, arch, tf32}; }
+
+    kernels::Group group;
+    std::vector<kernels::Operand> in;
+    std::vector<kernels::Operand> out;
+    std::vector<const std::byte*> constants;
+    Symbols symbols;
+    const kernels::Arch& arch;
+    bool tf32;
+};
+
 class KernelReuse {
 public:
+    using Use = std::function<void(const kernels::Tactic&, const kernels::Emitted&)>;
+
     /// Another plan is made.
-    void begin_plan() { known_.clear(); }
-    /// The place of the tactic, best first in `tactics`; `emitted` gets its launches.
-    size_t choose(const kernels::Family& family, const kernels::Problem& problem,
-                  const std::vector<kernels::Tactic>& tactics, kernels::Emitted& emitted);
+    void begin_plan() { *this = {}; }
+    /// The next step of the plan, with its tactics, best first. `use` is told the choice: at once
+    /// where there is only one, else by finish(). Returns the scratch memory that it may need.
+    int64_t add(const kernels::Family& family, const kernels::Problem& problem,
+                const std::vector<kernels::Tactic>& tactics, Use use);
+    /// All steps are there.
+    void finish();
 
 private:
-    bool has(const std::vector<std::string>& keys) const;
+    struct Candidate {
+        double cost_us = 0; // beyond that of the best
+        size_t tactic = 0;
+        int variant = 0;
+        std::vector<size_t> texts;
+    };
+    struct Choices {
+        std::vector<Candidate> candidates;
+        double steps = 0;
+        size_t chosen = 0;
+    };
+    struct Step {
+        size_t choices;
+        const kernels::Family* family;
+        KeptProblem problem;
+        std::vector<kernels::Tactic> tactics;
+        Use use;
+    };
 
-    std::set<std::string> known_;
+    std::vector<size_t> texts_of(const kernels::Emitted& e);
+    Choices choices_of(const kernels::Family& family, const kernels::Problem& problem,
+                       const std::vector<kernels::Tactic>& tactics, kernels::Emitted& best);
+    const Candidate* cheapest(const Choices& c, size_t without) const;
+    double worth_of_a_text() const;
+    void open_texts();
+    void close_texts();
+
+    std::map<std::string, size_t> numbers_; // of texts, by hash
+    std::vector<bool> open_;                // by number: in the plan
+    std::map<std::string, size_t> known_;   // by problem
+    std::vector<Choices> choices_;
+    std::vector<Step> steps_;
+    double total_us_ = 0;
 };
 
 } // namespace ingot::cuda

@@ -182,11 +182,15 @@ size_t ProfilePrograms::choose(const Family& family, const Problem& problem,
     if (open_ || has(emitted)) {
         return 0;
     }
-    for (size_t i = 1; i < tactics.size(); ++i) {
-        Emitted other = family.emit(problem, tactics[i]);
-        if (has(other)) {
-            emitted = std::move(other);
-            return i;
+    for (size_t i = 0; i < tactics.size(); ++i) {
+        for (int v = i == 0 ? 1 : 0; v < family.variants; ++v) {
+            Tactic t = tactics[i];
+            t.p[kernels::variant_place] = v;
+            Emitted other = family.emit(problem, t);
+            if (has(other)) {
+                emitted = std::move(other);
+                return i;
+            }
         }
     }
     return 0;

@@ -211,7 +211,7 @@ Emitted emit_simt_conv(const ConvShape& s) {
 Emitted emit_mma_conv(const ConvShape& s, const Arch& arch, const Tactic& tactic) {
     const MmaTile& tile = mma_tiles()[static_cast<size_t>(tactic.p[1])];
     int splits = tactic.p[2];
-    Contraction c = window_contraction(s);
+    Contraction c = generalised(window_contraction(s), tactic.p[variant_place] & variant_rows);
     Alignment a = alignment_of(s, c);
     int vector = vector_columns(c) ? 8 : 1;
     StoreText t = store_text(c, vector);
@@ -308,7 +308,8 @@ const Family rows[] = {{.name = "conv",
                         .tactics = tactics,
                         .emit = emit,
                         .strided_results = true,
-                        .takes_groups = true}};
+                        .takes_groups = true,
+                        .variants = contraction_variants}};
 
 } // namespace
 

@@ -6,24 +6,26 @@
 struct Copies {
     static constexpr int rows_at_once = threads / chunks;
     static constexpr int na = BM / rows_at_once, nb = BN / rows_at_once;
+    static_assert(rows_at_once % 8 == 0, "chunks of a thread are swizzled alike");
     const IN *x, *weights;
     u8* memory;
-    i64 n0;
+    u32 ring, place, n0; // of `memory`; of the first chunk in an operand; the first column
     const Geometry& g;
     const Window& w;
     i32 base[na], corner[na]; // offset of the window's origin; its last two coordinates
 #if SPATIAL == 3
     i32 slice[na];
 #endif
-    int row, chunk, k;
+    int row, k;
     Tap tap; // of the chunk's first element, at depth k
     DEVICE Copies(const IN* x_, const IN* weights_, u8* memory_, const Tile& t, const Geometry& g_,
                   const Window& w_)
-        : memory(memory_), n0(t.n), g(g_), w(w_), row(threadIdx.x / chunks),
-          chunk(threadIdx.x % chunks), k(t.begin * BK + threadIdx.x % chunks * per_chunk),
+        : memory(memory_), ring(smem_addr(memory_)), n0((u32)t.n), g(g_), w(w_),
+          row(threadIdx.x / chunks), k(t.begin * BK + threadIdx.x % chunks * per_chunk),
           tap(w_, (u32)(t.begin * BK + threadIdx.x % chunks * per_chunk), SPATIAL) {
         x = x_ + (i64)t.batch * g.ab[0];
         weights = weights_ + (i64)t.batch * g.bb[0];
+        place = swizzled<row_bytes>(row, threadIdx.x % chunks);
 #pragma unroll
         for (int i = 0; i < na; i++) {
             i64 m = t.m + row + i * rows_at_once;
@@ -38,9 +40,13 @@ struct Copies {
 #endif
         }
     }
+    /// `count` elements of chunk i, of an operand at `to`, from an aligned address.
+    DEVICE void copy(u32 to, int i, const IN* from, int count) const {
+        cp_async16(ring + to + place + i * rows_at_once * row_bytes, from, count * element);
+    }
     DEVICE u32 weight_row(int i) const {
-        i64 n = n0 + row + i * rows_at_once;
-        return (u32)((n < g.n ? n : g.n - 1) * g.bn[0]);
+        u32 n = n0 + row + i * rows_at_once, last = (u32)g.n - 1;
+        return (n < last ? n : last) * (u32)g.bn[0];
     }
     DEVICE bool inside(int i, const Tap& p) const {
         u32 h = (u32)((corner[i] >> 16) + p.at[1] * (i32)w.dilation[1]),
@@ -74,16 +80,14 @@ struct Copies {
     /// Steps come one after another.
     DEVICE void operator()(int stage, int) {
         u32 to = stage * stage_bytes;
-        int count = (int)(g.k - k < per_chunk ? g.k - k : per_chunk);
-        if (count < 0)
-            count = 0;
+        int left = (int)g.k - k;
+        int count = left <= 0 ? 0 : left < per_chunk ? left : per_chunk;
 #if A_ALIGNED
         i32 d = delta(tap);
 #pragma unroll
         for (int i = 0; i < na; i++) {
             bool in = count > 0 && inside(i, tap);
-            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                             in ? x + (base[i] + d) : x, 1, in ? per_chunk : 0);
+            copy(to, i, in ? x + (base[i] + d) : x, in ? per_chunk : 0);
         }
         advance();
 #else
@@ -94,8 +98,8 @@ struct Copies {
 #pragma unroll
             for (int i = 0; i < na; i++) {
                 bool in = e < count && inside(i, p);
-                *(IN*)(memory + to + swizzled<row_bytes>(row + i * rows_at_once, chunk) +
-                       e * element) = in ? x[base[i] + d] : IN{};
+                *(IN*)(memory + to + place + i * rows_at_once * row_bytes + e * element) =
+                    in ? x[base[i] + d] : IN{};
             }
         }
 #endif
@@ -104,13 +108,12 @@ struct Copies {
         i64 kb = count > 0 ? k - (A_ALIGNED ? BK : 0) : 0;
 #pragma unroll
         for (int i = 0; i < nb; i++)
-            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                             weights + kb + weight_row(i), 1, count);
+            copy(to, i, weights + kb + weight_row(i), count);
 #else
         i64 kb = count > 0 ? (k - (A_ALIGNED ? BK : 0)) * g.bk[0] : 0;
 #pragma unroll 1
         for (int i = 0; i < nb; i++)
-            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+            copy_chunk<false>(memory, to + place + i * rows_at_once * row_bytes,
                               weights + kb + weight_row(i), g.bk[0], count);
 #endif
 #if !A_ALIGNED

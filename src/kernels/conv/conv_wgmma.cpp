@@ -2,7 +2,6 @@
 // Convolution by wgmma: a tile's rows are a patch of result positions (width x height x images);
 // for every kernel position its inputs are a box of x, shifted, which the copy engine fetches.
 #include "kernels/conv/conv_shape.h"
-#include "kernels/gemm/mma.h"
 #include "kernels/gemm/tactics.h"
 #include "kernels/gemm/wgmma.h"
 
@@ -162,7 +161,7 @@ ConvShape runs_as_channels(const ConvShape& s) {
 
 double bytes_moved(const ConvShape& s) {
     int64_t elements = s.x.view.count() + s.w.view.count() + s.out.view.count();
-    return 2.0 * static_cast<double>(elements);
+    return 2.0 * static_cast<double>(elements) + operand_bytes(s.finish);
 }
 
 } // namespace
@@ -179,12 +178,12 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
         PatchArg p = patch_of(s, t.bm());
         int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, t.bn);
         int64_t steps = s.taps() * p.channel_steps;
-        for (int split : split_choices(steps, t.bm())) {
-            if (!t.takes(c, split)) {
+        for (int split : wgmma_splits()) {
+            if (!t.takes(c, steps, split)) {
                 continue;
             }
             double us = (1.03 + (t.groups == 1 ? 0.02 * static_cast<double>(i) : 0.0)) *
-                        wgmma_cost_us(t, count, steps, split, bytes_moved(s), arch);
+                        wgmma_cost_us(t, c, count, steps, split, bytes_moved(s), arch);
             Tactic tactic = make_tactic(str("conv_wgmma_", t.name(), "_s", split), Way::Wgmma,
                                         static_cast<int>(i), split, us);
             tactic.p[0] = way;
@@ -196,7 +195,7 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
 Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const Tactic& tactic) {
     const WgmmaTile& tile = wgmma_tiles()[static_cast<size_t>(tactic.p[1])];
     int splits = tactic.p[2];
-    Contraction c = window_contraction(shape);
+    Contraction c = generalised(window_contraction(shape), tactic.p[variant_place]);
     ConvShape s = runs_as_channels(shape);
     PatchArg p = patch_of(s, tile.bm());
     int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, tile.bn);

@@ -178,11 +178,18 @@ std::vector<Tactic> one_tactic(const Problem& p) {
     return {t};
 }
 
-const Family families[] = {
-    {"gather", refuse_gather, plan::any_strides, one_tactic, emit_gather, false, false, false},
-    {"scatter", refuse_scatter, plan::any_strides, one_tactic, emit_any<emit_scatter>, true, false,
-     true},
-};
+const Family families[] = {{.name = "gather",
+                            .refuse = refuse_gather,
+                            .layout = plan::any_strides,
+                            .tactics = one_tactic,
+                            .emit = emit_gather},
+                           {.name = "scatter",
+                            .refuse = refuse_scatter,
+                            .layout = plan::any_strides,
+                            .tactics = one_tactic,
+                            .emit = emit_any<emit_scatter>,
+                            .strided_results = true,
+                            .in_place = true}};
 
 } // namespace
 

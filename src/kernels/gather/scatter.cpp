@@ -6,9 +6,11 @@
 #include "kernels/copy/copy.h"
 #include "kernels/gather/rows.h"
 #include "kernels/pointwise/map_job.h"
+#include "kernels/reduce/rows.h"
 #include "ops/primitives.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 namespace ingot::kernels {
@@ -68,66 +70,58 @@ std::string combine_text(const std::string& fn, DType accumulator) {
     return str("#define READS true\n#define COMBINE(v, u) narrow<A>((", c, ")(", value, "))\n");
 }
 
-struct ScatterShape {
-    int64_t rest = 1; // elements of a row
-    Shape sizes;      // of the row, merged
-    Shape y, updates; // strides
-};
-
-ScatterShape scatter_shape(const Operand& y, const Operand& updates) {
-    View a = y.view;
-    View b = updates.view;
-    for (View* v : {&a, &b}) {
-        v->shape.erase(v->shape.begin());
-        v->strides.erase(v->strides.begin());
-    }
-    ScatterShape s;
-    s.rest = a.count();
-    const View views[] = {a, b};
-    plan::LoopNest nest = plan::merged_loops(views, plan::stride_order(a));
-    if (nest.sizes.empty()) {
-        nest = {{1}, {{1}, {1}}};
-    }
-    s.sizes = nest.sizes;
-    s.y = nest.strides[0];
-    s.updates = nest.strides[1];
-    return s;
-}
-
-/// What both forms of kernel know of the elements of a row: parameters behind their own.
+/// What kernels know of the elements of a row: parameters behind their own, and
+///   void rest_offsets(u32 r, i64* at REST_PARAMS)
+/// where at[v] becomes the offset of element r in view v.
 struct RestText {
-    std::string text; // REST_PARAMS, REST_ARGS and rest_offsets
-    IndexText split;
-    ScatterShape shape;
+    std::string text;
+    IndexText split{{1}, false};
+    int64_t rest = 1;
+    std::vector<Shape> strides; // of the merged axes, by view
 
-    RestText(const Operand& y, const Operand& updates)
-        : split({1}, false), shape(scatter_shape(y, updates)) {
-        const ScatterShape& s = shape;
-        split = IndexText(s.sizes, false);
+    explicit RestText(std::span<const Operand* const> operands) {
+        std::vector<View> views;
+        for (const Operand* o : operands) {
+            View v = o->view;
+            v.shape.erase(v.shape.begin());
+            v.strides.erase(v.strides.begin());
+            views.push_back(std::move(v));
+        }
+        rest = views[0].count();
+        plan::LoopNest nest = plan::merged_loops(views, plan::stride_order(views[0]));
+        if (nest.sizes.empty()) {
+            nest.sizes = {1};
+            nest.strides.assign(views.size(), Shape{1});
+        }
+        strides = nest.strides;
+        split = IndexText(nest.sizes, false);
         std::string params = split.params();
         std::string names;
         std::vector<std::string> x;
-        std::array<std::vector<std::string>, 2> strides;
-        for (size_t k = 0; k < s.sizes.size(); ++k) {
+        for (size_t k = 0; k < nest.sizes.size(); ++k) {
             x.push_back(str("x", k));
             append(names, k == 0 ? std::string() : str(", d", k, ", d", k, "m, d", k, "h"));
         }
-        for (size_t k = 0; k < s.sizes.size(); ++k) {
-            for (size_t v = 0; v < 2; ++v) {
-                strides[v].push_back(str(v == 0 ? "ys" : "us", k));
-                append(params, str(", i64 ", strides[v].back()));
-                append(names, str(", ", strides[v].back()));
+        std::string offsets;
+        for (size_t v = 0; v < views.size(); ++v) {
+            std::vector<std::string> steps;
+            for (size_t k = 0; k < nest.sizes.size(); ++k) {
+                steps.push_back(str("s", v, "_", k));
+                append(params, str(", i64 ", steps.back()));
+                append(names, str(", ", steps.back()));
             }
+            append(offsets, str("at[", v, "] = ", offset_text("i64", x, steps), ";\n"));
         }
         text = str("#define REST_PARAMS ", params, "\n#define REST_ARGS ", names,
-                   "\nDEVICE void rest_offsets(u32 r, i64& yo, i64& uo REST_PARAMS) {\n",
-                   split.split("r"), "yo = ", offset_text("i64", x, strides[0]),
-                   ";\nuo = ", offset_text("i64", x, strides[1]), ";\n}\n");
+                   "\nDEVICE void rest_offsets(u32 r, i64* at REST_PARAMS) {\n", split.split("r"),
+                   offsets, "}\n");
     }
     void pass(Args& args) const {
         split.add(args);
-        for (size_t k = 0; k < shape.sizes.size(); ++k) {
-            args.i64(shape.y[k]).i64(shape.updates[k]);
+        for (const Shape& view : strides) {
+            for (int64_t s : view) {
+                args.i64(s);
+            }
         }
     }
 };
@@ -139,20 +133,20 @@ std::string types_text(const Operand& y, const Operand& updates, const Operand& 
 
 void combine_rows(Work& work, const std::string& fn, const Operand& y, const Operand& updates,
                   const Operand& indices) {
-    RestText text(y, updates);
-    const ScatterShape& s = text.shape;
+    RestText text(std::array{&y, &updates});
+    int64_t rest = text.rest;
     int64_t m = indices.view.count();
     int64_t n = y.view.shape[0];
     auto lanes_log2 = static_cast<uint32_t>(
-        std::bit_width(static_cast<uint64_t>(std::min<int64_t>(s.rest, 256)) - 1));
-    int64_t chunks = blocks_for(s.rest, int64_t{1} << lanes_log2);
+        std::bit_width(static_cast<uint64_t>(std::min<int64_t>(rest, 256)) - 1));
+    int64_t chunks = blocks_for(rest, int64_t{1} << lanes_log2);
     // Every block reads all indices, so there are fewer blocks where these are many.
     int64_t blocks = int64_t{work.arch.sms} * (m > (1 << 16) ? 2 : 8);
     int64_t parts = std::clamp<int64_t>(blocks / chunks, 1, std::min(std::max<int64_t>(n, 1), m));
 
     Launch l;
     l.args.pointer(y).pointer(updates).pointer(indices).error_word();
-    l.args.i32(m).i32(n).i32(s.rest);
+    l.args.i32(m).i32(n).i32(rest);
     l.args.i64(y.view.strides[0]).i64(updates.view.strides[0]).i64(indices.view.strides[0]);
     l.args.i32(parts).value(lanes_log2);
     text.pass(l.args);
@@ -168,123 +162,167 @@ void combine_rows(Work& work, const std::string& fn, const Operand& y, const Ope
 
 /// `struct Many` of scatter_many.cuh.
 struct ManyArg {
-    int64_t updates, rows, rest, y_row, u_row, step;
+    int64_t updates, rows, rest, y_row, u_row, x_row, step;
     int32_t bits;
 };
 
-/// Scatters by a thread for each element of the updates.
-class ManyScatter {
-public:
-    ManyScatter(Work& work, const Operand& y, const Operand& updates, const Operand& indices)
-        : work_(work), y_(y), updates_(updates), indices_(indices), text_(y, updates) {
-        int64_t m = indices.view.count();
-        int64_t rest = text_.shape.rest;
-        arg_ = {m * rest,
-                y.view.shape[0],
-                rest,
-                y.view.strides[0],
-                updates.view.strides[0],
-                indices.view.strides[0],
-                61 - static_cast<int32_t>(std::bit_width(static_cast<uint64_t>(m)))};
-        wide_ = std::max(arg_.updates, arg_.rows * rest) >= int64_t{1} << 31;
-    }
+constexpr int64_t least_indices = 2048; // for a thread for each element of the updates
 
-    void last_wins() {
-        int64_t words = reserve(arg_.rows * 4);
-        run("scatter_many", 1, arg_.updates, words, words);
-        run("scatter_many", 2, arg_.updates, words, words);
-    }
-    void combine(const std::string& fn) {
-        std::string_view type = y_.dtype == DType::I64 ? "i64" : c_type(y_.dtype);
-        combine_ = fn == "add"
-                       ? str("atomicAdd((", bit_width(y_.dtype) == 64 ? "u64" : "u32", "*)(p), (",
-                             bit_width(y_.dtype) == 64 ? "u64" : "u32", ")(u))")
-                       : str(fn == "min" ? "atomicMin" : "atomicMax", "((", type, "*)(p), u)");
-        run("scatter_many", 3, arg_.updates, 0, 0);
-    }
-    void sum_floats() {
-        int64_t top = reserve(arg_.rows * arg_.rest * 4);
-        int64_t sums = reserve(arg_.rows * arg_.rest * 8);
-        run("scatter_many", 4, arg_.updates, top, sums);
-        run("scatter_many", 5, arg_.updates, top, sums);
-        Launch l = launch("scatter_finish", 6, arg_.rows * arg_.rest);
-        l.args.pointer(y_).scratch(top).scratch(sums).value(arg_);
-        text_.pass(l.args);
-        work_.out.launches.push_back(std::move(l));
-    }
+/// Which of these forms serves a function and dtype.
+enum class ManyForm { None, Last, Combined, Summed };
 
-private:
-    /// Scratch memory that is cleared first.
-    int64_t reserve(int64_t bytes) {
-        int64_t at = work_.out.scratch;
-        int64_t words = (bytes + 7) / 8;
-        work_.out.scratch += (bytes + 255) / 256 * 256;
-        Launch l = launch("scatter_clear", 0, words);
-        l.args.scratch(at).i64(words);
-        work_.out.launches.push_back(std::move(l));
-        return at;
+ManyForm many_form(const std::string& fn, DType t, int64_t m, int64_t updates) {
+    if (m < least_indices || m >= int64_t{1} << 31) {
+        return ManyForm::None;
     }
-    Launch launch(const char* entry, int step, int64_t threads) const {
-        Launch l;
-        l.program.uses = {"types", "math", "loops", "strided"};
-        l.program.defines =
-            str("#define STEP ", step, "\ntypedef ", wide_ ? "u64" : "u32", " I;\n");
-        if (step > 0) {
-            l.program.defines += types_text(y_, updates_, indices_);
-            l.program.body = text_.text;
-        }
-        if (step == 3) {
-            append(l.program.defines, str("#define COMBINE(p, u) ", combine_, "\n"));
-        }
-        l.program.family = "scatter_many";
-        l.entry = entry;
-        l.grid = {blocks_for(threads), 1, 1};
-        return l;
-    }
-    void run(const char* entry, int step, int64_t threads, int64_t words, int64_t sums) {
-        Launch l = launch(entry, step, threads);
-        l.args.pointer(y_).pointer(updates_).pointer(indices_).scratch(words).scratch(sums);
-        l.args.error_word().value(arg_);
-        text_.pass(l.args);
-        work_.out.launches.push_back(std::move(l));
-    }
-
-    Work& work_;
-    Operand y_, updates_, indices_;
-    RestText text_;
-    ManyArg arg_{};
-    bool wide_ = false;
-    std::string combine_;
-};
-
-/// Scatters with so many indices that not every block should read all of them; false where the form
-/// does not exist for the function and dtype.
-bool scatter_many(Work& work, const std::string& fn, const Operand& y, const Operand& updates,
-                  const Operand& indices) {
-    constexpr int64_t least = 2048;
-    int64_t m = indices.view.count();
-    if (m < least || m >= int64_t{1} << 31) {
-        return false;
-    }
-    if (fn == "none") {
-        ManyScatter(work, y, updates, indices).last_wins();
-        return true;
-    }
-    bool whole = is_integer(y.dtype) && bit_width(y.dtype) >= 32;
-    if (whole && fn != "mul") {
-        ManyScatter(work, y, updates, indices).combine(fn);
-        return true;
-    }
-    if (y.dtype == DType::F32 && fn == "add") {
-        ManyScatter(work, y, updates, indices).sum_floats();
-        return true;
-    }
-    return false;
+    bool whole = is_integer(t) && bit_width(t) >= 32;
+    return fn == "none"                                                   ? ManyForm::Last
+           : whole && fn != "mul"                                         ? ManyForm::Combined
+           : t == DType::F32 && fn == "add" && updates < int64_t{1} << 31 ? ManyForm::Summed
+                                                                          : ManyForm::None;
 }
 
 bool same_place(const Operand& a, const Operand& b) {
     return a.buffer == b.buffer && a.view == b.view;
 }
+
+/// Scatters by a thread for each element of the updates.
+class ManyScatter {
+public:
+    ManyScatter(Work& work, const Operand& y, const Operand& x, const Operand& updates,
+                const Operand& indices)
+        : work_(work), y_(y), x_(x), updates_(updates), indices_(indices),
+          text_(std::array{&y, &updates, &x}) {
+        int64_t m = indices.view.count();
+        int64_t rest = text_.rest;
+        arg_ = {m * rest,
+                y.view.shape[0],
+                rest,
+                y.view.strides[0],
+                updates.view.strides[0],
+                x.view.strides[0],
+                indices.view.strides[0],
+                61 - static_cast<int32_t>(std::bit_width(static_cast<uint64_t>(m)))};
+        wide_ = std::max(arg_.updates, elements()) >= int64_t{1} << 31;
+    }
+
+    void run(ManyForm form, const std::string& fn) {
+        if (form == ManyForm::Last) {
+            last_wins();
+        } else if (form == ManyForm::Summed) {
+            sum_floats();
+        } else {
+            combine(fn);
+        }
+    }
+
+private:
+    void last_wins() {
+        // Few updates of many rows, in place: only these are looked at.
+        bool sparse = same_place(x_, y_) && arg_.rows > 4 * indices_.view.count();
+        bool payload = !sparse && arg_.rest == 1 && bit_width(y_.dtype) <= 32;
+        int64_t last = take(arg_.rows * (payload ? 8 : 4));
+        clear(last, work_.out.scratch);
+        std::string defines =
+            str("#define SPARSE ", sparse ? 1 : 0, "\n#define PAYLOAD ", payload ? 1 : 0, "\n");
+        for (int step : {1, 2}) {
+            if (step == 2 && !sparse) {
+                Launch l = launch("scatter_last", step, elements(), 1024, defines);
+                l.args.pointer(y_).pointer(x_).pointer(updates_).scratch(last);
+                push(std::move(l));
+                break;
+            }
+            int64_t threads = step == 1 ? indices_.view.count() : arg_.updates;
+            Launch l = launch("scatter_many", step, threads, 256, defines);
+            l.args.pointer(y_).pointer(updates_).pointer(indices_).scratch(last).error_word();
+            push(std::move(l));
+        }
+    }
+    void combine(const std::string& fn) {
+        std::string_view type = y_.dtype == DType::I64 ? "i64" : c_type(y_.dtype);
+        std::string_view natural = bit_width(y_.dtype) == 64 ? "u64" : "u32";
+        std::string call =
+            fn == "add" ? str("atomicAdd((", natural, "*)(p), (", natural, ")(u))")
+                        : str(fn == "min" ? "atomicMin" : "atomicMax", "((", type, "*)(p), u)");
+        Launch l =
+            launch("scatter_many", 3, arg_.updates, 256, str("#define COMBINE(p, u) ", call, "\n"));
+        l.args.pointer(y_).pointer(updates_).pointer(indices_).null().error_word();
+        push(std::move(l));
+    }
+    void sum_floats() {
+        int64_t head = take(256);
+        int64_t sums = take(elements() * 8);
+        int64_t flags = take(div_up(elements(), 32) * 4);
+        clear(head, work_.out.scratch);
+        int64_t tops = take(elements() * 4);
+        int64_t list = take(arg_.updates * 4);
+        Launch largest = launch("scatter_largest", 4, arg_.updates, 2048);
+        largest.args.pointer(updates_).scratch(head);
+        push(std::move(largest));
+        for (int step : {5, 6, 7}) {
+            if (step == 6) {
+                Launch l = launch("scatter_finish", 6, elements(), 1024);
+                l.args.pointer(y_).pointer(x_).scratch(head).scratch(sums).scratch(flags);
+                l.args.scratch(tops);
+                push(std::move(l));
+                continue;
+            }
+            Launch l = launch("scatter_sums", step, arg_.updates, 256);
+            l.args.pointer(updates_).pointer(indices_).scratch(head).scratch(sums).scratch(flags);
+            l.args.scratch(tops).scratch(list).error_word();
+            push(std::move(l));
+        }
+        int64_t most = int64_t{2048} * work_.arch.sms; // threads of the rare steps
+        Launch listed = launch("scatter_listed", 8, std::min(most, arg_.updates), 256);
+        listed.args.pointer(updates_).pointer(indices_).scratch(head).scratch(sums).scratch(tops);
+        listed.args.scratch(list);
+        push(std::move(listed));
+        Launch last =
+            launch("scatter_finish_flagged", 9, std::min(most, div_up(elements(), 32)), 256);
+        last.args.pointer(y_).scratch(head).scratch(sums).scratch(flags).scratch(tops);
+        push(std::move(last));
+    }
+
+    int64_t elements() const { return arg_.rows * arg_.rest; }
+    int64_t take(int64_t bytes) {
+        int64_t at = work_.out.scratch;
+        work_.out.scratch += div_up(bytes, 256) * 256;
+        return at;
+    }
+    void clear(int64_t from, int64_t to) {
+        int64_t words = (to - from) / 8;
+        Launch l;
+        l.program = {{"types", "math"}, "#define STEP 0\n", "scatter_many", {}};
+        l.entry = "scatter_clear";
+        l.grid = {blocks_for(words, 1024), 1, 1};
+        l.args.scratch(from).i64(words);
+        work_.out.launches.push_back(std::move(l));
+    }
+    Launch launch(const char* entry, int step, int64_t n, int64_t a_block,
+                  const std::string& defines = {}) const {
+        Launch l;
+        l.program.uses = {"types", "math", "loops", "strided", "scatter_rows"};
+        l.program.defines =
+            str("#define STEP ", step, "\n#define ONE ", arg_.rest == 1 ? 1 : 0, "\ntypedef ",
+                wide_ ? "u64" : "u32", " I;\n", defines, types_text(y_, updates_, indices_));
+        l.program.body = text_.text;
+        l.program.family = step >= 4 ? "scatter_sums" : "scatter_many";
+        l.entry = entry;
+        l.grid = {blocks_for(n, a_block), 1, 1};
+        return l;
+    }
+    void push(Launch l) {
+        l.args.value(arg_);
+        text_.pass(l.args);
+        work_.out.launches.push_back(std::move(l));
+    }
+
+    Work& work_;
+    Operand y_, x_, updates_, indices_;
+    RestText text_;
+    ManyArg arg_{};
+    bool wide_ = false;
+};
 
 } // namespace
 
@@ -312,18 +350,25 @@ Emitted emit_scatter(const Problem& p, const Tactic&) {
     Operand indices = work.apart(p.operand(node.inputs[1]), out);
     Operand updates = work.apart(p.operand(node.inputs[2]), out);
     Operand y = out;
+    Operand from = x; // where y's elements are before
     if (wide) {
-        y = work.scratch(DType::F32, out.view.shape);
+        y = from = work.scratch(DType::F32, out.view.shape);
         work.convert(x, y);
-    } else if (!same_place(x, out)) {
-        work.copy(x, y);
     }
     if (fn == "none") { // moved, not computed with
-        y.dtype = raw_dtype(y.dtype);
-        updates.dtype = raw_dtype(updates.dtype);
+        for (Operand* o : {&y, &from, &updates}) {
+            o->dtype = raw_dtype(o->dtype);
+        }
     }
-    if (!scatter_many(work, fn, y, updates, indices)) {
+    ManyForm form = many_form(fn, y.dtype, indices.view.count(), updates.view.count());
+    bool reads_x = form == ManyForm::Last || form == ManyForm::Summed;
+    if (!reads_x && !same_place(from, y)) {
+        work.copy(from, y);
+    }
+    if (form == ManyForm::None) {
         combine_rows(work, fn, y, updates, indices);
+    } else {
+        ManyScatter(work, y, from, updates, indices).run(form, fn);
     }
     if (wide) {
         work.convert(y, out);

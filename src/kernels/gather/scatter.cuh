@@ -63,9 +63,10 @@ KERNEL void __launch_bounds__(256)
     const u32 lanes = 1u << lanes_log2, groups = 256u >> lanes_log2;
     const u32 lane = threadIdx.x & (lanes - 1u), group = threadIdx.x >> lanes_log2;
     const u32 part = blockIdx.x % parts, r = blockIdx.x / parts * lanes + lane;
-    i64 yo = 0, uo = 0;
+    i64 at_rest[2] = {0, 0};
     if (r < (u32)rest)
-        rest_offsets(r, yo, uo REST_ARGS);
+        rest_offsets(r, at_rest REST_ARGS);
+    const i64 yo = at_rest[0], uo = at_rest[1];
     const u32 none = ~0u;
     u32 held = none; // the row whose element is in `value`, to be stored
     A value;

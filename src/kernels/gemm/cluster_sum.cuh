@@ -1,27 +1,42 @@
 // SPDX-License-Identifier: Apache-2.0
 // The blocks of a cluster that share a tile add their sums, in order of their ranks: each adds the
-// rows [first, first + count) into its own tile, which the others do not read there.
+// rows [first, first + count) into its own tile, which the others do not read there. A thread has
+// `together` vectors on their way at a time.
+template <int together>
 DEVICE void cluster_sum(u8* tile, int splits, int first, int count, int tid, int threads) {
     constexpr int across = BN / 4;
     u32 base = smem_addr(tile);
+    int all = count * across;
 #pragma unroll 1
-    for (int e = tid; e < count * across; e += threads) {
-        u32 at = ((first + e / across) * tile_pitch + e % across * 4) * 4;
-        union {
-            float f[4];
-            ACC v[4];
-        } x;
-        Pack<ACC, 4> sum;
+    for (int e = tid; e < all; e += together * threads) {
+        u32 at[together];
+        Pack<ACC, 4> sum[together];
 #pragma unroll
-        for (int k = 0; k < 4; k++)
-            sum.v[k] = (ACC)0;
-#pragma unroll 1
-        for (int s = 0; s < splits; s++) {
-            ld_cluster4(x.f, base + at, s);
+        for (int i = 0; i < together; i++) {
+            int q = e + i * threads < all ? e + i * threads : e;
+            at[i] = ((first + q / across) * tile_pitch + q % across * 4) * 4;
 #pragma unroll
             for (int k = 0; k < 4; k++)
-                sum.v[k] += x.v[k];
+                sum[i].v[k] = (ACC)0;
         }
-        *(Pack<ACC, 4>*)(tile + at) = sum;
+#pragma unroll 1
+        for (int s = 0; s < splits; s++) {
+            union {
+                float f[4];
+                ACC v[4];
+            } x[together];
+#pragma unroll
+            for (int i = 0; i < together; i++)
+                ld_cluster4(x[i].f, base + at[i], s);
+#pragma unroll
+            for (int i = 0; i < together; i++)
+#pragma unroll
+                for (int k = 0; k < 4; k++)
+                    sum[i].v[k] += x[i].v[k];
+        }
+#pragma unroll
+        for (int i = 0; i < together; i++)
+            if (e + i * threads < all)
+                *(Pack<ACC, 4>*)(tile + at[i]) = sum[i];
     }
 }

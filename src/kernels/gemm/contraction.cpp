@@ -77,27 +77,6 @@ std::optional<std::string> refuse_finish(const Group& group, Value quantised) {
     return from == to.dims ? std::nullopt : std::optional(str("the map broadcasts it to ", to));
 }
 
-Finish finish_of(const Problem& p) {
-    Finish f;
-    f.sum = p.group.nodes[0].outputs[0];
-    f.sum_type = p.group.graph.type(f.sum).dtype;
-    f.type = p.out[0].dtype;
-    if (p.group.nodes.size() == 1) {
-        return f;
-    }
-    f.map = &p.group.nodes[1];
-    for (Value v : f.map->inputs) {
-        if (v == f.sum || std::find(f.values.begin(), f.values.end(), v) != f.values.end()) {
-            continue;
-        }
-        f.values.push_back(v);
-        Operand o = p.operand(v);
-        o.view = plan::broadcasted(o.view, p.out[0].view.shape);
-        f.operands.push_back(std::move(o));
-    }
-    return f;
-}
-
 namespace {
 
 bool contains(const std::vector<int64_t>& axes, int axis) {
@@ -234,30 +213,6 @@ bool vector_columns(const Contraction& c) {
 
 namespace {
 
-/// OUT value_of(ACC, elements of the operands).
-std::string value_text(const Finish& f) {
-    std::string out = "DEVICE OUT value_of(ACC sum";
-    for (size_t i = 0; i < f.operands.size(); ++i) {
-        out += str(", ", c_type(f.operands[i].dtype), " e", i);
-    }
-    std::string_view type = compute_c_type(f.sum_type);
-    out += str(") {\n", type, " a = (", type, ")");
-    out += str(is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")"), "sum;\n");
-    std::string result = "a";
-    if (f.map != nullptr) {
-        std::vector<std::string> inputs;
-        for (Value v : f.map->inputs) {
-            auto at = std::find(f.values.begin(), f.values.end(), v) - f.values.begin();
-            inputs.push_back(v == f.sum ? std::string("a") : str("widen(e", at, ")"));
-        }
-        ExprText t = expr_text(f.map->as<Map>().body, inputs, "v", narrow_result(f.type));
-        out += t.statements;
-        result = t.result;
-    }
-    out += str("return narrow<OUT>(", result, ");\n}\n");
-    return out;
-}
-
 /// struct Extras, what the epilogue reads for VEC columns; void read_extras(extras, offsets, ...);
 /// void deliver(sums, extras, offsets, ...), and a deliver that does both.
 std::string deliver_text(const Contraction& c, int vector) {
@@ -287,25 +242,63 @@ std::string deliver_text(const Contraction& c, int vector) {
                "};\nDEVICE void read_extras(Extras& x, const i64* at, const Geometry& g "
                "EPI_PARAMS) {\n(void)x, (void)at, (void)g;\n",
                reads,
-               "}\nDEVICE void deliver(const ACC* v, const Extras& x, const i64* at, const "
+               "}\nDEVICE void deliver(const ACC* v, const Extras& x, i64 at, const "
                "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\nPack<OUT, VEC> r;\n"
                "#pragma unroll\nfor (int k = 0; k < VEC; k++) r.v[k] = value_of(v[k]",
                elements,
-               ");\n*(Pack<OUT, VEC>*)(out + at[0]) = r;\n}\n"
+               ");\n*(Pack<OUT, VEC>*)(out + at) = r;\n}\n"
                "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, OUT* out "
                "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
-               "deliver(v, x, at, g, out EPI_PASS);\n}\n");
+               "deliver(v, x, at[0], g, out EPI_PASS);\n}\n");
+}
+
+/// Of an epilogue with two operands, such as a bias and a residual: both, where they can be copied
+/// to shared memory in vectors.
+size_t staged_operands(const Contraction& c, int vector) {
+    size_t count = c.finish.operands.size();
+    bool all = vector == vector_size && count == 2;
+    for (size_t i = 0; all && i < count; ++i) {
+        all = bit_width(c.finish.operands[i].dtype) == 16 && c.columns.stored[i + 1].back() != 0 &&
+              has_vectors(c, i + 1);
+    }
+    return all ? count : 0;
+}
+
+/// void fetch_extras(slot, bytes between operands, offsets, ...): starts the copies of what
+/// read_extras reads; void take_extras(extras, slot, bytes between operands).
+std::string staged_text(const Contraction& c) {
+    std::string starts;
+    std::string reads;
+    for (size_t i = 0; i < c.finish.operands.size(); ++i) {
+        std::string_view type = c_type(c.finish.operands[i].dtype);
+        bool optional = i < c.finish.addends;
+        std::string from = str("x", i, " + at[", i + 1, "]");
+        append(starts, optional
+                           ? str("cp_async16(slot + ", i, " * step, x", i, " != 0 ? (const void*)(",
+                                 from, ") : out, x", i, " != 0 ? 16 : 0);\n")
+                           : str("cp_async16(slot + ", i, " * step, ", from, ", 16);\n"));
+        append(reads,
+               str("x.e", i, " = *(const Pack<", type, ", VEC>*)(slot + ", i, " * step);\n"));
+    }
+    return str(
+        "constexpr i64 nowhere = (i64)1 << 62;\nDEVICE void fetch_extras(u32 slot, int step, "
+        "const i64* at, const OUT* out EPI_PARAMS) {\n",
+        starts, "}\nDEVICE void take_extras(Extras& x, const u8* slot, int step) {\n", reads,
+        "}\n");
 }
 
 } // namespace
 
 StoreText store_text(const Contraction& c, int vector) {
     const Finish& f = c.finish;
+    size_t staged = staged_operands(c, vector);
     StoreText t;
-    t.defines = str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
-                    c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
-                    "\n#define RN ", c.columns.rank(), "\n#define RK ", c.depth.rank(),
-                    "\n#define NV ", f.operands.size() + 1, "\n#define VEC ", vector, "\n");
+    t.staged = staged > 0;
+    t.defines =
+        str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
+            c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
+            "\n#define RN ", c.columns.rank(), "\n#define RK ", c.depth.rank(), "\n#define NV ",
+            f.operands.size() + 1, "\n#define VEC ", vector, "\n#define STAGED ", staged, "\n");
     std::string params;
     std::string pass;
     for (size_t i = 0; i < f.operands.size(); ++i) {
@@ -313,7 +306,7 @@ StoreText store_text(const Contraction& c, int vector) {
         pass += str(", x", i);
     }
     t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass, "\n");
-    t.functions = value_text(f) + deliver_text(c, vector);
+    t.functions = value_text(f) + deliver_text(c, vector) + (staged > 0 ? staged_text(c) : "");
     if (t.functions.find("fast_") != std::string::npos) {
         t.functions.insert(0, device_file("fast_math"));
     }
@@ -365,7 +358,7 @@ void add_geometry(Args& args, const Contraction& c) {
 
 void add_operands(Args& args, const Contraction& c) {
     for (const Operand& o : c.finish.operands) {
-        args.pointer(o);
+        o.buffer == missing_operand ? args.null() : args.pointer(o);
     }
 }
 

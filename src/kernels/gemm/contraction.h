@@ -5,6 +5,7 @@
 #pragma once
 
 #include "base/text.h"
+#include "ir/expr.h"
 #include "kernels/family.h"
 #include "ops/primitives.h"
 
@@ -20,15 +21,17 @@ struct Loops {
     int64_t count() const;
 };
 
-/// What follows the sums: a map, or only the conversion to the result's type.
+/// What follows the sums. `body` begins with the addends: ((sum + operand 0) + operand 1) ...; each
+/// of them may be missing, and counts as -0 then.
 struct Finish {
-    const Node* map = nullptr;
-    Value sum; // what the map reads as the contraction's result
     DType sum_type = DType::F32;
-    DType type = DType::F32;       // as stored
-    std::vector<Value> values;     // operands besides the sum
+    DType type = DType::F32; // as stored
+    Expr body;               // of the sum and the operands, in this order
+    size_t addends = 0;
     std::vector<Operand> operands; // broadcast to the result's shape
 };
+/// As Operand::buffer: an addend that is missing.
+constexpr int missing_operand = -3;
 
 struct Contraction {
     Operand a, b, out;
@@ -47,6 +50,15 @@ struct Contraction {
 /// `quantised` may have 4-bit elements.
 std::optional<std::string> refuse_finish(const Group& group, Value quantised = {});
 Finish finish_of(const Problem& p);
+/// Columns of the epilogue's text: OUT value_of(ACC sum, elements of the operands).
+std::string value_text(const Finish& f);
+/// The same work for a more general program, which others may have already. Variants are sums of
+/// these: two addends, of which some are missing; an axis of rows of size 1 before the only one.
+constexpr int variant_addends = 1;
+constexpr int variant_rows = 2;
+constexpr int contraction_variants = 4;
+constexpr size_t staged_addends = 2;
+Contraction generalised(Contraction c, int variant);
 /// Of a dot. Errors: InvalidArgument when paired sizes differ.
 Contraction contraction_of(const Problem& p);
 /// Of the first two operands of a node that is a dot of them in some way.
@@ -65,10 +77,12 @@ void merge(Loops& loops);
 /// Whether everything stored and read at the end can be walked in vectors of 8 columns.
 bool vector_columns(const Contraction& c);
 
-/// Device text: what precedes contract.cuh (types, ranks, EPI_PARAMS), and the epilogue behind it.
+/// Device text: what precedes contract.cuh (types, ranks, EPI_PARAMS), and the epilogue behind it;
+/// for store_staged.cuh, too, where it defines STAGED as more than 0.
 struct StoreText {
     std::string defines;
     std::string functions;
+    bool staged = false;
 };
 StoreText store_text(const Contraction& c, int vector);
 /// `struct Geometry` of contract.cuh as an argument, and the epilogue's pointers.

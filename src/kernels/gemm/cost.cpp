@@ -34,7 +34,19 @@ double traffic_bytes(const Contraction& c) {
     auto batches = static_cast<double>(c.batches());
     double bits = m * k * bit_width(c.a.dtype) + n * k * bit_width(c.b.dtype) +
                   m * n * bit_width(c.out.dtype);
-    return batches * bits / 8;
+    return batches * bits / 8 + operand_bytes(c.finish);
+}
+
+double operand_bytes(const Finish& f) {
+    double bytes = 0;
+    for (const Operand& o : f.operands) {
+        double elements = 1;
+        for (size_t i = 0; i < o.view.shape.size(); ++i) {
+            elements *= o.view.strides[i] == 0 ? 1.0 : static_cast<double>(o.view.shape[i]);
+        }
+        bytes += elements * bit_width(o.dtype) / 8;
+    }
+    return bytes;
 }
 
 } // namespace ingot::kernels

@@ -27,9 +27,9 @@ std::vector<Tactic> contraction_tactics(const Contraction& c, const Arch& arch, 
 Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t) {
     switch (static_cast<Way>(t.p[0])) {
     case Way::Mma:
-        return emit_mma(c, arch, t);
+        return emit_mma(generalised(c, t.p[variant_place] & variant_rows), arch, t);
     case Way::Wgmma:
-        return emit_wgmma(c, arch, t);
+        return emit_wgmma(generalised(c, t.p[variant_place]), arch, t);
     case Way::Gemv:
         return emit_gemv(c, t);
     case Way::Simt:
@@ -136,7 +136,8 @@ const Family rows[] = {{.name = "dot",
                         .tactics = tactics,
                         .emit = emit,
                         .strided_results = true,
-                        .takes_groups = true},
+                        .takes_groups = true,
+                        .variants = contraction_variants},
                        {.name = "quantized_dot",
                         .refuse = refuse_quantized_dot,
                         .layout = layout_quantized_dot,

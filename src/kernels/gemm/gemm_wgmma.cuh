@@ -5,8 +5,9 @@
 // RESIDENT blocks share an SM, one storing its tile while another multiplies. A B that is constant
 // is fetched before the kernels before this one have finished. `splits` blocks of a cluster share a
 // tile and sum in a fixed order. The finished tile takes the ring's place in shared memory.
-constexpr int tile_bytes = tile_m * tile_pitch * 4;
-constexpr int bar_at = ST * stage_bytes > tile_bytes ? ST* stage_bytes : tile_bytes;
+constexpr int tile_bytes = tile_m * tile_pitch * 4, depth = 4;
+constexpr int end_bytes = tile_bytes + depth * 40 * consumers; // room for two operands
+constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_bytes;
 
 #if RESIDENT
 /// One thread loads both operands; B goes first where it is constant.
@@ -126,10 +127,15 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESI
         from = tile_m * split / splits;
         count = tile_m * (split + 1) / splits - from;
         cluster_sync();
-        cluster_sum(memory, splits, from, count, tid, consumers);
+        cluster_sum<4>(memory, splits, from, count, tid, consumers);
         cluster_sync();
     }
     sync_some(1, consumers);
     FromTile fetch = {(const float*)memory};
+#if STAGED
+    store_staged<BN, depth>(fetch, at.row_of, memory + tile_bytes, tid, consumers, from, count,
+                            at.batch, at.n0, g, out EPI_PASS);
+#else
     store_tile(fetch, at.row_of, tid, consumers, from, count, at.batch, at.n0, g, out EPI_PASS);
+#endif
 }

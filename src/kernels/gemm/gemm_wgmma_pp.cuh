@@ -7,7 +7,8 @@ constexpr int wide = BN % 64 == 0 ? 64 : BN % 48 == 0 ? 48 : 32;
 static_assert(NC == 2 && BN % wide == 0 && DEEP == 1, "two warpgroups, whole panels");
 constexpr int panel_pitch = wide + 8;
 constexpr int panel_at = ST * stage_bytes;
-constexpr int bar_at = panel_at + 8 * 16 * panel_pitch * 4;
+constexpr int depth = 2, room_bytes = depth * 40 * 32; // of a warp, for two operands
+constexpr int room_at = panel_at + 8 * 16 * panel_pitch * 4, bar_at = room_at + 8 * room_bytes;
 
 /// The sums of part i * (BN / wide) + c: rows of block i, columns of panel c.
 DEVICE void stage_panel(float* panel, const Sums& sums, int part, int lane) {
@@ -27,8 +28,9 @@ DEVICE void stage_panel(float* panel, const Sums& sums, int part, int lane) {
             }
 }
 
-DEVICE void store_panels(const Sums& sums, float* panel, const Place& at, int warp, int lane,
-                         const Geometry& g, OUT* out EPI_PARAMS) {
+DEVICE void store_panels(const Sums& sums, float* panel, u8* room, const Place& at, int warp,
+                         int lane, const Geometry& g, OUT* out EPI_PARAMS) {
+    (void)room;
 #pragma unroll 1
     for (int part = 0; part < MB * (BN / wide); part++) {
         stage_panel(panel, sums, part, lane);
@@ -36,8 +38,13 @@ DEVICE void store_panels(const Sums& sums, float* panel, const Place& at, int wa
         int first = part / (BN / wide) * 64 + warp * 16;
         // The panel's row 0 is the tile's row `first`.
         FromPitch<panel_pitch> fetch = {panel - first * panel_pitch};
-        store_tile<wide>(fetch, at.row_of, lane, 32, first, 16, at.batch,
-                         at.n0 + part % (BN / wide) * wide, g, out EPI_PASS);
+        i64 n0 = at.n0 + part % (BN / wide) * wide;
+#if STAGED
+        store_staged<wide, depth>(fetch, at.row_of, room, lane, 32, first, 16, at.batch, n0, g,
+                                  out EPI_PASS);
+#else
+        store_tile<wide>(fetch, at.row_of, lane, 32, first, 16, at.batch, n0, g, out EPI_PASS);
+#endif
         sync_warp();
     }
 }
@@ -90,6 +97,7 @@ KERNEL void __launch_bounds__(384, 1)
     regs_inc<232>();
     int warp = (tid >> 5) & 3;
     float* panel = (float*)(memory + panel_at) + (group * 4 + warp) * (16 * panel_pitch);
+    u8* room = memory + room_at + (group * 4 + warp) * room_bytes;
     int i = 0; // of this warpgroup's tiles
 #pragma unroll 1
     for (u32 t = blockIdx.x + group * gridDim.x; t < tiles; t += 2 * gridDim.x, i++) {
@@ -105,6 +113,6 @@ KERNEL void __launch_bounds__(384, 1)
             grid_release();
         if (i == 0)
             grid_wait();
-        store_panels(sums, panel, place_of(t, g CONV_PASS), warp, lane, g, out EPI_PASS);
+        store_panels(sums, panel, room, place_of(t, g CONV_PASS), warp, lane, g, out EPI_PASS);
     }
 }

@@ -193,7 +193,7 @@ DEVICE void finish(const Sums& sums, u8* memory, const Tile& t, int splits, ACC*
         first = BM * t.split / splits;
         count = BM * (t.split + 1) / splits - first;
         cluster_sync();
-        cluster_sum(memory, splits, first, count, threadIdx.x, threads);
+        cluster_sum<1>(memory, splits, first, count, threadIdx.x, threads);
         cluster_sync();
     }
 #else

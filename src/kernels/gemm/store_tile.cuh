@@ -60,7 +60,7 @@ DEVICE void store_tile(Fetch fetch, RowOf row_of, int tid, int threads, int firs
         if (stored) {
             ACC v[VEC];
             fetch(v, first + r, j);
-            deliver(v, x, s.at, g, out EPI_PASS);
+            deliver(v, x, s.at[0], g, out EPI_PASS);
         }
     }
 }

@@ -52,6 +52,8 @@ struct TileWork {
 double tile_cost_us(const TileWork& w, const Arch& arch);
 /// Bytes of operands and result, each once.
 double traffic_bytes(const Contraction& c);
+/// Of the epilogue's operands.
+double operand_bytes(const Finish& f);
 
 inline int64_t div_up(int64_t a, int64_t b) {
     return (a + b - 1) / b;

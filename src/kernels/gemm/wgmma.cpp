@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gemm/wgmma.h"
 
-#include "kernels/gemm/mma.h"
 #include "kernels/gemm/tactics.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ingot::kernels {
 
@@ -12,19 +12,19 @@ namespace {
 
 // Few, so that a model needs few programs.
 constexpr WgmmaTile tiles[] = {
-    {1, 64, 6, 1},
-    {2, 128, 4, 1},
-    {1, 32, 6, 1},
-    {2, 256, 4, 1},
-    {1, 48, 6, 1},
-    {2, 192, 4, 1},
-    {2, 144, 5, 1},
-    {2, 128, 3, 1, 1, 2},
-    {2, 160, 4, 1, 2},
-    {2, 128, 4, 1, 2},
-    {2, 160, 5, 1, 2, 0, true},
-    {2, 128, 5, 1, 2, 0, true},
-    {2, 64, 4, 1, 1, 2},
+    {1, 64, 6, 1, 0.165, 0.13},
+    {2, 128, 4, 1, 0.30, 0.30},
+    {1, 32, 6, 1, 0.15, 0.09},
+    {2, 256, 4, 1, 0.53, 0.53},
+    {1, 48, 6, 1, 0.155, 0.11},
+    {2, 192, 4, 1, 0.48, 0.48},
+    {2, 144, 5, 1, 0.34, 0.34},
+    {2, 128, 3, 1, 0.50, 0.32, 1, 2},
+    {2, 160, 4, 1, 0.78, 0.78, 2},
+    {2, 128, 4, 1, 0.64, 0.64, 2},
+    {2, 160, 5, 1, 0.42, 0.42, 2, 0, true},
+    {2, 128, 5, 1, 0.34, 0.34, 2, 0, true},
+    {2, 64, 4, 1, 0.28, 0.17, 1, 2},
 };
 constexpr int tile_count = static_cast<int>(std::size(tiles));
 
@@ -92,61 +92,91 @@ std::string WgmmaTile::name() const {
     return str(bm(), "x", bn, ping_pong ? "_pp" : resident > 0 ? str("_r", resident) : "");
 }
 
-bool WgmmaTile::takes(const Contraction& c, int splits) const {
-    bool whole = groups == 1 || splits == 1;
-    return whole && (!ping_pong || vector_columns(c));
+bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits) const {
+    if (splits > 1 && steps < int64_t{2} * splits) {
+        return false;
+    }
+    return !ping_pong || (splits == 1 && vector_columns(c));
+}
+
+std::span<const int> wgmma_splits() {
+    static constexpr int splits[] = {1, 2, 3, 4, 8};
+    return splits;
 }
 
 namespace {
 
-/// Clocks of one step of 64: the tensor cores', or those in which shared memory takes A and B in
-/// and gives them out, A once and B once for every 64 rows.
-double step_clocks(const WgmmaTile& t) {
-    double rows = t.bm();
-    double multiply = rows * t.bn / 32;
-    double shared = rows / 64 * (64 + t.bn) + rows + t.bn;
-    return std::max(multiply, shared);
+// All in microseconds, measured beside the kernels of whole models.
+constexpr double launch_us = 0.7;
+constexpr double l2_bytes_per_clock = 52; // and SM
+
+/// Start of a block, and storing its tile.
+struct BlockTime {
+    double start, store;
+};
+
+BlockTime block_time(const WgmmaTile& t, const Finish& f, const Loops& rows) {
+    int varying = 0; // operands that differ from row to row
+    for (size_t i = 0; i < f.operands.size(); ++i) {
+        const Shape& s = rows.stored[i + 1];
+        varying += std::any_of(s.begin(), s.end(), [](int64_t x) { return x != 0; }) ? 1 : 0;
+    }
+    double area = t.bm() * t.bn / (128.0 * 128);
+    double per_area = 1.5 + (f.operands.empty() ? 0.0 : 0.5) + 0.4 * varying;
+    // Four warps store it where eight do otherwise, in panels.
+    double slower = t.ping_pong ? 3.2 : 1;
+    return {t.groups == 1 ? 0.6 : 1.3, slower * per_area * area};
+}
+
+/// A block per SM and tile: splits blocks of a cluster share a tile. Clusters leave SMs unused, and
+/// no two of them were seen to share an SM.
+double split_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, int splits,
+                double step, const Arch& arch) {
+    int64_t usable = splits == 2 ? arch.sms : arch.sms * 97 / 100;
+    auto rounds = static_cast<double>(div_up(count, std::max<int64_t>(1, usable / splits)));
+    int64_t vectors = int64_t{t.bm()} * t.bn / 4 / (128 * t.groups);
+    auto waits = static_cast<double>(splits * div_up(vectors, int64_t{4} * splits));
+    double sum = 0.6 + 0.3 * waits;
+    return rounds * (b.start + b.store / splits + steps * step + sum);
+}
+
+double compute_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, double step,
+                  const Arch& arch) {
+    double shared = t.shared_step_us * step / t.step_us;
+    auto on_sm = static_cast<double>(div_up(count, arch.sms));
+    double whole = b.start + b.store;
+    if (t.ping_pong) {
+        double depth = steps * step;
+        return b.start +
+               std::max(on_sm * depth + b.store, std::ceil(on_sm / 2) * (depth + b.store));
+    }
+    int64_t resident =
+        std::max<int64_t>(1, std::min(arch.shared_per_sm / (t.shared_bytes() + 1024),
+                                      int64_t{65536} / (int64_t{t.groups + 1} * 128 * 168)));
+    resident = t.resident > 0 ? t.resident : t.groups == 1 ? resident : 1;
+    auto rounds = std::ceil(on_sm / static_cast<double>(resident));
+    double depth = steps * std::max(rounds * step, on_sm * shared);
+    double overlap = resident == 1 ? 1.0 : t.groups == 1 ? 0.5 : 0.8;
+    return depth + whole * (on_sm == 1 ? 1.0 : std::max(1.0, overlap * on_sm));
 }
 
 } // namespace
 
-double wgmma_cost_us(const WgmmaTile& t, int64_t count, int64_t steps, int splits,
-                     double dram_bytes, const Arch& arch) {
-    TileWork w;
-    w.blocks = count * splits;
-    w.resident = static_cast<int>(
-        std::max<int64_t>(1, std::min(arch.shared_per_sm / (t.shared_bytes() + 1024),
-                                      int64_t{65536} / (int64_t{t.groups + 1} * 128 * 168))));
-    w.steps = static_cast<double>(div_up(steps, splits));
-    w.step_flops = 2.0 * t.bm() * t.bn * 64;
-    w.step_us = 0.155;
-    w.l2_bytes = static_cast<double>(w.blocks) * w.steps * (t.bm() + t.bn) * 128;
-    w.dram_bytes = dram_bytes;
-    double area = t.bm() * t.bn / (128.0 * 128);
-    double outside = 0;
-    if (t.groups == 1) {
-        w.efficiency = t.bn < 64 ? 0.6 : 0.7;
-        w.block_us = 0.7 + 0.9 * area;
-    } else {
-        w.efficiency = 0.95 * t.bm() * t.bn / 32 / step_clocks(t);
-        double start = 1.5;
-        double store = 1.6 * area;
-        w.block_us = start + store;
-        if (t.overlaps()) {
-            // Only the first start and the last store are seen, where there is enough to multiply.
-            double depth = w.steps * step_clocks(t) / (0.95e3 * arch.clock_ghz);
-            w.efficiency *= depth / std::max(depth, (depth + store) / 2);
-            w.resident = 2;
-            w.block_us = 0;
-            outside = start + store;
-        }
-    }
-    double us = tile_cost_us(w, arch) + outside;
-    if (splits > 1) {
-        // Clusters leave SMs unused: more so where the grid would fill most of them.
-        us += 0.3 + 0.33 * splits + (w.blocks > arch.sms * 3 / 4 ? 1.8 : 0.0);
-    }
-    return us;
+double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, int64_t steps,
+                     int splits, double dram_bytes, const Arch& arch) {
+    auto own_steps = static_cast<double>(div_up(steps, splits));
+    double busy = std::min(1.0, static_cast<double>(count * splits) / arch.sms);
+    // The clock falls when all tensor cores work; what takes turns was measured so.
+    double power = t.ping_pong ? 1 : 1 + 0.18 * std::clamp((busy - 0.6) / 0.4, 0.0, 1.0);
+    double step = t.step_us * power;
+    BlockTime b = block_time(t, c.finish, c.rows);
+    double us = splits > 1 ? split_us(t, b, count, own_steps, splits, step, arch)
+                           : compute_us(t, b, count, own_steps, step, arch);
+    double loaded = static_cast<double>(count * steps) * (t.bm() + t.bn) * 128;
+    double sms = std::clamp<double>(static_cast<double>(count * splits), 1, arch.sms);
+    double l2 = loaded / (sms * l2_bytes_per_clock * arch.clock_ghz * 1e3);
+    double dram = dram_bytes / (arch.dram_gbs * 0.8e3);
+    return launch_us + std::max(us, b.start + std::max(l2, dram));
 }
 
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,
@@ -160,9 +190,9 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
             "\n#define DEEP ", t.deep, "\n#define RESIDENT ", t.resident, "\n#define PING_PONG ",
             t.ping_pong ? 1 : 0, "\n#define CONV ", conv, "\n#define BATCHED ",
             conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
-    l.program.body =
-        str(device_file("wgmma"), device_file("contract"), text.functions,
-            device_file("store_tile"), device_file("cluster_sum"), device_file("wgmma_core"));
+    l.program.body = str(device_file("wgmma"), device_file("contract"), text.functions,
+                         device_file("store_tile"), text.staged ? device_file("store_staged") : "",
+                         device_file("cluster_sum"), device_file("wgmma_core"));
     l.program.family = t.ping_pong ? "gemm_wgmma_pp" : "gemm_wgmma";
     l.entry = std::string(l.program.family);
     l.grid = {t.ping_pong ? std::min<int64_t>(count, arch.sms) : count * splits, 1, 1};
@@ -187,13 +217,13 @@ void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arc
     for (int i = 0; i < tile_count; ++i) {
         const WgmmaTile& t = tiles[i];
         int64_t count = c.batches() * div_up(c.m(), t.bm()) * div_up(c.n(), t.bn);
-        for (int s : split_choices(div_up(c.k(), 64), t.bm())) {
-            if (!t.takes(c, s)) {
+        int64_t steps = div_up(c.k(), 64);
+        for (int s : wgmma_splits()) {
+            if (!t.takes(c, steps, s)) {
                 continue;
             }
             double preference = 1 + (t.groups == 1 ? 0.02 * i : 0.0);
-            double us =
-                preference * wgmma_cost_us(t, count, div_up(c.k(), 64), s, traffic_bytes(c), arch);
+            double us = preference * wgmma_cost_us(t, c, count, steps, s, traffic_bytes(c), arch);
             out.push_back(make_tactic(str("wgmma_", t.name(), "_s", s), Way::Wgmma, i, s, us));
         }
     }

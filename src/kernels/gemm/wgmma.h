@@ -10,30 +10,37 @@ namespace ingot::kernels {
 
 struct WgmmaTile {
     int groups, bn, stages, deep; // warpgroups that multiply; stages of deep * 64 of the depth
-    int blocks = 1;               // of 64 rows that a warpgroup multiplies at a time
-    int resident = 0;             // blocks that are to share an SM; 0: a block takes what it can
-    bool ping_pong = false;       // every warpgroup has a tile of its own, blocks stay
+    /// Measured: time of 64 of the depth in a block that has its SM to itself, and in one of those
+    /// that share it or take turns there.
+    double step_us, shared_step_us;
+    int blocks = 1;         // of 64 rows that a warpgroup multiplies at a time
+    int resident = 0;       // blocks that are to share an SM; 0: a block takes what it can
+    bool ping_pong = false; // every warpgroup has a tile of its own, blocks stay
 
     int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
     int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }
-    bool overlaps() const { return ping_pong || resident > 1; }
     /// Columns that a warp of gemm_wgmma_pp.cuh stores at a time.
     int wide() const { return bn % 64 == 0 ? 64 : bn % 48 == 0 ? 48 : 32; }
     int64_t shared_bytes() const {
         int64_t ring = int64_t{stages} * deep * 128 * (bm() + bn);
         int64_t bars = int64_t{16} * stages;
-        return ping_pong ? ring + int64_t{8} * 16 * (wide() + 8) * 4 + bars + 16
-                         : std::max<int64_t>(ring, int64_t{bm()} * (bn + 8) * 4) + bars;
+        constexpr int64_t slot = 40; // of a thread and row that the epilogue waits for
+        return ping_pong ? ring + int64_t{8} * 16 * (wide() + 8) * 4 + 2 * slot * 256 + bars + 16
+                         : std::max<int64_t>(ring, int64_t{bm()} * (bn + 8) * 4 +
+                                                       4 * slot * 128 * groups) +
+                               bars;
     }
     /// As tactics are named: "128x192_pp".
     std::string name() const;
-    bool takes(const Contraction& c, int splits) const;
+    bool takes(const Contraction& c, int64_t steps, int splits) const;
 };
 std::span<const WgmmaTile> wgmma_tiles();
 
-/// Time of `tiles`, splits included, of `steps` times 64 of the depth in all.
-double wgmma_cost_us(const WgmmaTile& t, int64_t tiles, int64_t steps, int splits,
-                     double dram_bytes, const Arch& arch);
+/// Into how many parts the depth may be split: blocks of a cluster.
+std::span<const int> wgmma_splits();
+/// Time of `tiles`, splits not counted, with `steps` times 64 of the depth each.
+double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, int64_t steps,
+                     int splits, double dram_bytes, const Arch& arch);
 
 /// Program, grid, block, cluster and shared memory for so many tiles; arguments are the caller's:
 /// maps and result, then these numbers, ...

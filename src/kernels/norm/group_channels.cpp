@@ -2,11 +2,10 @@
 #include "kernels/norm/group_channels.h"
 
 #include "kernels/common/expr_text.h"
+#include "kernels/norm/group_shape.h"
 #include "kernels/reduce/rows.h"
-#include "ops/ops.h"
 
 #include <algorithm>
-#include <array>
 
 namespace ingot::kernels {
 
@@ -21,13 +20,8 @@ struct ChannelsArg {
     int32_t channels, groups, pixels, part, vectors, rows;
 };
 
-struct GroupedChannels {
-    Operand x, scale, bias;
-    bool has_bias = false;
-    double epsilon = 0;
-    int64_t images = 0;
+struct GroupedChannels : GroupShape {
     int64_t parts = 1;
-    int vector = 1;
     ChannelsArg arg{};
 
     bool wide() const { return x.dtype == DType::F64; }
@@ -35,72 +29,35 @@ struct GroupedChannels {
     int64_t threads() const { return int64_t{arg.vectors} * arg.rows; }
 };
 
-/// The distance between pixels where all spatial axes are one; nullopt where they are not.
-std::optional<std::array<int64_t, 2>> pixel_steps(const View& x, const View& y) {
-    std::array<int64_t, 2> drop{0, 1};
-    std::array views{without_axes(x, drop), without_axes(y, drop)};
-    Nest n = make_nest(views, plan::stride_order(views[0]));
-    if (n.axes != 1) {
-        return std::nullopt;
-    }
-    return std::array{n.arg.strides[0][0], n.arg.strides[1][0]};
-}
-
 std::optional<GroupedChannels> grouped_channels(const Problem& p) {
-    const Node& n = p.group.first();
-    if (!n.is(ops::group_norm_def)) {
+    std::optional<GroupShape> shape = group_shape(p);
+    if (!shape) {
         return std::nullopt;
     }
-    const auto& a = n.as<ops::GroupNorm>();
-    GroupedChannels s;
-    s.x = p.operand(n.inputs[0]);
-    s.scale = p.operand(n.inputs[1]);
-    s.has_bias = n.inputs.size() > 2;
-    s.bias = s.has_bias ? p.operand(n.inputs[2]) : s.scale;
-    s.epsilon = a.epsilon;
-    const View& x = s.x.view;
-    const View& y = p.out[0].view;
-    int64_t channels = x.shape.size() > 2 ? x.shape[1] : 1;
-    int64_t pixels = x.count() / std::max<int64_t>(1, x.shape[0] * channels);
-    auto steps = pixel_steps(x, y);
-    bool beside = channels > 1 && x.strides[1] == 1 && y.strides[1] == 1;
-    if (!steps || !beside || a.groups < 1 || a.groups > most_groups || channels % a.groups != 0 ||
-        pixels < 1 || pixels > INT32_MAX / 4 || !make_row_epilogue(p, 4).operands.empty()) {
+    GroupedChannels s{*shape};
+    s.vector = std::min(s.vector, 8);
+    int64_t vectors = s.channels / s.vector;
+    if (bytes_of(s.x.dtype) * s.vector < 8 || vectors > most_threads || s.groups > most_groups) {
         return std::nullopt;
     }
-    DType out = y.strides.empty() ? s.x.dtype : p.out[0].dtype;
-    int64_t widest = std::max(bytes_of(s.x.dtype), bytes_of(out));
-    s.vector = static_cast<int>(std::min<int64_t>(16 / widest, 8));
-    for (int64_t m :
-         {channels, x.offset, y.offset, (*steps)[0], (*steps)[1], x.strides[0], y.strides[0]}) {
-        while (m % s.vector != 0) {
-            s.vector /= 2;
-        }
-    }
-    int64_t vectors = channels / s.vector;
-    if (bytes_of(s.x.dtype) * s.vector < 8 || vectors > most_threads) {
-        return std::nullopt;
-    }
-    int64_t rows = std::min(most_threads / vectors, pixels);
+    int64_t rows = std::min(most_threads / vectors, s.pixels);
     rows = std::max(rows, div_up(32, vectors)); // at least a warp
-    s.images = x.shape[0];
     int64_t blocks = std::max<int64_t>(1, int64_t{2} * p.arch.sms / std::max<int64_t>(s.images, 1));
-    int64_t part = std::max(4 * rows, div_up(pixels, blocks));
-    s.parts = div_up(pixels, part);
-    auto strided = [](const View& v) { return v.shape[0] == 1 ? 0 : v.strides[0]; };
-    s.arg = {x.strides[0],
-             (*steps)[0],
-             y.strides[0],
-             (*steps)[1],
-             strided(s.scale.view),
-             strided(s.bias.view),
-             static_cast<int32_t>(channels),
-             static_cast<int32_t>(a.groups),
-             static_cast<int32_t>(pixels),
+    int64_t part = std::max(4 * rows, div_up(s.pixels, blocks));
+    s.parts = div_up(s.pixels, part);
+    s.arg = {s.x_image(),
+             s.x_pixel,
+             p.out[0].view.strides[0],
+             s.y_pixel,
+             s.scale_step(),
+             s.bias_step(),
+             static_cast<int32_t>(s.channels),
+             static_cast<int32_t>(s.groups),
+             static_cast<int32_t>(s.pixels),
              static_cast<int32_t>(part),
              static_cast<int32_t>(vectors),
              static_cast<int32_t>(rows)};
-    return s.images <= max_grid_y ? std::optional(s) : std::nullopt;
+    return s;
 }
 
 Launch launch_of(const Problem& p, const GroupedChannels& s, const char* entry, int phase) {
@@ -129,7 +86,7 @@ std::optional<Tactic> channels_tactic(const Problem& p) {
     Tactic t;
     t.name = "channels";
     double bytes = static_cast<double>(s->x.view.count() * bytes_of(s->x.dtype));
-    t.cost_us = 5 + 3 * bytes / (p.arch.dram_gbs * 1000);
+    t.cost_us = 8 + 5 * bytes / (p.arch.dram_gbs * 1000);
     return t;
 }
 

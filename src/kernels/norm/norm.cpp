@@ -5,17 +5,23 @@
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/norm/group_channels.h"
+#include "kernels/norm/group_shape.h"
+#include "kernels/norm/group_slices.h"
 #include "kernels/reduce/rows.h"
 #include "ops/ops.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <numeric>
 
 namespace ingot::kernels {
 
 namespace {
 
-constexpr int by_channels = 16; // as a tactic's form
+// As a tactic's form.
+constexpr int by_channels = 16;
+constexpr int by_slices = 17;
 
 enum Op { SoftmaxOp = 0, LogSoftmaxOp = 1, LayerOp = 2, RmsOp = 3 };
 
@@ -141,6 +147,20 @@ struct Choice {
     bool scale_vectors = false;
 };
 
+/// Threads and elements a thread that hold a row in registers. Few, so that the rows of a model
+/// share kernels; what a row does not need of them costs next to nothing.
+struct RowClass {
+    int threads, per;
+};
+constexpr RowClass row_classes[] = {{32, 8},  {32, 24},  {32, 32},  {32, 40},
+                                    {256, 8}, {256, 16}, {256, 32}, {512, 32}};
+constexpr RowClass wide_row_classes[] = {{32, 8}, {256, 8}, {512, 8}};
+
+std::span<const RowClass> classes_of(const Rows& s) {
+    return s.wide() ? std::span<const RowClass>(wide_row_classes)
+                    : std::span<const RowClass>(row_classes);
+}
+
 Choice looped(const Rows& s) {
     Choice c;
     c.form = 1;
@@ -149,19 +169,9 @@ Choice looped(const Rows& s) {
     return c;
 }
 
-Choice choose(const Problem& p, const Rows& s) {
-    int64_t n = s.row.arg.count;
-    int64_t rows = s.kept.arg.count;
-    auto inner = static_cast<size_t>(s.row.axes - 1);
-    auto outer = static_cast<size_t>(s.kept.axes - 1);
-    if (s.row.arg.strides[0][inner] != 1 && s.kept.arg.strides[0][outer] == 1 &&
-        s.kept.arg.sizes[outer] >= 16 && n <= 65536) {
-        Choice c;
-        c.form = 2;
-        return c;
-    }
+/// With the vectors that a row allows.
+Choice vectorized(const Problem& p, const Rows& s) {
     Choice c;
-    int64_t most = s.wide() ? 8 : 32;
     for (c.vector = std::min(8, static_cast<int>(16 / bytes_of(s.x.dtype))); c.vector > 1;
          c.vector /= 2) {
         if (takes_vector(s, 0, s.x.view, c.vector) && takes_vector(s, 1, p.out[0].view, c.vector)) {
@@ -170,26 +180,32 @@ Choice choose(const Problem& p, const Rows& s) {
     }
     c.scale_vectors = s.affine() && c.vector > 1 && takes_vector(s, 2, s.scale.view, c.vector) &&
                       takes_vector(s, 3, s.bias.view, c.vector);
-    if (n <= 32 * most) {
-        c.per = static_cast<int>(std::max<int64_t>(1, div_up(n, int64_t{32} * 8)) * 8);
-        c.block = rows <= int64_t{8} * p.arch.sms ? 128 : 256;
-        return c;
-    }
-    c.block = n <= 256 * most ? 256 : 512;
-    c.threads = c.block;
-    if (n <= c.block * most) {
-        int64_t per = div_up(n, c.block);
-        c.per = static_cast<int>(per <= 8 ? 8 : per <= 16 ? 16 : 32);
-        return c;
-    }
-    if (!s.affine() || rows >= int64_t{4} * p.arch.sms) {
-        return looped(s);
-    }
-    c.parts = true;
-    c.block = 256;
-    c.threads = 256;
-    c.per = static_cast<int>(most);
     return c;
+}
+
+double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
+    auto n = static_cast<double>(s.row.arg.count);
+    double row = 2 * n * static_cast<double>(bytes_of(s.x.dtype));
+    int64_t rows = s.kept.arg.count;
+    if (c.form == 1) {
+        return 3 + 2 * block_bytes_us(arch, rows, 1.5 * row);
+    }
+    if (c.form == 2) {
+        return 2.5 + block_bytes_us(arch, div_up(rows, 32), 32 * row);
+    }
+    if (c.parts) {
+        double parts = std::ceil(n / (c.block * c.per));
+        auto blocks = static_cast<int64_t>(parts) * rows;
+        return 8 + 1.5 * block_bytes_us(arch, blocks, row / parts);
+    }
+    int together = c.block / c.threads;
+    double held = static_cast<double>(c.per) * c.threads;
+    double idle = std::max(0.0, (held - n) / held);
+    // Narrow loads keep fewer bytes in flight.
+    double narrow = 16.0 / static_cast<double>(c.vector * bytes_of(s.x.dtype));
+    row *= 1 + 0.25 * std::max(0.0, std::log2(narrow));
+    return (c.threads > 32 ? 2.8 : 2.4) + (s.row.axes > 1 ? 0.3 : 0) +
+           block_bytes_us(arch, div_up(rows, together), together * row) * (1 + 0.05 * idle);
 }
 
 Tactic tactic_of(const Rows& s, const Choice& c, const Arch& arch) {
@@ -197,25 +213,69 @@ Tactic tactic_of(const Rows& s, const Choice& c, const Arch& arch) {
     Tactic t;
     t.name = c.parts ? "parts" : names[c.form];
     t.p = {c.form, c.threads, c.block, c.per, c.vector, c.parts ? 1 : 0, c.scale_vectors ? 1 : 0};
-    double bytes = static_cast<double>(s.kept.arg.count) * static_cast<double>(s.row.arg.count) *
-                   static_cast<double>(2 * bytes_of(s.x.dtype));
-    t.cost_us = 2 + bytes * (c.form == 1 ? 1.5 : 1) / (arch.dram_gbs * 1000) + (c.parts ? 4 : 0);
+    t.cost_us = cost_us(s, c, arch);
     return t;
+}
+
+/// Threads of a block of whole warps, one a row.
+int warps_block(int64_t rows, const Arch& arch) {
+    int64_t warps = std::clamp<int64_t>(rows / arch.sms, 1, 8);
+    return 32 * static_cast<int>(std::bit_floor(static_cast<uint64_t>(warps)));
+}
+
+void add_row_tactics(std::vector<Tactic>& list, const Problem& p, const Rows& s) {
+    int64_t n = s.row.arg.count;
+    int64_t rows = s.kept.arg.count;
+    auto inner = static_cast<size_t>(s.row.axes - 1);
+    auto outer = static_cast<size_t>(s.kept.axes - 1);
+    Choice c = vectorized(p, s);
+    if (s.row.arg.strides[0][inner] != 1 && s.kept.arg.strides[0][outer] == 1 &&
+        s.kept.arg.sizes[outer] >= 16 && n <= 65536) {
+        c.form = 2;
+        list.push_back(tactic_of(s, c, p.arch));
+        return;
+    }
+    // Text grows with the loads of a thread and what they cost: only where these are few does a row
+    // choose between classes.
+    bool short_text = c.vector >= 4 && s.row.axes == 1;
+    for (const RowClass& k : classes_of(s)) {
+        bool offered = list.empty() || short_text;
+        if (n <= int64_t{k.threads} * k.per && offered &&
+            (k.threads > 32 || k.per != (short_text && s.affine() ? 32 : 40))) {
+            c.threads = k.threads;
+            c.per = k.per;
+            c.block = k.threads == 32 ? warps_block(rows, p.arch) : k.threads;
+            list.push_back(tactic_of(s, c, p.arch));
+        }
+    }
+    if (list.empty() && s.affine()) {
+        c.parts = true;
+        c.block = c.threads = 256;
+        c.per = s.wide() ? 8 : 32;
+        if (div_up(n, int64_t{c.block} * c.per) <= max_grid_y) {
+            list.push_back(tactic_of(s, c, p.arch));
+        }
+    }
 }
 
 std::vector<Tactic> tactics(const Problem& p) {
     Rows s = rows_of(p);
-    Choice c = choose(p, s);
-    std::vector<Tactic> list{tactic_of(s, c, p.arch)};
-    if (std::optional<Tactic> t = channels_tactic(p)) {
-        // One launch where a block holds a group in vectors, and enough of them.
-        bool one = c.form == 0 && !c.parts && 2 * bytes_of(s.x.dtype) * c.vector >= 16;
-        t->p[0] = by_channels;
-        list.insert(one ? list.end() : list.begin(), *t);
-    }
-    if (c.form != 1) {
+    std::vector<Tactic> list;
+    add_row_tactics(list, p, s);
+    if (list.empty() || list[0].p[0] != 1) {
         list.push_back(tactic_of(s, looped(s), p.arch));
     }
+    std::vector<Tactic> slices = group_slices_tactics(p);
+    for (Tactic& t : slices) {
+        t.p = {by_slices, t.p[0], t.p[1], t.p[2]};
+        list.push_back(t);
+    }
+    if (std::optional<Tactic> t = channels_tactic(p); t && slices.empty()) {
+        t->p[0] = by_channels;
+        list.push_back(*t);
+    }
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
     return list;
 }
 
@@ -225,7 +285,8 @@ std::string defines(const Rows& s, const Choice& c, int form, int parts) {
     d.add("T", c_type(s.x.dtype)).add("C", s.wide() ? "double" : "float");
     d.add("S", s.affine() ? c_type(s.scale.dtype) : "float");
     d.add("B", s.affine() ? c_type(s.bias.dtype) : "float");
-    d.add("G", c.threads).add("NT", c.block).add("PER", c.per).add("V", c.vector);
+    d.add("G", c.threads).add("NT", c.threads == 32 ? 256 : c.block).add("PER", c.per);
+    d.add("V", c.vector);
     d.add("SV", c.scale_vectors ? 1 : 0);
     d.add("KR", s.kept.axes).add("LR", s.row.axes).add("NV", s.kept.views);
     return d.text();
@@ -288,6 +349,11 @@ void emit_parts(const Problem& p, const Rows& s, const Choice& c, Emitted& out) 
 Emitted emit(const Problem& p, const Tactic& t) {
     if (t.p[0] == by_channels) {
         return emit_channels(p);
+    }
+    if (t.p[0] == by_slices) {
+        Tactic form = t;
+        form.p = {t.p[1], t.p[2], t.p[3]};
+        return emit_group_slices(p, form);
     }
     Rows s = rows_of(p);
     Choice c{t.p[0], t.p[1], t.p[2], t.p[3], t.p[4], t.p[5] != 0, t.p[6] != 0};

@@ -77,23 +77,31 @@ DEVICE C closing(C sum, i64 n, C epsilon) { // b of `finished`
 }
 
 #if FORM == 0
+/// Whether anything of the row lies in a thread's vectors `c`: the same for all threads of a block.
+/// The first has some.
+DEVICE bool in_use(int c, int count) {
+    return c == 0 || c * (G * V) < count;
+}
 KERNEL void __launch_bounds__(NT, 1)
     norm_rows(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
               const B* __restrict__ bias, Nest kept, Nest row, C epsilon, C* stats EPI_PARAMS) {
     grid_wait();
-    int lane = threadIdx.x % G;
-    i64 r = (i64)blockIdx.x * (NT / G) + threadIdx.x / G, n = row.count;
-    i64 begin = PARTS ? (i64)blockIdx.y * (G * PER) : 0;
-    bool inside = r < kept.count;
+    const int lane = threadIdx.x % G;
+    const i64 r = (i64)blockIdx.x * (blockDim.x / G) + threadIdx.x / G;
+    const i64 begin = PARTS ? (i64)blockIdx.y * (G * PER) : 0, left = row.count - begin;
+    const int count = left < G * PER ? (int)left : G * PER; // of this part
+    const bool inside = r < kept.count;
+    const int own = inside ? count - lane * V : 0; // vector c has elements where c * G * V < own
     i64 base[NV], at[NV];
     locate<KR, NV>(kept, inside ? r : 0, base);
     C v[PER];
     const C fill = AFFINE ? (C)0 : -(C)ingot_inf();
 #pragma unroll
     for (int c = 0; c < PER / V; c++) {
-        i64 j = begin + (c * G + lane) * V;
-        if (j < n && inside) {
-            in_row(row, j, at);
+        if (!in_use(c, count))
+            continue;
+        if (c * (G * V) < own) {
+            in_row(row, begin + (c * G + lane) * V, at);
             Pack<T, V> p = *(const Pack<T, V>*)(x + base[0] + at[0]);
 #pragma unroll
             for (int k = 0; k < V; k++)
@@ -109,28 +117,47 @@ KERNEL void __launch_bounds__(NT, 1)
     a = stats[r * 2];
     b = stats[r * 2 + 1];
 #else
-    i64 count = PARTS && n - begin > G * PER ? G * PER : n - begin;
     if (AFFINE) {
         if (OP == 2) {
 #pragma unroll
-            for (int i = 0; i < PER; i++)
-                a += v[i];
+            for (int c = 0; c < PER / V; c++) {
+                if (!in_use(c, count))
+                    continue;
+#pragma unroll
+                for (int k = 0; k < V; k++)
+                    a += v[c * V + k];
+            }
             a = total<AddOf>(a) / (C)count;
         }
 #pragma unroll
-        for (int i = 0; i < PER; i++) {
-            C d = v[i] - a;
-            bool real = OP == 3 || ((i / V) * G + lane) * V < count;
-            sum += real ? d * d : (C)0;
+        for (int c = 0; c < PER / V; c++) {
+            if (!in_use(c, count))
+                continue;
+            const bool real = OP == 3 || c * (G * V) < own;
+#pragma unroll
+            for (int k = 0; k < V; k++) {
+                C d = v[c * V + k] - a;
+                sum += real ? d * d : (C)0;
+            }
         }
     } else {
 #pragma unroll
-        for (int i = 0; i < PER; i++)
-            a = MaxOf::of(a, v[i]);
+        for (int c = 0; c < PER / V; c++) {
+            if (!in_use(c, count))
+                continue;
+#pragma unroll
+            for (int k = 0; k < V; k++)
+                a = MaxOf::of(a, v[c * V + k]);
+        }
         a = total<MaxOf>(a);
 #pragma unroll
-        for (int i = 0; i < PER; i++)
-            sum += ingot_exp(v[i] - a);
+        for (int c = 0; c < PER / V; c++) {
+            if (!in_use(c, count))
+                continue;
+#pragma unroll
+            for (int k = 0; k < V; k++)
+                sum += ingot_exp(v[c * V + k] - a);
+        }
     }
     sum = total<AddOf>(sum);
 #if PARTS == 1
@@ -141,15 +168,14 @@ KERNEL void __launch_bounds__(NT, 1)
     }
     return;
 #endif
-    b = closing(sum, n, epsilon);
+    b = closing(sum, row.count, epsilon);
 #endif
     grid_release();
 #pragma unroll
     for (int c = 0; c < PER / V; c++) {
-        i64 j = begin + (c * G + lane) * V;
-        if (j >= n || !inside)
+        if (c * (G * V) >= own)
             break;
-        in_row(row, j, at);
+        in_row(row, begin + (c * G + lane) * V, at);
 #pragma unroll
         for (int w = 0; w < NV; w++)
             at[w] += base[w];

@@ -14,32 +14,64 @@ namespace ingot::kernels {
 
 namespace {
 
-constexpr int64_t tile = 2048; // TILE of nonzero.cuh
-
 /// `struct Extents` of nonzero.cuh.
 struct ExtentsArg {
     int64_t size[max_axes];
     int64_t axis_step, step;
 };
 
-Launch launch_of(const Operand& x, const Nest& n, const char* entry, int step) {
-    Launch l;
-    Defines d;
-    d.add("T", c_type(x.dtype)).add("KR", n.axes).add("RANK", x.view.rank()).add("STEP", step);
-    l.program = {{"types", "math", "loops", "keys"}, d.text(), "nonzero", {}};
-    l.entry = entry;
-    l.grid[0] = div_up(n.arg.count, tile);
-    return l;
-}
+/// How nonzero.cuh goes over x, and where it keeps what it finds.
+struct Marking {
+    Operand x; // wide elements
+    Nest nest;
+    int vector = 1;
+    int loads = 4;
+    int64_t tiles = 0;
+    int64_t marks = 0; // scratch offset
+    int64_t scratch = 0;
+
+    explicit Marking(const Problem& p) : x(p.in[0]) {
+        int64_t elements = x.view.count();
+        if (is_packed(x.dtype)) {
+            x.dtype = unpacked_dtype(x.dtype);
+            x.view = plan::dense(x.view.shape);
+        }
+        nest = make_nest(std::array{x.view}, plan::row_major(x.view.rank()));
+        if (nest.axes == 1 && nest.arg.strides[0][0] == 1) {
+            vector = vector_width(x, {});
+            loads = std::min(4, 16 / vector);
+        }
+        int64_t tile = int64_t{256} * vector * loads;
+        tiles = div_up(elements, tile);
+        marks = div_up((tiles + 1) * 8, 256) * 256;
+        scratch = marks + tiles * 512;
+        x = unpacked_operand(p.in[0], scratch);
+    }
+    Launch launch(const char* entry, int step, int64_t rank) const {
+        Launch l;
+        Defines d;
+        if (step == 0) {
+            d.add("T", c_type(x.dtype)).add("KR", nest.axes);
+        } else {
+            d.add("RANK", rank);
+        }
+        d.add("VEC", vector).add("LOADS", loads).add("STEP", step);
+        l.program = {{"types", "math", "loops", "keys"}, d.text(), "nonzero", {}};
+        l.entry = entry;
+        l.grid[0] = tiles;
+        return l;
+    }
+};
 
 } // namespace
 
 Launch places_launch(int64_t scratch, int64_t count) {
     Launch l;
     Defines d;
-    d.add("T", "bool").add("KR", 1).add("RANK", 1).add("STEP", 1);
+    d.add("VEC", 1).add("LOADS", 1).add("STEP", 1);
     l.program = {{"types", "math", "loops", "keys"}, d.text(), "nonzero", {}};
     l.entry = "places_of_counts";
+    l.block = 1024;
     l.args.scratch(scratch).i64(count);
     return l;
 }
@@ -65,38 +97,36 @@ void widen_packed(const Operand& from, const Operand& to, Emitted& out) {
 }
 
 Emitted emit_nonzero_count(const Problem& p) {
+    Marking m(p);
     Emitted out;
-    int64_t tiles = div_up(p.in[0].view.count(), tile);
-    out.scratch = (tiles + 1) * 8;
-    Operand x = unpacked_operand(p.in[0], out.scratch);
-    widen_packed(p.in[0], x, out);
-    Nest n = make_nest(std::array{x.view}, plan::row_major(x.view.rank()));
-    if (tiles > 0) {
-        Launch l = launch_of(x, n, "nonzero_count", 0);
-        l.args.pointer(x).scratch(0).value(n.arg);
+    out.scratch = m.scratch;
+    widen_packed(p.in[0], m.x, out);
+    if (m.tiles > 0) {
+        Launch l = m.launch("nonzero_count", 0, 0);
+        l.args.pointer(m.x).scratch(0).scratch(m.marks).value(m.nest.arg);
         out.launches.push_back(std::move(l));
     }
-    out.launches.push_back(places_launch(0, tiles));
+    out.launches.push_back(places_launch(0, m.tiles));
     return out;
 }
 
 Emitted emit_nonzero_write(const Problem& p) {
+    Marking m(p);
     Emitted out;
-    out.scratch = (div_up(p.in[0].view.count(), tile) + 1) * 8;
-    Operand x = unpacked_operand(p.in[0], out.scratch);
-    Nest n = make_nest(std::array{x.view}, plan::row_major(x.view.rank()));
+    out.scratch = m.scratch;
     const View& to = p.out[0].view;
     if (to.count() == 0) {
         return out;
     }
-    require(x.view.rank() <= max_axes, ErrorCode::Unsupported, "nonzero of ", x.view.rank(),
-            " axes, at most ", max_axes, " are supported");
+    int64_t rank = m.x.view.rank();
+    require(rank <= max_axes, ErrorCode::Unsupported, "nonzero of ", rank, " axes, at most ",
+            max_axes, " are supported");
     ExtentsArg e{};
-    std::copy(x.view.shape.begin(), x.view.shape.end(), e.size);
+    std::copy(m.x.view.shape.begin(), m.x.view.shape.end(), e.size);
     e.axis_step = to.strides[0];
     e.step = to.strides[1];
-    Launch l = launch_of(x, n, "nonzero_write", 2);
-    l.args.pointer(x).pointer(p.out[0]).scratch(0).value(n.arg).value(e);
+    Launch l = m.launch("nonzero_write", 2, rank);
+    l.args.pointer(p.out[0]).scratch(0).scratch(m.marks).value(e);
     out.launches.push_back(std::move(l));
     return out;
 }

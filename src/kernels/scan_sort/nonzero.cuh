@@ -1,44 +1,76 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinates of the elements that are not zero, in row-major order: count them in each tile of
-// 2048, turn the counts into places, write. Scratch: the total (u64), then a place for each tile.
-#define TILE (256 * 8)
-/// Bit e: element e of this thread is not zero. Element e is at tile + thread * 8 + e.
+// Coordinates of the elements that are not zero, in row-major order: mark and count them in each
+// tile, turn the counts into places, write. A tile is 256 threads times LOADS loads of VEC
+// elements; element v of load k of a thread is (k * 256 + thread) * VEC + v of the tile. With VEC >
+// 1 the elements are contiguous. Scratch: the total (u64), a place for each tile, then 16 marks for
+// each thread of each tile. Traffic: x once, the result once.
+#define TILE (256 * VEC * LOADS)
+#if STEP == 0
+/// Bit k * VEC + v: element v of load k is not zero.
 DEVICE u32 found(const T* x, const Nest& n, i64 tile) {
     u32 bits = 0;
+#if VEC > 1
+    Pack<T, VEC> p[LOADS];
+    const i64 first = tile + threadIdx.x * VEC, left = n.count - first;
+    x += first;
 #pragma unroll
-    for (int e = 0; e < 8; e++) {
-        i64 i = tile + threadIdx.x * 8 + e;
+    for (int k = 0; k < LOADS; k++)
+        if (left >= (k * 256 + 1) * VEC)
+            p[k] = *(const Pack<T, VEC>*)(x + k * 256 * VEC);
+#pragma unroll
+    for (int k = 0; k < LOADS; k++) {
+        if (left >= (k * 256 + 1) * VEC) {
+#pragma unroll
+            for (int v = 0; v < VEC; v++)
+                bits |= widen(p[k].v[v]) != 0 ? 1u << (k * VEC + v) : 0u;
+        } else {
+            for (int v = 0; k * 256 * VEC + v < left; v++)
+                bits |= widen(x[k * 256 * VEC + v]) != 0 ? 1u << (k * VEC + v) : 0u;
+        }
+    }
+#else
+#pragma unroll
+    for (int k = 0; k < LOADS; k++) {
+        i64 i = tile + k * 256 + threadIdx.x, at[1];
         if (i >= n.count)
             break;
-        i64 at[1];
         locate<KR, 1>(n, i, at);
-        if (widen(x[at[0]]) != 0)
-            bits |= 1u << e;
+        bits |= widen(x[at[0]]) != 0 ? 1u << k : 0u;
     }
+#endif
     return bits;
 }
-#if STEP == 0
-KERNEL void __launch_bounds__(256)
-    nonzero_count(const T* __restrict__ x, u64* __restrict__ places, Nest n) {
+KERNEL void __launch_bounds__(256) nonzero_count(const T* __restrict__ x, u64* __restrict__ places,
+                                                 u16* __restrict__ marks, Nest n) {
     __shared__ u32 memory[8];
     grid_wait();
-    u32 all;
-    block_scan((u32)__popc(found(x, n, (i64)blockIdx.x * TILE)), memory, all);
+    u32 bits = found(x, n, (i64)blockIdx.x * TILE), all;
+    marks[(i64)blockIdx.x * 256 + threadIdx.x] = (u16)bits;
+    block_scan((u32)__popc(bits), memory, all);
     if (threadIdx.x == 0)
         places[1 + blockIdx.x] = all;
 }
 #elif STEP == 1
 /// One block: counts become places, in place; the total stands before them.
-KERNEL void __launch_bounds__(256) places_of_counts(u64* __restrict__ places, i64 count) {
-    __shared__ u64 memory[8];
+KERNEL void __launch_bounds__(1024) places_of_counts(u64* __restrict__ places, i64 count) {
+    __shared__ u64 memory[32];
     grid_wait();
     u64 carry = 0;
-    for (i64 begin = 0; begin < count; begin += 256) {
-        i64 i = begin + threadIdx.x;
-        u64 v = i < count ? places[1 + i] : 0, all;
-        u64 before = block_scan(v, memory, all);
-        if (i < count)
-            places[1 + i] = carry + before;
+    for (i64 begin = 0; begin < count; begin += 4096) {
+        const i64 first = begin + threadIdx.x * 4;
+        u64 v[4], sum = 0, all;
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            v[e] = first + e < count ? places[1 + first + e] : 0;
+            sum += v[e];
+        }
+        u64 before = carry + block_scan<32>(sum, memory, all);
+#pragma unroll
+        for (int e = 0; e < 4; e++) {
+            if (first + e < count)
+                places[1 + first + e] = before;
+            before += v[e];
+        }
         carry += all;
     }
     if (threadIdx.x == 0)
@@ -50,19 +82,30 @@ struct Extents {
     i64 axis_step, step;
 };
 KERNEL void __launch_bounds__(256)
-    nonzero_write(const T* __restrict__ x, i64* __restrict__ out, const u64* __restrict__ places,
-                  Nest n, Extents s) {
-    __shared__ u32 memory[8];
+    nonzero_write(i64* __restrict__ out, const u64* __restrict__ places,
+                  const u16* __restrict__ marks, Extents s) {
+    __shared__ u64 memory[8];
     __shared__ u16 kept[TILE];
     grid_wait();
-    i64 tile = (i64)blockIdx.x * TILE;
-    u32 bits = found(x, n, tile), all;
-    u32 at = block_scan((u32)__popc(bits), memory, all);
-    for (; bits; bits &= bits - 1)
-        kept[at++] = (u16)(threadIdx.x * 8 + (31 - __clz((i32)(bits & (~bits + 1)))));
-    sync();
+    const u32 bits = marks[(i64)blockIdx.x * 256 + threadIdx.x];
     i64* to = out + (i64)places[1 + blockIdx.x] * s.step;
-    for (u32 i = threadIdx.x; i < all; i += 256) {
+    // Counts of each load, 16 bits wide.
+    u64 counts = 0, all;
+#pragma unroll
+    for (int k = 0; k < LOADS; k++)
+        counts |= (u64)__popc(bits >> (k * VEC) & ((1u << VEC) - 1u)) << (16 * k);
+    const u64 before = block_scan(counts, memory, all);
+    u32 total = 0;
+#pragma unroll
+    for (int k = 0; k < LOADS; k++) {
+        u32 at = total + ((u32)(before >> (16 * k)) & 0xffffu);
+        for (u32 b = bits >> (k * VEC) & ((1u << VEC) - 1u); b; b &= b - 1)
+            kept[at++] = (u16)((k * 256 + threadIdx.x) * VEC + (31 - __clz((i32)(b & (~b + 1)))));
+        total += (u32)(all >> (16 * k)) & 0xffffu;
+    }
+    sync();
+    const i64 tile = (i64)blockIdx.x * TILE;
+    for (u32 i = threadIdx.x; i < total; i += 256) {
         i64 rest = tile + kept[i];
 #pragma unroll
         for (int d = RANK - 1; d >= 0; d--) {

@@ -31,7 +31,7 @@ namespace {
 
 constexpr int64_t scratch_limit = int64_t{512} << 20;
 
-enum Method { InShared = 0, ByRounds = 1, ByRadix = 2, BySelect = 3 };
+enum Method { InShared = 0, ByRounds = 1, ByRadix = 2, BySelect = 3, InRegisters = 4 };
 constexpr int64_t select_bins = 2048; // BINS and TILE of select.cuh
 constexpr int64_t select_tile = 2048;
 
@@ -85,6 +85,10 @@ Defines key_defines(const KeyType& k) {
     return d;
 }
 
+int64_t power_above(int64_t n, int64_t least) {
+    return static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max(n, least))));
+}
+
 struct Round {
     int64_t size = 0;  // elements of a row
     int64_t parts = 1; // blocks a row
@@ -95,17 +99,14 @@ struct Round {
 };
 
 Launch short_launch(const Problem& p, const Sorting& s, const Round& r) {
-    int64_t width = r.parts > 1 ? s.most()
-                                : static_cast<int64_t>(std::bit_ceil(
-                                      static_cast<uint64_t>(std::max<int64_t>(r.size, 2))));
+    int64_t width = r.parts > 1 ? s.most() : power_above(r.size, 2);
     int64_t rows = std::max<int64_t>(1, 1024 / width);
     int64_t threads = std::clamp<int64_t>(width * rows / 2, 32, 512);
     Launch l;
     Defines d = key_defines(s.key);
     d.add("T", c_type(s.x.dtype)).add("DESCENDING", s.descending ? 1 : 0).add("P", width);
     d.add("ROWS", rows).add("NT", threads).add("KR", s.kept.axes);
-    auto top =
-        static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::max<int64_t>(s.k, 2))));
+    int64_t top = power_above(s.k, 2);
     d.add("TOP", rows > 1 ? width : std::min(top, width));
     d.add("CHOSEN", r.chosen ? 1 : 0).add("FINAL", r.last ? 1 : 0);
     l.program = {{"types", "math", "loops", "keys"}, d.text(), "sort_short", {}};
@@ -116,6 +117,25 @@ Launch short_launch(const Problem& p, const Sorting& s, const Round& r) {
     l.args.value(s.kept.arg).i64(r.size).i64(step(s.x, s)).i64(step(p.out[0], s));
     l.args.i64(step(p.out[1], s)).i32(s.k);
     return l;
+}
+
+Emitted emit_registers(const Problem& p, const Sorting& s) {
+    int64_t width = power_above(s.n, 256);
+    int64_t rows = std::max<int64_t>(1, 1024 / width);
+    Launch l;
+    Defines d;
+    d.add("MASK", s.key.mask()).add("T", c_type(s.x.dtype));
+    d.add("DESCENDING", s.descending ? 1 : 0).add("P", width).add("ROWS", rows);
+    d.add("KR", s.kept.axes);
+    l.program = {{"types", "math", "loops", "keys"}, d.text(), "sort_rows", {}};
+    l.entry = "sort_rows";
+    l.block = static_cast<int>(rows * width / 8);
+    l.grid = {div_up(s.rows(), rows), 1, 1};
+    l.args.pointer(s.x).pointer(p.out[0]).pointer(p.out[1]).value(s.kept.arg).i64(s.n);
+    l.args.i64(step(s.x, s)).i64(step(p.out[0], s)).i64(step(p.out[1], s)).i32(s.k);
+    Emitted out;
+    out.launches.push_back(std::move(l));
+    return out;
 }
 
 Emitted emit_rounds(const Problem& p, const Sorting& s) {
@@ -322,6 +342,9 @@ std::vector<Tactic> sort_tactics(const Problem& p) {
                    static_cast<double>(bytes_of(s.x.dtype)) / (p.arch.dram_gbs * 1000);
     if (s.n <= s.most()) {
         add("shared", InShared, 5);
+        if (s.key.bits <= 32 && s.n > 128) {
+            add("registers", InRegisters, 1.5);
+        }
     } else if (s.k * 8 <= s.most()) {
         int64_t blocks = s.rows() * div_up(s.n, s.most());
         double share = 1 - static_cast<double>(s.k) / static_cast<double>(s.most());
@@ -345,9 +368,10 @@ Emitted emit_sort(const Problem& p, const Tactic& t) {
     if (s.rows() == 0 || s.k == 0) {
         return {};
     }
-    return t.p[0] == ByRadix    ? emit_radix(p, s)
-           : t.p[0] == BySelect ? emit_select(p, s)
-                                : emit_rounds(p, s);
+    return t.p[0] == ByRadix       ? emit_radix(p, s)
+           : t.p[0] == InRegisters ? emit_registers(p, s)
+           : t.p[0] == BySelect    ? emit_select(p, s)
+                                   : emit_rounds(p, s);
 }
 
 } // namespace ingot::kernels

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// How interfaces that Python classes implement are called.
+#pragma once
+
+#include "bind.h"
+
+#include <nanobind/trampoline.h>
+
+namespace ingot::python {
+
+/// The name that a method has in Python, with the hash by which overriding is found out.
+struct MethodName {
+    // NOLINTNEXTLINE(google-explicit-constructor): names are written as text.
+    constexpr MethodName(const char* text_) : text(text_), hash(nb::detail::str_hash(text_)) {}
+
+    const char* text;
+    uint64_t hash;
+};
+
+/// Calls a method of the Python object behind a trampoline, which must define it. Needs the GIL.
+template <class... A>
+nb::object call_python(const nb::detail::trampoline& trampoline, const MethodName& name, A&&... a) {
+    const nb::detail::ticket ticket(trampoline, name.text, name.hash, true);
+    return trampoline.base().attr(ticket.key)(std::forward<A>(a)...);
+}
+
+/// Calls it if the Python class overrides it. Returns whether it did; its result goes to `result`.
+template <class... A>
+bool call_overridden(const nb::detail::trampoline& trampoline, const MethodName& name,
+                     nb::object& result, A&&... a) {
+    const nb::detail::ticket ticket(trampoline, name.text, name.hash, false);
+    if (!ticket.key.is_valid()) {
+        return false;
+    }
+    result = trampoline.base().attr(ticket.key)(std::forward<A>(a)...);
+    return true;
+}
+
+/// An address or handle as Python sees it.
+inline uintptr_t as_int(const void* pointer) noexcept {
+    return reinterpret_cast<uintptr_t>(pointer);
+}
+template <class T = void>
+T* as_pointer(uintptr_t address) noexcept {
+    return reinterpret_cast<T*>(address);
+}
+/// An address that Python code returned; None is no address.
+inline void* pointer_from(nb::handle object) {
+    return object.is_none() ? nullptr : as_pointer(nb::cast<uintptr_t>(object));
+}
+
+} // namespace ingot::python

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// ICudaEngine.
+#include "bind.h"
+
+namespace ingot::python {
+
+namespace {
+
+using trt::ICudaEngine;
+using Engine = nb::class_<ICudaEngine>;
+using Self = nb::pointer_and_handle<ICudaEngine>;
+
+Owned<trt::IExecutionContext> context(const Self& self, trt::IExecutionContext* made,
+                                      nb::handle other = {}) {
+    return {std::unique_ptr<trt::IExecutionContext>(made), nb::borrow(self.h), nb::borrow(other)};
+}
+
+void bind_props(Engine& c) {
+    common(c);
+    prop_ro<&ICudaEngine::getNbIOTensors>(c, "num_io_tensors", "Inputs and outputs.");
+    prop_ro<&ICudaEngine::getNbLayers>(c, "num_layers", "Steps that the engine runs.");
+    prop_ro<&ICudaEngine::getName>(c, "name", "Name of the network.");
+    prop_ro<&ICudaEngine::isRefittable>(c, "refittable", "Whether Refitter can replace weights.");
+    prop_ro<&ICudaEngine::getNbOptimizationProfiles>(c, "num_optimization_profiles", "At least 1.");
+    prop_ro<&ICudaEngine::getEngineCapability>(c, "engine_capability", nullptr);
+    prop_ro<&ICudaEngine::getTacticSources>(c, "tactic_sources", nullptr);
+    prop_ro<&ICudaEngine::getProfilingVerbosity>(c, "profiling_verbosity", nullptr);
+    prop_ro<&ICudaEngine::getHardwareCompatibilityLevel>(c, "hardware_compatibility_level",
+                                                         nullptr);
+    prop_ro<&ICudaEngine::getNbAuxStreams>(c, "num_aux_streams", nullptr);
+    prop_ro<&ICudaEngine::getStreamableWeightsSize>(c, "streamable_weights_size", "Bytes.");
+    prop<&ICudaEngine::getWeightStreamingBudgetV2, &ICudaEngine::setWeightStreamingBudgetV2>(
+        c, "weight_streaming_budget_v2", "Bytes of device memory for streamable weights.");
+    prop<&ICudaEngine::getWeightStreamingBudget, &ICudaEngine::setWeightStreamingBudget>(
+        c, "weight_streaming_budget", "Bytes; -1: no streaming; 0: automatic.");
+    prop_ro<&ICudaEngine::getMinimumWeightStreamingBudget>(c, "minimum_weight_streaming_budget",
+                                                           nullptr);
+    prop_ro<&ICudaEngine::getWeightStreamingScratchMemorySize>(
+        c, "weight_streaming_scratch_memory_size", "Bytes.");
+    prop_ro<&ICudaEngine::getDeviceMemorySizeV2>(c, "device_memory_size_v2",
+                                                 "Activation memory of a context in bytes.");
+    prop_ro<&ICudaEngine::getDeviceMemorySize>(c, "device_memory_size", "Bytes.");
+    prop_ro<&ICudaEngine::areWeightsLoaded>(c, "weights_loaded", nullptr);
+    prop_ro<&ICudaEngine::hasImplicitBatchDimension>(c, "has_implicit_batch_dimension",
+                                                     "Always False.");
+    prop_held<&ICudaEngine::getErrorRecorder, &ICudaEngine::setErrorRecorder>(c, "error_recorder",
+                                                                              "");
+}
+
+/// Methods of a tensor's name, of which some take a profile too.
+template <class R>
+void named(Engine& c, const char* name, R (ICudaEngine::*plain)(const char*) const noexcept,
+           R (ICudaEngine::*of_profile)(const char*, int32_t) const noexcept) {
+    c.def(
+         name, [plain](const ICudaEngine& self, const char* n) { return (self.*plain)(n); },
+         "name"_a)
+        .def(
+            name,
+            [of_profile](const ICudaEngine& self, const char* n, int32_t profile) {
+                return (self.*of_profile)(n, profile);
+            },
+            "name"_a, "profile_index"_a);
+}
+
+std::vector<trt::Dims> profile_shape(const ICudaEngine& self, const nb::object& a,
+                                     const nb::object& b) {
+    // Older programs give the profile first.
+    const bool old = nb::isinstance<nb::int_>(a);
+    const auto name = nb::cast<std::string>(old ? b : a);
+    const auto profile = nb::cast<int32_t>(old ? a : b);
+    using Select = trt::OptProfileSelector;
+    std::vector<trt::Dims> shapes;
+    for (const Select select : {Select::kMIN, Select::kOPT, Select::kMAX}) {
+        shapes.push_back(self.getProfileShape(name.c_str(), profile, select));
+    }
+    return shapes;
+}
+
+std::vector<std::vector<int64_t>> profile_values(const ICudaEngine& self, const char* name,
+                                                 int32_t profile) {
+    using Select = trt::OptProfileSelector;
+    std::vector<std::vector<int64_t>> all;
+    const trt::Dims shape = self.getTensorShape(name);
+    const int64_t count = shape.nbDims == 1 ? shape.d[0] : 1;
+    for (const Select select : {Select::kMIN, Select::kOPT, Select::kMAX}) {
+        const int64_t* const values = self.getProfileTensorValuesV2(name, profile, select);
+        if (values == nullptr || count < 0) {
+            return {};
+        }
+        all.emplace_back(values, values + count);
+    }
+    return all;
+}
+
+void bind_tensors_of(Engine& c) {
+    c.def("get_tensor_name", method<&ICudaEngine::getIOTensorName>(), "index"_a,
+          "Inputs first. None for a bad index.")
+        .def("__getitem__",
+             [](const ICudaEngine& self, int32_t index) {
+                 const char* const name = self.getIOTensorName(index);
+                 if (name == nullptr) {
+                     throw nb::index_error("tensor index out of range");
+                 }
+                 return name;
+             })
+        .def("__len__", &ICudaEngine::getNbIOTensors)
+        .def("get_tensor_mode", method<&ICudaEngine::getTensorIOMode>(), "name"_a)
+        .def("get_tensor_shape", method<&ICudaEngine::getTensorShape>(), "name"_a,
+             "-1 for sizes known only at run time.")
+        .def("get_tensor_dtype", method<&ICudaEngine::getTensorDataType>(), "name"_a)
+        .def("get_tensor_location", method<&ICudaEngine::getTensorLocation>(), "name"_a)
+        .def("is_shape_inference_io", method<&ICudaEngine::isShapeInferenceIO>(), "name"_a)
+        .def("get_aliased_input_tensor", method<&ICudaEngine::getAliasedInputTensor>(), "name"_a)
+        .def("is_debug_tensor", method<&ICudaEngine::isDebugTensor>(), "name"_a)
+        .def("get_tensor_profile_shape", &profile_shape, "name"_a, "profile_index"_a,
+             nb::sig("def get_tensor_profile_shape(self, name: str, profile_index: int) -> "
+                     "list[Dims]"),
+             "[min, opt, max].")
+        .def("get_tensor_profile_values", &profile_values, "name"_a, "profile_index"_a,
+             "[min, opt, max] of a shape input; [] for others.");
+    named(c, "get_tensor_format", &ICudaEngine::getTensorFormat, &ICudaEngine::getTensorFormat);
+    named(c, "get_tensor_format_desc", &ICudaEngine::getTensorFormatDesc,
+          &ICudaEngine::getTensorFormatDesc);
+    named(c, "get_tensor_bytes_per_component", &ICudaEngine::getTensorBytesPerComponent,
+          &ICudaEngine::getTensorBytesPerComponent);
+    named(c, "get_tensor_components_per_element", &ICudaEngine::getTensorComponentsPerElement,
+          &ICudaEngine::getTensorComponentsPerElement);
+    named(c, "get_tensor_vectorized_dim", &ICudaEngine::getTensorVectorizedDim,
+          &ICudaEngine::getTensorVectorizedDim);
+}
+
+void bind_contexts(Engine& c) {
+    using Strategy = trt::ExecutionContextAllocationStrategy;
+    c.def(
+         "create_execution_context",
+         [](const Self& self, Strategy strategy) {
+             return context(self, unlocked([&] { return self.p->createExecutionContext(strategy); }));
+         },
+         "strategy"_a = Strategy::kSTATIC,
+         "A context of its own memory, or None when memory or kernels cannot be had.")
+        .def(
+            "create_execution_context",
+            [](const Self& self, nb::pointer_and_handle<trt::IRuntimeConfig> config) {
+                return context(
+                    self, unlocked([&] { return self.p->createExecutionContext(config.p); }),
+                    config.h);
+            },
+            "runtime_config"_a)
+        .def("create_execution_context_without_device_memory",
+             [](const Self& self) {
+                 return context(self, unlocked([&] {
+                                    return self.p->createExecutionContext(Strategy::kUSER_MANAGED);
+                                }));
+             })
+        .def("create_runtime_config", method<&ICudaEngine::createRuntimeConfig>())
+        .def("create_engine_inspector", method<&ICudaEngine::createEngineInspector>());
+}
+
+void bind_weights_of(Engine& c) {
+    c.def("serialize", slow<&ICudaEngine::serialize>(), "None when weights are still missing.")
+        .def("create_serialization_config", method<&ICudaEngine::createSerializationConfig>())
+        .def("serialize_with_config", slow<&ICudaEngine::serializeWithConfig>(), "config"_a)
+        .def("get_engine_stat", method<&ICudaEngine::getEngineStat>(), "stat"_a)
+        .def("get_device_memory_size_for_profile_v2",
+             method<&ICudaEngine::getDeviceMemorySizeForProfileV2>(), "profile_index"_a)
+        .def("get_device_memory_size_for_profile",
+             method<&ICudaEngine::getDeviceMemorySizeForProfile>(), "profile_index"_a)
+        .def("get_weight_streaming_automatic_budget",
+             method<&ICudaEngine::getWeightStreamingAutomaticBudget>())
+        .def("get_weight_streaming_scratch_memory_size",
+             method<&ICudaEngine::getWeightStreamingScratchMemorySize>())
+        .def(
+            "load_weights",
+            [](ICudaEngine& self, const nb::bytes& blob) {
+                return unlocked([&] {
+                    return self.loadWeights(blob.data(), static_cast<int64_t>(blob.size()));
+                });
+            },
+            "blob"_a, "Loads the weights from the bytes the engine was deserialised from.")
+        .def(
+            "load_weights_async",
+            [](ICudaEngine& self, trt::IStreamReaderV2& reader, uintptr_t stream) {
+                return unlocked([&] {
+                    return self.loadWeightsAsync(reader, reinterpret_cast<cudaStream_t>(stream));
+                });
+            },
+            "stream_reader"_a, "stream_handle"_a, nb::keep_alive<1, 2>())
+        .def_prop_ro(
+            "device",
+            [](const ICudaEngine& self) {
+                return ingot::getDevice(self) == ingot::Device::kGPU ? "gpu" : "cpu";
+            },
+            "Beyond TensorRT: where it runs, \"gpu\" or \"cpu\".");
+}
+
+} // namespace
+
+void bind_engine(nb::module_& m) {
+    Engine c(m, "ICudaEngine", nb::is_weak_referenceable(),
+             "A network that was built. Contexts keep what they need of it alive. A tensor name "
+             "that is no input or output is reported to the recorder or the logger.");
+    bind_props(c);
+    bind_tensors_of(c);
+    bind_contexts(c);
+    bind_weights_of(c);
+}
+
+} // namespace ingot::python

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// The extension module ingot._ingot: TensorRT's Python API over include/ and nothing else.
+#include "bind.h"
+
+// NOLINTNEXTLINE: the macro's own declarations.
+NB_MODULE(_ingot, m) {
+    using namespace ingot::python;
+    // Objects that a program leaves in global variables are no fault.
+    nb::set_leak_warnings(false);
+    m.doc() = "TensorRT's Python API, implemented by Ingot.";
+    bind_enums(m);
+    bind_layer_enums(m);
+    bind_values(m);
+    bind_interfaces(m);
+    bind_calibrators(m);
+    bind_tensors(m);
+    bind_math_layers(m);
+    bind_window_layers(m);
+    bind_data_layers(m);
+    bind_control_layers(m);
+    bind_plugins(m);
+    bind_network(m);
+    bind_config(m);
+    bind_engine(m);
+    bind_context(m);
+    bind_runtime(m);
+    bind_builder(m);
+    bind_parser(m);
+    m.def("library_version", &ingot::version, "Ingot's own version.");
+    m.def("set_cache_folder", &ingot::setCacheFolder, nb::arg("path").none(),
+          "Folder where compiled kernels are kept; None: the user's; '': none.");
+    m.def("get_cache_folder", &ingot::getCacheFolder);
+}

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/emission.h"
+
+#include "api/tensorrt/network.h"
+#include "base/interrupt.h"
+#include "ops/primitives.h"
+
+namespace ingot::api {
+
+Emission::Emission(const Network& network, Purpose purpose, Graph& g)
+    : Emission(network, purpose, g, nullptr, nullptr) {}
+
+Emission::Emission(Emission& outer, Graph& g, const void* place)
+    : Emission(outer.network_, outer.purpose_, g, &outer, place) {}
+
+Emission Emission::inside(Emission& base, const void* place) {
+    Emission e(base.network_, base.purpose_, base.g_, &base, place);
+    e.shares_graph_ = true;
+    return e;
+}
+
+void Emission::begin() {
+    const auto& all = network_.initializers();
+    for (size_t i = 0; i < all.size(); ++i) {
+        g_.set_origin(all[i].name);
+        Value v = ops::constant(g_, all[i].tensor);
+        g_.set_value_name(v, all[i].name);
+        initializers_.emplace(i, v);
+    }
+    for (const auto& t : network_.inputs()) {
+        preset(*t, g_.add_input(t->name(), t->input_type()));
+    }
+}
+
+Value Emission::initializer(size_t index) {
+    auto it = initializers_.find(index);
+    if (it != initializers_.end()) {
+        return it->second;
+    }
+    if (shares_graph_) {
+        return outer_->initializer(index);
+    }
+    Value v = ops::constant(g_, network_.initializers()[index].tensor);
+    initializers_.emplace(index, v);
+    return v;
+}
+
+Value Emission::capture(const NetworkTensor& t) {
+    auto it = values_.find(&t);
+    if (it != values_.end()) {
+        return it->second;
+    }
+    Value outer = outer_->value(t);
+    Value v = outer;
+    if (!shares_graph_) {
+        const Graph& from = outer_->g_;
+        const Node* p = from.producer(outer);
+        if (p != nullptr && (p->is(constant_def) || p->is(dims_to_tensor_def))) {
+            v = g_.add(*p->def, p->attrs, {})[0];
+        } else {
+            v = g_.add_input(t.name(), from.type(outer));
+            g_.set_host(v, from.host(outer));
+            captures_.push_back({&t, outer});
+        }
+    }
+    values_.emplace(&t, v);
+    return v;
+}
+
+Value Emission::value(const NetworkTensor& t) {
+    auto it = values_.find(&t);
+    if (it != values_.end()) {
+        return it->second;
+    }
+    if (outer_ != nullptr && !network_.places_of(t).contains(place_)) {
+        return capture(t);
+    }
+    CHECK(t.producer() != nullptr, "an input without a value");
+    emit(*t.producer());
+    return values_.at(&t);
+}
+
+void Emission::emit(LayerBase& layer) {
+    if (!layer.outputs.empty() && values_.contains(layer.outputs[0].get())) {
+        return;
+    }
+    auto [it, fresh] = emitted_.emplace(&layer, std::nullopt);
+    if (!fresh) {
+        if (it->second) {
+            throw Error(*it->second);
+        }
+        require(layer.outputs.empty(), ErrorCode::InvalidArgument, layer.described(),
+                ": depends on its own result");
+        return;
+    }
+    try {
+        emit_now(layer);
+    } catch (const Error& e) {
+        emitted_[&layer] = e;
+        throw;
+    }
+}
+
+void Emission::emit_now(LayerBase& layer) {
+    check_interrupt();
+    if (purpose_ == Purpose::Build && layer.close(*this)) {
+        return;
+    }
+    Values in(layer.inputs.size());
+    InputTypes types(layer.inputs.size());
+    for (size_t i = 0; i < layer.inputs.size(); ++i) {
+        if (layer.inputs[i] != nullptr && i < layer.forward_inputs()) {
+            in[i] = value(*layer.inputs[i]);
+            types[i] = g_.type(in[i]);
+        }
+    }
+    Values out = with_place([&] { return layer.described(); },
+                            [&] {
+                                layer.check(types);
+                                g_.set_origin(layer.name);
+                                return layer.emit(Emitter(*this, g_, layer, std::move(in)));
+                            });
+    CHECK(out.size() >= layer.outputs.size(), "layer ", layer.name, " has too few results");
+    for (size_t i = 0; i < layer.outputs.size(); ++i) {
+        if (layer.output_types[i]) {
+            out[i] = ops::cast(g_, out[i], dtype_of(*layer.output_types[i]));
+        }
+        preset(*layer.outputs[i], out[i]);
+    }
+}
+
+Value Emission::unknown(const Type& t) {
+    return g_.add_input(str("unknown ", unknowns_++), t);
+}
+
+} // namespace ingot::api

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/layers/attention.h"
+
+#include "api/tensorrt/layers/checks.h"
+
+#include <limits>
+
+namespace ingot::api {
+
+namespace {
+
+template <class Interface>
+class AttentionBorder : public Layer<Interface> {
+public:
+    AttentionBorder(AttentionUnit& unit, nv::LayerType type, size_t count)
+        : Layer<Interface>(type, count), unit_(unit) {}
+    nv::IAttention* getAttention() const noexcept override { return &unit_; }
+
+protected:
+    AttentionUnit& unit_;
+};
+
+// Shows the inputs; the ops belong to the other one.
+class AttentionInput final : public AttentionBorder<nv::IAttentionInputLayer> {
+public:
+    explicit AttentionInput(AttentionUnit& unit)
+        : AttentionBorder(unit, nv::LayerType::kATTENTION_INPUT, 0) {}
+
+    Values emit(const Emitter&) override { return {}; }
+};
+
+} // namespace
+
+class AttentionOutput final : public AttentionBorder<nv::IAttentionOutputLayer> {
+public:
+    explicit AttentionOutput(AttentionUnit& unit)
+        : AttentionBorder(unit, nv::LayerType::kATTENTION_OUTPUT, 1) {}
+
+    void check(const InputTypes& in) const override {
+        for (size_t i = 0; i < 3; ++i) {
+            expect_float(*this, in, i);
+            expect_rank(*this, in, i, 4, 4);
+            expect_same_dtype(*this, in, 0, i);
+        }
+        if (in.size() > AttentionUnit::Mask && in[AttentionUnit::Mask]) {
+            expect_rank(*this, in, AttentionUnit::Mask, 4, 4);
+            DType query = in[0] ? in[0]->dtype : DType::F32;
+            expect_dtype(*this, in, AttentionUnit::Mask, {DType::Bool, query});
+        }
+        if (in.size() > AttentionUnit::KeyValueLengths) {
+            expect_index(*this, in, AttentionUnit::KeyValueLengths);
+        }
+    }
+    Values emit(const Emitter& e) override {
+        bool packed = unit_.query_form == nv::AttentionIOForm::kPACKED_NHD ||
+                      unit_.key_value_form == nv::AttentionIOForm::kPACKED_NHD;
+        require(!packed, ErrorCode::Unsupported,
+                "the form kPACKED_NHD is not supported; pad the sequences and give their lengths");
+        const Dim& heads = e.dims(0)[1];
+        const Dim& groups = e.dims(1)[1];
+        require(!heads.is_const() || !groups.is_const() ||
+                    (groups.value() > 0 && heads.value() % groups.value() == 0),
+                ErrorCode::InvalidArgument, "input 0 ", inputs[0]->quoted(), " is ", e.type(0),
+                " and input 1 ", inputs[1]->quoted(), " is ", e.type(1), ": ", heads,
+                " heads are no multiple of ", groups);
+        bool causal = unit_.causal != nv::CausalMaskKind::kNONE;
+        require(!causal || !e.has(AttentionUnit::Mask), ErrorCode::InvalidArgument,
+                "there are both a mask and a causal kind");
+        bool softmax = unit_.normalization == nv::AttentionNormalizationOp::kSOFTMAX;
+        bool quantised = unit_.quantised != nv::DataType::kFLOAT;
+        require(!quantised || e.has(AttentionUnit::Scale), ErrorCode::InvalidArgument,
+                "the normalised scores are to be quantised to ", name_of(unit_.quantised),
+                ", but there is no scale; set one with setNormalizationQuantizeScale()");
+        if (softmax && !quantised) {
+            ops::Attention a;
+            a.causal = causal;
+            a.offset = offset(e);
+            return {ops::attention(e.g, a, e.in[0], e.in[1], e.in[2], mask(e))};
+        }
+        return {spelled_out(e, softmax, quantised)};
+    }
+
+private:
+    Dim offset(const Emitter& e) const {
+        bool right = unit_.causal == nv::CausalMaskKind::kLOWER_RIGHT;
+        return right ? e.dims(1)[2] - e.dims(0)[2] : Dim(0);
+    }
+    // The given mask, and the lengths of keys as one.
+    Value mask(const Emitter& e) const {
+        Value m = e.has(AttentionUnit::Mask) ? e.in[AttentionUnit::Mask] : Value{};
+        if (!e.has(AttentionUnit::KeyValueLengths)) {
+            return m;
+        }
+        Graph& g = e.g;
+        Value lengths = as_dtype(g, e.in[AttentionUnit::KeyValueLengths], DType::I64);
+        lengths = ops::reshape(g, lengths, {e.dims(1)[0], Dim(1), Dim(1), Dim(1)});
+        Value inside = ops::less(g, ops::iota(g, DType::I64, {e.dims(1)[2]}, 0), lengths);
+        if (!m.valid()) {
+            return inside;
+        }
+        if (g.type(m).dtype == DType::Bool) {
+            return ops::binary(g, ExprOp::And, m, inside);
+        }
+        Value never = ops::scalar(g, g.type(m).dtype, -std::numeric_limits<double>::infinity());
+        return ops::select(g, inside, m, never);
+    }
+    // Each group's keys or values, once for each of its heads.
+    static Value for_heads(const Emitter& e, size_t i) {
+        const Dims d = e.dims(i);
+        const Dim& heads = e.dims(0)[1];
+        if (d[1] == heads) {
+            return e.in[i];
+        }
+        Value v = ops::unsqueeze(e.g, e.in[i], {2});
+        Dims wide = ops::dims(e.g, v);
+        wide[2] = floor_div(heads, d[1]);
+        Dims flat = d;
+        flat[1] = heads;
+        return ops::reshape(e.g, ops::broadcast_to(e.g, v, wide), flat);
+    }
+    Value spelled_out(const Emitter& e, bool softmax, bool quantised) const {
+        Graph& g = e.g;
+        Value keys = for_heads(e, AttentionUnit::Key);
+        Value values = for_heads(e, AttentionUnit::KeyValue);
+        Value scores = ops::matmul(g, e.in[0], ops::transpose_last(g, keys));
+        DType t = e.dtype(0);
+        double hidden = softmax ? -std::numeric_limits<double>::infinity() : 0.0;
+        auto hide = [&](Value visible) {
+            scores = ops::select(g, visible, scores, ops::scalar(g, t, hidden));
+        };
+        Value m = mask(e);
+        if (m.valid() && g.type(m).dtype == DType::Bool) {
+            hide(m);
+        } else if (m.valid()) {
+            scores = ops::add(g, scores, m);
+        }
+        if (unit_.causal != nv::CausalMaskKind::kNONE) {
+            Dims square = {e.dims(0)[2], e.dims(1)[2]};
+            Value query = ops::iota(g, DType::I64, square, 0);
+            Value key = ops::iota(g, DType::I64, square, 1);
+            Value last = ops::add(g, query, ops::dim_scalar(g, offset(e)));
+            hide(ops::binary(g, ExprOp::Le, key, last));
+        }
+        Value p = softmax ? ops::softmax(g, scores, 3) : scores;
+        if (quantised) {
+            Value scale = as_dtype(g, e.in[AttentionUnit::Scale], t);
+            DType to = dtype_of(unit_.quantised);
+            p = ops::quantize(g, {1, 0, to, true}, p, scale);
+            p = ops::dequantize(g, {1, 0, t}, p, scale);
+        }
+        return ops::matmul(g, p, values);
+    }
+};
+
+bool AttentionUnit::set(std::string_view method, size_t i, nv::ITensor* tensor) noexcept {
+    return change(method, [&] {
+        std::vector<NetworkTensor*> before = computes->inputs;
+        NetworkTensor* t = tensor == nullptr ? nullptr : &network_.ours(*tensor, str("input ", i));
+        computes->inputs.resize(std::max(before.size(), i + 1), nullptr);
+        computes->inputs[i] = t;
+        if (i < 3) {
+            begins->inputs[i] = t;
+        }
+        InputTypes types(computes->inputs.size());
+        if (t != nullptr) {
+            types[i] = network_.try_type_of(*t, method);
+        }
+        try {
+            with_place([&] { return computes->described(); }, [&] { computes->check(types); });
+        } catch (const Error&) {
+            if (i < 3) {
+                begins->inputs[i] = before[i];
+            }
+            computes->inputs = std::move(before);
+            throw;
+        }
+    });
+}
+
+bool AttentionUnit::setNormalizationOperation(nv::AttentionNormalizationOp op) noexcept {
+    return change("IAttention::setNormalizationOperation",
+                  [&] { normalization = checked(op, "the operation"); });
+}
+
+bool AttentionUnit::setMask(nv::ITensor& mask) noexcept {
+    return set("IAttention::setMask", Mask, &mask);
+}
+
+bool AttentionUnit::setCausalKind(nv::CausalMaskKind kind) noexcept {
+    return change("IAttention::setCausalKind", [&] { causal = checked(kind, "the causal kind"); });
+}
+
+bool AttentionUnit::setDecomposable(bool v) noexcept {
+    decomposable_ = v;
+    return true;
+}
+
+bool AttentionUnit::setInput(int32_t index, nv::ITensor& input) noexcept {
+    if (index < 0 || index > 2) {
+        return change("IAttention::setInput", [&] {
+            fail(ErrorCode::InvalidArgument, "index ", index, " is out of range: it has 3 inputs");
+        });
+    }
+    return set("IAttention::setInput", static_cast<size_t>(index), &input);
+}
+
+nv::ITensor* AttentionUnit::getInput(int32_t index) const noexcept {
+    return index < 0 || index > 2 ? nullptr : input(static_cast<size_t>(index));
+}
+
+nv::ITensor* AttentionUnit::getOutput(int32_t index) const noexcept {
+    return computes->output(index);
+}
+
+bool AttentionUnit::setName(const char* name) noexcept {
+    return change("IAttention::setName", [&] {
+        require(name != nullptr, ErrorCode::InvalidArgument, "name is nullptr");
+        computes->name = name;
+        begins->name = str(name, " input");
+    });
+}
+
+const char* AttentionUnit::getName() const noexcept {
+    return computes->name.c_str();
+}
+
+bool AttentionUnit::setNormalizationQuantizeScale(nv::ITensor& tensor) noexcept {
+    return set("IAttention::setNormalizationQuantizeScale", Scale, &tensor);
+}
+
+bool AttentionUnit::setNormalizationQuantizeToType(nv::DataType type) noexcept {
+    return change("IAttention::setNormalizationQuantizeToType", [&] {
+        bool fits = type == nv::DataType::kFP8 || type == nv::DataType::kINT8 ||
+                    type == nv::DataType::kFLOAT;
+        require(fits, ErrorCode::InvalidArgument, "the type is ", name_of(type),
+                ", expected FP8 or INT8");
+        quantised = type;
+    });
+}
+
+bool AttentionUnit::setMetadata(const char* metadata) noexcept {
+    return change("IAttention::setMetadata", [&] {
+        require(metadata != nullptr, ErrorCode::InvalidArgument, "metadata is nullptr");
+        computes->metadata = metadata;
+    });
+}
+
+const char* AttentionUnit::getMetadata() const noexcept {
+    return computes->metadata.c_str();
+}
+
+bool AttentionUnit::setNbRanks(int32_t nbRanks) noexcept {
+    return computes->set_rank_count(nbRanks);
+}
+
+int32_t AttentionUnit::getNbRanks() const noexcept {
+    return computes->rank_count;
+}
+
+bool AttentionUnit::setQueryForm(nv::AttentionIOForm form) noexcept {
+    return change("IAttention::setQueryForm", [&] { query_form = checked(form, "the form"); });
+}
+
+bool AttentionUnit::setKeyValueForm(nv::AttentionIOForm form) noexcept {
+    return change("IAttention::setKeyValueForm",
+                  [&] { key_value_form = checked(form, "the form"); });
+}
+
+bool AttentionUnit::setQueryLengths(nv::ITensor* lengths) noexcept {
+    return set("IAttention::setQueryLengths", QueryLengths, lengths);
+}
+
+bool AttentionUnit::setKeyValueLengths(nv::ITensor* lengths) noexcept {
+    return set("IAttention::setKeyValueLengths", KeyValueLengths, lengths);
+}
+
+nv::IAttention* Network::addAttentionV2(nv::ITensor& query, nv::ITensor& key, nv::ITensor& value,
+                                        nv::AttentionNormalizationOp normOp,
+                                        nv::CausalMaskKind causalKind) noexcept {
+    constexpr std::string_view method = "INetworkDefinition::addAttentionV2";
+    return report_.guard(method, static_cast<nv::IAttention*>(nullptr), [&]() -> nv::IAttention* {
+        auto unit = std::make_unique<AttentionUnit>(*this);
+        unit->normalization = checked(normOp, "the operation");
+        unit->causal = checked(causalKind, "the causal kind");
+        std::vector<NetworkTensor*> in = {&ours(query, "input 0"), &ours(key, "input 1"),
+                                          &ours(value, "input 2")};
+        unit->begins = append(std::make_unique<AttentionInput>(std::ref(*unit)), in);
+        try {
+            unit->computes = append(std::make_unique<AttentionOutput>(std::ref(*unit)), in);
+        } catch (...) {
+            layers_.pop_back();
+            throw;
+        }
+        attentions_.push_back(std::move(unit));
+        return attentions_.back().get();
+    });
+}
+
+} // namespace ingot::api

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loops and conditionals: what ties their border layers together.
+#pragma once
+
+#include "api/tensorrt/network.h"
+
+namespace ingot::api {
+
+class LoopOutputLayer;
+class ConditionalOutput;
+class IteratorLayer;
+class Recurrence;
+class TripLimitLayer;
+
+/// A loop becomes one op when the first of its results is needed. Its body is what its results and
+/// recurrences need of what depends on its iterators and recurrences.
+class LoopUnit final : public nv::ILoop {
+public:
+    LoopUnit(Network& network, std::string name) : network_(network), name_(std::move(name)) {}
+
+    nv::IRecurrenceLayer* addRecurrence(nv::ITensor& initialValue) noexcept override;
+    nv::ITripLimitLayer* addTripLimit(nv::ITensor& tensor, nv::TripLimit limit) noexcept override;
+    nv::IIteratorLayer* addIterator(nv::ITensor& tensor, int32_t axis,
+                                    bool reverse) noexcept override;
+    nv::ILoopOutputLayer* addLoopOutput(nv::ITensor& tensor, nv::LoopOutput outputKind,
+                                        int32_t axis) noexcept override;
+    void setName(const char* name) noexcept override;
+    const char* getName() const noexcept override { return name_.c_str(); }
+
+    /// Adds the loop's op to the emission's graph; sets the values of all its outputs.
+    void close(Emission& e) const;
+    const TripLimitLayer* limit(nv::TripLimit kind) const;
+
+private:
+    class Closing;
+    Network& network_;
+    std::string name_;
+    std::vector<TripLimitLayer*> limits_;
+    std::vector<Recurrence*> recurrences_;
+    std::vector<IteratorLayer*> iterators_;
+    std::vector<LoopOutputLayer*> outputs_;
+};
+
+/// A conditional becomes one op when the first of its results is needed.
+class Conditional final : public nv::IIfConditional {
+public:
+    Conditional(Network& network, std::string name) : network_(network), name_(std::move(name)) {}
+
+    nv::IConditionLayer* setCondition(nv::ITensor& condition) noexcept override;
+    nv::IIfConditionalOutputLayer* addOutput(nv::ITensor& trueSubgraphOutput,
+                                             nv::ITensor& falseSubgraphOutput) noexcept override;
+    nv::IIfConditionalInputLayer* addInput(nv::ITensor& input) noexcept override;
+    void setName(const char* name) noexcept override;
+    const char* getName() const noexcept override { return name_.c_str(); }
+
+    void close(Emission& e) const;
+
+private:
+    Network& network_;
+    std::string name_;
+    LayerBase* condition_ = nullptr;
+    std::vector<LayerBase*> inputs_;
+    std::vector<ConditionalOutput*> outputs_;
+};
+
+} // namespace ingot::api

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+// Rotary embedding, key/value cache, mixture of experts, collectives.
+#include "api/tensorrt/layers/checks.h"
+#include "api/tensorrt/layers/settings.h"
+#include "onnx/model.h"
+
+#include <limits>
+
+namespace ingot::api {
+
+namespace {
+
+class RotaryEmbedding final : public Layer<nv::IRotaryEmbeddingLayer> {
+public:
+    RotaryEmbedding(bool interleaved, int32_t dim)
+        : Layer(nv::LayerType::kROTARY_EMBEDDING, 1), interleaved_(interleaved), dim_(dim) {
+        check_dim(dim);
+    }
+
+    size_t input_limit() const override { return 4; }
+    void check(const InputTypes& in) const override {
+        expect_float(*this, in, 0);
+        expect_rank(*this, in, 0, 4, 4);
+        for (size_t i = 1; i < 3; ++i) {
+            expect_same_dtype(*this, in, 0, i);
+            expect_rank(*this, in, i, 2, 3);
+        }
+        expect_index(*this, in, 3);
+        expect_rank(*this, in, 3, 2, 2);
+    }
+    Values emit(const Emitter& e) override {
+        for (size_t i = 1; i < 3; ++i) {
+            int64_t rank = e.has(3) ? 2 : 3;
+            expect_rank(*this, {e.type(0), e.type(1), e.type(2)}, i, rank, rank);
+        }
+        Value positions = e.has(3) ? as_dtype(e.g, e.in[3], DType::I64) : Value{};
+        return {e.onnx1("RotaryEmbedding", {e.in[0], e.in[1], e.in[2], positions},
+                        {attribute("interleaved", int64_t{interleaved_ ? 1 : 0}),
+                         attribute("rotary_embedding_dim", int64_t{dim_})})};
+    }
+    bool setRotaryEmbeddingDim(int32_t dim) noexcept override {
+        return change("IRotaryEmbeddingLayer::setRotaryEmbeddingDim", [&] {
+            check_dim(dim);
+            dim_ = dim;
+        });
+    }
+    int32_t getRotaryEmbeddingDim() const noexcept override { return dim_; }
+
+    INGOT_SETTING(bool, Interleaved, interleaved_, false)
+
+private:
+    static void check_dim(int32_t dim) {
+        require(dim >= 0 && dim % 2 == 0, ErrorCode::InvalidArgument,
+                "the size of the rotary embedding is ", dim, ", expected an even number");
+    }
+    int32_t dim_;
+};
+
+class KvCacheUpdate final : public Layer<nv::IKVCacheUpdateLayer> {
+public:
+    explicit KvCacheUpdate(nv::KVCacheMode mode)
+        : Layer(nv::LayerType::kKVCACHE_UPDATE, 1), mode_(checked(mode, "the mode")) {}
+
+    size_t input_limit() const override { return 4; }
+    void check(const InputTypes& in) const override {
+        expect_rank(*this, in, 0, 4, 4);
+        expect_rank(*this, in, 1, 4, 4);
+        expect_same_dtype(*this, in, 0, 1);
+        expect_index(*this, in, 2);
+        expect_rank(*this, in, 2, 1, 1);
+    }
+    Values emit(const Emitter& e) override {
+        require(form_ == nv::AttentionIOForm::kPADDED_BHND, ErrorCode::Unsupported,
+                "the form kPACKED_NHD is not supported; pad the update");
+        return {e.onnx1("TensorScatter", {e.in[0], e.in[1], e.in[2]},
+                        {attribute("axis", int64_t{2}), attribute("mode", std::string("linear"))})};
+    }
+    bool setCacheMode(nv::KVCacheMode mode) noexcept override {
+        return change("IKVCacheUpdateLayer::setCacheMode",
+                      [&] { mode_ = checked(mode, "the mode"); });
+    }
+    nv::KVCacheMode getCacheMode() const noexcept override { return mode_; }
+    bool setUpdateForm(nv::AttentionIOForm form) noexcept override {
+        return change("IKVCacheUpdateLayer::setUpdateForm",
+                      [&] { form_ = checked(form, "the form"); });
+    }
+    nv::AttentionIOForm getUpdateForm() const noexcept override { return form_; }
+    bool setUpdateLengths(nv::ITensor* lengths) noexcept override {
+        return change("IKVCacheUpdateLayer::setUpdateLengths", [&] {
+            NetworkTensor* t = lengths == nullptr ? nullptr : &network().ours(*lengths, "input 3");
+            inputs.resize(4, nullptr);
+            inputs[3] = t;
+        });
+    }
+    nv::ITensor* getUpdateLengths() const noexcept override { return input(3); }
+
+private:
+    nv::KVCacheMode mode_;
+    nv::AttentionIOForm form_ = nv::AttentionIOForm::kPADDED_BHND;
+};
+
+// Every expert is computed for every token; the scores of those that were not chosen are 0.
+class Moe final : public Layer<nv::IMoELayer> {
+public:
+    Moe() : Layer(nv::LayerType::kMOE, 1) {}
+
+    enum Input : size_t {
+        Hidden,
+        Chosen,
+        Scores,
+        Gate,
+        Up,
+        Down,
+        GateBias,
+        UpBias,
+        DownBias,
+        Scale,
+        Limit
+    };
+    size_t input_limit() const override { return Limit; }
+    void check(const InputTypes& in) const override {
+        expect_float(*this, in, Hidden);
+        expect_rank(*this, in, Hidden, 3, 3);
+        expect_index(*this, in, Chosen);
+        expect_rank(*this, in, Chosen, 3, 3);
+        expect_same_dtype(*this, in, Hidden, Scores);
+        expect_rank(*this, in, Scores, 3, 3);
+        for (size_t i = Gate; i < in.size() && i < Scale; ++i) {
+            expect_same_dtype(*this, in, Hidden, i);
+            int64_t rank = i <= Down ? 3 : 2;
+            expect_rank(*this, in, i, rank, rank);
+        }
+    }
+    Values emit(const Emitter& e) override {
+        Graph& g = e.g;
+        require(e.has(Gate) && e.has(Up) && e.has(Down), ErrorCode::InvalidArgument,
+                "there are no weights; set them with setGatedWeights()");
+        require(dynamic_block_.nbDims == 0, ErrorCode::Unsupported,
+                "quantisation by computed scales is not supported; take setQuantizationStatic()");
+        const Dim experts = e.dims(Gate)[0];
+        Value gate = product(e, e.in[Hidden], Gate, GateBias);
+        Value up = product(e, e.in[Hidden], Up, UpBias);
+        Value inner = ops::mul(g, activated(g, gate), widened_up(g, up));
+        if (e.has(Scale)) {
+            Value scale = as_dtype(g, e.in[Scale], e.dtype(Hidden));
+            DType to = dtype_of(quantised_);
+            inner = ops::quantize(g, {1, 0, to, true}, inner, scale);
+            inner = ops::dequantize(g, {1, 0, e.dtype(Hidden)}, inner, scale);
+        }
+        Value out = product(e, inner, Down, DownBias); // B E S C
+        Value chosen = ops::unsqueeze(g, as_dtype(g, e.in[Chosen], DType::I64), {3});
+        Value hit = ops::equal(g, chosen, ops::iota(g, DType::I64, {experts}, 0)); // B S K E
+        Value zero = ops::scalar(g, e.dtype(Scores), 0);
+        Value score = ops::select(g, hit, ops::unsqueeze(g, e.in[Scores], {3}), zero);
+        score = ops::reduce_sum(g, score, {2});                            // B S E
+        score = ops::unsqueeze(g, ops::permute(g, score, {0, 2, 1}), {3}); // B E S 1
+        return {ops::reduce_sum(g, ops::mul(g, out, score), {1})};
+    }
+    void setGatedWeights(nv::ITensor& gate, nv::ITensor& up, nv::ITensor& down,
+                         nv::MoEActType activation) noexcept override {
+        change("IMoELayer::setGatedWeights", [&] {
+            checked(activation, "the activation");
+            set_tensors(Gate, {&gate, &up, &down});
+            activation_ = activation;
+        });
+    }
+    void setGatedBiases(nv::ITensor& gate, nv::ITensor& up, nv::ITensor& down) noexcept override {
+        change("IMoELayer::setGatedBiases", [&] { set_tensors(GateBias, {&gate, &up, &down}); });
+    }
+    void setQuantizationStatic(nv::ITensor& scale, nv::DataType type) noexcept override {
+        change("IMoELayer::setQuantizationStatic", [&] {
+            check_quantised(type);
+            set_tensors(Scale, {&scale});
+            quantised_ = type;
+            dynamic_block_ = {};
+        });
+    }
+    void setQuantizationDynamicDblQ(nv::ITensor& scale, nv::DataType type, const nv::Dims& block,
+                                    nv::DataType scaleType) noexcept override {
+        change("IMoELayer::setQuantizationDynamicDblQ", [&] {
+            check_quantised(type);
+            numbers_of(block, "the block");
+            dtype_of(scaleType);
+            set_tensors(Scale, {&scale});
+            quantised_ = type;
+            dynamic_block_ = block;
+            scale_type_ = scaleType;
+        });
+    }
+    void setSwigluParams(float limit, float alpha, float beta) noexcept override {
+        limit_ = limit;
+        alpha_ = alpha;
+        assign(beta_, beta);
+    }
+
+    INGOT_ENUM_SETTING(IMoELayer, nv::MoEActType, ActivationType, activation_, {}, "the activation")
+    INGOT_CHECKED_SETTING(IMoELayer, nv::DataType, nv::DataType, QuantizationToType, quantised_,
+                          nv::DataType::kFLOAT, check_quantised(v))
+    INGOT_DIMS_SETTING(IMoELayer, QuantizationBlockShape, dynamic_block_, {},
+                       numbers_of(v, "the block"))
+    INGOT_CHECKED_SETTING(IMoELayer, nv::DataType, nv::DataType, DynQOutputScaleType, scale_type_,
+                          nv::DataType::kFLOAT, dtype_of(v))
+    INGOT_SETTING(float, SwigluParamLimit, limit_, std::numeric_limits<float>::infinity())
+    INGOT_SETTING(float, SwigluParamAlpha, alpha_, 1)
+    INGOT_SETTING(float, SwigluParamBeta, beta_, 0)
+
+private:
+    static void check_quantised(nv::DataType t) {
+        require(t == nv::DataType::kFP8 || t == nv::DataType::kFP4 || t == nv::DataType::kFLOAT,
+                ErrorCode::InvalidArgument, "the type is ", name_of(t), ", expected FP8 or FP4");
+    }
+    void set_tensors(size_t first, std::initializer_list<nv::ITensor*> tensors) {
+        std::vector<NetworkTensor*> before = inputs;
+        inputs.resize(std::max(inputs.size(), first + tensors.size()), nullptr);
+        InputTypes types(inputs.size());
+        try {
+            for (nv::ITensor* t : tensors) {
+                inputs[first] = &network().ours(*t, str("input ", first));
+                types[first] = network().try_type_of(*inputs[first], "IMoELayer");
+                ++first;
+            }
+            types[Hidden] = network().try_type_of(*inputs[Hidden], "IMoELayer");
+            check(types);
+        } catch (...) {
+            inputs = std::move(before);
+            throw;
+        }
+    }
+    // x [B,S,C] or [B,E,S,I], w [E,C,I] -> [B,E,S,I].
+    static Value product(const Emitter& e, Value x, size_t w, size_t bias) {
+        Graph& g = e.g;
+        Value rows = g.type(x).rank() == 3 ? ops::unsqueeze(g, x, {1}) : x;
+        Value y = ops::matmul(g, rows, ops::unsqueeze(g, e.in[w], {0}));
+        return e.has(bias) ? ops::add(g, y, ops::unsqueeze(g, e.in[bias], {0, 2})) : y;
+    }
+    bool limited() const { return limit_ < std::numeric_limits<float>::infinity(); }
+    Value activated(Graph& g, Value gate) const {
+        if (activation_ == nv::MoEActType::kNONE) {
+            return gate;
+        }
+        auto limit = static_cast<double>(limit_);
+        Value x = limited() ? ops::minimum(g, gate, limit) : gate;
+        Value slope = alpha_ == 1 ? x : ops::mul(g, x, static_cast<double>(alpha_));
+        return ops::mul(g, x, ops::unary(g, ExprOp::Sigmoid, slope));
+    }
+    Value widened_up(Graph& g, Value up) const {
+        auto limit = static_cast<double>(limit_);
+        Value x = limited() ? ops::maximum(g, ops::minimum(g, up, limit), -limit) : up;
+        return beta_ == 0 ? x : ops::add(g, x, static_cast<double>(beta_));
+    }
+};
+
+class DistCollective final : public Layer<nv::IDistCollectiveLayer> {
+public:
+    DistCollective(nv::CollectiveOperation op, nv::ReduceOperation reduce)
+        : Layer(nv::LayerType::kDIST_COLLECTIVE, 1), op_(checked(op, "the operation")) {
+        checked(reduce, "the reduction");
+        bool reduces = op == nv::CollectiveOperation::kALL_REDUCE ||
+                       op == nv::CollectiveOperation::kREDUCE ||
+                       op == nv::CollectiveOperation::kREDUCE_SCATTER;
+        require(reduces == (reduce != nv::ReduceOperation::kNONE), ErrorCode::InvalidArgument,
+                "the operation ",
+                reduces ? "reduces, but the reduction is kNONE"
+                        : "reduces nothing, but the reduction is not kNONE");
+    }
+    // With one rank every collective gives what it gets.
+    Values emit(const Emitter& e) override {
+        require(rank_count == 1, ErrorCode::Unsupported, rank_count,
+                " ranks take part; collectives of more than one GPU are not supported");
+        return {e.in[0]};
+    }
+
+private:
+    nv::CollectiveOperation op_;
+};
+
+} // namespace
+
+nv::IRotaryEmbeddingLayer* Network::addRotaryEmbedding(nv::ITensor& input, nv::ITensor& cosCache,
+                                                       nv::ITensor& sinCache, bool interleaved,
+                                                       int32_t rotaryEmbeddingDim) noexcept {
+    return add<RotaryEmbedding>("INetworkDefinition::addRotaryEmbedding",
+                                {&input, &cosCache, &sinCache}, interleaved, rotaryEmbeddingDim);
+}
+
+nv::IKVCacheUpdateLayer* Network::addKVCacheUpdate(nv::ITensor& cache, nv::ITensor& update,
+                                                   nv::ITensor& writeIndices,
+                                                   nv::KVCacheMode cacheMode) noexcept {
+    return add<KvCacheUpdate>("INetworkDefinition::addKVCacheUpdate",
+                              {&cache, &update, &writeIndices}, cacheMode);
+}
+
+nv::IMoELayer* Network::addMoE(nv::ITensor& hiddenStates, nv::ITensor& selectedExpertsForTokens,
+                               nv::ITensor& scoresForSelectedExperts) noexcept {
+    return add<Moe>("INetworkDefinition::addMoE",
+                    {&hiddenStates, &selectedExpertsForTokens, &scoresForSelectedExperts});
+}
+
+nv::IDistCollectiveLayer* Network::addDistCollective(nv::ITensor& input,
+                                                     nv::CollectiveOperation distCollectiveOp,
+                                                     nv::ReduceOperation reduceOp, int64_t,
+                                                     int64_t*, int64_t) noexcept {
+    return add<DistCollective>("INetworkDefinition::addDistCollective", {&input}, distCollectiveOp,
+                               reduceOp);
+}
+
+// --- plugins -------------------------------------------------------------------------------------
+
+nv::IPluginV3Layer* Network::addPluginV3(nv::ITensor* const*, int32_t, nv::ITensor* const*, int32_t,
+                                         nv::IPluginV3&) noexcept {
+    return report_.guard("INetworkDefinition::addPluginV3",
+                         static_cast<nv::IPluginV3Layer*>(nullptr), [&]() -> nv::IPluginV3Layer* {
+                             fail(ErrorCode::Unsupported, "plugins are not supported yet");
+                         });
+}
+
+nv::IPluginV2Layer* Network::addPluginV2(nv::ITensor* const*, int32_t, nv::IPluginV2&) noexcept {
+    return report_.guard("INetworkDefinition::addPluginV2",
+                         static_cast<nv::IPluginV2Layer*>(nullptr), [&]() -> nv::IPluginV2Layer* {
+                             fail(ErrorCode::Unsupported, "plugins are not supported yet");
+                         });
+}
+
+} // namespace ingot::api

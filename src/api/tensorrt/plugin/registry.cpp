@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/plugin/registry.h"
+
+#include "base/shared_library.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace ingot::api {
+
+using nvinfer1::AsciiChar;
+using nvinfer1::IPluginCreator;
+using nvinfer1::IPluginCreatorInterface;
+using nvinfer1::IPluginCreatorV3One;
+using nvinfer1::IPluginResource;
+
+namespace {
+
+bool is_old(const IPluginCreatorInterface& creator) {
+    return std::string_view(creator.getInterfaceInfo().kind) == "PLUGIN CREATOR_V1";
+}
+
+const char* or_empty(const char* text) {
+    return text == nullptr ? "" : text;
+}
+
+struct Identity {
+    std::string name;
+    std::string version;
+};
+
+/// Errors: Unsupported for a creator of another kind.
+Identity identity_of(const IPluginCreatorInterface& creator) {
+    std::string_view kind = or_empty(creator.getInterfaceInfo().kind);
+    if (is_old(creator)) {
+        const auto& c = static_cast<const IPluginCreator&>(creator);
+        return {or_empty(c.getPluginName()), or_empty(c.getPluginVersion())};
+    }
+    require(kind == "PLUGIN CREATOR_V3ONE", ErrorCode::Unsupported, "a creator of kind '", kind,
+            "' is not supported, expected 'PLUGIN CREATOR_V3ONE' or 'PLUGIN CREATOR_V1'");
+    const auto& c = static_cast<const IPluginCreatorV3One&>(creator);
+    return {or_empty(c.getPluginName()), or_empty(c.getPluginVersion())};
+}
+
+} // namespace
+
+void PluginRegistry::add(IPluginCreatorInterface& creator, const char* plugin_namespace) {
+    Identity id = identity_of(creator);
+    require(!id.name.empty(), ErrorCode::InvalidArgument, "the creator has no name");
+    Key key{or_empty(plugin_namespace), id.name, id.version};
+    bool added = creators_.emplace(key, &creator).second;
+    require(added, ErrorCode::InvalidArgument, "plugin '", id.name, "' version '", id.version,
+            "' is registered already in namespace '", std::get<0>(key), "'");
+    if (is_old(creator)) {
+        static_cast<IPluginCreator&>(creator).setPluginNamespace(or_empty(plugin_namespace));
+    }
+}
+
+bool PluginRegistry::registerCreator(IPluginCreatorInterface& creator,
+                                     const AsciiChar* pluginNamespace) noexcept {
+    return report_.guard("IPluginRegistry::registerCreator", false, [&] {
+        std::scoped_lock lock(mutex_);
+        add(creator, pluginNamespace);
+        return true;
+    });
+}
+
+bool PluginRegistry::deregisterCreator(const IPluginCreatorInterface& creator) noexcept {
+    return report_.guard("IPluginRegistry::deregisterCreator", false, [&] {
+        std::scoped_lock lock(mutex_);
+        size_t removed = std::erase_if(
+            creators_, [&creator](const auto& entry) { return entry.second == &creator; });
+        require(removed > 0, ErrorCode::InvalidArgument, "the creator is not registered");
+        return true;
+    });
+}
+
+IPluginCreatorInterface* PluginRegistry::getCreator(const AsciiChar* pluginName,
+                                                    const AsciiChar* pluginVersion,
+                                                    const AsciiChar* pluginNamespace) noexcept {
+    return report_.guard(
+        "IPluginRegistry::getCreator", static_cast<IPluginCreatorInterface*>(nullptr),
+        [&]() -> IPluginCreatorInterface* {
+            std::scoped_lock lock(mutex_);
+            auto it = creators_.find(
+                Key{or_empty(pluginNamespace), or_empty(pluginName), or_empty(pluginVersion)});
+            return it == creators_.end() ? nullptr : it->second;
+        });
+}
+
+IPluginCreatorInterface* const*
+PluginRegistry::getAllCreators(int32_t* numCreators) const noexcept {
+    return report_.guard("IPluginRegistry::getAllCreators",
+                         static_cast<IPluginCreatorInterface* const*>(nullptr), [&] {
+                             std::scoped_lock lock(mutex_);
+                             list_.clear();
+                             for (const auto& [key, creator] : creators_) {
+                                 list_.push_back(creator);
+                             }
+                             if (numCreators != nullptr) {
+                                 *numCreators = static_cast<int32_t>(list_.size());
+                             }
+                             return list_.data();
+                         });
+}
+
+IPluginCreator* const* PluginRegistry::getPluginCreatorList(int32_t* numCreators) const noexcept {
+    return report_.guard("IPluginRegistry::getPluginCreatorList",
+                         static_cast<IPluginCreator* const*>(nullptr), [&] {
+                             std::scoped_lock lock(mutex_);
+                             old_list_.clear();
+                             for (const auto& [key, creator] : creators_) {
+                                 if (is_old(*creator)) {
+                                     old_list_.push_back(static_cast<IPluginCreator*>(creator));
+                                 }
+                             }
+                             if (numCreators != nullptr) {
+                                 *numCreators = static_cast<int32_t>(old_list_.size());
+                             }
+                             return old_list_.data();
+                         });
+}
+
+IPluginCreator* PluginRegistry::getPluginCreator(const AsciiChar* pluginName,
+                                                 const AsciiChar* pluginVersion,
+                                                 const AsciiChar* pluginNamespace) noexcept {
+    IPluginCreatorInterface* found = getCreator(pluginName, pluginVersion, pluginNamespace);
+    return found != nullptr && is_old(*found) ? static_cast<IPluginCreator*>(found) : nullptr;
+}
+
+nvinfer1::IPluginRegistry::PluginLibraryHandle
+PluginRegistry::loadLibrary(const AsciiChar* pluginPath) noexcept {
+    return report_.guard(
+        "IPluginRegistry::loadLibrary", static_cast<PluginLibraryHandle>(nullptr),
+        [&]() -> PluginLibraryHandle {
+            require(pluginPath != nullptr, ErrorCode::InvalidArgument, "the path is null");
+            std::string problem;
+            SharedLibrary file = SharedLibrary::open(pluginPath, problem);
+            require(static_cast<bool>(file), ErrorCode::Io, "library '", pluginPath,
+                    "' cannot be loaded: ", problem);
+            using Creators = IPluginCreatorInterface* const* (*)(int32_t&);
+            using OldCreators = IPluginCreator* const* (*)(int32_t&);
+            auto* creators = reinterpret_cast<Creators>(file.symbol("getCreators"));
+            auto* old = reinterpret_cast<OldCreators>(file.symbol("getPluginCreators"));
+            require(creators != nullptr || old != nullptr, ErrorCode::InvalidArgument, "library '",
+                    pluginPath, "' has neither getCreators() nor getPluginCreators()");
+            std::vector<IPluginCreatorInterface*> all;
+            int32_t count = 0;
+            if (creators != nullptr) {
+                IPluginCreatorInterface* const* list = creators(count);
+                all.assign(list, list + count);
+            } else {
+                IPluginCreator* const* list = old(count);
+                all.assign(list, list + count);
+            }
+            std::scoped_lock lock(mutex_);
+            auto before = creators_;
+            try {
+                for (IPluginCreatorInterface* c : all) {
+                    add(*c, "");
+                }
+            } catch (const Error&) {
+                creators_ = std::move(before);
+                throw;
+            }
+            PluginLibraryHandle handle = creators != nullptr ? reinterpret_cast<void*>(creators)
+                                                             : reinterpret_cast<void*>(old);
+            libraries_[handle] = std::move(all);
+            return handle;
+        });
+}
+
+void PluginRegistry::deregisterLibrary(PluginLibraryHandle handle) noexcept {
+    report_.guard("IPluginRegistry::deregisterLibrary", [&] {
+        std::scoped_lock lock(mutex_);
+        auto it = libraries_.find(handle);
+        require(it != libraries_.end(), ErrorCode::InvalidArgument, "the library is not loaded");
+        for (IPluginCreatorInterface* gone : it->second) {
+            std::erase_if(creators_, [gone](const auto& entry) { return entry.second == gone; });
+        }
+        libraries_.erase(it);
+    });
+}
+
+IPluginResource* PluginRegistry::acquirePluginResource(const AsciiChar* key,
+                                                       IPluginResource* resource) noexcept {
+    return report_.guard(
+        "IPluginRegistry::acquirePluginResource", static_cast<IPluginResource*>(nullptr), [&] {
+            require(key != nullptr && resource != nullptr, ErrorCode::InvalidArgument,
+                    "key or resource is null");
+            std::scoped_lock lock(mutex_);
+            Resource& r = resources_[key];
+            if (r.object == nullptr) {
+                r.object = resource->clone();
+            }
+            if (r.object == nullptr) {
+                resources_.erase(key);
+                fail(ErrorCode::InvalidArgument, "resource '", key, "' cannot be cloned");
+            }
+            ++r.users;
+            return r.object;
+        });
+}
+
+int32_t PluginRegistry::releasePluginResource(const AsciiChar* key) noexcept {
+    return report_.guard("IPluginRegistry::releasePluginResource", -1, [&] {
+        std::scoped_lock lock(mutex_);
+        auto it = resources_.find(or_empty(key));
+        require(it != resources_.end(), ErrorCode::InvalidArgument, "there is no resource '",
+                or_empty(key), "'");
+        if (--it->second.users > 0) {
+            return 0;
+        }
+        int32_t result = it->second.object->release();
+        resources_.erase(it);
+        return result;
+    });
+}
+
+} // namespace ingot::api
+
+extern "C" nvinfer1::IPluginRegistry* getPluginRegistry() noexcept {
+    // Never destroyed: creators of other libraries refer to it until the process ends.
+    static auto* registry = new ingot::api::PluginRegistry;
+    return registry;
+}

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The process's IPluginRegistry.
+#pragma once
+
+#include "api/tensorrt/report.h"
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+#include <vector>
+
+namespace ingot::api {
+
+class PluginRegistry final : public nvinfer1::IPluginRegistry {
+public:
+    PluginRegistry() = default;
+    ~PluginRegistry() = default;
+
+    bool registerCreator(nvinfer1::IPluginCreatorInterface& creator,
+                         const nvinfer1::AsciiChar* pluginNamespace) noexcept override;
+    bool deregisterCreator(const nvinfer1::IPluginCreatorInterface& creator) noexcept override;
+    nvinfer1::IPluginCreatorInterface*
+    getCreator(const nvinfer1::AsciiChar* pluginName, const nvinfer1::AsciiChar* pluginVersion,
+               const nvinfer1::AsciiChar* pluginNamespace) noexcept override;
+    nvinfer1::IPluginCreatorInterface* const*
+    getAllCreators(int32_t* numCreators) const noexcept override;
+    nvinfer1::IPluginCreatorInterface* const*
+    getAllCreatorsRecursive(int32_t* numCreators) noexcept override {
+        return getAllCreators(numCreators);
+    }
+    void setErrorRecorder(nvinfer1::IErrorRecorder* recorder) noexcept override {
+        report_.set_recorder(recorder);
+    }
+    nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override {
+        return report_.recorder();
+    }
+    bool isParentSearchEnabled() const override { return parent_search_; }
+    void setParentSearchEnabled(bool enabled) override { parent_search_ = enabled; }
+    PluginLibraryHandle loadLibrary(const nvinfer1::AsciiChar* pluginPath) noexcept override;
+    void deregisterLibrary(PluginLibraryHandle handle) noexcept override;
+    nvinfer1::IPluginResource*
+    acquirePluginResource(const nvinfer1::AsciiChar* key,
+                          nvinfer1::IPluginResource* resource) noexcept override;
+    int32_t releasePluginResource(const nvinfer1::AsciiChar* key) noexcept override;
+    nvinfer1::IPluginCreator* const*
+    getPluginCreatorList(int32_t* numCreators) const noexcept override;
+    nvinfer1::IPluginCreator*
+    getPluginCreator(const nvinfer1::AsciiChar* pluginName,
+                     const nvinfer1::AsciiChar* pluginVersion,
+                     const nvinfer1::AsciiChar* pluginNamespace) noexcept override;
+
+private:
+    using Key = std::tuple<std::string, std::string, std::string>; // namespace, name, version
+    struct Resource {
+        nvinfer1::IPluginResource* object = nullptr;
+        int32_t users = 0;
+    };
+    void add(nvinfer1::IPluginCreatorInterface& creator, const char* plugin_namespace);
+
+    Report report_;
+    bool parent_search_ = true;
+    mutable std::mutex mutex_;
+    std::map<Key, nvinfer1::IPluginCreatorInterface*> creators_;
+    mutable std::vector<nvinfer1::IPluginCreatorInterface*> list_; // given out
+    mutable std::vector<nvinfer1::IPluginCreator*> old_list_;
+    std::map<std::string, Resource> resources_;
+    // Creators by library; libraries stay open, because plugins may live on.
+    std::map<PluginLibraryHandle, std::vector<nvinfer1::IPluginCreatorInterface*>> libraries_;
+};
+
+} // namespace ingot::api

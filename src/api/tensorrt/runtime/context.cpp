@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/runtime/context.h"
+
+#include "api/tensorrt/convert.h"
+#include "ops/evaluator.h"
+
+#include <algorithm>
+
+namespace ingot::api {
+
+using nvinfer1::ExecutionContextAllocationStrategy;
+using nvinfer1::ProfilingVerbosity;
+using nvinfer1::TensorIOMode;
+
+namespace {
+
+constexpr int64_t memory_alignment = 256;
+
+/// Where activations lie until the application gives memory for them.
+void* no_memory() {
+    static std::byte none{};
+    return &none;
+}
+
+/// How much a verbosity tells.
+int rank_of(ProfilingVerbosity v) {
+    return v == ProfilingVerbosity::kNONE ? 0 : v == ProfilingVerbosity::kLAYER_NAMES_ONLY ? 1 : 2;
+}
+
+} // namespace
+
+InUse::InUse(std::atomic<std::thread::id>& user) : user_(&user) {
+    std::thread::id nobody;
+    if (!user.compare_exchange_strong(nobody, std::this_thread::get_id(),
+                                      std::memory_order_acquire)) {
+        require(nobody == std::this_thread::get_id(), ErrorCode::InvalidArgument,
+                "this context is in use by another thread; give each thread a context of its own");
+        user_ = nullptr;
+    }
+}
+
+InUse::~InUse() {
+    if (user_ != nullptr) {
+        user_->store({}, std::memory_order_release);
+    }
+}
+
+std::unique_ptr<ContextObject> make_context(const std::shared_ptr<EngineState>& state,
+                                            const RuntimeConfig& config, const Report& report) {
+    return std::make_unique<ContextObject>(state, config, report);
+}
+
+ContextObject::ContextObject(std::shared_ptr<EngineState> state, const RuntimeConfig& config,
+                             const Report& report)
+    : state_(std::move(state)), report_(report), engine_(state_, report), config_(config.clone()),
+      context_(state_->make_context(config.options())), nvtx_(state_->facts().verbosity) {
+    const Graph& g = state_->graph();
+    shapes_.resize(g.inputs().size());
+    addresses_.assign(state_->tensors().size(), nullptr);
+    allocators_.assign(g.outputs().size(), nullptr);
+    inputs_.resize(g.inputs().size());
+    outputs_.resize(g.outputs().size());
+    memory_ = [this](size_t i, const Shape&, int64_t bytes) { return output_memory(i, bytes); };
+    forget_shapes();
+    switch (config.getExecutionContextAllocationStrategy()) {
+    case ExecutionContextAllocationStrategy::kSTATIC:
+        for (int32_t i = state_->profile_count(); i-- > 0;) {
+            reserve_memory(i);
+        }
+        break;
+    case ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE:
+        reserve_memory(0);
+        break;
+    case ExecutionContextAllocationStrategy::kUSER_MANAGED:
+        context_->execution().lend_memory(no_memory(), 0);
+        break;
+    }
+    report_.log(nvinfer1::ILogger::Severity::kINFO,
+                str("Total Activation Memory: ", context_->execution().arena_bytes(), " bytes"));
+}
+
+ContextObject::~ContextObject() noexcept {
+    // The streams of runs are the caller's; what they hold is done by contract.
+    context_.reset();
+}
+
+void ContextObject::reserve_memory(int32_t profile) {
+    std::optional<std::vector<Shape>> largest = state_->largest_shapes(profile);
+    if (largest && state_->weights_loaded()) {
+        context_->prepare(*largest);
+    }
+}
+
+void ContextObject::forget_shapes() {
+    const Graph& g = state_->graph();
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+        shapes_[i] = as_const(g.type(g.inputs()[i]).dims);
+    }
+}
+
+void ContextObject::setName(const char* name) noexcept {
+    call("IExecutionContext::setName", 0, [&] {
+        name_ = name == nullptr ? "" : name;
+        return 0;
+    });
+}
+
+void ContextObject::setDeviceMemory(void* memory) noexcept {
+    setDeviceMemoryV2(memory, engine_.getDeviceMemorySizeV2());
+}
+
+void ContextObject::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
+    call("IExecutionContext::setDeviceMemoryV2", 0, [&] {
+        require(config_->getExecutionContextAllocationStrategy() ==
+                    ExecutionContextAllocationStrategy::kUSER_MANAGED,
+                ErrorCode::InvalidArgument,
+                "the context has memory of its own: create it with kUSER_MANAGED");
+        require(size >= 0, ErrorCode::InvalidArgument, "the memory has ", size, " bytes");
+        require(reinterpret_cast<uintptr_t>(memory) % memory_alignment == 0,
+                ErrorCode::InvalidArgument, "the memory has to be aligned to ", memory_alignment,
+                " bytes");
+        bool given = memory != nullptr;
+        context_->execution().lend_memory(given ? memory : no_memory(), given ? size : 0);
+        return 0;
+    });
+}
+
+size_t ContextObject::updateDeviceMemorySizeForShapes() noexcept {
+    return call("IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0}, [&] {
+        int64_t bytes = context_->execution().activation_bytes(input_shapes());
+        return static_cast<size_t>(bytes);
+    });
+}
+
+bool ContextObject::setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t) noexcept {
+    return call("IExecutionContext::setOptimizationProfileAsync", false, [&] {
+        state_->check_profile_index(profileIndex);
+        if (config_->getExecutionContextAllocationStrategy() ==
+            ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE) {
+            reserve_memory(profileIndex);
+        }
+        profile_ = profileIndex;
+        forget_shapes();
+        return true;
+    });
+}
+
+bool ContextObject::setInputShape(const char* tensorName, const nvinfer1::Dims& dims) noexcept {
+    return call("IExecutionContext::setInputShape", false, [&] {
+        const IoTensor& t = state_->tensor(tensorName);
+        require(t.is_input, ErrorCode::InvalidArgument, "'", t.name,
+                "' is an output: its shape follows from the inputs'");
+        Shape shape = numbers_of(dims, str("the shape of input '", t.name, "'"));
+        for (size_t i = 0; i < shape.size(); ++i) {
+            require(shape[i] >= 0, ErrorCode::InvalidArgument, "input '", t.name, "' dimension ", i,
+                    " is ", shape[i], ", expected a size");
+        }
+        check_shape(state_->graph(), t.index, shape, state_->profiles_under(profile_));
+        shapes_[t.index] = std::move(shape);
+        return true;
+    });
+}
+
+Symbols ContextObject::symbols() const {
+    Symbols known;
+    const Graph& g = state_->graph();
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+        if (shapes_[i]) {
+            Value v = g.inputs()[i];
+            bind_symbols(g.type(v).dims, *shapes_[i], known, str("input '", g.value_name(v), "'"));
+        }
+    }
+    return known;
+}
+
+Shape ContextObject::shape_of(const IoTensor& t) const {
+    if (t.is_input && shapes_[t.index]) {
+        return *shapes_[t.index];
+    }
+    Symbols known = t.is_input ? Symbols() : symbols();
+    Shape shape;
+    for (const Dim& d : t.type.dims) {
+        shape.push_back(d.try_eval(known).value_or(-1));
+    }
+    return shape;
+}
+
+std::vector<Shape> ContextObject::input_shapes() const {
+    std::vector<Shape> all;
+    for (size_t i = 0; i < shapes_.size(); ++i) {
+        require(shapes_[i].has_value(), ErrorCode::InvalidArgument, "the shape of input '",
+                state_->tensors()[i].name, "' is not set: call setInputShape()");
+        all.push_back(*shapes_[i]);
+    }
+    return all;
+}
+
+std::vector<StepInfo> ContextObject::steps() const {
+    InUse held(user_);
+    context_->prepare(input_shapes());
+    return context_->execution().steps();
+}
+
+nvinfer1::Dims ContextObject::getTensorShape(const char* tensorName) const noexcept {
+    return call("IExecutionContext::getTensorShape", no_dims(),
+                [&] { return api_dims(shape_of(state_->tensor(tensorName))); });
+}
+
+nvinfer1::Dims ContextObject::getTensorStrides(const char* tensorName) const noexcept {
+    return call("IExecutionContext::getTensorStrides", no_dims(), [&] {
+        Shape shape = shape_of(state_->tensor(tensorName));
+        int64_t stride = 1;
+        for (size_t i = shape.size(); i-- > 0;) {
+            int64_t size = std::exchange(shape[i], stride);
+            stride = size < 0 || stride < 0 ? -1 : stride * size;
+        }
+        return api_dims(shape);
+    });
+}
+
+bool ContextObject::allInputDimensionsSpecified() const noexcept {
+    return call("IExecutionContext::allInputDimensionsSpecified", false, [&] {
+        return std::all_of(shapes_.begin(), shapes_.end(),
+                           [](const auto& s) { return s.has_value(); });
+    });
+}
+
+int32_t ContextObject::inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept {
+    return call("IExecutionContext::inferShapes", -1, [&] {
+        require(nbMaxNames >= 0 && (nbMaxNames == 0 || tensorNames != nullptr),
+                ErrorCode::InvalidArgument, "there is no room for ", nbMaxNames, " names");
+        int32_t missing = 0;
+        for (size_t i = 0; i < shapes_.size(); ++i) {
+            if (!shapes_[i]) {
+                if (missing < nbMaxNames) {
+                    tensorNames[missing] = state_->tensors()[i].name.c_str();
+                }
+                ++missing;
+            }
+        }
+        static_cast<void>(symbols());
+        return missing;
+    });
+}
+
+void ContextObject::set_address(const char* name, void* data, TensorIOMode mode) {
+    size_t i = state_->find(name);
+    const IoTensor& t = state_->tensors()[i];
+    require(mode == TensorIOMode::kNONE || t.is_input == (mode == TensorIOMode::kINPUT),
+            ErrorCode::InvalidArgument, "'", t.name,
+            t.is_input ? "' is an input" : "' is an output");
+    addresses_[i] = data;
+}
+
+bool ContextObject::setTensorAddress(const char* tensorName, void* data) noexcept {
+    return call("IExecutionContext::setTensorAddress", false, [&] {
+        set_address(tensorName, data, TensorIOMode::kNONE);
+        return true;
+    });
+}
+
+bool ContextObject::setInputTensorAddress(const char* tensorName, const void* data) noexcept {
+    return call("IExecutionContext::setInputTensorAddress", false, [&] {
+        set_address(tensorName, const_cast<void*>(data), TensorIOMode::kINPUT);
+        return true;
+    });
+}
+
+bool ContextObject::setOutputTensorAddress(const char* tensorName, void* data) noexcept {
+    return call("IExecutionContext::setOutputTensorAddress", false, [&] {
+        set_address(tensorName, data, TensorIOMode::kOUTPUT);
+        return true;
+    });
+}
+
+const void* ContextObject::getTensorAddress(const char* tensorName) const noexcept {
+    return call("IExecutionContext::getTensorAddress", static_cast<const void*>(nullptr),
+                [&]() -> const void* { return addresses_[state_->find(tensorName)]; });
+}
+
+void* ContextObject::getOutputTensorAddress(const char* tensorName) const noexcept {
+    return call("IExecutionContext::getOutputTensorAddress", static_cast<void*>(nullptr), [&] {
+        size_t i = state_->find(tensorName);
+        require(!state_->tensors()[i].is_input, ErrorCode::InvalidArgument, "'", tensorName,
+                "' is an input");
+        return addresses_[i];
+    });
+}
+
+bool ContextObject::setOutputAllocator(const char* tensorName,
+                                       nvinfer1::IOutputAllocator* outputAllocator) noexcept {
+    return call("IExecutionContext::setOutputAllocator", false, [&] {
+        const IoTensor& t = state_->tensor(tensorName);
+        require(!t.is_input, ErrorCode::InvalidArgument, "'", t.name, "' is an input");
+        allocators_[t.index] = outputAllocator;
+        return true;
+    });
+}
+
+nvinfer1::IOutputAllocator*
+ContextObject::getOutputAllocator(const char* tensorName) const noexcept {
+    return call("IExecutionContext::getOutputAllocator",
+                static_cast<nvinfer1::IOutputAllocator*>(nullptr), [&] {
+                    const IoTensor& t = state_->tensor(tensorName);
+                    require(!t.is_input, ErrorCode::InvalidArgument, "'", t.name, "' is an input");
+                    return allocators_[t.index];
+                });
+}
+
+int64_t ContextObject::getMaxOutputSize(const char* tensorName) const noexcept {
+    return call("IExecutionContext::getMaxOutputSize", int64_t{-1}, [&] {
+        const IoTensor& t = state_->tensor(tensorName);
+        require(!t.is_input, ErrorCode::InvalidArgument, "'", t.name, "' is an input");
+        Shape shape = shape_of(t);
+        bool known = std::count(shape.begin(), shape.end(), -1) == 0;
+        return known ? static_cast<int64_t>(byte_size(t.type.dtype, count_of(shape))) : -1;
+    });
+}
+
+bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
+    return call("IExecutionContext::setInputConsumedEvent", false, [&] {
+        require(event == nullptr || !state_->place().is_gpu, ErrorCode::Unsupported,
+                "inputs are not released before the run ends: record an event on the stream "
+                "after enqueueV3()");
+        input_consumed_ = event;
+        return true;
+    });
+}
+
+bool ContextObject::setTemporaryStorageAllocator(nvinfer1::IGpuAllocator* allocator) noexcept {
+    return call("IExecutionContext::setTemporaryStorageAllocator", false, [&] {
+        require(allocator == nullptr || allocator == state_->allocator(), ErrorCode::Unsupported,
+                "a context gets its memory from the engine's allocator: call "
+                "IRuntime::setGpuAllocator() before the engine is made");
+        return true;
+    });
+}
+
+bool ContextObject::setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept {
+    return call("IExecutionContext::setNvtxVerbosity", false, [&] {
+        ProfilingVerbosity most = state_->facts().verbosity;
+        require(rank_of(checked(verbosity, "the verbosity")) <= rank_of(most),
+                ErrorCode::InvalidArgument, "the verbosity is ", static_cast<int32_t>(verbosity),
+                ", the engine was built with ", static_cast<int32_t>(most));
+        nvtx_ = verbosity;
+        return true;
+    });
+}
+
+void ContextObject::setAuxStreams(cudaStream_t*, int32_t nbStreams) noexcept {
+    if (nbStreams > 0) {
+        report_.log(nvinfer1::ILogger::Severity::kWARNING,
+                    "IExecutionContext::setAuxStreams: the engine uses one stream; the others are "
+                    "not used");
+    }
+}
+
+bool ContextObject::isStreamCapturable(cudaStream_t) const noexcept {
+    return false; // runs are recorded by kWHOLE_GRAPH_CAPTURE instead
+}
+
+bool ContextObject::setCommunicator(void*) noexcept {
+    return call("IExecutionContext::setCommunicator", false, [&]() -> bool {
+        fail(ErrorCode::Unsupported, "the engine has no collective layers");
+    });
+}
+
+} // namespace ingot::api

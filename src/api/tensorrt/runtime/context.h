@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// IExecutionContext: shapes, addresses and settings of one caller, on a Context of the engine.
+#pragma once
+
+#include "api/tensorrt/runtime/engine.h"
+#include "api/tensorrt/runtime/runtime_config.h"
+
+#include <atomic>
+#include <set>
+#include <thread>
+
+namespace ingot::api {
+
+/// Holds a context for the calling thread; may be nested. Errors: InvalidArgument when another
+/// thread is inside.
+class InUse {
+public:
+    explicit InUse(std::atomic<std::thread::id>& user);
+    ~InUse();
+    InUse(const InUse&) = delete;
+    InUse& operator=(const InUse&) = delete;
+
+private:
+    std::atomic<std::thread::id>* user_; // null: nested
+};
+
+/// Keeps the times of the last run's layers.
+class LayerTimes final : public StepTimer {
+public:
+    void step(const StepInfo& info, double milliseconds) noexcept override;
+    void clear() { times_.clear(); }
+    bool empty() const { return times_.empty(); }
+    void report(nvinfer1::IProfiler& profiler) const;
+
+private:
+    std::vector<std::pair<std::string, float>> times_;
+};
+
+class ContextObject final : public nvinfer1::IExecutionContext {
+public:
+    /// Errors: OutOfMemory, Unsupported.
+    ContextObject(std::shared_ptr<EngineState> state, const RuntimeConfig& config,
+                  const Report& report);
+    ~ContextObject() noexcept override;
+
+    const std::shared_ptr<EngineState>& state() const { return state_; }
+    /// Under the shapes set. Errors: InvalidArgument when some are missing.
+    std::vector<StepInfo> steps() const;
+
+    void setDebugSync(bool sync) noexcept override { debug_sync_ = sync; }
+    bool getDebugSync() const noexcept override { return debug_sync_; }
+    void setProfiler(nvinfer1::IProfiler* profiler) noexcept override;
+    nvinfer1::IProfiler* getProfiler() const noexcept override { return profiler_; }
+    const nvinfer1::ICudaEngine& getEngine() const noexcept override { return engine_; }
+    void setName(const char* name) noexcept override;
+    const char* getName() const noexcept override { return name_.c_str(); }
+    void setDeviceMemory(void* memory) noexcept override;
+    void setDeviceMemoryV2(void* memory, int64_t size) noexcept override;
+    nvinfer1::Dims getTensorStrides(const char* tensorName) const noexcept override;
+    int32_t getOptimizationProfile() const noexcept override { return profile_; }
+    bool setInputShape(const char* tensorName, const nvinfer1::Dims& dims) noexcept override;
+    nvinfer1::Dims getTensorShape(const char* tensorName) const noexcept override;
+    bool allInputDimensionsSpecified() const noexcept override;
+    void setErrorRecorder(nvinfer1::IErrorRecorder* recorder) noexcept override {
+        report_.set_recorder(recorder);
+    }
+    nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override {
+        return report_.recorder();
+    }
+    bool executeV2(void* const* bindings) noexcept override;
+    bool setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t stream) noexcept override;
+    void setEnqueueEmitsProfile(bool enqueueEmitsProfile) noexcept override {
+        emits_profile_ = enqueueEmitsProfile;
+    }
+    bool getEnqueueEmitsProfile() const noexcept override { return emits_profile_; }
+    bool reportToProfiler() const noexcept override;
+    bool setTensorAddress(const char* tensorName, void* data) noexcept override;
+    const void* getTensorAddress(const char* tensorName) const noexcept override;
+    bool setOutputTensorAddress(const char* tensorName, void* data) noexcept override;
+    bool setInputTensorAddress(const char* tensorName, const void* data) noexcept override;
+    void* getOutputTensorAddress(const char* tensorName) const noexcept override;
+    int32_t inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept override;
+    size_t updateDeviceMemorySizeForShapes() noexcept override;
+    bool setInputConsumedEvent(cudaEvent_t event) noexcept override;
+    cudaEvent_t getInputConsumedEvent() const noexcept override { return input_consumed_; }
+    bool setOutputAllocator(const char* tensorName,
+                            nvinfer1::IOutputAllocator* outputAllocator) noexcept override;
+    nvinfer1::IOutputAllocator* getOutputAllocator(const char* tensorName) const noexcept override;
+    int64_t getMaxOutputSize(const char* tensorName) const noexcept override;
+    bool setTemporaryStorageAllocator(nvinfer1::IGpuAllocator* allocator) noexcept override;
+    nvinfer1::IGpuAllocator* getTemporaryStorageAllocator() const noexcept override {
+        return state_->allocator();
+    }
+    bool enqueueV3(cudaStream_t stream) noexcept override;
+    void setPersistentCacheLimit(size_t size) noexcept override { cache_limit_ = size; }
+    size_t getPersistentCacheLimit() const noexcept override { return cache_limit_; }
+    bool setNvtxVerbosity(nvinfer1::ProfilingVerbosity verbosity) noexcept override;
+    nvinfer1::ProfilingVerbosity getNvtxVerbosity() const noexcept override { return nvtx_; }
+    void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept override;
+    bool setDebugListener(nvinfer1::IDebugListener* listener) noexcept override;
+    nvinfer1::IDebugListener* getDebugListener() noexcept override { return listener_; }
+    bool setTensorDebugState(const char* name, bool flag) noexcept override;
+    bool getDebugState(const char* name) const noexcept override;
+    bool setAllTensorsDebugState(bool flag) noexcept override;
+    bool setUnfusedTensorsDebugState(bool flag) noexcept override;
+    bool getUnfusedTensorsDebugState() const noexcept override { return debug_unfused_; }
+    nvinfer1::IRuntimeConfig* getRuntimeConfig() const noexcept override { return config_.get(); }
+    bool isStreamCapturable(cudaStream_t stream) const noexcept override;
+    bool setCommunicator(void* communicator) noexcept override;
+
+private:
+    /// f, with the context held for this thread.
+    template <class R, class F>
+    R call(const char* method, R failure, const F& f) const noexcept {
+        return report_.guard(method, failure, [&]() -> R {
+            InUse held(user_);
+            return f();
+        });
+    }
+    void set_address(const char* name, void* data, nvinfer1::TensorIOMode mode);
+    void forget_shapes();
+    void reserve_memory(int32_t profile);
+    /// Sizes under the shapes set so far.
+    Symbols symbols() const;
+    Shape shape_of(const IoTensor& t) const;
+    std::vector<Shape> input_shapes() const;
+    void run(void* const* addresses, cudaStream_t stream);
+    void wait();
+    void* output_memory(size_t output, int64_t bytes);
+    void watch_tensors();
+    void observe(std::string_view name, const Tensor& t);
+
+    std::shared_ptr<EngineState> state_;
+    Report report_;
+    EngineObject engine_;
+    std::unique_ptr<RuntimeConfig> config_;
+    std::shared_ptr<Context> context_;
+    mutable std::atomic<std::thread::id> user_;
+
+    std::string name_;
+    int32_t profile_ = 0;
+    std::vector<std::optional<Shape>> shapes_;            // by input
+    std::vector<void*> addresses_;                        // by tensor
+    std::vector<nvinfer1::IOutputAllocator*> allocators_; // by output
+    std::vector<Binding> inputs_;
+    std::vector<Binding> outputs_;
+    OutputMemory memory_;
+    cudaStream_t stream_ = nullptr; // of the run that goes on
+
+    LayerTimes times_;
+    nvinfer1::IProfiler* profiler_ = nullptr;
+    bool emits_profile_ = true;
+    nvinfer1::IDebugListener* listener_ = nullptr;
+    std::set<std::string, std::less<>> debug_tensors_; // switched on
+    bool debug_unfused_ = false;
+    bool debug_sync_ = false;
+    cudaEvent_t input_consumed_ = nullptr;
+    size_t cache_limit_ = 0;
+    nvinfer1::ProfilingVerbosity nvtx_;
+};
+
+std::unique_ptr<ContextObject> make_context(const std::shared_ptr<EngineState>& state,
+                                            const RuntimeConfig& config, const Report& report);
+
+} // namespace ingot::api

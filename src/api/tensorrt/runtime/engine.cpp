@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/runtime/engine.h"
+
+#include "api/tensorrt/convert.h"
+#include "api/tensorrt/host_memory.h"
+#include "api/tensorrt/runtime/context.h"
+#include "api/tensorrt/runtime/inspector.h"
+#include "api/tensorrt/runtime/read_engine.h"
+#include "api/tensorrt/runtime/runtime_config.h"
+#include "api/tensorrt/runtime/serialization_config.h"
+
+#include <algorithm>
+
+namespace ingot::api {
+
+using nvinfer1::ExecutionContextAllocationStrategy;
+using nvinfer1::IExecutionContext;
+using nvinfer1::IHostMemory;
+
+std::unique_ptr<EngineObject> make_engine(std::shared_ptr<const Engine> engine, const Place& place,
+                                          nvinfer1::IGpuAllocator* allocator, const Report& report,
+                                          bool weights_loaded) {
+    auto state = std::make_shared<EngineState>(std::move(engine), place, allocator, weights_loaded);
+    report.log(nvinfer1::ILogger::Severity::kINFO,
+               str("Total Weights Memory: ", state->engine().weight_bytes(), " bytes"));
+    return std::make_unique<EngineObject>(std::move(state), report);
+}
+
+const IoTensor& EngineObject::tensor_of(const char* name, int32_t profile) const {
+    const IoTensor& t = state_->tensor(name);
+    state_->check_profile_index(profile);
+    return t;
+}
+
+nvinfer1::Dims EngineObject::getTensorShape(const char* tensorName) const noexcept {
+    return report_.guard("ICudaEngine::getTensorShape", no_dims(),
+                         [&] { return api_dims(state_->tensor(tensorName).type.dims); });
+}
+
+nvinfer1::DataType EngineObject::getTensorDataType(const char* tensorName) const noexcept {
+    return report_.guard("ICudaEngine::getTensorDataType", nvinfer1::DataType::kFLOAT,
+                         [&] { return data_type_of(state_->tensor(tensorName).type.dtype); });
+}
+
+int32_t EngineObject::getNbLayers() const noexcept {
+    return report_.guard("ICudaEngine::getNbLayers", 0,
+                         [&] { return static_cast<int32_t>(state_->steps().size()); });
+}
+
+IHostMemory* EngineObject::serialized() const {
+    require(state_->weights_loaded(), ErrorCode::InvalidArgument,
+            "the weights are not loaded: call loadWeights() first");
+    return new HostMemory(engine_bytes(state_->engine()));
+}
+
+IHostMemory* EngineObject::serialize() const noexcept {
+    return report_.guard("ICudaEngine::serialize", static_cast<IHostMemory*>(nullptr),
+                         [&] { return serialized(); });
+}
+
+nvinfer1::ISerializationConfig* EngineObject::createSerializationConfig() noexcept {
+    return report_.guard(
+        "ICudaEngine::createSerializationConfig",
+        static_cast<nvinfer1::ISerializationConfig*>(nullptr),
+        [&]() -> nvinfer1::ISerializationConfig* { return new SerializationConfig(report_); });
+}
+
+IHostMemory*
+EngineObject::serializeWithConfig(nvinfer1::ISerializationConfig& config) const noexcept {
+    return report_.guard("ICudaEngine::serializeWithConfig", static_cast<IHostMemory*>(nullptr),
+                         [&] {
+                             require(!config.getFlag(nvinfer1::SerializationFlag::kEXCLUDE_WEIGHTS),
+                                     ErrorCode::Unsupported,
+                                     "weights can be left out of refittable engines only: clear "
+                                     "kEXCLUDE_WEIGHTS");
+                             return serialized();
+                         });
+}
+
+IExecutionContext*
+EngineObject::createExecutionContext(ExecutionContextAllocationStrategy strategy) noexcept {
+    return report_.guard("ICudaEngine::createExecutionContext",
+                         static_cast<IExecutionContext*>(nullptr), [&]() -> IExecutionContext* {
+                             RuntimeConfig config(state_, report_);
+                             config.setExecutionContextAllocationStrategy(
+                                 checked(strategy, "the strategy"));
+                             return make_context(state_, config, report_).release();
+                         });
+}
+
+IExecutionContext*
+EngineObject::createExecutionContext(nvinfer1::IRuntimeConfig* runtimeConfig) noexcept {
+    return report_.guard(
+        "ICudaEngine::createExecutionContext", static_cast<IExecutionContext*>(nullptr),
+        [&]() -> IExecutionContext* {
+            RuntimeConfig defaults(state_, report_);
+            auto* given = static_cast<RuntimeConfig*>(runtimeConfig);
+            return make_context(state_, given == nullptr ? defaults : *given, report_).release();
+        });
+}
+
+nvinfer1::IRuntimeConfig* EngineObject::createRuntimeConfig() noexcept {
+    return report_.guard(
+        "ICudaEngine::createRuntimeConfig", static_cast<nvinfer1::IRuntimeConfig*>(nullptr),
+        [&]() -> nvinfer1::IRuntimeConfig* { return new RuntimeConfig(state_, report_); });
+}
+
+// Addresses are those of the device, for every tensor: sizes that values decide are read there.
+nvinfer1::TensorLocation EngineObject::getTensorLocation(const char* tensorName) const noexcept {
+    return report_.guard("ICudaEngine::getTensorLocation", nvinfer1::TensorLocation::kDEVICE, [&] {
+        static_cast<void>(state_->tensor(tensorName));
+        return nvinfer1::TensorLocation::kDEVICE;
+    });
+}
+
+bool EngineObject::isShapeInferenceIO(const char* tensorName) const noexcept {
+    return report_.guard("ICudaEngine::isShapeInferenceIO", false, [&] {
+        static_cast<void>(state_->tensor(tensorName));
+        return false;
+    });
+}
+
+nvinfer1::TensorIOMode EngineObject::getTensorIOMode(const char* tensorName) const noexcept {
+    using nvinfer1::TensorIOMode;
+    return report_.guard("ICudaEngine::getTensorIOMode", TensorIOMode::kNONE, [&] {
+        return state_->tensor(tensorName).is_input ? TensorIOMode::kINPUT : TensorIOMode::kOUTPUT;
+    });
+}
+
+const char* EngineObject::getAliasedInputTensor(const char* tensorName) const noexcept {
+    return report_.guard("ICudaEngine::getAliasedInputTensor", static_cast<const char*>(nullptr),
+                         [&]() -> const char* {
+                             static_cast<void>(state_->tensor(tensorName));
+                             return nullptr;
+                         });
+}
+
+int64_t EngineObject::getDeviceMemorySizeV2() const noexcept {
+    return report_.guard("ICudaEngine::getDeviceMemorySizeV2", int64_t{0}, [&] {
+        int64_t most = 0;
+        for (int32_t i = 0; i < state_->profile_count(); ++i) {
+            most = std::max(most, state_->activation_bytes(i));
+        }
+        return most;
+    });
+}
+
+int64_t EngineObject::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept {
+    return report_.guard("ICudaEngine::getDeviceMemorySizeForProfileV2", int64_t{-1},
+                         [&] { return state_->activation_bytes(profileIndex); });
+}
+
+int32_t EngineObject::getTensorBytesPerComponent(const char* tensorName) const noexcept {
+    return getTensorBytesPerComponent(tensorName, 0);
+}
+
+// All tensors are row major: nothing is vectorised.
+int32_t EngineObject::getTensorBytesPerComponent(const char* tensorName,
+                                                 int32_t profileIndex) const noexcept {
+    return report_.guard("ICudaEngine::getTensorBytesPerComponent", -1, [&] {
+        static_cast<void>(tensor_of(tensorName, profileIndex));
+        return -1;
+    });
+}
+
+int32_t EngineObject::getTensorComponentsPerElement(const char* tensorName) const noexcept {
+    return getTensorComponentsPerElement(tensorName, 0);
+}
+
+int32_t EngineObject::getTensorComponentsPerElement(const char* tensorName,
+                                                    int32_t profileIndex) const noexcept {
+    return report_.guard("ICudaEngine::getTensorComponentsPerElement", -1, [&] {
+        static_cast<void>(tensor_of(tensorName, profileIndex));
+        return -1;
+    });
+}
+
+nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* tensorName) const noexcept {
+    return getTensorFormat(tensorName, 0);
+}
+
+nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* tensorName,
+                                                     int32_t profileIndex) const noexcept {
+    return report_.guard("ICudaEngine::getTensorFormat", nvinfer1::TensorFormat::kLINEAR, [&] {
+        static_cast<void>(tensor_of(tensorName, profileIndex));
+        return nvinfer1::TensorFormat::kLINEAR;
+    });
+}
+
+const char* EngineObject::getTensorFormatDesc(const char* tensorName) const noexcept {
+    return getTensorFormatDesc(tensorName, 0);
+}
+
+const char* EngineObject::getTensorFormatDesc(const char* tensorName,
+                                              int32_t profileIndex) const noexcept {
+    return report_.guard("ICudaEngine::getTensorFormatDesc", static_cast<const char*>(nullptr),
+                         [&] { return tensor_of(tensorName, profileIndex).format.c_str(); });
+}
+
+int32_t EngineObject::getTensorVectorizedDim(const char* tensorName) const noexcept {
+    return getTensorVectorizedDim(tensorName, 0);
+}
+
+int32_t EngineObject::getTensorVectorizedDim(const char* tensorName,
+                                             int32_t profileIndex) const noexcept {
+    return report_.guard("ICudaEngine::getTensorVectorizedDim", -1, [&] {
+        static_cast<void>(tensor_of(tensorName, profileIndex));
+        return -1;
+    });
+}
+
+nvinfer1::Dims EngineObject::getProfileShape(const char* tensorName, int32_t profileIndex,
+                                             nvinfer1::OptProfileSelector select) const noexcept {
+    return report_.guard("ICudaEngine::getProfileShape", no_dims(), [&] {
+        return api_dims(state_->profile_shape(state_->tensor(tensorName), profileIndex, select));
+    });
+}
+
+const int64_t*
+EngineObject::getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
+                                       nvinfer1::OptProfileSelector select) const noexcept {
+    return report_.guard("ICudaEngine::getProfileTensorValuesV2",
+                         static_cast<const int64_t*>(nullptr), [&]() -> const int64_t* {
+                             static_cast<void>(tensor_of(tensorName, profileIndex));
+                             static_cast<void>(checked(select, "the selector"));
+                             return nullptr;
+                         });
+}
+
+const int32_t*
+EngineObject::getProfileTensorValues(const char* tensorName, int32_t profileIndex,
+                                     nvinfer1::OptProfileSelector select) const noexcept {
+    return report_.guard("ICudaEngine::getProfileTensorValues",
+                         static_cast<const int32_t*>(nullptr), [&]() -> const int32_t* {
+                             static_cast<void>(tensor_of(tensorName, profileIndex));
+                             static_cast<void>(checked(select, "the selector"));
+                             return nullptr;
+                         });
+}
+
+nvinfer1::IEngineInspector* EngineObject::createEngineInspector() const noexcept {
+    return report_.guard(
+        "ICudaEngine::createEngineInspector", static_cast<nvinfer1::IEngineInspector*>(nullptr),
+        [&]() -> nvinfer1::IEngineInspector* { return new Inspector(state_, report_); });
+}
+
+const char* EngineObject::getIOTensorName(int32_t index) const noexcept {
+    return report_.guard("ICudaEngine::getIOTensorName", static_cast<const char*>(nullptr), [&] {
+        require(index >= 0 && index < getNbIOTensors(), ErrorCode::InvalidArgument, "tensor ",
+                index, " does not exist, the engine has ", getNbIOTensors());
+        return state_->tensors()[static_cast<size_t>(index)].name.c_str();
+    });
+}
+
+bool EngineObject::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
+    return report_.guard("ICudaEngine::setWeightStreamingBudgetV2", false, [&] {
+        require(gpuMemoryBudget == 0, ErrorCode::InvalidArgument, "the budget is ", gpuMemoryBudget,
+                ", expected 0: no weights of this engine can be streamed");
+        return true;
+    });
+}
+
+bool EngineObject::isDebugTensor(const char* name) const noexcept {
+    const std::vector<std::string>& marked = state_->facts().debug_tensors;
+    return name != nullptr && std::find(marked.begin(), marked.end(), name) != marked.end();
+}
+
+int64_t EngineObject::getEngineStat(nvinfer1::EngineStat stat) const noexcept {
+    return report_.guard("ICudaEngine::getEngineStat", int64_t{-1}, [&] {
+        return checked(stat, "the statistic") == nvinfer1::EngineStat::kTOTAL_WEIGHTS_SIZE
+                   ? static_cast<int64_t>(state_->engine().weight_bytes())
+                   : int64_t{-1};
+    });
+}
+
+bool EngineObject::loadWeights(const void* blob, int64_t size) noexcept {
+    return report_.guard("ICudaEngine::loadWeights", false, [&] {
+        require(!state_->weights_loaded(), ErrorCode::InvalidArgument,
+                "the weights are loaded already");
+        require(blob != nullptr && size >= 0, ErrorCode::InvalidArgument,
+                "there are no bytes to load weights from");
+        check_same_engine({static_cast<const std::byte*>(blob), static_cast<size_t>(size)},
+                          state_->engine());
+        state_->weights_loaded() = true;
+        return true;
+    });
+}
+
+bool EngineObject::loadWeightsAsync(nvinfer1::IStreamReaderV2& streamReader,
+                                    cudaStream_t stream) noexcept {
+    return report_.guard("ICudaEngine::loadWeightsAsync", false, [&] {
+        AlignedBytes bytes = read_all(streamReader, stream);
+        return loadWeights(bytes.data(), static_cast<int64_t>(bytes.size()));
+    });
+}
+
+} // namespace ingot::api

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/runtime/engine_state.h"
+
+#include "api/tensorrt/convert.h"
+#include "api/tensorrt/globals.h"
+#include "base/error.h"
+
+#include <algorithm>
+
+namespace ingot::api {
+
+using Strategy = nvinfer1::DynamicShapesKernelSpecializationStrategy;
+
+EngineState::EngineState(std::shared_ptr<const Engine> engine, const Place& place,
+                         nvinfer1::IGpuAllocator* allocator, bool weights_loaded)
+    : engine_(std::move(engine)), facts_(read_facts(*engine_)), place_(place),
+      allocator_(allocator), weights_loaded_(weights_loaded) {
+    list_tensors();
+    activation_bytes_.assign(static_cast<size_t>(profile_count()), -1);
+}
+
+void EngineState::list_tensors() {
+    const Graph& g = graph();
+    auto add = [&](std::string name, bool is_input, size_t index, const Type& t) {
+        std::string format = str(name_of(data_type_of(t.dtype)), ", row major");
+        tensors_.push_back({std::move(name), is_input, index, t, std::move(format)});
+    };
+    for (size_t i = 0; i < g.inputs().size(); ++i) {
+        add(g.value_name(g.inputs()[i]), true, i, g.type(g.inputs()[i]));
+    }
+    for (size_t i = 0; i < g.outputs().size(); ++i) {
+        add(g.output_names()[i], false, i, g.type(g.outputs()[i]));
+    }
+}
+
+size_t EngineState::find(const char* name) const {
+    require(name != nullptr, ErrorCode::InvalidArgument, "the name of the tensor is null");
+    auto it = std::find_if(tensors_.begin(), tensors_.end(),
+                           [name](const IoTensor& t) { return t.name == name; });
+    if (it == tensors_.end()) {
+        std::vector<std::string> names;
+        for (const IoTensor& t : tensors_) {
+            names.push_back(t.name);
+        }
+        std::string near = nearest(name, names);
+        fail(ErrorCode::InvalidArgument, "there is no input or output '", name, "'",
+             near.empty() ? str("; there are ", join(names, ", "))
+                          : str(", did you mean '", near, "'?"));
+    }
+    return static_cast<size_t>(it - tensors_.begin());
+}
+
+int32_t EngineState::profile_count() const {
+    return std::max(1, static_cast<int32_t>(engine_->profiles().size()));
+}
+
+void EngineState::check_profile_index(int32_t index) const {
+    require(index >= 0 && index < profile_count(), ErrorCode::InvalidArgument, "profile ", index,
+            " does not exist, the engine has ", profile_count());
+}
+
+std::vector<Profile> EngineState::profiles_under(int32_t index) const {
+    const std::vector<Profile>& all = engine_->profiles();
+    return all.empty() ? all : std::vector<Profile>{all[static_cast<size_t>(index)]};
+}
+
+Shape EngineState::profile_shape(const IoTensor& input, int32_t index,
+                                 nvinfer1::OptProfileSelector select) const {
+    require(input.is_input, ErrorCode::InvalidArgument, "'", input.name,
+            "' is an output: profiles have shapes of inputs only");
+    check_profile_index(index);
+    select = checked(select, "the selector");
+    const std::vector<Profile>& all = engine_->profiles();
+    const ShapeRange* range =
+        all.empty() ? nullptr : all[static_cast<size_t>(index)].find(input.name);
+    if (range != nullptr) {
+        return select == nvinfer1::OptProfileSelector::kMIN   ? range->min
+               : select == nvinfer1::OptProfileSelector::kOPT ? range->opt
+                                                              : range->max;
+    }
+    Shape shape;
+    for (const Dim& d : input.type.dims) {
+        shape.push_back(d.as_const().value_or(-1));
+    }
+    return shape;
+}
+
+std::optional<std::vector<Shape>> EngineState::largest_shapes(int32_t index) const {
+    std::vector<Shape> shapes;
+    for (const IoTensor& t : tensors_) {
+        if (!t.is_input) {
+            continue;
+        }
+        shapes.push_back(profile_shape(t, index, nvinfer1::OptProfileSelector::kMAX));
+        if (std::count(shapes.back().begin(), shapes.back().end(), -1) > 0) {
+            return std::nullopt;
+        }
+    }
+    return shapes;
+}
+
+CompileOptions EngineState::compile_options(const RunOptions& options,
+                                            const std::string& folder) const {
+    CompileOptions o;
+    o.specialise = options.specialise == Strategy::kLAZY    ? Specialise::Auto
+                   : options.specialise == Strategy::kEAGER ? Specialise::Eager
+                                                            : Specialise::None;
+    o.record_graphs = options.graphs == nvinfer1::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE;
+    o.kernel_cache = options.cache;
+    o.runtime_cache = folder;
+    o.memory = memory_source(allocator_);
+    o.tf32 = facts_.tf32;
+    return o;
+}
+
+std::shared_ptr<const Context> EngineState::base(const RunOptions& options) {
+    std::string folder = cache_folder_option();
+    std::scoped_lock lock(mutex_);
+    std::erase_if(bases_, [](const Base& b) { return b.context.expired(); });
+    for (const Base& b : bases_) {
+        if (b.options.specialise == options.specialise && b.options.graphs == options.graphs &&
+            b.options.cache == options.cache && b.folder == folder) {
+            if (auto context = b.context.lock()) {
+                return last_base_ = context;
+            }
+        }
+    }
+    auto made =
+        std::make_shared<const Context>(engine_, *place_.backend, compile_options(options, folder));
+    bases_.push_back({options, folder, made});
+    return last_base_ = made;
+}
+
+std::shared_ptr<Context> EngineState::make_context(const RunOptions& options) {
+    // Whoever has the context keeps what it shares with later ones.
+    std::shared_ptr<const Context> shared = base(options);
+    return {shared->sibling().release(), [shared](const Context* c) { delete c; }};
+}
+
+int64_t EngineState::activation_bytes(int32_t profile) {
+    check_profile_index(profile);
+    std::scoped_lock lock(plan_mutex_);
+    int64_t& bytes = activation_bytes_[static_cast<size_t>(profile)];
+    if (bytes < 0) {
+        std::optional<std::vector<Shape>> shapes = largest_shapes(profile);
+        bytes = shapes ? make_context({})->execution().activation_bytes(*shapes) : 0;
+    }
+    return bytes;
+}
+
+const std::vector<StepInfo>& EngineState::steps() {
+    std::scoped_lock lock(plan_mutex_);
+    if (steps_.empty()) {
+        const Graph& g = graph();
+        std::vector<Shape> shapes;
+        for (size_t i = 0; i < g.inputs().size(); ++i) {
+            shapes.push_back(default_shape(g, i, engine_->profiles()));
+        }
+        std::shared_ptr<Context> context = make_context({});
+        context->prepare(shapes);
+        steps_ = context->execution().steps();
+    }
+    return steps_;
+}
+
+} // namespace ingot::api

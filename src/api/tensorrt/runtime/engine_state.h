@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+// EngineState: what an engine of the public API, its contexts and its inspectors share, so that any
+// of them may be deleted first.
+#pragma once
+
+#include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/runtime/place.h"
+#include "plan/runtime_cache.h"
+
+#include <atomic>
+#include <mutex>
+#include <string_view>
+
+namespace ingot::api {
+
+/// An input or output, as the API counts them: inputs first.
+struct IoTensor {
+    std::string name;
+    bool is_input = false;
+    size_t index = 0; // among inputs, or among outputs
+    Type type;
+    std::string format; // type and layout in words
+};
+
+/// How contexts run.
+struct RunOptions {
+    nvinfer1::DynamicShapesKernelSpecializationStrategy specialise =
+        nvinfer1::DynamicShapesKernelSpecializationStrategy::kLAZY;
+    nvinfer1::CudaGraphStrategy graphs = nvinfer1::CudaGraphStrategy::kDISABLED;
+    std::shared_ptr<plan::RuntimeCache> cache; // null: the folder of the process
+};
+
+/// Thread safe.
+class EngineState {
+public:
+    EngineState(std::shared_ptr<const Engine> engine, const Place& place,
+                nvinfer1::IGpuAllocator* allocator, bool weights_loaded);
+
+    const Engine& engine() const { return *engine_; }
+    const Graph& graph() const { return engine_->graph(); }
+    const EngineFacts& facts() const { return facts_; }
+    const Place& place() const { return place_; }
+    nvinfer1::IGpuAllocator* allocator() const { return allocator_; }
+    std::atomic<bool>& weights_loaded() { return weights_loaded_; }
+
+    const std::vector<IoTensor>& tensors() const { return tensors_; }
+    /// Position among tensors(). Errors: InvalidArgument with the nearest name.
+    size_t find(const char* name) const;
+    const IoTensor& tensor(const char* name) const { return tensors_[find(name)]; }
+
+    /// At least 1: an engine without profiles has one, of its own shapes.
+    int32_t profile_count() const;
+    /// Errors: InvalidArgument.
+    void check_profile_index(int32_t index) const;
+    /// The profiles that shapes are checked against under that one: it alone, or none.
+    std::vector<Profile> profiles_under(int32_t index) const;
+    /// -1 for sizes that the profile leaves open.
+    Shape profile_shape(const IoTensor& input, int32_t index,
+                        nvinfer1::OptProfileSelector select) const;
+    /// All inputs' largest shapes; nullopt when one is open.
+    std::optional<std::vector<Shape>> largest_shapes(int32_t index) const;
+
+    /// Plans and memory of its own; lowering is shared with contexts of the same options.
+    std::shared_ptr<Context> make_context(const RunOptions& options);
+    /// Activation memory under a profile's largest shapes; 0 when they are open.
+    int64_t activation_bytes(int32_t profile);
+    /// Steps at the shapes that the engine is made for.
+    const std::vector<StepInfo>& steps();
+
+private:
+    struct Base {
+        RunOptions options;
+        std::string folder; // of the process, when it was made
+        std::weak_ptr<const Context> context;
+    };
+    std::shared_ptr<const Context> base(const RunOptions& options);
+    CompileOptions compile_options(const RunOptions& options, const std::string& folder) const;
+    void list_tensors();
+
+    std::shared_ptr<const Engine> engine_;
+    EngineFacts facts_;
+    Place place_;
+    nvinfer1::IGpuAllocator* allocator_;
+    std::vector<IoTensor> tensors_;
+    std::atomic<bool> weights_loaded_;
+
+    std::mutex mutex_;
+    std::vector<Base> bases_;
+    std::shared_ptr<const Context> last_base_; // stays while no context lives
+    std::mutex plan_mutex_;
+    std::vector<int64_t> activation_bytes_; // by profile; -1: not known yet
+    std::vector<StepInfo> steps_;
+};
+
+} // namespace ingot::api

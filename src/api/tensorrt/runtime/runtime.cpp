@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/runtime/runtime.h"
+
+#include "api/tensorrt/globals.h"
+#include "api/tensorrt/runtime/engine.h"
+#include "api/tensorrt/runtime/read_engine.h"
+#include "engine/container.h"
+
+#include <algorithm>
+#include <thread>
+
+namespace ingot::api {
+
+using nvinfer1::EngineInvalidityDiagnostics;
+using nvinfer1::EngineValidity;
+using nvinfer1::ICudaEngine;
+
+RuntimeObject::RuntimeObject(nvinfer1::ILogger* logger)
+    : report_(logger),
+      max_threads_(static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()))) {}
+
+ICudaEngine* RuntimeObject::make(AlignedBytes bytes) const {
+    std::shared_ptr<const Engine> engine = load_engine(std::move(bytes));
+    return make_engine(std::move(engine), find_place(device_, ordinal_), allocator_, report_,
+                       !deferred_)
+        .release();
+}
+
+ICudaEngine* RuntimeObject::deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
+    return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
+                         [&] {
+                             require(blob != nullptr, ErrorCode::InvalidArgument,
+                                     "the engine's bytes are at a null address");
+                             return make(copy_bytes(blob, size));
+                         });
+}
+
+ICudaEngine*
+RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReaderV2& streamReader) noexcept {
+    return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
+                         [&] { return make(read_all(streamReader, nullptr)); });
+}
+
+ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReader& streamReader) noexcept {
+    return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
+                         [&] { return make(read_all(streamReader)); });
+}
+
+bool RuntimeObject::setMaxThreads(int32_t maxThreads) noexcept {
+    return report_.guard("IRuntime::setMaxThreads", false, [&] {
+        require(maxThreads >= 1, ErrorCode::InvalidArgument, "the number of threads is ",
+                maxThreads, ", expected at least 1");
+        max_threads_ = maxThreads;
+        return true;
+    });
+}
+
+void RuntimeObject::setTemporaryDirectory(const char* path) noexcept {
+    report_.guard("IRuntime::setTemporaryDirectory",
+                  [&] { temporary_ = path == nullptr ? "" : path; });
+}
+
+void RuntimeObject::setTempfileControlFlags(nvinfer1::TempfileControlFlags flags) noexcept {
+    report_.guard("IRuntime::setTempfileControlFlags", [&] {
+        require(flags <= 3, ErrorCode::InvalidArgument, "flags are ", flags,
+                ", expected bits of 3");
+        tempfile_flags_ = flags;
+    });
+}
+
+nvinfer1::IRuntime* RuntimeObject::loadRuntime(const char* path) noexcept {
+    return report_.guard("IRuntime::loadRuntime", static_cast<nvinfer1::IRuntime*>(nullptr),
+                         [&]() -> nvinfer1::IRuntime* {
+                             require(path != nullptr, ErrorCode::InvalidArgument,
+                                     "the path is null");
+                             fail(ErrorCode::Unsupported, "'", path,
+                                  "' was not loaded: this runtime reads engines "
+                                  "of every release itself");
+                         });
+}
+
+int64_t RuntimeObject::getEngineHeaderSize() const noexcept {
+    return static_cast<int64_t>(engine_header_bytes);
+}
+
+EngineValidity RuntimeObject::getEngineValidity(const void* blob, int64_t blobSize,
+                                                uint64_t* diagnostics) const noexcept {
+    uint64_t found = 0;
+    auto add = [&found](EngineInvalidityDiagnostics d) { found |= static_cast<uint64_t>(d); };
+    report_.guard("IRuntime::getEngineValidity", [&] {
+        try {
+            require(blob != nullptr && blobSize >= 0, ErrorCode::InvalidEngine,
+                    "the engine's bytes are at a null address");
+            EngineHeader header = read_engine_header(
+                {static_cast<const std::byte*>(blob), static_cast<size_t>(blobSize)});
+            if (!header.is_readable) {
+                add(EngineInvalidityDiagnostics::kVERSION_MISMATCH);
+            }
+        } catch (const Error&) {
+            add(EngineInvalidityDiagnostics::kMALFORMED_ENGINE);
+        }
+    });
+    if (diagnostics != nullptr) {
+        *diagnostics = found;
+    }
+    return found == 0 ? EngineValidity::kVALID : EngineValidity::kINVALID;
+}
+
+bool RuntimeObject::set_device(int32_t device, int32_t ordinal) noexcept {
+    return report_.guard("ingot::setDevice", false, [&] {
+        static_cast<void>(find_place(static_cast<Device>(device), ordinal));
+        device_ = static_cast<Device>(device);
+        ordinal_ = ordinal;
+        return true;
+    });
+}
+
+} // namespace ingot::api
+
+extern "C" {
+
+void* createInferRuntime_INTERNAL(void* logger, int32_t version) noexcept {
+    auto* log = static_cast<nvinfer1::ILogger*>(logger);
+    if (!ingot::api::check_version(version, log, "createInferRuntime")) {
+        return nullptr;
+    }
+    ingot::api::remember_logger(log);
+    return ingot::api::Report(log).guard(
+        "createInferRuntime", static_cast<void*>(nullptr), [&]() -> void* {
+            nvinfer1::IRuntime* runtime = new ingot::api::RuntimeObject(log);
+            return runtime;
+        });
+}
+
+bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, int32_t device, int32_t ordinal) noexcept {
+    return runtime != nullptr &&
+           static_cast<ingot::api::RuntimeObject*>(runtime)->set_device(device, ordinal);
+}
+
+int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept {
+    if (engine == nullptr) {
+        return static_cast<int32_t>(ingot::Device::kAUTO);
+    }
+    const auto& object = static_cast<const ingot::api::EngineObject&>(*engine);
+    return static_cast<int32_t>(object.state()->place().is_gpu ? ingot::Device::kGPU
+                                                               : ingot::Device::kCPU);
+}
+
+} // extern "C"

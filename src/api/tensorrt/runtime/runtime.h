@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// IRuntime.
+#pragma once
+
+#include "api/tensorrt/report.h"
+#include "api/tensorrt/runtime/place.h"
+#include "engine/engine.h"
+
+#include <string>
+
+namespace ingot::api {
+
+class RuntimeObject final : public nvinfer1::IRuntime {
+public:
+    explicit RuntimeObject(nvinfer1::ILogger* logger);
+
+    void setDLACore(int32_t dlaCore) noexcept override { dla_core_ = dlaCore; }
+    int32_t getDLACore() const noexcept override { return dla_core_; }
+    int32_t getNbDLACores() const noexcept override { return 0; }
+    void setGpuAllocator(nvinfer1::IGpuAllocator* allocator) noexcept override {
+        allocator_ = allocator;
+    }
+    void setErrorRecorder(nvinfer1::IErrorRecorder* recorder) noexcept override {
+        report_.set_recorder(recorder);
+    }
+    nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override {
+        return report_.recorder();
+    }
+    nvinfer1::ICudaEngine* deserializeCudaEngine(const void* blob,
+                                                 std::size_t size) noexcept override;
+    nvinfer1::ICudaEngine*
+    deserializeCudaEngine(nvinfer1::IStreamReaderV2& streamReader) noexcept override;
+    nvinfer1::ICudaEngine*
+    deserializeCudaEngine(nvinfer1::IStreamReader& streamReader) noexcept override;
+    nvinfer1::ILogger* getLogger() const noexcept override { return report_.logger(); }
+    bool setMaxThreads(int32_t maxThreads) noexcept override;
+    int32_t getMaxThreads() const noexcept override { return max_threads_; }
+    void setTemporaryDirectory(const char* path) noexcept override;
+    const char* getTemporaryDirectory() const noexcept override {
+        return temporary_.empty() ? nullptr : temporary_.c_str();
+    }
+    void setTempfileControlFlags(nvinfer1::TempfileControlFlags flags) noexcept override;
+    nvinfer1::TempfileControlFlags getTempfileControlFlags() const noexcept override {
+        return tempfile_flags_;
+    }
+    nvinfer1::IPluginRegistry& getPluginRegistry() noexcept override {
+        return *::getPluginRegistry();
+    }
+    nvinfer1::IRuntime* loadRuntime(const char* path) noexcept override;
+    void setEngineHostCodeAllowed(bool allowed) noexcept override { host_code_ = allowed; }
+    bool getEngineHostCodeAllowed() const noexcept override { return host_code_; }
+    int64_t getEngineHeaderSize() const noexcept override;
+    nvinfer1::EngineValidity getEngineValidity(const void* blob, int64_t blobSize,
+                                               uint64_t* diagnostics) const noexcept override;
+    void setDeferredWeightsLoading(bool defer) noexcept override { deferred_ = defer; }
+    bool getDeferredWeightsLoading() const noexcept override { return deferred_; }
+
+    bool set_device(int32_t device, int32_t ordinal) noexcept;
+
+private:
+    nvinfer1::ICudaEngine* make(AlignedBytes bytes) const;
+
+    Report report_;
+    nvinfer1::IGpuAllocator* allocator_ = nullptr;
+    Device device_ = Device::kAUTO;
+    int32_t ordinal_ = 0;
+    int32_t dla_core_ = 0;
+    int32_t max_threads_;
+    std::string temporary_;
+    nvinfer1::TempfileControlFlags tempfile_flags_ = 3;
+    bool host_code_ = false;
+    bool deferred_ = false;
+};
+
+} // namespace ingot::api

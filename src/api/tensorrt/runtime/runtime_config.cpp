@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/runtime/runtime_config.h"
+
+#include "api/tensorrt/convert.h"
+#include "api/tensorrt/host_memory.h"
+#include "base/hash.h"
+#include "ingot.h"
+
+#include <array>
+#include <cstring>
+
+namespace ingot::api {
+
+namespace {
+
+constexpr std::array<char, 8> magic = {'I', 'N', 'G', 'O', 'T', 'R', 'T', 'C'};
+
+/// In front of a cache's bytes.
+struct CacheHeader {
+    std::array<char, 8> magic;
+    uint32_t version; // of Ingot
+    uint32_t device_bytes;
+    uint64_t kernel_bytes;
+    uint64_t check; // of device and kernels
+};
+
+uint32_t version() {
+    return INGOT_VERSION_MAJOR << 16 | INGOT_VERSION_MINOR << 8 | INGOT_VERSION_PATCH;
+}
+
+/// What kernels depend on; they do not on the driver.
+std::string device_of(const Place& place) {
+    std::string text = place.backend->description();
+    return place.is_gpu ? text.substr(0, text.find(", driver")) : "cpu";
+}
+
+} // namespace
+
+nvinfer1::IHostMemory* RuntimeCacheObject::serialize() const noexcept {
+    return report_.guard(
+        "IRuntimeCache::serialize", static_cast<nvinfer1::IHostMemory*>(nullptr),
+        [&]() -> nvinfer1::IHostMemory* {
+            std::string body = device_ + cache_->bytes();
+            CacheHeader head{magic, version(), static_cast<uint32_t>(device_.size()),
+                             body.size() - device_.size(), hash_bytes(body.data(), body.size())};
+            AlignedBytes out(sizeof head + body.size());
+            std::memcpy(out.data(), &head, sizeof head);
+            std::memcpy(out.data() + sizeof head, body.data(), body.size());
+            return new HostMemory(std::move(out));
+        });
+}
+
+bool RuntimeCacheObject::deserialize(const void* blob, size_t size) noexcept {
+    return report_.guard("IRuntimeCache::deserialize", false, [&] {
+        CacheHeader head{};
+        require(blob != nullptr && size >= sizeof head, ErrorCode::InvalidArgument,
+                "a runtime cache has at least ", sizeof head, " bytes, got ",
+                blob == nullptr ? 0 : size);
+        std::memcpy(&head, blob, sizeof head);
+        require(head.magic == magic, ErrorCode::InvalidArgument,
+                "these bytes are not a runtime cache");
+        require(head.version == version(), ErrorCode::InvalidArgument,
+                "the runtime cache was made by another release; make it anew");
+        std::string_view body(static_cast<const char*>(blob) + sizeof head, size - sizeof head);
+        require(head.device_bytes <= body.size() &&
+                    head.kernel_bytes == body.size() - head.device_bytes &&
+                    head.check == hash_bytes(body.data(), body.size()),
+                ErrorCode::InvalidArgument, "the runtime cache is damaged; make it anew");
+        std::string_view device = body.substr(0, head.device_bytes);
+        require(device == device_, ErrorCode::InvalidArgument, "the runtime cache is for '", device,
+                "', this is '", device_, "'; make one here");
+        bool whole = cache_->merge(std::as_bytes(std::span(body.substr(head.device_bytes))));
+        require(whole, ErrorCode::InvalidArgument, "the runtime cache is damaged; make it anew");
+        return true;
+    });
+}
+
+bool RuntimeCacheObject::reset() noexcept {
+    return report_.guard("IRuntimeCache::reset", false, [&] {
+        cache_->clear();
+        return true;
+    });
+}
+
+std::unique_ptr<RuntimeConfig> RuntimeConfig::clone() const {
+    auto copy = std::make_unique<RuntimeConfig>(state_, report_);
+    copy->allocation_ = allocation_;
+    copy->specialise_ = specialise_;
+    copy->graphs_ = graphs_;
+    if (cache_ != nullptr) {
+        copy->cache_ =
+            std::make_unique<RuntimeCacheObject>(cache_->content(), cache_->device(), report_);
+    }
+    return copy;
+}
+
+RunOptions RuntimeConfig::options() const {
+    return {specialise_, graphs_, cache_ == nullptr ? nullptr : cache_->content()};
+}
+
+void RuntimeConfig::setExecutionContextAllocationStrategy(
+    nvinfer1::ExecutionContextAllocationStrategy strategy) noexcept {
+    report_.guard("IRuntimeConfig::setExecutionContextAllocationStrategy",
+                  [&] { allocation_ = checked(strategy, "the strategy"); });
+}
+
+nvinfer1::IRuntimeCache* RuntimeConfig::createRuntimeCache() const noexcept {
+    return report_.guard(
+        "IRuntimeConfig::createRuntimeCache", static_cast<nvinfer1::IRuntimeCache*>(nullptr),
+        [&]() -> nvinfer1::IRuntimeCache* {
+            auto cache = std::make_shared<plan::RuntimeCache>("", plan::RuntimeCache::Kind::Memory);
+            return new RuntimeCacheObject(std::move(cache), device_of(state_->place()), report_);
+        });
+}
+
+bool RuntimeConfig::setRuntimeCache(const nvinfer1::IRuntimeCache& cache) noexcept {
+    return report_.guard("IRuntimeConfig::setRuntimeCache", false, [&] {
+        const auto& object = static_cast<const RuntimeCacheObject&>(cache);
+        require(object.device() == device_of(state_->place()), ErrorCode::InvalidArgument,
+                "the runtime cache is for '", object.device(), "', the engine runs on '",
+                device_of(state_->place()), "'");
+        cache_ = std::make_unique<RuntimeCacheObject>(object.content(), object.device(), report_);
+        return true;
+    });
+}
+
+void RuntimeConfig::setDynamicShapesKernelSpecializationStrategy(
+    nvinfer1::DynamicShapesKernelSpecializationStrategy strategy) noexcept {
+    report_.guard("IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy",
+                  [&] { specialise_ = checked(strategy, "the strategy"); });
+}
+
+bool RuntimeConfig::setCudaGraphStrategy(nvinfer1::CudaGraphStrategy strategy) noexcept {
+    return report_.guard("IRuntimeConfig::setCudaGraphStrategy", false, [&] {
+        graphs_ = checked(strategy, "the strategy");
+        return true;
+    });
+}
+
+} // namespace ingot::api

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// ISerializationConfig: a set of flags.
+#pragma once
+
+#include "api/tensorrt/convert.h"
+#include "api/tensorrt/report.h"
+
+namespace ingot::api {
+
+class SerializationConfig final : public nvinfer1::ISerializationConfig {
+public:
+    explicit SerializationConfig(const Report& report) : report_(report) {}
+
+    bool setFlags(nvinfer1::SerializationFlags flags) noexcept override {
+        return report_.guard("ISerializationConfig::setFlags", false, [&] {
+            constexpr uint32_t all = (1U << nvinfer1::EnumMax<nvinfer1::SerializationFlag>()) - 1;
+            require((flags & ~all) == 0, ErrorCode::InvalidArgument, "flags are ", flags,
+                    ", expected bits of ", all);
+            flags_ = flags;
+            return true;
+        });
+    }
+    nvinfer1::SerializationFlags getFlags() const noexcept override { return flags_; }
+    bool clearFlag(nvinfer1::SerializationFlag flag) noexcept override {
+        return report_.guard("ISerializationConfig::clearFlag", false, [&] {
+            flags_ &= ~bit(flag);
+            return true;
+        });
+    }
+    bool setFlag(nvinfer1::SerializationFlag flag) noexcept override {
+        return report_.guard("ISerializationConfig::setFlag", false, [&] {
+            flags_ |= bit(flag);
+            return true;
+        });
+    }
+    bool getFlag(nvinfer1::SerializationFlag flag) const noexcept override {
+        return report_.guard("ISerializationConfig::getFlag", false,
+                             [&] { return (flags_ & bit(flag)) != 0; });
+    }
+
+private:
+    static uint32_t bit(nvinfer1::SerializationFlag flag) {
+        return 1U << static_cast<uint32_t>(checked(flag, "the flag"));
+    }
+
+    Report report_;
+    nvinfer1::SerializationFlags flags_ = 0;
+};
+
+} // namespace ingot::api

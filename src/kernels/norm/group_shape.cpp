@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/norm/group_shape.h"
+
+#include "kernels/reduce/rows.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <array>
+
+namespace ingot::kernels {
+
+namespace {
+
+/// What an SM moves to and from L2, bytes per clock, with enough loads in flight.
+constexpr double sm_bytes_per_clock = 28;
+
+/// The distance between pixels where all spatial axes are one; nullopt where they are not.
+std::optional<std::array<int64_t, 2>> pixel_steps(const View& x, const View& y) {
+    std::array<int64_t, 2> drop{0, 1};
+    std::array views{without_axes(x, drop), without_axes(y, drop)};
+    Nest n = make_nest(views, plan::stride_order(views[0]));
+    if (n.axes != 1) {
+        return std::nullopt;
+    }
+    return std::array{n.arg.strides[0][0], n.arg.strides[1][0]};
+}
+
+} // namespace
+
+double block_bytes_us(const Arch& arch, int64_t blocks, double bytes) {
+    double sm = static_cast<double>(div_up(blocks, arch.sms)) * bytes /
+                (sm_bytes_per_clock * arch.clock_ghz * 1000);
+    return std::max(sm, static_cast<double>(blocks) * bytes / (arch.dram_gbs * 1000));
+}
+
+std::optional<GroupShape> group_shape(const Problem& p) {
+    const Node& n = p.group.first();
+    if (!n.is(ops::group_norm_def)) {
+        return std::nullopt;
+    }
+    const auto& a = n.as<ops::GroupNorm>();
+    GroupShape s;
+    s.x = p.operand(n.inputs[0]);
+    s.scale = p.operand(n.inputs[1]);
+    s.has_bias = n.inputs.size() > 2;
+    s.bias = s.has_bias ? p.operand(n.inputs[2]) : s.scale;
+    s.epsilon = a.epsilon;
+    const View& x = s.x.view;
+    const View& y = p.out[0].view;
+    if (x.shape.size() < 3 || x.shape[1] < 2 || x.count() == 0) {
+        return std::nullopt;
+    }
+    s.images = x.shape[0];
+    s.channels = x.shape[1];
+    s.groups = a.groups;
+    s.pixels = x.count() / (s.images * s.channels);
+    auto steps = pixel_steps(x, y);
+    bool beside = x.strides[1] == 1 && y.strides[1] == 1;
+    if (!steps || !beside || s.groups < 1 || s.channels % s.groups != 0 ||
+        s.pixels > INT32_MAX / 4 || s.images > max_grid_y ||
+        !make_row_epilogue(p, 4).operands.empty()) {
+        return std::nullopt;
+    }
+    s.x_pixel = (*steps)[0];
+    s.y_pixel = (*steps)[1];
+    s.vector = static_cast<int>(16 / std::max(bytes_of(s.x.dtype), bytes_of(p.out[0].dtype)));
+    for (int64_t m :
+         {s.channels, x.offset, y.offset, s.x_pixel, s.y_pixel, x.strides[0], y.strides[0]}) {
+        while (m % s.vector != 0) {
+            s.vector /= 2;
+        }
+    }
+    return s;
+}
+
+} // namespace ingot::kernels

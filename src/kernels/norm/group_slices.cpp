@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/norm/group_slices.h"
+
+#include "kernels/common/expr_text.h"
+#include "kernels/norm/group_shape.h"
+#include "kernels/reduce/rows.h"
+
+#include <algorithm>
+#include <numeric>
+
+namespace ingot::kernels {
+
+namespace {
+
+constexpr int64_t head_bytes = 1024; // before the vectors in shared memory
+constexpr int64_t most_warps = 16;
+constexpr int64_t most_groups = 32; // of a slice
+constexpr int64_t blocks_per_sm = 4;
+
+/// `struct Slices` of group_slices.cuh.
+struct SlicesArg {
+    int64_t x_image, x_pixel, y_image, y_pixel, scale_step, bias_step;
+    int32_t size, groups, vectors, pitch, pixels, part, parts, share;
+};
+
+struct Slices {
+    GroupShape shape;
+    int64_t vectors = 0; // of a pixel, in a slice
+    int64_t slices = 0;
+
+    int64_t groups() const { return vectors * shape.vector / shape.size(); }
+    int64_t pitch() const { return vectors | 1; }
+    int64_t shared(int64_t part) const { return head_bytes + part * pitch() * 16; }
+    int64_t most_part(int64_t shared_bytes) const {
+        return (shared_bytes - head_bytes) / (pitch() * 16);
+    }
+    int64_t threads(int64_t part) const {
+        return 32 * vectors * std::min(most_warps / vectors, div_up(part, 32));
+    }
+    double bytes(int64_t part) const { return static_cast<double>(part * vectors * 16); }
+};
+
+/// Whether no vector has a part of more than two groups.
+bool two_groups_at_most(int64_t unit, int64_t size, int64_t vector) {
+    for (int64_t c = 0; c < unit; c += vector) {
+        if ((c + vector - 1) / size - c / size > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// Vectors of a slice: whole groups, at least 64 bytes a pixel where that can be; 0 where no slice
+/// fits.
+int64_t slice_vectors(const GroupShape& s) {
+    int64_t unit = std::lcm(s.size(), int64_t{s.vector});
+    if (!two_groups_at_most(unit, s.size(), s.vector)) {
+        return 0;
+    }
+    int64_t best = 0;
+    for (int64_t width = unit; width <= s.channels; width += unit) {
+        int64_t vectors = width / s.vector;
+        if (vectors > most_warps || width / s.size() > most_groups || best >= 4) {
+            break;
+        }
+        best = s.channels % width == 0 ? vectors : best;
+    }
+    return best;
+}
+
+std::optional<Slices> slices_of(const Problem& p) {
+    std::optional<GroupShape> shape = group_shape(p);
+    int64_t bytes = shape ? bytes_of(shape->x.dtype) : 0;
+    if ((bytes != 2 && bytes != 4) || shape->vector * bytes != 16) {
+        return std::nullopt;
+    }
+    Slices s{*shape, slice_vectors(*shape), 0};
+    if (s.vectors == 0) {
+        return std::nullopt;
+    }
+    s.slices = shape->channels / (s.vectors * shape->vector);
+    return s;
+}
+
+/// p: 0 the form, 1 pixels of a block, 2 of a block of the second launch.
+std::optional<Tactic> one_launch(const Slices& s, const Arch& arch) {
+    std::optional<Tactic> best;
+    for (int64_t cluster = 1; cluster <= (arch.has_cluster() ? 8 : 1); cluster *= 2) {
+        int64_t part = div_up(s.shape.pixels, cluster);
+        if (s.shared(part) > arch.shared_per_block) {
+            continue;
+        }
+        Tactic t;
+        t.name = "cluster";
+        t.p = {0, static_cast<int>(part), static_cast<int>(cluster)};
+        t.cost_us = 2.6 + (cluster > 1 ? 0.6 : 0) +
+                    block_bytes_us(arch, s.shape.images * s.slices * cluster, 2 * s.bytes(part));
+        if (!best || t.cost_us < best->cost_us) {
+            best = t;
+        }
+    }
+    return best;
+}
+
+Tactic two_launches(const Slices& s, const Arch& arch) {
+    int64_t lines = s.shape.images * s.slices; // of pixels, in slices
+    int64_t blocks = div_up(blocks_per_sm * arch.sms, lines);
+    int64_t part = std::max<int64_t>(32, div_up(s.shape.pixels, blocks));
+    int64_t most = s.most_part(arch.shared_per_sm / blocks_per_sm - 1024);
+    int64_t first = std::min(part, most);
+    Tactic t;
+    t.name = "slices";
+    t.p = {1, static_cast<int>(first), static_cast<int>(part)};
+    t.cost_us = 5.2 + block_bytes_us(arch, lines * div_up(s.shape.pixels, first), s.bytes(first)) +
+                block_bytes_us(arch, lines * div_up(s.shape.pixels, part), 2 * s.bytes(part));
+    return t;
+}
+
+class Emitter {
+public:
+    Emitter(const Problem& p, const Slices& s) : p_(p), s_(s), epilogue_(make_row_epilogue(p, 4)) {}
+
+    Launch launch(int phase, int64_t part, int64_t share) const {
+        const GroupShape& shape = s_.shape;
+        Launch l;
+        Defines d;
+        d.add("PHASE", phase).add("T", c_type(shape.x.dtype)).add("V", shape.vector);
+        if (phase != 1) {
+            d.add("S", c_type(shape.scale.dtype)).add("B", c_type(shape.bias.dtype));
+        }
+        d.add("CLUSTER", phase == 0 && p_.arch.has_cluster() ? 1 : 0);
+        l.program = {{"types", "math", "loops"},
+                     d.text(),
+                     "group_slices",
+                     phase == 1 ? std::string() : epilogue_.text};
+        l.entry = phase == 1 ? "group_slice_stats" : "group_slices";
+        l.block = static_cast<int>(s_.threads(part));
+        l.grid = {div_up(shape.pixels, part), s_.slices, shape.images};
+        l.shared = phase == 2 ? head_bytes : s_.shared(part);
+        l.args.pointer(shape.x);
+        if (phase == 1) {
+            l.args.scratch(0).value(arg(part, share));
+            return l;
+        }
+        l.args.pointer(p_.out[0]).pointer(shape.scale);
+        if (shape.has_bias) {
+            l.args.pointer(shape.bias);
+        } else {
+            l.args.null();
+        }
+        if (phase == 0) {
+            l.args.null();
+        } else {
+            l.args.scratch(0);
+        }
+        l.args.value(arg(part, share)).f32(shape.epsilon);
+        return l;
+    }
+
+private:
+    SlicesArg arg(int64_t part, int64_t share) const {
+        const GroupShape& shape = s_.shape;
+        auto narrow = [](int64_t v) { return static_cast<int32_t>(v); };
+        return {shape.x_image(),
+                shape.x_pixel,
+                p_.out[0].view.strides[0],
+                shape.y_pixel,
+                shape.scale_step(),
+                shape.bias_step(),
+                narrow(shape.size()),
+                narrow(s_.groups()),
+                narrow(s_.vectors),
+                narrow(s_.pitch()),
+                narrow(shape.pixels),
+                narrow(part),
+                narrow(div_up(shape.pixels, share)),
+                narrow(share)};
+    }
+
+    const Problem& p_;
+    const Slices& s_;
+    RowEpilogue epilogue_;
+};
+
+} // namespace
+
+std::vector<Tactic> group_slices_tactics(const Problem& p) {
+    std::optional<Slices> s = slices_of(p);
+    if (!s) {
+        return {};
+    }
+    std::vector<Tactic> list{two_launches(*s, p.arch)};
+    if (std::optional<Tactic> t = one_launch(*s, p.arch)) {
+        list.push_back(*t);
+    }
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    return list;
+}
+
+Emitted emit_group_slices(const Problem& p, const Tactic& t) {
+    Slices s = *slices_of(p);
+    Emitter e(p, s);
+    Emitted out;
+    int64_t part = t.p[1];
+    if (t.p[0] == 0) {
+        // The last blocks of a cluster may have no pixels.
+        Launch l = e.launch(0, part, part);
+        l.grid[0] = l.cluster = t.p[2];
+        out.launches.push_back(std::move(l));
+        return out;
+    }
+    out.scratch = s.shape.images * s.shape.groups * div_up(s.shape.pixels, part) * 8;
+    out.launches.push_back(e.launch(1, part, part));
+    out.launches.push_back(e.launch(2, t.p[2], part));
+    return out;
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0
+// Group normalisation where channels lie side by side. Blocks (blockIdx.x) share out the pixels of
+// a slice of an image's channels, whole groups of them. PHASE 0: in one launch by clusters that
+// keep their slice in shared memory. Traffic: x once, the result once. Larger ones: PHASE 1 makes
+// the statistics of each part, PHASE 2 merges and applies them. Traffic: x twice, the result once.
+// A column is V channels, 16 bytes; at most two groups have a part in it. For statistics a warp
+// walks the pixels of one column, elsewhere the threads lie along columns first. CLUSTER: PHASE 0
+// may have more than one block. T x, S scale, B bias, OUT result.
+struct Slices {
+    i64 x_image, x_pixel, y_image, y_pixel, scale_step, bias_step;
+    i32 size;           // channels of a group
+    i32 groups;         // of a slice
+    i32 vectors, pitch; // of a pixel in global and in shared memory; pitch is odd
+    i32 pixels, part;   // of an image, of a block
+    i32 parts, share;   // PHASE 2: how many parts have statistics, their pixels
+};
+/// The first `split` channels of a column belong to the group `first` of the slice, the others to
+/// the one behind it.
+struct Halves {
+    int first, split;
+};
+DEVICE Halves halves_of(int column, int size) {
+    Halves h;
+    h.first = column * V / size;
+    h.split = (h.first + 1) * size - column * V;
+    return h;
+}
+DEVICE float warp_sum(float v) {
+#pragma unroll
+    for (int m = 16; m > 0; m >>= 1)
+        v += exchange(v, m);
+    return v;
+}
+DEVICE float inverse_of(float n) {
+    float r = rcp(n);
+    return r + r * (1.0f - n * r);
+}
+DEVICE int within(int v, int most) {
+    return v < 0 ? 0 : v < most ? v : most;
+}
+/// Sums of the groups `first` and the one behind it, of what all warps left in `parts` for the two
+/// groups of their columns; `theirs`: the first group of the column of warp `lane`.
+DEVICE void group_sums(const float* parts, int theirs, int first, float& a, float& b) {
+    const int lane = threadIdx.x % 32;
+    float low = 0.0f, high = 0.0f;
+    if (lane < blockDim.x / 32) {
+        low = parts[2 * lane];
+        high = parts[2 * lane + 1];
+    }
+    a = warp_sum((theirs == first ? low : 0.0f) + (theirs + 1 == first ? high : 0.0f));
+    b = warp_sum((theirs == first + 1 ? low : 0.0f) + (theirs == first ? high : 0.0f));
+}
+/// Leaves this warp's sums for its two groups.
+DEVICE void put_sums(float* parts, const float* v, int split) {
+    float a = 0.0f, b = 0.0f;
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        a += k < split ? v[k] : 0.0f;
+        b += k < split ? 0.0f : v[k];
+    }
+    a = warp_sum(a);
+    b = warp_sum(b);
+    if (threadIdx.x % 32 == 0) {
+        parts[threadIdx.x / 32 * 2] = a;
+        parts[threadIdx.x / 32 * 2 + 1] = b;
+    }
+}
+DEVICE void all_sync() {
+#if CLUSTER
+    if (gridDim.x > 1) {
+        cluster_sync();
+        return;
+    }
+#endif
+    sync();
+}
+/// Means and sums of squared distances of this block's groups, into own[group][4].
+DEVICE void block_statistics(const u8* data, float* parts, float* own, const Slices& s, int count) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, column = warp % s.vectors;
+    const int begin = warp / s.vectors * 32 + lane, step = blockDim.x / s.vectors;
+    const int theirs = halves_of(lane % s.vectors, s.size).first;
+    const Halves h = halves_of(column, s.size);
+    const Pack<T, V>* from = (const Pack<T, V>*)data + column;
+    float v[V], a, b;
+#pragma unroll
+    for (int k = 0; k < V; k++)
+        v[k] = 0.0f;
+#pragma unroll 2
+    for (int p = begin; p < count; p += step) {
+        Pack<T, V> x = from[p * s.pitch];
+#pragma unroll
+        for (int k = 0; k < V; k++)
+            v[k] += widen(x.v[k]);
+    }
+    put_sums(parts, v, h.split);
+    sync();
+    group_sums(parts, theirs, h.first, a, b);
+    const float share = inverse_of((float)(count > 0 ? count * s.size : 1));
+    a *= share;
+    b *= share;
+    float mean[V];
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        v[k] = 0.0f;
+        mean[k] = k < h.split ? a : b;
+    }
+#pragma unroll 2
+    for (int p = begin; p < count; p += step) {
+        Pack<T, V> x = from[p * s.pitch];
+#pragma unroll
+        for (int k = 0; k < V; k++) {
+            float d = widen(x.v[k]) - mean[k];
+            v[k] += d * d;
+        }
+    }
+    parts += 32;
+    put_sums(parts, v, h.split);
+    sync();
+    float qa, qb;
+    group_sums(parts, theirs, h.first, qa, qb);
+    // The column where a group begins has its result.
+    if (warp < s.vectors && lane == 0) {
+        if (h.first * s.size == column * V) {
+            own[h.first * 4] = a;
+            own[h.first * 4 + 1] = qa;
+        }
+        if (h.split < V) {
+            own[h.first * 4 + 4] = b;
+            own[h.first * 4 + 5] = qb;
+        }
+    }
+}
+#if PHASE == 0
+/// Means and inverse deviations over the cluster, into merged[group][2].
+DEVICE void merge_statistics(const float* own, float* merged, const Slices& s, float epsilon) {
+    const int lane = threadIdx.x % 32;
+    const float share = inverse_of((float)s.pixels * (float)s.size);
+    for (int g = threadIdx.x / 32; g < s.groups; g += blockDim.x / 32) {
+        float v[4] = {0.0f, 0.0f, 0.0f, 0.0f}, weight = 0.0f;
+        if (lane < gridDim.x) {
+            weight = (float)(within(s.pixels - lane * s.part, s.part) * s.size);
+#if CLUSTER
+            if (gridDim.x > 1)
+                ld_cluster4(v, smem_addr(own + g * 4), lane);
+            else
+#endif
+            {
+                v[0] = own[g * 4];
+                v[1] = own[g * 4 + 1];
+            }
+        }
+        float mean = warp_sum(weight * v[0]) * share, d = v[0] - mean;
+        float total = warp_sum(v[1] + weight * d * d);
+        if (lane == 0) {
+            merged[2 * g] = mean;
+            merged[2 * g + 1] = 1.0f / ingot_sqrt(total * share + epsilon);
+        }
+    }
+}
+#elif PHASE == 2
+/// Means and inverse deviations over all parts, stats[group][part][2], into merged[group][2].
+DEVICE void merge_statistics(const float* stats, float* merged, const Slices& s, float epsilon) {
+    const int lane = threadIdx.x % 32;
+    const float share = inverse_of((float)s.pixels * (float)s.size);
+    for (int g = threadIdx.x / 32; g < s.groups; g += blockDim.x / 32) {
+        const Pack<float, 2>* own = (const Pack<float, 2>*)stats + (i64)g * s.parts;
+        float mean = 0.0f, total = 0.0f;
+#pragma unroll 4
+        for (int j = lane; j < s.parts; j += 32)
+            mean += (float)(within(s.pixels - j * s.share, s.share) * s.size) * own[j].v[0];
+        mean = warp_sum(mean) * share;
+#pragma unroll 4
+        for (int j = lane; j < s.parts; j += 32) {
+            Pack<float, 2> v = own[j];
+            float d = v.v[0] - mean;
+            total += v.v[1] + (float)(within(s.pixels - j * s.share, s.share) * s.size) * d * d;
+        }
+        total = warp_sum(total);
+        if (lane == 0) {
+            merged[2 * g] = mean;
+            merged[2 * g + 1] = 1.0f / ingot_sqrt(total * share + epsilon);
+        }
+    }
+}
+#endif
+
+#if PHASE == 1
+KERNEL void __launch_bounds__(512)
+    group_slice_stats(const T* __restrict__ x, float* __restrict__ stats, Slices s) {
+#else
+KERNEL void __launch_bounds__(512)
+    group_slices(const T* __restrict__ x, OUT* __restrict__ out, const S* __restrict__ scale,
+                 const B* __restrict__ bias, const float* __restrict__ stats, Slices s,
+                 float epsilon EPI_PARAMS) {
+#endif
+    SHARED(memory);
+    float* parts = (float*)memory; // [2][16 warps][2]
+    float* own = parts + 64;       // [32 groups][4]
+    float* merged = own + 128;     // [32 groups][2]
+    u8* data = memory + 1024;      // [part][pitch] vectors
+    const int column = threadIdx.x % s.vectors, row = threadIdx.x / s.vectors;
+    const int rows = blockDim.x / s.vectors;
+    const i64 begin = (i64)blockIdx.x * s.part;
+    const int count = within(s.pixels - blockIdx.x * s.part, s.part);
+    const int channel = (blockIdx.y * s.vectors + column) * V;
+    grid_wait();
+    const T* from = x + blockIdx.z * s.x_image + begin * s.x_pixel + channel;
+#if PHASE < 2
+    const u32 to = smem_addr(data) + column * 16;
+    for (int p = row; p < count; p += rows)
+        cp_async16(to + p * s.pitch * 16, from + p * s.x_pixel, 16);
+    cp_async_commit();
+#endif
+#if PHASE != 1
+    float factor[V], offset[V];
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        factor[k] = (float)widen(scale[(channel + k) * s.scale_step]);
+        offset[k] = bias ? (float)widen(bias[(channel + k) * s.bias_step]) : 0.0f;
+    }
+#endif
+#if PHASE < 2
+    cp_async_wait<0>();
+    sync();
+    block_statistics(data, parts, own, s, count);
+#endif
+#if PHASE == 1
+    sync();
+    grid_release();
+    for (int g = threadIdx.x; g < s.groups; g += blockDim.x) {
+        const i64 group = ((i64)blockIdx.z * gridDim.y + blockIdx.y) * s.groups + g;
+        float* to_stats = stats + (group * gridDim.x + blockIdx.x) * 2;
+        to_stats[0] = own[g * 4];
+        to_stats[1] = own[g * 4 + 1];
+    }
+#else
+#if PHASE == 0
+    all_sync();
+    merge_statistics(own, merged, s, epsilon);
+    all_sync(); // nobody leaves while others read its statistics
+    grid_release();
+#else
+    const i64 group = ((i64)blockIdx.z * gridDim.y + blockIdx.y) * s.groups;
+    merge_statistics(stats + group * s.parts * 2, merged, s, epsilon);
+    sync();
+#endif
+    const Halves h = halves_of(column, s.size);
+    const float* low = merged + 2 * h.first;
+    const float* high = h.split < V ? low + 2 : low;
+    float mean[V];
+#pragma unroll
+    for (int k = 0; k < V; k++) {
+        mean[k] = k < h.split ? low[0] : high[0];
+        factor[k] *= k < h.split ? low[1] : high[1];
+    }
+    OUT* y = out + blockIdx.z * s.y_image + begin * s.y_pixel + channel;
+    const i64 at[1] = {0};
+#pragma unroll (PHASE == 0 ? 2 : 4)
+    for (int p = row; p < count; p += rows) {
+#if PHASE == 0
+        Pack<T, V> v = ((const Pack<T, V>*)data)[p * s.pitch + column];
+#else
+        Pack<T, V> v = *(const Pack<T, V>*)(from + p * s.x_pixel);
+#endif
+        Pack<OUT, V> o;
+#pragma unroll
+        for (int k = 0; k < V; k++)
+            o.v[k] = epilogue((R)((widen(v.v[k]) - mean[k]) * factor[k] + offset[k]), at EPI_PASS);
+        *(Pack<OUT, V>*)(y + p * s.y_pixel) = o;
+    }
+#if PHASE == 2
+    grid_release();
+#endif
+#endif
+}

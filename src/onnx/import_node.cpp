@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "onnx/import_node.h"
+
+#include "base/error.h"
+#include "onnx/import_run.h"
+
+#include <algorithm>
+#include <set>
+
+namespace ingot::onnx {
+
+namespace {
+
+using NameSet = std::set<std::string, std::less<>>;
+
+void outer_names(const Graph& body, const NameSet& inside, std::vector<std::string>& out);
+
+void outer_names_of_bodies(const Node& node, const NameSet& inside, std::vector<std::string>& out) {
+    for (const Attribute& a : node.attributes) {
+        if (a.g != nullptr) {
+            outer_names(*a.g, inside, out);
+        }
+        for (const auto& g : a.graphs) {
+            outer_names(*g, inside, out);
+        }
+    }
+}
+
+void outer_names(const Graph& body, const NameSet& inside, std::vector<std::string>& out) {
+    NameSet known = inside;
+    for (const ValueInfo& v : body.inputs) {
+        known.insert(v.name);
+    }
+    for (const Tensor& t : body.initializers) {
+        known.insert(t.name);
+    }
+    for (const SparseTensor& t : body.sparse_initializers) {
+        known.insert(t.values.name);
+    }
+    for (const Node& n : body.nodes) {
+        known.insert(n.outputs.begin(), n.outputs.end());
+    }
+    auto read = [&](const std::string& name) {
+        if (!name.empty() && !known.contains(name) &&
+            std::find(out.begin(), out.end(), name) == out.end()) {
+            out.push_back(name);
+        }
+    };
+    for (const Node& n : body.nodes) {
+        std::for_each(n.inputs.begin(), n.inputs.end(), read);
+        outer_names_of_bodies(n, known, out);
+    }
+    for (const ValueInfo& v : body.outputs) {
+        read(v.name);
+    }
+}
+
+} // namespace
+
+Values Import::single(ingot::Graph& g, const Node& node, size_t index,
+                      std::unordered_map<std::string, Value> names) {
+    Scope scope;
+    scope.g = &g;
+    scope.opsets = &model_.opset_imports;
+    scope.names = std::move(names);
+    current_ = &scope;
+    import_node(scope, node, index);
+    current_ = nullptr;
+    if (!refusals_.empty()) {
+        // The last one is the node itself; those before it are of its bodies or functions.
+        const Refusal& whole = refusals_.back();
+        std::string reasons;
+        for (size_t i = 0; i + 1 < refusals_.size(); ++i) {
+            const Refusal& r = refusals_[i];
+            append(reasons, str("\n  ", r.node, " (", r.domain.empty() ? "" : r.domain + ".",
+                                r.type, ", opset ", r.opset, "): ", r.reason));
+        }
+        fail(ErrorCode::Unsupported, whole.reason, reasons.empty() ? "" : ":", reasons);
+    }
+    Values out;
+    for (const std::string& name : node.outputs) {
+        out.push_back(name.empty() ? Value{} : scope.names.at(name));
+    }
+    return out;
+}
+
+Values import_node(const Model& model, ingot::Graph& g, const Node& node, size_t index,
+                   std::unordered_map<std::string, Value> names) {
+    const ImportOptions options;
+    return Import(model, options).single(g, node, index, std::move(names));
+}
+
+std::vector<std::string> read_names(const Node& node) {
+    std::vector<std::string> out;
+    outer_names_of_bodies(node, {}, out);
+    auto is_input = [&](const std::string& name) {
+        return std::find(node.inputs.begin(), node.inputs.end(), name) != node.inputs.end();
+    };
+    out.erase(std::remove_if(out.begin(), out.end(), is_input), out.end());
+    out.insert(out.begin(), node.inputs.begin(), node.inputs.end());
+    return out;
+}
+
+std::vector<size_t> run_order(const Graph& graph) {
+    return node_order(graph.nodes);
+}
+
+ingot::Tensor initializer(const Tensor& t) {
+    return tensor_from(t);
+}
+
+Type graph_input_type(const ValueInfo& info) {
+    return input_type(info);
+}
+
+Dim named_size(std::string_view name) {
+    return dim_from_param(name);
+}
+
+} // namespace ingot::onnx

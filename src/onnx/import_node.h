@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+// Imports one node of a model into a graph that somebody else builds: what a network whose layers
+// are ONNX nodes is made of.
+#pragma once
+
+#include "onnx/importer.h"
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace ingot::onnx {
+
+/// Appends a node's ops to g. `names` has the values, of g, of its inputs and of the names that its
+/// bodies take from outside (read_names). Operators are those of the model's opset imports and
+/// functions. Results are in the order of the node's outputs; those without a name may be invalid.
+/// `index` stands for a missing name in messages. Errors: Unsupported or InvalidModel with the
+/// reason (several, line by line, for bodies and functions); node and opset are in the trail.
+Values import_node(const Model& model, ingot::Graph& g, const Node& node, size_t index,
+                   std::unordered_map<std::string, Value> names);
+/// The names that a node reads: its inputs, "" included, then those that its bodies take from
+/// outside of them, in order of first mention.
+std::vector<std::string> read_names(const Node& node);
+/// The nodes of the main graph in the order in which they run.
+std::vector<size_t> run_order(const Graph& graph);
+
+/// An initializer as a tensor; shares its bytes where they are aligned. Errors: Unsupported.
+ingot::Tensor initializer(const Tensor& t);
+/// The type of a graph input; sizes without a number are symbols. Errors: Unsupported.
+Type graph_input_type(const ValueInfo& info);
+/// The size that a dimension's name stands for.
+Dim named_size(std::string_view name);
+
+} // namespace ingot::onnx

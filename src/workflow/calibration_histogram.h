@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calibration remembers of a tensor, and the thresholds that the published methods choose from
+// it. A threshold T is the largest magnitude that is not clipped: int8 steps are T / 127.
+#pragma once
+
+#include "ir/tensor.h"
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+namespace ingot {
+
+/// Magnitudes |x| counted in bins of one width over [0, range), where range is the power of two
+/// just above the largest of them: a larger one doubles the range and merges bins in pairs, so that
+/// the counts do not depend on the order in which tensors come. NaN and infinity are not counted.
+class CalibrationHistogram {
+public:
+    static constexpr size_t bin_count = 2048;
+
+    /// Any type of floats.
+    void add(const Tensor& t);
+    /// Counts up to the bin of the largest magnitude; empty before anything was added.
+    std::span<const uint64_t> counts() const;
+    double bin_width() const;
+    double largest() const { return largest_; }
+    /// How many were NaN or infinite.
+    uint64_t skipped() const { return skipped_; }
+
+private:
+    template <class Get>
+    void add_values(int64_t count, const Get& get);
+    void reach(double magnitude);
+
+    std::vector<uint64_t> bins_;
+    int exponent_ = 0; // the range is 2^exponent_; no magnitude above 0 yet: largest_ is 0
+    double largest_ = 0;
+    uint64_t skipped_ = 0;
+};
+
+enum class CalibrationMethod {
+    /// The entropy method as S. Migacz presented it (GTC 2017, s7310): of the bins [0, i) for i
+    /// from 128 on, with all mass beyond them in the last, the i whose distribution P diverges
+    /// least from its reduction Q to 128 levels (relative entropy, the first one); T is the middle
+    /// of bin i.
+    Entropy2,
+    /// The same as NVIDIA's pytorch-quantization computes it: bin 0 gets the count of bin 1, since
+    /// many tensors are mostly zero; the last i of the least; T is the lower edge of bin i.
+    Entropy,
+    MinMax,
+    /// The lower edge of the first bin at which the share of magnitudes reaches the percentile.
+    Percentile,
+    /// A quantile in [0, 1] as Percentile has it, but at least `cutoff` of the range.
+    Legacy,
+    /// Of the middles of bins from 128 on, the first with the least squared error over all bins'
+    /// middles, weighted with their counts.
+    Mse,
+};
+/// "entropy2", "entropy", "minmax", "percentile", "legacy", "mse".
+std::string_view name(CalibrationMethod m);
+/// Errors: InvalidArgument with the known names.
+CalibrationMethod calibration_method(std::string_view name);
+
+struct CalibrationOptions {
+    CalibrationMethod method = CalibrationMethod::Entropy2;
+    double percentile = 99.99; // 0 to 100
+    double quantile = 0.9999;  // Legacy: 0 to 1
+    double cutoff = 0;         // Legacy: share of the range, 0 to 1
+};
+/// Throws InvalidArgument for numbers out of their ranges.
+void check_options(const CalibrationOptions& options);
+
+/// The threshold for bins of one width that begin at 0. Where no candidate exists (fewer than 129
+/// bins), and for MinMax, the upper edge of the last bin. Arithmetic in doubles, sums from the
+/// first bin to the last.
+double calibration_threshold(std::span<const uint64_t> counts, double bin_width,
+                             const CalibrationOptions& options);
+
+} // namespace ingot

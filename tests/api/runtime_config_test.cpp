@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runtime configurations: strategies, and caches of compiled kernels that engines share.
+#include "api/runtime_fixture.h"
+
+#include <atomic>
+#include <filesystem>
+
+namespace ingot::test {
+namespace {
+
+using nvinfer1::CudaGraphStrategy;
+using nvinfer1::DynamicShapesKernelSpecializationStrategy;
+using nvinfer1::ExecutionContextAllocationStrategy;
+
+class CompileCounter : public emulator::EmulatedGpu {
+public:
+    explicit CompileCounter(int cc) : EmulatedGpu(cc) {}
+    std::string compile(const std::string& text) const override {
+        ++compiled;
+        return EmulatedGpu::compile(text);
+    }
+    mutable std::atomic<int> compiled{0};
+};
+
+class RuntimeConfigs : public RuntimeTest {
+protected:
+    void run(nvinfer1::ICudaEngine& engine, nvinfer1::IRuntimeConfig& config) {
+        std::unique_ptr<nvinfer1::IExecutionContext> c(engine.createExecutionContext(&config));
+        ASSERT_NE(c, nullptr) << logger.take_error();
+        void* y = memory->allocate(16);
+        c->setInputShape("x", dims({2, 2}));
+        c->setTensorAddress("x", memory->floats({1, 2, 3, 4}));
+        c->setTensorAddress("y", y);
+        c->setTensorAddress("z", memory->allocate(16));
+        for (int i = 0; i < 3; ++i) {
+            std::memset(y, 0, 16);
+            ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
+            EXPECT_EQ(values_at(y, 4), (std::vector<float>{2, 3, 4, 5}));
+        }
+    }
+};
+
+TEST_P(RuntimeConfigs, DefaultsAndChoices) {
+    auto engine = load(*two_results());
+    std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine->createRuntimeConfig());
+    EXPECT_EQ(config->getExecutionContextAllocationStrategy(),
+              ExecutionContextAllocationStrategy::kSTATIC);
+    EXPECT_EQ(config->getDynamicShapesKernelSpecializationStrategy(),
+              DynamicShapesKernelSpecializationStrategy::kLAZY);
+    EXPECT_EQ(config->getCudaGraphStrategy(), CudaGraphStrategy::kDISABLED);
+    EXPECT_EQ(config->getRuntimeCache(), nullptr);
+    for (auto graphs : {CudaGraphStrategy::kDISABLED, CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE}) {
+        for (auto specialise : {DynamicShapesKernelSpecializationStrategy::kNONE,
+                                DynamicShapesKernelSpecializationStrategy::kEAGER,
+                                DynamicShapesKernelSpecializationStrategy::kLAZY}) {
+            config->setDynamicShapesKernelSpecializationStrategy(specialise);
+            EXPECT_TRUE(config->setCudaGraphStrategy(graphs));
+            run(*engine, *config);
+        }
+    }
+    std::unique_ptr<nvinfer1::IExecutionContext> c(engine->createExecutionContext(config.get()));
+    config->setCudaGraphStrategy(CudaGraphStrategy::kDISABLED);
+    EXPECT_EQ(c->getRuntimeConfig()->getCudaGraphStrategy(),
+              CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+    EXPECT_FALSE(config->setCudaGraphStrategy(static_cast<CudaGraphStrategy>(7)));
+    EXPECT_EQ(logger.take_error(),
+              "IRuntimeConfig::setCudaGraphStrategy: the strategy is 7, expected 0 to 1");
+    EXPECT_EQ(engine->createExecutionContext(static_cast<ExecutionContextAllocationStrategy>(3)),
+              nullptr);
+    EXPECT_EQ(logger.take_error(),
+              "ICudaEngine::createExecutionContext: the strategy is 3, expected 0 to 2");
+}
+
+TEST_P(RuntimeConfigs, DamagedCachesAreRefused) {
+    auto engine = load(*two_results());
+    std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine->createRuntimeConfig());
+    std::unique_ptr<nvinfer1::IRuntimeCache> cache(config->createRuntimeCache());
+    ASSERT_TRUE(config->setRuntimeCache(*cache));
+    run(*engine, *config);
+    std::unique_ptr<nvinfer1::IHostMemory> kept(cache->serialize());
+    const auto* bytes = static_cast<const char*>(kept->data());
+    std::unique_ptr<nvinfer1::IRuntimeCache> other(config->createRuntimeCache());
+    std::unique_ptr<nvinfer1::IHostMemory> empty(other->serialize());
+    for (size_t at = 0; at < kept->size(); at += 1 + kept->size() / 50) {
+        std::string damaged(bytes, kept->size());
+        damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+        EXPECT_FALSE(other->deserialize(damaged.data(), damaged.size())) << at;
+        EXPECT_NE(logger.take_error(), "");
+        EXPECT_FALSE(other->deserialize(bytes, at)) << at;
+        EXPECT_NE(logger.take_error(), "");
+    }
+    std::unique_ptr<nvinfer1::IHostMemory> still(other->serialize());
+    EXPECT_EQ(still->size(), empty->size()); // left as it was
+    EXPECT_TRUE(other->deserialize(bytes, kept->size())) << logger.take_error();
+    std::unique_ptr<nvinfer1::IHostMemory> filled(other->serialize());
+    EXPECT_EQ(filled->size(), kept->size());
+    EXPECT_TRUE(other->reset());
+    still.reset(other->serialize());
+    EXPECT_EQ(still->size(), empty->size());
+}
+
+TEST(RuntimeCacheOnAGpu, KernelsAreCompiledOnce) {
+    CompileCounter gpu(90);
+    CompileCounter same(90);
+    CompileCounter older(80);
+    Logger& logger = shared_logger();
+    logger.take_error();
+    AlignedBytes bytes = engine_bytes(*two_results());
+    std::string folder_was = ingot::getCacheFolder();
+    ingot::setCacheFolder("");
+    std::string kept;
+    // With kernels that were kept, nothing is compiled; another GPU does not take them.
+    for (auto* device : {&gpu, &same, &older}) {
+        auto backend = cuda::make_backend(*device);
+        api::set_gpu(backend.get());
+        std::unique_ptr<nvinfer1::IRuntime> runtime(nvinfer1::createInferRuntime(logger));
+        std::unique_ptr<nvinfer1::ICudaEngine> engine(
+            runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+        EXPECT_EQ(ingot::getDevice(*engine), Device::kGPU); // kAUTO
+        std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine->createRuntimeConfig());
+        std::unique_ptr<nvinfer1::IRuntimeCache> cache(config->createRuntimeCache());
+        if (!kept.empty()) {
+            bool taken = cache->deserialize(kept.data(), kept.size());
+            EXPECT_EQ(taken, device != &older);
+            EXPECT_EQ(taken, logger.take_error().empty());
+        }
+        config->setDynamicShapesKernelSpecializationStrategy(
+            DynamicShapesKernelSpecializationStrategy::kNONE);
+        ASSERT_TRUE(config->setRuntimeCache(*cache));
+        ASSERT_NE(config->getRuntimeCache(), nullptr);
+        for (int i = 0; i < 2; ++i) {
+            std::unique_ptr<nvinfer1::IExecutionContext> c(
+                engine->createExecutionContext(config.get()));
+            DeviceMemory block(device);
+            c->setInputShape("x", dims({2, 2}));
+            c->setTensorAddress("x", block.floats({1, 2, 3, 4}));
+            c->setTensorAddress("y", block.allocate(16));
+            c->setTensorAddress("z", block.allocate(16));
+            ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
+        }
+        if (kept.empty()) {
+            EXPECT_GT(gpu.compiled, 0);
+            std::unique_ptr<nvinfer1::IHostMemory> m(cache->serialize());
+            kept.assign(static_cast<const char*>(m->data()), m->size());
+        }
+        engine.reset();
+        api::set_gpu(nullptr);
+    }
+    EXPECT_EQ(same.compiled, 0);
+    EXPECT_GT(older.compiled, 0);
+    ingot::setCacheFolder(folder_was.c_str());
+}
+
+TEST(CacheFolder, IsMadeAndChecked) {
+    std::unique_ptr<nvinfer1::IRuntime> any(nvinfer1::createInferRuntime(shared_logger()));
+    std::string was = ingot::getCacheFolder();
+    std::string folder = testing::TempDir() + "ingot_api_cache/deep";
+    std::filesystem::remove_all(folder);
+    EXPECT_TRUE(ingot::setCacheFolder(folder.c_str()));
+    EXPECT_EQ(ingot::getCacheFolder(), folder);
+    EXPECT_TRUE(std::filesystem::is_directory(folder));
+    EXPECT_TRUE(std::filesystem::is_empty(folder));
+    EXPECT_FALSE(ingot::setCacheFolder("/proc/no/folder"));
+    EXPECT_EQ(shared_logger().take_error(),
+              "ingot::setCacheFolder: folder '/proc/no/folder' cannot be made or written");
+    EXPECT_EQ(ingot::getCacheFolder(), folder);
+    EXPECT_TRUE(ingot::setCacheFolder(""));
+    EXPECT_STREQ(ingot::getCacheFolder(), "");
+    EXPECT_TRUE(ingot::setCacheFolder(was.c_str()));
+    std::filesystem::remove_all(testing::TempDir() + "ingot_api_cache");
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RuntimeConfigs, testing::Bool(),
+                         [](const auto& device) { return device.param ? "Gpu" : "Cpu"; });
+
+} // namespace
+} // namespace ingot::test

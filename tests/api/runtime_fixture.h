@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+// For tests of the runtime's API: a logger that keeps what it is told, engines made of a few ops,
+// and memory of the device they run on: the CPU, or an emulated GPU.
+#pragma once
+
+#include "NvInferRuntime.h"
+#include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/runtime/place.h"
+#include "backends/cuda/backend.h"
+#include "emulator/emulated_gpu.h"
+#include "engine/engine.h"
+#include "ingot.h"
+#include "ops/ops.h"
+#include "ops/primitives.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ingot::test {
+
+class Logger : public nvinfer1::ILogger {
+public:
+    void log(Severity severity, const nvinfer1::AsciiChar* msg) noexcept override {
+        std::scoped_lock lock(mutex_);
+        if (severity <= Severity::kERROR) {
+            errors_.emplace_back(msg);
+        } else {
+            others_.emplace_back(msg);
+        }
+    }
+    /// What was reported since the last call; "" when nothing was.
+    std::string take_error() {
+        std::scoped_lock lock(mutex_);
+        std::string all;
+        for (const std::string& e : errors_) {
+            all += (all.empty() ? "" : "\n") + e;
+        }
+        errors_.clear();
+        return all;
+    }
+    std::vector<std::string> others() {
+        std::scoped_lock lock(mutex_);
+        return others_;
+    }
+
+private:
+    std::mutex mutex_;
+    std::vector<std::string> errors_;
+    std::vector<std::string> others_;
+};
+
+/// The one of all tests: getLogger() gives the first one that the library ever saw.
+inline Logger& shared_logger() {
+    static Logger logger;
+    return logger;
+}
+
+inline nvinfer1::Dims dims(std::initializer_list<int64_t> sizes) {
+    nvinfer1::Dims d{};
+    d.nbDims = static_cast<int32_t>(sizes.size());
+    std::copy(sizes.begin(), sizes.end(), d.d);
+    return d;
+}
+
+inline std::vector<int64_t> sizes(const nvinfer1::Dims& d) {
+    return d.nbDims < 0 ? std::vector<int64_t>{-1000} : std::vector<int64_t>(d.d, d.d + d.nbDims);
+}
+
+/// y = x + 1, z = x transposed and summed with itself; x is f32[N,2], N from 1 to 8.
+inline std::shared_ptr<const Engine> two_results(bool with_profile = true,
+                                                 const api::EngineFacts& facts = {}) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[N,2]"));
+    g.set_origin("plus");
+    g.add_output("y", ops::add(g, x, 1.0));
+    g.set_origin("swap");
+    Value t = ops::permute(g, x, {1, 0});
+    g.add_output("z", ops::add(g, t, t));
+    std::vector<Profile> profiles;
+    if (with_profile) {
+        profiles.push_back({{{"x", {1, 2}, {2, 2}, {8, 2}}}});
+    }
+    Properties properties;
+    api::put_facts(facts, properties);
+    return Engine::create(std::move(g), std::move(profiles), std::move(properties));
+}
+
+/// where: the indices of x that are not zero, data-dependent; twice = x + x.
+inline std::shared_ptr<const Engine> data_decides() {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[5]"));
+    g.add_output("where",
+                 ops::cast(g, g.add1(nonzero_def, NonZero{g.fresh_symbol()}, {x}), DType::F32));
+    g.add_output("twice", ops::add(g, x, x));
+    return Engine::create(std::move(g), {}, {});
+}
+
+/// Memory of the device under test; freed at the end. The emulated device's is the process's.
+class DeviceMemory {
+public:
+    explicit DeviceMemory(cuda::Gpu* gpu) : gpu_(gpu) {}
+    ~DeviceMemory() {
+        for (std::byte* p : blocks_) {
+            gpu_ != nullptr ? gpu_->release(p) : std::free(p);
+        }
+    }
+    DeviceMemory(const DeviceMemory&) = delete;
+    DeviceMemory& operator=(const DeviceMemory&) = delete;
+    void* allocate(int64_t bytes) {
+        auto size = static_cast<size_t>((bytes + 511) / 256 * 256);
+        std::scoped_lock lock(mutex_);
+        blocks_.push_back(gpu_ != nullptr ? gpu_->allocate(static_cast<int64_t>(size))
+                                          : static_cast<std::byte*>(std::aligned_alloc(256, size)));
+        std::memset(blocks_.back(), 0xCB, size);
+        return blocks_.back();
+    }
+    float* floats(const std::vector<float>& values) {
+        auto bytes = values.size() * sizeof(float);
+        void* p = allocate(static_cast<int64_t>(bytes));
+        std::memcpy(p, values.data(), bytes);
+        return static_cast<float*>(p);
+    }
+
+private:
+    cuda::Gpu* gpu_;
+    std::mutex mutex_;
+    std::vector<std::byte*> blocks_;
+};
+
+inline std::vector<float> values_at(const void* p, size_t count) {
+    std::vector<float> v(count);
+    std::memcpy(v.data(), p, count * sizeof(float));
+    return v;
+}
+
+/// A runtime on the CPU (false) or an emulated GPU (true).
+class RuntimeTest : public testing::TestWithParam<bool> {
+protected:
+    RuntimeTest() {
+        logger.take_error();
+        if (GetParam()) {
+            gpu = std::make_unique<emulator::EmulatedGpu>(90);
+            backend = cuda::make_backend(*gpu);
+            api::set_gpu(backend.get());
+        }
+        folder_was_ = ingot::getCacheFolder();
+        ingot::setCacheFolder("");
+        memory = std::make_unique<DeviceMemory>(gpu.get());
+        runtime.reset(nvinfer1::createInferRuntime(logger));
+        EXPECT_TRUE(ingot::setDevice(*runtime, GetParam() ? Device::kGPU : Device::kCPU));
+    }
+    ~RuntimeTest() override {
+        api::set_gpu(nullptr);
+        ingot::setCacheFolder(folder_was_.c_str());
+    }
+
+    std::unique_ptr<nvinfer1::ICudaEngine> load(const Engine& engine) {
+        AlignedBytes bytes = engine_bytes(engine);
+        return load(bytes);
+    }
+    std::unique_ptr<nvinfer1::ICudaEngine> load(const AlignedBytes& bytes) {
+        return std::unique_ptr<nvinfer1::ICudaEngine>(
+            runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+    }
+    static std::unique_ptr<nvinfer1::IExecutionContext> context(nvinfer1::ICudaEngine& engine) {
+        return std::unique_ptr<nvinfer1::IExecutionContext>(engine.createExecutionContext());
+    }
+
+    std::unique_ptr<emulator::EmulatedGpu> gpu; // null on the CPU
+    std::unique_ptr<Backend> backend;
+    std::unique_ptr<DeviceMemory> memory;
+    Logger& logger = shared_logger();
+    std::unique_ptr<nvinfer1::IRuntime> runtime;
+
+private:
+    std::string folder_was_;
+};
+
+} // namespace ingot::test

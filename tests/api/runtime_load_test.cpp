@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+// Loading: bytes that are not needed afterwards, damaged ones, readers, validity, deferred weights,
+// and engines written again.
+#include "api/runtime_fixture.h"
+#include "engine/container.h"
+
+namespace ingot::test {
+namespace {
+
+using nvinfer1::EngineInvalidityDiagnostics;
+using nvinfer1::EngineValidity;
+
+class RuntimeLoad : public RuntimeTest {
+protected:
+    /// y = x * w + 1 with a weight.
+    static std::shared_ptr<const Engine> weighted(float w) {
+        Graph g;
+        Value x = g.add_input("x", parse_type("f32[3]"));
+        std::vector<float> weights = {w, w + 1, w + 2};
+        Value c =
+            ops::constant(g, Tensor::of<float>(DType::F32, {3}, std::span<const float>(weights)));
+        g.add_output("y", ops::add(g, ops::mul(g, x, c), 1.0));
+        return Engine::create(std::move(g), {}, {});
+    }
+    std::vector<float> run(nvinfer1::ICudaEngine& engine) {
+        auto c = context(engine);
+        void* y = memory->allocate(12);
+        c->setTensorAddress("x", memory->floats({1, 2, 3}));
+        c->setTensorAddress("y", y);
+        EXPECT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
+        return values_at(y, 3);
+    }
+    EngineValidity validity(const AlignedBytes& bytes, size_t size, uint64_t& why) const {
+        return runtime->getEngineValidity(bytes.data(), static_cast<int64_t>(size), &why);
+    }
+};
+
+TEST_P(RuntimeLoad, BytesAreNotNeededAfterwards) {
+    AlignedBytes bytes = engine_bytes(*weighted(2));
+    auto engine = load(bytes);
+    ASSERT_NE(engine, nullptr) << logger.take_error();
+    std::fill(bytes.begin(), bytes.end(), std::byte{0});
+    EXPECT_EQ(run(*engine), (std::vector<float>{3, 7, 13}));
+    EXPECT_EQ(engine->getEngineStat(nvinfer1::EngineStat::kTOTAL_WEIGHTS_SIZE),
+              static_cast<int64_t>(weighted(2)->weight_bytes()));
+}
+
+TEST_P(RuntimeLoad, AnEngineCanBeWrittenAgain) {
+    auto engine = load(*weighted(2));
+    std::unique_ptr<nvinfer1::IHostMemory> bytes(engine->serialize());
+    ASSERT_NE(bytes, nullptr);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(bytes->data()) % 64, 0U);
+    EXPECT_EQ(bytes->type(), nvinfer1::DataType::kINT8);
+    AlignedBytes expected = engine_bytes(*weighted(2));
+    ASSERT_EQ(bytes->size(), expected.size());
+    EXPECT_EQ(std::memcmp(bytes->data(), expected.data(), expected.size()), 0);
+    engine.reset();
+    engine.reset(runtime->deserializeCudaEngine(bytes->data(), bytes->size()));
+    EXPECT_EQ(run(*engine), (std::vector<float>{3, 7, 13}));
+    std::unique_ptr<nvinfer1::ISerializationConfig> config(engine->createSerializationConfig());
+    using nvinfer1::SerializationFlag;
+    EXPECT_EQ(config->getFlags(), 0U);
+    EXPECT_TRUE(config->setFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME));
+    EXPECT_TRUE(config->getFlag(SerializationFlag::kEXCLUDE_LEAN_RUNTIME));
+    std::unique_ptr<nvinfer1::IHostMemory> again(engine->serializeWithConfig(*config));
+    ASSERT_NE(again, nullptr);
+    EXPECT_EQ(again->size(), bytes->size());
+}
+
+TEST_P(RuntimeLoad, DamagedBytesAreRefused) {
+    AlignedBytes whole = engine_bytes(*weighted(2));
+    int refused = 0;
+    for (size_t at = 0; at < whole.size(); at += 97) {
+        AlignedBytes bytes = whole;
+        bytes[at] ^= std::byte{0x10};
+        std::unique_ptr<nvinfer1::ICudaEngine> engine(
+            runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+        std::string error = logger.take_error();
+        EXPECT_EQ(engine == nullptr, !error.empty()) << error;
+        if (engine == nullptr) {
+            EXPECT_EQ(error.find("IRuntime::deserializeCudaEngine: "), 0U) << error;
+            ++refused;
+        }
+    }
+    EXPECT_GT(refused, 3); // weights are checked when they are used, gaps do not matter
+    for (size_t size : {size_t{0}, size_t{10}, size_t{64}, whole.size() - 1}) {
+        EXPECT_EQ(runtime->deserializeCudaEngine(whole.data(), size), nullptr);
+        EXPECT_NE(logger.take_error(), "");
+    }
+}
+
+class Reader : public nvinfer1::IStreamReaderV2 {
+public:
+    explicit Reader(const AlignedBytes& bytes, int64_t most) : bytes_(bytes), most_(most) {}
+    int64_t read(void* destination, int64_t nbBytes, cudaStream_t) noexcept override {
+        if (fails) {
+            return -1;
+        }
+        int64_t n = std::min({nbBytes, most_, static_cast<int64_t>(bytes_.size()) - at_});
+        std::memcpy(destination, bytes_.data() + at_, static_cast<size_t>(n));
+        at_ += n;
+        return n;
+    }
+    bool seek(int64_t, nvinfer1::SeekPosition) noexcept override { return false; }
+    bool fails = false;
+
+private:
+    const AlignedBytes& bytes_;
+    int64_t most_;
+    int64_t at_ = 0;
+};
+
+class OldReader : public nvinfer1::IStreamReader {
+public:
+    explicit OldReader(Reader& reader) : reader_(reader) {}
+    int64_t read(void* destination, int64_t nbBytes) override {
+        return reader_.read(destination, nbBytes, nullptr);
+    }
+
+private:
+    Reader& reader_;
+};
+
+TEST_P(RuntimeLoad, Readers) {
+    AlignedBytes bytes = engine_bytes(*weighted(4));
+    for (int64_t most : {int64_t{7}, int64_t{1} << 30}) {
+        Reader reader(bytes, most);
+        std::unique_ptr<nvinfer1::ICudaEngine> engine(runtime->deserializeCudaEngine(reader));
+        ASSERT_NE(engine, nullptr) << logger.take_error();
+        EXPECT_EQ(run(*engine), (std::vector<float>{5, 11, 19}));
+        Reader other(bytes, most);
+        OldReader old(other);
+        engine.reset(runtime->deserializeCudaEngine(old));
+        ASSERT_NE(engine, nullptr) << logger.take_error();
+        EXPECT_EQ(run(*engine), (std::vector<float>{5, 11, 19}));
+    }
+    Reader broken(bytes, 100);
+    broken.fails = true;
+    EXPECT_EQ(runtime->deserializeCudaEngine(broken), nullptr);
+    EXPECT_EQ(logger.take_error(),
+              "IRuntime::deserializeCudaEngine: the reader gave -1 for 64 bytes after 0");
+    bytes.resize(bytes.size() - 5);
+    Reader cut(bytes, 100);
+    EXPECT_EQ(runtime->deserializeCudaEngine(cut), nullptr);
+    EXPECT_NE(logger.take_error().find("it is truncated, copy it again"), std::string::npos);
+}
+
+TEST_P(RuntimeLoad, ValidityFromTheHeader) {
+    AlignedBytes bytes = engine_bytes(*weighted(2));
+    auto size = static_cast<size_t>(runtime->getEngineHeaderSize());
+    EXPECT_EQ(size, 64U);
+    uint64_t why = 99;
+    EXPECT_EQ(validity(bytes, size, why), EngineValidity::kVALID);
+    EXPECT_EQ(why, 0U);
+    EXPECT_EQ(runtime->getEngineValidity(bytes.data(), 64, nullptr), EngineValidity::kVALID);
+    EXPECT_EQ(validity(bytes, size - 1, why), EngineValidity::kINVALID);
+    EXPECT_EQ(why, static_cast<uint64_t>(EngineInvalidityDiagnostics::kMALFORMED_ENGINE));
+    bytes[8] = std::byte{200}; // the format
+    EXPECT_EQ(validity(bytes, size, why), EngineValidity::kINVALID);
+    EXPECT_EQ(why, static_cast<uint64_t>(EngineInvalidityDiagnostics::kVERSION_MISMATCH));
+    bytes[0] = std::byte{0};
+    EXPECT_EQ(validity(bytes, size, why), EngineValidity::kINVALID);
+    EXPECT_EQ(why, static_cast<uint64_t>(EngineInvalidityDiagnostics::kMALFORMED_ENGINE));
+    EXPECT_EQ(runtime->getEngineValidity(nullptr, 64, &why), EngineValidity::kINVALID);
+}
+
+TEST_P(RuntimeLoad, WeightsThatComeLater) {
+    AlignedBytes bytes = engine_bytes(*weighted(2));
+    runtime->setDeferredWeightsLoading(true);
+    EXPECT_TRUE(runtime->getDeferredWeightsLoading());
+    auto engine = load(bytes);
+    EXPECT_FALSE(engine->areWeightsLoaded());
+    auto c = context(*engine);
+    ASSERT_NE(c, nullptr);
+    void* y = memory->allocate(12);
+    c->setTensorAddress("x", memory->floats({1, 2, 3}));
+    c->setTensorAddress("y", y);
+    EXPECT_FALSE(c->enqueueV3(nullptr));
+    EXPECT_EQ(logger.take_error(), "IExecutionContext::enqueueV3: the weights are not loaded: call "
+                                   "ICudaEngine::loadWeights() first");
+    EXPECT_EQ(engine->serialize(), nullptr);
+    EXPECT_NE(logger.take_error(), "");
+    AlignedBytes others = engine_bytes(*weighted(3));
+    EXPECT_FALSE(engine->loadWeights(others.data(), static_cast<int64_t>(others.size())));
+    EXPECT_EQ(logger.take_error(),
+              "ICudaEngine::loadWeights: these weights belong to another engine");
+    Reader reader(bytes, 1000);
+    EXPECT_TRUE(engine->loadWeightsAsync(reader, nullptr)) << logger.take_error();
+    EXPECT_TRUE(engine->areWeightsLoaded());
+    EXPECT_FALSE(engine->loadWeights(bytes.data(), static_cast<int64_t>(bytes.size())));
+    EXPECT_EQ(logger.take_error(), "ICudaEngine::loadWeights: the weights are loaded already");
+    ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
+    EXPECT_EQ(values_at(y, 3), (std::vector<float>{3, 7, 13}));
+}
+
+TEST_P(RuntimeLoad, VersionsAndTheFirstLogger) {
+    EXPECT_EQ(getInferLibVersion(), NV_TENSORRT_VERSION);
+    EXPECT_EQ(getInferLibMajorVersion(), NV_TENSORRT_MAJOR);
+    EXPECT_EQ(getInferLibMinorVersion(), NV_TENSORRT_MINOR);
+    EXPECT_EQ(getInferLibPatchVersion(), NV_TENSORRT_PATCH);
+    EXPECT_EQ(getInferLibBuildVersion(), NV_TENSORRT_BUILD);
+    EXPECT_STREQ(ingot::version(), "0.1.0");
+    EXPECT_NE(::getLogger(), nullptr);
+    EXPECT_EQ(runtime->getLogger(), &logger);
+    EXPECT_EQ(createInferRuntime_INTERNAL(&logger, 8006), nullptr);
+    EXPECT_EQ(logger.take_error(), "createInferRuntime: the program was compiled with headers of "
+                                   "version 8006, this library serves 10600 and 110100; compile "
+                                   "it with the headers of this Ingot");
+    std::unique_ptr<nvinfer1::IRuntime> enterprise(
+        static_cast<nvinfer1::IRuntime*>(createInferRuntime_INTERNAL(&logger, 110100)));
+    EXPECT_NE(enterprise, nullptr);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RuntimeLoad, testing::Bool(),
+                         [](const auto& device) { return device.param ? "Gpu" : "Cpu"; });
+
+} // namespace
+} // namespace ingot::test

@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What test_trtexec.py runs: the command lines of users, every flag, and what is wrong with what."""
+
+# Command lines as users have them, path names apart.
+USERS_LINES = [
+    "trtexec --onnx=model.onnx --saveEngine=model.engine",
+    "trtexec --onnx=model.onnx --saveEngine=model_fp16.engine --fp16",
+    "trtexec --onnx=model.onnx --saveEngine=model_int8.engine --int8 --calib=calibration_cache.bin",
+    "trtexec --onnx=model.onnx --saveEngine=model.engine --fp16 --minShapes=input:1x3x640x640 "
+    "--optShapes=input:8x3x640x640 --maxShapes=input:32x3x640x640",
+    "trtexec --onnx=model.onnx --saveEngine=model.engine --fp16 --minShapes=input:1x3x320x320 "
+    "--optShapes=input:8x3x640x640 --maxShapes=input:32x3x1280x1280",
+    "trtexec --onnx=model.onnx --fp16 --iterations=1000 --warmUp=500 --avgRuns=100",
+    "trtexec --onnx=model.onnx --saveEngine=model_int8.engine --int8 --calib=calibration_cache.bin --calibBatchSize=32",
+    "trtexec --onnx=models/model.onnx --saveEngine=models/model.engine --fp16",
+    "trtexec --onnx=models/model.onnx --saveEngine=models/model.engine --fp16 --minShapes=input:1x3x640x640 "
+    "--optShapes=input:8x3x640x640 --maxShapes=input:32x3x640x640",
+    "trtexec --loadEngine=models/model.engine --iterations=1000 --warmUp=500",
+]
+
+# Every flag of TensorRT 8.6 to 11 and TensorRT-RTX by what becomes of it.
+WORKS = """
+--minShapes=image:1x1x8x8 --optShapes=image:2x1x8x8 --maxShapes=image:4x1x8x8 --profile=0 --inputIOFormats=fp32:chw
+--inputIOFormats=chw --outputIOFormats=fp16:chw --outputIOFormats=chw --memPoolSize=tacticSharedMem:48K
+--profilingVerbosity=layer_names_only --profilingVerbosity=detailed --profilingVerbosity=none --monitorMemory --noTF32
+--stronglyTyped --saveEngine=new.engine --getPlanVersionOnly --noCompilationCache --timingCacheFile=timing.cache
+--builderOptimizationLevel=0 --builderOptimizationLevel=5 --runtimePlatform=SameAsBuild
+--runtimePlatform=WindowsAMD64 --markDebug=linear --markUnfusedTensorsAsDebugTensors --fp16 --bf16 --best
+--int8WithoutCalibration --shapes=image:3x1x8x8 --loadInputs=image:image.npy
+--accuracyAlgorithm=l0 --accuracyAlgorithm=l1 --accuracyAlgorithm=l2 --accuracyAlgorithm=lInf --accuracyAlgorithm=cos
+--atol=1e-5 --rtol=1e-5 --accuracyThreshold=0.5 --iterations=10 --warmUp=1 --duration=0.01 --sleepTime=1 --idleTime=1
+--infStreams=2 --streams=2 --includeDataTransfers --threads --noCudaGraph --timeDeserialize --skipInference
+--buildOnly --useProfile=0 --saveDebugTensors=linear:linear.npy --saveAllDebugTensors=summary --verbose --avgRuns=1
+--percentile=50,99.9 --dumpOutput --dumpRawBindingsToFile --dumpProfile --dumpLayerInfo --dumpOptimizationProfile
+--exportTimes=times.json --exportOutput=output.json --exportProfile=profile.json --exportLayerInfo=layers.json
+--device=0 --runtimeCacheFile=runtime.cache --specializeStrategyDS=lazy --specializeStrategyDS=eager
+--specializeStrategyDS=none --rtxCudaGraphStrategy=disable --rtxCudaGraphStrategy=wholeGraph --calibBatchSize=32
+""".split()
+# These ask for what happens anyway.
+ALREADY = """
+--versionCompatible --vc --excludeLeanRuntime --useRuntime=full --useRuntime=lean --useRuntime=dispatch
+--leanDLLPath=lean.so --pluginInstanceNorm --pi --asyncFileReader --hardwareCompatibilityLevel=none
+--hardwareCompatibilityLevel=ampere+ --hardwareCompatibilityLevel=sameComputeCapability --tempdir=there
+--tempfileControls=in_memory:allow --noDataTransfers --useCudaGraph --separateProfileRun --explicitBatch --explicitPrecision
+--memPoolSize=workspace:1024
+""".split()
+# These change nothing, and a warning says why.
+IGNORED = """
+--avgTiming=8 --minTiming=1 --refit --stripWeights --stripAllWeights --weightless --enablePluginOverride
+--sparsity=disable --sparsity=enable --sparsity=force --directIO --layerDeviceTypes=a:DLA --decomposableAttentions=a,b
+--tacticSources=-EDGE_MASK_CONVOLUTIONS,+JIT_CONVOLUTIONS --noBuilderCache --errorOnTimingCacheMiss
+--preview=+runtimeActivationResize --maxTactics=-1 --maxAuxStreams=4 --allowWeightStreaming
+--tilingOptimizationLevel=0 --l2LimitForTiling=-1 --refitFromOnnx=model.onnx --uint8AsymmetricQuantizationDLA
+--reportCapabilityDLA --adjustForDLA --buildDLAStandalone --allowGPUFallback --safe --consistency --dumpKernelText
+--remoteAutoTuningConfig=a --cpuOnly --fp8 --int4 --calibProfile=0 --minShapesCalib=image:1x1x8x8
+--optShapesCalib=image:1x1x8x8 --maxShapesCalib=image:1x1x8x8 --precisionConstraints=none --precisionConstraints=prefer
+--precisionConstraints=obey --layerPrecisions=conv1:fp16 --layerOutputTypes=conv1:fp16 --restricted --exposeDMA
+--useManagedMemory --noSpinWait --useSpinWait --timeRefit --persistentCacheRatio=0.5 --allocationStrategy=static
+--allocationStrategy=profile --allocationStrategy=runtime --weightStreamingBudget=-2 --weightStreamingBudget=50%
+--tuneBuildRoutes=a --tuneBuildRouteFile=f --tuningSearch=fast --tuningSearch=full --tuningSearch=mixed
+--tuningCacheFile=f --tuningTimeOut=-1 --saveAllEngines --dryRun --continue --helpBuildRoute --helpBuildRoute=knob
+--setBuildRoute=a --dumpRefit --useDLACore=0 --staticPlugins=a.so --dynamicPlugins=a.so --setPluginsToSerialize=a.so
+--plugins=a.so --ignoreParsedPluginLibs --safetyPlugins=a.so --workspace=1024 --nvtxMode=verbose --nvtxVerbosity=none --heuristic
+--batch=1 --maxBatch=1 --memPoolSize=dlaSRAM:1 --memPoolSize=dlaLocalDRAM:1 --memPoolSize=dlaGlobalDRAM:1
+""".split()
+
+WRONG = [  # arguments, the error
+    ([], "Model missing: give --onnx=FILE or --loadEngine=FILE"),
+    (["--onn=DIGITS"], "Unknown option: --onn; did you mean --onnx?"),
+    (["--onnx=DIGITS", "--fp17"], "Unknown option: --fp17; did you mean --fp16?"),
+    (["--onnx=DIGITS", "--useDLACores=0"], "Unknown option: --useDLACores; did you mean --useDLACore?"),
+    (["--onnx=DIGITS", "--saveengine=x"], "Unknown option: --saveengine; did you mean --saveEngine?"),
+    (["--onnx=DIGITS", "--nothingLikeThis"], "Unknown option: --nothingLikeThis; --help lists all"),
+    (["model.onnx"], "unexpected argument 'model.onnx': a model is given as --onnx=FILE or --loadEngine=FILE"),
+    (["--onnx"], "--onnx needs a value: --onnx=FILE"),
+    (["--onnx="], "--onnx needs a value: --onnx=FILE"),
+    (["--onnx", "--fp16"], "--onnx needs a value: --onnx=FILE"),
+    (["--onnx=DIGITS", "--onnx=DIGITS"], "--onnx is given twice"),
+    (["--onnx=DIGITS", "--fp16=yes"], "--fp16=yes: expected no value: this is a flag"),
+    (["--onnx=DIGITS", "--safe=yes"], "--safe=yes: expected no value: this is a flag"),
+    (["--onnx=DIGITS", "--iterations=ten"], "--iterations=ten: expected a whole number"),
+    (["--onnx=DIGITS", "--iterations=-1"], "--iterations=-1: expected 0 or more"),
+    (["--onnx=DIGITS", "--duration=soon"], "--duration=soon: expected a number"),
+    (["--onnx=DIGITS", "--duration=-2"], "--duration=-2: expected seconds, or -1 to run until interrupted"),
+    (["--onnx=DIGITS", "--avgRuns=0"], "--avgRuns=0: expected 1 or more"),
+    (["--onnx=DIGITS", "--infStreams=0"], "--infStreams=0: expected 1 to 256"),
+    (["--onnx=DIGITS", "--builderOptimizationLevel=6"], "--builderOptimizationLevel=6: expected 0 to 5"),
+    (["--onnx=DIGITS", "--percentile=101"], "--percentile=101: 101 is not between 0 and 100"),
+    (["--onnx=DIGITS", "--profilingVerbosity=some"],
+     "--profilingVerbosity=some: expected layer_names_only, detailed or none"),
+    (["--onnx=DIGITS", "--sparsity=some"], "--sparsity=some: expected disable, enable or force"),
+    (["--onnx=DIGITS", "--avgTiming=x"], "--avgTiming=x: expected a whole number"),
+    (["--onnx=DIGITS", "--persistentCacheRatio=x"], "--persistentCacheRatio=x: expected a number"),
+    (["--onnx=DIGITS", "--memPoolSize=heap:3"], "--memPoolSize=heap:3: there is no pool 'heap'; expected workspace, "
+     "tacticSharedMem, dlaSRAM, dlaLocalDRAM or dlaGlobalDRAM"),
+    (["--onnx=DIGITS", "--memPoolSize=workspace:3X"], "--memPoolSize=workspace:3X: 'workspace:3X': expected name:size, "
+     "such as workspace:512 or tacticSharedMem:48K"),
+    (["--onnx=DIGITS", "--memPoolSize=workspace"], "--memPoolSize=workspace: 'workspace': expected name:size, "
+     "such as workspace:512 or tacticSharedMem:48K"),
+    (["--onnx=DIGITS", "--optShapes=image"], "shapes 'image': 'image' is not name:sizes, such as image:1x3x224x224"),
+    (["--onnx=DIGITS", "--optShapes=imag:1x1x8x8"],
+     "profile: there is no input 'imag', did you mean 'image'? Inputs: image"),
+    (["--onnx=DIGITS", "--optShapes=image:1x1x8x8", "--optShapes=image:2x1x8x8"],
+     "--optShapes=image:2x1x8x8 is given twice for the same index: it was image:1x1x8x8"),
+    (["--onnx=DIGITS", "--profile=1", "--optShapes=image:1x1x8x8"],
+     "--profile=0 has no shapes: profiles are numbered from 0 without gaps"),
+    (["--onnx=DIGITS", "--profile=-1"], "--profile=-1: expected 0 to 63"),
+    (["--onnx=DIGITS", "--minShapes=image:4x1x8x8", "--maxShapes=image:2x1x8x8"],
+     "profile: input 'image' dimension 0: min 4, opt 2, max 2, expected min <= opt <= max"),
+    (["--onnx=DIGITS", "--useProfile=1"], "--useProfile=1: the engine has 0 profiles"),
+    (["--onnx=DIGITS", "--loadInputs=image"], "--loadInputs=image: 'image': expected name:file"),
+    (["--onnx=DIGITS", "--loadInputs=picture:x.bin"], "there is no input 'picture' Inputs: image"),
+    (["--onnx=DIGITS", "--inputIOFormats=int8:chw"],
+     "--inputIOFormats: 'int8:chw': expected fp32, fp16, bf16, int32 or int64, and :chw if anything"),
+    (["--onnx=DIGITS", "--inputIOFormats=fp16:chw32"],
+     "--inputIOFormats: 'fp16:chw32': the layout 'chw32' is not supported, only chw is"),
+    (["--onnx=DIGITS", "--loadRefOutputs=scores:x.bin"],
+     "--accuracyThreshold with a value above 0 is required with --loadRefOutputs or --refPair"),
+    (["--onnx=DIGITS", "--refPair=0", "--accuracyThreshold=1"],
+     "--refPair needs two pairs at least; leave it out for a single pair"),
+    (["--onnx=DIGITS", "--refPair=1", "--loadInputs=image:a", "--loadRefOutputs=scores:b", "--accuracyThreshold=1"],
+     "--refPair=0: expected --loadInputs and --loadRefOutputs after it"),
+    (["--onnx=DIGITS", "--saveAllDebugTensors=jpeg"],
+     "--saveAllDebugTensors=jpeg: 'jpeg': expected summary, numpy, string or raw"),
+    (["--onnx=DIGITS", "--timeDeserialize"],
+     "--timeDeserialize needs an engine file: give --loadEngine or --saveEngine"),
+    (["--onnx=DIGITS", "--getPlanVersionOnly"], "--getPlanVersionOnly needs --loadEngine=FILE"),
+    (["--loadEngine=missing.engine"], "cannot open 'missing.engine': No such file or directory"),
+    (["--onnx=DIGITS", "--computeCapabilities=nine"], "'nine': expected numbers joined by commas"),
+]

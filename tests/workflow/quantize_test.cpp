@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+// Placing scales in models, narrow weights, raised opsets.
+#include "base/error.h"
+#include "base/file.h"
+#include "ir/rewrite.h"
+#include "onnx/importer.h"
+#include "onnx/reader.h"
+#include "onnx/writer.h"
+#include "ops/evaluator.h"
+#include "ops/ops.h"
+#include "passes/pipeline.h"
+#include "plan/lowering.h"
+#include "slim_models.h"
+#include "workflow/build.h"
+#include "workflow/calibrate.h"
+#include "workflow/inputs.h"
+#include "workflow/opset.h"
+#include "workflow/placement.h"
+#include "workflow/quantize.h"
+#include "workflow/quantize_graph.h"
+#include "workflow/quantize_weights.h"
+#include "workflow/quantized_weight.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ingot {
+namespace {
+
+using slim_test::Builder;
+
+std::string message(const std::function<void()>& f) {
+    try {
+        f();
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return "no error";
+}
+
+/// Scale 1/16 for every tensor that nodes compute, and inputs.
+CalibrationCache cache_of(const onnx::Model& m) {
+    CalibrationCache c;
+    for (const onnx::ValueInfo& v : m.graph.inputs) {
+        c.scales.emplace_back(v.name, 0.0625F);
+    }
+    for (const onnx::Node& n : quantisable(m).graph.nodes) {
+        for (const std::string& o : n.outputs) {
+            c.scales.emplace_back(o, 0.0625F);
+        }
+    }
+    return c;
+}
+
+/// What the products of a model compute in when it is lowered as for a GPU.
+struct Products {
+    int integer = 0;
+    int floating = 0;
+};
+Products products_of(const Graph& optimised) {
+    Graph g = plan::quantized_products(optimised);
+    Products out;
+    visit_nodes(g, [&](const Graph& part, const Node& n) {
+        if (n.is(ops::conv_def) || n.is(dot_def)) {
+            bool whole = part.type(n.outputs[0]).dtype == DType::I32;
+            ++(whole ? out.integer : out.floating);
+        }
+    });
+    return out;
+}
+
+Products products_of(const onnx::Model& m) {
+    return products_of(run_aot_passes(onnx::import_or_throw(m)));
+}
+
+// --- placement
+
+TEST(Placement, ProductsReadInt8) {
+    PlacementSketch s;
+    s.scales = {1, 2, 3};
+    s.ops = {{PlacementRole::Product, {0}, {1}}, {PlacementRole::Product, {1}, {2}}};
+    EXPECT_EQ(place(s), (std::vector<float>{1, 2, 0}));
+}
+
+TEST(Placement, ViewsPassItOn) {
+    PlacementSketch s;
+    s.scales = {1, 0, 3};
+    s.ops = {{PlacementRole::View, {0}, {1}}, {PlacementRole::Product, {1}, {2}}};
+    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 0}));
+    s.scales = {0, 5, 3};
+    EXPECT_EQ(place(s), (std::vector<float>{5, 0, 0}));
+}
+
+// 0 -> conv -> 1 -> relu -> 2 -> conv -> 3; 2 + 3 -> 4 -> conv -> 5. The residual 2 is read as
+// int8; 3 is added before anything is stored.
+TEST(Placement, OfAResidualOnlyTheOldOperandIsStored) {
+    PlacementSketch s;
+    s.scales = {1, 2, 3, 4, 5, 6};
+    s.ops = {{PlacementRole::Product, {0}, {1}},
+             {PlacementRole::Pointwise, {1}, {2}},
+             {PlacementRole::Product, {2}, {3}},
+             {PlacementRole::Join, {2, 3}, {4}},
+             {PlacementRole::Product, {4}, {5}}};
+    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 3, 0, 5, 0}));
+}
+
+// Two products added: the earlier one is stored as int8.
+TEST(Placement, OfTwoProductsTheEarlierIsStored) {
+    PlacementSketch s;
+    s.scales = {1, 2, 3, 4, 5};
+    s.ops = {{PlacementRole::Product, {0}, {1}},
+             {PlacementRole::Product, {0}, {2}},
+             {PlacementRole::Join, {1, 2}, {3}},
+             {PlacementRole::Product, {3}, {4}}};
+    EXPECT_EQ(place(s), (std::vector<float>{1, 2, 0, 4, 0}));
+}
+
+// x * sigmoid(x) of a product belongs to that product as a whole.
+TEST(Placement, AGateOfItselfIsNotStored) {
+    PlacementSketch s;
+    s.scales = {1, 2, 3, 4, 5};
+    s.ops = {{PlacementRole::Product, {0}, {1}},
+             {PlacementRole::Pointwise, {1}, {2}},
+             {PlacementRole::Join, {1, 2}, {3}},
+             {PlacementRole::Product, {3}, {4}}};
+    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 0, 4, 0}));
+}
+
+TEST(Placement, PoolingAndConcatenationTakeTheScaleOfTheResult) {
+    PlacementSketch s;
+    s.scales = {1, 2, 3, 4, 5, 6};
+    s.ops = {{PlacementRole::Product, {0}, {1}},
+             {PlacementRole::Maximum, {1}, {2}},
+             {PlacementRole::Concat, {0, 2}, {3}},
+             {PlacementRole::Product, {3}, {4}}};
+    EXPECT_EQ(place(s), (std::vector<float>{4, 4, 4, 4, 0, 0}));
+    s.ops[1].role = PlacementRole::Window;
+    EXPECT_EQ(place(s), (std::vector<float>{4, 2, 4, 4, 0, 0}));
+}
+
+TEST(Placement, WhatLeadsToNoProductStays) {
+    PlacementSketch s;
+    s.scales = {1, 2, 3, 4};
+    s.ops = {{PlacementRole::Product, {0}, {1}},
+             {PlacementRole::Maximum, {1}, {2}},
+             {PlacementRole::Other, {2}, {3}}};
+    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 0, 0}));
+    s.scales[0] = 0;
+    EXPECT_EQ(place(s), (std::vector<float>{0, 0, 0, 0}));
+}
+
+// --- models
+
+/// conv + relu, residual, max pool, a gate, global pool, Gemm.
+onnx::Model small_net(int64_t opset = 17) {
+    Builder b(opset);
+    std::string x = b.input("x", {"n", 3, 12, 12});
+    auto conv = [&](const std::string& in, int64_t from, int64_t to) {
+        return b.node("Conv", {in, b.weights({to, from, 3, 3}), b.weights({to})},
+                      {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+    };
+    std::string y = b.node("Relu", {conv(x, 3, 8)});
+    std::string z =
+        b.node("Relu", {b.node("Add", {conv(b.node("Relu", {conv(y, 8, 8)}), 8, 8), y})});
+    std::string p = b.node(
+        "MaxPool", {z},
+        {{"kernel_shape", std::vector<int64_t>{2, 2}}, {"strides", std::vector<int64_t>{2, 2}}});
+    std::string c = conv(p, 8, 16);
+    std::string gated = b.node("Mul", {c, b.node("Sigmoid", {c})});
+    std::string flat = b.node("Flatten", {b.node("GlobalAveragePool", {conv(gated, 16, 16)})});
+    b.output(
+        b.node("Gemm", {flat, b.weights({10, 16}), b.weights({10})}, {{"transB", int64_t{1}}}));
+    return b.model();
+}
+
+/// Scales of small_net by calibration on random inputs.
+CalibrationCache calibrated(const onnx::Model& m) {
+    Graph g = calibration_graph(m);
+    CalibrationOptions o;
+    o.method = CalibrationMethod::MinMax;
+    Calibrator c(g, cpu_backend(), o);
+    for (uint64_t i = 0; i < 4; ++i) {
+        c.add_batch(std::array{random_tensor(DType::F32, {3, 3, 12, 12}, i, "x")});
+    }
+    return c.finish();
+}
+
+TEST(Quantised, AllProductsBecomeInteger) {
+    onnx::Model m = small_net();
+    QuantizeReport report;
+    onnx::Model q = quantised(m, calibrated(m), &report);
+    EXPECT_EQ(report.products.size(), 6U);
+    EXPECT_TRUE(report.missing.empty());
+    EXPECT_TRUE(report.unknown.empty());
+    Products p = products_of(q);
+    EXPECT_EQ(p.integer, 6);
+    EXPECT_EQ(p.floating, 0);
+}
+
+TEST(Quantised, ResultsAreCloseToFloats) {
+    onnx::Model m = small_net();
+    onnx::Model q = quantised(m, calibrated(m));
+    std::vector<Tensor> floats = slim_test::run(m, 9);
+    std::vector<Tensor> narrow = slim_test::run(q, 9);
+    EXPECT_EQ(slim_test::difference(narrow, floats, 0.05), "");
+    EXPECT_NE(slim_test::difference(narrow, floats, 1e-6), "");
+}
+
+TEST(Quantised, WeightsAreStoredAsInt8) {
+    onnx::Model m = small_net();
+    onnx::Model q = quantised(m, calibrated(m));
+    for (const onnx::Tensor& t : q.graph.initializers) {
+        EXPECT_TRUE(t.data_type == 3 || t.dims.size() < 2) << t.name; // 3: int8
+    }
+}
+
+// Scales for each channel: ONNX has them from opset 13 on.
+TEST(Quantised, OldOpsetsUseContribOperators) {
+    onnx::Model m = small_net(11);
+    onnx::Model q = quantised(m, calibrated(m));
+    EXPECT_EQ(q.opset_imports.at(""), 11);
+    EXPECT_EQ(q.opset_imports.at("com.microsoft"), 1);
+    EXPECT_EQ(products_of(q).integer, 6);
+}
+
+TEST(Quantised, WritesAndReadsBack) {
+    onnx::Model m = small_net();
+    onnx::Model q = quantised(m, calibrated(m));
+    std::string bytes = onnx::write_model(q);
+    onnx::Model back =
+        onnx::read_model(std::as_bytes(std::span(bytes.data(), bytes.size())), "", {});
+    EXPECT_EQ(slim_test::difference(slim_test::run(back), slim_test::run(q), 0), "");
+    EXPECT_EQ(onnx::write_model(quantised(m, calibrated(m))), bytes); // the same each time
+}
+
+TEST(Quantised, MatrixProductsAreQuantised) {
+    Builder b;
+    std::string x = b.input("x", {2, 5, 16});
+    std::string y = b.node("MatMul", {x, b.weights({16, 32})});
+    std::string z = b.node("Gelu", {y}, {});
+    b.opset = 20;
+    b.output(b.node("MatMul", {z, b.weights({32, 16})}));
+    onnx::Model m = b.model();
+    Products p = products_of(quantised(m, cache_of(m)));
+    EXPECT_EQ(p.integer, 2);
+    EXPECT_EQ(p.floating, 0);
+}
+
+TEST(Quantised, ProductsWithoutAScaleStay) {
+    Builder b;
+    std::string x = b.input("x", {1, 16});
+    std::string y = b.node("MatMul", {x, b.weights({16, 32})});
+    b.output(b.node("MatMul", {b.node("Tanh", {y}), b.weights({32, 16})}));
+    onnx::Model m = b.model();
+    CalibrationCache c;
+    c.scales = {{"x", 0.1F}, {"elsewhere", 1.0F}};
+    QuantizeReport report;
+    Products p = products_of(quantised(m, c, &report));
+    EXPECT_EQ(p.integer, 1);
+    EXPECT_EQ(p.floating, 1);
+    EXPECT_EQ(report.unknown, (std::vector<std::string>{"elsewhere"}));
+    EXPECT_EQ(report.missing.size(), 1U);
+}
+
+TEST(Quantised, RefusesAModelThatIsQuantised) {
+    onnx::Model m = small_net();
+    onnx::Model q = quantised(m, calibrated(m));
+    EXPECT_FALSE(is_quantised(m));
+    EXPECT_TRUE(is_quantised(q));
+    EXPECT_EQ(
+        message([&] { quantised(q, cache_of(m)); }),
+        "the model quantises or dequantises by itself: it has its scales already and takes no "
+        "calibration cache");
+}
+
+TEST(Quantised, RefusesTheCacheOfAnotherModel) {
+    CalibrationCache c;
+    c.scales = {{"a", 1.0F}, {"b", 1.0F}};
+    EXPECT_EQ(message([&] { quantised(small_net(), c); }),
+              "none of the 2 tensors of the calibration cache is in the model (the first is 'a'): "
+              "it belongs to another model");
+}
+
+// What a network that never was ONNX gets: the same products, and nearly the same numbers.
+TEST(QuantisedGraph, DoesAsTheModelDoes) {
+    onnx::Model m = small_net();
+    CalibrationCache cache = calibrated(m);
+    onnx::ImportOptions names;
+    names.keep_names = true;
+    Graph g = onnx::import_or_throw(m, names);
+    QuantizeReport report;
+    Graph q = quantised_graph(g, cache, &report);
+    EXPECT_EQ(report.products.size(), 6U);
+    EXPECT_TRUE(report.missing.empty());
+    Products p = products_of(run_aot_passes(q));
+    EXPECT_EQ(p.integer, 6);
+    EXPECT_EQ(p.floating, 0);
+    Tensor x = random_tensor(DType::F32, {2, 3, 12, 12}, 5, "x");
+    Tensor own = evaluate(q, std::array{x})[0];
+    Tensor as_model = evaluate(onnx::import_or_throw(quantised(m, cache)), std::array{x})[0];
+    EXPECT_EQ(slim_test::difference({own}, {as_model}, 0.01), "");
+    EXPECT_EQ(message([&] { quantised_graph(q, cache); }).find("node '"), 0U);
+    cache.scales = {{"nothing", 1.0F}};
+    EXPECT_EQ(message([&] { quantised_graph(g, cache); }),
+              "none of the 1 tensors of the calibration cache is in the network: it belongs to "
+              "another one");
+}
+
+class Int8Build : public testing::Test {
+protected:
+    void SetUp() override {
+        path_ = testing::TempDir() + "quantize_test.onnx";
+        onnx::write_model_file(small_net(), path_);
+    }
+    std::string path_;
+};
+
+TEST_F(Int8Build, IsRefusedWithoutCalibration) {
+    BuildConfig config;
+    config.calibration.emplace();
+    EXPECT_EQ(message([&] { build_engine(path_, config); }),
+              path_ + ": INT8 needs to know the ranges of tensors: give a calibration cache "
+                      "(--calib, which ingot calibrate makes of sample inputs), a model with "
+                      "QuantizeLinear nodes, or ask for --int8WithoutCalibration to measure speed "
+                      "with results that are not to be trusted");
+}
+
+TEST_F(Int8Build, GuessesRangesWhenAskedTo) {
+    BuildConfig config;
+    config.calibration.emplace();
+    config.calibration->guess_ranges = true;
+    Graph g = plan::quantized_products(build_engine(path_, config)->graph());
+    EXPECT_TRUE(std::any_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) {
+        return n.is(ops::conv_def) && g.type(n.outputs[0]).dtype == DType::I32;
+    }));
+}
+
+TEST_F(Int8Build, UsesTheCacheAndHalvesTogether) {
+    BuildConfig config;
+    config.calibration.emplace();
+    config.calibration->cache = calibrated(small_net());
+    config.precision = DType::F16;
+    auto engine = build_engine(path_, config);
+    Graph g = plan::quantized_products(engine->graph());
+    int integer = 0;
+    for (const Node& n : g.nodes()) {
+        bool product = n.is(ops::conv_def) || n.is(dot_def);
+        integer += product && g.type(n.outputs[0]).dtype == DType::I32 ? 1 : 0;
+    }
+    EXPECT_EQ(integer, 6);
+    Tensor x = random_tensor(DType::F32, {2, 3, 12, 12}, 5, "x");
+    Tensor halves = Context(engine, cpu_backend()).run(std::array{x})[0];
+    Tensor floats = Context(build_engine(path_, {}), cpu_backend()).run(std::array{x})[0];
+    EXPECT_EQ(slim_test::difference({halves}, {floats}, 0.05), "");
+}
+
+// --- weights
+
+TEST(QuantizedWeight, Int8HasAScaleForEachChannel) {
+    Tensor w = Tensor::of<float>(DType::F32, {2, 2}, std::vector<float>{127, -63.5F, 0, 0});
+    QuantizedWeight q = quantized_weight(w, DType::I8, 0);
+    EXPECT_EQ(q.scale, Tensor::of<float>(DType::F32, {2}, std::vector<float>{1, 1}));
+    EXPECT_EQ(q.q, Tensor::of<int64_t>(DType::I8, {2, 2}, std::vector<int64_t>{127, -64, 0, 0}));
+    EXPECT_NEAR(q.error, 0.25 / (127 * 127 + 63.5 * 63.5), 1e-12);
+}
+
+TEST(QuantizedWeight, Int4UsesBothEndsOfItsRange) {
+    Tensor w = Tensor::of<float>(DType::F32, {4, 1}, std::vector<float>{-8, 7, 14, -4});
+    QuantizedWeight q = quantized_weight(w, DType::I4, 0, 2);
+    EXPECT_EQ(q.scale, Tensor::of<float>(DType::F32, {2, 1}, std::vector<float>{1, 2}));
+    EXPECT_EQ(q.q, Tensor::of<int64_t>(DType::I4, {4, 1}, std::vector<int64_t>{-8, 7, 7, -2}));
+    EXPECT_EQ(q.error, 0);
+}
+
+TEST(QuantizedWeight, ScalesOfBlocksLieAsTheWeightsDo) {
+    Tensor w = random_tensor(DType::F32, {64, 3}, 1, "w");
+    QuantizedWeight q = quantized_weight(w, DType::I4, 0, 32);
+    ASSERT_EQ(q.scale.shape(), (Shape{2, 3}));
+    for (int64_t i = 0; i < w.count(); ++i) {
+        double s = q.scale.get_f64((i / 3 / 32) * 3 + i % 3);
+        EXPECT_LE(std::fabs(q.q.get_f64(i) * s - w.get_f64(i)), s * 0.5001);
+    }
+}
+
+TEST(QuantizedWeight, Fp8IsWithinItsRounding) {
+    Tensor w = random_tensor(DType::F32, {16, 50}, 2, "w");
+    QuantizedWeight q = quantized_weight(w, DType::F8E4M3, 0);
+    EXPECT_LT(q.error, 1e-3);
+    EXPECT_GT(q.error, 0);
+    Tensor bad = w.clone();
+    bad.set_f64(3, NAN);
+    EXPECT_TRUE(std::isinf(quantized_weight(bad, DType::F8E4M3, 0).error));
+}
+
+/// A Conv and two matrix products with weights above the least size, and one below.
+onnx::Model weights_net(int64_t opset = 17) {
+    Builder b(opset);
+    std::string x = b.input("x", {"n", 8, 6, 6});
+    std::string y = b.node("Conv", {x, b.weights({32, 8, 3, 3})});
+    std::string flat = b.node("Flatten", {y});
+    std::string h =
+        b.node("Gemm", {flat, b.weights({64, 512}), b.weights({64})}, {{"transB", int64_t{1}}});
+    std::string m = b.node("MatMul", {b.node("Relu", {h}), b.weights({64, 48})});
+    b.output(b.node("MatMul", {m, b.weights({48, 4})}));
+    return b.model();
+}
+
+struct WeightCase {
+    WeightFormat format;
+    int64_t opset;
+    double tolerance;
+    std::vector<std::string> types; // of Conv, Gemm, MatMul
+};
+
+TEST(QuantisedWeights, AgreeWithTheModelWithinBounds) {
+    const WeightCase cases[] = {{WeightFormat::Int8, 17, 0.01, {"i8", "i8", "i8"}},
+                                {WeightFormat::Int8, 11, 0.01, {"i8", "i8", "i8"}},
+                                {WeightFormat::Fp8, 17, 0.06, {"f8e4m3", "f8e4m3", "f8e4m3"}},
+                                {WeightFormat::Int4, 17, 0.15, {"i8", "i4", "i4"}}};
+    for (const WeightCase& c : cases) {
+        onnx::Model m = weights_net(c.opset);
+        std::vector<QuantizedTensorReport> report;
+        QuantizeWeightsOptions options;
+        options.format = c.format;
+        onnx::Model q = quantised_weights(m, options, &report);
+        ASSERT_EQ(report.size(), 4U);
+        for (size_t i = 0; i < 3; ++i) {
+            EXPECT_EQ(report[i].kept, "");
+            EXPECT_EQ(report[i].type, c.types[i]);
+        }
+        EXPECT_EQ(report[3].kept, "fewer than 1024 elements");
+        EXPECT_EQ(slim_test::difference(slim_test::run(q), slim_test::run(m), c.tolerance), "");
+        EXPECT_NE(slim_test::difference(slim_test::run(q), slim_test::run(m), 1e-6), "");
+    }
+}
+
+// Beside 1000, all others of a channel round to 0: 511 * 2.2^2 of 1000^2 is lost.
+TEST(QuantisedWeights, SensitiveTensorsStay) {
+    Tensor w = Tensor::zeros(DType::F32, {512, 8});
+    for (int64_t i = 0; i < w.count(); ++i) {
+        w.set_f64(i, i < 8 ? 1000.0 : 2.2);
+    }
+    Builder b;
+    b.output(b.node("MatMul", {b.input("x", {1, 512}), b.constant(w)}));
+    EXPECT_EQ(message([&] { quantised_weights(b.model(), {}); }),
+              "there is no weight to quantise: of 1 constants of f32 that products read, all stay; "
+              "'t0': sensitive: i8 would change it by 0.24671383 %");
+}
+
+TEST(QuantisedWeights, RefusesWhereNothingIsToBeDone) {
+    Builder b;
+    b.output(b.node("Relu", {b.input("x", {4})}));
+    EXPECT_EQ(message([&] { quantised_weights(b.model(), {}); }),
+              "there is no weight to quantise: of 0 constants of f32 that products read, all stay");
+}
+
+// --- opsets
+
+TEST(RaisedOpset, RewritesReductionsAndSplits) {
+    Builder b(13);
+    std::string x = b.input("x", {2, 6, 4});
+    std::string mean = b.node("ReduceMean", {x}, {{"axes", std::vector<int64_t>{1}}});
+    std::vector<std::string> parts = b.nodes("Split", {x}, 3, {{"axis", int64_t{1}}});
+    b.outputs({mean, parts[0], parts[2]});
+    onnx::Model m = b.model();
+    onnx::Model r = raised_opset(m, 21);
+    EXPECT_EQ(r.opset_imports.at(""), 21);
+    EXPECT_GE(r.ir_version, 10);
+    EXPECT_EQ(r.graph.nodes[0].inputs.size(), 2U);
+    EXPECT_EQ(slim_test::difference(slim_test::run(r), slim_test::run(m), 0), "");
+}
+
+TEST(RaisedOpset, RefusesWhatChanged) {
+    Builder b(12);
+    b.output(b.node("Relu", {b.input("x", {4})}));
+    EXPECT_EQ(message([&] { raised_opset(b.model(), 19); }),
+              "the model has opset 12, this needs opset 19: raise it with onnx.version_converter");
+    Builder c(18);
+    std::string x = c.input("x", {1, 4, 3});
+    c.output(c.node("GroupNormalization", {x, c.weights({2}), c.weights({2})},
+                    {{"num_groups", int64_t{2}}}));
+    EXPECT_EQ(message([&] { raised_opset(c.model(), 21); }),
+              "node '" + c.model().graph.nodes[0].name +
+                  "' (GroupNormalization, opset 18): the operator changed in opset 21; raise the "
+                  "model to opset 21 with onnx.version_converter");
+}
+
+} // namespace
+} // namespace ingot

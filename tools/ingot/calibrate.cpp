@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// ingot calibrate: sample inputs -> the scale of each tensor, as a cache or placed in the model.
+#include "workflow/calibrate.h"
+
+#include "base/error.h"
+#include "commands.h"
+#include "common.h"
+#include "onnx/reader.h"
+#include "onnx/writer.h"
+#include "workflow/calibration_data.h"
+#include "workflow/quantize.h"
+
+#include <algorithm>
+#include <cstdio>
+
+namespace ingot::tool {
+
+namespace {
+
+CalibrationOptions calibration_options(const Options& o) {
+    CalibrationOptions c;
+    c.method = calibration_method(o.algorithm);
+    c.percentile = o.calibration_percentile;
+    c.quantile = o.quantile;
+    c.cutoff = o.regression_cutoff;
+    check_options(c);
+    return c;
+}
+
+CalibrationDataOptions data_options(const Options& o) {
+    CalibrationDataOptions d;
+    d.folder = o.data;
+    d.shapes = parse_shapes(o.shapes);
+    d.image = {parse_numbers(o.mean), parse_numbers(o.std), o.layout};
+    return d;
+}
+
+CalibrationCache run_batches(const Options& o, const onnx::Model& model) {
+    Graph g = calibration_graph(model);
+    CalibrationData data(g, data_options(o));
+    Calibrator calibrator(g, choose_backend(o), calibration_options(o), compile_options(o));
+    int64_t count = o.batches > 0 ? std::min(o.batches, data.batches()) : data.batches();
+    for (int64_t i = 0; i < count; ++i) {
+        calibrator.add_batch(data.batch(i));
+    }
+    std::printf("%lld batches, %zu tensors, %s\n", static_cast<long long>(count),
+                calibrator.tensors().size(), o.algorithm.c_str());
+    return calibrator.finish();
+}
+
+} // namespace
+
+int calibrate(const Options& o) {
+    require(!o.output.empty(), ErrorCode::InvalidArgument,
+            "say where to write the result with -o: a calibration cache, or a model (*.onnx)");
+    require(!o.data.empty(), ErrorCode::InvalidArgument,
+            "say where the samples are with --data DIR: .npy, .png or .jpg files, or a folder of "
+            "them for each input");
+    require(o.batches >= 0, ErrorCode::InvalidArgument, "--batches ", o.batches,
+            ": expected 0 (all) or more");
+    calibration_options(o);
+    onnx::Model model = onnx::read_model_file(o.model);
+    auto place = [&] { return o.model; };
+    CalibrationCache cache = with_place(place, [&] { return run_batches(o, model); });
+    if (!o.output.ends_with(".onnx")) {
+        write_calibration_cache(cache, o.output);
+        std::printf("%s: %zu scales\n", o.output.c_str(), cache.scales.size());
+        return 0;
+    }
+    QuantizeReport report;
+    onnx::Model out = with_place(place, [&] { return quantised(model, cache, &report); });
+    onnx::write_model_file(out, o.output);
+    std::printf("%s: %zu products of int8, %zu tensors stored as int8\n", o.output.c_str(),
+                report.products.size(), report.tensors.size());
+    for (const std::string& name : report.missing) {
+        std::printf("in floats: what reads '%s'\n", name.c_str());
+    }
+    return 0;
+}
+
+} // namespace ingot::tool

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// ingot compat-layout DIR: a folder that looks to a build script like an installation of TensorRT
+// or TensorRT for RTX.
+#include "base/error.h"
+#include "base/shared_library.h"
+#include "commands.h"
+
+#include <cstdio>
+#include <filesystem>
+
+namespace ingot::tool {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// What each is to TensorRT; all are libingot.so.
+constexpr std::string_view library_names[] = {"libnvinfer.so",
+                                              "libnvinfer.so.10",
+                                              "libnvinfer.so.11",
+                                              "libnvinfer_plugin.so",
+                                              "libnvinfer_plugin.so.10",
+                                              "libnvinfer_plugin.so.11",
+                                              "libnvonnxparser.so",
+                                              "libnvonnxparser.so.10",
+                                              "libnvonnxparser.so.11",
+                                              "libtensorrt_rtx.so",
+                                              "libtensorrt_rtx.so.1",
+                                              "libtensorrt_onnxparser_rtx.so",
+                                              "libtensorrt_onnxparser_rtx.so.1"};
+constexpr std::string_view program_names[] = {"trtexec", "tensorrt_rtx"};
+
+/// The first of `places` that has `name`, else an error that lists them.
+fs::path found(std::string_view name, const std::vector<fs::path>& places) {
+    std::string list;
+    for (const fs::path& p : places) {
+        if (fs::exists(p / name)) {
+            return p / name;
+        }
+        append(list, str(list.empty() ? "" : ", ", p.string()));
+    }
+    fail(ErrorCode::Io, name, " is in none of ", list,
+         "; keep the parts of the installation, or of the build, together");
+}
+
+void copy_over(const fs::path& from, const fs::path& to) {
+    fs::remove(to);
+    fs::copy_file(from, to);
+}
+
+void link_over(std::string_view target, const fs::path& link) {
+    fs::remove(link);
+    fs::create_symlink(target, link);
+}
+
+} // namespace
+
+int compat_layout(const Options& o) {
+    fs::path folder = own_folder();
+    fs::path to(o.model);
+    try {
+        fs::path headers =
+            found("NvInfer.h", {folder / "../include", folder / "include"}).parent_path();
+        fs::path library = found("libingot.so", {folder, folder / "../lib"});
+        for (const char* part : {"include/ingot", "lib", "bin"}) {
+            fs::create_directories(to / part);
+        }
+        for (const auto& entry : fs::recursive_directory_iterator(headers)) {
+            fs::path name = fs::relative(entry.path(), headers);
+            if (entry.path().extension() == ".h") {
+                fs::create_directories((to / "include" / name).parent_path());
+                copy_over(entry.path(), to / "include" / name);
+            }
+        }
+        copy_over(library, to / "lib/libingot.so");
+        for (std::string_view name : library_names) {
+            link_over("libingot.so", to / "lib" / name);
+        }
+        copy_over(found("ingot", {folder}), to / "bin/ingot");
+        for (std::string_view name : program_names) {
+            link_over("ingot", to / "bin" / name);
+        }
+        fs::path loops = library.parent_path() / "libingot_cpu.so";
+        if (fs::exists(loops)) {
+            copy_over(loops, to / "lib/libingot_cpu.so");
+            link_over("../lib/libingot_cpu.so", to / "bin/libingot_cpu.so");
+        }
+    } catch (const fs::filesystem_error& e) {
+        fail(ErrorCode::Io, "compat-layout ", o.model, ": ", e.what());
+    }
+    std::printf("%s: include, lib and bin as TensorRT has them; give it as TENSORRT_ROOT\n",
+                o.model.c_str());
+    return 0;
+}
+
+} // namespace ingot::tool

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// trtexec: from the options to an engine and the device that runs it.
+#include "base/error.h"
+#include "base/file.h"
+#include "base/process.h"
+#include "common.h"
+#include "engine/container.h"
+#include "trtexec.h"
+
+#include <algorithm>
+#include <charconv>
+
+namespace ingot::tool {
+
+namespace {
+
+constexpr int lowest_capability = 80; // of the GPUs that kernels exist for
+
+std::string six_digits(double v) {
+    char text[40];
+    std::snprintf(text, sizeof(text), "%g", v);
+    return text;
+}
+
+std::string mebibytes(uint64_t bytes) {
+    return six_digits(static_cast<double>(bytes) / 0x1p20);
+}
+
+void choose_device(TrtexecRun& run) {
+    const std::string& device = run.t.o.device;
+    bool numbered = !device.empty() && device.size() < 4 &&
+                    device.find_first_not_of("0123456789") == std::string::npos;
+    std::string why;
+    if (numbered) {
+        const Backend* gpu = cuda_backend(std::stoi(device), why);
+        std::string first;
+        require(gpu != nullptr || cuda_backend(first) == nullptr, ErrorCode::InvalidArgument,
+                "--device=", device, ": ", why);
+        run.backend = gpu != nullptr ? gpu : &cpu_backend();
+    } else {
+        run.backend = &choose_backend(run.t.o);
+    }
+    info("=== Device Information ===");
+    info(str("Selected Device: ", run.backend->description()));
+    info("");
+    if (!run.on_cpu()) {
+        return;
+    }
+    if (device != "cpu" && (numbered || cuda_backend(why) == nullptr)) {
+        warning(str("there is no ", numbered ? "GPU " + device : "GPU", " (", why,
+                    "): the engine runs on the CPU, and what is called "
+                    "GPU below is the CPU"));
+    }
+    for (const char* field : {"runtime_cache_file", "timing_cache_file"}) {
+        if (run.t.has(field)) {
+            warning(str("no ",
+                        field == std::string_view("timing_cache_file") ? "timing" : "runtime",
+                        " cache is read or written: the CPU has no kernels to compile or time"));
+        }
+    }
+}
+
+void set_compile_options(TrtexecRun& run) {
+    Options o = run.t.o;
+    o.threads = o.cpu_threads;
+    if (o.no_compilation_cache) {
+        o.runtime_cache = "none";
+        o.runtime_cache_file.clear();
+    }
+    o.no_cuda_graph = o.no_cuda_graph || o.graph_strategy == "disable";
+    bool times = o.optimization_level >= 4 || !o.timing_cache_file.empty();
+    if (times && !run.t.has("tune")) {
+        o.tune = "full";
+    }
+    run.compile = compile_options(o);
+    auto shared = run.t.pools.find("tacticSharedMem");
+    if (shared != run.t.pools.end()) {
+        run.compile.shared_memory = shared->second;
+    }
+}
+
+bool quantises(const Graph& g) {
+    return std::any_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) {
+        return n.def->name == "quantize" || n.def->name == "dequantize";
+    });
+}
+
+std::vector<Profile> profiles_of(const TrtexecOptions& t) {
+    std::vector<Profile> all;
+    for (const auto& s : t.shape_specs) {
+        std::vector<Profile> one = profile_from_specs(s[0], s[1], s[2]);
+        all.insert(all.end(), one.begin(), one.end());
+    }
+    return all.empty() ? profile_from_specs("", t.o.shapes, "") : all;
+}
+
+BuildConfig config_of(const TrtexecRun& run) {
+    const Options& o = run.t.o;
+    BuildConfig c = build_config(o, false);
+    c.profiles = profiles_of(run.t);
+    c.keep_names = o.profiling_verbosity == "detailed" || debugs_tensors(o);
+    return c;
+}
+
+/// The compute capabilities that kernels are compiled ahead for.
+std::vector<int> capabilities_of(const TrtexecRun& run) {
+    const Options& o = run.t.o;
+    std::vector<int> all;
+    if (!o.compute_capabilities.empty()) {
+        all = compute_capabilities("--computeCapabilities", o.compute_capabilities);
+    }
+    auto old = std::stable_partition(all.begin(), all.end(),
+                                     [](int cc) { return cc >= lowest_capability; });
+    for (auto it = old; it != all.end(); ++it) {
+        warning(str("--computeCapabilities: ", *it, " is left out, kernels exist from ",
+                    lowest_capability, " on"));
+    }
+    all.erase(old, all.end());
+    if (!o.use_gpu) {
+        return all;
+    }
+    constexpr std::string_view words = "compute capability ";
+    std::string about = run.backend->description();
+    size_t at = about.find(words);
+    if (run.on_cpu() || at == std::string::npos) {
+        warning("--useGpu is ignored: there is no GPU here whose kernels could be compiled ahead");
+        return all;
+    }
+    at += words.size();
+    size_t end = std::min(about.find_first_not_of("0123456789.", at), about.size());
+    all.push_back(compute_capabilities("--useGpu", about.substr(at, end - at)).front());
+    return all;
+}
+
+void build(TrtexecRun& run) {
+    const Options& o = run.t.o;
+    double start = seconds_now();
+    BuildConfig config = config_of(run);
+    info("Start parsing network model.");
+    config.after_pass = [&](std::string_view pass, const Graph& g) {
+        if (pass != "import") {
+            return;
+        }
+        info(
+            str("Finished parsing network model. Parse time: ", six_digits(seconds_now() - start)));
+        if (o.int8 && o.calib.empty() && !o.uncalibrated_int8 && quantises(g)) {
+            info("--int8: the model's own QuantizeLinear and DequantizeLinear nodes are used");
+        }
+        for (Profile& p : config.profiles) {
+            std::erase_if(p.inputs, [&](const ShapeRange& r) {
+                return states_values(g, r.input, r.opt); // which the run takes up
+            });
+        }
+        std::erase_if(config.profiles, [](const Profile& p) { return p.inputs.empty(); });
+        for (size_t i = 0; i < config.profiles.size(); ++i) {
+            check_profile(g, config.profiles[i]);
+            for (const ShapeRange& r : config.profiles[i].inputs) {
+                info(str("Set shape of input tensor ", r.input, " for optimization profile ", i,
+                         " to: MIN=", shape_text(r.min), " OPT=", shape_text(r.opt),
+                         " MAX=", shape_text(r.max)));
+            }
+        }
+    };
+    run.engine = build_engine(o.onnx, config);
+    std::vector<int> capabilities = capabilities_of(run);
+    if (!capabilities.empty()) {
+        CompileOptions ahead = run.compile;
+        ahead.tune = Tune::Off; // the GPUs are not here
+        run.engine = with_kernels_ahead(*run.engine, capabilities, ahead);
+        info(str("Compiled ", run.engine->kernels()->size(), " kernels ahead of time"));
+    }
+    run.built_s = seconds_now() - start;
+    info(str("Engine built in ", six_digits(run.built_s), " sec."));
+    if (o.monitor_memory) {
+        info(str("Peak host memory after building: ", mebibytes(peak_memory_bytes()), " MiB"));
+    }
+}
+
+void save(TrtexecRun& run) {
+    const Engine& e = *run.engine;
+    const std::string& path = run.t.o.output;
+    write_engine(path, e.graph(), e.profiles(), e.metadata(),
+                 e.kernels() != nullptr ? *e.kernels() : KernelBinaries());
+    info(str("Created engine with size: ", mebibytes(MappedFile::open(path)->bytes().size()),
+             " MiB"));
+}
+
+void load(TrtexecRun& run, const std::string& path) {
+    double start = seconds_now();
+    run.engine = Engine::load(path, run.t.o.verify);
+    info(str("Loaded engine with size: ", mebibytes(MappedFile::open(path)->bytes().size()),
+             " MiB"));
+    info(str("Engine deserialized in ", six_digits(seconds_now() - start), " sec."));
+}
+
+} // namespace
+
+bool debugs_tensors(const Options& o) {
+    return !o.mark_debug.empty() || o.mark_all_debug || !o.save_debug.empty() ||
+           !o.save_all_debug.empty();
+}
+
+void open_engine(TrtexecRun& run) {
+    Options& o = run.t.o;
+    choose_device(run);
+    set_compile_options(run);
+    if (run.t.loads()) {
+        load(run, o.load_engine);
+        if (!o.output.empty()) {
+            save(run);
+        }
+        return;
+    }
+    require(!is_engine_file(o.onnx), ErrorCode::InvalidArgument, o.onnx,
+            " is an engine, not an ONNX model: give it as --loadEngine=", o.onnx);
+    build(run);
+    if (!o.output.empty()) {
+        save(run);
+        if (!o.skip_inference) {
+            load(run, o.output);
+        }
+    }
+}
+
+void time_deserialization(const Options& o) {
+    constexpr int runs = 20;
+    const std::string& path = o.load_engine.empty() ? o.output : o.load_engine;
+    require(!path.empty(), ErrorCode::InvalidArgument,
+            "--timeDeserialize needs an engine file: give --loadEngine or --saveEngine");
+    auto once = [&] {
+        double start = seconds_now();
+        Engine::load(path, o.verify);
+        return (seconds_now() - start) * 1000;
+    };
+    info("Begin deserialization warmup...");
+    once();
+    once();
+    info("Begin deserialization engine timing...");
+    double first = once();
+    info(str("First deserialization time = ", six_digits(first), " milliseconds"));
+    double total = 0;
+    for (int i = 0; i < runs; ++i) {
+        total += once();
+    }
+    info(str("Total deserialization time = ", six_digits(total), " milliseconds in ", runs,
+             " iterations, average time = ", six_digits(total / runs),
+             " milliseconds, first time = ", six_digits(first), " milliseconds."));
+    info(str("Deserialization Bandwidth = ",
+             six_digits(static_cast<double>(MappedFile::open(path)->bytes().size()) * 1e-6 * runs /
+                        total),
+             " GB/s"));
+}
+
+} // namespace ingot::tool

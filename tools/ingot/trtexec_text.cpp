@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// What trtexec prints about its options: the sections before a run, and --help.
+#include "trtexec_options.h"
+#include "workflow/build.h"
+
+namespace ingot::tool {
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+std::string_view enabled(bool on) {
+    return on ? "Enabled" : "Disabled";
+}
+
+/// What was given for an option without effect, else its usual value.
+std::string given(const TrtexecOptions& t, std::string_view name, std::string_view usual) {
+    auto it = t.ignored.find(name);
+    return it == t.ignored.end() ? std::string(usual) : it->second;
+}
+
+std::string number(double v) {
+    std::string text = str(v);
+    return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+}
+
+std::string pool_text(const TrtexecOptions& t, const std::string& name) {
+    auto it = t.pools.find(name);
+    return it == t.pools.end() ? "default"
+                               : str(number(static_cast<double>(it->second) / 0x1p20), " MiB");
+}
+
+std::string precision_text(const Options& o) {
+    if (o.strongly_typed) {
+        return "Strongly Typed";
+    }
+    return str("FP32", o.fp16 ? "+FP16" : "", o.bf16 ? "+BF16" : "", o.int8 ? "+INT8" : "");
+}
+
+std::string formats_text(std::string_view name, const std::string& list) {
+    return list.empty() ? str(name, "s format: fp32:CHW") : str(name, ": ", list);
+}
+
+std::string verbosity_number(const Options& o) {
+    return o.profiling_verbosity == "detailed" ? "2" : o.profiling_verbosity == "none" ? "1" : "0";
+}
+
+void build_shapes(const TrtexecOptions& t, Lines& out) {
+    if (t.shape_specs.empty()) {
+        out.emplace_back("Input build shapes: model");
+    }
+    for (size_t i = 0; i < t.shape_specs.size(); ++i) {
+        const auto& s = t.shape_specs[i];
+        for (const Profile& p : profile_from_specs(s[0], s[1], s[2])) {
+            for (const ShapeRange& r : p.inputs) {
+                out.push_back(str("Input build shape (profile ", i, "): ", r.input, "=",
+                                  shape_text(r.min), "+", shape_text(r.opt), "+",
+                                  shape_text(r.max)));
+            }
+        }
+    }
+    out.emplace_back("Input calibration shapes: model");
+}
+
+void build_section(const TrtexecOptions& t, Lines& out) {
+    const Options& o = t.o;
+    out.emplace_back("=== Build Options ===");
+    out.push_back(str("Memory Pools: workspace: ", pool_text(t, "workspace"),
+                      ", dlaSRAM: default, dlaLocalDRAM: default, dlaGlobalDRAM: default, "
+                      "tacticSharedMem: ",
+                      pool_text(t, "tacticSharedMem")));
+    out.push_back(str("avgTiming: ", given(t, "--avgTiming", "8")));
+    out.push_back(str("Precision: ", precision_text(o)));
+    out.emplace_back("LayerPrecisions: ");
+    out.emplace_back("Layer Device Types: ");
+    out.push_back(str("Calibration: ", o.calib));
+    for (std::string_view off : {"Refit", "Strip weights"}) {
+        out.push_back(str(off, ": Disabled"));
+    }
+    out.emplace_back("Version Compatible: Enabled");
+    out.emplace_back("ONNX Plugin InstanceNorm: Disabled");
+    out.emplace_back("TensorRT runtime: full");
+    out.emplace_back("Lean DLL Path: ");
+    out.emplace_back("Tempfile Controls: { in_memory: allow, temporary: allow }");
+    out.emplace_back("Exclude Lean Runtime: Enabled");
+    for (std::string_view off :
+         {"Sparsity", "Safe mode", "Build DLA standalone loadable", "Allow GPU fallback for DLA",
+          "DirectIO mode", "Restricted mode"}) {
+        out.push_back(str(off, ": Disabled"));
+    }
+    out.push_back(str("Skip inference: ", enabled(o.skip_inference)));
+    out.push_back(str("Save engine: ", o.output));
+    out.push_back(str("Load engine: ", o.load_engine));
+    out.push_back(str("Profiling verbosity: ", verbosity_number(o)));
+    out.emplace_back("Tactic sources: Using default tactic sources");
+    out.push_back(str("timingCacheMode: ", o.timing_cache_file.empty() ? "local" : "global"));
+    out.push_back(str("timingCacheFile: ", o.timing_cache_file));
+    out.push_back(str("Enable Compilation Cache: ", enabled(!o.no_compilation_cache)));
+    out.push_back(str("Enable Monitor Memory: ", enabled(o.monitor_memory)));
+    out.emplace_back("errorOnTimingCacheMiss: Disabled");
+    out.emplace_back("Preview Features: Use default preview flags.");
+    out.push_back(str("MaxAuxStreams: ", given(t, "--maxAuxStreams", "-1")));
+    out.push_back(str("BuilderOptimizationLevel: ", o.optimization_level));
+    out.push_back(str("MaxTactics: ", given(t, "--maxTactics", "-1")));
+    out.push_back(str("Calibration Profile Index: ", given(t, "--calibProfile", "0")));
+    out.emplace_back("Weight Streaming: Disabled");
+    out.push_back(str("Runtime Platform: ",
+                      o.runtime_platform == "SameAsBuild" ? "Same As Build" : o.runtime_platform));
+    out.push_back(str("Debug Tensors: ", o.mark_debug));
+    out.push_back(formats_text("Input(s)", o.input_formats));
+    out.push_back(formats_text("Output(s)", o.output_formats));
+    build_shapes(t, out);
+}
+
+void system_section(const TrtexecOptions& t, Lines& out) {
+    out.emplace_back("=== System Options ===");
+    out.push_back(str("Device: ", t.o.device == "auto" ? "0" : t.o.device));
+    out.emplace_back("DLACore: ");
+    out.emplace_back("Plugins:");
+    out.emplace_back("setPluginsToSerialize:");
+    out.emplace_back("dynamicPlugins:");
+    out.emplace_back("ignoreParsedPluginLibs: 0");
+    out.emplace_back();
+}
+
+void inference_section(const TrtexecOptions& t, Lines& out) {
+    const Options& o = t.o;
+    out.emplace_back("=== Inference Options ===");
+    out.emplace_back("Batch: Explicit");
+    for (const auto& [name, shape] : parse_shapes(o.shapes)) {
+        out.push_back(str("Input inference shape : ", name, "=", shape_text(shape)));
+    }
+    auto chosen = static_cast<size_t>(o.use_profile);
+    if (o.shapes.empty() && chosen < t.shape_specs.size()) {
+        const auto& s = t.shape_specs[chosen];
+        for (const Profile& p : profile_from_specs(s[0], s[1], s[2])) {
+            for (const ShapeRange& r : p.inputs) {
+                out.push_back(str("Input inference shape : ", r.input, "=", shape_text(r.opt)));
+            }
+        }
+    } else if (o.shapes.empty()) {
+        out.emplace_back("Input inference shapes: model");
+    }
+    out.push_back(str("Iterations: ", o.iterations));
+    out.push_back(str("Duration: ", number(o.duration), "s (+ ", o.warm_up, "ms warm up)"));
+    out.push_back(str("Sleep time: ", o.sleep_time, "ms"));
+    out.push_back(str("Idle time: ", o.idle_time, "ms"));
+    out.push_back(str("Inference Streams: ", o.streams));
+    out.emplace_back("ExposeDMA: Disabled");
+    out.push_back(str("Data transfers: ", enabled(o.include_transfers)));
+    out.emplace_back("Spin-wait: Disabled");
+    out.push_back(str("Multithreading: ", enabled(o.streams > 1)));
+    out.push_back(str("CUDA Graph: ", enabled(!o.no_cuda_graph && o.graph_strategy != "disable")));
+    out.emplace_back("Separate profiling: Enabled");
+    out.push_back(str("Time Deserialize: ", enabled(o.time_deserialize)));
+    out.emplace_back("Time Refit: Disabled");
+    out.push_back(str("NVTX verbosity: ", o.nvtx ? "1" : "0"));
+    out.emplace_back("Persistent Cache Ratio: 0");
+    out.push_back(str("Optimization Profile Index: ", o.use_profile));
+    out.emplace_back("Weight Streaming Budget: 100.000000%");
+    out.emplace_back("Inputs:");
+    for (const ReferencePair& pair : t.pairs) {
+        for (const auto& [name, file] : parse_files("--loadInputs", pair.inputs)) {
+            out.push_back(str(name, "<-", file));
+        }
+    }
+    out.push_back(
+        str("Debug Tensor Save Destinations:", o.save_debug.empty() ? "" : " ", o.save_debug));
+}
+
+void reporting_section(const Options& o, Lines& out) {
+    out.emplace_back("=== Reporting Options ===");
+    out.push_back(str("Verbose: ", enabled(o.verbose)));
+    out.push_back(str("Averages: ", o.avg_runs, " inferences"));
+    out.push_back(str("Percentiles: ", o.percentile));
+    out.emplace_back("Dump refittable layers:Disabled");
+    out.push_back(str("Dump output: ", enabled(o.dump_output)));
+    out.push_back(str("Profile: ", enabled(o.dump_profile)));
+    out.push_back(str("Export timing to JSON file: ", o.export_times));
+    out.push_back(str("Export output to JSON file: ", o.export_output));
+    out.push_back(str("Export profile to JSON file: ", o.export_profile));
+    out.emplace_back();
+}
+
+/// "  --name=VALUE", padded to a column, then the text, wrapped there.
+void help_row(const std::string& names, std::string_view value, std::string_view text,
+              std::string& out) {
+    constexpr size_t column = 34;
+    constexpr size_t width = 100;
+    std::string line = str("  ", names, value.empty() || value.front() == '[' ? "" : "=", value);
+    line.resize(std::max(line.size() + 2, column), ' ');
+    for (size_t at = 0; at < text.size();) {
+        size_t end = std::min(text.find(' ', at), text.size());
+        std::string_view word = text.substr(at, end - at);
+        if (line.size() + word.size() > width && line.find_first_not_of(' ') != std::string::npos) {
+            append(out, str(line, "\n"));
+            line.assign(column, ' ');
+        }
+        append(line, str(word, " "));
+        at = end + 1;
+    }
+    line.pop_back();
+    append(out, str(line, "\n"));
+}
+
+} // namespace
+
+std::vector<std::string> option_lines(const TrtexecOptions& t) {
+    Lines out;
+    out.emplace_back("=== Model Options ===");
+    out.push_back(str("Format: ", t.loads() ? "*" : "ONNX"));
+    out.push_back(str("Model: ", t.loads() ? std::string() : t.o.onnx));
+    out.emplace_back("Output:");
+    if (t.loads()) {
+        out.emplace_back();
+    } else {
+        build_section(t, out);
+    }
+    system_section(t, out);
+    inference_section(t, out);
+    reporting_section(t.o, out);
+    return out;
+}
+
+std::string trtexec_help() {
+    std::string out = "trtexec --onnx=FILE [options]         builds an engine and measures it\n"
+                      "trtexec --loadEngine=FILE [options]   measures an engine\n\nOptions:\n";
+    for (const OptionRow& r : option_rows()) {
+        if ((r.commands & command::Trtexec) != 0) {
+            bool plain = r.standard == "false" || r.standard == "{}" || r.standard == "\"\"";
+            help_row(join(split_names(r.names), ", "), r.value,
+                     plain ? std::string(r.help) : str(r.help, " (default ", r.standard, ")"), out);
+        }
+    }
+    append(out, "\nAccepted without effect:\n");
+    for (const IgnoredRow& r : ignored_rows()) {
+        help_row(join(split_names(r.names), ", "), r.value, r.reason, out);
+    }
+    return out;
+}
+
+} // namespace ingot::tool
