@@ -331,5 +331,6 @@ void bind_context(nb::module_& m);
 void bind_runtime(nb::module_& m);
 void bind_parser(nb::module_& m);
 void bind_plugins(nb::module_& m);
+void bind_arrays(nb::module_& m);
 
 } // namespace ingot::python

@@ -26,6 +26,7 @@ NB_MODULE(_ingot, m) {
     bind_runtime(m);
     bind_builder(m);
     bind_parser(m);
+    bind_arrays(m);
     m.def("library_version", &ingot::version, "Ingot's own version.");
     m.def("set_cache_folder", &ingot::setCacheFolder, nb::arg("path").none(),
           "Folder where compiled kernels are kept; None: the user's; '': none.");

@@ -247,7 +247,7 @@ void bind_parser(nb::module_& m) {
     bind_parsing(c);
     bind_initializers(c);
     bind_refitter(m);
-    m.def("get_nv_onnx_parser_version", &getNvOnnxParserVersion);
+    m.def("get_nv_onnx_parser_version", [] { return getNvOnnxParserVersion(); });
 }
 
 } // namespace ingot::python

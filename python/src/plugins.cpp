@@ -154,9 +154,10 @@ void bind_plugins(nb::module_& m) {
     bind_fields(m);
     bind_creators(m);
     bind_registry(m);
-    m.def("get_plugin_registry", &getPluginRegistry, nb::rv_policy::reference);
-    m.def("get_builder_plugin_registry", &getBuilderPluginRegistry, "capability"_a,
-          nb::rv_policy::reference);
+    m.def("get_plugin_registry", [] { return getPluginRegistry(); }, nb::rv_policy::reference);
+    m.def("get_builder_plugin_registry",
+          [](trt::EngineCapability capability) { return getBuilderPluginRegistry(capability); },
+          "capability"_a, nb::rv_policy::reference);
     m.def("init_libnvinfer_plugins",
           [](trt::ILogger* logger, const char* space) {
               return initLibNvInferPlugins(logger, space);

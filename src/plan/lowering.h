@@ -18,6 +18,8 @@ Graph run_lowering(std::span<const LoweringPass> passes, const Graph& g,
                    const CompileOptions& options);
 
 Graph sink_constants(const Graph& g); // constants that bodies capture move into them
+/// Constants that are dequantised become floats, up to 1 GiB of them.
+Graph dequantized_constants(const Graph& g);
 /// Products of quantised operands become integer ones; dots with quantised weights quantized_dot.
 Graph quantized_products(const Graph& g);
 /// Composites that no kernel accepts become primitives; groups made for other backends dissolve.

@@ -38,7 +38,7 @@ struct Use {
     std::string name;
     int64_t channels = 0;
     int64_t sums = -1;
-    auto operator<=>(const Use&) const = default;
+    auto operator<=>(const Use&) const = default; // NOLINT(modernize-use-nullptr)
 };
 
 std::optional<Use> use_of(const slim::Context& c, const onnx::Node& n) {

@@ -9,6 +9,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 
@@ -32,8 +33,9 @@ public:
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
-    std::unique_ptr<Execution> execution(Graph g) const {
+    std::unique_ptr<Execution> execution(Graph g, std::shared_ptr<MemorySource> source = {}) const {
         CompileOptions o;
+        o.memory = std::move(source);
         o.runtime_cache = "";
         const Backend& b = own_ ? *own_ : cpu_backend();
         return b.compile(std::make_shared<const Graph>(std::move(g)), o)->create_execution();
@@ -177,6 +179,97 @@ TEST(EnqueueOnAGpu, WhatKernelsFindIsReportedByALaterCall) {
     EXPECT_FALSE(e->enqueue(in, out, nullptr, {}).ok());
     EXPECT_NE(e->error().find("an index is outside its axis"), std::string::npos) << e->error();
     EXPECT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+}
+
+/// Two softmaxes with a transpose between: needs memory for what lies in between.
+Graph with_activations() {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[N,32]"));
+    Value s = ops::softmax(g, x, 1);
+    Value t = ops::softmax(g, ops::permute(g, s, {1, 0}), 1);
+    g.add_output("y", ops::softmax(g, ops::permute(g, t, {1, 0}), 1));
+    return g;
+}
+
+TEST_P(Enqueue, ActivationsInMemoryOfTheCaller) {
+    auto e = place.execution(with_activations());
+    std::vector<float> x(4 * 32);
+    for (size_t i = 0; i < x.size(); ++i) {
+        x[i] = static_cast<float>(i % 5);
+    }
+    std::vector<Binding> in = {input(x, {4, 32})};
+    std::vector<Binding> out = {{place.allocate(512), {}}};
+    std::vector<Shape> shapes = {{4, 32}};
+    int64_t bytes = e->activation_bytes(shapes);
+    EXPECT_GE(bytes, 512);
+    EXPECT_EQ(e->arena_bytes(), 0U); // nothing was allocated for it
+    ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    EXPECT_EQ(static_cast<int64_t>(e->arena_bytes()), bytes);
+    ASSERT_TRUE(e->wait().ok()) << e->error();
+    std::vector<float> expected = values_at(out[0]);
+    auto* lent = static_cast<unsigned char*>(place.allocate(bytes + 256));
+    e->lend_memory(lent, bytes);
+    std::memset(out[0].address, 0, 512);
+    ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    EXPECT_EQ(values_at(out[0]), expected);
+    EXPECT_NE(std::count(lent, lent + bytes, 0xCB), bytes); // it was used
+    EXPECT_EQ(lent[bytes], 0xCB);
+    e->lend_memory(lent, bytes - 1);
+    EXPECT_FALSE(e->enqueue(in, out, nullptr, {}).ok());
+    EXPECT_EQ(e->error(),
+              str("activations take ", bytes, " bytes, the memory given for them has ", bytes - 1));
+    e->lend_memory(nullptr, 0);
+    ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    EXPECT_EQ(values_at(out[0]), expected);
+}
+
+/// Counts what it gives, and takes it from the place under test.
+struct Source : MemorySource {
+    explicit Source(Place& p) : place(p) {}
+    std::byte* allocate(int64_t bytes) noexcept override {
+        ++live;
+        return gives ? static_cast<std::byte*>(place.allocate(bytes)) : nullptr;
+    }
+    void release(std::byte*) noexcept override { --live; }
+    Place& place;
+    bool gives = true;
+    int live = 0;
+};
+
+TEST_P(Enqueue, MemoryOfASource) {
+    auto source = std::make_shared<Source>(place);
+    std::vector<Binding> in = {input(std::vector<float>(128, 1.0F), {4, 32})};
+    std::vector<Binding> out = {{place.allocate(512), {}}};
+    {
+        auto e = place.execution(with_activations(), source);
+        ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+        EXPECT_GT(source->live, 0);
+        EXPECT_FLOAT_EQ(values_at(out[0])[7], 1.0F / 32);
+    }
+    EXPECT_EQ(source->live, 0);
+    source->gives = false;
+    auto e = place.execution(with_activations(), source);
+    EXPECT_FALSE(e->enqueue(in, out, nullptr, {}).ok());
+    EXPECT_NE(e->error().find("which the allocator does not give"), std::string::npos)
+        << e->error();
+}
+
+TEST(EnqueueOnAGpu, WaitingTellsWhatKernelsFound) {
+    Place place(true);
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[5]"));
+    Value i = g.add_input("i", parse_type("i64[2]"));
+    g.add_output("y", ops::gather(g, x, i, 0));
+    auto e = place.execution(std::move(g));
+    std::vector<Binding> in = {{place.allocate(20), {5}}, {place.allocate(16), {2}}};
+    std::vector<Binding> out = {{place.allocate(8), {}}};
+    auto* index = static_cast<int64_t*>(in[1].address);
+    index[0] = 0;
+    index[1] = 9;
+    EXPECT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    EXPECT_FALSE(e->wait().ok());
+    EXPECT_NE(e->error().find("an index is outside its axis"), std::string::npos) << e->error();
+    EXPECT_TRUE(e->wait().ok());
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Enqueue, testing::Bool(),

@@ -108,12 +108,17 @@ private:
 
 using Half = Emitted (*)(const Problem&);
 
-void check(const Graph& g, const std::vector<Tensor>& inputs, Half count, Half write) {
+/// `stored`: what lies in the first operand's memory, where it is not row major, with its strides.
+void check(const Graph& g, const std::vector<Tensor>& inputs, Half count, Half write,
+           const Tensor& stored = {}, const Shape& strides = {}) {
     Tensor expected = evaluate(g, inputs)[0];
     Halves h(90);
     std::vector<Operand> in;
     for (const Tensor& t : inputs) {
-        in.push_back(h.add(t));
+        in.push_back(h.add(in.empty() && !strides.empty() ? stored : t));
+    }
+    if (!strides.empty()) {
+        in[0].view = {inputs[0].shape(), strides, 0};
     }
     plan::Group group = plan::group_of(g, g.nodes().back());
     EXPECT_FALSE(kernels::refuse_dynamic(group));
@@ -146,6 +151,16 @@ TEST(NonZero, MatchesTheEvaluator) {
         Tensor x = random_elements(type.dtype, *as_const(type.dims), 7, -2, 2);
         check(g, {x}, kernels::emit_nonzero_count, kernels::emit_nonzero_write);
     }
+    Graph columns = nonzero_graph("f16[70,129]");
+    Tensor stored = random_elements(DType::F16, {129, 70}, 3, -1, 1);
+    Tensor x = Tensor::empty(DType::F16, {70, 129});
+    for (int64_t i = 0; i < x.count(); ++i) {
+        stored.set_f64(i, i % 3 == 0 ? 0 : stored.get_f64(i));
+    }
+    for (int64_t i = 0; i < x.count(); ++i) {
+        x.set_f64(i, stored.get_f64(i % 129 * 70 + i / 129));
+    }
+    check(columns, {x}, kernels::emit_nonzero_count, kernels::emit_nonzero_write, stored, {1, 70});
     // All of them, and none.
     for (double v : {1.0, 0.0}) {
         Graph g = nonzero_graph("f16[5000]");

@@ -161,6 +161,20 @@ TEST(Scatter, ManyFloatsOfAnySize) {
     expect_family(g, {.tolerance = 1e-6, .inputs = {x, at, u}});
 }
 
+TEST(Scatter, ManyIndicesOutOfRange) {
+    for (const char* fn : {"none", "add"}) {
+        for (int64_t bad : {-1, 7, 8}) {
+            Graph g = scatter_of("f32[8]", "f32[2100]", 2100, fn);
+            Tensor at = indices_below(8, {2100}, DType::I64);
+            at.set_i64(2099, bad);
+            std::string error = error_of(g, {random_elements(DType::F32, {8}, 1), at,
+                                             random_elements(DType::F32, {2100}, 2)});
+            EXPECT_EQ(error.find("an index is outside its axis") != std::string::npos, bad != 7)
+                << error;
+        }
+    }
+}
+
 TEST(Scatter, SmallSumsBesideLargeOnes) {
     Tensor x = random_elements(DType::F32, {3}, 1, 0, 0);
     Tensor u = random_elements(DType::F32, {2100}, 2, 0.5, 1);

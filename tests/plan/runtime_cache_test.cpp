@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <span>
 #include <thread>
 
 namespace ingot::plan {
@@ -327,6 +328,33 @@ TEST(RuntimeCache, ProcessesShareAFile) {
         }
     }
     EXPECT_EQ(files_in(t.path()), 1U);
+}
+
+TEST(CacheInMemory, BytesGoFromOneToAnother) {
+    RuntimeCache cache("", RuntimeCache::Kind::Memory);
+    CacheKey one = cache_key("kernel one", "nvrtc 13.0 sm_90");
+    CacheKey two = cache_key("kernel two", "nvrtc 13.0 sm_90");
+    cache.add(one, "binary one", "13.0");
+    std::string bytes = cache.bytes();
+    RuntimeCache other("", RuntimeCache::Kind::Memory);
+    other.add(two, "binary two", "13.0");
+    EXPECT_TRUE(other.merge(std::as_bytes(std::span(bytes))));
+    EXPECT_EQ(other.find(one), "binary one");
+    EXPECT_EQ(other.find(two), "binary two");
+    EXPECT_EQ(cache.find(two), std::nullopt);
+    EXPECT_EQ(other.list().size(), 2U);
+    std::string damaged = bytes;
+    damaged[damaged.size() - 3] = static_cast<char>(damaged[damaged.size() - 3] ^ 1);
+    RuntimeCache third("", RuntimeCache::Kind::Memory);
+    EXPECT_FALSE(third.merge(std::as_bytes(std::span(damaged))));
+    EXPECT_FALSE(third.merge(std::as_bytes(std::span(bytes).first(bytes.size() - 1))));
+    EXPECT_FALSE(third.merge({}));
+    EXPECT_EQ(third.list().size(), 0U);
+    EXPECT_EQ(other.clear(), 2);
+    EXPECT_EQ(other.find(one), std::nullopt);
+    RuntimeCache folder(testing::TempDir() + "ingot_no_bytes");
+    EXPECT_EQ(folder.bytes(), "");
+    EXPECT_FALSE(folder.merge(std::as_bytes(std::span(bytes))));
 }
 
 } // namespace

@@ -370,6 +370,15 @@ bool Network::isDebugTensor(const nv::ITensor& tensor) const noexcept {
     return debug_.contains(static_cast<const NetworkTensor*>(&tensor));
 }
 
+std::vector<std::string> Network::debug_names() const {
+    std::vector<std::string> out;
+    for (const NetworkTensor* t : debug_) {
+        out.push_back(t->name());
+    }
+    std::sort(out.begin(), out.end());
+    return out;
+}
+
 bool Network::markUnfusedTensorsAsDebugTensors() noexcept {
     debug_unfused_ = true;
     return true;

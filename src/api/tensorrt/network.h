@@ -30,6 +30,9 @@ public:
     const std::vector<std::unique_ptr<NetworkTensor>>& inputs() const { return inputs_; }
     const std::vector<NetworkTensor*>& outputs() const { return outputs_; }
     const std::vector<NetworkTensor*>& shape_outputs() const { return shape_outputs_; }
+    /// Of tensors that markDebug() marked.
+    std::vector<std::string> debug_names() const;
+    bool debug_unfused() const { return debug_unfused_; }
 
     /// What is known of tensors is out of date: settings have changed.
     void changed() const;

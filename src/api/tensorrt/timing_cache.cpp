@@ -46,22 +46,22 @@ TimingCacheObject::Key TimingCacheObject::key_of(const nv::TimingCacheKey& key) 
 }
 
 nv::IHostMemory* TimingCacheObject::serialize() const noexcept {
-    return report_.guard(
-        "ITimingCache::serialize", static_cast<nv::IHostMemory*>(nullptr),
-        [&]() -> nv::IHostMemory* {
-            AlignedBytes out;
-            auto put = [&](const void* data, size_t bytes) {
-                const auto* p = static_cast<const std::byte*>(data);
-                out.insert(out.end(), p, p + bytes);
-            };
-            put(magic.data(), magic.size());
-            for (const auto& [key, value] : entries_) {
-                put(key.data(), key.size());
-                put(&value.tacticHash, sizeof value.tacticHash);
-                put(&value.timingMSec, sizeof value.timingMSec);
-            }
-            return new HostMemory(std::move(out)); // NOLINT: the caller's to delete
-        });
+    return report_.guard("ITimingCache::serialize", static_cast<nv::IHostMemory*>(nullptr),
+                         [&]() -> nv::IHostMemory* {
+                             AlignedBytes out;
+                             auto put = [&](const void* data, size_t bytes) {
+                                 const auto* p = static_cast<const std::byte*>(data);
+                                 out.insert(out.end(), p, p + bytes);
+                             };
+                             put(magic.data(), magic.size());
+                             for (const auto& [key, value] : entries_) {
+                                 put(key.data(), key.size());
+                                 put(&value.tacticHash, sizeof value.tacticHash);
+                                 put(&value.timingMSec, sizeof value.timingMSec);
+                             }
+                             return new HostMemory(
+                                 std::move(out)); // NOLINT: the caller's to delete
+                         });
 }
 
 bool TimingCacheObject::combine(const nv::ITimingCache& inputCache, bool) noexcept {

@@ -50,9 +50,9 @@ double cost_us(const Contraction& c, int share, const Arch& arch) {
         static_cast<double>(c.batches() * c.n()) * rows_of(c) * static_cast<double>(c.k());
     double busy = std::min<double>(arch.sms, std::max(blocks, 1.0));
     double us =
-        std::max({waves * std::max(rounds, 1.0) * 0.45, traffic_bytes(c) / (arch.dram_gbs * 0.9e3),
+        std::max({waves * std::max(rounds, 1.0) * 0.45, traffic_bytes(c) / (arch.dram_gbs * 1.02e3),
                   1.7 * macs / (busy * 128 * arch.clock_ghz * 1e3)});
-    return 0.7 + 1.6 + us;
+    return 0.7 + 1.1 + us;
 }
 
 } // namespace

@@ -93,10 +93,8 @@ std::string WgmmaTile::name() const {
 }
 
 bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits) const {
-    if (splits > 1 && steps < int64_t{2} * splits) {
-        return false;
-    }
-    return !ping_pong || (splits == 1 && vector_columns(c));
+    bool splittable = blocks == 1 && resident == 0 && !ping_pong && steps >= int64_t{2} * splits;
+    return (splits == 1 || splittable) && (!ping_pong || vector_columns(c));
 }
 
 std::span<const int> wgmma_splits() {
@@ -108,7 +106,8 @@ namespace {
 
 // All in microseconds, measured beside the kernels of whole models.
 constexpr double launch_us = 0.7;
-constexpr double l2_bytes_per_clock = 52; // and SM
+constexpr double l2_bytes_per_clock = 52; // and SM of the GPU, of which one SM takes so many:
+constexpr double sm_bytes_per_clock = 66;
 
 /// Start of a block, and storing its tile.
 struct BlockTime {
@@ -150,14 +149,13 @@ double compute_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, 
         return b.start +
                std::max(on_sm * depth + b.store, std::ceil(on_sm / 2) * (depth + b.store));
     }
-    int64_t resident =
-        std::max<int64_t>(1, std::min(arch.shared_per_sm / (t.shared_bytes() + 1024),
-                                      int64_t{65536} / (int64_t{t.groups + 1} * 128 * 168)));
-    resident = t.resident > 0 ? t.resident : t.groups == 1 ? resident : 1;
+    int64_t by_memory = std::max<int64_t>(1, arch.shared_per_sm / (t.shared_bytes() + 1024));
+    int64_t resident = t.resident > 0 ? t.resident : t.groups == 1 ? by_memory : 1;
     auto rounds = std::ceil(on_sm / static_cast<double>(resident));
     double depth = steps * std::max(rounds * step, on_sm * shared);
-    double overlap = resident == 1 ? 1.0 : t.groups == 1 ? 0.5 : 0.8;
-    return depth + whole * (on_sm == 1 ? 1.0 : std::max(1.0, overlap * on_sm));
+    double beside = std::min(on_sm, static_cast<double>(resident));
+    double ends = t.resident > 0 ? 0.8 * on_sm : 0.5 * beside + (on_sm - beside);
+    return depth + whole * (resident == 1 ? on_sm : std::max(1.0, ends));
 }
 
 } // namespace
@@ -173,8 +171,8 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
     double us = splits > 1 ? split_us(t, b, count, own_steps, splits, step, arch)
                            : compute_us(t, b, count, own_steps, step, arch);
     double loaded = static_cast<double>(count * steps) * (t.bm() + t.bn) * 128;
-    double sms = std::clamp<double>(static_cast<double>(count * splits), 1, arch.sms);
-    double l2 = loaded / (sms * l2_bytes_per_clock * arch.clock_ghz * 1e3);
+    double from_l2 = std::min(busy * sm_bytes_per_clock, l2_bytes_per_clock) * arch.sms;
+    double l2 = loaded / (from_l2 * arch.clock_ghz * 1e3);
     double dram = dram_bytes / (arch.dram_gbs * 0.8e3);
     return launch_us + std::max(us, b.start + std::max(l2, dram));
 }

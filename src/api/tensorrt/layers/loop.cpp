@@ -79,8 +79,8 @@ public:
 class LoopOutputLayer final : public LoopBorder<nv::ILoopOutputLayer> {
 public:
     LoopOutputLayer(LoopUnit& loop, nv::LoopOutput kind, int32_t axis)
-        : LoopBorder(loop, nv::LayerType::kLOOP_OUTPUT, 1),
-          axis_(axis), kind_(checked(kind, "the kind of output")) {}
+        : LoopBorder(loop, nv::LayerType::kLOOP_OUTPUT, 1), axis_(axis),
+          kind_(checked(kind, "the kind of output")) {}
 
     nv::LoopOutput getLoopOutput() const noexcept override { return kind_; }
     bool last() const { return kind_ == nv::LoopOutput::kLAST_VALUE; }

@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ingot.compile(): a model as a function of arrays."""
+import dataclasses
+import os
+import pathlib
+import threading
+
+import numpy as np
+
+from ingot import _arrays, _cuda, _ingot
+from ingot._types import nptype, storage
+
+_DEVICES = {"auto": 0, "gpu": 1, "cuda": 1, "cpu": 2}
+
+
+class _Errors(_ingot.IErrorRecorder):
+    """Keeps messages, so that exceptions can tell them."""
+
+    def __init__(self):
+        super().__init__()
+        self._errors, self._lock = [], threading.Lock()
+
+    def report_error(self, code, desc):
+        with self._lock:
+            self._errors.append((code, desc))
+        return False
+
+    def num_errors(self):
+        return len(self._errors)
+
+    def get_error_code(self, index):
+        return self._errors[index][0]
+
+    def get_error_desc(self, index):
+        return self._errors[index][1]
+
+    def has_overflowed(self):
+        return False
+
+    def clear(self):
+        with self._lock:
+            self._errors.clear()
+
+    def take(self):
+        with self._lock:
+            text = "; ".join(desc for _, desc in self._errors)
+            self._errors.clear()
+        return text or "no message"
+
+
+@dataclasses.dataclass(frozen=True)
+class TensorSpec:
+    """An input or output: name, shape (-1: known only at run time), DataType."""
+    name: str
+    shape: tuple
+    dtype: _ingot.DataType
+
+
+class _Memory(_ingot.IOutputAllocator):
+    """Memory for an output whose shape the run finds out."""
+
+    def __init__(self, kind, dtype, gpu, stream):
+        super().__init__()
+        self.kind, self.dtype, self.gpu, self.stream = kind, dtype, gpu, stream
+        self.made, self.shape = None, ()
+
+    def reallocate_output_async(self, tensor_name, memory, size, alignment, stream):
+        del tensor_name, memory, alignment, stream
+        count = -(-size // storage(self.dtype).itemsize)
+        self.made, address = _arrays.empty(self.kind, (max(count, 1),), self.dtype, self.gpu,
+                                           self.stream)
+        return address
+
+    def notify_shape(self, tensor_name, shape):
+        del tensor_name
+        self.shape = tuple(shape)
+
+    def result(self):
+        count = int(np.prod(self.shape, dtype=np.int64))
+        if self.made is None:
+            self.made, _ = _arrays.empty(self.kind, (1,), self.dtype, self.gpu, self.stream)
+        if isinstance(self.made, _arrays.DeviceTensor):
+            self.made.shape = self.shape
+            return self.made
+        return self.made[:count].reshape(self.shape)
+
+
+class CompiledModel:
+    """A model that runs by being called.
+
+        y = model(x)            # one array for one output, a tuple for several
+        y = model(image=x)      # inputs by name
+
+    Takes and returns arrays of numpy, torch, CuPy, JAX or any library that speaks DLPack; outputs
+    are of the library of the first input. On the CPU nothing is copied that is dense. On a GPU,
+    tensors in its memory are not copied, and the run is queued on the caller's stream: `stream=`,
+    else the current stream of torch or CuPy, else the default stream; arrays in host memory are
+    copied there and back, and the call waits.
+
+    Threads: any, each has a context of its own.
+    """
+
+    def __init__(self, engine, errors, gpu):
+        self.engine = engine
+        self._errors, self._gpu, self._local = errors, gpu, threading.local()
+        names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
+        specs = [TensorSpec(name, tuple(engine.get_tensor_shape(name)),
+                            engine.get_tensor_dtype(name)) for name in names]
+        is_input = [engine.get_tensor_mode(name) == _ingot.TensorIOMode.INPUT for name in names]
+        self.inputs = [spec for spec, first in zip(specs, is_input) if first]
+        self.outputs = [spec for spec, first in zip(specs, is_input) if not first]
+        self._on_host = {name: engine.get_tensor_location(name) == _ingot.TensorLocation.HOST
+                         for name in names}
+
+    @property
+    def device(self):
+        """Where it runs: "gpu" or "cpu"."""
+        return "cpu" if self._gpu is None else "gpu"
+
+    def save(self, path):
+        """Writes the engine; ingot.compile(path) reads it."""
+        pathlib.Path(path).write_bytes(self.engine.serialize())
+
+    def __repr__(self):
+        def text(specs):
+            return ", ".join(f"{s.name}: {s.dtype.name}{list(s.shape)}" for s in specs)
+        return f"<ingot.CompiledModel {text(self.inputs)} -> {text(self.outputs)}, {self.device}>"
+
+    def __call__(self, *arrays, stream=None, **named):
+        values = self._by_name(arrays, named)
+        first = next(iter(values.values()), None)
+        kind = _arrays.kind_of(first) if first is not None else "numpy"
+        handle = 0 if self._gpu is None else _arrays.stream_of(stream, kind, self._gpu)
+        with _cuda.current(self._gpu):
+            return self._run(kind, handle, values)
+
+    def _run(self, kind, handle, values):
+        context = self._context()
+        held = [self._set_input(context, spec, values[spec.name], handle) for spec in self.inputs]
+        results, back = [], []
+        for spec in self.outputs:
+            results.append(self._set_output(context, spec, kind, handle, back))
+        if not context.execute_async_v3(handle):
+            raise RuntimeError(f"the run failed: {self._errors.take()}")
+        for host, memory in back:
+            _cuda.copy(_cuda.DEVICE_TO_HOST, host.ctypes.data, memory.address, host.nbytes, handle)
+        if back or (self._gpu is not None and kind == "numpy"):
+            _cuda.synchronize(handle)
+        del held
+        done = [result.result() if isinstance(result, _Memory) else result for result in results]
+        done = [_arrays.finished(kind, result) for result in done]
+        return done[0] if len(done) == 1 else tuple(done)
+
+    def _by_name(self, arrays, named):
+        names = [spec.name for spec in self.inputs]
+        if len(arrays) > len(names):
+            raise TypeError(f"got {len(arrays)} inputs, expected {len(names)}: {', '.join(names)}")
+        values = dict(zip(names, arrays))
+        for name, value in named.items():
+            if name not in names:
+                raise TypeError(f"there is no input '{name}'; there are {', '.join(names)}")
+            if name in values:
+                raise TypeError(f"input '{name}' is given twice")
+            values[name] = value
+        missing = [name for name in names if name not in values]
+        if missing:
+            raise TypeError(f"inputs are missing: {', '.join(missing)}")
+        return values
+
+    def _context(self):
+        context = getattr(self._local, "context", None)
+        if context is None:
+            context = self.engine.create_execution_context()
+            if context is None:
+                raise RuntimeError(f"no context could be made: {self._errors.take()}")
+            self._local.context = context
+        return context
+
+    def _set_input(self, context, spec, value, stream):
+        what = f"input '{spec.name}'"
+        array = _arrays.from_any(what, value, stream)
+        if array.dtype != spec.dtype:
+            raise TypeError(f"{what}: got {array.dtype.name}, expected {spec.dtype.name}")
+        fits = len(array.shape) == len(spec.shape) and all(
+            size in (-1, found) for size, found in zip(spec.shape, array.shape))
+        if not fits:
+            raise ValueError(f"{what}: got shape {list(array.shape)}, expected {list(spec.shape)}")
+        if -1 in spec.shape and not context.set_input_shape(spec.name, array.shape):
+            raise ValueError(f"{what}: shape {list(array.shape)} is refused: {self._errors.take()}")
+        wants_gpu = self._gpu is not None and not self._on_host[spec.name]
+        if array.on_gpu and not wants_gpu:
+            raise ValueError(f"{what}: got a tensor in GPU memory, expected one in host memory")
+        address = array.address
+        if wants_gpu and not array.on_gpu:
+            size = int(np.prod(array.shape, dtype=np.int64)) * storage(array.dtype).itemsize
+            memory = _cuda.Memory(size, self._gpu, stream)
+            _cuda.copy(_cuda.HOST_TO_DEVICE, memory.address, address, size, stream)
+            array, address = (array, memory), memory.address
+        if not context.set_tensor_address(spec.name, address):
+            raise RuntimeError(f"{what}: {self._errors.take()}")
+        return array
+
+    def _set_output(self, context, spec, kind, stream, back):
+        gpu = None if self._on_host[spec.name] else self._gpu
+        shape = tuple(context.get_tensor_shape(spec.name))
+        if -1 in shape:
+            made = _Memory("dlpack" if gpu is not None and kind == "numpy" else kind, spec.dtype,
+                           gpu, stream)
+            if not context.set_output_allocator(spec.name, made):
+                raise RuntimeError(f"output '{spec.name}': {self._errors.take()}")
+            return made
+        if gpu is not None and kind == "numpy":
+            made = np.empty(shape, nptype(spec.dtype))
+            memory = _cuda.Memory(made.nbytes, self._gpu, stream)
+            back.append((made, memory))
+            address = memory.address
+        else:
+            made, address = _arrays.empty(kind, shape, spec.dtype, gpu, stream)
+        context.set_tensor_address(spec.name, address)
+        return made
+
+
+def _shape_triple(name, given):
+    """(min, opt, max) of a shape or of three."""
+    given = list(given)
+    if all(isinstance(size, (int, np.integer)) for size in given):
+        return (tuple(given),) * 3
+    if len(given) == 3:
+        return tuple(tuple(shape) for shape in given)
+    raise ValueError(f"shapes['{name}']: got {given}, expected a shape or (min, opt, max)")
+
+
+def _add_profile(builder, network, config, shapes):
+    inputs = {network.get_input(i).name: tuple(network.get_input(i).shape)
+              for i in range(network.num_inputs)}
+    unknown = [name for name in shapes if name not in inputs]
+    if unknown:
+        raise ValueError(f"shapes: there is no input '{unknown[0]}'; there are "
+                         f"{', '.join(inputs)}")
+    dynamic = [name for name, shape in inputs.items() if -1 in shape]
+    missing = [name for name in dynamic if name not in shapes]
+    if missing:
+        text = ", ".join(f"'{name}': {list(inputs[name])}" for name in missing)
+        raise ValueError(f"inputs with sizes known only at run time need shapes={{name: shape}} or "
+                         f"{{name: (min, opt, max)}}: {text}")
+    if dynamic:
+        profile = builder.create_optimization_profile()
+        for name in dynamic:
+            profile.set_shape(name, *_shape_triple(name, shapes[name]))
+        if config.add_optimization_profile(profile) < 0:
+            raise ValueError("shapes: the profile is not valid")
+
+
+def _build(model, path, errors, logger, options):
+    builder = _ingot.Builder(logger)
+    builder.error_recorder = errors
+    network = builder.create_network(0)
+    parser = _ingot.OnnxParser(network, logger)
+    parsed = parser.parse_from_file(path) if model is None else parser.parse(model, path)
+    if not parsed:
+        texts = [str(parser.get_error(i)) for i in range(parser.num_errors)]
+        raise ValueError("the model cannot be read: " + ("; ".join(texts) or errors.take()))
+    config = builder.create_builder_config()
+    for flag in ("fp16", "bf16", "int8", "fp8"):
+        if options[flag]:
+            config.set_flag(getattr(_ingot.BuilderFlag, flag.upper()))
+    if options["calibrator"] is not None:
+        config.int8_calibrator = options["calibrator"]
+    if options["workspace"] is not None:
+        config.set_memory_pool_limit(_ingot.MemoryPoolType.WORKSPACE, options["workspace"])
+    if options["optimization_level"] is not None:
+        config.builder_optimization_level = options["optimization_level"]
+    if options["progress_monitor"] is not None:
+        config.progress_monitor = options["progress_monitor"]
+    shapes = options["shapes"] or {}
+    if callable(shapes):
+        inputs = [network.get_input(i) for i in range(network.num_inputs)]
+        shapes = shapes([(tensor.name, tuple(tensor.shape)) for tensor in inputs])
+    _add_profile(builder, network, config, shapes)
+    memory = builder.build_serialized_network(network, config)
+    if memory is None:
+        raise RuntimeError(f"the engine could not be built: {errors.take()}")
+    return memory
+
+
+def _is_engine(data):
+    return data[:8] == b"INGOT\r\n\x1a"
+
+
+def compile(model, *, fp16=False, bf16=False, int8=False, fp8=False, calibrator=None, shapes=None,
+            device="auto", workspace=None, optimization_level=None, logger=None,
+            progress_monitor=None, save=None):
+    """A function of arrays from a model.
+
+    model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
+    fp16, bf16, fp8, int8: types that may be computed in; int8 needs a model with Q/DQ or a
+        calibrator (trt.IInt8EntropyCalibrator2 and siblings).
+    shapes: for inputs with sizes known only at run time: {name: shape} or {name: (min, opt, max)},
+        or a function that makes such of [(name, shape), ...], the inputs of the model.
+    device: "auto" (a GPU if there is one), "gpu", "cpu", or the ordinal of a GPU.
+    workspace: most bytes of scratch memory of a layer.
+    optimization_level: 0 (fast build) to 5.
+    logger: an ILogger; default: warnings to standard error.
+    progress_monitor: an IProgressMonitor. Ctrl-C stops a build anyway.
+    save: where to write the engine.
+
+    Returns a CompiledModel. Errors: FileNotFoundError, ValueError for a model or shapes that are
+    not valid, RuntimeError when the engine cannot be built or cannot run on the device.
+    """
+    ordinal = device if isinstance(device, int) else 0
+    place = "gpu" if isinstance(device, int) else device
+    if place not in _DEVICES:
+        raise ValueError(f"device: got '{device}', expected auto, gpu, cpu, or the ordinal of a "
+                         f"GPU")
+    options = {"fp16": fp16, "bf16": bf16, "int8": int8, "fp8": fp8, "calibrator": calibrator,
+               "shapes": shapes, "workspace": workspace, "progress_monitor": progress_monitor,
+               "optimization_level": optimization_level}
+    logger = logger or _ingot.Logger(_ingot.Logger.WARNING)
+    errors, path = _Errors(), None
+    if isinstance(model, (str, os.PathLike)):
+        path = os.fspath(model)
+        with open(path, "rb") as file:
+            start = file.read(8)
+            data = start + file.read() if _is_engine(start) else None
+    else:
+        data = model.SerializeToString() if hasattr(model, "SerializeToString") else bytes(model)
+    is_engine = data is not None and _is_engine(data)
+    blob = data if is_engine else _build(data, path, errors, logger, options)
+    runtime = _ingot.Runtime(logger)
+    runtime.error_recorder = errors
+    if not runtime.set_device(_DEVICES[place], ordinal):
+        raise RuntimeError(f"device {device!r} cannot be used: {errors.take()}")
+    engine = runtime.deserialize_cuda_engine(blob)
+    if engine is None:
+        raise RuntimeError(f"the engine cannot be loaded: {errors.take()}")
+    if save is not None:
+        pathlib.Path(save).write_bytes(blob)
+    return CompiledModel(engine, errors, ordinal if engine.device == "gpu" else None)

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The few functions of the CUDA driver that ingot.compile() needs for arrays in host memory, by
+ctypes: device memory in the order of a stream, copies, waiting."""
+import contextlib
+import ctypes
+import functools
+
+HOST_TO_DEVICE = "cuMemcpyHtoDAsync_v2"
+DEVICE_TO_HOST = "cuMemcpyDtoHAsync_v2"
+
+
+@functools.lru_cache(maxsize=1)
+def _driver():
+    return ctypes.CDLL("libcuda.so.1")
+
+
+def _call(name, *arguments):
+    code = getattr(_driver(), name)(*arguments)
+    if code != 0:
+        text = ctypes.c_char_p()
+        _driver().cuGetErrorString(code, ctypes.byref(text))
+        raise RuntimeError(f"{name}: {(text.value or b'unknown error').decode()}")
+
+
+@functools.lru_cache(maxsize=None)
+def _primary_context(device):
+    context = ctypes.c_void_p()
+    _call("cuInit", 0)
+    _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
+    return context
+
+
+@contextlib.contextmanager
+def current(device):
+    """Makes the context that all libraries share the current one; nothing for None."""
+    if device is None:
+        yield
+        return
+    _call("cuCtxPushCurrent_v2", _primary_context(device))
+    try:
+        yield
+    finally:
+        _call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+
+class Memory:
+    """Bytes of device memory, given back in the order of the stream that they were taken on."""
+
+    def __init__(self, size, device, stream):
+        self.size, self.device, self.stream, self.address = size, device, stream, 0
+        pointer = ctypes.c_uint64()
+        with current(device):
+            _call("cuMemAllocAsync", ctypes.byref(pointer), ctypes.c_size_t(max(size, 1)),
+                  ctypes.c_void_p(stream))
+        self.address = pointer.value
+
+    def __del__(self):
+        if self.address:
+            with current(self.device):
+                _driver().cuMemFreeAsync(ctypes.c_uint64(self.address),
+                                         ctypes.c_void_p(self.stream))
+
+
+def copy(kind, destination, source, size, stream):
+    """Queues a copy of `size` bytes between addresses."""
+    kinds = {HOST_TO_DEVICE: (ctypes.c_uint64, ctypes.c_void_p),
+             DEVICE_TO_HOST: (ctypes.c_void_p, ctypes.c_uint64)}
+    to, of = kinds[kind]
+    if size:
+        _call(kind, to(destination), of(source), ctypes.c_size_t(size), ctypes.c_void_p(stream))
+
+
+def synchronize(stream):
+    _call("cuStreamSynchronize", ctypes.c_void_p(stream))
