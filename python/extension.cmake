@@ -41,6 +41,9 @@ set_target_properties(ingot_python PROPERTIES OUTPUT_NAME _ingot LIBRARY_OUTPUT_
 if(SKBUILD)
   install(TARGETS ingot_python LIBRARY DESTINATION ingot COMPONENT python)
   install(TARGETS ingot_shared LIBRARY DESTINATION ingot COMPONENT python)
+  foreach(name libingot_cpu.so libingot_cpu.licenses.txt)
+    install(FILES ${CMAKE_BINARY_DIR}/${name} DESTINATION ingot COMPONENT python OPTIONAL)
+  endforeach()
 else()
   file(MAKE_DIRECTORY ${python_package})
   file(GLOB python_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/ingot/*.py

@@ -8,9 +8,11 @@ which makes a function of a model, and `ingot.config`, which reads configuration
 Objects made by other objects keep them alive. Methods that fail return None or False, as in
 TensorRT, and report why to the error recorder, or else to the logger.
 """
+import enum
+
 from ingot import _ingot
 from ingot._ingot import *  # noqa: F403
-from ingot._ingot import DataType
+from ingot._ingot import DataType, ILogger
 from ingot._compile import CompiledModel, compile
 from ingot._types import itemsize as _itemsize
 from ingot._types import nptype, volume
@@ -30,6 +32,11 @@ fp8 = DataType.FP8
 int4 = DataType.INT4
 fp4 = DataType.FP4
 e8m0 = DataType.E8M0
+# A member whose number is 0 is true, as in TensorRT.
+for _enumeration in [*vars(_ingot).values(), ILogger.Severity]:
+    if isinstance(_enumeration, enum.EnumMeta):
+        _enumeration.__bool__ = lambda member: True
+del _enumeration
 DataType.itemsize = property(_itemsize, doc="Bytes of an element; 0.5 for types of 4 bits.")
 
 __all__ = [name for name in dir(_ingot) if not name.startswith("_")] + [

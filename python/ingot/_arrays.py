@@ -52,7 +52,7 @@ def stream_of(stream, kind, device):
 
 
 def _numpy_type(what, dtype):
-    found = _TYPES.get(dtype) or _NAMED.get(dtype.name)
+    found = _TYPES.get(dtype, _NAMED.get(dtype.name))
     if found is None:
         raise TypeError(f"{what}: got numpy type {dtype}, which the library does not have")
     return found

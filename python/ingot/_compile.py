@@ -239,16 +239,16 @@ def _add_profile(builder, network, config, shapes):
                          f"{', '.join(inputs)}")
     dynamic = [name for name, shape in inputs.items() if -1 in shape]
     missing = [name for name in dynamic if name not in shapes]
+    if not shapes or not dynamic:
+        return
     if missing:
         text = ", ".join(f"'{name}': {list(inputs[name])}" for name in missing)
-        raise ValueError(f"inputs with sizes known only at run time need shapes={{name: shape}} or "
-                         f"{{name: (min, opt, max)}}: {text}")
-    if dynamic:
-        profile = builder.create_optimization_profile()
-        for name in dynamic:
-            profile.set_shape(name, *_shape_triple(name, shapes[name]))
-        if config.add_optimization_profile(profile) < 0:
-            raise ValueError("shapes: the profile is not valid")
+        raise ValueError(f"shapes: inputs with sizes known only at run time are missing: {text}")
+    profile = builder.create_optimization_profile()
+    for name in dynamic:
+        profile.set_shape(name, *_shape_triple(name, shapes[name]))
+    if config.add_optimization_profile(profile) < 0:
+        raise ValueError("shapes: the profile is not valid")
 
 
 def _build(model, path, errors, logger, options):
@@ -296,7 +296,8 @@ def compile(model, *, fp16=False, bf16=False, int8=False, fp8=False, calibrator=
     fp16, bf16, fp8, int8: types that may be computed in; int8 needs a model with Q/DQ or a
         calibrator (trt.IInt8EntropyCalibrator2 and siblings).
     shapes: for inputs with sizes known only at run time: {name: shape} or {name: (min, opt, max)},
-        or a function that makes such of [(name, shape), ...], the inputs of the model.
+        or a function that makes such of [(name, shape), ...], the inputs of the model. Default:
+        the engine takes any shape.
     device: "auto" (a GPU if there is one), "gpu", "cpu", or the ordinal of a GPU.
     workspace: most bytes of scratch memory of a layer.
     optimization_level: 0 (fast build) to 5.

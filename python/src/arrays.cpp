@@ -24,8 +24,8 @@ trt::DataType type_of(const nb::dlpack::dtype& type) {
         T type;
     };
     static constexpr Known known[] = {
-        {Code::Float, 32, T::kFLOAT}, {Code::Float, 16, T::kHALF}, {Code::Int, 8, T::kINT8},
-        {Code::Int, 32, T::kINT32},   {Code::Int, 64, T::kINT64},  {Code::UInt, 8, T::kUINT8},
+        {Code::Float, 32, T::kFLOAT}, {Code::Float, 16, T::kHALF},  {Code::Int, 8, T::kINT8},
+        {Code::Int, 32, T::kINT32},   {Code::Int, 64, T::kINT64},   {Code::UInt, 8, T::kUINT8},
         {Code::Bool, 8, T::kBOOL},    {Code::Bfloat, 16, T::kBF16},
     };
     for (const Known& k : known) {

@@ -97,11 +97,11 @@ struct NumpyName {
 };
 // Names of numpy's types; those from bfloat16 on are of the package ml_dtypes.
 constexpr NumpyName numpy_names[] = {
-    {"float32", trt::DataType::kFLOAT},         {"float16", trt::DataType::kHALF},
-    {"int8", trt::DataType::kINT8},             {"int32", trt::DataType::kINT32},
-    {"bool", trt::DataType::kBOOL},             {"uint8", trt::DataType::kUINT8},
-    {"int64", trt::DataType::kINT64},           {"bfloat16", trt::DataType::kBF16},
-    {"float8_e4m3fn", trt::DataType::kFP8},     {"float8_e8m0fnu", trt::DataType::kE8M0},
+    {"float32", trt::DataType::kFLOAT},     {"float16", trt::DataType::kHALF},
+    {"int8", trt::DataType::kINT8},         {"int32", trt::DataType::kINT32},
+    {"bool", trt::DataType::kBOOL},         {"uint8", trt::DataType::kUINT8},
+    {"int64", trt::DataType::kINT64},       {"bfloat16", trt::DataType::kBF16},
+    {"float8_e4m3fn", trt::DataType::kFP8}, {"float8_e8m0fnu", trt::DataType::kE8M0},
 };
 
 } // namespace
@@ -134,7 +134,8 @@ nb::object numpy_of(const trt::Weights& weights, nb::handle owner) {
     if (weights.values == nullptr || weights.count == 0) {
         return numpy.attr("empty")(0, dtype);
     }
-    const auto bytes = static_cast<Py_ssize_t>((weights.count * element_bits(weights.type) + 7) / 8);
+    const auto bytes =
+        static_cast<Py_ssize_t>((weights.count * element_bits(weights.type) + 7) / 8);
     // The memory is the application's or the library's: read-only here.
     auto* const start = static_cast<char*>(const_cast<void*>(weights.values));
     const nb::object view = nb::steal(PyMemoryView_FromMemory(start, bytes, PyBUF_READ));

@@ -118,6 +118,14 @@ struct Part {
     T* part;
     nb::object network;
 };
+/// What a constructor makes. Errors: RuntimeError when the library made nothing, which it reported.
+template <class T>
+Owned<T> made(const char* what, T* object, nb::handle parent, nb::handle other = {}) {
+    if (object == nullptr) {
+        nb::raise("%s could not be made: the logger has the reason", what);
+    }
+    return {std::unique_ptr<T>(object), nb::borrow(parent), nb::borrow(other)};
+}
 /// The network that a part belongs to; a network itself.
 nb::object network_of(nb::handle part);
 /// Makes the network of a part, or any other object, keep `what`.

@@ -55,7 +55,7 @@ auto build(trt::IBuilderConfig& config, const F& f) {
 }
 
 Owned<IBuilder> create_builder(trt::ILogger& logger, nb::handle keep) {
-    return {std::unique_ptr<IBuilder>(trt::createInferBuilder(logger)), nb::borrow(keep), {}};
+    return made("Builder", trt::createInferBuilder(logger), keep);
 }
 
 void bind_builds(nb::class_<IBuilder>& c) {

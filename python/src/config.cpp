@@ -125,8 +125,10 @@ void bind_timing_cache(nb::module_& m) {
     nb::class_<Value>(m, "TimingCacheValue", "A timed choice.")
         .def(
             "__init__",
-            [](Value* at, uint64_t hash, float ms) { new (at) Value{hash, ms}; }, "tactic_hash"_a,
-            "timing_msec"_a)
+            [](Value* at, uint64_t hash, float ms) {
+                new (at) Value{hash, ms};
+            },
+            "tactic_hash"_a, "timing_msec"_a)
         .def_rw("tactic_hash", &Value::tacticHash)
         .def_rw("timing_msec", &Value::timingMSec, "Milliseconds.")
         .def_ro_static("INVALID_TACTIC_HASH", &Value::kINVALID_TACTIC_HASH);
@@ -215,12 +217,13 @@ void bind_config_methods(nb::class_<Config>& c) {
              nb::keep_alive<1, 2>())
         .def("get_calibration_profile", &Config::getCalibrationProfile,
              nb::rv_policy::reference_internal)
-        .def("set_device",
-             [](Config& self, int32_t device, int32_t ordinal) {
-                 return ingot::setDevice(self, static_cast<ingot::Device>(device), ordinal);
-             },
-             "device"_a, "ordinal"_a = 0,
-             "Beyond TensorRT: where kernels are timed, 0 auto, 1 GPU, 2 CPU.");
+        .def(
+            "set_device",
+            [](Config& self, int32_t device, int32_t ordinal) {
+                return ingot::setDevice(self, static_cast<ingot::Device>(device), ordinal);
+            },
+            "device"_a, "ordinal"_a = 0,
+            "Beyond TensorRT: where kernels are timed, 0 auto, 1 GPU, 2 CPU.");
 }
 
 void bind_config_objects(nb::class_<Config>& c) {
@@ -255,7 +258,8 @@ void bind_config_objects(nb::class_<Config>& c) {
                 return Owned<trt::ITimingCache>{
                     std::unique_ptr<trt::ITimingCache>(
                         self.p->createTimingCache(bytes.data(), bytes.size())),
-                    nb::borrow(self.h), {}};
+                    nb::borrow(self.h),
+                    {}};
             },
             "serialized_timing_cache"_a, "From bytes; b'' for an empty one.",
             nb::sig("def create_timing_cache(self, serialized_timing_cache: bytes) -> "

@@ -116,29 +116,32 @@ void bind_addresses(Class& c) {
              "output_allocator"_a.none(), nb::keep_alive<1, 3>())
         .def("get_output_allocator", &Context::getOutputAllocator, "name"_a,
              nb::rv_policy::reference)
-        .def("set_input_consumed_event",
-             [](Context& self, uintptr_t event) {
-                 return self.setInputConsumedEvent(reinterpret_cast<cudaEvent_t>(event));
-             },
-             "event"_a)
+        .def(
+            "set_input_consumed_event",
+            [](Context& self, uintptr_t event) {
+                return self.setInputConsumedEvent(reinterpret_cast<cudaEvent_t>(event));
+            },
+            "event"_a)
         .def("get_input_consumed_event",
              [](const Context& self) {
                  return reinterpret_cast<uintptr_t>(self.getInputConsumedEvent());
              })
-        .def("set_aux_streams",
-             [](Context& self, const std::vector<uintptr_t>& handles) {
-                 std::vector<cudaStream_t> streams;
-                 for (const uintptr_t handle : handles) {
-                     streams.push_back(stream_of(handle));
-                 }
-                 self.setAuxStreams(streams.data(), static_cast<int32_t>(streams.size()));
-             },
-             "aux_streams"_a)
-        .def("set_communicator",
-             [](Context& self, uintptr_t communicator) {
-                 return self.setCommunicator(address_of(communicator));
-             },
-             "communicator"_a);
+        .def(
+            "set_aux_streams",
+            [](Context& self, const std::vector<uintptr_t>& handles) {
+                std::vector<cudaStream_t> streams;
+                for (const uintptr_t handle : handles) {
+                    streams.push_back(stream_of(handle));
+                }
+                self.setAuxStreams(streams.data(), static_cast<int32_t>(streams.size()));
+            },
+            "aux_streams"_a)
+        .def(
+            "set_communicator",
+            [](Context& self, uintptr_t communicator) {
+                return self.setCommunicator(address_of(communicator));
+            },
+            "communicator"_a);
 }
 
 void bind_runs(Class& c) {

@@ -134,16 +134,17 @@ void bind_contexts(Engine& c) {
     c.def(
          "create_execution_context",
          [](const Self& self, Strategy strategy) {
-             return context(self, unlocked([&] { return self.p->createExecutionContext(strategy); }));
+             return context(self,
+                            unlocked([&] { return self.p->createExecutionContext(strategy); }));
          },
          "strategy"_a = Strategy::kSTATIC,
          "A context of its own memory, or None when memory or kernels cannot be had.")
         .def(
             "create_execution_context",
             [](const Self& self, nb::pointer_and_handle<trt::IRuntimeConfig> config) {
-                return context(
-                    self, unlocked([&] { return self.p->createExecutionContext(config.p); }),
-                    config.h);
+                return context(self,
+                               unlocked([&] { return self.p->createExecutionContext(config.p); }),
+                               config.h);
             },
             "runtime_config"_a)
         .def("create_execution_context_without_device_memory",

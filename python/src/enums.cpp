@@ -348,6 +348,7 @@ void part_5(nb::module_& m) {
                "Least Kullback-Leibler divergence")
         .value("ENTROPY_CALIBRATION_2", trt::CalibrationAlgoType::kENTROPY_CALIBRATION_2,
                "The same, per tensor, as the next generation has it")
+        .value("MSE_CALIBRATION", ingot::kMSE_CALIBRATION, "The least mean squared error")
         .value("MINMAX_CALIBRATION", trt::CalibrationAlgoType::kMINMAX_CALIBRATION,
                "The largest value");
 }

@@ -88,7 +88,8 @@ void bind_loggers(nb::module_& m) {
         .def(nb::init<Severity>(), "min_severity"_a = Severity::kWARNING)
         .def_rw("min_severity", &ConsoleLogger::min_severity)
         .def(
-            "log", [](ConsoleLogger& self, Severity s, const char* t) { self.ConsoleLogger::log(s, t); },
+            "log",
+            [](ConsoleLogger& self, Severity s, const char* t) { self.ConsoleLogger::log(s, t); },
             "severity"_a, "msg"_a);
 }
 
@@ -207,8 +208,9 @@ public:
 
 void bind_watchers(nb::module_& m) {
     nb::class_<trt::IProfiler, PyProfiler> profiler(
-        m, "IProfiler", "Receives the time of every layer of a run: subclass it and define "
-                        "report_layer_time(self, layer_name, ms).");
+        m, "IProfiler",
+        "Receives the time of every layer of a run: subclass it and define "
+        "report_layer_time(self, layer_name, ms).");
     common(profiler);
     profiler.def(nb::init<>())
         .def("report_layer_time", &trt::IProfiler::reportLayerTime, "layer_name"_a, "ms"_a);

@@ -12,15 +12,15 @@ void bind_loops(nb::module_& m) {
                                 "one. Its body is what lies between its layers.");
     common(loop);
     INGOT_PROP(loop, ILoop, "name", Name, nullptr);
-    auto boundary = layer<trt::ILoopBoundaryLayer>(m, "ILoopBoundaryLayer",
-                                                   "A layer at the border of a loop.");
+    auto boundary =
+        layer<trt::ILoopBoundaryLayer>(m, "ILoopBoundaryLayer", "A layer at the border of a loop.");
     prop_ro<&trt::ILoopBoundaryLayer::getLoop>(boundary, "loop", nullptr);
     using Boundary = trt::ILoopBoundaryLayer;
     layer_class<trt::IRecurrenceLayer, Boundary>(
         m, "IRecurrenceLayer",
         "A value that one iteration hands to the next. Inputs: 0 the first value, 1 the next one.");
-    auto limit = layer_class<trt::ITripLimitLayer, Boundary>(m, "ITripLimitLayer",
-                                                             "When a loop ends.");
+    auto limit =
+        layer_class<trt::ITripLimitLayer, Boundary>(m, "ITripLimitLayer", "When a loop ends.");
     prop_ro<&trt::ITripLimitLayer::getTripLimit>(limit, "kind", "TripLimit.");
     auto iterator = layer_class<trt::IIteratorLayer, Boundary>(
         m, "IIteratorLayer", "Hands iteration i the i-th slice of a tensor.");
@@ -52,8 +52,7 @@ void bind_conditionals(nb::module_& m) {
                                                           "A result of a conditional.");
     layer_class<trt::IIfConditionalInputLayer, Boundary>(m, "IIfConditionalInputLayer",
                                                          "A value that branches use.");
-    conditional
-        .def("set_condition", method<&trt::IIfConditional::setCondition>(), "condition"_a)
+    conditional.def("set_condition", method<&trt::IIfConditional::setCondition>(), "condition"_a)
         .def("add_output", method<&trt::IIfConditional::addOutput>(), "true_subgraph_output"_a,
              "false_subgraph_output"_a)
         .def("add_input", method<&trt::IIfConditional::addInput>(), "input"_a);
@@ -90,8 +89,8 @@ void bind_attention(nb::module_& m) {
         .def("get_output", method<&trt::IAttention::getOutput>(), "index"_a);
     auto boundary = layer<trt::IAttentionBoundaryLayer>(m, "IAttentionBoundaryLayer", nullptr);
     prop_ro<&trt::IAttentionBoundaryLayer::getAttention>(boundary, "attention", nullptr);
-    layer_class<trt::IAttentionInputLayer, trt::IAttentionBoundaryLayer>(
-        m, "IAttentionInputLayer", nullptr);
+    layer_class<trt::IAttentionInputLayer, trt::IAttentionBoundaryLayer>(m, "IAttentionInputLayer",
+                                                                         nullptr);
     layer_class<trt::IAttentionOutputLayer, trt::IAttentionBoundaryLayer>(
         m, "IAttentionOutputLayer", nullptr);
 }
@@ -122,7 +121,8 @@ void bind_transformer_layers(nb::module_& m) {
              "fc_up_biases"_a, "fc_down_biases"_a)
         .def("set_quantization_static", method<&trt::IMoELayer::setQuantizationStatic>(),
              "fc_down_activation_scale"_a, "data_type"_a)
-        .def("set_quantization_dynamic_dbl_q", method<&trt::IMoELayer::setQuantizationDynamicDblQ>(),
+        .def("set_quantization_dynamic_dbl_q",
+             method<&trt::IMoELayer::setQuantizationDynamicDblQ>(),
              "fc_down_activation_dbl_q_scale"_a, "data_type"_a, "block_shape"_a,
              "dyn_q_output_scale_type"_a)
         .def("set_swiglu_params", method<&trt::IMoELayer::setSwigluParams>(), "limit"_a, "alpha"_a,

@@ -93,8 +93,8 @@ void bind_sources(nb::module_& m) {
                                            : l.setBeta(nb::cast<double>(v));
             },
             "Step, upper bound or standard deviation.");
-    auto assertion = layer<trt::IAssertionLayer>(m, "IAssertionLayer",
-                                                 "Fails unless all elements are true.");
+    auto assertion =
+        layer<trt::IAssertionLayer>(m, "IAssertionLayer", "Fails unless all elements are true.");
     INGOT_PROP(assertion, IAssertionLayer, "message", Message, nullptr);
 }
 

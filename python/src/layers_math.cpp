@@ -64,8 +64,9 @@ void bind_products(nb::module_& m) {
 
 void bind_quantization(nb::module_& m) {
     auto quantize = layer<trt::IQuantizeLayer>(
-        m, "IQuantizeLayer", "round_half_even(x / scale), clamped to the type. Inputs: tensor, "
-                             "scale; 2, optional, a zero point, which is all 0.");
+        m, "IQuantizeLayer",
+        "round_half_even(x / scale), clamped to the type. Inputs: tensor, "
+        "scale; 2, optional, a zero point, which is all 0.");
     INGOT_PROP(quantize, IQuantizeLayer, "axis", Axis, "Of scales that are a vector; -1: none.");
     INGOT_PROP(quantize, IQuantizeLayer, "to_type", ToType, nullptr);
     INGOT_PROP(quantize, IQuantizeLayer, "block_shape", BlockShape,

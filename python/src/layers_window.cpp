@@ -53,8 +53,7 @@ void bind_convolutions(nb::module_& m) {
 
 void bind_normalization(nb::module_& m) {
     auto lrn = layer<trt::ILRNLayer>(
-        m, "ILRNLayer",
-        "x / (k + alpha / window * sum of squares over window channels) ^ beta.");
+        m, "ILRNLayer", "x / (k + alpha / window * sum of squares over window channels) ^ beta.");
     INGOT_PROP(lrn, ILRNLayer, "window_size", WindowSize, "Odd.");
     INGOT_PROP(lrn, ILRNLayer, "alpha", Alpha, nullptr);
     INGOT_PROP(lrn, ILRNLayer, "beta", Beta, nullptr);

@@ -16,24 +16,28 @@ public:
     NB_TRAMPOLINE(Base);
 
     void* allocate(uint64_t size, uint64_t alignment, uint32_t flags) noexcept override {
-        return address("allocate", [&] { return Base::allocate(size, alignment, flags); }, size,
-                       alignment, flags);
+        return address(
+            "allocate", [&] { return Base::allocate(size, alignment, flags); }, size, alignment,
+            flags);
     }
     void* allocateAsync(uint64_t size, uint64_t alignment, uint32_t flags,
                         cudaStream_t stream) noexcept override {
-        return address("allocate_async", [&] { return allocate(size, alignment, flags); }, size,
-                       alignment, flags, as_int(stream));
+        return address(
+            "allocate_async", [&] { return allocate(size, alignment, flags); }, size, alignment,
+            flags, as_int(stream));
     }
     void* reallocate(void* memory, uint64_t alignment, uint64_t size) noexcept override {
-        return address("reallocate", [&] { return Base::reallocate(memory, alignment, size); },
-                       as_int(memory), alignment, size);
+        return address(
+            "reallocate", [&] { return Base::reallocate(memory, alignment, size); }, as_int(memory),
+            alignment, size);
     }
     bool deallocate(void* memory) noexcept override {
-        return done("deallocate", [&] { return Base::deallocate(memory); }, as_int(memory));
+        return done(
+            "deallocate", [&] { return Base::deallocate(memory); }, as_int(memory));
     }
     bool deallocateAsync(void* memory, cudaStream_t stream) noexcept override {
-        return done("deallocate_async", [&] { return deallocate(memory); }, as_int(memory),
-                    as_int(stream));
+        return done(
+            "deallocate_async", [&] { return deallocate(memory); }, as_int(memory), as_int(stream));
     }
 
 private:
@@ -147,8 +151,9 @@ public:
 
 void bind_streams(nb::module_& m) {
     nb::class_<trt::IStreamReader, PyStreamReader> reader(
-        m, "IStreamReader", "Source of an engine's bytes: subclass it and define read(self, size) "
-                            "-> bytes, empty at the end.");
+        m, "IStreamReader",
+        "Source of an engine's bytes: subclass it and define read(self, size) "
+        "-> bytes, empty at the end.");
     common(reader);
     reader.def(nb::init<>());
     nb::class_<trt::IStreamReaderV2, PyStreamReaderV2> reader2(
@@ -158,8 +163,9 @@ void bind_streams(nb::module_& m) {
     common(reader2);
     reader2.def(nb::init<>());
     nb::class_<trt::IStreamWriter, PyStreamWriter> writer(
-        m, "IStreamWriter", "Sink for an engine's bytes: subclass it and define write(self, data: "
-                            "bytes) -> int, how many were written.");
+        m, "IStreamWriter",
+        "Sink for an engine's bytes: subclass it and define write(self, data: "
+        "bytes) -> int, how many were written.");
     common(writer);
     writer.def(nb::init<>());
 }

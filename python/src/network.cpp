@@ -144,8 +144,7 @@ void bind_data(nb::class_<Network>& c) {
          },
          "inputs"_a)
         .def("add_shuffle", method<&Network::addShuffle>(), "input"_a)
-        .def("add_slice", method<&Network::addSlice>(), "input"_a, "start"_a, "shape"_a,
-             "stride"_a)
+        .def("add_slice", method<&Network::addSlice>(), "input"_a, "start"_a, "shape"_a, "stride"_a)
         .def("add_shape", method<&Network::addShape>(), "input"_a)
         .def("add_gather", method<&Network::addGather>(), "input"_a, "indices"_a, "axis"_a)
         .def("add_gather_v2", method<&Network::addGatherV2>(), "input"_a, "indices"_a, "mode"_a)
@@ -217,8 +216,8 @@ Part<trt::ILayer> add_cuda_source(const Self& self, const Tensors& inputs, const
                                   const char* source, const char* kernel, const char* signature,
                                   const char* grid, const char* block, const char* arguments,
                                   const char* shared_bytes) {
-    const ingot::CudaSource text{name, source, kernel, signature,
-                                 arguments, grid, block, shared_bytes};
+    const ingot::CudaSource text{name,      source, kernel, signature,
+                                 arguments, grid,   block,  shared_bytes};
     return part(ingot::addCudaSourceLayer(*self.p, inputs.data(), count_of(inputs), text), self);
 }
 

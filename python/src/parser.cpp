@@ -150,9 +150,8 @@ void bind_parser_frame(nb::class_<IParser>& c) {
     common(c);
     c.def(nb::new_([](nb::pointer_and_handle<trt::INetworkDefinition> network,
                       nb::pointer_and_handle<trt::ILogger> logger) {
-              return Owned<IParser>{
-                  std::unique_ptr<IParser>(onnx::createParser(*network.p, *logger.p)),
-                  nb::borrow(network.h), nb::borrow(logger.h)};
+              return made("OnnxParser", onnx::createParser(*network.p, *logger.p), network.h,
+                          logger.h);
           }),
           "network"_a, "logger"_a)
         .def_prop_ro("num_errors", &IParser::getNbErrors)
@@ -165,14 +164,15 @@ void bind_parser_frame(nb::class_<IParser>& c) {
         .def("get_flag", &IParser::getFlag, "flag"_a)
         .def_prop_ro("num_subgraphs", &IParser::getNbSubgraphs)
         .def("is_subgraph_supported", &IParser::isSubgraphSupported, "index"_a)
-        .def("get_subgraph_nodes",
-             [](IParser& self, int64_t index) {
-                 int64_t count = 0;
-                 const int64_t* const nodes = self.getSubgraphNodes(index, count);
-                 return nodes != nullptr ? std::vector<int64_t>(nodes, nodes + count)
-                                         : std::vector<int64_t>();
-             },
-             "index"_a)
+        .def(
+            "get_subgraph_nodes",
+            [](IParser& self, int64_t index) {
+                int64_t count = 0;
+                const int64_t* const nodes = self.getSubgraphNodes(index, count);
+                return nodes != nullptr ? std::vector<int64_t>(nodes, nodes + count)
+                                        : std::vector<int64_t>();
+            },
+            "index"_a)
         .def("get_used_vc_plugin_libraries",
              [](const IParser& self) {
                  int64_t count = 0;
@@ -212,9 +212,8 @@ void bind_refitter(nb::module_& m) {
     common(c);
     c.def(nb::new_([](nb::pointer_and_handle<trt::IRefitter> refitter,
                       nb::pointer_and_handle<trt::ILogger> logger) {
-              return Owned<IParserRefitter>{std::unique_ptr<IParserRefitter>(
-                                                onnx::createParserRefitter(*refitter.p, *logger.p)),
-                                            nb::borrow(refitter.h), nb::borrow(logger.h)};
+              return made("OnnxParserRefitter", onnx::createParserRefitter(*refitter.p, *logger.p),
+                          refitter.h, logger.h);
           }),
           "refitter"_a, "logger"_a)
         .def(

@@ -46,9 +46,9 @@ void bind_fields(nb::module_& m) {
                std::optional<trt::PluginFieldType> type) {
                 const nb::object dense =
                     nb::isinstance<nb::bytes>(data)
-                        ? nb::object(nb::module_::import_("numpy").attr("frombuffer")(data, "uint8"))
-                        : nb::object(
-                              nb::module_::import_("numpy").attr("ascontiguousarray")(data));
+                        ? nb::object(
+                              nb::module_::import_("numpy").attr("frombuffer")(data, "uint8"))
+                        : nb::object(nb::module_::import_("numpy").attr("ascontiguousarray")(data));
                 new (at) PyField{name, dense, type ? *type : field_type(data)};
             },
             "name"_a, "data"_a, "type"_a.none() = nb::none())
@@ -67,9 +67,8 @@ Owned<trt::IPluginV3> create_plugin(nb::pointer_and_handle<Creator> self, const 
                           nb::cast<int32_t>(field.data.attr("size")));
     }
     const trt::PluginFieldCollection all{static_cast<int32_t>(list.size()), list.data()};
-    auto plugin = unlocked([&] {
-        return std::unique_ptr<trt::IPluginV3>(self.p->createPlugin(name, &all, phase));
-    });
+    auto plugin = unlocked(
+        [&] { return std::unique_ptr<trt::IPluginV3>(self.p->createPlugin(name, &all, phase)); });
     return {std::move(plugin), nb::borrow(self.h), {}};
 }
 
@@ -129,21 +128,24 @@ void bind_registry(nb::module_& m) {
                              self.getAllCreatorsRecursive(&count);
                          return creators_of(all, count);
                      })
-        .def("get_creator",
-             [](Registry& self, const char* type, const char* version, const char* space) {
-                 return creator_of(self.getCreator(type, version, space));
-             },
-             "type"_a, "version"_a, "plugin_namespace"_a = "", "None when there is none.")
-        .def("load_library",
-             [](Registry& self, const char* path) {
-                 return reinterpret_cast<uintptr_t>(self.loadLibrary(path));
-             },
-             "plugin_path"_a, "A handle; 0 when it cannot be loaded.")
-        .def("deregister_library",
-             [](Registry& self, uintptr_t handle) {
-                 self.deregisterLibrary(reinterpret_cast<void*>(handle));
-             },
-             "handle"_a)
+        .def(
+            "get_creator",
+            [](Registry& self, const char* type, const char* version, const char* space) {
+                return creator_of(self.getCreator(type, version, space));
+            },
+            "type"_a, "version"_a, "plugin_namespace"_a = "", "None when there is none.")
+        .def(
+            "load_library",
+            [](Registry& self, const char* path) {
+                return reinterpret_cast<uintptr_t>(self.loadLibrary(path));
+            },
+            "plugin_path"_a, "A handle; 0 when it cannot be loaded.")
+        .def(
+            "deregister_library",
+            [](Registry& self, uintptr_t handle) {
+                self.deregisterLibrary(reinterpret_cast<void*>(handle));
+            },
+            "handle"_a)
         .def_prop_rw("parent_search_enabled", &Registry::isParentSearchEnabled,
                      &Registry::setParentSearchEnabled);
 }
@@ -154,16 +156,19 @@ void bind_plugins(nb::module_& m) {
     bind_fields(m);
     bind_creators(m);
     bind_registry(m);
-    m.def("get_plugin_registry", [] { return getPluginRegistry(); }, nb::rv_policy::reference);
-    m.def("get_builder_plugin_registry",
-          [](trt::EngineCapability capability) { return getBuilderPluginRegistry(capability); },
-          "capability"_a, nb::rv_policy::reference);
-    m.def("init_libnvinfer_plugins",
-          [](trt::ILogger* logger, const char* space) {
-              return initLibNvInferPlugins(logger, space);
-          },
-          "logger"_a.none(), "namespace"_a,
-          "Registers the plugins that come with the library: there are none. True.");
+    m.def(
+        "get_plugin_registry", [] { return getPluginRegistry(); }, nb::rv_policy::reference);
+    m.def(
+        "get_builder_plugin_registry",
+        [](trt::EngineCapability capability) { return getBuilderPluginRegistry(capability); },
+        "capability"_a, nb::rv_policy::reference);
+    m.def(
+        "init_libnvinfer_plugins",
+        [](trt::ILogger* logger, const char* space) {
+            return initLibNvInferPlugins(logger, space);
+        },
+        "logger"_a.none(), "namespace"_a,
+        "Registers the plugins that come with the library: there are none. True.");
 }
 
 } // namespace ingot::python

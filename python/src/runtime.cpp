@@ -39,15 +39,15 @@ void bind_loading(nb::class_<IRuntime>& c) {
     c.def(
          "deserialize_cuda_engine",
          [](const Self& self, trt::IStreamReaderV2& reader) {
-             return engine_from(
-                 self, unlocked([&] { return self.p->deserializeCudaEngine(reader); }));
+             return engine_from(self,
+                                unlocked([&] { return self.p->deserializeCudaEngine(reader); }));
          },
          "stream_reader_v2"_a)
         .def(
             "deserialize_cuda_engine",
             [](const Self& self, trt::IStreamReader& reader) {
-                return engine_from(
-                    self, unlocked([&] { return self.p->deserializeCudaEngine(reader); }));
+                return engine_from(self,
+                                   unlocked([&] { return self.p->deserializeCudaEngine(reader); }));
             },
             "stream_reader"_a)
         .def(
@@ -79,8 +79,8 @@ void bind_loading(nb::class_<IRuntime>& c) {
         .def(
             "load_runtime",
             [](const Self& self, const char* path) {
-                return Owned<IRuntime>{std::unique_ptr<IRuntime>(self.p->loadRuntime(path)),
-                                       nb::borrow(self.h), {}};
+                return Owned<IRuntime>{
+                    std::unique_ptr<IRuntime>(self.p->loadRuntime(path)), nb::borrow(self.h), {}};
             },
             "path"_a, "A runtime from a lean library of another release.");
 }
@@ -88,9 +88,7 @@ void bind_loading(nb::class_<IRuntime>& c) {
 void bind_runtime_frame(nb::class_<IRuntime>& c) {
     common(c);
     c.def(nb::new_([](nb::pointer_and_handle<trt::ILogger> logger) {
-              return Owned<IRuntime>{
-                  std::unique_ptr<IRuntime>(trt::createInferRuntime(*logger.p)),
-                  nb::borrow(logger.h), {}};
+              return made("Runtime", trt::createInferRuntime(*logger.p), logger.h);
           }),
           "logger"_a)
         .def("get_plugin_registry", &IRuntime::getPluginRegistry, nb::rv_policy::reference_internal)
@@ -168,8 +166,9 @@ void bind_engine_tools(nb::module_& m) {
     using Inspector = trt::IEngineInspector;
     nb::class_<Inspector> inspector(m, "EngineInspector", "Describes the layers of an engine.");
     common(inspector);
-    inspector.def("get_layer_information", method<&Inspector::getLayerInformation>(),
-                  "layer_index"_a, "format"_a)
+    inspector
+        .def("get_layer_information", method<&Inspector::getLayerInformation>(), "layer_index"_a,
+             "format"_a)
         .def("get_engine_information", method<&Inspector::getEngineInformation>(), "format"_a)
         .def_prop_rw(
             "execution_context",
@@ -182,7 +181,7 @@ void bind_engine_tools(nb::module_& m) {
             nb::for_getter(nb::rv_policy::reference), nb::for_setter(nb::keep_alive<1, 2>()),
             nb::for_setter(nb::arg("value").none()), "Shapes are those set in it.");
     prop_held<&Inspector::getErrorRecorder, &Inspector::setErrorRecorder>(inspector,
-                                                                         "error_recorder", "");
+                                                                          "error_recorder", "");
 }
 
 /// Names of weights, from a method that fills an array.
@@ -215,8 +214,7 @@ void bind_refitter_weights(nb::class_<IRefitter>& c) {
             "set_named_weights",
             [](nb::pointer_and_handle<IRefitter> self, const char* name, const WeightsArg& weights,
                trt::TensorLocation location) {
-                const bool set =
-                    self.p->setNamedWeights(name, weights.weights.value, location);
+                const bool set = self.p->setNamedWeights(name, weights.weights.value, location);
                 if (set && weights.weights.owner.is_valid()) {
                     nb::keep_alive_obj(self.h, weights.weights.owner);
                 }
@@ -245,37 +243,37 @@ void bind_refitter(nb::module_& m) {
     common(c);
     c.def(nb::new_([](nb::pointer_and_handle<trt::ICudaEngine> engine,
                       nb::pointer_and_handle<trt::ILogger> logger) {
-              return Owned<IRefitter>{
-                  std::unique_ptr<IRefitter>(trt::createInferRefitter(*engine.p, *logger.p)),
-                  nb::borrow(engine.h), nb::borrow(logger.h)};
+              return made("Refitter", trt::createInferRefitter(*engine.p, *logger.p), engine.h,
+                          logger.h);
           }),
           "engine"_a, "logger"_a);
     bind_refitter_weights(c);
     c.def("get_missing_weights",
           [](IRefitter& self) {
-              return names_from([&](int32_t n, const char** names) {
-                  return self.getMissingWeights(n, names);
-              });
+              return names_from(
+                  [&](int32_t n, const char** names) { return self.getMissingWeights(n, names); });
           })
         .def("get_all_weights",
              [](IRefitter& self) {
                  return names_from(
                      [&](int32_t n, const char** names) { return self.getAllWeights(n, names); });
              })
-        .def("get_missing",
-             [](IRefitter& self) {
-                 return roles_from([&](int32_t n, const char** names, trt::WeightsRole* roles) {
-                     return self.getMissing(n, names, roles);
-                 });
-             },
-             "(names of layers, roles).")
-        .def("get_all",
-             [](IRefitter& self) {
-                 return roles_from([&](int32_t n, const char** names, trt::WeightsRole* roles) {
-                     return self.getAll(n, names, roles);
-                 });
-             },
-             "(names of layers, roles).")
+        .def(
+            "get_missing",
+            [](IRefitter& self) {
+                return roles_from([&](int32_t n, const char** names, trt::WeightsRole* roles) {
+                    return self.getMissing(n, names, roles);
+                });
+            },
+            "(names of layers, roles).")
+        .def(
+            "get_all",
+            [](IRefitter& self) {
+                return roles_from([&](int32_t n, const char** names, trt::WeightsRole* roles) {
+                    return self.getAll(n, names, roles);
+                });
+            },
+            "(names of layers, roles).")
         .def("refit_cuda_engine", slow<&IRefitter::refitCudaEngine>(),
              "False, and nothing changes, when weights that belong together are missing.")
         .def(

@@ -64,20 +64,22 @@ void bind_dims(nb::module_& m) {
         .def("__setitem__", [](trt::Dims& d, int64_t index,
                                int64_t size) { d.d[place(index, rank_of(d))] = size; })
         .def("__eq__", [](const trt::Dims& d, const DimsArg& o) { return same(d, o.value); })
-        .def("__eq__", [](const trt::Dims&, const nb::object&) { return false; }, "other"_a.none())
+        .def(
+            "__eq__", [](const trt::Dims&, const nb::object&) { return false; }, "other"_a.none())
         .def("__hash__", [](const trt::Dims& d) { return nb::hash(tuple_of(d)); })
         .def("__bool__", [](const trt::Dims& d) { return d.nbDims > 0; })
-        .def("__add__", [](const trt::Dims& d,
-                           const DimsArg& o) { return tuple_of(d) + tuple_of(o.value); })
-        .def("__radd__", [](const trt::Dims& d,
-                            const DimsArg& o) { return tuple_of(o.value) + tuple_of(d); })
-        .def("__contains__", [](const trt::Dims& d, int64_t size) {
-            return std::find(d.d, d.d + rank_of(d), size) != d.d + d.nbDims;
-        })
+        .def("__add__",
+             [](const trt::Dims& d, const DimsArg& o) { return tuple_of(d) + tuple_of(o.value); })
+        .def("__radd__",
+             [](const trt::Dims& d, const DimsArg& o) { return tuple_of(o.value) + tuple_of(d); })
+        .def("__contains__",
+             [](const trt::Dims& d, int64_t size) {
+                 return std::find(d.d, d.d + rank_of(d), size) != d.d + d.nbDims;
+             })
         .def("__reduce__",
              [](nb::handle self) {
-                 return nb::make_tuple(self.type(), nb::make_tuple(tuple_of(
-                                                        nb::cast<const trt::Dims&>(self))));
+                 return nb::make_tuple(self.type(),
+                                       nb::make_tuple(tuple_of(nb::cast<const trt::Dims&>(self))));
              })
         .def("__repr__", [](const trt::Dims& d) {
             return d.nbDims < 0 ? nb::str("(no shape)") : nb::repr(tuple_of(d));
@@ -88,27 +90,33 @@ void bind_fixed_dims(nb::module_& m) {
     nb::class_<trt::Dims2, trt::Dims>(m, "Dims2", "A shape of two sizes.")
         .def(nb::init<>())
         .def(nb::init<int64_t, int64_t>(), "dim0"_a, "dim1"_a)
-        .def("__init__",
-             [](trt::Dims2* at, const DimsArg& s) { make_dims(at, s.value, 2); }, "shape"_a);
+        .def(
+            "__init__", [](trt::Dims2* at, const DimsArg& s) { make_dims(at, s.value, 2); },
+            "shape"_a);
     nb::class_<trt::DimsHW, trt::Dims2>(m, "DimsHW", "Height and width.")
         .def(nb::init<>())
         .def(nb::init<int64_t, int64_t>(), "h"_a, "w"_a)
-        .def("__init__",
-             [](trt::DimsHW* at, const DimsArg& s) { make_dims(at, s.value, 2); }, "shape"_a)
-        .def_prop_rw("h", [](const trt::DimsHW& d) { return d.h(); },
-                     [](trt::DimsHW& d, int64_t size) { d.h() = size; })
-        .def_prop_rw("w", [](const trt::DimsHW& d) { return d.w(); },
-                     [](trt::DimsHW& d, int64_t size) { d.w() = size; });
+        .def(
+            "__init__", [](trt::DimsHW* at, const DimsArg& s) { make_dims(at, s.value, 2); },
+            "shape"_a)
+        .def_prop_rw(
+            "h", [](const trt::DimsHW& d) { return d.h(); },
+            [](trt::DimsHW& d, int64_t size) { d.h() = size; })
+        .def_prop_rw(
+            "w", [](const trt::DimsHW& d) { return d.w(); },
+            [](trt::DimsHW& d, int64_t size) { d.w() = size; });
     nb::class_<trt::Dims3, trt::Dims2>(m, "Dims3", "A shape of three sizes.")
         .def(nb::init<>())
         .def(nb::init<int64_t, int64_t, int64_t>(), "dim0"_a, "dim1"_a, "dim2"_a)
-        .def("__init__",
-             [](trt::Dims3* at, const DimsArg& s) { make_dims(at, s.value, 3); }, "shape"_a);
+        .def(
+            "__init__", [](trt::Dims3* at, const DimsArg& s) { make_dims(at, s.value, 3); },
+            "shape"_a);
     nb::class_<trt::Dims4, trt::Dims3>(m, "Dims4", "A shape of four sizes.")
         .def(nb::init<>())
         .def(nb::init<int64_t, int64_t, int64_t, int64_t>(), "dim0"_a, "dim1"_a, "dim2"_a, "dim3"_a)
-        .def("__init__",
-             [](trt::Dims4* at, const DimsArg& s) { make_dims(at, s.value, 4); }, "shape"_a);
+        .def(
+            "__init__", [](trt::Dims4* at, const DimsArg& s) { make_dims(at, s.value, 4); },
+            "shape"_a);
 }
 
 void bind_permutation(nb::module_& m) {
@@ -123,18 +131,19 @@ void bind_permutation(nb::module_& m) {
                      at->order[i] = i;
                  }
              })
-        .def("__init__",
-             [](trt::Permutation* at, const DimsArg& order) {
-                 new (at) trt::Permutation;
-                 for (int32_t i = 0; i < length; ++i) {
-                     at->order[i] =
-                         i < order.value.nbDims ? static_cast<int32_t>(order.value.d[i]) : i;
-                 }
-             },
-             "order"_a)
+        .def(
+            "__init__",
+            [](trt::Permutation* at, const DimsArg& order) {
+                new (at) trt::Permutation;
+                for (int32_t i = 0; i < length; ++i) {
+                    at->order[i] =
+                        i < order.value.nbDims ? static_cast<int32_t>(order.value.d[i]) : i;
+                }
+            },
+            "order"_a)
         .def("__len__", [](const trt::Permutation&) { return length; })
-        .def("__getitem__", [](const trt::Permutation& p,
-                               int64_t index) { return p.order[place(index, length)]; })
+        .def("__getitem__",
+             [](const trt::Permutation& p, int64_t index) { return p.order[place(index, length)]; })
         .def("__setitem__", [](trt::Permutation& p, int64_t index,
                                int32_t axis) { p.order[place(index, length)] = axis; })
         .def("__repr__", [](const trt::Permutation& p) {
@@ -151,33 +160,35 @@ void bind_weights(nb::module_& m) {
     nb::class_<PyWeights>(m, "Weights",
                           "Elements in host memory: a numpy array, which is kept and not copied "
                           "if it is contiguous, or an address that stays the caller's.")
-        .def("__init__",
-             [](PyWeights* at, trt::DataType type) {
-                 new (at) PyWeights{{type, nullptr, 0}, {}};
-             },
-             "type"_a = trt::DataType::kFLOAT, "No elements.")
-        .def("__init__",
-             [](PyWeights* at, trt::DataType type, uintptr_t address, int64_t count) {
-                 new (at) PyWeights{{type, reinterpret_cast<const void*>(address), count}, {}};
-             },
-             "type"_a, "ptr"_a, "count"_a, "Count elements at an address of host memory.")
-        .def("__init__",
-             [](PyWeights* at, const nb::object& array) { new (at) PyWeights(weights_of(array)); },
-             "a"_a, nb::sig("def __init__(self, a: numpy.ndarray) -> None"))
+        .def(
+            "__init__",
+            [](PyWeights* at, trt::DataType type) {
+                new (at) PyWeights{{type, nullptr, 0}, {}};
+            },
+            "type"_a = trt::DataType::kFLOAT, "No elements.")
+        .def(
+            "__init__",
+            [](PyWeights* at, trt::DataType type, uintptr_t address, int64_t count) {
+                new (at) PyWeights{{type, reinterpret_cast<const void*>(address), count}, {}};
+            },
+            "type"_a, "ptr"_a, "count"_a, "Count elements at an address of host memory.")
+        .def(
+            "__init__",
+            [](PyWeights* at, const nb::object& array) { new (at) PyWeights(weights_of(array)); },
+            "a"_a, nb::sig("def __init__(self, a: numpy.ndarray) -> None"))
         .def_prop_ro("dtype", [](const PyWeights& w) { return w.value.type; })
         .def_prop_ro("size", [](const PyWeights& w) { return w.value.count; })
-        .def_prop_ro("nbytes",
-                     [](const PyWeights& w) {
-                         return (w.value.count * element_bits(w.value.type) + 7) / 8;
-                     })
-        .def_prop_ro("address", [](const PyWeights& w) {
-            return reinterpret_cast<uintptr_t>(w.value.values);
-        })
-        .def("numpy",
-             [](nb::pointer_and_handle<PyWeights> w) {
-                 return w.p->owner.is_valid() ? w.p->owner : numpy_of(w.p->value, w.h);
-             },
-             "The elements as a numpy array, without a copy.")
+        .def_prop_ro(
+            "nbytes",
+            [](const PyWeights& w) { return (w.value.count * element_bits(w.value.type) + 7) / 8; })
+        .def_prop_ro("address",
+                     [](const PyWeights& w) { return reinterpret_cast<uintptr_t>(w.value.values); })
+        .def(
+            "numpy",
+            [](nb::pointer_and_handle<PyWeights> w) {
+                return w.p->owner.is_valid() ? w.p->owner : numpy_of(w.p->value, w.h);
+            },
+            "The elements as a numpy array, without a copy.")
         .def("__len__", [](const PyWeights& w) { return w.value.count; })
         .def("__bool__", [](const PyWeights& w) { return w.value.count > 0; });
 }

@@ -12,7 +12,7 @@ template <class T, size_t Alignment>
 struct AlignedAllocator {
     using value_type = T;
     template <class U>
-    struct rebind {
+    struct rebind { // NOLINT(readability-identifier-naming): the name that the library asks for
         using other = AlignedAllocator<U, Alignment>;
     };
     AlignedAllocator() = default;

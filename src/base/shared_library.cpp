@@ -10,6 +10,8 @@
 
 #include <cstdio>
 #include <memory>
+#include <mutex>
+#include <utility>
 
 namespace ingot {
 
@@ -37,7 +39,32 @@ std::string folder_of(const std::string& path) {
 
 } // namespace
 
+namespace {
+
+struct ChosenFolder {
+    std::mutex mutex;
+    std::string path;
+};
+
+ChosenFolder& chosen_folder() {
+    static ChosenFolder chosen;
+    return chosen;
+}
+
+} // namespace
+
+void set_own_folder(std::string folder) {
+    std::scoped_lock lock(chosen_folder().mutex);
+    chosen_folder().path = std::move(folder);
+}
+
 std::string own_folder() {
+    {
+        std::scoped_lock lock(chosen_folder().mutex);
+        if (!chosen_folder().path.empty()) {
+            return chosen_folder().path;
+        }
+    }
     Dl_info info = {};
     link_map* map = nullptr;
     if (::dladdr1(reinterpret_cast<const void*>(&own_folder), &info, reinterpret_cast<void**>(&map),

@@ -9,6 +9,8 @@ namespace ingot {
 /// The folder of the program or shared library that this code is linked into; "" when the system
 /// does not tell.
 std::string own_folder();
+/// What own_folder() tells from now on; "" for what the system tells.
+void set_own_folder(std::string folder);
 
 /// A shared library that stays open until the process ends.
 class SharedLibrary {

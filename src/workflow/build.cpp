@@ -109,6 +109,10 @@ onnx::Model int8_model(const onnx::Model& model, const CalibrationConfig& calibr
         quantised(model, given ? calibration.cache : guessed_ranges(model, profiles), &report);
     log(LogLevel::Info, report.products.size(), " products of int8, ", report.tensors.size(),
         " tensors stored as int8");
+    if (report.products.empty()) {
+        log(LogLevel::Warning, "INT8: nothing became int8: there is no convolution or matrix "
+                               "product of f32 with a constant weight and a scale for its input");
+    }
     if (!report.missing.empty()) {
         log(LogLevel::Warning, "INT8: ", report.missing.size(),
             " products stay in floats, since the calibration has no scale for what they read; the "

@@ -79,9 +79,15 @@ private:
             }
             break;
         case PlacementRole::Concat:
+            if (result_scale(op) > 0) {
+                for (size_t t : op.inputs) {
+                    quantise(t, result_scale(op));
+                }
+            }
+            break;
         case PlacementRole::Maximum:
-            for (size_t t : flows ? op.inputs : std::vector<size_t>()) {
-                quantise(t, result_scale(op));
+            if (flows) {
+                quantise(op.inputs.at(0), result_scale(op));
             }
             break;
         case PlacementRole::Window:

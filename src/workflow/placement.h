@@ -37,8 +37,9 @@ struct PlacementSketch {
 /// - a product's input is int8, and where that is a view, what it is a view of;
 /// - what a join reads on the way to an int8 tensor is int8, but for the operands that the last
 ///   product among them computes: those are added before anything is stored;
-/// - inputs of pooling and of concatenation on the way to an int8 tensor are int8; where the scale
-///   can be that of the result without a loss, it is.
+/// - inputs of pooling on the way to an int8 tensor are int8, and of concatenations whose result
+/// is;
+///   where the scale can be that of the result without a loss, it is.
 /// A product whose input has no known scale, nor what it is a view of, is left alone.
 std::vector<float> place(const PlacementSketch& sketch);
 

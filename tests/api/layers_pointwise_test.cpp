@@ -122,8 +122,8 @@ TEST_F(Pointwise, integers_divide_towards_zero_or_down) {
     }
     std::vector<int32_t> left = {7, -7, 7, -7};
     std::vector<int32_t> right = {2, 2, -2, -2};
-    auto y = run({Tensor::of<int32_t>(DType::I32, {4}, left),
-                  Tensor::of<int32_t>(DType::I32, {4}, right)});
+    auto y = run(
+        {Tensor::of<int32_t>(DType::I32, {4}, left), Tensor::of<int32_t>(DType::I32, {4}, right)});
     const double zero[] = {3, -3, -3, 3};
     const double down[] = {3, -4, -4, 3};
     expect_elements(y, 0, {4}, [&](int64_t i) { return zero[i]; });
@@ -140,7 +140,8 @@ TEST_F(Pointwise, logical_operations) {
     network->markOutput(*network->addUnary(a, nv::UnaryOperation::kNOT)->getOutput(0));
     std::vector<int> left = {0, 0, 1, 1};
     std::vector<int> right = {0, 1, 0, 1};
-    auto y = run({Tensor::of<int>(DType::Bool, {4}, left), Tensor::of<int>(DType::Bool, {4}, right)});
+    auto y =
+        run({Tensor::of<int>(DType::Bool, {4}, left), Tensor::of<int>(DType::Bool, {4}, right)});
     expect_elements(y, 0, {4}, [](int64_t i) { return i == 3 ? 1 : 0; });
     expect_elements(y, 1, {4}, [](int64_t i) { return i == 0 ? 0 : 1; });
     expect_elements(y, 2, {4}, [](int64_t i) { return i == 1 || i == 2 ? 1 : 0; });
@@ -175,8 +176,9 @@ const UnaryCase unaries[] = {
     {nv::UnaryOperation::kCEIL, -4, 4, [](double x) { return std::ceil(x); }},
     {nv::UnaryOperation::kFLOOR, -4, 4, [](double x) { return std::floor(x); }},
     {nv::UnaryOperation::kERF, -2, 2, [](double x) { return std::erf(x); }},
-    {nv::UnaryOperation::kSIGN, -2, 2,
-     [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : 0.0; }},
+    {nv::UnaryOperation::kSIGN, -2, 2, [](double x) { return x > 0   ? 1.0
+                                                             : x < 0 ? -1.0
+                                                                     : 0.0; }},
     {nv::UnaryOperation::kROUND, -4, 4, [](double x) { return std::nearbyint(x); }},
 };
 
@@ -210,10 +212,10 @@ TEST_F(Pointwise, scale_by_mode) {
     Tensor element = numbers({12}, 0.5, 2);
     Tensor power = numbers({1}, 2, 3);
     const nv::Weights none{nv::DataType::kFLOAT, nullptr, 0};
-    auto* uniform = network->addScale(x, nv::ScaleMode::kUNIFORM, weights(one), weights(one),
-                                      weights(power));
-    auto* by_channel =
-        network->addScaleNd(x, nv::ScaleMode::kCHANNEL, weights(channel), weights(channel), none, 1);
+    auto* uniform =
+        network->addScale(x, nv::ScaleMode::kUNIFORM, weights(one), weights(one), weights(power));
+    auto* by_channel = network->addScaleNd(x, nv::ScaleMode::kCHANNEL, weights(channel),
+                                           weights(channel), none, 1);
     auto* by_element =
         network->addScale(x, nv::ScaleMode::kELEMENTWISE, none, weights(element), none);
     EXPECT_EQ(by_element->getChannelAxis(), 1);
@@ -223,9 +225,8 @@ TEST_F(Pointwise, scale_by_mode) {
     Tensor data = numbers({2, 3, 2, 2}, 0, 2);
     auto y = run({data});
     double s = one.get_f64(0);
-    expect_elements(y, 0, {2, 3, 2, 2}, [&](int64_t i) {
-        return std::pow(data.get_f64(i) * s + s, power.get_f64(0));
-    });
+    expect_elements(y, 0, {2, 3, 2, 2},
+                    [&](int64_t i) { return std::pow(data.get_f64(i) * s + s, power.get_f64(0)); });
     expect_elements(y, 1, {2, 3, 2, 2}, [&](int64_t i) {
         double c = channel.get_f64(i / 4 % 3);
         return data.get_f64(i) * c + c;

@@ -6,10 +6,11 @@
 #include "engine/engine.h"
 #include "plan/backend.h"
 
+#include <gtest/gtest.h>
+
 #include <cmath>
 #include <deque>
 #include <functional>
-#include <gtest/gtest.h>
 #include <memory>
 #include <string>
 #include <vector>

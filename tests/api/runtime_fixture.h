@@ -148,7 +148,6 @@ protected:
             backend = cuda::make_backend(*gpu);
             api::set_gpu(backend.get());
         }
-        folder_was_ = ingot::getCacheFolder();
         ingot::setCacheFolder("");
         memory = std::make_unique<DeviceMemory>(gpu.get());
         runtime.reset(nvinfer1::createInferRuntime(logger));
@@ -156,7 +155,7 @@ protected:
     }
     ~RuntimeTest() override {
         api::set_gpu(nullptr);
-        ingot::setCacheFolder(folder_was_.c_str());
+        ingot::setCacheFolder(nullptr);
     }
 
     std::unique_ptr<nvinfer1::ICudaEngine> load(const Engine& engine) {
@@ -176,9 +175,6 @@ protected:
     std::unique_ptr<DeviceMemory> memory;
     Logger& logger = shared_logger();
     std::unique_ptr<nvinfer1::IRuntime> runtime;
-
-private:
-    std::string folder_was_;
 };
 
 } // namespace ingot::test

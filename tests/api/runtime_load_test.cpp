@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loading: bytes that are not needed afterwards, damaged ones, readers, validity, deferred weights,
 // and engines written again.
+#include "NvInferPlugin.h"
 #include "api/runtime_fixture.h"
-#include "engine/container.h"
+#include "base/shared_library.h"
 
 namespace ingot::test {
 namespace {
@@ -209,6 +210,16 @@ TEST_P(RuntimeLoad, VersionsAndTheFirstLogger) {
     std::unique_ptr<nvinfer1::IRuntime> enterprise(
         static_cast<nvinfer1::IRuntime*>(createInferRuntime_INTERNAL(&logger, 110100)));
     EXPECT_NE(enterprise, nullptr);
+}
+
+TEST(LibraryFolder, CanBeChosen) {
+    std::string was = own_folder();
+    EXPECT_NE(was, "");
+    setInternalLibraryPath("/some/folder");
+    EXPECT_EQ(own_folder(), "/some/folder");
+    setInternalLibraryPath(nullptr);
+    EXPECT_EQ(own_folder(), was);
+    EXPECT_TRUE(initLibNvInferPlugins(nullptr, ""));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RuntimeLoad, testing::Bool(),

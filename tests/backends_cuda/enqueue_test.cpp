@@ -254,6 +254,82 @@ TEST_P(Enqueue, MemoryOfASource) {
         << e->error();
 }
 
+/// Notes when work waits for the default stream.
+class WatchedStream : public cuda::Stream {
+public:
+    WatchedStream(std::unique_ptr<cuda::Stream> real, std::vector<std::string>& events)
+        : real_(std::move(real)), events_(events) {}
+    void launch(const cuda::Function& f, const cuda::LaunchShape& shape,
+                void* const* parameters) override {
+        events_.emplace_back("launch");
+        real_->launch(f, shape, parameters);
+    }
+    void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+        real_->copy(to, from, bytes);
+    }
+    void fill(std::byte* to, int byte, size_t bytes) override { real_->fill(to, byte, bytes); }
+    void read(void* to, const std::byte* from, size_t bytes) override {
+        real_->read(to, from, bytes);
+    }
+    void write(std::byte* to, const void* from, size_t bytes) override {
+        real_->write(to, from, bytes);
+    }
+    void synchronize() override { real_->synchronize(); }
+    bool begin_recording() override { return false; }
+    std::unique_ptr<cuda::Recording> end_recording() override { return nullptr; }
+    void launch(const cuda::Recording& r) override { real_->launch(r); }
+    void wait_for(void* other) override {
+        if (other == nullptr) {
+            events_.emplace_back("wait");
+        }
+    }
+    int mark_time() override { return real_->mark_time(); }
+    double elapsed_ms(int from, int to) override { return real_->elapsed_ms(from, to); }
+
+private:
+    std::unique_ptr<cuda::Stream> real_;
+    std::vector<std::string>& events_;
+};
+
+class WatchedGpu : public emulator::EmulatedGpu {
+public:
+    WatchedGpu() : EmulatedGpu(90) {}
+    std::unique_ptr<cuda::Stream> create_stream() override {
+        return std::make_unique<WatchedStream>(EmulatedGpu::create_stream(), events);
+    }
+    std::vector<std::string> events;
+};
+
+/// Memory of a GPU, as if it came in the order of the default stream.
+struct GpuSource : MemorySource {
+    explicit GpuSource(cuda::Gpu& g) : gpu(g) {}
+    std::byte* allocate(int64_t bytes) noexcept override { return gpu.allocate(bytes); }
+    void release(std::byte* memory) noexcept override { gpu.release(memory); }
+    cuda::Gpu& gpu;
+};
+
+// What an allocator gives in the order of the default stream is not used before.
+TEST(EnqueueOnAGpu, LentMemoryIsUsedBehindTheDefaultStream) {
+    WatchedGpu gpu;
+    auto backend = cuda::make_backend(gpu);
+    CompileOptions o;
+    o.runtime_cache = "";
+    o.memory = std::make_shared<GpuSource>(gpu);
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[4,32]"));
+    Value s = ops::softmax(g, x, 1);
+    Value t = ops::softmax(g, ops::permute(g, s, {1, 0}), 1);
+    g.add_output("y", ops::softmax(g, ops::permute(g, t, {1, 0}), 1));
+    auto e = backend->compile(std::make_shared<const Graph>(std::move(g)), o)->create_execution();
+    Tensor ones = Tensor::zeros(DType::F32, {4, 32});
+    std::vector<Tensor> out(1);
+    ASSERT_TRUE(e->run(std::span(&ones, 1), out).ok()) << e->error();
+    EXPECT_FLOAT_EQ(static_cast<float>(out[0].get_f64(3)), 1.0F / 32);
+    ASSERT_GE(gpu.events.size(), 2U);
+    EXPECT_EQ(gpu.events.front(), "wait");
+    EXPECT_EQ(gpu.events.back(), "launch");
+}
+
 TEST(EnqueueOnAGpu, WaitingTellsWhatKernelsFound) {
     Place place(true);
     Graph g;

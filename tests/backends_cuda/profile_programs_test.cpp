@@ -144,8 +144,8 @@ Requests plan_many(const Graph& g, const std::map<std::string, Interval>& sizes,
 
 TEST(ProfilePrograms, ProductsOfManyShapesCompileNothing) {
     Graph g;
-    Value a = g.add_input("a", parse_type("f16[B,S,96]"));
-    Value b = g.add_input("b", parse_type("f16[96,160]"));
+    Value a = g.add_input("a", parse_type("f16[B,S,512]"));
+    Value b = g.add_input("b", parse_type("f16[512,768]"));
     g.add_output("y", ops::exp(g, ops::matmul(g, a, b)));
     std::map<std::string, Interval> sizes{{"B", {1, 8}}, {"S", {1, 300}}};
     Requests known = plan_many(g, sizes, 150);

@@ -117,6 +117,7 @@ FamilyRun run_case(const Case& c, const Arch& arch, const Tactic& tactic, const 
         out.scratch = emitted.scratch;
         for (const Launch& l : emitted.launches) {
             out.entries.push_back(l.entry);
+            out.texts.push_back(kernels::full_text(l.program));
         }
         out.results = run.execute(emitted, c.inputs, false);
         check_results(c, out.results, o);
@@ -165,7 +166,8 @@ FamilyRun expect_family(const Graph& g, const FamilyOptions& options) {
         Case c(g, options);
         Placement placement(c.group, arch, options);
         std::vector<Tactic> tactics = placement.tactics();
-        const Tactic& t = pick(tactics, options.tactic);
+        Tactic t = pick(tactics, options.tactic);
+        t.p[kernels::variant_place] = options.variant;
         SCOPED_TRACE("tactic " + t.name);
         return run_case(c, arch, t, options, placement);
     } catch (const Error& e) {

@@ -25,6 +25,7 @@ struct FamilyOptions {
     int cc = 90;
     /// The first tactic whose name starts so; "" is the best one.
     std::string tactic = {};
+    int variant = 0; // below Family::variants
     Symbols symbols = {};
     bool tf32 = true;
     /// Of each result's largest magnitude; negative: that of the first op and the result's dtype
@@ -52,7 +53,8 @@ struct FamilyRun {
     std::string tactic;
     std::vector<std::string> entries; // one per launch
     int64_t scratch = 0;
-    std::vector<Tensor> results; // row major
+    std::vector<std::string> texts; // of the programs, one per launch
+    std::vector<Tensor> results;    // row major
 };
 
 /// Runs the graph's nodes (constants aside) as one group, by threads in both orders: results must

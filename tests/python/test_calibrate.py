@@ -203,6 +203,21 @@ def test_cache_and_model_say_the_same(digits, tmp_path):
     assert np.array_equal(*runs)
 
 
+def test_compare_lists_the_layers_of_a_quantised_model(digits, tmp_path):
+    model = tmp_path / "q.onnx"
+    ingot.call("calibrate", DIGITS / "digits.onnx", "--data", digits, "-o", model)
+    np.save(tmp_path / "x.npy", np.load(DIGITS / "held_out_images.npy")[:8])
+    text = ingot.call("compare", model, "--layers", "--input", f"image={tmp_path / 'x.npy'}",
+                      "--rtol=0.01")
+    references = text.split("against ")[1:]
+    assert [r.split()[0] for r in references] == ["ONNX", "float64"]
+    for r in references:
+        if "not run" not in r.splitlines()[0]:
+            layers = re.findall(r"ok +layer (\S+): max error", r)
+            assert {"relu1_DequantizeLinear", "relu2_DequantizeLinear"} <= set(layers), text
+    assert text.endswith("agrees\n")
+
+
 @pytest.mark.parametrize("name,least", [("resnet50", 0.99), ("mobilenet_v3_large", 0.99)])
 def test_shared_models_compare_by_layer(name, least, tmp_path):
     if models.shared_models() is None:
@@ -300,6 +315,9 @@ def test_errors_say_what_to_do(tmp_path, digits):
     PIL.Image.new("RGB", (8, 8)).save(tmp_path / "pictures" / "0.png")
     dynamic = conv_model(tmp_path / "dynamic.onnx", ["n", 3, "h", "w"])
     both = two_inputs(tmp_path / "two.onnx")
+    for name in "ab":
+        (tmp_path / "pairs" / name).mkdir(parents=True)
+        np.save(tmp_path / "pairs" / name / "0.npy", np.ones((1, 4), np.float32))
     quantised = tmp_path / "q.onnx"
     ingot.call("calibrate", model, "--data", digits, "-o", quantised)
     out = ["-o", tmp_path / "c"]
@@ -318,6 +336,8 @@ def test_errors_say_what_to_do(tmp_path, digits):
         ([model, "--data", digits, "--shapes=img:1x1x8x8", *out], "there is no input 'img'"),
         ([dynamic, "--data", tmp_path / "pictures", *out], "give --shapes x:1x3x224x224"),
         ([both, "--data", digits, *out], "a: the model has inputs a, b: expected a folder"),
+        ([both, "--data", tmp_path / "pairs", "-o", tmp_path / "q2.onnx"],
+         "nothing would become int8: there is no convolution or matrix product"),
         ([quantised, "--data", digits, *out], "quantises or dequantises: the model has its scales"),
     ]
     for arguments, expected in cases:

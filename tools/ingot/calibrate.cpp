@@ -69,6 +69,9 @@ int calibrate(const Options& o) {
     }
     QuantizeReport report;
     onnx::Model out = with_place(place, [&] { return quantised(model, cache, &report); });
+    require(!report.products.empty(), ErrorCode::InvalidArgument, o.model,
+            ": nothing would become int8: there is no convolution or matrix product of f32 with a "
+            "constant weight");
     onnx::write_model_file(out, o.output);
     std::printf("%s: %zu products of int8, %zu tensors stored as int8\n", o.output.c_str(),
                 report.products.size(), report.tensors.size());

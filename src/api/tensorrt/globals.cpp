@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/globals.h"
 
+#include "NvInferPlugin.h"
 #include "api/tensorrt/report.h"
+#include "base/shared_library.h"
 #include "ingot.h"
 #include "plan/runtime_cache.h"
 
@@ -94,13 +96,25 @@ int32_t getInferLibBuildVersion() noexcept {
     return NV_TENSORRT_BUILD;
 }
 
+void setInternalLibraryPath(const char* path) noexcept {
+    ingot::api::Report().guard("setInternalLibraryPath",
+                               [&] { ingot::set_own_folder(path == nullptr ? "" : path); });
+}
+
+bool initLibNvInferPlugins(void* logger, const char*) {
+    ingot::api::remember_logger(static_cast<nvinfer1::ILogger*>(logger));
+    return true;
+}
+
+// Functions without an object report to standard error: the first logger may be gone.
+
 const char* ingotVersion() noexcept {
     return INGOT_TEXT(INGOT_VERSION_MAJOR) "." INGOT_TEXT(INGOT_VERSION_MINOR) "." INGOT_TEXT(
         INGOT_VERSION_PATCH);
 }
 
 bool ingotSetCacheFolder(const char* path) noexcept {
-    return ingot::api::Report(getLogger()).guard("ingot::setCacheFolder", false, [&] {
+    return ingot::api::Report().guard("ingot::setCacheFolder", false, [&] {
         if (path != nullptr && *path != 0) {
             ingot::api::check_writable(path);
         }
@@ -112,7 +126,7 @@ bool ingotSetCacheFolder(const char* path) noexcept {
 }
 
 const char* ingotGetCacheFolder() noexcept {
-    return ingot::api::Report(getLogger()).guard("ingot::getCacheFolder", "", [&] {
+    return ingot::api::Report().guard("ingot::getCacheFolder", "", [&] {
         ingot::api::CacheFolder& c = ingot::api::cache();
         std::scoped_lock lock(c.mutex);
         c.shown = c.chosen ? *c.chosen : ingot::plan::RuntimeCache::default_folder();

@@ -37,11 +37,15 @@ public:
     /// "'x'", for messages.
     std::string quoted() const { return str("'", name_, "'"); }
 
+    void rename(std::string name) { name_ = std::move(name); }
+
     // Of a network input.
     Type input_type() const;
     nv::DataType declared_type = nv::DataType::kFLOAT;
     nv::Dims declared_dims{};
     std::vector<std::string> dimension_names;
+    /// Of a model's input whose type has no name in the API.
+    std::optional<DType> exact_type;
     /// What a network output is cast to.
     std::optional<nv::DataType> cast_type;
 

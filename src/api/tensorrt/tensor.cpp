@@ -10,7 +10,7 @@
 namespace ingot::api {
 
 Type NetworkTensor::input_type() const {
-    Type t{dtype_of(declared_type), {}};
+    Type t{exact_type.value_or(dtype_of(declared_type)), {}};
     for (int32_t i = 0; i < declared_dims.nbDims; ++i) {
         auto at = static_cast<size_t>(i);
         bool named = at < dimension_names.size() && !dimension_names[at].empty();
@@ -127,6 +127,7 @@ void NetworkTensor::setType(nv::DataType type) noexcept {
                 quoted(), " is neither an input nor an output of the network; add a cast layer");
         if (isNetworkInput()) {
             declared_type = type;
+            exact_type.reset();
         } else {
             cast_type = type;
         }

@@ -90,6 +90,9 @@ std::byte* Weights::find(const Tensor& t, Stream& stream) {
         return it->second.address;
     }
     std::byte* address = reserve(t.bytes().size());
+    if (memory_.is_lent()) {
+        stream.wait_for(nullptr);
+    }
     stream.write(address, t.bytes().data(), t.bytes().size());
     stream.synchronize(); // other streams may use it from now on
     bytes_ += t.bytes().size();
@@ -156,7 +159,16 @@ bool CudaDevice::settle() {
 }
 
 std::byte* CudaDevice::allocate(int64_t bytes) {
-    return state_->memory.allocate(std::max<int64_t>(bytes, 1));
+    std::byte* memory = state_->memory.allocate(std::max<int64_t>(bytes, 1));
+    if (state_->memory.is_lent()) {
+        try {
+            stream_->wait_for(nullptr);
+        } catch (...) {
+            state_->memory.release(memory);
+            throw;
+        }
+    }
+    return memory;
 }
 
 void CudaDevice::release(std::byte* memory) noexcept {

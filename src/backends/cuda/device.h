@@ -49,6 +49,9 @@ public:
     /// Of the budget and of the device, the smaller; -1 when neither is known.
     int64_t available() const;
     int64_t held() const;
+    /// Whether blocks are an application's: they may be used behind the work that its default
+    /// stream holds.
+    bool is_lent() const { return source_ != nullptr; }
 
 private:
     Gpu& gpu_;

@@ -69,11 +69,10 @@ KernelReuse::Choices KernelReuse::choices_of(const Family& family, const Problem
             Candidate c{t.cost_us - tactics[0].cost_us + variant, i, v, texts_of(e)};
             bool seen = std::any_of(out.candidates.begin(), out.candidates.end(),
                                     [&c](const Candidate& o) { return o.texts == c.texts; });
-            bool first = i == 0 && v == 0;
-            if (first) {
+            if (i == 0 && v == 0) {
                 best = std::move(e);
-            }
-            if (first || (!seen && e.scratch <= best.scratch)) {
+                out.candidates.push_back(std::move(c));
+            } else if (!seen && e.scratch <= best.scratch) {
                 out.candidates.push_back(std::move(c));
             }
         }

@@ -133,7 +133,7 @@ double split_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, in
                 double step, const Arch& arch) {
     int64_t usable = splits == 2 ? arch.sms : arch.sms * 97 / 100;
     auto rounds = static_cast<double>(div_up(count, std::max<int64_t>(1, usable / splits)));
-    int64_t vectors = int64_t{t.bm()} * t.bn / 4 / (128 * t.groups);
+    int64_t vectors = int64_t{t.bm()} * t.bn / 4 / (int64_t{128} * t.groups);
     auto waits = static_cast<double>(splits * div_up(vectors, int64_t{4} * splits));
     double sum = 0.6 + 0.3 * waits;
     return rounds * (b.start + b.store / splits + steps * step + sum);

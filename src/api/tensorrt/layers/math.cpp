@@ -256,8 +256,8 @@ public:
         }
         auto terms = static_cast<size_t>(std::count(equation_.begin(), equation_.end(), ',') + 1);
         require(terms == in.size(), ErrorCode::InvalidArgument, "the equation '", equation_,
-                "' has ", terms, terms == 1 ? " term" : " terms", ", but there are ", in.size(),
-                " inputs");
+                "' has ", terms, terms == 1 ? " term" : " terms", ", but there ",
+                in.size() == 1 ? "is 1 input" : str("are ", in.size(), " inputs"));
     }
     Values emit(const Emitter& e) override {
         return {e.onnx("Einsum", e.in, {attribute("equation", equation_)})[0]};

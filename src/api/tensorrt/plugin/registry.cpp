@@ -57,10 +57,10 @@ void PluginRegistry::add(IPluginCreatorInterface& creator, const char* plugin_na
 }
 
 bool PluginRegistry::registerCreator(IPluginCreatorInterface& creator,
-                                     const AsciiChar* pluginNamespace) noexcept {
+                                     const AsciiChar* plugin_namespace) noexcept {
     return report_.guard("IPluginRegistry::registerCreator", false, [&] {
         std::scoped_lock lock(mutex_);
-        add(creator, pluginNamespace);
+        add(creator, plugin_namespace);
         return true;
     });
 }
@@ -75,21 +75,19 @@ bool PluginRegistry::deregisterCreator(const IPluginCreatorInterface& creator) n
     });
 }
 
-IPluginCreatorInterface* PluginRegistry::getCreator(const AsciiChar* pluginName,
-                                                    const AsciiChar* pluginVersion,
-                                                    const AsciiChar* pluginNamespace) noexcept {
+IPluginCreatorInterface* PluginRegistry::getCreator(const AsciiChar* name, const AsciiChar* version,
+                                                    const AsciiChar* plugin_namespace) noexcept {
     return report_.guard(
         "IPluginRegistry::getCreator", static_cast<IPluginCreatorInterface*>(nullptr),
         [&]() -> IPluginCreatorInterface* {
             std::scoped_lock lock(mutex_);
-            auto it = creators_.find(
-                Key{or_empty(pluginNamespace), or_empty(pluginName), or_empty(pluginVersion)});
+            auto it =
+                creators_.find(Key{or_empty(plugin_namespace), or_empty(name), or_empty(version)});
             return it == creators_.end() ? nullptr : it->second;
         });
 }
 
-IPluginCreatorInterface* const*
-PluginRegistry::getAllCreators(int32_t* numCreators) const noexcept {
+IPluginCreatorInterface* const* PluginRegistry::getAllCreators(int32_t* count) const noexcept {
     return report_.guard("IPluginRegistry::getAllCreators",
                          static_cast<IPluginCreatorInterface* const*>(nullptr), [&] {
                              std::scoped_lock lock(mutex_);
@@ -97,14 +95,14 @@ PluginRegistry::getAllCreators(int32_t* numCreators) const noexcept {
                              for (const auto& [key, creator] : creators_) {
                                  list_.push_back(creator);
                              }
-                             if (numCreators != nullptr) {
-                                 *numCreators = static_cast<int32_t>(list_.size());
+                             if (count != nullptr) {
+                                 *count = static_cast<int32_t>(list_.size());
                              }
                              return list_.data();
                          });
 }
 
-IPluginCreator* const* PluginRegistry::getPluginCreatorList(int32_t* numCreators) const noexcept {
+IPluginCreator* const* PluginRegistry::getPluginCreatorList(int32_t* count) const noexcept {
     return report_.guard("IPluginRegistry::getPluginCreatorList",
                          static_cast<IPluginCreator* const*>(nullptr), [&] {
                              std::scoped_lock lock(mutex_);
@@ -114,36 +112,35 @@ IPluginCreator* const* PluginRegistry::getPluginCreatorList(int32_t* numCreators
                                      old_list_.push_back(static_cast<IPluginCreator*>(creator));
                                  }
                              }
-                             if (numCreators != nullptr) {
-                                 *numCreators = static_cast<int32_t>(old_list_.size());
+                             if (count != nullptr) {
+                                 *count = static_cast<int32_t>(old_list_.size());
                              }
                              return old_list_.data();
                          });
 }
 
-IPluginCreator* PluginRegistry::getPluginCreator(const AsciiChar* pluginName,
-                                                 const AsciiChar* pluginVersion,
-                                                 const AsciiChar* pluginNamespace) noexcept {
-    IPluginCreatorInterface* found = getCreator(pluginName, pluginVersion, pluginNamespace);
+IPluginCreator* PluginRegistry::getPluginCreator(const AsciiChar* name, const AsciiChar* version,
+                                                 const AsciiChar* plugin_namespace) noexcept {
+    IPluginCreatorInterface* found = getCreator(name, version, plugin_namespace);
     return found != nullptr && is_old(*found) ? static_cast<IPluginCreator*>(found) : nullptr;
 }
 
 nvinfer1::IPluginRegistry::PluginLibraryHandle
-PluginRegistry::loadLibrary(const AsciiChar* pluginPath) noexcept {
+PluginRegistry::loadLibrary(const AsciiChar* path) noexcept {
     return report_.guard(
         "IPluginRegistry::loadLibrary", static_cast<PluginLibraryHandle>(nullptr),
         [&]() -> PluginLibraryHandle {
-            require(pluginPath != nullptr, ErrorCode::InvalidArgument, "the path is null");
+            require(path != nullptr, ErrorCode::InvalidArgument, "the path is null");
             std::string problem;
-            SharedLibrary file = SharedLibrary::open(pluginPath, problem);
-            require(static_cast<bool>(file), ErrorCode::Io, "library '", pluginPath,
+            SharedLibrary file = SharedLibrary::open(path, problem);
+            require(static_cast<bool>(file), ErrorCode::Io, "library '", path,
                     "' cannot be loaded: ", problem);
             using Creators = IPluginCreatorInterface* const* (*)(int32_t&);
             using OldCreators = IPluginCreator* const* (*)(int32_t&);
             auto* creators = reinterpret_cast<Creators>(file.symbol("getCreators"));
             auto* old = reinterpret_cast<OldCreators>(file.symbol("getPluginCreators"));
             require(creators != nullptr || old != nullptr, ErrorCode::InvalidArgument, "library '",
-                    pluginPath, "' has neither getCreators() nor getPluginCreators()");
+                    path, "' has neither getCreators() nor getPluginCreators()");
             std::vector<IPluginCreatorInterface*> all;
             int32_t count = 0;
             if (creators != nullptr) {
@@ -221,6 +218,7 @@ int32_t PluginRegistry::releasePluginResource(const AsciiChar* key) noexcept {
 
 extern "C" nvinfer1::IPluginRegistry* getPluginRegistry() noexcept {
     // Never destroyed: creators of other libraries refer to it until the process ends.
+    // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables,bugprone-unhandled-exception-at-new)
     static auto* registry = new ingot::api::PluginRegistry;
     return registry;
 }

@@ -15,19 +15,19 @@ namespace ingot::api {
 class PluginRegistry final : public nvinfer1::IPluginRegistry {
 public:
     PluginRegistry() = default;
-    ~PluginRegistry() = default;
+    virtual ~PluginRegistry() = default;
 
     bool registerCreator(nvinfer1::IPluginCreatorInterface& creator,
-                         const nvinfer1::AsciiChar* pluginNamespace) noexcept override;
+                         const nvinfer1::AsciiChar* plugin_namespace) noexcept override;
     bool deregisterCreator(const nvinfer1::IPluginCreatorInterface& creator) noexcept override;
     nvinfer1::IPluginCreatorInterface*
-    getCreator(const nvinfer1::AsciiChar* pluginName, const nvinfer1::AsciiChar* pluginVersion,
-               const nvinfer1::AsciiChar* pluginNamespace) noexcept override;
+    getCreator(const nvinfer1::AsciiChar* name, const nvinfer1::AsciiChar* version,
+               const nvinfer1::AsciiChar* plugin_namespace) noexcept override;
     nvinfer1::IPluginCreatorInterface* const*
-    getAllCreators(int32_t* numCreators) const noexcept override;
+    getAllCreators(int32_t* count) const noexcept override;
     nvinfer1::IPluginCreatorInterface* const*
-    getAllCreatorsRecursive(int32_t* numCreators) noexcept override {
-        return getAllCreators(numCreators);
+    getAllCreatorsRecursive(int32_t* count) noexcept override {
+        return getAllCreators(count);
     }
     void setErrorRecorder(nvinfer1::IErrorRecorder* recorder) noexcept override {
         report_.set_recorder(recorder);
@@ -37,18 +37,16 @@ public:
     }
     bool isParentSearchEnabled() const override { return parent_search_; }
     void setParentSearchEnabled(bool enabled) override { parent_search_ = enabled; }
-    PluginLibraryHandle loadLibrary(const nvinfer1::AsciiChar* pluginPath) noexcept override;
+    PluginLibraryHandle loadLibrary(const nvinfer1::AsciiChar* path) noexcept override;
     void deregisterLibrary(PluginLibraryHandle handle) noexcept override;
     nvinfer1::IPluginResource*
     acquirePluginResource(const nvinfer1::AsciiChar* key,
                           nvinfer1::IPluginResource* resource) noexcept override;
     int32_t releasePluginResource(const nvinfer1::AsciiChar* key) noexcept override;
-    nvinfer1::IPluginCreator* const*
-    getPluginCreatorList(int32_t* numCreators) const noexcept override;
+    nvinfer1::IPluginCreator* const* getPluginCreatorList(int32_t* count) const noexcept override;
     nvinfer1::IPluginCreator*
-    getPluginCreator(const nvinfer1::AsciiChar* pluginName,
-                     const nvinfer1::AsciiChar* pluginVersion,
-                     const nvinfer1::AsciiChar* pluginNamespace) noexcept override;
+    getPluginCreator(const nvinfer1::AsciiChar* name, const nvinfer1::AsciiChar* version,
+                     const nvinfer1::AsciiChar* plugin_namespace) noexcept override;
 
 private:
     using Key = std::tuple<std::string, std::string, std::string>; // namespace, name, version

@@ -132,22 +132,22 @@ size_t ContextObject::updateDeviceMemorySizeForShapes() noexcept {
     });
 }
 
-bool ContextObject::setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t) noexcept {
+bool ContextObject::setOptimizationProfileAsync(int32_t profile, cudaStream_t) noexcept {
     return call("IExecutionContext::setOptimizationProfileAsync", false, [&] {
-        state_->check_profile_index(profileIndex);
+        state_->check_profile_index(profile);
         if (config_->getExecutionContextAllocationStrategy() ==
             ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE) {
-            reserve_memory(profileIndex);
+            reserve_memory(profile);
         }
-        profile_ = profileIndex;
+        profile_ = profile;
         forget_shapes();
         return true;
     });
 }
 
-bool ContextObject::setInputShape(const char* tensorName, const nvinfer1::Dims& dims) noexcept {
+bool ContextObject::setInputShape(const char* name, const nvinfer1::Dims& dims) noexcept {
     return call("IExecutionContext::setInputShape", false, [&] {
-        const IoTensor& t = state_->tensor(tensorName);
+        const IoTensor& t = state_->tensor(name);
         require(t.is_input, ErrorCode::InvalidArgument, "'", t.name,
                 "' is an output: its shape follows from the inputs'");
         Shape shape = numbers_of(dims, str("the shape of input '", t.name, "'"));
@@ -201,14 +201,14 @@ std::vector<StepInfo> ContextObject::steps() const {
     return context_->execution().steps();
 }
 
-nvinfer1::Dims ContextObject::getTensorShape(const char* tensorName) const noexcept {
+nvinfer1::Dims ContextObject::getTensorShape(const char* name) const noexcept {
     return call("IExecutionContext::getTensorShape", no_dims(),
-                [&] { return api_dims(shape_of(state_->tensor(tensorName))); });
+                [&] { return api_dims(shape_of(state_->tensor(name))); });
 }
 
-nvinfer1::Dims ContextObject::getTensorStrides(const char* tensorName) const noexcept {
+nvinfer1::Dims ContextObject::getTensorStrides(const char* name) const noexcept {
     return call("IExecutionContext::getTensorStrides", no_dims(), [&] {
-        Shape shape = shape_of(state_->tensor(tensorName));
+        Shape shape = shape_of(state_->tensor(name));
         int64_t stride = 1;
         for (size_t i = shape.size(); i-- > 0;) {
             int64_t size = std::exchange(shape[i], stride);
@@ -225,15 +225,15 @@ bool ContextObject::allInputDimensionsSpecified() const noexcept {
     });
 }
 
-int32_t ContextObject::inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept {
+int32_t ContextObject::inferShapes(int32_t most, const char** names) noexcept {
     return call("IExecutionContext::inferShapes", -1, [&] {
-        require(nbMaxNames >= 0 && (nbMaxNames == 0 || tensorNames != nullptr),
-                ErrorCode::InvalidArgument, "there is no room for ", nbMaxNames, " names");
+        require(most >= 0 && (most == 0 || names != nullptr), ErrorCode::InvalidArgument,
+                "there is no room for ", most, " names");
         int32_t missing = 0;
         for (size_t i = 0; i < shapes_.size(); ++i) {
             if (!shapes_[i]) {
-                if (missing < nbMaxNames) {
-                    tensorNames[missing] = state_->tensors()[i].name.c_str();
+                if (missing < most) {
+                    names[missing] = state_->tensors()[i].name.c_str();
                 }
                 ++missing;
             }
@@ -252,64 +252,63 @@ void ContextObject::set_address(const char* name, void* data, TensorIOMode mode)
     addresses_[i] = data;
 }
 
-bool ContextObject::setTensorAddress(const char* tensorName, void* data) noexcept {
+bool ContextObject::setTensorAddress(const char* name, void* data) noexcept {
     return call("IExecutionContext::setTensorAddress", false, [&] {
-        set_address(tensorName, data, TensorIOMode::kNONE);
+        set_address(name, data, TensorIOMode::kNONE);
         return true;
     });
 }
 
-bool ContextObject::setInputTensorAddress(const char* tensorName, const void* data) noexcept {
+bool ContextObject::setInputTensorAddress(const char* name, const void* data) noexcept {
     return call("IExecutionContext::setInputTensorAddress", false, [&] {
-        set_address(tensorName, const_cast<void*>(data), TensorIOMode::kINPUT);
+        set_address(name, const_cast<void*>(data), TensorIOMode::kINPUT);
         return true;
     });
 }
 
-bool ContextObject::setOutputTensorAddress(const char* tensorName, void* data) noexcept {
+bool ContextObject::setOutputTensorAddress(const char* name, void* data) noexcept {
     return call("IExecutionContext::setOutputTensorAddress", false, [&] {
-        set_address(tensorName, data, TensorIOMode::kOUTPUT);
+        set_address(name, data, TensorIOMode::kOUTPUT);
         return true;
     });
 }
 
-const void* ContextObject::getTensorAddress(const char* tensorName) const noexcept {
+const void* ContextObject::getTensorAddress(const char* name) const noexcept {
     return call("IExecutionContext::getTensorAddress", static_cast<const void*>(nullptr),
-                [&]() -> const void* { return addresses_[state_->find(tensorName)]; });
+                [&]() -> const void* { return addresses_[state_->find(name)]; });
 }
 
-void* ContextObject::getOutputTensorAddress(const char* tensorName) const noexcept {
+void* ContextObject::getOutputTensorAddress(const char* name) const noexcept {
     return call("IExecutionContext::getOutputTensorAddress", static_cast<void*>(nullptr), [&] {
-        size_t i = state_->find(tensorName);
-        require(!state_->tensors()[i].is_input, ErrorCode::InvalidArgument, "'", tensorName,
+        size_t i = state_->find(name);
+        require(!state_->tensors()[i].is_input, ErrorCode::InvalidArgument, "'", name,
                 "' is an input");
         return addresses_[i];
     });
 }
 
-bool ContextObject::setOutputAllocator(const char* tensorName,
-                                       nvinfer1::IOutputAllocator* outputAllocator) noexcept {
+bool ContextObject::setOutputAllocator(const char* name,
+                                       nvinfer1::IOutputAllocator* allocator) noexcept {
     return call("IExecutionContext::setOutputAllocator", false, [&] {
-        const IoTensor& t = state_->tensor(tensorName);
+        const IoTensor& t = state_->tensor(name);
         require(!t.is_input, ErrorCode::InvalidArgument, "'", t.name, "' is an input");
-        allocators_[t.index] = outputAllocator;
+        allocators_[t.index] = allocator;
         return true;
     });
 }
 
-nvinfer1::IOutputAllocator*
-ContextObject::getOutputAllocator(const char* tensorName) const noexcept {
+nvinfer1::IOutputAllocator* ContextObject::getOutputAllocator(const char* name) const noexcept {
     return call("IExecutionContext::getOutputAllocator",
                 static_cast<nvinfer1::IOutputAllocator*>(nullptr), [&] {
-                    const IoTensor& t = state_->tensor(tensorName);
+                    const IoTensor& t = state_->tensor(name);
                     require(!t.is_input, ErrorCode::InvalidArgument, "'", t.name, "' is an input");
                     return allocators_[t.index];
                 });
 }
 
-int64_t ContextObject::getMaxOutputSize(const char* tensorName) const noexcept {
+int64_t ContextObject::getMaxOutputSize(const char* name) const noexcept {
     return call("IExecutionContext::getMaxOutputSize", int64_t{-1}, [&] {
-        const IoTensor& t = state_->tensor(tensorName);
+        const IoTensor& t = state_->tensor(name);
         require(!t.is_input, ErrorCode::InvalidArgument, "'", t.name, "' is an input");
         Shape shape = shape_of(t);
         bool known = std::count(shape.begin(), shape.end(), -1) == 0;
@@ -347,8 +346,8 @@ bool ContextObject::setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept {
     });
 }
 
-void ContextObject::setAuxStreams(cudaStream_t*, int32_t nbStreams) noexcept {
-    if (nbStreams > 0) {
+void ContextObject::setAuxStreams(cudaStream_t*, int32_t count) noexcept {
+    if (count > 0) {
         report_.log(nvinfer1::ILogger::Severity::kWARNING,
                     "IExecutionContext::setAuxStreams: the engine uses one stream; the others are "
                     "not used");

@@ -56,10 +56,10 @@ public:
     const char* getName() const noexcept override { return name_.c_str(); }
     void setDeviceMemory(void* memory) noexcept override;
     void setDeviceMemoryV2(void* memory, int64_t size) noexcept override;
-    nvinfer1::Dims getTensorStrides(const char* tensorName) const noexcept override;
+    nvinfer1::Dims getTensorStrides(const char* name) const noexcept override;
     int32_t getOptimizationProfile() const noexcept override { return profile_; }
-    bool setInputShape(const char* tensorName, const nvinfer1::Dims& dims) noexcept override;
-    nvinfer1::Dims getTensorShape(const char* tensorName) const noexcept override;
+    bool setInputShape(const char* name, const nvinfer1::Dims& dims) noexcept override;
+    nvinfer1::Dims getTensorShape(const char* name) const noexcept override;
     bool allInputDimensionsSpecified() const noexcept override;
     void setErrorRecorder(nvinfer1::IErrorRecorder* recorder) noexcept override {
         report_.set_recorder(recorder);
@@ -68,25 +68,23 @@ public:
         return report_.recorder();
     }
     bool executeV2(void* const* bindings) noexcept override;
-    bool setOptimizationProfileAsync(int32_t profileIndex, cudaStream_t stream) noexcept override;
-    void setEnqueueEmitsProfile(bool enqueueEmitsProfile) noexcept override {
-        emits_profile_ = enqueueEmitsProfile;
-    }
+    bool setOptimizationProfileAsync(int32_t profile, cudaStream_t stream) noexcept override;
+    void setEnqueueEmitsProfile(bool emits) noexcept override { emits_profile_ = emits; }
     bool getEnqueueEmitsProfile() const noexcept override { return emits_profile_; }
     bool reportToProfiler() const noexcept override;
-    bool setTensorAddress(const char* tensorName, void* data) noexcept override;
-    const void* getTensorAddress(const char* tensorName) const noexcept override;
-    bool setOutputTensorAddress(const char* tensorName, void* data) noexcept override;
-    bool setInputTensorAddress(const char* tensorName, const void* data) noexcept override;
-    void* getOutputTensorAddress(const char* tensorName) const noexcept override;
-    int32_t inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept override;
+    bool setTensorAddress(const char* name, void* data) noexcept override;
+    const void* getTensorAddress(const char* name) const noexcept override;
+    bool setOutputTensorAddress(const char* name, void* data) noexcept override;
+    bool setInputTensorAddress(const char* name, const void* data) noexcept override;
+    void* getOutputTensorAddress(const char* name) const noexcept override;
+    int32_t inferShapes(int32_t most, const char** names) noexcept override;
     size_t updateDeviceMemorySizeForShapes() noexcept override;
     bool setInputConsumedEvent(cudaEvent_t event) noexcept override;
     cudaEvent_t getInputConsumedEvent() const noexcept override { return input_consumed_; }
-    bool setOutputAllocator(const char* tensorName,
-                            nvinfer1::IOutputAllocator* outputAllocator) noexcept override;
-    nvinfer1::IOutputAllocator* getOutputAllocator(const char* tensorName) const noexcept override;
-    int64_t getMaxOutputSize(const char* tensorName) const noexcept override;
+    bool setOutputAllocator(const char* name,
+                            nvinfer1::IOutputAllocator* allocator) noexcept override;
+    nvinfer1::IOutputAllocator* getOutputAllocator(const char* name) const noexcept override;
+    int64_t getMaxOutputSize(const char* name) const noexcept override;
     bool setTemporaryStorageAllocator(nvinfer1::IGpuAllocator* allocator) noexcept override;
     nvinfer1::IGpuAllocator* getTemporaryStorageAllocator() const noexcept override {
         return state_->allocator();
@@ -96,7 +94,7 @@ public:
     size_t getPersistentCacheLimit() const noexcept override { return cache_limit_; }
     bool setNvtxVerbosity(nvinfer1::ProfilingVerbosity verbosity) noexcept override;
     nvinfer1::ProfilingVerbosity getNvtxVerbosity() const noexcept override { return nvtx_; }
-    void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept override;
+    void setAuxStreams(cudaStream_t* streams, int32_t count) noexcept override;
     bool setDebugListener(nvinfer1::IDebugListener* listener) noexcept override;
     nvinfer1::IDebugListener* getDebugListener() noexcept override { return listener_; }
     bool setTensorDebugState(const char* name, bool flag) noexcept override;

@@ -32,14 +32,14 @@ const IoTensor& EngineObject::tensor_of(const char* name, int32_t profile) const
     return t;
 }
 
-nvinfer1::Dims EngineObject::getTensorShape(const char* tensorName) const noexcept {
+nvinfer1::Dims EngineObject::getTensorShape(const char* name) const noexcept {
     return report_.guard("ICudaEngine::getTensorShape", no_dims(),
-                         [&] { return api_dims(state_->tensor(tensorName).type.dims); });
+                         [&] { return api_dims(state_->tensor(name).type.dims); });
 }
 
-nvinfer1::DataType EngineObject::getTensorDataType(const char* tensorName) const noexcept {
+nvinfer1::DataType EngineObject::getTensorDataType(const char* name) const noexcept {
     return report_.guard("ICudaEngine::getTensorDataType", nvinfer1::DataType::kFLOAT,
-                         [&] { return data_type_of(state_->tensor(tensorName).type.dtype); });
+                         [&] { return data_type_of(state_->tensor(name).type.dtype); });
 }
 
 int32_t EngineObject::getNbLayers() const noexcept {
@@ -50,7 +50,7 @@ int32_t EngineObject::getNbLayers() const noexcept {
 IHostMemory* EngineObject::serialized() const {
     require(state_->weights_loaded(), ErrorCode::InvalidArgument,
             "the weights are not loaded: call loadWeights() first");
-    return new HostMemory(engine_bytes(state_->engine()));
+    return std::make_unique<HostMemory>(engine_bytes(state_->engine())).release();
 }
 
 IHostMemory* EngineObject::serialize() const noexcept {
@@ -59,10 +59,11 @@ IHostMemory* EngineObject::serialize() const noexcept {
 }
 
 nvinfer1::ISerializationConfig* EngineObject::createSerializationConfig() noexcept {
-    return report_.guard(
-        "ICudaEngine::createSerializationConfig",
-        static_cast<nvinfer1::ISerializationConfig*>(nullptr),
-        [&]() -> nvinfer1::ISerializationConfig* { return new SerializationConfig(report_); });
+    return report_.guard("ICudaEngine::createSerializationConfig",
+                         static_cast<nvinfer1::ISerializationConfig*>(nullptr),
+                         [&]() -> nvinfer1::ISerializationConfig* {
+                             return std::make_unique<SerializationConfig>(report_).release();
+                         });
 }
 
 IHostMemory*
@@ -88,49 +89,50 @@ EngineObject::createExecutionContext(ExecutionContextAllocationStrategy strategy
                          });
 }
 
-IExecutionContext*
-EngineObject::createExecutionContext(nvinfer1::IRuntimeConfig* runtimeConfig) noexcept {
+IExecutionContext* EngineObject::createExecutionContext(nvinfer1::IRuntimeConfig* config) noexcept {
     return report_.guard(
         "ICudaEngine::createExecutionContext", static_cast<IExecutionContext*>(nullptr),
         [&]() -> IExecutionContext* {
             RuntimeConfig defaults(state_, report_);
-            auto* given = static_cast<RuntimeConfig*>(runtimeConfig);
+            auto* given = static_cast<RuntimeConfig*>(config);
             return make_context(state_, given == nullptr ? defaults : *given, report_).release();
         });
 }
 
 nvinfer1::IRuntimeConfig* EngineObject::createRuntimeConfig() noexcept {
-    return report_.guard(
-        "ICudaEngine::createRuntimeConfig", static_cast<nvinfer1::IRuntimeConfig*>(nullptr),
-        [&]() -> nvinfer1::IRuntimeConfig* { return new RuntimeConfig(state_, report_); });
+    return report_.guard("ICudaEngine::createRuntimeConfig",
+                         static_cast<nvinfer1::IRuntimeConfig*>(nullptr),
+                         [&]() -> nvinfer1::IRuntimeConfig* {
+                             return std::make_unique<RuntimeConfig>(state_, report_).release();
+                         });
 }
 
 // Addresses are those of the device, for every tensor: sizes that values decide are read there.
-nvinfer1::TensorLocation EngineObject::getTensorLocation(const char* tensorName) const noexcept {
+nvinfer1::TensorLocation EngineObject::getTensorLocation(const char* name) const noexcept {
     return report_.guard("ICudaEngine::getTensorLocation", nvinfer1::TensorLocation::kDEVICE, [&] {
-        static_cast<void>(state_->tensor(tensorName));
+        static_cast<void>(state_->tensor(name));
         return nvinfer1::TensorLocation::kDEVICE;
     });
 }
 
-bool EngineObject::isShapeInferenceIO(const char* tensorName) const noexcept {
+bool EngineObject::isShapeInferenceIO(const char* name) const noexcept {
     return report_.guard("ICudaEngine::isShapeInferenceIO", false, [&] {
-        static_cast<void>(state_->tensor(tensorName));
+        static_cast<void>(state_->tensor(name));
         return false;
     });
 }
 
-nvinfer1::TensorIOMode EngineObject::getTensorIOMode(const char* tensorName) const noexcept {
+nvinfer1::TensorIOMode EngineObject::getTensorIOMode(const char* name) const noexcept {
     using nvinfer1::TensorIOMode;
     return report_.guard("ICudaEngine::getTensorIOMode", TensorIOMode::kNONE, [&] {
-        return state_->tensor(tensorName).is_input ? TensorIOMode::kINPUT : TensorIOMode::kOUTPUT;
+        return state_->tensor(name).is_input ? TensorIOMode::kINPUT : TensorIOMode::kOUTPUT;
     });
 }
 
-const char* EngineObject::getAliasedInputTensor(const char* tensorName) const noexcept {
+const char* EngineObject::getAliasedInputTensor(const char* name) const noexcept {
     return report_.guard("ICudaEngine::getAliasedInputTensor", static_cast<const char*>(nullptr),
                          [&]() -> const char* {
-                             static_cast<void>(state_->tensor(tensorName));
+                             static_cast<void>(state_->tensor(name));
                              return nullptr;
                          });
 }
@@ -145,103 +147,102 @@ int64_t EngineObject::getDeviceMemorySizeV2() const noexcept {
     });
 }
 
-int64_t EngineObject::getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept {
+int64_t EngineObject::getDeviceMemorySizeForProfileV2(int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getDeviceMemorySizeForProfileV2", int64_t{-1},
-                         [&] { return state_->activation_bytes(profileIndex); });
+                         [&] { return state_->activation_bytes(profile); });
 }
 
-int32_t EngineObject::getTensorBytesPerComponent(const char* tensorName) const noexcept {
-    return getTensorBytesPerComponent(tensorName, 0);
+int32_t EngineObject::getTensorBytesPerComponent(const char* name) const noexcept {
+    return getTensorBytesPerComponent(name, 0);
 }
 
 // All tensors are row major: nothing is vectorised.
-int32_t EngineObject::getTensorBytesPerComponent(const char* tensorName,
-                                                 int32_t profileIndex) const noexcept {
+int32_t EngineObject::getTensorBytesPerComponent(const char* name, int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorBytesPerComponent", -1, [&] {
-        static_cast<void>(tensor_of(tensorName, profileIndex));
+        static_cast<void>(tensor_of(name, profile));
         return -1;
     });
 }
 
-int32_t EngineObject::getTensorComponentsPerElement(const char* tensorName) const noexcept {
-    return getTensorComponentsPerElement(tensorName, 0);
+int32_t EngineObject::getTensorComponentsPerElement(const char* name) const noexcept {
+    return getTensorComponentsPerElement(name, 0);
 }
 
-int32_t EngineObject::getTensorComponentsPerElement(const char* tensorName,
-                                                    int32_t profileIndex) const noexcept {
+int32_t EngineObject::getTensorComponentsPerElement(const char* name,
+                                                    int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorComponentsPerElement", -1, [&] {
-        static_cast<void>(tensor_of(tensorName, profileIndex));
+        static_cast<void>(tensor_of(name, profile));
         return -1;
     });
 }
 
-nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* tensorName) const noexcept {
-    return getTensorFormat(tensorName, 0);
+nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* name) const noexcept {
+    return getTensorFormat(name, 0);
 }
 
-nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* tensorName,
-                                                     int32_t profileIndex) const noexcept {
+nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* name,
+                                                     int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorFormat", nvinfer1::TensorFormat::kLINEAR, [&] {
-        static_cast<void>(tensor_of(tensorName, profileIndex));
+        static_cast<void>(tensor_of(name, profile));
         return nvinfer1::TensorFormat::kLINEAR;
     });
 }
 
-const char* EngineObject::getTensorFormatDesc(const char* tensorName) const noexcept {
-    return getTensorFormatDesc(tensorName, 0);
+const char* EngineObject::getTensorFormatDesc(const char* name) const noexcept {
+    return getTensorFormatDesc(name, 0);
 }
 
-const char* EngineObject::getTensorFormatDesc(const char* tensorName,
-                                              int32_t profileIndex) const noexcept {
+const char* EngineObject::getTensorFormatDesc(const char* name, int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorFormatDesc", static_cast<const char*>(nullptr),
-                         [&] { return tensor_of(tensorName, profileIndex).format.c_str(); });
+                         [&] { return tensor_of(name, profile).format.c_str(); });
 }
 
-int32_t EngineObject::getTensorVectorizedDim(const char* tensorName) const noexcept {
-    return getTensorVectorizedDim(tensorName, 0);
+int32_t EngineObject::getTensorVectorizedDim(const char* name) const noexcept {
+    return getTensorVectorizedDim(name, 0);
 }
 
-int32_t EngineObject::getTensorVectorizedDim(const char* tensorName,
-                                             int32_t profileIndex) const noexcept {
+int32_t EngineObject::getTensorVectorizedDim(const char* name, int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorVectorizedDim", -1, [&] {
-        static_cast<void>(tensor_of(tensorName, profileIndex));
+        static_cast<void>(tensor_of(name, profile));
         return -1;
     });
 }
 
-nvinfer1::Dims EngineObject::getProfileShape(const char* tensorName, int32_t profileIndex,
+nvinfer1::Dims EngineObject::getProfileShape(const char* name, int32_t profile,
                                              nvinfer1::OptProfileSelector select) const noexcept {
     return report_.guard("ICudaEngine::getProfileShape", no_dims(), [&] {
-        return api_dims(state_->profile_shape(state_->tensor(tensorName), profileIndex, select));
+        return api_dims(state_->profile_shape(state_->tensor(name), profile, select));
     });
 }
 
 const int64_t*
-EngineObject::getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
+EngineObject::getProfileTensorValuesV2(const char* name, int32_t profile,
                                        nvinfer1::OptProfileSelector select) const noexcept {
     return report_.guard("ICudaEngine::getProfileTensorValuesV2",
                          static_cast<const int64_t*>(nullptr), [&]() -> const int64_t* {
-                             static_cast<void>(tensor_of(tensorName, profileIndex));
+                             static_cast<void>(tensor_of(name, profile));
                              static_cast<void>(checked(select, "the selector"));
                              return nullptr;
                          });
 }
 
 const int32_t*
-EngineObject::getProfileTensorValues(const char* tensorName, int32_t profileIndex,
+EngineObject::getProfileTensorValues(const char* name, int32_t profile,
                                      nvinfer1::OptProfileSelector select) const noexcept {
     return report_.guard("ICudaEngine::getProfileTensorValues",
                          static_cast<const int32_t*>(nullptr), [&]() -> const int32_t* {
-                             static_cast<void>(tensor_of(tensorName, profileIndex));
+                             static_cast<void>(tensor_of(name, profile));
                              static_cast<void>(checked(select, "the selector"));
                              return nullptr;
                          });
 }
 
 nvinfer1::IEngineInspector* EngineObject::createEngineInspector() const noexcept {
-    return report_.guard(
-        "ICudaEngine::createEngineInspector", static_cast<nvinfer1::IEngineInspector*>(nullptr),
-        [&]() -> nvinfer1::IEngineInspector* { return new Inspector(state_, report_); });
+    return report_.guard("ICudaEngine::createEngineInspector",
+                         static_cast<nvinfer1::IEngineInspector*>(nullptr),
+                         [&]() -> nvinfer1::IEngineInspector* {
+                             return std::make_unique<Inspector>(state_, report_).release();
+                         });
 }
 
 const char* EngineObject::getIOTensorName(int32_t index) const noexcept {
@@ -252,9 +253,9 @@ const char* EngineObject::getIOTensorName(int32_t index) const noexcept {
     });
 }
 
-bool EngineObject::setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept {
+bool EngineObject::setWeightStreamingBudgetV2(int64_t budget) noexcept {
     return report_.guard("ICudaEngine::setWeightStreamingBudgetV2", false, [&] {
-        require(gpuMemoryBudget == 0, ErrorCode::InvalidArgument, "the budget is ", gpuMemoryBudget,
+        require(budget == 0, ErrorCode::InvalidArgument, "the budget is ", budget,
                 ", expected 0: no weights of this engine can be streamed");
         return true;
     });
@@ -286,10 +287,10 @@ bool EngineObject::loadWeights(const void* blob, int64_t size) noexcept {
     });
 }
 
-bool EngineObject::loadWeightsAsync(nvinfer1::IStreamReaderV2& streamReader,
+bool EngineObject::loadWeightsAsync(nvinfer1::IStreamReaderV2& reader,
                                     cudaStream_t stream) noexcept {
     return report_.guard("ICudaEngine::loadWeightsAsync", false, [&] {
-        AlignedBytes bytes = read_all(streamReader, stream);
+        AlignedBytes bytes = read_all(reader, stream);
         return loadWeights(bytes.data(), static_cast<int64_t>(bytes.size()));
     });
 }

@@ -14,46 +14,43 @@ public:
 
     const std::shared_ptr<EngineState>& state() const { return state_; }
 
-    nvinfer1::Dims getTensorShape(const char* tensorName) const noexcept override;
-    nvinfer1::DataType getTensorDataType(const char* tensorName) const noexcept override;
+    nvinfer1::Dims getTensorShape(const char* name) const noexcept override;
+    nvinfer1::DataType getTensorDataType(const char* name) const noexcept override;
     int32_t getNbLayers() const noexcept override;
     nvinfer1::IHostMemory* serialize() const noexcept override;
     nvinfer1::IExecutionContext*
     createExecutionContext(nvinfer1::ExecutionContextAllocationStrategy strategy) noexcept override;
-    nvinfer1::TensorLocation getTensorLocation(const char* tensorName) const noexcept override;
-    bool isShapeInferenceIO(const char* tensorName) const noexcept override;
-    nvinfer1::TensorIOMode getTensorIOMode(const char* tensorName) const noexcept override;
-    const char* getAliasedInputTensor(const char* tensorName) const noexcept override;
+    nvinfer1::TensorLocation getTensorLocation(const char* name) const noexcept override;
+    bool isShapeInferenceIO(const char* name) const noexcept override;
+    nvinfer1::TensorIOMode getTensorIOMode(const char* name) const noexcept override;
+    const char* getAliasedInputTensor(const char* name) const noexcept override;
     nvinfer1::IExecutionContext*
-    createExecutionContext(nvinfer1::IRuntimeConfig* runtimeConfig) noexcept override;
+    createExecutionContext(nvinfer1::IRuntimeConfig* config) noexcept override;
     nvinfer1::IRuntimeConfig* createRuntimeConfig() noexcept override;
 
     int64_t getDeviceMemorySizeV2() const noexcept override;
-    int64_t getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept override;
+    int64_t getDeviceMemorySizeForProfileV2(int32_t profile) const noexcept override;
     bool isRefittable() const noexcept override { return false; }
 
-    int32_t getTensorBytesPerComponent(const char* tensorName) const noexcept override;
-    int32_t getTensorBytesPerComponent(const char* tensorName,
-                                       int32_t profileIndex) const noexcept override;
-    int32_t getTensorComponentsPerElement(const char* tensorName) const noexcept override;
-    int32_t getTensorComponentsPerElement(const char* tensorName,
-                                          int32_t profileIndex) const noexcept override;
-    nvinfer1::TensorFormat getTensorFormat(const char* tensorName) const noexcept override;
-    nvinfer1::TensorFormat getTensorFormat(const char* tensorName,
-                                           int32_t profileIndex) const noexcept override;
-    const char* getTensorFormatDesc(const char* tensorName) const noexcept override;
-    const char* getTensorFormatDesc(const char* tensorName,
-                                    int32_t profileIndex) const noexcept override;
-    int32_t getTensorVectorizedDim(const char* tensorName) const noexcept override;
-    int32_t getTensorVectorizedDim(const char* tensorName,
-                                   int32_t profileIndex) const noexcept override;
+    int32_t getTensorBytesPerComponent(const char* name) const noexcept override;
+    int32_t getTensorBytesPerComponent(const char* name, int32_t profile) const noexcept override;
+    int32_t getTensorComponentsPerElement(const char* name) const noexcept override;
+    int32_t getTensorComponentsPerElement(const char* name,
+                                          int32_t profile) const noexcept override;
+    nvinfer1::TensorFormat getTensorFormat(const char* name) const noexcept override;
+    nvinfer1::TensorFormat getTensorFormat(const char* name,
+                                           int32_t profile) const noexcept override;
+    const char* getTensorFormatDesc(const char* name) const noexcept override;
+    const char* getTensorFormatDesc(const char* name, int32_t profile) const noexcept override;
+    int32_t getTensorVectorizedDim(const char* name) const noexcept override;
+    int32_t getTensorVectorizedDim(const char* name, int32_t profile) const noexcept override;
 
     const char* getName() const noexcept override { return state_->facts().name.c_str(); }
     int32_t getNbOptimizationProfiles() const noexcept override { return state_->profile_count(); }
-    nvinfer1::Dims getProfileShape(const char* tensorName, int32_t profileIndex,
+    nvinfer1::Dims getProfileShape(const char* name, int32_t profile,
                                    nvinfer1::OptProfileSelector select) const noexcept override;
     const int64_t*
-    getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
+    getProfileTensorValuesV2(const char* name, int32_t profile,
                              nvinfer1::OptProfileSelector select) const noexcept override;
     nvinfer1::EngineCapability getEngineCapability() const noexcept override {
         return nvinfer1::EngineCapability::kSTANDARD;
@@ -85,7 +82,7 @@ public:
     serializeWithConfig(nvinfer1::ISerializationConfig& config) const noexcept override;
 
     int64_t getStreamableWeightsSize() const noexcept override { return 0; }
-    bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept override;
+    bool setWeightStreamingBudgetV2(int64_t budget) noexcept override;
     int64_t getWeightStreamingBudgetV2() const noexcept override { return 0; }
     int64_t getWeightStreamingAutomaticBudget() const noexcept override { return 0; }
     int64_t getWeightStreamingScratchMemorySize() const noexcept override { return 0; }
@@ -95,10 +92,9 @@ public:
 
     bool areWeightsLoaded() const noexcept override { return state_->weights_loaded(); }
     bool loadWeights(const void* blob, int64_t size) noexcept override;
-    bool loadWeightsAsync(nvinfer1::IStreamReaderV2& streamReader,
-                          cudaStream_t stream) noexcept override;
+    bool loadWeightsAsync(nvinfer1::IStreamReaderV2& reader, cudaStream_t stream) noexcept override;
     const int32_t*
-    getProfileTensorValues(const char* tensorName, int32_t profileIndex,
+    getProfileTensorValues(const char* name, int32_t profile,
                            nvinfer1::OptProfileSelector select) const noexcept override;
 
 private:

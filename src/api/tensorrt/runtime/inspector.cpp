@@ -31,19 +31,19 @@ bool Inspector::detailed() const {
     return state_->facts().verbosity == ProfilingVerbosity::kDETAILED;
 }
 
-const char* Inspector::getLayerInformation(int32_t layerIndex,
+const char* Inspector::getLayerInformation(int32_t layer,
                                            LayerInformationFormat format) const noexcept {
     return report_.guard(
         "IEngineInspector::getLayerInformation", static_cast<const char*>(nullptr), [&] {
             format = checked(format, "the format");
             std::vector<StepInfo> all = steps();
-            require(layerIndex >= 0 && static_cast<size_t>(layerIndex) < all.size(),
-                    ErrorCode::InvalidArgument, "layer ", layerIndex,
-                    " does not exist, the engine has ", all.size());
+            require(layer >= 0 && static_cast<size_t>(layer) < all.size(),
+                    ErrorCode::InvalidArgument, "layer ", layer, " does not exist, the engine has ",
+                    all.size());
             if (state_->facts().verbosity == ProfilingVerbosity::kNONE) {
-                all.assign(all.size(), StepInfo{str("layer ", layerIndex), {}, {}, {}, {}});
+                all.assign(all.size(), StepInfo{str("layer ", layer), {}, {}, {}, {}});
             }
-            const StepInfo& step = all[static_cast<size_t>(layerIndex)];
+            const StepInfo& step = all[static_cast<size_t>(layer)];
             text_ = format == LayerInformationFormat::kJSON ? layer_json(step, detailed())
                                                             : layer_line(step, detailed());
             return text_.c_str();

@@ -17,7 +17,7 @@ public:
         return context_;
     }
     const char*
-    getLayerInformation(int32_t layerIndex,
+    getLayerInformation(int32_t layer,
                         nvinfer1::LayerInformationFormat format) const noexcept override;
     const char*
     getEngineInformation(nvinfer1::LayerInformationFormat format) const noexcept override;

@@ -35,22 +35,21 @@ ICudaEngine* RuntimeObject::deserializeCudaEngine(const void* blob, std::size_t 
                          });
 }
 
-ICudaEngine*
-RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReaderV2& streamReader) noexcept {
+ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReaderV2& reader) noexcept {
     return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
-                         [&] { return make(read_all(streamReader, nullptr)); });
+                         [&] { return make(read_all(reader, nullptr)); });
 }
 
-ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReader& streamReader) noexcept {
+ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReader& reader) noexcept {
     return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
-                         [&] { return make(read_all(streamReader)); });
+                         [&] { return make(read_all(reader)); });
 }
 
-bool RuntimeObject::setMaxThreads(int32_t maxThreads) noexcept {
+bool RuntimeObject::setMaxThreads(int32_t threads) noexcept {
     return report_.guard("IRuntime::setMaxThreads", false, [&] {
-        require(maxThreads >= 1, ErrorCode::InvalidArgument, "the number of threads is ",
-                maxThreads, ", expected at least 1");
-        max_threads_ = maxThreads;
+        require(threads >= 1, ErrorCode::InvalidArgument, "the number of threads is ", threads,
+                ", expected at least 1");
+        max_threads_ = threads;
         return true;
     });
 }
@@ -83,16 +82,16 @@ int64_t RuntimeObject::getEngineHeaderSize() const noexcept {
     return static_cast<int64_t>(engine_header_bytes);
 }
 
-EngineValidity RuntimeObject::getEngineValidity(const void* blob, int64_t blobSize,
+EngineValidity RuntimeObject::getEngineValidity(const void* blob, int64_t size,
                                                 uint64_t* diagnostics) const noexcept {
     uint64_t found = 0;
     auto add = [&found](EngineInvalidityDiagnostics d) { found |= static_cast<uint64_t>(d); };
     report_.guard("IRuntime::getEngineValidity", [&] {
         try {
-            require(blob != nullptr && blobSize >= 0, ErrorCode::InvalidEngine,
+            require(blob != nullptr && size >= 0, ErrorCode::InvalidEngine,
                     "the engine's bytes are at a null address");
             EngineHeader header = read_engine_header(
-                {static_cast<const std::byte*>(blob), static_cast<size_t>(blobSize)});
+                {static_cast<const std::byte*>(blob), static_cast<size_t>(size)});
             if (!header.is_readable) {
                 add(EngineInvalidityDiagnostics::kVERSION_MISMATCH);
             }
@@ -127,7 +126,8 @@ void* createInferRuntime_INTERNAL(void* logger, int32_t version) noexcept {
     ingot::api::remember_logger(log);
     return ingot::api::Report(log).guard(
         "createInferRuntime", static_cast<void*>(nullptr), [&]() -> void* {
-            nvinfer1::IRuntime* runtime = new ingot::api::RuntimeObject(log);
+            nvinfer1::IRuntime* runtime =
+                std::make_unique<ingot::api::RuntimeObject>(log).release();
             return runtime;
         });
 }

@@ -14,7 +14,7 @@ class RuntimeObject final : public nvinfer1::IRuntime {
 public:
     explicit RuntimeObject(nvinfer1::ILogger* logger);
 
-    void setDLACore(int32_t dlaCore) noexcept override { dla_core_ = dlaCore; }
+    void setDLACore(int32_t core) noexcept override { dla_core_ = core; }
     int32_t getDLACore() const noexcept override { return dla_core_; }
     int32_t getNbDLACores() const noexcept override { return 0; }
     void setGpuAllocator(nvinfer1::IGpuAllocator* allocator) noexcept override {
@@ -29,11 +29,10 @@ public:
     nvinfer1::ICudaEngine* deserializeCudaEngine(const void* blob,
                                                  std::size_t size) noexcept override;
     nvinfer1::ICudaEngine*
-    deserializeCudaEngine(nvinfer1::IStreamReaderV2& streamReader) noexcept override;
-    nvinfer1::ICudaEngine*
-    deserializeCudaEngine(nvinfer1::IStreamReader& streamReader) noexcept override;
+    deserializeCudaEngine(nvinfer1::IStreamReaderV2& reader) noexcept override;
+    nvinfer1::ICudaEngine* deserializeCudaEngine(nvinfer1::IStreamReader& reader) noexcept override;
     nvinfer1::ILogger* getLogger() const noexcept override { return report_.logger(); }
-    bool setMaxThreads(int32_t maxThreads) noexcept override;
+    bool setMaxThreads(int32_t threads) noexcept override;
     int32_t getMaxThreads() const noexcept override { return max_threads_; }
     void setTemporaryDirectory(const char* path) noexcept override;
     const char* getTemporaryDirectory() const noexcept override {
@@ -50,7 +49,7 @@ public:
     void setEngineHostCodeAllowed(bool allowed) noexcept override { host_code_ = allowed; }
     bool getEngineHostCodeAllowed() const noexcept override { return host_code_; }
     int64_t getEngineHeaderSize() const noexcept override;
-    nvinfer1::EngineValidity getEngineValidity(const void* blob, int64_t blobSize,
+    nvinfer1::EngineValidity getEngineValidity(const void* blob, int64_t size,
                                                uint64_t* diagnostics) const noexcept override;
     void setDeferredWeightsLoading(bool defer) noexcept override { deferred_ = defer; }
     bool getDeferredWeightsLoading() const noexcept override { return deferred_; }

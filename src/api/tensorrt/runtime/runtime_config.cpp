@@ -46,7 +46,7 @@ nvinfer1::IHostMemory* RuntimeCacheObject::serialize() const noexcept {
             AlignedBytes out(sizeof head + body.size());
             std::memcpy(out.data(), &head, sizeof head);
             std::memcpy(out.data() + sizeof head, body.data(), body.size());
-            return new HostMemory(std::move(out));
+            return std::make_unique<HostMemory>(std::move(out)).release();
         });
 }
 
@@ -109,7 +109,9 @@ nvinfer1::IRuntimeCache* RuntimeConfig::createRuntimeCache() const noexcept {
         "IRuntimeConfig::createRuntimeCache", static_cast<nvinfer1::IRuntimeCache*>(nullptr),
         [&]() -> nvinfer1::IRuntimeCache* {
             auto cache = std::make_shared<plan::RuntimeCache>("", plan::RuntimeCache::Kind::Memory);
-            return new RuntimeCacheObject(std::move(cache), device_of(state_->place()), report_);
+            return std::make_unique<RuntimeCacheObject>(std::move(cache),
+                                                        device_of(state_->place()), report_)
+                .release();
         });
 }
 

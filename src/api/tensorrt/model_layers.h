@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a model to layers of a network: one for each node.
+#pragma once
+
+#include "api/tensorrt/network.h"
+#include "api/tensorrt/parser.h"
+#include "onnx/model.h"
+
+namespace ingot::api {
+
+/// Adds inputs, initializers, nodes and outputs of a model to a network; collects what cannot be
+/// added.
+class ModelLayers {
+public:
+    ModelLayers(Network& network, std::shared_ptr<const onnx::Model> model)
+        : network_(network), model_(std::move(model)) {}
+
+    /// Errors (thrown): InvalidModel for a model that is malformed as a whole.
+    void run();
+    ParserErrors& errors() { return errors_; }
+    const std::unordered_map<std::string, LayerBase*>& layers() const { return layers_; }
+    /// Indices of nodes in the order in which they run, and which of them cannot be imported.
+    const std::vector<size_t>& order() const { return order_; }
+    bool refused(size_t node) const { return refused_.contains(node); }
+
+private:
+    /// What a name stands for: a tensor, or an initializer.
+    struct Source {
+        NetworkTensor* tensor = nullptr;
+        size_t initializer = 0;
+    };
+    void add_initializers();
+    void add_inputs();
+    void add_node(size_t index);
+    void add_outputs();
+    void fail_node(size_t index, ParserCode code, const std::string& reason, int line);
+
+    Network& network_;
+    std::shared_ptr<const onnx::Model> model_;
+    std::unordered_map<std::string, Source> names_;
+    std::unordered_set<std::string> poisoned_; // results of refused nodes, and what needs them
+    std::unordered_map<std::string, LayerBase*> layers_;
+    std::vector<size_t> order_;
+    std::unordered_set<size_t> refused_;
+    ParserErrors errors_;
+};
+
+} // namespace ingot::api

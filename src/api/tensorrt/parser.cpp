@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/parser.h"
+
+#include "api/tensorrt/globals.h"
+#include "api/tensorrt/model_layers.h"
+#include "base/bytes.h"
+#include "base/file.h"
+#include "onnx/importer.h"
+#include "onnx/reader.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace ingot::api {
+
+namespace {
+
+ParserCode code_for_model(ErrorCode c) {
+    switch (c) {
+    case ErrorCode::InvalidArgument:
+        return ParserCode::kINVALID_VALUE;
+    case ErrorCode::InvalidModel:
+    case ErrorCode::Io:
+        return ParserCode::kMODEL_DESERIALIZE_FAILED;
+    case ErrorCode::Unsupported:
+        return ParserCode::kUNSUPPORTED_GRAPH;
+    case ErrorCode::OutOfMemory:
+        return ParserCode::kMEM_ALLOC_FAILED;
+    default:
+        return ParserCode::kINTERNAL_ERROR;
+    }
+}
+
+} // namespace
+
+template <class F>
+bool Parser::guarded(std::string_view method, const F& f) noexcept {
+    return network_.report().guard(method, false, [&] {
+        try {
+            return f();
+        } catch (const Error& e) {
+            errors_.push_back(
+                std::make_unique<ParserError>(code_for_model(e.code()), e.what(), __LINE__));
+            throw;
+        }
+    });
+}
+
+void Parser::take_errors(ParserErrors errors) {
+    std::move(errors.begin(), errors.end(), std::back_inserter(errors_));
+}
+
+void Parser::report_errors(std::string_view method) const {
+    for (const auto& e : errors_) {
+        network_.report().error(nv::ErrorCode::kUNSUPPORTED_STATE, method, e->desc());
+    }
+}
+
+std::shared_ptr<onnx::Model> Parser::read(const void* model, size_t size, const char* path) const {
+    require(model != nullptr && size > 0, ErrorCode::InvalidArgument, "the model is empty: ", size,
+            " bytes", model == nullptr ? " at nullptr" : "");
+    const auto* first = static_cast<const std::byte*>(model);
+    auto copy = std::make_shared<AlignedBytes>(first, first + size);
+    std::string folder = path == nullptr || *path == '\0' ? "." : parent_folder(path);
+    return std::make_shared<onnx::Model>(onnx::read_model(*copy, folder, copy));
+}
+
+bool Parser::import_into_network(std::string_view method) {
+    Network::State before = network_.state();
+    ModelLayers layers(network_, model_);
+    try {
+        layers.run();
+    } catch (...) {
+        network_.restore(before);
+        throw;
+    }
+    if (!layers.errors().empty()) {
+        take_errors(std::move(layers.errors()));
+        network_.restore(before);
+        report_errors(method);
+        return false;
+    }
+    layers_ = layers.layers();
+    return true;
+}
+
+bool Parser::parse(const void* model, size_t size, const char* path) noexcept {
+    constexpr std::string_view method = "IParser::parse";
+    return guarded(method, [&] {
+        model_ = read(model, size, path);
+        return import_into_network(method);
+    });
+}
+
+bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
+    constexpr std::string_view method = "IParser::parseFromFile";
+    return guarded(method, [&] {
+        require(onnxModelFile != nullptr, ErrorCode::InvalidArgument, "the file name is nullptr");
+        model_ = std::make_shared<onnx::Model>(onnx::read_model_file(onnxModelFile));
+        return import_into_network(method);
+    });
+}
+
+bool Parser::loadModelProto(const void* model, size_t size, const char* path) noexcept {
+    return guarded("IParser::loadModelProto", [&] {
+        model_ = read(model, size, path);
+        return true;
+    });
+}
+
+bool Parser::loadInitializer(const char* name, const void* data, size_t size) noexcept {
+    return guarded("IParser::loadInitializer", [&] {
+        require(name != nullptr && data != nullptr, ErrorCode::InvalidArgument,
+                "name or data is nullptr");
+        require(model_ != nullptr, ErrorCode::InvalidArgument,
+                "there is no model; call loadModelProto() first");
+        auto& all = model_->graph.initializers;
+        auto it = std::find_if(all.begin(), all.end(),
+                               [&](const onnx::Tensor& t) { return t.name == name; });
+        require(it != all.end(), ErrorCode::InvalidArgument, "the model has no initializer '", name,
+                "'");
+        require(it->bytes.size() == size, ErrorCode::InvalidArgument, "initializer '", name,
+                "' has ", it->bytes.size(), " bytes, but size is ", size);
+        it->bytes = {static_cast<const std::byte*>(data), size};
+        it->owner = nullptr;
+        return true;
+    });
+}
+
+bool Parser::parseModelProto() noexcept {
+    constexpr std::string_view method = "IParser::parseModelProto";
+    return guarded(method, [&] {
+        require(model_ != nullptr, ErrorCode::InvalidArgument,
+                "there is no model; call loadModelProto() first");
+        return import_into_network(method);
+    });
+}
+
+// --- what is supported ---------------------------------------------------------------------------
+
+bool Parser::supportsOperator(const char* op_name) const noexcept {
+    return network_.report().guard("IParser::supportsOperator", false, [&] {
+        require(op_name != nullptr, ErrorCode::InvalidArgument, "the name is nullptr");
+        for (const onnx::ImporterTable* table : onnx::all_importers()) {
+            for (const onnx::ImporterRow& row : *table) {
+                if (row.type == op_name && row.domain.empty()) {
+                    return true;
+                }
+            }
+        }
+        return false;
+    });
+}
+
+bool Parser::supportsModelV2(const void* model, size_t size, const char* path) noexcept {
+    return guarded("IParser::supportsModelV2", [&] {
+        parts_.clear();
+        Network scratch(network_.getBuilder(), network_.getFlags(), Report(report_.logger()));
+        ModelLayers layers(scratch, read(model, size, path));
+        layers.run();
+        bool all = layers.errors().empty();
+        take_errors(std::move(layers.errors()));
+        // Neighbours in the order of running, so that no part needs what comes after it.
+        for (size_t node : layers.order()) {
+            bool supported = !layers.refused(node);
+            if (parts_.empty() || parts_.back().supported != supported) {
+                parts_.push_back({{}, supported});
+            }
+            parts_.back().nodes.push_back(static_cast<int64_t>(node));
+        }
+        return all;
+    });
+}
+
+bool Parser::isSubgraphSupported(int64_t index) noexcept {
+    return index >= 0 && index < getNbSubgraphs() && parts_[static_cast<size_t>(index)].supported;
+}
+
+int64_t* Parser::getSubgraphNodes(int64_t index, int64_t& subgraphLength) noexcept {
+    if (index < 0 || index >= getNbSubgraphs()) {
+        subgraphLength = 0;
+        return nullptr;
+    }
+    std::vector<int64_t>& nodes = parts_[static_cast<size_t>(index)].nodes;
+    subgraphLength = static_cast<int64_t>(nodes.size());
+    return nodes.data();
+}
+
+// --- the rest ------------------------------------------------------------------------------------
+
+const nvonnxparser::IParserError* Parser::getError(int index) const noexcept {
+    bool inside = index >= 0 && static_cast<size_t>(index) < errors_.size();
+    return inside ? errors_[static_cast<size_t>(index)].get() : nullptr;
+}
+
+const char* const* Parser::getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept {
+    nbPluginLibs = 0;
+    return nullptr;
+}
+
+namespace {
+
+uint32_t bit_of(nvonnxparser::OnnxParserFlag flag) {
+    auto number = static_cast<int64_t>(flag);
+    constexpr int32_t last = nvonnxparser::EnumMax<nvonnxparser::OnnxParserFlag>();
+    require(number >= 0 && number <= last, ErrorCode::InvalidArgument, "the flag is ", number,
+            ", expected 0 to ", last);
+    return 1U << static_cast<uint32_t>(number);
+}
+
+} // namespace
+
+void Parser::setFlags(nvonnxparser::OnnxParserFlags flags) noexcept {
+    network_.report().guard("IParser::setFlags", [&] {
+        constexpr int32_t last = nvonnxparser::EnumMax<nvonnxparser::OnnxParserFlag>();
+        require((flags >> static_cast<uint32_t>(last + 1)) == 0, ErrorCode::InvalidArgument,
+                "the flags ", flags, " have bits above ", last);
+        flags_ = flags;
+    });
+}
+
+void Parser::clearFlag(nvonnxparser::OnnxParserFlag flag) noexcept {
+    network_.report().guard("IParser::clearFlag", [&] { flags_ &= ~bit_of(flag); });
+}
+
+void Parser::setFlag(nvonnxparser::OnnxParserFlag flag) noexcept {
+    network_.report().guard("IParser::setFlag", [&] { flags_ |= bit_of(flag); });
+}
+
+bool Parser::getFlag(nvonnxparser::OnnxParserFlag flag) const noexcept {
+    return network_.report().guard("IParser::getFlag", false,
+                                   [&] { return (flags_ & bit_of(flag)) != 0; });
+}
+
+const nv::ITensor* Parser::getLayerOutputTensor(const char* name, int64_t i) noexcept {
+    auto it = name == nullptr ? layers_.end() : layers_.find(name);
+    return it == layers_.end() || i < 0 || i > INT32_MAX
+               ? nullptr
+               : it->second->output(static_cast<int32_t>(i));
+}
+
+} // namespace ingot::api
+
+extern "C" void* createNvOnnxParser_INTERNAL(void* network, void* logger, int version) noexcept {
+    auto* log = static_cast<nvinfer1::ILogger*>(logger);
+    return ingot::api::Report(log).guard(
+        "createParser", static_cast<void*>(nullptr), [&]() -> void* {
+            ingot::require(version <= NV_ONNX_PARSER_VERSION, ingot::ErrorCode::Unsupported,
+                           "the program was compiled with headers of version ", version,
+                           ", this library is ", NV_ONNX_PARSER_VERSION);
+            ingot::require(network != nullptr, ingot::ErrorCode::InvalidArgument,
+                           "network is nullptr");
+            auto* definition = static_cast<nvinfer1::INetworkDefinition*>(network);
+            nvonnxparser::IParser* parser = std::make_unique<ingot::api::Parser>(
+                                                static_cast<ingot::api::Network&>(*definition), log)
+                                                .release();
+            return parser;
+        });
+}
+
+extern "C" int getNvOnnxParserVersion() noexcept {
+    return NV_ONNX_PARSER_VERSION;
+}
+
+extern "C" void* createNvOnnxParserRefitter_INTERNAL(void*, void* logger, int32_t) noexcept {
+    auto* log = static_cast<nvinfer1::ILogger*>(logger);
+    return ingot::api::Report(log).guard(
+        "createParserRefitter", static_cast<void*>(nullptr), []() -> void* {
+            ingot::fail(ingot::ErrorCode::Unsupported,
+                        "engines cannot be refitted: build the model anew");
+        });
+}

@@ -1,0 +1,221 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ingot.compile() on the digits model: arrays of several libraries, threads, errors; and
+ingot.config."""
+import threading
+
+import numpy as np
+import onnxruntime
+import pytest
+
+from shim import package
+
+package.find()
+
+import ingot  # noqa: E402
+
+MODEL = package.DIGITS / "digits.onnx"
+IMAGES = np.load(package.DIGITS / "held_out_images.npy").astype(np.float32)
+LABELS = np.load(package.DIGITS / "held_out_labels.npy")
+
+
+@pytest.fixture(scope="module")
+def model():
+    return ingot.compile(MODEL, device="cpu")
+
+
+@pytest.fixture(scope="module")
+def expected():
+    session = onnxruntime.InferenceSession(MODEL, providers=["CPUExecutionProvider"])
+    return session.run(None, {"image": IMAGES})[0]
+
+
+def test_results_agree_with_onnxruntime(model, expected):
+    result = model(IMAGES)
+    assert isinstance(result, np.ndarray) and result.dtype == np.float32
+    np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-4)
+    assert (result.argmax(1) == LABELS).mean() > 0.9
+
+
+@pytest.mark.parametrize("options", [{"fp16": True}, {"bf16": True}])
+def test_lower_precision_recognises_digits_too(options):
+    model = ingot.compile(MODEL, device="cpu", **options)
+    assert (model(IMAGES).argmax(1) == LABELS).mean() > 0.9
+
+
+def test_what_a_model_tells_of_itself(model):
+    assert model.device == "cpu"
+    assert model.inputs == [ingot._compile.TensorSpec("image", (-1, 1, 8, 8), ingot.float32)]
+    assert model.outputs[0].name == "scores"
+    assert repr(model) == ("<ingot.CompiledModel image: FLOAT[-1, 1, 8, 8] -> scores: "
+                           "FLOAT[-1, 10], cpu>")
+
+
+def test_bytes_and_protobufs_and_engines_are_models(tmp_path, expected):
+    import onnx
+    path = tmp_path / "digits.engine"
+    for source in (MODEL.read_bytes(), onnx.load(MODEL), str(MODEL)):
+        model = ingot.compile(source, device="cpu", save=path)
+        np.testing.assert_allclose(model(IMAGES[:3]), expected[:3], rtol=1e-4, atol=1e-4)
+    again = ingot.compile(path, device="cpu")
+    np.testing.assert_array_equal(again(IMAGES[:3]), model(IMAGES[:3]))
+    again.save(tmp_path / "copy.engine")
+    assert ingot.compile((tmp_path / "copy.engine").read_bytes(), device="cpu")(IMAGES).shape[1] == 10
+
+
+def test_shapes_limit_what_is_taken():
+    model = ingot.compile(MODEL, device="cpu", shapes={"image": ((1, 1, 8, 8), (4, 1, 8, 8),
+                                                                 (8, 1, 8, 8))})
+    assert model(IMAGES[:8]).shape == (8, 10)
+    with pytest.raises(ValueError, match=r"input 'image': shape \[9, 1, 8, 8\] is refused: .+"):
+        model(IMAGES[:9])
+    fixed = ingot.compile(MODEL, device="cpu", shapes={"image": (2, 1, 8, 8)})
+    assert fixed(IMAGES[:2]).shape == (2, 10)
+
+
+class Dlpack:
+    """What any library with DLPack gives."""
+
+    def __init__(self, array):
+        self.array, self.asked = array, 0
+
+    def __dlpack__(self, **options):
+        self.asked += 1
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+def test_dense_inputs_are_not_copied(model):
+    seen = []
+    context_type = type(model._context())
+
+    class Watch:
+        def __init__(self, context):
+            self.context = context
+
+        def __getattr__(self, name):
+            return getattr(self.context, name)
+
+        def set_tensor_address(self, name, memory):
+            seen.append((name, memory))
+            return self.context.set_tensor_address(name, memory)
+
+    context = model._context()
+    assert isinstance(context, context_type)
+    model._local.context = Watch(context)
+    try:
+        result = model(IMAGES)
+        assert seen == [("image", IMAGES.ctypes.data), ("scores", result.ctypes.data)]
+        seen.clear()
+        tensor = Dlpack(IMAGES)
+        result = model(tensor)
+        assert seen[0] == ("image", IMAGES.ctypes.data) and tensor.asked == 1
+    finally:
+        model._local.context = context
+
+
+def test_inputs_by_name_lists_and_strided_arrays(model, expected):
+    np.testing.assert_allclose(model(image=IMAGES[:2]), expected[:2], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(model(IMAGES[::2]), expected[::2], rtol=1e-4, atol=1e-4)
+    flipped = Dlpack(IMAGES[:4][::2])
+    np.testing.assert_allclose(model(flipped), expected[:4][::2], rtol=1e-4, atol=1e-4)
+
+
+def test_tensors_of_torch(model, expected):
+    torch = pytest.importorskip("torch")
+    result = model(torch.from_numpy(IMAGES))
+    assert isinstance(result, torch.Tensor)
+    np.testing.assert_allclose(result.numpy(), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_every_thread_has_its_own_context(model, expected):
+    wrong = []
+
+    def work(start):
+        for _ in range(20):
+            if not np.allclose(model(IMAGES[start:start + 5]), expected[start:start + 5], 1e-4, 1e-4):
+                wrong.append(start)
+
+    threads = [threading.Thread(target=work, args=(5 * i,)) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def with_shapes_found_at_run_time():
+    import onnx
+    from onnx import helper
+    graph = helper.make_graph(
+        [helper.make_node("NonZero", ["x"], ["places"]), helper.make_node("Neg", ["x"], ["less"])],
+        "places", [helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [6])],
+        [helper.make_tensor_value_info("places", onnx.TensorProto.INT64, [1, None]),
+         helper.make_tensor_value_info("less", onnx.TensorProto.FLOAT, [6])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+
+
+def test_outputs_whose_size_depends_on_data():
+    model = ingot.compile(with_shapes_found_at_run_time(), device="cpu")
+    values = np.array([0, 1, 0, 2, 3, 0], np.float32)
+    places, less = model(values)
+    np.testing.assert_array_equal(places, [[1, 3, 4]])
+    np.testing.assert_array_equal(less, -values)
+    places, _ = model(np.zeros(6, np.float32))
+    assert places.shape == (1, 0)
+
+
+@pytest.mark.parametrize("call, error, text", [
+    (lambda m: m(), TypeError, "inputs are missing: image"),
+    (lambda m: m(IMAGES, IMAGES), TypeError, "got 2 inputs, expected 1: image"),
+    (lambda m: m(x=IMAGES), TypeError, "there is no input 'x'; there are image"),
+    (lambda m: m(IMAGES, image=IMAGES), TypeError, "input 'image' is given twice"),
+    (lambda m: m(IMAGES.astype(np.float64)), TypeError,
+     "input 'image': got numpy type float64, which the library does not have"),
+    (lambda m: m(IMAGES.astype(np.int32)), TypeError, "input 'image': got INT32, expected FLOAT"),
+    (lambda m: m(IMAGES[:, 0]), ValueError,
+     r"input 'image': got shape \[360, 8, 8\], expected \[-1, 1, 8, 8\]"),
+    (lambda m: m(IMAGES[:, :, :4]), ValueError,
+     r"input 'image': got shape \[360, 1, 4, 8\], expected \[-1, 1, 8, 8\]"),
+    (lambda m: m(object()), TypeError, "input 'image': got object, expected a numpy array or an "
+     "object with __dlpack__"),
+    (lambda m: m(Dlpack(IMAGES.astype(np.complex64))), TypeError, "a DLPack array of code 5"),
+    (lambda m: ingot.compile("/no/such/model.onnx"), FileNotFoundError, "No such file"),
+    (lambda m: ingot.compile(b"no model"), ValueError, "the model cannot be read: .+"),
+    (lambda m: ingot.compile(b"INGOT\r\n\x1a" + bytes(100), device="cpu"), RuntimeError,
+     "the engine cannot be loaded: .+"),
+    (lambda m: ingot.compile(MODEL, device="tpu"), ValueError,
+     "device: got 'tpu', expected auto, gpu, cpu, or the ordinal of a GPU"),
+    (lambda m: ingot.compile(MODEL, device=63), RuntimeError, "device 63 cannot be used: .+"),
+    (lambda m: ingot.compile(MODEL, shapes={"y": (1,)}), ValueError,
+     "shapes: there is no input 'y'; there are image"),
+    (lambda m: ingot.compile(MODEL, shapes={"image": ((1, 1, 8, 8), (2, 1, 8, 8))}), ValueError,
+     r"shapes\['image'\]: got .*, expected a shape or \(min, opt, max\)"),
+    (lambda m: ingot.compile(MODEL, shapes={"image": ((3, 1, 8, 8), (2, 1, 8, 8), (4, 1, 8, 8))}),
+     ValueError, "set_shape: input 'image': opt is not valid"),
+    (lambda m: ingot.compile(MODEL, int8=True), RuntimeError,
+     "the engine could not be built: .*[Cc]alibrat"),
+])
+def test_misuse(model, call, error, text):
+    with pytest.raises(error, match=text):
+        call(model)
+
+
+def test_ctrl_c_stops_compile():
+    import os
+    import signal
+
+    class Press(ingot.IProgressMonitor):
+        def phase_start(self, *arguments):
+            pass
+
+        def step_complete(self, *arguments):
+            os.kill(os.getpid(), signal.SIGINT)
+            return True
+
+        def phase_finish(self, *arguments):
+            pass
+
+    with pytest.raises(KeyboardInterrupt):
+        ingot.compile(MODEL, device="cpu", progress_monitor=Press())
