@@ -44,6 +44,8 @@ if(SKBUILD)
   foreach(name libingot_cpu.so libingot_cpu.licenses.txt)
     install(FILES ${CMAKE_BINARY_DIR}/${name} DESTINATION ingot COMPONENT python OPTIONAL)
   endforeach()
+  nanobind_add_stub(ingot_stub INSTALL_TIME MODULE _ingot OUTPUT ingot/_ingot.pyi
+                    PYTHON_PATH ingot COMPONENT python)
 else()
   file(MAKE_DIRECTORY ${python_package})
   file(GLOB python_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/ingot/*.py

@@ -143,15 +143,15 @@ struct type_hook<nvinfer1::ILayer> {
 
 template <>
 struct type_caster<ingot::python::DimsArg> {
-    NB_TYPE_CASTER(ingot::python::DimsArg,
-                   make_caster<nvinfer1::Dims>::Name + const_name(" | Sequence[int]"))
+    NB_TYPE_CASTER(ingot::python::DimsArg, make_caster<nvinfer1::Dims>::Name +
+                                               const_name(" | collections.abc.Sequence[int]"))
     bool from_python(handle src, uint32_t flags, cleanup_list* cleanup) noexcept;
 };
 
 template <>
 struct type_caster<ingot::python::WeightsArg> {
-    NB_TYPE_CASTER(ingot::python::WeightsArg, make_caster<ingot::python::PyWeights>::Name +
-                                                  const_name(" | numpy.ndarray | None"))
+    NB_TYPE_CASTER(ingot::python::WeightsArg,
+                   make_caster<ingot::python::PyWeights>::Name + const_name(" | numpy.ndarray"))
     bool from_python(handle src, uint32_t flags, cleanup_list* cleanup) noexcept;
 };
 

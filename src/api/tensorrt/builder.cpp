@@ -107,11 +107,11 @@ bool Builder::isNetworkSupported(const nv::INetworkDefinition& network,
     });
 }
 
-bool Builder::setMaxThreads(int32_t maxThreads) noexcept {
+bool Builder::setMaxThreads(int32_t max_threads) noexcept {
     return report_.guard("IBuilder::setMaxThreads", false, [&] {
-        require(maxThreads >= 1, ErrorCode::InvalidArgument, "maxThreads is ", maxThreads,
+        require(max_threads >= 1, ErrorCode::InvalidArgument, "maxThreads is ", max_threads,
                 ", expected 1 or more");
-        max_threads_ = maxThreads;
+        max_threads_ = max_threads;
         return true;
     });
 }

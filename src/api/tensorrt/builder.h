@@ -32,7 +32,7 @@ public:
     bool isNetworkSupported(const nv::INetworkDefinition& network,
                             const nv::IBuilderConfig& config) const noexcept override;
     nv::ILogger* getLogger() const noexcept override { return report_.logger(); }
-    bool setMaxThreads(int32_t maxThreads) noexcept override;
+    bool setMaxThreads(int32_t max_threads) noexcept override;
     int32_t getMaxThreads() const noexcept override { return max_threads_; }
     nv::IPluginRegistry& getPluginRegistry() noexcept override;
     bool platformHasFastFp16() const noexcept override { return true; }

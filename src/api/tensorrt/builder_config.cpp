@@ -118,10 +118,10 @@ bool BuilderConfig::setTacticSources(nv::TacticSources v) noexcept {
     });
 }
 
-void BuilderConfig::setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t poolSize) noexcept {
+void BuilderConfig::setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t pool_size) noexcept {
     report_.guard("IBuilderConfig::setMemoryPoolLimit", [&] {
         checked(pool, "the pool");
-        pools_[pool] = poolSize;
+        pools_[pool] = pool_size;
     });
 }
 
@@ -243,10 +243,10 @@ nv::ITimingCache* BuilderConfig::createTimingCache(const void* blob,
                          });
 }
 
-bool BuilderConfig::setTimingCache(const nv::ITimingCache& cache, bool ignoreMismatch) noexcept {
+bool BuilderConfig::setTimingCache(const nv::ITimingCache& cache, bool ignore_mismatch) noexcept {
     return report_.guard("IBuilderConfig::setTimingCache", false, [&] {
         auto copy = std::make_unique<TimingCacheObject>(report_);
-        copy->combine(cache, ignoreMismatch);
+        copy->combine(cache, ignore_mismatch);
         timing_cache_ = std::move(copy);
         return true;
     });
@@ -310,12 +310,12 @@ nv::ComputeCapability BuilderConfig::getComputeCapability(int32_t index) const n
 
 // --- texts ---------------------------------------------------------------------------------------
 
-void BuilderConfig::setPluginsToSerialize(const char* const* paths, int32_t nbPaths) noexcept {
+void BuilderConfig::setPluginsToSerialize(const char* const* paths, int32_t nb_paths) noexcept {
     report_.guard("IBuilderConfig::setPluginsToSerialize", [&] {
-        require(nbPaths >= 0 && (paths != nullptr || nbPaths == 0), ErrorCode::InvalidArgument,
-                "nbPaths is ", nbPaths, paths == nullptr ? " and paths is nullptr" : "");
+        require(nb_paths >= 0 && (paths != nullptr || nb_paths == 0), ErrorCode::InvalidArgument,
+                "nbPaths is ", nb_paths, paths == nullptr ? " and paths is nullptr" : "");
         std::vector<std::string> all;
-        for (int32_t i = 0; i < nbPaths; ++i) {
+        for (int32_t i = 0; i < nb_paths; ++i) {
             require(paths[i] != nullptr, ErrorCode::InvalidArgument, "path ", i, " is nullptr");
             all.emplace_back(paths[i]);
         }

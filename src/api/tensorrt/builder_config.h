@@ -61,9 +61,9 @@ public:
     bool setTacticSources(nv::TacticSources v) noexcept override;
     nv::TacticSources getTacticSources() const noexcept override { return tactic_sources_; }
     nv::ITimingCache* createTimingCache(const void* blob, std::size_t size) const noexcept override;
-    bool setTimingCache(const nv::ITimingCache& cache, bool ignoreMismatch) noexcept override;
+    bool setTimingCache(const nv::ITimingCache& cache, bool ignore_mismatch) noexcept override;
     const nv::ITimingCache* getTimingCache() const noexcept override;
-    void setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t poolSize) noexcept override;
+    void setMemoryPoolLimit(nv::MemoryPoolType pool, std::size_t pool_size) noexcept override;
     std::size_t getMemoryPoolLimit(nv::MemoryPoolType pool) const noexcept override;
     void setPreviewFeature(nv::PreviewFeature feature, bool enable) noexcept override;
     bool getPreviewFeature(nv::PreviewFeature feature) const noexcept override;
@@ -73,7 +73,7 @@ public:
     nv::HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept override {
         return hardware_;
     }
-    void setPluginsToSerialize(const char* const* paths, int32_t nbPaths) noexcept override;
+    void setPluginsToSerialize(const char* const* paths, int32_t nb_paths) noexcept override;
     const char* getPluginToSerialize(int32_t index) const noexcept override;
     int32_t getNbPluginsToSerialize() const noexcept override;
     bool setMaxAuxStreams(int32_t v) noexcept override;

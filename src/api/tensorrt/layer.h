@@ -5,6 +5,7 @@
 
 #include "api/tensorrt/convert.h"
 #include "base/error.h"
+#include "onnx/model.h"
 #include "ops/ops.h"
 
 #include <initializer_list>
@@ -13,10 +14,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-namespace ingot::onnx {
-struct Attribute;
-}
 
 namespace ingot::api {
 
@@ -29,6 +26,8 @@ class NetworkTensor final : public nv::ITensor {
 public:
     NetworkTensor(Network& network, LayerBase* producer, std::string name)
         : network_(network), producer_(producer), name_(std::move(name)) {}
+
+    virtual ~NetworkTensor() = default;
 
     Network& network() const { return network_; }
     /// Null for a network input.

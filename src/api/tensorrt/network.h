@@ -112,7 +112,7 @@ public:
                               nv::Weights scale, nv::Weights power) noexcept override;
     nv::ISoftMaxLayer* addSoftMax(nv::ITensor& input) noexcept override;
     nv::IConcatenationLayer* addConcatenation(nv::ITensor* const* inputs,
-                                              int32_t nbInputs) noexcept override;
+                                              int32_t nb_inputs) noexcept override;
     nv::IElementWiseLayer* addElementWise(nv::ITensor& input1, nv::ITensor& input2,
                                           nv::ElementWiseOperation op) noexcept override;
     nv::IUnaryLayer* addUnary(nv::ITensor& input, nv::UnaryOperation operation) noexcept override;
@@ -126,9 +126,9 @@ public:
     int32_t getNbOutputs() const noexcept override;
     nv::ITensor* getOutput(int32_t index) const noexcept override;
     nv::IReduceLayer* addReduce(nv::ITensor& input, nv::ReduceOperation operation,
-                                uint32_t reduceAxes, bool keepDimensions) noexcept override;
+                                uint32_t reduce_axes, bool keep_dimensions) noexcept override;
     nv::ITopKLayer* addTopK(nv::ITensor& input, nv::TopKOperation op, int32_t k,
-                            uint32_t reduceAxes, nv::DataType indicesType) noexcept override;
+                            uint32_t reduce_axes, nv::DataType indices_type) noexcept override;
     nv::IGatherLayer* addGather(nv::ITensor& data, nv::ITensor& indices,
                                 int32_t axis) noexcept override;
     nv::IGatherLayer* addGatherV2(nv::ITensor& data, nv::ITensor& indices,
@@ -138,11 +138,11 @@ public:
     nv::IMatrixMultiplyLayer* addMatrixMultiply(nv::ITensor& input0, nv::MatrixOperation op0,
                                                 nv::ITensor& input1,
                                                 nv::MatrixOperation op1) noexcept override;
-    nv::INonZeroLayer* addNonZero(nv::ITensor& input, nv::DataType indicesType) noexcept override;
+    nv::INonZeroLayer* addNonZero(nv::ITensor& input, nv::DataType indices_type) noexcept override;
     nv::IConstantLayer* addConstant(const nv::Dims& dimensions,
                                     nv::Weights weights) noexcept override;
     nv::IIdentityLayer* addIdentity(nv::ITensor& input) noexcept override;
-    nv::ICastLayer* addCast(nv::ITensor& input, nv::DataType toType) noexcept override;
+    nv::ICastLayer* addCast(nv::ITensor& input, nv::DataType to_type) noexcept override;
     void removeTensor(nv::ITensor& tensor) noexcept override;
     void unmarkOutput(nv::ITensor& tensor) noexcept override;
     nv::ISliceLayer* addSlice(nv::ITensor& input, const nv::Dims& start, const nv::Dims& size,
@@ -154,90 +154,90 @@ public:
     bool unmarkOutputForShapes(nv::ITensor& tensor) noexcept override;
     nv::IParametricReLULayer* addParametricReLU(nv::ITensor& input,
                                                 nv::ITensor& slope) noexcept override;
-    nv::IConvolutionLayer* addConvolutionNd(nv::ITensor& input, int64_t nbOutputMaps,
-                                            const nv::Dims& kernelSize, nv::Weights kernelWeights,
-                                            nv::Weights biasWeights) noexcept override;
+    nv::IConvolutionLayer* addConvolutionNd(nv::ITensor& input, int64_t nb_output_maps,
+                                            const nv::Dims& kernel_size, nv::Weights kernel_weights,
+                                            nv::Weights bias_weights) noexcept override;
     nv::IPoolingLayer* addPoolingNd(nv::ITensor& input, nv::PoolingType type,
-                                    const nv::Dims& windowSize) noexcept override;
-    nv::IDeconvolutionLayer* addDeconvolutionNd(nv::ITensor& input, int64_t nbOutputMaps,
-                                                const nv::Dims& kernelSize,
-                                                nv::Weights kernelWeights,
-                                                nv::Weights biasWeights) noexcept override;
+                                    const nv::Dims& window_size) noexcept override;
+    nv::IDeconvolutionLayer* addDeconvolutionNd(nv::ITensor& input, int64_t nb_output_maps,
+                                                const nv::Dims& kernel_size,
+                                                nv::Weights kernel_weights,
+                                                nv::Weights bias_weights) noexcept override;
     nv::IScaleLayer* addScaleNd(nv::ITensor& input, nv::ScaleMode mode, nv::Weights shift,
                                 nv::Weights scale, nv::Weights power,
-                                int32_t channelAxis) noexcept override;
+                                int32_t channel_axis) noexcept override;
     nv::IResizeLayer* addResize(nv::ITensor& input) noexcept override;
     nv::ILoop* addLoop() noexcept override;
     nv::IIfConditional* addIfConditional() noexcept override;
-    nv::ISelectLayer* addSelect(nv::ITensor& condition, nv::ITensor& thenInput,
-                                nv::ITensor& elseInput) noexcept override;
+    nv::ISelectLayer* addSelect(nv::ITensor& condition, nv::ITensor& then_input,
+                                nv::ITensor& else_input) noexcept override;
     nv::IAssertionLayer* addAssertion(nv::ITensor& condition,
                                       const char* message) noexcept override;
-    nv::IPaddingLayer* addPaddingNd(nv::ITensor& input, const nv::Dims& prePadding,
-                                    const nv::Dims& postPadding) noexcept override;
+    nv::IPaddingLayer* addPaddingNd(nv::ITensor& input, const nv::Dims& pre_padding,
+                                    const nv::Dims& post_padding) noexcept override;
     bool setWeightsName(nv::Weights weights, const char* name) noexcept override;
     void setErrorRecorder(nv::IErrorRecorder* recorder) noexcept override;
     nv::IErrorRecorder* getErrorRecorder() const noexcept override;
     nv::IFillLayer* addFill(const nv::Dims& dimensions, nv::FillOperation op,
-                            nv::DataType outputType) noexcept override;
+                            nv::DataType output_type) noexcept override;
     nv::IDequantizeLayer* addDequantize(nv::ITensor& input, nv::ITensor& scale,
-                                        nv::DataType outputType) noexcept override;
+                                        nv::DataType output_type) noexcept override;
     nv::IQuantizeLayer* addQuantize(nv::ITensor& input, nv::ITensor& scale,
-                                    nv::DataType outputType) noexcept override;
-    nv::IDynamicQuantizeLayer* addDynamicQuantizeV2(nv::ITensor& input, const nv::Dims& blockShape,
-                                                    nv::DataType outputType,
-                                                    nv::DataType scaleType) noexcept override;
+                                    nv::DataType output_type) noexcept override;
+    nv::IDynamicQuantizeLayer* addDynamicQuantizeV2(nv::ITensor& input, const nv::Dims& block_shape,
+                                                    nv::DataType output_type,
+                                                    nv::DataType scale_type) noexcept override;
     nv::IScatterLayer* addScatter(nv::ITensor& data, nv::ITensor& indices, nv::ITensor& updates,
                                   nv::ScatterMode mode) noexcept override;
-    nv::IEinsumLayer* addEinsum(nv::ITensor* const* inputs, int32_t nbInputs,
+    nv::IEinsumLayer* addEinsum(nv::ITensor* const* inputs, int32_t nb_inputs,
                                 const char* equation) noexcept override;
     nv::IGridSampleLayer* addGridSample(nv::ITensor& input, nv::ITensor& grid) noexcept override;
     nv::INMSLayer* addNMS(nv::ITensor& boxes, nv::ITensor& scores,
-                          nv::ITensor& maxOutputBoxesPerClass,
-                          nv::DataType indicesType) noexcept override;
+                          nv::ITensor& max_output_boxes_per_class,
+                          nv::DataType indices_type) noexcept override;
     nv::IReverseSequenceLayer* addReverseSequence(nv::ITensor& input,
-                                                  nv::ITensor& sequenceLens) noexcept override;
+                                                  nv::ITensor& sequence_lens) noexcept override;
     nv::INormalizationLayer* addNormalization(nv::ITensor& input, nv::ITensor& scale,
                                               nv::ITensor& bias,
-                                              uint32_t axesMask) noexcept override;
+                                              uint32_t axes_mask) noexcept override;
     nv::INormalizationLayer* addNormalizationV2(nv::ITensor& input, nv::ITensor& scale,
                                                 nv::ITensor& bias,
-                                                uint32_t axesMask) noexcept override;
+                                                uint32_t axes_mask) noexcept override;
     nv::ICumulativeLayer* addCumulative(nv::ITensor& input, nv::ITensor& axis,
                                         nv::CumulativeOperation operation, bool exclusive,
                                         bool reverse) noexcept override;
     nv::IAttention* addAttentionV2(nv::ITensor& query, nv::ITensor& key, nv::ITensor& value,
                                    nv::AttentionNormalizationOp normOp,
                                    nv::CausalMaskKind causalKind) noexcept override;
-    nv::IRotaryEmbeddingLayer* addRotaryEmbedding(nv::ITensor& input, nv::ITensor& cosCache,
-                                                  nv::ITensor& sinCache, bool interleaved,
-                                                  int32_t rotaryEmbeddingDim) noexcept override;
+    nv::IRotaryEmbeddingLayer* addRotaryEmbedding(nv::ITensor& input, nv::ITensor& cos_cache,
+                                                  nv::ITensor& sin_cache, bool interleaved,
+                                                  int32_t rotary_embedding_dim) noexcept override;
     nv::IKVCacheUpdateLayer* addKVCacheUpdate(nv::ITensor& cache, nv::ITensor& update,
-                                              nv::ITensor& writeIndices,
-                                              nv::KVCacheMode cacheMode) noexcept override;
-    nv::IMoELayer* addMoE(nv::ITensor& hiddenStates, nv::ITensor& selectedExpertsForTokens,
-                          nv::ITensor& scoresForSelectedExperts) noexcept override;
+                                              nv::ITensor& write_indices,
+                                              nv::KVCacheMode cache_mode) noexcept override;
+    nv::IMoELayer* addMoE(nv::ITensor& hidden_states, nv::ITensor& selected_experts_for_tokens,
+                          nv::ITensor& scores_for_selected_experts) noexcept override;
     nv::IDistCollectiveLayer* addDistCollective(nv::ITensor& input,
-                                                nv::CollectiveOperation distCollectiveOp,
-                                                nv::ReduceOperation reduceOp, int64_t root,
+                                                nv::CollectiveOperation dist_collective_op,
+                                                nv::ReduceOperation reduce_op, int64_t root,
                                                 int64_t* groups,
-                                                int64_t groupSize) noexcept override;
+                                                int64_t group_size) noexcept override;
     nv::ISqueezeLayer* addSqueeze(nv::ITensor& input, nv::ITensor& axes) noexcept override;
     nv::IUnsqueezeLayer* addUnsqueeze(nv::ITensor& input, nv::ITensor& axes) noexcept override;
-    nv::IPluginV3Layer* addPluginV3(nv::ITensor* const* inputs, int32_t nbInputs,
-                                    nv::ITensor* const* shapeInputs, int32_t nbShapeInputs,
+    nv::IPluginV3Layer* addPluginV3(nv::ITensor* const* inputs, int32_t nb_inputs,
+                                    nv::ITensor* const* shape_inputs, int32_t nb_shape_inputs,
                                     nv::IPluginV3& plugin) noexcept override;
     nv::IBuilder& getBuilder() const noexcept override;
     nv::NetworkDefinitionCreationFlags getFlags() const noexcept override;
     bool getFlag(
-        nv::NetworkDefinitionCreationFlag networkDefinitionCreationFlag) const noexcept override;
+        nv::NetworkDefinitionCreationFlag network_definition_creation_flag) const noexcept override;
     bool markWeightsRefittable(const char* name) noexcept override;
     bool unmarkWeightsRefittable(const char* name) noexcept override;
     bool areWeightsMarkedRefittable(const char* name) const noexcept override;
     nv::IDynamicQuantizeLayer* addDynamicQuantize(nv::ITensor& input, int32_t axis,
-                                                  int32_t blockSize, nv::DataType outputType,
-                                                  nv::DataType scaleType) noexcept override;
-    nv::IPluginV2Layer* addPluginV2(nv::ITensor* const* inputs, int32_t nbInputs,
+                                                  int32_t block_size, nv::DataType output_type,
+                                                  nv::DataType scale_type) noexcept override;
+    nv::IPluginV2Layer* addPluginV2(nv::ITensor* const* inputs, int32_t nb_inputs,
                                     nv::IPluginV2& plugin) noexcept override;
 
 private:

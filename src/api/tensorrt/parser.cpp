@@ -92,11 +92,11 @@ bool Parser::parse(const void* model, size_t size, const char* path) noexcept {
     });
 }
 
-bool Parser::parseFromFile(const char* onnxModelFile, int) noexcept {
+bool Parser::parseFromFile(const char* onnx_model_file, int) noexcept {
     constexpr std::string_view method = "IParser::parseFromFile";
     return guarded(method, [&] {
-        require(onnxModelFile != nullptr, ErrorCode::InvalidArgument, "the file name is nullptr");
-        model_ = std::make_shared<onnx::Model>(onnx::read_model_file(onnxModelFile));
+        require(onnx_model_file != nullptr, ErrorCode::InvalidArgument, "the file name is nullptr");
+        model_ = std::make_shared<onnx::Model>(onnx::read_model_file(onnx_model_file));
         return import_into_network(method);
     });
 }
@@ -176,13 +176,13 @@ bool Parser::isSubgraphSupported(int64_t index) noexcept {
     return index >= 0 && index < getNbSubgraphs() && parts_[static_cast<size_t>(index)].supported;
 }
 
-int64_t* Parser::getSubgraphNodes(int64_t index, int64_t& subgraphLength) noexcept {
+int64_t* Parser::getSubgraphNodes(int64_t index, int64_t& subgraph_length) noexcept {
     if (index < 0 || index >= getNbSubgraphs()) {
-        subgraphLength = 0;
+        subgraph_length = 0;
         return nullptr;
     }
     std::vector<int64_t>& nodes = parts_[static_cast<size_t>(index)].nodes;
-    subgraphLength = static_cast<int64_t>(nodes.size());
+    subgraph_length = static_cast<int64_t>(nodes.size());
     return nodes.data();
 }
 
@@ -193,8 +193,8 @@ const nvonnxparser::IParserError* Parser::getError(int index) const noexcept {
     return inside ? errors_[static_cast<size_t>(index)].get() : nullptr;
 }
 
-const char* const* Parser::getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept {
-    nbPluginLibs = 0;
+const char* const* Parser::getUsedVCPluginLibraries(int64_t& nb_plugin_libs) const noexcept {
+    nb_plugin_libs = 0;
     return nullptr;
 }
 

@@ -21,6 +21,7 @@ class ParserError final : public nvonnxparser::IParserError {
 public:
     ParserError(ParserCode code, std::string text, int line)
         : code_(code), text_(std::move(text)), line_(line) {}
+    virtual ~ParserError() = default;
 
     ParserCode code() const noexcept override { return code_; }
     const char* desc() const noexcept override { return text_.c_str(); }
@@ -61,12 +62,12 @@ public:
     Parser(Network& network, nv::ILogger* logger) : network_(network), report_(logger) {}
 
     bool parse(const void* model, size_t size, const char* path) noexcept override;
-    bool parseFromFile(const char* onnxModelFile, int verbosity) noexcept override;
+    bool parseFromFile(const char* onnx_model_file, int verbosity) noexcept override;
     bool supportsOperator(const char* op_name) const noexcept override;
     int getNbErrors() const noexcept override { return static_cast<int>(errors_.size()); }
     const nvonnxparser::IParserError* getError(int index) const noexcept override;
     void clearErrors() noexcept override { errors_.clear(); }
-    const char* const* getUsedVCPluginLibraries(int64_t& nbPluginLibs) const noexcept override;
+    const char* const* getUsedVCPluginLibraries(int64_t& nb_plugin_libs) const noexcept override;
     void setFlags(nvonnxparser::OnnxParserFlags flags) noexcept override;
     nvonnxparser::OnnxParserFlags getFlags() const noexcept override { return flags_; }
     void clearFlag(nvonnxparser::OnnxParserFlag flag) noexcept override;
@@ -76,12 +77,12 @@ public:
     bool supportsModelV2(const void* model, size_t size, const char* path) noexcept override;
     int64_t getNbSubgraphs() noexcept override { return static_cast<int64_t>(parts_.size()); }
     bool isSubgraphSupported(int64_t index) noexcept override;
-    int64_t* getSubgraphNodes(int64_t index, int64_t& subgraphLength) noexcept override;
+    int64_t* getSubgraphNodes(int64_t index, int64_t& subgraph_length) noexcept override;
     bool loadModelProto(const void* model, size_t size, const char* path) noexcept override;
     bool loadInitializer(const char* name, const void* data, size_t size) noexcept override;
     bool parseModelProto() noexcept override;
-    bool setBuilderConfig(const nv::IBuilderConfig* builderConfig) noexcept override {
-        return builderConfig != nullptr;
+    bool setBuilderConfig(const nv::IBuilderConfig* builder_config) noexcept override {
+        return builder_config != nullptr;
     }
 
 private:

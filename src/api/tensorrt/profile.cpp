@@ -45,10 +45,10 @@ void ProfileObject::check_triple(const std::string& input, const Triple& t, bool
     }
 }
 
-bool ProfileObject::setDimensions(const char* inputName, nv::OptProfileSelector select,
+bool ProfileObject::setDimensions(const char* input_name, nv::OptProfileSelector select,
                                   const nv::Dims& dims) noexcept {
     return report_.guard("IOptimizationProfile::setDimensions", false, [&] {
-        std::string name = checked_name(inputName);
+        std::string name = checked_name(input_name);
         size_t at = checked_selector(select);
         Shape shape = numbers_of(dims, str("input '", name, "': ", words[at]));
         for (int64_t d : shape) {
@@ -63,9 +63,9 @@ bool ProfileObject::setDimensions(const char* inputName, nv::OptProfileSelector 
     });
 }
 
-nv::Dims ProfileObject::getDimensions(const char* inputName,
+nv::Dims ProfileObject::getDimensions(const char* input_name,
                                       nv::OptProfileSelector select) const noexcept {
-    auto it = inputName == nullptr ? shapes_.end() : shapes_.find(inputName);
+    auto it = input_name == nullptr ? shapes_.end() : shapes_.find(input_name);
     if (it == shapes_.end() || !is_one_of(select)) {
         return no_dims();
     }
@@ -73,8 +73,8 @@ nv::Dims ProfileObject::getDimensions(const char* inputName,
     return shape ? api_dims(*shape) : no_dims();
 }
 
-int32_t ProfileObject::getNbShapeValues(const char* inputName) const noexcept {
-    auto it = inputName == nullptr ? values_.end() : values_.find(inputName);
+int32_t ProfileObject::getNbShapeValues(const char* input_name) const noexcept {
+    auto it = input_name == nullptr ? values_.end() : values_.find(input_name);
     for (size_t i = 0; it != values_.end() && i < 3; ++i) {
         if (it->second[i]) {
             return static_cast<int32_t>(it->second[i]->size());
@@ -101,25 +101,25 @@ bool ProfileObject::isValid() const noexcept {
     }
 }
 
-bool ProfileObject::setShapeValuesV2(const char* inputName, nv::OptProfileSelector select,
-                                     const int64_t* values, int32_t nbValues) noexcept {
+bool ProfileObject::setShapeValuesV2(const char* input_name, nv::OptProfileSelector select,
+                                     const int64_t* values, int32_t nb_values) noexcept {
     return report_.guard("IOptimizationProfile::setShapeValuesV2", false, [&] {
-        std::string name = checked_name(inputName);
+        std::string name = checked_name(input_name);
         size_t at = checked_selector(select);
-        require(nbValues >= 0 && (values != nullptr || nbValues == 0), ErrorCode::InvalidArgument,
-                "input '", name, "': nbValues is ", nbValues,
+        require(nb_values >= 0 && (values != nullptr || nb_values == 0), ErrorCode::InvalidArgument,
+                "input '", name, "': nbValues is ", nb_values,
                 values == nullptr ? " and values is nullptr" : "");
         Triple t = values_.contains(name) ? values_[name] : Triple();
-        t[at] = Shape(values, values + nbValues);
+        t[at] = Shape(values, values + nb_values);
         check_triple(name, t, false);
         values_[name] = std::move(t);
         return true;
     });
 }
 
-const int64_t* ProfileObject::getShapeValuesV2(const char* inputName,
+const int64_t* ProfileObject::getShapeValuesV2(const char* input_name,
                                                nv::OptProfileSelector select) const noexcept {
-    auto it = inputName == nullptr ? values_.end() : values_.find(inputName);
+    auto it = input_name == nullptr ? values_.end() : values_.find(input_name);
     if (it == values_.end() || !is_one_of(select)) {
         return nullptr;
     }
@@ -127,28 +127,28 @@ const int64_t* ProfileObject::getShapeValuesV2(const char* inputName,
     return v ? v->data() : nullptr;
 }
 
-bool ProfileObject::setShapeValues(const char* inputName, nv::OptProfileSelector select,
-                                   const int32_t* values, int32_t nbValues) noexcept {
-    if (values == nullptr || nbValues < 0) {
-        return setShapeValuesV2(inputName, select, nullptr, nbValues);
+bool ProfileObject::setShapeValues(const char* input_name, nv::OptProfileSelector select,
+                                   const int32_t* values, int32_t nb_values) noexcept {
+    if (values == nullptr || nb_values < 0) {
+        return setShapeValuesV2(input_name, select, nullptr, nb_values);
     }
     return report_.guard("IOptimizationProfile::setShapeValues", false, [&] {
-        std::vector<int64_t> wide(values, values + nbValues);
-        return setShapeValuesV2(inputName, select, wide.data(), nbValues);
+        std::vector<int64_t> wide(values, values + nb_values);
+        return setShapeValuesV2(input_name, select, wide.data(), nb_values);
     });
 }
 
-const int32_t* ProfileObject::getShapeValues(const char* inputName,
+const int32_t* ProfileObject::getShapeValues(const char* input_name,
                                              nv::OptProfileSelector select) const noexcept {
-    const int64_t* wide = getShapeValuesV2(inputName, select);
+    const int64_t* wide = getShapeValuesV2(input_name, select);
     if (wide == nullptr) {
         return nullptr;
     }
     return report_.guard(
         "IOptimizationProfile::getShapeValues", static_cast<const int32_t*>(nullptr), [&] {
-            auto& narrow = narrow_[inputName][static_cast<size_t>(select)];
+            auto& narrow = narrow_[input_name][static_cast<size_t>(select)];
             narrow.clear();
-            for (int32_t i = 0; i < getNbShapeValues(inputName); ++i) {
+            for (int32_t i = 0; i < getNbShapeValues(input_name); ++i) {
                 constexpr int64_t least = std::numeric_limits<int32_t>::min();
                 constexpr int64_t most = std::numeric_limits<int32_t>::max();
                 narrow.push_back(static_cast<int32_t>(std::clamp(wide[i], least, most)));

@@ -16,22 +16,23 @@ namespace ingot::api {
 class ProfileObject final : public nvinfer1::IOptimizationProfile {
 public:
     explicit ProfileObject(const Report& report) : report_(report) {}
+    virtual ~ProfileObject() = default;
 
-    bool setDimensions(const char* inputName, nvinfer1::OptProfileSelector select,
+    bool setDimensions(const char* input_name, nvinfer1::OptProfileSelector select,
                        const nvinfer1::Dims& dims) noexcept override;
-    nvinfer1::Dims getDimensions(const char* inputName,
+    nvinfer1::Dims getDimensions(const char* input_name,
                                  nvinfer1::OptProfileSelector select) const noexcept override;
-    int32_t getNbShapeValues(const char* inputName) const noexcept override;
+    int32_t getNbShapeValues(const char* input_name) const noexcept override;
     bool setExtraMemoryTarget(float target) noexcept override;
     float getExtraMemoryTarget() const noexcept override { return extra_memory_; }
     bool isValid() const noexcept override;
-    bool setShapeValuesV2(const char* inputName, nvinfer1::OptProfileSelector select,
-                          const int64_t* values, int32_t nbValues) noexcept override;
-    const int64_t* getShapeValuesV2(const char* inputName,
+    bool setShapeValuesV2(const char* input_name, nvinfer1::OptProfileSelector select,
+                          const int64_t* values, int32_t nb_values) noexcept override;
+    const int64_t* getShapeValuesV2(const char* input_name,
                                     nvinfer1::OptProfileSelector select) const noexcept override;
-    bool setShapeValues(const char* inputName, nvinfer1::OptProfileSelector select,
-                        const int32_t* values, int32_t nbValues) noexcept override;
-    const int32_t* getShapeValues(const char* inputName,
+    bool setShapeValues(const char* input_name, nvinfer1::OptProfileSelector select,
+                        const int32_t* values, int32_t nb_values) noexcept override;
+    const int32_t* getShapeValues(const char* input_name,
                                   nvinfer1::OptProfileSelector select) const noexcept override;
 
     /// Errors: InvalidArgument naming an input that lacks a shape, or whose sizes are not in order.

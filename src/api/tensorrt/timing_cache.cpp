@@ -64,9 +64,9 @@ nv::IHostMemory* TimingCacheObject::serialize() const noexcept {
                          });
 }
 
-bool TimingCacheObject::combine(const nv::ITimingCache& inputCache, bool) noexcept {
+bool TimingCacheObject::combine(const nv::ITimingCache& input_cache, bool) noexcept {
     return report_.guard("ITimingCache::combine", false, [&] {
-        const auto& other = static_cast<const TimingCacheObject&>(inputCache);
+        const auto& other = static_cast<const TimingCacheObject&>(input_cache);
         entries_.insert(other.entries_.begin(), other.entries_.end());
         return true;
     });
@@ -77,15 +77,15 @@ bool TimingCacheObject::reset() noexcept {
     return true;
 }
 
-int64_t TimingCacheObject::queryKeys(nv::TimingCacheKey* keyBuffer,
+int64_t TimingCacheObject::queryKeys(nv::TimingCacheKey* key_buffer,
                                      int64_t capacity) const noexcept {
     return report_.guard("ITimingCache::queryKeys", int64_t{-1}, [&] {
         require(capacity >= 0, ErrorCode::InvalidArgument, "capacity is ", capacity,
                 ", expected 0 or more");
         int64_t i = 0;
         for (const auto& entry : entries_) {
-            if (keyBuffer != nullptr && i < capacity) {
-                std::memcpy(keyBuffer[i].data, entry.first.data(), entry.first.size());
+            if (key_buffer != nullptr && i < capacity) {
+                std::memcpy(key_buffer[i].data, entry.first.data(), entry.first.size());
             }
             ++i;
         }

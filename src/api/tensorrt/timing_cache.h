@@ -18,9 +18,9 @@ public:
     TimingCacheObject(const Report& report, std::span<const std::byte> bytes);
 
     nvinfer1::IHostMemory* serialize() const noexcept override;
-    bool combine(const nvinfer1::ITimingCache& inputCache, bool ignoreMismatch) noexcept override;
+    bool combine(const nvinfer1::ITimingCache& input_cache, bool ignore_mismatch) noexcept override;
     bool reset() noexcept override;
-    int64_t queryKeys(nvinfer1::TimingCacheKey* keyBuffer,
+    int64_t queryKeys(nvinfer1::TimingCacheKey* key_buffer,
                       int64_t capacity) const noexcept override;
     nvinfer1::TimingCacheValue query(const nvinfer1::TimingCacheKey& key) const noexcept override;
     bool update(const nvinfer1::TimingCacheKey& key,

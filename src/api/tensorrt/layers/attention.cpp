@@ -13,11 +13,11 @@ template <class Interface>
 class AttentionBorder : public Layer<Interface> {
 public:
     AttentionBorder(AttentionUnit& unit, nv::LayerType type, size_t count)
-        : Layer<Interface>(type, count), unit_(unit) {}
-    nv::IAttention* getAttention() const noexcept override { return &unit_; }
+        : Layer<Interface>(type, count), owner(unit) {}
+    nv::IAttention* getAttention() const noexcept override { return &owner; }
 
 protected:
-    AttentionUnit& unit_;
+    AttentionUnit& owner;
 };
 
 // Shows the inputs; the ops belong to the other one.
@@ -52,8 +52,8 @@ public:
         }
     }
     Values emit(const Emitter& e) override {
-        bool packed = unit_.query_form == nv::AttentionIOForm::kPACKED_NHD ||
-                      unit_.key_value_form == nv::AttentionIOForm::kPACKED_NHD;
+        bool packed = owner.query_form == nv::AttentionIOForm::kPACKED_NHD ||
+                      owner.key_value_form == nv::AttentionIOForm::kPACKED_NHD;
         require(!packed, ErrorCode::Unsupported,
                 "the form kPACKED_NHD is not supported; pad the sequences and give their lengths");
         const Dim& heads = e.dims(0)[1];
@@ -63,13 +63,13 @@ public:
                 ErrorCode::InvalidArgument, "input 0 ", inputs[0]->quoted(), " is ", e.type(0),
                 " and input 1 ", inputs[1]->quoted(), " is ", e.type(1), ": ", heads,
                 " heads are no multiple of ", groups);
-        bool causal = unit_.causal != nv::CausalMaskKind::kNONE;
+        bool causal = owner.causal != nv::CausalMaskKind::kNONE;
         require(!causal || !e.has(AttentionUnit::Mask), ErrorCode::InvalidArgument,
                 "there are both a mask and a causal kind");
-        bool softmax = unit_.normalization == nv::AttentionNormalizationOp::kSOFTMAX;
-        bool quantised = unit_.quantised != nv::DataType::kFLOAT;
+        bool softmax = owner.normalization == nv::AttentionNormalizationOp::kSOFTMAX;
+        bool quantised = owner.quantised != nv::DataType::kFLOAT;
         require(!quantised || e.has(AttentionUnit::Scale), ErrorCode::InvalidArgument,
-                "the normalised scores are to be quantised to ", name_of(unit_.quantised),
+                "the normalised scores are to be quantised to ", name_of(owner.quantised),
                 ", but there is no scale; set one with setNormalizationQuantizeScale()");
         if (softmax && !quantised) {
             ops::Attention a;
@@ -82,7 +82,7 @@ public:
 
 private:
     Dim offset(const Emitter& e) const {
-        bool right = unit_.causal == nv::CausalMaskKind::kLOWER_RIGHT;
+        bool right = owner.causal == nv::CausalMaskKind::kLOWER_RIGHT;
         return right ? e.dims(1)[2] - e.dims(0)[2] : Dim(0);
     }
     // The given mask, and the lengths of keys as one.
@@ -134,7 +134,7 @@ private:
         } else if (m.valid()) {
             scores = ops::add(g, scores, m);
         }
-        if (unit_.causal != nv::CausalMaskKind::kNONE) {
+        if (owner.causal != nv::CausalMaskKind::kNONE) {
             Dims square = {e.dims(0)[2], e.dims(1)[2]};
             Value query = ops::iota(g, DType::I64, square, 0);
             Value key = ops::iota(g, DType::I64, square, 1);
@@ -144,7 +144,7 @@ private:
         Value p = softmax ? ops::softmax(g, scores, 3) : scores;
         if (quantised) {
             Value scale = as_dtype(g, e.in[AttentionUnit::Scale], t);
-            DType to = dtype_of(unit_.quantised);
+            DType to = dtype_of(owner.quantised);
             p = ops::quantize(g, {1, 0, to, true}, p, scale);
             p = ops::dequantize(g, {1, 0, t}, p, scale);
         }
@@ -249,8 +249,8 @@ const char* AttentionUnit::getMetadata() const noexcept {
     return computes->metadata.c_str();
 }
 
-bool AttentionUnit::setNbRanks(int32_t nbRanks) noexcept {
-    return computes->set_rank_count(nbRanks);
+bool AttentionUnit::setNbRanks(int32_t nb_ranks) noexcept {
+    return computes->set_rank_count(nb_ranks);
 }
 
 int32_t AttentionUnit::getNbRanks() const noexcept {

@@ -11,6 +11,7 @@ class AttentionOutput;
 class AttentionUnit final : public nv::IAttention {
 public:
     explicit AttentionUnit(Network& network) : network_(network) {}
+    virtual ~AttentionUnit() = default;
 
     bool setNormalizationOperation(nv::AttentionNormalizationOp op) noexcept override;
     nv::AttentionNormalizationOp getNormalizationOperation() const noexcept override {
@@ -35,7 +36,7 @@ public:
     nv::DataType getNormalizationQuantizeToType() const noexcept override { return quantised; }
     bool setMetadata(const char* metadata) noexcept override;
     const char* getMetadata() const noexcept override;
-    bool setNbRanks(int32_t nbRanks) noexcept override;
+    bool setNbRanks(int32_t nb_ranks) noexcept override;
     int32_t getNbRanks() const noexcept override;
     bool setQueryForm(nv::AttentionIOForm form) noexcept override;
     nv::AttentionIOForm getQueryForm() const noexcept override { return query_form; }

@@ -13,11 +13,11 @@ template <class Interface>
 class ConditionalBorder : public Layer<Interface> {
 public:
     ConditionalBorder(Conditional& c, nv::LayerType type, size_t count)
-        : Layer<Interface>(type, count), conditional_(c) {}
-    nv::IIfConditional* getConditional() const noexcept override { return &conditional_; }
+        : Layer<Interface>(type, count), unit(c) {}
+    nv::IIfConditional* getConditional() const noexcept override { return &unit; }
 
 protected:
-    Conditional& conditional_;
+    Conditional& unit;
 };
 
 class Condition final : public ConditionalBorder<nv::IConditionLayer> {
@@ -36,7 +36,7 @@ public:
     explicit ConditionalInput(Conditional& c)
         : ConditionalBorder(c, nv::LayerType::kCONDITIONAL_INPUT, 1) {}
 
-    void cross(Places& places) const override { places.insert(&conditional_); }
+    void cross(Places& places) const override { places.insert(&unit); }
     Values emit(const Emitter& e) override { return {e.in[0]}; }
 };
 
@@ -48,10 +48,10 @@ public:
         : ConditionalBorder(c, nv::LayerType::kCONDITIONAL_OUTPUT, 1) {}
 
     bool close(Emission& e) const override {
-        conditional_.close(e);
+        unit.close(e);
         return true;
     }
-    void cross(Places& places) const override { places.erase(&conditional_); }
+    void cross(Places& places) const override { places.erase(&unit); }
     void check(const InputTypes& in) const override {
         expect_same_dtype(*this, in, 0, 1);
         if (in[0] && in[1]) {
@@ -138,11 +138,11 @@ nv::IConditionLayer* Conditional::setCondition(nv::ITensor& condition) noexcept 
     });
 }
 
-nv::IIfConditionalOutputLayer* Conditional::addOutput(nv::ITensor& trueSubgraphOutput,
-                                                      nv::ITensor& falseSubgraphOutput) noexcept {
+nv::IIfConditionalOutputLayer* Conditional::addOutput(nv::ITensor& true_subgraph_output,
+                                                      nv::ITensor& false_subgraph_output) noexcept {
     constexpr std::string_view method = "IIfConditional::addOutput";
-    auto* out = network_.add<ConditionalOutput>(method, {&trueSubgraphOutput, &falseSubgraphOutput},
-                                                std::ref(*this));
+    auto* out = network_.add<ConditionalOutput>(
+        method, {&true_subgraph_output, &false_subgraph_output}, std::ref(*this));
     return network_.report().guard(method, static_cast<ConditionalOutput*>(nullptr), [&] {
         if (out != nullptr) {
             outputs_.push_back(out);

@@ -17,12 +17,13 @@ class TripLimitLayer;
 class LoopUnit final : public nv::ILoop {
 public:
     LoopUnit(Network& network, std::string name) : network_(network), name_(std::move(name)) {}
+    virtual ~LoopUnit() = default;
 
-    nv::IRecurrenceLayer* addRecurrence(nv::ITensor& initialValue) noexcept override;
+    nv::IRecurrenceLayer* addRecurrence(nv::ITensor& initial_value) noexcept override;
     nv::ITripLimitLayer* addTripLimit(nv::ITensor& tensor, nv::TripLimit limit) noexcept override;
     nv::IIteratorLayer* addIterator(nv::ITensor& tensor, int32_t axis,
                                     bool reverse) noexcept override;
-    nv::ILoopOutputLayer* addLoopOutput(nv::ITensor& tensor, nv::LoopOutput outputKind,
+    nv::ILoopOutputLayer* addLoopOutput(nv::ITensor& tensor, nv::LoopOutput output_kind,
                                         int32_t axis) noexcept override;
     void setName(const char* name) noexcept override;
     const char* getName() const noexcept override { return name_.c_str(); }
@@ -45,10 +46,11 @@ private:
 class Conditional final : public nv::IIfConditional {
 public:
     Conditional(Network& network, std::string name) : network_(network), name_(std::move(name)) {}
+    virtual ~Conditional() = default;
 
     nv::IConditionLayer* setCondition(nv::ITensor& condition) noexcept override;
-    nv::IIfConditionalOutputLayer* addOutput(nv::ITensor& trueSubgraphOutput,
-                                             nv::ITensor& falseSubgraphOutput) noexcept override;
+    nv::IIfConditionalOutputLayer* addOutput(nv::ITensor& true_subgraph_output,
+                                             nv::ITensor& false_subgraph_output) noexcept override;
     nv::IIfConditionalInputLayer* addInput(nv::ITensor& input) noexcept override;
     void setName(const char* name) noexcept override;
     const char* getName() const noexcept override { return name_.c_str(); }

@@ -276,20 +276,20 @@ nv::IOneHotLayer* Network::addOneHot(nv::ITensor& indices, nv::ITensor& values, 
     return add<OneHot>("INetworkDefinition::addOneHot", {&indices, &values, &depth}, axis);
 }
 
-nv::INonZeroLayer* Network::addNonZero(nv::ITensor& input, nv::DataType indicesType) noexcept {
-    return add<NonZeroLayer>("INetworkDefinition::addNonZero", {&input}, indicesType);
+nv::INonZeroLayer* Network::addNonZero(nv::ITensor& input, nv::DataType indices_type) noexcept {
+    return add<NonZeroLayer>("INetworkDefinition::addNonZero", {&input}, indices_type);
 }
 
 nv::IReverseSequenceLayer* Network::addReverseSequence(nv::ITensor& input,
-                                                       nv::ITensor& sequenceLens) noexcept {
-    return add<ReverseSequence>("INetworkDefinition::addReverseSequence", {&input, &sequenceLens});
+                                                       nv::ITensor& sequence_lens) noexcept {
+    return add<ReverseSequence>("INetworkDefinition::addReverseSequence", {&input, &sequence_lens});
 }
 
 nv::INMSLayer* Network::addNMS(nv::ITensor& boxes, nv::ITensor& scores,
-                               nv::ITensor& maxOutputBoxesPerClass,
-                               nv::DataType indicesType) noexcept {
-    return add<NmsLayer>("INetworkDefinition::addNMS", {&boxes, &scores, &maxOutputBoxesPerClass},
-                         indicesType);
+                               nv::ITensor& max_output_boxes_per_class,
+                               nv::DataType indices_type) noexcept {
+    return add<NmsLayer>("INetworkDefinition::addNMS",
+                         {&boxes, &scores, &max_output_boxes_per_class}, indices_type);
 }
 
 } // namespace ingot::api

@@ -14,11 +14,11 @@ template <class Interface>
 class LoopBorder : public Layer<Interface> {
 public:
     LoopBorder(LoopUnit& loop, nv::LayerType type, size_t count)
-        : Layer<Interface>(type, count), loop_(loop) {}
-    nv::ILoop* getLoop() const noexcept override { return &loop_; }
+        : Layer<Interface>(type, count), unit(loop) {}
+    nv::ILoop* getLoop() const noexcept override { return &unit; }
 
 protected:
-    LoopUnit& loop_;
+    LoopUnit& unit;
 };
 
 class Recurrence final : public LoopBorder<nv::IRecurrenceLayer> {
@@ -27,7 +27,7 @@ public:
 
     size_t input_limit() const override { return 2; }
     size_t forward_inputs() const override { return 1; }
-    void cross(Places& places) const override { places.insert(&loop_); }
+    void cross(Places& places) const override { places.insert(&unit); }
     Values emit(const Emitter& e) override { return {e.emission.unknown(e.type(0))}; }
 };
 
@@ -57,7 +57,7 @@ public:
     IteratorLayer(LoopUnit& loop, int32_t axis, bool reverse)
         : LoopBorder(loop, nv::LayerType::kITERATOR, 1), axis_(axis), reverse_(reverse) {}
 
-    void cross(Places& places) const override { places.insert(&loop_); }
+    void cross(Places& places) const override { places.insert(&unit); }
     void check(const InputTypes& in) const override { expect_axis(*this, in, 0, axis_); }
     Values emit(const Emitter& e) override {
         Type t = e.type(0);
@@ -87,10 +87,10 @@ public:
     size_t input_limit() const override { return last() ? 1 : 2; }
     bool reads_shape(size_t i) const override { return i == 1; }
     bool close(Emission& e) const override {
-        loop_.close(e);
+        unit.close(e);
         return true;
     }
-    void cross(Places& places) const override { places.erase(&loop_); }
+    void cross(Places& places) const override { places.erase(&unit); }
     void check(const InputTypes& in) const override {
         if (in[0] && !last()) {
             require(axis_ >= 0 && axis_ <= in[0]->rank(), ErrorCode::InvalidArgument,
@@ -314,8 +314,8 @@ void LoopUnit::close(Emission& e) const {
 
 // --- methods -------------------------------------------------------------------------------------
 
-nv::IRecurrenceLayer* LoopUnit::addRecurrence(nv::ITensor& initialValue) noexcept {
-    auto* r = network_.add<Recurrence>("ILoop::addRecurrence", {&initialValue}, std::ref(*this));
+nv::IRecurrenceLayer* LoopUnit::addRecurrence(nv::ITensor& initial_value) noexcept {
+    auto* r = network_.add<Recurrence>("ILoop::addRecurrence", {&initial_value}, std::ref(*this));
     return network_.report().guard("ILoop::addRecurrence", static_cast<Recurrence*>(nullptr), [&] {
         if (r != nullptr) {
             recurrences_.push_back(r);
@@ -350,10 +350,11 @@ nv::IIteratorLayer* LoopUnit::addIterator(nv::ITensor& tensor, int32_t axis,
     });
 }
 
-nv::ILoopOutputLayer* LoopUnit::addLoopOutput(nv::ITensor& tensor, nv::LoopOutput outputKind,
+nv::ILoopOutputLayer* LoopUnit::addLoopOutput(nv::ITensor& tensor, nv::LoopOutput output_kind,
                                               int32_t axis) noexcept {
     constexpr std::string_view method = "ILoop::addLoopOutput";
-    auto* out = network_.add<LoopOutputLayer>(method, {&tensor}, std::ref(*this), outputKind, axis);
+    auto* out =
+        network_.add<LoopOutputLayer>(method, {&tensor}, std::ref(*this), output_kind, axis);
     return network_.report().guard(method, static_cast<LoopOutputLayer*>(nullptr), [&] {
         if (out != nullptr) {
             outputs_.push_back(out);

@@ -319,14 +319,15 @@ nv::IRaggedSoftMaxLayer* Network::addRaggedSoftMax(nv::ITensor& input,
 }
 
 nv::IReduceLayer* Network::addReduce(nv::ITensor& input, nv::ReduceOperation operation,
-                                     uint32_t reduceAxes, bool keepDimensions) noexcept {
-    return add<ReduceLayer>("INetworkDefinition::addReduce", {&input}, operation, reduceAxes,
-                            keepDimensions);
+                                     uint32_t reduce_axes, bool keep_dimensions) noexcept {
+    return add<ReduceLayer>("INetworkDefinition::addReduce", {&input}, operation, reduce_axes,
+                            keep_dimensions);
 }
 
 nv::ITopKLayer* Network::addTopK(nv::ITensor& input, nv::TopKOperation op, int32_t k,
-                                 uint32_t reduceAxes, nv::DataType indicesType) noexcept {
-    return add<TopKLayer>("INetworkDefinition::addTopK", {&input}, op, k, reduceAxes, indicesType);
+                                 uint32_t reduce_axes, nv::DataType indices_type) noexcept {
+    return add<TopKLayer>("INetworkDefinition::addTopK", {&input}, op, k, reduce_axes,
+                          indices_type);
 }
 
 nv::IMatrixMultiplyLayer* Network::addMatrixMultiply(nv::ITensor& input0, nv::MatrixOperation op0,
@@ -336,9 +337,9 @@ nv::IMatrixMultiplyLayer* Network::addMatrixMultiply(nv::ITensor& input0, nv::Ma
                                op1);
 }
 
-nv::IEinsumLayer* Network::addEinsum(nv::ITensor* const* inputs, int32_t nbInputs,
+nv::IEinsumLayer* Network::addEinsum(nv::ITensor* const* inputs, int32_t nb_inputs,
                                      const char* equation) noexcept {
-    return add_list<Einsum>("INetworkDefinition::addEinsum", inputs, nbInputs, equation);
+    return add_list<Einsum>("INetworkDefinition::addEinsum", inputs, nb_inputs, equation);
 }
 
 nv::ICumulativeLayer* Network::addCumulative(nv::ITensor& input, nv::ITensor& axis,

@@ -163,16 +163,16 @@ nv::ILRNLayer* Network::addLRN(nv::ITensor& input, int64_t window, float alpha, 
 }
 
 nv::INormalizationLayer* Network::addNormalization(nv::ITensor& input, nv::ITensor& scale,
-                                                   nv::ITensor& bias, uint32_t axesMask) noexcept {
+                                                   nv::ITensor& bias, uint32_t axes_mask) noexcept {
     return add<Normalization>("INetworkDefinition::addNormalization", {&input, &scale, &bias},
-                              axesMask, false);
+                              axes_mask, false);
 }
 
 nv::INormalizationLayer* Network::addNormalizationV2(nv::ITensor& input, nv::ITensor& scale,
                                                      nv::ITensor& bias,
-                                                     uint32_t axesMask) noexcept {
+                                                     uint32_t axes_mask) noexcept {
     return add<Normalization>("INetworkDefinition::addNormalizationV2", {&input, &scale, &bias},
-                              axesMask, true);
+                              axes_mask, true);
 }
 
 } // namespace ingot::api

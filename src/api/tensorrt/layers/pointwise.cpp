@@ -323,18 +323,18 @@ nv::IScaleLayer* Network::addScale(nv::ITensor& input, nv::ScaleMode mode, nv::W
 
 nv::IScaleLayer* Network::addScaleNd(nv::ITensor& input, nv::ScaleMode mode, nv::Weights shift,
                                      nv::Weights scale, nv::Weights power,
-                                     int32_t channelAxis) noexcept {
+                                     int32_t channel_axis) noexcept {
     return add<Scale>("INetworkDefinition::addScaleNd", {&input}, mode, shift, scale, power,
-                      std::optional(channelAxis));
+                      std::optional(channel_axis));
 }
 
-nv::ISelectLayer* Network::addSelect(nv::ITensor& condition, nv::ITensor& thenInput,
-                                     nv::ITensor& elseInput) noexcept {
-    return add<Select>("INetworkDefinition::addSelect", {&condition, &thenInput, &elseInput});
+nv::ISelectLayer* Network::addSelect(nv::ITensor& condition, nv::ITensor& then_input,
+                                     nv::ITensor& else_input) noexcept {
+    return add<Select>("INetworkDefinition::addSelect", {&condition, &then_input, &else_input});
 }
 
-nv::ICastLayer* Network::addCast(nv::ITensor& input, nv::DataType toType) noexcept {
-    return add<Cast>("INetworkDefinition::addCast", {&input}, toType);
+nv::ICastLayer* Network::addCast(nv::ITensor& input, nv::DataType to_type) noexcept {
+    return add<Cast>("INetworkDefinition::addCast", {&input}, to_type);
 }
 
 nv::IIdentityLayer* Network::addIdentity(nv::ITensor& input) noexcept {

@@ -78,7 +78,7 @@ Spread blocked(const Emitter& e, const nv::Dims& block, Value scale) {
 template <class Interface>
 class Quantising : public Layer<Interface> {
 public:
-    Quantising(nv::LayerType type, nv::DataType to) : Layer<Interface>(type, 1), to_(to) {}
+    Quantising(nv::LayerType type, nv::DataType to) : Layer<Interface>(type, 1), target(to) {}
 
     size_t input_limit() const override { return 3; }
     bool setBlockShape(const nv::Dims& v) noexcept override {
@@ -87,19 +87,19 @@ public:
             int32_t rank = this->inputs[0]->getDimensions().nbDims;
             require(v.nbDims == 0 || v.nbDims == rank, ErrorCode::InvalidArgument, "the block is ",
                     text_of(v), ", expected ", rank, " sizes");
-            block_ = v;
+            blocks = v;
         });
     }
-    nv::Dims getBlockShape() const noexcept override { return block_; }
-    int32_t getAxis() const noexcept override { return axis_; }
+    nv::Dims getBlockShape() const noexcept override { return blocks; }
+    int32_t getAxis() const noexcept override { return scale_axis; }
     void setAxis(int32_t axis) noexcept override {
         this->change("IQuantizeLayer::setAxis", [&] {
             require(axis >= -1 && axis < nv::Dims::MAX_DIMS, ErrorCode::InvalidArgument,
                     "the axis is ", axis, ", expected -1 to ", nv::Dims::MAX_DIMS - 1);
-            axis_ = axis;
+            scale_axis = axis;
         });
     }
-    nv::DataType getToType() const noexcept override { return to_; }
+    nv::DataType getToType() const noexcept override { return target; }
 
 protected:
     Spread spread(const Emitter& e) const {
@@ -113,20 +113,20 @@ protected:
             }
         }
         if (e.rank(1) == e.rank(0) && e.rank(0) > 1) {
-            return blocked(e, block_, e.in[1]);
+            return blocked(e, blocks, e.in[1]);
         }
-        int64_t axis = std::max(axis_, 0);
+        int64_t axis = std::max(scale_axis, 0);
         bool scalar = e.rank(1) == 0 || (e.rank(1) == 1 && e.dims(1)[0].is_const(1));
-        require(scalar || axis_ >= 0 || e.rank(0) == 1, ErrorCode::InvalidArgument, "input 1 ",
+        require(scalar || scale_axis >= 0 || e.rank(0) == 1, ErrorCode::InvalidArgument, "input 1 ",
                 this->inputs[1]->quoted(), " is ", e.type(1),
                 ", but no axis is set; set one with setAxis()");
         require(scalar || axis < e.rank(0), ErrorCode::InvalidArgument, "the axis is ", axis,
                 ", but input 0 ", this->inputs[0]->quoted(), " is ", e.type(0));
         return {e.in[1], axis, 0};
     }
-    nv::DataType to_;
-    nv::Dims block_{};
-    int32_t axis_ = -1;
+    nv::DataType target;
+    nv::Dims blocks{};
+    int32_t scale_axis = -1;
 };
 
 class QuantizeLayer final : public Quantising<nv::IQuantizeLayer> {
@@ -140,13 +140,13 @@ public:
     }
     Values emit(const Emitter& e) override {
         Spread s = spread(e);
-        ops::Quantize q{s.axis, s.block, dtype_of(to_), true};
+        ops::Quantize q{s.axis, s.block, dtype_of(target), true};
         return {ops::quantize(e.g, q, e.in[0], as_dtype(e.g, s.scale, e.dtype(0)))};
     }
     void setToType(nv::DataType to) noexcept override {
         change("IQuantizeLayer::setToType", [&] {
             check_quantised(to);
-            to_ = to;
+            target = to;
         });
     }
 };
@@ -165,13 +165,13 @@ public:
     }
     Values emit(const Emitter& e) override {
         Spread s = spread(e);
-        ops::Dequantize d{s.axis, s.block, dtype_of(to_)};
-        return {ops::dequantize(e.g, d, e.in[0], as_dtype(e.g, s.scale, dtype_of(to_)))};
+        ops::Dequantize d{s.axis, s.block, dtype_of(target)};
+        return {ops::dequantize(e.g, d, e.in[0], as_dtype(e.g, s.scale, dtype_of(target)))};
     }
     void setToType(nv::DataType to) noexcept override {
         change("IDequantizeLayer::setToType", [&] {
             check_float_type(to);
-            to_ = to;
+            target = to;
         });
     }
 };
@@ -311,29 +311,29 @@ nv::Dims block_along(int32_t axis, int32_t size, int32_t rank) {
 } // namespace
 
 nv::IQuantizeLayer* Network::addQuantize(nv::ITensor& input, nv::ITensor& scale,
-                                         nv::DataType outputType) noexcept {
-    return add<QuantizeLayer>("INetworkDefinition::addQuantize", {&input, &scale}, outputType);
+                                         nv::DataType output_type) noexcept {
+    return add<QuantizeLayer>("INetworkDefinition::addQuantize", {&input, &scale}, output_type);
 }
 
 nv::IDequantizeLayer* Network::addDequantize(nv::ITensor& input, nv::ITensor& scale,
-                                             nv::DataType outputType) noexcept {
-    return add<DequantizeLayer>("INetworkDefinition::addDequantize", {&input, &scale}, outputType);
+                                             nv::DataType output_type) noexcept {
+    return add<DequantizeLayer>("INetworkDefinition::addDequantize", {&input, &scale}, output_type);
 }
 
 nv::IDynamicQuantizeLayer* Network::addDynamicQuantizeV2(nv::ITensor& input,
-                                                         const nv::Dims& blockShape,
-                                                         nv::DataType outputType,
-                                                         nv::DataType scaleType) noexcept {
+                                                         const nv::Dims& block_shape,
+                                                         nv::DataType output_type,
+                                                         nv::DataType scale_type) noexcept {
     return add<DynamicQuantizeLayer>("INetworkDefinition::addDynamicQuantizeV2", {&input},
-                                     blockShape, outputType, scaleType);
+                                     block_shape, output_type, scale_type);
 }
 
 nv::IDynamicQuantizeLayer* Network::addDynamicQuantize(nv::ITensor& input, int32_t axis,
-                                                       int32_t blockSize, nv::DataType outputType,
-                                                       nv::DataType scaleType) noexcept {
+                                                       int32_t block_size, nv::DataType output_type,
+                                                       nv::DataType scale_type) noexcept {
     return add<DynamicQuantizeLayer>("INetworkDefinition::addDynamicQuantize", {&input},
-                                     block_along(axis, blockSize, input.getDimensions().nbDims),
-                                     outputType, scaleType);
+                                     block_along(axis, block_size, input.getDimensions().nbDims),
+                                     output_type, scale_type);
 }
 
 } // namespace ingot::api

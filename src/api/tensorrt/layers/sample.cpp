@@ -63,16 +63,16 @@ public:
         });
     }
     nv::Dims getOutputDimensions() const noexcept override { return dims_; }
-    void setScales(const float* scales, int32_t nbScales) noexcept override {
+    void setScales(const float* scales, int32_t nb_scales) noexcept override {
         change("IResizeLayer::setScales", [&] {
-            require(scales != nullptr && nbScales >= 1 && nbScales <= nv::Dims::MAX_DIMS,
-                    ErrorCode::InvalidArgument, "there are ", nbScales, " scales, expected 1 to ",
+            require(scales != nullptr && nb_scales >= 1 && nb_scales <= nv::Dims::MAX_DIMS,
+                    ErrorCode::InvalidArgument, "there are ", nb_scales, " scales, expected 1 to ",
                     nv::Dims::MAX_DIMS);
-            for (int32_t i = 0; i < nbScales; ++i) {
+            for (int32_t i = 0; i < nb_scales; ++i) {
                 require(scales[i] > 0, ErrorCode::InvalidArgument, "scale ", i, " is ", scales[i],
                         ", expected more than 0");
             }
-            scales_.assign(scales, scales + nbScales);
+            scales_.assign(scales, scales + nb_scales);
             dims_ = no_dims();
             inputs.resize(1);
         });

@@ -271,8 +271,8 @@ nv::IConstantLayer* Network::addConstant(const nv::Dims& dimensions, nv::Weights
 }
 
 nv::IConcatenationLayer* Network::addConcatenation(nv::ITensor* const* inputs,
-                                                   int32_t nbInputs) noexcept {
-    return add_list<Concatenation>("INetworkDefinition::addConcatenation", inputs, nbInputs);
+                                                   int32_t nb_inputs) noexcept {
+    return add_list<Concatenation>("INetworkDefinition::addConcatenation", inputs, nb_inputs);
 }
 
 nv::IShuffleLayer* Network::addShuffle(nv::ITensor& input) noexcept {
@@ -291,9 +291,9 @@ nv::IShapeLayer* Network::addShape(nv::ITensor& input) noexcept {
     return add<ShapeOf>("INetworkDefinition::addShape", {&input});
 }
 
-nv::IPaddingLayer* Network::addPaddingNd(nv::ITensor& input, const nv::Dims& prePadding,
-                                         const nv::Dims& postPadding) noexcept {
-    return add<Padding>("INetworkDefinition::addPaddingNd", {&input}, prePadding, postPadding);
+nv::IPaddingLayer* Network::addPaddingNd(nv::ITensor& input, const nv::Dims& pre_padding,
+                                         const nv::Dims& post_padding) noexcept {
+    return add<Padding>("INetworkDefinition::addPaddingNd", {&input}, pre_padding, post_padding);
 }
 
 nv::IAssertionLayer* Network::addAssertion(nv::ITensor& condition, const char* message) noexcept {

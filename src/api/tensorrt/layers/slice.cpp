@@ -283,8 +283,8 @@ nv::ISliceLayer* Network::addSlice(nv::ITensor& input, const nv::Dims& start, co
 }
 
 nv::IFillLayer* Network::addFill(const nv::Dims& dimensions, nv::FillOperation op,
-                                 nv::DataType outputType) noexcept {
-    return add<Fill>("INetworkDefinition::addFill", {}, dimensions, op, outputType);
+                                 nv::DataType output_type) noexcept {
+    return add<Fill>("INetworkDefinition::addFill", {}, dimensions, op, output_type);
 }
 
 } // namespace ingot::api

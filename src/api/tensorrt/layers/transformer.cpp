@@ -176,15 +176,15 @@ public:
         });
     }
     void setQuantizationDynamicDblQ(nv::ITensor& scale, nv::DataType type, const nv::Dims& block,
-                                    nv::DataType scaleType) noexcept override {
+                                    nv::DataType scale_type) noexcept override {
         change("IMoELayer::setQuantizationDynamicDblQ", [&] {
             check_quantised(type);
             numbers_of(block, "the block");
-            dtype_of(scaleType);
+            dtype_of(scale_type);
             set_tensors(Scale, {&scale});
             quantised_ = type;
             dynamic_block_ = block;
-            scale_type_ = scaleType;
+            scale_type_ = scale_type;
         });
     }
     void setSwigluParams(float limit, float alpha, float beta) noexcept override {
@@ -276,49 +276,33 @@ private:
 
 } // namespace
 
-nv::IRotaryEmbeddingLayer* Network::addRotaryEmbedding(nv::ITensor& input, nv::ITensor& cosCache,
-                                                       nv::ITensor& sinCache, bool interleaved,
-                                                       int32_t rotaryEmbeddingDim) noexcept {
+nv::IRotaryEmbeddingLayer* Network::addRotaryEmbedding(nv::ITensor& input, nv::ITensor& cos_cache,
+                                                       nv::ITensor& sin_cache, bool interleaved,
+                                                       int32_t rotary_embedding_dim) noexcept {
     return add<RotaryEmbedding>("INetworkDefinition::addRotaryEmbedding",
-                                {&input, &cosCache, &sinCache}, interleaved, rotaryEmbeddingDim);
+                                {&input, &cos_cache, &sin_cache}, interleaved,
+                                rotary_embedding_dim);
 }
 
 nv::IKVCacheUpdateLayer* Network::addKVCacheUpdate(nv::ITensor& cache, nv::ITensor& update,
-                                                   nv::ITensor& writeIndices,
-                                                   nv::KVCacheMode cacheMode) noexcept {
+                                                   nv::ITensor& write_indices,
+                                                   nv::KVCacheMode cache_mode) noexcept {
     return add<KvCacheUpdate>("INetworkDefinition::addKVCacheUpdate",
-                              {&cache, &update, &writeIndices}, cacheMode);
+                              {&cache, &update, &write_indices}, cache_mode);
 }
 
-nv::IMoELayer* Network::addMoE(nv::ITensor& hiddenStates, nv::ITensor& selectedExpertsForTokens,
-                               nv::ITensor& scoresForSelectedExperts) noexcept {
+nv::IMoELayer* Network::addMoE(nv::ITensor& hidden_states, nv::ITensor& selected_experts_for_tokens,
+                               nv::ITensor& scores_for_selected_experts) noexcept {
     return add<Moe>("INetworkDefinition::addMoE",
-                    {&hiddenStates, &selectedExpertsForTokens, &scoresForSelectedExperts});
+                    {&hidden_states, &selected_experts_for_tokens, &scores_for_selected_experts});
 }
 
 nv::IDistCollectiveLayer* Network::addDistCollective(nv::ITensor& input,
-                                                     nv::CollectiveOperation distCollectiveOp,
-                                                     nv::ReduceOperation reduceOp, int64_t,
+                                                     nv::CollectiveOperation dist_collective_op,
+                                                     nv::ReduceOperation reduce_op, int64_t,
                                                      int64_t*, int64_t) noexcept {
-    return add<DistCollective>("INetworkDefinition::addDistCollective", {&input}, distCollectiveOp,
-                               reduceOp);
-}
-
-// --- plugins -------------------------------------------------------------------------------------
-
-nv::IPluginV3Layer* Network::addPluginV3(nv::ITensor* const*, int32_t, nv::ITensor* const*, int32_t,
-                                         nv::IPluginV3&) noexcept {
-    return report_.guard("INetworkDefinition::addPluginV3",
-                         static_cast<nv::IPluginV3Layer*>(nullptr), [&]() -> nv::IPluginV3Layer* {
-                             fail(ErrorCode::Unsupported, "plugins are not supported yet");
-                         });
-}
-
-nv::IPluginV2Layer* Network::addPluginV2(nv::ITensor* const*, int32_t, nv::IPluginV2&) noexcept {
-    return report_.guard("INetworkDefinition::addPluginV2",
-                         static_cast<nv::IPluginV2Layer*>(nullptr), [&]() -> nv::IPluginV2Layer* {
-                             fail(ErrorCode::Unsupported, "plugins are not supported yet");
-                         });
+    return add<DistCollective>("INetworkDefinition::addDistCollective", {&input},
+                               dist_collective_op, reduce_op);
 }
 
 } // namespace ingot::api

@@ -99,54 +99,56 @@ template <class Interface>
 class Windowed : public Layer<Interface> {
 public:
     Windowed(nv::LayerType type, std::string_view face, int64_t least, const nv::Dims& size)
-        : Layer<Interface>(type, 1), face_(face), least_(least),
-          shape_(checked_window(size, "the window")) {}
+        : Layer<Interface>(type, 1), interface_name(face), least_padding(least),
+          geometry(checked_window(size, "the window")) {}
 
     void setPrePadding(const nv::Dims& v) noexcept override {
-        set("setPrePadding", [&] { check(v, least_, "the padding"), shape_.before = v; });
+        set("setPrePadding",
+            [&] { check_numbers(v, least_padding, "the padding"), geometry.before = v; });
     }
-    nv::Dims getPrePadding() const noexcept override { return shape_.before; }
+    nv::Dims getPrePadding() const noexcept override { return geometry.before; }
     void setPostPadding(const nv::Dims& v) noexcept override {
-        set("setPostPadding", [&] { check(v, least_, "the padding"), shape_.after = v; });
+        set("setPostPadding",
+            [&] { check_numbers(v, least_padding, "the padding"), geometry.after = v; });
     }
-    nv::Dims getPostPadding() const noexcept override { return shape_.after; }
+    nv::Dims getPostPadding() const noexcept override { return geometry.after; }
     void setPaddingNd(const nv::Dims& v) noexcept override {
         set("setPaddingNd", [&] {
-            check(v, least_, "the padding");
-            shape_.before = v;
-            shape_.after = v;
+            check_numbers(v, least_padding, "the padding");
+            geometry.before = v;
+            geometry.after = v;
         });
     }
-    nv::Dims getPaddingNd() const noexcept override { return shape_.before; }
+    nv::Dims getPaddingNd() const noexcept override { return geometry.before; }
     void setPaddingMode(nv::PaddingMode v) noexcept override {
-        set("setPaddingMode", [&] { shape_.mode = checked(v, "the padding mode"); });
+        set("setPaddingMode", [&] { geometry.mode = checked(v, "the padding mode"); });
     }
-    nv::PaddingMode getPaddingMode() const noexcept override { return shape_.mode; }
+    nv::PaddingMode getPaddingMode() const noexcept override { return geometry.mode; }
     void setStrideNd(const nv::Dims& v) noexcept override {
-        set("setStrideNd", [&] { check(v, 1, "the stride"), shape_.stride = v; });
+        set("setStrideNd", [&] { check_numbers(v, 1, "the stride"), geometry.stride = v; });
     }
-    nv::Dims getStrideNd() const noexcept override { return shape_.stride; }
+    nv::Dims getStrideNd() const noexcept override { return geometry.stride; }
 
 protected:
     template <class F>
     void set(std::string_view method, const F& f) noexcept {
-        this->change(str(face_, "::", method), f);
+        this->change(str(interface_name, "::", method), f);
     }
-    void check(const nv::Dims& v, int64_t least, std::string_view what) const {
-        check_sizes(v, shape_.window, least, what);
+    void check_numbers(const nv::Dims& v, int64_t least, std::string_view what) const {
+        check_sizes(v, geometry.window, least, what);
     }
     void check_input(const InputTypes& in) const {
         expect_float(*this, in, 0);
-        auto rank = static_cast<int64_t>(shape_.rank()) + 2;
+        auto rank = static_cast<int64_t>(geometry.rank()) + 2;
         expect_rank(*this, in, 0, rank, rank);
     }
     static std::span<const Dim> spatial(const Emitter& e) {
         return std::span(e.dims(0)).subspan(2);
     }
 
-    std::string face_;
-    int64_t least_;
-    Geometry shape_;
+    std::string interface_name;
+    int64_t least_padding;
+    Geometry geometry;
 };
 
 // Kernel, bias, maps, groups, dilation.
@@ -156,18 +158,19 @@ public:
     Convolving(nv::LayerType type, std::string_view face, int64_t least, int64_t maps,
                const nv::Dims& size, nv::Weights kernel, nv::Weights bias)
         : Windowed<Interface>(type, face, least, size),
-          maps_(checked_count(maps, "the number of output maps")), kernel_(kernel), bias_(bias) {
+          map_count(checked_count(maps, "the number of output maps")), kernel_weights(kernel),
+          bias_weights(bias) {
         check_weights(kernel, "the kernel weights");
         check_weights(bias, "the bias weights");
     }
 
     size_t input_limit() const override { return 3; }
-    std::vector<nv::Weights> all_weights() const override { return {kernel_, bias_}; }
+    std::vector<nv::Weights> all_weights() const override { return {kernel_weights, bias_weights}; }
     void check(const InputTypes& in) const override {
         this->check_input(in);
         if (in.size() > 1) {
             expect_same_dtype(*this, in, 0, 1);
-            auto rank = static_cast<int64_t>(this->shape_.rank()) + 2;
+            auto rank = static_cast<int64_t>(this->geometry.rank()) + 2;
             expect_rank(*this, in, 1, rank, rank);
         }
         if (in.size() > 2) {
@@ -183,75 +186,78 @@ public:
 
     void setNbOutputMaps(int64_t v) noexcept override {
         this->set("setNbOutputMaps",
-                  [&] { maps_ = checked_count(v, "the number of output maps"); });
+                  [&] { map_count = checked_count(v, "the number of output maps"); });
     }
-    int64_t getNbOutputMaps() const noexcept override { return maps_; }
+    int64_t getNbOutputMaps() const noexcept override { return map_count; }
     void setNbGroups(int64_t v) noexcept override {
-        this->set("setNbGroups", [&] { groups_ = checked_count(v, "the number of groups"); });
+        this->set("setNbGroups", [&] { group_count = checked_count(v, "the number of groups"); });
     }
-    int64_t getNbGroups() const noexcept override { return groups_; }
+    int64_t getNbGroups() const noexcept override { return group_count; }
     void setKernelWeights(nv::Weights v) noexcept override {
         this->set("setKernelWeights", [&] {
             check_weights(v, "the kernel weights");
-            kernel_ = v;
+            kernel_weights = v;
         });
     }
-    nv::Weights getKernelWeights() const noexcept override { return kernel_; }
+    nv::Weights getKernelWeights() const noexcept override { return kernel_weights; }
     void setBiasWeights(nv::Weights v) noexcept override {
         this->set("setBiasWeights", [&] {
             check_weights(v, "the bias weights");
-            bias_ = v;
+            bias_weights = v;
         });
     }
-    nv::Weights getBiasWeights() const noexcept override { return bias_; }
+    nv::Weights getBiasWeights() const noexcept override { return bias_weights; }
     void setKernelSizeNd(const nv::Dims& v) noexcept override {
         this->set("setKernelSizeNd",
-                  [&] { this->shape_.resize(checked_window(v, "the kernel size")); });
+                  [&] { this->geometry.resize(checked_window(v, "the kernel size")); });
     }
-    nv::Dims getKernelSizeNd() const noexcept override { return this->shape_.window; }
+    nv::Dims getKernelSizeNd() const noexcept override { return this->geometry.window; }
     void setDilationNd(const nv::Dims& v) noexcept override {
         this->set("setDilationNd", [&] {
-            check_sizes(v, this->shape_.window, 1, "the dilation");
-            this->shape_.dilation = v;
+            check_sizes(v, this->geometry.window, 1, "the dilation");
+            this->geometry.dilation = v;
         });
     }
-    nv::Dims getDilationNd() const noexcept override { return this->shape_.dilation; }
+    nv::Dims getDilationNd() const noexcept override { return this->geometry.dilation; }
 
 protected:
     // The kernel with `outer` x `inner` in front of the window, checked.
     Value kernel(const Emitter& e, int64_t outer, int64_t inner) const {
         Shape shape = {outer, inner};
-        shape.insert(shape.end(), this->shape_.window.d,
-                     this->shape_.window.d + this->shape_.window.nbDims);
-        require(is_empty(kernel_) || !e.has(1), ErrorCode::InvalidArgument,
+        shape.insert(shape.end(), this->geometry.window.d,
+                     this->geometry.window.d + this->geometry.window.nbDims);
+        require(is_empty(kernel_weights) || !e.has(1), ErrorCode::InvalidArgument,
                 "there are both kernel weights and input 1; empty the weights");
-        if (!is_empty(kernel_)) {
-            return as_dtype(e.g, e.weights(kernel_, shape, "the kernel weights"), e.dtype(0));
+        if (!is_empty(kernel_weights)) {
+            return as_dtype(e.g, e.weights(kernel_weights, shape, "the kernel weights"),
+                            e.dtype(0));
         }
         require(e.has(1), ErrorCode::InvalidArgument,
                 "there are neither kernel weights nor input 1");
         require(e.dims(1) == to_dims(shape), ErrorCode::InvalidArgument, "input 1 ",
                 this->inputs[1]->quoted(), " is ", e.type(1), ", expected ", to_dims(shape),
-                " for ", maps_, " output maps and ", groups_, groups_ == 1 ? " group" : " groups");
+                " for ", map_count, " output maps and ", group_count,
+                group_count == 1 ? " group" : " groups");
         return e.in[1];
     }
     Value bias(const Emitter& e) const {
-        require(is_empty(bias_) || !e.has(2), ErrorCode::InvalidArgument,
+        require(is_empty(bias_weights) || !e.has(2), ErrorCode::InvalidArgument,
                 "there are both bias weights and input 2; empty the weights");
-        if (!is_empty(bias_)) {
-            return as_dtype(e.g, e.weights(bias_, {maps_}, "the bias weights"), e.dtype(0));
+        if (!is_empty(bias_weights)) {
+            return as_dtype(e.g, e.weights(bias_weights, {map_count}, "the bias weights"),
+                            e.dtype(0));
         }
-        require(!e.has(2) || e.dims(2) == Dims{maps_}, ErrorCode::InvalidArgument, "input 2 ",
-                e.has(2) ? this->inputs[2]->quoted() : "", " is ", e.has(2) ? e.type(2) : Type(),
-                ", expected ", maps_, " elements");
+        require(!e.has(2) || e.dims(2) == Dims{Dim(map_count)}, ErrorCode::InvalidArgument,
+                "input 2 ", e.has(2) ? this->inputs[2]->quoted() : "", " is ",
+                e.has(2) ? e.type(2) : Type(), ", expected ", map_count, " elements");
         return e.has(2) ? e.in[2] : Value{};
     }
     int64_t channels_per_group(const Emitter& e) const {
         int64_t channels = e.dims(0)[1].value();
-        require(channels % groups_ == 0 && maps_ % groups_ == 0, ErrorCode::InvalidArgument,
-                channels, " channels and ", maps_, " output maps do not divide into ", groups_,
-                " groups");
-        return channels / groups_;
+        require(channels % group_count == 0 && map_count % group_count == 0,
+                ErrorCode::InvalidArgument, channels, " channels and ", map_count,
+                " output maps do not divide into ", group_count, " groups");
+        return channels / group_count;
     }
     static Value biased(const Emitter& e, Value y, Value b) {
         if (!b.valid()) {
@@ -262,10 +268,10 @@ protected:
         return ops::add(e.g, y, ops::reshape(e.g, b, shape));
     }
 
-    int64_t maps_;
-    int64_t groups_ = 1;
-    nv::Weights kernel_;
-    nv::Weights bias_;
+    int64_t map_count;
+    int64_t group_count = 1;
+    nv::Weights kernel_weights;
+    nv::Weights bias_weights;
 };
 
 class Convolution final : public Convolving<nv::IConvolutionLayer> {
@@ -275,17 +281,17 @@ public:
                      bias) {}
 
     Values emit(const Emitter& e) override {
-        Value w = kernel(e, maps_, channels_per_group(e));
-        Geometry::Pads p = shape_.pads(spatial(e));
+        Value w = kernel(e, map_count, channels_per_group(e));
+        Geometry::Pads p = geometry.pads(spatial(e));
         for (size_t i = 0; i < p.high.size(); ++i) {
             p.high[i] = p.high[i] + p.extra[i];
         }
         ops::Conv c;
-        c.strides = Geometry::list(shape_.stride);
-        c.dilations = Geometry::list(shape_.dilation);
+        c.strides = Geometry::list(geometry.stride);
+        c.dilations = Geometry::list(geometry.dilation);
         c.low = p.low;
         c.high = p.high;
-        c.groups = groups_;
+        c.groups = group_count;
         c.dtype = e.dtype(0);
         return {biased(e, ops::conv(e.g, c, e.in[0], w), bias(e))};
     }
@@ -299,20 +305,20 @@ public:
 
     Values emit(const Emitter& e) override {
         channels_per_group(e);
-        Value w = kernel(e, e.dims(0)[1].value(), maps_ / groups_);
+        Value w = kernel(e, e.dims(0)[1].value(), map_count / group_count);
         ops::ConvTranspose c;
-        c.strides = Geometry::list(shape_.stride);
-        c.dilations = Geometry::list(shape_.dilation);
-        c.groups = groups_;
-        bool same = shape_.mode == nv::PaddingMode::kSAME_UPPER ||
-                    shape_.mode == nv::PaddingMode::kSAME_LOWER;
-        for (size_t i = 0; i < shape_.rank(); ++i) {
-            int64_t total = shape_.reach(i) - shape_.stride.d[i]; // leaves in * stride
+        c.strides = Geometry::list(geometry.stride);
+        c.dilations = Geometry::list(geometry.dilation);
+        c.groups = group_count;
+        bool same = geometry.mode == nv::PaddingMode::kSAME_UPPER ||
+                    geometry.mode == nv::PaddingMode::kSAME_LOWER;
+        for (size_t i = 0; i < geometry.rank(); ++i) {
+            int64_t total = geometry.reach(i) - geometry.stride.d[i]; // leaves in * stride
             int64_t half = total / 2;
-            bool upper = shape_.mode == nv::PaddingMode::kSAME_UPPER;
+            bool upper = geometry.mode == nv::PaddingMode::kSAME_UPPER;
             int64_t low = upper ? half : total - half;
-            c.low.emplace_back(same ? low : shape_.before.d[i]);
-            c.high.emplace_back(same ? total - low : shape_.after.d[i]);
+            c.low.emplace_back(same ? low : geometry.before.d[i]);
+            c.high.emplace_back(same ? total - low : geometry.after.d[i]);
         }
         return {biased(e, ops::conv_transpose(e.g, c, e.in[0], w), bias(e))};
     }
@@ -334,9 +340,9 @@ public:
         return {ops::add(e.g, most, ops::mul(e.g, pooled(e, "average"), blend))};
     }
     void setWindowSizeNd(const nv::Dims& v) noexcept override {
-        set("setWindowSizeNd", [&] { shape_.resize(checked_window(v, "the window")); });
+        set("setWindowSizeNd", [&] { geometry.resize(checked_window(v, "the window")); });
     }
-    nv::Dims getWindowSizeNd() const noexcept override { return shape_.window; }
+    nv::Dims getWindowSizeNd() const noexcept override { return geometry.window; }
 
     INGOT_ENUM_SETTING(IPoolingLayer, nv::PoolingType, PoolingType, type_, {}, "the pooling type")
     INGOT_CHECKED_SETTING(IPoolingLayer, float, float, BlendFactor, blend_, 0,
@@ -346,12 +352,12 @@ public:
 
 private:
     Value pooled(const Emitter& e, const std::string& fn) const {
-        Geometry::Pads p = shape_.pads(spatial(e));
+        Geometry::Pads p = geometry.pads(spatial(e));
         ops::Pool a;
         a.fn = fn;
-        a.sizes = Geometry::list(shape_.window);
-        a.strides = Geometry::list(shape_.stride);
-        a.dilations = Geometry::list(shape_.dilation);
+        a.sizes = Geometry::list(geometry.window);
+        a.strides = Geometry::list(geometry.stride);
+        a.dilations = Geometry::list(geometry.dilation);
         a.low = p.low;
         a.high = p.high;
         a.extra = p.extra;
@@ -362,25 +368,25 @@ private:
 
 } // namespace
 
-nv::IConvolutionLayer* Network::addConvolutionNd(nv::ITensor& input, int64_t nbOutputMaps,
-                                                 const nv::Dims& kernelSize,
-                                                 nv::Weights kernelWeights,
-                                                 nv::Weights biasWeights) noexcept {
-    return add<Convolution>("INetworkDefinition::addConvolutionNd", {&input}, nbOutputMaps,
-                            kernelSize, kernelWeights, biasWeights);
+nv::IConvolutionLayer* Network::addConvolutionNd(nv::ITensor& input, int64_t nb_output_maps,
+                                                 const nv::Dims& kernel_size,
+                                                 nv::Weights kernel_weights,
+                                                 nv::Weights bias_weights) noexcept {
+    return add<Convolution>("INetworkDefinition::addConvolutionNd", {&input}, nb_output_maps,
+                            kernel_size, kernel_weights, bias_weights);
 }
 
-nv::IDeconvolutionLayer* Network::addDeconvolutionNd(nv::ITensor& input, int64_t nbOutputMaps,
-                                                     const nv::Dims& kernelSize,
-                                                     nv::Weights kernelWeights,
-                                                     nv::Weights biasWeights) noexcept {
-    return add<Deconvolution>("INetworkDefinition::addDeconvolutionNd", {&input}, nbOutputMaps,
-                              kernelSize, kernelWeights, biasWeights);
+nv::IDeconvolutionLayer* Network::addDeconvolutionNd(nv::ITensor& input, int64_t nb_output_maps,
+                                                     const nv::Dims& kernel_size,
+                                                     nv::Weights kernel_weights,
+                                                     nv::Weights bias_weights) noexcept {
+    return add<Deconvolution>("INetworkDefinition::addDeconvolutionNd", {&input}, nb_output_maps,
+                              kernel_size, kernel_weights, bias_weights);
 }
 
 nv::IPoolingLayer* Network::addPoolingNd(nv::ITensor& input, nv::PoolingType type,
-                                         const nv::Dims& windowSize) noexcept {
-    return add<Pooling>("INetworkDefinition::addPoolingNd", {&input}, type, windowSize);
+                                         const nv::Dims& window_size) noexcept {
+    return add<Pooling>("INetworkDefinition::addPoolingNd", {&input}, type, window_size);
 }
 
 } // namespace ingot::api
