@@ -18,7 +18,7 @@
 
 namespace nb = nanobind;
 namespace trt = nvinfer1;
-using namespace nb::literals;
+using nanobind::literals::operator""_a;
 
 namespace ingot::python {
 

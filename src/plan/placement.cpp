@@ -52,7 +52,9 @@ void Planner::touch(const Operand& o) {
 
 void Planner::set_placed(Value v, Operand o) {
     if (o.buffer >= plan_->first_buffer) {
-        pending_[static_cast<size_t>(o.buffer - plan_->first_buffer)] += remaining_[v.id];
+        // An output that lies here is read once more, at the end.
+        pending_[static_cast<size_t>(o.buffer - plan_->first_buffer)] +=
+            remaining_[v.id] + static_cast<int64_t>(output_of_[v.id].size());
     }
     plan_->placed[v.id].operand = std::move(o);
 }
