@@ -48,8 +48,8 @@ DEVICE u8 f8_round(float x, u32 max_bits, u32 nan_bits, bool infinity_saturates)
     (void)infinity_saturates;
     return (u8)(sign | r);
 }
-/// The bits as an f32 whose exponent is too small; denormals come out right, too. Codes for infinity
-/// and NaN are read as numbers.
+/// The bits as an f32 whose exponent is too small; denormals come out right, too. Codes for
+/// infinity and NaN are read as numbers.
 template <int E, int M>
 DEVICE float f8_widen(u8 b) {
     const int bias = (1 << (E - 1)) - 1;

@@ -255,7 +255,7 @@ KERNEL void __launch_bounds__(512)
     }
     OUT* y = out + blockIdx.z * s.y_image + begin * s.y_pixel + channel;
     const i64 at[1] = {0};
-#pragma unroll (PHASE == 0 ? 2 : 4)
+#pragma unroll(PHASE == 0 ? 2 : 4)
     for (int p = row; p < count; p += rows) {
 #if PHASE == 0
         Pack<T, V> v = ((const Pack<T, V>*)data)[p * s.pitch + column];
