@@ -53,9 +53,9 @@ public:
     /// Takes a layer, makes its outputs, and checks its inputs. Errors: InvalidArgument; the
     /// network is then as before.
     template <class L>
-    L* append(std::unique_ptr<L> layer, std::vector<NetworkTensor*> in) {
+    L* append(std::unique_ptr<L> layer, const std::vector<NetworkTensor*>& in) {
         L* p = layer.get();
-        take(std::move(layer), std::move(in));
+        take(std::move(layer), in);
         return p;
     }
     /// The body of an add... method: a layer of class L whose inputs are tensors of the caller.
@@ -207,8 +207,8 @@ public:
                                         nv::CumulativeOperation operation, bool exclusive,
                                         bool reverse) noexcept override;
     nv::IAttention* addAttentionV2(nv::ITensor& query, nv::ITensor& key, nv::ITensor& value,
-                                   nv::AttentionNormalizationOp normOp,
-                                   nv::CausalMaskKind causalKind) noexcept override;
+                                   nv::AttentionNormalizationOp norm_op,
+                                   nv::CausalMaskKind causal_kind) noexcept override;
     nv::IRotaryEmbeddingLayer* addRotaryEmbedding(nv::ITensor& input, nv::ITensor& cos_cache,
                                                   nv::ITensor& sin_cache, bool interleaved,
                                                   int32_t rotary_embedding_dim) noexcept override;

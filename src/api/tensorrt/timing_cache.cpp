@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <memory>
 
 namespace ingot::api {
 
@@ -59,8 +60,7 @@ nv::IHostMemory* TimingCacheObject::serialize() const noexcept {
                                  put(&value.tacticHash, sizeof value.tacticHash);
                                  put(&value.timingMSec, sizeof value.timingMSec);
                              }
-                             return new HostMemory(
-                                 std::move(out)); // NOLINT: the caller's to delete
+                             return std::make_unique<HostMemory>(std::move(out)).release();
                          });
 }
 

@@ -275,13 +275,13 @@ bool AttentionUnit::setKeyValueLengths(nv::ITensor* lengths) noexcept {
 }
 
 nv::IAttention* Network::addAttentionV2(nv::ITensor& query, nv::ITensor& key, nv::ITensor& value,
-                                        nv::AttentionNormalizationOp normOp,
-                                        nv::CausalMaskKind causalKind) noexcept {
+                                        nv::AttentionNormalizationOp norm_op,
+                                        nv::CausalMaskKind causal_kind) noexcept {
     constexpr std::string_view method = "INetworkDefinition::addAttentionV2";
     return report_.guard(method, static_cast<nv::IAttention*>(nullptr), [&]() -> nv::IAttention* {
         auto unit = std::make_unique<AttentionUnit>(*this);
-        unit->normalization = checked(normOp, "the operation");
-        unit->causal = checked(causalKind, "the causal kind");
+        unit->normalization = checked(norm_op, "the operation");
+        unit->causal = checked(causal_kind, "the causal kind");
         std::vector<NetworkTensor*> in = {&ours(query, "input 0"), &ours(key, "input 1"),
                                           &ours(value, "input 2")};
         unit->begins = append(std::make_unique<AttentionInput>(std::ref(*unit)), in);

@@ -23,8 +23,8 @@ private:                                                                        
 public:                                                                                            \
     void set##Name(Parameter v) noexcept override {                                                \
         change(#Interface "::set" #Name, [&] {                                                     \
-            check;                                                                                 \
-            member = v;                                                                            \
+            (check);                                                                               \
+            (member) = v;                                                                          \
         });                                                                                        \
     }                                                                                              \
     Type get##Name() const noexcept override {                                                     \
