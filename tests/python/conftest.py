@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says loudly, after the last test, what was skipped and why."""
+"""Says loudly, after the last test, what was skipped and why; fixtures."""
+import signal
+
+import pytest
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -10,3 +13,11 @@ def pytest_terminal_summary(terminalreporter):
     for report in skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         terminalreporter.line(f"{report.nodeid}: {reason}")
+
+
+@pytest.fixture
+def listens_to_ctrl_c():
+    """Python handles SIGINT as in a terminal: a shell starts background work with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

@@ -202,7 +202,7 @@ def test_misuse(model, call, error, text):
         call(model)
 
 
-def test_ctrl_c_stops_compile():
+def test_ctrl_c_stops_compile(listens_to_ctrl_c):
     import os
     import signal
 

@@ -209,7 +209,7 @@ def test_an_exception_in_a_monitor_stops_the_build_and_is_raised():
         build_with(Monitor(stop=fail))
 
 
-def test_ctrl_c_stops_a_build():
+def test_ctrl_c_stops_a_build(listens_to_ctrl_c):
     def press():
         os.kill(os.getpid(), signal.SIGINT)
 
