@@ -111,6 +111,7 @@ static inline const char* getCacheFolder() noexcept {
 
 /// A layer that runs a kernel given as text. Its type is LayerType::kPLUGIN. nullptr when the
 /// signature does not fit the inputs or an expression is malformed; the message says where.
+/// Refused by this release: nullptr.
 static inline nvinfer1::ILayer* addCudaSourceLayer(nvinfer1::INetworkDefinition& network,
                                                    nvinfer1::ITensor* const* inputs,
                                                    int32_t nbInputs,

@@ -42,7 +42,7 @@ public:
 
     /// Strides in elements of the format's unit; -1 where they depend on sizes not set yet.
     virtual Dims getTensorStrides(const char* tensorName) const noexcept = 0;
-    /// The profile in use; -1 when none was chosen. The first context of an engine starts with 0.
+    /// The profile in use. Every context starts with 0.
     virtual int32_t getOptimizationProfile() const noexcept = 0;
     /// Sets the shape of an input with sizes that are not static. Returns false for a shape outside
     /// the profile.

@@ -182,6 +182,7 @@ public:
     virtual ISqueezeLayer* addSqueeze(ITensor& input, ITensor& axes) noexcept = 0;
     virtual IUnsqueezeLayer* addUnsqueeze(ITensor& input, ITensor& axes) noexcept = 0;
     /// A layer of the application. The plugin is not copied: it lives until the network is deleted.
+    /// Refused by this release: nullptr.
     virtual IPluginV3Layer* addPluginV3(ITensor* const* inputs, int32_t nbInputs,
                                         ITensor* const* shapeInputs, int32_t nbShapeInputs,
                                         IPluginV3& plugin) noexcept = 0;
@@ -201,7 +202,7 @@ public:
     TRT_DEPRECATED virtual IDynamicQuantizeLayer*
     addDynamicQuantize(ITensor& input, int32_t axis, int32_t blockSize, DataType outputType,
                        DataType scaleType) noexcept = 0;
-    /// IPluginV2DynamicExt only.
+    /// IPluginV2DynamicExt only. Refused by this release: nullptr.
     TRT_DEPRECATED virtual IPluginV2Layer* addPluginV2(ITensor* const* inputs, int32_t nbInputs,
                                                        IPluginV2& plugin) noexcept = 0;
     TRT_DEPRECATED ITopKLayer* addTopK(ITensor& input, TopKOperation op, int32_t k,

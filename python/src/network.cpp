@@ -2,9 +2,6 @@
 // INetworkDefinition.
 #include "bind.h"
 
-// A lean library does not have it.
-#pragma weak ingotAddCudaSourceLayer
-
 namespace ingot::python {
 
 namespace {
@@ -219,9 +216,6 @@ Part<trt::ILayer> add_cuda_source(const Self& self, const Tensors& inputs, const
                                   const char* source, const char* kernel, const char* signature,
                                   const char* grid, const char* block, const char* arguments,
                                   const char* shared_bytes) {
-    if (&ingotAddCudaSourceLayer == nullptr) {
-        nb::raise("add_cuda_source_layer: this build of libingot.so does not have it");
-    }
     const ingot::CudaSource text{name,      source, kernel, signature,
                                  arguments, grid,   block,  shared_bytes};
     return part(ingot::addCudaSourceLayer(*self.p, inputs.data(), count_of(inputs), text), self);

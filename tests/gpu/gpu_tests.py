@@ -76,6 +76,8 @@ class Runner:
         self.a = a
         self.slots = threading.Semaphore(max(2, a.jobs))
         self.deadline = time.time() + a.limit
+        if a.work:
+            os.makedirs(a.work, exist_ok=True)
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="ingot_gpu_", dir=a.work or None))
         self.engines, self.lock = {}, threading.Lock()
         self.filling = threading.Semaphore(4)  # weights at once

@@ -14,6 +14,7 @@ from shim import package
 package.find()
 
 import tensorrt as trt  # noqa: E402
+from shim.recorder import Recorder  # noqa: E402
 
 F32 = np.float32
 
@@ -25,31 +26,6 @@ class Collector(trt.ILogger):
 
     def log(self, severity, msg):
         self.messages.append((severity, msg))
-
-
-class Recorder(trt.IErrorRecorder):
-    def __init__(self):
-        super().__init__()
-        self.errors = []
-
-    def num_errors(self):
-        return len(self.errors)
-
-    def get_error_code(self, index):
-        return self.errors[index][0]
-
-    def get_error_desc(self, index):
-        return self.errors[index][1]
-
-    def has_overflowed(self):
-        return False
-
-    def clear(self):
-        self.errors.clear()
-
-    def report_error(self, code, desc):
-        self.errors.append((code, desc))
-        return False
 
 
 def relu_network(builder, rank=2):

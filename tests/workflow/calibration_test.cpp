@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration: histograms, thresholds, the cache's text, statistics over batches. Thresholds are
 // compared with a NumPy port of the formulas by tests/python/test_calibrate.py.
-#include "base/error.h"
 #include "base/file.h"
+#include "error_message.h"
 #include "ops/ops.h"
 #include "workflow/calibrate.h"
 #include "workflow/inputs.h"
@@ -18,15 +18,6 @@ namespace {
 
 Tensor floats(const std::vector<float>& v) {
     return Tensor::of<float>(DType::F32, {static_cast<int64_t>(v.size())}, v);
-}
-
-std::string message(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "no error";
 }
 
 // --- histograms

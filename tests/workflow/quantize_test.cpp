@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placing scales in models and graphs.
-#include "base/error.h"
 #include "base/file.h"
+#include "error_message.h"
 #include "ir/rewrite.h"
 #include "onnx/importer.h"
 #include "onnx/reader.h"
@@ -26,15 +26,6 @@ namespace ingot {
 namespace {
 
 using slim_test::Builder;
-
-std::string message(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "no error";
-}
 
 /// Scale 1/16 for every tensor that nodes compute, and inputs.
 CalibrationCache cache_of(const onnx::Model& m) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Narrow weights without data, and the opsets that they need.
-#include "base/error.h"
+#include "error_message.h"
 #include "slim_models.h"
 #include "workflow/inputs.h"
 #include "workflow/opset.h"
@@ -15,15 +15,6 @@ namespace ingot {
 namespace {
 
 using slim_test::Builder;
-
-std::string message(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "no error";
-}
 
 // --- weights
 
