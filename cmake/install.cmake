@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-# bin/, lib/ and include/, with a CMake package: find_package(ingot), then link ingot::ingot.
+# bin/, lib/ and include/, with a CMake package: find_package(ingot), then link ingot::ingot (all of
+# it), ingot::lean (runtime only) or ingot::dispatch (finds a lean runtime for each engine).
 include(CMakePackageConfigHelpers)
 install(TARGETS ingot RUNTIME DESTINATION bin)
-install(TARGETS ingot_shared EXPORT ingot LIBRARY DESTINATION lib)
+install(TARGETS ingot_shared ingot_lean ingot_dispatch EXPORT ingot LIBRARY DESTINATION lib)
+# Lean libraries of several releases lie beside each other under their major versions.
+install(CODE "file(CREATE_LINK libingot_lean.so \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/lib/libingot_lean.so.${PROJECT_VERSION_MAJOR}\" SYMBOLIC)")
 install(DIRECTORY include/ DESTINATION include FILES_MATCHING PATTERN "*.h")
 install(EXPORT ingot NAMESPACE ingot:: FILE ingot-config.cmake DESTINATION lib/cmake/ingot)
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/ingot-config-version.cmake

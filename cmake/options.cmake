@@ -2,6 +2,7 @@
 # Compiler options for every target, and the third parties that are linked statically.
 option(INGOT_WERROR "warnings are errors" ON)
 option(INGOT_FUZZ "build the fuzz targets (clang)" OFF)
+set(INGOT_PCH OFF CACHE STRING "precompiled headers: OFF, TESTS or ALL (cmake/precompiled.cmake)")
 set(INGOT_SANITIZE "" CACHE STRING "comma-separated sanitizers, such as address,undefined")
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wno-sign-conversion
@@ -23,6 +24,10 @@ endif()
 find_program(INGOT_CCACHE ccache)
 if(INGOT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${INGOT_CCACHE})
+  if(INGOT_PCH)
+    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
+        CCACHE_SLOPPINESS=pch_defines,time_macros ${INGOT_CCACHE})
+  endif()
   set(CMAKE_C_COMPILER_LAUNCHER ${INGOT_CCACHE})
 endif()
 

@@ -26,6 +26,8 @@ enum class PluginFieldType : int32_t {
 };
 
 /// A named attribute of a plugin: `length` elements of `type` at `data`, which stay the caller's.
+/// Types of less than 8 bits hold two elements a byte. What a creator gets stands at a multiple of
+/// 16 bytes and is valid during the call.
 class PluginField {
 public:
     const AsciiChar* name;
@@ -54,7 +56,8 @@ enum class TensorRTPhase : int32_t {
 
 enum class PluginCapabilityType : int32_t {
     kCORE = 0,    ///< IPluginV3OneCore; needed always
-    kBUILD = 1,   ///< IPluginV3OneBuild; needed to build
+    kBUILD = 1,   ///< IPluginV3OneBuild; needed to build. At run time, where a plugin has it, it is
+                  ///< asked whether types and shapes of an engine are right, and for workspace
     kRUNTIME = 2, ///< IPluginV3OneRuntime; needed always
 };
 
@@ -107,8 +110,8 @@ protected:
 /// A layer that the application implements: hands out its parts, which mostly are base classes of
 /// the same object.
 ///
-/// Lifetime: what is given to INetworkDefinition::addPluginV3() stays the application's and lives
-/// until the network is deleted; clones are the library's, which deletes them.
+/// Lifetime: INetworkDefinition::addPluginV3() clones what it is given, which stays the
+/// application's; clones are the library's, which deletes them.
 /// Thread safety: a clone is used by one thread at a time, different ones at the same time.
 class IPluginV3 : public IVersionedInterface {
 public:

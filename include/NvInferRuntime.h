@@ -14,7 +14,12 @@
 
 namespace nvinfer1 {
 
-/// Loads engines.
+/// Loads engines. The one of libingot.so and libingot_lean.so loads those of its own release and of
+/// earlier ones itself. The one of libingot_dispatch.so has no engine code: for each engine it
+/// loads the lean runtime for the release that the engine's header names, in this order:
+/// libingot_lean.so.MAJOR beside libingot_dispatch.so, the same where the system's loader searches,
+/// libingot_lean.so beside it and there. Objects made by a lean runtime have the methods of its
+/// release: do not call those that later headers added.
 ///
 /// Lifetime: made by createInferRuntime(), deleted by the caller at any time; engines keep what
 /// they need. Logger, recorder and allocator are the application's and outlive all of them.
@@ -49,21 +54,29 @@ public:
     /// cores. Returns false for less than 1.
     virtual bool setMaxThreads(int32_t maxThreads) noexcept = 0;
     virtual int32_t getMaxThreads() const noexcept = 0;
-    /// Folder for temporary files; nullptr for the system's.
+    /// Folder for temporary files; nullptr (the default) for the system's. No effect: no temporary
+    /// files are written, since engines carry no code to unpack. The values are kept.
     virtual void setTemporaryDirectory(const char* path) noexcept = 0;
     virtual const char* getTemporaryDirectory() const noexcept = 0;
+    /// No effect, for the same reason. Default: both.
     virtual void setTempfileControlFlags(TempfileControlFlags flags) noexcept = 0;
     virtual TempfileControlFlags getTempfileControlFlags() const noexcept = 0;
-    /// Plugins that engines loaded here may use: its own, then the global ones.
+    /// Plugins that engines loaded here may use: getPluginRegistry() of the library that made this
+    /// runtime. One of loadRuntime() has its own.
     virtual IPluginRegistry& getPluginRegistry() noexcept = 0;
-    /// A runtime from a lean library of another release. The caller deletes it. nullptr when the
-    /// library cannot be loaded.
+    /// A runtime from a lean library of this or another release, at a path or under a name that the
+    /// system's loader finds. It has this one's logger and recorder, and its own plugins: those of
+    /// its getPluginRegistry(). The caller deletes it; this one may be deleted before. The library
+    /// stays loaded. nullptr when it cannot be loaded, or is no library of Ingot that this release
+    /// can call.
     virtual IRuntime* loadRuntime(const char* path) noexcept = 0;
-    /// Whether an engine may bring host code (plugins). Default false: such engines are refused.
+    /// Whether an engine may bring host code. Default false. No effect: engines hold none (no
+    /// runtime, no plugin libraries), so that none is refused for it. The value is kept.
     virtual void setEngineHostCodeAllowed(bool allowed) noexcept = 0;
     virtual bool getEngineHostCodeAllowed() const noexcept = 0;
 
-    /// How many bytes from the start of an engine getEngineValidity() reads.
+    /// How many bytes from the start of an engine getEngineValidity() reads. They have the version
+    /// of the engine's format and of the release that wrote it.
     virtual int64_t getEngineHeaderSize() const noexcept = 0;
     /// Whether an engine will run here, from its first getEngineHeaderSize() bytes.
     /// \param diagnostics gets the bits of EngineInvalidityDiagnostics, 0 unless kINVALID; may be

@@ -39,14 +39,14 @@ public:
 
     virtual void setErrorRecorder(IErrorRecorder* const recorder) noexcept = 0;
     virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
-    /// Whether the global registry is asked too. Default true.
+    /// Whether the global registry is asked too; of no effect in that itself. Default true.
     virtual bool isParentSearchEnabled() const = 0;
     virtual void setParentSearchEnabled(const bool enabled) = 0;
 
     /// Loads a shared library and registers what its getCreators() (or, of older generations,
     /// getPluginCreators()) gives. nullptr when it cannot be loaded or names are taken.
     virtual PluginLibraryHandle loadLibrary(const AsciiChar* pluginPath) noexcept = 0;
-    /// Deregisters the creators of a library and closes it. Engines that use them must be gone.
+    /// Deregisters the creators of a library. It stays open: engines may go on using its plugins.
     virtual void deregisterLibrary(PluginLibraryHandle handle) noexcept = 0;
 
     /// The resource kept under `key`; at the first call, a clone of `resource`. nullptr on an

@@ -18,41 +18,55 @@ enum class Device : int32_t {
     kCPU = 2,
 };
 
-/// A kernel as text, with the rule that gives the shapes of its outputs. It is checked when the
-/// layer is added, travels inside the engine, and is compiled for the GPU that the engine runs on.
-/// It runs on GPUs only: a context on the CPU reports kUNSUPPORTED_STATE.
+/// A kernel as text, with the rule that gives the types and shapes of its outputs. Texts are
+/// checked when the layer is added, travel inside the engine, and the kernel is compiled, once, for
+/// each GPU that the engine runs on; what the compiler says is an error of the context that needs
+/// it, with the layer's name. It runs on GPUs only: for the CPU no context is made.
 ///
-/// Sizes are named in the signature; expressions use these names, numbers, + - * / (rounding down),
-/// %, parentheses, min(a, b), max(a, b) and ceil_div(a, b).
+/// Sizes are named in the signature; expressions are made of these names, numbers, + - * /
+/// (rounding down), %, parentheses, min(a, b), max(a, b) and ceil_div(a, b).
 ///
-/// A kernel that adds rows of a matrix:
+/// A kernel that adds up the rows of a matrix:
 ///
-///     {"RowSum",
-///      "extern \"C\" __global__ void row_sum(const float* x, float* y, long long n, long long m)
-///      {" "  long long row = blockIdx.x * 256LL + threadIdx.x;" "  if (row >= n) return;" "  float
-///      sum = 0;" "  for (long long i = 0; i < m; ++i) sum += x[row * m + i];" "  y[row] = sum;"
-///      "}",
-///      "row_sum", "float32[n, m] -> float32[n]", "n, m", "ceil_div(n, 256)", "256", nullptr}
+///     const char* text = R"(
+///         extern "C" __global__ void row_sum(const float* x, float* y, long long n, long long m) {
+///             long long row = blockIdx.x * 256LL + threadIdx.x;
+///             if (row < n) {
+///                 float sum = 0;
+///                 for (long long i = 0; i < m; ++i) sum += x[row * m + i];
+///                 y[row] = sum;
+///             }
+///         })";
+///     CudaSource row_sum = {"RowSum", text, "row_sum", "float32[n, m] -> float32[n]", "n, m",
+///                           "ceil_div(n, 256)", "256"};
 struct CudaSource {
     /// What it is, for messages and profiles.
     const char* name;
-    /// CUDA C++ as NVRTC takes it.
+    /// CUDA C++ as NVRTC takes it, without #include. It may use structs for small floats: F16, BF16
+    /// and F8E4M3, with `float widen(F16)` and `F16 narrow<F16>(float)`.
     const char* source;
-    /// The `extern "C" __global__` function of it to launch. Its parameters: a pointer per input,
-    /// a pointer per output (dense, row-major), then `arguments` as long long.
+    /// The `extern "C" __global__` function of it to launch. Its parameters: a pointer per input, a
+    /// pointer per output (dense, row-major), a pointer to the workspace if there is one, then the
+    /// arguments.
     const char* kernel;
     /// Types and shapes of inputs and outputs: "float32[n, c], int64[] -> float32[n, 2 * c]". An
     /// input's sizes are names or numbers; the same name twice says that sizes are equal. Types:
-    /// float32 float16 bfloat16 float8_e4m3 int8 uint8 int32 int64 bool.
+    /// float32 float16 bfloat16 float8_e4m3 int8 uint8 int32 int64 bool; a name that begins with a
+    /// capital letter is any of them, and the type's name in the source. `...` stands for any
+    /// number of dimensions, the same in all places, and in expressions for their product:
+    /// "T[...] -> T[...]".
     const char* signature;
-    /// Expressions handed to the kernel, separated by commas; nullptr for none.
+    /// What the kernel gets beside pointers, separated by commas; nullptr for none. An expression
+    /// is a long long, int(expression) an int; float(1e-5) and double(1e-5) are constants.
     const char* arguments;
     /// One to three expressions: blocks of the grid. When one is 0 nothing is launched.
     const char* grid;
     /// One to three expressions: threads of a block.
     const char* block;
     /// An expression: bytes of dynamic shared memory; nullptr for none.
-    const char* sharedBytes;
+    const char* sharedBytes = nullptr;
+    /// An expression: bytes of scratch memory; nullptr for none.
+    const char* workspaceBytes = nullptr;
 };
 
 } // namespace ingot
@@ -66,15 +80,25 @@ extern "C" TENSORRTAPI bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, i
 extern "C" TENSORRTAPI int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept;
 extern "C" TENSORRTAPI bool ingotSetCacheFolder(const char* path) noexcept;
 extern "C" TENSORRTAPI const char* ingotGetCacheFolder() noexcept;
+extern "C" TENSORRTAPI int32_t ingotRuntimeInterface() noexcept;
 extern "C" TENSORRTAPI nvinfer1::ILayer*
 ingotAddCudaSourceLayer(nvinfer1::INetworkDefinition* network, nvinfer1::ITensor* const* inputs,
                         int32_t nbInputs, const ingot::CudaSource* source) noexcept;
+extern "C" TENSORRTAPI bool ingotRegisterCudaSource(const char* domain, const char* op,
+                                                    const ingot::CudaSource* source) noexcept;
+extern "C" TENSORRTAPI bool ingotDeregisterCudaSource(const char* domain, const char* op) noexcept;
 
 namespace ingot {
 
 /// Ingot's own version: "0.1.0".
 static inline const char* version() noexcept {
     return ingotVersion();
+}
+
+/// Number of the interface of runtimes that this library makes and calls: it loads runtimes of
+/// libraries with the same number (nvinfer1::IRuntime::loadRuntime).
+static inline int32_t runtimeInterface() noexcept {
+    return ingotRuntimeInterface();
 }
 
 /// Where kernels are timed and kCURRENT is looked up. Default kAUTO.
@@ -111,12 +135,27 @@ static inline const char* getCacheFolder() noexcept {
 
 /// A layer that runs a kernel given as text. Its type is LayerType::kPLUGIN. nullptr when the
 /// signature does not fit the inputs or an expression is malformed; the message says where.
-/// Refused by this release: nullptr.
 static inline nvinfer1::ILayer* addCudaSourceLayer(nvinfer1::INetworkDefinition& network,
                                                    nvinfer1::ITensor* const* inputs,
                                                    int32_t nbInputs,
                                                    const CudaSource& source) noexcept {
     return ingotAddCudaSourceLayer(&network, inputs, nbInputs, &source);
+}
+
+/// Makes the ONNX parser take the kernel for nodes of this operator that Ingot does not know and
+/// that no registered plugin stands for. A node's INT and FLOAT attributes are names too: integers
+/// in expressions, floats as in float(alpha). For all parsers of the process, until it is
+/// deregistered; networks that have been parsed keep it. Strings are copied. Safe from any thread.
+/// \param domain of the operator; nullptr or "" for ONNX's own.
+/// \returns false when a text is missing or the operator has a kernel already.
+static inline bool registerCudaSource(const char* domain, const char* op,
+                                      const CudaSource& source) noexcept {
+    return ingotRegisterCudaSource(domain, op, &source);
+}
+
+/// \returns false when the operator has none.
+static inline bool deregisterCudaSource(const char* domain, const char* op) noexcept {
+    return ingotDeregisterCudaSource(domain, op);
 }
 
 /// Number of the algorithm of IInt8MseCalibrator.

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-# The Python extension, in build/python/ingot beside links to the package's sources: put build/python
-# into PYTHONPATH. Built when .venv (or INGOT_PYTHON) has nanobind and Python's headers are there; for
-# wheels, scikit-build-core says which Python.
+# The Python extension, in build/python/ingot beside its stubs and links to the package's sources: put
+# build/python into PYTHONPATH. Built when .venv (or INGOT_PYTHON) has nanobind and Python's headers
+# are there; for wheels, scikit-build-core says which Python. Wheels may take what was built before:
+# INGOT_LIBRARIES is a folder with libingot.so, INGOT_EXTENSION a finished extension for this Python.
 if(NOT SKBUILD)
   set(INGOT_PYTHON ${CMAKE_SOURCE_DIR}/.venv/bin/python CACHE FILEPATH "Python that the extension is for")
   execute_process(COMMAND ${INGOT_PYTHON} -m nanobind --cmake_dir OUTPUT_VARIABLE nanobind_ROOT
@@ -12,41 +13,67 @@ if(NOT SKBUILD)
   endif()
   set(Python_EXECUTABLE ${INGOT_PYTHON})
 endif()
-find_package(Python 3.10 COMPONENTS Interpreter Development.Module
-             OPTIONAL_COMPONENTS Development.SABIModule)
-if(NOT Python_Development.Module_FOUND)
-  if(SKBUILD)
-    message(FATAL_ERROR "Python's headers are missing: install python3-dev")
-  endif()
-  message(STATUS "Python extension left out: Python's headers are missing (python3-dev)")
-  return()
+if(INGOT_LIBRARIES)
+  set(libraries ${INGOT_LIBRARIES})
+  add_library(ingot_shared SHARED IMPORTED)
+  set_target_properties(ingot_shared PROPERTIES IMPORTED_LOCATION ${libraries}/libingot.so
+                        INTERFACE_INCLUDE_DIRECTORIES ${CMAKE_SOURCE_DIR}/include)
+else()
+  set(libraries ${CMAKE_BINARY_DIR})
 endif()
-find_package(nanobind CONFIG REQUIRED)
 
-file(GLOB python_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/src/*.cpp)
-nanobind_add_module(ingot_python STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS ${python_sources})
-# Of nanobind's own sources warnings do not matter here.
-foreach(library nanobind-static nanobind-static-abi3)
-  if(TARGET ${library})
-    target_compile_options(${library} PRIVATE -w)
+if(INGOT_EXTENSION)
+  add_custom_target(ingot_python)
+else()
+  find_package(Python 3.10 COMPONENTS Interpreter Development.Module
+               OPTIONAL_COMPONENTS Development.SABIModule)
+  if(NOT Python_Development.Module_FOUND)
+    if(SKBUILD)
+      message(FATAL_ERROR "Python's headers are missing: install python3-dev")
+    endif()
+    message(STATUS "Python extension left out: Python's headers are missing (python3-dev)")
+    return()
   endif()
-endforeach()
-target_link_libraries(ingot_python PRIVATE ingot_shared)
-target_compile_definitions(ingot_python PRIVATE INGOT_NO_DEPRECATION_WARNINGS)
-target_link_options(ingot_python PRIVATE -static-libstdc++ -static-libgcc)
-set(python_package ${CMAKE_BINARY_DIR}/python/ingot)
-set_target_properties(ingot_python PROPERTIES OUTPUT_NAME _ingot LIBRARY_OUTPUT_DIRECTORY ${python_package}
-                      INSTALL_RPATH "$ORIGIN")
+  find_package(nanobind CONFIG REQUIRED)
+  file(GLOB python_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/src/*.cpp)
+  nanobind_add_module(ingot_python STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS ${python_sources})
+  # Of nanobind's own sources warnings do not matter here.
+  foreach(library nanobind-static nanobind-static-abi3)
+    if(TARGET ${library})
+      target_compile_options(${library} PRIVATE -w)
+    endif()
+  endforeach()
+  target_link_libraries(ingot_python PRIVATE ingot_shared)
+  target_compile_definitions(ingot_python PRIVATE INGOT_NO_DEPRECATION_WARNINGS)
+  target_link_options(ingot_python PRIVATE -static-libstdc++ -static-libgcc)
+  # libingot.so is beside it in a wheel, two folders up in a build.
+  set(python_package ${CMAKE_BINARY_DIR}/python/ingot)
+  set_target_properties(ingot_python PROPERTIES OUTPUT_NAME _ingot LIBRARY_OUTPUT_DIRECTORY ${python_package}
+                        BUILD_WITH_INSTALL_RPATH ON INSTALL_RPATH "$ORIGIN;$ORIGIN/../..")
+endif()
 
 if(SKBUILD)
-  install(TARGETS ingot_python LIBRARY DESTINATION ingot COMPONENT python)
-  install(TARGETS ingot_shared LIBRARY DESTINATION ingot COMPONENT python)
+  install(FILES ${libraries}/libingot.so DESTINATION ingot COMPONENT python)
+  if(INGOT_EXTENSION)
+    cmake_path(GET INGOT_EXTENSION PARENT_PATH python_package)
+    install(FILES ${INGOT_EXTENSION} ${python_package}/_ingot.pyi DESTINATION ingot COMPONENT python)
+  else()
+    install(TARGETS ingot_python LIBRARY DESTINATION ingot COMPONENT python)
+  endif()
   foreach(name libingot_cpu.so libingot_cpu.licenses.txt)
-    install(FILES ${CMAKE_BINARY_DIR}/${name} DESTINATION ingot COMPONENT python OPTIONAL)
+    install(FILES ${libraries}/${name} DESTINATION ingot COMPONENT python OPTIONAL)
   endforeach()
-  nanobind_add_stub(ingot_stub INSTALL_TIME MODULE _ingot OUTPUT ingot/_ingot.pyi
-                    PYTHON_PATH ingot COMPONENT python)
+  install(CODE "file(GLOB stripped \${CMAKE_INSTALL_PREFIX}/ingot/*.so)
+    execute_process(COMMAND ${CMAKE_STRIP} \${stripped} COMMAND_ERROR_IS_FATAL ANY)" COMPONENT python)
+  if(NOT INGOT_EXTENSION)
+    nanobind_add_stub(ingot_stub INSTALL_TIME MODULE _ingot OUTPUT ingot/_ingot.pyi
+                      PYTHON_PATH ingot COMPONENT python
+                      PATTERN_FILE ${CMAKE_SOURCE_DIR}/python/stubs.txt)
+  endif()
 else()
+  nanobind_add_stub(ingot_stub MODULE _ingot OUTPUT ${python_package}/_ingot.pyi
+                    PYTHON_PATH ${python_package} DEPENDS ingot_python
+                    PATTERN_FILE ${CMAKE_SOURCE_DIR}/python/stubs.txt)
   file(MAKE_DIRECTORY ${python_package})
   file(GLOB python_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/ingot/*.py
        ${CMAKE_SOURCE_DIR}/python/ingot/*.pyi ${CMAKE_SOURCE_DIR}/python/ingot/py.typed)

@@ -4,17 +4,20 @@
 
   run_tests.py [STAGE...]     all stages, or those named; exit code 1 when anything failed
 
-Each stage's whole output is in build/logs/STAGE.log. The last line counts what the stages counted:
-one for a build, a check or a fuzz target, and every case of the C++ and Python tests.
+Two rows of stages run beside each other, since few of them keep two cores busy; what a stage says
+is shown when it ends. Each stage's whole output is in build/logs/STAGE.log. The last line counts
+what the stages counted: one for a build, a check or a fuzz target, and every case of the C++ and Python tests.
 """
 import concurrent.futures
 import dataclasses
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import threading
 import time
 import xml.etree.ElementTree
 
@@ -23,6 +26,8 @@ BUILD = ROOT / "build"
 FUZZ_BUILD = BUILD / "fuzz"
 LOGS = BUILD / "logs"
 SHOWN_LINES = 80  # of the log of a stage that failed
+CORES = len(os.sched_getaffinity(0))
+WARM_KIB = 100 * 1024  # a compiler cache of this size may know this repository
 
 
 @dataclasses.dataclass
@@ -61,14 +66,30 @@ def junit_counts(path):
     return total
 
 
-def configure(log, preset, folder):
+def configure(log, preset, folder, *options):
     if all((folder / name).is_file() for name in ("build.ninja", "compile_commands.json")):
         return 0
-    return run(log, ["cmake", "--preset", preset])
+    return run(log, ["cmake", "--preset", preset, *options])
+
+
+def compiler_cache_is_cold():
+    """Whether precompiled headers, of which ccache makes less, are worth it."""
+    if shutil.which("ccache") is None:
+        return True
+    said = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=False)
+    found = re.search(r"^cache_size_kibibyte\s+(\d+)", said.stdout, re.MULTILINE)
+    return found is not None and int(found.group(1)) < WARM_KIB
+
+
+def stage_setup(log):
+    """What compiling does not need: most Python packages, NVRTC."""
+    return one(run(log, [ROOT / "dev", "setup"]))
 
 
 def stage_build(log):
-    code = configure(log, "dev", BUILD) or run(log, ["ninja", "-C", BUILD, "-k", "0"])
+    options = ["-DINGOT_PCH=TESTS"] if compiler_cache_is_cold() else []
+    code = (configure(log, "dev", BUILD, *options) or
+            run(log, ["ninja", "-C", BUILD, "-j", CORES, "-k", "0"]))
     return one(code)
 
 
@@ -88,7 +109,7 @@ def stage_ctest(log):
     reports = BUILD / "reports" / "ctest"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
-    code = run(log, ["ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", "900",
+    code = run(log, ["ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", "2400",
                      "--no-tests=error"], env=os.environ | {"GTEST_OUTPUT": f"xml:{reports}/"})
     counts = {path.stem: junit_counts(path) for path in reports.glob("*.xml")}
     log.flush()
@@ -136,13 +157,15 @@ def fuzz_one(target, seconds):
 def stage_fuzz(log):
     sources = sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.cpp"))
     names = [source.stem for source in sources]
-    code = configure(log, "fuzz", FUZZ_BUILD) or run(log, ["ninja", "-C", FUZZ_BUILD, *names])
+    beside = max(CORES // 2, 1)  # other stages use the rest
+    code = configure(log, "fuzz", FUZZ_BUILD) or run(log, ["ninja", "-C", FUZZ_BUILD, "-j", beside,
+                                                               *names])
     if code != 0:
         return Counts(failed=max(len(names), 1))
     total = Counts()
     seconds = int(os.environ.get("FUZZ_SECONDS", "60"))
     targets = [FUZZ_BUILD / "tests" / name for name in names]
-    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+    with concurrent.futures.ThreadPoolExecutor(beside) as pool:
         for name, code in pool.map(lambda target: fuzz_one(target, seconds), targets):
             total.add(one(code))
             text = (LOGS / f"{name}.log").read_text(encoding="utf-8", errors="replace")
@@ -161,46 +184,113 @@ def stage_tidy(log):
     return one(run(log, [sys.executable, "tools/tidy.py", BUILD]))
 
 
-STAGES = {"build": stage_build, "format": stage_format, "tree": stage_tree, "ctest": stage_ctest,
-          "pytest": stage_pytest, "fuzz": stage_fuzz, "tidy": stage_tidy}
+STAGES = {"setup": stage_setup, "build": stage_build, "format": stage_format, "tree": stage_tree,
+          "ctest": stage_ctest, "pytest": stage_pytest, "fuzz": stage_fuzz, "tidy": stage_tidy}
+# Stages of a row follow each other, in this order, and after those they need.
+ROWS = (("build", "ctest", "pytest"), ("setup", "format", "tree", "fuzz", "tidy"))
+NEEDS = {"ctest": {"build", "setup"}, "pytest": {"build", "setup"}, "tidy": {"build"}}
 
 
-def run_stage(name):
-    print(f"\n== {name}", flush=True)
-    path = LOGS / f"{name}.log"
-    start = time.monotonic()
-    with open(path, "w", encoding="utf-8") as log:
+@dataclasses.dataclass
+class Result:
+    counts: Counts
+    seconds: float  # on the clock; other stages may have run at the same time
+    cpu_seconds: float
+
+
+def run_here(name):
+    """One stage in this process; its counts as JSON in LOGS/STAGE.json."""
+    with open(LOGS / f"{name}.log", "w", encoding="utf-8") as log:
         try:
             counts = STAGES[name](log)
         except Exception as error:  # a stage that cannot even start is a failure, not the end
             print(f"{type(error).__name__}: {error}", file=log, flush=True)
             counts = Counts(failed=1)
-    seconds = time.monotonic() - start
-    lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    shown = lines[-SHOWN_LINES:] if counts.failed else lines[-3:]
-    if len(shown) < len(lines):
-        print(f"... all of it is in {path.relative_to(ROOT)}")
-    print(*shown, sep="\n", flush=True)
-    return counts, seconds
+    (LOGS / f"{name}.json").write_text(json.dumps(dataclasses.asdict(counts)), encoding="utf-8")
+    return 0
+
+
+def run_stage(name, printing):
+    """One stage in a process of its own, whose use of the processors is known when it ends."""
+    report = LOGS / f"{name}.json"
+    report.unlink(missing_ok=True)
+    with printing:
+        print(f"-- {name} begins", flush=True)
+    start = time.monotonic()
+    child = subprocess.Popen([sys.executable, __file__, "--here", name])
+    _, status, used = os.wait4(child.pid, 0)
+    child.returncode = os.waitstatus_to_exitcode(status)
+    counts = Counts(failed=1)
+    if report.is_file():
+        counts = Counts(**json.loads(report.read_text(encoding="utf-8")))
+    result = Result(counts, time.monotonic() - start, used.ru_utime + used.ru_stime)
+    show(name, result, printing)
+    return result
+
+
+def show(name, result, printing):
+    path = LOGS / f"{name}.log"
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else "no log"
+    lines = text.splitlines()
+    failed = result.counts.failed
+    shown = lines[-SHOWN_LINES:] if failed else lines[-3:]
+    with printing:
+        print(f"\n== {name}{': FAILED' if failed else ''}")
+        if len(shown) < len(lines):
+            print(f"... all of it is in {path.relative_to(ROOT)}")
+        print(*shown, sep="\n")
+        print(f"== {name} ends after {result.seconds:.0f} s\n", flush=True)
+
+
+def run_all(names):
+    """Name -> Result, in the order of STAGES."""
+    done = {name: threading.Event() for name in names}
+    results = {}
+    printing = threading.Lock()
+
+    def run_row(row):
+        for name in row:
+            try:
+                for needed in NEEDS.get(name, set()) & done.keys():
+                    done[needed].wait()
+                results[name] = run_stage(name, printing)
+            finally:
+                done[name].set()
+
+    rows = [[name for name in row if name in names] for row in ROWS]
+    with concurrent.futures.ThreadPoolExecutor(len(rows)) as pool:
+        for job in [pool.submit(run_row, row) for row in rows]:
+            job.result()
+    return {name: results[name] for name in STAGES if name in results}
+
+
+def summary(results, seconds):
+    """The table; the exit code."""
+    total = Counts()
+    print(f"\n{'stage':<10}{'seconds':>9}{'cpu':>9}{'passed':>9}{'failed':>9}{'skipped':>9}")
+    for name, r in results.items():
+        total.add(r.counts)
+        print(f"{name:<10}{r.seconds:>9.1f}{r.cpu_seconds:>9.1f}{r.counts.passed:>9}"
+              f"{r.counts.failed:>9}{r.counts.skipped:>9}")
+    cpu = sum(r.cpu_seconds for r in results.values())
+    print(f"{'all':<10}{seconds:>9.1f}{cpu:>9.1f}{total.passed:>9}{total.failed:>9}"
+          f"{total.skipped:>9}\n")
+    skipped = f", {total.skipped} skipped" if total.skipped else ""
+    print(f"{total.passed} passed, {total.failed} failed{skipped}", flush=True)
+    return 1 if total.failed else 0
 
 
 def main():
+    LOGS.mkdir(parents=True, exist_ok=True)
+    if sys.argv[1:2] == ["--here"]:
+        return run_here(sys.argv[2])
     names = sys.argv[1:] or list(STAGES)
     unknown = [name for name in names if name not in STAGES]
     if unknown:
         sys.exit(f"unknown stage '{unknown[0]}'; there are: {' '.join(STAGES)}")
-    LOGS.mkdir(parents=True, exist_ok=True)
-    results = {name: run_stage(name) for name in names}
-    total = Counts()
-    print(f"\n{'stage':<10}{'seconds':>9}{'passed':>9}{'failed':>9}{'skipped':>9}")
-    for name, (counts, seconds) in results.items():
-        total.add(counts)
-        print(f"{name:<10}{seconds:>9.1f}{counts.passed:>9}{counts.failed:>9}{counts.skipped:>9}")
-    whole = sum(seconds for _, seconds in results.values())
-    print(f"{'all':<10}{whole:>9.1f}{total.passed:>9}{total.failed:>9}{total.skipped:>9}\n")
-    skipped = f", {total.skipped} skipped" if total.skipped else ""
-    print(f"{total.passed} passed, {total.failed} failed{skipped}", flush=True)
-    return 1 if total.failed else 0
+    start = time.monotonic()
+    results = run_all(names)
+    return summary(results, time.monotonic() - start)
 
 
 if __name__ == "__main__":

@@ -11,32 +11,44 @@ namespace nvinfer1 {
 /// Switches of a build. The numbers are those of the newest generation; names of older ones stand
 /// in its gaps.
 enum class BuilderFlag : int32_t {
-    kDEBUG = 2,        ///< Engines synchronise after every layer
-    kGPU_FALLBACK = 3, ///< No effect: there is no DLA
-    kREFIT = 4,        ///< All weights can be replaced
-    kDISABLE_TIMING_CACHE = 5,
-    kTF32 = 6,           ///< FLOAT products may round operands to TF32. On by default
-    kSPARSE_WEIGHTS = 7, ///< Kernels for 2:4 sparsity may be used
+    kDEBUG = 2,                ///< Engines synchronise after every layer
+    kGPU_FALLBACK = 3,         ///< No effect: there is no DLA
+    kREFIT = 4,                ///< All weights can be replaced
+    kDISABLE_TIMING_CACHE = 5, ///< Builds time no tactics
+    kTF32 = 6,                 ///< FLOAT products may round operands to TF32. On by default
+    kSPARSE_WEIGHTS = 7,       ///< Kernels for 2:4 sparsity may be used
     kSAFETY_SCOPE TRT_DEPRECATED_ENUM = 8, ///< Refused
     kDIRECT_IO TRT_DEPRECATED_ENUM = 11,   ///< No reformatting of inputs and outputs
-    kVERSION_COMPATIBLE = 12,              ///< Later releases can run the engine
-    kEXCLUDE_LEAN_RUNTIME = 13,            ///< Such an engine does not carry its runtime
+    /// No effect: every engine runs with later releases, and with earlier ones through
+    /// libingot_dispatch.so
+    kVERSION_COMPATIBLE = 12,
+    /// No effect: engines never carry a runtime. Refused without kVERSION_COMPATIBLE
+    kEXCLUDE_LEAN_RUNTIME = 13,
+    /// Builds on a GPU time nothing; a choice that the timing cache lacks is an error
     kERROR_ON_TIMING_CACHE_MISS = 15,
     kDISABLE_COMPILATION_CACHE = 17,
-    kSTRIP_PLAN = 18,      ///< Leave refittable weights out; implies kREFIT_IDENTICAL alone
-    kREFIT_IDENTICAL = 19, ///< Weights can be put back, but not changed
-    kWEIGHT_STREAMING = 20,
-    kREFIT_INDIVIDUAL = 22, ///< Marked weights can be replaced; not with the other two
-    kSTRICT_NANS = 23,      ///< No rewriting that hides NaN, such as 0 * x to 0
-    kMONITOR_MEMORY = 24,   ///< Log memory during the build
-    kEDITABLE_TIMING_CACHE = 26,
-    kDISTRIBUTIVE_INDEPENDENCE = 27, ///< A row's result does not depend on the rows beside it
-    kREQUIRE_USER_ALLOCATION = 28,   ///< Runs allocate nothing; refused where they must
+    kSTRIP_PLAN = 18,            ///< Leave refittable weights out; implies kREFIT_IDENTICAL alone
+    kREFIT_IDENTICAL = 19,       ///< Weights can be put back, but not changed
+    kWEIGHT_STREAMING = 20,      ///< A part of the weights may stay on the host
+    kREFIT_INDIVIDUAL = 22,      ///< Marked weights can be replaced; not with the other two
+    kSTRICT_NANS = 23,           ///< No rewriting that hides NaN, such as 0 * x to 0
+    kMONITOR_MEMORY = 24,        ///< Log memory during the build
+    kEDITABLE_TIMING_CACHE = 26, ///< ITimingCache::update() works on caches made from now on
+    /// The result of a row of a batch is the same, to the bit, at every place, with all neighbours
+    /// and in batches of every size. Not with several profiles; slower.
+    kDISTRIBUTIVE_INDEPENDENCE = 27,
+    /// Runs allocate nothing, so that they can be captured; a network with sizes that depend on
+    /// data, loops or conditionals is refused
+    kREQUIRE_USER_ALLOCATION = 28,
 
     // Older generations: types of a network that is not strongly typed.
     kFP16 TRT_DEPRECATED_ENUM = 0,
+    /// Products with constant weights compute in INT8 where ranges of tensors are known: from
+    /// quantise layers, a calibrator or its cache, or ITensor::setDynamicRange(). Refused without
     kINT8 TRT_DEPRECATED_ENUM = 1,
+    /// Types that layers were given count; what cannot be obeyed is an error
     kOBEY_PRECISION_CONSTRAINTS TRT_DEPRECATED_ENUM = 9,
+    /// The same; what cannot be obeyed is logged
     kPREFER_PRECISION_CONSTRAINTS TRT_DEPRECATED_ENUM = 10,
     kFP8 TRT_DEPRECATED_ENUM = 14,
     kBF16 TRT_DEPRECATED_ENUM = 16,
@@ -48,9 +60,10 @@ INGOT_ENUM_MAX(BuilderFlag, 29)
 /// Set of BuilderFlag: bit i stands for flag i.
 using BuilderFlags = uint32_t;
 
-/// Memory that a build, or the engine, may use at most.
+/// Memory that a build, or the engine, may use at most. Tactics that need more are skipped, which
+/// the log says at kINFO; where none is left, createExecutionContext() fails.
 enum class MemoryPoolType : int32_t {
-    kWORKSPACE = 0, ///< Scratch memory of a layer. Default: the device's memory
+    kWORKSPACE = 0, ///< Scratch memory of a layer. Default: no limit
     kDLA_MANAGED_SRAM = 1,
     kDLA_LOCAL_DRAM = 2,
     kDLA_GLOBAL_DRAM = 3,
@@ -68,7 +81,7 @@ enum class PreviewFeature : int32_t {
 };
 INGOT_ENUM_MAX(PreviewFeature, 2)
 
-/// How much work goes into keeping intermediate values in L2.
+/// How much work goes into keeping intermediate values in L2. Kept, without effect.
 enum class TilingOptimizationLevel : int32_t {
     kNONE = 0,
     kFAST = 1,
@@ -89,7 +102,8 @@ struct TimingCacheValue {
     static constexpr uint64_t kINVALID_TACTIC_HASH = UINT64_MAX;
 };
 
-/// Which kernels were chosen and how long they took, kept from build to build.
+/// Which kernels were chosen and how long they took, kept from build to build. Builds fill it where
+/// there is a GPU to time them on; the engine carries what was timed for it.
 ///
 /// Lifetime: made by IBuilderConfig::createTimingCache(), deleted by the caller; a configuration
 /// that uses it keeps its content alive. Thread safety: one thread at a time.
@@ -148,7 +162,7 @@ class IBuilderConfig : public INoCopy {
 public:
     virtual ~IBuilderConfig() noexcept = default;
 
-    /// Timings per candidate, of which the average counts; at least 1. Default 1.
+    /// At least 1; default 1. Kept, without effect: a candidate is timed until its median is known.
     virtual void setAvgTimingIterations(int32_t avgTiming) noexcept = 0;
     virtual int32_t getAvgTimingIterations() const noexcept = 0;
     /// Default kSTANDARD.
@@ -175,7 +189,7 @@ public:
 
     /// Back to the defaults.
     virtual void reset() noexcept = 0;
-    /// The stream that kernels are timed on. Default: one of the builder's own.
+    /// Kept, without effect: kernels are timed on streams of the builder's own.
     virtual void setProfileStream(const cudaStream_t stream) noexcept = 0;
     virtual cudaStream_t getProfileStream() const noexcept = 0;
     /// Adds a profile; it may change until the build. Returns its index, -1 when it is not valid.
@@ -184,7 +198,7 @@ public:
     /// Default kLAYER_NAMES_ONLY.
     virtual void setProfilingVerbosity(ProfilingVerbosity verbosity) noexcept = 0;
     virtual ProfilingVerbosity getProfilingVerbosity() const noexcept = 0;
-    /// Default: all.
+    /// Default: all. The engine's getTacticSources() gives it; it rules no kernel out.
     virtual bool setTacticSources(TacticSources tacticSources) noexcept = 0;
     virtual TacticSources getTacticSources() const noexcept = 0;
     /// A cache from what ITimingCache::serialize() wrote, or, for size 0, an empty one. The caller
@@ -200,10 +214,12 @@ public:
     virtual std::size_t getMemoryPoolLimit(MemoryPoolType pool) const noexcept = 0;
     virtual void setPreviewFeature(PreviewFeature feature, bool enable) noexcept = 0;
     virtual bool getPreviewFeature(PreviewFeature feature) const noexcept = 0;
-    /// 0 (fast build) to 5 (thorough). Default 3.
+    /// 0 (fast build) to 5 (thorough). Default 3. From 4 on, or with a timing cache, tactics are
+    /// timed at build where there is a GPU: for 10 seconds at most, for a minute at 5.
     virtual void setBuilderOptimizationLevel(int32_t level) noexcept = 0;
     virtual int32_t getBuilderOptimizationLevel() const noexcept = 0;
-    /// Default kNONE.
+    /// Default kNONE. The engine's getHardwareCompatibilityLevel() gives it; every engine runs on
+    /// all supported GPUs.
     virtual void setHardwareCompatibilityLevel(
         HardwareCompatibilityLevel hardwareCompatibilityLevel) noexcept = 0;
     virtual HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept = 0;
@@ -211,22 +227,24 @@ public:
     virtual void setPluginsToSerialize(const char* const* paths, int32_t nbPaths) noexcept = 0;
     virtual const char* getPluginToSerialize(int32_t index) const noexcept = 0;
     virtual int32_t getNbPluginsToSerialize() const noexcept = 0;
-    /// Streams beside the main one. Default -1: the builder chooses. Returns false for less.
+    /// Streams beside the main one that engines may use; they use none, whatever this says. Default
+    /// -1: the builder chooses. Returns false for less.
     virtual bool setMaxAuxStreams(int32_t nbStreams) noexcept = 0;
     virtual int32_t getMaxAuxStreams() const noexcept = 0;
     /// nullptr for none.
     virtual void setProgressMonitor(IProgressMonitor* monitor) noexcept = 0;
     virtual IProgressMonitor* getProgressMonitor() const noexcept = 0;
-    /// Default kSAME_AS_BUILD.
+    /// Default kSAME_AS_BUILD. Kept, without effect: engines are the same on every platform.
     virtual void setRuntimePlatform(RuntimePlatform runtimePlatform) noexcept = 0;
     virtual RuntimePlatform getRuntimePlatform() const noexcept = 0;
-    /// Candidates timed per layer. Default -1: the builder chooses.
+    /// Default -1: the builder chooses. Kept, without effect: at most six candidates of a layer are
+    /// timed.
     virtual void setMaxNbTactics(int32_t maxTactics) noexcept = 0;
     virtual int32_t getMaxNbTactics() const noexcept = 0;
-    /// Default kNONE. Returns false for a number that is no level.
+    /// Default kNONE. Returns false for a number that is no level. Kept, without effect.
     virtual bool setTilingOptimizationLevel(TilingOptimizationLevel level) noexcept = 0;
     virtual TilingOptimizationLevel getTilingOptimizationLevel() const noexcept = 0;
-    /// Bytes of L2 that tiling may count on. Default -1: the builder chooses.
+    /// Bytes of L2 that tiling may count on. Default -1: the builder chooses. Kept, without effect.
     virtual bool setL2LimitForTiling(int64_t size) noexcept = 0;
     virtual int64_t getL2LimitForTiling() const noexcept = 0;
 
@@ -241,8 +259,8 @@ public:
     /// kNONE where nothing is set.
     virtual ComputeCapability getComputeCapability(int32_t index) const noexcept = 0;
 
-    /// Options of the builder as text, such as "-name=value -other". Returns false for unknown
-    /// ones; the message names them.
+    /// Options of the builder as text: "-int8_without_calibration=on" lets kINT8 guess ranges from
+    /// random inputs, for measuring speed. Returns false for unknown ones; the message names them.
     virtual bool setBuildRoute(const char* buildRoute) noexcept = 0;
     virtual const char* getBuildRoute() const noexcept = 0;
     /// JSON: the options there are, with their values.
@@ -253,11 +271,13 @@ public:
 
     // Older generations: INT8 by calibration.
 
-    /// nullptr for none.
+    /// nullptr for none. Used with kINT8 where the network has no quantise layers; runs on the
+    /// device of ingot::setDevice().
     TRT_DEPRECATED virtual void setInt8Calibrator(IInt8Calibrator* calibrator) noexcept = 0;
     TRT_DEPRECATED virtual IInt8Calibrator* getInt8Calibrator() const noexcept = 0;
-    /// Whose opt shapes batches have; needed for inputs without static shapes. Returns false when
-    /// it is not valid.
+    /// Whose opt shapes batches have. Without it, inputs without static shapes have the opt shapes
+    /// of the first optimisation profile, and an open first size is the calibrator's
+    /// getBatchSize(). Returns false when it is not valid.
     TRT_DEPRECATED virtual bool
     setCalibrationProfile(const IOptimizationProfile* profile) noexcept = 0;
     TRT_DEPRECATED virtual const IOptimizationProfile* getCalibrationProfile() noexcept = 0;

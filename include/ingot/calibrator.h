@@ -26,10 +26,16 @@ INGOT_ENUM_MAX(CalibrationAlgoType, 4)
 /// Feeds a build sample inputs, batch by batch, or the cache of an earlier one. Derive from one of
 /// the classes below, which choose the algorithm.
 ///
+/// Ranges that tensors have by ITensor::setDynamicRange() go before those of a calibrator. By
+/// entropy, tensors that had fewer than 2048 elements in all batches keep their largest magnitude.
+///
 /// Lifetime: outlives the build. Calls come from the thread that builds.
+/// Errors: a batch without an address for an input, no batch at all, and a cache that cannot be
+/// read or has no tensor of the network end the build.
 class IInt8Calibrator : public IVersionedInterface {
 public:
-    /// Of a batch; 0 when getBatch() fills the whole shape of the calibration profile.
+    /// How many samples a batch has, for inputs whose first size neither the network nor a
+    /// calibration profile says; 0 when it is the first optimisation profile's.
     virtual int32_t getBatchSize() const noexcept = 0;
     /// Gives the addresses of the next batch in device memory (host memory on the CPU backend):
     /// bindings[i] is for input names[i]. Returns false when there are no more.

@@ -23,7 +23,7 @@ class IExecutionContext : public INoCopy {
 public:
     virtual ~IExecutionContext() noexcept = default;
 
-    /// Synchronise after every layer, so that errors show where they occur. Default false.
+    /// Wait for the end of every run, so that its errors show in enqueueV3(). Default false.
     virtual void setDebugSync(bool sync) noexcept = 0;
     virtual bool getDebugSync() const noexcept = 0;
     /// Time layers. nullptr stops. The application keeps it alive.
@@ -63,10 +63,14 @@ public:
     virtual bool setOptimizationProfileAsync(int32_t profileIndex,
                                              cudaStream_t stream) noexcept = 0;
     /// True (the default): every run reports to the profiler and waits for that. False: a run does
-    /// not wait, and reportToProfiler() reports the last one.
+    /// not wait, may be captured, and reportToProfiler() reports it; times then run from the start
+    /// of one layer to the start of the next, so that they hold what the GPU waited for the host.
+    /// With a profiler no CudaGraphStrategy has an effect.
     virtual void setEnqueueEmitsProfile(bool enqueueEmitsProfile) noexcept = 0;
     virtual bool getEnqueueEmitsProfile() const noexcept = 0;
-    /// Waits for the last run and reports its times. Returns false when there is nothing to report.
+    /// Waits for the last run since the profiler was set and reports its times; after a run that
+    /// was captured, those of the last launch of its graph. Returns false when there is nothing to
+    /// report.
     virtual bool reportToProfiler() const noexcept = 0;
 
     /// Address of an input or output: device memory, or host memory where getTensorLocation() says
@@ -86,7 +90,11 @@ public:
     /// Activation memory in bytes for the shapes set; 0 when some are missing. For kUSER_MANAGED.
     virtual size_t updateDeviceMemorySizeForShapes() noexcept = 0;
 
-    /// An event that a run records once inputs may be overwritten; nullptr for none.
+    /// An event that every later run records, on the GPU, once the last layer that reads inputs has
+    /// read them, so that they may be overwritten while the run goes on; nullptr (the default) for
+    /// none. Where a graph is replayed (CudaGraphStrategy), or sizes depend on data, that is the
+    /// end of the run. A run that is captured captures the record too. On the CPU backend the event
+    /// is kept and not recorded: inputs are free when the call returns.
     virtual bool setInputConsumedEvent(cudaEvent_t event) noexcept = 0;
     virtual cudaEvent_t getInputConsumedEvent() const noexcept = 0;
     /// Who gives memory for an output; nullptr for setTensorAddress() alone. Needed where the size
@@ -96,39 +104,57 @@ public:
     virtual IOutputAllocator* getOutputAllocator(const char* tensorName) const noexcept = 0;
     /// Upper bound in bytes of an output under the shapes set; -1 when there is none.
     virtual int64_t getMaxOutputSize(const char* tensorName) const noexcept = 0;
-    /// Who gives memory during runs; nullptr for the engine's allocator.
+    /// Who gives memory that the context asks for from here on, such as that of results whose size
+    /// a run finds out; nullptr for the engine's allocator. It outlives the context.
     virtual bool setTemporaryStorageAllocator(IGpuAllocator* allocator) noexcept = 0;
     virtual IGpuAllocator* getTemporaryStorageAllocator() const noexcept = 0;
 
     /// Queues a run on `stream`. Buffers must stay until the stream has passed it. Returns false
     /// when it could not be queued; errors on the device show in the stream.
+    ///
+    /// While `stream` is being captured into a CUDA graph, the run becomes part of the graph, and
+    /// nothing of it runs; isStreamCapturable() says whether it can. The graph uses memory of this
+    /// context: keep the context as long as the graph, launch one at a time, and capture anew after
+    /// other shapes, addresses or memory were set.
     virtual bool enqueueV3(cudaStream_t stream) noexcept = 0;
 
-    /// L2 cache in bytes that activations may be kept in. Default 0.
+    /// Bytes of the GPU's L2 cache that activations are kept in, with preference over what else
+    /// passes through it. Default 0. That much of the cache is set aside for this context as long
+    /// as it lives, and is missing for everything else on the GPU. An error is reported, and the
+    /// limit stays, for more than the GPU can set aside (cudaDeviceProp::persistingL2CacheMaxSize:
+    /// 0 where it has no such cache, or is divided by MIG); all contexts together should stay below
+    /// that. The CPU backend warns, and the limit stays 0.
     virtual void setPersistentCacheLimit(size_t size) noexcept = 0;
     virtual size_t getPersistentCacheLimit() const noexcept = 0;
-    /// What NVTX ranges tell; at most the verbosity of the build, else false. Default: that.
+    /// What the NVTX ranges of later runs tell a profiler that listens, on a GPU: kNONE nothing,
+    /// kLAYER_NAMES_ONLY runs and the names of layers, kDETAILED also what runs them and on which
+    /// shapes. At most the verbosity of the build, else false. Default: that. Where a graph is
+    /// replayed there is one range for the run.
     virtual bool setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept = 0;
     virtual ProfilingVerbosity getNvtxVerbosity() const noexcept = 0;
-    /// Streams for work beside the main stream, at most getNbAuxStreams(). The default is streams
-    /// of the context's own.
+    /// Streams for work beside the main stream, of which getNbAuxStreams() are used: none. Given
+    /// ones get a warning and are not used.
     virtual void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept = 0;
 
-    /// Who sees debug tensors; nullptr for nobody.
+    /// Who sees debug tensors that are switched on; nullptr (the default) for nobody.
     virtual bool setDebugListener(IDebugListener* listener) noexcept = 0;
     virtual IDebugListener* getDebugListener() noexcept = 0;
     /// Switches a debug tensor on or off. Default off. Returns false when it is not marked.
     virtual bool setTensorDebugState(const char* name, bool flag) noexcept = 0;
     virtual bool getDebugState(const char* name) const noexcept = 0;
-    /// Switches all of them.
+    /// Switches all tensors that markDebug() marked.
     virtual bool setAllTensorsDebugState(bool flag) noexcept = 0;
-    /// Switches the tensors that fusion left, if the build marked them.
+    /// Switches the tensors that fusion left. While they are on, a run waits for each of them, and
+    /// cannot be captured. Default off. Returns false for true where the build did not mark them.
     virtual bool setUnfusedTensorsDebugState(bool flag) noexcept = 0;
     virtual bool getUnfusedTensorsDebugState() const noexcept = 0;
 
     /// The configuration that it was made with. Do not delete the result.
     virtual IRuntimeConfig* getRuntimeConfig() const noexcept = 0;
-    /// Whether a run with the present settings can be captured on `stream`.
+    /// Whether enqueueV3() with the present settings can be captured on `stream`: on a GPU, not on
+    /// the default stream; all input shapes are set and a run of these was enqueued before, which
+    /// loads kernels and weights; no size depends on data; and nothing makes the run wait: a
+    /// profiler with setEnqueueEmitsProfile(true), setDebugSync(true), unfused debug tensors.
     virtual bool isStreamCapturable(cudaStream_t stream) const noexcept = 0;
     /// The ncclComm_t for collective layers. Returns false where there are none.
     virtual bool setCommunicator(void* communicator) noexcept = 0;

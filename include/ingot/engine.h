@@ -107,7 +107,8 @@ public:
     virtual DataType getTensorDataType(const char* tensorName) const noexcept = 0;
     /// Steps that the engine runs, after fusion.
     virtual int32_t getNbLayers() const noexcept = 0;
-    /// The engine as bytes. The caller deletes the result. nullptr when weights are still missing.
+    /// The engine as bytes: what it lacks (weights before a refit) they lack too. The caller
+    /// deletes the result. nullptr when weights are still to be loaded.
     virtual IHostMemory* serialize() const noexcept = 0;
     /// A context of its own memory. The caller deletes it. nullptr when memory or kernels cannot
     /// be had.
@@ -177,7 +178,7 @@ public:
     /// Inputs first, each in the order of the network. nullptr for a bad index.
     virtual const char* getIOTensorName(int32_t index) const noexcept = 0;
     virtual HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept = 0;
-    /// Streams beside the main one that a context may use.
+    /// Streams beside the main one that a context uses: always 0, layers run one after another.
     virtual int32_t getNbAuxStreams() const noexcept = 0;
 
     /// The caller deletes it.
@@ -187,17 +188,21 @@ public:
 
     /// Bytes of the weights that can be streamed; 0 unless built with kWEIGHT_STREAMING.
     virtual int64_t getStreamableWeightsSize() const noexcept = 0;
-    /// Device memory in bytes for streamable weights; the rest stays on the host and is copied when
-    /// needed. getStreamableWeightsSize() turns streaming off, 0 streams all. Must be set before
-    /// the first context is made. Returns false when it is not in range or too late.
+    /// Device memory in bytes for streamable weights; the rest stays on the host and is copied
+    /// before each layer that reads it. getStreamableWeightsSize() and more turn streaming off,
+    /// which is the default; 0 streams all. Must be set while there are no contexts. On the CPU
+    /// backend weights lie on the host anyway. Returns false for less than 0, and when it is too
+    /// late.
     virtual bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept = 0;
     virtual int64_t getWeightStreamingBudgetV2() const noexcept = 0;
     /// A budget that fits the free memory of the device.
     virtual int64_t getWeightStreamingAutomaticBudget() const noexcept = 0;
-    /// Device memory in bytes that streaming under the present budget needs in a context.
+    /// Device memory in bytes that streaming under the present budget needs in a context:
+    /// getDeviceMemorySizeV2() has it already.
     virtual int64_t getWeightStreamingScratchMemorySize() const noexcept = 0;
 
-    /// Whether INetworkDefinition::markDebug() marked it.
+    /// Whether INetworkDefinition::markDebug() marked it. Debug tensors that are no outputs are not
+    /// among getNbIOTensors().
     virtual bool isDebugTensor(const char* name) const noexcept = 0;
     virtual int64_t getEngineStat(EngineStat stat) const noexcept = 0;
 

@@ -44,10 +44,18 @@ public:
     virtual ITensor* addInput(const char* name, DataType type, const Dims& dimensions) noexcept = 0;
     /// Makes a tensor an output of the network. Outputs are in the order of marking.
     virtual void markOutput(ITensor& tensor) noexcept = 0;
+    /// Lets contexts show this tensor to an IDebugListener, under the name it has when the engine
+    /// is built. Inputs and outputs can be marked too. A marked inner tensor is computed and stored
+    /// by every run, whether it is switched on or not: layers are not fused across it, and each
+    /// context has memory for it beside getDeviceMemorySizeV2(). A tensor inside a loop or
+    /// conditional makes the build fail, and so does one with the name of another marked tensor or
+    /// an output. \returns false when it is marked already, or of another network.
     virtual bool markDebug(ITensor& tensor) noexcept = 0;
+    /// \returns false when it is not marked.
     virtual bool unmarkDebug(ITensor& tensor) noexcept = 0;
     virtual bool isDebugTensor(const ITensor& tensor) const noexcept = 0;
-    /// Makes the tensors that fusion leaves visible to IDebugListener, without hindering fusion.
+    /// Lets contexts show the tensors that fusion leaves to an IDebugListener, without hindering
+    /// fusion. Costs nothing until it is switched on.
     virtual bool markUnfusedTensorsAsDebugTensors() noexcept = 0;
     virtual bool unmarkUnfusedTensorsAsDebugTensors() noexcept = 0;
 
@@ -181,8 +189,8 @@ public:
                                                     int64_t groupSize) noexcept = 0;
     virtual ISqueezeLayer* addSqueeze(ITensor& input, ITensor& axes) noexcept = 0;
     virtual IUnsqueezeLayer* addUnsqueeze(ITensor& input, ITensor& axes) noexcept = 0;
-    /// A layer of the application. The plugin is not copied: it lives until the network is deleted.
-    /// Refused by this release: nullptr.
+    /// A layer of the application; the plugin is cloned. Shape inputs are INT32 or INT64 tensors of
+    /// 0 or 1 dimensions, whose values only the plugin's shape rule sees.
     virtual IPluginV3Layer* addPluginV3(ITensor* const* inputs, int32_t nbInputs,
                                         ITensor* const* shapeInputs, int32_t nbShapeInputs,
                                         IPluginV3& plugin) noexcept = 0;
@@ -202,7 +210,7 @@ public:
     TRT_DEPRECATED virtual IDynamicQuantizeLayer*
     addDynamicQuantize(ITensor& input, int32_t axis, int32_t blockSize, DataType outputType,
                        DataType scaleType) noexcept = 0;
-    /// IPluginV2DynamicExt only. Refused by this release: nullptr.
+    /// IPluginV2DynamicExt only; the plugin is cloned.
     TRT_DEPRECATED virtual IPluginV2Layer* addPluginV2(ITensor* const* inputs, int32_t nbInputs,
                                                        IPluginV2& plugin) noexcept = 0;
     TRT_DEPRECATED ITopKLayer* addTopK(ITensor& input, TopKOperation op, int32_t k,

@@ -80,7 +80,9 @@ public:
 /// What a context lends to a plugin that is attached to it; valid as long as the plugin.
 class IPluginResourceContext {
 public:
+    /// That of the runtime or builder that made the engine; nullptr when it has none.
     virtual IGpuAllocator* getGpuAllocator() const noexcept = 0;
+    /// That of the runtime or builder when the engine was made; nullptr when it had none.
     virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
     virtual ~IPluginResourceContext() noexcept = default;
 

@@ -32,8 +32,8 @@ constexpr int32_t pluginVersion(PluginVersion version) noexcept {
 
 /// Base of plugins of older generations. Not accepted by itself.
 ///
-/// Lifetime: what is given to INetworkDefinition::addPluginV2() stays the application's; clones are
-/// the library's, which calls destroy().
+/// Lifetime: INetworkDefinition::addPluginV2() clones what it is given, which stays the
+/// application's; clones are the library's, which calls destroy().
 class IPluginV2 {
 public:
     IPluginV2() = default;

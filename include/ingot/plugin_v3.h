@@ -16,7 +16,9 @@ public:
 };
 
 /// How a plugin is built into an engine. Methods that return int32_t return 0 for success; another
-/// number fails the build and is reported.
+/// number fails the build and is reported. All tensors are dense and row major
+/// (TensorFormat::kLINEAR), with the types that the network gives them: no others are tried. Shape
+/// inputs stand in getOutputShapes() alone.
 class IPluginV3OneBuild : public IPluginCapability {
 public:
     static constexpr int32_t kDEFAULT_FORMAT_COMBINATION_LIMIT = 100;
@@ -24,7 +26,8 @@ public:
     InterfaceInfo getInterfaceInfo() const noexcept override {
         return {"PLUGIN_V3ONE_BUILD", 1, 0};
     }
-    /// Formats, types and profile shapes that were chosen. May be called more than once.
+    /// Formats, types and the shapes of one profile: -1 for sizes that are not known. Called for
+    /// each profile, before getWorkspaceSize() and IPluginV3OneRuntime::getFieldsToSerialize().
     virtual int32_t configurePlugin(const DynamicPluginTensorDesc* in, int32_t nbInputs,
                                     const DynamicPluginTensorDesc* out,
                                     int32_t nbOutputs) noexcept = 0;
@@ -39,12 +42,13 @@ public:
                                     DimsExprs* outputs, int32_t nbOutputs,
                                     IExprBuilder& exprBuilder) noexcept = 0;
     /// Whether type and format of tensor `pos` will do, given those before it. Tensors are inputs,
-    /// then outputs.
+    /// then outputs. False refuses the layer.
     virtual bool supportsFormatCombination(int32_t pos, const DynamicPluginTensorDesc* inOut,
                                            int32_t nbInputs, int32_t nbOutputs) noexcept = 0;
     /// At least 1.
     virtual int32_t getNbOutputs() const noexcept = 0;
-    /// Bytes of scratch memory for shapes up to these.
+    /// Bytes of scratch memory for shapes up to these. While an engine runs it is asked with min,
+    /// opt and max equal to the shapes that occur, after configurePlugin() with these.
     virtual size_t getWorkspaceSize(const DynamicPluginTensorDesc* inputs, int32_t nbInputs,
                                     const DynamicPluginTensorDesc* outputs,
                                     int32_t nbOutputs) const noexcept {
@@ -52,29 +56,33 @@ public:
         static_cast<void>(outputs), static_cast<void>(nbOutputs);
         return 0;
     }
-    /// Fills `tactics` with the plugin's own numbers of implementations, not 0.
+    /// Fills `tactics` with the plugin's own numbers of implementations, not 0. The first is used:
+    /// plugins are not timed.
     virtual int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept {
         static_cast<void>(tactics), static_cast<void>(nbTactics);
         return 0;
     }
     virtual int32_t getNbTactics() noexcept { return 0; }
-    /// What, beside shapes and types, tells timings of this plugin apart; nullptr: do not cache.
+    /// Never asked: plugins are not timed.
     virtual const char* getTimingCacheID() noexcept { return nullptr; }
+    /// Never asked: there is one format.
     virtual int32_t getFormatCombinationLimit() noexcept {
         return kDEFAULT_FORMAT_COMBINATION_LIMIT;
     }
-    /// Text for the inspector; nullptr for none.
+    /// Never asked.
     virtual const char* getMetadataString() noexcept { return nullptr; }
 };
 
-/// An IPluginV3OneBuild whose outputs may lie where inputs lie
-/// (PreviewFeature::kALIASED_PLUGIN_IO_10_03).
+/// An IPluginV3OneBuild whose outputs may lie where inputs lie, with
+/// PreviewFeature::kALIASED_PLUGIN_IO_10_03 or without. The input is copied before the plugin runs,
+/// so that others that read it see what it was; both addresses are those of the copy.
 class IPluginV3OneBuildV2 : public IPluginV3OneBuild {
 public:
     InterfaceInfo getInterfaceInfo() const noexcept override {
         return {"PLUGIN_V3ONE_BUILD", 2, 0};
     }
-    /// The input that this output updates in place; -1 for none. An input serves one output.
+    /// The input that this output updates in place, of the same type and shape; -1 for none. An
+    /// input serves one output.
     virtual int32_t getAliasedInput(int32_t outputIndex) noexcept {
         static_cast<void>(outputIndex);
         return -1;
@@ -82,7 +90,8 @@ public:
 };
 
 /// How a plugin runs. Methods that return int32_t return 0 for success; another number fails the
-/// run and is reported.
+/// run and is reported. Sizes that the plugin finds out itself are -1 in descriptions; memory for
+/// such outputs is as large as was declared. Nothing runs where all outputs are empty.
 class IPluginV3OneRuntime : public IPluginCapability {
 public:
     InterfaceInfo getInterfaceInfo() const noexcept override {
@@ -96,15 +105,19 @@ public:
     /// Before the first run with these shapes, types and formats.
     virtual int32_t onShapeChange(const PluginTensorDesc* in, int32_t nbInputs,
                                   const PluginTensorDesc* out, int32_t nbOutputs) noexcept = 0;
-    /// Queues the work on `stream`. On the CPU backend addresses are host addresses, the stream is
-    /// nullptr, and the work is done when the call returns.
-    /// \param workspace as many bytes as getWorkspaceSize() asked for.
+    /// Queues the work on `stream`, a stream of the context, which is ordered with the caller's.
+    /// With CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE, or where the caller captures its stream, the
+    /// work is captured too. On the CPU backend addresses are host addresses, the stream is
+    /// nullptr, and the work is done when the call returns. \param workspace as many bytes as
+    /// getWorkspaceSize() asked for.
     virtual int32_t enqueue(const PluginTensorDesc* inputDesc, const PluginTensorDesc* outputDesc,
                             const void* const* inputs, void* const* outputs, void* workspace,
                             cudaStream_t stream) noexcept = 0;
-    /// A clone of the whole plugin for one context, which the library deletes. nullptr on an error.
+    /// A clone of the whole plugin for one layer of one context, before its first run; the library
+    /// deletes it. nullptr on an error.
     virtual IPluginV3* attachToContext(IPluginResourceContext* context) noexcept = 0;
-    /// What the creator needs to make this plugin again; valid until the next call.
+    /// What the creator needs to make this plugin again, copied into the engine; valid until the
+    /// next call. Called while building.
     virtual const PluginFieldCollection* getFieldsToSerialize() noexcept = 0;
 };
 
@@ -116,10 +129,12 @@ public:
         return {"PLUGIN CREATOR_V3ONE", 1, 0};
     }
     /// A plugin ready for use; nullptr on an error. The caller deletes it; the library does so with
-    /// those it asked for.
+    /// those it asked for: for nodes of a model that is parsed (kBUILD) and for engines that are
+    /// loaded (kRUNTIME, one for all layers of equal fields).
     virtual IPluginV3* createPlugin(const AsciiChar* name, const PluginFieldCollection* fc,
                                     TensorRTPhase phase) noexcept = 0;
-    /// The fields that createPlugin() understands in the build phase.
+    /// The fields that createPlugin() understands in the build phase. The parser hands on those
+    /// attributes that are listed, in the listed types; all of them when the list is empty.
     virtual const PluginFieldCollection* getFieldNames() noexcept = 0;
     virtual const AsciiChar* getPluginName() const noexcept = 0;
     virtual const AsciiChar* getPluginVersion() const noexcept = 0;

@@ -29,7 +29,8 @@ public:
     virtual float getExtraMemoryTarget() const noexcept = 0;
     /// Whether every shape that is set has all three and min <= opt <= max.
     virtual bool isValid() const noexcept = 0;
-    /// Values of a shape input: nbValues of them, as many as it has elements.
+    /// Values of a shape input: nbValues of them, as many as it has elements. The build checks them
+    /// against the network; ICudaEngine::getProfileTensorValuesV2() gives them.
     virtual bool setShapeValuesV2(const char* inputName, OptProfileSelector select,
                                   const int64_t* values, int32_t nbValues) noexcept = 0;
     /// nullptr when they are not set.

@@ -7,7 +7,12 @@
 namespace nvinfer1 {
 
 /// Replaces weights of an engine that was built with kREFIT, kREFIT_IDENTICAL, kREFIT_INDIVIDUAL
-/// or kSTRIP_PLAN. Weights are named as in the network or the ONNX file.
+/// or kSTRIP_PLAN. Weights are named as in the network (setWeightsName(), else "<layer>.kernel",
+/// ".bias", ".shift", ".scale", ".power" or ".constant") or the ONNX file (initializers, outputs of
+/// Constant nodes). Constants from which the network's shapes were made are not among them.
+///
+/// After a refit the engine is the one that a build from the new weights would have given, bit for
+/// bit; contexts made before run with the new weights from their next run on.
 ///
 /// Lifetime: made by createInferRefitter(), deleted by the caller; it keeps the engine's content
 /// alive. Weights that are set stay the application's and must live until the refit has ended.
@@ -20,11 +25,12 @@ public:
     /// By layer and role. Returns false for an unknown pair or a wrong type or count.
     virtual bool setWeights(const char* layerName, WeightsRole role,
                             const Weights weights) noexcept = 0;
-    /// Puts the weights that were set into the engine. Returns false, and changes nothing, when
-    /// weights that belong together are missing.
+    /// Puts the weights that were set into the engine; the others stay. Returns false, and changes
+    /// nothing, when weights are missing that the engine was written without, or when those of a
+    /// kREFIT_IDENTICAL engine differ. No run of the engine goes on meanwhile.
     virtual bool refitCudaEngine() noexcept = 0;
-    /// Weights that must be set too before refitting: up to `size` of them by layer and role; the
-    /// arrays may be nullptr. Returns how many there are.
+    /// Weights that the engine was written without and that are not set yet: up to `size` of them
+    /// by layer and role; the arrays may be nullptr. Returns how many there are.
     virtual int32_t getMissing(int32_t size, const char** layerNames,
                                WeightsRole* roles) noexcept = 0;
     /// All weights that can be refitted, as getMissing().
@@ -36,12 +42,13 @@ public:
     /// The same; kDEVICE for weights in device memory.
     virtual bool setNamedWeights(const char* name, Weights weights,
                                  TensorLocation location) noexcept = 0;
-    /// Names of weights that must be set too: up to `size` of them. Returns how many there are.
+    /// Names of the weights that getMissing() tells: up to `size`. Returns how many there are.
     virtual int32_t getMissingWeights(int32_t size, const char** weightsNames) noexcept = 0;
     /// Names of all weights that can be refitted.
     virtual int32_t getAllWeights(int32_t size, const char** weightsNames) noexcept = 0;
     virtual ILogger* getLogger() const noexcept = 0;
-    /// Most threads of the host that a refit uses. Default 1. Returns false for less than 1.
+    /// Most threads of the host that a refit may use; it uses one, whatever this says. Default 1.
+    /// Returns false for less than 1.
     virtual bool setMaxThreads(int32_t maxThreads) noexcept = 0;
     virtual int32_t getMaxThreads() const noexcept = 0;
     /// What was set under this name; {kFLOAT, nullptr, 0} when nothing was.
@@ -52,7 +59,8 @@ public:
     /// Whether values are compared and checked (kREFIT_IDENTICAL). Default true.
     virtual void setWeightsValidation(bool weightsValidation) noexcept = 0;
     virtual bool getWeightsValidation() const noexcept = 0;
-    /// As refitCudaEngine(), in the order of `stream`.
+    /// As refitCudaEngine(); weights in device memory are read after what `stream` holds. The refit
+    /// has ended when it returns.
     virtual bool refitCudaEngineAsync(cudaStream_t stream) noexcept = 0;
     /// Type and count that weights of this name must have; values is nullptr.
     virtual Weights getWeightsPrototype(const char* weightsName) const noexcept = 0;

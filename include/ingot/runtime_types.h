@@ -74,7 +74,8 @@ enum class DeviceType : int32_t {
 };
 INGOT_ENUM_MAX(DeviceType, 2)
 
-/// How a runtime may unpack code that an engine carries.
+/// How a runtime may unpack code that an engine carries. Engines carry none: the flags are kept and
+/// have no effect.
 enum class TempfileControlFlag : int32_t {
     kALLOW_IN_MEMORY_FILES = 0,
     kALLOW_TEMPORARY_FILES = 1,
@@ -130,7 +131,7 @@ INGOT_ENUM_MAX(HardwareCompatibilityLevel, 3)
 /// How a context gets the memory for activations.
 enum class ExecutionContextAllocationStrategy : int32_t {
     kSTATIC = 0,            ///< When it is created, enough for every profile
-    kON_PROFILE_CHANGE = 1, ///< When a profile is chosen, enough for that profile
+    kON_PROFILE_CHANGE = 1, ///< When a profile is chosen, for that profile; the other's is freed
     kUSER_MANAGED = 2,      ///< From setDeviceMemoryV2()
 };
 INGOT_ENUM_MAX(ExecutionContextAllocationStrategy, 3)
@@ -157,7 +158,7 @@ INGOT_ENUM_MAX(LayerInformationFormat, 2)
 
 enum class SerializationFlag : int32_t {
     kEXCLUDE_WEIGHTS = 0,      ///< Leave out the weights that can be refitted
-    kEXCLUDE_LEAN_RUNTIME = 1, ///< Leave out the runtime of a version-compatible engine
+    kEXCLUDE_LEAN_RUNTIME = 1, ///< No effect: engines never carry a runtime
     kINCLUDE_REFIT = 2,        ///< The engine can be refitted again after loading
 };
 INGOT_ENUM_MAX(SerializationFlag, 3)
@@ -272,19 +273,24 @@ protected:
     IOutputAllocator& operator=(IOutputAllocator&&) & = default;
 };
 
-/// Sees the values of tensors that were marked with INetworkDefinition::markDebug() and are
-/// switched on in the context.
+/// Sees the values of debug tensors that are switched on in the context.
 ///
-/// Lifetime: outlives its use by the context. Calls come from the thread that runs, between layers.
+/// Lifetime: outlives its use by the context. Calls come from the thread that runs, inside
+/// enqueueV3() or executeV2(): for tensors of markDebug() once the run has been enqueued, inputs of
+/// the network first, then inner tensors in the order of its layers, then outputs; for those of
+/// markUnfusedTensorsAsDebugTensors() after the layer that computes them.
 class IDebugListener : public IVersionedInterface {
 public:
     IDebugListener() = default;
     ~IDebugListener() override = default;
 
     InterfaceInfo getInterfaceInfo() const noexcept override { return {"IDebugListener", 1, 0}; }
-    /// \param addr the values, dense and row-major, valid until the call returns; read them in the
-    /// order of `stream`.
-    /// \returns false to fail the run.
+    /// \param addr the values, dense and row-major. On a GPU those of markDebug() are in its memory
+    /// (kDEVICE): enqueue what reads them on `stream`, before the next run; when the run is
+    /// captured into a CUDA graph, so is that. On the CPU backend, and for unfused tensors, they
+    /// are in host memory (kHOST) and complete: read them before the call returns. \param name
+    /// valid until the call returns. \param stream that of the run. \returns false to fail the run:
+    /// enqueueV3() returns false, which on a GPU does not take back what has been enqueued.
     virtual bool processDebugTensor(const void* addr, TensorLocation location, DataType type,
                                     const Dims& shape, const char* name, cudaStream_t stream) = 0;
 

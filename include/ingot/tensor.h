@@ -105,7 +105,8 @@ public:
 
     /// Changes the type of a network input, or casts a network output to it.
     TRT_DEPRECATED virtual void setType(DataType type) noexcept = 0;
-    /// Range for INT8 without calibration; -max to max. Returns false unless min <= max.
+    /// Range for INT8 without calibration: both signs of the larger magnitude. Returns false unless
+    /// min <= max.
     TRT_DEPRECATED virtual bool setDynamicRange(float min, float max) noexcept = 0;
     TRT_DEPRECATED virtual bool dynamicRangeIsSet() const noexcept = 0;
     TRT_DEPRECATED virtual void resetDynamicRange() noexcept = 0;
@@ -155,12 +156,15 @@ public:
 
     // Older generations: types in a network that is not strongly typed.
 
-    /// Computes in this type.
+    /// Computes in this type, where kOBEY_PRECISION_CONSTRAINTS or kPREFER_PRECISION_CONSTRAINTS is
+    /// set: kFLOAT keeps the layer out of what kFP16, kBF16 and kINT8 do; narrower types need their
+    /// flag. Refused in strongly typed networks.
     TRT_DEPRECATED virtual void setPrecision(DataType dataType) noexcept = 0;
     TRT_DEPRECATED virtual DataType getPrecision() const noexcept = 0;
     TRT_DEPRECATED virtual bool precisionIsSet() const noexcept = 0;
     TRT_DEPRECATED virtual void resetPrecision() noexcept = 0;
-    /// Casts an output to this type.
+    /// Casts an output to this type. With these flags and no precision set, kFLOAT means that the
+    /// layer computes in it too.
     TRT_DEPRECATED virtual void setOutputType(int32_t index, DataType dataType) noexcept = 0;
     TRT_DEPRECATED virtual bool outputTypeIsSet(int32_t index) const noexcept = 0;
     TRT_DEPRECATED virtual void resetOutputType(int32_t index) noexcept = 0;

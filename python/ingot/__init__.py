@@ -8,14 +8,18 @@ which makes a function of a model, and `ingot.config`, which reads configuration
 Objects made by other objects keep them alive. Methods that fail return None or False, as in
 TensorRT, and report why to the error recorder, or else to the logger.
 """
+import collections.abc
 import enum
 
-from ingot import _ingot
+from ingot import _cuda, _ingot
 from ingot._ingot import *  # noqa: F403
-from ingot._ingot import DataType, ILogger
-from ingot._compile import CompiledModel, compile
+from ingot._ingot import DataType, Dims, ILogger
+from ingot._compile import CompiledModel, TensorSpec, compile
 from ingot._types import itemsize as _itemsize
 from ingot._types import nptype, volume
+
+_cuda.tell_where_nvrtc_is()
+collections.abc.Sequence.register(Dims)
 
 # Ingot's own; the modules tensorrt and tensorrt_rtx have those of the API that they stand for.
 __version__ = _ingot.library_version()
@@ -40,6 +44,6 @@ del _enumeration
 DataType.itemsize = property(_itemsize, doc="Bytes of an element; 0.5 for types of 4 bits.")
 
 __all__ = [name for name in dir(_ingot) if not name.startswith("_")] + [
-    "CompiledModel", "compile", "nptype", "volume", "float32", "float16",
-    "bfloat16", "int8", "int32", "int64", "uint8", "bool", "fp8", "int4", "fp4", "e8m0",
+    "CompiledModel", "TensorSpec", "compile", "nptype", "volume", "float32", "float16", "bfloat16",
+    "int8", "int32", "int64", "uint8", "bool", "fp8", "int4", "fp4", "e8m0",
 ]

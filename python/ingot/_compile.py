@@ -4,6 +4,7 @@ import dataclasses
 import os
 import pathlib
 import threading
+import typing
 
 import numpy as np
 
@@ -13,37 +14,26 @@ from ingot._types import nptype, storage
 _DEVICES = {"auto": 0, "gpu": 1, "cuda": 1, "cpu": 2}
 
 
-class _Errors(_ingot.IErrorRecorder):
-    """Keeps messages, so that exceptions can tell them."""
+class _Log(_ingot.ILogger):
+    """Keeps errors, so that exceptions can tell them; the rest goes to another logger, and errors
+    too if it is the caller's."""
 
-    def __init__(self):
+    def __init__(self, logger):
         super().__init__()
+        self._given, self._other = logger is not None, logger or _ingot.Logger(_ingot.Logger.WARNING)
         self._errors, self._lock = [], threading.Lock()
 
-    def report_error(self, code, desc):
-        with self._lock:
-            self._errors.append((code, desc))
-        return False
-
-    def num_errors(self):
-        return len(self._errors)
-
-    def get_error_code(self, index):
-        return self._errors[index][0]
-
-    def get_error_desc(self, index):
-        return self._errors[index][1]
-
-    def has_overflowed(self):
-        return False
-
-    def clear(self):
-        with self._lock:
-            self._errors.clear()
+    def log(self, severity, msg):
+        is_error = severity <= _ingot.ILogger.ERROR
+        if is_error:
+            with self._lock:
+                self._errors.append(msg)
+        if self._given or not is_error:
+            self._other.log(severity, msg)
 
     def take(self):
         with self._lock:
-            text = "; ".join(desc for _, desc in self._errors)
+            text = "; ".join(self._errors)
             self._errors.clear()
         return text or "no message"
 
@@ -52,7 +42,7 @@ class _Errors(_ingot.IErrorRecorder):
 class TensorSpec:
     """An input or output: name, shape (-1: known only at run time), DataType."""
     name: str
-    shape: tuple
+    shape: tuple[int, ...]
     dtype: _ingot.DataType
 
 
@@ -100,7 +90,14 @@ class CompiledModel:
     Threads: any, each has a context of its own.
     """
 
-    def __init__(self, engine, errors, gpu):
+    engine: _ingot.ICudaEngine
+    """The engine, with TensorRT's methods."""
+    inputs: list[TensorSpec]
+    """Inputs in their order."""
+    outputs: list[TensorSpec]
+    """Outputs in their order."""
+
+    def __init__(self, engine: _ingot.ICudaEngine, errors: _Log, gpu: int | None):
         self.engine = engine
         self._errors, self._gpu, self._local = errors, gpu, threading.local()
         names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
@@ -113,12 +110,12 @@ class CompiledModel:
                          for name in names}
 
     @property
-    def device(self):
+    def device(self) -> str:
         """Where it runs: "gpu" or "cpu"."""
         return "cpu" if self._gpu is None else "gpu"
 
-    def save(self, path):
-        """Writes the engine; ingot.compile(path) reads it."""
+    def save(self, path: str | os.PathLike) -> None:
+        """Writes the engine; ingot.compile(path) reads it. Errors: OSError."""
         pathlib.Path(path).write_bytes(self.engine.serialize())
 
     def __repr__(self):
@@ -126,7 +123,13 @@ class CompiledModel:
             return ", ".join(f"{s.name}: {s.dtype.name}{list(s.shape)}" for s in specs)
         return f"<ingot.CompiledModel {text(self.inputs)} -> {text(self.outputs)}, {self.device}>"
 
-    def __call__(self, *arrays, stream=None, **named):
+    def __call__(self, *arrays: typing.Any, stream: typing.Any = None, **named: typing.Any) -> typing.Any:
+        """Runs once: inputs in their order or by name; one array for one output, a tuple for several.
+
+        stream: a CUDA stream of torch, CuPy or cuda-python, or its address as an integer.
+        Errors: TypeError for inputs of a wrong number, name or type, ValueError for shapes that do
+        not fit, RuntimeError when the run fails.
+        """
         values = self._by_name(arrays, named)
         first = next(iter(values.values()), None)
         kind = _arrays.kind_of(first) if first is not None else "numpy"
@@ -137,7 +140,8 @@ class CompiledModel:
     def _run(self, kind, handle, values):
         context = self._context()
         held = [self._set_input(context, spec, values[spec.name], handle) for spec in self.inputs]
-        results, back = [], []
+        results: list[typing.Any] = []
+        back: list[typing.Any] = []
         for spec in self.outputs:
             results.append(self._set_output(context, spec, kind, handle, back))
         if not context.execute_async_v3(handle):
@@ -203,6 +207,7 @@ class CompiledModel:
     def _set_output(self, context, spec, kind, stream, back):
         gpu = None if self._on_host[spec.name] else self._gpu
         shape = tuple(context.get_tensor_shape(spec.name))
+        made: typing.Any
         if -1 in shape:
             made = _Memory("dlpack" if gpu is not None and kind == "numpy" else kind, spec.dtype,
                            gpu, stream)
@@ -251,15 +256,14 @@ def _add_profile(builder, network, config, shapes):
         raise ValueError("shapes: the profile is not valid")
 
 
-def _build(model, path, errors, logger, options):
+def _build(model, path, logger, options):
     builder = _ingot.Builder(logger)
-    builder.error_recorder = errors
     network = builder.create_network(0)
     parser = _ingot.OnnxParser(network, logger)
     parsed = parser.parse_from_file(path) if model is None else parser.parse(model, path)
     if not parsed:
         texts = [str(parser.get_error(i)) for i in range(parser.num_errors)]
-        raise ValueError("the model cannot be read: " + ("; ".join(texts) or errors.take()))
+        raise ValueError("the model cannot be read: " + ("; ".join(texts) or logger.take()))
     config = builder.create_builder_config()
     for flag in ("fp16", "bf16", "int8", "fp8"):
         if options[flag]:
@@ -279,7 +283,7 @@ def _build(model, path, errors, logger, options):
     _add_profile(builder, network, config, shapes)
     memory = builder.build_serialized_network(network, config)
     if memory is None:
-        raise RuntimeError(f"the engine could not be built: {errors.take()}")
+        raise RuntimeError(f"the engine could not be built: {logger.take()}")
     return memory
 
 
@@ -287,9 +291,12 @@ def _is_engine(data):
     return data[:8] == b"INGOT\r\n\x1a"
 
 
-def compile(model, *, fp16=False, bf16=False, int8=False, fp8=False, calibrator=None, shapes=None,
-            device="auto", workspace=None, optimization_level=None, logger=None,
-            progress_monitor=None, save=None):
+def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: bool = False,
+            fp8: bool = False, calibrator: _ingot.IInt8Calibrator | None = None,
+            shapes: typing.Any = None, device: str | int = "auto", workspace: int | None = None,
+            optimization_level: int | None = None, logger: _ingot.ILogger | None = None,
+            progress_monitor: _ingot.IProgressMonitor | None = None,
+            save: str | os.PathLike | None = None) -> CompiledModel:
     """A function of arrays from a model.
 
     model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
@@ -301,7 +308,8 @@ def compile(model, *, fp16=False, bf16=False, int8=False, fp8=False, calibrator=
     device: "auto" (a GPU if there is one), "gpu", "cpu", or the ordinal of a GPU.
     workspace: most bytes of scratch memory of a layer.
     optimization_level: 0 (fast build) to 5.
-    logger: an ILogger; default: warnings to standard error.
+    logger: an ILogger, which gets all messages; default: warnings go to standard error, and errors
+        are told by exceptions alone.
     progress_monitor: an IProgressMonitor. Ctrl-C stops a build anyway.
     save: where to write the engine.
 
@@ -316,8 +324,7 @@ def compile(model, *, fp16=False, bf16=False, int8=False, fp8=False, calibrator=
     options = {"fp16": fp16, "bf16": bf16, "int8": int8, "fp8": fp8, "calibrator": calibrator,
                "shapes": shapes, "workspace": workspace, "progress_monitor": progress_monitor,
                "optimization_level": optimization_level}
-    logger = logger or _ingot.Logger(_ingot.Logger.WARNING)
-    errors, path = _Errors(), None
+    logger, path = _Log(logger), None
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         with open(path, "rb") as file:
@@ -326,14 +333,13 @@ def compile(model, *, fp16=False, bf16=False, int8=False, fp8=False, calibrator=
     else:
         data = model.SerializeToString() if hasattr(model, "SerializeToString") else bytes(model)
     is_engine = data is not None and _is_engine(data)
-    blob = data if is_engine else _build(data, path, errors, logger, options)
+    blob = data if is_engine else _build(data, path, logger, options)
     runtime = _ingot.Runtime(logger)
-    runtime.error_recorder = errors
     if not runtime.set_device(_DEVICES[place], ordinal):
-        raise RuntimeError(f"device {device!r} cannot be used: {errors.take()}")
+        raise RuntimeError(f"device {device!r} cannot be used: {logger.take()}")
     engine = runtime.deserialize_cuda_engine(blob)
     if engine is None:
-        raise RuntimeError(f"the engine cannot be loaded: {errors.take()}")
+        raise RuntimeError(f"the engine cannot be loaded: {logger.take()}")
     if save is not None:
         pathlib.Path(save).write_bytes(blob)
-    return CompiledModel(engine, errors, ordinal if engine.device == "gpu" else None)
+    return CompiledModel(engine, logger, ordinal if engine.device == "gpu" else None)

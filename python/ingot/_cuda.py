@@ -1,12 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """The few functions of the CUDA driver that ingot.compile() needs for arrays in host memory, by
-ctypes: device memory in the order of a stream, copies, waiting."""
+ctypes: device memory in the order of a stream, copies, waiting; and where pip puts NVRTC."""
 import contextlib
 import ctypes
 import functools
+import glob
+import importlib.util
+import os
 
 HOST_TO_DEVICE = "cuMemcpyHtoDAsync_v2"
 DEVICE_TO_HOST = "cuMemcpyDtoHAsync_v2"
+
+
+def tell_where_nvrtc_is():
+    """Names to the library the compiler of the package nvidia-cuda-nvrtc, which PyTorch brings too,
+    unless INGOT_NVRTC names one. Without any, those that the machine has are tried."""
+    nvidia = importlib.util.find_spec("nvidia")
+    for folder in (nvidia.submodule_search_locations or []) if nvidia else []:
+        for path in sorted(glob.glob(f"{glob.escape(folder)}/*/lib/libnvrtc.so.1[23]"), reverse=True):
+            os.environ.setdefault("INGOT_NVRTC", path)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data types as numpy has them, and arrays over memory that something else owns."""
+from collections.abc import Iterable
+
 import numpy as np
 
 from ingot._ingot import DataType
@@ -23,7 +25,7 @@ _BITS = {DataType.FLOAT: 32, DataType.INT32: 32, DataType.INT64: 64, DataType.HA
          DataType.BF16: 16, DataType.INT4: 4, DataType.FP4: 4}
 
 
-def nptype(trt_type):
+def nptype(trt_type: DataType) -> type:
     """The numpy type of a DataType.
 
     BF16, FP8 and E8M0 need the package ml_dtypes. Errors: TypeError for types that numpy cannot
@@ -55,7 +57,7 @@ def itemsize(trt_type):
     return bits // 8 if bits >= 8 else bits / 8
 
 
-def volume(shape):
+def volume(shape: Iterable[int]) -> int:
     """The number of elements of a shape: the product of its sizes, 1 for none."""
     count = 1
     for size in shape:

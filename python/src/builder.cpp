@@ -94,7 +94,8 @@ void bind_builds(nb::class_<IBuilder>& c) {
             [](const Self& self, trt::INetworkDefinition& network, trt::IBuilderConfig& config) {
                 return unlocked([&] { return self.p->isNetworkSupported(network, config); });
             },
-            "network"_a, "config"_a);
+            "network"_a, "config"_a,
+            "Whether a build would begin: nothing in the network contradicts the configuration.");
 }
 
 void bind_frame(nb::class_<IBuilder>& c) {
@@ -106,12 +107,15 @@ void bind_frame(nb::class_<IBuilder>& c) {
         .def("create_network", method<&IBuilder::createNetworkV2>(), "flags"_a = 0,
              "An empty network. Flags: 1 << int(NetworkDefinitionCreationFlag.X). None for bits "
              "that are no flag.")
-        .def("create_builder_config", method<&IBuilder::createBuilderConfig>())
+        .def("create_builder_config", method<&IBuilder::createBuilderConfig>(),
+             "Settings for a build, all at their defaults.")
         .def("create_optimization_profile", &IBuilder::createOptimizationProfile,
-             nb::rv_policy::reference_internal)
-        .def("reset", method<&IBuilder::reset>())
-        .def("get_plugin_registry", &IBuilder::getPluginRegistry, nb::rv_policy::reference_internal)
-        .def_prop_ro("logger", &IBuilder::getLogger, nb::rv_policy::reference)
+             nb::rv_policy::reference_internal,
+             "A range of shapes of inputs, for IBuilderConfig.add_optimization_profile().")
+        .def("reset", method<&IBuilder::reset>(), "Puts settings of the builder to their defaults.")
+        .def("get_plugin_registry", &IBuilder::getPluginRegistry, nb::rv_policy::reference_internal,
+             "The registry of creators of plugins.")
+        .def_prop_ro("logger", &IBuilder::getLogger, nb::rv_policy::reference, "Who gets messages.")
         .def_prop_rw(
             "gpu_allocator", [](const IBuilder&) { return nb::none(); },
             [](IBuilder& self, trt::IGpuAllocator* allocator) { self.setGpuAllocator(allocator); },
@@ -122,9 +126,12 @@ void bind_frame(nb::class_<IBuilder>& c) {
         c, "error_recorder", "Who gets errors; None: the logger.");
     prop_ro<&IBuilder::getNbDLACores>(c, "num_DLA_cores", "Always 0.");
     prop_ro<&IBuilder::getMaxDLABatchSize>(c, "max_DLA_batch_size", "Always 0.");
-    prop_ro<&IBuilder::platformHasFastFp16>(c, "platform_has_fast_fp16", nullptr);
-    prop_ro<&IBuilder::platformHasFastInt8>(c, "platform_has_fast_int8", nullptr);
-    prop_ro<&IBuilder::platformHasTf32>(c, "platform_has_tf32", nullptr);
+    prop_ro<&IBuilder::platformHasFastFp16>(
+        c, "platform_has_fast_fp16", "Whether the device has FP16 natively; True on the CPU.");
+    prop_ro<&IBuilder::platformHasFastInt8>(
+        c, "platform_has_fast_int8", "Whether the device has INT8 natively; True on the CPU.");
+    prop_ro<&IBuilder::platformHasTf32>(c, "platform_has_tf32",
+                                        "Whether the device has TF32 natively; True on the CPU.");
 }
 
 } // namespace

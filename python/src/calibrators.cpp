@@ -108,7 +108,7 @@ template <class T, class Trampoline = PyCalibrator<T>>
 void calibrator(nb::module_& m, const char* name, const char* doc) {
     nb::class_<T, trt::IInt8Calibrator, Trampoline>(m, name, doc)
         .def(nb::init<>())
-        .def("get_algorithm", &T::getAlgorithm);
+        .def("get_algorithm", &T::getAlgorithm, "CalibrationAlgoType that the class stands for.");
 }
 
 } // namespace

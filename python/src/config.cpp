@@ -82,7 +82,9 @@ void bind_profile(nb::module_& m) {
              "Values of a shape input, as many as it has elements.")
         .def("get_shape_input", &get_values, "input"_a, "[min, opt, max]; [] when not set.")
         .def("__nonzero__", &Profile::isValid)
-        .def("is_valid", &Profile::isValid);
+        .def("is_valid", &Profile::isValid,
+             "Whether every shape fits its others: sizes are not negative, ranks agree, min <= opt "
+             "<= max.");
     prop<&Profile::getExtraMemoryTarget, &Profile::setExtraMemoryTarget>(
         profile, "extra_memory_target", "0 to 1. Default 1.");
     m.attr("OptimizationProfile") = profile;
@@ -129,24 +131,32 @@ void bind_timing_cache(nb::module_& m) {
                 new (at) Value{hash, ms};
             },
             "tactic_hash"_a, "timing_msec"_a)
-        .def_rw("tactic_hash", &Value::tacticHash)
+        .def_rw("tactic_hash", &Value::tacticHash, "Names the kernel.")
         .def_rw("timing_msec", &Value::timingMSec, "Milliseconds.")
-        .def_ro_static("INVALID_TACTIC_HASH", &Value::kINVALID_TACTIC_HASH);
+        .def_ro_static("INVALID_TACTIC_HASH", &Value::kINVALID_TACTIC_HASH,
+                       "Stands for no choice.");
     nb::class_<trt::ITimingCache> cache(m, "ITimingCache", "Kernels chosen and their times.");
     common(cache);
-    cache.def("serialize", slow<&trt::ITimingCache::serialize>())
+    cache
+        .def("serialize", slow<&trt::ITimingCache::serialize>(),
+             "The cache as bytes, for create_timing_cache().")
         .def("combine", slow<&trt::ITimingCache::combine>(), "input_cache"_a, "ignore_mismatch"_a,
              "Adds the entries of another cache.")
-        .def("reset", method<&trt::ITimingCache::reset>())
-        .def("query_keys",
-             [](const trt::ITimingCache& self) {
-                 const int64_t count = self.queryKeys(nullptr, 0);
-                 std::vector<Key> keys(static_cast<size_t>(std::max<int64_t>(count, 0)));
-                 self.queryKeys(keys.data(), count);
-                 return keys;
-             })
-        .def("query", method<&trt::ITimingCache::query>(), "key"_a)
-        .def("update", method<&trt::ITimingCache::update>(), "key"_a, "value"_a);
+        .def("reset", method<&trt::ITimingCache::reset>(), "Forgets all entries.")
+        .def(
+            "query_keys",
+            [](const trt::ITimingCache& self) {
+                const int64_t count = self.queryKeys(nullptr, 0);
+                std::vector<Key> keys(static_cast<size_t>(std::max<int64_t>(count, 0)));
+                self.queryKeys(keys.data(), count);
+                return keys;
+            },
+            "Keys of all entries.")
+        .def("query", method<&trt::ITimingCache::query>(), "key"_a,
+             "The choice for a key; its tactic_hash is INVALID_TACTIC_HASH when there is none.")
+        .def("update", method<&trt::ITimingCache::update>(), "key"_a, "value"_a,
+             "Changes the choice of a key that is present; a time of NaN removes it. False when it "
+             "is not present or the hash is invalid.");
 }
 
 void bind_config_props(nb::class_<Config>& c) {
@@ -158,11 +168,15 @@ void bind_config_props(nb::class_<Config>& c) {
     prop<&Config::getMaxAuxStreams, &Config::setMaxAuxStreams>(
         c, "max_aux_streams", "Streams beside the main one; -1: the builder chooses.");
     prop<&Config::getHardwareCompatibilityLevel, &Config::setHardwareCompatibilityLevel>(
-        c, "hardware_compatibility_level", nullptr);
-    prop<&Config::getRuntimePlatform, &Config::setRuntimePlatform>(c, "runtime_platform", nullptr);
+        c, "hardware_compatibility_level",
+        "Which GPUs it must run on; engines run on every GPU of compute capability 8.0 and up "
+        "anyway.");
+    prop<&Config::getRuntimePlatform, &Config::setRuntimePlatform>(c, "runtime_platform",
+                                                                   "Default SAME_AS_BUILD.");
     prop<&Config::getAvgTimingIterations, &Config::setAvgTimingIterations>(
         c, "avg_timing_iterations", "At least 1. Default 1.");
-    prop<&Config::getMaxNbTactics, &Config::setMaxNbTactics>(c, "max_num_tactics", nullptr);
+    prop<&Config::getMaxNbTactics, &Config::setMaxNbTactics>(
+        c, "max_num_tactics", "Candidates timed per layer; -1 (the default): the builder chooses.");
     prop<&Config::getTilingOptimizationLevel, &Config::setTilingOptimizationLevel>(
         c, "tiling_optimization_level", "Default NONE.");
     prop<&Config::getL2LimitForTiling, &Config::setL2LimitForTiling>(c, "l2_limit_for_tiling",
@@ -178,10 +192,11 @@ void bind_config_props(nb::class_<Config>& c) {
     prop<&Config::getRemoteAutoTuningConfig, &Config::setRemoteAutoTuningConfig>(
         c, "remote_auto_tuning_config", "Not supported.");
     prop<&Config::getQuantizationFlags, &Config::setQuantizationFlags>(c, "quantization_flags",
-                                                                       nullptr);
+                                                                       "Bits of QuantizationFlag.");
     prop<&Config::getNbComputeCapabilities, &Config::setNbComputeCapabilities>(
         c, "num_compute_capabilities", "0: the engine is for every GPU.");
-    prop_ro<&Config::getNbOptimizationProfiles>(c, "num_optimization_profiles", nullptr);
+    prop_ro<&Config::getNbOptimizationProfiles>(c, "num_optimization_profiles",
+                                                "Profiles added so far.");
     prop_held<&Config::getProgressMonitor, &Config::setProgressMonitor>(
         c, "progress_monitor", "Follows builds, and can stop them.");
     prop_held<&Config::getInt8Calibrator, &Config::setInt8Calibrator>(
@@ -189,34 +204,51 @@ void bind_config_props(nb::class_<Config>& c) {
 }
 
 void bind_config_methods(nb::class_<Config>& c) {
-    c.def("set_flag", method<&Config::setFlag>(), "flag"_a)
-        .def("clear_flag", method<&Config::clearFlag>(), "flag"_a)
-        .def("get_flag", method<&Config::getFlag>(), "flag"_a)
-        .def("set_quantization_flag", method<&Config::setQuantizationFlag>(), "flag"_a)
-        .def("clear_quantization_flag", method<&Config::clearQuantizationFlag>(), "flag"_a)
-        .def("get_quantization_flag", method<&Config::getQuantizationFlag>(), "flag"_a)
+    c.def("set_flag", method<&Config::setFlag>(), "flag"_a, "Switches a BuilderFlag on.")
+        .def("clear_flag", method<&Config::clearFlag>(), "flag"_a, "Switches a BuilderFlag off.")
+        .def("get_flag", method<&Config::getFlag>(), "flag"_a, "Whether a BuilderFlag is on.")
+        .def("set_quantization_flag", method<&Config::setQuantizationFlag>(), "flag"_a,
+             "Switches a QuantizationFlag on.")
+        .def("clear_quantization_flag", method<&Config::clearQuantizationFlag>(), "flag"_a,
+             "Switches a QuantizationFlag off.")
+        .def("get_quantization_flag", method<&Config::getQuantizationFlag>(), "flag"_a,
+             "Whether a QuantizationFlag is on.")
         .def("set_memory_pool_limit", method<&Config::setMemoryPoolLimit>(), "pool"_a,
              "pool_size"_a, "Bytes.")
         .def("get_memory_pool_limit", method<&Config::getMemoryPoolLimit>(), "pool"_a, "Bytes.")
-        .def("set_tactic_sources", method<&Config::setTacticSources>(), "tactic_sources"_a)
-        .def("get_tactic_sources", method<&Config::getTacticSources>())
-        .def("set_preview_feature", method<&Config::setPreviewFeature>(), "feature"_a, "enable"_a)
-        .def("get_preview_feature", method<&Config::getPreviewFeature>(), "feature"_a)
-        .def("set_device_type", method<&Config::setDeviceType>(), "layer"_a, "device_type"_a)
-        .def("get_device_type", method<&Config::getDeviceType>(), "layer"_a)
-        .def("is_device_type_set", method<&Config::isDeviceTypeSet>(), "layer"_a)
-        .def("reset_device_type", method<&Config::resetDeviceType>(), "layer"_a)
+        .def("set_tactic_sources", method<&Config::setTacticSources>(), "tactic_sources"_a,
+             "Bits of TacticSource that kernels may come from. False for bits that are none.")
+        .def("get_tactic_sources", method<&Config::getTacticSources>(),
+             "Bits of TacticSource that kernels may come from.")
+        .def("set_preview_feature", method<&Config::setPreviewFeature>(), "feature"_a, "enable"_a,
+             "Switches a PreviewFeature on or off.")
+        .def("get_preview_feature", method<&Config::getPreviewFeature>(), "feature"_a,
+             "Whether a PreviewFeature is on.")
+        .def("set_device_type", method<&Config::setDeviceType>(), "layer"_a, "device_type"_a,
+             "GPU for a layer; there is no DLA.")
+        .def("get_device_type", method<&Config::getDeviceType>(), "layer"_a,
+             "Where a layer is to run.")
+        .def("is_device_type_set", method<&Config::isDeviceTypeSet>(), "layer"_a,
+             "Whether set_device_type() was called for the layer.")
+        .def("reset_device_type", method<&Config::resetDeviceType>(), "layer"_a,
+             "Takes set_device_type() back.")
         .def("can_run_on_DLA", method<&Config::canRunOnDLA>(), "layer"_a, "Always False.")
         .def("reset", method<&Config::reset>(), "Back to the defaults.")
         .def("set_compute_capability", method<&Config::setComputeCapability>(),
-             "compute_capability"_a, "index"_a)
-        .def("get_compute_capability", method<&Config::getComputeCapability>(), "index"_a)
+             "compute_capability"_a, "index"_a,
+             "A GPU that the engine has kernels for: call it for each index below "
+             "num_compute_capabilities. False for a bad index or a capability that is not "
+             "supported.")
+        .def("get_compute_capability", method<&Config::getComputeCapability>(), "index"_a,
+             "What set_compute_capability() set; NONE for a bad index.")
         .def("add_optimization_profile", &Config::addOptimizationProfile, "profile"_a,
              nb::keep_alive<1, 2>(), "Returns its index, -1 when it is not valid.")
         .def("set_calibration_profile", &Config::setCalibrationProfile, "profile"_a,
-             nb::keep_alive<1, 2>())
+             nb::keep_alive<1, 2>(),
+             "Whose opt shapes batches of int8_calibrator have; needed for inputs without static "
+             "shapes. False when it is not valid.")
         .def("get_calibration_profile", &Config::getCalibrationProfile,
-             nb::rv_policy::reference_internal)
+             nb::rv_policy::reference_internal, "What set_calibration_profile() set, or None.")
         .def(
             "set_device",
             [](Config& self, int32_t device, int32_t ordinal) {
@@ -265,8 +297,11 @@ void bind_config_objects(nb::class_<Config>& c) {
             nb::sig("def create_timing_cache(self, serialized_timing_cache: bytes) -> "
                     "ITimingCache | None"))
         .def("set_timing_cache", &Config::setTimingCache, "cache"_a, "ignore_mismatch"_a,
-             nb::keep_alive<1, 2>())
-        .def("get_timing_cache", &Config::getTimingCache, nb::rv_policy::reference_internal);
+             nb::keep_alive<1, 2>(),
+             "Builds read and extend the cache. False when it is of another release, or of another "
+             "device unless ignore_mismatch.")
+        .def("get_timing_cache", &Config::getTimingCache, nb::rv_policy::reference_internal,
+             "What set_timing_cache() set, or None.");
 }
 
 } // namespace

@@ -36,22 +36,29 @@ void bind_props(Class& c) {
         c, "enqueue_emits_profile", "Default True.");
     prop<&Context::getPersistentCacheLimit, &Context::setPersistentCacheLimit>(
         c, "persistent_cache_limit", "L2 cache in bytes that activations may be kept in.");
-    prop<&Context::getNvtxVerbosity, &Context::setNvtxVerbosity>(c, "nvtx_verbosity", nullptr);
+    prop<&Context::getNvtxVerbosity, &Context::setNvtxVerbosity>(
+        c, "nvtx_verbosity", "How much profilers such as Nsight Systems are told of a run.");
     prop<&Context::getUnfusedTensorsDebugState, &Context::setUnfusedTensorsDebugState>(
-        c, "unfused_tensors_debug_state", nullptr);
+        c, "unfused_tensors_debug_state",
+        "Whether tensors of mark_unfused_tensors_as_debug_tensors() are shown. Default False.");
     prop_held<&Context::getProfiler, &Context::setProfiler>(c, "profiler", "Times layers; None.");
-    prop_held<&Context::getErrorRecorder, &Context::setErrorRecorder>(c, "error_recorder", "");
+    prop_held<&Context::getErrorRecorder, &Context::setErrorRecorder>(
+        c, "error_recorder", "Who gets errors; None: the logger. Default: the engine's.");
     prop_held<&Context::getTemporaryStorageAllocator, &Context::setTemporaryStorageAllocator>(
         c, "temporary_allocator", "Who gives memory during runs; None: the engine's allocator.");
     prop_ro<&Context::getOptimizationProfile>(c, "active_optimization_profile",
-                                              "-1 when none was chosen.");
-    prop_ro<&Context::allInputDimensionsSpecified>(c, "all_binding_shapes_specified", nullptr);
-    prop_ro<&Context::allInputShapesSpecified>(c, "all_shape_inputs_specified", nullptr);
+                                              "The profile in use; 0 at first.");
+    prop_ro<&Context::allInputDimensionsSpecified>(c, "all_binding_shapes_specified",
+                                                   "Whether every input has a shape.");
+    prop_ro<&Context::allInputShapesSpecified>(
+        c, "all_shape_inputs_specified",
+        "Whether every input whose values are shapes has an address.");
     c.def_prop_ro(
          "engine",
          [](const Context& self) { return const_cast<trt::ICudaEngine*>(&self.getEngine()); },
-         nb::rv_policy::reference_internal)
-        .def("get_runtime_config", &Context::getRuntimeConfig, nb::rv_policy::reference_internal)
+         nb::rv_policy::reference_internal, "The engine, which the context keeps alive.")
+        .def("get_runtime_config", &Context::getRuntimeConfig, nb::rv_policy::reference_internal,
+             "The settings that it was created by.")
         .def_prop_rw(
             "device_memory", [](const Context&) { return nb::none(); },
             [](Context& self, uintptr_t memory) { self.setDeviceMemory(address_of(memory)); },
@@ -111,21 +118,27 @@ void bind_addresses(Class& c) {
             [](const Context& self, const char* name) {
                 return reinterpret_cast<uintptr_t>(self.getTensorAddress(name));
             },
-            "name"_a)
+            "name"_a, "Address of an input or output; 0 when none was set.")
         .def("set_output_allocator", &Context::setOutputAllocator, "name"_a,
-             "output_allocator"_a.none(), nb::keep_alive<1, 3>())
+             "output_allocator"_a.none(), nb::keep_alive<1, 3>(),
+             "Who gives memory for an output whose size is known only after a run; None takes it "
+             "away.")
         .def("get_output_allocator", &Context::getOutputAllocator, "name"_a,
-             nb::rv_policy::reference)
+             nb::rv_policy::reference, "What set_output_allocator() set, or None.")
         .def(
             "set_input_consumed_event",
             [](Context& self, uintptr_t event) {
                 return self.setInputConsumedEvent(reinterpret_cast<cudaEvent_t>(event));
             },
-            "event"_a)
-        .def("get_input_consumed_event",
-             [](const Context& self) {
-                 return reinterpret_cast<uintptr_t>(self.getInputConsumedEvent());
-             })
+            "event"_a,
+            "A CUDA event, as an integer, that runs record once their inputs may be overwritten; "
+            "0: none.")
+        .def(
+            "get_input_consumed_event",
+            [](const Context& self) {
+                return reinterpret_cast<uintptr_t>(self.getInputConsumedEvent());
+            },
+            "The event's address; 0 when there is none.")
         .def(
             "set_aux_streams",
             [](Context& self, const std::vector<uintptr_t>& handles) {
@@ -135,13 +148,17 @@ void bind_addresses(Class& c) {
                 }
                 self.setAuxStreams(streams.data(), static_cast<int32_t>(streams.size()));
             },
-            "aux_streams"_a)
+            "aux_streams"_a,
+            "CUDA streams, as integers, for work beside the caller's stream: there is none, so "
+            "that they get a warning and are not used.")
         .def(
             "set_communicator",
             [](Context& self, uintptr_t communicator) {
                 return self.setCommunicator(address_of(communicator));
             },
-            "communicator"_a);
+            "communicator"_a,
+            "The NCCL communicator, as an integer, of the network's collective layers. False when "
+            "there are none.");
 }
 
 void bind_runs(Class& c) {
@@ -170,19 +187,26 @@ void bind_runs(Class& c) {
                 return unlocked([&] { return self.executeV2(addresses.data()); });
             },
             "bindings"_a, "Runs and waits. An address for each input and output, in their order.")
-        .def("report_to_profiler", slow<&Context::reportToProfiler>())
+        .def("report_to_profiler", slow<&Context::reportToProfiler>(),
+             "Tells the profiler of the last run, when enqueue_emits_profile is False. Waits for "
+             "that run. False when there is nothing to tell.")
         .def(
             "is_stream_capturable",
             [](const Context& self, uintptr_t stream) {
                 return self.isStreamCapturable(stream_of(stream));
             },
-            "stream_handle"_a)
+            "stream_handle"_a,
+            "Whether execute_async_v3() can be called while the stream is being captured.")
         .def("set_debug_listener", &Context::setDebugListener, "listener"_a.none(),
-             nb::keep_alive<1, 2>())
-        .def("get_debug_listener", &Context::getDebugListener, nb::rv_policy::reference)
-        .def("set_tensor_debug_state", method<&Context::setTensorDebugState>(), "name"_a, "flag"_a)
-        .def("get_debug_state", method<&Context::getDebugState>(), "name"_a)
-        .def("set_all_tensors_debug_state", method<&Context::setAllTensorsDebugState>(), "flag"_a);
+             nb::keep_alive<1, 2>(), "Who is shown debug tensors; None: nobody.")
+        .def("get_debug_listener", &Context::getDebugListener, nb::rv_policy::reference,
+             "What set_debug_listener() set, or None.")
+        .def("set_tensor_debug_state", method<&Context::setTensorDebugState>(), "name"_a, "flag"_a,
+             "Switches a tensor of mark_debug() on or off. False for an unknown name.")
+        .def("get_debug_state", method<&Context::getDebugState>(), "name"_a,
+             "Whether a tensor is switched on.")
+        .def("set_all_tensors_debug_state", method<&Context::setAllTensorsDebugState>(), "flag"_a,
+             "Switches all tensors of mark_debug() on or off.");
 }
 
 } // namespace

@@ -22,44 +22,50 @@ void bind_props(Engine& c) {
     prop_ro<&ICudaEngine::getName>(c, "name", "Name of the network.");
     prop_ro<&ICudaEngine::isRefittable>(c, "refittable", "Whether Refitter can replace weights.");
     prop_ro<&ICudaEngine::getNbOptimizationProfiles>(c, "num_optimization_profiles", "At least 1.");
-    prop_ro<&ICudaEngine::getEngineCapability>(c, "engine_capability", nullptr);
-    prop_ro<&ICudaEngine::getTacticSources>(c, "tactic_sources", nullptr);
-    prop_ro<&ICudaEngine::getProfilingVerbosity>(c, "profiling_verbosity", nullptr);
-    prop_ro<&ICudaEngine::getHardwareCompatibilityLevel>(c, "hardware_compatibility_level",
-                                                         nullptr);
-    prop_ro<&ICudaEngine::getNbAuxStreams>(c, "num_aux_streams", nullptr);
+    prop_ro<&ICudaEngine::getEngineCapability>(c, "engine_capability", "Always STANDARD.");
+    prop_ro<&ICudaEngine::getTacticSources>(c, "tactic_sources",
+                                            "Bits of TacticSource that the engine was built with.");
+    prop_ro<&ICudaEngine::getProfilingVerbosity>(c, "profiling_verbosity",
+                                                 "How much EngineInspector tells.");
+    prop_ro<&ICudaEngine::getHardwareCompatibilityLevel>(
+        c, "hardware_compatibility_level",
+        "As set at build. Engines run on every GPU of compute capability 8.0 and up anyway.");
+    prop_ro<&ICudaEngine::getNbAuxStreams>(
+        c, "num_aux_streams", "Streams beside the caller's that a run uses: always 0.");
     prop_ro<&ICudaEngine::getStreamableWeightsSize>(c, "streamable_weights_size", "Bytes.");
     prop<&ICudaEngine::getWeightStreamingBudgetV2, &ICudaEngine::setWeightStreamingBudgetV2>(
         c, "weight_streaming_budget_v2", "Bytes of device memory for streamable weights.");
     prop<&ICudaEngine::getWeightStreamingBudget, &ICudaEngine::setWeightStreamingBudget>(
         c, "weight_streaming_budget", "Bytes; -1: no streaming; 0: automatic.");
     prop_ro<&ICudaEngine::getMinimumWeightStreamingBudget>(c, "minimum_weight_streaming_budget",
-                                                           nullptr);
+                                                           "Bytes; less cannot be set.");
     prop_ro<&ICudaEngine::getWeightStreamingScratchMemorySize>(
         c, "weight_streaming_scratch_memory_size", "Bytes.");
     prop_ro<&ICudaEngine::getDeviceMemorySizeV2>(c, "device_memory_size_v2",
                                                  "Activation memory of a context in bytes.");
     prop_ro<&ICudaEngine::getDeviceMemorySize>(c, "device_memory_size", "Bytes.");
-    prop_ro<&ICudaEngine::areWeightsLoaded>(c, "weights_loaded", nullptr);
+    prop_ro<&ICudaEngine::areWeightsLoaded>(
+        c, "weights_loaded",
+        "False until deferred weights are loaded: see Runtime.defer_weights_loading.");
     prop_ro<&ICudaEngine::hasImplicitBatchDimension>(c, "has_implicit_batch_dimension",
                                                      "Always False.");
-    prop_held<&ICudaEngine::getErrorRecorder, &ICudaEngine::setErrorRecorder>(c, "error_recorder",
-                                                                              "");
+    prop_held<&ICudaEngine::getErrorRecorder, &ICudaEngine::setErrorRecorder>(
+        c, "error_recorder", "Who gets errors; None: the logger. Default: the runtime's.");
 }
 
 /// Methods of a tensor's name, of which some take a profile too.
 template <class R>
 void named(Engine& c, const char* name, R (ICudaEngine::*plain)(const char*) const noexcept,
-           R (ICudaEngine::*of_profile)(const char*, int32_t) const noexcept) {
+           R (ICudaEngine::*of_profile)(const char*, int32_t) const noexcept, const char* doc) {
     c.def(
          name, [plain](const ICudaEngine& self, const char* n) { return (self.*plain)(n); },
-         "name"_a)
+         "name"_a, doc)
         .def(
             name,
             [of_profile](const ICudaEngine& self, const char* n, int32_t profile) {
                 return (self.*of_profile)(n, profile);
             },
-            "name"_a, "profile_index"_a);
+            "name"_a, "profile_index"_a, doc);
 }
 
 std::vector<trt::Dims> profile_shape(const ICudaEngine& self, const nb::object& a,
@@ -104,29 +110,40 @@ void bind_tensors_of(Engine& c) {
                  return name;
              })
         .def("__len__", &ICudaEngine::getNbIOTensors)
-        .def("get_tensor_mode", method<&ICudaEngine::getTensorIOMode>(), "name"_a)
+        .def("get_tensor_mode", method<&ICudaEngine::getTensorIOMode>(), "name"_a,
+             "INPUT or OUTPUT; NONE for an unknown name.")
         .def("get_tensor_shape", method<&ICudaEngine::getTensorShape>(), "name"_a,
              "-1 for sizes known only at run time.")
-        .def("get_tensor_dtype", method<&ICudaEngine::getTensorDataType>(), "name"_a)
-        .def("get_tensor_location", method<&ICudaEngine::getTensorLocation>(), "name"_a)
-        .def("is_shape_inference_io", method<&ICudaEngine::isShapeInferenceIO>(), "name"_a)
-        .def("get_aliased_input_tensor", method<&ICudaEngine::getAliasedInputTensor>(), "name"_a)
-        .def("is_debug_tensor", method<&ICudaEngine::isDebugTensor>(), "name"_a)
+        .def("get_tensor_dtype", method<&ICudaEngine::getTensorDataType>(), "name"_a,
+             "Type of the elements of an input or output.")
+        .def("get_tensor_location", method<&ICudaEngine::getTensorLocation>(), "name"_a,
+             "HOST for inputs and outputs whose values are shapes, else DEVICE.")
+        .def("is_shape_inference_io", method<&ICudaEngine::isShapeInferenceIO>(), "name"_a,
+             "Whether the values of the tensor are needed, or found, when shapes are inferred.")
+        .def("get_aliased_input_tensor", method<&ICudaEngine::getAliasedInputTensor>(), "name"_a,
+             "Name of the input in whose memory the output lies; None when in its own.")
+        .def("is_debug_tensor", method<&ICudaEngine::isDebugTensor>(), "name"_a,
+             "Whether the tensor was marked by mark_debug().")
         .def("get_tensor_profile_shape", &profile_shape, "name"_a, "profile_index"_a,
              nb::sig("def get_tensor_profile_shape(self, name: str, profile_index: int) -> "
                      "list[Dims]"),
              "[min, opt, max].")
         .def("get_tensor_profile_values", &profile_values, "name"_a, "profile_index"_a,
              "[min, opt, max] of a shape input; [] for others.");
-    named(c, "get_tensor_format", &ICudaEngine::getTensorFormat, &ICudaEngine::getTensorFormat);
+    named(c, "get_tensor_format", &ICudaEngine::getTensorFormat, &ICudaEngine::getTensorFormat,
+          "Always LINEAR: row-major, the last dimension contiguous, unless the network allowed "
+          "others.");
     named(c, "get_tensor_format_desc", &ICudaEngine::getTensorFormatDesc,
-          &ICudaEngine::getTensorFormatDesc);
+          &ICudaEngine::getTensorFormatDesc, "The format and type in words.");
     named(c, "get_tensor_bytes_per_component", &ICudaEngine::getTensorBytesPerComponent,
-          &ICudaEngine::getTensorBytesPerComponent);
+          &ICudaEngine::getTensorBytesPerComponent,
+          "Bytes of an element of a vectorised format; -1 for others.");
     named(c, "get_tensor_components_per_element", &ICudaEngine::getTensorComponentsPerElement,
-          &ICudaEngine::getTensorComponentsPerElement);
+          &ICudaEngine::getTensorComponentsPerElement,
+          "Elements that a vectorised format keeps together; -1 for others.");
     named(c, "get_tensor_vectorized_dim", &ICudaEngine::getTensorVectorizedDim,
-          &ICudaEngine::getTensorVectorizedDim);
+          &ICudaEngine::getTensorVectorizedDim,
+          "The dimension that a vectorised format groups; -1 for others.");
 }
 
 void bind_contexts(Engine& c) {
@@ -146,30 +163,44 @@ void bind_contexts(Engine& c) {
                                unlocked([&] { return self.p->createExecutionContext(config.p); }),
                                config.h);
             },
-            "runtime_config"_a)
-        .def("create_execution_context_without_device_memory",
-             [](const Self& self) {
-                 return context(self, unlocked([&] {
-                                    return self.p->createExecutionContext(Strategy::kUSER_MANAGED);
-                                }));
-             })
-        .def("create_runtime_config", method<&ICudaEngine::createRuntimeConfig>())
-        .def("create_engine_inspector", method<&ICudaEngine::createEngineInspector>());
+            "runtime_config"_a,
+            "A context by settings of create_runtime_config(), which it keeps; None on an error.")
+        .def(
+            "create_execution_context_without_device_memory",
+            [](const Self& self) {
+                return context(self, unlocked([&] {
+                                   return self.p->createExecutionContext(Strategy::kUSER_MANAGED);
+                               }));
+            },
+            "A context with the strategy USER_MANAGED: give it memory by set_device_memory().")
+        .def("create_runtime_config", method<&ICudaEngine::createRuntimeConfig>(),
+             "Settings for create_execution_context(): strategies and a cache of kernels.")
+        .def("create_engine_inspector", method<&ICudaEngine::createEngineInspector>(),
+             "What describes the layers of this engine.");
 }
 
 void bind_weights_of(Engine& c) {
     c.def("serialize", slow<&ICudaEngine::serialize>(), "None when weights are still missing.")
-        .def("create_serialization_config", method<&ICudaEngine::createSerializationConfig>())
-        .def("serialize_with_config", slow<&ICudaEngine::serializeWithConfig>(), "config"_a)
-        .def("get_engine_stat", method<&ICudaEngine::getEngineStat>(), "stat"_a)
+        .def("create_serialization_config", method<&ICudaEngine::createSerializationConfig>(),
+             "Settings for serialize_with_config().")
+        .def("serialize_with_config", slow<&ICudaEngine::serializeWithConfig>(), "config"_a,
+             "The engine as bytes, without weights or with what refitting needs. None on an error.")
+        .def("get_engine_stat", method<&ICudaEngine::getEngineStat>(), "stat"_a,
+             "Bytes, as EngineStat says; -1 for STRIPPED_WEIGHTS_SIZE of an engine that is not "
+             "stripped.")
         .def("get_device_memory_size_for_profile_v2",
-             method<&ICudaEngine::getDeviceMemorySizeForProfileV2>(), "profile_index"_a)
+             method<&ICudaEngine::getDeviceMemorySizeForProfileV2>(), "profile_index"_a,
+             "Activation memory of a context for shapes of one profile, in bytes.")
         .def("get_device_memory_size_for_profile",
-             method<&ICudaEngine::getDeviceMemorySizeForProfile>(), "profile_index"_a)
+             method<&ICudaEngine::getDeviceMemorySizeForProfile>(), "profile_index"_a,
+             "As get_device_memory_size_for_profile_v2().")
         .def("get_weight_streaming_automatic_budget",
-             method<&ICudaEngine::getWeightStreamingAutomaticBudget>())
+             method<&ICudaEngine::getWeightStreamingAutomaticBudget>(),
+             "A budget in bytes that fits the free memory of the device.")
         .def("get_weight_streaming_scratch_memory_size",
-             method<&ICudaEngine::getWeightStreamingScratchMemorySize>())
+             method<&ICudaEngine::getWeightStreamingScratchMemorySize>(),
+             "Device memory in bytes that streaming under the present budget needs; "
+             "device_memory_size_v2 has it already.")
         .def(
             "load_weights",
             [](ICudaEngine& self, const nb::bytes& blob) {
@@ -185,7 +216,9 @@ void bind_weights_of(Engine& c) {
                     return self.loadWeightsAsync(reader, reinterpret_cast<cudaStream_t>(stream));
                 });
             },
-            "stream_reader"_a, "stream_handle"_a, nb::keep_alive<1, 2>())
+            "stream_reader"_a, "stream_handle"_a, nb::keep_alive<1, 2>(),
+            "As load_weights(), from a reader; weights are ready once the stream has passed this "
+            "point.")
         .def_prop_ro(
             "device",
             [](const ICudaEngine& self) {

@@ -40,7 +40,8 @@ void part_0(nb::module_& m) {
         .value("DLA_HWC4", trt::TensorFormat::kDLA_HWC4)
         .value("HWC16", trt::TensorFormat::kHWC16)
         .value("DHWC", trt::TensorFormat::kDHWC);
-    nb::enum_<trt::AllocatorFlag>(m, "AllocatorFlag", nb::is_arithmetic())
+    nb::enum_<trt::AllocatorFlag>(m, "AllocatorFlag", nb::is_arithmetic(),
+                                  "What memory is asked for.")
         .value("RESIZABLE", trt::AllocatorFlag::kRESIZABLE,
                "reallocate() may be called for the memory");
     nb::enum_<trt::ErrorCode>(m, "ErrorCodeTRT", nb::is_arithmetic(),
@@ -64,7 +65,8 @@ void part_0(nb::module_& m) {
                "The call does not fit what was called before")
         .value("UNSUPPORTED_STATE", trt::ErrorCode::kUNSUPPORTED_STATE,
                "Right, but not possible on this device or in this build");
-    nb::enum_<trt::TensorIOMode>(m, "TensorIOMode", nb::is_arithmetic())
+    nb::enum_<trt::TensorIOMode>(m, "TensorIOMode", nb::is_arithmetic(),
+                                 "What a tensor is to an engine.")
         .value("NONE", trt::TensorIOMode::kNONE, "Not an input or output")
         .value("INPUT", trt::TensorIOMode::kINPUT)
         .value("OUTPUT", trt::TensorIOMode::kOUTPUT);
@@ -97,7 +99,8 @@ void part_1(nb::module_& m) {
         .value("BUILD", trt::TensorRTPhase::kBUILD)
         .value("RUNTIME", trt::TensorRTPhase::kRUNTIME,
                "The fields are those of IPluginV3OneRuntime::getFieldsToSerialize()");
-    nb::enum_<trt::PluginCapabilityType>(m, "PluginCapabilityType", nb::is_arithmetic())
+    nb::enum_<trt::PluginCapabilityType>(m, "PluginCapabilityType", nb::is_arithmetic(),
+                                         "What a plugin is asked for.")
         .value("CORE", trt::PluginCapabilityType::kCORE, "IPluginV3OneCore; needed always")
         .value("BUILD", trt::PluginCapabilityType::kBUILD, "IPluginV3OneBuild; needed to build")
         .value("RUNTIME", trt::PluginCapabilityType::kRUNTIME,
@@ -117,7 +120,7 @@ void part_1(nb::module_& m) {
         .value("SCALE", trt::WeightsRole::kSCALE)
         .value("CONSTANT", trt::WeightsRole::kCONSTANT)
         .value("ANY", trt::WeightsRole::kANY);
-    nb::enum_<trt::DeviceType>(m, "DeviceType", nb::is_arithmetic())
+    nb::enum_<trt::DeviceType>(m, "DeviceType", nb::is_arithmetic(), "Where a layer runs.")
         .value("GPU", trt::DeviceType::kGPU)
         .value("DLA", trt::DeviceType::kDLA,
                "Not supported; layers stay on the GPU, with a warning");
@@ -125,7 +128,8 @@ void part_1(nb::module_& m) {
                                         "How a runtime may unpack code that an engine carries.")
         .value("ALLOW_IN_MEMORY_FILES", trt::TempfileControlFlag::kALLOW_IN_MEMORY_FILES)
         .value("ALLOW_TEMPORARY_FILES", trt::TempfileControlFlag::kALLOW_TEMPORARY_FILES);
-    nb::enum_<trt::TensorLocation>(m, "TensorLocation", nb::is_arithmetic())
+    nb::enum_<trt::TensorLocation>(m, "TensorLocation", nb::is_arithmetic(),
+                                   "Where the elements of a tensor are.")
         .value("DEVICE", trt::TensorLocation::kDEVICE)
         .value("HOST", trt::TensorLocation::kHOST);
     nb::enum_<trt::OptProfileSelector>(
@@ -176,10 +180,12 @@ void part_2(nb::module_& m) {
         "Operating system that an engine is for. Ingot's engines run on any.")
         .value("SAME_AS_BUILD", trt::RuntimePlatform::kSAME_AS_BUILD)
         .value("WINDOWS_AMD64", trt::RuntimePlatform::kWINDOWS_AMD64);
-    nb::enum_<trt::LayerInformationFormat>(m, "LayerInformationFormat", nb::is_arithmetic())
+    nb::enum_<trt::LayerInformationFormat>(m, "LayerInformationFormat", nb::is_arithmetic(),
+                                           "How EngineInspector writes.")
         .value("ONELINE", trt::LayerInformationFormat::kONELINE, "A line per layer")
         .value("JSON", trt::LayerInformationFormat::kJSON);
-    nb::enum_<trt::SerializationFlag>(m, "SerializationFlag", nb::is_arithmetic())
+    nb::enum_<trt::SerializationFlag>(m, "SerializationFlag", nb::is_arithmetic(),
+                                      "What is written of an engine.")
         .value("EXCLUDE_WEIGHTS", trt::SerializationFlag::kEXCLUDE_WEIGHTS,
                "Leave out the weights that can be refitted")
         .value("EXCLUDE_LEAN_RUNTIME", trt::SerializationFlag::kEXCLUDE_LEAN_RUNTIME,
@@ -254,8 +260,9 @@ void part_3(nb::module_& m) {
         .value("LESS", trt::DimensionOperation::kLESS, "1 or 0")
         .value("FLOOR_DIV", trt::DimensionOperation::kFLOOR_DIV)
         .value("CEIL_DIV", trt::DimensionOperation::kCEIL_DIV);
-    nb::enum_<trt::NetworkDefinitionCreationFlag>(m, "NetworkDefinitionCreationFlag",
-                                                  nb::is_arithmetic())
+    nb::enum_<trt::NetworkDefinitionCreationFlag>(
+        m, "NetworkDefinitionCreationFlag", nb::is_arithmetic(),
+        "How a network is made. Networks are always of explicit batch.")
         .value("STRONGLY_TYPED", trt::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED)
         .value("PREFER_JIT_PYTHON_PLUGINS",
                trt::NetworkDefinitionCreationFlag::kPREFER_JIT_PYTHON_PLUGINS, "No effect")
@@ -319,7 +326,8 @@ void part_4(nb::module_& m) {
                "Device memory while timing. Default: the device's memory")
         .value("TACTIC_SHARED_MEMORY", trt::MemoryPoolType::kTACTIC_SHARED_MEMORY,
                "Shared memory of a block. Default: what the device has");
-    nb::enum_<trt::PreviewFeature>(m, "PreviewFeature", nb::is_arithmetic())
+    nb::enum_<trt::PreviewFeature>(m, "PreviewFeature", nb::is_arithmetic(),
+                                   "Features that TensorRT was trying out.")
         .value("ALIASED_PLUGIN_IO_10_03", trt::PreviewFeature::kALIASED_PLUGIN_IO_10_03,
                "IPluginV3OneBuildV2::getAliasedInput() counts")
         .value("RUNTIME_ACTIVATION_RESIZE_10_10",

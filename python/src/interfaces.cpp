@@ -73,24 +73,29 @@ void bind_loggers(nb::module_& m) {
         "Receives messages. Subclass it, call super().__init__(), and define "
         "log(self, severity, msg). Messages come from several threads, at any time.");
     common(logger);
-    nb::enum_<Severity>(logger, "Severity", nb::is_arithmetic())
+    nb::enum_<Severity>(logger, "Severity", nb::is_arithmetic(),
+                        "How bad a message is; lower is worse.")
         .value("INTERNAL_ERROR", Severity::kINTERNAL_ERROR, "A bug in Ingot")
         .value("ERROR", Severity::kERROR, "A call failed")
         .value("WARNING", Severity::kWARNING, "Something was adapted")
         .value("INFO", Severity::kINFO)
         .value("VERBOSE", Severity::kVERBOSE)
         .export_values();
-    logger.def(nb::init<>()).def("log", &trt::ILogger::log, "severity"_a, "msg"_a);
+    logger.def(nb::init<>())
+        .def("log", &trt::ILogger::log, "severity"_a, "msg"_a,
+             "Receives a message; called from several threads.");
     nb::class_<ConsoleLogger, trt::ILogger, PyConsoleLogger>(
         m, "Logger",
         "Prints messages of min_severity or worse: errors and warnings to standard error, others "
         "to standard output.")
-        .def(nb::init<Severity>(), "min_severity"_a = Severity::kWARNING)
-        .def_rw("min_severity", &ConsoleLogger::min_severity)
+        .def(nb::init<Severity>(),
+             "min_severity"_a.sig("ILogger.Severity.WARNING") = Severity::kWARNING)
+        .def_rw("min_severity", &ConsoleLogger::min_severity,
+                "Messages that are less severe are dropped.")
         .def(
             "log",
             [](ConsoleLogger& self, Severity s, const char* t) { self.ConsoleLogger::log(s, t); },
-            "severity"_a, "msg"_a);
+            "severity"_a, "msg"_a, "Receives a message; called from several threads.");
 }
 
 class PyErrorRecorder : public trt::IErrorRecorder {
@@ -154,12 +159,17 @@ void bind_recorder(nb::module_& m) {
         "report_error(code, desc) -> bool. Calls come from several threads.");
     common(recorder);
     recorder.def(nb::init<>())
-        .def("report_error", &trt::IErrorRecorder::reportError, "val"_a, "desc"_a)
-        .def("get_error_code", &trt::IErrorRecorder::getErrorCode, "arg0"_a)
-        .def("get_error_desc", &trt::IErrorRecorder::getErrorDesc, "arg0"_a)
-        .def("has_overflowed", &trt::IErrorRecorder::hasOverflowed)
-        .def("clear", &trt::IErrorRecorder::clear)
-        .def_ro_static("MAX_DESC_LENGTH", &trt::IErrorRecorder::kMAX_DESC_LENGTH);
+        .def("report_error", &trt::IErrorRecorder::reportError, "val"_a, "desc"_a,
+             "Called for every error, from the thread of the call that failed. The result is "
+             "ignored.")
+        .def("get_error_code", &trt::IErrorRecorder::getErrorCode, "arg0"_a,
+             "The ErrorCodeTRT of an error.")
+        .def("get_error_desc", &trt::IErrorRecorder::getErrorDesc, "arg0"_a,
+             "The words of an error.")
+        .def("has_overflowed", &trt::IErrorRecorder::hasOverflowed, "Whether errors were dropped.")
+        .def("clear", &trt::IErrorRecorder::clear, "Forgets all errors.")
+        .def_ro_static("MAX_DESC_LENGTH", &trt::IErrorRecorder::kMAX_DESC_LENGTH,
+                       "A recorder may cut longer descriptions to as many characters.");
 }
 
 class PyProfiler : public trt::IProfiler {
@@ -213,7 +223,8 @@ void bind_watchers(nb::module_& m) {
         "report_layer_time(self, layer_name, ms).");
     common(profiler);
     profiler.def(nb::init<>())
-        .def("report_layer_time", &trt::IProfiler::reportLayerTime, "layer_name"_a, "ms"_a);
+        .def("report_layer_time", &trt::IProfiler::reportLayerTime, "layer_name"_a, "ms"_a,
+             "Called for each layer of a run, in the order of running, with milliseconds.");
     nb::class_<ConsoleProfiler, trt::IProfiler>(m, "Profiler", "Prints the time of every layer.")
         .def(nb::init<>());
     nb::class_<trt::IProgressMonitor, PyProgressMonitor> monitor(
@@ -224,9 +235,12 @@ void bind_watchers(nb::module_& m) {
     common(monitor);
     monitor.def(nb::init<>())
         .def("phase_start", &trt::IProgressMonitor::phaseStart, "phase_name"_a,
-             "parent_phase"_a.none(), "num_steps"_a)
-        .def("step_complete", &trt::IProgressMonitor::stepComplete, "phase_name"_a, "step"_a)
-        .def("phase_finish", &trt::IProgressMonitor::phaseFinish, "phase_name"_a);
+             "parent_phase"_a.none(), "num_steps"_a,
+             "A phase of a build begins; parent_phase is the phase around it, or None.")
+        .def("step_complete", &trt::IProgressMonitor::stepComplete, "phase_name"_a, "step"_a,
+             "A step of a phase is done; return False to stop the build.")
+        .def("phase_finish", &trt::IProgressMonitor::phaseFinish, "phase_name"_a,
+             "A phase of a build ends.");
 }
 
 class PyOutputAllocator : public trt::IOutputAllocator {

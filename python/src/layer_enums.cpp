@@ -7,7 +7,7 @@ namespace ingot::python {
 namespace {
 
 void part_0(nb::module_& m) {
-    nb::enum_<trt::LayerType>(m, "LayerType", nb::is_arithmetic())
+    nb::enum_<trt::LayerType>(m, "LayerType", nb::is_arithmetic(), "What a layer does.")
         .value("CONVOLUTION", trt::LayerType::kCONVOLUTION)
         .value("CAST", trt::LayerType::kCAST)
         .value("ACTIVATION", trt::LayerType::kACTIVATION)
@@ -84,7 +84,10 @@ void part_1(nb::module_& m) {
         .value("THRESHOLDED_RELU", trt::ActivationType::kTHRESHOLDED_RELU, "x > a ? x : 0")
         .value("GELU_ERF", trt::ActivationType::kGELU_ERF, "x / 2 (1 + erf(x / sqrt(2)))")
         .value("GELU_TANH", trt::ActivationType::kGELU_TANH, "Its approximation with tanh");
-    nb::enum_<trt::ElementWiseOperation>(m, "ElementWiseOperation", nb::is_arithmetic())
+    nb::enum_<trt::ElementWiseOperation>(
+        m, "ElementWiseOperation", nb::is_arithmetic(),
+        "Functions of IElementWiseLayer. Integers are divided towards zero; AND, OR and XOR take "
+        "BOOL; EQUAL, GREATER and LESS give BOOL.")
         .value("SUM", trt::ElementWiseOperation::kSUM)
         .value("PROD", trt::ElementWiseOperation::kPROD)
         .value("MAX", trt::ElementWiseOperation::kMAX)
@@ -102,7 +105,9 @@ void part_1(nb::module_& m) {
 }
 
 void part_2(nb::module_& m) {
-    nb::enum_<trt::UnaryOperation>(m, "UnaryOperation", nb::is_arithmetic())
+    nb::enum_<trt::UnaryOperation>(m, "UnaryOperation", nb::is_arithmetic(),
+                                   "Functions of IUnaryLayer. ROUND takes halves to even; NOT "
+                                   "takes BOOL; ISINF and ISNAN give BOOL.")
         .value("EXP", trt::UnaryOperation::kEXP)
         .value("LOG", trt::UnaryOperation::kLOG)
         .value("SQRT", trt::UnaryOperation::kSQRT)
@@ -128,22 +133,26 @@ void part_2(nb::module_& m) {
         .value("ROUND", trt::UnaryOperation::kROUND, "Halves to even")
         .value("ISINF", trt::UnaryOperation::kISINF, "Gives BOOL")
         .value("ISNAN", trt::UnaryOperation::kISNAN, "Gives BOOL");
-    nb::enum_<trt::ReduceOperation>(m, "ReduceOperation", nb::is_arithmetic())
+    nb::enum_<trt::ReduceOperation>(m, "ReduceOperation", nb::is_arithmetic(),
+                                    "Functions of IReduceLayer; NONE is for IDistCollectiveLayer.")
         .value("SUM", trt::ReduceOperation::kSUM)
         .value("PROD", trt::ReduceOperation::kPROD)
         .value("MAX", trt::ReduceOperation::kMAX)
         .value("MIN", trt::ReduceOperation::kMIN)
         .value("AVG", trt::ReduceOperation::kAVG)
         .value("NONE", trt::ReduceOperation::kNONE, "For IDistCollectiveLayer only");
-    nb::enum_<trt::TopKOperation>(m, "TopKOperation", nb::is_arithmetic())
+    nb::enum_<trt::TopKOperation>(m, "TopKOperation", nb::is_arithmetic(),
+                                  "Which elements ITopKLayer takes.")
         .value("MAX", trt::TopKOperation::kMAX)
         .value("MIN", trt::TopKOperation::kMIN);
-    nb::enum_<trt::MatrixOperation>(m, "MatrixOperation", nb::is_arithmetic())
+    nb::enum_<trt::MatrixOperation>(m, "MatrixOperation", nb::is_arithmetic(),
+                                    "How an input of IMatrixMultiplyLayer is read.")
         .value("NONE", trt::MatrixOperation::kNONE)
         .value("TRANSPOSE", trt::MatrixOperation::kTRANSPOSE)
         .value("VECTOR", trt::MatrixOperation::kVECTOR,
                "The last dimension is a vector; it has no second one");
-    nb::enum_<trt::CumulativeOperation>(m, "CumulativeOperation", nb::is_arithmetic())
+    nb::enum_<trt::CumulativeOperation>(m, "CumulativeOperation", nb::is_arithmetic(),
+                                        "Functions of ICumulativeLayer.")
         .value("SUM", trt::CumulativeOperation::kSUM);
     nb::enum_<trt::PaddingMode>(
         m, "PaddingMode", nb::is_arithmetic(),
@@ -158,17 +167,20 @@ void part_2(nb::module_& m) {
 }
 
 void part_3(nb::module_& m) {
-    nb::enum_<trt::PoolingType>(m, "PoolingType", nb::is_arithmetic())
+    nb::enum_<trt::PoolingType>(m, "PoolingType", nb::is_arithmetic(),
+                                "Functions of IPoolingLayer.")
         .value("MAX", trt::PoolingType::kMAX)
         .value("AVERAGE", trt::PoolingType::kAVERAGE)
         .value("MAX_AVERAGE_BLEND", trt::PoolingType::kMAX_AVERAGE_BLEND,
                "(1 - blend) * max + blend * average");
-    nb::enum_<trt::ScaleMode>(m, "ScaleMode", nb::is_arithmetic())
+    nb::enum_<trt::ScaleMode>(m, "ScaleMode", nb::is_arithmetic(),
+                              "How many numbers the weights of IScaleLayer have.")
         .value("UNIFORM", trt::ScaleMode::kUNIFORM, "One number")
         .value("CHANNEL", trt::ScaleMode::kCHANNEL, "One per channel")
         .value("ELEMENTWISE", trt::ScaleMode::kELEMENTWISE,
                "One per element of the channel axis and what follows it");
-    nb::enum_<trt::InterpolationMode>(m, "InterpolationMode", nb::is_arithmetic())
+    nb::enum_<trt::InterpolationMode>(m, "InterpolationMode", nb::is_arithmetic(),
+                                      "How values between elements are found.")
         .value("NEAREST", trt::InterpolationMode::kNEAREST)
         .value("LINEAR", trt::InterpolationMode::kLINEAR)
         .value("CUBIC", trt::InterpolationMode::kCUBIC);
@@ -197,36 +209,41 @@ void part_3(nb::module_& m) {
         .value("CLAMP", trt::SampleMode::kCLAMP)
         .value("FILL", trt::SampleMode::kFILL, "Zero, or the fill input")
         .value("REFLECT", trt::SampleMode::kREFLECT);
-    nb::enum_<trt::GatherMode>(m, "GatherMode", nb::is_arithmetic())
+    nb::enum_<trt::GatherMode>(m, "GatherMode", nb::is_arithmetic(),
+                               "What the indices of IGatherLayer name.")
         .value("DEFAULT", trt::GatherMode::kDEFAULT, "ONNX Gather")
         .value("ELEMENT", trt::GatherMode::kELEMENT, "ONNX GatherElements")
         .value("ND", trt::GatherMode::kND, "ONNX GatherND");
-    nb::enum_<trt::ScatterMode>(m, "ScatterMode", nb::is_arithmetic())
+    nb::enum_<trt::ScatterMode>(m, "ScatterMode", nb::is_arithmetic(),
+                                "What the indices of IScatterLayer name.")
         .value("ELEMENT", trt::ScatterMode::kELEMENT, "ONNX ScatterElements")
         .value("ND", trt::ScatterMode::kND, "ONNX ScatterND");
-    nb::enum_<trt::FillOperation>(m, "FillOperation", nb::is_arithmetic())
+    nb::enum_<trt::FillOperation>(m, "FillOperation", nb::is_arithmetic(), "What IFillLayer makes.")
         .value("LINSPACE", trt::FillOperation::kLINSPACE,
                "alpha + beta * index (beta per dimension)")
         .value("RANDOM_UNIFORM", trt::FillOperation::kRANDOM_UNIFORM, "From alpha to beta")
         .value("RANDOM_NORMAL", trt::FillOperation::kRANDOM_NORMAL,
                "Mean alpha, standard deviation beta");
-    nb::enum_<trt::BoundingBoxFormat>(m, "BoundingBoxFormat", nb::is_arithmetic())
+    nb::enum_<trt::BoundingBoxFormat>(m, "BoundingBoxFormat", nb::is_arithmetic(),
+                                      "What the four numbers of a box are.")
         .value("CORNER_PAIRS", trt::BoundingBoxFormat::kCORNER_PAIRS, "x1, y1, x2, y2")
         .value("CENTER_SIZES", trt::BoundingBoxFormat::kCENTER_SIZES,
                "x, y of the centre, width, height");
-    nb::enum_<trt::LoopOutput>(m, "LoopOutput", nb::is_arithmetic())
+    nb::enum_<trt::LoopOutput>(m, "LoopOutput", nb::is_arithmetic(),
+                               "Which values of iterations ILoopOutputLayer gives.")
         .value("LAST_VALUE", trt::LoopOutput::kLAST_VALUE)
         .value("CONCATENATE", trt::LoopOutput::kCONCATENATE, "Of all iterations along a new axis")
         .value("REVERSE", trt::LoopOutput::kREVERSE, "The same, last one first");
 }
 
 void part_4(nb::module_& m) {
-    nb::enum_<trt::TripLimit>(m, "TripLimit", nb::is_arithmetic())
+    nb::enum_<trt::TripLimit>(m, "TripLimit", nb::is_arithmetic(), "What ends a loop.")
         .value("COUNT", trt::TripLimit::kCOUNT,
                "A scalar INT32 or INT64 from outside: how many iterations")
         .value("WHILE", trt::TripLimit::kWHILE,
                "A scalar BOOL from inside: whether to run the iteration");
-    nb::enum_<trt::AttentionNormalizationOp>(m, "AttentionNormalizationOp", nb::is_arithmetic())
+    nb::enum_<trt::AttentionNormalizationOp>(m, "AttentionNormalizationOp", nb::is_arithmetic(),
+                                             "How scores of IAttention become weights.")
         .value("NONE", trt::AttentionNormalizationOp::kNONE)
         .value("SOFTMAX", trt::AttentionNormalizationOp::kSOFTMAX);
     nb::enum_<trt::CausalMaskKind>(m, "CausalMaskKind", nb::is_arithmetic(),
@@ -234,16 +251,20 @@ void part_4(nb::module_& m) {
         .value("NONE", trt::CausalMaskKind::kNONE, "All")
         .value("UPPER_LEFT", trt::CausalMaskKind::kUPPER_LEFT, "j <= i")
         .value("LOWER_RIGHT", trt::CausalMaskKind::kLOWER_RIGHT, "j <= i + T - S");
-    nb::enum_<trt::AttentionIOForm>(m, "AttentionIOForm", nb::is_arithmetic())
+    nb::enum_<trt::AttentionIOForm>(m, "AttentionIOForm", nb::is_arithmetic(),
+                                    "How sequences lie in tensors of attention.")
         .value("PADDED_BHND", trt::AttentionIOForm::kPADDED_BHND, "B H S D")
         .value("PACKED_NHD", trt::AttentionIOForm::kPACKED_NHD,
                "The tokens of all sequences one after another, H, D");
-    nb::enum_<trt::KVCacheMode>(m, "KVCacheMode", nb::is_arithmetic())
+    nb::enum_<trt::KVCacheMode>(m, "KVCacheMode", nb::is_arithmetic(),
+                                "How IKVCacheUpdateLayer places tokens.")
         .value("LINEAR", trt::KVCacheMode::kLINEAR);
-    nb::enum_<trt::MoEActType>(m, "MoEActType", nb::is_arithmetic())
+    nb::enum_<trt::MoEActType>(m, "MoEActType", nb::is_arithmetic(),
+                               "Activation of the gate of IMoELayer.")
         .value("NONE", trt::MoEActType::kNONE)
         .value("SILU", trt::MoEActType::kSILU);
-    nb::enum_<trt::CollectiveOperation>(m, "CollectiveOperation", nb::is_arithmetic())
+    nb::enum_<trt::CollectiveOperation>(m, "CollectiveOperation", nb::is_arithmetic(),
+                                        "What IDistCollectiveLayer does.")
         .value("ALL_REDUCE", trt::CollectiveOperation::kALL_REDUCE)
         .value("ALL_GATHER", trt::CollectiveOperation::kALL_GATHER)
         .value("BROADCAST", trt::CollectiveOperation::kBROADCAST)

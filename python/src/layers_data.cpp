@@ -20,11 +20,14 @@ void bind_moves(nb::module_& m) {
         m, "ISliceLayer",
         "Every stride-th element from start. Optional inputs: 1 start, 2 size, 3 stride, 4 fill "
         "value, 5 axes.");
-    INGOT_PROP(slice, ISliceLayer, "start", Start, nullptr);
+    INGOT_PROP(slice, ISliceLayer, "start", Start,
+               "First element per dimension; input 1 gives it instead.");
     INGOT_PROP(slice, ISliceLayer, "shape", Size, "Of the output.");
-    INGOT_PROP(slice, ISliceLayer, "stride", Stride, nullptr);
+    INGOT_PROP(slice, ISliceLayer, "stride", Stride,
+               "Steps per dimension, may be negative; input 3 gives them instead.");
     INGOT_PROP(slice, ISliceLayer, "mode", Mode, "SampleMode. Default STRICT_BOUNDS.");
-    INGOT_PROP(slice, ISliceLayer, "axes", Axes, nullptr);
+    INGOT_PROP(slice, ISliceLayer, "axes", Axes,
+               "The axes that start, shape and stride are for; default all.");
     layer<trt::IShapeLayer>(m, "IShapeLayer", "The shape of the input as a vector of INT64.");
     layer<trt::ISqueezeLayer>(m, "ISqueezeLayer", "Removes axes of size 1.");
     layer<trt::IUnsqueezeLayer>(m, "IUnsqueezeLayer", "Adds axes of size 1.");
@@ -37,7 +40,8 @@ void bind_moves(nb::module_& m) {
 void bind_lookups(nb::module_& m) {
     auto gather = layer<trt::IGatherLayer>(m, "IGatherLayer", "Elements or slices at indices.");
     INGOT_PROP(gather, IGatherLayer, "axis", GatherAxis, "For DEFAULT and ELEMENT.");
-    INGOT_PROP(gather, IGatherLayer, "num_elementwise_dims", NbElementWiseDims, nullptr);
+    INGOT_PROP(gather, IGatherLayer, "num_elementwise_dims", NbElementWiseDims,
+               "Leading dimensions that both inputs share: 0 or 1 for DEFAULT, any for ND.");
     INGOT_PROP(gather, IGatherLayer, "mode", Mode, "GatherMode.");
     auto scatter = layer<trt::IScatterLayer>(
         m, "IScatterLayer", "A copy of input 0 with input 2 written at the indices of input 1.");
@@ -53,7 +57,7 @@ void bind_lookups(nb::module_& m) {
     auto nms = layer<trt::INMSLayer>(
         m, "INMSLayer",
         "Non-maximum suppression. Outputs: count x 3 indices (batch, class, box), count.");
-    INGOT_PROP(nms, INMSLayer, "bounding_box_format", BoundingBoxFormat, nullptr);
+    INGOT_PROP(nms, INMSLayer, "bounding_box_format", BoundingBoxFormat, "Default CORNER_PAIRS.");
     INGOT_PROP(nms, INMSLayer, "topk_box_limit", TopKBoxLimit, "Default 2000.");
     INGOT_PROP(nms, INMSLayer, "indices_type", IndicesType, "INT32 or INT64.");
 }
@@ -61,16 +65,18 @@ void bind_lookups(nb::module_& m) {
 void bind_sources(nb::module_& m) {
     auto constant = layer<trt::IConstantLayer>(m, "IConstantLayer", "Weights as a tensor.");
     INGOT_PROP(constant, IConstantLayer, "weights", Weights, "A numpy array.");
-    INGOT_PROP(constant, IConstantLayer, "shape", Dimensions, nullptr);
+    INGOT_PROP(constant, IConstantLayer, "shape", Dimensions,
+               "As many elements as there are weights.");
     layer<trt::IIdentityLayer>(m, "IIdentityLayer", "The input itself.");
     auto cast = layer<trt::ICastLayer>(m, "ICastLayer", "Converts types.");
-    INGOT_PROP(cast, ICastLayer, "to_type", ToType, nullptr);
+    INGOT_PROP(cast, ICastLayer, "to_type", ToType, "Type of the result.");
     auto fill = layer<trt::IFillLayer>(
         m, "IFillLayer", "Makes a tensor. Optional inputs: 0 the shape, 1 alpha, 2 beta.");
-    INGOT_PROP(fill, IFillLayer, "shape", Dimensions, nullptr);
-    INGOT_PROP(fill, IFillLayer, "operation", Operation, nullptr);
-    INGOT_PROP(fill, IFillLayer, "to_type", ToType, nullptr);
-    fill.def("is_alpha_beta_int64", method<&trt::IFillLayer::isAlphaBetaInt64>())
+    INGOT_PROP(fill, IFillLayer, "shape", Dimensions, "Of the result; input 0 gives it instead.");
+    INGOT_PROP(fill, IFillLayer, "operation", Operation, "FillOperation.");
+    INGOT_PROP(fill, IFillLayer, "to_type", ToType, "Type of the result.");
+    fill.def("is_alpha_beta_int64", method<&trt::IFillLayer::isAlphaBetaInt64>(),
+             "Whether alpha and beta were last set as integers.")
         .def_prop_rw(
             "alpha",
             [](const trt::IFillLayer& l) -> nb::object {
@@ -95,7 +101,7 @@ void bind_sources(nb::module_& m) {
             "Step, upper bound or standard deviation.");
     auto assertion =
         layer<trt::IAssertionLayer>(m, "IAssertionLayer", "Fails unless all elements are true.");
-    INGOT_PROP(assertion, IAssertionLayer, "message", Message, nullptr);
+    INGOT_PROP(assertion, IAssertionLayer, "message", Message, "Said when it fails.");
 }
 
 } // namespace

@@ -24,7 +24,7 @@ void bind_kernels(C& c) {
     prop<&T::getNbGroups, &T::setNbGroups>(c, "num_groups", "Divides the channels. Default 1.");
     prop<&T::getKernelWeights, &T::setKernelWeights>(c, "kernel", "A numpy array.");
     prop<&T::getBiasWeights, &T::setBiasWeights>(c, "bias", "A numpy array; empty: no bias.");
-    prop<&T::getKernelSizeNd, &T::setKernelSizeNd>(c, "kernel_size_nd", nullptr);
+    prop<&T::getKernelSizeNd, &T::setKernelSizeNd>(c, "kernel_size_nd", "Two or three sizes.");
     prop<&T::getDilationNd, &T::setDilationNd>(c, "dilation_nd", "Distance of the kernel's taps.");
 }
 
@@ -40,30 +40,33 @@ void bind_convolutions(nb::module_& m) {
     bind_kernels<trt::IDeconvolutionLayer>(deconvolution);
     auto pooling = layer<trt::IPoolingLayer>(m, "IPoolingLayer", "Reduces windows.");
     bind_windows<trt::IPoolingLayer>(pooling);
-    INGOT_PROP(pooling, IPoolingLayer, "type", PoolingType, nullptr);
+    INGOT_PROP(pooling, IPoolingLayer, "type", PoolingType, "PoolingType.");
     INGOT_PROP(pooling, IPoolingLayer, "blend_factor", BlendFactor, "0 to 1. Default 0.");
     INGOT_PROP(pooling, IPoolingLayer, "average_count_excludes_padding",
                AverageCountExcludesPadding, "Default True.");
-    INGOT_PROP(pooling, IPoolingLayer, "window_size_nd", WindowSizeNd, nullptr);
+    INGOT_PROP(pooling, IPoolingLayer, "window_size_nd", WindowSizeNd, "Two or three sizes.");
     auto padding = layer<trt::IPaddingLayer>(
         m, "IPaddingLayer", "Zeros around, or (negative) cropping of, the last two dimensions.");
-    INGOT_PROP(padding, IPaddingLayer, "pre_padding_nd", PrePaddingNd, nullptr);
-    INGOT_PROP(padding, IPaddingLayer, "post_padding_nd", PostPaddingNd, nullptr);
+    INGOT_PROP(padding, IPaddingLayer, "pre_padding_nd", PrePaddingNd,
+               "Before the last two dimensions; negative crops.");
+    INGOT_PROP(padding, IPaddingLayer, "post_padding_nd", PostPaddingNd,
+               "After the last two dimensions; negative crops.");
 }
 
 void bind_normalization(nb::module_& m) {
     auto lrn = layer<trt::ILRNLayer>(
         m, "ILRNLayer", "x / (k + alpha / window * sum of squares over window channels) ^ beta.");
     INGOT_PROP(lrn, ILRNLayer, "window_size", WindowSize, "Odd.");
-    INGOT_PROP(lrn, ILRNLayer, "alpha", Alpha, nullptr);
-    INGOT_PROP(lrn, ILRNLayer, "beta", Beta, nullptr);
-    INGOT_PROP(lrn, ILRNLayer, "k", K, nullptr);
+    INGOT_PROP(lrn, ILRNLayer, "alpha", Alpha, "Factor of the mean of squares.");
+    INGOT_PROP(lrn, ILRNLayer, "beta", Beta, "The exponent.");
+    INGOT_PROP(lrn, ILRNLayer, "k", K, "What is added to the squares.");
     auto scale = layer<trt::IScaleLayer>(m, "IScaleLayer", "(x * scale + shift) ^ power.");
-    INGOT_PROP(scale, IScaleLayer, "mode", Mode, nullptr);
+    INGOT_PROP(scale, IScaleLayer, "mode", Mode, "ScaleMode.");
     INGOT_PROP(scale, IScaleLayer, "shift", Shift, "A numpy array.");
     INGOT_PROP(scale, IScaleLayer, "scale", Scale, "A numpy array.");
     INGOT_PROP(scale, IScaleLayer, "power", Power, "A numpy array.");
-    INGOT_PROP(scale, IScaleLayer, "channel_axis", ChannelAxis, nullptr);
+    INGOT_PROP(scale, IScaleLayer, "channel_axis", ChannelAxis,
+               "Default 1; the third from the end for add_scale().");
     auto norm = layer<trt::INormalizationLayer>(
         m, "INormalizationLayer",
         "(x - mean) / sqrt(variance + epsilon) * scale + bias over axes. Inputs: tensor, scale, "
@@ -71,7 +74,8 @@ void bind_normalization(nb::module_& m) {
     INGOT_PROP(norm, INormalizationLayer, "epsilon", Epsilon, "Default 1e-5.");
     INGOT_PROP(norm, INormalizationLayer, "axes", Axes, "Bits of the axes.");
     INGOT_PROP(norm, INormalizationLayer, "num_groups", NbGroups, "Groups of channels.");
-    INGOT_PROP(norm, INormalizationLayer, "compute_precision", ComputePrecision, nullptr);
+    INGOT_PROP(norm, INormalizationLayer, "compute_precision", ComputePrecision,
+               "Older setting: the type that is computed in. Default FLOAT.");
     prop_ro<&trt::INormalizationLayer::isV2>(norm, "is_v2",
                                              "Whether add_normalization_v2() made it.");
 }
@@ -85,15 +89,18 @@ std::vector<float> scales_of(const trt::IResizeLayer& layer) {
 void bind_sampling(nb::module_& m) {
     auto resize = layer<trt::IResizeLayer>(
         m, "IResizeLayer", "Resamples. The size comes from shape, scales, or input 1.");
-    INGOT_PROP(resize, IResizeLayer, "shape", OutputDimensions, nullptr);
+    INGOT_PROP(resize, IResizeLayer, "shape", OutputDimensions,
+               "Of the result; empty when scales or input 1 give it.");
     INGOT_PROP(resize, IResizeLayer, "resize_mode", ResizeMode, "Default NEAREST.");
     INGOT_PROP(resize, IResizeLayer, "coordinate_transformation", CoordinateTransformation,
                "Default ASYMMETRIC.");
-    INGOT_PROP(resize, IResizeLayer, "selector_for_single_pixel", SelectorForSinglePixel, nullptr);
+    INGOT_PROP(resize, IResizeLayer, "selector_for_single_pixel", SelectorForSinglePixel,
+               "What is taken when an output dimension has size 1. Default FORMULA.");
     INGOT_PROP(resize, IResizeLayer, "nearest_rounding", NearestRounding, "Default FLOOR.");
     INGOT_PROP(resize, IResizeLayer, "cubic_coeff", CubicCoeff, "Default -0.75.");
     INGOT_PROP(resize, IResizeLayer, "exclude_outside", ExcludeOutside, "Default False.");
-    INGOT_PROP(resize, IResizeLayer, "align_corners", AlignCorners, nullptr);
+    INGOT_PROP(resize, IResizeLayer, "align_corners", AlignCorners,
+               "Older form of coordinate_transformation: True stands for ALIGN_CORNERS.");
     resize.def_prop_rw(
         "scales", &scales_of,
         [](trt::IResizeLayer& l, const std::vector<float>& scales) {

@@ -18,8 +18,8 @@ NB_MODULE(_ingot, m) {
     bind_window_layers(m);
     bind_data_layers(m);
     bind_control_layers(m);
-    bind_plugins(m);
     bind_network(m);
+    bind_plugins(m);
     bind_config(m);
     bind_engine(m);
     bind_context(m);
@@ -30,5 +30,5 @@ NB_MODULE(_ingot, m) {
     m.def("library_version", &ingot::version, "Ingot's own version.");
     m.def("set_cache_folder", &ingot::setCacheFolder, nb::arg("path").none(),
           "Folder where compiled kernels are kept; None: the user's; '': none.");
-    m.def("get_cache_folder", &ingot::getCacheFolder);
+    m.def("get_cache_folder", &ingot::getCacheFolder, "The folder in use; \"\" for none.");
 }

@@ -43,7 +43,7 @@ void bind_enums_of(nb::module_& m) {
         .value("UNSUPPORTED_NODE_SHAPE", E::kUNSUPPORTED_NODE_SHAPE)
         .value("REFIT_FAILED", E::kREFIT_FAILED);
     using F = onnx::OnnxParserFlag;
-    nb::enum_<F>(m, "OnnxParserFlag", nb::is_arithmetic())
+    nb::enum_<F>(m, "OnnxParserFlag", nb::is_arithmetic(), "How a model is read.")
         .value("NATIVE_INSTANCENORM", F::kNATIVE_INSTANCENORM)
         .value("ENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA",
                F::kENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA)
@@ -54,22 +54,26 @@ void bind_enums_of(nb::module_& m) {
 
 void bind_error(nb::module_& m) {
     nb::class_<IParserError>(m, "ParserError", "One thing that is wrong with a model.")
-        .def("code", &IParserError::code)
+        .def("code", &IParserError::code, "What kind of error it is.")
         .def("desc", &IParserError::desc, "What is wrong, with found and expected.")
-        .def("file", &IParserError::file)
-        .def("line", &IParserError::line)
-        .def("func", &IParserError::func)
+        .def("file", &IParserError::file, "Source file of Ingot that reported it, for bug reports.")
+        .def("line", &IParserError::line, "Line of file().")
+        .def("func", &IParserError::func, "Function that reported it.")
         .def("node", &IParserError::node, "Index of the node; -1 when it is about none.")
-        .def("node_name", &IParserError::nodeName)
-        .def("node_operator", &IParserError::nodeOperator)
-        .def("local_function_stack",
-             [](const IParserError& self) {
-                 const int32_t count = self.localFunctionStackSize();
-                 const char* const* const names = self.localFunctionStack();
-                 return count > 0 ? std::vector<std::string>(names, names + count)
-                                  : std::vector<std::string>();
-             })
-        .def("local_function_stack_size", &IParserError::localFunctionStackSize)
+        .def("node_name", &IParserError::nodeName, "Name of the node; \"\" when it is about none.")
+        .def("node_operator", &IParserError::nodeOperator,
+             "Operator of the node; \"\" when it is about none.")
+        .def(
+            "local_function_stack",
+            [](const IParserError& self) {
+                const int32_t count = self.localFunctionStackSize();
+                const char* const* const names = self.localFunctionStack();
+                return count > 0 ? std::vector<std::string>(names, names + count)
+                                 : std::vector<std::string>();
+            },
+            "Names of the model's functions that the node is in, the outermost first.")
+        .def("local_function_stack_size", &IParserError::localFunctionStackSize,
+             "Length of local_function_stack().")
         .def("__str__", &text_of)
         .def("__repr__", &text_of);
 }
@@ -111,7 +115,8 @@ void bind_parsing(nb::class_<IParser>& c) {
                 const auto all = static_cast<int>(trt::ILogger::Severity::kVERBOSE);
                 return unlocked([&] { return self.parseFromFile(path.c_str(), all); });
             },
-            "model"_a, nb::sig("def parse_from_file(self, model: str | os.PathLike) -> bool"))
+            "model"_a, nb::sig("def parse_from_file(self, model: str | os.PathLike) -> bool"),
+            "Reads a model; external weights are looked for beside it. False: see get_error().")
         .def(
             "supports_model",
             [](IParser& self, const nb::bytes& model, const Path& path) {
@@ -134,7 +139,9 @@ void bind_parsing(nb::class_<IParser>& c) {
                 return unlocked(
                     [&] { return self.supportsModelV2(model.data(), model.size(), chars(path)); });
             },
-            "model"_a, "path"_a.none() = nb::none())
+            "model"_a, "path"_a.none() = nb::none(),
+            "Whether all of a model is supported; then is_subgraph_supported() and "
+            "get_subgraph_nodes() tell of its parts.")
         .def(
             "load_model_proto",
             [](IParser& self, const nb::bytes& model, const Path& path) {
@@ -143,7 +150,9 @@ void bind_parsing(nb::class_<IParser>& c) {
             },
             "model"_a, "path"_a.none() = nb::none(),
             "Reads a model but does not make the network yet: see load_initializer().")
-        .def("parse_model_proto", slow<&IParser::parseModelProto>());
+        .def("parse_model_proto", slow<&IParser::parseModelProto>(),
+             "Makes the network of load_model_proto() and load_initializer(). False: see "
+             "get_error().");
 }
 
 void bind_parser_frame(nb::class_<IParser>& c) {
@@ -154,16 +163,20 @@ void bind_parser_frame(nb::class_<IParser>& c) {
                           logger.h);
           }),
           "network"_a, "logger"_a)
-        .def_prop_ro("num_errors", &IParser::getNbErrors)
-        .def("get_error", &error_at<IParser>, "index"_a, nb::rv_policy::reference_internal)
-        .def("clear_errors", &IParser::clearErrors)
-        .def("supports_operator", &IParser::supportsOperator, "op_name"_a)
+        .def_prop_ro("num_errors", &IParser::getNbErrors, "Errors since the last clear_errors().")
+        .def("get_error", &error_at<IParser>, "index"_a, nb::rv_policy::reference_internal,
+             "An error. Errors: IndexError.")
+        .def("clear_errors", &IParser::clearErrors, "Forgets all errors.")
+        .def("supports_operator", &IParser::supportsOperator, "op_name"_a,
+             "Whether an ONNX operator of this name is known.")
         .def_prop_rw("flags", &IParser::getFlags, &IParser::setFlags, "Bits of OnnxParserFlag.")
-        .def("set_flag", &IParser::setFlag, "flag"_a)
-        .def("clear_flag", &IParser::clearFlag, "flag"_a)
-        .def("get_flag", &IParser::getFlag, "flag"_a)
-        .def_prop_ro("num_subgraphs", &IParser::getNbSubgraphs)
-        .def("is_subgraph_supported", &IParser::isSubgraphSupported, "index"_a)
+        .def("set_flag", &IParser::setFlag, "flag"_a, "Switches an OnnxParserFlag on.")
+        .def("clear_flag", &IParser::clearFlag, "flag"_a, "Switches an OnnxParserFlag off.")
+        .def("get_flag", &IParser::getFlag, "flag"_a, "Whether an OnnxParserFlag is on.")
+        .def_prop_ro("num_subgraphs", &IParser::getNbSubgraphs,
+                     "Parts found by supports_model_v2().")
+        .def("is_subgraph_supported", &IParser::isSubgraphSupported, "index"_a,
+             "Whether a part is supported.")
         .def(
             "get_subgraph_nodes",
             [](IParser& self, int64_t index) {
@@ -172,16 +185,18 @@ void bind_parser_frame(nb::class_<IParser>& c) {
                 return nodes != nullptr ? std::vector<int64_t>(nodes, nodes + count)
                                         : std::vector<int64_t>();
             },
-            "index"_a)
-        .def("get_used_vc_plugin_libraries",
-             [](const IParser& self) {
-                 int64_t count = 0;
-                 const char* const* const names = self.getUsedVCPluginLibraries(count);
-                 return names != nullptr ? std::vector<std::string>(names, names + count)
-                                         : std::vector<std::string>();
-             })
+            "index"_a, "Indices of the nodes of a part.")
+        .def(
+            "get_used_vc_plugin_libraries",
+            [](const IParser& self) {
+                int64_t count = 0;
+                const char* const* const names = self.getUsedVCPluginLibraries(count);
+                return names != nullptr ? std::vector<std::string>(names, names + count)
+                                        : std::vector<std::string>();
+            },
+            "Paths of libraries of plugins that the network uses.")
         .def("set_builder_config", &IParser::setBuilderConfig, "builder_config"_a,
-             nb::keep_alive<1, 2>());
+             nb::keep_alive<1, 2>(), "The configuration that the network will be built with.");
 }
 
 /// Elements that stay the caller's: the array is kept until the network is gone.
@@ -222,17 +237,42 @@ void bind_refitter(nb::module_& m) {
                 return unlocked(
                     [&] { return self.refitFromBytes(model.data(), model.size(), chars(path)); });
             },
-            "model"_a, "path"_a.none() = nb::none())
+            "model"_a, "path"_a.none() = nb::none(),
+            "Gives the refitter all weights of a model. False: see get_error().")
         .def(
             "refit_from_file",
             [](IParserRefitter& self, const nb::object& model) {
                 const std::string path = path_of(model);
                 return unlocked([&] { return self.refitFromFile(path.c_str()); });
             },
-            "model_path"_a)
-        .def_prop_ro("num_errors", &IParserRefitter::getNbErrors)
-        .def("get_error", &error_at<IParserRefitter>, "index"_a, nb::rv_policy::reference_internal)
-        .def("clear_errors", &IParserRefitter::clearErrors);
+            "model_path"_a,
+            "As refit_from_bytes(), from a file; external weights are looked for beside it.")
+        .def(
+            "load_model_proto",
+            [](IParserRefitter& self, const nb::bytes& model, const Path& path) {
+                return unlocked(
+                    [&] { return self.loadModelProto(model.data(), model.size(), chars(path)); });
+            },
+            "model"_a, "path"_a.none() = nb::none(),
+            "Reads a model whose initializers load_initializer() may replace.")
+        .def(
+            "load_initializer",
+            [](nb::pointer_and_handle<IParserRefitter> self, const char* name,
+               const nb::bytes& data) {
+                const bool set = self.p->loadInitializer(name, data.data(), data.size());
+                if (set) {
+                    nb::keep_alive_obj(self.h, data);
+                }
+                return set;
+            },
+            "name"_a, "data"_a, "Bytes of an initializer.")
+        .def("refit_model_proto", slow<&IParserRefitter::refitModelProto>(),
+             "Refits from the model that load_model_proto() read.")
+        .def_prop_ro("num_errors", &IParserRefitter::getNbErrors,
+                     "Errors since the last clear_errors().")
+        .def("get_error", &error_at<IParserRefitter>, "index"_a, nb::rv_policy::reference_internal,
+             "An error. Errors: IndexError.")
+        .def("clear_errors", &IParserRefitter::clearErrors, "Forgets all errors.");
 }
 
 } // namespace
@@ -246,7 +286,9 @@ void bind_parser(nb::module_& m) {
     bind_parsing(c);
     bind_initializers(c);
     bind_refitter(m);
-    m.def("get_nv_onnx_parser_version", [] { return getNvOnnxParserVersion(); });
+    m.def(
+        "get_nv_onnx_parser_version", [] { return getNvOnnxParserVersion(); },
+        "Version of the parser's API as a number.");
 }
 
 } // namespace ingot::python

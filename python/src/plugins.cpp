@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registry of plugins, fields, and plugins that libraries bring.
+#include "plugins.h"
+
 #include "NvInferPlugin.h"
 #include "layers.h"
 
@@ -11,84 +13,91 @@ namespace {
 
 using Registry = trt::IPluginRegistry;
 using Creator = trt::IPluginCreatorV3One;
+using Network = trt::INetworkDefinition;
 
-/// A field whose elements are a numpy array, or bytes for CHAR and UNKNOWN.
-struct PyField {
+// --- creators ------------------------------------------------------------------------------------
+
+/// A creator that Python code implements.
+class PyCreator : public Creator {
+public:
+    NB_TRAMPOLINE(Creator);
+
+    trt::IPluginV3* createPlugin(const char* plugin, const trt::PluginFieldCollection* fc,
+                                 trt::TensorRTPhase phase) noexcept override {
+        return callback<trt::IPluginV3*>("IPluginCreatorV3One.create_plugin", nullptr, [&] {
+            return plugin_of(call_python(nb_trampoline, "create_plugin", plugin,
+                                         nb::cast(fields_from(fc)), phase))
+                .release();
+        });
+    }
+    const trt::PluginFieldCollection* getFieldNames() noexcept override {
+        return callback<const trt::PluginFieldCollection*>(
+            "IPluginCreatorV3One.field_names", nullptr, [this] {
+                list_ = fields_of(field_names);
+                all_ = {static_cast<int32_t>(list_.size()), list_.data()};
+                return &all_;
+            });
+    }
+    const char* getPluginName() const noexcept override { return name.c_str(); }
+    const char* getPluginVersion() const noexcept override { return version.c_str(); }
+    const char* getPluginNamespace() const noexcept override { return space.c_str(); }
+
     std::string name;
-    nb::object data;
-    trt::PluginFieldType type;
+    std::string version = "1";
+    std::string space;
+    PyFields field_names;
+
+private:
+    std::vector<trt::PluginField> list_;
+    trt::PluginFieldCollection all_;
 };
 
-trt::PluginFieldType field_type(const nb::object& data) {
-    using T = trt::PluginFieldType;
-    if (nb::isinstance<nb::bytes>(data)) {
-        return T::kCHAR;
+PyCreator& python_creator(Creator& c) {
+    auto* own = dynamic_cast<PyCreator*>(&c);
+    if (own == nullptr) {
+        throw nb::attribute_error(
+            "attributes of a creator that is not written in Python are fixed");
     }
-    static constexpr std::pair<const char*, T> names[] = {
-        {"float16", T::kFLOAT16}, {"float32", T::kFLOAT32}, {"float64", T::kFLOAT64},
-        {"int8", T::kINT8},       {"int16", T::kINT16},     {"int32", T::kINT32},
-        {"int64", T::kINT64},     {"uint8", T::kCHAR},
-    };
-    const auto name = nb::cast<std::string>(nb::str(data.attr("dtype").attr("name")));
-    for (const auto& [text, type] : names) {
-        if (name == text) {
-            return type;
-        }
-    }
-    return T::kUNKNOWN;
+    return *own;
 }
 
-void bind_fields(nb::module_& m) {
-    nb::class_<PyField>(m, "PluginField", "A named attribute of a plugin.")
-        .def(
-            "__init__",
-            [](PyField* at, const std::string& name, const nb::object& data,
-               std::optional<trt::PluginFieldType> type) {
-                const nb::object dense =
-                    nb::isinstance<nb::bytes>(data)
-                        ? nb::object(
-                              nb::module_::import_("numpy").attr("frombuffer")(data, "uint8"))
-                        : nb::object(nb::module_::import_("numpy").attr("ascontiguousarray")(data));
-                new (at) PyField{name, dense, type ? *type : field_type(data)};
-            },
-            "name"_a, "data"_a, "type"_a.none() = nb::none())
-        .def_ro("name", &PyField::name)
-        .def_ro("data", &PyField::data)
-        .def_ro("type", &PyField::type)
-        .def_prop_ro("size", [](const PyField& f) { return nb::len(f.data); });
-}
-
-Owned<trt::IPluginV3> create_plugin(nb::pointer_and_handle<Creator> self, const char* name,
-                                    const std::vector<PyField>& fields, trt::TensorRTPhase phase) {
-    std::vector<trt::PluginField> list;
-    for (const PyField& field : fields) {
-        const auto data = nb::cast<uintptr_t>(field.data.attr("ctypes").attr("data"));
-        list.emplace_back(field.name.c_str(), reinterpret_cast<const void*>(data), field.type,
-                          nb::cast<int32_t>(field.data.attr("size")));
-    }
+/// A plugin that a creator of a library made; Python's own are of its classes.
+nb::object create_plugin(nb::pointer_and_handle<Creator> self, const char* name,
+                         const PyFields& fields, trt::TensorRTPhase phase) {
+    const std::vector<trt::PluginField> list = fields_of(fields);
     const trt::PluginFieldCollection all{static_cast<int32_t>(list.size()), list.data()};
     auto plugin = unlocked(
         [&] { return std::unique_ptr<trt::IPluginV3>(self.p->createPlugin(name, &all, phase)); });
-    return {std::move(plugin), nb::borrow(self.h), {}};
+    return nb::cast(Owned<trt::IPluginV3>{std::move(plugin), nb::borrow(self.h), {}});
 }
 
 void bind_creators(nb::module_& m) {
+    nb::class_<trt::IPluginV3>(m, "NativePluginV3", "A plugin of a library that was loaded.");
     nb::class_<trt::IPluginCreatorInterface>(m, "IPluginCreatorInterface", "Makes plugins.");
-    nb::class_<trt::IPluginV3>(m, "IPluginV3", "A layer of the application.");
-    nb::class_<Creator, trt::IPluginCreatorInterface>(m, "IPluginCreatorV3One", "Makes IPluginV3.")
-        .def_prop_ro("name", &Creator::getPluginName)
-        .def_prop_ro("plugin_version", &Creator::getPluginVersion)
-        .def_prop_ro("plugin_namespace", &Creator::getPluginNamespace)
-        .def_prop_ro("field_names",
-                     [](Creator& self) {
-                         std::vector<std::string> names;
-                         const trt::PluginFieldCollection* const all = self.getFieldNames();
-                         for (int32_t i = 0; all != nullptr && i < all->nbFields; ++i) {
-                             names.emplace_back(all->fields[i].name);
-                         }
-                         return names;
-                     })
-        .def("create_plugin", &create_plugin, "name"_a, "field_collection"_a, "phase"_a);
+    nb::class_<Creator, trt::IPluginCreatorInterface, PyCreator>(
+        m, "IPluginCreatorV3One",
+        "Makes IPluginV3. Subclass it, call super().__init__(), set name, plugin_version, "
+        "plugin_namespace and field_names, and define create_plugin(self, name, field_collection, "
+        "phase).")
+        .def(nb::init<>())
+        .def_prop_rw(
+            "name", &Creator::getPluginName,
+            [](Creator& c, std::string v) { python_creator(c).name = std::move(v); },
+            "Of the plugins that it makes.")
+        .def_prop_rw(
+            "plugin_version", &Creator::getPluginVersion,
+            [](Creator& c, std::string v) { python_creator(c).version = std::move(v); },
+            "Version of the plugins that it makes.")
+        .def_prop_rw(
+            "plugin_namespace", &Creator::getPluginNamespace,
+            [](Creator& c, std::string v) { python_creator(c).space = std::move(v); },
+            "Namespace of the plugins that it makes.")
+        .def_prop_rw(
+            "field_names", [](Creator& c) { return fields_from(c.getFieldNames()); },
+            [](Creator& c, PyFields v) { python_creator(c).field_names = std::move(v); },
+            "The fields that create_plugin() understands, a PluginFieldCollection.")
+        .def("create_plugin", &create_plugin, "name"_a, "field_collection"_a, "phase"_a,
+             "A plugin of these fields. None when it cannot be made.");
     layer<trt::IPluginV2Layer>(m, "IPluginV2Layer", "A layer of a plugin, older generation.");
     layer<trt::IPluginV3Layer>(m, "IPluginV3Layer", "A layer of a plugin.");
 }
@@ -112,28 +121,60 @@ nb::list creators_of(trt::IPluginCreatorInterface* const* creators, int32_t coun
     return list;
 }
 
+/// Registered creators of Python, which the class keeps alive: by address.
+nb::dict kept_creators() {
+    return nb::borrow<nb::dict>(nb::type<Registry>().attr("_creators"));
+}
+
 void bind_registry(nb::module_& m) {
-    nb::class_<Registry>(m, "IPluginRegistry", "Where creators of plugins are found.")
-        .def_prop_ro("all_creators",
-                     [](const Registry& self) {
-                         int32_t count = 0;
-                         trt::IPluginCreatorInterface* const* const all =
-                             self.getAllCreators(&count);
-                         return creators_of(all, count);
-                     })
-        .def_prop_ro("all_creators_recursive",
-                     [](Registry& self) {
-                         int32_t count = 0;
-                         trt::IPluginCreatorInterface* const* const all =
-                             self.getAllCreatorsRecursive(&count);
-                         return creators_of(all, count);
-                     })
+    nb::class_<Registry> registry(m, "IPluginRegistry", "Where creators of plugins are found.");
+    registry.attr("_creators") = nb::dict();
+    registry
+        .def_prop_ro(
+            "all_creators",
+            [](const Registry& self) {
+                int32_t count = 0;
+                trt::IPluginCreatorInterface* const* const all = self.getAllCreators(&count);
+                return creators_of(all, count);
+            },
+            "Creators of this registry.")
+        .def_prop_ro(
+            "all_creators_recursive",
+            [](Registry& self) {
+                int32_t count = 0;
+                trt::IPluginCreatorInterface* const* const all =
+                    self.getAllCreatorsRecursive(&count);
+                return creators_of(all, count);
+            },
+            "Creators of this registry and of those above it.")
         .def(
             "get_creator",
             [](Registry& self, const char* type, const char* version, const char* space) {
                 return creator_of(self.getCreator(type, version, space));
             },
             "type"_a, "version"_a, "plugin_namespace"_a = "", "None when there is none.")
+        .def(
+            "register_creator",
+            [](Registry& self, nb::pointer_and_handle<trt::IPluginCreatorInterface> creator,
+               const char* space) {
+                const bool done = self.registerCreator(*creator.p, space);
+                if (done) {
+                    kept_creators()[nb::int_(as_int(creator.p))] = nb::borrow(creator.h);
+                }
+                return done;
+            },
+            "creator"_a, "plugin_namespace"_a = "",
+            "False when the same name, version and namespace is registered already.")
+        .def(
+            "deregister_creator",
+            [](Registry& self, nb::pointer_and_handle<trt::IPluginCreatorInterface> creator) {
+                const bool done = self.deregisterCreator(*creator.p);
+                if (done) {
+                    kept_creators().attr("pop")(as_int(creator.p), nb::none());
+                }
+                return done;
+            },
+            "creator"_a, "False when it is not registered.")
         .def(
             "load_library",
             [](Registry& self, const char* path) {
@@ -145,23 +186,123 @@ void bind_registry(nb::module_& m) {
             [](Registry& self, uintptr_t handle) {
                 self.deregisterLibrary(reinterpret_cast<void*>(handle));
             },
-            "handle"_a)
+            "handle"_a, "Removes the creators of a library of load_library(), which stays open.")
         .def_prop_rw("parent_search_enabled", &Registry::isParentSearchEnabled,
-                     &Registry::setParentSearchEnabled);
+                     &Registry::setParentSearchEnabled,
+                     "Whether registries above this one are searched too. Default True.");
+}
+
+// --- layers --------------------------------------------------------------------------------------
+
+using Tensors = std::vector<trt::ITensor*>;
+
+Part<trt::IPluginV3Layer> add_plugin(nb::pointer_and_handle<Network> self, const Tensors& inputs,
+                                     const Tensors& shape_inputs, nb::handle plugin) {
+    trt::IPluginV3* native = nullptr;
+    std::unique_ptr<trt::IPluginV3> own;
+    if (!nb::try_cast(plugin, native) || native == nullptr) {
+        own = plugin_of(plugin, false);
+        native = own.get();
+    }
+    CallScope scope;
+    trt::IPluginV3Layer* layer =
+        self.p->addPluginV3(inputs.data(), static_cast<int32_t>(inputs.size()), shape_inputs.data(),
+                            static_cast<int32_t>(shape_inputs.size()), *native);
+    scope.finish();
+    return {layer, nb::borrow(self.h)};
+}
+
+struct SourceTexts {
+    std::string name, source, kernel, signature, grid, block;
+    std::optional<std::string> arguments, shared_bytes, workspace_bytes;
+
+    ingot::CudaSource get() const {
+        const auto text = [](const std::optional<std::string>& t) {
+            return t ? t->c_str() : nullptr;
+        };
+        return {name.c_str(),      source.c_str(),     kernel.c_str(),
+                signature.c_str(), text(arguments),    grid.c_str(),
+                block.c_str(),     text(shared_bytes), text(workspace_bytes)};
+    }
+};
+
+void bind_sources(nb::module_& m) {
+    using Text = const std::string&;
+    using Option = std::optional<std::string>;
+    nb::class_<SourceTexts>(
+        m, "CudaSource",
+        "A kernel as text, with the rule that gives the types and shapes of its outputs; see "
+        "ingot.h for what the texts may say. It travels inside engines and runs on GPUs.")
+        .def(
+            "__init__",
+            [](SourceTexts* at, Text name, Text source, Text kernel, Text signature, Text grid,
+               Text block, Option arguments, Option shared, Option workspace) {
+                new (at) SourceTexts{name,
+                                     source,
+                                     kernel,
+                                     signature,
+                                     grid,
+                                     block,
+                                     std::move(arguments),
+                                     std::move(shared),
+                                     std::move(workspace)};
+            },
+            "name"_a, "source"_a, "kernel"_a, "signature"_a, "grid"_a, "block"_a,
+            "arguments"_a.none() = nb::none(), "shared_bytes"_a.none() = nb::none(),
+            "workspace_bytes"_a.none() = nb::none())
+        .def_ro("name", &SourceTexts::name, "As it was given.")
+        .def_ro("source", &SourceTexts::source, "As it was given.")
+        .def_ro("kernel", &SourceTexts::kernel, "As it was given.")
+        .def_ro("signature", &SourceTexts::signature, "As it was given.");
+    m.def(
+        "add_cuda_source_layer",
+        [](nb::pointer_and_handle<Network> network, const Tensors& inputs,
+           const SourceTexts& source) {
+            return Part<trt::ILayer>{ingot::addCudaSourceLayer(*network.p, inputs.data(),
+                                                               static_cast<int32_t>(inputs.size()),
+                                                               source.get()),
+                                     nb::borrow(network.h)};
+        },
+        "network"_a, "inputs"_a, "source"_a,
+        "A layer that runs a kernel given as text. None when the signature does not fit the inputs "
+        "or a text is malformed: the logger has the place.");
+    m.def(
+        "register_cuda_source",
+        [](const char* domain, const char* op, const SourceTexts& source) {
+            return ingot::registerCudaSource(domain, op, source.get());
+        },
+        "domain"_a, "op"_a, "source"_a,
+        "Makes the ONNX parser take the kernel for nodes of this operator. INT and FLOAT "
+        "attributes "
+        "of a node are names in its texts. False when the operator has one already.");
+    m.def(
+        "deregister_cuda_source",
+        [](const char* domain, const char* op) { return ingot::deregisterCudaSource(domain, op); },
+        "domain"_a, "op"_a, "False when the operator has none.");
 }
 
 } // namespace
 
 void bind_plugins(nb::module_& m) {
-    bind_fields(m);
+    bind_plugin_values(m);
+    bind_plugin_classes(m);
     bind_creators(m);
     bind_registry(m);
+    bind_sources(m);
+    const nb::object network = m.attr("INetworkDefinition");
+    nb::setattr(network, "add_plugin_v3",
+                nb::cpp_function(&add_plugin, nb::name("add_plugin_v3"), nb::scope(network),
+                                 nb::is_method(), "inputs"_a, "shape_inputs"_a, "plugin"_a,
+                                 "A layer of the application: an IPluginV3, which is cloned. None "
+                                 "when it is refused; the logger has the reason."));
     m.def(
-        "get_plugin_registry", [] { return getPluginRegistry(); }, nb::rv_policy::reference);
+        "get_plugin_registry", [] { return getPluginRegistry(); }, nb::rv_policy::reference,
+        "The registry of the process, which those of builders and runtimes ask.");
     m.def(
         "get_builder_plugin_registry",
         [](trt::EngineCapability capability) { return getBuilderPluginRegistry(capability); },
-        "capability"_a, nb::rv_policy::reference);
+        "capability"_a, nb::rv_policy::reference,
+        "The registry of the process for STANDARD, else None.");
     m.def(
         "init_libnvinfer_plugins",
         [](trt::ILogger* logger, const char* space) {

@@ -42,14 +42,14 @@ void bind_loading(nb::class_<IRuntime>& c) {
              return engine_from(self,
                                 unlocked([&] { return self.p->deserializeCudaEngine(reader); }));
          },
-         "stream_reader_v2"_a)
+         "stream_reader_v2"_a, "An engine from a reader, or None: the message says why.")
         .def(
             "deserialize_cuda_engine",
             [](const Self& self, trt::IStreamReader& reader) {
                 return engine_from(self,
                                    unlocked([&] { return self.p->deserializeCudaEngine(reader); }));
             },
-            "stream_reader"_a)
+            "stream_reader"_a, "An engine from a reader, or None: the message says why.")
         .def(
             "deserialize_cuda_engine",
             [](const Self& self, const nb::object& data) {
@@ -91,8 +91,9 @@ void bind_runtime_frame(nb::class_<IRuntime>& c) {
               return made("Runtime", trt::createInferRuntime(*logger.p), logger.h);
           }),
           "logger"_a)
-        .def("get_plugin_registry", &IRuntime::getPluginRegistry, nb::rv_policy::reference_internal)
-        .def_prop_ro("logger", &IRuntime::getLogger, nb::rv_policy::reference)
+        .def("get_plugin_registry", &IRuntime::getPluginRegistry, nb::rv_policy::reference_internal,
+             "The registry of creators of plugins.")
+        .def_prop_ro("logger", &IRuntime::getLogger, nb::rv_policy::reference, "Who gets messages.")
         .def_prop_rw(
             "gpu_allocator", [](const IRuntime&) { return nb::none(); },
             [](IRuntime& self, trt::IGpuAllocator* allocator) { self.setGpuAllocator(allocator); },
@@ -112,11 +113,12 @@ void bind_runtime_frame(nb::class_<IRuntime>& c) {
     prop<&IRuntime::getDLACore, &IRuntime::setDLACore>(c, "DLA_core", "There is no DLA.");
     prop_ro<&IRuntime::getNbDLACores>(c, "num_DLA_cores", "Always 0.");
     prop<&IRuntime::getTemporaryDirectory, &IRuntime::setTemporaryDirectory>(
-        c, "temporary_directory", "None: the system's.");
+        c, "temporary_directory", "No effect: no temporary files are written.");
     prop<&IRuntime::getTempfileControlFlags, &IRuntime::setTempfileControlFlags>(
-        c, "tempfile_control_flags", "Bits of TempfileControlFlag.");
+        c, "tempfile_control_flags",
+        "Bits of TempfileControlFlag. No effect: no temporary files are written.");
     prop<&IRuntime::getEngineHostCodeAllowed, &IRuntime::setEngineHostCodeAllowed>(
-        c, "engine_host_code_allowed", "Whether an engine may bring plugins. Default False.");
+        c, "engine_host_code_allowed", "No effect: engines hold no code of the host.");
     prop<&IRuntime::getDeferredWeightsLoading, &IRuntime::setDeferredWeightsLoading>(
         c, "defer_weights_loading", "Load weights later, by ICudaEngine.load_weights().");
     prop_ro<&IRuntime::getEngineHeaderSize>(c, "engine_header_size", "Bytes.");
@@ -134,17 +136,24 @@ void bind_runtime_config(nb::module_& m) {
                 return unlocked([&] { return self.deserialize(bytes.data(), bytes.size()); });
             },
             "serialized_cache"_a, "False, and nothing changes, for bytes that do not fit.")
-        .def("reset", method<&Cache::reset>());
+        .def("reset", method<&Cache::reset>(), "Forgets all kernels.");
     using Config = trt::IRuntimeConfig;
     nb::class_<Config> config(m, "IRuntimeConfig", "How contexts run.");
     common(config);
-    config.def("create_runtime_cache", method<&Config::createRuntimeCache>())
-        .def("set_runtime_cache", &Config::setRuntimeCache, "cache"_a, nb::keep_alive<1, 2>())
-        .def("get_runtime_cache", &Config::getRuntimeCache, nb::rv_policy::reference_internal)
+    config
+        .def("create_runtime_cache", method<&Config::createRuntimeCache>(),
+             "An empty cache of compiled kernels.")
+        .def("set_runtime_cache", &Config::setRuntimeCache, "cache"_a, nb::keep_alive<1, 2>(),
+             "Contexts created by this configuration find kernels in the cache and leave theirs "
+             "there. Default: a cache of the process, backed by the user's folder.")
+        .def("get_runtime_cache", &Config::getRuntimeCache, nb::rv_policy::reference_internal,
+             "What set_runtime_cache() set, or None.")
         .def("set_execution_context_allocation_strategy",
-             method<&Config::setExecutionContextAllocationStrategy>(), "strategy"_a)
+             method<&Config::setExecutionContextAllocationStrategy>(), "strategy"_a,
+             "When contexts get their memory. Default STATIC.")
         .def("get_execution_context_allocation_strategy",
-             method<&Config::getExecutionContextAllocationStrategy>());
+             method<&Config::getExecutionContextAllocationStrategy>(),
+             "When contexts get their memory.");
     prop<&Config::getDynamicShapesKernelSpecializationStrategy,
          &Config::setDynamicShapesKernelSpecializationStrategy>(
         config, "dynamic_shapes_kernel_specialization_strategy", "Default LAZY.");
@@ -160,16 +169,23 @@ void bind_engine_tools(nb::module_& m) {
     common(config);
     prop<&Serialization::getFlags, &Serialization::setFlags>(config, "flags",
                                                              "Bits of SerializationFlag.");
-    config.def("set_flag", method<&Serialization::setFlag>(), "flag"_a)
-        .def("clear_flag", method<&Serialization::clearFlag>(), "flag"_a)
-        .def("get_flag", method<&Serialization::getFlag>(), "flag"_a);
+    config
+        .def("set_flag", method<&Serialization::setFlag>(), "flag"_a,
+             "Switches a SerializationFlag on. False when it contradicts another one.")
+        .def("clear_flag", method<&Serialization::clearFlag>(), "flag"_a,
+             "Switches a SerializationFlag off.")
+        .def("get_flag", method<&Serialization::getFlag>(), "flag"_a,
+             "Whether a SerializationFlag is on.");
     using Inspector = trt::IEngineInspector;
     nb::class_<Inspector> inspector(m, "EngineInspector", "Describes the layers of an engine.");
     common(inspector);
     inspector
         .def("get_layer_information", method<&Inspector::getLayerInformation>(), "layer_index"_a,
-             "format"_a)
-        .def("get_engine_information", method<&Inspector::getEngineInformation>(), "format"_a)
+             "format"_a,
+             "A layer as text or JSON, as detailed as the engine's profiling_verbosity. Errors: "
+             "None for a bad index.")
+        .def("get_engine_information", method<&Inspector::getEngineInformation>(), "format"_a,
+             "All layers, inputs and outputs, as text or JSON.")
         .def_prop_rw(
             "execution_context",
             [](const Inspector& self) {
@@ -180,8 +196,8 @@ void bind_engine_tools(nb::module_& m) {
             },
             nb::for_getter(nb::rv_policy::reference), nb::for_setter(nb::keep_alive<1, 2>()),
             nb::for_setter(nb::arg("value").none()), "Shapes are those set in it.");
-    prop_held<&Inspector::getErrorRecorder, &Inspector::setErrorRecorder>(inspector,
-                                                                          "error_recorder", "");
+    prop_held<&Inspector::getErrorRecorder, &Inspector::setErrorRecorder>(
+        inspector, "error_recorder", "Who gets errors; None: the logger.");
 }
 
 /// Names of weights, from a method that fills an array.
@@ -205,10 +221,15 @@ Roles roles_from(const F& fill) {
 void bind_refitter_weights(nb::class_<IRefitter>& c) {
     c.def(
          "set_weights",
-         [](IRefitter& self, const char* layer, trt::WeightsRole role, const WeightsArg& weights) {
-             return self.setWeights(layer, role, weights.weights.value);
+         [](nb::pointer_and_handle<IRefitter> self, const char* layer, trt::WeightsRole role,
+            const WeightsArg& weights) {
+             const bool set = self.p->setWeights(layer, role, weights.weights.value);
+             if (set && weights.weights.owner.is_valid()) {
+                 nb::keep_alive_obj(self.h, weights.weights.owner);
+             }
+             return set;
          },
-         "layer_name"_a, "role"_a, "weights"_a, nb::keep_alive<1, 4>(),
+         "layer_name"_a, "role"_a, "weights"_a,
          "By layer and role. False for an unknown pair or a wrong type or count.")
         .def(
             "set_named_weights",
@@ -227,9 +248,11 @@ void bind_refitter_weights(nb::class_<IRefitter>& c) {
             [](const nb::pointer_and_handle<IRefitter>& self, const char* name) {
                 return PyWeights{self.p->getNamedWeights(name), nb::object()};
             },
-            "weights_name"_a)
-        .def("get_weights_location", method<&IRefitter::getWeightsLocation>(), "weights_name"_a)
-        .def("unset_named_weights", method<&IRefitter::unsetNamedWeights>(), "weights_name"_a)
+            "weights_name"_a, "The weights set by set_named_weights(); empty when none are set.")
+        .def("get_weights_location", method<&IRefitter::getWeightsLocation>(), "weights_name"_a,
+             "Where weights of a name were given: HOST or DEVICE.")
+        .def("unset_named_weights", method<&IRefitter::unsetNamedWeights>(), "weights_name"_a,
+             "Takes set_named_weights() back. False when it was not called.")
         .def(
             "get_weights_prototype",
             [](const IRefitter& self, const char* name) {
@@ -248,16 +271,20 @@ void bind_refitter(nb::module_& m) {
           }),
           "engine"_a, "logger"_a);
     bind_refitter_weights(c);
-    c.def("get_missing_weights",
-          [](IRefitter& self) {
-              return names_from(
-                  [&](int32_t n, const char** names) { return self.getMissingWeights(n, names); });
-          })
-        .def("get_all_weights",
-             [](IRefitter& self) {
-                 return names_from(
-                     [&](int32_t n, const char** names) { return self.getAllWeights(n, names); });
-             })
+    c.def(
+         "get_missing_weights",
+         [](IRefitter& self) {
+             return names_from(
+                 [&](int32_t n, const char** names) { return self.getMissingWeights(n, names); });
+         },
+         "Names of weights that must be given before refit_cuda_engine(), because others were.")
+        .def(
+            "get_all_weights",
+            [](IRefitter& self) {
+                return names_from(
+                    [&](int32_t n, const char** names) { return self.getAllWeights(n, names); });
+            },
+            "Names of all weights that can be refitted.")
         .def(
             "get_missing",
             [](IRefitter& self) {
@@ -275,7 +302,7 @@ void bind_refitter(nb::module_& m) {
             },
             "(names of layers, roles).")
         .def("refit_cuda_engine", slow<&IRefitter::refitCudaEngine>(),
-             "False, and nothing changes, when weights that belong together are missing.")
+             "False, and nothing changes, when weights that the engine lacks are missing.")
         .def(
             "refit_cuda_engine_async",
             [](IRefitter& self, uintptr_t stream) {
@@ -283,12 +310,16 @@ void bind_refitter(nb::module_& m) {
                     return self.refitCudaEngineAsync(reinterpret_cast<cudaStream_t>(stream));
                 });
             },
-            "stream_handle"_a)
-        .def_prop_ro("logger", &IRefitter::getLogger, nb::rv_policy::reference);
+            "stream_handle"_a,
+            "As refit_cuda_engine(), in the order of a CUDA stream: weights stay the caller's "
+            "until it is done.")
+        .def_prop_ro("logger", &IRefitter::getLogger, nb::rv_policy::reference,
+                     "Who gets messages.");
     prop<&IRefitter::getMaxThreads, &IRefitter::setMaxThreads>(c, "max_threads", "At least 1.");
     prop<&IRefitter::getWeightsValidation, &IRefitter::setWeightsValidation>(
         c, "weights_validation", "Default True.");
-    prop_held<&IRefitter::getErrorRecorder, &IRefitter::setErrorRecorder>(c, "error_recorder", "");
+    prop_held<&IRefitter::getErrorRecorder, &IRefitter::setErrorRecorder>(
+        c, "error_recorder", "Who gets errors; None: the logger.");
 }
 
 } // namespace

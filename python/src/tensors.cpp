@@ -11,13 +11,20 @@ const std::type_info* info() {
     return &typeid(T);
 }
 
+template <class T>
+bool has_class(const nvinfer1::ILayer* layer) {
+    return dynamic_cast<const T*>(layer) != nullptr;
+}
+
 struct LayerClass {
     LayerType type;
     const std::type_info* info;
+    /// Layers of a parsed model have the type, but only the methods of ILayer.
+    bool (*is)(const nvinfer1::ILayer*);
 };
 
 #define INGOT_LAYER(type, T)                                                                       \
-    { LayerType::k##type, info<nvinfer1::T>() }
+    { LayerType::k##type, info<nvinfer1::T>(), has_class<nvinfer1::T> }
 
 const LayerClass layer_classes[] = {
     INGOT_LAYER(CONVOLUTION, IConvolutionLayer),
@@ -85,7 +92,7 @@ nanobind::detail::type_hook<nvinfer1::ILayer>::get(const nvinfer1::ILayer* layer
     if (layer != nullptr) {
         const LayerType type = layer->getType();
         for (const LayerClass& known : layer_classes) {
-            if (known.type == type) {
+            if (known.type == type && known.is(layer)) {
                 return known.info;
             }
         }
@@ -108,8 +115,10 @@ void bind_tensor(nb::module_& m) {
     INGOT_PROP(tensor, ITensor, "location", Location, "Where an input or output lies.");
     INGOT_PROP(tensor, ITensor, "broadcast_across_batch", BroadcastAcrossBatch, "Always False.");
     INGOT_PROP(tensor, ITensor, "allowed_formats", AllowedFormats, "Bits of TensorFormat.");
-    prop_ro<&trt::ITensor::isNetworkInput>(tensor, "is_network_input", nullptr);
-    prop_ro<&trt::ITensor::isNetworkOutput>(tensor, "is_network_output", nullptr);
+    prop_ro<&trt::ITensor::isNetworkInput>(tensor, "is_network_input",
+                                           "Whether add_input() made it.");
+    prop_ro<&trt::ITensor::isNetworkOutput>(tensor, "is_network_output",
+                                            "Whether mark_output() was called for it.");
     prop_ro<&trt::ITensor::isShapeTensor>(tensor, "is_shape_tensor",
                                           "Whether its values are used as shapes.");
     prop_ro<&trt::ITensor::isExecutionTensor>(tensor, "is_execution_tensor",
@@ -132,8 +141,11 @@ void bind_tensor(nb::module_& m) {
             },
             nb::for_setter(nb::arg("range").none()),
             "(min, max) for INT8 without calibration, or None.")
-        .def("set_dynamic_range", &trt::ITensor::setDynamicRange, "min"_a, "max"_a)
-        .def("reset_dynamic_range", &trt::ITensor::resetDynamicRange)
+        .def("set_dynamic_range", &trt::ITensor::setDynamicRange, "min"_a, "max"_a,
+             "Older form of quantisation: the range of values, with which INT8 may be computed. "
+             "Errors: ValueError.")
+        .def("reset_dynamic_range", &trt::ITensor::resetDynamicRange,
+             "Takes set_dynamic_range() back.")
         .def("set_dimension_name", &trt::ITensor::setDimensionName, "index"_a, "name"_a.none(),
              "Names a size of a network input: sizes of the same name are equal at run time.")
         .def("get_dimension_name", &trt::ITensor::getDimensionName, "index"_a,
@@ -151,20 +163,24 @@ void bind_tensors(nb::module_& m) {
     INGOT_PROP(layer, ILayer, "num_ranks", NbRanks, "How many GPUs take part in the layer.");
     INGOT_PROP(layer, ILayer, "precision", Precision, "The type that it computes in.");
     prop_ro<&trt::ILayer::getType>(layer, "type", "LayerType.");
-    prop_ro<&trt::ILayer::getNbInputs>(layer, "num_inputs", nullptr);
-    prop_ro<&trt::ILayer::getNbOutputs>(layer, "num_outputs", nullptr);
-    prop_ro<&trt::ILayer::precisionIsSet>(layer, "precision_is_set", nullptr);
+    prop_ro<&trt::ILayer::getNbInputs>(layer, "num_inputs", "Inputs; some may be None.");
+    prop_ro<&trt::ILayer::getNbOutputs>(layer, "num_outputs", "Results.");
+    prop_ro<&trt::ILayer::precisionIsSet>(layer, "precision_is_set", "Whether precision was set.");
     layer
         .def("get_input", method<&trt::ILayer::getInput>(), "index"_a,
              "None for a bad index, or an optional input that is not set.")
         .def("get_output", method<&trt::ILayer::getOutput>(), "index"_a, "None for a bad index.")
         .def("set_input", method<&trt::ILayer::setInput>(), "index"_a, "tensor"_a,
              "Replaces an input, or adds an optional one.")
-        .def("get_output_type", method<&trt::ILayer::getOutputType>(), "index"_a)
-        .def("set_output_type", method<&trt::ILayer::setOutputType>(), "index"_a, "dtype"_a)
-        .def("output_type_is_set", method<&trt::ILayer::outputTypeIsSet>(), "index"_a)
-        .def("reset_output_type", method<&trt::ILayer::resetOutputType>(), "index"_a)
-        .def("reset_precision", method<&trt::ILayer::resetPrecision>());
+        .def("get_output_type", method<&trt::ILayer::getOutputType>(), "index"_a,
+             "Type of a result.")
+        .def("set_output_type", method<&trt::ILayer::setOutputType>(), "index"_a, "dtype"_a,
+             "Older form of a cast: the type that a result is converted to.")
+        .def("output_type_is_set", method<&trt::ILayer::outputTypeIsSet>(), "index"_a,
+             "Whether set_output_type() was called for the result.")
+        .def("reset_output_type", method<&trt::ILayer::resetOutputType>(), "index"_a,
+             "Takes set_output_type() back.")
+        .def("reset_precision", method<&trt::ILayer::resetPrecision>(), "Takes precision back.");
 }
 
 } // namespace ingot::python

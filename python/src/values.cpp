@@ -44,26 +44,9 @@ void make_dims(T* at, const trt::Dims& sizes, int32_t rank) {
     std::copy(sizes.d, sizes.d + rank, at->d);
 }
 
-void bind_dims(nb::module_& m) {
-    nb::class_<trt::Dims> dims(m, "Dims",
-                               "A shape of up to 8 sizes; -1 is a size known only at run time. "
-                               "Behaves as a tuple whose elements can be set.");
-    dims.def(nb::init<>())
-        .def(
-            "__init__",
-            [](trt::Dims* at, const DimsArg& sizes) { new (at) trt::Dims(sizes.value); }, "shape"_a)
-        .def_ro_static("MAX_DIMS", &trt::Dims::MAX_DIMS)
-        .def("__len__", &rank_of)
-        .def("__iter__", [](const trt::Dims& d) { return nb::iter(tuple_of(d)); })
-        .def("__getitem__",
-             [](const trt::Dims& d, int64_t index) { return d.d[place(index, rank_of(d))]; })
-        .def("__getitem__",
-             [](const trt::Dims& d, const nb::slice& range) {
-                 return nb::steal(PyObject_GetItem(tuple_of(d).ptr(), range.ptr()));
-             })
-        .def("__setitem__", [](trt::Dims& d, int64_t index,
-                               int64_t size) { d.d[place(index, rank_of(d))] = size; })
-        .def("__eq__", [](const trt::Dims& d, const DimsArg& o) { return same(d, o.value); })
+/// What tuples can do, beside elements.
+void bind_tuple_methods(nb::class_<trt::Dims>& dims) {
+    dims.def("__eq__", [](const trt::Dims& d, const DimsArg& o) { return same(d, o.value); })
         .def(
             "__eq__", [](const trt::Dims&, const nb::object&) { return false; }, "other"_a.none())
         .def("__hash__", [](const trt::Dims& d) { return nb::hash(tuple_of(d)); })
@@ -72,10 +55,30 @@ void bind_dims(nb::module_& m) {
              [](const trt::Dims& d, const DimsArg& o) { return tuple_of(d) + tuple_of(o.value); })
         .def("__radd__",
              [](const trt::Dims& d, const DimsArg& o) { return tuple_of(o.value) + tuple_of(d); })
-        .def("__contains__",
-             [](const trt::Dims& d, int64_t size) {
-                 return std::find(d.d, d.d + rank_of(d), size) != d.d + d.nbDims;
-             })
+        .def(
+            "__contains__",
+            [](const trt::Dims& d, nb::handle size) {
+                return nb::cast<bool>(tuple_of(d).attr("__contains__")(size));
+            },
+            "size"_a.none())
+        .def(
+            "__reversed__",
+            [](const trt::Dims& d) {
+                return nb::module_::import_("builtins").attr("reversed")(tuple_of(d));
+            },
+            nb::sig("def __reversed__(self) -> collections.abc.Iterator[int]"))
+        .def(
+            "index",
+            [](const trt::Dims& d, int64_t size) {
+                return nb::cast<int64_t>(tuple_of(d).attr("index")(size));
+            },
+            "size"_a, "The first dimension of a size. Errors: ValueError when there is none.")
+        .def(
+            "count",
+            [](const trt::Dims& d, int64_t size) {
+                return std::count(d.d, d.d + rank_of(d), size);
+            },
+            "size"_a, "How many dimensions have a size.")
         .def("__reduce__",
              [](nb::handle self) {
                  return nb::make_tuple(self.type(),
@@ -84,6 +87,33 @@ void bind_dims(nb::module_& m) {
         .def("__repr__", [](const trt::Dims& d) {
             return d.nbDims < 0 ? nb::str("(no shape)") : nb::repr(tuple_of(d));
         });
+}
+
+void bind_dims(nb::module_& m) {
+    nb::class_<trt::Dims> dims(m, "Dims", nb::sig("class Dims(collections.abc.Sequence[int])"),
+                               "A shape of up to 8 sizes; -1 is a size known only at run time. "
+                               "Behaves as a tuple whose elements can be set.");
+    dims.def(nb::init<>())
+        .def(
+            "__init__",
+            [](trt::Dims* at, const DimsArg& sizes) { new (at) trt::Dims(sizes.value); }, "shape"_a)
+        .def_ro_static("MAX_DIMS", &trt::Dims::MAX_DIMS, "Most dimensions of a tensor.")
+        .def("__len__", &rank_of)
+        .def(
+            "__iter__", [](const trt::Dims& d) { return nb::iter(tuple_of(d)); },
+            nb::sig("def __iter__(self) -> collections.abc.Iterator[int]"))
+        .def("__getitem__",
+             [](const trt::Dims& d, int64_t index) { return d.d[place(index, rank_of(d))]; })
+        .def(
+            "__getitem__",
+            [](const trt::Dims& d, const nb::slice& range) {
+                return nb::steal(PyObject_GetItem(tuple_of(d).ptr(), range.ptr()));
+            },
+            nb::sig("def __getitem__(self, arg: slice, /) -> tuple[int, ...]"))
+        .def("__setitem__", [](trt::Dims& d, int64_t index, int64_t size) {
+            d.d[place(index, rank_of(d))] = size;
+        });
+    bind_tuple_methods(dims);
 }
 
 void bind_fixed_dims(nb::module_& m) {
@@ -101,10 +131,10 @@ void bind_fixed_dims(nb::module_& m) {
             "shape"_a)
         .def_prop_rw(
             "h", [](const trt::DimsHW& d) { return d.h(); },
-            [](trt::DimsHW& d, int64_t size) { d.h() = size; })
+            [](trt::DimsHW& d, int64_t size) { d.h() = size; }, "Size of the first dimension.")
         .def_prop_rw(
             "w", [](const trt::DimsHW& d) { return d.w(); },
-            [](trt::DimsHW& d, int64_t size) { d.w() = size; });
+            [](trt::DimsHW& d, int64_t size) { d.w() = size; }, "Size of the second dimension.");
     nb::class_<trt::Dims3, trt::Dims2>(m, "Dims3", "A shape of three sizes.")
         .def(nb::init<>())
         .def(nb::init<int64_t, int64_t, int64_t>(), "dim0"_a, "dim1"_a, "dim2"_a)
@@ -176,13 +206,18 @@ void bind_weights(nb::module_& m) {
             "__init__",
             [](PyWeights* at, const nb::object& array) { new (at) PyWeights(weights_of(array)); },
             "a"_a, nb::sig("def __init__(self, a: numpy.ndarray) -> None"))
-        .def_prop_ro("dtype", [](const PyWeights& w) { return w.value.type; })
-        .def_prop_ro("size", [](const PyWeights& w) { return w.value.count; })
+        .def_prop_ro(
+            "dtype", [](const PyWeights& w) { return w.value.type; }, "Type of the elements.")
+        .def_prop_ro(
+            "size", [](const PyWeights& w) { return w.value.count; }, "Number of elements.")
         .def_prop_ro(
             "nbytes",
-            [](const PyWeights& w) { return (w.value.count * element_bits(w.value.type) + 7) / 8; })
-        .def_prop_ro("address",
-                     [](const PyWeights& w) { return reinterpret_cast<uintptr_t>(w.value.values); })
+            [](const PyWeights& w) { return (w.value.count * element_bits(w.value.type) + 7) / 8; },
+            "Bytes of all elements.")
+        .def_prop_ro(
+            "address",
+            [](const PyWeights& w) { return reinterpret_cast<uintptr_t>(w.value.values); },
+            "Where the elements are.")
         .def(
             "numpy",
             [](nb::pointer_and_handle<PyWeights> w) {
@@ -211,7 +246,7 @@ void bind_host_memory(nb::module_& m) {
         "file.write(memory), bytes(memory), memoryview(memory) all work.");
     common(memory);
     memory.def_prop_ro("nbytes", &trt::IHostMemory::size, "Bytes.")
-        .def_prop_ro("dtype", &trt::IHostMemory::type)
+        .def_prop_ro("dtype", &trt::IHostMemory::type, "Type of the elements.")
         .def("__len__", &trt::IHostMemory::size);
 }
 

@@ -3,7 +3,9 @@
 
 #include "base/error.h"
 
-#include <openssl/evp.h>
+// The functions of SHA-256 alone: EVP would bring seven megabytes of other algorithms along.
+#define OPENSSL_SUPPRESS_DEPRECATED
+#include <openssl/sha.h>
 #include <xxhash.h>
 
 namespace ingot {
@@ -36,28 +38,26 @@ Sha256 sha256(std::span<const std::byte> data) {
 
 struct HashStream::State {
     XXH3_state_t* xxh = XXH3_createState();
-    EVP_MD_CTX* sha = nullptr;
+    SHA256_CTX sha{};
+    bool with_sha = false;
 };
 
 HashStream::HashStream(bool with_sha) : state_(std::make_unique<State>()) {
     bool ok = state_->xxh != nullptr && XXH3_128bits_reset(state_->xxh) == XXH_OK;
     if (with_sha) {
-        state_->sha = EVP_MD_CTX_new();
-        ok = ok && state_->sha != nullptr &&
-             EVP_DigestInit_ex(state_->sha, EVP_sha256(), nullptr) == 1;
+        state_->with_sha = true;
+        ok = ok && SHA256_Init(&state_->sha) == 1;
     }
     require(ok, ErrorCode::OutOfMemory, "cannot set up a hash");
 }
 
 HashStream::~HashStream() {
     XXH3_freeState(state_->xxh);
-    EVP_MD_CTX_free(state_->sha);
 }
 
 void HashStream::add(std::span<const std::byte> data) {
-    bool ok =
-        XXH3_128bits_update(state_->xxh, data.data(), data.size()) == XXH_OK &&
-        (state_->sha == nullptr || EVP_DigestUpdate(state_->sha, data.data(), data.size()) == 1);
+    bool ok = XXH3_128bits_update(state_->xxh, data.data(), data.size()) == XXH_OK &&
+              (!state_->with_sha || SHA256_Update(&state_->sha, data.data(), data.size()) == 1);
     CHECK(ok, "hashing failed");
 }
 
@@ -68,9 +68,8 @@ Hash128 HashStream::xxh3() const {
 
 Sha256 HashStream::sha() {
     Sha256 out{};
-    CHECK(state_->sha != nullptr, "this stream computes no SHA-256");
-    CHECK(EVP_DigestFinal_ex(state_->sha, reinterpret_cast<unsigned char*>(out.data()), nullptr) ==
-              1,
+    CHECK(state_->with_sha, "this stream computes no SHA-256");
+    CHECK(SHA256_Final(reinterpret_cast<unsigned char*>(out.data()), &state_->sha) == 1,
           "hashing failed");
     return out;
 }

@@ -11,10 +11,27 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <filesystem>
 
 namespace ingot {
+
+uint64_t memory_bytes() {
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (fd < 0) {
+        return 0;
+    }
+    char text[128] = {};
+    ssize_t got = read(fd, text, sizeof text - 1);
+    close(fd);
+    unsigned long long all = 0;
+    unsigned long long resident = 0;
+    if (got <= 0 || std::sscanf(text, "%llu %llu", &all, &resident) != 2) {
+        return 0;
+    }
+    return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+}
 
 uint64_t peak_memory_bytes() {
     rusage usage{};

@@ -18,6 +18,8 @@ ProcessResult run_process(const std::vector<std::string>& arguments);
 
 /// The most memory that this process has held so far.
 uint64_t peak_memory_bytes();
+/// What it holds now (resident); 0 when the system does not say.
+uint64_t memory_bytes();
 
 /// A fresh private folder, removed with its contents by the destructor.
 class TemporaryFolder {

@@ -77,6 +77,13 @@ std::string own_folder() {
     return length <= 0 ? std::string() : folder_of(path.substr(0, static_cast<size_t>(length)));
 }
 
+bool same_library(const void* a, const void* b) {
+    Dl_info first = {};
+    Dl_info second = {};
+    return ::dladdr(a, &first) != 0 && ::dladdr(b, &second) != 0 &&
+           first.dli_fbase == second.dli_fbase;
+}
+
 SharedLibrary SharedLibrary::open(const std::string& path, std::string& problem) {
     SharedLibrary library;
     bool is_searched = path.find('/') == std::string::npos; // by the loader, in its own folders

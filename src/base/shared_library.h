@@ -12,6 +12,9 @@ std::string own_folder();
 /// What own_folder() tells from now on; "" for what the system tells.
 void set_own_folder(std::string folder);
 
+/// Whether both addresses lie in the same shared library, or both in the program.
+bool same_library(const void* a, const void* b);
+
 /// A shared library that stays open until the process ends.
 class SharedLibrary {
 public:

@@ -12,7 +12,6 @@ namespace ingot {
 
 namespace {
 
-constexpr std::array<char, 8> magic = {'I', 'N', 'G', 'O', 'T', '\r', '\n', '\x1a'};
 constexpr uint64_t header_bytes = engine_header_bytes;
 constexpr uint64_t hashed_header_bytes = 48;
 constexpr uint64_t row_bytes = 88;
@@ -71,6 +70,10 @@ std::string_view name(SectionKind k) {
         return "cubins";
     case SectionKind::Signature:
         return "signature";
+    case SectionKind::Source:
+        return "source";
+    case SectionKind::Refit:
+        return "refit";
     }
     return "unknown";
 }
@@ -142,7 +145,7 @@ void ContainerWriter::set_xxh3(SectionKind kind, const Hash128& h) {
 void ContainerWriter::commit() {
     CHECK(sections_.size() == expected_ && hash_ == nullptr, "sections do not match the table");
     std::vector<std::byte> head;
-    for (char c : magic) {
+    for (char c : engine_magic) {
         put(head, c);
     }
     put(head, engine_format);
@@ -175,23 +178,6 @@ Container::Container(std::span<const std::byte> bytes, std::shared_ptr<const voi
     : bytes_(bytes), owner_(std::move(owner)) {
     parse_header();
     verify_sections();
-}
-
-EngineHeader read_engine_header(std::span<const std::byte> bytes) {
-    if (bytes.size() < header_bytes) {
-        bad("the file has ", bytes.size(), " bytes, an engine has at least ", header_bytes,
-            "; it is truncated or not an engine");
-    }
-    if (std::memcmp(bytes.data(), magic.data(), magic.size()) != 0) {
-        bad("the file is not an Ingot engine: its first bytes are not the engine magic; build one "
-            "with 'ingot build'");
-    }
-    EngineHeader h;
-    h.format = read<uint32_t>(bytes, 8);
-    h.producer = read<uint32_t>(bytes, 12);
-    h.is_readable = h.format != 0 && h.format <= engine_format && read<uint64_t>(bytes, 16) == 0;
-    h.file_bytes = read<uint64_t>(bytes, 40);
-    return h;
 }
 
 void Container::parse_header() {

@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -34,6 +35,8 @@ enum class SectionKind : uint32_t {
     Metadata = 5,
     Cubins = 6,    // optional
     Signature = 7, // optional; reserved
+    Source = 8,    // optional: the graph before the AOT passes, for a refit
+    Refit = 9,     // with it: which weights can be replaced; required where weights are missing
 };
 std::string_view name(SectionKind k);
 
@@ -43,6 +46,7 @@ inline constexpr uint64_t weight_chunk_bytes = 16ULL << 20;
 inline constexpr uint64_t weight_alignment = 4096; // of the section, for maps and direct upload
 
 inline constexpr uint64_t engine_header_bytes = 64;
+inline constexpr std::array<char, 8> engine_magic = {'I', 'N', 'G', 'O', 'T', '\r', '\n', '\x1a'};
 
 /// What the header alone tells.
 struct EngineHeader {

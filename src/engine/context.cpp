@@ -22,6 +22,8 @@ private:
 };
 
 CompileOptions with_kernels(CompileOptions options, const Engine& engine) {
+    require(!engine.weights_missing(), ErrorCode::InvalidArgument,
+            "the engine was written without its weights: refit it first");
     if (options.kernels == nullptr) {
         options.kernels = engine.kernels();
     }

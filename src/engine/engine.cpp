@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 namespace ingot {
@@ -64,7 +65,10 @@ std::vector<Profile> read_profiles(const Container& c) {
     });
 }
 
-Graph read_engine_graph(const Container& c) {
+// Where a weight would lie that has been left out.
+constexpr uint64_t absent_offset = UINT64_MAX;
+
+Graph read_engine_graph(const Container& c, SectionKind kind, AbsentTensors& absent) {
     std::span<const std::byte> weights = c.section(SectionKind::Weights);
     ReadOptions options;
     options.find_op = find_op;
@@ -72,13 +76,40 @@ Graph read_engine_graph(const Container& c) {
         int64_t count = count_of(shape);
         require(count <= INT64_MAX / 8, ErrorCode::InvalidEngine, "a weight ", dtype, shape,
                 " is too large");
+        if (offset == absent_offset && c.find(SectionKind::Refit) != nullptr) {
+            return absent.make(dtype, shape);
+        }
         auto bytes = static_cast<uint64_t>(byte_size(dtype, count));
         require(offset % 64 == 0 && offset <= weights.size() && bytes <= weights.size() - offset,
                 ErrorCode::InvalidEngine, "a weight ", dtype, shape, " at ", offset, " with ",
                 bytes, " bytes lies outside the ", weights.size(), " bytes of weights");
         return Tensor::wrap(dtype, shape, weights.subspan(offset, bytes), c.owner());
     };
-    return read_graph(c.section(SectionKind::Graph), options);
+    return read_graph(c.section(kind), options);
+}
+
+std::shared_ptr<const RefitSource> read_source(const Container& c, AbsentTensors& absent) {
+    if (c.find(SectionKind::Refit) == nullptr) {
+        return nullptr;
+    }
+    std::span<const std::byte> bytes = c.section(SectionKind::Refit);
+    try {
+        auto source = std::make_shared<RefitSource>(
+            refit_source_from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+        source->graph =
+            std::make_shared<const Graph>(read_engine_graph(c, SectionKind::Source, absent));
+        NamedTensors constants = named_constants(*source->graph);
+        for (const Weight& w : source->weights) {
+            auto it = constants.find(w.name);
+            require(it != constants.end() && it->second.dtype() == w.dtype &&
+                        it->second.shape() == w.shape,
+                    ErrorCode::InvalidEngine, "section refit lists weights '", w.name,
+                    "', which the graph does not have like that");
+        }
+        return source;
+    } catch (const Json::exception& e) {
+        fail(ErrorCode::InvalidEngine, "section refit does not hold what it should: ", e.what());
+    }
 }
 
 // Hashes a stream in chunks of weight_chunk_bytes.
@@ -213,7 +244,9 @@ std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes,
         c.verify_weight_chunk(i);
     }
     std::shared_ptr<Engine> e(new Engine);
-    e->graph_ = std::make_shared<const Graph>(read_engine_graph(c));
+    AbsentTensors absent;
+    e->graph_ = std::make_shared<const Graph>(read_engine_graph(c, SectionKind::Graph, absent));
+    e->source_ = read_source(c, absent);
     e->profiles_ = read_profiles(c);
     try {
         for (const Profile& p : e->profiles_) {
@@ -234,6 +267,12 @@ std::shared_ptr<const Engine> Engine::with_kernels(KernelBinaries kernels) const
     return e;
 }
 
+std::shared_ptr<const Engine> Engine::with_source(std::shared_ptr<const RefitSource> source) const {
+    std::shared_ptr<Engine> e(new Engine(*this));
+    e->source_ = std::move(source);
+    return e;
+}
+
 std::shared_ptr<const Engine> Engine::create(Graph graph, std::vector<Profile> profiles,
                                              Properties metadata) {
     for (const Profile& p : profiles) {
@@ -244,6 +283,29 @@ std::shared_ptr<const Engine> Engine::create(Graph graph, std::vector<Profile> p
     e->profiles_ = std::move(profiles);
     e->metadata_ = std::move(metadata);
     return e;
+}
+
+static constexpr const char* debug_outputs_key = "debug_outputs";
+
+void put_debug_outputs(size_t count, Properties& metadata) {
+    if (count > 0) {
+        metadata[debug_outputs_key] = std::to_string(count);
+    }
+}
+
+size_t Engine::result_count() const {
+    size_t all = graph_->outputs().size();
+    auto it = metadata_.find(debug_outputs_key);
+    if (it == metadata_.end()) {
+        return all;
+    }
+    size_t count = all + 1;
+    const std::string& text = it->second;
+    auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
+    require(problem == std::errc() && end == text.data() + text.size() && count <= all,
+            ErrorCode::InvalidEngine, "of ", all, " outputs ", text,
+            " are said to be for debugging");
+    return all - count;
 }
 
 uint64_t Engine::weight_bytes() const {
@@ -258,52 +320,104 @@ uint64_t Engine::weight_bytes() const {
 
 namespace {
 
-uint32_t section_count(const KernelBinaries& kernels) {
-    return kernels.empty() ? 5 : 6;
-}
+// What goes into a file.
+struct Content {
+    const Graph& graph;
+    const std::vector<Profile>& profiles;
+    const Properties& metadata;
+    const KernelBinaries& kernels;
+    const RefitSource* source = nullptr;
+    bool weights = true;
 
-void write_sections(ContainerWriter& out, const Graph& graph, const std::vector<Profile>& profiles,
-                    const Properties& metadata, const KernelBinaries& kernels) {
-    for (const Profile& p : profiles) {
-        check_profile(graph, p);
+    uint32_t sections() const {
+        return 5U + (kernels.empty() ? 0U : 1U) + (source == nullptr ? 0U : 2U);
     }
+};
+
+void write_sections(ContainerWriter& out, const Content& content) {
+    for (const Profile& p : content.profiles) {
+        check_profile(content.graph, p);
+    }
+    AbsentTensors absent;
     out.begin(SectionKind::Weights, true, weight_alignment);
     WeightWriter weights(out);
+    auto written = [&](const Graph& g) {
+        return write_graph(
+            g, [&](const Tensor& t) { return absent.has(t) ? absent_offset : weights.place(t); });
+    };
     std::vector<std::byte> body =
-        write_graph(graph, [&](const Tensor& t) { return weights.place(t); });
+        written(content.weights ? content.graph : without_weights(content.graph, absent));
+    std::vector<std::byte> source;
+    if (content.source != nullptr) {
+        source = written(content.weights ? *content.source->graph
+                                         : without_weights(*content.source, absent));
+    }
     out.end();
     std::span<const std::byte> hashes = weights.chunk_hashes();
     out.set_xxh3(SectionKind::Weights, xxh3_128(hashes));
-    out.begin(SectionKind::WeightHashes, true);
-    out.write(hashes);
-    out.end();
-    out.begin(SectionKind::Graph, true);
-    out.write(body);
-    out.end();
-    write_text(out, SectionKind::Profiles, to_json(profiles));
-    write_text(out, SectionKind::Metadata, Json(metadata));
-    if (!kernels.empty()) {
-        write_kernels(out, kernels);
+    auto write = [&](SectionKind kind, bool required, std::span<const std::byte> bytes) {
+        out.begin(kind, required);
+        out.write(bytes);
+        out.end();
+    };
+    write(SectionKind::WeightHashes, true, hashes);
+    write(SectionKind::Graph, true, body);
+    write_text(out, SectionKind::Profiles, to_json(content.profiles));
+    write_text(out, SectionKind::Metadata, Json(content.metadata));
+    if (!content.kernels.empty()) {
+        write_kernels(out, content.kernels);
+    }
+    if (content.source != nullptr) {
+        std::string text = to_json_text(*content.source, !content.weights);
+        write(SectionKind::Source, !content.weights, source);
+        write(SectionKind::Refit, !content.weights, std::as_bytes(std::span(text)));
     }
     out.commit();
+}
+
+const KernelBinaries no_kernels;
+
+Content content_of(const Engine& engine, const WriteOptions& options) {
+    bool keeps = options.refit && engine.source() != nullptr;
+    bool weights = options.weights && !engine.weights_missing();
+    require(weights || keeps, ErrorCode::InvalidArgument,
+            "an engine that is written without weights has to be refittable: ",
+            engine.source() == nullptr ? "build it with a refit flag"
+                                       : "write it with what a refit needs");
+    return {engine.graph(),
+            engine.profiles(),
+            engine.metadata(),
+            engine.kernels() != nullptr ? *engine.kernels() : no_kernels,
+            keeps ? engine.source().get() : nullptr,
+            weights};
 }
 
 } // namespace
 
 void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
                   const Properties& metadata, const KernelBinaries& kernels) {
-    ContainerWriter out(path, section_count(kernels));
-    write_sections(out, graph, profiles, metadata, kernels);
+    Content content{graph, profiles, metadata, kernels};
+    ContainerWriter out(path, content.sections());
+    write_sections(out, content);
 }
 
-AlignedBytes engine_bytes(const Engine& engine) {
-    const KernelBinaries none;
-    const KernelBinaries& kernels = engine.kernels() != nullptr ? *engine.kernels() : none;
+WriteOptions as_built(const Engine& engine) {
+    return {engine.source() == nullptr || !engine.source()->stripped, true};
+}
+
+void write_engine(const std::string& path, const Engine& engine, const WriteOptions& options) {
+    Content content = content_of(engine, options);
+    ContainerWriter out(path, content.sections());
+    write_sections(out, content);
+}
+
+AlignedBytes engine_bytes(const Engine& engine, const WriteOptions& options) {
+    Content content = content_of(engine, options);
     constexpr uint64_t around_weights = 1ULL << 20;
     AlignedBytes out;
-    out.reserve(engine.weight_bytes() + around_weights);
-    ContainerWriter writer(out, section_count(kernels));
-    write_sections(writer, engine.graph(), engine.profiles(), engine.metadata(), kernels);
+    out.reserve((content.weights ? engine.weight_bytes() : 0) + around_weights);
+    ContainerWriter writer(out, content.sections());
+    write_sections(writer, content);
     return out;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "engine/weights.h"
 #include "ir/profile.h"
 #include "plan/backend.h"
 
@@ -28,12 +29,21 @@ public:
                                                 Properties metadata);
     /// This engine with kernels that were compiled ahead of time.
     std::shared_ptr<const Engine> with_kernels(KernelBinaries kernels) const;
+    /// This engine with what a refit needs; null: it cannot be refitted.
+    std::shared_ptr<const Engine> with_source(std::shared_ptr<const RefitSource> source) const;
 
     const Graph& graph() const { return *graph_; }
     std::shared_ptr<const Graph> graph_ref() const { return graph_; }
     const std::vector<Profile>& profiles() const { return profiles_; }
     const Properties& metadata() const { return metadata_; }
+    /// How many of the graph's outputs, from the first, the model has; the others are there for who
+    /// debugs it (put_debug_outputs).
+    size_t result_count() const;
     uint64_t weight_bytes() const;
+    /// What a refit needs; null where weights cannot be replaced.
+    const std::shared_ptr<const RefitSource>& source() const { return source_; }
+    /// It was written without weights: it cannot run before a refit.
+    bool weights_missing() const { return source_ != nullptr && source_->missing; }
     /// Kernels compiled ahead of time, of all architectures; null when there are none.
     const std::shared_ptr<const KernelBinaries>& kernels() const { return kernels_; }
 
@@ -43,14 +53,28 @@ private:
     std::vector<Profile> profiles_;
     Properties metadata_;
     std::shared_ptr<const KernelBinaries> kernels_;
+    std::shared_ptr<const RefitSource> source_;
 };
+
+/// Says in the metadata that the last `count` outputs of the graph are for debugging.
+void put_debug_outputs(size_t count, Properties& metadata);
 
 /// Writes an engine file, whole or not at all. The same arguments give the same bytes. Weights are
 /// streamed from where they are; equal ones are stored once.
 void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
                   const Properties& metadata, const KernelBinaries& kernels = {});
-/// The bytes of the file that write_engine writes.
-AlignedBytes engine_bytes(const Engine& engine);
+/// How an engine that can be refitted is written.
+struct WriteOptions {
+    bool weights = true; // false: those that a refit brings are left out
+    bool refit = true;   // false: it cannot be refitted any more once it is loaded
+};
+/// As its build asked for: without weights where that was to strip them.
+WriteOptions as_built(const Engine& engine);
+/// The same with all that the engine has. Errors: InvalidArgument for options that leave nothing to
+/// run.
+void write_engine(const std::string& path, const Engine& engine, const WriteOptions& options = {});
+/// The bytes of that file.
+AlignedBytes engine_bytes(const Engine& engine, const WriteOptions& options = {});
 
 /// Plans, memory and results of one caller. Used by one thread at a time: a second one gets an
 /// error.

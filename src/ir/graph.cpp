@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "ir/value_reads.h"
 
 #include <charconv>
 
@@ -125,7 +126,11 @@ void Graph::set_host(Value v, HostRef host) {
 
 const Tensor* Graph::constant(Value v) const {
     const Node* n = producer(v);
-    return n != nullptr && n->is(constant_def) ? &n->as<Constant>().value : nullptr;
+    if (n == nullptr || !n->is(constant_def)) {
+        return nullptr;
+    }
+    ValueReads::note(*this, v);
+    return &n->as<Constant>().value;
 }
 
 Dim Graph::fresh_symbol(bool is_signed) {

@@ -132,6 +132,8 @@ struct Problem {
     std::span<const std::byte* const> constants; // as StepArgs
     const Arch& arch;
     bool tf32 = true; // f32 matrix products may round their operands to TF32
+    /// Only tactics that add up a result in one and the same order, whatever the other axes are.
+    bool batch_invariant = false;
 
     const Operand& operand(Value v) const { return in[static_cast<size_t>(group.input_index(v))]; }
 };

@@ -2,6 +2,7 @@
 #include "onnx/import_node.h"
 
 #include "base/error.h"
+#include "onnx/data_type.h"
 #include "onnx/import_run.h"
 
 #include <algorithm>
@@ -107,6 +108,22 @@ std::vector<size_t> run_order(const Graph& graph) {
 
 ingot::Tensor initializer(const Tensor& t) {
     return tensor_from(t);
+}
+
+void set_initializer(Model& model, std::string_view name, std::span<const std::byte> bytes) {
+    auto& all = model.graph.initializers;
+    auto it = std::find_if(all.begin(), all.end(), [&](const Tensor& t) { return t.name == name; });
+    require(it != all.end(), ErrorCode::InvalidArgument, "the model has no initializer '", name,
+            "'");
+    auto dtype = dtype_of(it->data_type);
+    require(dtype.has_value(), ErrorCode::InvalidArgument, "initializer '", name, "' is ",
+            data_type_name(it->data_type), ", which is not supported");
+    auto expected = static_cast<size_t>(byte_size(*dtype, count_of(it->dims)));
+    require(expected == bytes.size(), ErrorCode::InvalidArgument, "initializer '", name, "' has ",
+            expected, " bytes, but size is ", bytes.size());
+    it->bytes = bytes;
+    it->owner = nullptr;
+    it->missing.clear();
 }
 
 Type graph_input_type(const ValueInfo& info) {

@@ -27,6 +27,9 @@ std::vector<size_t> run_order(const Graph& graph);
 
 /// An initializer as a tensor; shares its bytes where they are aligned. Errors: Unsupported.
 ingot::Tensor initializer(const Tensor& t);
+/// Gives the main graph's initializer of this name other bytes, which the caller keeps. Errors:
+/// InvalidArgument for an unknown name and a wrong size.
+void set_initializer(Model& model, std::string_view name, std::span<const std::byte> bytes);
 /// The type of a graph input; sizes without a number are symbols. Errors: Unsupported.
 Type graph_input_type(const ValueInfo& info);
 /// The size that a dimension's name stands for.

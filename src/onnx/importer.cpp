@@ -173,6 +173,7 @@ Import::Lookup Import::find(Scope& scope, const std::string& name, Value& out) {
     const ingot::Node* p = pg.producer(outer);
     if (p != nullptr && (p->is(constant_def) || p->is(dims_to_tensor_def))) {
         out = scope.g->add(*p->def, p->attrs, {})[0];
+        scope.g->set_value_name(out, pg.value_name(outer));
     } else {
         out = scope.g->add_input(name, pg.type(outer));
         scope.g->set_host(out, pg.host(outer));
@@ -250,7 +251,8 @@ void Import::name_outputs(Scope& scope, const Node& node, const Values& made) {
         require(i < made.size() && made[i].valid(), ErrorCode::Unsupported, "output ", i, " ('",
                 node.outputs[i], "') is not computed");
         scope.names.emplace(node.outputs[i], made[i]);
-        if (options_.keep_names && scope.g->value_name(made[i]).empty()) {
+        bool weights = node.op_type == "Constant"; // which a refit finds by name
+        if ((options_.keep_names || weights) && scope.g->value_name(made[i]).empty()) {
             scope.g->set_value_name(made[i], node.outputs[i]);
         }
     }
@@ -373,6 +375,8 @@ ingot::Tensor tensor_from(const Tensor& t) {
     auto dtype = dtype_of(t.data_type);
     require(dtype.has_value(), ErrorCode::Unsupported, "element type ", data_type_name(t.data_type),
             " is not supported");
+    require(t.missing.empty(), ErrorCode::InvalidModel, t.missing,
+            "; give it with loadInitializer()");
     auto address = reinterpret_cast<uintptr_t>(t.bytes.data());
     size_t alignment = static_cast<size_t>(std::max(8, bit_width(*dtype))) / 8;
     if (address % alignment == 0) {

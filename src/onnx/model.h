@@ -31,6 +31,7 @@ struct Tensor {
     std::span<const std::byte> bytes;
     std::shared_ptr<const void> owner; // keeps `bytes` alive; null where the caller does
     int64_t string_count = 0;          // data_type string: how many; the strings are not kept
+    std::string missing = {};          // why there are no bytes yet; read_model may allow it
 };
 
 /// Coordinate form: `values` is [n]; `indices` is i64 and [n] (linear) or [n, rank]. Indices are in

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What importer functions call: inputs, attributes and bodies of one node.
 #include "base/error.h"
+#include "ir/value_reads.h"
 #include "onnx/data_type.h"
 #include "onnx/import_run.h"
 
@@ -117,6 +118,7 @@ std::optional<ingot::Tensor> NodeContext::maybe_constant(int input) const {
     if (!fixed || is_float(t.dtype)) {
         return std::nullopt;
     }
+    ValueReads::note(g, v);
     return ingot::Tensor::of<int64_t>(t.dtype, h->shape, *fixed);
 }
 

@@ -269,16 +269,31 @@ void require_unique(std::vector<std::string_view> names, std::string_view kind) 
     }
 }
 
-Model read_model(std::span<const std::byte> bytes, std::string folder,
-                 std::shared_ptr<const void> owner) {
+namespace {
+
+Model read(std::span<const std::byte> bytes, std::string folder, std::shared_ptr<const void> owner,
+           bool may_lack_data) {
     return guard_memory([&] {
         refuse_other_files(bytes);
         ReadContext context{bytes.data(), owner, ExternalFiles(folder)};
+        context.initializers_may_lack_data = may_lack_data;
         Model m = decode_model(bytes, context);
         m.folder = std::move(folder);
         m.owner = std::move(owner);
         return m;
     });
+}
+
+} // namespace
+
+Model read_model(std::span<const std::byte> bytes, std::string folder,
+                 std::shared_ptr<const void> owner) {
+    return read(bytes, std::move(folder), std::move(owner), false);
+}
+
+Model read_model_without_data(std::span<const std::byte> bytes, std::string folder,
+                              std::shared_ptr<const void> owner) {
+    return read(bytes, std::move(folder), std::move(owner), true);
 }
 
 Model read_model_file(const std::string& path) {

@@ -23,6 +23,10 @@ Model read_model_file(const std::string& path);
 /// when the caller does. An empty `folder` refuses external data.
 Model read_model(std::span<const std::byte> bytes, std::string folder,
                  std::shared_ptr<const void> owner);
+/// The same, but initializers of the main graph whose data cannot be had are no error: they say in
+/// `missing` why, and whoever uses the model gives them bytes first.
+Model read_model_without_data(std::span<const std::byte> bytes, std::string folder,
+                              std::shared_ptr<const void> owner);
 
 /// A file that holds one TensorProto (the .pb files of test data).
 Tensor read_tensor_file(const std::string& path);

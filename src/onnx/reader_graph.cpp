@@ -222,8 +222,13 @@ bool read_graph_data(Wire& w, Graph& g, ReadContext& context) {
     }
     case 5: {
         const Bytes part = w.repeated("initializer").bytes();
-        append_message(g.initializers, part, "initializer", 8,
-                       [&] { return read_tensor_message(part, context); });
+        append_message(g.initializers, part, "initializer", 8, [&] {
+            context.data_may_be_missing =
+                context.initializers_may_lack_data && context.graph_depth == 1;
+            Tensor t = read_tensor_message(part, context);
+            context.data_may_be_missing = false;
+            return t;
+        });
         return true;
     }
     case 14: {

@@ -23,6 +23,8 @@ struct ReadContext {
     ExternalFiles files;
     int graph_depth = 0;
     bool in_function = false;
+    bool initializers_may_lack_data = false; // those of the main graph
+    bool data_may_be_missing = false;        // of the tensor that is being read
 };
 
 Tensor read_tensor_message(Bytes message, ReadContext& context);

@@ -238,17 +238,31 @@ void normalise_bool(Tensor& t) {
     }
 }
 
+// The error that f throws is kept with the tensor where the data may come later.
+template <class F>
+void with_data(Tensor& t, const ReadContext& context, const F& f) {
+    try {
+        f();
+    } catch (const Error& e) {
+        if (!context.data_may_be_missing) {
+            throw;
+        }
+        t.missing = e.message();
+    }
+}
+
 void read_data(Bytes message, TensorParts& parts, const DataTypeInfo& info, int64_t elements,
                ReadContext& context) {
     Tensor& t = parts.tensor;
     const int64_t bytes = elements / 8 * info.bits + (elements % 8 * info.bits + 7) / 8;
     if (parts.is_external) {
         const ExternalLocation where = parse_external(parts.external);
-        ExternalFiles::Slice slice =
-            context.files.map(where, static_cast<uint64_t>(bytes), type_text(t.data_type, t.dims));
-        t.bytes = slice.bytes;
-        t.owner = std::move(slice.file);
-        return;
+        return with_data(t, context, [&] {
+            ExternalFiles::Slice slice = context.files.map(where, static_cast<uint64_t>(bytes),
+                                                           type_text(t.data_type, t.dims));
+            t.bytes = slice.bytes;
+            t.owner = std::move(slice.file);
+        });
     }
     const int64_t values = parts.count(info.field);
     if (values > 0) {
@@ -258,8 +272,12 @@ void read_data(Bytes message, TensorParts& parts, const DataTypeInfo& info, int6
         own(t, decode_typed(message, info, bytes, context));
         return;
     }
-    require(!parts.raw.empty() || bytes == 0, ErrorCode::InvalidModel, "has no data, expected ",
-            bytes, " bytes (", type_text(t.data_type, t.dims), ")");
+    if (parts.raw.empty() && bytes > 0) {
+        return with_data(t, context, [&] {
+            fail(ErrorCode::InvalidModel, "has no data, expected ", bytes, " bytes (",
+                 type_text(t.data_type, t.dims), ")");
+        });
+    }
     require(static_cast<int64_t>(parts.raw.size()) == bytes, ErrorCode::InvalidModel,
             "raw data has ", parts.raw.size(), " bytes, expected ", bytes, " (",
             type_text(t.data_type, t.dims), ")");

@@ -87,8 +87,8 @@ public:
 
 private:
     bool wanted(const Graph& out, const Node& n, std::span<const Value> in) const {
-        bool never = n.is(constant_def) || n.is(random_def) || n.is(tensor_to_dims_def) ||
-                     n.is(ops::dequantize_def);
+        bool never = !(n.def->is_composite() || n.def->eval != nullptr) || n.is(constant_def) ||
+                     n.is(random_def) || n.is(tensor_to_dims_def) || n.is(ops::dequantize_def);
         if (never || !bodies(n).empty() || !declared_symbols(n).empty()) {
             return false;
         }

@@ -2,7 +2,10 @@
 // precision: converts a graph from f32 to f16 or bf16. Weights and activations become narrow;
 // what small numbers of bits would spoil stays in f32: positions and other numbers made from
 // integers, sums over axes and what is computed from them alone, parameters of norms. Inputs and
-// outputs keep their types. Composites compute their delicate parts in f32 themselves.
+// outputs keep their types. Composites compute their delicate parts in f32 themselves. What stands
+// between fences stays in f32.
+#include "ops/fence.h"
+#include "ops/plugin.h"
 #include "ops/roll.h"
 #include "passes/passes.h"
 
@@ -43,7 +46,9 @@ bool is_delicate(const Node& n) {
     if (n.is(scan_def)) {
         return n.as<Scan>().fn == "sum" || n.as<Scan>().fn == "prod";
     }
-    return n.is(iota_def) || n.is(random_def) || n.is(nms_def);
+    // The application's own code runs on the types that it was given.
+    return n.is(iota_def) || n.is(random_def) || n.is(nms_def) || n.is(plugin_def) ||
+           n.is(cuda_source_def);
 }
 
 // Operand k may have either type.
@@ -56,6 +61,21 @@ bool keeps_operand(const Node& n, size_t k) {
     bool parameters = n.is(ops::layer_norm_def) || n.is(ops::group_norm_def) ||
                       n.is(ops::rope_def) || n.is(ops::quantize_def) || n.is(ops::dequantize_def);
     return (parameters && k > 0) || (n.is(ops::attention_def) && k == 3) || n.is(bitcast_def);
+}
+
+/// By value: computed between an opening fence and closing ones.
+std::vector<bool> fenced_in(const Graph& g) {
+    std::vector<bool> held(g.value_count(), false);
+    for (const Node& n : g.nodes()) {
+        bool inside = n.is(ops::fence_def) && n.as<ops::Fence>().opens;
+        for (Value v : n.inputs) {
+            inside = inside || (held[v.id] && !n.is(ops::fence_def));
+        }
+        for (Value v : n.outputs) {
+            held[v.id] = inside;
+        }
+    }
+    return held;
 }
 
 std::vector<uint32_t> delicate_use_counts(const Graph& g) {
@@ -71,8 +91,9 @@ std::vector<uint32_t> delicate_use_counts(const Graph& g) {
 class Narrowing {
 public:
     Narrowing(const Graph& g, DType narrow) : g_(g), narrow_(narrow), wide_(g.value_count(), true) {
+        std::vector<bool> held = fenced_in(g);
         for (const Node& n : g.nodes()) {
-            bool w = stays_wide(n);
+            bool w = (!n.outputs.empty() && held[n.outputs[0].id]) || stays_wide(n);
             for (Value v : n.outputs) {
                 wide_[v.id] = w;
             }
@@ -103,6 +124,13 @@ public:
     Graph run() {
         Rewriter r(g_);
         for (const Node& n : g_.nodes()) {
+            if (n.is(ops::fence_def)) { // kept in f32, whoever reads it
+                Value v = version(r, n.inputs[0], g_.type(n.inputs[0]).dtype);
+                v = ops::fence(r.out(), v, n.as<ops::Fence>().opens);
+                now_[n.outputs[0].id] = v;
+                r.replace(n, std::array{v});
+                continue;
+            }
             Values in = operands(r, n);
             r.out().set_origin(n.name);
             Values made = r.out().add(*n.def, attributes(n), in);

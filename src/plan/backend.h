@@ -7,7 +7,9 @@
 #include "base/thread_pool.h"
 #include "ir/profile.h"
 
+#include <cstring>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,8 +21,13 @@
 namespace ingot {
 
 namespace plan {
+class PluginHost;
 class RuntimeCache;
+class TimingCache;
 } // namespace plan
+
+/// Constants from this size on can be streamed.
+inline constexpr size_t streamable_bytes = 4096;
 
 /// Compiled kernels by the hash of their cache key (32 hex digits).
 using KernelBinaries = std::map<std::string, std::string, std::less<>>;
@@ -53,6 +60,9 @@ struct CompileOptions {
     bool poison = false;
     /// f32 matrix products and convolutions may round their operands to TF32 (CUDA only).
     bool tf32 = true;
+    /// Sums are added in an order that does not depend on how many rows a batch has: a row's result
+    /// has the same bits at every place, with all neighbours. Slower.
+    bool batch_invariant = false;
     /// Families run the first tactic whose name begins so, where they have one (CUDA only).
     std::string force_tactic;
     /// Folder of compiled kernels; "" keeps none, "default" is the user's (CUDA only).
@@ -65,11 +75,17 @@ struct CompileOptions {
     /// Gives the memory for activations and, on a GPU, for weights and buffers; null: the backend's
     /// own.
     std::shared_ptr<MemorySource> memory;
+    /// Has the plugins that the graph names; null when there are none (plan/plugin.h).
+    std::shared_ptr<plan::PluginHost> plugins;
     /// How tactics are chosen, and the most milliseconds that timing them may take (CUDA only).
     Tune tune = Tune::Off;
     double tune_budget_ms = 10000;
     /// Where timed choices are kept; "": in the folder of the runtime cache (CUDA only).
     std::string timing_cache_file;
+    /// They are kept here instead of in a file, and found; null for neither (CUDA only).
+    std::shared_ptr<plan::TimingCache> timing_cache;
+    /// Nothing is timed: a choice that is not kept is an error (CUDA only).
+    bool timed_before = false;
     Specialise specialise = Specialise::None; // (CUDA only)
     /// The shapes that the engine was built for; a context fills them in.
     std::vector<Profile> profiles;
@@ -82,9 +98,17 @@ struct CompileOptions {
     int arch = 0;
     /// The most shared memory of a block in bytes; 0: what the device has (CUDA only).
     int64_t shared_memory = 0;
+    /// The most bytes of activation memory that one step may work in.
+    int64_t workspace = std::numeric_limits<int64_t>::max();
+    /// Told, by any thread, which choices a limit has ruled out; may be empty.
+    std::function<void(std::string_view)> on_limit;
     /// The most device memory in bytes that weights, activations, inputs and outputs of all
     /// executions may take together; 0: no limit (CUDA only).
     int64_t memory_limit = 0;
+    /// The most device memory in bytes for constants of streamable_bytes and more; the others stay
+    /// on the host, and are copied to activation memory before each step that reads them. -1: all
+    /// lie on the device (CUDA only).
+    int64_t weight_budget = -1;
     /// Names runs and steps for profilers that listen to NVTX (CUDA only).
     bool nvtx = false;
     /// Lowering passes that are left out, by name.
@@ -114,10 +138,17 @@ struct StepTimer {
 struct Binding {
     void* address = nullptr;
     Shape shape; // of an input; of an output filled in by the run
+    /// Of an output: it lies in memory of the execution, until the next run; the run fills in
+    /// where.
+    bool own = false;
 };
 /// Gives memory for an output once its shape is known, at least `bytes`; null ends the run with an
 /// error.
 using OutputMemory = std::function<void*(size_t output, const Shape& shape, int64_t bytes)>;
+
+/// What profilers that listen to NVTX are told: nothing; runs and the names of steps; also what
+/// runs them, and on which shapes.
+enum class Ranges { None, Names, Detailed };
 
 /// Milliseconds of the last run, as the device's clock has them.
 struct RunTimes {
@@ -152,9 +183,31 @@ public:
     /// output without an address gets one from `memory`, and an output whose size depends on data
     /// always. An address that is no multiple of 16 costs a copy, and so does an output that lies
     /// where an input lies. What kernels find wrong in the data is reported by a later call.
-    /// Allocates nothing where run() would not.
+    /// Allocates nothing where run() would not. While the stream is being captured into a graph,
+    /// the run becomes part of it: capturable() says when that can be. The graph uses memory of the
+    /// execution, which has to live, and to be prepared for these shapes, whenever it is launched.
     virtual Status enqueue(std::span<const Binding> inputs, std::span<Binding> outputs,
                            void* stream, const OutputMemory& memory) noexcept = 0;
+    /// Whether enqueue() can run on a stream that is being captured: a run of these shapes has been
+    /// enqueued before, on a GPU, and it waits for no data.
+    virtual bool capturable(std::span<const Shape> inputs) const {
+        (void)inputs;
+        return false;
+    }
+    /// Whether a stream of the caller's is being captured.
+    virtual bool is_captured(void* stream) const {
+        (void)stream;
+        return false;
+    }
+    /// An event of the caller's (a CUevent; null for none) that enqueue() records once nothing that
+    /// it has enqueued before will read inputs. The CPU ignores it.
+    virtual void set_inputs_event(void* event) { (void)event; }
+    /// Bytes of the GPU's L2 cache that activations are kept in, with preference over what else
+    /// passes through it; 0: none. All executions of a GPU share its most_cache_bytes(). Errors:
+    /// InvalidArgument for more than these.
+    virtual void set_cache_limit(int64_t bytes) { (void)bytes; }
+    /// 0 where the cache cannot be divided, and on the CPU.
+    virtual int64_t most_cache_bytes() const { return 0; }
     /// Waits until everything that was enqueued has run, and reports what kernels found wrong.
     virtual Status wait() noexcept = 0;
     /// The message of the last failed run, with its trail; valid until the next call.
@@ -164,6 +217,13 @@ public:
     virtual std::vector<StepInfo> steps() const = 0;
     /// Bytes held for activations.
     virtual size_t arena_bytes() const = 0;
+    /// Of them, what the step that needs most works in; of the last prepared or run plan.
+    virtual int64_t scratch_bytes() const = 0;
+    /// Of the activations of the plan that was made or found last: those in which constants pass
+    /// that do not stay on the device (CompileOptions::weight_budget).
+    virtual int64_t streamed_bytes() const { return 0; }
+    /// Bytes held beside activations: copies of inputs and outputs.
+    virtual int64_t persistent_bytes() const = 0;
     /// Bytes that activations take under these shapes of the inputs (where sizes depend on data:
     /// those of the part before). Plans for them; the next run has to be prepared again. Errors: as
     /// prepare.
@@ -172,10 +232,20 @@ public:
     /// gone or gets other memory; null: in its own. A run that needs more than `bytes` fails. What
     /// is planned behind a size that depends on data keeps memory of its own.
     virtual void lend_memory(void* memory, int64_t bytes) = 0;
+    /// What is allocated from now on comes from `source`, and goes back there; null: from the
+    /// source of the options.
+    virtual void set_memory(std::shared_ptr<MemorySource> source) = 0;
     /// Of the last run; zeros where the backend does not measure them.
     virtual RunTimes times() const { return {}; }
-    /// Times every step of later runs; null stops. The timer outlives the execution.
-    virtual void set_timer(StepTimer* timer) = 0;
+    /// Times every step of later runs; null stops. The timer outlives the execution. With `later`
+    /// a run waits for nothing: report_times() then tells the timer, and steps last until the next
+    /// one starts, waits for the host included.
+    virtual void set_timer(StepTimer* timer, bool later = false) = 0;
+    /// Waits for the last run that was timed for later and tells the timer its times (of a captured
+    /// run: those of the last launch of its graph). False when there is none. Errors: Device.
+    virtual bool report_times() { return false; }
+    /// What NVTX is told of later runs. At first: what the compile options say.
+    virtual void set_ranges(Ranges ranges) { (void)ranges; }
     /// Calls `f` with a row-major copy of every named value that later runs compute (values that
     /// fusion swallowed do not occur); empty stops. For `compare --layers`, not for speed.
     virtual void set_observer(std::function<void(std::string_view, const Tensor&)> f) = 0;
@@ -192,12 +262,28 @@ public:
     virtual size_t packed_bytes() const = 0;
 };
 
+/// Of a device, in bytes; -1 when not known.
+struct DeviceMemoryInfo {
+    int64_t free = -1;
+    int64_t total = -1;
+};
+
 class Backend {
 public:
     virtual ~Backend() = default;
+    /// As it is now, for all processes together. The CPU knows none.
+    virtual DeviceMemoryInfo memory() const { return {}; }
     virtual std::string_view name() const = 0; // "cpu"
     /// What it runs on, in words: "AMD EPYC, 2 threads, avx512, onednn 3.2.0".
     virtual std::string description() const = 0;
+    /// Names what timings belong to: device and compiler; "" where nothing is timed.
+    virtual std::string timing_device() const { return ""; }
+    /// Copies from memory of the device to the host, after what `stream` holds (a CUstream; null is
+    /// the default one). Errors: Device.
+    virtual void read(void* to, const void* from, size_t bytes, void* stream = nullptr) const {
+        (void)stream;
+        std::memcpy(to, from, bytes);
+    }
     /// Lowers the graph (as AOT passes left it) for this backend. Errors: Unsupported with the
     /// node.
     virtual std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
@@ -210,6 +296,8 @@ const Backend& cpu_backend();
 const Backend* cuda_backend(std::string& why);
 /// The GPU that CUDA numbers `index`.
 const Backend* cuda_backend(int index, std::string& why);
+/// The number of the GPU that is current for the calling thread (cudaSetDevice); 0 when none is.
+int current_cuda_device();
 /// Compiles, without a GPU, the kernels with which a GPU of a compute capability (90 for 9.0) runs
 /// the graph on inputs of each of these shapes. Errors: Unsupported, InvalidArgument, what the
 /// compiler says. Defined by src/backends/cuda.

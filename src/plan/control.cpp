@@ -300,6 +300,7 @@ private:
         for (size_t i = 0; i < carried_.size(); ++i) {
             carried_[i].current =
                 aligned(device_, copies_[2 + i], c.bytes(in_[2 + i]), bytes_of(in_[2 + i]));
+            carried_[i].next = 0; // every run uses its buffers alike: a recording allocates nothing
             carried_[i].shape = in_[2 + i].view.shape;
         }
         for (size_t i = 2 + carried_.size(); i < in_.size(); ++i) {

@@ -239,7 +239,10 @@ Tensor packed_constant(PackCache& packs, const Operand& constant, const std::byt
         for (int axis : order) {
             memory.push_back(constant.view.shape[static_cast<size_t>(axis)]);
         }
-        auto t = std::make_shared<Tensor>(Tensor::empty(constant.dtype, memory));
+        size_t bytes = byte_size(constant.dtype, count_of(memory));
+        std::shared_ptr<std::byte> at = packs.allocate(bytes);
+        auto t = std::make_shared<Tensor>(
+            Tensor::wrap_mutable(constant.dtype, memory, {at.get(), bytes}, at));
         Operand to{constant.dtype, 1, dense(constant.view.shape, order)};
         if (to.view.count() != 0) {
             copy_elements(constant, base, to, t->mutable_bytes().data(), ThreadPool::shared());

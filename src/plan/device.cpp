@@ -4,9 +4,11 @@
 #include "base/error.h"
 #include "plan/backend.h"
 
+#include <algorithm>
 #include <cstring>
 #include <new>
 #include <utility>
+#include <vector>
 
 namespace ingot::plan {
 
@@ -42,23 +44,55 @@ public:
         copy(to, static_cast<const std::byte*>(from), bytes);
     }
     void synchronize() override {}
+    void set_memory(std::shared_ptr<MemorySource>) override {
+        fail(ErrorCode::Internal, "the process's device has no other memory");
+    }
     bool is_host() const override { return true; }
 };
 
-/// Host memory in blocks that the application gives.
-class LentHostDevice : public HostDevice {
+/// Host memory in blocks that the application may give. Lives as long as tensors in it.
+class LentHostDevice : public HostDevice, public std::enable_shared_from_this<LentHostDevice> {
 public:
-    explicit LentHostDevice(std::shared_ptr<MemorySource> source) : source_(std::move(source)) {}
+    explicit LentHostDevice(std::shared_ptr<MemorySource> source)
+        : first_(std::move(source)), source_(first_) {}
     std::byte* allocate(int64_t bytes) override {
+        if (source_ == nullptr) {
+            return HostDevice::allocate(bytes);
+        }
+        lent_.reserve(lent_.size() + 1); // nothing fails once there is a block
         std::byte* memory = source_->allocate(bytes);
         require(memory != nullptr, ErrorCode::OutOfMemory, "activations need ", bytes,
                 " bytes, which the allocator does not give");
+        lent_.push_back({memory, source_});
         return memory;
     }
-    void release(std::byte* memory) noexcept override { source_->release(memory); }
+    void release(std::byte* memory) noexcept override {
+        auto it = std::find_if(lent_.begin(), lent_.end(),
+                               [memory](const Lent& b) { return b.memory == memory; });
+        if (it == lent_.end()) {
+            HostDevice::release(memory);
+            return;
+        }
+        std::shared_ptr<MemorySource> giver = std::move(it->source);
+        std::swap(*it, lent_.back());
+        lent_.pop_back();
+        giver->release(memory);
+    }
+    void set_memory(std::shared_ptr<MemorySource> source) override {
+        source_ = source == nullptr ? first_ : std::move(source);
+    }
+
+protected:
+    std::shared_ptr<void> owner() override { return shared_from_this(); }
 
 private:
-    std::shared_ptr<MemorySource> source_;
+    struct Lent {
+        std::byte* memory;
+        std::shared_ptr<MemorySource> source;
+    };
+    std::shared_ptr<MemorySource> first_;  // null: the system
+    std::shared_ptr<MemorySource> source_; // the same
+    std::vector<Lent> lent_;
 };
 
 } // namespace
@@ -72,11 +106,65 @@ Device& host_device() {
     return device;
 }
 
+/// Buffers of tensors that are gone.
+struct Device::Spare {
+    std::vector<std::unique_ptr<GrowingBuffer>> buffers;
+    size_t made = 0; // buffers that there are, used ones too: `buffers` has room for all
+    bool closed = false;
+};
+
+Device::~Device() {
+    CHECK(spare_ == nullptr); // what allocated them is gone
+}
+
+void Device::release_spare() noexcept {
+    if (spare_ != nullptr) {
+        spare_->closed = true; // those in use go back by themselves
+        spare_->buffers.clear();
+        spare_ = nullptr;
+    }
+}
+
 Tensor Device::tensor(DType dtype, Shape shape) {
-    size_t bytes = byte_size(dtype, count_of(shape));
-    std::byte* memory = allocate(static_cast<int64_t>(bytes > 0 ? bytes : 1));
-    std::shared_ptr<void> owner(memory, [this](void* p) { release(static_cast<std::byte*>(p)); });
-    return Tensor::wrap_mutable(dtype, std::move(shape), {memory, bytes}, std::move(owner));
+    auto bytes = static_cast<int64_t>(byte_size(dtype, count_of(shape)));
+    if (is_host()) { // allocating is quick, and results may be handed on
+        std::byte* own = allocate(std::max<int64_t>(bytes, 1));
+        std::shared_ptr<void> giver(
+            own, [this, owner = owner()](void* m) { release(static_cast<std::byte*>(m)); });
+        return Tensor::wrap_mutable(dtype, std::move(shape), {own, static_cast<size_t>(bytes)},
+                                    std::move(giver));
+    }
+    if (spare_ == nullptr) {
+        spare_ = std::make_shared<Spare>();
+    }
+    auto& free = spare_->buffers;
+    // The smallest that is large enough, else the largest.
+    auto best = free.end();
+    for (auto it = free.begin(); it != free.end(); ++it) {
+        int64_t size = (*it)->bytes();
+        int64_t other = best == free.end() ? -1 : (*best)->bytes();
+        if (other < bytes ? size > other : size >= bytes && size < other) {
+            best = it;
+        }
+    }
+    std::unique_ptr<GrowingBuffer> buffer;
+    if (best == free.end()) {
+        free.reserve(++spare_->made);
+        buffer = std::make_unique<GrowingBuffer>(*this);
+    } else {
+        buffer = std::move(*best);
+        free.erase(best);
+    }
+    buffer->reserve(std::max<int64_t>(bytes, 1));
+    std::byte* memory = buffer->data();
+    std::shared_ptr<GrowingBuffer> owner(buffer.release(), [all = spare_](GrowingBuffer* b) {
+        std::unique_ptr<GrowingBuffer> gone(b);
+        if (!all->closed) {
+            all->buffers.push_back(std::move(gone)); // has room
+        }
+    });
+    return Tensor::wrap_mutable(dtype, std::move(shape), {memory, static_cast<size_t>(bytes)},
+                                std::move(owner));
 }
 
 GrowingBuffer::~GrowingBuffer() {

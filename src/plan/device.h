@@ -6,6 +6,7 @@
 #include "ir/tensor.h"
 
 #include <cstddef>
+#include <map>
 #include <memory>
 
 namespace ingot {
@@ -20,14 +21,30 @@ struct RunContext;
 /// One per execution; used by one thread at a time.
 class Device {
 public:
-    virtual ~Device() = default;
+    Device() = default;
+    virtual ~Device();
+    Device(const Device&) = delete;
+    Device& operator=(const Device&) = delete;
 
     /// At least 256-byte aligned on a GPU, 64 on the host. Errors: OutOfMemory with what was
     /// needed.
     virtual std::byte* allocate(int64_t bytes) = 0;
     virtual void release(std::byte* memory) noexcept = 0;
+    /// Gives what is allocated from now on; null: who gave it in the beginning. Each block goes
+    /// back to where it came from.
+    virtual void set_memory(std::shared_ptr<MemorySource> source) = 0;
     /// Where kernels read a constant; valid as long as the device and the tensor's bytes.
     virtual const std::byte* constant(const Tensor& t) = 0;
+    /// Whether a constant lies on the device from the first plan that reads it on; else each step
+    /// that reads it needs an upload() before.
+    virtual bool keeps(const Tensor& constant) {
+        (void)constant;
+        return true;
+    }
+    /// Copies a constant that is not kept. Only enqueues.
+    virtual void upload(std::byte* to, const Tensor& constant) {
+        write(to, constant.bytes().data(), constant.bytes().size());
+    }
     virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
     virtual void fill(std::byte* to, int byte, size_t bytes) = 0;
     /// To the host; everything before it has run when it returns.
@@ -40,6 +57,11 @@ public:
     virtual bool replay(SegmentPlan&, const RunContext&) { return false; }
 
     virtual bool is_host() const { return false; }
+    /// The stream that work here is ordered on, as other libraries take it (a CUstream), with its
+    /// context current to this thread; null on the host.
+    virtual void* native_stream() { return nullptr; }
+    /// How many runs the execution has finished: the state of its random numbers.
+    uint64_t runs = 0;
     /// After the last step of a run: throws what steps could only report on the device.
     virtual void finish_run() {}
     /// A point of time on the device, and the milliseconds between two; -1 and 0 when not measured.
@@ -59,12 +81,28 @@ public:
     /// Throws what steps of earlier runs have reported on the device, without waiting for them.
     virtual void check_errors() {}
 
+    /// Whether what goes to `stream` is being captured. Then, between wait_for() and let_wait(),
+    /// what is enqueued here is captured too, and nothing here may wait or allocate.
+    virtual bool is_captured(void* stream) {
+        (void)stream;
+        return false;
+    }
+    /// Records an event of the caller's (a CUevent).
+    virtual void record(void* event) { (void)event; }
+    /// Keeps `limit` bytes of this memory in the cache from now on; 0: of none.
+    virtual void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) {
+        (void)memory, (void)bytes, (void)limit;
+    }
+    /// The most that can be kept.
+    virtual int64_t most_cache_bytes() const { return 0; }
+
     /// Before each plan is made.
     virtual void begin_plan() {}
     /// After a plan was made: decides what it left open; true when plans that rest on it have to be
     /// made again, which happens at once.
     virtual bool settle() { return false; }
     /// Names what the caller enqueues in between, for profilers.
+    virtual bool has_ranges() const { return false; } // a profiler listens
     virtual void begin_range(const char*) {}
     virtual void end_range() {}
     /// Bytes that could be allocated now; -1 when not known.
@@ -72,13 +110,27 @@ public:
     /// Bytes that `constant` would allocate for it.
     virtual int64_t missing_bytes(const Tensor&) const { return 0; }
 
-    /// Uninitialised; its bytes are in this device's memory.
+    /// Uninitialised; its bytes are in this device's memory, which is used again when the tensor is
+    /// gone. Not to outlive the device.
     Tensor tensor(DType dtype, Shape shape);
+    /// What steps of one execution share under a key, null at first; it goes with the device.
+    std::shared_ptr<void>& shared_state(const void* key) { return states_[key]; }
+
+protected:
+    /// Gives back what tensors that are gone have left. To be called by destructors.
+    void release_spare() noexcept;
+    /// What keeps this host's device while a tensor of it is kept; null: it stays anyway.
+    virtual std::shared_ptr<void> owner() { return nullptr; }
+
+private:
+    struct Spare;
+    std::shared_ptr<Spare> spare_; // null: none was needed yet
+    std::map<const void*, std::shared_ptr<void>> states_;
 };
 
 /// The process's memory.
 Device& host_device();
-/// The same, with blocks that `source` gives.
+/// The same, with blocks that `source` gives; null: the system.
 std::shared_ptr<Device> make_host_device(std::shared_ptr<MemorySource> source);
 
 /// Memory of a device that only grows.

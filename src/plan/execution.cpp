@@ -13,6 +13,7 @@ namespace ingot::plan {
 ProgramExecution::ProgramExecution(std::shared_ptr<const Program> program,
                                    std::shared_ptr<Device> device)
     : program_(std::move(program)), device_(std::move(device)), runner_(program_, *device_, {}) {
+    watch_.ranges = program_->options.nvtx ? Ranges::Names : Ranges::None;
     pointers_.resize(program_->graph->inputs().size());
     slots_.resize(program_->graph->outputs().size());
     results_.resize(slots_.size());
@@ -131,6 +132,16 @@ Status ProgramExecution::wait() noexcept {
     });
 }
 
+int64_t ProgramExecution::persistent_bytes() const {
+    int64_t bytes = 0;
+    for (const std::deque<GrowingBuffer>* list : {&input_buffers_, &output_buffers_}) {
+        for (const GrowingBuffer& b : *list) {
+            bytes += b.bytes();
+        }
+    }
+    return bytes;
+}
+
 int64_t ProgramExecution::activation_bytes(std::span<const Shape> inputs) {
     shapes_.clear();
     return runner_.activation_bytes(inputs);
@@ -177,9 +188,18 @@ namespace {
 
 /// A run, for profilers.
 struct Range {
-    Device& device;
-    explicit Range(Device& d) : device(d) { device.begin_range("ingot run"); }
-    ~Range() { device.end_range(); }
+    Device* device = nullptr;
+    Range(Device& d, Ranges ranges) {
+        if (ranges != Ranges::None && d.has_ranges()) {
+            device = &d;
+            d.begin_range("ingot run");
+        }
+    }
+    ~Range() {
+        if (device != nullptr) {
+            device->end_range();
+        }
+    }
     Range(const Range&) = delete;
     Range& operator=(const Range&) = delete;
 };
@@ -205,6 +225,28 @@ bool is_aligned(const void* address) {
 
 } // namespace
 
+/// What a run that is captured needs beyond this was refused it: nothing may be allocated then.
+std::byte* ProgramExecution::room(GrowingBuffer& buffer, int64_t bytes) const {
+    require(!is_captured_ || bytes <= buffer.bytes(), ErrorCode::InvalidArgument,
+            "the run copies an input or output, for which memory is needed: run once with these "
+            "addresses outside of the capture, or give addresses that are multiples of 16, and "
+            "outputs apart from inputs");
+    buffer.reserve(bytes);
+    return buffer.data();
+}
+
+void ProgramExecution::set_cache_limit(int64_t bytes) {
+    int64_t most = device_->most_cache_bytes();
+    require(bytes >= 0 && bytes <= most, ErrorCode::InvalidArgument, bytes,
+            " bytes of cache cannot be kept, at most ", most, " can on this device");
+    cache_limit_ = bytes;
+    keep_in_cache();
+}
+
+void ProgramExecution::keep_in_cache() {
+    device_->keep_in_cache(runner_.arena().data(), runner_.arena().bytes(), cache_limit_);
+}
+
 int64_t ProgramExecution::bytes_of(Value v, const Shape& shape) const {
     return static_cast<int64_t>(byte_size(program_->graph->type(v).dtype, count_of(shape)));
 }
@@ -216,9 +258,9 @@ void ProgramExecution::bind_input(const Binding& b, size_t i) {
             g.value_name(g.inputs()[i]), "' has no address");
     pointers_[i] = static_cast<const std::byte*>(b.address);
     if (!is_aligned(b.address)) {
-        input_buffers_[i].reserve(bytes);
-        device_->copy(input_buffers_[i].data(), pointers_[i], static_cast<size_t>(bytes));
-        pointers_[i] = input_buffers_[i].data();
+        std::byte* copy = room(input_buffers_[i], bytes);
+        device_->copy(copy, pointers_[i], static_cast<size_t>(bytes));
+        pointers_[i] = copy;
     }
 }
 
@@ -228,13 +270,15 @@ void ProgramExecution::bind_output(Binding& b, size_t i, std::span<const Binding
     slots_[i].data = nullptr;
     slots_[i].tensor = {};
     if (!results_[i]) {
-        require(memory != nullptr, ErrorCode::InvalidArgument, "the size of output '",
+        require(memory != nullptr || b.own, ErrorCode::InvalidArgument, "the size of output '",
                 g.output_names()[i], "' depends on data: give an allocator for it");
         return;
     }
     b.shape = *results_[i];
     int64_t bytes = bytes_of(g.outputs()[i], b.shape);
-    if (b.address == nullptr && memory != nullptr) {
+    if (b.own) {
+        b.address = room(output_buffers_[i], std::max<int64_t>(bytes, 1));
+    } else if (b.address == nullptr && memory != nullptr) {
         b.address = memory(i, b.shape, bytes);
     }
     require(b.address != nullptr || bytes == 0, ErrorCode::InvalidArgument, "output '",
@@ -246,8 +290,7 @@ void ProgramExecution::bind_output(Binding& b, size_t i, std::span<const Binding
     }
     slots_[i].data = static_cast<std::byte*>(b.address);
     if (shares || bytes == 0) {
-        output_buffers_[i].reserve(std::max<int64_t>(bytes, 1));
-        slots_[i].data = output_buffers_[i].data();
+        slots_[i].data = room(output_buffers_[i], std::max<int64_t>(bytes, 1));
     }
 }
 
@@ -263,6 +306,10 @@ void ProgramExecution::give_output(Binding& b, size_t i, const OutputMemory& mem
         return;
     }
     b.shape = made.shape();
+    if (b.own) {
+        b.address = made.mutable_bytes().data(); // it stays until the next run
+        return;
+    }
     auto bytes = static_cast<int64_t>(made.bytes().size());
     b.address = memory(i, b.shape, bytes);
     require(b.address != nullptr || bytes == 0, ErrorCode::OutOfMemory, "the allocator of output '",
@@ -288,8 +335,60 @@ void ProgramExecution::enqueue_or_throw(std::span<const Binding> inputs, std::sp
         prepare(shapes);
     }
     device_->check_errors();
-    Range range(*device_);
+    Range range(*device_, watch_.ranges);
+    if (device_->is_captured(stream)) {
+        run_captured(inputs, outputs, stream, memory);
+        return;
+    }
+    if (cache_limit_ != 0) {
+        keep_in_cache();
+    }
     device_->wait_for(stream);
+    run_bound(inputs, outputs, memory);
+    device_->let_wait(stream);
+}
+
+/// The caller's stream stays one that its capture can be ended on, whatever happens.
+void ProgramExecution::run_captured(std::span<const Binding> inputs, std::span<Binding> outputs,
+                                    void* stream, const OutputMemory& memory) {
+    require(capturable(shapes_), ErrorCode::InvalidArgument, "the run cannot be captured: ",
+            runner_.recordable() ? "enqueue one with these shapes outside of the capture first, "
+                                   "which loads kernels and weights"
+                                 : "it waits for sizes that depend on data, or for the host");
+    require(watch_.timer == nullptr || watch_.later, ErrorCode::InvalidArgument,
+            "the run cannot be captured, since it waits for the times of layers: take the profiler "
+            "away, or let times be reported later");
+    require(watch_.observer == nullptr, ErrorCode::InvalidArgument,
+            "the run cannot be captured, since tensors that fusion left are read on the host: "
+            "switch them off");
+    struct Captured {
+        ProgramExecution& e;
+        void* stream;
+        explicit Captured(ProgramExecution& x, void* s) : e(x), stream(s) {
+            e.device_->wait_for(stream);
+            e.is_captured_ = true;
+            e.watch_.replay = false; // a graph of ours is no part of the caller's
+        }
+        ~Captured() {
+            e.is_captured_ = false;
+            e.watch_.replay = true;
+            try {
+                e.device_->let_wait(stream);
+            } catch (const Error& error) {
+                log(LogLevel::Warning, "a run that is captured: ", error.what());
+            }
+        }
+        Captured(const Captured&) = delete;
+        Captured& operator=(const Captured&) = delete;
+    } captured(*this, stream);
+    run_bound(inputs, outputs, memory);
+}
+
+void ProgramExecution::run_bound(std::span<const Binding> inputs, std::span<Binding> outputs,
+                                 const OutputMemory& memory) {
+    if (watch_.later) {
+        device_->forget_times();
+    }
     for (size_t i = 0; i < inputs.size(); ++i) {
         bind_input(inputs[i], i);
     }
@@ -297,10 +396,10 @@ void ProgramExecution::enqueue_or_throw(std::span<const Binding> inputs, std::sp
         bind_output(outputs[i], i, inputs, memory);
     }
     runner_.run(pointers_, slots_, watch_);
+    ++device_->runs;
     for (size_t i = 0; i < outputs.size(); ++i) {
         give_output(outputs[i], i, memory);
     }
-    device_->let_wait(stream);
 }
 
 void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
@@ -324,7 +423,10 @@ void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Te
         }
         prepare(shapes);
     }
-    Range range(*device_);
+    Range range(*device_, watch_.ranges);
+    if (cache_limit_ != 0) {
+        keep_in_cache();
+    }
     device_->forget_times();
     int start = device_->mark_time();
     take_inputs(inputs);
@@ -335,6 +437,7 @@ void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Te
     auto enqueue = std::chrono::steady_clock::now();
     runner_.run(pointers_, slots_, watch_);
     std::chrono::duration<double, std::milli> enqueued = std::chrono::steady_clock::now() - enqueue;
+    ++device_->runs;
     int computed = device_->mark_time();
     for (size_t i = 0; i < outputs.size(); ++i) {
         finish_output(outputs[i], i);

@@ -47,6 +47,7 @@ Storage* Planner::storage_of(int buffer) {
 void Planner::touch(const Operand& o) {
     if (Storage* s = storage_of(o.buffer)) {
         s->last = std::max(s->last, now());
+        s->read = true;
     }
 }
 

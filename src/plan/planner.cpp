@@ -89,6 +89,7 @@ Planner::Planner(const Program& program, Device& device, int level, Symbols symb
     }
     if (before != nullptr) {
         plan_->placed = before->placed;
+        plan_->not_kept = before->not_kept;
         plan_->first_buffer = before->end_buffer();
         return;
     }
@@ -299,6 +300,9 @@ void Planner::add_step(const Node& n, const NodeInfo& info, std::vector<Operand>
     if (empty) {
         return;
     }
+    for (Operand& o : in) {
+        o = streamed(o);
+    }
     std::vector<const std::byte*> constants;
     for (size_t i = 0; i < in.size(); ++i) {
         const Storage* s = storage_of(in[i].buffer);
@@ -335,6 +339,9 @@ void Planner::add_step(const Node& n, const NodeInfo& info, std::vector<Operand>
         touch(o);
     }
     if (int64_t bytes = entry.step->scratch_bytes(); bytes > 0) {
+        require(bytes <= program_.options.workspace, ErrorCode::OutOfMemory, "node '",
+                entry.node == nullptr ? std::string() : entry.node->name, "' needs ", bytes,
+                " bytes of workspace, the limit is ", program_.options.workspace);
         Storage s;
         s.bytes = bytes;
         entry.step->scratch = new_storage(std::move(s));
@@ -344,10 +351,57 @@ void Planner::add_step(const Node& n, const NodeInfo& info, std::vector<Operand>
     plan_->steps.push_back(std::move(entry));
 }
 
-void Planner::add_copy(const Operand& from, const Operand& to, const Node* n) {
+namespace {
+
+/// Copies a constant that the device does not keep to where the next step reads it.
+class UploadStep : public Step {
+public:
+    UploadStep(Tensor constant, int buffer) : constant_(std::move(constant)), buffer_(buffer) {}
+    Status run(const RunContext& c) noexcept override {
+        try {
+            c.device.upload(c.buffers[buffer_], constant_);
+        } catch (const std::exception& e) {
+            c.error.set("%s", e.what());
+            return {ErrorCode::Device, "weights could not be copied to the device"};
+        }
+        return {};
+    }
+    std::string implementation() const override { return "upload"; }
+    bool recordable() const override { return true; }
+
+private:
+    Tensor constant_;
+    int buffer_;
+};
+
+} // namespace
+
+Operand Planner::streamed(const Operand& o) {
+    const Storage* s = storage_of(o.buffer);
+    auto earlier = plan_->not_kept.find(o.buffer);
+    bool here = s != nullptr && s->kind == Storage::Kind::Constant && !device_.keeps(s->constant);
+    if (!here && earlier == plan_->not_kept.end()) {
+        return o;
+    }
+    Tensor constant = here ? s->constant : earlier->second;
+    Storage place;
+    place.bytes = static_cast<int64_t>(constant.bytes().size());
+    Operand to = o;
+    to.buffer = new_storage(std::move(place));
+    StepEntry entry;
+    entry.step = std::make_unique<UploadStep>(constant, to.buffer);
+    entry.kernel = "weights";
+    entry.streams = true;
+    entry.out = {{constant.dtype(), to.buffer, dense(constant.shape())}};
+    plan_->steps.push_back(std::move(entry));
+    return to;
+}
+
+void Planner::add_copy(const Operand& source, const Operand& to, const Node* n) {
     if (to.view.count() == 0) {
         return;
     }
+    Operand from = streamed(source);
     touch(from);
     touch(to);
     if (joins_earlier_copy(from, to)) {
@@ -424,8 +478,15 @@ void Planner::finish_outputs() {
 void Planner::finish_arena() {
     std::vector<Block> blocks;
     std::vector<size_t> index;
+    bool last = plan_->level + 1 == program_.levels;
     for (size_t i = 0; i < plan_->storages.size(); ++i) {
         Storage& s = plan_->storages[i];
+        if (s.kind == Storage::Kind::Constant && !last) {
+            s.read = true; // by whom is not known yet
+            if (!device_.keeps(s.constant)) {
+                plan_->not_kept.emplace(plan_->first_buffer + static_cast<int>(i), s.constant);
+            }
+        }
         if (s.kind != Storage::Kind::Arena) {
             continue;
         }

@@ -23,6 +23,9 @@ private:
     void plan_kernel(uint32_t index);
     void add_step(const Node& n, const NodeInfo& info, std::vector<Operand> in,
                   std::vector<Operand> out);
+    /// The operand, or, where it is a constant that the device does not keep, a place that a step
+    /// before fills with it.
+    Operand streamed(const Operand& o);
     void add_copy(const Operand& from, const Operand& to, const Node* n);
     bool joins_earlier_copy(const Operand& from, const Operand& to);
     void finish_copies();

@@ -6,8 +6,26 @@
 #include "plan/views.h"
 
 #include <algorithm>
+#include <new>
 
 namespace ingot::plan {
+
+std::shared_ptr<std::byte> PackCache::allocate(size_t bytes) const {
+    constexpr std::align_val_t alignment{64};
+    bytes = std::max<size_t>(bytes, 1);
+    std::byte* memory = nullptr;
+    if (source_ != nullptr) {
+        memory = source_->allocate(static_cast<int64_t>(bytes));
+    } else {
+        memory = static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow));
+    }
+    require(memory != nullptr, ErrorCode::OutOfMemory, "packed weights need ", bytes,
+            " bytes, which ",
+            source_ != nullptr ? "the allocator does not give" : "the system does not have");
+    return {memory, [source = source_](std::byte* p) {
+                source != nullptr ? source->release(p) : ::operator delete(p, alignment);
+            }};
+}
 
 size_t PackCache::bytes() const {
     std::scoped_lock lock(mutex_);

@@ -14,6 +14,9 @@ namespace ingot::plan {
 /// Weights in the form a kernel wants them, made once per executable. Thread safe.
 class PackCache {
 public:
+    /// `source` gives the memory of what is packed; null: the system.
+    explicit PackCache(std::shared_ptr<MemorySource> source = nullptr)
+        : source_(std::move(source)) {}
     /// The entry of that key; made by `make`, which returns it with its size in bytes.
     template <class T>
     std::shared_ptr<T> get(const std::string& key,
@@ -25,11 +28,15 @@ public:
         }
         return std::static_pointer_cast<T>(found);
     }
+    /// Uninitialised memory for an entry, 64-byte aligned. Errors: OutOfMemory with what was
+    /// needed.
+    std::shared_ptr<std::byte> allocate(size_t bytes) const;
     size_t bytes() const;
 
 private:
     std::shared_ptr<void> find(const std::string& key) const;
     std::shared_ptr<void> insert(const std::string& key, std::shared_ptr<void> v, size_t bytes);
+    std::shared_ptr<MemorySource> source_;
     mutable std::mutex mutex_;
     std::map<std::string, std::shared_ptr<void>> entries_;
     size_t bytes_ = 0;

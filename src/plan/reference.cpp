@@ -2,11 +2,17 @@
 #include "plan/reference.h"
 
 #include "ops/evaluator.h"
+#include "ops/primitives.h"
 
 namespace ingot::plan {
 
+int64_t seed_of_run(int64_t seed, uint64_t run) {
+    constexpr uint64_t golden = 0x9E3779B97F4A7C15U; // keys of runs are far apart
+    return static_cast<int64_t>(static_cast<uint64_t>(seed) + run * golden);
+}
+
 std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Tensor> in,
-                              const Symbols& symbols) {
+                              const Symbols& symbols, uint64_t run) {
     std::vector<Tensor> out(n.outputs.size());
     for (size_t i = 0; i < out.size(); ++i) {
         const Type& t = g.type(n.outputs[i]);
@@ -21,11 +27,17 @@ std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Ten
             out[i] = Tensor::empty(t.dtype, shape);
         }
     }
-    std::function<std::vector<Tensor>(const Graph&, std::span<const Tensor>)> run =
+    std::function<std::vector<Tensor>(const Graph&, std::span<const Tensor>)> run_body =
         [&symbols](const Graph& body, std::span<const Tensor> args) {
             return evaluate(body, args, {}, symbols);
         };
-    EvalArgs args{in, out, symbols, run};
+    EvalArgs args{in, out, symbols, run_body};
+    if (n.is(random_def) && run > 0) {
+        auto attrs = n.as<Random>();
+        attrs.seed = seed_of_run(attrs.seed, run);
+        n.def->eval(&attrs, args);
+        return out;
+    }
     n.def->eval(n.attrs.get(), args);
     return out;
 }

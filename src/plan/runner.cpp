@@ -6,8 +6,8 @@
 #include "plan/copy.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdlib>
+#include <limits>
 
 namespace ingot::plan {
 
@@ -135,7 +135,7 @@ void Runner::activate(SegmentPlan& plan, std::span<ResultSlot> results) {
             std::byte*& at = buffers_[static_cast<size_t>(plan.first_buffer) + i];
             if (s.kind == Storage::Kind::Arena) {
                 at = arenas_[level].data() + s.offset;
-            } else if (s.kind == Storage::Kind::Constant) {
+            } else if (s.kind == Storage::Kind::Constant && s.read && device_->keeps(s.constant)) {
                 at = const_cast<std::byte*>(device_->constant(s.constant));
             }
         }
@@ -168,10 +168,16 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
     }
     SegmentPlan* plan = root_;
     timed_ms_ = 0;
+    ranges_ = watch.ranges;
+    inputs_event_ = watch.inputs_event;
+    if (watch.timer != nullptr && watch.later) {
+        marked_.clear();
+    }
     while (true) {
         chain_[static_cast<size_t>(plan->level)] = plan;
         activate(*plan, results);
         run_segment(*plan, watch);
+        plan->has_run = true;
         if (plan->level + 1 == program_->levels) {
             break;
         }
@@ -183,7 +189,10 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
         }
         plan = plan_next(*plan, dynamic);
     }
-    if (watch.timer != nullptr) {
+    if (inputs_event_ != nullptr) {
+        device_->record(inputs_event_);
+    }
+    if (watch.timer != nullptr && !watch.later) {
         watch.timer->run(timed_ms_);
     }
 }
@@ -192,6 +201,10 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
     ErrorText error;
     RunContext context{buffers_.data(), program_->pool(), error, *device_};
     dynamic_symbols_.clear();
+    if (watch.timer != nullptr && watch.later && !watch.observer) {
+        mark_steps(plan, context);
+        return;
+    }
     if (watch.timer != nullptr) {
         run_timed(plan, context, watch);
         return;
@@ -199,97 +212,56 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
     if (!watch.observer && watch.replay && device_->replay(plan, context)) {
         return;
     }
-    for (const StepEntry& entry : plan.steps) {
+    size_t reading =
+        inputs_event_ == nullptr || program_->levels > 1
+            ? std::numeric_limits<size_t>::max()
+            : plan.steps_until_read(static_cast<int>(program_->graph->inputs().size()));
+    for (size_t i = 0; i < plan.steps.size(); ++i) {
         check_interrupt();
-        run_step(entry, context);
+        if (i == reading) {
+            device_->record(std::exchange(inputs_event_, nullptr));
+        }
+        run_step(plan.steps[i], context);
         if (watch.observer) {
-            observe(entry, watch);
+            observe(plan.steps[i], watch);
         }
     }
 }
 
-/// Steps that only enqueue are timed in groups, each behind marks of the device's clock and with
-/// the host ahead of it; a step lasts until the next one can start, so nothing overlaps.
-void Runner::run_timed(SegmentPlan& plan, const RunContext& context, const RunWatch& watch) {
-    constexpr size_t most_at_once = 64; // fewer launches than a driver queues
-    std::span<const StepEntry> steps = plan.steps;
-    while (!steps.empty()) {
-        check_interrupt();
-        size_t n = 0;
-        while (n < std::min(steps.size(), most_at_once) && !watch.observer &&
-               steps[n].dynamic == nullptr && steps[n].step->recordable()) {
-            ++n;
-        }
-        if (n == 0 || !time_together(steps.first(n), context, *watch.timer)) {
-            n = 1;
-            time_alone(steps[0], context, *watch.timer);
-        }
-        if (watch.observer) {
-            observe(steps[0], watch);
-        }
-        steps = steps.subspan(n);
+/// "conv1 (conv, tile 64x64): f32[1,3,8,8], f32[4,3,3,3] -> f32[1,4,8,8]".
+static std::string detailed(const StepEntry& entry, const std::string& name) {
+    std::string text = str(name, " (", entry.kernel);
+    std::string how = entry.step->implementation();
+    text += how.empty() ? "): " : str(", ", how, "): ");
+    for (const Operand& o : entry.in) {
+        text += str(&o == entry.in.data() ? "" : ", ", describe(o));
     }
-}
-
-static StepInfo timed_info(const StepEntry& entry) {
-    return {entry.node == nullptr ? std::string() : entry.node->name,
-            entry.kernel,
-            entry.step->implementation(),
-            {},
-            {}};
-}
-
-bool Runner::time_together(std::span<const StepEntry> steps, const RunContext& context,
-                           StepTimer& timer) {
-    struct Held { // lets the device go on, whatever happens
-        Device& device;
-        explicit Held(Device& d) : device(d) { device.hold(); }
-        ~Held() { device.resume(); }
-        Held(const Held&) = delete;
-        Held& operator=(const Held&) = delete;
-    };
-    device_->synchronize();
-    std::vector<int> marks;
-    {
-        Held held(*device_);
-        marks.push_back(device_->mark_time());
-        if (marks[0] < 0) {
-            return false;
-        }
-        for (const StepEntry& entry : steps) {
-            run_step(entry, context);
-            marks.push_back(device_->mark_time());
-        }
+    for (const Operand& o : entry.out) {
+        text += str(&o == entry.out.data() ? " -> " : ", ", describe(o));
     }
-    device_->synchronize();
-    for (size_t i = 0; i < steps.size(); ++i) {
-        timer.step(timed_info(steps[i]), device_->elapsed_ms(marks[i], marks[i + 1]));
-    }
-    timed_ms_ += device_->elapsed_ms(marks.front(), marks.back());
-    return true;
-}
-
-void Runner::time_alone(const StepEntry& entry, const RunContext& context, StepTimer& timer) {
-    device_->synchronize();
-    auto start = std::chrono::steady_clock::now();
-    run_step(entry, context);
-    device_->synchronize();
-    std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-    timer.step(timed_info(entry), took.count());
-    timed_ms_ += took.count();
+    return text;
 }
 
 void Runner::run_step(const StepEntry& entry, const RunContext& context) {
     struct Range { // for profilers
-        Device& device;
-        Range(Device& d, const StepEntry& e) : device(d) {
-            device.begin_range(e.node == nullptr || e.node->name.empty() ? e.kernel.c_str()
-                                                                         : e.node->name.c_str());
+        Device* device = nullptr;
+        Range(Device& d, const StepEntry& e, Ranges ranges) {
+            if (ranges == Ranges::None || !d.has_ranges()) {
+                return;
+            }
+            device = &d;
+            const std::string& name =
+                e.node == nullptr || e.node->name.empty() ? e.kernel : e.node->name;
+            d.begin_range(ranges == Ranges::Names ? name.c_str() : detailed(e, name).c_str());
         }
-        ~Range() { device.end_range(); }
+        ~Range() {
+            if (device != nullptr) {
+                device->end_range();
+            }
+        }
         Range(const Range&) = delete;
         Range& operator=(const Range&) = delete;
-    } range(*device_, entry);
+    } range(*device_, entry, ranges_);
     if (entry.dynamic != nullptr) {
         run_dynamic(entry, context);
         return;
@@ -386,6 +358,14 @@ std::string describe(const Operand& o) {
     return text;
 }
 
+bool Runner::can_repeat(std::span<const Shape> inputs) const {
+    auto it = std::find_if(roots_.begin(), roots_.end(), [&](const auto& r) {
+        return std::equal(inputs.begin(), inputs.end(), r.first.begin(), r.first.end());
+    });
+    return it != roots_.end() && program_->levels == 1 && it->second->recordable() &&
+           it->second->has_run && it->second->arena_bytes <= arenas_[0].bytes();
+}
+
 std::vector<StepInfo> Runner::steps() const {
     std::vector<StepInfo> out;
     for (const SegmentPlan* plan : chain_) {
@@ -416,6 +396,32 @@ int64_t Runner::arena_bytes() const {
         n += a.bytes();
     }
     return n;
+}
+
+int64_t Runner::streamed_bytes() const {
+    int64_t most = 0;
+    int64_t before = 0; // the step that follows
+    if (roots_.empty()) {
+        return most;
+    }
+    for (const StepEntry& e : roots_.front().second->steps) {
+        before = e.streams ? before + static_cast<int64_t>(reach(e.out[0])) : 0;
+        most = std::max(most, before);
+    }
+    return most;
+}
+
+int64_t Runner::scratch_bytes() const {
+    int64_t most = 0;
+    for (const SegmentPlan* plan : chain_) {
+        if (plan == nullptr) {
+            break;
+        }
+        for (const StepEntry& e : plan->steps) {
+            most = std::max(most, e.step->scratch_bytes());
+        }
+    }
+    return most;
 }
 
 void Runner::give_back_memory() {
@@ -456,7 +462,7 @@ int64_t Runner::needed_bytes(std::span<const Shape> inputs) {
             static_cast<int64_t>(byte_size(g.type(g.outputs()[o.index]).dtype, count_of(o.shape)));
     }
     for (const Storage& s : plan->storages) {
-        if (s.kind == Storage::Kind::Constant) {
+        if (s.kind == Storage::Kind::Constant && s.read) {
             bytes += device_->missing_bytes(s.constant);
         }
     }

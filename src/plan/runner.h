@@ -19,8 +19,11 @@ struct ResultSlot {
 /// What watches a run: both may be empty.
 struct RunWatch {
     StepTimer* timer = nullptr;
+    bool later = false; // the timer is told by report_times()
     std::function<void(std::string_view, const Tensor&)> observer;
-    bool replay = true; // segments may be recorded and replayed
+    bool replay = true;           // segments may be recorded and replayed
+    void* inputs_event = nullptr; // recorded once inputs have been read
+    Ranges ranges = Ranges::None;
 };
 
 /// Not thread safe. `outer` binds the symbols that the program uses but does not define.
@@ -37,14 +40,26 @@ public:
     void run(std::span<const std::byte* const> inputs, std::span<ResultSlot> results,
              const RunWatch& watch = {});
 
+    /// Tells the timer what a run that was timed for later has taken. False when there is none.
+    bool report_times(StepTimer& timer);
+
     Device& device() const { return *device_; }
     const Program& program() const { return *program_; }
     std::vector<StepInfo> steps() const;
     int64_t arena_bytes() const;
+    /// The most that a step of the plans of the last run takes.
+    int64_t scratch_bytes() const;
+    /// The most that constants of one step take which are uploaded for it, in the plan that was
+    /// made or found last.
+    int64_t streamed_bytes() const;
     /// Whether a run of the shapes prepared last only enqueues work.
     bool recordable() const {
         return program_->levels == 1 && root_ != nullptr && root_->recordable();
     }
+    /// Whether that of these shapes does, and has all that it needs from a run before.
+    bool can_repeat(std::span<const Shape> inputs) const;
+    /// Of the first segment.
+    const GrowingBuffer& arena() const { return arenas_[0]; }
     /// Device memory that the first segment takes under these shapes: activations, inputs, known
     /// results and constants that are not there yet. The next run has to be prepared again.
     int64_t needed_bytes(std::span<const Shape> inputs);
@@ -65,6 +80,7 @@ private:
     bool time_together(std::span<const StepEntry> steps, const RunContext& context,
                        StepTimer& timer);
     void time_alone(const StepEntry& entry, const RunContext& context, StepTimer& timer);
+    void mark_steps(const SegmentPlan& plan, const RunContext& context);
     void run_step(const StepEntry& entry, const RunContext& context);
     void run_dynamic(const StepEntry& entry, const RunContext& context);
     void observe(const StepEntry& entry, const RunWatch& watch) const;
@@ -83,6 +99,15 @@ private:
     std::vector<Tensor> dynamic_; // by buffer: results of data-dependent size
     Symbols dynamic_symbols_;     // bound by the segment that runs
     double timed_ms_ = 0;         // of the run that is timed, so far
+    struct Marked {
+        StepInfo info;
+        int from = -1; // marks of the device's clock
+        int to = -1;
+        double ms = 0; // where it has none
+    };
+    std::vector<Marked> marked_;   // of a run that is timed for later
+    void* inputs_event_ = nullptr; // still to be recorded in this run
+    Ranges ranges_ = Ranges::None; // of this run
 };
 
 /// "f32[1,64,56,56]", with strides unless row major.

@@ -27,11 +27,13 @@ struct Storage {
     int64_t last = 0;
     int64_t offset = 0; // in the segment's arena
     Tensor constant;    // keeps the bytes alive
+    bool read = false;  // a step uses it, here or in a later segment
 };
 
 struct StepEntry {
     std::unique_ptr<Step> step;
     std::string kernel;
+    bool streams = false;              // brings a constant for the step that follows
     const Node* node = nullptr;        // null for copies that the planner put in
     const NodeInfo* dynamic = nullptr; // set for nodes that declare symbols
     std::vector<int> dynamic_buffers;  // one per result
@@ -48,6 +50,7 @@ struct OutputPlan {
 struct SegmentPlan {
     uint64_t id = 0; // unique in this process
     int level = 0;
+    bool has_run = false;
     Symbols symbols; // bound when it was planned
     std::vector<StepEntry> steps;
     std::vector<OutputPlan> outputs; // those written in this segment
@@ -55,6 +58,8 @@ struct SegmentPlan {
     std::vector<Storage> storages;
     int64_t arena_bytes = 0;
     std::vector<Placed> placed; // per value of the graph, for later segments
+    /// By buffer: constants of this and earlier segments that the device does not keep.
+    std::map<int, Tensor> not_kept;
     /// Plans of the next segment by the symbols that this one binds; most recent first.
     std::vector<std::pair<Shape, std::unique_ptr<SegmentPlan>>> next;
 
@@ -63,6 +68,16 @@ struct SegmentPlan {
         return !steps.empty() && std::all_of(steps.begin(), steps.end(), [](const StepEntry& e) {
             return e.dynamic == nullptr && e.step->recordable();
         });
+    }
+    /// How many of the steps, from the first, it takes until nothing reads the first buffers, which
+    /// are the inputs, any more.
+    size_t steps_until_read(int inputs) const {
+        size_t n = steps.size();
+        auto reads = [inputs](const Operand& o) { return o.buffer >= 0 && o.buffer < inputs; };
+        while (n > 0 && std::none_of(steps[n - 1].in.begin(), steps[n - 1].in.end(), reads)) {
+            --n;
+        }
+        return n;
     }
     int end_buffer() const { return first_buffer + static_cast<int>(storages.size()); }
 };

@@ -4,12 +4,13 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "ir/value_reads.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
 #include "workflow/calibrate.h"
-#include "workflow/inputs.h"
 #include "workflow/io_types.h"
 #include "workflow/quantize.h"
+#include "workflow/refit.h"
 
 #include <algorithm>
 #include <cstring>
@@ -71,24 +72,6 @@ std::vector<Profile> profile_from_specs(std::string_view min, std::string_view o
 
 namespace {
 
-/// Scales from random inputs of the shapes that the profile expects.
-CalibrationCache guessed_ranges(const onnx::Model& model, const std::vector<Profile>& profiles) {
-    log(LogLevel::Warning, "INT8 without calibration: the ranges of all tensors are guessed from "
-                           "random inputs; results will be poor");
-    constexpr uint64_t batches = 2;
-    Graph g = calibration_graph(model);
-    CalibrationOptions options;
-    options.method = CalibrationMethod::MinMax;
-    Calibrator calibrator(g, cpu_backend(), options);
-    std::shared_ptr<const Engine> engine = Engine::create(g, profiles, {});
-    for (uint64_t seed = 0; seed < batches; ++seed) {
-        InputSource source;
-        source.seed = seed;
-        calibrator.add_batch(load_inputs(*engine, source).tensors);
-    }
-    return calibrator.finish();
-}
-
 onnx::Model int8_model(const onnx::Model& model, const CalibrationConfig& calibration,
                        const std::vector<Profile>& profiles) {
     if (is_quantised(model)) {
@@ -105,8 +88,9 @@ onnx::Model int8_model(const onnx::Model& model, const CalibrationConfig& calibr
         "ingot calibrate makes of sample inputs), a model with QuantizeLinear nodes, or ask "
         "for --int8WithoutCalibration to measure speed with results that are not to be trusted");
     QuantizeReport report;
-    onnx::Model out =
-        quantised(model, given ? calibration.cache : guessed_ranges(model, profiles), &report);
+    onnx::Model out = quantised(
+        model, given ? calibration.cache : guessed_ranges(calibration_graph(model), profiles),
+        &report);
     log(LogLevel::Info, report.products.size(), " products of int8, ", report.tensors.size(),
         " tensors stored as int8");
     if (report.products.empty()) {
@@ -123,6 +107,28 @@ onnx::Model int8_model(const onnx::Model& model, const CalibrationConfig& calibr
 }
 
 } // namespace
+
+/// How many of these tensors became outputs: inputs and outputs can be seen anyway.
+static size_t add_debug_outputs(Graph& g, const std::vector<std::string>& names) {
+    size_t before = g.outputs().size();
+    for (const std::string& name : names) {
+        const std::vector<std::string>& outputs = g.output_names();
+        auto is_it = [&](Value v) { return g.value_name(v) == name; };
+        bool seen = std::find(outputs.begin(), outputs.end(), name) != outputs.end() ||
+                    std::any_of(g.inputs().begin(), g.inputs().end(), is_it);
+        for (auto n = g.nodes().begin(); n != g.nodes().end() && !seen; ++n) {
+            auto found = std::find_if(n->outputs.begin(), n->outputs.end(), is_it);
+            if (found != n->outputs.end()) {
+                g.add_output(name, *found);
+                seen = true;
+            }
+        }
+        if (!seen) {
+            log(LogLevel::Warning, "there is no tensor '", name, "' to mark for debugging");
+        }
+    }
+    return g.outputs().size() - before;
+}
 
 std::shared_ptr<const Engine> build_engine(const std::string& model_path,
                                            const BuildConfig& config) {
@@ -141,10 +147,18 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
     report("import", 0.1);
     onnx::ImportOptions import_options;
     import_options.keep_names = config.keep_names;
+    ValueReads reads;
     Graph g = with_place([&] { return model_path; },
                          [&] { return onnx::import_or_throw(model, import_options); });
     g = with_io_types(g, config.input_types, config.output_types);
-    return build_engine_from_graph(std::move(g), model_properties(model), config);
+    Properties properties = model_properties(model);
+    put_debug_outputs(add_debug_outputs(g, config.debug_tensors), properties);
+    if (!config.refit) {
+        return build_engine_from_graph(std::move(g), std::move(properties), config);
+    }
+    BuildConfig with_reads = config;
+    with_reads.refit->read.insert(reads.names().begin(), reads.names().end());
+    return build_engine_from_graph(std::move(g), std::move(properties), with_reads);
 }
 
 Properties model_properties(const onnx::Model& model) {
@@ -163,11 +177,13 @@ std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties proper
     for (const Profile& p : config.profiles) {
         check_profile(g, p);
     }
-    PipelineOptions passes;
-    passes.disabled = config.disabled_passes;
-    if (config.precision != DType::F32) {
-        passes.pass.precision = config.precision;
+    std::shared_ptr<RefitSource> source;
+    if (config.refit) {
+        source = std::make_shared<RefitSource>(refit_source(g, *config.refit));
+        source->precision = config.precision;
+        source->disabled_passes = config.disabled_passes;
     }
+    PipelineOptions passes = pipeline_options(config.precision, config.disabled_passes);
     passes.progress = [&](const Pass& pass, size_t index, size_t count) {
         if (config.progress) {
             config.progress(pass.name,
@@ -184,7 +200,11 @@ std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties proper
         config.progress("done", 1);
     }
     properties["precision"] = std::string(name(config.precision));
-    return Engine::create(std::move(g), config.profiles, std::move(properties));
+    if (config.weight_streaming) {
+        properties[streaming_property] = "on";
+    }
+    auto engine = Engine::create(std::move(g), config.profiles, std::move(properties));
+    return source == nullptr ? engine : engine->with_source(source);
 }
 
 namespace {

@@ -31,6 +31,13 @@ struct BuildConfig {
     std::string input_types;
     std::string output_types;
     std::vector<std::string> disabled_passes;
+    /// Lets weights be replaced later (refit.h). What the model's import looked at is added to it.
+    std::optional<RefitRequest> refit;
+    /// A part of the weights may stay on the host (CompileOptions::weight_budget).
+    bool weight_streaming = false;
+    /// Tensors of the model that are to be outputs behind its own, for debugging
+    /// (Engine::result_count); its inputs and outputs are left out. Needs keep_names.
+    std::vector<std::string> debug_tensors;
     /// Keep ONNX tensor names on values.
     bool keep_names = false;
     /// Called as the build proceeds: phase name, fraction done. May be empty.

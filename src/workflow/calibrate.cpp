@@ -9,10 +9,12 @@
 #include "onnx/importer.h"
 #include "ops/ops.h"
 #include "passes/pipeline.h"
+#include "workflow/inputs.h"
 #include "workflow/quantize.h"
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <unordered_set>
 
 namespace ingot {
@@ -120,7 +122,11 @@ float Calibrator::scale(size_t tensor) const {
     if (h.largest() == 0) {
         return 1;
     }
-    double threshold = options_.method == CalibrationMethod::MinMax
+    bool by_entropy = options_.method == CalibrationMethod::Entropy2 ||
+                      options_.method == CalibrationMethod::Entropy;
+    bool sparse = std::accumulate(h.counts().begin(), h.counts().end(), uint64_t{0}) <
+                  CalibrationHistogram::bin_count;
+    double threshold = options_.method == CalibrationMethod::MinMax || (by_entropy && sparse)
                            ? h.largest()
                            : calibration_threshold(h.counts(), h.bin_width(), options_);
     // A share that the first bin reaches says nothing of the rest.
@@ -154,6 +160,73 @@ CalibrationCache Calibrator::finish() const {
         out.scales.emplace_back(tensors_[i], scales[i]);
     }
     return out;
+}
+
+namespace {
+
+constexpr std::string_view histogram_magic = "INGOT calibration histograms 1\n";
+
+/// Splits off the first line.
+std::string_view line_of(std::string_view& text) {
+    size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    return line;
+}
+
+} // namespace
+
+// A line for the kind, then for each tensor a line with its name and the bytes of its histogram.
+std::string Calibrator::histograms() const {
+    std::string out(histogram_magic);
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+        out += str(tensors_[i], '\n');
+        out += histograms_[i].bytes();
+    }
+    return out;
+}
+
+bool Calibrator::restore(std::span<const std::byte> bytes) {
+    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    if (!text.starts_with(histogram_magic)) {
+        return false;
+    }
+    text.remove_prefix(histogram_magic.size());
+    const size_t length = CalibrationHistogram().bytes().size();
+    std::vector<CalibrationHistogram> all;
+    for (const std::string& name : tensors_) {
+        if (line_of(text) != name || text.size() < length) {
+            return false;
+        }
+        auto h = CalibrationHistogram::from_bytes(text.substr(0, length));
+        if (!h) {
+            return false;
+        }
+        all.push_back(std::move(*h));
+        text.remove_prefix(length);
+    }
+    if (!text.empty()) {
+        return false;
+    }
+    histograms_ = std::move(all);
+    batches_ = 1;
+    return true;
+}
+
+CalibrationCache guessed_ranges(const Graph& graph, const std::vector<Profile>& profiles) {
+    log(LogLevel::Warning, "INT8 without calibration: the ranges of all tensors are guessed from "
+                           "random inputs; results will be poor");
+    constexpr uint64_t batches = 2;
+    CalibrationOptions options;
+    options.method = CalibrationMethod::MinMax;
+    Calibrator calibrator(graph, cpu_backend(), options);
+    std::shared_ptr<const Engine> engine = Engine::create(graph, profiles, {});
+    for (uint64_t seed = 0; seed < batches; ++seed) {
+        InputSource source;
+        source.seed = seed;
+        calibrator.add_batch(load_inputs(*engine, source).tensors);
+    }
+    return calibrator.finish();
 }
 
 Graph calibration_graph(const onnx::Model& model) {

@@ -27,8 +27,15 @@ public:
     /// The tensors that are looked at, in the order of the graph.
     const std::vector<std::string>& tensors() const { return tensors_; }
     /// Scales of all tensors, in the order of the graph. A tensor that was zero throughout gets
-    /// scale 1, which is logged, as NaN and infinity are. Errors: InvalidArgument without a batch.
+    /// scale 1, which is logged, as NaN and infinity are. By entropy, one that had fewer elements
+    /// than a histogram has bins keeps its largest: so few are no distribution. Errors:
+    /// InvalidArgument without a batch.
     CalibrationCache finish() const;
+
+    /// What all batches were counted into, as bytes, and back: restore() stands for the batches.
+    /// False, and nothing changes, for bytes of other tensors or that are damaged.
+    std::string histograms() const;
+    bool restore(std::span<const std::byte> bytes);
 
 private:
     float scale(size_t tensor) const;
@@ -39,6 +46,10 @@ private:
     std::unique_ptr<Context> context_;
     int64_t batches_ = 0;
 };
+
+/// Scales from random inputs of the shapes that the first profile expects; says in the log that
+/// they are poor. Errors: as of Calibrator.
+CalibrationCache guessed_ranges(const Graph& graph, const std::vector<Profile>& profiles);
 
 /// What the first line of a cache calls a method: "EntropyCalibration2".
 std::string_view cache_algorithm(CalibrationMethod m);

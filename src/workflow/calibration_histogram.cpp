@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 namespace ingot {
@@ -224,6 +226,38 @@ std::span<const uint64_t> CalibrationHistogram::counts() const {
     }
     auto last = largest_ > 0 ? static_cast<size_t>(largest_ / bin_width()) : 0;
     return std::span(bins_).first(last + 1);
+}
+
+std::string CalibrationHistogram::bytes() const {
+    std::string out;
+    auto put = [&out](auto v) { out.append(reinterpret_cast<const char*>(&v), sizeof v); };
+    put(int64_t{exponent_});
+    put(largest_);
+    put(skipped_);
+    for (size_t j = 0; j < bin_count; ++j) {
+        put(bins_.empty() ? uint64_t{0} : bins_[j]);
+    }
+    return out;
+}
+
+std::optional<CalibrationHistogram> CalibrationHistogram::from_bytes(std::string_view bytes) {
+    constexpr size_t words = 3 + bin_count;
+    if (bytes.size() != words * sizeof(uint64_t)) {
+        return std::nullopt;
+    }
+    std::vector<uint64_t> all(words);
+    std::memcpy(all.data(), bytes.data(), bytes.size());
+    CalibrationHistogram h;
+    auto exponent = static_cast<int64_t>(all[0]);
+    h.largest_ = std::bit_cast<double>(all[1]);
+    h.skipped_ = all[2];
+    h.bins_.assign(all.begin() + 3, all.end());
+    int fits = 0;
+    std::frexp(h.largest_, &fits);
+    bool good =
+        std::isfinite(h.largest_) && h.largest_ >= 0 && (h.largest_ == 0 || fits == exponent);
+    h.exponent_ = static_cast<int>(exponent);
+    return good ? std::optional(std::move(h)) : std::nullopt;
 }
 
 double CalibrationHistogram::bin_width() const {

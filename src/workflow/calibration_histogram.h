@@ -6,7 +6,9 @@
 #include "ir/tensor.h"
 
 #include <cstdint>
+#include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -27,6 +29,10 @@ public:
     double largest() const { return largest_; }
     /// How many were NaN or infinite.
     uint64_t skipped() const { return skipped_; }
+
+    /// Everything, as bytes, and back. nullopt for bytes of another length or that cannot be.
+    std::string bytes() const;
+    static std::optional<CalibrationHistogram> from_bytes(std::string_view bytes);
 
 private:
     template <class Get>

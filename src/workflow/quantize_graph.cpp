@@ -216,7 +216,9 @@ Graph quantised_graph(const Graph& graph, const CalibrationCache& cache, Quantiz
                 "' quantises or dequantises: the network has its scales already and takes no "
                 "calibration cache");
     });
-    Graph g = run_aot_passes(graph);
+    PipelineOptions passes;
+    passes.disabled = {"drop_fences"}; // fences stay, for the passes of the build
+    Graph g = run_aot_passes(graph, passes);
     QuantizeReport own;
     return dead_code(GraphQuantizer(g, cache, report == nullptr ? own : *report).run());
 }

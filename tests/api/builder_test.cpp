@@ -158,7 +158,7 @@ TEST_F(BuilderTest, settings_are_returned_as_set_and_reset) {
     EXPECT_EQ(config->getHardwareCompatibilityLevel(), nv::HardwareCompatibilityLevel::kNONE);
 }
 
-TEST_F(BuilderTest, timing_caches_are_kept_and_written) {
+TEST_F(BuilderTest, timing_caches_may_be_empty) {
     std::unique_ptr<nv::ITimingCache> cache(config->createTimingCache(nullptr, 0));
     EXPECT_EQ(cache->queryKeys(nullptr, 0), 0);
     std::unique_ptr<nv::IHostMemory> bytes(cache->serialize());

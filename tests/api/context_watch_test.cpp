@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who watches runs: profilers, debug listeners; and what inspectors say of layers.
+// Who watches runs: profilers; and what inspectors say of layers.
 #include "api/runtime_fixture.h"
 
 #include <nlohmann/json.hpp>
-
-#include <map>
 
 namespace ingot::test {
 namespace {
@@ -55,70 +53,6 @@ TEST_P(ContextWatch, ProfilersGetEveryLayer) {
     c->setProfiler(nullptr);
     ASSERT_TRUE(c->enqueueV3(nullptr));
     EXPECT_TRUE(p.names.empty());
-}
-
-/// y = softmax(x) + 1 by way of 'middle', a value of its own.
-std::shared_ptr<const Engine> with_middle() {
-    Graph g;
-    Value x = g.add_input("x", parse_type("f32[2,2]"));
-    Value s = ops::softmax(g, x, 1);
-    g.set_value_name(s, "middle");
-    Value t = ops::softmax(g, s, 0);
-    g.set_value_name(t, "last");
-    g.add_output("y", t);
-    g.add_output("other", s);
-    api::EngineFacts facts;
-    facts.debug_tensors = {"middle"};
-    Properties properties;
-    api::put_facts(facts, properties);
-    return Engine::create(std::move(g), {}, std::move(properties));
-}
-
-class Listener : public nvinfer1::IDebugListener {
-public:
-    bool processDebugTensor(const void* addr, nvinfer1::TensorLocation location,
-                            nvinfer1::DataType type, const nvinfer1::Dims& shape, const char* name,
-                            cudaStream_t) override {
-        EXPECT_EQ(location, nvinfer1::TensorLocation::kHOST);
-        EXPECT_EQ(type, nvinfer1::DataType::kFLOAT);
-        EXPECT_EQ(sizes(shape), (std::vector<int64_t>{2, 2}));
-        seen[name] = values_at(addr, 4);
-        return go_on;
-    }
-    std::map<std::string, std::vector<float>> seen;
-    bool go_on = true;
-};
-
-TEST_P(ContextWatch, ListenersSeeDebugTensors) {
-    auto engine = load(*with_middle());
-    EXPECT_TRUE(engine->isDebugTensor("middle"));
-    EXPECT_FALSE(engine->isDebugTensor("y"));
-    auto c = context(*engine);
-    c->setTensorAddress("x", memory->floats({0, 0, 5, 5}));
-    void* y = memory->allocate(16);
-    c->setTensorAddress("y", y);
-    c->setTensorAddress("other", memory->allocate(16));
-    Listener listener;
-    EXPECT_TRUE(c->setDebugListener(&listener));
-    EXPECT_EQ(c->getDebugListener(), &listener);
-    ASSERT_TRUE(c->enqueueV3(nullptr));
-    EXPECT_TRUE(listener.seen.empty()); // off by default
-    EXPECT_TRUE(c->setTensorDebugState("middle", true));
-    EXPECT_TRUE(c->getDebugState("middle"));
-    ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
-    ASSERT_EQ(listener.seen.size(), 1U);
-    EXPECT_EQ(listener.seen["middle"], (std::vector<float>{0.5, 0.5, 0.5, 0.5}));
-    listener.go_on = false;
-    EXPECT_FALSE(c->enqueueV3(nullptr));
-    EXPECT_EQ(logger.take_error(), "IExecutionContext::enqueueV3: the debug listener ended the run "
-                                   "at tensor 'middle'");
-    EXPECT_TRUE(c->setAllTensorsDebugState(false));
-    EXPECT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
-    EXPECT_FALSE(c->setTensorDebugState("y", true));
-    EXPECT_EQ(logger.take_error(), "IExecutionContext::setTensorDebugState: tensor 'y' was not "
-                                   "marked with markDebug()");
-    EXPECT_FALSE(c->setUnfusedTensorsDebugState(true));
-    EXPECT_NE(logger.take_error(), "");
 }
 
 TEST_P(ContextWatch, InspectorsTellWhatTheBuildAllows) {

@@ -269,8 +269,10 @@ const Misuse misuses[] = {
          c.config.setFlag(nv::BuilderFlag::kREFIT_IDENTICAL);
          c.build();
      }},
-    {"IBuilder::buildSerializedNetwork: kINT8 is set, but the network has no quantise layers; "
-     "calibrate the model first (ingot calibrate) and parse the result",
+    {"IBuilder::buildSerializedNetwork: kINT8 is set, but the ranges of tensors are not known: "
+     "give a calibrator (setInt8Calibrator), dynamic ranges (ITensor::setDynamicRange) or a "
+     "network with quantise layers, or ask for ranges guessed from random inputs, which make "
+     "results poor, with setBuildRoute(\"-int8_without_calibration=on\")",
      [](const Scene& c) {
          c.n.markOutput(c.x);
          c.config.setFlag(nv::BuilderFlag::kINT8);
@@ -315,7 +317,8 @@ const Misuse misuses[] = {
     {"IBuilderConfig::setComputeCapability: index 0 is out of range: there are 0; see "
      "setNbComputeCapabilities()",
      [](const Scene& c) { c.config.setComputeCapability(nv::ComputeCapability::kSM90, 0); }},
-    {"IBuilderConfig::setBuildRoute: the options '-x=1' are not known; there are none",
+    {"IBuilderConfig::setBuildRoute: the options '-x=1' are not known; there is "
+     "-int8_without_calibration=on (or off)",
      [](const Scene& c) { c.config.setBuildRoute("-x=1"); }},
 };
 

@@ -45,9 +45,10 @@ std::vector<Misuse> misuses() {
          "not the engine magic; build one with 'ingot build'"},
         {"NoThreads", [](Objects& o) { return o.runtime.setMaxThreads(0); },
          "IRuntime::setMaxThreads: the number of threads is 0, expected at least 1"},
-        {"OtherRuntime", [](Objects& o) { return o.runtime.loadRuntime("lib.so") != nullptr; },
-         "IRuntime::loadRuntime: 'lib.so' was not loaded: this runtime reads engines of every "
-         "release itself"},
+        {"OtherRuntime", [](Objects& o) { return o.runtime.loadRuntime("./lib.so") != nullptr; },
+         "IRuntime::loadRuntime: a runtime cannot be loaded: './lib.so' does not exist or cannot "
+         "be "
+         "read; give the path of a libingot_lean.so"},
         {"NoDevice", [](Objects& o) { return ingot::setDevice(o.runtime, static_cast<Device>(9)); },
          "ingot::setDevice: device is 9, expected 0 (auto), 1 (GPU) or 2 (CPU)"},
         {"SecondCpu", [](Objects& o) { return ingot::setDevice(o.runtime, Device::kCPU, 1); },
@@ -77,14 +78,14 @@ std::vector<Misuse> misuses() {
          "ICudaEngine::getProfileShape: the selector is 5, expected 0 to 2"},
         {"Budget", [](Objects& o) { return o.engine.setWeightStreamingBudgetV2(4096); },
          "ICudaEngine::setWeightStreamingBudgetV2: the budget is 4096, expected 0: no weights of "
-         "this engine can be streamed"},
+         "this engine can be streamed; build it with kWEIGHT_STREAMING"},
         {"WithoutWeights",
          [](Objects& o) {
              o.serialization.setFlag(nvinfer1::SerializationFlag::kEXCLUDE_WEIGHTS);
              return o.engine.serializeWithConfig(o.serialization) != nullptr;
          },
-         "ICudaEngine::serializeWithConfig: weights can be left out of refittable engines only: "
-         "clear kEXCLUDE_WEIGHTS"},
+         "ICudaEngine::serializeWithConfig: an engine that is written without weights has to be "
+         "refittable: build it with a refit flag"},
         {"Flags", [](Objects& o) { return o.serialization.setFlags(64); },
          "ISerializationConfig::setFlags: flags are 64, expected bits of 7"},
         {"WeightsTwice",
@@ -98,7 +99,8 @@ std::vector<Misuse> misuses() {
              return createInferRefitter_INTERNAL(&o.engine, o.runtime.getLogger(),
                                                  NV_TENSORRT_VERSION) != nullptr;
          },
-         "createInferRefitter: the engine cannot be refitted: build it anew with the new weights"},
+         "createInferRefitter: the engine cannot be refitted: build it with kREFIT, "
+         "kREFIT_IDENTICAL, kREFIT_INDIVIDUAL or kSTRIP_PLAN"},
         {"Layer",
          [](Objects& o) {
              auto json = nvinfer1::LayerInformationFormat::kJSON;
@@ -189,14 +191,8 @@ std::vector<Misuse> misuses() {
          "kUSER_MANAGED"},
         {"Communicator", [](Objects& o) { return o.context.setCommunicator(&o); },
          "IExecutionContext::setCommunicator: the engine has no collective layers"},
-        {"TemporaryStorage",
-         [](Objects& o) {
-             class Unused : public nvinfer1::IGpuAllocator {};
-             Unused allocator;
-             return o.context.setTemporaryStorageAllocator(&allocator);
-         },
-         "IExecutionContext::setTemporaryStorageAllocator: a context gets its memory from the "
-         "engine's allocator: call IRuntime::setGpuAllocator() before the engine is made"},
+        {"OutputOfAnInput", [](Objects& o) { return o.context.getMaxOutputSize("x") >= 0; },
+         "IExecutionContext::getMaxOutputSize: 'x' is an input"},
     };
 }
 

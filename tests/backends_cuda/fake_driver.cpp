@@ -3,6 +3,7 @@
 
 #include "backends/cuda/nvidia_gpu.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -28,7 +29,27 @@ struct State {
     std::map<const void*, std::pair<std::string, int64_t>> living; // kind, bytes
     std::vector<std::pair<void (*)(void*), void*>> queued;         // host functions
     bool capturing = false;
+    void* captured = nullptr;  // the stream of a caller's that is being captured
+    std::vector<void*> joined; // streams that wait for it since
+    bool keeps_log = false;
+    std::vector<std::string> log;       // what streams were asked, in order
+    std::map<CUevent, CUstream> events; // where each was recorded last
+    size_t set_aside = 0;
+    std::map<CUstream, CUcontext> owners;
 };
+
+constexpr int device_count = 3;
+
+/// Stand for the primary contexts of the devices.
+int* contexts() {
+    static int all[device_count];
+    return all;
+}
+
+CUcontext& current_context() {
+    thread_local CUcontext current = nullptr;
+    return current;
+}
 
 State& state() {
     static State s;
@@ -127,6 +148,59 @@ CUresult moved(void* to, const void* from, size_t bytes) {
     return r;
 }
 
+bool is_joined(CUstream s) {
+    const State& all = state();
+    return s != nullptr && (s == all.captured ||
+                            std::find(all.joined.begin(), all.joined.end(), s) != all.joined.end());
+}
+
+/// Notes what a stream was asked, with whether it is captured.
+template <class... Text>
+CUresult noted(CUstream s, const Text&... text) {
+    CUresult r = asked();
+    if (r == 0 && state().keeps_log) {
+        state().log.push_back(str(text..., is_joined(s) ? " (captured)" : ""));
+    }
+    return r;
+}
+
+void set_up_contexts(Driver& d) {
+    d.device_count = [](int* n) {
+        *n = device_count;
+        return 0;
+    };
+    d.device_get = [](CUdevice* device, int i) {
+        *device = i + 10; // a handle is no number
+        return 0;
+    };
+    d.primary_retain = [](CUcontext* c, CUdevice device) {
+        *c = reinterpret_cast<CUcontext>(contexts() + (device >= 10 ? device - 10 : device));
+        return 0;
+    };
+    d.set_current = [](CUcontext c) {
+        current_context() = c;
+        return 0;
+    };
+    d.get_current = [](CUcontext* c) {
+        *c = current_context();
+        return 0;
+    };
+    d.current_device = [](CUdevice* device) {
+        if (current_context() == nullptr) {
+            return bad_value;
+        }
+        *device = 10 + static_cast<int>(reinterpret_cast<int*>(current_context()) - contexts());
+        return 0;
+    };
+    d.set_limit = [](int limit, size_t bytes) {
+        if (limit != limit_persisting_l2 || current_context() == nullptr) {
+            return bad_value;
+        }
+        state().set_aside = bytes;
+        return 0;
+    };
+}
+
 void set_up_memory(Driver& d) {
     d.mem_info = [](size_t* free, size_t* total) {
         *free = static_cast<size_t>(state().memory - state().used);
@@ -164,7 +238,13 @@ void set_up_work(Driver& d) {
         return asked();
     };
     d.function_set = [](CUfunction, int, int) { return asked(); };
-    d.launch = [](const CUlaunchConfig*, CUfunction, void**, void**) { return asked(); };
+    d.launch = [](const CUlaunchConfig* c, CUfunction, void**, void**) {
+        constexpr CUresult bad_context = 201;
+        if (state().owners[c->stream] != current_context()) {
+            return bad_context;
+        }
+        return noted(c->stream, "launch");
+    };
     d.launch_host = [](CUstream, void (*f)(void*), void* data) {
         CUresult r = asked();
         if (r == 0) {
@@ -172,11 +252,31 @@ void set_up_work(Driver& d) {
         }
         return r;
     };
-    d.stream_create = [](CUstream* s, unsigned int) { return make(s, "stream"); };
+    d.stream_create = [](CUstream* s, unsigned int) {
+        CUresult r = make(s, "stream");
+        if (r == 0) {
+            state().owners[*s] = current_context();
+        }
+        return r;
+    };
     d.stream_destroy = [](CUstream s) { return end(s); };
-    d.stream_synchronize = [](CUstream) {
+    d.stream_synchronize = [](CUstream s) {
         run_queued();
-        return asked();
+        return is_joined(s) ? bad_value : asked(); // a capture forbids it
+    };
+    d.stream_set_attribute = [](CUstream s, int attribute, const CUaccessPolicyWindow* w) {
+        return attribute == stream_access_policy_window
+                   ? noted(s, "keep ", w->bytes, " bytes, hits ", w->hit_ratio)
+                   : bad_value;
+    };
+    d.stream_capturing = [](CUstream s, int* status) {
+        *status = is_joined(s) ? 1 : 0;
+        return 0;
+    };
+    d.exchange_capture_mode = [](int* mode) {
+        thread_local int own = 0;
+        std::swap(own, *mode);
+        return 0;
     };
     d.begin_capture = [](CUstream, int) {
         CUresult r = asked();
@@ -190,13 +290,27 @@ void set_up_work(Driver& d) {
     d.graph_instantiate = [](CUgraphExec* e, CUgraph, unsigned long long) {
         return make(e, "executable graph");
     };
-    d.graph_launch = [](CUgraphExec, CUstream) { return asked(); };
+    d.graph_launch = [](CUgraphExec, CUstream s) { return noted(s, "launch a graph"); };
     d.graph_destroy = [](CUgraph g) { return g == nullptr ? 0 : end(g); };
     d.graph_exec_destroy = [](CUgraphExec e) { return end(e); };
     d.event_create = [](CUevent* e, unsigned int) { return make(e, "event"); };
     d.event_destroy = [](CUevent e) { return end(e); };
-    d.stream_wait_event = [](CUstream, CUevent, unsigned int) { return asked(); };
-    d.event_record = [](CUevent, CUstream) { return asked(); };
+    d.stream_wait_event = [](CUstream s, CUevent e, unsigned int) {
+        State& all = state();
+        if (all.keeps_log && is_joined(all.events[e])) {
+            all.joined.push_back(s);
+        }
+        return noted(s, "wait");
+    };
+    d.event_record = [](CUevent e, CUstream s) {
+        if (state().keeps_log) {
+            state().events[e] = s;
+        }
+        return noted(s, state().living.count(e) != 0 ? "record" : "record the caller's");
+    };
+    d.event_record_with_flags = [](CUevent, CUstream s, unsigned int flags) {
+        return noted(s, flags == event_record_external ? "mark in a graph" : "mark");
+    };
     d.event_synchronize = [](CUevent) { return asked(); };
     d.event_elapsed = [](float* ms, CUevent, CUevent) {
         *ms = 0.25F;
@@ -216,12 +330,6 @@ const Driver& driver() {
             return 0;
         };
         d.device_attribute = attribute;
-        d.primary_retain = [](CUcontext* c, CUdevice) {
-            static int context;
-            *c = reinterpret_cast<CUcontext>(&context);
-            return 0;
-        };
-        d.set_current = [](CUcontext) { return 0; };
         d.error_name = [](CUresult r, const char** text) {
             *text = r == out_of_memory ? "CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_FAKE";
             return 0;
@@ -233,6 +341,7 @@ const Driver& driver() {
         d.encode_tiled = [](CUtensorMap*, int, unsigned int, void*, const uint64_t*,
                             const uint64_t*, const uint32_t*, const uint32_t*, int, int, int,
                             int) { return asked(); };
+        set_up_contexts(d);
         set_up_memory(d);
         set_up_work(d);
         return d;
@@ -243,7 +352,7 @@ const Driver& driver() {
 /// Leaves the text of kernels as it is.
 class TextGpu : public Gpu {
 public:
-    TextGpu() : gpu_(make_nvidia_gpu(driver(), 0)) {}
+    explicit TextGpu(int index) : gpu_(make_nvidia_gpu(driver(), index)) {}
     const kernels::Arch& arch() const override { return gpu_->arch(); }
     std::string description() const override { return gpu_->description(); }
     std::string compiler() const override { return "none"; }
@@ -256,6 +365,7 @@ public:
     std::byte* allocate(int64_t bytes) override { return gpu_->allocate(bytes); }
     void release(std::byte* memory) noexcept override { gpu_->release(memory); }
     int64_t free_bytes() const override { return gpu_->free_bytes(); }
+    int64_t most_cache_bytes() const override { return gpu_->most_cache_bytes(); }
     void encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const override {
         gpu_->encode(map, base, encoded);
     }
@@ -302,8 +412,30 @@ double waited() {
     return state().waited;
 }
 
-std::unique_ptr<Gpu> make_gpu() {
-    return std::make_unique<TextGpu>();
+std::vector<std::string> take_log() {
+    state().keeps_log = true;
+    return std::exchange(state().log, {});
+}
+
+void capture(void* stream) {
+    state().captured = stream;
+    state().joined.clear();
+}
+
+size_t set_aside() {
+    return state().set_aside;
+}
+
+const Driver& fake_driver() {
+    return driver();
+}
+
+void set_current(int device) {
+    current_context() = device < 0 ? nullptr : reinterpret_cast<CUcontext>(contexts() + device);
+}
+
+std::unique_ptr<Gpu> make_gpu(int index) {
+    return std::make_unique<TextGpu>(index);
 }
 
 } // namespace ingot::test::fake

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace ingot::test::fake {
 
@@ -23,7 +24,21 @@ std::string alive();
 /// Seconds that the stream waited for the host.
 double waited();
 
+/// What streams were asked since the last call (the first starts the log), in order: "launch",
+/// "record", "record the caller's" (an event), "wait", "mark", "keep N bytes, hits R", each with "
+/// (captured)" where it was.
+std::vector<std::string> take_log();
+/// This stream of a caller's is captured from now on, and so is what waits for it; null: none is.
+void capture(void* stream);
+/// Bytes of the cache that are set aside.
+size_t set_aside();
+
+/// It has three devices.
+const cuda::Driver& fake_driver();
+/// Makes the context of that device current on this thread; -1: none.
+void set_current(int device);
+
 /// A GPU of compute capability 9.0 on this driver. Its compiler gives the text back.
-std::unique_ptr<cuda::Gpu> make_gpu();
+std::unique_ptr<cuda::Gpu> make_gpu(int index = 0);
 
 } // namespace ingot::test::fake

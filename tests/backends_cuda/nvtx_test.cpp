@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <optional>
 
 namespace ingot::test {
 namespace {
@@ -52,8 +53,11 @@ TEST(Nvtx, ProfilersHearOfRunsAndSteps) {
     g.add_output("y", ops::softmax(g, x, 1));
     CompileOptions options;
     options.runtime_cache = "";
-    auto run = [&] {
+    auto run = [&](std::optional<Ranges> ranges = std::nullopt) {
         auto e = backend->compile(std::make_shared<const Graph>(g), options)->create_execution();
+        if (ranges) {
+            e->set_ranges(*ranges);
+        }
         std::vector<Tensor> out(1);
         std::vector<Tensor> in = {Tensor::empty(DType::F32, {4, 8})};
         EXPECT_TRUE(e->run(in, out).ok()) << e->error();
@@ -70,6 +74,13 @@ TEST(Nvtx, ProfilersHearOfRunsAndSteps) {
     EXPECT_TRUE(text.starts_with("push ingot run;")) << text;
     EXPECT_NE(text.find("push the_layer;"), std::string::npos) << text;
     EXPECT_TRUE(text.ends_with("pop;pop;")) << text;
+    EXPECT_EQ(text.find("f32[4,8]"), std::string::npos) << text;
+    run(Ranges::None);
+    EXPECT_EQ(listened(), text); // the execution says otherwise
+    run(Ranges::Detailed);
+    std::string more = std::string(listened()).substr(text.size());
+    EXPECT_NE(more.find("push the_layer ("), std::string::npos) << more;
+    EXPECT_NE(more.find("): f32[4,8] -> f32[4,8];"), std::string::npos) << more;
     unsetenv("NVTX_INJECTION64_PATH");
 }
 

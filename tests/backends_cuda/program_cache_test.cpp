@@ -9,8 +9,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <thread>
 
 namespace ingot::test {
 namespace {
@@ -43,6 +46,66 @@ TEST(ProgramCache, LaterIsLoadedByItself) {
         std::this_thread::yield();
     }
     EXPECT_TRUE(a->loaded());
+}
+
+TEST(ProgramCache, TheLastWhoLeavesForgetsWhatIsNotCompiled) {
+    std::atomic<int> begun{0};
+    TimedGpu gpu;
+    gpu.compile_ms = [&begun](const std::string&) {
+        begun++;
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+        return 0.0;
+    };
+    ProgramCache c(gpu, nullptr, nullptr, 1);
+    c.enter();
+    c.enter();
+    c.request("a", "k", 0, When::Later);
+    while (begun == 0) {
+        std::this_thread::yield();
+    }
+    c.request("b", "k", 0, When::Later);
+    c.leave();
+    EXPECT_EQ(c.programs().size(), 2U);
+    c.leave();
+    EXPECT_EQ(gpu.compiled(), 1) << "it waited for what had begun, and nothing else begins";
+    EXPECT_EQ(c.programs().size(), 1U);
+    c.enter();
+    c.request("b", "k", 0, When::Now)->function();
+    EXPECT_EQ(gpu.compiled(), 2);
+    c.leave();
+}
+
+std::atomic<bool> compiling{false};
+
+/// Ends the process while a kernel is compiled that nobody waits for.
+void exit_while_compiling() {
+    // Stands for the end of a library that compiles: registered first, it runs last.
+    std::atexit([] {
+        if (compiling) {
+            std::_Exit(3);
+        }
+    });
+    auto& gpu = *new TimedGpu; // still there at the end, as in a program that leaks its contexts
+    gpu.compile_ms = [](const std::string& text) {
+        if (text == "slow") {
+            compiling = true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            compiling = false;
+        }
+        return 0.0;
+    };
+    auto& c = *new ProgramCache(gpu, nullptr, nullptr, 1);
+    c.request("first", "k", 0, When::Now)->function();
+    c.request("slow", "k", 0, When::Later);
+    while (!compiling) {
+        std::this_thread::yield();
+    }
+    std::exit(0);
+}
+
+TEST(ProgramCacheDeathTest, TheEndOfTheProcessWaitsForACompilation) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(exit_while_compiling(), testing::ExitedWithCode(0), "");
 }
 
 TEST(ProgramCache, WhatIsWantedNowOvertakes) {

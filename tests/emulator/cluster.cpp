@@ -125,12 +125,13 @@ void Cluster::start(uint64_t first) {
         Index3 at{static_cast<unsigned>(index % l.grid.x),
                   static_cast<unsigned>(index / l.grid.x % l.grid.y),
                   static_cast<unsigned>(index / l.grid.x / l.grid.y)};
+        unsigned width = l.threads / (l.block_y * l.block_z);
         for (unsigned t = 0; t < l.threads; ++t) {
             size_t i = rank * l.threads + t;
             Fiber& f = fibers_[i] = Fiber{};
-            f.head = {{t, 0, 0},
+            f.head = {{t % width, t / width % l.block_y, t / width / l.block_y},
                       at,
-                      {l.threads, 1, 1},
+                      {width, l.block_y, l.block_z},
                       l.grid,
                       reinterpret_cast<unsigned char*>(b.shared),
                       &services()};

@@ -39,6 +39,8 @@ struct LaunchInfo {
     unsigned shared = 0;
     unsigned cluster = 1;
     int cc = 90;
+    unsigned block_y = 1; // the threads stand in a block of three dimensions
+    unsigned block_z = 1;
     bool needs_wait = false; // every block has to call grid_wait
     bool reversed = false;   // threads start from the last
     Memory* memory = nullptr;

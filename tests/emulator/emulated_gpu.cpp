@@ -47,7 +47,7 @@ public:
 
     void launch(const cuda::Function& f, const cuda::LaunchShape& shape,
                 void* const* parameters) override {
-        if (!recording_) {
+        if (!recording_ && !captured_) {
             gpu_.run(f, shape, parameters);
             return;
         }
@@ -78,6 +78,11 @@ public:
         do_or_record([=] { std::memmove(to, from, bytes); });
     }
 
+    void upload(std::byte* to, const std::byte* from, size_t bytes) override {
+        gpu_.memory().require_inside(to, bytes, "an upload");
+        do_or_record([=] { std::memcpy(to, from, bytes); });
+    }
+
     void fill(std::byte* to, int byte, size_t bytes) override {
         gpu_.memory().require_inside(to, bytes, "a fill");
         do_or_record([=] { std::memset(to, byte, bytes); });
@@ -96,6 +101,13 @@ public:
     }
 
     void synchronize() override { not_recording("synchronize"); }
+
+    void wait_for(void* other) override { captured_ = gpu_.is_captured(other); }
+    void let_wait(void*) override { captured_ = false; }
+    bool is_captured(void* other) override { return gpu_.is_captured(other); }
+    void record(void* event) override {
+        do_or_record([this, event] { gpu_.recorded_events.emplace_back(event, gpu_.launches()); });
+    }
 
     bool begin_recording() override {
         not_recording("begin_recording");
@@ -116,8 +128,10 @@ public:
     }
 
     int mark_time() override {
-        marks_.push_back(now_ms());
-        return static_cast<int>(marks_.size()) - 1;
+        marks_.push_back(0);
+        size_t i = marks_.size() - 1;
+        do_or_record([this, i] { marks_[i] = now_ms(); });
+        return static_cast<int>(i);
     }
 
     double elapsed_ms(int from, int to) override {
@@ -126,18 +140,22 @@ public:
 
 private:
     void do_or_record(std::function<void()> work) {
-        if (recording_) {
+        if (captured_) {
+            gpu_.capture(std::move(work));
+        } else if (recording_) {
             recording_->work.push_back(std::move(work));
         } else {
             work();
         }
     }
     void not_recording(const char* what) const {
-        require(recording_ == nullptr, ErrorCode::Device, what, " while a stream records");
+        require(recording_ == nullptr && !captured_, ErrorCode::Device, what,
+                " while a stream records");
     }
 
     EmulatedGpu& gpu_;
     std::unique_ptr<EmulatedRecording> recording_;
+    bool captured_ = false; // by a caller
     std::vector<double> marks_;
 };
 
@@ -145,7 +163,8 @@ void check_shape(const EmulatedFunction& f, const cuda::LaunchShape& s, const ke
     auto need = [&f](bool ok, const auto&... text) {
         require(ok, ErrorCode::Device, "launch of '", f.entry.name, "': ", text...);
     };
-    need(s.block >= 1 && s.block <= f.entry.most_threads && s.block <= 1024, s.block,
+    uint32_t threads = s.block * s.block_y * s.block_z;
+    need(threads >= 1 && threads <= f.entry.most_threads && threads <= 1024, threads,
          " threads a block, its launch bounds are ", f.entry.most_threads);
     for (size_t i = 0; i < 3; ++i) {
         need(s.grid[i] >= 1 && s.grid[i] <= (i == 0 ? 0x7fffffffU : 65535U), "grid of ", s.grid[i],
@@ -165,6 +184,20 @@ EmulatedGpu::EmulatedGpu(int cc, EmulatedOptions options)
 
 EmulatedGpu::EmulatedGpu(const kernels::Arch& arch, EmulatedOptions options)
     : arch_(arch), options_(std::move(options)), memory_(options_.memory) {}
+
+void EmulatedGpu::begin_capture(void* stream) {
+    captured_ = stream;
+    captured_work_.clear();
+}
+
+std::function<void()> EmulatedGpu::end_capture() {
+    captured_ = nullptr;
+    return [work = std::exchange(captured_work_, {})] {
+        for (const std::function<void()>& w : work) {
+            w();
+        }
+    };
+}
 
 std::string EmulatedGpu::description() const {
     return str("emulated GPU, compute capability ", arch_.cc / 10, '.', arch_.cc % 10);
@@ -231,11 +264,13 @@ void EmulatedGpu::run(const cuda::Function& function, const cuda::LaunchShape& s
     info.entry = &f.entry;
     info.parameters = parameters;
     info.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
-    info.threads = shape.block;
+    info.threads = shape.block * shape.block_y * shape.block_z;
+    info.block_y = shape.block_y;
+    info.block_z = shape.block_z;
     info.shared = shape.shared;
     info.cluster = shape.cluster;
     info.cc = arch_.cc;
-    info.needs_wait = arch_.has_pdl();
+    info.needs_wait = arch_.has_pdl() && shape.overlap;
     info.reversed = options_.reversed;
     info.memory = &memory_;
     FaultGuard guard;

@@ -6,6 +6,9 @@
 #include "emulator/memory.h"
 
 #include <atomic>
+#include <functional>
+#include <utility>
+#include <vector>
 
 namespace ingot::emulator {
 
@@ -47,6 +50,16 @@ public:
     Memory& memory() { return memory_; }
     uint64_t launches() const { return launches_; }
 
+    /// Work that waits for this stream of a caller's, until the stream waits for it, is recorded
+    /// from now on, until end_capture. Null cannot be captured.
+    void begin_capture(void* stream);
+    /// Runs when it is called, as often as it is.
+    std::function<void()> end_capture();
+    bool is_captured(void* stream) const { return stream != nullptr && stream == captured_; }
+    void capture(std::function<void()> work) { captured_work_.push_back(std::move(work)); }
+    /// How often each event of the caller's was recorded, with how many launches before.
+    std::vector<std::pair<void*, uint64_t>> recorded_events;
+
     void run(const cuda::Function& f, const cuda::LaunchShape& shape, void* const* parameters);
 
 private:
@@ -56,6 +69,8 @@ private:
     std::atomic<uint64_t> launches_{0};
     mutable std::mutex mutex_;
     std::string problems_;
+    void* captured_ = nullptr;
+    std::vector<std::function<void()>> captured_work_;
 };
 
 } // namespace ingot::emulator

@@ -2,6 +2,7 @@
 #include "ir/sample_graphs.h"
 
 #include "base/text.h"
+#include "ops/plugin.h"
 
 #include <limits>
 #include <numeric>
@@ -171,8 +172,52 @@ Graph control_graph() {
     return g;
 }
 
+/// A plugin with fields, a size that it finds out and a shape input; a kernel of source text.
+static Graph custom_graph() {
+    Graph g("custom");
+    Value x = g.add_input("x", parse_type("f32[N,4]"));
+    Plugin p;
+    p.name = "Filter";
+    p.version = "1";
+    p.space = "a.b";
+    std::vector<std::byte> bytes(200, std::byte{7});
+    PluginFieldView fields[] = {{"weights", 1, 3, std::span(bytes).first(12)},
+                                {"table", 8, 100, std::span(bytes).first(100)},
+                                {"", 6, 0, {}}};
+    set_plugin_fields(p, fields);
+    p.dtypes = {"f32", "i64"};
+    p.ranks = {2, 0};
+    Dim count = g.fresh_symbol();
+    p.sizes = {count, Dim(4)};
+    p.symbols = {count};
+    p.size_results = {1};
+    p.most = {Dim::symbol("N")};
+    p.shape_ranks = {1, 0};
+    p.shape_values = {2, Dim::symbol("N") + Dim(1), 5, 1, -1};
+    p.workspace = 64;
+    Values filtered = g.add(plugin_def, p, std::array{x});
+    SourceKernel k{"Rows",
+                   "extern \"C\" __global__ void rows(...) {}\n",
+                   "rows",
+                   "T[n, m] -> T[n], int32[2 * n]",
+                   "n, float(alpha)",
+                   "n + shift",
+                   "32, 2",
+                   "",
+                   "n",
+                   {"shift"},
+                   {3},
+                   {"alpha"},
+                   {0.5}};
+    Values rows = g.add(cuda_source_def, k, std::array{filtered[0]});
+    g.add_output("count", filtered[1]);
+    g.add_output("rows", rows[0]);
+    g.add_output("pairs", rows[1]);
+    return g;
+}
+
 std::vector<Graph> sample_graphs() {
-    return {primitives_graph(), composites_graph(), control_graph()};
+    return {primitives_graph(), composites_graph(), control_graph(), custom_graph()};
 }
 
 } // namespace ingot::test

@@ -21,6 +21,7 @@ public:
         function_ = gpu_.load(gpu_.compile(text_), "k", shared);
         shape.shared = shared;
         shape.block = threads;
+        shape.overlap = true;
     }
 
     EmulatedGpu& gpu() { return gpu_; }

@@ -79,6 +79,8 @@ public:
 
 private:
     std::byte* allocate(int64_t bytes, bool constant);
+    /// The bytes of a result; where nothing was poisoned, only those of its elements.
+    void read(std::vector<std::byte>& bytes, const std::byte* from, const plan::Operand& o);
     void launch(const kernels::Launch& l);
     void release();
 

@@ -157,9 +157,11 @@ TEST(GroupNorm, ChannelsLast) {
 TEST(GroupNorm, ChoosesByParallelism) {
     FamilyOptions o;
     o.orders = {{0, 2, 3, 1}};
-    for (const char* t : {"f16[2,320,64,64]", "f16[2,960,64,64]", "f16[2,1280,8,8]"}) {
+    for (const char* t : {"f16[2,320,64,64]", "f16[2,1280,8,8]"}) {
         EXPECT_EQ(tactic_names(group_graph(t, 32), o).front(), "cluster") << t;
     }
+    // Measured: one launch of blocks that fill their SMs takes longer than two.
+    EXPECT_EQ(tactic_names(group_graph("f16[2,960,64,64]", 32), o).front(), "slices");
     // Too large for the shared memory of a cluster.
     EXPECT_EQ(tactic_names(group_graph("f16[1,128,512,512]", 32), o).front(), "slices");
     o.cc = 80;

@@ -230,7 +230,9 @@ TEST(OpCoverage, EveryOpHasACase) {
     }
     for (const OpTable* table : all_ops()) {
         for (const OpDef* op : *table) {
-            EXPECT_GT(counts[op->name], 0) << op->name << " has no line in tests/ops/*.case";
+            bool is_ours = op->is_composite() || op->eval != nullptr; // else: tests/api
+            EXPECT_TRUE(!is_ours || counts[op->name] > 0)
+                << op->name << " has no line in tests/ops/*.case";
         }
     }
 }

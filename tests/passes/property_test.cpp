@@ -84,7 +84,8 @@ TEST_P(EachPass, RandomGraphsKeepTheirResults) {
         }
     }
     // Patterns are rare in random graphs, and every one of them has cases.
-    bool rare = pass.name.starts_with("raise_") || pass.name == "precision";
+    bool rare =
+        pass.name.starts_with("raise_") || pass.name == "precision" || pass.name == "drop_fences";
     EXPECT_TRUE(rare || changed > 0) << "no graph was changed";
 }
 

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Says loudly, after the last test, what was skipped and why; fixtures."""
 import signal
+import subprocess
 
 import pytest
+
+import ingot_command
 
 
 def pytest_terminal_summary(terminalreporter):
@@ -21,3 +24,15 @@ def listens_to_ctrl_c():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(scope="session")
+def prefix(tmp_path_factory):
+    """Where the build that has the command is installed, with its CMake package."""
+    build = ingot_command.binary().parent
+    if not (build / "CMakeCache.txt").exists():
+        pytest.skip(f"{build} was not built by CMake here: its CMake package was NOT tested")
+    folder = tmp_path_factory.mktemp("installed")
+    subprocess.run(["cmake", "--install", build, "--prefix", folder], check=True,
+                   stdout=subprocess.DEVNULL)
+    return folder

@@ -26,7 +26,8 @@ int main() {
 '''
 
 
-@pytest.mark.parametrize("libraries", [["nvinfer"], ["tensorrt_rtx"]])
+@pytest.mark.parametrize("libraries", [["nvinfer"], ["tensorrt_rtx"], ["nvinfer_lean"],
+                                       ["nvinfer_dispatch"]])
 def test_a_program_links_and_runs(tmp_path, libraries):
     layout = tmp_path / "trt"
     ingot.call("compat-layout", layout)
@@ -48,8 +49,9 @@ def test_it_may_be_made_again_and_has_the_programs(tmp_path):
         done = subprocess.run([tmp_path / "bin" / name, "--help"], capture_output=True, text=True,
                               check=True)
         assert "--saveEngine" in done.stdout
-    for name in ["libnvinfer.so", "libnvonnxparser.so", "libtensorrt_rtx.so",
-                 "libtensorrt_onnxparser_rtx.so"]:
+    for name in ["libnvinfer.so", "libnvinfer_lean.so", "libnvinfer_dispatch.so",
+                 "libnvonnxparser.so", "libtensorrt_rtx.so", "libtensorrt_onnxparser_rtx.so",
+                 "libingot_lean.so.0"]:
         assert (tmp_path / "lib" / name).exists()
     assert {path.name for path in (tmp_path / "include").glob("*.h")} >= {"NvInfer.h", "NvOnnxParser.h"}
 
@@ -75,10 +77,14 @@ def test_the_cmake_package(tmp_path):
     (tmp_path / "program.cpp").write_text(PROGRAM)
     (tmp_path / "CMakeLists.txt").write_text(
         "cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES CXX)\n"
-        "find_package(ingot 0.1 REQUIRED)\nadd_executable(program program.cpp)\n"
-        "target_link_libraries(program ingot::ingot)\n")
+        "find_package(ingot 0.1 REQUIRED)\n"
+        "foreach(part ingot lean dispatch)\nadd_executable(with_${part} program.cpp)\n"
+        "target_link_libraries(with_${part} ingot::${part})\nendforeach()\n")
     subprocess.run(["cmake", "-S", tmp_path, "-B", tmp_path / "build",
                     f"-DCMAKE_PREFIX_PATH={prefix}"], check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", tmp_path / "build"], check=True, stdout=subprocess.DEVNULL)
-    done = subprocess.run([tmp_path / "build/program"], capture_output=True, text=True, check=True)
-    assert done.stdout.split()[1] == "0"
+    for part in ["ingot", "lean", "dispatch"]:
+        done = subprocess.run([tmp_path / "build" / f"with_{part}"], capture_output=True, text=True,
+                              check=True)
+        assert done.stdout.split()[1] == "0"
+    assert (prefix / "lib/libingot_lean.so.0").exists()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scripts under examples/ do what they say, on the models and pictures that they are for."""
 import importlib.util
+import os
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from PIL import Image
 
 import ingot_command as ingot
 from models import REPOSITORY, ort_session, shared_models
+from shim import package
 
 EXAMPLES = REPOSITORY / "examples"
 needs_models = pytest.mark.skipif(
@@ -81,3 +83,44 @@ def test_paints_what_onnxruntime_paints(tmp_path):
 @needs_models
 def test_classifies_as_recorded():
     assert "largest difference" in run_example("imagenet/imagenet.py")
+
+
+def recognised(text):
+    """How many of the 360 digits."""
+    return int(re.search(r"(\d+) of 360 digits recognised", text).group(1))
+
+
+def run_python_example(folder, script, *options):
+    package.find()
+    done = subprocess.run([sys.executable, EXAMPLES / "python" / script, *options], cwd=folder,
+                          env=os.environ | {"PYTHONPATH": str(package.folder())}, text=True,
+                          timeout=300, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def test_python_classifies_digits(tmp_path):
+    assert recognised(run_python_example(tmp_path, "classify.py")) > 350
+
+
+def test_python_builds_from_yaml(tmp_path):
+    (tmp_path / "examples").symlink_to(EXAMPLES)
+    said = run_python_example(tmp_path, "from_yaml.py", "examples/python/tensorrt.yaml")
+    assert said.startswith("<ingot.CompiledModel image: FLOAT[-1, 1, 8, 8]")
+    assert (tmp_path / "digits.engine").exists()
+
+
+@pytest.mark.parametrize("cuda", [False, True])
+def test_cpp_classifies_digits(tmp_path, prefix, cuda):
+    """With CUDA, where it is here, it compiles; it runs on what there is."""
+    configure = ["cmake", "-S", EXAMPLES / "cpp", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}",
+                 "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror",
+                 "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+                 f"-DCMAKE_DISABLE_FIND_PACKAGE_CUDAToolkit={'OFF' if cuda else 'ON'}"]
+    done = subprocess.run(list(map(str, configure)), text=True, capture_output=True, check=True)
+    if cuda and "WITH_CUDA" not in (tmp_path / "compile_commands.json").read_text():
+        pytest.skip(f"CUDA's toolkit is not here: {done.stderr}")
+    subprocess.run(["cmake", "--build", tmp_path], check=True, stdout=subprocess.DEVNULL)
+    said = subprocess.run([tmp_path / "classify", EXAMPLES / "digits"], text=True, check=True,
+                          capture_output=True).stdout
+    assert recognised(said) > 350

@@ -103,8 +103,7 @@ assert inspector.execution_context is not None
 """,
     "a refitter outlives its engine": """
 engine = engine_of(data_of([trt.BuilderFlag.REFIT]))
-if not engine.refittable:
-    print("skip: engines built with REFIT cannot be refitted"); sys.exit()
+assert engine.refittable
 refitter = trt.Refitter(engine, Logger())
 context = engine.create_execution_context(); del engine; gc.collect()
 names = refitter.get_all_weights()

@@ -4,7 +4,10 @@ stand there: `import tensorrt` is the alias, `cuda.cudart` the shim."""
 import os
 import pathlib
 import re
+import shlex
+import subprocess
 import sys
+import tomllib
 import types
 
 import numpy as np
@@ -145,7 +148,6 @@ def test_dynamic_shape_builder(folder):
             cudart.cudaFree(copy)
 
 
-@pytest.mark.xfail(strict=True, reason="builds do not ask int8_calibrator for batches")
 def test_calibrator(folder):
     """The listing uses cudart without importing it: it follows one that does."""
     module = run_listing(listing("ImageCalibrator"), "listing_calibrator", cudart=cudart)
@@ -206,3 +208,77 @@ def test_onnxruntime_listings_run_on_the_providers_that_there_are(folder):
                                reference("model.onnx", values), 1e-5, 1e-5)
     module = run_listing(listing("compare_backends"), "listing_compare")
     module.compare_backends("model.onnx", (2, 3, 16, 16), num_warmup=1, num_runs=3)
+
+
+def block(kind):
+    """The one block of a kind."""
+    found, = [text for name, text in BLOCKS if name == kind]
+    return found
+
+
+def test_every_block_has_a_test():
+    kinds = [kind for kind, _ in BLOCKS]
+    assert {kind: kinds.count(kind) for kind in kinds} == {
+        "bash": 5, "python": 7, "yaml": 1, "toml": 1, "dockerfile": 1}
+
+
+def test_lines_of_shell_are_trtexec_or_tested_here():
+    """test_trtexec.py runs those of trtexec, test_wheel.py installs."""
+    lines = [line for kind, text in BLOCKS if kind == "bash"
+             for line in text.replace("\\\n", " ").splitlines()
+             if line.strip() and not line.startswith("#")]
+    others = [line for line in lines if not line.startswith("trtexec ")]
+    assert others == ["pip install tensorrt", 'python -c "import tensorrt; print(tensorrt.__version__)"']
+    python, *arguments = shlex.split(others[1])
+    assert python == "python"
+    said = subprocess.run([sys.executable, *arguments], capture_output=True, text=True, check=True,
+                          env=os.environ | {"PYTHONPATH": str(package.folder())}).stdout
+    assert said == "11.1.0.0\n"
+
+
+def test_the_guides_configuration_builds_and_runs(folder):
+    """Its YAML as it stands, on a model of the input that it is for."""
+    from ingot.config import BuildConfig, InferenceConfig
+    pathlib.Path("models").mkdir()
+    picture_model("models/model.onnx", "batch")
+    pathlib.Path("tensorrt.yaml").write_text(block("yaml"))
+    config = BuildConfig.from_yaml("tensorrt.yaml")
+    config.build(device="cpu")
+    model = InferenceConfig(engine_path=config.engine_path).load()
+    shapes = model.engine.get_tensor_profile_shape("input", 0)
+    assert shapes == [(1, 3, 640, 640), (8, 3, 640, 640), (32, 3, 640, 640)]
+    values = pictures(1, 640)
+    np.testing.assert_allclose(model(values), reference("models/model.onnx", values), 3e-2, 3e-2)
+
+
+def test_pixi_has_the_guides_tasks():
+    """The same names; the same flags of trtexec, with the shapes of the digits model."""
+    def tasks(text):
+        found = tomllib.loads(text)["tasks"]
+        return {name: task if isinstance(task, dict) else {"cmd": task}
+                for name, task in found.items()}
+
+    def flags(task):
+        return [re.sub(r"=.*", "", word) for word in shlex.split(task["cmd"])
+                if word.startswith("--")]
+
+    theirs = tasks(block("toml"))
+    ours = tasks((package.REPOSITORY / "pixi.toml").read_text(encoding="utf-8"))
+    assert theirs.keys() <= ours.keys() and len(theirs) == 5
+    for name, task in theirs.items():
+        assert ours[name].get("depends-on") == task.get("depends-on")
+        if name.startswith("trt-"):
+            assert ours[name]["cmd"].split()[0] == task["cmd"].split()[0] == "trtexec"
+            assert flags(ours[name]) == flags(task)
+
+
+def test_the_dockerfile_does_what_the_guides_does():
+    """A base with the runtime, dependencies, the model, the program, one command to start it."""
+    def instructions(text):
+        text = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE)
+        return [line.split()[0] for line in text.splitlines() if line.strip()]
+
+    theirs = instructions(block("dockerfile"))
+    ours = instructions((package.REPOSITORY / "Dockerfile").read_text(encoding="utf-8"))
+    last = ours[len(ours) - 1 - ours[::-1].index("FROM"):]
+    assert theirs == ["FROM", "WORKDIR", "COPY", "RUN", "COPY", "COPY", "ENTRYPOINT"] == last

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package: enumerations, shapes, weights, types, host memory."""
+import collections.abc
 import pathlib
 import pickle
 import re
@@ -117,6 +118,11 @@ def test_dims_are_like_tuples():
     assert trt.Dims(np.array([3, 4])) == (3, 4)
     assert dims != "no shape" and (dims == None) is False  # noqa: E711
     assert trt.Dims.MAX_DIMS == 8
+    assert isinstance(dims, collections.abc.Sequence)
+    assert list(reversed(dims)) == [224, 224, 3, 1] and dims.count(224) == 2
+    assert dims.index(224) == 2 and "h" not in dims
+    with pytest.raises(ValueError):
+        dims.index(5)
 
 
 def test_dims_of_given_rank():

@@ -113,6 +113,7 @@ def test_the_lines_of_users_are_those_of_the_workflow():
 def fixture_folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("flags")
     np.save(folder / "image.npy", np.zeros((1, 1, 8, 8), np.float32))
+    shutil.copy(DIGITS, folder / "model.onnx")
     return folder
 
 
@@ -406,6 +407,23 @@ def test_debug_tensors(tmp_path):
     assert any(line.startswith("debug tensor 'nothing' does not occur") for line in lines_of(text, "W"))
 
 
+def test_marked_tensors_survive_fusion(tmp_path):
+    """A tensor inside a layer that fusion makes is saved when it was marked, else it is not there; it is
+    no output."""
+    small_network(tmp_path / "model.onnx", [2, 3, 64, 64])
+    save = "--saveDebugTensors=features:inner.npy"
+    text = run("--onnx=model.onnx", save, *QUICK, folder=tmp_path)
+    assert any(line.startswith("debug tensor 'features' does not occur") for line in lines_of(text, "W"))
+    text = run("--onnx=model.onnx", save, "--markDebug=features","--saveEngine=marked.engine",
+               "--exportOutput=out.json", *QUICK, folder=tmp_path)
+    values = np.load(tmp_path / "inner.npy")
+    assert values.ndim == 4 and values.min() < 0 < values.max()
+    assert [output["name"] for output in json.loads((tmp_path / "out.json").read_text())] == ["output"]
+    (tmp_path / "inner.npy").unlink()
+    run("--loadEngine=marked.engine", save, *QUICK, folder=tmp_path)
+    assert np.array_equal(np.load(tmp_path / "inner.npy"), values)
+
+
 def test_streams_run_at_once(engine, tmp_path):
     text = run(f"--loadEngine={engine}", "--infStreams=3", "--threads", "--iterations=20", "--duration=0",
                "--warmUp=0", "--exportTimes=times.json", folder=tmp_path)
@@ -496,3 +514,44 @@ def test_warnings_go_to_stderr_and_the_rest_to_stdout(engine):
 def test_time_limit_stops_it(engine):
     text = run(f"--loadEngine={engine}", "--duration=-1", "--timeout=0.3", "--warmUp=0", code=130)
     assert lines_of(text, "E") == ["stopped after the time limit of 300 ms"] and "&&&& FAILED" in text
+
+
+def outputs_of(path):
+    return [output["values"] for output in json.loads(path.read_text())]
+
+
+def test_engines_without_weights_are_refitted_from_a_model(tmp_path):
+    whole, bare = tmp_path / "whole.engine", tmp_path / "bare.engine"
+    run("--onnx", DIGITS, f"--saveEngine={whole}", "--skipInference", "--refit")
+    text = run("--onnx", DIGITS, f"--saveEngine={bare}", *QUICK, "--stripWeights")
+    has_lines(text, ["Refit: Disabled", "Strip weights: Enabled", "=== Performance summary ==="])
+    weights = sum(i.raw_data.__len__() or 4 * len(i.float_data) for i in onnx.load(DIGITS).graph.initializer)
+    assert bare.stat().st_size < whole.stat().st_size - weights * 0.7
+    assert "the engine has no weights; give them by --refitFromOnnx=FILE" in run("--loadEngine", bare)
+    full, again = tmp_path / "full.json", tmp_path / "again.json"
+    run("--loadEngine", whole, *QUICK, f"--exportOutput={full}")
+    text = run("--loadEngine", bare, f"--refitFromOnnx={DIGITS}", *QUICK, f"--exportOutput={again}", "--dumpRefit",
+               "--timeRefit")
+    has_lines(text, [f"Engine refitted in {NUMBER} sec.", "=== Refittable weights ===", "conv1.weight: f32.*",
+                     f"Total refit time = {NUMBER} milliseconds in 3 iterations, average time = {NUMBER} milliseconds."])
+    assert outputs_of(full) == outputs_of(again)
+
+
+def test_other_weights_give_other_results(tmp_path):
+    model = onnx.load(DIGITS)
+    for initializer in model.graph.initializer:
+        if initializer.data_type == TensorProto.FLOAT:
+            initializer.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(initializer) * 2, initializer.name))
+    other = tmp_path / "other.onnx"
+    onnx.save(model, other)
+    engine, built, refitted = tmp_path / "e.engine", tmp_path / "built.json", tmp_path / "refitted.json"
+    run("--onnx", DIGITS, f"--saveEngine={engine}", "--skipInference", "--stripAllWeights")
+    run("--onnx", other, *QUICK, f"--exportOutput={built}")
+    run("--loadEngine", engine, f"--refitFromOnnx={other}", *QUICK, f"--exportOutput={refitted}")
+    assert outputs_of(built) == outputs_of(refitted)
+
+
+@pytest.mark.parametrize("budget", ["-1", "0", "50%", "1000", "2K", "1M"])
+def test_weight_streaming_budgets(budget):
+    text = run("--onnx", DIGITS, *QUICK, "--allowWeightStreaming", f"--weightStreamingBudget={budget}")
+    has_lines(text, ["Weight Streaming: Enabled", "Weight streaming: the weights lie in the memory of the host.*"])

@@ -34,6 +34,8 @@ WORKS = """
 --percentile=50,99.9 --dumpOutput --dumpRawBindingsToFile --dumpProfile --dumpLayerInfo --dumpOptimizationProfile
 --exportTimes=times.json --exportOutput=output.json --exportProfile=profile.json --exportLayerInfo=layers.json
 --device=0 --runtimeCacheFile=runtime.cache --specializeStrategyDS=lazy --specializeStrategyDS=eager
+--refit --stripWeights --stripAllWeights --weightless --refitFromOnnx=model.onnx --timeRefit --dumpRefit
+--allowWeightStreaming --weightStreamingBudget=-2
 --specializeStrategyDS=none --rtxCudaGraphStrategy=disable --rtxCudaGraphStrategy=wholeGraph --calibBatchSize=32
 """.split()
 # These ask for what happens anyway.
@@ -46,20 +48,20 @@ ALREADY = """
 """.split()
 # These change nothing, and a warning says why.
 IGNORED = """
---avgTiming=8 --minTiming=1 --refit --stripWeights --stripAllWeights --weightless --enablePluginOverride
+--avgTiming=8 --minTiming=1 --enablePluginOverride
 --sparsity=disable --sparsity=enable --sparsity=force --directIO --layerDeviceTypes=a:DLA --decomposableAttentions=a,b
 --tacticSources=-EDGE_MASK_CONVOLUTIONS,+JIT_CONVOLUTIONS --noBuilderCache --errorOnTimingCacheMiss
---preview=+runtimeActivationResize --maxTactics=-1 --maxAuxStreams=4 --allowWeightStreaming
---tilingOptimizationLevel=0 --l2LimitForTiling=-1 --refitFromOnnx=model.onnx --uint8AsymmetricQuantizationDLA
+--preview=+runtimeActivationResize --maxTactics=-1 --maxAuxStreams=4
+--tilingOptimizationLevel=0 --l2LimitForTiling=-1 --uint8AsymmetricQuantizationDLA
 --reportCapabilityDLA --adjustForDLA --buildDLAStandalone --allowGPUFallback --safe --consistency --dumpKernelText
 --remoteAutoTuningConfig=a --cpuOnly --fp8 --int4 --calibProfile=0 --minShapesCalib=image:1x1x8x8
 --optShapesCalib=image:1x1x8x8 --maxShapesCalib=image:1x1x8x8 --precisionConstraints=none --precisionConstraints=prefer
 --precisionConstraints=obey --layerPrecisions=conv1:fp16 --layerOutputTypes=conv1:fp16 --restricted --exposeDMA
---useManagedMemory --noSpinWait --useSpinWait --timeRefit --persistentCacheRatio=0.5 --allocationStrategy=static
---allocationStrategy=profile --allocationStrategy=runtime --weightStreamingBudget=-2 --weightStreamingBudget=50%
+--useManagedMemory --noSpinWait --useSpinWait --persistentCacheRatio=0.5 --allocationStrategy=static
+--allocationStrategy=profile --allocationStrategy=runtime
 --tuneBuildRoutes=a --tuneBuildRouteFile=f --tuningSearch=fast --tuningSearch=full --tuningSearch=mixed
 --tuningCacheFile=f --tuningTimeOut=-1 --saveAllEngines --dryRun --continue --helpBuildRoute --helpBuildRoute=knob
---setBuildRoute=a --dumpRefit --useDLACore=0 --staticPlugins=a.so --dynamicPlugins=a.so --setPluginsToSerialize=a.so
+--setBuildRoute=a --useDLACore=0 --staticPlugins=a.so --dynamicPlugins=a.so --setPluginsToSerialize=a.so
 --plugins=a.so --ignoreParsedPluginLibs --safetyPlugins=a.so --workspace=1024 --nvtxMode=verbose --nvtxVerbosity=none --heuristic
 --batch=1 --maxBatch=1 --memPoolSize=dlaSRAM:1 --memPoolSize=dlaLocalDRAM:1 --memPoolSize=dlaGlobalDRAM:1
 """.split()
@@ -104,6 +106,11 @@ WRONG = [  # arguments, the error
      "--optShapes=image:2x1x8x8 is given twice for the same index: it was image:1x1x8x8"),
     (["--onnx=DIGITS", "--profile=1", "--optShapes=image:1x1x8x8"],
      "--profile=0 has no shapes: profiles are numbered from 0 without gaps"),
+    (["--onnx=DIGITS", "--weightStreamingBudget=50%"],
+     "--weightStreamingBudget: the engine was built without --allowWeightStreaming"),
+    (["--onnx=DIGITS", "--allowWeightStreaming", "--weightStreamingBudget=lots"],
+     "--weightStreamingBudget=lots: expected -2, -1, a share such as 50%, or bytes such as 4194304 or 4M"),
+    (["--onnx=DIGITS", "--refitFromOnnx=nowhere.onnx"], "cannot open 'nowhere.onnx': No such file or directory"),
     (["--onnx=DIGITS", "--profile=-1"], "--profile=-1: expected 0 to 63"),
     (["--onnx=DIGITS", "--minShapes=image:4x1x8x8", "--maxShapes=image:2x1x8x8"],
      "profile: input 'image' dimension 0: min 4, opt 2, max 2, expected min <= opt <= max"),

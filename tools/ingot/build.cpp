@@ -25,8 +25,7 @@ int build(const Options& o) {
             compile_options(o));
         std::printf("%zu kernels compiled ahead.\n", engine->kernels()->size());
     }
-    write_engine(o.output, engine->graph(), engine->profiles(), engine->metadata(),
-                 engine->kernels() != nullptr ? *engine->kernels() : KernelBinaries());
+    write_engine(o.output, *engine, as_built(*engine));
     std::printf("Engine built in %.3f sec.\n", seconds_now() - start);
     std::printf("%s: %zu inputs, %zu outputs, %zu nodes, %.1f MB of weights\n", o.output.c_str(),
                 engine->graph().inputs().size(), engine->graph().outputs().size(),

@@ -51,6 +51,14 @@ BuildConfig build_config(const Options& o, bool progress) {
     c.input_types = o.input_formats;
     c.output_types = o.output_formats;
     c.disabled_passes = o.disable_passes;
+    c.weight_streaming = o.allow_streaming;
+    bool refits =
+        o.refit || o.strip_all_weights || !o.refit_from.empty() || o.time_refit || o.dump_refit;
+    if (refits || o.strip_weights) {
+        c.refit.emplace();
+        c.refit->identical = !refits;
+        c.refit->stripped = o.strip_weights || o.strip_all_weights;
+    }
     if (o.int8) {
         c.calibration.emplace();
         c.calibration->guess_ranges = o.uncalibrated_int8;

@@ -4,9 +4,11 @@
 #include "base/error.h"
 #include "base/shared_library.h"
 #include "commands.h"
+#include "engine/container.h"
 
 #include <cstdio>
 #include <filesystem>
+#include <span>
 
 namespace ingot::tool {
 
@@ -14,20 +16,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What each is to TensorRT; all are libingot.so.
-constexpr std::string_view library_names[] = {"libnvinfer.so",
-                                              "libnvinfer.so.10",
-                                              "libnvinfer.so.11",
-                                              "libnvinfer_plugin.so",
-                                              "libnvinfer_plugin.so.10",
-                                              "libnvinfer_plugin.so.11",
-                                              "libnvonnxparser.so",
-                                              "libnvonnxparser.so.10",
-                                              "libnvonnxparser.so.11",
-                                              "libtensorrt_rtx.so",
-                                              "libtensorrt_rtx.so.1",
-                                              "libtensorrt_onnxparser_rtx.so",
-                                              "libtensorrt_onnxparser_rtx.so.1"};
+// What each library of Ingot is to TensorRT.
+constexpr std::string_view names_of_all[] = {"libnvinfer.so",
+                                             "libnvinfer.so.10",
+                                             "libnvinfer.so.11",
+                                             "libnvinfer_plugin.so",
+                                             "libnvinfer_plugin.so.10",
+                                             "libnvinfer_plugin.so.11",
+                                             "libnvonnxparser.so",
+                                             "libnvonnxparser.so.10",
+                                             "libnvonnxparser.so.11",
+                                             "libtensorrt_rtx.so",
+                                             "libtensorrt_rtx.so.1",
+                                             "libtensorrt_onnxparser_rtx.so",
+                                             "libtensorrt_onnxparser_rtx.so.1"};
+constexpr std::string_view names_of_lean[] = {
+    "libnvinfer_lean.so",      "libnvinfer_lean.so.10",      "libnvinfer_lean.so.11",
+    "libnvinfer_vc_plugin.so", "libnvinfer_vc_plugin.so.10", "libnvinfer_vc_plugin.so.11"};
+constexpr std::string_view names_of_dispatch[] = {
+    "libnvinfer_dispatch.so", "libnvinfer_dispatch.so.10", "libnvinfer_dispatch.so.11"};
 constexpr std::string_view program_names[] = {"trtexec", "tensorrt_rtx"};
 
 /// The first of `places` that has `name`, else an error that lists them.
@@ -53,6 +60,16 @@ void link_over(std::string_view target, const fs::path& link) {
     fs::create_symlink(target, link);
 }
 
+/// A copy of the library in that folder, under its name and others.
+void put_library(const fs::path& from, const fs::path& folder,
+                 std::span<const std::string_view> names) {
+    std::string own = from.filename().string();
+    copy_over(from, folder / own);
+    for (std::string_view name : names) {
+        link_over(own, folder / name);
+    }
+}
+
 } // namespace
 
 int compat_layout(const Options& o) {
@@ -72,10 +89,12 @@ int compat_layout(const Options& o) {
                 copy_over(entry.path(), to / "include" / name);
             }
         }
-        copy_over(library, to / "lib/libingot.so");
-        for (std::string_view name : library_names) {
-            link_over("libingot.so", to / "lib" / name);
-        }
+        put_library(library, to / "lib", names_of_all);
+        put_library(found("libingot_lean.so", {library.parent_path()}), to / "lib", names_of_lean);
+        link_over("libingot_lean.so",
+                  to / "lib" / str("libingot_lean.so.", engine_producer >> 16U));
+        put_library(found("libingot_dispatch.so", {library.parent_path()}), to / "lib",
+                    names_of_dispatch);
         copy_over(found("ingot", {folder}), to / "bin/ingot");
         for (std::string_view name : program_names) {
             link_over("ingot", to / "bin" / name);

@@ -100,6 +100,7 @@ void run(std::span<const std::string> arguments) {
         info(text);
     }
     open_engine(r);
+    set_weight_budget(r);
     bool elsewhere = o.runtime_platform != "SameAsBuild";
     if (o.time_deserialize) {
         time_deserialization(o);
@@ -107,6 +108,9 @@ void run(std::span<const std::string> arguments) {
         report_engine(r);
         info(str("Skipped inference phase since --",
                  o.skip_inference ? "skipInference" : "runtimePlatform", " is added."));
+    } else if (r.engine->weights_missing()) {
+        warning("Skipped inference phase: the engine has no weights; give them by "
+                "--refitFromOnnx=FILE");
     } else {
         run_inference(r);
     }

@@ -30,6 +30,11 @@ bool debugs_tensors(const Options& o);
 
 /// Sets compile, backend and engine; prints what it does. Errors: what building and loading throw.
 void open_engine(TrtexecRun& run);
+/// What --refitFromOnnx, --dumpRefit and --timeRefit ask for. Errors: InvalidArgument for an engine
+/// that cannot be refitted, and for a model that is not the engine's.
+void refit_engine(TrtexecRun& run);
+/// Sets compile's weight_budget as --weightStreamingBudget asks. Errors: InvalidArgument.
+void set_weight_budget(TrtexecRun& run);
 /// Loads an engine file again and again and prints how long that takes.
 void time_deserialization(const Options& o);
 /// Measures and prints all reports. Errors: what running throws; InvalidArgument when outputs

@@ -99,6 +99,7 @@ BuildConfig config_of(const TrtexecRun& run) {
     BuildConfig c = build_config(o, false);
     c.profiles = profiles_of(run.t);
     c.keep_names = o.profiling_verbosity == "detailed" || debugs_tensors(o);
+    c.debug_tensors = parse_names(o.mark_debug);
     return c;
 }
 
@@ -177,10 +178,8 @@ void build(TrtexecRun& run) {
 }
 
 void save(TrtexecRun& run) {
-    const Engine& e = *run.engine;
     const std::string& path = run.t.o.output;
-    write_engine(path, e.graph(), e.profiles(), e.metadata(),
-                 e.kernels() != nullptr ? *e.kernels() : KernelBinaries());
+    write_engine(path, *run.engine, as_built(*run.engine));
     info(str("Created engine with size: ", mebibytes(MappedFile::open(path)->bytes().size()),
              " MiB"));
 }
@@ -206,6 +205,7 @@ void open_engine(TrtexecRun& run) {
     set_compile_options(run);
     if (run.t.loads()) {
         load(run, o.load_engine);
+        refit_engine(run);
         if (!o.output.empty()) {
             save(run);
         }
@@ -216,10 +216,11 @@ void open_engine(TrtexecRun& run) {
     build(run);
     if (!o.output.empty()) {
         save(run);
-        if (!o.skip_inference) {
+        if (!o.skip_inference && as_built(*run.engine).weights) {
             load(run, o.output);
         }
     }
+    refit_engine(run);
 }
 
 void time_deserialization(const Options& o) {

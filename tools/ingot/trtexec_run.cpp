@@ -138,17 +138,19 @@ void write_reports(TrtexecRun& run, Context& context, const std::vector<Tensor>&
                    const Timing& t) {
     const Options& o = run.t.o;
     const Graph& g = run.engine->graph();
+    std::vector<Tensor> outputs(t.outputs); // without those for debugging
+    outputs.resize(std::min(outputs.size(), run.engine->result_count()));
     if (o.dump_output) {
-        print_outputs(g, t.outputs);
+        print_outputs(g, outputs);
     }
     if (!o.export_output.empty()) {
-        write_file(o.export_output, outputs_json(g, t.outputs));
+        write_file(o.export_output, outputs_json(g, outputs));
     }
     if (!o.export_times.empty()) {
         write_file(o.export_times, times_json(t));
     }
     if (o.dump_raw) {
-        dump_raw(g, inputs, t.outputs);
+        dump_raw(g, inputs, outputs);
     }
     print_profile(o, context, inputs);
     print_layers(o, context, context.execution().steps());

@@ -208,8 +208,21 @@ void save_debug_tensors(const Options& o, Context& context, const std::vector<Te
             seen[std::string(name)] = t.clone();
         }
     });
-    context.run(inputs);
+    std::vector<Tensor> outputs = context.run(inputs);
     context.execution().set_observer(nullptr);
+    const Graph& g = context.engine().graph();
+    for (size_t i = 0; i < outputs.size(); ++i) { // those that --markDebug added among them
+        const std::string& name = g.output_names()[i];
+        if (wanted.count(name) != 0 || files.count(name) != 0) {
+            seen[name] = outputs[i];
+        }
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const std::string& name = g.value_name(g.inputs()[i]);
+        if (wanted.count(name) != 0 || files.count(name) != 0) {
+            seen[name] = inputs[i];
+        }
+    }
     for (const auto& [name, tensor] : seen) {
         auto file = files.find(name);
         if (file != files.end()) {
@@ -227,8 +240,9 @@ void save_debug_tensors(const Options& o, Context& context, const std::vector<Te
     for (const std::string& name : wanted) {
         if (seen.count(name) == 0) {
             warning(str("debug tensor '", name,
-                        "' does not occur: there is no such tensor, it became part of a larger "
-                        "layer, or the engine was built without tensor names"));
+                        "' does not occur: there is no such tensor, or it became part of a larger "
+                        "layer; build the engine with --markDebug=",
+                        name));
         }
     }
 }

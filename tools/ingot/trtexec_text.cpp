@@ -62,6 +62,18 @@ void build_shapes(const TrtexecOptions& t, Lines& out) {
     out.emplace_back("Input calibration shapes: model");
 }
 
+std::string budget_text(const TrtexecOptions& t) {
+    const std::string& budget = t.o.streaming_budget;
+    if (!t.has("streaming_budget")) {
+        return "100.000000%";
+    }
+    if (budget == "-2" || budget == "-1") {
+        return budget == "-2" ? "Disabled" : "Automatic";
+    }
+    bool bytes = !budget.empty() && budget.back() >= '0' && budget.back() <= '9';
+    return str(budget, bytes ? " bytes" : "");
+}
+
 void build_section(const TrtexecOptions& t, Lines& out) {
     const Options& o = t.o;
     out.emplace_back("=== Build Options ===");
@@ -74,9 +86,8 @@ void build_section(const TrtexecOptions& t, Lines& out) {
     out.emplace_back("LayerPrecisions: ");
     out.emplace_back("Layer Device Types: ");
     out.push_back(str("Calibration: ", o.calib));
-    for (std::string_view off : {"Refit", "Strip weights"}) {
-        out.push_back(str(off, ": Disabled"));
-    }
+    out.push_back(str("Refit: ", enabled(o.refit || o.strip_all_weights)));
+    out.push_back(str("Strip weights: ", enabled(o.strip_weights || o.strip_all_weights)));
     out.emplace_back("Version Compatible: Enabled");
     out.emplace_back("ONNX Plugin InstanceNorm: Disabled");
     out.emplace_back("TensorRT runtime: full");
@@ -103,7 +114,7 @@ void build_section(const TrtexecOptions& t, Lines& out) {
     out.push_back(str("BuilderOptimizationLevel: ", o.optimization_level));
     out.push_back(str("MaxTactics: ", given(t, "--maxTactics", "-1")));
     out.push_back(str("Calibration Profile Index: ", given(t, "--calibProfile", "0")));
-    out.emplace_back("Weight Streaming: Disabled");
+    out.push_back(str("Weight Streaming: ", enabled(o.allow_streaming)));
     out.push_back(str("Runtime Platform: ",
                       o.runtime_platform == "SameAsBuild" ? "Same As Build" : o.runtime_platform));
     out.push_back(str("Debug Tensors: ", o.mark_debug));
@@ -153,11 +164,11 @@ void inference_section(const TrtexecOptions& t, Lines& out) {
     out.push_back(str("CUDA Graph: ", enabled(!o.no_cuda_graph && o.graph_strategy != "disable")));
     out.emplace_back("Separate profiling: Enabled");
     out.push_back(str("Time Deserialize: ", enabled(o.time_deserialize)));
-    out.emplace_back("Time Refit: Disabled");
+    out.push_back(str("Time Refit: ", enabled(o.time_refit)));
     out.push_back(str("NVTX verbosity: ", o.nvtx ? "1" : "0"));
     out.emplace_back("Persistent Cache Ratio: 0");
     out.push_back(str("Optimization Profile Index: ", o.use_profile));
-    out.emplace_back("Weight Streaming Budget: 100.000000%");
+    out.push_back(str("Weight Streaming Budget: ", budget_text(t)));
     out.emplace_back("Inputs:");
     for (const ReferencePair& pair : t.pairs) {
         for (const auto& [name, file] : parse_files("--loadInputs", pair.inputs)) {
@@ -173,7 +184,7 @@ void reporting_section(const Options& o, Lines& out) {
     out.push_back(str("Verbose: ", enabled(o.verbose)));
     out.push_back(str("Averages: ", o.avg_runs, " inferences"));
     out.push_back(str("Percentiles: ", o.percentile));
-    out.emplace_back("Dump refittable layers:Disabled");
+    out.push_back(str("Dump refittable layers:", enabled(o.dump_refit)));
     out.push_back(str("Dump output: ", enabled(o.dump_output)));
     out.push_back(str("Profile: ", enabled(o.dump_profile)));
     out.push_back(str("Export timing to JSON file: ", o.export_times));

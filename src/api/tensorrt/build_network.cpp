@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a network and a configuration to an engine: flags, profiles, progress.
+#include "api/tensorrt/build_timings.h"
 #include "api/tensorrt/builder.h"
 #include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/int8.h"
+#include "api/tensorrt/memory_log.h"
+#include "api/tensorrt/weight_names.h"
+#include "ir/rewrite.h"
+#include "ir/value_reads.h"
 #include "workflow/build.h"
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace ingot::api {
 
@@ -20,10 +27,7 @@ void check_flags(const Network& network, const BuilderConfig& config) {
             "the engine capability is not kSTANDARD; safety and DLA engines are not supported");
     require(!config.has(Flag::kSAFETY_SCOPE), ErrorCode::Unsupported,
             "kSAFETY_SCOPE is set; safety engines are not supported");
-    int kinds = (config.has(Flag::kREFIT) ? 1 : 0) + (config.has(Flag::kREFIT_IDENTICAL) ? 1 : 0) +
-                (config.has(Flag::kREFIT_INDIVIDUAL) ? 1 : 0);
-    require(kinds <= 1, ErrorCode::InvalidArgument,
-            "of kREFIT, kREFIT_IDENTICAL and kREFIT_INDIVIDUAL more than one is set");
+    static_cast<void>(refit_request(network, config));
     bool reduced = config.has(Flag::kFP16) || config.has(Flag::kBF16) || config.has(Flag::kINT8) ||
                    config.has(Flag::kFP8) || config.has(Flag::kINT4) || config.has(Flag::kFP4);
     require(!reduced || !network.getFlag(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED),
@@ -34,6 +38,12 @@ void check_flags(const Network& network, const BuilderConfig& config) {
             "kFP16 and kBF16 are both set; choose one");
     require(!config.has(Flag::kEXCLUDE_LEAN_RUNTIME) || config.has(Flag::kVERSION_COMPATIBLE),
             ErrorCode::InvalidArgument, "kEXCLUDE_LEAN_RUNTIME needs kVERSION_COMPATIBLE");
+    size_t profiles = config.profiles().size();
+    require(!config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE) || profiles <= 1,
+            ErrorCode::InvalidArgument,
+            "kDISTRIBUTIVE_INDEPENDENCE allows one optimisation "
+            "profile, the configuration has ",
+            profiles, ": clear the flag or build an engine each");
 }
 
 DType precision_of(const BuilderConfig& config) {
@@ -59,19 +69,108 @@ std::vector<Profile> profiles_of(const Network& network, const BuilderConfig& co
     return out;
 }
 
-bool quantises(const Graph& g) {
-    return std::any_of(g.nodes().begin(), g.nodes().end(), [](const Node& n) {
-        return n.is(ops::quantize_def) || n.is(ops::dequantize_def);
-    });
+// --- types of layers -----------------------------------------------------------------------------
+
+bool is_reduced(nv::DataType t) {
+    return t == nv::DataType::kHALF || t == nv::DataType::kBF16 || t == nv::DataType::kINT8 ||
+           t == nv::DataType::kFP8;
+}
+
+bool flag_allows(const BuilderConfig& config, nv::DataType t) {
+    return t == nv::DataType::kHALF   ? config.has(Flag::kFP16)
+           : t == nv::DataType::kBF16 ? config.has(Flag::kBF16)
+           : t == nv::DataType::kINT8 ? config.has(Flag::kINT8)
+                                      : config.has(Flag::kFP8);
+}
+
+/// Whether types of layers count. Errors: InvalidArgument for one that must be obeyed and cannot.
+bool obeys_types(const Network& network, const BuilderConfig& config) {
+    bool obey = config.has(Flag::kOBEY_PRECISION_CONSTRAINTS);
+    bool prefer = config.has(Flag::kPREFER_PRECISION_CONSTRAINTS);
+    require(!obey || !prefer, ErrorCode::InvalidArgument,
+            "kOBEY_PRECISION_CONSTRAINTS and kPREFER_PRECISION_CONSTRAINTS are both set; choose "
+            "one");
+    for (const auto& layer : network.layers()) {
+        if (!layer->precision) {
+            continue;
+        }
+        if (!obey && !prefer) {
+            config.report().log(nv::ILogger::Severity::kWARNING,
+                                str(layer->described(),
+                                    " has a precision, which has no effect without "
+                                    "kOBEY_PRECISION_CONSTRAINTS or "
+                                    "kPREFER_PRECISION_CONSTRAINTS"));
+            return false;
+        }
+        nv::DataType t = *layer->precision;
+        if (!is_reduced(t) || flag_allows(config, t)) {
+            continue;
+        }
+        std::string text =
+            str(layer->described(), ": its precision is ", name_of(t), ", but the flag k",
+                t == nv::DataType::kHALF ? "FP16" : name_of(t), " is not set");
+        require(!obey, ErrorCode::InvalidArgument, text);
+        config.report().log(nv::ILogger::Severity::kWARNING, text);
+    }
+    return (obey || prefer) && (precision_of(config) != DType::F32 || config.has(Flag::kINT8));
+}
+
+int64_t pool_limit(const BuilderConfig& config, nv::MemoryPoolType pool) {
+    constexpr auto most = static_cast<size_t>(std::numeric_limits<int64_t>::max());
+    return static_cast<int64_t>(std::min(config.getMemoryPoolLimit(pool), most));
+}
+
+/// Checks values that a profile has for an input of the network.
+void check_values(const Network& network, const std::string& name, const Shape& values) {
+    auto it = std::find_if(network.inputs().begin(), network.inputs().end(),
+                           [&](const auto& t) { return t->name() == name; });
+    require(it != network.inputs().end(), ErrorCode::InvalidArgument, "values are set for '", name,
+            "', which is no input of the network");
+    const NetworkTensor& input = **it;
+    require(input.declared_type == nv::DataType::kINT32 ||
+                input.declared_type == nv::DataType::kINT64,
+            ErrorCode::InvalidArgument, "values are set for input '", name, "', which holds ",
+            name_of(input.declared_type), ", expected INT32 or INT64");
+    const nv::Dims& d = input.declared_dims;
+    require(network.is_shape(input) && d.nbDims <= 1, ErrorCode::InvalidArgument,
+            "values are set for input '", name, "', which is no shape tensor: set its shape");
+    auto count = static_cast<int64_t>(values.size());
+    require(d.nbDims == 1 ? d.d[0] == -1 || d.d[0] == count : count == 1,
+            ErrorCode::InvalidArgument, count, " values are set for input '", name, "', which is ",
+            text_of(d));
+}
+
+/// Values of shape inputs by profile; empty when there are none.
+auto values_of(const Network& network, const BuilderConfig& config) {
+    decltype(EngineFacts::values) out;
+    bool any = false;
+    for (const auto& p : config.profiles()) {
+        with_place([&] { return str("optimisation profile ", out.size()); },
+                   [&] {
+                       auto values = p->values();
+                       for (const auto& [name, v] : values) {
+                           check_values(network, name, v[0]);
+                       }
+                       any = any || !values.empty();
+                       out.push_back(std::move(values));
+                       return true;
+                   });
+    }
+    return any ? out : decltype(out)();
 }
 
 EngineFacts facts_of(const Network& network, const BuilderConfig& config) {
     EngineFacts f;
+    f.values = values_of(network, config);
     f.name = network.getName();
     f.verbosity = config.getProfilingVerbosity();
     f.hardware = config.getHardwareCompatibilityLevel();
     f.tactic_sources = config.getTacticSources();
     f.tf32 = config.has(Flag::kTF32);
+    f.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
+    f.workspace = pool_limit(config, nv::MemoryPoolType::kWORKSPACE);
+    int64_t shared = pool_limit(config, nv::MemoryPoolType::kTACTIC_SHARED_MEMORY);
+    f.shared_memory = shared == std::numeric_limits<int64_t>::max() ? 0 : shared;
     f.debug_tensors = network.debug_names();
     f.debug_unfused = network.debug_unfused();
     return f;
@@ -127,6 +226,23 @@ private:
     int32_t done_ = 0;
 };
 
+// --- runs that allocate nothing -----------------------------------------------------------------
+
+/// Errors: Unsupported for what decides sizes, or what runs, while it runs.
+void check_user_allocation(const Graph& g) {
+    SymbolSet known = input_symbols(g);
+    for (const Node& n : g.nodes()) {
+        SymbolSet made = declared_symbols(n);
+        bool decides = !bodies(n).empty() ||
+                       std::any_of(made.begin(), made.end(),
+                                   [&](const std::string& s) { return !known.contains(s); });
+        require(!decides, ErrorCode::Unsupported, "kREQUIRE_USER_ALLOCATION is set, but layer '",
+                n.name, "' (", n.def->name,
+                ") decides while it runs which sizes there are, or what runs, so that runs have to "
+                "allocate; clear the flag");
+    }
+}
+
 // --- kernels ahead of time -----------------------------------------------------------------------
 
 std::shared_ptr<const Engine> with_listed_kernels(std::shared_ptr<const Engine> engine,
@@ -141,7 +257,10 @@ std::shared_ptr<const Engine> with_listed_kernels(std::shared_ptr<const Engine> 
                 "capability to compile them ahead of time");
         numbers.push_back(static_cast<int>(cc));
     }
-    return numbers.empty() ? std::move(engine) : with_kernels_ahead(*engine, numbers, {});
+    CompileOptions options;
+    options.tf32 = config.has(Flag::kTF32);
+    options.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
+    return numbers.empty() ? std::move(engine) : with_kernels_ahead(*engine, numbers, options);
 }
 
 } // namespace
@@ -156,21 +275,42 @@ void check_network(const Network& network, const BuilderConfig& config) {
 
 std::shared_ptr<const Engine> build_network(const Network& network, const BuilderConfig& config) {
     check_flags(network, config);
+    MemoryChange change(config.report(), &cpu_backend(), "Building engine");
     Progress progress(config.getProgressMonitor());
     progress.at("Importing layers", 0);
     BuildConfig build;
     build.profiles = profiles_of(network, config);
     build.precision = precision_of(config);
-    build.progress = [&](std::string_view phase, double fraction) { progress.at(phase, fraction); };
-    Graph g = network.build();
-    require(!config.has(Flag::kINT8) || quantises(g), ErrorCode::Unsupported,
-            "kINT8 is set, but the network has no quantise layers; calibrate the model first "
-            "(ingot calibrate) and parse the result");
+    bool monitors = config.has(Flag::kMONITOR_MEMORY);
+    build.progress = [&](std::string_view phase, double fraction) {
+        if (monitors) {
+            log_memory_use(config.report(), phase);
+        }
+        progress.at(phase, fraction);
+    };
+    build.refit = refit_request(network, config);
+    build.weight_streaming = config.has(Flag::kWEIGHT_STREAMING);
+    ValueReads reads;
+    Graph g =
+        network.build({config.has(Flag::kINT8) || network.debug_unfused(),
+                       obeys_types(network, config), build.refit.has_value(), &build.profiles});
+    if (config.has(Flag::kINT8)) {
+        progress.at("Calibrating", 0.1);
+        g = int8_graph(std::move(g), network, config, [&] { progress.at("Calibrating", 0.1); });
+    }
+    if (build.refit) {
+        build.refit->read = reads.names();
+    }
     Properties properties = network.properties;
     properties.emplace("model", network.getName());
     put_facts(facts_of(network, config), properties);
-    return with_listed_kernels(build_engine_from_graph(std::move(g), std::move(properties), build),
-                               config);
+    put_debug_outputs(network.debug_outputs().size(), properties);
+    std::shared_ptr<const Engine> engine =
+        build_engine_from_graph(std::move(g), std::move(properties), build);
+    if (config.has(Flag::kREQUIRE_USER_ALLOCATION)) {
+        check_user_allocation(engine->graph());
+    }
+    return with_timings(with_listed_kernels(std::move(engine), config), config);
 }
 
 } // namespace ingot::api

@@ -4,6 +4,7 @@
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/host_memory.h"
 #include "api/tensorrt/runtime/engine.h"
+#include "api/tensorrt/runtime/read_engine.h"
 
 #include <thread>
 
@@ -38,10 +39,7 @@ Builder::createNetworkV2(nv::NetworkDefinitionCreationFlags flags) noexcept {
 nv::IOptimizationProfile* Builder::createOptimizationProfile() noexcept {
     return report_.guard("IBuilder::createOptimizationProfile",
                          static_cast<nv::IOptimizationProfile*>(nullptr),
-                         [&]() -> nv::IOptimizationProfile* {
-                             profiles_->push_back(std::make_shared<ProfileObject>(report_));
-                             return profiles_->back().get();
-                         });
+                         [&]() -> nv::IOptimizationProfile* { return profiles_->add(report_); });
 }
 
 void Builder::setErrorRecorder(nv::IErrorRecorder* recorder) noexcept {
@@ -56,12 +54,13 @@ void Builder::reset() noexcept {
 
 nv::IHostMemory* Builder::buildSerializedNetwork(nv::INetworkDefinition& network,
                                                  nv::IBuilderConfig& config) noexcept {
-    return report_.guard("IBuilder::buildSerializedNetwork", static_cast<nv::IHostMemory*>(nullptr),
-                         [&]() -> nv::IHostMemory* {
-                             auto engine = build_network(static_cast<Network&>(network),
-                                                         static_cast<BuilderConfig&>(config));
-                             return std::make_unique<HostMemory>(engine_bytes(*engine)).release();
-                         });
+    return report_.guard(
+        "IBuilder::buildSerializedNetwork", static_cast<nv::IHostMemory*>(nullptr),
+        [&]() -> nv::IHostMemory* {
+            auto engine =
+                build_network(static_cast<Network&>(network), static_cast<BuilderConfig&>(config));
+            return std::make_unique<HostMemory>(engine_bytes(*engine, as_built(*engine))).release();
+        });
 }
 
 bool Builder::buildSerializedNetworkToStream(nv::INetworkDefinition& network,
@@ -70,7 +69,7 @@ bool Builder::buildSerializedNetworkToStream(nv::INetworkDefinition& network,
     return report_.guard("IBuilder::buildSerializedNetworkToStream", false, [&] {
         auto engine =
             build_network(static_cast<Network&>(network), static_cast<BuilderConfig&>(config));
-        AlignedBytes bytes = engine_bytes(*engine);
+        AlignedBytes bytes = engine_bytes(*engine, as_built(*engine));
         constexpr size_t part = 64ULL << 20;
         for (size_t at = 0; at < bytes.size(); at += part) {
             auto n = static_cast<int64_t>(std::min(part, bytes.size() - at));
@@ -91,10 +90,13 @@ nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network,
             auto engine = build_network(static_cast<Network&>(network), ours);
             // Weights of the caller need not outlive the network: a copy holds its
             // own.
-            auto bytes = std::make_shared<AlignedBytes>(engine_bytes(*engine));
-            engine = Engine::load(*bytes, bytes);
+            AlignedBytes bytes = engine_bytes(*engine, as_built(*engine));
             Place place = find_place(ours.device, ours.ordinal);
-            return make_engine(std::move(engine), place, allocator_, report_).release();
+            std::shared_ptr<MemorySource> source =
+                place.is_gpu ? nullptr : memory_source(allocator_);
+            engine = source == nullptr ? load_engine(std::move(bytes)) : load_engine(bytes, source);
+            return make_engine(std::move(engine), place, allocator_, report_, true, &plugins_)
+                .release();
         });
 }
 
@@ -117,7 +119,7 @@ bool Builder::setMaxThreads(int32_t max_threads) noexcept {
 }
 
 nv::IPluginRegistry& Builder::getPluginRegistry() noexcept {
-    return *::getPluginRegistry();
+    return plugins_;
 }
 
 } // namespace ingot::api

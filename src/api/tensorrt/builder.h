@@ -4,6 +4,7 @@
 
 #include "api/tensorrt/builder_config.h"
 #include "api/tensorrt/network.h"
+#include "api/tensorrt/plugin/registry.h"
 #include "engine/engine.h"
 
 namespace ingot::api {
@@ -41,8 +42,8 @@ public:
 
 private:
     Report report_;
-    std::shared_ptr<BuilderConfig::Profiles> profiles_ =
-        std::make_shared<BuilderConfig::Profiles>();
+    std::shared_ptr<ProfileList> profiles_ = std::make_shared<ProfileList>();
+    PluginRegistry plugins_{::getPluginRegistry()};
     nv::IGpuAllocator* allocator_ = nullptr;
     int32_t max_threads_ = default_threads();
     static int32_t default_threads();

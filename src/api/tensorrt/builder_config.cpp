@@ -2,6 +2,7 @@
 #include "api/tensorrt/builder_config.h"
 
 #include "api/tensorrt/convert.h"
+#include "api/tensorrt/runtime/place.h"
 #include "api/tensorrt/timing_cache.h"
 #include "kernels/arch.h"
 
@@ -200,11 +201,10 @@ bool BuilderConfig::setL2LimitForTiling(int64_t v) noexcept {
 // --- profiles ------------------------------------------------------------------------------------
 
 std::shared_ptr<ProfileObject> BuilderConfig::find(const nv::IOptimizationProfile* profile) const {
-    auto it = std::find_if(known_->begin(), known_->end(),
-                           [&](const auto& p) { return p.get() == profile; });
-    require(it != known_->end(), ErrorCode::InvalidArgument, "the profile ",
+    std::shared_ptr<ProfileObject> found = known_->find(profile);
+    require(found != nullptr, ErrorCode::InvalidArgument, "the profile ",
             profile == nullptr ? "is nullptr" : "is not of the builder of this configuration");
-    return *it;
+    return found;
 }
 
 int32_t BuilderConfig::addOptimizationProfile(const nv::IOptimizationProfile* profile) noexcept {
@@ -231,6 +231,20 @@ bool BuilderConfig::setCalibrationProfile(const nv::IOptimizationProfile* profil
 
 // --- timing cache --------------------------------------------------------------------------------
 
+std::unique_ptr<TimingCacheObject> BuilderConfig::make_cache() const {
+    return std::make_unique<TimingCacheObject>(
+        report_,
+        [place = device, number = ordinal] {
+            return find_place(place, number).backend->timing_device();
+        },
+        has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE));
+}
+
+const std::shared_ptr<plan::TimingCache>& BuilderConfig::timings() const {
+    timing_cache_ = timing_cache_ == nullptr ? make_cache() : std::move(timing_cache_);
+    return timing_cache_->timings();
+}
+
 nv::ITimingCache* BuilderConfig::createTimingCache(const void* blob,
                                                    std::size_t size) const noexcept {
     return report_.guard("IBuilderConfig::createTimingCache",
@@ -239,14 +253,16 @@ nv::ITimingCache* BuilderConfig::createTimingCache(const void* blob,
                                      "blob is nullptr, but size is ", size);
                              std::span<const std::byte> bytes(static_cast<const std::byte*>(blob),
                                                               size);
-                             return std::make_unique<TimingCacheObject>(report_, bytes).release();
+                             std::unique_ptr<TimingCacheObject> made = make_cache();
+                             made->read(bytes);
+                             return made.release();
                          });
 }
 
 bool BuilderConfig::setTimingCache(const nv::ITimingCache& cache, bool ignore_mismatch) noexcept {
     return report_.guard("IBuilderConfig::setTimingCache", false, [&] {
-        auto copy = std::make_unique<TimingCacheObject>(report_);
-        copy->combine(cache, ignore_mismatch);
+        std::unique_ptr<TimingCacheObject> copy = make_cache();
+        copy->add(static_cast<const TimingCacheObject&>(cache), ignore_mismatch);
         timing_cache_ = std::move(copy);
         return true;
     });
@@ -334,11 +350,17 @@ int32_t BuilderConfig::getNbPluginsToSerialize() const noexcept {
 
 bool BuilderConfig::setBuildRoute(const char* v) noexcept {
     return report_.guard("IBuilderConfig::setBuildRoute", false, [&] {
-        require(v == nullptr || *v == '\0', ErrorCode::InvalidArgument, "the options '", v,
-                "' are not known; there are none");
-        route_.clear();
+        std::string_view text = v == nullptr ? "" : v;
+        bool off = text.empty() || text == "-int8_without_calibration=off";
+        require(off || text == guess_route, ErrorCode::InvalidArgument, "the options '", text,
+                "' are not known; there is ", guess_route, " (or off)");
+        route_ = text;
         return true;
     });
+}
+
+const char* BuilderConfig::getAllBuildRoutes() const noexcept {
+    return R"({"int8_without_calibration": {"default": "off", "values": ["off", "on"]}})";
 }
 
 bool BuilderConfig::setRemoteAutoTuningConfig(const char* v) noexcept {

@@ -19,9 +19,8 @@ namespace nv = nvinfer1;
 
 class BuilderConfig final : public nv::IBuilderConfig {
 public:
-    /// Profiles of a builder, which a configuration holds on to.
     using Profiles = std::vector<std::shared_ptr<ProfileObject>>;
-    BuilderConfig(const Report& report, std::shared_ptr<const Profiles> profiles)
+    BuilderConfig(const Report& report, std::shared_ptr<const ProfileList> profiles)
         : report_(report), known_(std::move(profiles)) {}
     ~BuilderConfig() override;
 
@@ -29,6 +28,14 @@ public:
     const Profiles& profiles() const { return profiles_; }
     /// Compute capabilities to compile for: 90 for 9.0, or kCURRENT alone.
     const std::vector<nv::ComputeCapability>& capabilities() const { return capabilities_; }
+    /// Of setCalibrationProfile(), or null.
+    const ProfileObject* calibration_profile() const { return calibration_profile_.get(); }
+    /// What a build times tactics into: the timing cache set, or one of its own.
+    const std::shared_ptr<plan::TimingCache>& timings() const;
+    bool has_timing_cache() const { return timing_cache_ != nullptr; }
+    /// INT8 without ranges was asked for by name.
+    static constexpr const char* guess_route = "-int8_without_calibration=on";
+    bool guesses_ranges() const { return route_ == guess_route; }
     bool has(nv::BuilderFlag f) const { return ((flags_ >> static_cast<uint32_t>(f)) & 1U) != 0; }
     Device device = Device::kAUTO;
     int32_t ordinal = 0;
@@ -96,7 +103,7 @@ public:
     nv::ComputeCapability getComputeCapability(int32_t index) const noexcept override;
     bool setBuildRoute(const char* v) noexcept override;
     const char* getBuildRoute() const noexcept override { return route_.c_str(); }
-    const char* getAllBuildRoutes() const noexcept override { return "{}"; }
+    const char* getAllBuildRoutes() const noexcept override;
     bool setRemoteAutoTuningConfig(const char* v) noexcept override;
     const char* getRemoteAutoTuningConfig() const noexcept override { return ""; }
     void setInt8Calibrator(nv::IInt8Calibrator* v) noexcept override { calibrator_ = v; }
@@ -114,9 +121,10 @@ public:
 private:
     std::shared_ptr<ProfileObject> find(const nv::IOptimizationProfile* profile) const;
     void warn_dla() const;
+    std::unique_ptr<TimingCacheObject> make_cache() const;
 
     Report report_;
-    std::shared_ptr<const Profiles> known_;
+    std::shared_ptr<const ProfileList> known_;
     Profiles profiles_;
     std::shared_ptr<ProfileObject> calibration_profile_;
     nv::BuilderFlags flags_ = 1U << static_cast<uint32_t>(nv::BuilderFlag::kTF32);
@@ -128,7 +136,7 @@ private:
     cudaStream_t stream_ = nullptr;
     nv::ProfilingVerbosity verbosity_ = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
     nv::TacticSources tactic_sources_ = 3;
-    std::unique_ptr<TimingCacheObject> timing_cache_;
+    mutable std::unique_ptr<TimingCacheObject> timing_cache_; // builds fill it
     std::map<nv::MemoryPoolType, std::size_t> pools_;
     std::map<nv::PreviewFeature, bool> previews_;
     int32_t level_ = 3;

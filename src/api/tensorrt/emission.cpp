@@ -3,18 +3,24 @@
 
 #include "api/tensorrt/network.h"
 #include "base/interrupt.h"
+#include "ops/fence.h"
 #include "ops/primitives.h"
+
+#include <algorithm>
 
 namespace ingot::api {
 
 Emission::Emission(const Network& network, Purpose purpose, Graph& g)
-    : Emission(network, purpose, g, nullptr, nullptr) {}
+    : Emission(network, purpose, g, Marks()) {}
+
+Emission::Emission(const Network& network, Purpose purpose, Graph& g, const Marks& marks)
+    : Emission(network, purpose, g, marks, nullptr, nullptr) {}
 
 Emission::Emission(Emission& outer, Graph& g, const void* place)
-    : Emission(outer.network_, outer.purpose_, g, &outer, place) {}
+    : Emission(outer.network_, outer.purpose_, g, outer.marks_, &outer, place) {}
 
 Emission Emission::inside(Emission& base, const void* place) {
-    Emission e(base.network_, base.purpose_, base.g_, &base, place);
+    Emission e(base.network_, base.purpose_, base.g_, base.marks_, &base, place);
     e.shares_graph_ = true;
     return e;
 }
@@ -32,6 +38,13 @@ void Emission::begin() {
     }
 }
 
+void Emission::preset(const NetworkTensor& t, Value v) {
+    values_[&t] = v;
+    if (marks_.names && g_.value_name(v).empty()) {
+        g_.set_value_name(v, t.name());
+    }
+}
+
 Value Emission::initializer(size_t index) {
     auto it = initializers_.find(index);
     if (it != initializers_.end()) {
@@ -40,7 +53,9 @@ Value Emission::initializer(size_t index) {
     if (shares_graph_) {
         return outer_->initializer(index);
     }
-    Value v = ops::constant(g_, network_.initializers()[index].tensor);
+    const Network::Initializer& from = network_.initializers()[index];
+    Value v = ops::constant(g_, from.tensor);
+    g_.set_value_name(v, from.name);
     initializers_.emplace(index, v);
     return v;
 }
@@ -57,6 +72,7 @@ Value Emission::capture(const NetworkTensor& t) {
         const Node* p = from.producer(outer);
         if (p != nullptr && (p->is(constant_def) || p->is(dims_to_tensor_def))) {
             v = g_.add(*p->def, p->attrs, {})[0];
+            g_.set_value_name(v, from.value_name(outer));
         } else {
             v = g_.add_input(t.name(), from.type(outer));
             g_.set_host(v, from.host(outer));
@@ -96,10 +112,26 @@ void Emission::emit(LayerBase& layer) {
     try {
         emit_now(layer);
     } catch (const Error& e) {
+        is_broken_ = true; // until it is noted
         emitted_[&layer] = e;
+        is_broken_ = false;
+        throw;
+    } catch (...) {
+        is_broken_ = true;
         throw;
     }
 }
+
+namespace {
+
+/// By its precision, or, where that is free, by the type of a result.
+bool computes_in_float(const LayerBase& layer) {
+    return layer.precision ? layer.precision == nv::DataType::kFLOAT
+                           : std::any_of(layer.output_types.begin(), layer.output_types.end(),
+                                         [](const auto& t) { return t == nv::DataType::kFLOAT; });
+}
+
+} // namespace
 
 void Emission::emit_now(LayerBase& layer) {
     check_interrupt();
@@ -108,9 +140,11 @@ void Emission::emit_now(LayerBase& layer) {
     }
     Values in(layer.inputs.size());
     InputTypes types(layer.inputs.size());
+    bool fenced = marks_.types && computes_in_float(layer);
     for (size_t i = 0; i < layer.inputs.size(); ++i) {
         if (layer.inputs[i] != nullptr && i < layer.forward_inputs()) {
-            in[i] = value(*layer.inputs[i]);
+            Value v = value(*layer.inputs[i]);
+            in[i] = fenced ? enter_fence(v) : v;
             types[i] = g_.type(in[i]);
         }
     }
@@ -125,8 +159,33 @@ void Emission::emit_now(LayerBase& layer) {
         if (layer.output_types[i]) {
             out[i] = ops::cast(g_, out[i], dtype_of(*layer.output_types[i]));
         }
+        out[i] = fenced ? leave_fence(out[i]) : out[i];
         preset(*layer.outputs[i], out[i]);
     }
+}
+
+// Neighbours between fences share one pair, so that patterns of several layers are found there.
+Value Emission::enter_fence(Value v) {
+    if (g_.type(v).dtype != DType::F32 || g_.constant(v) != nullptr) {
+        return v;
+    }
+    if (auto it = left_.find(v.id); it != left_.end()) {
+        return it->second;
+    }
+    auto [it, fresh] = entered_.emplace(v.id, Value());
+    if (fresh) {
+        it->second = ops::fence(g_, v, true);
+    }
+    return it->second;
+}
+
+Value Emission::leave_fence(Value v) {
+    if (g_.type(v).dtype != DType::F32 || g_.constant(v) != nullptr) {
+        return v;
+    }
+    Value out = ops::fence(g_, v, false);
+    left_.emplace(out.id, v);
+    return out;
 }
 
 Value Emission::unknown(const Type& t) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "api/tensorrt/layer.h"
+#include "ir/profile.h"
 
 #include <map>
 #include <set>
@@ -17,8 +18,20 @@ public:
         Types, // loops and conditionals are cut: what comes out of a border is an unknown value
         Build,
     };
+    /// What an engine's graph has beyond the layers' ops.
+    struct Marks {
+        /// Values have the names of their tensors.
+        bool names = false;
+        /// Layers whose types are set stand between fences (ops/fence.h).
+        bool types = false;
+        /// Constants of layers' weights have the weights' names.
+        bool weights = false;
+        /// Plugins are configured for these, and say what the engine has to hold; null: not yet.
+        const std::vector<Profile>* profiles = nullptr;
+    };
     /// Fills the main graph.
     Emission(const Network& network, Purpose purpose, Graph& g);
+    Emission(const Network& network, Purpose purpose, Graph& g, const Marks& marks);
     /// Fills a body whose inside is `place`: what lies elsewhere is taken from `outer` and becomes
     /// an input of the body. Constants are repeated.
     Emission(Emission& outer, Graph& g, const void* place);
@@ -29,6 +42,9 @@ public:
     Graph& graph() { return g_; }
     Purpose purpose() const { return purpose_; }
     const Network& network() const { return network_; }
+    const Marks& marks() const { return marks_; }
+    /// Something else than an error of a layer was thrown (no memory): start anew.
+    bool is_broken() const { return is_broken_; }
     /// The main graph's constants and inputs, in the order in which the importer would add them.
     void begin();
     /// The value of a tensor; emits what it needs. Errors: those of the layers, with their names.
@@ -36,7 +52,7 @@ public:
     /// The value of an initializer of a parsed model.
     Value initializer(size_t index);
     /// Says what a tensor is in this graph.
-    void preset(const NetworkTensor& t, Value v) { values_[&t] = v; }
+    void preset(const NetworkTensor& t, Value v);
     /// Adds a layer's ops unless that has been done. Errors are kept, and thrown each time.
     void emit(LayerBase& layer);
     /// An input of the type graph that stands for something unknown.
@@ -53,20 +69,28 @@ public:
     Value capture(const NetworkTensor& t);
 
 private:
-    Emission(const Network& network, Purpose purpose, Graph& g, Emission* outer, const void* place)
-        : network_(network), purpose_(purpose), g_(g), outer_(outer), place_(place) {}
+    Emission(const Network& network, Purpose purpose, Graph& g, const Marks& marks, Emission* outer,
+             const void* place)
+        : network_(network), purpose_(purpose), marks_(marks), g_(g), outer_(outer), place_(place) {
+    }
     void emit_now(LayerBase& layer);
+    Value enter_fence(Value v);
+    Value leave_fence(Value v);
 
     const Network& network_;
     Purpose purpose_;
+    Marks marks_;
     Graph& g_;
     Emission* outer_ = nullptr;
     const void* place_ = nullptr;
     bool shares_graph_ = false; // with outer_
+    bool is_broken_ = false;
     std::unordered_map<const NetworkTensor*, Value> values_;
     std::map<size_t, Value> initializers_;
     std::map<const LayerBase*, std::optional<Error>> emitted_;
     std::vector<Capture> captures_;
+    std::map<uint32_t, Value> entered_; // what layers between fences read, by value
+    std::map<uint32_t, Value> left_;    // what is behind a closing fence, by its result
     int64_t unknowns_ = 0;
 };
 

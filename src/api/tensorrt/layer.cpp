@@ -2,6 +2,7 @@
 #include "api/tensorrt/layer.h"
 
 #include "api/tensorrt/network.h"
+#include "api/tensorrt/weight_names.h"
 #include "onnx/import_node.h"
 
 #include <algorithm>
@@ -52,6 +53,14 @@ onnx::Attribute attribute(std::string_view name, std::vector<int64_t> v) {
     onnx::Attribute a = named(name, onnx::AttributeType::Ints);
     a.ints = std::move(v);
     return a;
+}
+
+Value Emitter::weights(const nv::Weights& w, Shape shape, std::string_view what) const {
+    Value v = ops::constant(g, weights_tensor(w, std::move(shape), what));
+    if (emission.marks().weights) {
+        g.set_value_name(v, weights_name(layer, w, what));
+    }
+    return v;
 }
 
 std::vector<int64_t> Emitter::constant_ints(size_t i) const {
@@ -180,6 +189,10 @@ bool LayerBase::set_rank_count(int32_t n) noexcept {
 
 void LayerBase::set_precision(nv::DataType t) noexcept {
     change("ILayer::setPrecision", [&] {
+        require(!network().getFlag(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED),
+                ErrorCode::InvalidArgument,
+                "the network is strongly typed: a layer computes in the types of its inputs; add a "
+                "cast layer");
         dtype_of(t);
         precision = t;
     });

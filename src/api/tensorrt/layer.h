@@ -111,9 +111,7 @@ public:
                 std::vector<onnx::Attribute> attributes = {}, size_t outputs = 1) const;
     Value onnx1(std::string_view op, std::initializer_list<Value> inputs,
                 std::vector<onnx::Attribute> attributes = {}) const;
-    Value weights(const nv::Weights& w, Shape shape, std::string_view what) const {
-        return ops::constant(g, weights_tensor(w, std::move(shape), what));
-    }
+    Value weights(const nv::Weights& w, Shape shape, std::string_view what) const;
 };
 
 // Attributes of ONNX operators.
@@ -145,6 +143,10 @@ public:
     }
     /// Weights of the caller that it holds.
     virtual std::vector<nv::Weights> all_weights() const { return {}; }
+    /// Weights that have names of their own: the initializers of a model's node.
+    virtual std::vector<std::pair<std::string, nv::WeightsRole>> named_weights() const {
+        return {};
+    }
     /// Whether it may be computed on the host when a shape needs it.
     virtual bool passes_shapes() const { return false; }
     /// How many of its inputs come before it; those after close a circle.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/model_layers.h"
 
+#include "api/tensorrt/plugin/node.h"
 #include "onnx/import_node.h"
 #include "workflow/build.h"
 
@@ -216,6 +217,19 @@ public:
         }
         return false;
     }
+    std::vector<std::pair<std::string, nv::WeightsRole>> named_weights() const override {
+        std::vector<std::pair<std::string, nv::WeightsRole>> out;
+        bool window = type() == Kind::kCONVOLUTION || type() == Kind::kDECONVOLUTION;
+        for (size_t i = 1; window && i < std::min<size_t>(node().inputs.size(), 3); ++i) {
+            for (const Reading& r : readings_) {
+                if (r.initializer && r.name == node().inputs[i]) {
+                    out.emplace_back(r.name,
+                                     i == 1 ? nv::WeightsRole::kKERNEL : nv::WeightsRole::kBIAS);
+                }
+            }
+        }
+        return out;
+    }
     bool passes_shapes() const override {
         switch (type()) {
         case Kind::kACTIVATION:
@@ -404,8 +418,16 @@ void ModelLayers::add_node(size_t index) {
         }
         readings.push_back(std::move(r));
     }
-    if (onnx::find_importer(n.domain, n.op_type, opset_of(*model_, n)) == nullptr &&
-        function_of(*model_, n) == nullptr) {
+    bool known = onnx::find_importer(n.domain, n.op_type, opset_of(*model_, n)) != nullptr ||
+                 function_of(*model_, n) != nullptr;
+    std::optional<CustomNode> custom;
+    if (!known || plugins_first_) {
+        custom = find_custom(n, network_.getBuilder().getPluginRegistry());
+    }
+    if (custom && !poisoned) {
+        return add_custom(index, *custom);
+    }
+    if (!known && !custom) {
         return fail_node(index, ParserCode::kUNSUPPORTED_NODE,
                          opset_of(*model_, n) == 0
                              ? str("the model imports no opset of domain '", n.domain, "'")
@@ -434,8 +456,7 @@ void ModelLayers::add_node(size_t index) {
             network_.type_of(*p->outputs[0]);
         }
         for (size_t i = 0; i < results.size(); ++i) {
-            require(names_.emplace(results[i], Source{p->outputs[i].get(), 0}).second,
-                    ErrorCode::InvalidModel, "output '", results[i], "' has been defined before");
+            define(results[i], *p->outputs[i]);
         }
         if (!n.name.empty()) {
             layers_.emplace(n.name, p);
@@ -444,6 +465,50 @@ void ModelLayers::add_node(size_t index) {
         bool invalid = e.code() == ErrorCode::InvalidModel;
         fail_node(index, invalid ? ParserCode::kINVALID_NODE : code_of(e), e.message(), __LINE__);
     }
+}
+
+void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
+    const onnx::Node& n = model_->graph.nodes[index];
+    try {
+        std::vector<std::string> read = n.inputs;
+        while (!read.empty() && read.back().empty()) {
+            read.pop_back();
+        }
+        std::vector<NetworkTensor*> in;
+        for (const std::string& name : read) {
+            require(!name.empty(), ErrorCode::Unsupported, "input ", in.size(),
+                    " is left out: a plugin needs all before its last");
+            Source& s = names_.at(name);
+            if (s.tensor == nullptr) {
+                auto layer = std::make_unique<InitializerLayer>(s.initializer);
+                layer->name = name;
+                s.tensor = network_.append(std::move(layer), {})->outputs[0].get();
+            }
+            in.push_back(s.tensor);
+        }
+        std::string name = n.name.empty() ? str(n.op_type, "_", index) : n.name;
+        LayerBase& layer = append_custom(network_, n, custom, std::move(in), name);
+        require(n.outputs.size() <= layer.outputs.size(), ErrorCode::InvalidModel, "it has ",
+                n.outputs.size(), " outputs, the plugin ", layer.outputs.size());
+        network_.type_of(*layer.outputs[0]);
+        for (size_t i = 0; i < n.outputs.size(); ++i) {
+            if (!n.outputs[i].empty()) {
+                layer.outputs[i]->rename(n.outputs[i]);
+                define(n.outputs[i], *layer.outputs[i]);
+            }
+        }
+        if (!n.name.empty()) {
+            layers_.emplace(n.name, &layer);
+        }
+    } catch (const Error& e) {
+        bool invalid = e.code() == ErrorCode::InvalidModel;
+        fail_node(index, invalid ? ParserCode::kINVALID_NODE : code_of(e), e.what(), __LINE__);
+    }
+}
+
+void ModelLayers::define(const std::string& name, NetworkTensor& t) {
+    require(names_.emplace(name, Source{&t, 0}).second, ErrorCode::InvalidModel, "output '", name,
+            "' has been defined before");
 }
 
 void ModelLayers::add_outputs() {

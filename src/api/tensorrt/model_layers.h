@@ -8,12 +8,15 @@
 
 namespace ingot::api {
 
+struct CustomNode;
+
 /// Adds inputs, initializers, nodes and outputs of a model to a network; collects what cannot be
 /// added.
 class ModelLayers {
 public:
-    ModelLayers(Network& network, std::shared_ptr<const onnx::Model> model)
-        : network_(network), model_(std::move(model)) {}
+    /// `plugins_first`: a plugin named as an operator takes its place.
+    ModelLayers(Network& network, std::shared_ptr<const onnx::Model> model, bool plugins_first)
+        : network_(network), model_(std::move(model)), plugins_first_(plugins_first) {}
 
     /// Errors (thrown): InvalidModel for a model that is malformed as a whole.
     void run();
@@ -32,11 +35,14 @@ private:
     void add_initializers();
     void add_inputs();
     void add_node(size_t index);
+    void add_custom(size_t index, const CustomNode& custom);
+    void define(const std::string& name, NetworkTensor& t);
     void add_outputs();
     void fail_node(size_t index, ParserCode code, const std::string& reason, int line);
 
     Network& network_;
     std::shared_ptr<const onnx::Model> model_;
+    bool plugins_first_;
     std::unordered_map<std::string, Source> names_;
     std::unordered_set<std::string> poisoned_; // results of refused nodes, and what needs them
     std::unordered_map<std::string, LayerBase*> layers_;

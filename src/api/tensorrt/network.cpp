@@ -24,10 +24,14 @@ void Network::changed() const {
 }
 
 Emission& Network::types() const {
+    if (emission_ != nullptr && emission_->is_broken()) {
+        changed();
+    }
     if (emission_ == nullptr) {
         graph_ = std::make_unique<Graph>(name_);
-        emission_ = std::make_unique<Emission>(*this, Emission::Purpose::Types, *graph_);
-        emission_->begin();
+        auto made = std::make_unique<Emission>(*this, Emission::Purpose::Types, *graph_);
+        made->begin();
+        emission_ = std::move(made);
     }
     return *emission_;
 }
@@ -55,17 +59,23 @@ std::optional<Type> Network::try_type_of(const NetworkTensor& t,
     }
 }
 
-Graph Network::build() const {
+Graph Network::build(const Emission::Marks& marks) const {
     require(!outputs_.empty() || !shape_outputs_.empty(), ErrorCode::InvalidArgument,
             "the network has no outputs; mark at least one tensor with markOutput()");
     Emission& all = types();
     for (const auto& layer : layers_) {
         all.emit(*layer);
     }
-    Graph g = all.has_unknowns() ? Graph(name_) : Graph(*graph_);
+    bool plugins = marks.profiles != nullptr &&
+                   std::any_of(layers_.begin(), layers_.end(), [](const auto& layer) {
+                       return layer->type() == nv::LayerType::kPLUGIN_V2 ||
+                              layer->type() == nv::LayerType::kPLUGIN_V3;
+                   });
+    bool anew = all.has_unknowns() || marks.names || marks.types || marks.weights || plugins;
+    Graph g = anew ? Graph(name_) : Graph(*graph_);
     std::unique_ptr<Emission> whole;
-    if (all.has_unknowns()) {
-        whole = std::make_unique<Emission>(*this, Emission::Purpose::Build, g);
+    if (anew) {
+        whole = std::make_unique<Emission>(*this, Emission::Purpose::Build, g, marks);
         whole->begin();
         for (const auto& layer : layers_) {
             if (!layer->outputs.empty() && places_of(*layer->outputs[0]).empty()) {
@@ -88,6 +98,17 @@ Graph Network::build() const {
         add(*t);
     }
     for (const NetworkTensor* t : shape_outputs_) {
+        add(*t);
+    }
+    for (const NetworkTensor* t : debug_outputs()) {
+        require(places_of(*t).empty(), ErrorCode::InvalidArgument, "debug tensor ", t->quoted(),
+                " lies inside a loop or conditional: lead it out by an output layer, and mark what "
+                "comes out");
+        const auto& names = g.output_names();
+        require(std::find(names.begin(), names.end(), t->name()) == names.end(),
+                ErrorCode::InvalidArgument, "debug tensor ", t->quoted(),
+                " has the name of an output or of another debug tensor; give it another with "
+                "ITensor::setName()");
         add(*t);
     }
     return g;
@@ -370,6 +391,22 @@ bool Network::isDebugTensor(const nv::ITensor& tensor) const noexcept {
     return debug_.contains(static_cast<const NetworkTensor*>(&tensor));
 }
 
+// In the order of the layers: engines of the same network are the same.
+std::vector<const NetworkTensor*> Network::debug_outputs() const {
+    std::vector<const NetworkTensor*> out;
+    for (const auto& layer : layers_) {
+        for (const auto& t : layer->outputs) {
+            auto shown = [&](const std::vector<NetworkTensor*>& list) {
+                return std::find(list.begin(), list.end(), t.get()) != list.end();
+            };
+            if (debug_.contains(t.get()) && !shown(outputs_) && !shown(shape_outputs_)) {
+                out.push_back(t.get());
+            }
+        }
+    }
+    return out;
+}
+
 std::vector<std::string> Network::debug_names() const {
     std::vector<std::string> out;
     for (const NetworkTensor* t : debug_) {
@@ -457,6 +494,12 @@ bool names_weights(const std::vector<std::pair<nv::Weights, std::string>>& named
 }
 
 } // namespace
+
+const std::string* Network::given_name(const nv::Weights& w) const {
+    auto it = std::find_if(weight_names_.begin(), weight_names_.end(),
+                           [&](const auto& named) { return same_weights(named.first, w); });
+    return it == weight_names_.end() ? nullptr : &it->second;
+}
 
 bool Network::markWeightsRefittable(const char* name) noexcept {
     return report_.guard("INetworkDefinition::markWeightsRefittable", false, [&] {

@@ -14,6 +14,10 @@
 #include <unordered_map>
 #include <vector>
 
+namespace ingot {
+struct CudaSource;
+} // namespace ingot
+
 namespace ingot::api {
 
 class AttentionUnit;
@@ -32,6 +36,8 @@ public:
     const std::vector<NetworkTensor*>& shape_outputs() const { return shape_outputs_; }
     /// Of tensors that markDebug() marked.
     std::vector<std::string> debug_names() const;
+    /// Those of them that are neither inputs nor outputs: they become outputs behind the others.
+    std::vector<const NetworkTensor*> debug_outputs() const;
     bool debug_unfused() const { return debug_unfused_; }
 
     /// What is known of tensors is out of date: settings have changed.
@@ -41,7 +47,7 @@ public:
     /// type_of, reported as an error of `method`; nullopt then.
     std::optional<Type> try_type_of(const NetworkTensor& t, std::string_view method) const noexcept;
     /// Everything, with outputs. Errors: those of the layers; InvalidArgument without outputs.
-    Graph build() const;
+    Graph build(const Emission::Marks& marks = {}) const;
     /// Whether a tensor's values are used as a shape.
     bool is_shape(const NetworkTensor& t) const;
     /// Whether they are used otherwise.
@@ -86,6 +92,11 @@ public:
         Tensor tensor;
     };
     const std::vector<Initializer>& initializers() const { return initializers_; }
+
+    /// The name that setWeightsName() gave; null where it gave none.
+    const std::string* given_name(const nv::Weights& w) const;
+    /// Those that markWeightsRefittable() named.
+    const std::set<std::string, std::less<>>& refittable_names() const { return refittable_; }
     Properties properties;
     /// Keeps something alive as long as the network.
     void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
@@ -239,6 +250,8 @@ public:
                                                   nv::DataType scale_type) noexcept override;
     nv::IPluginV2Layer* addPluginV2(nv::ITensor* const* inputs, int32_t nb_inputs,
                                     nv::IPluginV2& plugin) noexcept override;
+    nv::ILayer* add_source(nv::ITensor* const* inputs, int32_t nb_inputs,
+                           const CudaSource* source) noexcept;
 
 private:
     friend class NetworkTensor;

@@ -5,6 +5,7 @@
 #include "api/tensorrt/model_layers.h"
 #include "base/bytes.h"
 #include "base/file.h"
+#include "onnx/import_node.h"
 #include "onnx/importer.h"
 #include "onnx/reader.h"
 
@@ -12,8 +13,6 @@
 #include <iterator>
 
 namespace ingot::api {
-
-namespace {
 
 ParserCode code_for_model(ErrorCode c) {
     switch (c) {
@@ -30,8 +29,6 @@ ParserCode code_for_model(ErrorCode c) {
         return ParserCode::kINTERNAL_ERROR;
     }
 }
-
-} // namespace
 
 template <class F>
 bool Parser::guarded(std::string_view method, const F& f) noexcept {
@@ -56,18 +53,21 @@ void Parser::report_errors(std::string_view method) const {
     }
 }
 
-std::shared_ptr<onnx::Model> Parser::read(const void* model, size_t size, const char* path) const {
+std::shared_ptr<onnx::Model> model_of(const void* model, size_t size, const char* path,
+                                      bool data_may_be_missing) {
     require(model != nullptr && size > 0, ErrorCode::InvalidArgument, "the model is empty: ", size,
             " bytes", model == nullptr ? " at nullptr" : "");
     const auto* first = static_cast<const std::byte*>(model);
     auto copy = std::make_shared<AlignedBytes>(first, first + size);
     std::string folder = path == nullptr || *path == '\0' ? "." : parent_folder(path);
-    return std::make_shared<onnx::Model>(onnx::read_model(*copy, folder, copy));
+    return std::make_shared<onnx::Model>(data_may_be_missing
+                                             ? onnx::read_model_without_data(*copy, folder, copy)
+                                             : onnx::read_model(*copy, folder, copy));
 }
 
 bool Parser::import_into_network(std::string_view method) {
     Network::State before = network_.state();
-    ModelLayers layers(network_, model_);
+    ModelLayers layers(network_, model_, plugins_first());
     try {
         layers.run();
     } catch (...) {
@@ -87,7 +87,7 @@ bool Parser::import_into_network(std::string_view method) {
 bool Parser::parse(const void* model, size_t size, const char* path) noexcept {
     constexpr std::string_view method = "IParser::parse";
     return guarded(method, [&] {
-        model_ = read(model, size, path);
+        model_ = model_of(model, size, path, false);
         return import_into_network(method);
     });
 }
@@ -103,7 +103,7 @@ bool Parser::parseFromFile(const char* onnx_model_file, int) noexcept {
 
 bool Parser::loadModelProto(const void* model, size_t size, const char* path) noexcept {
     return guarded("IParser::loadModelProto", [&] {
-        model_ = read(model, size, path);
+        model_ = model_of(model, size, path, true);
         return true;
     });
 }
@@ -114,15 +114,7 @@ bool Parser::loadInitializer(const char* name, const void* data, size_t size) no
                 "name or data is nullptr");
         require(model_ != nullptr, ErrorCode::InvalidArgument,
                 "there is no model; call loadModelProto() first");
-        auto& all = model_->graph.initializers;
-        auto it = std::find_if(all.begin(), all.end(),
-                               [&](const onnx::Tensor& t) { return t.name == name; });
-        require(it != all.end(), ErrorCode::InvalidArgument, "the model has no initializer '", name,
-                "'");
-        require(it->bytes.size() == size, ErrorCode::InvalidArgument, "initializer '", name,
-                "' has ", it->bytes.size(), " bytes, but size is ", size);
-        it->bytes = {static_cast<const std::byte*>(data), size};
-        it->owner = nullptr;
+        onnx::set_initializer(*model_, name, {static_cast<const std::byte*>(data), size});
         return true;
     });
 }
@@ -156,7 +148,7 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* path) n
     return guarded("IParser::supportsModelV2", [&] {
         parts_.clear();
         Network scratch(network_.getBuilder(), network_.getFlags(), Report(report_.logger()));
-        ModelLayers layers(scratch, read(model, size, path));
+        ModelLayers layers(scratch, model_of(model, size, path, false), plugins_first());
         layers.run();
         bool all = layers.errors().empty();
         take_errors(std::move(layers.errors()));
@@ -260,13 +252,4 @@ extern "C" void* createNvOnnxParser_INTERNAL(void* network, void* logger, int ve
 
 extern "C" int getNvOnnxParserVersion() noexcept {
     return NV_ONNX_PARSER_VERSION;
-}
-
-extern "C" void* createNvOnnxParserRefitter_INTERNAL(void*, void* logger, int32_t) noexcept {
-    auto* log = static_cast<nvinfer1::ILogger*>(logger);
-    return ingot::api::Report(log).guard(
-        "createParserRefitter", static_cast<void*>(nullptr), []() -> void* {
-            ingot::fail(ingot::ErrorCode::Unsupported,
-                        "engines cannot be refitted: build the model anew");
-        });
 }

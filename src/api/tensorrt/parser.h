@@ -57,6 +57,12 @@ private:
 
 using ParserErrors = std::vector<std::unique_ptr<ParserError>>;
 
+/// What an error of the model as a whole is called.
+ParserCode code_for_model(ErrorCode c);
+/// A copy of a model in memory; `path` is the file it came from, for external data, or null.
+std::shared_ptr<onnx::Model> model_of(const void* model, size_t size, const char* path,
+                                      bool data_may_be_missing);
+
 class Parser final : public nvonnxparser::IParser {
 public:
     Parser(Network& network, nv::ILogger* logger) : network_(network), report_(logger) {}
@@ -86,6 +92,9 @@ public:
     }
 
 private:
+    bool plugins_first() const noexcept {
+        return getFlag(nvonnxparser::OnnxParserFlag::kENABLE_PLUGIN_OVERRIDE);
+    }
     struct Part {
         std::vector<int64_t> nodes;
         bool supported = false;
@@ -95,7 +104,6 @@ private:
     bool guarded(std::string_view method, const F& f) noexcept;
     void take_errors(ParserErrors errors);
     void report_errors(std::string_view method) const;
-    std::shared_ptr<onnx::Model> read(const void* model, size_t size, const char* path) const;
     bool import_into_network(std::string_view method);
 
     Network& network_;

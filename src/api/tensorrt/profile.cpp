@@ -166,6 +166,15 @@ void ProfileObject::check() const {
     }
 }
 
+std::map<std::string, std::array<Shape, 3>> ProfileObject::values() const {
+    check();
+    std::map<std::string, std::array<Shape, 3>> out;
+    for (const auto& [name, t] : values_) {
+        out.emplace(name, std::array{*t[0], *t[1], *t[2]});
+    }
+    return out;
+}
+
 Profile ProfileObject::profile() const {
     check();
     Profile p;

@@ -7,6 +7,8 @@
 
 #include <array>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,6 +42,8 @@ public:
     /// The shapes. Errors: as check().
     Profile profile() const;
     bool has_shape(const std::string& input) const { return shapes_.contains(input); }
+    /// Values of shape inputs: min, opt, max of each. Errors: as check().
+    std::map<std::string, std::array<Shape, 3>> values() const;
 
 private:
     using Triple = std::array<std::optional<Shape>, 3>; // by OptProfileSelector
@@ -50,6 +54,31 @@ private:
     std::map<std::string, Triple> values_;
     mutable std::map<std::string, std::array<std::vector<int32_t>, 3>> narrow_; // getShapeValues()
     float extra_memory_ = 1;
+};
+
+/// The profiles that a builder made, for as long as the builder or one of its configurations lives.
+/// Thread safe.
+class ProfileList {
+public:
+    ProfileObject* add(const Report& report) {
+        auto made = std::make_shared<ProfileObject>(report);
+        std::scoped_lock lock(mutex_);
+        return all_.emplace_back(std::move(made)).get();
+    }
+    /// Null when it is not one of them.
+    std::shared_ptr<ProfileObject> find(const nvinfer1::IOptimizationProfile* profile) const {
+        std::scoped_lock lock(mutex_);
+        for (const std::shared_ptr<ProfileObject>& p : all_) {
+            if (p.get() == profile) {
+                return p;
+            }
+        }
+        return nullptr;
+    }
+
+private:
+    mutable std::mutex mutex_;
+    std::vector<std::shared_ptr<ProfileObject>> all_;
 };
 
 } // namespace ingot::api

@@ -7,6 +7,7 @@
 #include "plan/control.h"
 #include "plan/copy.h"
 #include "plan/execution.h"
+#include "plan/plugin.h"
 
 namespace ingot {
 
@@ -14,28 +15,34 @@ namespace cpu {
 
 namespace {
 
+/// So that the message says why.
+std::optional<std::string> refuse_source(const Group& group) {
+    return str("'", group.first().as<SourceKernel>().title,
+               "' is a kernel of CUDA source text, which needs a CUDA device");
+}
+
+const Kernel source_kernels[] = {
+    {.name = "cuda_source", .refuse = refuse_source, .prepare = nullptr}};
+
 std::span<const KernelTable* const> tables() {
     static const std::vector<const KernelTable*> all = [] {
         std::span<const KernelTable* const> own = all_cpu_kernels();
         std::vector<const KernelTable*> list(own.begin(), own.end());
         list.push_back(&plan::control_kernels);
+        list.push_back(&plan::plugin_kernels);
+        static const KernelTable sources = source_kernels;
+        list.push_back(&sources);
         return list;
     }();
     return all;
-}
-
-/// The one host device; it needs no owner.
-std::shared_ptr<Device> host() {
-    return {std::shared_ptr<void>(), &plan::host_device()};
 }
 
 class CpuExecutable : public Executable {
 public:
     explicit CpuExecutable(std::shared_ptr<const Program> program) : program_(std::move(program)) {}
     std::unique_ptr<Execution> create_execution() const override {
-        const std::shared_ptr<MemorySource>& source = program_->options.memory;
         return std::make_unique<plan::ProgramExecution>(
-            program_, source == nullptr ? host() : plan::make_host_device(source));
+            program_, plan::make_host_device(program_->options.memory));
     }
     const Graph& lowered() const override { return *program_->graph; }
     size_t packed_bytes() const override { return program_->packs->bytes(); }
@@ -56,10 +63,14 @@ public:
     }
 
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
-                                              const CompileOptions& options) const override {
+                                              const CompileOptions& given) const override {
+        CompileOptions options = given;
+        // The library chooses its loops, and with them the order of sums, by the number of rows.
+        options.use_library = options.use_library && !options.batch_invariant;
         auto lowered = std::make_shared<const Graph>(lower(*graph, options));
-        return std::make_shared<CpuExecutable>(make_program(
-            std::move(lowered), cpu_kernels(), std::make_shared<PackCache>(), options));
+        return std::make_shared<CpuExecutable>(
+            make_program(std::move(lowered), cpu_kernels(),
+                         std::make_shared<PackCache>(options.memory), options));
     }
 };
 

@@ -12,19 +12,6 @@ namespace ingot::cpu {
 
 namespace {
 
-constexpr std::align_val_t alignment{64};
-
-struct FreeAligned {
-    void operator()(std::byte* p) const { ::operator delete(p, alignment); }
-};
-
-/// Packed weights.
-struct AlignedBytes {
-    std::unique_ptr<std::byte, FreeAligned> data;
-    explicit AlignedBytes(int64_t bytes)
-        : data(static_cast<std::byte*>(::operator new(static_cast<size_t>(bytes), alignment))) {}
-};
-
 struct DestroyPrimitive {
     const onednn::Library* library;
     void operator()(onednn::Primitive* p) const { library->destroy(p); }
@@ -40,12 +27,12 @@ public:
           scratch_bytes_(choice.scratch_bytes), x_(problem.x), w_(problem.w), bias_(problem.bias),
           out_(problem.out), posts_(problem.posts) {}
 
-    void set_packed(std::shared_ptr<AlignedBytes> packed) { packed_ = std::move(packed); }
+    void set_packed(std::shared_ptr<std::byte> packed) { packed_ = std::move(packed); }
 
     Status run(const RunContext& c) noexcept override {
         onednn::Pointers p = {};
         p.x = c.bytes(x_);
-        p.w = packed_ != nullptr ? packed_->data.get() : pointer(c, w_);
+        p.w = packed_ != nullptr ? packed_.get() : pointer(c, w_);
         p.bias = pointer(c, bias_);
         p.out = c.bytes(out_);
         p.scratch = c.scratch<std::byte>(scratch);
@@ -69,7 +56,7 @@ private:
 
     const onednn::Library& library_;
     Owned primitive_;
-    std::shared_ptr<AlignedBytes> packed_;
+    std::shared_ptr<std::byte> packed_;
     std::string name_;
     int64_t scratch_bytes_ = 0;
     Operand x_, w_, bias_, out_;
@@ -77,30 +64,30 @@ private:
 };
 
 /// Constant weights in the layout that the primitive wants. They are packed once per layout.
-std::shared_ptr<AlignedBytes> packed_weights(const onednn::Library& library,
-                                             onednn::Primitive& primitive,
-                                             const onednn::Choice& choice, const LibraryProblem& p,
-                                             const StepArgs& args) {
+std::shared_ptr<std::byte> packed_weights(const onednn::Library& library,
+                                          onednn::Primitive& primitive,
+                                          const onednn::Choice& choice, const LibraryProblem& p,
+                                          const StepArgs& args) {
     const std::byte* w = p.w_constant + p.w.view.offset * bit_width(p.w.dtype) / 8;
     std::string key =
         str("onednn ", reinterpret_cast<uintptr_t>(w), ' ', p.w.view.strides, choice.layout);
-    return args.packs.get<AlignedBytes>(key, [&] {
-        std::shared_ptr<AlignedBytes> bytes;
+    return args.packs.get<std::byte>(key, [&] {
+        std::shared_ptr<std::byte> bytes;
         if (p.w_copied) {
             Operand to{p.w.dtype, 0, plan::dense(p.w.view.shape)};
-            auto size = static_cast<int64_t>(byte_size(p.w.dtype, p.w.view.count()));
-            bytes = std::make_shared<AlignedBytes>(size);
-            copy_elements(p.w, const_cast<std::byte*>(p.w_constant), to, bytes->data.get(),
-                          args.pool);
+            size_t size = byte_size(p.w.dtype, p.w.view.count());
+            bytes = args.packs.allocate(size);
+            copy_elements(p.w, const_cast<std::byte*>(p.w_constant), to, bytes.get(), args.pool);
             if (choice.packed_bytes == 0) {
-                return std::make_pair(bytes, static_cast<size_t>(size));
+                return std::make_pair(bytes, size);
             }
-            w = bytes->data.get();
+            w = bytes.get();
         }
-        auto packed = std::make_shared<AlignedBytes>(choice.packed_bytes);
-        require(library.pack(primitive, threads_of(args.pool), w, p.problem, packed->data.get()),
+        auto size = static_cast<size_t>(choice.packed_bytes);
+        std::shared_ptr<std::byte> packed = args.packs.allocate(size);
+        require(library.pack(primitive, threads_of(args.pool), w, p.problem, packed.get()),
                 ErrorCode::Internal, "oneDNN could not pack weights for ", choice.name);
-        return std::make_pair(packed, static_cast<size_t>(choice.packed_bytes));
+        return std::make_pair(packed, size);
     });
 }
 

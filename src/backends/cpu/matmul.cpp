@@ -48,7 +48,7 @@ using TileFunction = void (*)(int64_t, int64_t, const T*, const T*, T*, int64_t)
 
 template <class T>
 struct PackedSide {
-    std::shared_ptr<std::vector<T>> constant; // all panels of all batches, when constant
+    std::shared_ptr<T> constant; // all panels of all batches, when constant
     PackPanel<T> pack = nullptr;
     int64_t width = 0;   // outer elements of a panel
     int64_t size = 0;    // outer elements
@@ -135,18 +135,19 @@ private:
         std::string key =
             str("panels ", sizeof(T), ' ', std::is_floating_point_v<T>, ' ', width, ' ',
                 reinterpret_cast<uintptr_t>(side.constant), ' ', side.dtype, ' ', side.key);
-        p.constant = packs.get<std::vector<T>>(key, [&] {
+        p.constant = packs.get<T>(key, [&] {
             int64_t panel = width * depth_;
-            auto all = std::make_shared<std::vector<T>>(
-                static_cast<size_t>(p.panels() * panel * batches_));
+            size_t bytes = static_cast<size_t>(p.panels() * panel * batches_) * sizeof(T);
+            std::shared_ptr<std::byte> memory = packs.allocate(bytes);
+            std::shared_ptr<T> all(memory, reinterpret_cast<T*>(memory.get()));
             ThreadPool::shared().parallel_for(
                 batches_ * p.panels(), 1, [&](int64_t from, int64_t to) {
                     for (int64_t i = from; i < to; ++i) {
                         pack_one(p, side, side.constant, i / p.panels(), i % p.panels(),
-                                 all->data() + i * panel);
+                                 all.get() + i * panel);
                     }
                 });
-            return std::make_pair(all, all->size() * sizeof(T));
+            return std::make_pair(all, bytes);
         });
     }
 
@@ -185,7 +186,7 @@ private:
                       int64_t panel, const T* packed) const {
         int64_t size = p.width * depth_;
         if (p.constant != nullptr) {
-            return p.constant->data() + ((chunk.first + batch) * p.panels() + panel) * size;
+            return p.constant.get() + ((chunk.first + batch) * p.panels() + panel) * size;
         }
         int64_t panels = ceil_div(std::min(p.chunk, p.size - begin), p.width);
         return packed + p.scratch + (batch * panels + panel - begin / p.width) * size;
@@ -283,8 +284,9 @@ std::unique_ptr<Matmul> make_matmul(MatmulSpec spec, PackCache& packs) {
     }
     if (is_float(t)) {
         const VectorLoops& loops = vector_loops();
-        return std::make_unique<MatmulOf<float>>(std::move(spec), DType::F32, loops.tile,
-                                                 loops.matmul_tile, packs);
+        auto run_tile = spec.in_order ? loops.matmul_tile_in_order : loops.matmul_tile;
+        return std::make_unique<MatmulOf<float>>(std::move(spec), DType::F32, loops.tile, run_tile,
+                                                 packs);
     }
     if (bit_width(t) <= 8) {
         return std::make_unique<MatmulOf<uint32_t>>(std::move(spec), DType::I32,

@@ -27,6 +27,7 @@ struct MatmulSpec {
     MatmulSide a;
     MatmulSide b;
     DType dtype = DType::F32;   // of c
+    bool in_order = false;      // sums do not depend on the number of rows
     std::vector<int64_t> batch; // offsets in c
     std::vector<int64_t> rows;
     std::vector<int64_t> columns;

@@ -87,6 +87,7 @@ std::shared_ptr<ProgramCache> plan_ahead(AbsentGpu& gpu, const std::shared_ptr<c
     int threads =
         std::min(static_cast<int>(std::thread::hardware_concurrency()), most_compile_threads);
     auto programs = std::make_shared<ProgramCache>(gpu, nullptr, nullptr, threads);
+    programs->enter(); // all are compiled, whoever leaves
     auto state = std::make_shared<CudaState>(gpu, programs, options);
     auto lowered = std::make_shared<const Graph>(lower(*graph, options));
     auto program =

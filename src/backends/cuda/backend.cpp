@@ -2,6 +2,7 @@
 #include "backends/cuda/backend.h"
 
 #include "backends/cuda/device.h"
+#include "backends/cuda/driver.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
 #include "backends/cuda/nvrtc.h"
@@ -64,6 +65,13 @@ public:
     }
     std::string_view name() const override { return "cuda"; }
     std::string description() const override { return gpu_.description(); }
+    DeviceMemoryInfo memory() const override { return {gpu_.free_bytes(), gpu_.total_bytes()}; }
+    std::string timing_device() const override { return cuda::timing_device(gpu_, gpu_.arch()); }
+    void read(void* to, const void* from, size_t bytes, void* after) const override {
+        std::unique_ptr<Stream> stream = gpu_.create_stream();
+        stream->wait_for(after);
+        stream->read(to, static_cast<const std::byte*>(from), bytes);
+    }
 
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& options) const override {
@@ -109,7 +117,7 @@ public:
 private:
     struct Caches {
         std::shared_ptr<ProgramCache> programs;
-        std::shared_ptr<TimingCache> timings;
+        std::shared_ptr<plan::TimingCache> timings;
     };
 
     /// Programs are shared by all executables that use the same runtime cache, those apart whose
@@ -128,8 +136,9 @@ private:
         std::scoped_lock lock(mutex_);
         Caches found;
         if (options.tune != Tune::Off) {
-            found.timings =
-                shared(timings_, times, [&] { return std::make_shared<TimingCache>(times); });
+            auto read = [&] { return std::make_shared<plan::TimingCache>(times); };
+            found.timings = options.timing_cache != nullptr ? options.timing_cache
+                                                            : shared(timings_, times, read);
         }
         auto disk = place.empty() ? options.kernel_cache : shared(disks_, place, [&] {
             using Kind = plan::RuntimeCache::Kind;
@@ -157,7 +166,7 @@ private:
     int threads_;
     mutable std::mutex mutex_;
     mutable std::map<std::string, std::shared_ptr<plan::RuntimeCache>> disks_;
-    mutable std::map<std::string, std::shared_ptr<TimingCache>> timings_;
+    mutable std::map<std::string, std::shared_ptr<plan::TimingCache>> timings_;
     mutable std::map<std::string, std::shared_ptr<ProgramCache>> caches_;
 };
 
@@ -194,6 +203,12 @@ const Backend* cuda_backend(int index, std::string& why) {
         it = backends.emplace(index, cuda::make_backend(*gpu)).first;
     }
     return it->second.get();
+}
+
+int current_cuda_device() {
+    std::string why;
+    const cuda::Driver* d = cuda::find_driver(why);
+    return d == nullptr ? 0 : cuda::current_device(*d);
 }
 
 std::string kernel_compiler() {

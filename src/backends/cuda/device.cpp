@@ -6,6 +6,7 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ingot::cuda {
 
@@ -18,26 +19,36 @@ constexpr size_t most_error_words = 16384;
 
 } // namespace
 
-std::byte* Memory::allocate(int64_t bytes) {
+std::byte* Memory::allocate(int64_t bytes, std::shared_ptr<MemorySource> source) {
     std::scoped_lock lock(mutex_);
+    if (source == nullptr) {
+        source = source_;
+    }
     require(limit_ <= 0 || bytes <= limit_ - held_, ErrorCode::OutOfMemory, bytes,
             " bytes of device memory are needed, and of the limit of ", limit_, " only ",
             limit_ - held_, " are left");
-    std::byte* p = source_ == nullptr ? gpu_.allocate(bytes) : source_->allocate(bytes);
+    std::byte* p = source == nullptr ? gpu_.allocate(bytes) : source->allocate(bytes);
     require(p != nullptr, ErrorCode::OutOfMemory, bytes,
             " bytes of device memory are needed, which the allocator does not give");
-    blocks_[p] = bytes;
+    try {
+        blocks_[p] = {bytes, source};
+    } catch (...) {
+        source == nullptr ? gpu_.release(p) : source->release(p);
+        throw;
+    }
     held_ += bytes;
     return p;
 }
 
 void Memory::release(std::byte* memory) noexcept {
     std::scoped_lock lock(mutex_);
+    std::shared_ptr<MemorySource> source;
     if (auto it = blocks_.find(memory); it != blocks_.end()) {
-        held_ -= it->second;
+        held_ -= it->second.bytes;
+        source = std::move(it->second.source);
         blocks_.erase(it);
     }
-    source_ == nullptr ? gpu_.release(memory) : source_->release(memory);
+    source == nullptr ? gpu_.release(memory) : source->release(memory);
 }
 
 int64_t Memory::available() const {
@@ -62,7 +73,7 @@ std::byte* Weights::reserve(size_t bytes) {
     bytes =
         (std::max<size_t>(bytes, 1) + weight_alignment - 1) / weight_alignment * weight_alignment;
     if (bytes > slab_left_) {
-        size_t size = std::max(bytes, slab_bytes);
+        size_t size = std::max(bytes, slab_bytes_);
         int64_t left = memory_.available();
         if (left >= 0 && static_cast<size_t>(left) < size) {
             size = bytes; // no room for what is to come
@@ -110,6 +121,43 @@ size_t Weights::bytes() const {
     return bytes_;
 }
 
+StreamedWeights::~StreamedWeights() {
+    for (auto& [key, e] : entries_) {
+        if (e.pinned != nullptr) {
+            gpu_.release_shared(e.pinned);
+        }
+    }
+}
+
+StreamedWeights::Entry& StreamedWeights::entry(const Tensor& t) {
+    auto [it, fresh] = entries_.emplace(Key{t.bytes().data(), t.bytes().size()}, Entry{t});
+    Entry& e = it->second;
+    auto bytes = static_cast<int64_t>(t.bytes().size());
+    if (fresh) {
+        e.kept = bytes <= budget_ - kept_bytes_;
+        kept_bytes_ += e.kept ? bytes : 0;
+    }
+    return e;
+}
+
+bool StreamedWeights::keeps(const Tensor& t) {
+    if (budget_ < 0 || t.bytes().size() < streamable_bytes) {
+        return true;
+    }
+    std::scoped_lock lock(mutex_);
+    return entry(t).kept;
+}
+
+const std::byte* StreamedWeights::find(const Tensor& t) {
+    std::scoped_lock lock(mutex_);
+    Entry& e = entry(t);
+    if (e.pinned == nullptr) {
+        e.pinned = gpu_.allocate_shared(static_cast<int64_t>(t.bytes().size()));
+        std::memcpy(e.pinned, t.bytes().data(), t.bytes().size());
+    }
+    return e.pinned;
+}
+
 namespace {
 
 kernels::Arch arch_for(const kernels::Arch& device, const CompileOptions& options) {
@@ -133,9 +181,28 @@ kernels::Arch arch_for(const kernels::Arch& device, const CompileOptions& option
 
 } // namespace
 
+namespace {
+
+/// Not much more than what may lie on the device.
+size_t slab_for(int64_t weight_budget) {
+    constexpr int64_t least = 1 << 20;
+    auto most = static_cast<int64_t>(slab_bytes);
+    return static_cast<size_t>(weight_budget < 0 ? most : std::clamp(weight_budget, least, most));
+}
+
+} // namespace
+
 CudaState::CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o)
     : gpu(g), arch(arch_for(g.arch(), o)), programs(std::move(p)),
-      memory(g, o.memory_limit, o.memory), weights(memory), options(std::move(o)) {}
+      memory(g, o.memory_limit, o.memory), weights(memory, slab_for(o.weight_budget)),
+      streamed(g, o.weight_budget), options(std::move(o)) {
+    programs->enter();
+}
+
+CudaState::~CudaState() {
+    tuner = nullptr; // it requests programs
+    programs->leave();
+}
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state)
     : state_(std::move(state)), stream_(state_->gpu.create_stream()) {}
@@ -144,6 +211,7 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream>
     : state_(std::move(state)), stream_(std::move(stream)) {}
 
 CudaDevice::~CudaDevice() {
+    release_spare();
     if (error_words_ != nullptr) {
         state_->gpu.release_shared(error_words_);
     }
@@ -159,8 +227,8 @@ bool CudaDevice::settle() {
 }
 
 std::byte* CudaDevice::allocate(int64_t bytes) {
-    std::byte* memory = state_->memory.allocate(std::max<int64_t>(bytes, 1));
-    if (state_->memory.is_lent()) {
+    std::byte* memory = state_->memory.allocate(std::max<int64_t>(bytes, 1), source_);
+    if (source_ != nullptr || state_->memory.is_lent()) {
         try {
             stream_->wait_for(nullptr);
         } catch (...) {
@@ -184,6 +252,10 @@ void CudaDevice::release(std::byte* memory) noexcept {
 
 const std::byte* CudaDevice::constant(const Tensor& t) {
     return state_->weights.find(t, *stream_);
+}
+
+void CudaDevice::upload(std::byte* to, const Tensor& constant) {
+    stream_->upload(to, state_->streamed.find(constant), constant.bytes().size());
 }
 
 void CudaDevice::copy(std::byte* to, const std::byte* from, size_t bytes) {
@@ -270,20 +342,32 @@ bool CudaDevice::record(Recorded& r, const SegmentPlan& plan, const RunContext& 
     return problem.empty();
 }
 
-void CudaDevice::begin_range(const char* name) {
-    if (state_->options.nvtx && nvtx().listening()) {
-        nvtx().push(name);
+void CudaDevice::keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) {
+    Kept wanted = limit == 0 ? Kept() : Kept{memory, bytes, limit};
+    if (wanted == kept_) {
+        return;
     }
+    recorded_.clear(); // launches in recordings have kept what was so when they were recorded
+    stream_->keep_in_cache(wanted.memory, wanted.bytes, wanted.limit);
+    kept_ = wanted;
+}
+
+bool CudaDevice::has_ranges() const {
+    return nvtx().listening();
+}
+
+void CudaDevice::begin_range(const char* name) {
+    nvtx().push(name);
 }
 
 void CudaDevice::end_range() {
-    if (state_->options.nvtx && nvtx().listening()) {
-        nvtx().pop();
-    }
+    nvtx().pop();
 }
 
 int64_t CudaDevice::missing_bytes(const Tensor& constant) const {
-    return state_->weights.has(constant) ? 0 : static_cast<int64_t>(constant.bytes().size());
+    return state_->weights.has(constant) || !state_->streamed.keeps(constant)
+               ? 0
+               : static_cast<int64_t>(constant.bytes().size());
 }
 
 int CudaDevice::add_error_word(std::string what) {

@@ -43,8 +43,9 @@ public:
     /// `limit` 0: no budget.
     Memory(Gpu& gpu, int64_t limit, std::shared_ptr<MemorySource> source = nullptr)
         : gpu_(gpu), limit_(limit), source_(std::move(source)) {}
-    /// Errors: OutOfMemory with what was needed and what is left.
-    std::byte* allocate(int64_t bytes);
+    /// From `source`, or, when that is null, from the memory's own. Errors: OutOfMemory with what
+    /// was needed and what is left.
+    std::byte* allocate(int64_t bytes, std::shared_ptr<MemorySource> source = nullptr);
     void release(std::byte* memory) noexcept;
     /// Of the budget and of the device, the smaller; -1 when neither is known.
     int64_t available() const;
@@ -56,16 +57,21 @@ public:
 private:
     Gpu& gpu_;
     int64_t limit_;
+    struct Block {
+        int64_t bytes;
+        std::shared_ptr<MemorySource> source; // null: the GPU
+    };
     std::shared_ptr<MemorySource> source_; // null: the GPU's own
     mutable std::mutex mutex_;
-    std::map<std::byte*, int64_t> blocks_;
+    std::map<std::byte*, Block> blocks_;
     int64_t held_ = 0;
 };
 
 /// Constants in device memory. Thread safe.
 class Weights {
 public:
-    explicit Weights(Memory& memory) : memory_(memory) {}
+    /// `slab`: how much is allocated at once.
+    Weights(Memory& memory, size_t slab) : memory_(memory), slab_bytes_(slab) {}
     ~Weights();
     Weights(const Weights&) = delete;
     Weights& operator=(const Weights&) = delete;
@@ -82,6 +88,7 @@ private:
         std::byte* address = nullptr;
     };
     Memory& memory_;
+    size_t slab_bytes_;
     mutable std::mutex mutex_;
     std::map<std::pair<const std::byte*, size_t>, Entry> entries_;
     std::vector<std::byte*> slabs_;
@@ -90,15 +97,47 @@ private:
     size_t bytes_ = 0;
 };
 
+/// Constants beyond the budget, in page-locked memory of the host. Thread safe.
+class StreamedWeights {
+public:
+    /// A budget of -1: every constant is kept on the device.
+    StreamedWeights(Gpu& gpu, int64_t budget) : gpu_(gpu), budget_(budget) {}
+    ~StreamedWeights();
+    StreamedWeights(const StreamedWeights&) = delete;
+    StreamedWeights& operator=(const StreamedWeights&) = delete;
+    /// Whether a constant has, or now gets, a part of the budget.
+    bool keeps(const Tensor& t);
+    /// Where a constant that is not kept lies.
+    const std::byte* find(const Tensor& t);
+
+private:
+    using Key = std::pair<const std::byte*, size_t>;
+    struct Entry {
+        Tensor tensor; // keeps the address from being used again
+        bool kept = true;
+        std::byte* pinned = nullptr;
+    };
+    Entry& entry(const Tensor& t);
+    Gpu& gpu_;
+    int64_t budget_;
+    std::mutex mutex_;
+    std::map<Key, Entry> entries_;
+    int64_t kept_bytes_ = 0;
+};
+
 struct CudaState {
     /// Errors: Unsupported for an architecture or a cap that the GPU cannot run with.
     CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o);
+    ~CudaState();
+    CudaState(const CudaState&) = delete;
+    CudaState& operator=(const CudaState&) = delete;
 
     Gpu& gpu;
     kernels::Arch arch; // the GPU's own, or what the options ask for
     std::shared_ptr<ProgramCache> programs;
     Memory memory;
     Weights weights;
+    StreamedWeights streamed;
     CompileOptions options;
     std::shared_ptr<ProfilePrograms> profile_programs; // null: nothing is known of later shapes
     std::unique_ptr<Tuner> tuner;                      // null: the model chooses tactics
@@ -114,7 +153,13 @@ public:
 
     std::byte* allocate(int64_t bytes) override;
     void release(std::byte* memory) noexcept override;
+    void set_memory(std::shared_ptr<MemorySource> source) override {
+        release_spare();
+        source_ = std::move(source);
+    }
     const std::byte* constant(const Tensor& t) override;
+    bool keeps(const Tensor& constant) override { return state_->streamed.keeps(constant); }
+    void upload(std::byte* to, const Tensor& constant) override;
     void copy(std::byte* to, const std::byte* from, size_t bytes) override;
     void fill(std::byte* to, int byte, size_t bytes) override;
     void read(void* to, const std::byte* from, size_t bytes) override;
@@ -123,13 +168,21 @@ public:
     bool replay(SegmentPlan& plan, const RunContext& context) override;
     void finish_run() override;
     void check_errors() override;
+    void* native_stream() override { return stream_->native(); }
     void wait_for(void* stream) override { stream_->wait_for(stream); }
     void let_wait(void* stream) override { stream_->let_wait(stream); }
+    bool is_captured(void* stream) override {
+        return stream != nullptr && stream_->is_captured(stream);
+    }
+    void record(void* event) override { stream_->record(event); }
+    void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) override;
+    int64_t most_cache_bytes() const override { return state_->gpu.most_cache_bytes(); }
     int mark_time() override { return stream_->mark_time(); }
     double elapsed_ms(int from, int to) override { return stream_->elapsed_ms(from, to); }
     void forget_times() override { stream_->forget_times(); }
     void hold() override { stream_->hold(); }
     void resume() override { stream_->resume(); }
+    bool has_ranges() const override;
     void begin_range(const char* name) override;
     void end_range() override;
     int64_t available() const override { return state_->memory.available(); }
@@ -162,6 +215,7 @@ private:
 
     std::shared_ptr<CudaState> state_;
     std::unique_ptr<Stream> stream_;
+    std::shared_ptr<MemorySource> source_; // null: that of the state's memory
     TacticChoices choices_;
     KernelReuse reuse_;
     std::list<Recorded> recorded_; // the last used first
@@ -169,6 +223,13 @@ private:
     std::vector<int> free_error_words_;
     std::byte* error_words_ = nullptr; // shared with the host
     bool recording_now_ = false;
+    struct Kept {
+        const std::byte* memory = nullptr;
+        int64_t bytes = 0;
+        int64_t limit = 0;
+        bool operator==(const Kept&) const = default;
+    };
+    Kept kept_; // in the cache
 };
 
 } // namespace ingot::cuda

@@ -29,6 +29,9 @@ bool resolve(const SharedLibrary& library, Driver& d, std::string& why) {
         symbol(d.device_attribute, "cuDeviceGetAttribute"),
         symbol(d.primary_retain, "cuDevicePrimaryCtxRetain"),
         symbol(d.set_current, "cuCtxSetCurrent"),
+        symbol(d.get_current, "cuCtxGetCurrent"),
+        symbol(d.current_device, "cuCtxGetDevice"),
+        symbol(d.set_limit, "cuCtxSetLimit"),
         symbol(d.mem_info, "cuMemGetInfo_v2"),
         symbol(d.mem_alloc, "cuMemAlloc_v2"),
         symbol(d.mem_free, "cuMemFree_v2"),
@@ -50,6 +53,9 @@ bool resolve(const SharedLibrary& library, Driver& d, std::string& why) {
         symbol(d.stream_destroy, "cuStreamDestroy_v2"),
         symbol(d.stream_synchronize, "cuStreamSynchronize"),
         symbol(d.stream_wait_event, "cuStreamWaitEvent"),
+        symbol(d.stream_set_attribute, "cuStreamSetAttribute"),
+        symbol(d.stream_capturing, "cuStreamIsCapturing"),
+        symbol(d.exchange_capture_mode, "cuThreadExchangeStreamCaptureMode"),
         symbol(d.begin_capture, "cuStreamBeginCapture_v2"),
         symbol(d.end_capture, "cuStreamEndCapture"),
         symbol(d.graph_instantiate, "cuGraphInstantiateWithFlags"),
@@ -59,6 +65,7 @@ bool resolve(const SharedLibrary& library, Driver& d, std::string& why) {
         symbol(d.event_create, "cuEventCreate"),
         symbol(d.event_destroy, "cuEventDestroy_v2"),
         symbol(d.event_record, "cuEventRecord"),
+        symbol(d.event_record_with_flags, "cuEventRecordWithFlags"),
         symbol(d.event_synchronize, "cuEventSynchronize"),
         symbol(d.event_elapsed, "cuEventElapsedTime"),
         symbol(d.error_name, "cuGetErrorName"),
@@ -117,6 +124,23 @@ const Driver* find_driver(std::string& why) {
     static const Found found = open_driver();
     why = found.why;
     return found.ok ? &found.driver : nullptr;
+}
+
+int current_device(const Driver& d) {
+    CUcontext context = nullptr;
+    CUdevice device = 0;
+    if (d.get_current(&context) != 0 || context == nullptr || d.current_device(&device) != 0) {
+        return 0;
+    }
+    int count = 0;
+    d.device_count(&count);
+    for (int i = 0; i < count; ++i) {
+        CUdevice other = 0;
+        if (d.device_get(&other, i) == 0 && other == device) {
+            return i;
+        }
+    }
+    return 0;
 }
 
 void DeviceHealth::check(const Driver& d, CUresult r, const char* what) {

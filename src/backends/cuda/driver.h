@@ -49,10 +49,25 @@ struct CUlaunchConfig {
 inline constexpr int launch_cluster_dimension = 4;
 inline constexpr int launch_programmatic_serialization = 6;
 inline constexpr int capture_thread_local = 1;
+inline constexpr int capture_relaxed = 2;
+inline constexpr unsigned int event_record_external = 1;
+inline constexpr int stream_access_policy_window = 1;
+inline constexpr int limit_persisting_l2 = 6;
 inline constexpr int stream_non_blocking = 1;
 inline constexpr unsigned int event_without_timing = 2;
 inline constexpr int function_max_dynamic_shared = 8;
 inline constexpr CUresult out_of_memory = 2;
+
+/// CUstreamAttrValue with an access policy window: 64 bytes.
+struct CUaccessPolicyWindow {
+    void* base;
+    size_t bytes;
+    float hit_ratio; // of accesses to the window that count as hits
+    int hit;         // 0 normal, 1 streaming, 2 persisting
+    int miss;
+    unsigned char rest[36];
+};
+static_assert(sizeof(CUaccessPolicyWindow) == 64);
 
 /// Device attributes by their numbers.
 enum class DeviceAttribute {
@@ -64,6 +79,8 @@ enum class DeviceAttribute {
     ComputeCapabilityMinor = 76,
     MaxSharedPerMultiprocessor = 81,
     MaxSharedPerBlockOptin = 97,
+    MaxPersistingL2CacheSize = 108,
+    MaxAccessPolicyWindowSize = 109,
 };
 
 /// One pointer per function; the comment has the symbol where it is versioned.
@@ -76,6 +93,9 @@ struct Driver {
     CUresult (*device_attribute)(int*, int, CUdevice);
     CUresult (*primary_retain)(CUcontext*, CUdevice);
     CUresult (*set_current)(CUcontext);
+    CUresult (*get_current)(CUcontext*);
+    CUresult (*current_device)(CUdevice*);
+    CUresult (*set_limit)(int, size_t);
     CUresult (*mem_info)(size_t*, size_t*);
     CUresult (*mem_alloc)(CUdeviceptr*, size_t);
     CUresult (*mem_free)(CUdeviceptr);
@@ -97,6 +117,9 @@ struct Driver {
     CUresult (*stream_destroy)(CUstream);
     CUresult (*stream_synchronize)(CUstream);
     CUresult (*stream_wait_event)(CUstream, CUevent, unsigned int);
+    CUresult (*stream_set_attribute)(CUstream, int, const CUaccessPolicyWindow*);
+    CUresult (*stream_capturing)(CUstream, int* status);
+    CUresult (*exchange_capture_mode)(int* mode); // of the calling thread
     CUresult (*begin_capture)(CUstream, int);
     CUresult (*end_capture)(CUstream, CUgraph*);
     CUresult (*graph_instantiate)(CUgraphExec*, CUgraph, unsigned long long);
@@ -106,6 +129,7 @@ struct Driver {
     CUresult (*event_create)(CUevent*, unsigned int);
     CUresult (*event_destroy)(CUevent);
     CUresult (*event_record)(CUevent, CUstream);
+    CUresult (*event_record_with_flags)(CUevent, CUstream, unsigned int);
     CUresult (*event_synchronize)(CUevent);
     CUresult (*event_elapsed)(float*, CUevent, CUevent);
     CUresult (*error_name)(CUresult, const char**);
@@ -116,6 +140,8 @@ struct Driver {
 
 /// The driver, opened and initialised once; null when there is none, and `why` says so.
 const Driver* find_driver(std::string& why);
+/// The number of the device that is current for the calling thread; 0 when none is.
+int current_device(const Driver& d);
 
 /// Whether a device can still be used. Some errors leave its context unusable for as long as the
 /// process lives; the first of them is kept, and everything later fails with it. Thread safe.

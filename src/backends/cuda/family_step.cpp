@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <limits>
 
 namespace ingot::cuda {
 
@@ -118,16 +119,37 @@ void choose(FamilyStep& step, const Family& family, const Problem& problem,
     }
 }
 
+/// Drops tactics that work in more memory than a step may; the generic one stays where all do.
+void keep_to_workspace(std::vector<Tactic>& tactics, const Family& family, const Problem& problem,
+                       const CompileOptions& options, const std::string& what) {
+    if (options.workspace == std::numeric_limits<int64_t>::max()) {
+        return;
+    }
+    auto generic = tactics.back();
+    std::erase_if(tactics, [&](const Tactic& t) {
+        int64_t bytes = family.emit(problem, t).scratch;
+        if (bytes > options.workspace && options.on_limit) {
+            options.on_limit(str(what, ": tactic ", t.name, " is skipped, it needs ", bytes,
+                                 " bytes of workspace, the limit is ", options.workspace));
+        }
+        return bytes > options.workspace;
+    });
+    if (tactics.empty()) {
+        tactics.push_back(std::move(generic)); // the planner says what it needs
+    }
+}
+
 } // namespace
 
 std::unique_ptr<Step> make_family_step(const StepArgs& args) {
     const auto& family = *static_cast<const Family*>(args.kernel.family);
     auto& device = static_cast<CudaDevice&>(args.device);
-    Problem problem{args.group,     args.symbols,  args.in,          args.out,
-                    args.constants, device.arch(), args.options.tf32};
+    Problem problem{args.group,     args.symbols,  args.in,           args.out,
+                    args.constants, device.arch(), args.options.tf32, args.options.batch_invariant};
     std::vector<Tactic> tactics = family.tactics(problem);
     CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
     std::string what = str("node '", args.node.name, "' (", family.name, ")");
+    keep_to_workspace(tactics, family, problem, args.options, what);
     auto step = std::make_unique<FamilyStep>(device, what);
     choose(*step, family, problem, tactics, device, what);
     if (tactics.size() > 1) {

@@ -32,6 +32,8 @@ struct LaunchShape {
     uint32_t cluster = 1;
     /// May start while the kernel before it in the stream still runs (it waits by grid_wait).
     bool overlap = false;
+    uint32_t block_y = 1;
+    uint32_t block_z = 1;
 };
 
 /// An ordered queue of work on one device. Used by one thread at a time. All errors are thrown:
@@ -48,17 +50,37 @@ public:
     /// From the host; `from` may change once it returns.
     virtual void write(std::byte* to, const void* from, size_t bytes) = 0;
     virtual void synchronize() = 0;
+    /// From memory that Gpu::allocate_shared gave, which stays as it is until this has run. Only
+    /// enqueues; may be recorded.
+    virtual void upload(std::byte* to, const std::byte* from, size_t bytes) {
+        copy(to, from, bytes);
+    }
 
     /// Records what follows instead of running it, until end_recording. False: it cannot.
     virtual bool begin_recording() = 0;
     virtual std::unique_ptr<Recording> end_recording() = 0;
     virtual void launch(const Recording& r) = 0;
 
+    /// The stream as other libraries take it (a CUstream), its context made current to this thread;
+    /// null when there is none.
+    virtual void* native() { return nullptr; }
     /// What follows here waits for everything that `other` holds: a stream of the same device that
     /// somebody else made (a CUstream; null is the default stream).
     virtual void wait_for(void* other) { (void)other; }
     /// What follows on `other` waits for everything that this one holds.
     virtual void let_wait(void* other) { (void)other; }
+
+    /// Whether `other` is being captured into a graph; not asked of the default stream.
+    virtual bool is_captured(void* other) {
+        (void)other;
+        return false;
+    }
+    /// Records an event that somebody else made (a CUevent).
+    virtual void record(void* event) { (void)event; }
+    /// Kernels launched from here on keep `limit` bytes of this memory in the L2 cache; 0: none.
+    virtual void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) {
+        (void)memory, (void)bytes, (void)limit;
+    }
 
     /// Marks a point of time; the result is valid for elapsed_ms once the stream has passed it.
     virtual int mark_time() = 0;
@@ -104,8 +126,11 @@ public:
         return new std::byte[static_cast<size_t>(bytes)]();
     }
     virtual void release_shared(std::byte* memory) noexcept { delete[] memory; }
+    /// The most that streams can keep in the L2 cache; 0 where it cannot be divided.
+    virtual int64_t most_cache_bytes() const { return 0; }
     /// Bytes that could be allocated now; -1 when not known.
     virtual int64_t free_bytes() const { return -1; }
+    virtual int64_t total_bytes() const { return -1; }
     /// The 128 bytes of a tensor map over memory at `base`.
     virtual void encode(const kernels::TensorMap& map, std::byte* base,
                         std::byte* encoded) const = 0;

@@ -18,8 +18,10 @@ struct KeptProblem {
     explicit KeptProblem(const kernels::Problem& p)
         : group(p.group), in(p.in.begin(), p.in.end()), out(p.out.begin(), p.out.end()),
           constants(p.constants.begin(), p.constants.end()), symbols(p.symbols), arch(p.arch),
-          tf32(p.tf32) {}
-    kernels::Problem problem() const { return {group, symbols, in, out, constants, arch, tf32}; }
+          tf32(p.tf32), batch_invariant(p.batch_invariant) {}
+    kernels::Problem problem() const {
+        return {group, symbols, in, out, constants, arch, tf32, batch_invariant};
+    }
 
     kernels::Group group;
     std::vector<kernels::Operand> in;
@@ -28,6 +30,7 @@ struct KeptProblem {
     Symbols symbols;
     const kernels::Arch& arch;
     bool tf32;
+    bool batch_invariant;
 };
 
 class KernelReuse {

@@ -3,7 +3,9 @@
 
 #include "backends/cuda/steps.h"
 #include "kernels/scan_sort/dynamic.h"
+#include "ops/primitives.h"
 #include "plan/control.h"
+#include "plan/plugin.h"
 
 namespace ingot::cuda {
 
@@ -15,19 +17,24 @@ std::optional<std::string> refuse_host(const Group& group) {
                                   : std::nullopt;
 }
 
+std::optional<std::string> accept(const Group&) {
+    return std::nullopt;
+}
+
 std::vector<Kernel> family_kernels() {
     std::vector<Kernel> all;
     for (const kernels::FamilyTable* table : kernels::all_families()) {
         for (const kernels::Family& f : *table) {
-            all.push_back({.name = f.name,
-                           .refuse = f.refuse,
-                           .prepare = make_family_step,
-                           .layout = f.layout,
-                           .strided_results = f.strided_results,
-                           .takes_groups = f.takes_groups,
-                           .reads_casts = f.reads_casts,
-                           .in_place = f.in_place,
-                           .family = &f});
+            all.push_back(
+                {.name = f.name,
+                 .refuse = f.refuse,
+                 .prepare = f.name == random_def.name ? make_random_step : make_family_step,
+                 .layout = f.layout,
+                 .strided_results = f.strided_results,
+                 .takes_groups = f.takes_groups,
+                 .reads_casts = f.reads_casts,
+                 .in_place = f.in_place,
+                 .family = &f});
         }
     }
     for (std::string_view name : {"nonzero", "nms"}) {
@@ -36,6 +43,7 @@ std::vector<Kernel> family_kernels() {
                        .prepare = make_dynamic_step,
                        .layout = plan::any_strides});
     }
+    all.push_back({.name = "cuda_source", .refuse = accept, .prepare = make_source_step});
     all.push_back({.name = "reference", .refuse = refuse_host, .prepare = make_host_step});
     return all;
 }
@@ -43,7 +51,8 @@ std::vector<Kernel> family_kernels() {
 std::span<const KernelTable* const> tables() {
     static const std::vector<Kernel> rows = family_kernels();
     static const KernelTable families = rows;
-    static const KernelTable* const all[] = {&families, &plan::control_kernels};
+    static const KernelTable* const all[] = {&families, &plan::control_kernels,
+                                             &plan::plugin_kernels};
     return all;
 }
 

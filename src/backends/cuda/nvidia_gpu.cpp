@@ -1,339 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/nvidia_gpu.h"
 
+#include "backends/cuda/card.h"
 #include "backends/cuda/nvrtc.h"
 #include "base/error.h"
 
 #include <algorithm>
-#include <chrono>
-#include <condition_variable>
 #include <cstring>
 #include <map>
 #include <mutex>
-#include <vector>
 
 namespace ingot::cuda {
 
 namespace {
 
-CUdeviceptr address(const std::byte* p) {
-    return reinterpret_cast<CUdeviceptr>(p);
-}
-
-/// One device with its primary context.
-struct Card {
-    const Driver& d;
-    CUdevice device = 0;
-    CUcontext context = nullptr;
-    mutable DeviceHealth health;
-
-    Card(const Driver& driver, CUdevice number) : d(driver), device(number) {}
-
-    void check(CUresult r, const char* what) const { health.check(d, r, what); }
-    /// Makes the context current on this thread. Errors: Device for a dead device.
-    void enter() const {
-        thread_local CUcontext current = nullptr;
-        health.require_alive();
-        if (current != context) {
-            check(d.set_current(context), "cuCtxSetCurrent");
-            current = context;
-        }
-    }
-    /// For what gives resources back: on a dead device their release does nothing.
-    void enter_quietly() const noexcept {
-        try {
-            enter();
-        } catch (const std::exception&) {
-            return;
-        }
-    }
-};
-
-class NvidiaFunction : public Function {
-public:
-    explicit NvidiaFunction(const Card& card) : card_(card) {}
-    ~NvidiaFunction() override {
-        if (module != nullptr) {
-            card_.enter_quietly();
-            card_.d.module_unload(module);
-        }
-    }
-    NvidiaFunction(const NvidiaFunction&) = delete;
-    NvidiaFunction& operator=(const NvidiaFunction&) = delete;
-
-private:
-    const Card& card_;
-
-public:
-    CUmodule module = nullptr;
-    CUfunction function = nullptr;
-};
-
-class NvidiaRecording : public Recording {
-public:
-    NvidiaRecording(const Card& card, CUgraphExec exec) : card_(card), graph(exec) {}
-    ~NvidiaRecording() override {
-        card_.enter_quietly();
-        card_.d.graph_exec_destroy(graph);
-    }
-    NvidiaRecording(const NvidiaRecording&) = delete;
-    NvidiaRecording& operator=(const NvidiaRecording&) = delete;
-
-private:
-    const Card& card_;
-
-public:
-    CUgraphExec graph;
-};
-
-/// Where a stream waits until the host lets it go on.
-class Gate {
-public:
-    void close() {
-        std::scoped_lock lock(mutex_);
-        open_ = false;
-    }
-    void open() {
-        std::scoped_lock lock(mutex_);
-        open_ = true;
-        opened_.notify_all();
-    }
-    /// Gives up after a while: a queue that is full would hold the host, which then never opens it.
-    void pass() {
-        std::unique_lock lock(mutex_);
-        opened_.wait_for(lock, std::chrono::seconds(2), [this] { return open_; });
-    }
-
-private:
-    std::mutex mutex_;
-    std::condition_variable opened_;
-    bool open_ = true;
-};
-
-/// Page-locked memory through which copies from and to the host go, in two halves: one is filled
-/// while the other is copied.
-constexpr size_t staging_bytes = 8 << 20;
-constexpr size_t half_bytes = staging_bytes / 2;
-
-class NvidiaStream : public Stream {
-public:
-    /// Streams of runs have a step more priority than those of background work.
-    NvidiaStream(const Card& card, bool background) : card_(card) {
-        card_.enter();
-        int least = 0;
-        int greatest = 0;
-        const Driver& d = card_.d;
-        if (d.stream_priorities == nullptr || d.stream_create_with_priority == nullptr ||
-            d.stream_priorities(&least, &greatest) != 0) {
-            card_.check(d.stream_create(&stream_, stream_non_blocking), "cuStreamCreate");
-            return;
-        }
-        // Smaller numbers are more urgent.
-        int priority = background || greatest >= least ? least : least - 1;
-        card_.check(d.stream_create_with_priority(&stream_, stream_non_blocking, priority),
-                    "cuStreamCreateWithPriority");
-    }
-    ~NvidiaStream() override {
-        resume();
-        card_.enter_quietly();
-        card_.d.stream_synchronize(stream_);
-        for (CUevent e : events_) {
-            card_.d.event_destroy(e);
-        }
-        for (CUevent e : {half_done_[0], half_done_[1], before_, after_}) {
-            if (e != nullptr) {
-                card_.d.event_destroy(e);
-            }
-        }
-        if (staging_ != nullptr) {
-            card_.d.mem_free_host(staging_);
-        }
-        card_.d.stream_destroy(stream_);
-    }
-    NvidiaStream(const NvidiaStream&) = delete;
-    NvidiaStream& operator=(const NvidiaStream&) = delete;
-
-    void launch(const Function& f, const LaunchShape& shape, void* const* parameters) override {
-        card_.enter();
-        CUlaunchAttribute attributes[2] = {};
-        unsigned int count = 0;
-        if (shape.cluster > 1) {
-            attributes[count].id = launch_cluster_dimension;
-            attributes[count].dims[0] = shape.cluster;
-            attributes[count].dims[1] = 1;
-            attributes[count++].dims[2] = 1;
-        }
-        if (shape.overlap) {
-            attributes[count].id = launch_programmatic_serialization;
-            attributes[count++].flag = 1;
-        }
-        CUlaunchConfig config = {{shape.grid[0], shape.grid[1], shape.grid[2]},
-                                 {shape.block, 1, 1},
-                                 shape.shared,
-                                 stream_,
-                                 attributes,
-                                 count};
-        card_.check(card_.d.launch(&config, static_cast<const NvidiaFunction&>(f).function,
-                                   const_cast<void**>(parameters), nullptr),
-                    "cuLaunchKernelEx");
-    }
-
-    void copy(std::byte* to, const std::byte* from, size_t bytes) override {
-        if (bytes > 0) {
-            card_.enter();
-            card_.check(card_.d.copy_on_device(address(to), address(from), bytes, stream_),
-                        "copying on the device");
-        }
-    }
-
-    void fill(std::byte* to, int byte, size_t bytes) override {
-        if (bytes > 0) {
-            card_.enter();
-            card_.check(card_.d.fill(address(to), static_cast<unsigned char>(byte), bytes, stream_),
-                        "filling device memory");
-        }
-    }
-
-    void read(void* to, const std::byte* from, size_t bytes) override {
-        synchronize();
-        for (size_t at = 0; at < bytes; at += staging_bytes) {
-            size_t part = std::min(bytes - at, staging_bytes);
-            card_.check(card_.d.copy_to_host(staging(), address(from + at), part, stream_),
-                        "copying to the host");
-            synchronize();
-            std::memcpy(static_cast<std::byte*>(to) + at, staging_, part);
-        }
-    }
-
-    void write(std::byte* to, const void* from, size_t bytes) override {
-        for (size_t at = 0; at < bytes; at += half_bytes) {
-            size_t part = std::min(bytes - at, half_bytes);
-            std::byte* half = staging() + half_ * half_bytes;
-            if (half_used_[half_]) { // wait until it has been copied
-                card_.check(card_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
-            }
-            std::memcpy(half, static_cast<const std::byte*>(from) + at, part);
-            card_.check(card_.d.copy_to_device(address(to + at), half, part, stream_),
-                        "copying to the device");
-            card_.check(card_.d.event_record(half_done_[half_], stream_), "cuEventRecord");
-            half_used_[half_] = true;
-            half_ = 1 - half_;
-        }
-    }
-
-    void synchronize() override {
-        card_.enter();
-        card_.check(card_.d.stream_synchronize(stream_), "waiting for the GPU");
-    }
-
-    bool begin_recording() override {
-        card_.enter();
-        card_.check(card_.d.begin_capture(stream_, capture_thread_local), "cuStreamBeginCapture");
-        return true;
-    }
-
-    std::unique_ptr<Recording> end_recording() override {
-        CUgraph graph = nullptr;
-        card_.check(card_.d.end_capture(stream_, &graph), "cuStreamEndCapture");
-        CUgraphExec exec = nullptr;
-        CUresult r = card_.d.graph_instantiate(&exec, graph, 0);
-        card_.d.graph_destroy(graph);
-        card_.check(r, "cuGraphInstantiate");
-        return std::make_unique<NvidiaRecording>(card_, exec);
-    }
-
-    void launch(const Recording& r) override {
-        card_.enter();
-        card_.check(card_.d.graph_launch(static_cast<const NvidiaRecording&>(r).graph, stream_),
-                    "cuGraphLaunch");
-    }
-
-    void wait_for(void* other) override {
-        pass_order(static_cast<CUstream>(other), stream_, before_);
-    }
-    void let_wait(void* other) override {
-        pass_order(stream_, static_cast<CUstream>(other), after_);
-    }
-
-    int mark_time() override {
-        card_.enter();
-        if (used_events_ == events_.size()) {
-            CUevent e = nullptr;
-            card_.check(card_.d.event_create(&e, 0), "cuEventCreate");
-            events_.push_back(e);
-        }
-        card_.check(card_.d.event_record(events_[used_events_], stream_), "cuEventRecord");
-        return static_cast<int>(used_events_++);
-    }
-
-    double elapsed_ms(int from, int to) override {
-        float ms = 0;
-        card_.check(card_.d.event_synchronize(events_.at(static_cast<size_t>(to))),
-                    "cuEventSynchronize");
-        card_.check(card_.d.event_elapsed(&ms, events_.at(static_cast<size_t>(from)),
-                                          events_.at(static_cast<size_t>(to))),
-                    "cuEventElapsedTime");
-        return static_cast<double>(ms);
-    }
-
-    void forget_times() override { used_events_ = 0; }
-
-    void hold() override {
-        card_.enter();
-        gate_.close();
-        CUresult r = card_.d.launch_host(
-            stream_, [](void* gate) { static_cast<Gate*>(gate)->pass(); }, &gate_);
-        if (r != 0) {
-            gate_.open();
-            card_.check(r, "cuLaunchHostFunc");
-        }
-    }
-    void resume() override { gate_.open(); }
-
-private:
-    /// What follows on `second` waits for what `first` holds. An event that is recorded again still
-    /// holds back those that waited for what it stood for before.
-    void pass_order(CUstream first, CUstream second, CUevent& event) {
-        card_.enter();
-        if (event == nullptr) {
-            card_.check(card_.d.event_create(&event, event_without_timing), "cuEventCreate");
-        }
-        card_.check(card_.d.event_record(event, first), "cuEventRecord");
-        card_.check(card_.d.stream_wait_event(second, event, 0), "cuStreamWaitEvent");
-    }
-
-    std::byte* staging() {
-        card_.enter();
-        if (staging_ == nullptr) {
-            card_.check(card_.d.mem_alloc_host(&staging_, staging_bytes),
-                        "allocating page-locked memory");
-        }
-        for (CUevent& e : half_done_) {
-            if (e == nullptr) {
-                card_.check(card_.d.event_create(&e, 0), "cuEventCreate");
-            }
-        }
-        return static_cast<std::byte*>(staging_);
-    }
-
-    const Card& card_;
-    CUstream stream_ = nullptr;
-    CUevent before_ = nullptr;
-    CUevent after_ = nullptr;
-    void* staging_ = nullptr;
-    CUevent half_done_[2] = {};
-    bool half_used_[2] = {};
-    size_t half_ = 0;
-    std::vector<CUevent> events_;
-    size_t used_events_ = 0;
-    Gate gate_;
-};
-
 class NvidiaGpu : public Gpu {
 public:
     NvidiaGpu(const Driver& d, CUdevice device) : card_(d, device) {
         card_.check(d.primary_retain(&card_.context, device), "cuDevicePrimaryCtxRetain");
-        card_.enter();
+        Entered entered = card_.enter();
         int cc = attribute(DeviceAttribute::ComputeCapabilityMajor) * 10 +
                  attribute(DeviceAttribute::ComputeCapabilityMinor);
         arch_ = kernels::arch_of(cc);
@@ -343,6 +28,7 @@ public:
         arch_.shared_per_sm = attribute(DeviceAttribute::MaxSharedPerMultiprocessor);
         arch_.threads_per_sm = attribute(DeviceAttribute::MaxThreadsPerMultiprocessor);
         arch_.l2_bytes = attribute(DeviceAttribute::L2CacheSize);
+        most_cache_ = attribute(DeviceAttribute::MaxPersistingL2CacheSize);
         char text[256] = {};
         d.device_name(text, sizeof text - 1, device);
         int version = 0;
@@ -366,7 +52,8 @@ public:
 
     std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,
                                          int64_t shared) override {
-        card_.enter();
+        Entered entered = card_.enter();
+        Relaxed relaxed(card_.d);
         auto f = std::make_shared<NvidiaFunction>(card_);
         card_.check(card_.d.module_load(&f->module, binary.data()), "cuModuleLoadData");
         card_.check(card_.d.module_function(&f->function, f->module, entry.c_str()),
@@ -380,16 +67,15 @@ public:
         return f;
     }
 
-    std::unique_ptr<Stream> create_stream() override {
-        return std::make_unique<NvidiaStream>(card_, false);
-    }
+    std::unique_ptr<Stream> create_stream() override { return make_nvidia_stream(card_, false); }
 
     std::unique_ptr<Stream> create_background_stream() override {
-        return std::make_unique<NvidiaStream>(card_, true);
+        return make_nvidia_stream(card_, true);
     }
 
     std::byte* allocate(int64_t bytes) override {
-        card_.enter();
+        Entered entered = card_.enter();
+        Relaxed relaxed(card_.d);
         CUdeviceptr p = 0;
         CUresult r = card_.d.mem_alloc(&p, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
         if (r == out_of_memory) {
@@ -404,16 +90,17 @@ public:
     }
 
     void release(std::byte* memory) noexcept override {
-        try {
-            card_.enter();
-        } catch (const Error&) {
+        if (card_.health.dead()) {
             return; // the context is gone, and its memory with it
         }
+        Entered entered = card_.enter_quietly();
+        Relaxed relaxed(card_.d);
         card_.d.mem_free(address(memory));
     }
 
     std::byte* allocate_shared(int64_t bytes) override {
-        card_.enter();
+        Entered entered = card_.enter();
+        Relaxed relaxed(card_.d);
         void* p = nullptr;
         CUresult r = card_.d.mem_alloc_host(&p, static_cast<size_t>(bytes));
         if (r == out_of_memory) {
@@ -426,33 +113,49 @@ public:
     }
 
     void release_shared(std::byte* memory) noexcept override {
-        card_.enter_quietly();
+        Entered entered = card_.enter_quietly();
+        Relaxed relaxed(card_.d);
         card_.d.mem_free_host(memory);
     }
 
-    int64_t free_bytes() const override {
-        card_.enter();
-        size_t free = 0;
-        size_t total = 0;
-        card_.check(card_.d.mem_info(&free, &total), "cuMemGetInfo");
-        return static_cast<int64_t>(free);
-    }
+    int64_t free_bytes() const override { return memory().first; }
+    int64_t total_bytes() const override { return memory().second; }
+
+    int64_t most_cache_bytes() const override { return most_cache_; }
 
     void encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const override;
 
 private:
-    int attribute(DeviceAttribute a) const {
-        int v = 0;
-        card_.check(card_.d.device_attribute(&v, static_cast<int>(a), card_.device),
-                    "cuDeviceGetAttribute");
-        return v;
+    /// Free and total bytes.
+    std::pair<int64_t, int64_t> memory() const {
+        Entered entered = card_.enter();
+        size_t free = 0;
+        size_t total = 0;
+        card_.check(card_.d.mem_info(&free, &total), "cuMemGetInfo");
+        return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
     }
+    int attribute(DeviceAttribute a) const { return card_.attribute(a); }
 
     Card card_;
     kernels::Arch arch_;
+    int64_t most_cache_ = 0;
     std::string description_;
     std::string identity_;
 };
+
+} // namespace
+
+void Card::set_aside(int64_t more) const {
+    Entered entered = enter();
+    std::scoped_lock lock(mutex_);
+    int64_t most = attribute(DeviceAttribute::MaxPersistingL2CacheSize);
+    int64_t all = set_aside_ + more;
+    check(d.set_limit(limit_persisting_l2, static_cast<size_t>(std::clamp<int64_t>(all, 0, most))),
+          "setting cache aside");
+    set_aside_ = all;
+}
+
+namespace {
 
 /// CUtensorMapDataType.
 int map_type(DType t) {

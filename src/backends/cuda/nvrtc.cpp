@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/nvrtc.h"
 
+#include "backends/cuda/exit_gate.h"
 #include "base/error.h"
 #include "base/shared_library.h"
 
+#include <atomic>
+#include <bit>
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -54,6 +57,14 @@ bool get(const SharedLibrary& l, F*& f, const char* name) {
     return f != nullptr;
 }
 
+/// What the library keeps until the process ends is made by the first compilations that need it.
+void note_compilation() {
+    static std::atomic<unsigned> count{0};
+    if (std::has_single_bit(++count)) {
+        ExitGate::close_earlier();
+    }
+}
+
 Nvrtc open_nvrtc() {
     Nvrtc n;
     for (const std::string& path : candidates()) {
@@ -67,6 +78,7 @@ Nvrtc open_nvrtc() {
             get(l, n.cubin_size, "nvrtcGetCUBINSize") && get(l, n.cubin, "nvrtcGetCUBIN") &&
             get(l, n.ptx_size, "nvrtcGetPTXSize") && get(l, n.error, "nvrtcGetErrorString")) {
             n.version(&n.major, &n.minor);
+            ExitGate::close_earlier();
             return n;
         }
         n.library = {};
@@ -103,6 +115,7 @@ CompiledText nvrtc_compile(const std::string& text, const std::string& arch) {
         options.push_back("--ptxas-options=-v");
     }
     r = n.compile(raw, static_cast<int>(options.size()), options.data());
+    note_compilation();
     CompiledText out;
     size_t size = 0;
     if (n.log_size(raw, &size) == 0 && size > 1) {

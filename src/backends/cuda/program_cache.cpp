@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/program_cache.h"
 
+#include "backends/cuda/exit_gate.h"
 #include "backends/cuda/nvrtc.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -23,6 +24,14 @@ const Function& PendingKernel::function() {
         loaded_.store(true, std::memory_order_release);
     }
     return *function_;
+}
+
+void PendingKernel::wait() {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return done_; });
+    if (problem_ != nullptr) {
+        std::rethrow_exception(problem_);
+    }
 }
 
 bool PendingKernel::wait_ms(double ms) {
@@ -138,10 +147,12 @@ void ProgramCache::work() {
         }
         std::shared_ptr<PendingKernel> k = std::move(queue_.front());
         queue_.pop_front();
+        compiling_++;
         lock.unlock();
         compile(*k);
         lock.lock();
         count(*k);
+        finish_one();
     }
 }
 
@@ -156,17 +167,50 @@ void ProgramCache::work_later() {
         std::shared_ptr<PendingKernel> k = std::move(later_.front());
         later_.pop_front();
         k->later_ = false;
+        compiling_++;
         lock.unlock();
         compile(*k);
         try {
-            k->function();
-            arrivals_.fetch_add(1, std::memory_order_acq_rel);
+            ExitGate inside;
+            if (inside) {
+                k->function();
+                arrivals_.fetch_add(1, std::memory_order_acq_rel);
+            }
         } catch (const std::exception& e) {
             log(LogLevel::Verbose, "cuda: a kernel that no run waits for: ", e.what());
         }
         lock.lock();
         count(*k);
+        finish_one();
     }
+}
+
+void ProgramCache::finish_one() {
+    if (--compiling_ == 0) {
+        quiet_.notify_all();
+    }
+}
+
+void ProgramCache::enter() {
+    std::scoped_lock lock(mutex_);
+    users_++;
+}
+
+void ProgramCache::leave() noexcept {
+    std::unique_lock lock(mutex_);
+    if (--users_ > 0) {
+        return;
+    }
+    forget(queue_);
+    forget(later_);
+    quiet_.wait(lock, [this] { return compiling_ == 0; });
+}
+
+void ProgramCache::forget(std::deque<std::shared_ptr<PendingKernel>>& queue) {
+    for (const auto& k : queue) {
+        kernels_.erase(k->entry_ + '\n' + k->text_);
+    }
+    queue.clear();
 }
 
 void ProgramCache::count(const PendingKernel& k) {
@@ -181,6 +225,9 @@ void ProgramCache::compile(PendingKernel& k) {
     std::exception_ptr problem;
     double seconds = 0;
     try {
+        ExitGate inside;
+        require(static_cast<bool>(inside), ErrorCode::Interrupted,
+                "a kernel is not compiled any more: the process is ending");
         plan::CacheKey key = plan::cache_key(k.text_, gpu_.compiler());
         std::optional<std::string> kept;
         if (ahead_ != nullptr) {

@@ -22,6 +22,8 @@ class PendingKernel {
 public:
     /// Waits for the compiler; then loads the kernel. Errors: what compiling or loading threw.
     const Function& function();
+    /// Waits for the compiler. Errors: what compiling threw.
+    void wait();
     /// Whether function() would return at once.
     bool loaded() const { return loaded_.load(std::memory_order_acquire); }
     /// Waits for the compiler for so long; whether it is done.
@@ -84,6 +86,10 @@ public:
     Statistics statistics() const;
     /// Waits for all requested programs. Errors: the first one's.
     KernelBinaries binaries() const;
+    /// Somebody who requests programs. When the last one leaves, what is still to be compiled is
+    /// forgotten, and leave() waits for what is being compiled: a process may end after that.
+    void enter();
+    void leave() noexcept;
     /// Every program that was requested.
     std::vector<KernelUse> programs() const;
 
@@ -92,8 +98,10 @@ private:
     void work_later();
     void compile(PendingKernel& k);
     void count(const PendingKernel& k);
+    void finish_one();
     void put_in_queue(std::shared_ptr<PendingKernel> k);
     void put_in_later(std::shared_ptr<PendingKernel> k);
+    void forget(std::deque<std::shared_ptr<PendingKernel>>& queue);
 
     Gpu& gpu_;
     std::shared_ptr<const KernelBinaries> ahead_;
@@ -109,6 +117,9 @@ private:
     std::atomic<uint64_t> arrivals_{0};
     int most_threads_;
     int idle_ = 0;
+    int compiling_ = 0;
+    int users_ = 0;
+    std::condition_variable quiet_; // nothing is being compiled
     bool stop_ = false;
     int variants_ = 0;
     Statistics statistics_;

@@ -19,15 +19,19 @@ constexpr size_t jobs_ahead = 4;
 
 } // namespace
 
-Tuner::Tuner(CudaState& state, std::shared_ptr<TimingCache> cache, int64_t weight_bytes)
-    : state_(std::shared_ptr<void>(), &state), cache_(std::move(cache)),
-      device_(str(state.gpu.identity(), ", ", state.arch.nvrtc, " with ",
-                  state.arch.shared_per_block, " bytes a block")),
-      weights_stay_(weight_bytes < state.arch.l2_bytes), mode_(state.options.tune),
-      budget_ms_(state.options.tune_budget_ms) {
+std::string timing_device(const Gpu& gpu, const kernels::Arch& arch) {
+    std::string device =
+        str(gpu.identity(), ", ", arch.nvrtc, " with ", arch.shared_per_block, " bytes a block");
     std::replace_if(
-        device_.begin(), device_.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+        device.begin(), device.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+    return device;
 }
+
+Tuner::Tuner(CudaState& state, std::shared_ptr<plan::TimingCache> cache, int64_t weight_bytes)
+    : state_(std::shared_ptr<void>(), &state), cache_(std::move(cache)),
+      device_(timing_device(state.gpu, state.arch)),
+      weights_stay_(weight_bytes < state.arch.l2_bytes), mode_(state.options.tune),
+      budget_ms_(state.options.tune_budget_ms) {}
 
 Tuner::~Tuner() {
     {
@@ -41,8 +45,12 @@ Tuner::~Tuner() {
     }
 }
 
-std::optional<Timing> Tuner::find(const std::string& problem) const {
+std::optional<plan::Timing> Tuner::find(const std::string& problem) const {
     return cache_->find(device_, problem);
+}
+
+bool Tuner::must_know() const {
+    return state_->options.timed_before;
 }
 
 bool Tuner::wants(const std::string& problem) {
@@ -159,8 +167,9 @@ size_t TacticChoices::choose(Tuner& tuner, const kernels::Family& family,
         return 0;
     }
     auto place = [&tactics](const std::string& name) {
-        auto it = std::find_if(tactics.begin(), tactics.end(),
-                               [&name](const Tactic& t) { return t.name == name; });
+        auto it = std::find_if(tactics.begin(), tactics.end(), [&name](const Tactic& t) {
+            return plan::names_tactic(name, t.name);
+        });
         return it == tactics.end() ? std::nullopt
                                    : std::optional(static_cast<size_t>(it - tactics.begin()));
     };
@@ -168,8 +177,10 @@ size_t TacticChoices::choose(Tuner& tuner, const kernels::Family& family,
     auto it = made_.find(key);
     bool is_new = it == made_.end();
     if (is_new) {
-        std::optional<Timing> known = tuner.find(key);
+        std::optional<plan::Timing> known = tuner.find(key);
         bool usable = known && place(known->tactic);
+        require(usable || !tuner.must_know(), ErrorCode::InvalidArgument,
+                "the timing cache has no entry for ", what, ": ", key);
         it =
             made_
                 .emplace(key, usable ? Choice{known->tactic, true} : Choice{tactics[0].name, false})

@@ -3,9 +3,10 @@
 // winners in the timing cache. One per executable.
 #pragma once
 
-#include "backends/cuda/timing_cache.h"
+#include "backends/cuda/gpu.h"
 #include "backends/cuda/tuning_job.h"
 #include "plan/backend.h"
+#include "plan/timing_cache.h"
 
 #include <condition_variable>
 #include <memory>
@@ -19,20 +20,25 @@ namespace ingot::cuda {
 struct CudaState;
 class TuningBench;
 
+/// Names a device in the timing cache.
+std::string timing_device(const Gpu& gpu, const kernels::Arch& arch);
+
 /// Thread safe.
 class Tuner {
 public:
     /// Belongs to `state`. `weight_bytes`: of the whole model; where they do not fit into the L2
     /// cache, no weight is there when a run needs it.
-    Tuner(CudaState& state, std::shared_ptr<TimingCache> cache, int64_t weight_bytes);
+    Tuner(CudaState& state, std::shared_ptr<plan::TimingCache> cache, int64_t weight_bytes);
     /// Ends what is being timed and drops the rest.
     ~Tuner();
     Tuner(const Tuner&) = delete;
     Tuner& operator=(const Tuner&) = delete;
 
     bool is_full() const { return mode_ == Tune::Full; }
+    /// A problem that is not in the timing cache is an error.
+    bool must_know() const;
     /// The winner of a problem, where it is known.
-    std::optional<Timing> find(const std::string& problem) const;
+    std::optional<plan::Timing> find(const std::string& problem) const;
     /// Another step has this problem. True when a job for it is welcome: the first time, while
     /// there is budget left.
     bool wants(const std::string& problem);
@@ -50,7 +56,7 @@ private:
     void sort_by_cost(std::vector<TuningJob>& jobs) const;
 
     std::shared_ptr<CudaState> state_; // does not own it
-    std::shared_ptr<TimingCache> cache_;
+    std::shared_ptr<plan::TimingCache> cache_;
     std::string device_;
     bool weights_stay_; // in the L2 cache
     Tune mode_;

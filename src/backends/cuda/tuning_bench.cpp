@@ -248,6 +248,9 @@ std::optional<TuningBench::Result> TuningBench::fastest(const TuningJob& job,
     Result best{racers[0].candidate, median(racers[0].us)};
     for (const Racer& r : racers) {
         double us = median(r.us);
+        log(LogLevel::Verbose, "cuda: ", job.what, ": tactic ", job.candidates[r.candidate].tactic,
+            " is expected to take ", job.candidates[r.candidate].cost_us, " us and takes ", us,
+            " us");
         if (us < best.us * margin) {
             best = {r.candidate, us};
         }

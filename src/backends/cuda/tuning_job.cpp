@@ -81,6 +81,7 @@ std::string problem_text(const kernels::Family& family, const Problem& p) {
         text += str(i == 0 ? " -> " : ", ", operand_text(p.out[i]));
     }
     text += p.tf32 ? " tf32" : "";
+    text += p.batch_invariant ? " batch_invariant" : "";
     std::replace_if(
         text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
     return text;
@@ -93,7 +94,7 @@ TuningJob make_job(const kernels::Family& family, const Problem& p,
     job.what = std::move(what);
     job.cost_us = candidates.front().cost_us;
     for (const Tactic& t : candidates) {
-        job.candidates.push_back({t.name, family.emit(p, t)});
+        job.candidates.push_back({t.name, t.cost_us, family.emit(p, t)});
     }
     for (size_t i = 0; i < p.in.size() + p.out.size(); ++i) {
         bool is_input = i < p.in.size();

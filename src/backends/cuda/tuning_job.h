@@ -21,6 +21,7 @@ struct TuningBuffer {
 struct TuningJob {
     struct Candidate {
         std::string tactic;
+        double cost_us; // by the model
         kernels::Emitted emitted;
     };
     std::string problem;                 // its key in the timing cache

@@ -98,7 +98,7 @@ bool by_vectors(const View& v, int64_t unit) {
 }
 
 int64_t splits_of(const Problem& p, const Heads& s, int64_t blocks, int64_t least) {
-    if (blocks >= p.arch.sms || s.arg.keys < 2 * least) {
+    if (p.batch_invariant || blocks >= p.arch.sms || s.arg.keys < 2 * least) {
         return 1;
     }
     return std::min({div_up(int64_t{2} * p.arch.sms, std::max<int64_t>(blocks, 1)),
@@ -137,6 +137,11 @@ namespace {
 std::vector<Tactic> tactics(const Problem& p) {
     Heads s = heads_of(p);
     std::vector<Tactic> list;
+    if (p.batch_invariant) {
+        add_mma_tactics(list, p, s);
+        list.erase(list.begin(), list.end() - std::min<std::ptrdiff_t>(1, std::ssize(list)));
+        return list.empty() ? std::vector<Tactic>{simt_tactic(p, s)} : list;
+    }
     add_wgmma_tactics(list, p, s);
     add_mma_tactics(list, p, s);
     std::stable_sort(list.begin(), list.end(),

@@ -160,7 +160,10 @@ std::vector<Tactic> tactics(const Problem& p) {
     ConvShape s = conv_shape(p);
     std::vector<Tactic> all;
     if (!s.depthwise() && s.pointwise()) {
-        all = contraction_tactics(pointwise_contraction(s), p.arch, p.tf32);
+        all = contraction_tactics(pointwise_contraction(s), p);
+        if (p.batch_invariant) {
+            return all;
+        }
         add_wgmma_conv(all, s, p.arch, way_wgmma);
         std::stable_sort(all.begin(), all.end(), cheaper);
         return all;
@@ -171,11 +174,22 @@ std::vector<Tactic> tactics(const Problem& p) {
         for (int wide : {many ? 4 : 1, many ? 1 : 4}) {
             all.push_back({str("conv_depthwise_w", wide), {way_depthwise, wide}, 2});
         }
+        if (p.batch_invariant) {
+            return {{"conv_depthwise_w4", {way_depthwise, 4}, 2}};
+        }
     } else if (s.out.view.count() > 0) {
-        add_wgmma_conv(all, s, p.arch, way_wgmma);
-        add_stem_conv(all, s, p.arch, way_stem);
+        if (!p.batch_invariant) {
+            add_wgmma_conv(all, s, p.arch, way_wgmma);
+            add_stem_conv(all, s, p.arch, way_stem);
+        }
         add_mma(all, s, p);
         std::stable_sort(all.begin(), all.end(), cheaper);
+    }
+    if (p.batch_invariant) {
+        std::erase_if(all, [](const Tactic& t) { return t.p[2] > 1; }); // splits
+        if (!all.empty()) {
+            return all;
+        }
     }
     Tactic simt = simt_tactic(window_contraction(s), p.arch);
     simt.name = "conv_simt";

@@ -75,7 +75,8 @@ void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arc
     double clocks = 300 + 2.2 * static_cast<double>(a.depth) * bn / 64 +
                     0.14 * static_cast<double>(a.rows * a.pitch) + 900.0 * bn / 64;
     double rounds = static_cast<double>(div_up(a.tiles * a.blocks_n, arch.sms));
-    double us = 4.5 + rounds * clocks / (arch.clock_ghz * 1e3);
+    constexpr double launch_us = 4.5; // with the weights
+    double us = launch_us + rounds * clocks / (arch.clock_ghz * 1e3);
     double bytes = 2.0 * static_cast<double>(s.x.view.count() + s.out.view.count());
     us = std::max(us, 2 + bytes / (arch.dram_gbs * 0.8e3));
     out.push_back({"conv_stem", {way, bn}, us});

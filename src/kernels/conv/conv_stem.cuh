@@ -24,36 +24,51 @@ struct StemRows {
     }
 };
 
-/// [BN][depth + 8], zero where the run is padded.
+/// [BN][depth + 8], zero where the run is padded. A lane's loads of many rows are under way at
+/// once.
 DEVICE void load_weights(IN* to, const IN* weights, i64 n0, const Geometry& g, const Window& w,
                          const Stem& s) {
+    constexpr int some = BN / (threads / 32);
     int pitch = (int)s.depth + 8, run = (int)s.run, taps = (int)w.kernel[2] * CHANNELS;
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int warp = (int)(threadIdx.x / 32), lane = (int)(threadIdx.x % 32);
+    int left = g.n - n0 < BN ? (int)(g.n - n0) : BN; // columns that there are
+    weights += (n0 + warp) * g.bn[0];
 #pragma unroll 1
-    for (int n = (int)warp; n < BN; n += threads / 32) {
-        const IN* row = weights + (n0 + n < g.n ? n0 + n : 0) * g.bn[0];
-#pragma unroll 1
-        for (int k = (int)lane; k < pitch; k += 32) {
-            int r = k / run, q = k - r * run;
-            bool in = n0 + n < g.n && r < (int)w.kernel[1] && q < taps;
-            to[n * pitch + k] = in ? row[r * taps + q] : IN{};
-        }
+    for (int k = lane; k < pitch; k += 32) {
+        int r = k / run, q = k - r * run;
+        bool in = r < (int)w.kernel[1] && q < taps;
+        const IN* from = weights + (r * taps + q);
+        IN v[some];
+#pragma unroll
+        for (int i = 0; i < some; i++)
+            v[i] = in && warp + i * 4 < left ? from[i * 4 * g.bn[0]] : IN{};
+#pragma unroll
+        for (int i = 0; i < some; i++)
+            to[(warp + i * 4) * pitch + k] = v[i];
     }
 }
 
 DEVICE void load_input(IN* to, const IN* x, int top, int left, const Window& w, const Stem& s) {
-    u32 warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    constexpr int some = 8; // rows at once
+    int warp = (int)(threadIdx.x / 32), lane = (int)(threadIdx.x % 32), pitch = (int)s.pitch;
 #pragma unroll 1
-    for (int r = (int)warp; r < (int)s.rows; r += threads / 32) {
-        i32 h = top + r;
-        const IN* row = x + (i64)h * w.step[1];
-        bool inside = h >= 0 && h < (i32)w.in[1];
-#pragma unroll 4
-        for (int q = (int)lane; q < (int)s.pitch; q += 32) {
-            i32 pixel = q / CHANNELS, v = left + pixel;
-            bool in = inside && v >= 0 && v < (i32)w.in[2];
-            to[r * (int)s.pitch + q] =
-                in ? row[(i64)v * w.step[2] + (q - pixel * CHANNELS) * w.step_c] : IN{};
+    for (int q = lane; q < pitch; q += 32) {
+        i32 pixel = q / CHANNELS, at = left + pixel;
+        bool inside = at >= 0 && at < (i32)w.in[2];
+        const IN* column = x + (i64)at * w.step[2] + (q - pixel * CHANNELS) * w.step_c;
+#pragma unroll 1
+        for (int r = warp; r < (int)s.rows; r += 4 * some) {
+            IN v[some];
+#pragma unroll
+            for (int i = 0; i < some; i++) {
+                i32 h = top + r + 4 * i;
+                bool in = inside && r + 4 * i < (int)s.rows && h >= 0 && h < (i32)w.in[1];
+                v[i] = in ? column[(i64)h * w.step[1]] : IN{};
+            }
+#pragma unroll
+            for (int i = 0; i < some; i++)
+                if (r + 4 * i < (int)s.rows)
+                    to[(r + 4 * i) * pitch + q] = v[i];
         }
     }
 }

@@ -52,7 +52,9 @@ const Family& dot_family(const Group& group) {
 }
 
 std::vector<Tactic> dot_tactics(const Problem& p) {
-    return {dot_family(p.group).tactics(p).back()};
+    Problem any = p;
+    any.batch_invariant = false; // the last one is anyway
+    return {dot_family(p.group).tactics(any).back()};
 }
 
 Emitted emit_dot(const Problem& p, const Tactic& t) {

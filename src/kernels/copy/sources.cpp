@@ -186,7 +186,7 @@ std::optional<std::string> refuse_concat(const Group& group) {
 }
 
 // One launch per operand over the bytes of the result; a byte whose halves come from two operands
-// is written twice.
+// is written twice. The first launch writes every byte: the others read what they keep a half of.
 Emitted emit_concat(const Problem& p, const Tactic&) {
     const Operand& o = p.out[0];
     auto axis = static_cast<size_t>(p.group.first().as<Concat>().axis);
@@ -223,8 +223,9 @@ Emitted emit_concat(const Problem& p, const Tactic&) {
                 index.split("e"), "const i64 at = (i64)x", axis,
                 " - start;\nif (at >= 0 && at < size) {\nbyte |= (u32)load_nibble<U4>(x, ",
                 offset_text("i64", x, strides),
-                ").bits << (4 * k);\nmask |= 15u << (4 * k);\n}\n}\n}\n"
-                "if (mask) y[i] = (u8)((y[i] & ~mask) | byte);\n");
+                ").bits << (4 * k);\nmask |= 15u << (4 * k);\n}\n}\n}\n",
+                out.launches.empty() ? "y[i] = (u8)byte;\n"
+                                     : "if (mask) y[i] = (u8)((y[i] & ~mask) | byte);\n");
         out.launches.push_back(
             per_element("concat_nibbles", params, body, (n + 1) / 2, true, std::move(args)));
         start += size;

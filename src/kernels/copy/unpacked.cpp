@@ -93,7 +93,8 @@ public:
 
 private:
     Problem problem() const {
-        return {*group_, outer_.symbols, in_, out_, constants_, outer_.arch, outer_.tf32};
+        return {*group_,    outer_.symbols, in_,         out_,
+                constants_, outer_.arch,    outer_.tf32, outer_.batch_invariant};
     }
 
     /// Wide operands behind `begin` bytes of scratch memory.

@@ -11,16 +11,23 @@
 
 namespace ingot::kernels {
 
-std::vector<Tactic> contraction_tactics(const Contraction& c, const Arch& arch, bool tf32) {
+std::vector<Tactic> contraction_tactics(const Contraction& c, const Problem& p) {
     std::vector<Tactic> all;
     if (!c.empty()) {
-        add_gemv_tactics(all, c, arch);
-        add_wgmma_tactics(all, c, arch);
-        add_mma_tactics(all, c, arch, tf32);
+        if (!p.batch_invariant) {
+            add_gemv_tactics(all, c, p.arch);
+            add_wgmma_tactics(all, c, p.arch);
+        }
+        add_mma_tactics(all, c, p.arch, p.tf32);
+    }
+    if (p.batch_invariant) {
+        std::erase_if(all, [](const Tactic& t) { return t.p[2] > 1; });
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
-    all.push_back(simt_tactic(c, arch));
+    if (all.empty() || !p.batch_invariant) {
+        all.push_back(simt_tactic(c, p.arch));
+    }
     return all;
 }
 
@@ -123,7 +130,7 @@ void layout(LayoutArgs& args) {
 }
 
 std::vector<Tactic> tactics(const Problem& p) {
-    return contraction_tactics(contraction_of(p), p.arch, p.tf32);
+    return contraction_tactics(contraction_of(p), p);
 }
 
 Emitted emit(const Problem& p, const Tactic& t) {

@@ -304,7 +304,7 @@ std::vector<Tactic> quantized_dot_tactics(const Problem& p) {
     std::vector<Tactic> all;
     if (!s.c.empty() && grouped(s)) {
         for (int share : {1, 2, 4, 8}) {
-            if (s.c.m() <= most_rows) {
+            if (s.c.m() <= most_rows && !p.batch_invariant) {
                 all.push_back({str("quant_gemv_s", share),
                                {way_gemv, share},
                                gemv_cost_us(s.c, share, p.arch)});
@@ -316,6 +316,12 @@ std::vector<Tactic> quantized_dot_tactics(const Problem& p) {
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    if (p.batch_invariant) {
+        std::erase_if(all, [](const Tactic& t) { return t.p[2] > 1; }); // splits
+        if (!all.empty()) {
+            return all;
+        }
+    }
     Tactic simt = simt_tactic(s.c, p.arch);
     all.push_back({"quant_simt", {way_simt}, simt.cost_us});
     return all;

@@ -33,8 +33,10 @@ Emitted emit_wgmma(const Contraction& c, const Arch& arch, const Tactic& t);
 void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
 Emitted emit_gemv(const Contraction& c, const Tactic& t);
 
-/// All tactics, best first, and their launches: for families whose work is a contraction.
-std::vector<Tactic> contraction_tactics(const Contraction& c, const Arch& arch, bool tf32);
+/// All tactics, best first, and their launches: for families whose work is a contraction. Those of
+/// mma.sync add along the whole depth by one instruction, in whatever tile: where they run and
+/// are not split, they are the batch-invariant ones; else the generic one alone is.
+std::vector<Tactic> contraction_tactics(const Contraction& c, const Problem& p);
 Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t);
 
 // --- parts of the cost model

@@ -13,17 +13,17 @@ namespace {
 // Few, so that a model needs few programs.
 constexpr WgmmaTile tiles[] = {
     {1, 64, 6, 1, 0.165, 0.13},
-    {2, 128, 4, 1, 0.30, 0.30},
+    {2, 128, 4, 1, 0.30, 0.30, 1, 0, false, 0.95},
     {1, 32, 6, 1, 0.15, 0.09},
-    {2, 256, 4, 1, 0.53, 0.53},
-    {1, 48, 6, 1, 0.155, 0.11},
+    {2, 256, 4, 1, 0.53, 0.53, 1, 0, false, 1.1},
+    {1, 48, 6, 1, 0.155, 0.11, 1, 0, false, 1.1},
     {2, 192, 4, 1, 0.48, 0.48},
-    {2, 144, 5, 1, 0.34, 0.34},
-    {2, 128, 3, 1, 0.50, 0.32, 1, 2},
+    {2, 144, 5, 1, 0.34, 0.34, 1, 0, false, 0.9},
+    {2, 128, 3, 1, 0.50, 0.32, 1, 2, false, 0.95},
     {2, 160, 4, 1, 0.78, 0.78, 2},
     {2, 128, 4, 1, 0.64, 0.64, 2},
-    {2, 160, 5, 1, 0.42, 0.42, 2, 0, true},
-    {2, 128, 5, 1, 0.34, 0.34, 2, 0, true},
+    {2, 160, 5, 1, 0.42, 0.42, 2, 0, true, 1, 1.2},
+    {2, 128, 5, 1, 0.34, 0.34, 2, 0, true, 1, 1.08},
     {2, 64, 4, 1, 0.28, 0.17, 1, 2},
 };
 constexpr int tile_count = static_cast<int>(std::size(tiles));
@@ -127,15 +127,20 @@ BlockTime block_time(const WgmmaTile& t, const Finish& f, const Loops& rows) {
     return {t.groups == 1 ? 0.6 : 1.3, slower * per_area * area};
 }
 
+/// Of the SMs, how many clusters of so many blocks use, when a block takes all of its SM.
+double share_of_sms(int splits) {
+    return splits == 2 ? 1.0 : splits == 3 ? 0.89 : splits == 4 ? 0.93 : 0.97;
+}
+
 /// A block per SM and tile: splits blocks of a cluster share a tile. Clusters leave SMs unused, and
 /// no two of them were seen to share an SM.
 double split_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, int splits,
                 double step, const Arch& arch) {
-    int64_t usable = splits == 2 ? arch.sms : arch.sms * 97 / 100;
-    auto rounds = static_cast<double>(div_up(count, std::max<int64_t>(1, usable / splits)));
+    auto at_once = static_cast<int64_t>(arch.sms * share_of_sms(splits) / splits);
+    auto rounds = static_cast<double>(div_up(count, std::max<int64_t>(1, at_once)));
     int64_t vectors = int64_t{t.bm()} * t.bn / 4 / (int64_t{128} * t.groups);
     auto waits = static_cast<double>(splits * div_up(vectors, int64_t{4} * splits));
-    double sum = 0.6 + 0.3 * waits;
+    double sum = 0.6 + 0.3 * waits + 0.85 * (splits - 1);
     return rounds * (b.start + b.store / splits + steps * step + sum);
 }
 
@@ -174,7 +179,8 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
     double from_l2 = std::min(busy * sm_bytes_per_clock, l2_bytes_per_clock) * arch.sms;
     double l2 = loaded / (from_l2 * arch.clock_ghz * 1e3);
     double dram = dram_bytes / (arch.dram_gbs * 0.8e3);
-    return launch_us + std::max(us, b.start + std::max(l2, dram));
+    double beside_model = t.beside_model * (count > arch.sms ? t.in_turn : 1);
+    return launch_us + beside_model * std::max(us, b.start + std::max(l2, dram));
 }
 
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,

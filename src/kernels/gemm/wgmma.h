@@ -16,6 +16,10 @@ struct WgmmaTile {
     int blocks = 1;         // of 64 rows that a warpgroup multiplies at a time
     int resident = 0;       // blocks that are to share an SM; 0: a block takes what it can
     bool ping_pong = false; // every warpgroup has a tile of its own, blocks stay
+    /// Measured: whole kernels beside what the model says; the same where a block makes several
+    /// tiles.
+    double beside_model = 1;
+    double in_turn = 1;
 
     int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
     int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }

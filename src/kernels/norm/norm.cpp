@@ -204,8 +204,12 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     // Narrow loads keep fewer bytes in flight.
     double narrow = 16.0 / static_cast<double>(c.vector * bytes_of(s.x.dtype));
     row *= 1 + 0.25 * std::max(0.0, std::log2(narrow));
+    // What a thread holds goes through it one by one, however few rows there are.
+    constexpr double element_us = 0.07;
+    double alone = element_us * n / c.threads;
+    double shared = block_bytes_us(arch, div_up(rows, together), together * row);
     return (c.threads > 32 ? 2.8 : 2.4) + (s.row.axes > 1 ? 0.3 : 0) +
-           block_bytes_us(arch, div_up(rows, together), together * row) * (1 + 0.05 * idle);
+           std::max(alone, shared * (1 + 0.05 * idle));
 }
 
 Tactic tactic_of(const Rows& s, const Choice& c, const Arch& arch) {
@@ -230,7 +234,7 @@ void add_row_tactics(std::vector<Tactic>& list, const Problem& p, const Rows& s)
     auto outer = static_cast<size_t>(s.kept.axes - 1);
     Choice c = vectorized(p, s);
     if (s.row.arg.strides[0][inner] != 1 && s.kept.arg.strides[0][outer] == 1 &&
-        s.kept.arg.sizes[outer] >= 16 && n <= 65536) {
+        s.kept.arg.sizes[outer] >= 16 && n <= 65536 && !p.batch_invariant) {
         c.form = 2;
         list.push_back(tactic_of(s, c, p.arch));
         return;
@@ -264,6 +268,9 @@ std::vector<Tactic> tactics(const Problem& p) {
     add_row_tactics(list, p, s);
     if (list.empty() || list[0].p[0] != 1) {
         list.push_back(tactic_of(s, looped(s), p.arch));
+    }
+    if (p.batch_invariant) {
+        return {list.front()}; // by the length of a row alone
     }
     std::vector<Tactic> slices = group_slices_tactics(p);
     for (Tactic& t : slices) {

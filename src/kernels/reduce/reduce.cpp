@@ -95,7 +95,7 @@ Tactic tactic_of(const Problem& p, const Shape2& s, bool columns) {
                          : div_up(rows * threads, block);
     int64_t least = columns ? 64 : 4096;
     int64_t splits = 1;
-    if (blocks < int64_t{2} * p.arch.sms && size >= 2 * least) {
+    if (blocks < int64_t{2} * p.arch.sms && size >= 2 * least && !p.batch_invariant) {
         splits = std::min({div_up(int64_t{4} * p.arch.sms, std::max<int64_t>(blocks, 1)),
                            div_up(size, least), int64_t{1024}});
         threads = columns ? 8 : block;
@@ -120,6 +120,9 @@ std::vector<Tactic> tactics(const Problem& p) {
         } else {
             list[1].cost_us += list[1].cost_us;
         }
+    }
+    if (p.batch_invariant) {
+        list.resize(1);
     }
     return list;
 }

@@ -84,6 +84,9 @@ std::vector<Tactic> scan_tactics(const Problem& p) {
     double tiles = static_cast<double>(div_up(s.line.n, tile));
     double waves = static_cast<double>(div_up(rows, int64_t{8} * p.arch.sms));
     add("rows", ByRow, 1.5 * tiles * waves);
+    if (p.batch_invariant) {
+        return list;
+    }
     if (s.line.n > tile && rows <= max_grid_y) {
         add("tiles", ByTiles, 4 + 1.5 * tiles * static_cast<double>(rows) / (8.0 * p.arch.sms));
     }

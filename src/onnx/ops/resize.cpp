@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize in all opsets, and Upsample.
 #include "base/error.h"
+#include "ir/value_reads.h"
 #include "onnx/importer.h"
 
 #include <algorithm>
@@ -53,6 +54,7 @@ std::vector<int64_t> resized_axes(const NodeContext& c) {
 Dims computed_sizes(NodeContext& c, int input, const std::vector<int64_t>& axes) {
     ingot::Graph& g = c.g;
     if (HostRef h = g.host(c.in(input)); h != nullptr && h->elements.size() == axes.size()) {
+        ValueReads::note(g, c.in(input));
         Dims sizes;
         for (size_t i = 0; i < axes.size() && h->elements[i]; ++i) {
             sizes.push_back(floor_div(c.dim(0, axes[i]) * h->elements[i]->numerator,

@@ -2,6 +2,7 @@
 // Sizes as tensors, and what only changes a tensor's shape: Shape, Size, Reshape, Flatten, Squeeze,
 // Unsqueeze, Transpose, Identity, Expand, Tile.
 #include "base/error.h"
+#include "ir/value_reads.h"
 #include "onnx/ops/support/inputs.h"
 
 #include <algorithm>
@@ -88,6 +89,7 @@ Values reshape(NodeContext& c) {
     int64_t rank = list_length(c, 1);
     bool allow_zero = c.i("allowzero", 0) != 0;
     HostRef host = c.g.host(c.in(1));
+    ValueReads::note(c.g, c.in(1));
     Dims sizes(static_cast<size_t>(rank), Dim(-1));
     std::vector<int64_t> unknown;
     Dims known;

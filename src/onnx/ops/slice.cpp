@@ -3,6 +3,7 @@
 // symbols) the result's sizes are expressions; else they are computed on tensors and bound when it
 // runs.
 #include "base/error.h"
+#include "ir/value_reads.h"
 #include "onnx/ops/support/inputs.h"
 
 namespace ingot::onnx {
@@ -164,6 +165,8 @@ Value slice_known(NodeContext& c, const Request& r) {
     const Dims dims = c.type(0).dims;
     Slice s{Dims(dims.size(), Dim(0)), dims, std::vector<int64_t>(dims.size(), 1)};
     std::array<HostRef, 2> hosts = {g.host(r.lists.starts), g.host(r.lists.ends)};
+    ValueReads::note(g, r.lists.starts);
+    ValueReads::note(g, r.lists.ends);
     std::vector<int64_t> open;
     for (size_t i = 0; i < r.axes.size(); ++i) {
         auto axis = static_cast<size_t>(r.axes[i]);

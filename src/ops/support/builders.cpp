@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
+#include "ir/value_reads.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -347,6 +348,7 @@ std::optional<Dims> known_dims(const Graph& g, Value v) {
     if (h == nullptr || h->shape.size() > 1) {
         return std::nullopt;
     }
+    ValueReads::note(g, v);
     return h->dims();
 }
 
@@ -361,6 +363,9 @@ Dims dims_from(Graph& g, Value v, bool is_signed) {
             "the number of sizes in ", t, " is not known, so the rank of a result is not");
     int64_t n = t.rank() == 0 ? 1 : t.dims[0].value();
     HostRef partly = g.host(v);
+    if (partly != nullptr) {
+        ValueReads::note(g, v);
+    }
     Dims symbols;
     for (int64_t i = 0; i < n; ++i) {
         symbols.push_back(g.fresh_symbol(is_signed));

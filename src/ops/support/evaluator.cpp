@@ -158,6 +158,8 @@ private:
                 }
             }
         }
+        require(n.def->eval != nullptr, ErrorCode::Unsupported, "'", n.def->name,
+                "' has no reference evaluation: its code is not Ingot's");
         EvalArgs args{in, out, symbols_, run_};
         n.def->eval(n.attrs.get(), args);
         if (n.is(tensor_to_dims_def)) {

@@ -4,6 +4,7 @@
 #include "api/tensorrt/layers/checks.h"
 #include "api/tensorrt/layers/settings.h"
 #include "base/log.h"
+#include "ir/value_reads.h"
 #include "onnx/model.h"
 
 #include <algorithm>
@@ -236,6 +237,7 @@ public:
     }
     Values emit(const Emitter& e) override {
         HostRef host = e.g.host(e.in[0]);
+        ValueReads::note(e.g, e.in[0]);
         const Tensor* t = e.g.constant(e.in[0]);
         bool known = t != nullptr || host != nullptr;
         for (int64_t i = 0; t != nullptr && i < t->count(); ++i) {

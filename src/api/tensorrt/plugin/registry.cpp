@@ -56,6 +56,19 @@ void PluginRegistry::add(IPluginCreatorInterface& creator, const char* plugin_na
     }
 }
 
+std::string PluginRegistry::places_of(const std::string& name) {
+    PluginRegistry* parent = asked_parent();
+    std::string found = parent == nullptr ? std::string() : parent->places_of(name);
+    std::scoped_lock lock(mutex_);
+    for (const auto& [key, creator] : creators_) {
+        if (std::get<1>(key) == name) {
+            found += str(found.empty() ? "" : ", ", "version '", std::get<2>(key),
+                         "' of namespace '", std::get<0>(key), "'");
+        }
+    }
+    return found;
+}
+
 bool PluginRegistry::registerCreator(IPluginCreatorInterface& creator,
                                      const AsciiChar* plugin_namespace) noexcept {
     return report_.guard("IPluginRegistry::registerCreator", false, [&] {
@@ -77,14 +90,22 @@ bool PluginRegistry::deregisterCreator(const IPluginCreatorInterface& creator) n
 
 IPluginCreatorInterface* PluginRegistry::getCreator(const AsciiChar* name, const AsciiChar* version,
                                                     const AsciiChar* plugin_namespace) noexcept {
-    return report_.guard(
-        "IPluginRegistry::getCreator", static_cast<IPluginCreatorInterface*>(nullptr),
-        [&]() -> IPluginCreatorInterface* {
-            std::scoped_lock lock(mutex_);
-            auto it =
-                creators_.find(Key{or_empty(plugin_namespace), or_empty(name), or_empty(version)});
-            return it == creators_.end() ? nullptr : it->second;
-        });
+    return report_.guard("IPluginRegistry::getCreator",
+                         static_cast<IPluginCreatorInterface*>(nullptr),
+                         [&]() -> IPluginCreatorInterface* {
+                             {
+                                 std::scoped_lock lock(mutex_);
+                                 auto it = creators_.find(Key{or_empty(plugin_namespace),
+                                                              or_empty(name), or_empty(version)});
+                                 if (it != creators_.end()) {
+                                     return it->second;
+                                 }
+                             }
+                             PluginRegistry* parent = asked_parent();
+                             return parent == nullptr
+                                        ? nullptr
+                                        : parent->getCreator(name, version, plugin_namespace);
+                         });
 }
 
 IPluginCreatorInterface* const* PluginRegistry::getAllCreators(int32_t* count) const noexcept {
@@ -99,6 +120,26 @@ IPluginCreatorInterface* const* PluginRegistry::getAllCreators(int32_t* count) c
                                  *count = static_cast<int32_t>(list_.size());
                              }
                              return list_.data();
+                         });
+}
+
+IPluginCreatorInterface* const* PluginRegistry::getAllCreatorsRecursive(int32_t* count) noexcept {
+    return report_.guard("IPluginRegistry::getAllCreatorsRecursive",
+                         static_cast<IPluginCreatorInterface* const*>(nullptr), [&] {
+                             int32_t more = 0;
+                             PluginRegistry* parent = asked_parent();
+                             IPluginCreatorInterface* const* outer =
+                                 parent == nullptr ? nullptr
+                                                   : parent->getAllCreatorsRecursive(&more);
+                             std::scoped_lock lock(mutex_);
+                             whole_list_.assign(outer, outer + more);
+                             for (const auto& [key, creator] : creators_) {
+                                 whole_list_.push_back(creator);
+                             }
+                             if (count != nullptr) {
+                                 *count = static_cast<int32_t>(whole_list_.size());
+                             }
+                             return whole_list_.data();
                          });
 }
 

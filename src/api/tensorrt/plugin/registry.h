@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process's IPluginRegistry.
+// IPluginRegistry: that of the process, and those of builders and runtimes, which ask it.
 #pragma once
 
 #include "api/tensorrt/report.h"
 
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <string>
@@ -14,8 +15,13 @@ namespace ingot::api {
 
 class PluginRegistry final : public nvinfer1::IPluginRegistry {
 public:
-    PluginRegistry() = default;
+    /// `parent` is asked for what this one does not have; null for none.
+    explicit PluginRegistry(nvinfer1::IPluginRegistry* parent = nullptr)
+        : parent_(static_cast<PluginRegistry*>(parent)) {}
     virtual ~PluginRegistry() = default;
+
+    /// Where creators of that name are: "version '1' of namespace ''", ...; "" for none.
+    std::string places_of(const std::string& name);
 
     bool registerCreator(nvinfer1::IPluginCreatorInterface& creator,
                          const nvinfer1::AsciiChar* plugin_namespace) noexcept override;
@@ -26,9 +32,7 @@ public:
     nvinfer1::IPluginCreatorInterface* const*
     getAllCreators(int32_t* count) const noexcept override;
     nvinfer1::IPluginCreatorInterface* const*
-    getAllCreatorsRecursive(int32_t* count) noexcept override {
-        return getAllCreators(count);
-    }
+    getAllCreatorsRecursive(int32_t* count) noexcept override;
     void setErrorRecorder(nvinfer1::IErrorRecorder* recorder) noexcept override {
         report_.set_recorder(recorder);
     }
@@ -36,7 +40,7 @@ public:
         return report_.recorder();
     }
     bool isParentSearchEnabled() const override { return parent_search_; }
-    void setParentSearchEnabled(bool enabled) override { parent_search_ = enabled; }
+    void setParentSearchEnabled(const bool enabled) override { parent_search_ = enabled; }
     PluginLibraryHandle loadLibrary(const nvinfer1::AsciiChar* path) noexcept override;
     void deregisterLibrary(PluginLibraryHandle handle) noexcept override;
     nvinfer1::IPluginResource*
@@ -56,12 +60,16 @@ private:
     };
     void add(nvinfer1::IPluginCreatorInterface& creator, const char* plugin_namespace);
 
+    PluginRegistry* asked_parent() const { return parent_search_ ? parent_ : nullptr; }
+
     Report report_;
-    bool parent_search_ = true;
+    PluginRegistry* parent_;
+    std::atomic<bool> parent_search_{true};
     mutable std::mutex mutex_;
     std::map<Key, nvinfer1::IPluginCreatorInterface*> creators_;
     mutable std::vector<nvinfer1::IPluginCreatorInterface*> list_; // given out
     mutable std::vector<nvinfer1::IPluginCreator*> old_list_;
+    std::vector<nvinfer1::IPluginCreatorInterface*> whole_list_;
     std::map<std::string, Resource> resources_;
     // Creators by library; libraries stay open, because plugins may live on.
     std::map<PluginLibraryHandle, std::vector<nvinfer1::IPluginCreatorInterface*>> libraries_;

@@ -2,9 +2,11 @@
 #include "api/tensorrt/runtime/context.h"
 
 #include "api/tensorrt/convert.h"
+#include "api/tensorrt/memory_log.h"
 #include "ops/evaluator.h"
 
 #include <algorithm>
+#include <limits>
 
 namespace ingot::api {
 
@@ -27,6 +29,12 @@ int rank_of(ProfilingVerbosity v) {
     return v == ProfilingVerbosity::kNONE ? 0 : v == ProfilingVerbosity::kLAYER_NAMES_ONLY ? 1 : 2;
 }
 
+Ranges ranges_of(ProfilingVerbosity v) {
+    return v == ProfilingVerbosity::kNONE               ? Ranges::None
+           : v == ProfilingVerbosity::kLAYER_NAMES_ONLY ? Ranges::Names
+                                                        : Ranges::Detailed;
+}
+
 } // namespace
 
 InUse::InUse(std::atomic<std::thread::id>& user) : user_(&user) {
@@ -47,21 +55,27 @@ InUse::~InUse() {
 
 std::unique_ptr<ContextObject> make_context(const std::shared_ptr<EngineState>& state,
                                             const RuntimeConfig& config, const Report& report) {
+    MemoryChange change(report, state->place().backend, "IExecutionContext creation");
     return std::make_unique<ContextObject>(state, config, report);
 }
 
 ContextObject::ContextObject(std::shared_ptr<EngineState> state, const RuntimeConfig& config,
                              const Report& report)
     : state_(std::move(state)), report_(report), engine_(state_, report), config_(config.clone()),
-      context_(state_->make_context(config.options())), nvtx_(state_->facts().verbosity) {
+      context_(state_->make_context(config.options())), generation_(state_->generation()),
+      nvtx_(state_->facts().verbosity) {
     const Graph& g = state_->graph();
     shapes_.resize(g.inputs().size());
     addresses_.assign(state_->tensors().size(), nullptr);
-    allocators_.assign(g.outputs().size(), nullptr);
+    allocators_.assign(state_->engine().result_count(), nullptr);
     inputs_.resize(g.inputs().size());
     outputs_.resize(g.outputs().size());
+    for (size_t i = allocators_.size(); i < outputs_.size(); ++i) {
+        outputs_[i].own = true;
+    }
     memory_ = [this](size_t i, const Shape&, int64_t bytes) { return output_memory(i, bytes); };
     forget_shapes();
+    context_->execution().set_ranges(ranges_of(nvtx_));
     switch (config.getExecutionContextAllocationStrategy()) {
     case ExecutionContextAllocationStrategy::kSTATIC:
         for (int32_t i = state_->profile_count(); i-- > 0;) {
@@ -72,16 +86,51 @@ ContextObject::ContextObject(std::shared_ptr<EngineState> state, const RuntimeCo
         reserve_memory(0);
         break;
     case ExecutionContextAllocationStrategy::kUSER_MANAGED:
-        context_->execution().lend_memory(no_memory(), 0);
+        lent_ = {no_memory(), 0};
+        context_->execution().lend_memory(lent_->first, lent_->second);
         break;
     }
-    report_.log(nvinfer1::ILogger::Severity::kINFO,
-                str("Total Activation Memory: ", context_->execution().arena_bytes(), " bytes"));
+    log_memory();
+}
+
+void ContextObject::log_memory() const {
+    const Execution& execution = context_->execution();
+    bool is_gpu = state_->place().is_gpu;
+    int64_t beside = execution.persistent_bytes();
+    auto packed = static_cast<int64_t>(context_->executable().packed_bytes());
+    log_bytes(report_, "Total Host Persistent Memory", is_gpu ? 0 : packed + beside);
+    log_bytes(report_, "Total Device Persistent Memory", is_gpu ? beside : 0);
+    log_bytes(report_, "Max Scratch Memory", execution.scratch_bytes());
+    log_bytes(report_, "Total Activation Memory", static_cast<int64_t>(execution.arena_bytes()));
 }
 
 ContextObject::~ContextObject() noexcept {
     // The streams of runs are the caller's; what they hold is done by contract.
     context_.reset();
+}
+
+void ContextObject::follow_refit() {
+    if (generation_ == state_->generation()) {
+        return;
+    }
+    generation_ = state_->generation();
+    context_ = nullptr; // gives its memory back first
+    context_ = state_->make_context(config_->options());
+    Execution& execution = context_->execution();
+    if (storage_allocator_ != nullptr) {
+        execution.set_memory(memory_source(storage_allocator_));
+    }
+    if (lent_) {
+        execution.lend_memory(lent_->first, lent_->second);
+    } else {
+        reserve_memory(profile_);
+    }
+    execution.set_ranges(ranges_of(nvtx_));
+    execution.set_inputs_event(input_consumed_);
+    execution.set_cache_limit(
+        std::min(static_cast<int64_t>(cache_limit_), execution.most_cache_bytes()));
+    execution.set_timer(profiler_ == nullptr ? nullptr : &times_, !emits_profile_);
+    watch_tensors();
 }
 
 void ContextObject::reserve_memory(int32_t profile) {
@@ -120,13 +169,15 @@ void ContextObject::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
                 ErrorCode::InvalidArgument, "the memory has to be aligned to ", memory_alignment,
                 " bytes");
         bool given = memory != nullptr;
-        context_->execution().lend_memory(given ? memory : no_memory(), given ? size : 0);
+        lent_ = {given ? memory : no_memory(), given ? size : 0};
+        context_->execution().lend_memory(lent_->first, lent_->second);
         return 0;
     });
 }
 
 size_t ContextObject::updateDeviceMemorySizeForShapes() noexcept {
     return call("IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0}, [&] {
+        follow_refit();
         int64_t bytes = context_->execution().activation_bytes(input_shapes());
         return static_cast<size_t>(bytes);
     });
@@ -137,7 +188,9 @@ bool ContextObject::setOptimizationProfileAsync(int32_t profile, cudaStream_t) n
         state_->check_profile_index(profile);
         if (config_->getExecutionContextAllocationStrategy() ==
             ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE) {
+            context_->execution().lend_memory(nullptr, 0); // gives back the other profile's
             reserve_memory(profile);
+            log_memory();
         }
         profile_ = profile;
         forget_shapes();
@@ -197,6 +250,7 @@ std::vector<Shape> ContextObject::input_shapes() const {
 
 std::vector<StepInfo> ContextObject::steps() const {
     InUse held(user_);
+    const_cast<ContextObject*>(this)->follow_refit();
     context_->prepare(input_shapes());
     return context_->execution().steps();
 }
@@ -318,9 +372,7 @@ int64_t ContextObject::getMaxOutputSize(const char* name) const noexcept {
 
 bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
     return call("IExecutionContext::setInputConsumedEvent", false, [&] {
-        require(event == nullptr || !state_->place().is_gpu, ErrorCode::Unsupported,
-                "inputs are not released before the run ends: record an event on the stream "
-                "after enqueueV3()");
+        context_->execution().set_inputs_event(event);
         input_consumed_ = event;
         return true;
     });
@@ -328,9 +380,8 @@ bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
 
 bool ContextObject::setTemporaryStorageAllocator(nvinfer1::IGpuAllocator* allocator) noexcept {
     return call("IExecutionContext::setTemporaryStorageAllocator", false, [&] {
-        require(allocator == nullptr || allocator == state_->allocator(), ErrorCode::Unsupported,
-                "a context gets its memory from the engine's allocator: call "
-                "IRuntime::setGpuAllocator() before the engine is made");
+        storage_allocator_ = allocator;
+        context_->execution().set_memory(memory_source(allocator));
         return true;
     });
 }
@@ -342,7 +393,23 @@ bool ContextObject::setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept {
                 ErrorCode::InvalidArgument, "the verbosity is ", static_cast<int32_t>(verbosity),
                 ", the engine was built with ", static_cast<int32_t>(most));
         nvtx_ = verbosity;
+        context_->execution().set_ranges(ranges_of(verbosity));
         return true;
+    });
+}
+
+void ContextObject::setPersistentCacheLimit(size_t size) noexcept {
+    call("IExecutionContext::setPersistentCacheLimit", 0, [&] {
+        if (!state_->place().is_gpu) {
+            report_.log(nvinfer1::ILogger::Severity::kWARNING,
+                        "IExecutionContext::setPersistentCacheLimit: the engine runs on the CPU, "
+                        "whose cache cannot be divided; the limit stays 0");
+            return 0;
+        }
+        constexpr auto most = static_cast<size_t>(std::numeric_limits<int64_t>::max());
+        context_->execution().set_cache_limit(static_cast<int64_t>(std::min(size, most)));
+        cache_limit_ = size;
+        return 0;
     });
 }
 
@@ -354,8 +421,15 @@ void ContextObject::setAuxStreams(cudaStream_t*, int32_t count) noexcept {
     }
 }
 
-bool ContextObject::isStreamCapturable(cudaStream_t) const noexcept {
-    return false; // runs are recorded by kWHOLE_GRAPH_CAPTURE instead
+bool ContextObject::isStreamCapturable(cudaStream_t stream) const noexcept {
+    return call("IExecutionContext::isStreamCapturable", false, [&] {
+        bool waits = (profiler_ != nullptr && emits_profile_) || debug_sync_ ||
+                     (listener_ != nullptr && debug_unfused_);
+        bool known = std::all_of(shapes_.begin(), shapes_.end(),
+                                 [](const auto& s) { return s.has_value(); });
+        return stream != nullptr && !waits && known && generation_ == state_->generation() &&
+               context_->execution().capturable(input_shapes());
+    });
 }
 
 bool ContextObject::setCommunicator(void*) noexcept {

@@ -69,7 +69,7 @@ public:
     }
     bool executeV2(void* const* bindings) noexcept override;
     bool setOptimizationProfileAsync(int32_t profile, cudaStream_t stream) noexcept override;
-    void setEnqueueEmitsProfile(bool emits) noexcept override { emits_profile_ = emits; }
+    void setEnqueueEmitsProfile(bool emits) noexcept override;
     bool getEnqueueEmitsProfile() const noexcept override { return emits_profile_; }
     bool reportToProfiler() const noexcept override;
     bool setTensorAddress(const char* name, void* data) noexcept override;
@@ -87,10 +87,10 @@ public:
     int64_t getMaxOutputSize(const char* name) const noexcept override;
     bool setTemporaryStorageAllocator(nvinfer1::IGpuAllocator* allocator) noexcept override;
     nvinfer1::IGpuAllocator* getTemporaryStorageAllocator() const noexcept override {
-        return state_->allocator();
+        return storage_allocator_ == nullptr ? state_->allocator() : storage_allocator_;
     }
     bool enqueueV3(cudaStream_t stream) noexcept override;
-    void setPersistentCacheLimit(size_t size) noexcept override { cache_limit_ = size; }
+    void setPersistentCacheLimit(size_t size) noexcept override;
     size_t getPersistentCacheLimit() const noexcept override { return cache_limit_; }
     bool setNvtxVerbosity(nvinfer1::ProfilingVerbosity verbosity) noexcept override;
     nvinfer1::ProfilingVerbosity getNvtxVerbosity() const noexcept override { return nvtx_; }
@@ -115,9 +115,12 @@ private:
             return f();
         });
     }
+    /// After a refit: the new weights, with this context's settings. Cheap where there was none.
+    void follow_refit();
     void set_address(const char* name, void* data, nvinfer1::TensorIOMode mode);
     void forget_shapes();
     void reserve_memory(int32_t profile);
+    void log_memory() const;
     /// Sizes under the shapes set so far.
     Symbols symbols() const;
     Shape shape_of(const IoTensor& t) const;
@@ -125,14 +128,20 @@ private:
     void run(void* const* addresses, cudaStream_t stream);
     void wait();
     void* output_memory(size_t output, int64_t bytes);
+    void time_layers();
     void watch_tensors();
     void observe(std::string_view name, const Tensor& t);
+    void show_debug_tensors();
+    void show(const std::string& name, DType dtype, const Shape& shape, const void* address,
+              bool on_host);
 
     std::shared_ptr<EngineState> state_;
     Report report_;
     EngineObject engine_;
     std::unique_ptr<RuntimeConfig> config_;
     std::shared_ptr<Context> context_;
+    uint64_t generation_;                           // of the engine that context_ runs
+    std::optional<std::pair<void*, int64_t>> lent_; // memory of the application
     mutable std::atomic<std::thread::id> user_;
 
     std::string name_;
@@ -141,17 +150,18 @@ private:
     std::vector<void*> addresses_;                        // by tensor
     std::vector<nvinfer1::IOutputAllocator*> allocators_; // by output
     std::vector<Binding> inputs_;
-    std::vector<Binding> outputs_;
+    std::vector<Binding> outputs_; // those for debugging last
     OutputMemory memory_;
     cudaStream_t stream_ = nullptr; // of the run that goes on
 
-    LayerTimes times_;
+    mutable LayerTimes times_;
     nvinfer1::IProfiler* profiler_ = nullptr;
     bool emits_profile_ = true;
     nvinfer1::IDebugListener* listener_ = nullptr;
     std::set<std::string, std::less<>> debug_tensors_; // switched on
     bool debug_unfused_ = false;
     bool debug_sync_ = false;
+    nvinfer1::IGpuAllocator* storage_allocator_ = nullptr; // null: the engine's
     cudaEvent_t input_consumed_ = nullptr;
     size_t cache_limit_ = 0;
     nvinfer1::ProfilingVerbosity nvtx_;

@@ -3,6 +3,8 @@
 
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/host_memory.h"
+#include "api/tensorrt/memory_log.h"
+#include "api/tensorrt/plugin/host.h"
 #include "api/tensorrt/runtime/context.h"
 #include "api/tensorrt/runtime/inspector.h"
 #include "api/tensorrt/runtime/read_engine.h"
@@ -19,10 +21,14 @@ using nvinfer1::IHostMemory;
 
 std::unique_ptr<EngineObject> make_engine(std::shared_ptr<const Engine> engine, const Place& place,
                                           nvinfer1::IGpuAllocator* allocator, const Report& report,
-                                          bool weights_loaded) {
+                                          bool weights_loaded,
+                                          nvinfer1::IPluginRegistry* registry) {
     auto state = std::make_shared<EngineState>(std::move(engine), place, allocator, weights_loaded);
-    report.log(nvinfer1::ILogger::Severity::kINFO,
-               str("Total Weights Memory: ", state->engine().weight_bytes(), " bytes"));
+    nvinfer1::IPluginRegistry* plugins = registry == nullptr ? ::getPluginRegistry() : registry;
+    state->set_plugins(make_plugin_host(state->graph(), static_cast<PluginRegistry&>(*plugins),
+                                        allocator, report));
+    state->set_logger(report.logger());
+    log_bytes(report, "Total Weights Memory", static_cast<int64_t>(state->engine().weight_bytes()));
     return std::make_unique<EngineObject>(std::move(state), report);
 }
 
@@ -47,35 +53,37 @@ int32_t EngineObject::getNbLayers() const noexcept {
                          [&] { return static_cast<int32_t>(state_->steps().size()); });
 }
 
-IHostMemory* EngineObject::serialized() const {
+IHostMemory* EngineObject::serialized(const WriteOptions& options) const {
     require(state_->weights_loaded(), ErrorCode::InvalidArgument,
             "the weights are not loaded: call loadWeights() first");
-    return std::make_unique<HostMemory>(engine_bytes(state_->engine())).release();
+    return std::make_unique<HostMemory>(engine_bytes(state_->engine(), options)).release();
 }
 
 IHostMemory* EngineObject::serialize() const noexcept {
     return report_.guard("ICudaEngine::serialize", static_cast<IHostMemory*>(nullptr),
-                         [&] { return serialized(); });
+                         [&] { return serialized({}); });
 }
 
 nvinfer1::ISerializationConfig* EngineObject::createSerializationConfig() noexcept {
-    return report_.guard("ICudaEngine::createSerializationConfig",
-                         static_cast<nvinfer1::ISerializationConfig*>(nullptr),
-                         [&]() -> nvinfer1::ISerializationConfig* {
-                             return std::make_unique<SerializationConfig>(report_).release();
-                         });
+    return report_.guard(
+        "ICudaEngine::createSerializationConfig",
+        static_cast<nvinfer1::ISerializationConfig*>(nullptr),
+        [&]() -> nvinfer1::ISerializationConfig* {
+            return std::make_unique<SerializationConfig>(report_, state_->engine()).release();
+        });
 }
 
 IHostMemory*
 EngineObject::serializeWithConfig(nvinfer1::ISerializationConfig& config) const noexcept {
-    return report_.guard("ICudaEngine::serializeWithConfig", static_cast<IHostMemory*>(nullptr),
-                         [&] {
-                             require(!config.getFlag(nvinfer1::SerializationFlag::kEXCLUDE_WEIGHTS),
-                                     ErrorCode::Unsupported,
-                                     "weights can be left out of refittable engines only: clear "
-                                     "kEXCLUDE_WEIGHTS");
-                             return serialized();
-                         });
+    return report_.guard(
+        "ICudaEngine::serializeWithConfig", static_cast<IHostMemory*>(nullptr), [&] {
+            using Flag = nvinfer1::SerializationFlag;
+            bool bare = config.getFlag(Flag::kEXCLUDE_WEIGHTS);
+            require(bare || !state_->engine().weights_missing(), ErrorCode::InvalidArgument,
+                    "the weights are missing: refit the engine first, or set "
+                    "kEXCLUDE_WEIGHTS");
+            return serialized({!bare, config.getFlag(Flag::kINCLUDE_REFIT)});
+        });
 }
 
 IExecutionContext*
@@ -215,14 +223,30 @@ nvinfer1::Dims EngineObject::getProfileShape(const char* name, int32_t profile,
     });
 }
 
+namespace {
+
+/// Null where nothing is set.
+template <class T>
+const T* find_values(const std::vector<ProfileValues<T>>& all, int32_t profile,
+                     const std::string& input, nvinfer1::OptProfileSelector select) {
+    auto index = static_cast<size_t>(profile);
+    if (index >= all.size()) {
+        return nullptr;
+    }
+    auto it = all[index].find(input);
+    return it == all[index].end() ? nullptr : it->second[static_cast<size_t>(select)].data();
+}
+
+} // namespace
+
 const int64_t*
 EngineObject::getProfileTensorValuesV2(const char* name, int32_t profile,
                                        nvinfer1::OptProfileSelector select) const noexcept {
     return report_.guard("ICudaEngine::getProfileTensorValuesV2",
                          static_cast<const int64_t*>(nullptr), [&]() -> const int64_t* {
-                             static_cast<void>(tensor_of(name, profile));
-                             static_cast<void>(checked(select, "the selector"));
-                             return nullptr;
+                             const std::string& input = tensor_of(name, profile).name;
+                             return find_values(state_->facts().values, profile, input,
+                                                checked(select, "the selector"));
                          });
 }
 
@@ -231,9 +255,9 @@ EngineObject::getProfileTensorValues(const char* name, int32_t profile,
                                      nvinfer1::OptProfileSelector select) const noexcept {
     return report_.guard("ICudaEngine::getProfileTensorValues",
                          static_cast<const int32_t*>(nullptr), [&]() -> const int32_t* {
-                             static_cast<void>(tensor_of(name, profile));
-                             static_cast<void>(checked(select, "the selector"));
-                             return nullptr;
+                             const std::string& input = tensor_of(name, profile).name;
+                             return find_values(state_->facts().narrow_values, profile, input,
+                                                checked(select, "the selector"));
                          });
 }
 
@@ -253,24 +277,25 @@ const char* EngineObject::getIOTensorName(int32_t index) const noexcept {
     });
 }
 
-bool EngineObject::setWeightStreamingBudgetV2(int64_t budget) noexcept {
-    return report_.guard("ICudaEngine::setWeightStreamingBudgetV2", false, [&] {
-        require(budget == 0, ErrorCode::InvalidArgument, "the budget is ", budget,
-                ", expected 0: no weights of this engine can be streamed");
-        return true;
-    });
-}
-
 bool EngineObject::isDebugTensor(const char* name) const noexcept {
     const std::vector<std::string>& marked = state_->facts().debug_tensors;
     return name != nullptr && std::find(marked.begin(), marked.end(), name) != marked.end();
 }
 
+namespace {
+
+int64_t stripped_bytes(const Engine& engine) {
+    const RefitSource* source = engine.source().get();
+    return source != nullptr && source->stripped ? source->bytes() : -1;
+}
+
+} // namespace
+
 int64_t EngineObject::getEngineStat(nvinfer1::EngineStat stat) const noexcept {
     return report_.guard("ICudaEngine::getEngineStat", int64_t{-1}, [&] {
         return checked(stat, "the statistic") == nvinfer1::EngineStat::kTOTAL_WEIGHTS_SIZE
                    ? static_cast<int64_t>(state_->engine().weight_bytes())
-                   : int64_t{-1};
+                   : stripped_bytes(state_->engine());
     });
 }
 

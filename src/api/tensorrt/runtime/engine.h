@@ -30,7 +30,7 @@ public:
 
     int64_t getDeviceMemorySizeV2() const noexcept override;
     int64_t getDeviceMemorySizeForProfileV2(int32_t profile) const noexcept override;
-    bool isRefittable() const noexcept override { return false; }
+    bool isRefittable() const noexcept override { return state_->engine().source() != nullptr; }
 
     int32_t getTensorBytesPerComponent(const char* name) const noexcept override;
     int32_t getTensorBytesPerComponent(const char* name, int32_t profile) const noexcept override;
@@ -81,11 +81,11 @@ public:
     nvinfer1::IHostMemory*
     serializeWithConfig(nvinfer1::ISerializationConfig& config) const noexcept override;
 
-    int64_t getStreamableWeightsSize() const noexcept override { return 0; }
+    int64_t getStreamableWeightsSize() const noexcept override;
     bool setWeightStreamingBudgetV2(int64_t budget) noexcept override;
-    int64_t getWeightStreamingBudgetV2() const noexcept override { return 0; }
-    int64_t getWeightStreamingAutomaticBudget() const noexcept override { return 0; }
-    int64_t getWeightStreamingScratchMemorySize() const noexcept override { return 0; }
+    int64_t getWeightStreamingBudgetV2() const noexcept override;
+    int64_t getWeightStreamingAutomaticBudget() const noexcept override;
+    int64_t getWeightStreamingScratchMemorySize() const noexcept override;
 
     bool isDebugTensor(const char* name) const noexcept override;
     int64_t getEngineStat(nvinfer1::EngineStat stat) const noexcept override;
@@ -98,7 +98,7 @@ public:
                            nvinfer1::OptProfileSelector select) const noexcept override;
 
 private:
-    nvinfer1::IHostMemory* serialized() const;
+    nvinfer1::IHostMemory* serialized(const WriteOptions& options) const;
     /// The tensor, after a check of the profile. Errors: InvalidArgument.
     const IoTensor& tensor_of(const char* name, int32_t profile) const;
 
@@ -106,9 +106,11 @@ private:
     Report report_;
 };
 
-/// An engine of the API that runs at `place`. Errors: InvalidEngine.
+/// An engine of the API that runs at `place`; its plugins are made from `registry`, null for that
+/// of the process. Errors: InvalidEngine; Unsupported for a plugin without a creator.
 std::unique_ptr<EngineObject> make_engine(std::shared_ptr<const Engine> engine, const Place& place,
                                           nvinfer1::IGpuAllocator* allocator, const Report& report,
-                                          bool weights_loaded = true);
+                                          bool weights_loaded = true,
+                                          nvinfer1::IPluginRegistry* registry = nullptr);
 
 } // namespace ingot::api

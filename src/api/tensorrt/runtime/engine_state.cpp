@@ -28,7 +28,7 @@ void EngineState::list_tensors() {
     for (size_t i = 0; i < g.inputs().size(); ++i) {
         add(g.value_name(g.inputs()[i]), true, i, g.type(g.inputs()[i]));
     }
-    for (size_t i = 0; i < g.outputs().size(); ++i) {
+    for (size_t i = 0; i < engine_->result_count(); ++i) {
         add(g.output_names()[i], false, i, g.type(g.outputs()[i]));
     }
 }
@@ -107,10 +107,39 @@ CompileOptions EngineState::compile_options(const RunOptions& options,
                                                             : Specialise::None;
     o.record_graphs = options.graphs == nvinfer1::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE;
     o.kernel_cache = options.cache;
+    o.timing_cache = timings_of(*engine_);
+    if (o.timing_cache != nullptr) { // what was timed at build is found, nothing else is timed
+        o.tune = Tune::Full;
+        o.tune_budget_ms = 0;
+    }
     o.runtime_cache = folder;
     o.memory = memory_source(allocator_);
     o.tf32 = facts_.tf32;
+    o.batch_invariant = facts_.batch_invariant;
+    o.weight_budget = weight_budget_.value_or(-1);
+    o.plugins = plugins_;
+    o.workspace = facts_.workspace;
+    o.shared_memory = facts_.shared_memory;
+    o.on_limit = [logger = logger_](std::string_view text) {
+        if (logger != nullptr) {
+            logger->log(nvinfer1::ILogger::Severity::kINFO, std::string(text).c_str());
+        }
+    };
     return o;
+}
+
+void EngineState::refit(std::shared_ptr<const Engine> engine) {
+    engine_ = std::move(engine);
+    forget_contexts();
+    ++generation_;
+}
+
+void EngineState::forget_contexts() {
+    std::scoped_lock lock(mutex_, plan_mutex_);
+    bases_.clear();
+    last_base_ = nullptr;
+    activation_bytes_.assign(activation_bytes_.size(), -1);
+    steps_.clear();
 }
 
 std::shared_ptr<const Context> EngineState::base(const RunOptions& options) {
@@ -132,9 +161,16 @@ std::shared_ptr<const Context> EngineState::base(const RunOptions& options) {
 }
 
 std::shared_ptr<Context> EngineState::make_context(const RunOptions& options) {
+    require(!engine_->weights_missing(), ErrorCode::InvalidArgument,
+            "the engine was built without its weights (kSTRIP_PLAN, kEXCLUDE_WEIGHTS): refit it "
+            "first, with createInferRefitter() or createParserRefitter()");
     // Whoever has the context keeps what it shares with later ones.
     std::shared_ptr<const Context> shared = base(options);
-    return {shared->sibling().release(), [shared](const Context* c) { delete c; }};
+    ++contexts_;
+    return {shared->sibling().release(), [shared, this](const Context* c) {
+                delete c;
+                --contexts_;
+            }};
 }
 
 int64_t EngineState::activation_bytes(int32_t profile) {

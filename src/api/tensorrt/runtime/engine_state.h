@@ -39,14 +39,34 @@ public:
     const Engine& engine() const { return *engine_; }
     const Graph& graph() const { return engine_->graph(); }
     const EngineFacts& facts() const { return facts_; }
+    /// The plugins that contexts use; null: the engine has none.
+    void set_plugins(std::shared_ptr<plan::PluginHost> plugins) { plugins_ = std::move(plugins); }
+    /// Who is told what memory limits rule out; null: nobody.
+    void set_logger(nvinfer1::ILogger* logger) { logger_ = logger; }
     const Place& place() const { return place_; }
     nvinfer1::IGpuAllocator* allocator() const { return allocator_; }
     std::atomic<bool>& weights_loaded() { return weights_loaded_; }
+    /// Puts an engine of other weights in this one's place. No other call goes on meanwhile.
+    void refit(std::shared_ptr<const Engine> engine);
+    /// How many engines have stood here: contexts of an earlier one follow.
+    uint64_t generation() const { return generation_; }
 
     const std::vector<IoTensor>& tensors() const { return tensors_; }
     /// Position among tensors(). Errors: InvalidArgument with the nearest name.
     size_t find(const char* name) const;
     const IoTensor& tensor(const char* name) const { return tensors_[find(name)]; }
+
+    // Weight streaming (streaming.cpp).
+
+    /// Bytes of the weights that can be streamed; 0 unless the build allowed it.
+    int64_t streamable_bytes() const;
+    /// Of them, how many lie on the device.
+    int64_t weight_budget() const;
+    /// Errors: InvalidArgument for a number below 0, and while there are contexts.
+    void set_weight_budget(int64_t bytes);
+    int64_t automatic_weight_budget();
+    /// Activation memory in which weights pass, the most of all profiles.
+    int64_t streaming_scratch_bytes();
 
     /// At least 1: an engine without profiles has one, of its own shapes.
     int32_t profile_count() const;
@@ -76,13 +96,20 @@ private:
     std::shared_ptr<const Context> base(const RunOptions& options);
     CompileOptions compile_options(const RunOptions& options, const std::string& folder) const;
     void list_tensors();
+    void forget_contexts();
 
     std::shared_ptr<const Engine> engine_;
     EngineFacts facts_;
     Place place_;
     nvinfer1::IGpuAllocator* allocator_;
+    nvinfer1::ILogger* logger_ = nullptr;
+    std::shared_ptr<plan::PluginHost> plugins_;
     std::vector<IoTensor> tensors_;
     std::atomic<bool> weights_loaded_;
+    std::atomic<uint64_t> generation_{0};
+
+    std::optional<int64_t> weight_budget_; // nullopt: all weights lie on the device
+    std::atomic<int64_t> contexts_{0};
 
     std::mutex mutex_;
     std::vector<Base> bases_;

@@ -48,7 +48,8 @@ Place find_place(Device device, int32_t ordinal) {
         return {gpu, true};
     }
     std::string why;
-    if (const Backend* gpu = cuda_backend(ordinal, why)) {
+    bool current = device == Device::kAUTO && ordinal == 0;
+    if (const Backend* gpu = cuda_backend(current ? current_cuda_device() : ordinal, why)) {
         return {gpu, true};
     }
     require(device == Device::kAUTO && ordinal == 0, ErrorCode::Device,

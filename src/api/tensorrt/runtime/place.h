@@ -13,8 +13,9 @@ struct Place {
     bool is_gpu = false;
 };
 
-/// kAUTO: GPU `ordinal` if there is one, else the CPU. Errors: Device when there is no such GPU;
-/// InvalidArgument for a number that is no device.
+/// kAUTO: the GPU that is current for the calling thread (another one where `ordinal` says which)
+/// if there is one, else the CPU. Errors: Device when there is no such GPU; InvalidArgument for a
+/// number that is no device.
 Place find_place(Device device, int32_t ordinal);
 /// For tests: this backend stands for every GPU; null: what is found.
 void set_gpu(const Backend* backend);

@@ -55,6 +55,16 @@ std::shared_ptr<const Engine> load_engine(AlignedBytes bytes) {
     return Engine::load(*owner, owner);
 }
 
+std::shared_ptr<const Engine> load_engine(const AlignedBytes& bytes,
+                                          const std::shared_ptr<MemorySource>& source) {
+    std::byte* memory = source->allocate(static_cast<int64_t>(bytes.size()));
+    require(memory != nullptr, ErrorCode::OutOfMemory, "an engine needs ", bytes.size(),
+            " bytes, which the allocator does not give");
+    std::shared_ptr<std::byte> owner(memory, [source](std::byte* p) { source->release(p); });
+    std::copy(bytes.begin(), bytes.end(), memory);
+    return Engine::load({memory, bytes.size()}, owner);
+}
+
 AlignedBytes read_all(nvinfer1::IStreamReaderV2& reader, cudaStream_t stream) {
     return read_engine([&](void* to, int64_t n) { return reader.read(to, n, stream); });
 }

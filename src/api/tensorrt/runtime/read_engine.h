@@ -9,6 +9,9 @@ namespace ingot::api {
 
 /// From bytes that the engine owns. Errors: InvalidEngine.
 std::shared_ptr<const Engine> load_engine(AlignedBytes bytes);
+/// The same with the bytes, weights among them, in memory that `source` gives. Errors: OutOfMemory.
+std::shared_ptr<const Engine> load_engine(const AlignedBytes& bytes,
+                                          const std::shared_ptr<MemorySource>& source);
 /// A copy of the caller's.
 AlignedBytes copy_bytes(const void* blob, size_t size);
 /// Everything that a reader has, up to the end of the engine that it begins with. Errors: Io.

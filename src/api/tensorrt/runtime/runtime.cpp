@@ -2,7 +2,9 @@
 #include "api/tensorrt/runtime/runtime.h"
 
 #include "api/tensorrt/globals.h"
+#include "api/tensorrt/memory_log.h"
 #include "api/tensorrt/runtime/engine.h"
+#include "api/tensorrt/runtime/lean_library.h"
 #include "api/tensorrt/runtime/read_engine.h"
 #include "engine/container.h"
 
@@ -20,10 +22,29 @@ RuntimeObject::RuntimeObject(nvinfer1::ILogger* logger)
       max_threads_(static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()))) {}
 
 ICudaEngine* RuntimeObject::make(AlignedBytes bytes) const {
-    std::shared_ptr<const Engine> engine = load_engine(std::move(bytes));
-    return make_engine(std::move(engine), find_place(device_, ordinal_), allocator_, report_,
-                       !deferred_)
+    Place place = first_place();
+    MemoryChange change(report_, place.backend, "Engine deserialization");
+    report_.log(nvinfer1::ILogger::Severity::kINFO,
+                str("Loaded engine size: ", bytes.size() >> 20U, " MiB"));
+    // The CPU reads weights where they lie; a GPU has copies of its own.
+    std::shared_ptr<MemorySource> source = place.is_gpu ? nullptr : memory_source(allocator_);
+    std::shared_ptr<const Engine> engine = source == nullptr || bytes.empty()
+                                               ? load_engine(std::move(bytes))
+                                               : load_engine(bytes, source);
+    return make_engine(std::move(engine), place, allocator_, report_, !deferred_, &plugins_)
         .release();
+}
+
+Place RuntimeObject::first_place() const {
+    if (found_device_.exchange(true)) {
+        return find_place(device_, ordinal_);
+    }
+    MemoryChange change(report_, nullptr, "Init CUDA");
+    Place place = find_place(device_, ordinal_);
+    if (place.is_gpu) {
+        change.set_device(*place.backend);
+    }
+    return place;
 }
 
 ICudaEngine* RuntimeObject::deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
@@ -68,14 +89,14 @@ void RuntimeObject::setTempfileControlFlags(nvinfer1::TempfileControlFlags flags
 }
 
 nvinfer1::IRuntime* RuntimeObject::loadRuntime(const char* path) noexcept {
-    return report_.guard("IRuntime::loadRuntime", static_cast<nvinfer1::IRuntime*>(nullptr),
-                         [&]() -> nvinfer1::IRuntime* {
-                             require(path != nullptr, ErrorCode::InvalidArgument,
-                                     "the path is null");
-                             fail(ErrorCode::Unsupported, "'", path,
-                                  "' was not loaded: this runtime reads engines "
-                                  "of every release itself");
-                         });
+    return report_.guard("IRuntime::loadRuntime", static_cast<nvinfer1::IRuntime*>(nullptr), [&] {
+        require(path != nullptr, ErrorCode::InvalidArgument, "the path is null");
+        std::unique_ptr<nvinfer1::IRuntime> r =
+            LeanLibrary::open(path).create_runtime(report_.logger());
+        require(r != nullptr, ErrorCode::Unsupported, "'", path, "' made no runtime");
+        r->setErrorRecorder(report_.recorder());
+        return r.release();
+    });
 }
 
 int64_t RuntimeObject::getEngineHeaderSize() const noexcept {

@@ -2,10 +2,12 @@
 // IRuntime.
 #pragma once
 
+#include "api/tensorrt/plugin/registry.h"
 #include "api/tensorrt/report.h"
 #include "api/tensorrt/runtime/place.h"
 #include "engine/engine.h"
 
+#include <atomic>
 #include <string>
 
 namespace ingot::api {
@@ -42,9 +44,7 @@ public:
     nvinfer1::TempfileControlFlags getTempfileControlFlags() const noexcept override {
         return tempfile_flags_;
     }
-    nvinfer1::IPluginRegistry& getPluginRegistry() noexcept override {
-        return *::getPluginRegistry();
-    }
+    nvinfer1::IPluginRegistry& getPluginRegistry() noexcept override { return plugins_; }
     nvinfer1::IRuntime* loadRuntime(const char* path) noexcept override;
     void setEngineHostCodeAllowed(bool allowed) noexcept override { host_code_ = allowed; }
     bool getEngineHostCodeAllowed() const noexcept override { return host_code_; }
@@ -58,8 +58,11 @@ public:
 
 private:
     nvinfer1::ICudaEngine* make(AlignedBytes bytes) const;
+    /// The place; the first time the log says what finding it took.
+    Place first_place() const;
 
     Report report_;
+    mutable PluginRegistry plugins_{::getPluginRegistry()};
     nvinfer1::IGpuAllocator* allocator_ = nullptr;
     Device device_ = Device::kAUTO;
     int32_t ordinal_ = 0;
@@ -69,6 +72,7 @@ private:
     nvinfer1::TempfileControlFlags tempfile_flags_ = 3;
     bool host_code_ = false;
     bool deferred_ = false;
+    mutable std::atomic<bool> found_device_{false};
 };
 
 } // namespace ingot::api

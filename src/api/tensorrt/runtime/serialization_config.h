@@ -4,12 +4,20 @@
 
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/report.h"
+#include "engine/engine.h"
 
 namespace ingot::api {
 
 class SerializationConfig final : public nvinfer1::ISerializationConfig {
 public:
-    explicit SerializationConfig(const Report& report) : report_(report) {}
+    SerializationConfig(const Report& report, const Engine& engine) : report_(report) {
+        if (engine.source() != nullptr) {
+            flags_ |= bit(nvinfer1::SerializationFlag::kINCLUDE_REFIT);
+        }
+        if (engine.weights_missing()) {
+            flags_ |= bit(nvinfer1::SerializationFlag::kEXCLUDE_WEIGHTS);
+        }
+    }
 
     bool setFlags(nvinfer1::SerializationFlags flags) noexcept override {
         return report_.guard("ISerializationConfig::setFlags", false, [&] {

@@ -151,6 +151,7 @@ std::unique_ptr<Step> prepare(const StepArgs& args) {
     spec.b = side_of(b, args.constants[right], s.batch, s.batch.b, s.columns, s.columns.b, s.depth,
                      s.depth.b);
     spec.dtype = c.dtype;
+    spec.in_order = args.options.batch_invariant;
     spec.batch = plan::offsets_of(s.batch.sizes, s.batch.c);
     spec.rows = plan::offsets_of(s.rows.sizes, s.rows.c);
     spec.columns = plan::offsets_of(s.columns.sizes, s.columns.c);

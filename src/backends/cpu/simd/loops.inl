@@ -32,4 +32,5 @@ const VectorLoops loops = {
     .add_scaled = row_add_scaled,
     .tile = {tile_rows, 2 * tile_width},
     .matmul_tile = matmul_tile,
+    .matmul_tile_in_order = matmul_tile_in_order,
 };

@@ -72,15 +72,27 @@ void matmul_few_rows(int64_t k, const float* a, const float* b, float* c, int64_
 
 using RowsKernel = void (*)(int64_t, const float*, const float*, float*, int64_t);
 
-void matmul_tile(int64_t rows, int64_t k, const float* a, const float* b, float* c,
-                 int64_t c_stride) {
+template <RowsKernel one, RowsKernel two>
+void matmul_tile_by(int64_t rows, int64_t k, const float* a, const float* b, float* c,
+                    int64_t c_stride) {
     static constexpr RowsKernel kernels[] = {
-        matmul_few_rows<1>, matmul_few_rows<2>, matmul_rows<3>, matmul_rows<4>, matmul_rows<5>,
-        matmul_rows<6 <= tile_rows ? 6 : 1>,   matmul_rows<7 <= tile_rows ? 7 : 1>,
-        matmul_rows<8 <= tile_rows ? 8 : 1>,   matmul_rows<9 <= tile_rows ? 9 : 1>,
-        matmul_rows<10 <= tile_rows ? 10 : 1>, matmul_rows<11 <= tile_rows ? 11 : 1>,
-        matmul_rows<12 <= tile_rows ? 12 : 1>, matmul_rows<13 <= tile_rows ? 13 : 1>,
+        one,
+        two,
+        matmul_rows<3>,
+        matmul_rows<4>,
+        matmul_rows<5>,
+        matmul_rows<6 <= tile_rows ? 6 : 1>,
+        matmul_rows<7 <= tile_rows ? 7 : 1>,
+        matmul_rows<8 <= tile_rows ? 8 : 1>,
+        matmul_rows<9 <= tile_rows ? 9 : 1>,
+        matmul_rows<10 <= tile_rows ? 10 : 1>,
+        matmul_rows<11 <= tile_rows ? 11 : 1>,
+        matmul_rows<12 <= tile_rows ? 12 : 1>,
+        matmul_rows<13 <= tile_rows ? 13 : 1>,
         matmul_rows<14 <= tile_rows ? 14 : 1>,
     };
     kernels[rows - 1](k, a, b, c, c_stride);
 }
+
+constexpr auto matmul_tile = matmul_tile_by<matmul_few_rows<1>, matmul_few_rows<2>>;
+constexpr auto matmul_tile_in_order = matmul_tile_by<matmul_rows<1>, matmul_rows<2>>;

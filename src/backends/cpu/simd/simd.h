@@ -53,6 +53,9 @@ struct VectorLoops {
     TileShape tile;
     void (*matmul_tile)(int64_t rows, int64_t k, const float* a, const float* b, float* c,
                         int64_t c_stride);
+    /// The same with one order of additions for every number of rows.
+    void (*matmul_tile_in_order)(int64_t rows, int64_t k, const float* a, const float* b, float* c,
+                                 int64_t c_stride);
 };
 const VectorLoops& vector_loops(InstructionSet s);
 inline const VectorLoops& vector_loops() {

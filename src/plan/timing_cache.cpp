@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The file: a line "ingot timing cache 1 abi N <hash of the rest>", then a line per entry: device,
 // problem, tactic and microseconds, parted by tabs.
-#include "backends/cuda/timing_cache.h"
+#include "plan/timing_cache.h"
 
 #include "base/error.h"
 #include "base/file.h"
@@ -15,15 +15,15 @@
 #include <filesystem>
 #include <span>
 
-namespace ingot::cuda {
+namespace ingot::plan {
 
 namespace {
 
 constexpr std::string_view name = "ingot timing cache ";
+constexpr size_t hash_digits = 16;
 
 std::string first_line(std::string_view rest) {
-    return str(name, "1 abi ", plan::kernel_abi, ' ',
-               to_text(xxh3_128(std::as_bytes(std::span(rest)))));
+    return str(name, "1 abi ", kernel_abi, ' ', to_text(xxh3_128(std::as_bytes(std::span(rest)))));
 }
 
 std::string microseconds(double us) {
@@ -42,6 +42,56 @@ std::string_view part(std::string_view& text, char end) {
 
 } // namespace
 
+std::string print_timings(const TimingCache::Entries& entries) {
+    std::string rest;
+    for (const auto& [key, t] : entries) {
+        rest += str(key, '\t', t.tactic, '\t', microseconds(t.us), '\n');
+    }
+    return str(first_line(rest), '\n', rest);
+}
+
+std::optional<TimingCache::Entries> parse_timings(std::string_view text, std::string& why) {
+    std::string_view line = part(text, '\n');
+    if (line != first_line(text)) {
+        why = "it is damaged, or of another version";
+        return std::nullopt;
+    }
+    TimingCache::Entries entries;
+    while (!text.empty()) {
+        line = part(text, '\n');
+        std::string_view device = part(line, '\t');
+        std::string_view problem = part(line, '\t');
+        Timing t{std::string(part(line, '\t')), 0};
+        auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), t.us);
+        if (error != std::errc() || end != line.data() + line.size()) {
+            why = "an entry is damaged";
+            return std::nullopt;
+        }
+        entries.insert_or_assign(str(device, '\t', problem), std::move(t));
+    }
+    return entries;
+}
+
+uint64_t tactic_hash(std::string_view tactic) {
+    uint64_t hash = 0;
+    bool known = tactic.size() == 1 + hash_digits && tactic[0] == '#';
+    if (known && std::from_chars(tactic.data() + 1, tactic.data() + tactic.size(), hash, 16).ec ==
+                     std::errc()) {
+        return hash;
+    }
+    return xxh3_128(std::as_bytes(std::span(tactic))).low;
+}
+
+std::string hashed_tactic(uint64_t hash) {
+    char text[2 + hash_digits];
+    std::snprintf(text, sizeof text, "#%016llx", static_cast<unsigned long long>(hash));
+    return text;
+}
+
+bool names_tactic(std::string_view known, std::string_view tactic) {
+    return known == tactic || (known.starts_with('#') && tactic_hash(known) == tactic_hash(tactic));
+}
+
 TimingCache::TimingCache(std::string path) : path_(std::move(path)) {
     Contents c = read();
     entries_ = std::move(c.entries);
@@ -58,35 +108,20 @@ TimingCache::Contents TimingCache::read() const {
     if (path_.empty() || !std::filesystem::exists(path_, ignored)) {
         return c;
     }
-    auto give_up = [this](std::string_view why) {
-        log(LogLevel::Warning, "timing cache: ", path_, " is left out: ", why);
-        return Contents{};
-    };
+    std::string why;
     try {
         std::string all = read_text_file(path_);
-        std::string_view rest(all);
-        std::string_view line = part(rest, '\n');
-        if (!all.empty() && !line.starts_with(name)) {
-            give_up("it is not a timing cache, and not replaced");
+        if (!all.empty() && !all.starts_with(name)) {
+            why = "it is not a timing cache, and not replaced";
             c.foreign = true;
-            return c;
-        }
-        if (line != first_line(rest)) {
-            return give_up("it is damaged, or of another version");
-        }
-        while (!rest.empty()) {
-            line = part(rest, '\n');
-            std::string_view device = part(line, '\t');
-            std::string_view problem = part(line, '\t');
-            Timing t{std::string(part(line, '\t')), 0};
-            auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), t.us);
-            if (error != std::errc() || end != line.data() + line.size()) {
-                return give_up("an entry is damaged");
-            }
-            c.entries.insert_or_assign(str(device, '\t', problem), std::move(t));
+        } else if (auto entries = parse_timings(all, why)) {
+            c.entries = std::move(*entries);
         }
     } catch (const std::exception& e) {
-        return give_up(e.what());
+        why = e.what();
+    }
+    if (!why.empty()) {
+        log(LogLevel::Warning, "timing cache: ", path_, " is left out: ", why);
     }
     return c;
 }
@@ -121,11 +156,7 @@ void TimingCache::save() noexcept {
             return;
         }
         ours.merge(theirs.entries);
-        std::string rest;
-        for (const auto& [key, t] : ours) {
-            rest += str(key, '\t', t.tactic, '\t', microseconds(t.us), '\n');
-        }
-        write_file(path_, str(first_line(rest), '\n', rest));
+        write_file(path_, print_timings(ours));
         // What this process met before stays what it was: choices do not change under a context.
         entries_.merge(ours);
     } catch (const std::exception& e) {
@@ -133,9 +164,29 @@ void TimingCache::save() noexcept {
     }
 }
 
+TimingCache::Entries TimingCache::entries() const {
+    std::scoped_lock lock(mutex_);
+    return entries_;
+}
+
+void TimingCache::merge(const Entries& entries) {
+    std::scoped_lock lock(mutex_);
+    for (const auto& [key, timing] : entries) {
+        if (entries_.emplace(key, timing).second) {
+            added_.insert_or_assign(key, timing);
+        }
+    }
+}
+
+void TimingCache::assign(Entries entries) {
+    std::scoped_lock lock(mutex_);
+    added_ = entries;
+    entries_ = std::move(entries);
+}
+
 size_t TimingCache::size() const {
     std::scoped_lock lock(mutex_);
     return entries_.size();
 }
 
-} // namespace ingot::cuda
+} // namespace ingot::plan

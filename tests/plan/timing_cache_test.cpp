@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/timing_cache.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "plan/timing_cache.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -13,7 +13,7 @@
 #include <filesystem>
 #include <fstream>
 
-namespace ingot::cuda {
+namespace ingot::plan {
 namespace {
 
 std::string bytes_of(const std::string& path) {
@@ -182,4 +182,4 @@ TEST(TimingCache, AFullDiskCostsTheCacheOnly) {
 }
 
 } // namespace
-} // namespace ingot::cuda
+} // namespace ingot::plan

@@ -7,8 +7,9 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
-namespace ingot::cuda {
+namespace ingot::plan {
 
 struct Timing {
     std::string tactic; // by name
@@ -29,12 +30,18 @@ public:
     /// `device` and `problem` hold no tabs or line breaks.
     std::optional<Timing> find(const std::string& device, const std::string& problem) const;
     void add(const std::string& device, const std::string& problem, Timing t);
+
+    using Entries = std::map<std::string, Timing>; // by device, tab, problem
+    Entries entries() const;
+    /// Adds entries; those present stay.
+    void merge(const Entries& entries);
+    /// Replaces everything.
+    void assign(Entries entries);
     /// Writes what was added, with what other processes wrote meanwhile. Failing is logged.
     void save() noexcept;
     size_t size() const;
 
 private:
-    using Entries = std::map<std::string, Timing>; // by device, tab, problem
     struct Contents {
         Entries entries;
         bool foreign = false; // a file of something else, which is left alone
@@ -48,4 +55,15 @@ private:
     bool foreign_ = false;
 };
 
-} // namespace ingot::cuda
+/// Entries as the text of a file, and back. nullopt, and `why` says so, for a text that is damaged
+/// or of another version.
+std::string print_timings(const TimingCache::Entries& entries);
+std::optional<TimingCache::Entries> parse_timings(std::string_view text, std::string& why);
+
+/// A tactic that is known by the hash of its name alone: '#' and 16 hexadecimal digits.
+std::string hashed_tactic(uint64_t hash);
+uint64_t tactic_hash(std::string_view tactic);
+/// Whether `known`, a name or a hash, means the tactic of this name.
+bool names_tactic(std::string_view known, std::string_view tactic);
+
+} // namespace ingot::plan

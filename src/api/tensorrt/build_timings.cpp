@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/build_timings.h"
+
+#include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/runtime/place.h"
+#include "workflow/inputs.h"
+
+namespace ingot::api {
+
+namespace {
+
+using Flag = nv::BuilderFlag;
+
+constexpr int32_t timing_level = 4;
+constexpr double budget_ms = 10000;
+constexpr double long_budget_ms = 60000; // of level 5
+
+CompileOptions timing_options(const BuilderConfig& config) {
+    CompileOptions o;
+    o.tune = Tune::Full;
+    o.tune_budget_ms =
+        config.getBuilderOptimizationLevel() > timing_level ? long_budget_ms : budget_ms;
+    o.timing_cache = config.timings();
+    o.timed_before = config.has(Flag::kERROR_ON_TIMING_CACHE_MISS);
+    o.tf32 = config.has(Flag::kTF32);
+    o.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
+    o.record_graphs = false;
+    return o;
+}
+
+} // namespace
+
+std::shared_ptr<const Engine> with_timings(std::shared_ptr<const Engine> engine,
+                                           const BuilderConfig& config) {
+    bool must = config.has(Flag::kERROR_ON_TIMING_CACHE_MISS);
+    bool asked =
+        must || config.has_timing_cache() || config.getBuilderOptimizationLevel() >= timing_level;
+    if (!asked || config.has(Flag::kDISABLE_TIMING_CACHE)) {
+        return engine;
+    }
+    Place place = find_place(config.device, config.ordinal);
+    if (!place.is_gpu) {
+        return engine;
+    }
+    CompileOptions options = timing_options(config);
+    Context context(engine, *place.backend, options);
+    context.run(load_inputs(*engine, {}).tensors);
+    if (options.timing_cache->size() == 0) {
+        return engine;
+    }
+    Properties properties = engine->metadata();
+    put_timings(options.timing_cache->entries(), properties);
+    auto timed = Engine::create(Graph(engine->graph()), engine->profiles(), std::move(properties));
+    return engine->kernels() == nullptr ? timed : timed->with_kernels(*engine->kernels());
+}
+
+} // namespace ingot::api

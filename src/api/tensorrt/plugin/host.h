@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plugins of one engine: made from a registry when it is loaded, and cloned for each context.
+#pragma once
+
+#include "api/tensorrt/plugin/registry.h"
+#include "ir/graph.h"
+#include "plan/plugin.h"
+
+namespace ingot::api {
+
+/// Null for a graph without plugins. Errors: Unsupported naming the node whose plugin has no
+/// creator; InvalidArgument for one that cannot be made. The host keeps the plugins; creators have
+/// to live until it is made, the allocator as long as it.
+std::shared_ptr<plan::PluginHost> make_plugin_host(const Graph& g, PluginRegistry& registry,
+                                                   nvinfer1::IGpuAllocator* allocator,
+                                                   const Report& report);
+
+} // namespace ingot::api

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// LeanLibrary: another library with a runtime, of this release or another.
+#pragma once
+
+#include "NvInferRuntime.h"
+#include "base/shared_library.h"
+
+#include <memory>
+#include <string>
+
+namespace ingot::api {
+
+/// Runtimes of equal numbers have the same methods at the same places, so that one library may call
+/// another's; later releases add methods behind them.
+inline constexpr int32_t runtime_interface = 1;
+
+/// Stays open until the process ends.
+class LeanLibrary {
+public:
+    /// A path, or a bare name that the loader searches for. Errors: Io when it cannot be opened;
+    /// Unsupported when it is no library of Ingot, or its runtimes cannot be called from here.
+    static LeanLibrary open(const std::string& path);
+    /// The library for engines of that major version: libingot_lean.so.MAJOR, then, where this
+    /// release reads them, libingot_lean.so; beside this library, then where the loader finds it.
+    /// Errors: Io with what to do.
+    static LeanLibrary find(uint32_t major, bool is_readable);
+
+    /// The caller owns it. Null when it cannot be made, which the logger has been told.
+    std::unique_ptr<nvinfer1::IRuntime> create_runtime(nvinfer1::ILogger* logger) const;
+    nvinfer1::IPluginRegistry* plugin_registry() const;
+    bool set_device(nvinfer1::IRuntime& runtime, int32_t device, int32_t ordinal) const;
+    int32_t device_of(const nvinfer1::ICudaEngine& engine) const;
+    bool set_cache_folder(const char* path) const;
+    const char* cache_folder() const;
+    /// Whether it made the object.
+    bool made(const nvinfer1::ICudaEngine& engine) const;
+    const std::string& path() const { return path_; }
+    /// "0.1.0".
+    std::string version() const;
+
+private:
+    LeanLibrary(SharedLibrary library, std::string path)
+        : library_(library), path_(std::move(path)) {}
+    template <class F>
+    F function(const char* name) const {
+        return reinterpret_cast<F>(library_.symbol(name));
+    }
+
+    SharedLibrary library_;
+    std::string path_;
+};
+
+} // namespace ingot::api

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+// drop_fences: takes fences away, once every value has its type.
+#include "ops/fence.h"
+#include "passes/passes.h"
+
+#include <algorithm>
+
+namespace ingot::passes {
+
+const Pass drop_fences = {
+    "drop_fences", "take away what held types",
+    [](const Graph& g, const PassOptions&) {
+        bool any = std::any_of(g.nodes().begin(), g.nodes().end(),
+                               [](const Node& n) { return n.is(ops::fence_def); });
+        return any ? rewrite(g,
+                             [](Rewriter&, const Node& n, std::span<const Value> in) {
+                                 return n.is(ops::fence_def) ? std::optional<Values>({in[0]})
+                                                             : std::nullopt;
+                             })
+                   : g;
+    },
+    true};
+
+} // namespace ingot::passes

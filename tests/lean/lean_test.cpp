@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: Apache-2.0
+// libingot_lean.so and libingot_dispatch.so, opened as a program of their own would: engines that
+// libingot.so built run there; other releases' engines go to other releases' libraries.
+#include "NvInfer.h"
+#include "ingot.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ingot::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Logger : public nvinfer1::ILogger {
+public:
+    void log(Severity severity, const char* text) noexcept override {
+        if (severity <= Severity::kERROR) {
+            errors += errors.empty() ? "" : "\n";
+            errors += text;
+        }
+    }
+    std::string take() { return std::exchange(errors, ""); }
+    std::string errors;
+};
+
+Logger& logger() {
+    static Logger all;
+    return all;
+}
+
+using Bytes = std::vector<char>;
+
+/// y = relu(x + x), of f32[4].
+Bytes build_engine() {
+    std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger()));
+    std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+    nvinfer1::Dims dims{1, {4}};
+    nvinfer1::ITensor* x = network->addInput("x", nvinfer1::DataType::kFLOAT, dims);
+    auto* sum = network->addElementWise(*x, *x, nvinfer1::ElementWiseOperation::kSUM);
+    auto* relu = network->addActivation(*sum->getOutput(0), nvinfer1::ActivationType::kRELU);
+    relu->getOutput(0)->setName("y");
+    network->markOutput(*relu->getOutput(0));
+    std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
+    config->setFlag(nvinfer1::BuilderFlag::kVERSION_COMPATIBLE);
+    config->setFlag(nvinfer1::BuilderFlag::kEXCLUDE_LEAN_RUNTIME);
+    std::unique_ptr<nvinfer1::IHostMemory> memory(
+        builder->buildSerializedNetwork(*network, *config));
+    EXPECT_NE(memory, nullptr) << logger().take();
+    const char* data = static_cast<const char*>(memory->data());
+    return {data, data + memory->size()};
+}
+
+/// The engine as a release of that major version would have written it, in a format of its own.
+Bytes of_release(Bytes engine, uint8_t major) {
+    engine[8] = 99;                        // the format
+    engine[14] = static_cast<char>(major); // of the producer, 0x00MMmmpp at byte 12
+    return engine;
+}
+
+/// A library that is opened apart from everything else.
+struct Library {
+    explicit Library(const std::string& path)
+        : handle(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+        EXPECT_NE(handle, nullptr) << dlerror();
+    }
+    template <class F>
+    F* function(const char* name) const {
+        return reinterpret_cast<F*>(dlsym(handle, name));
+    }
+    std::unique_ptr<nvinfer1::IRuntime> runtime() const {
+        auto create = function<void*(void*, int32_t)>("createInferRuntime_INTERNAL");
+        return std::unique_ptr<nvinfer1::IRuntime>(
+            static_cast<nvinfer1::IRuntime*>(create(&logger(), NV_TENSORRT_VERSION)));
+    }
+    void* handle;
+};
+
+void use_cpu(const Library& library, nvinfer1::IRuntime& runtime) {
+    auto set =
+        library.function<bool(nvinfer1::IRuntime*, int32_t, int32_t)>("ingotSetRuntimeDevice");
+    ASSERT_TRUE(set(&runtime, static_cast<int32_t>(Device::kCPU), 0)) << logger().take();
+}
+
+void expect_runs(nvinfer1::ICudaEngine* made) {
+    std::unique_ptr<nvinfer1::ICudaEngine> engine(made);
+    ASSERT_NE(engine, nullptr) << logger().take();
+    std::unique_ptr<nvinfer1::IExecutionContext> context(engine->createExecutionContext());
+    ASSERT_NE(context, nullptr) << logger().take();
+    alignas(256) float x[4] = {1, -2, 3, -4};
+    alignas(256) float y[4] = {};
+    void* bindings[] = {x, y};
+    ASSERT_TRUE(context->executeV2(bindings)) << logger().take();
+    EXPECT_EQ((std::vector<float>(y, y + 4)), (std::vector<float>{2, 0, 6, 0}));
+}
+
+class Reader : public nvinfer1::IStreamReaderV2 {
+public:
+    explicit Reader(const Bytes& bytes) : bytes_(bytes) {}
+    int64_t read(void* to, int64_t n, cudaStream_t) noexcept override {
+        n = std::min(n, static_cast<int64_t>(bytes_.size() - at_));
+        n = std::min<int64_t>(n, 50); // less than the header
+        std::memcpy(to, bytes_.data() + at_, static_cast<size_t>(n));
+        at_ += static_cast<size_t>(n);
+        return n;
+    }
+    bool seek(int64_t, nvinfer1::SeekPosition) noexcept override { return false; }
+
+private:
+    const Bytes& bytes_;
+    size_t at_ = 0;
+};
+
+const Bytes& engine() {
+    static const Bytes bytes = build_engine();
+    return bytes;
+}
+
+TEST(Lean, RunsEnginesAndHasNoBuilder) {
+    Library lean(LEAN_LIBRARY);
+    EXPECT_EQ(dlsym(lean.handle, "createInferBuilder_INTERNAL"), nullptr);
+    EXPECT_EQ(dlsym(lean.handle, "createNvOnnxParser_INTERNAL"), nullptr);
+    EXPECT_LT(fs::file_size(LEAN_LIBRARY), fs::file_size(FULL_LIBRARY));
+    auto runtime = lean.runtime();
+    ASSERT_NE(runtime, nullptr);
+    use_cpu(lean, *runtime);
+    nvinfer1::ICudaEngine* made = runtime->deserializeCudaEngine(engine().data(), engine().size());
+    EXPECT_EQ(lean.function<int32_t(const nvinfer1::ICudaEngine*)>("ingotGetDevice")(made),
+              static_cast<int32_t>(Device::kCPU));
+    expect_runs(made);
+}
+
+TEST(Lean, TheFullRuntimeLoadsIt) {
+    std::unique_ptr<nvinfer1::IRuntime> runtime(nvinfer1::createInferRuntime(logger()));
+    std::unique_ptr<nvinfer1::IRuntime> lean(runtime->loadRuntime(LEAN_LIBRARY));
+    ASSERT_NE(lean, nullptr) << logger().take();
+    use_cpu(Library(LEAN_LIBRARY), *lean);
+    runtime.reset(); // it needs nothing of it
+    // Its registry is its own, not the program's.
+    EXPECT_NE(&lean->getPluginRegistry(), ::getPluginRegistry());
+    expect_runs(lean->deserializeCudaEngine(engine().data(), engine().size()));
+    EXPECT_EQ(logger().take(), "");
+}
+
+TEST(Dispatch, RunsEnginesOfThisRelease) {
+    Library dispatch(DISPATCH_LIBRARY);
+    EXPECT_LT(fs::file_size(DISPATCH_LIBRARY), 2U << 20);
+    auto runtime = dispatch.runtime();
+    ASSERT_NE(runtime, nullptr);
+    use_cpu(dispatch, *runtime);
+    nvinfer1::ICudaEngine* made = runtime->deserializeCudaEngine(engine().data(), engine().size());
+    EXPECT_EQ(dispatch.function<int32_t(const nvinfer1::ICudaEngine*)>("ingotGetDevice")(made),
+              static_cast<int32_t>(Device::kCPU));
+    expect_runs(made);
+    Reader reader(engine());
+    expect_runs(runtime->deserializeCudaEngine(reader));
+    uint64_t why = 99;
+    EXPECT_EQ(runtime->getEngineValidity(engine().data(), runtime->getEngineHeaderSize(), &why),
+              nvinfer1::EngineValidity::kVALID);
+    EXPECT_EQ(why, 0U);
+    EXPECT_EQ(logger().take(), "");
+}
+
+/// A folder with libingot_dispatch.so and the other release's lean library.
+class Installed {
+public:
+    explicit Installed(const char* name) : folder(fs::path(OTHER_FOLDER) / name) {
+        fs::remove_all(folder);
+        fs::create_directories(folder);
+        fs::copy_file(DISPATCH_LIBRARY, folder / "libingot_dispatch.so");
+    }
+    ~Installed() { fs::remove_all(folder); }
+    Installed(const Installed&) = delete;
+    Installed& operator=(const Installed&) = delete;
+    std::string dispatch() const { return (folder / "libingot_dispatch.so").string(); }
+    fs::path folder;
+};
+
+TEST(Dispatch, EnginesOfOtherReleasesGoToTheirLibraries) {
+    Installed place("both");
+    fs::copy_file(OTHER_LEAN, place.folder / "libingot_lean.so.7");
+    fs::copy_file(LEAN_LIBRARY, place.folder / "libingot_lean.so");
+    Library dispatch(place.dispatch());
+    auto runtime = dispatch.runtime();
+    use_cpu(dispatch, *runtime);
+    EXPECT_TRUE(runtime->setMaxThreads(3));
+    Bytes other = of_release(engine(), 7);
+    EXPECT_EQ(runtime->deserializeCudaEngine(other.data(), other.size()), nullptr);
+    std::string size = std::to_string(other.size());
+    EXPECT_EQ(logger().take(), "other runtime, 3 threads: an engine of " + size + " bytes");
+    Reader reader(other);
+    EXPECT_EQ(runtime->deserializeCudaEngine(reader), nullptr);
+    EXPECT_EQ(logger().take(), "other runtime, 3 threads: a stream of " + size + " bytes");
+    EXPECT_TRUE(runtime->setMaxThreads(5)); // of runtimes that are there already, too
+    EXPECT_EQ(runtime->deserializeCudaEngine(other.data(), other.size()), nullptr);
+    EXPECT_EQ(logger().take(), "other runtime, 5 threads: an engine of " + size + " bytes");
+    expect_runs(runtime->deserializeCudaEngine(engine().data(), engine().size()));
+}
+
+TEST(Dispatch, WithoutALibraryItSaysWhatToDo) {
+    Installed place("none");
+    Library dispatch(place.dispatch());
+    auto runtime = dispatch.runtime();
+    Bytes other = of_release(engine(), 9);
+    EXPECT_EQ(runtime->deserializeCudaEngine(other.data(), other.size()), nullptr);
+    std::string error = logger().take();
+    EXPECT_NE(error.find("IRuntime::deserializeCudaEngine: there is no lean runtime for engines of "
+                         "Ingot 9: none of these can be loaded: "),
+              std::string::npos)
+        << error;
+    EXPECT_NE(error.find("put libingot_lean.so of Ingot 9 beside libingot_dispatch.so as "
+                         "libingot_lean.so.9, or give its path to IRuntime::loadRuntime(), or "
+                         "build the engine anew"),
+              std::string::npos)
+        << error;
+    uint64_t why = 0;
+    EXPECT_EQ(runtime->getEngineValidity(other.data(), 64, &why),
+              nvinfer1::EngineValidity::kINVALID);
+    EXPECT_EQ(why, static_cast<uint64_t>(nvinfer1::EngineInvalidityDiagnostics::kVERSION_MISMATCH));
+    logger().take();
+    // By its path it is found anywhere.
+    std::unique_ptr<nvinfer1::IRuntime> other_runtime(runtime->loadRuntime(OTHER_LEAN));
+    ASSERT_NE(other_runtime, nullptr) << logger().take();
+    EXPECT_EQ(other_runtime->deserializeCudaEngine(other.data(), other.size()), nullptr);
+    EXPECT_NE(logger().take().find("other runtime"), std::string::npos);
+}
+
+TEST(Dispatch, LibrariesThatItCannotCallAreRefused) {
+    Library dispatch(DISPATCH_LIBRARY);
+    auto runtime = dispatch.runtime();
+    EXPECT_EQ(runtime->loadRuntime(STRANGE_LEAN), nullptr);
+    EXPECT_EQ(logger().take(),
+              std::string("IRuntime::loadRuntime: '") + STRANGE_LEAN +
+                  "' is of Ingot 7.1.0, whose runtime has interface 1000, this one has 1; use "
+                  "libingot_dispatch.so of that release, or build the engine anew");
+    EXPECT_EQ(runtime->loadRuntime("libm.so.6"), nullptr);
+    EXPECT_EQ(logger().take(), "IRuntime::loadRuntime: 'libm.so.6' has no runtime of Ingot; give "
+                               "the path of a libingot_lean.so");
+    EXPECT_EQ(runtime->loadRuntime(nullptr), nullptr);
+    EXPECT_EQ(logger().take(), "IRuntime::loadRuntime: the path is null");
+}
+
+} // namespace
+} // namespace ingot::test

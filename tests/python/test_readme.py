@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: Apache-2.0
+"""README.md and the pages of docs/ do what they say: their blocks of code are run as they stand, by a
+user who has a clone, the built command and the built package; their links lead somewhere."""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import ingot_command as ingot
+from shim import package
+
+ROOT = package.REPOSITORY
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "ARCHITECTURE.md",
+         *sorted(ROOT.glob("docs/*.md")), *sorted(ROOT.glob("examples/*/README.md"))]
+
+
+def blocks(page, kind):
+    """The blocks of code of a page that are marked as `kind`."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{kind}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A folder that looks like a clone after `./dev build`: what is written stays out of this one."""
+    folder = tmp_path_factory.mktemp("clone")
+    (folder / "examples").symlink_to(ROOT / "examples")
+    (folder / "build").symlink_to(ingot.binary().parent)
+    return folder
+
+
+def shell(text, folder, **variables):
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("INGOT_")}
+    done = subprocess.run(["bash", "-euo", "pipefail", "-c", text], cwd=folder, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=300,
+                          env=kept | variables, check=False)
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def run_python(text, folder):
+    package.find()
+    return shell(f"{sys.executable} - <<'END'\n{text}\nEND\n", folder, PYTHONPATH=str(package.folder()))
+
+
+def test_the_command(clone):
+    command, _ = blocks("README.md", "bash")
+    assert len(command.splitlines()) == 4
+    said = shell(command, clone)
+    assert "=== Performance summary ===" in said and "&&&& PASSED" in said
+    assert (clone / "digits.engine").exists() and (clone / "out" / "scores.npy").exists()
+
+
+def test_cpp(clone, prefix, tmp_path):
+    shell(f"build/ingot build {ROOT}/examples/digits/digits.onnx -o {tmp_path}/digits.engine", clone)
+    program, = blocks("README.md", "cpp")
+    assert len(program.splitlines()) < 50
+    (tmp_path / "main.cpp").write_text(program)
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(user LANGUAGES CXX)\n"
+        "find_package(ingot REQUIRED)\nadd_executable(program main.cpp)\n"
+        "target_compile_features(program PRIVATE cxx_std_17)\n"
+        "target_compile_options(program PRIVATE -Wall -Wextra -Werror)\n"
+        "target_link_libraries(program ingot::ingot)\n")
+    said = shell(f"cmake -S . -B build -DCMAKE_PREFIX_PATH={prefix} >log && cmake --build build >>log "
+                 "&& build/program", tmp_path)
+    assert re.fullmatch(r"score of 0: -?\d+(\.\d+)?\n", said), said
+
+
+def test_python(clone):
+    first, second = blocks("README.md", "python") + [None]
+    assert second is None and len(first.splitlines()) < 10
+    numbers = list(map(int, re.findall(r"\d+", run_python(first, clone))))
+    assert len(numbers) == 360 and set(numbers) == set(range(10))
+
+
+@pytest.mark.parametrize("page", ["docs/python.md", "docs/migrating.md"])
+def test_the_pages_on_python(page, tmp_path):
+    for name in ("digits.onnx", "held_out_images.npy"):
+        shutil.copy(ROOT / "examples" / "digits" / name, tmp_path)
+    for text in blocks(page, "yaml"):
+        (tmp_path / "tensorrt.yaml").write_text(text)
+    programs = blocks(page, "python")
+    assert programs
+    for program in programs:
+        run_python(program, tmp_path)
+    assert (tmp_path / "digits.engine").read_bytes()[:5] == b"INGOT"
+
+
+def test_commands_of_dev_are_there():
+    usage = subprocess.run([ROOT / "dev", "help"], capture_output=True, text=True, check=True).stdout
+    there = set(re.findall(r"^\./dev ([\w-]+)", usage, re.MULTILINE))
+    assert len(there) >= 10
+    for page in PAGES + [ROOT / "Dockerfile", ROOT / "pixi.toml"]:
+        used = set(re.findall(r"\./dev ([\w-]+)", page.read_text(encoding="utf-8"))) - {"help"}
+        assert used <= there, page.name
+
+
+def test_commands_of_the_table_are_there():
+    rows = re.findall(r"^\| `(.+?)` \|", (ROOT / "README.md").read_text(encoding="utf-8"), re.MULTILINE)
+    used = {row.split()[1] for row in rows if row.startswith("ingot ")}
+    assert len(used) > 8
+    there = set(re.findall(r"^  ([\w-]+) ", ingot.call("--help"), re.MULTILINE))
+    assert used <= there
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    links = re.findall(r"\[[^\]]*\]\(([^)#\s]+)", page.read_text(encoding="utf-8"))
+    for link in links:
+        if not link.startswith(("http://", "https://")):
+            assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_every_block_is_of_a_kind_that_is_run():
+    """A block without a language would not be run: README has one, of commands for this clone."""
+    for page in (ROOT / "README.md", ROOT / "docs/python.md", ROOT / "docs/migrating.md"):
+        kinds = re.findall(r"^```(\w*)\n(?:.*?)^```", page.read_text(encoding="utf-8"),
+                           re.DOTALL | re.MULTILINE)
+        assert set(kinds) <= {"", "bash", "cpp", "python", "yaml"}
+        assert kinds.count("") == (page.name == "README.md")

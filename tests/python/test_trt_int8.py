@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: Apache-2.0
+"""INT8 through the TensorRT names: a calibrator gives what `ingot calibrate` gives for the same
+samples, and the engine computes in int8 as that of `ingot build --int8 --calib` does."""
+import numpy as np
+import pytest
+
+import ingot_command as ingot
+from shim import package
+from test_calibrate import DIGITS, fixture_digits, integer_products, read_cache  # noqa: F401
+
+package.find()
+
+import tensorrt as trt  # noqa: E402
+
+MODEL = str(DIGITS / "digits.onnx")
+
+
+def samples():
+    return np.load(DIGITS / "held_out_images.npy")[:64]
+
+
+def calibrator(kind, batch, cache=b""):
+    class Calibrator(getattr(trt, kind)):
+        def __init__(self):
+            super().__init__()
+            self.images = np.ascontiguousarray(samples())
+            self.at = 0
+            self.cache = cache
+
+        def get_batch_size(self):
+            return batch
+
+        def get_batch(self, names):
+            assert names == ["image"]
+            if self.at == len(self.images):
+                return None
+            part = self.images[self.at:self.at + batch]
+            self.at += batch
+            return [part.ctypes.data]
+
+        def read_calibration_cache(self):
+            return self.cache or None
+
+        def write_calibration_cache(self, written):
+            self.cache = bytes(written)
+
+    return Calibrator()
+
+
+def build(made, *flags, before=None):
+    builder = trt.Builder(trt.Logger(trt.Logger.ERROR))
+    network = builder.create_network(0)
+    parser = trt.OnnxParser(network, builder.logger)
+    assert parser.parse_from_file(MODEL)
+    config = builder.create_builder_config()
+    config.set_device(package.CPU)
+    for flag in (trt.BuilderFlag.INT8, *flags):
+        config.set_flag(flag)
+    profile = builder.create_optimization_profile()
+    profile.set_shape("image", (1, 1, 8, 8), (4, 1, 8, 8), (400, 1, 8, 8))
+    config.add_optimization_profile(profile)
+    config.int8_calibrator = made
+    if before is not None:
+        before(network, config)
+    return builder.build_serialized_network(network, config)
+
+
+@pytest.mark.parametrize("kind,algorithm", [("IInt8EntropyCalibrator2", "entropy2"),
+                                            ("IInt8EntropyCalibrator", "entropy"),
+                                            ("IInt8MinMaxCalibrator", "minmax"),
+                                            ("IInt8MseCalibrator", "mse")])
+def test_a_calibrator_gives_what_the_command_gives(digits, tmp_path, kind, algorithm):
+    ingot.call("calibrate", MODEL, "--data", digits, "--algorithm", algorithm, "-o",
+               tmp_path / "theirs")
+    made = calibrator(kind, 16)
+    engine = build(made)
+    assert made.at == 64
+    (tmp_path / "ours").write_bytes(made.cache)
+    (head, ours), (other, theirs) = (read_cache(tmp_path / k) for k in ("ours", "theirs"))
+    assert head == other
+    common = set(ours) & set(theirs)
+    assert "image" in common and "scores" in common and len(common) >= 5
+    for name in common:
+        assert ours[name] == pytest.approx(theirs[name], rel=1e-5), name
+    (tmp_path / "q.engine").write_bytes(engine)
+    assert integer_products(tmp_path / "q.engine") == (3, 0, 2)
+    images = np.load(DIGITS / "held_out_images.npy")
+    labels = np.load(DIGITS / "held_out_labels.npy")
+    scores = ingot.run(tmp_path / "q.engine", {"image": images}, tmp_path / "run")["scores"]
+    assert np.mean(scores.argmax(1) == labels) > 0.9
+
+
+def test_a_cache_of_the_command_is_read(digits, tmp_path):
+    ingot.call("calibrate", MODEL, "--data", digits, "-o", tmp_path / "cache")
+    made = calibrator("IInt8EntropyCalibrator2", 16, (tmp_path / "cache").read_bytes())
+    (tmp_path / "q.engine").write_bytes(build(made))
+    assert made.at == 0
+    assert integer_products(tmp_path / "q.engine") == (3, 0, 2)
+
+
+def test_layers_can_be_kept_in_floats_and_ranges_be_set(tmp_path):
+    def keep(network, config):
+        config.set_flag(trt.BuilderFlag.OBEY_PRECISION_CONSTRAINTS)
+        for layer in network:
+            if layer.type == trt.LayerType.MATRIX_MULTIPLY:
+                layer.precision = trt.float32
+                layer.set_output_type(0, trt.float32)
+
+    (tmp_path / "a.engine").write_bytes(
+        build(calibrator("IInt8MinMaxCalibrator", 16), trt.BuilderFlag.FP16, before=keep))
+    assert integer_products(tmp_path / "a.engine")[:2] == (2, 1)
+
+    def ranges(network, config):
+        config.int8_calibrator = None
+        network.get_input(0).dynamic_range = (-1.0, 1.0)
+        for layer in network:
+            layer.get_output(0).dynamic_range = (-8.0, 8.0)
+
+    (tmp_path / "b.engine").write_bytes(build(None, before=ranges))
+    assert integer_products(tmp_path / "b.engine")[:2] == (3, 0)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Many sources as one translation unit, for tools/tidy.py: headers are parsed and searched once.
+
+What belongs to one source alone (names in its anonymous namespaces, static ones, macros) gets a
+name of its own, in the style it had, or sources would collide and shadow each other. All text stays
+in the main file, on lines of its own, so that checks see it as they see the sources.
+"""
+import dataclasses
+import re
+
+KEYWORDS = frozenset("""alignas auto bool char class const constexpr decltype double enum explicit
+extern float friend if inline int int8_t int16_t int32_t int64_t long mutable namespace noexcept
+operator return short signed sizeof size_t static std struct switch template typedef typename uint8_t
+uint16_t uint32_t uint64_t union unsigned using void while main""".split())
+TOKEN = re.compile(r"""
+    (?P<skip> //[^\n]* | /\*.*?\*/ | (?:u8|[uUL])?R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"
+            | "(?:\\.|[^"\\\n])*" | '(?:\\.|[^'\\\n])*' | \d[\w.']* | ^\#[ ]*include[^\n]*
+            | (?:\.|->)\s*~?[A-Za-z_]\w* )
+  | (?P<words> (?:::)?[A-Za-z_]\w*(?:::[A-Za-z_]\w*)* )""",
+                   re.VERBOSE | re.DOTALL | re.MULTILINE)
+TYPE = re.compile(r"(?:struct|class|union|enum(?: class)?|concept)\s+(\w+)(?=\s*(?:[{:;=]|final|$))"
+                  r"|using (\w+) =")
+CALL = re.compile(r"(?<![:.\w~])(\w+)\s*\(")
+VARIABLE = re.compile(r"(?<![:.\w])(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|\{|;|$)")
+
+
+def declared(line):
+    """The name that a line declares, by the look that clang-format gives declarations."""
+    found = TYPE.match(re.sub("^(static |const |constexpr |inline )+", "", line))
+    if found:
+        return found.group(1) or found.group(2)
+    if line.startswith(("using ", "namespace ", "template", "extern ", "return ", "friend ")):
+        return None
+    for pattern in (CALL, VARIABLE):
+        names = [name for name in pattern.findall(line)
+                 if name not in KEYWORDS and not name.isupper()]
+        if names:
+            return names[0]
+    return None
+
+
+def own_names(text):
+    """Names that a source declares at file scope for itself, and which of them name members too."""
+    names, members = set(), set()
+    anonymous = False
+    in_type = None
+    for line in text.splitlines():
+        if line == "namespace {":
+            anonymous = True
+        elif line == "} // namespace":
+            anonymous = False
+        elif re.match(r"[A-Za-z_]", line):
+            in_type = TYPE.match(line) if line.endswith("{") else None
+            if anonymous or line.startswith(("static ", "constexpr ")):
+                names.add(declared(line))
+        elif line.startswith("}"):
+            in_type = None
+        elif in_type and re.match(r" {4}(?: {4})?[A-Za-z_]", line):
+            members.add(declared(line.strip()))
+            members.discard(in_type.group(1)) # constructors
+    names.discard(None)
+    return names, names & members
+
+
+def leaks(text):
+    """How much a source leaves at file scope that can disturb those after it."""
+    return len(own_names(text)[1]) + 10 * len(re.findall(r"^using [\w: ]+;", text, re.MULTILINE))
+
+
+def renamed(text, number):
+    """The text with its own names made different from those of all other numbers."""
+    names, unclear = own_names(text)
+    names -= unclear
+    spaces = set(re.findall(r"\w+", " ".join(re.findall(r"^namespace ([\w:]+) \{", text, re.M))))
+
+    def replace(match):
+        words = (match.group("words") or "").split("::")
+        for i, word in enumerate(words):
+            if word in names and (i == 0 or words[i - 1] in spaces):
+                words[i] = f"{word}U{number}" if word[0].isupper() else f"{word}_u{number}"
+        return "::".join(words) if match.group("words") else match.group(0)
+
+    macros = re.findall(r"^#\s*define\s+(\w+)", text, re.MULTILINE)
+    return TOKEN.sub(replace, text).rstrip("\n") + "\n" + "".join(f"#undef {m}\n" for m in macros)
+
+
+@dataclasses.dataclass
+class Finding:
+    source: object  # None when it lies in a header
+    path: str
+    is_error: bool  # the compiler's, after which other findings may be missing
+
+
+class Batch:
+    """The text of several sources and the way back from its lines."""
+
+    def __init__(self, sources):
+        texts = {source: source.read_text(encoding="utf-8") for source in sources}
+        self.sources = sorted(sources, key=lambda source: (leaks(texts[source]), source))
+        self.text = "// The sources of one run of tools/tidy.py.\n"
+        self.lines = [None]  # of each line its source
+        for number, source in enumerate(self.sources):
+            part = renamed(texts[source], number)
+            self.text += part
+            self.lines += [source] * part.count("\n")
+
+    def findings(self, path, output):
+        """What clang-tidy said of the batch that lies in `path`."""
+        out = []
+        for match in re.finditer(r"^(/[^:\n]+):(\d+):\d+: (?:error|warning): .*\[(.*)\]$", output,
+                                 re.MULTILINE):
+            where, line, check = match.group(1), int(match.group(2)), match.group(3)
+            source = self.lines[line - 1] if where == str(path) else None
+            out.append(Finding(source, where, "clang-diagnostic-error" in check))
+        return out

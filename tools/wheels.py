@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Wheels of the Python package around libraries that were built before: one for each Python named,
+and the small one of the import names tensorrt and tensorrt_rtx.
+
+  wheels.py [PYTHON...]     programs; default: this one, and those of 3.10 to 3.12 that are found
+
+An extension that was built for a Python is taken; else it is compiled, by build tools that pip
+fetches for the purpose. From Python 3.12 on one wheel serves all later releases. Platform tags say
+the glibc that the libraries need.
+"""
+import argparse
+import base64
+import glob
+import hashlib
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SUPPORTED = ("3.10", "3.11", "3.12")
+LARGEST = 20_000_000
+
+
+def interpreters():
+    """This Python, and for each release one that runs: by name, or of pyenv."""
+    found = {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable}
+    pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    for release in SUPPORTED:
+        for program in [f"python{release}", *glob.glob(f"{pyenv}/versions/{release}.*/bin/python")]:
+            if release not in found and shutil.which(program) and subprocess.run(
+                    [program, "-m", "pip", "--version"], capture_output=True, check=False
+            ).returncode == 0:
+                found[release] = program
+    return [found[release] for release in sorted(found, key=lambda r: int(r.split(".")[1]))]
+
+
+def glibc_needed(folder):
+    """The newest version of glibc's symbols that the libraries below a folder use: (2, 36)."""
+    newest = (2, 17)
+    for library in folder.rglob("*.so"):
+        symbols = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True)
+        for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", symbols.stdout):
+            newest = max(newest, (int(major), int(minor)))
+    return newest
+
+
+def record_line(path, data):
+    digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+    return f"{path},sha256={digest},{len(data)}\n"
+
+
+def with_platform(wheel, out):
+    """Writes a wheel anew under the platform tag that is true of it; its path."""
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as old:
+        old.extractall(folder)
+        major, minor = glibc_needed(pathlib.Path(folder))
+        tag = f"manylinux_{major}_{minor}_x86_64"
+        made = out / wheel.name.replace("linux_x86_64", tag)
+        for before in out.glob(wheel.name.replace("linux_x86_64", "*")):
+            before.unlink()
+        lines = []
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as new:
+            for info in sorted(old.infolist(), key=lambda i: i.filename.endswith("/RECORD")):
+                data = old.read(info)
+                if info.filename.endswith(".dist-info/WHEEL"):
+                    data = data.replace(b"linux_x86_64", tag.encode())
+                if info.filename.endswith(".dist-info/RECORD"):
+                    data = ("".join(lines) + f"{info.filename},,\n").encode()
+                lines.append(record_line(info.filename, data))
+                info.compress_type = zipfile.ZIP_DEFLATED
+                new.writestr(info, data, compresslevel=9)
+    return made
+
+
+def pip_wheel(python, source, out, *options):
+    command = [python, "-m", "pip", "wheel", "-q", "--no-deps", "-w", out, *options, source]
+    done = subprocess.run([str(part) for part in command], check=False,
+                          env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
+    if done.returncode != 0:
+        raise RuntimeError(f"no wheel for {python}: what it printed says why")
+    return max(out.glob("*.whl"), key=lambda path: path.stat().st_mtime)
+
+
+def extension_of(python, libraries):
+    """The extension in `libraries` that is for this Python, or None."""
+    suffix = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_config_var('EXT_SUFFIX'))"],
+                            capture_output=True, text=True, check=True).stdout.strip()
+    path = libraries / "python" / "ingot" / f"_ingot{suffix}"
+    return path if path.exists() and path.with_name("_ingot.pyi").exists() else None
+
+
+def package_wheel(python, libraries, out, work, isolated=True):
+    """The wheel of ingot for one Python; its path."""
+    settings = [f"cmake.define.INGOT_LIBRARIES={libraries}",
+                f"build-dir={work}/build-{{wheel_tag}}"]
+    extension = extension_of(python, libraries)
+    if extension:
+        settings.append(f"cmake.define.INGOT_EXTENSION={extension}")
+    options = [f"--config-settings={setting}" for setting in settings]
+    if not isolated:
+        options.append("--no-build-isolation")
+    with tempfile.TemporaryDirectory() as made:
+        return with_platform(pip_wheel(python, ROOT, pathlib.Path(made), *options), out)
+
+
+def alias_wheel(python, out, isolated=True):
+    """The wheel of ingot-tensorrt; its path."""
+    options = [] if isolated else ["--no-build-isolation"]
+    return pip_wheel(python, ROOT / "python" / "aliases", out, *options)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("pythons", nargs="*", metavar="PYTHON")
+    parser.add_argument("--libraries", type=pathlib.Path, default=ROOT / "build",
+                        help="the folder with libingot.so (default: build)")
+    parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist",
+                        help="where wheels go (default: dist)")
+    options = parser.parse_args()
+    options.out.mkdir(parents=True, exist_ok=True)
+    libraries, work = options.libraries.resolve(), options.libraries.resolve() / "wheels"
+    if not (libraries / "libingot.so").exists():
+        sys.exit(f"wheels.py: no libingot.so in {libraries}: run './dev build', or name --libraries")
+    for python in options.pythons or interpreters():
+        print(f"wheel for {python}", flush=True)
+        made = package_wheel(python, libraries, options.out, work)
+        print(f"  {made.name}: {made.stat().st_size / 1e6:.1f} MB")
+        if made.stat().st_size >= LARGEST:
+            sys.exit(f"wheels.py: {made.name} is not below {LARGEST / 1e6:.0f} MB")
+    print(f"  {alias_wheel(sys.executable, options.out).name}")
+
+
+if __name__ == "__main__":
+    main()
