@@ -28,7 +28,8 @@ endfunction()
 ingot_runtime_library(lean LINK ingot_tensorrt
                       EXPORTS ${runtime_exports} initLibNvInferPlugins)
 file(GLOB dispatch_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/api/dispatch/*.cpp)
-list(APPEND dispatch_sources src/api/tensorrt/report.cpp src/api/tensorrt/runtime/lean_library.cpp
+list(APPEND dispatch_sources src/api/tensorrt/library.cpp src/api/tensorrt/report.cpp
+     src/api/tensorrt/runtime/lean_library.cpp
      src/engine/header.cpp)
 ingot_runtime_library(dispatch SOURCES ${dispatch_sources} LINK ingot_base EXPORTS ${runtime_exports})
 target_include_directories(ingot_dispatch PRIVATE src include)

@@ -3,11 +3,8 @@
 
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/model_layers.h"
-#include "base/bytes.h"
-#include "base/file.h"
 #include "onnx/import_node.h"
 #include "onnx/importer.h"
-#include "onnx/reader.h"
 
 #include <algorithm>
 #include <iterator>
@@ -53,21 +50,9 @@ void Parser::report_errors(std::string_view method) const {
     }
 }
 
-std::shared_ptr<onnx::Model> model_of(const void* model, size_t size, const char* path,
-                                      bool data_may_be_missing) {
-    require(model != nullptr && size > 0, ErrorCode::InvalidArgument, "the model is empty: ", size,
-            " bytes", model == nullptr ? " at nullptr" : "");
-    const auto* first = static_cast<const std::byte*>(model);
-    auto copy = std::make_shared<AlignedBytes>(first, first + size);
-    std::string folder = path == nullptr || *path == '\0' ? "." : parent_folder(path);
-    return std::make_shared<onnx::Model>(data_may_be_missing
-                                             ? onnx::read_model_without_data(*copy, folder, copy)
-                                             : onnx::read_model(*copy, folder, copy));
-}
-
 bool Parser::import_into_network(std::string_view method) {
     Network::State before = network_.state();
-    ModelLayers layers(network_, model_, plugins_first());
+    ModelLayers layers(network_, model_.get(), plugins_first());
     try {
         layers.run();
     } catch (...) {
@@ -87,7 +72,7 @@ bool Parser::import_into_network(std::string_view method) {
 bool Parser::parse(const void* model, size_t size, const char* path) noexcept {
     constexpr std::string_view method = "IParser::parse";
     return guarded(method, [&] {
-        model_ = model_of(model, size, path, false);
+        model_.read_bytes(model, size, path);
         return import_into_network(method);
     });
 }
@@ -95,37 +80,28 @@ bool Parser::parse(const void* model, size_t size, const char* path) noexcept {
 bool Parser::parseFromFile(const char* onnx_model_file, int) noexcept {
     constexpr std::string_view method = "IParser::parseFromFile";
     return guarded(method, [&] {
-        require(onnx_model_file != nullptr, ErrorCode::InvalidArgument, "the file name is nullptr");
-        model_ = std::make_shared<onnx::Model>(onnx::read_model_file(onnx_model_file));
+        model_.read_file(onnx_model_file);
         return import_into_network(method);
     });
 }
 
 bool Parser::loadModelProto(const void* model, size_t size, const char* path) noexcept {
     return guarded("IParser::loadModelProto", [&] {
-        model_ = model_of(model, size, path, true);
+        model_.read_bytes_without_data(model, size, path);
         return true;
     });
 }
 
 bool Parser::loadInitializer(const char* name, const void* data, size_t size) noexcept {
     return guarded("IParser::loadInitializer", [&] {
-        require(name != nullptr && data != nullptr, ErrorCode::InvalidArgument,
-                "name or data is nullptr");
-        require(model_ != nullptr, ErrorCode::InvalidArgument,
-                "there is no model; call loadModelProto() first");
-        onnx::set_initializer(*model_, name, {static_cast<const std::byte*>(data), size});
+        model_.set_initializer(name, data, size);
         return true;
     });
 }
 
 bool Parser::parseModelProto() noexcept {
     constexpr std::string_view method = "IParser::parseModelProto";
-    return guarded(method, [&] {
-        require(model_ != nullptr, ErrorCode::InvalidArgument,
-                "there is no model; call loadModelProto() first");
-        return import_into_network(method);
-    });
+    return guarded(method, [&] { return import_into_network(method); });
 }
 
 // --- what is supported ---------------------------------------------------------------------------
@@ -148,7 +124,9 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* path) n
     return guarded("IParser::supportsModelV2", [&] {
         parts_.clear();
         Network scratch(network_.getBuilder(), network_.getFlags(), Report(report_.logger()));
-        ModelLayers layers(scratch, model_of(model, size, path, false), plugins_first());
+        GivenModel given;
+        given.read_bytes(model, size, path);
+        ModelLayers layers(scratch, given.get(), plugins_first());
         layers.run();
         bool all = layers.errors().empty();
         take_errors(std::move(layers.errors()));

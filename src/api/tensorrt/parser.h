@@ -4,6 +4,7 @@
 #pragma once
 
 #include "NvOnnxParser.h"
+#include "api/tensorrt/given_model.h"
 #include "api/tensorrt/network.h"
 #include "onnx/model.h"
 
@@ -59,10 +60,6 @@ using ParserErrors = std::vector<std::unique_ptr<ParserError>>;
 
 /// What an error of the model as a whole is called.
 ParserCode code_for_model(ErrorCode c);
-/// A copy of a model in memory; `path` is the file it came from, for external data, or null.
-std::shared_ptr<onnx::Model> model_of(const void* model, size_t size, const char* path,
-                                      bool data_may_be_missing);
-
 class Parser final : public nvonnxparser::IParser {
 public:
     Parser(Network& network, nv::ILogger* logger) : network_(network), report_(logger) {}
@@ -110,7 +107,7 @@ private:
     Report report_;
     nvonnxparser::OnnxParserFlags flags_ = 1;
     ParserErrors errors_;
-    std::shared_ptr<onnx::Model> model_;
+    GivenModel model_;
     std::unordered_map<std::string, LayerBase*> layers_; // by node name, the first of each
     std::vector<Part> parts_;
 };

@@ -63,43 +63,34 @@ bool ParserRefitter::refit(const onnx::Model& model) {
 
 bool ParserRefitter::refitFromBytes(const void* model, size_t size, const char* path) noexcept {
     return guarded("IParserRefitter::refitFromBytes", [&] {
-        model_ = model_of(model, size, path, false);
-        return refit(*model_);
+        model_.read_bytes(model, size, path);
+        return refit(*model_.get());
     });
 }
 
 bool ParserRefitter::refitFromFile(const char* onnx_model_file) noexcept {
     return guarded("IParserRefitter::refitFromFile", [&] {
-        require(onnx_model_file != nullptr, ErrorCode::InvalidArgument, "the file name is nullptr");
-        model_ = std::make_shared<onnx::Model>(onnx::read_model_file(onnx_model_file));
-        return refit(*model_);
+        model_.read_file(onnx_model_file);
+        return refit(*model_.get());
     });
 }
 
 bool ParserRefitter::loadModelProto(const void* model, size_t size, const char* path) noexcept {
     return guarded("IParserRefitter::loadModelProto", [&] {
-        model_ = model_of(model, size, path, true);
+        model_.read_bytes_without_data(model, size, path);
         return true;
     });
 }
 
 bool ParserRefitter::loadInitializer(const char* name, const void* data, size_t size) noexcept {
     return guarded("IParserRefitter::loadInitializer", [&] {
-        require(name != nullptr && data != nullptr, ErrorCode::InvalidArgument,
-                "name or data is nullptr");
-        require(model_ != nullptr, ErrorCode::InvalidArgument,
-                "there is no model; call loadModelProto() first");
-        onnx::set_initializer(*model_, name, {static_cast<const std::byte*>(data), size});
+        model_.set_initializer(name, data, size);
         return true;
     });
 }
 
 bool ParserRefitter::refitModelProto() noexcept {
-    return guarded("IParserRefitter::refitModelProto", [&] {
-        require(model_ != nullptr, ErrorCode::InvalidArgument,
-                "there is no model; call loadModelProto() first");
-        return refit(*model_);
-    });
+    return guarded("IParserRefitter::refitModelProto", [&] { return refit(*model_.get()); });
 }
 
 const nvonnxparser::IParserError* ParserRefitter::getError(int32_t index) const noexcept {

@@ -35,7 +35,7 @@ private:
     Refitter& refitter_;
     Report report_;
     ParserErrors errors_;
-    std::shared_ptr<onnx::Model> model_;
+    GivenModel model_;
     nvonnxparser::IRefitterObserver* observer_ = nullptr;
 };
 
