@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "onnx/importer.h"
 #include "workflow/calibration_cache.h"
+#include "workflow/layer_types.h"
 
 #include <functional>
 #include <optional>
@@ -30,6 +31,7 @@ struct BuildConfig {
     /// Types of inputs and outputs where they are to differ from the model's (io_types.h).
     std::string input_types;
     std::string output_types;
+    LayerTypes layer_types;
     std::vector<std::string> disabled_passes;
     /// Lets weights be replaced later (refit.h). What the model's import looked at is added to it.
     std::optional<RefitRequest> refit;

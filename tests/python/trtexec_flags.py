@@ -25,7 +25,8 @@ WORKS = """
 --profilingVerbosity=layer_names_only --profilingVerbosity=detailed --profilingVerbosity=none --monitorMemory --noTF32
 --stronglyTyped --saveEngine=new.engine --getPlanVersionOnly --noCompilationCache --timingCacheFile=timing.cache
 --builderOptimizationLevel=0 --builderOptimizationLevel=5 --runtimePlatform=SameAsBuild
---runtimePlatform=WindowsAMD64 --markDebug=linear --markUnfusedTensorsAsDebugTensors --fp16 --bf16 --best
+--runtimePlatform=WindowsAMD64 --precisionConstraints=none --precisionConstraints=prefer --precisionConstraints=obey
+--layerPrecisions=conv1:fp32 --layerOutputTypes=conv1:fp32 --markDebug=linear --markUnfusedTensorsAsDebugTensors --fp16 --bf16 --best
 --int8WithoutCalibration --shapes=image:3x1x8x8 --loadInputs=image:image.npy
 --accuracyAlgorithm=l0 --accuracyAlgorithm=l1 --accuracyAlgorithm=l2 --accuracyAlgorithm=lInf --accuracyAlgorithm=cos
 --atol=1e-5 --rtol=1e-5 --accuracyThreshold=0.5 --iterations=10 --warmUp=1 --duration=0.01 --sleepTime=1 --idleTime=1
@@ -55,8 +56,7 @@ IGNORED = """
 --tilingOptimizationLevel=0 --l2LimitForTiling=-1 --uint8AsymmetricQuantizationDLA
 --reportCapabilityDLA --adjustForDLA --buildDLAStandalone --allowGPUFallback --safe --consistency --dumpKernelText
 --remoteAutoTuningConfig=a --cpuOnly --fp8 --int4 --calibProfile=0 --minShapesCalib=image:1x1x8x8
---optShapesCalib=image:1x1x8x8 --maxShapesCalib=image:1x1x8x8 --precisionConstraints=none --precisionConstraints=prefer
---precisionConstraints=obey --layerPrecisions=conv1:fp16 --layerOutputTypes=conv1:fp16 --restricted --exposeDMA
+--optShapesCalib=image:1x1x8x8 --maxShapesCalib=image:1x1x8x8 --restricted --exposeDMA
 --useManagedMemory --noSpinWait --useSpinWait --persistentCacheRatio=0.5 --allocationStrategy=static
 --allocationStrategy=profile --allocationStrategy=runtime
 --tuneBuildRoutes=a --tuneBuildRouteFile=f --tuningSearch=fast --tuningSearch=full --tuningSearch=mixed

@@ -2,6 +2,7 @@
 #include "common.h"
 
 #include "base/error.h"
+#include "base/log.h"
 
 #include <unistd.h>
 
@@ -42,6 +43,21 @@ Specialise specialise_mode(const std::string& text) {
 
 } // namespace
 
+static LayerTypes layer_types(const Options& o) {
+    const std::string& text = o.precision_constraints;
+    require(text == "none" || text == "prefer" || text == "obey", ErrorCode::InvalidArgument,
+            "--precisionConstraints ", text, ": expected none, prefer or obey");
+    LayerTypeRule rule = text == "none"     ? LayerTypeRule::None
+                         : text == "prefer" ? LayerTypeRule::Prefer
+                                            : LayerTypeRule::Obey;
+    if (rule == LayerTypeRule::None &&
+        !(o.layer_precisions.empty() && o.layer_output_types.empty())) {
+        log(LogLevel::Warning, "--layerPrecisions and --layerOutputTypes change nothing without "
+                               "--precisionConstraints=prefer or obey");
+    }
+    return {o.layer_precisions, o.layer_output_types, rule};
+}
+
 BuildConfig build_config(const Options& o, bool progress) {
     BuildConfig c;
     c.profiles = profile_from_specs(o.min_shapes, o.opt_shapes, o.max_shapes);
@@ -50,6 +66,7 @@ BuildConfig build_config(const Options& o, bool progress) {
     c.precision = o.fp16 ? DType::F16 : o.bf16 ? DType::BF16 : DType::F32;
     c.input_types = o.input_formats;
     c.output_types = o.output_formats;
+    c.layer_types = layer_types(o);
     c.disabled_passes = o.disable_passes;
     c.weight_streaming = o.allow_streaming;
     bool refits =
