@@ -8,9 +8,10 @@ namespace ingot {
 
 namespace {
 
-int64_t accumulate(int64_t v, int digit) {
+/// v with one more digit, away from zero: the smallest number has no positive counterpart.
+int64_t accumulate(int64_t v, int digit, bool negative) {
     auto scaled = checked_mul(v, int64_t{10});
-    auto sum = scaled ? checked_add(*scaled, int64_t{digit}) : std::nullopt;
+    auto sum = scaled ? checked_add(*scaled, int64_t{negative ? -digit : digit}) : std::nullopt;
     require(sum.has_value(), ErrorCode::InvalidArgument,
             "a number in a size expression exceeds 63 bits");
     return *sum;
@@ -40,41 +41,55 @@ private:
 
     Dim sum(int depth) {
         require(depth < 64, ErrorCode::InvalidArgument, "size expression is nested too deep");
-        Dim total = take('-') ? Dim(-1) * product_of(depth) : product_of(depth);
+        Dim total = product_of(depth, take('-'));
         while (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) {
             bool minus = text_[at_++] == '-';
-            Dim p = product_of(depth);
-            total = minus ? total - p : total + p;
+            total = total + product_of(depth, minus);
         }
         return total;
     }
 
-    Dim product_of(int depth) {
-        Dim p = atom(depth);
+    Dim product_of(int depth, bool negative) {
+        Dim p = atom(depth, negative);
         while (take('*')) {
-            p = p * atom(depth);
+            p = p * atom(depth, false);
         }
         return p;
     }
 
-    Dim atom(int depth) {
+    Dim atom(int depth, bool negative) {
+        if (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
+            return number(negative);
+        }
+        return negative ? Dim(-1) * named(depth) : named(depth);
+    }
+
+    Dim number(bool negative) {
+        std::string_view word = take_word();
+        int64_t v = 0;
+        for (char c : word) {
+            require(c >= '0' && c <= '9', ErrorCode::InvalidArgument, "size expression '", text_,
+                    "': '", word, "' is not a number");
+            v = accumulate(v, c - '0', negative);
+        }
+        return v;
+    }
+
+    std::string_view take_word() {
         size_t start = at_;
         while (at_ < text_.size() &&
                std::string_view("+-*(),").find(text_[at_]) == std::string_view::npos) {
             ++at_;
         }
-        std::string_view word = text_.substr(start, at_ - start);
+        return text_.substr(start, at_ - start);
+    }
+
+    /// A name, or a function of two expressions.
+    Dim named(int depth) {
+        size_t start = at_;
+        std::string_view word = take_word();
         require(!word.empty(), ErrorCode::InvalidArgument, "size expression '", text_,
                 "': expected a number or a name at position ", start);
-        if (word[0] >= '0' && word[0] <= '9') {
-            int64_t v = 0;
-            for (char c : word) {
-                require(c >= '0' && c <= '9', ErrorCode::InvalidArgument, "size expression '",
-                        text_, "': '", word, "' is not a number");
-                v = accumulate(v, c - '0');
-            }
-            return v;
-        }
         if (!take('(')) {
             return Dim::symbol(word);
         }

@@ -6,6 +6,7 @@ namespace ingot {
 namespace {
 
 ValueReads*& innermost() {
+    // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
     thread_local ValueReads* recorder = nullptr;
     return recorder;
 }

@@ -117,5 +117,17 @@ TEST(Text, DeepNestingIsRefused) {
     EXPECT_NE(error_of(text).find("nested deeper than 64"), std::string::npos);
 }
 
+TEST(Text, SizesOfAllMagnitudesComeBack) {
+    for (const char* text : {"9223372036854775807", "-9223372036854775808", "-7", "-N", "N-7",
+                             "N-9223372036854775808", "-3*N+2", "-floordiv(N,2)"}) {
+        Dim d = parse_dim(text);
+        EXPECT_EQ(parse_dim(str(d)), d) << text << " printed as " << str(d);
+    }
+    EXPECT_EQ(parse_dim("-9223372036854775808"), Dim(INT64_MIN));
+    EXPECT_EQ(parse_dim("10-3*N").eval(Symbols{{"N", 2}}), 4);
+    EXPECT_THROW(parse_dim("9223372036854775808"), Error);
+    EXPECT_THROW(parse_dim("-9223372036854775809"), Error);
+}
+
 } // namespace
 } // namespace ingot

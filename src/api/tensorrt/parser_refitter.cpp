@@ -54,7 +54,7 @@ bool ParserRefitter::refit(const onnx::Model& model) {
     if (observer_ != nullptr) {
         tell_observer(model, weights);
     }
-    refitter_.set(std::move(weights));
+    refitter_.set(weights);
     bool done = refitter_.refitCudaEngine();
     require(done, ErrorCode::InvalidArgument,
             "the engine was not refitted: the refitter has reported why");

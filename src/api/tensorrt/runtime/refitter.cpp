@@ -110,12 +110,11 @@ void Refitter::set(const Weight& w, const Weights& weights, TensorLocation locat
     given_[w.name] = {weights, checked(location, "the location"), {}};
 }
 
-void Refitter::set(NamedTensors weights) {
-    for (auto& [name, t] : weights) {
+void Refitter::set(const NamedTensors& weights) {
+    for (const auto& [name, t] : weights) {
         const Weight& w = find(name.c_str());
-        given_[name] = {{data_type_of(w.dtype), t.bytes().data(), t.count()},
-                        TensorLocation::kHOST,
-                        std::move(t)};
+        given_[name] = {
+            {data_type_of(w.dtype), t.bytes().data(), t.count()}, TensorLocation::kHOST, t};
     }
 }
 

@@ -18,7 +18,7 @@ public:
 
     const RefitSource& source() const { return *state_->engine().source(); }
     /// Weights of a model, which are kept alive here. Errors: InvalidArgument.
-    void set(NamedTensors weights);
+    void set(const NamedTensors& weights);
 
     bool setWeights(const char* layer_name, nvinfer1::WeightsRole role,
                     nvinfer1::Weights weights) noexcept override;
