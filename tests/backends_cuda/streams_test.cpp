@@ -42,8 +42,9 @@ protected:
         o.record_graphs = records;
         execution =
             backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
-        in = {{gpu->allocate(4096), {4, 32}}};
-        out = {{gpu->allocate(4096), {}}};
+        constexpr int64_t largest = 64 * 32 * 4; // of the shapes here
+        in = {{gpu->allocate(largest), {4, 32}}};
+        out = {{gpu->allocate(largest), {}}};
         fake::take_log();
     }
     ~Streams() override {

@@ -163,6 +163,8 @@ public:
     }
 
     int64_t prepare(const Plugin& p, const PluginTensors& t) override {
+        // Plans are made in several threads, plugins are written for one.
+        std::scoped_lock lock(planning_);
         return with_place([&] { return text_of(p); }, [&] { return checked_workspace(p, t); });
     }
 
@@ -174,6 +176,7 @@ public:
     }
 
 private:
+    std::mutex planning_;
     struct Made {
         std::mutex mutex; // of the plugin
         std::unique_ptr<nv::IPluginV3> plugin;
