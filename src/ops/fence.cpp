@@ -10,6 +10,37 @@ Value fence(Graph& g, Value x, bool opens) {
     return g.add1(fence_def, Fence{opens}, {x});
 }
 
+namespace {
+
+bool can_change(const Graph& g, Value v) {
+    return g.type(v).dtype == DType::F32 && g.constant(v) == nullptr;
+}
+
+} // namespace
+
+Value Fences::enter(Graph& g, Value v) {
+    if (!can_change(g, v)) {
+        return v;
+    }
+    if (auto it = left_.find(v.id); it != left_.end()) {
+        return it->second;
+    }
+    auto [it, fresh] = entered_.emplace(v.id, Value());
+    if (fresh) {
+        it->second = fence(g, v, true);
+    }
+    return it->second;
+}
+
+Value Fences::leave(Graph& g, Value v) {
+    if (!can_change(g, v)) {
+        return v;
+    }
+    Value out = fence(g, v, false);
+    left_.emplace(out.id, v);
+    return out;
+}
+
 const OpDef fence_def =
     composite<Fence>("fence", [](Graph&, const Fence&, std::span<const Value> in) {
         require(in.size() == 1, ErrorCode::InvalidModel, "fence takes 1 input, got ", in.size());

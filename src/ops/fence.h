@@ -5,6 +5,8 @@
 
 #include "ops/ops.h"
 
+#include <map>
+
 namespace ingot::ops {
 
 /// x -> x. What reads an opening fence, up to closing ones, keeps computing in f32 when the rest of
@@ -14,6 +16,20 @@ struct Fence {
     static void fields(auto& s, auto&& f) { f("opens", s.opens); }
 };
 Value fence(Graph& g, Value x, bool opens);
+
+/// Puts parts of one graph between fences. Neighbours share one pair, so that patterns of several
+/// layers are found there; constants and what is not f32 stand outside.
+class Fences {
+public:
+    /// What a part reads in place of v.
+    Value enter(Graph& g, Value v);
+    /// What others read in place of a result of a part.
+    Value leave(Graph& g, Value v);
+
+private:
+    std::map<uint32_t, Value> entered_; // by the value outside
+    std::map<uint32_t, Value> left_;    // what is behind a closing fence, by its result
+};
 
 extern const OpDef fence_def;
 

@@ -94,39 +94,16 @@ private:
         return !n.name.empty() && type == DType::F32;
     }
 
-    static bool can_change(const Graph& g, Value v) {
-        return g.type(v).dtype == DType::F32 && g.constant(v) == nullptr;
-    }
-
-    /// Neighbours share one pair of fences, so that patterns of several layers are found there.
-    Value enter(Graph& out, Value v) {
-        if (!can_change(out, v)) {
-            return v;
-        }
-        if (auto it = left_.find(v.id); it != left_.end()) {
-            return it->second;
-        }
-        auto [it, fresh] = entered_.emplace(v.id, Value());
-        if (fresh) {
-            it->second = ops::fence(out, v, true);
-        }
-        return it->second;
-    }
-
     Values hold(Rewriter& r, const Node& n, std::span<const Value> in) {
         Graph& out = r.out();
         out.set_origin(n.name);
         Values operands;
         for (Value v : in) {
-            operands.push_back(enter(out, v));
+            operands.push_back(fences_.enter(out, v));
         }
         Values made = r.copy(n, operands);
         for (Value& v : made) {
-            if (can_change(out, v)) {
-                Value inside = v;
-                v = ops::fence(out, v, false);
-                left_.emplace(v.id, inside);
-            }
+            v = fences_.leave(out, v);
         }
         return made;
     }
@@ -136,8 +113,7 @@ private:
     TypesByName results_;
     LayerTypeRule rule_;
     DType build_;
-    std::map<uint32_t, Value> entered_;
-    std::map<uint32_t, Value> left_;
+    ops::Fences fences_;
 };
 
 } // namespace

@@ -3,7 +3,6 @@
 
 #include "api/tensorrt/network.h"
 #include "base/interrupt.h"
-#include "ops/fence.h"
 #include "ops/primitives.h"
 
 #include <algorithm>
@@ -144,7 +143,7 @@ void Emission::emit_now(LayerBase& layer) {
     for (size_t i = 0; i < layer.inputs.size(); ++i) {
         if (layer.inputs[i] != nullptr && i < layer.forward_inputs()) {
             Value v = value(*layer.inputs[i]);
-            in[i] = fenced ? enter_fence(v) : v;
+            in[i] = fenced ? fences_.enter(g_, v) : v;
             types[i] = g_.type(in[i]);
         }
     }
@@ -159,33 +158,9 @@ void Emission::emit_now(LayerBase& layer) {
         if (layer.output_types[i]) {
             out[i] = ops::cast(g_, out[i], dtype_of(*layer.output_types[i]));
         }
-        out[i] = fenced ? leave_fence(out[i]) : out[i];
+        out[i] = fenced ? fences_.leave(g_, out[i]) : out[i];
         preset(*layer.outputs[i], out[i]);
     }
-}
-
-// Neighbours between fences share one pair, so that patterns of several layers are found there.
-Value Emission::enter_fence(Value v) {
-    if (g_.type(v).dtype != DType::F32 || g_.constant(v) != nullptr) {
-        return v;
-    }
-    if (auto it = left_.find(v.id); it != left_.end()) {
-        return it->second;
-    }
-    auto [it, fresh] = entered_.emplace(v.id, Value());
-    if (fresh) {
-        it->second = ops::fence(g_, v, true);
-    }
-    return it->second;
-}
-
-Value Emission::leave_fence(Value v) {
-    if (g_.type(v).dtype != DType::F32 || g_.constant(v) != nullptr) {
-        return v;
-    }
-    Value out = ops::fence(g_, v, false);
-    left_.emplace(out.id, v);
-    return out;
 }
 
 Value Emission::unknown(const Type& t) {

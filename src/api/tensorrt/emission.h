@@ -5,6 +5,7 @@
 
 #include "api/tensorrt/layer.h"
 #include "ir/profile.h"
+#include "ops/fence.h"
 
 #include <map>
 #include <set>
@@ -74,8 +75,6 @@ private:
         : network_(network), purpose_(purpose), marks_(marks), g_(g), outer_(outer), place_(place) {
     }
     void emit_now(LayerBase& layer);
-    Value enter_fence(Value v);
-    Value leave_fence(Value v);
 
     const Network& network_;
     Purpose purpose_;
@@ -89,8 +88,7 @@ private:
     std::map<size_t, Value> initializers_;
     std::map<const LayerBase*, std::optional<Error>> emitted_;
     std::vector<Capture> captures_;
-    std::map<uint32_t, Value> entered_; // what layers between fences read, by value
-    std::map<uint32_t, Value> left_;    // what is behind a closing fence, by its result
+    ops::Fences fences_; // around layers that keep their types
     int64_t unknowns_ = 0;
 };
 
