@@ -38,20 +38,13 @@ public:
     }
 
     Status run(const RunContext& c) noexcept override {
-        try {
+        return launched(c, [&] {
             CHECK(!tactic_.empty(), what_, " was left without kernels by its plan");
             if (!compiled_) {
                 wait_for_kernels();
             }
             launches_.run(c.buffers, scratch < 0 ? nullptr : c.buffers[scratch]);
-        } catch (const Error& e) {
-            c.error.set("%s", e.what());
-            return {e.code(), "a kernel could not be launched"};
-        } catch (const std::exception& e) {
-            c.error.set("%s", e.what());
-            return {ErrorCode::OutOfMemory, "a kernel could not be launched"};
-        }
-        return {};
+        });
     }
 
     std::string implementation() const override { return tactic_; }

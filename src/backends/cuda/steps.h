@@ -3,6 +3,7 @@
 #pragma once
 
 #include "backends/cuda/device.h"
+#include "base/error.h"
 
 namespace ingot::cuda {
 
@@ -18,5 +19,20 @@ std::unique_ptr<Step> make_random_step(const StepArgs& args);
 std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device);
 /// Evaluates the node on the host: operands are read back, results written.
 std::unique_ptr<Step> make_host_step(const StepArgs& args);
+
+/// Launches by `f`; what it throws becomes the step's status, with the words in the context.
+template <class F>
+Status launched(const RunContext& c, const F& f) noexcept {
+    try {
+        f();
+        return {};
+    } catch (const Error& e) {
+        c.error.set("%s", e.what());
+        return {e.code(), "a kernel could not be launched"};
+    } catch (const std::exception& e) {
+        c.error.set("%s", e.what());
+        return {ErrorCode::OutOfMemory, "a kernel could not be launched"};
+    }
+}
 
 } // namespace ingot::cuda

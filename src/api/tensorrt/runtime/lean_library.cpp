@@ -54,6 +54,15 @@ LeanLibrary LeanLibrary::find(uint32_t major, bool is_readable) {
          ", or give its path to IRuntime::loadRuntime(), or build the engine anew");
 }
 
+std::unique_ptr<nvinfer1::IRuntime> LeanLibrary::load_runtime(const char* path,
+                                                              const Report& report) {
+    require(path != nullptr, ErrorCode::InvalidArgument, "the path is null");
+    std::unique_ptr<nvinfer1::IRuntime> r = open(path).create_runtime(report.logger());
+    require(r != nullptr, ErrorCode::Unsupported, "'", path, "' made no runtime");
+    r->setErrorRecorder(report.recorder());
+    return r;
+}
+
 std::unique_ptr<nvinfer1::IRuntime> LeanLibrary::create_runtime(nvinfer1::ILogger* logger) const {
     auto version = function<int32_t (*)()>("getInferLibVersion");
     auto create = function<void* (*)(void*, int32_t)>(create_name);

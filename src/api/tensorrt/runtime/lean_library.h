@@ -3,6 +3,7 @@
 #pragma once
 
 #include "NvInferRuntime.h"
+#include "api/tensorrt/report.h"
 #include "base/shared_library.h"
 
 #include <memory>
@@ -27,6 +28,9 @@ public:
 
     /// The caller owns it. Null when it cannot be made, which the logger has been told.
     std::unique_ptr<nvinfer1::IRuntime> create_runtime(nvinfer1::ILogger* logger) const;
+    /// A runtime of the library at that path, which reports where `report` does. Errors:
+    /// InvalidArgument, Unsupported.
+    static std::unique_ptr<nvinfer1::IRuntime> load_runtime(const char* path, const Report& report);
     nvinfer1::IPluginRegistry* plugin_registry() const;
     bool set_device(nvinfer1::IRuntime& runtime, int32_t device, int32_t ordinal) const;
     int32_t device_of(const nvinfer1::ICudaEngine& engine) const;

@@ -89,14 +89,8 @@ void RuntimeObject::setTempfileControlFlags(nvinfer1::TempfileControlFlags flags
 }
 
 nvinfer1::IRuntime* RuntimeObject::loadRuntime(const char* path) noexcept {
-    return report_.guard("IRuntime::loadRuntime", static_cast<nvinfer1::IRuntime*>(nullptr), [&] {
-        require(path != nullptr, ErrorCode::InvalidArgument, "the path is null");
-        std::unique_ptr<nvinfer1::IRuntime> r =
-            LeanLibrary::open(path).create_runtime(report_.logger());
-        require(r != nullptr, ErrorCode::Unsupported, "'", path, "' made no runtime");
-        r->setErrorRecorder(report_.recorder());
-        return r.release();
-    });
+    return report_.guard("IRuntime::loadRuntime", static_cast<nvinfer1::IRuntime*>(nullptr),
+                         [&] { return LeanLibrary::load_runtime(path, report_).release(); });
 }
 
 int64_t RuntimeObject::getEngineHeaderSize() const noexcept {
