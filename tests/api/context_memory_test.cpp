@@ -24,16 +24,14 @@ public:
             return nullptr;
         }
         ++blocks_given;
-        auto bytes = (size + 255) / 256 * 256;
-        std::byte* p = gpu_ != nullptr ? gpu_->allocate(static_cast<int64_t>(bytes))
-                                       : static_cast<std::byte*>(std::aligned_alloc(256, bytes));
+        std::byte* p = allocate_memory(gpu_, size);
         live_[p] = size;
         return p;
     }
     bool deallocateAsync(void* const memory, cudaStream_t) noexcept override {
         std::scoped_lock lock(mutex_);
         EXPECT_EQ(live_.erase(memory), 1U);
-        gpu_ != nullptr ? gpu_->release(static_cast<std::byte*>(memory)) : std::free(memory);
+        release_memory(gpu_, memory);
         return true;
     }
     size_t live() const { return live_.size(); }

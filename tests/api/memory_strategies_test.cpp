@@ -20,10 +20,7 @@ public:
     Blocks& operator=(const Blocks&) = delete;
     void* give(uint64_t size) {
         std::scoped_lock lock(mutex_);
-        auto bytes = static_cast<int64_t>((size + 255) / 256 * 256);
-        std::byte* p = gpu_ != nullptr
-                           ? gpu_->allocate(bytes)
-                           : static_cast<std::byte*>(std::aligned_alloc(256, size_t(bytes)));
+        std::byte* p = allocate_memory(gpu_, size);
         live_[p] = size;
         ++given;
         return p;
@@ -31,7 +28,7 @@ public:
     bool take(void* p) {
         std::scoped_lock lock(mutex_);
         EXPECT_EQ(live_.erase(p), 1U) << "a block of somebody else";
-        gpu_ != nullptr ? gpu_->release(static_cast<std::byte*>(p)) : std::free(p);
+        release_memory(gpu_, p);
         return true;
     }
     uint64_t live_bytes() {

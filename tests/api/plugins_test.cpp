@@ -440,6 +440,7 @@ public:
         if (!ready_ || workspace == nullptr) {
             return 1;
         }
+        synchronize();
         for (int64_t i = 0; i < volume(in[0].dims); ++i) {
             static_cast<float*>(outputs[0])[i] = static_cast<const float*>(inputs[0])[i] * factor_;
         }

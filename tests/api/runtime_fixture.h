@@ -4,6 +4,7 @@
 #pragma once
 
 #include "NvInferRuntime.h"
+#include "api/real_gpu.h"
 #include "api/tensorrt/engine_facts.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/backend.h"
@@ -16,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -100,22 +102,40 @@ inline std::shared_ptr<const Engine> data_decides() {
     return Engine::create(std::move(g), {}, {});
 }
 
-/// Memory of the device under test; freed at the end. The emulated device's is the process's.
+/// 256-byte aligned memory of the device under test, which the host can use: the emulated GPU's;
+/// for null the CUDA device's where the tests run on one, else the process's.
+inline std::byte* allocate_memory(cuda::Gpu* gpu, size_t bytes) {
+    size_t rounded = (bytes + 255) / 256 * 256;
+    if (gpu != nullptr) {
+        return gpu->allocate(static_cast<int64_t>(rounded));
+    }
+    return static_cast<std::byte*>(real::is_asked_for() ? real::Driver::get().allocate(rounded)
+                                                        : std::aligned_alloc(256, rounded));
+}
+
+inline void release_memory(cuda::Gpu* gpu, void* p) {
+    if (gpu != nullptr) {
+        gpu->release(static_cast<std::byte*>(p));
+    } else {
+        real::is_asked_for() ? real::Driver::get().release(p) : std::free(p);
+    }
+}
+
+/// Memory of the device under test; freed at the end.
 class DeviceMemory {
 public:
     explicit DeviceMemory(cuda::Gpu* gpu) : gpu_(gpu) {}
     ~DeviceMemory() {
         for (std::byte* p : blocks_) {
-            gpu_ != nullptr ? gpu_->release(p) : std::free(p);
+            release_memory(gpu_, p);
         }
     }
     DeviceMemory(const DeviceMemory&) = delete;
     DeviceMemory& operator=(const DeviceMemory&) = delete;
     void* allocate(int64_t bytes) {
-        auto size = static_cast<size_t>((bytes + 511) / 256 * 256);
+        auto size = static_cast<size_t>(bytes + 256);
         std::scoped_lock lock(mutex_);
-        blocks_.push_back(gpu_ != nullptr ? gpu_->allocate(static_cast<int64_t>(size))
-                                          : static_cast<std::byte*>(std::aligned_alloc(256, size)));
+        blocks_.push_back(allocate_memory(gpu_, size));
         std::memset(blocks_.back(), 0xCB, size);
         return blocks_.back();
     }
@@ -132,18 +152,42 @@ private:
     std::vector<std::byte*> blocks_;
 };
 
+/// Waits for the device, where it does not run at once.
+inline void synchronize() {
+    if (real::is_asked_for()) {
+        real::Driver::get().synchronize();
+    }
+}
+
 inline std::vector<float> values_at(const void* p, size_t count) {
     std::vector<float> v(count);
-    std::memcpy(v.data(), p, count * sizeof(float));
+    if (real::is_asked_for()) {
+        real::Driver::get().read(v.data(), p, count * sizeof(float));
+    } else {
+        std::memcpy(v.data(), p, count * sizeof(float));
+    }
     return v;
 }
 
-/// A runtime on the CPU (false) or an emulated GPU (true).
+/// Memory of the device under test that the host can use, too.
+class HostVisible : public nvinfer1::IGpuAllocator {
+public:
+    void* allocateAsync(const uint64_t size, const uint64_t, const nvinfer1::AllocatorFlags,
+                        cudaStream_t) noexcept override {
+        return allocate_memory(nullptr, size);
+    }
+    bool deallocateAsync(void* const p, cudaStream_t) noexcept override {
+        release_memory(nullptr, p);
+        return true;
+    }
+};
+
+/// A runtime on the CPU (false) or a GPU (true), which is emulated unless the tests run on a device.
 class RuntimeTest : public testing::TestWithParam<bool> {
 protected:
     RuntimeTest() {
         logger.take_error();
-        if (GetParam()) {
+        if (GetParam() && !real::is_asked_for()) {
             gpu = std::make_unique<emulator::EmulatedGpu>(90);
             backend = cuda::make_backend(*gpu);
             api::set_gpu(backend.get());
@@ -170,11 +214,29 @@ protected:
         return std::unique_ptr<nvinfer1::IExecutionContext>(engine.createExecutionContext());
     }
 
-    std::unique_ptr<emulator::EmulatedGpu> gpu; // null on the CPU
+    /// A stream of the caller's, never null.
+    cudaStream_t stream() {
+        if (stream_ == nullptr) {
+            stream_ = real::is_asked_for() ? real::Driver::get().create_stream() : this;
+        }
+        return reinterpret_cast<cudaStream_t>(stream_);
+    }
+    void begin_capture() {
+        gpu != nullptr ? gpu->begin_capture(stream())
+                       : real::Driver::get().begin_capture(stream());
+    }
+    std::function<void()> end_capture() {
+        return gpu != nullptr ? gpu->end_capture() : real::Driver::get().end_capture(stream());
+    }
+
+    std::unique_ptr<emulator::EmulatedGpu> gpu; // null on the CPU and on a device
     std::unique_ptr<Backend> backend;
     std::unique_ptr<DeviceMemory> memory;
     Logger& logger = shared_logger();
     std::unique_ptr<nvinfer1::IRuntime> runtime;
+
+private:
+    void* stream_ = nullptr;
 };
 
 } // namespace ingot::test

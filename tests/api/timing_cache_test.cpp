@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Timing caches: their entries, what may be changed, and builds on an emulated GPU that fill them.
 #include "api/network_fixture.h"
+#include "api/real_gpu.h"
 #include "api/tensorrt/engine_facts.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/backend.h"
@@ -21,6 +22,9 @@ protected:
         setCacheFolder(nullptr);
     }
     void use_gpu() {
+        if (real::is_asked_for()) {
+            return;
+        }
         gpu = std::make_unique<emulator::EmulatedGpu>(90);
         backend = cuda::make_backend(*gpu);
         api::set_gpu(backend.get());
