@@ -7,7 +7,7 @@ import sys
 import numpy as np
 
 from ingot import _cuda
-from ingot._ingot import DataType, _Tensor, _tensor_over
+from ingot._ingot import DataType, _Tensor, _capsule_over
 from ingot._types import nptype, storage
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # as DLPack counts devices
@@ -90,8 +90,6 @@ class DeviceTensor:
         count = int(np.prod(shape, dtype=np.int64))
         self._memory = _cuda.Memory(count * storage(dtype).itemsize, device, stream)
         self._stream = stream
-        self._tensor = _tensor_over(self._memory.address, list(shape), dtype, CUDA, device,
-                                    self._memory)
 
     @property
     def address(self):
@@ -101,7 +99,8 @@ class DeviceTensor:
         if options.get("stream") not in (None, -1, self._stream, self._stream or 1):
             with _cuda.current(self.device):
                 _cuda.synchronize(self._stream)
-        return self._tensor.__dlpack__()
+        return _capsule_over(self.address, list(self.shape), self.dtype, CUDA, self.device,
+                             self._memory)
 
     def __dlpack_device__(self):
         return (CUDA, self.device)

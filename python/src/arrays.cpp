@@ -74,8 +74,8 @@ bool is_dense(const nb::ndarray<nb::ro>& array) {
     return true;
 }
 
-nb::object tensor_over(uintptr_t address, const std::vector<size_t>& shape, trt::DataType type,
-                       int32_t device_type, int32_t device, const nb::object& owner) {
+nb::object capsule_over(uintptr_t address, const std::vector<size_t>& shape, trt::DataType type,
+                        int32_t device_type, int32_t device, const nb::object& owner) {
     return nb::cast(nb::ndarray<>(reinterpret_cast<void*>(address), shape.size(), shape.data(),
                                   owner, nullptr, dlpack_type(type), device_type, device));
 }
@@ -102,8 +102,8 @@ void bind_arrays(nb::module_& m) {
         .def_prop_ro("is_dense", [](const Tensor& t) { return is_dense(t.array); })
         .def_prop_ro("device_type", [](const Tensor& t) { return t.array.device_type(); })
         .def_prop_ro("device_id", [](const Tensor& t) { return t.array.device_id(); });
-    m.def("_tensor_over", &tensor_over, "address"_a, "shape"_a, "dtype"_a, "device_type"_a,
-          "device_id"_a, "owner"_a, "An object with __dlpack__ over memory that `owner` keeps.");
+    m.def("_capsule_over", &capsule_over, "address"_a, "shape"_a, "dtype"_a, "device_type"_a,
+          "device_id"_a, "owner"_a, "A DLPack capsule over memory that `owner` keeps.");
 }
 
 } // namespace ingot::python

@@ -99,9 +99,14 @@ TEST_F(TimingCacheTest, caches_of_another_device_need_to_be_asked_for) {
     std::unique_ptr<nv::ITimingCache> cache = cache_of(two);
     std::unique_ptr<nv::ITimingCache> other = cache_of("");
     EXPECT_FALSE(other->combine(*cache, false));
-    EXPECT_EQ(logger.errors.back(),
-              "ITimingCache::combine: the timing cache is of 'gpu', this is no GPU; "
-              "ignoreMismatch takes it nevertheless, without effect here");
+    EXPECT_EQ(
+        logger.errors.back().find("ITimingCache::combine: the timing cache is of 'gpu', this is "),
+        0U);
+    if (!real::is_asked_for()) {
+        EXPECT_EQ(logger.errors.back(),
+                  "ITimingCache::combine: the timing cache is of 'gpu', this is no GPU; "
+                  "ignoreMismatch takes it nevertheless, without effect here");
+    }
     EXPECT_FALSE(config->setTimingCache(*cache, false));
     EXPECT_EQ(config->getTimingCache(), nullptr);
     EXPECT_TRUE(other->combine(*cache, true));

@@ -17,6 +17,8 @@ Parts (all of them, or those of --parts=a,b):
   processes     two processes on one empty cache; a third compiles nothing; a cache that cannot be
                 written costs nothing but itself
   memory        a limit on memory names what is needed and what fits; other shared-memory caps agree
+  api           the tests of TensorRT's API on the device, in memory that kernels and tests share
+  python        the Python package on the device: arrays of other libraries, the guide's listings
   memcheck      compute-sanitizer's four tools over tests of every family
   profile       the layers' times add up to the run's (timed alone, last)
 All but the last run side by side. Each has a time limit and fails by itself. Programs are looked for
@@ -62,6 +64,10 @@ CHECKED = ("Gemm.OddExtents:Gemm.SplitDepth:Gemm.Bias:Conv.Stem:Conv.Groups:Conv
            "Reduce.FewLongRowsAreSplit:ArgReduce.Forms:Pool.RowMajorAndChannelsLast:"
            "NonZero.*:Nms.NothingIsLeftOrAskedFor:Iota.*:Concat.*:Random.*:Rope.OddShapes:"
            "Gemv.BytesOfEitherSign:QuantizedDot.OddExtents:Resize.NearestRounding:Loops.*")
+# Tests of test_api that stand on what only the emulator has.
+EMULATED_API = "*MemoryLimits*:RuntimeCacheOnAGpu*:TimingCache*"
+PYTHON_TESTS = ("test_python_gpu.py", "test_trt_spec.py", "test_trt_lifetimes.py", "test_trt_refit.py",
+                "test_trt_values.py", "test_trt_callbacks.py", "test_python_compile.py")
 TOOLS = ("memcheck", "racecheck", "initcheck", "synccheck")
 
 
@@ -373,6 +379,28 @@ def processes(r):
     return good, values
 
 
+def api(r):
+    emulated = ":RuntimeCacheOnAGpu*" if r.a.rehearse else f":{EMULATED_API}"
+    only = "*DebugTensors*/Gpu" if r.a.rehearse else "*Gpu"
+    return gtest(r, "test_api", f"{only}-*MemoryBalance*{emulated}", {"INGOT_RUNTIME_CACHE": ""})
+
+
+def python(r):
+    folder = pathlib.Path(os.environ.get("INGOT_PYTHON_PATH") or ingot.binary().parent / "python")
+    if not list((folder / "ingot").glob("_ingot*.so")):
+        raise Failed(f"no Python package in {folder}: INGOT_PYTHON_PATH names where one was installed")
+    code, text, _ = r.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider",
+         *(ROOT / "tests" / "python" / name for name in PYTHON_TESTS)],
+        {"INGOT_PYTHON_PATH": str(folder)})
+    counts = {kind: int(n) for n, kind in re.findall(r"(\d+) (passed|failed|skipped|errors?)\b", text)}
+    skipped = re.findall(r"^.*: Skipped: (.*)$", text, re.MULTILINE)
+    values = {**counts, "not_tested": skipped}
+    if code != 0:
+        values["failures"] = re.findall(r"^(?:FAILED|ERROR) (.*)$", text, re.MULTILINE) or text[-600:]
+    return code == 0 and counts.get("passed", 0) > 0, values
+
+
 def memcheck(r):
     tool = next((p for p in (shutil.which("compute-sanitizer"),
                              "/usr/local/cuda/bin/compute-sanitizer",
@@ -411,6 +439,8 @@ PARTS = {
     "threads": over_models("ThreadsGiveTheBitsOfOneThread", REPLAYED),
     "processes": processes,
     "memory": over_models("MemoryThatRunsOutIsNamed*:*OtherTacticsAgree", REPLAYED),
+    "api": api,
+    "python": python,
     "memcheck": memcheck,
     "profile": over_models("LayersAddUpToTheRun", REPLAYED, at_once=1),
 }

@@ -9,7 +9,7 @@ import pytest
 
 import ingot_command as ingot
 
-PARTS = "replay,shapes,threads,processes,memory,profile"
+PARTS = "replay,shapes,threads,processes,memory,api,profile"
 
 
 @pytest.fixture(name="rehearse")

@@ -42,6 +42,23 @@ def test_lower_precision_recognises_digits_too(options):
     assert (model(IMAGES).argmax(1) == LABELS).mean() > 0.9
 
 
+def test_an_output_for_an_unknown_library_can_be_taken_more_than_once(monkeypatch):
+    from ingot import _arrays
+
+    class HostMemory:
+        def __init__(self, size, device, stream):
+            self.bytes = np.arange(size, dtype=np.uint8)
+            self.address = self.bytes.ctypes.data
+
+    monkeypatch.setattr(_arrays._cuda, "Memory", HostMemory)
+    monkeypatch.setattr(_arrays, "CUDA", _arrays.CPU)
+    tensor = _arrays.DeviceTensor((2, 3), ingot.uint8, 0, 0)
+    first, second = np.from_dlpack(tensor), np.from_dlpack(tensor)
+    del tensor
+    np.testing.assert_array_equal(first, [[0, 1, 2], [3, 4, 5]])
+    assert second.ctypes.data == first.ctypes.data
+
+
 def test_what_a_model_tells_of_itself(model):
     assert model.device == "cpu"
     assert model.inputs == [ingot._compile.TensorSpec("image", (-1, 1, 8, 8), ingot.float32)]
