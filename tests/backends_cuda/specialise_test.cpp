@@ -12,6 +12,7 @@
 
 #include <condition_variable>
 #include <random>
+#include <regex>
 #include <thread>
 
 namespace ingot::test {
@@ -95,6 +96,22 @@ TEST(Specialise, LeavesAloneWhatDoesNotDivide) {
     plan::Operand to{DType::F32, 1, plan::dense({1000})};
     for (const kernels::Launch& l : kernels::emit_copy(from, to, kernels::arch_of(90)).launches) {
         EXPECT_FALSE(cuda::specialised_text(l));
+    }
+}
+
+TEST(Nvrtc, AnArchitectureThatItDoesNotKnowIsNamed) {
+    if (cuda::nvrtc_version().empty()) {
+        GTEST_SKIP() << "no NVRTC here";
+    }
+    try {
+        cuda::nvrtc_compile("", "sm_999a");
+        FAIL() << "was compiled";
+    } catch (const Error& e) {
+        EXPECT_TRUE(std::regex_match(
+            e.what(), std::regex("NVRTC \\d+\\.\\d+ \\(.*libnvrtc.*\\) cannot compile for sm_999a, "
+                                 "the newest that it knows is sm_\\d+: install one that knows it "
+                                 "\\(12\\.8 for sm_100a and sm_120\\), or name it in INGOT_NVRTC")))
+            << e.what();
     }
 }
 

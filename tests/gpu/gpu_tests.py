@@ -16,6 +16,7 @@ Parts (all of them, or those of --parts=a,b):
   threads       contexts in threads give the bits of one thread
   processes     two processes on one empty cache; a third compiles nothing; a cache that cannot be
                 written costs nothing but itself
+  ahead         an engine with kernels compiled ahead compiles none when it runs, and gives the same bits
   memory        a limit on memory names what is needed and what fits; other shared-memory caps agree
   api           the tests of TensorRT's API on the device, in memory that kernels and tests share
   python        the Python package on the device: arrays of other libraries, the guide's listings
@@ -379,6 +380,22 @@ def processes(r):
     return good, values
 
 
+def ahead(r):
+    model = ROOT / "examples" / "digits" / "digits.onnx"
+    images = r.folder / "images.npy"
+    np.save(images, np.load(model.parent / "held_out_images.npy")[:8].astype(np.float32))
+    digits = re.search(r"compute capability (\d+)\.(\d+)", device_name(r)).groups()
+    values, outputs = {}, []
+    for kind, options in (("jit", []), ("ahead", [f"--computeCapabilities={''.join(digits)}"])):
+        engine, cache, out = (r.folder / f"digits.{kind}{end}" for end in ("", ".cache", ".out"))
+        r.ingot("build", model, "-o", engine, "--optShapes=image:8x1x8x8", *options)
+        r.ingot("run", engine, "--device=cuda", f"--runtimeCacheDir={cache}", f"--input=image={images}",
+                f"--save-outputs={out}")
+        values[f"compiled_{kind}"] = len([f for f in cache.rglob("*") if f.is_file()])
+        outputs.append(np.load(out / "scores.npy").tobytes())
+    return values["compiled_jit"] > 0 and values["compiled_ahead"] == 0 and len(set(outputs)) == 1, values
+
+
 def api(r):
     emulated = ":RuntimeCacheOnAGpu*" if r.a.rehearse else f":{EMULATED_API}"
     only = "*DebugTensors*/Gpu" if r.a.rehearse else "*Gpu"
@@ -439,6 +456,7 @@ PARTS = {
     "threads": over_models("ThreadsGiveTheBitsOfOneThread", REPLAYED),
     "processes": processes,
     "memory": over_models("MemoryThatRunsOutIsNamed*:*OtherTacticsAgree", REPLAYED),
+    "ahead": ahead,
     "api": api,
     "python": python,
     "memcheck": memcheck,

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/shared_library.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cstdlib>
@@ -22,6 +23,7 @@ struct Nvrtc {
     int major = 0;
     int minor = 0;
     std::string searched;
+    std::string path;
 
     int (*version)(int*, int*) = nullptr;
     int (*create)(Program*, const char*, const char*, int, const char* const*,
@@ -33,7 +35,12 @@ struct Nvrtc {
     int (*cubin_size)(Program, size_t*) = nullptr;
     int (*cubin)(Program, char*) = nullptr;
     int (*ptx_size)(Program, size_t*) = nullptr;
+    int (*count_archs)(int*) = nullptr;
+    int (*archs)(int*) = nullptr;
     const char* (*error)(int) = nullptr;
+
+    /// -minimal keeps declarations of CUDA's library out: less to parse. Since 12.4.
+    bool has_minimal() const { return major > 12 || minor >= 4; }
 };
 
 std::vector<std::string> candidates() {
@@ -76,8 +83,11 @@ Nvrtc open_nvrtc() {
             get(l, n.destroy, "nvrtcDestroyProgram") && get(l, n.compile, "nvrtcCompileProgram") &&
             get(l, n.log_size, "nvrtcGetProgramLogSize") && get(l, n.log, "nvrtcGetProgramLog") &&
             get(l, n.cubin_size, "nvrtcGetCUBINSize") && get(l, n.cubin, "nvrtcGetCUBIN") &&
-            get(l, n.ptx_size, "nvrtcGetPTXSize") && get(l, n.error, "nvrtcGetErrorString")) {
+            get(l, n.ptx_size, "nvrtcGetPTXSize") && get(l, n.error, "nvrtcGetErrorString") &&
+            get(l, n.count_archs, "nvrtcGetNumSupportedArchs") &&
+            get(l, n.archs, "nvrtcGetSupportedArchs")) {
             n.version(&n.major, &n.minor);
+            n.path = path;
             ExitGate::close_earlier();
             return n;
         }
@@ -89,6 +99,22 @@ Nvrtc open_nvrtc() {
 const Nvrtc& nvrtc() {
     static const Nvrtc n = open_nvrtc();
     return n;
+}
+
+/// Fails where the architecture ("sm_90a") is newer than the library.
+void require_known(const Nvrtc& n, const std::string& arch) {
+    int count = 0;
+    require(n.count_archs(&count) == 0 && count > 0, ErrorCode::Internal,
+            "nvrtcGetNumSupportedArchs gave no number");
+    std::vector<int> known(static_cast<size_t>(count));
+    require(n.archs(known.data()) == 0, ErrorCode::Internal, "nvrtcGetSupportedArchs failed");
+    int wanted = std::atoi(arch.c_str() + std::string_view("sm_").size());
+    int newest = *std::max_element(known.begin(), known.end());
+    require(std::find(known.begin(), known.end(), wanted) != known.end(), ErrorCode::Unsupported,
+            "NVRTC ", n.major, '.', n.minor, " (", n.path, ") cannot compile for ", arch,
+            ", the newest that it knows is sm_", newest,
+            ": install one that knows it (12.8 for sm_100a and sm_120), or name it in "
+            "INGOT_NVRTC");
 }
 
 } // namespace
@@ -103,14 +129,17 @@ CompiledText nvrtc_compile(const std::string& text, const std::string& arch) {
     require(static_cast<bool>(n.library), ErrorCode::Unsupported,
             "kernels have to be compiled, and NVRTC 12 or 13 was not found (tried ", n.searched,
             "): install it, or name it in INGOT_NVRTC");
+    require_known(n, arch);
     Program raw = nullptr;
     int r = n.create(&raw, text.c_str(), "kernel.cu", 0, nullptr, nullptr);
     require(r == 0, ErrorCode::Internal, "nvrtcCreateProgram: ", n.error(r));
     auto destroy = [&n](Program p) { n.destroy(&p); };
     std::unique_ptr<std::remove_pointer_t<Program>, decltype(destroy)> program(raw, destroy);
     std::string arch_option = "--gpu-architecture=" + arch;
-    std::vector<const char*> options = {arch_option.c_str(), "-minimal", "--std=c++17",
-                                        "--fmad=true"};
+    std::vector<const char*> options = {arch_option.c_str(), "--std=c++17", "--fmad=true"};
+    if (n.has_minimal()) {
+        options.push_back("-minimal");
+    }
     if (std::getenv("INGOT_NVRTC_VERBOSE") != nullptr) {
         options.push_back("--ptxas-options=-v");
     }
