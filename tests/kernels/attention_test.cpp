@@ -190,6 +190,37 @@ TEST(Attention, FewQueriesSplitTheKeys) {
     sweep_all(graph_of(DType::F16, {1, 2, 1, 4, 600, 16, 16}, a));
 }
 
+/// The tactics that split the keys among warps, with so many keys a stage.
+void expect_across(const Graph& g, std::initializer_list<int> stages, double tolerance = -1) {
+    for (int stage : stages) {
+        bool wide = g.type(g.inputs()[0]).dtype == DType::F32;
+        std::string name = str(wide ? "att_tf32_16x" : "att_mma_16x", stage);
+        EXPECT_EQ(expect_family(g, {.tactic = name, .tolerance = tolerance}).tactic, name);
+    }
+}
+
+TEST(Attention, FewRowsSplitTheKeysAmongWarps) {
+    std::vector<std::string> names = sweep(graph_of(DType::F16, {2, 8, 2, 1, 513, 64, 64}));
+    EXPECT_TRUE(has(names, "att_mma_16x128") && has(names, "att_mma_16x256"));
+    expect_across(graph_of(DType::BF16, {1, 4, 2, 3, 300, 40, 40}), {128});
+    expect_across(graph_of(DType::F16, {1, 2, 2, 16, 130, 128, 128}), {128});
+    expect_across(graph_of(DType::F16, {1, 8, 1, 2, 77, 256, 256}), {64});
+    expect_across(graph_of(DType::F32, {1, 8, 2, 1, 300, 64, 64}), {128}, 4e-3);
+    // Masks of keys and of every row, what is hidden from some warps, and two ways to split.
+    expect_across(graph_of(DType::F16, {2, 4, 2, 1, 200, 32, 32}, {}, "bool[2,1,1,200]"), {256});
+    expect_across(graph_of(DType::F16, {1, 4, 2, 3, 200, 32, 32}, {}, "f16[1,4,3,200]"), {128});
+    ops::Attention a;
+    a.causal = true;
+    a.offset = 40;
+    expect_across(graph_of(DType::F16, {1, 2, 1, 4, 600, 16, 16}, a), {256});
+    expect_across(graph_of(DType::F16, {1, 2, 1, 1, 2100, 16, 16}), {128, 256});
+    // Of few rows and many keys these come first; 17 rows are too many.
+    FamilyRun r = expect_family(graph_of(DType::F16, {1, 32, 8, 1, 513, 64, 64}), {});
+    EXPECT_EQ(r.tactic, "att_mma_16x256");
+    EXPECT_EQ(r.entries.size(), 1U);
+    EXPECT_FALSE(has(sweep(graph_of(DType::F16, {1, 1, 1, 17, 100, 16, 16})), "att_mma_16x"));
+}
+
 TEST(Attention, PackedAndStrided) {
     for (DType t : {DType::F16, DType::F32}) {
         FamilyOptions o;

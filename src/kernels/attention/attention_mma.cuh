@@ -4,9 +4,11 @@
 // see.
 // E stored elements; DH head size, padded to D in shared memory only; MI * 16 rows a warp, NW
 // warps, BN keys a stage, SN of them a step; QREG: q stays in registers; SPLIT: sums go to scratch.
+// ACROSS: the warps have the same rows and each its own keys of a stage, of which there are NW *
+// SN.
 #define STEP (TF32 ? 8 : 16) // of the depth, by one instruction
 #define D ((DH + STEP - 1) / STEP * STEP)
-#define BM (16 * MI * NW)
+#define BM (16 * MI * (ACROSS ? 1 : NW))
 #define NT (32 * NW)
 constexpr int pitch = TF32 ? D * 4 + 16 : D * 2; // bytes of a row in shared memory
 constexpr int per_chunk = 16 / sizeof(E), chunks = D / per_chunk;
@@ -96,7 +98,7 @@ KERNEL void __launch_bounds__(NT, 1)
     SHARED(sm);
     const u32 tile = BN * pitch, q_s = smem_addr(sm), k_s = q_s + BM * pitch, v_s = k_s + 2 * tile;
     float* bias = (float*)(sm + BM * pitch + 4 * tile);
-    int tid = threadIdx.x, lane = tid & 31, w = tid >> 5;
+    int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, w = ACROSS ? 0 : warp;
     int g = blockIdx.y % a.groups, split = blockIdx.y / a.groups, m0 = blockIdx.x * BM;
     int rows = a.share * a.queries, first, last;
     key_range(a, split, m0, BM, first, last);
@@ -156,7 +158,7 @@ KERNEL void __launch_bounds__(NT, 1)
             }
 #endif
 #pragma unroll 1
-            for (int h = 0; h < BN; h += SN) {
+            for (int h = ACROSS ? warp * SN : 0; h < BN; h += ACROSS ? BN : SN) {
                 int key = first + (n - 1) * BN + h;
                 u32 at = ((n - 1) & 1) * tile + h * pitch, kb = k_s + at;
                 float s[MI][SN / 2];
@@ -208,6 +210,65 @@ KERNEL void __launch_bounds__(NT, 1)
     }
     cp_async_wait<0>();
     grid_release();
+#if ACROSS
+    sync(); // all keys and values have been read: their place takes the sums of each warp
+    float* parts = (float*)sm;
+#pragma unroll
+    for (int i = 0; i < MI; i++)
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+            float sum = softmax[i].total(t);
+            float* to = parts + (warp * BM + i * 16 + (lane >> 2) + t * 8) * (DH + 2);
+#pragma unroll
+            for (int j = 0; j < D / 8; j++) {
+                int e = j * 8 + (lane & 3) * 2;
+                if (D != DH && e >= DH)
+                    break;
+                to[e] = o[i][4 * j + 2 * t];
+                to[e + 1] = o[i][4 * j + 2 * t + 1];
+            }
+            if ((lane & 3) == 0) {
+                to[DH] = softmax[i].natural_top(t);
+                to[DH + 1] = sum;
+            }
+        }
+    sync();
+    int count = (rows - m0 < BM ? rows - m0 : BM) * DH;
+#pragma unroll 1
+    for (int i = tid; i < count; i += NT) {
+        int r = i / DH, e = i % DH, row = m0 + r;
+        float top = hidden(), total = 0.0f, x = 0.0f;
+#pragma unroll
+        for (int j = 0; j < NW; j++)
+            top = fmaxf(top, parts[(j * BM + r) * (DH + 2) + DH]);
+        float base = top == hidden() ? 0.0f : top;
+#pragma unroll
+        for (int j = 0; j < NW; j++) {
+            const float* from = parts + (j * BM + r) * (DH + 2);
+            float f = ex2((from[DH] - base) * log2_e);
+            total += from[DH + 1] * f;
+            x += from[e] * f;
+        }
+#if SPLIT
+        i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + row;
+        sums[at * (DH + 2) + e] = x;
+        if (e == 0) {
+            sums[at * (DH + 2) + DH] = top;
+            sums[at * (DH + 2) + DH + 1] = total;
+        }
+#else
+        int head = row / a.queries;
+        x *= total > 0.0f ? 1.0f / total : 0.0f;
+        E* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
+                (row - head * a.queries) * a.o[2] + e;
+#if TF32
+        *to = x;
+#else
+        *to = (E)PACK(x, 0.0f);
+#endif
+#endif
+    }
+#else
 #pragma unroll
     for (int i = 0; i < MI; i++)
 #pragma unroll
@@ -245,4 +306,5 @@ KERNEL void __launch_bounds__(NT, 1)
             }
 #endif
         }
+#endif
 }

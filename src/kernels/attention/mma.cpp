@@ -47,12 +47,22 @@ int64_t unrolled_keys(const Heads& s, int64_t mi) {
     return std::min(keys, stage_keys(s));
 }
 
-int64_t shared_bytes(const Heads& s, int64_t rows) {
+int64_t shared_bytes(const Heads& s, int64_t rows, int64_t keys) {
     int64_t step = s.dtype == DType::F32 ? 8 : 16;
     int64_t depth = div_up(s.arg.depth, step) * step;
     int64_t row = s.dtype == DType::F32 ? depth * 4 + 16 : depth * 2;
-    int64_t bias = s.has_mask && s.mask_of_keys ? 8 * stage_keys(s) : 0;
-    return (rows + 4 * stage_keys(s)) * row + bias;
+    int64_t bias = s.has_mask && s.mask_of_keys ? 8 * keys : 0;
+    return (rows + 4 * keys) * row + bias;
+}
+
+/// Warps that share 16 rows, and in the end their place for the sums of each.
+int64_t across_bytes(const Heads& s, int64_t warps, int64_t keys) {
+    return std::max(shared_bytes(s, 16, warps * keys), warps * 16 * (s.arg.depth + 2) * 4);
+}
+
+/// Keys of a warp in a stage.
+int64_t across_keys(const Heads& s) {
+    return std::min<int64_t>(unrolled_keys(s, 1), 32);
 }
 
 Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
@@ -76,6 +86,25 @@ Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
     return t;
 }
 
+/// For so few rows that a tile of them has one warp: each of several warps has its own keys. What
+/// takes time is how fast one block gets keys and values.
+Tactic across(const Problem& p, const Heads& s, int warps) {
+    int64_t stage = warps * across_keys(s);
+    int64_t blocks = s.blocks(16);
+    int64_t splits = splits_of(p, s, blocks, 512);
+    Tactic t;
+    t.name = str(s.dtype == DType::F32 ? "att_tf32_16x" : "att_mma_16x", stage);
+    t.p = {
+        static_cast<int>(Way::Mma), static_cast<int>(splits), static_cast<int>(stage), 1, warps, 1};
+    auto waves = static_cast<double>(div_up(blocks * splits, p.arch.sms));
+    auto keys = static_cast<double>(div_up(s.arg.keys, splits));
+    constexpr double bytes_per_us = 80e3;
+    double bytes = keys * static_cast<double>(s.arg.depth * bit_width(s.dtype) / 4);
+    t.cost_us = 3.5 + waves * (bytes / bytes_per_us + 0.3 * keys / static_cast<double>(stage)) +
+                (splits > 1 ? 2.5 : 0);
+    return t;
+}
+
 } // namespace
 
 void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
@@ -83,9 +112,16 @@ void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s
         return;
     }
     for (auto [mi, warps] : {std::pair{2, 4}, std::pair{1, 4}, std::pair{1, 2}}) {
-        bool fits = shared_bytes(s, int64_t{16} * mi * warps) <= p.arch.shared_per_block;
+        bool fits =
+            shared_bytes(s, int64_t{16} * mi * warps, stage_keys(s)) <= p.arch.shared_per_block;
         if (fits && (mi == 1 || (s.arg.depth <= 64 && !s.heavy()))) {
             list.push_back(tactic(p, s, mi, warps));
+        }
+    }
+    for (int warps : {4, 8}) {
+        bool few = s.rows <= 16 && s.arg.keys > across_keys(s) && !p.batch_invariant;
+        if (few && across_bytes(s, warps, across_keys(s)) <= p.arch.shared_per_block) {
+            list.push_back(across(p, s, warps));
         }
     }
 }
@@ -94,12 +130,14 @@ Launch mma_launch(const Heads& s, const Tactic& t) {
     bool half = s.dtype == DType::F16;
     bool wide = s.dtype == DType::F32;
     int mi = t.p[3];
+    bool is_across = t.p[5] != 0;
     bool keep = wide ? mi == 1 && s.arg.depth <= 64 : s.arg.depth <= 128;
     Launch l;
     Defines d;
     d.add("TF32", wide ? 1 : 0).add("E", wide ? "float" : "u16").add("DH", s.arg.depth);
-    d.add("MI", mi).add("NW", t.p[4]).add("BN", t.p[2]).add("SN", unrolled_keys(s, mi));
-    d.add("QREG", keep ? 1 : 0);
+    d.add("MI", mi).add("NW", t.p[4]).add("BN", t.p[2]);
+    d.add("SN", is_across ? across_keys(s) : unrolled_keys(s, mi));
+    d.add("QREG", keep ? 1 : 0).add("ACROSS", is_across ? 1 : 0);
     add_softmax(d, s, false);
     d.add("MMA", wide ? "mma_tf32" : half ? "mma_f16" : "mma_bf16");
     d.add("PACK", half ? "pack_f16" : "pack_bf16");
@@ -108,9 +146,9 @@ Launch mma_launch(const Heads& s, const Tactic& t) {
                  "attention_mma",
                  std::string(device_file("attention_softmax"))};
     l.entry = "attention_mma";
-    int64_t bm = int64_t{16} * mi * t.p[4];
+    int64_t bm = int64_t{16} * mi * (is_across ? 1 : t.p[4]);
     l.block = 32 * t.p[4];
-    l.shared = shared_bytes(s, bm);
+    l.shared = is_across ? across_bytes(s, t.p[4], across_keys(s)) : shared_bytes(s, bm, t.p[2]);
     l.grid = {div_up(s.rows, bm), int64_t{s.arg.groups} * s.arg.splits, s.batch};
     l.args.pointer(s.q).pointer(s.k).pointer(s.v);
     add_arguments(l, s);
