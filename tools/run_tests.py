@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stages of `./dev test`, each timed; a failing one does not stop the others.
 
-  run_tests.py [STAGE...]     all stages, or those named; exit code 1 when anything failed
+  run_tests.py [STAGE...]     all stages but tsan, or those named; exit code 1 when anything failed
 
 Two rows of stages run beside each other, since few of them keep two cores busy; what a stage says
 is shown when it ends. Each stage's whole output is in build/logs/STAGE.log. The last line counts
@@ -24,6 +24,7 @@ import xml.etree.ElementTree
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 FUZZ_BUILD = BUILD / "fuzz"
+TSAN_BUILD = BUILD / "tsan"
 LOGS = BUILD / "logs"
 SHOWN_LINES = 80  # of the log of a stage that failed
 CORES = len(os.sched_getaffinity(0))
@@ -177,6 +178,40 @@ def stage_fuzz(log):
     return total
 
 
+# Where threads meet.
+TSAN_TESTS = {
+    "test_threads": "*",
+    "test_lean": "LeanThreads.*",
+    "test_base": "thread_pool.*:Log.*:Interrupt.*",
+    "test_plan": "RuntimeCache.*:CacheInMemory.*:TimingCache.*",
+    "test_engine": "*Contexts.*",
+    "test_backends_cuda": "ProgramCache.*:Tuner.*:Specialise.*:Streams.*",
+}
+
+
+def stage_tsan(log):
+    """Tests of threads under ThreadSanitizer, test_threads in several orders."""
+    code = configure(log, "tsan", TSAN_BUILD) or run(log, ["ninja", "-C", TSAN_BUILD, "-j", CORES,
+                                                               *TSAN_TESTS])
+    if code != 0:
+        return Counts(failed=len(TSAN_TESTS))
+    reports = BUILD / "reports" / "tsan"
+    shutil.rmtree(reports, ignore_errors=True)
+    total = Counts()
+    for name, wanted in TSAN_TESTS.items():
+        seeds = int(os.environ.get("TSAN_SEEDS", "5")) if name == "test_threads" else 1
+        for seed in range(1, seeds + 1):
+            report = reports / f"{name}_{seed}.xml"
+            code = run(log, [TSAN_BUILD / "tests" / name, f"--gtest_filter={wanted}",
+                             f"--gtest_output=xml:{report}"],
+                       env=os.environ | {"INGOT_THREADS_SEED": str(seed),
+                                         "TSAN_OPTIONS": "second_deadlock_stack=1"})
+            counts = junit_counts(report) if report.is_file() else Counts()
+            counts.failed += int(code != 0 and counts.failed == 0)  # a race fails the program
+            total.add(counts)
+    return total
+
+
 def stage_tidy(log):
     if not (BUILD / "compile_commands.json").is_file():
         print("there is no build: run the stage 'build' first", file=log)
@@ -185,9 +220,11 @@ def stage_tidy(log):
 
 
 STAGES = {"setup": stage_setup, "build": stage_build, "format": stage_format, "tree": stage_tree,
-          "ctest": stage_ctest, "pytest": stage_pytest, "fuzz": stage_fuzz, "tidy": stage_tidy}
+          "ctest": stage_ctest, "pytest": stage_pytest, "fuzz": stage_fuzz, "tidy": stage_tidy,
+          "tsan": stage_tsan}
+WHEN_NAMED = {"tsan"}  # compiles everything once more
 # Stages of a row follow each other, in this order, and after those they need.
-ROWS = (("build", "ctest", "pytest"), ("setup", "format", "tree", "fuzz", "tidy"))
+ROWS = (("build", "ctest", "pytest"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"))
 NEEDS = {"ctest": {"build", "setup"}, "pytest": {"build", "setup"}, "tidy": {"build"}}
 
 
@@ -284,7 +321,7 @@ def main():
     LOGS.mkdir(parents=True, exist_ok=True)
     if sys.argv[1:2] == ["--here"]:
         return run_here(sys.argv[2])
-    names = sys.argv[1:] or list(STAGES)
+    names = sys.argv[1:] or [name for name in STAGES if name not in WHEN_NAMED]
     unknown = [name for name in names if name not in STAGES]
     if unknown:
         sys.exit(f"unknown stage '{unknown[0]}'; there are: {' '.join(STAGES)}")
