@@ -6,6 +6,7 @@
 #include "plan/canonical.h"
 #include "plan/kernel.h"
 #include "plan/lowering.h"
+#include "plan/map_builder.h"
 #include "plan/views.h"
 
 #include <algorithm>
@@ -22,37 +23,6 @@ const Node* map_of(const Graph& g, Value v) {
     const Node* p = g.producer(v);
     return p != nullptr && p->is(map_def) ? p : nullptr;
 }
-
-/// Collects the operands of a fused map; equal ones are shared.
-struct MapBuilder {
-    const Graph& g;
-    Expr body;
-    Values inputs;
-
-    int input(Value v) {
-        auto it = std::find(inputs.begin(), inputs.end(), v);
-        auto index = static_cast<int>(it - inputs.begin());
-        if (it == inputs.end()) {
-            inputs.push_back(v);
-        }
-        return body.in(index, g.type(v).dtype);
-    }
-
-    /// The result of a map as its reader sees it. f16 and bf16 are rounded where they are stored,
-    /// and this is no longer stored; but a cast by itself was asked for.
-    int inline_map(const Node& map) {
-        std::vector<int> at;
-        for (Value v : map.inputs) {
-            at.push_back(input(v));
-        }
-        int result = body.inline_expr(map.as<Map>().body, at);
-        DType stored = map.as<Map>().dtype;
-        bool computed = map.as<Map>().body.code.size() > 1;
-        bool keeps = compute_type(stored) == stored ||
-                     (computed && (stored == DType::F16 || stored == DType::BF16));
-        return keeps ? result : body.cast(result, stored);
-    }
-};
 
 /// The kernel, not a view or a source, that a map of one reader could follow; or the value's own.
 const Node* kernel_before(const Graph& g, Value v) {

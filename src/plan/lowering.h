@@ -31,6 +31,8 @@ Graph lift_maps(const Graph& g);
 Graph fuse_maps(const Graph& g); // maps into the maps that read them
 /// Maps into the kernels that produce their operand, where those accept.
 Graph fuse_epilogues(const Graph& g, const KernelSet& kernels);
+/// Maps of the two halves of a product's columns (gated linear units) into its kernel, likewise.
+Graph fuse_halves(const Graph& g, const KernelSet& kernels);
 /// Reshapes and permutes into the rolls that they surround and into maps that read them.
 Graph fuse_moves(const Graph& g, const KernelSet& kernels);
 /// Casts of 16-bit floats into the kernels that read them, where those accept.

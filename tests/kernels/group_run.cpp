@@ -324,8 +324,9 @@ void GroupRun::release() {
     }
     device_.gpu().release(scratch_);
     device_.gpu().release(error_word_);
+    device_.gpu().release(run_state_);
     buffers_.clear();
-    scratch_ = error_word_ = nullptr;
+    scratch_ = error_word_ = run_state_ = nullptr;
 }
 
 std::vector<Tensor> GroupRun::execute(const Emitted& e, const std::vector<Tensor>& inputs,
@@ -346,6 +347,8 @@ std::vector<Tensor> GroupRun::execute(const Emitted& e, const std::vector<Tensor
     scratch_ = allocate(e.scratch, false);
     error_word_ = allocate(4, false);
     stream_->fill(error_word_, 0, 4);
+    run_state_ = allocate(16, false);
+    stream_->fill(run_state_, 0, 16);
     for (const Launch& l : e.launches) {
         launch(l);
     }
@@ -393,9 +396,10 @@ void GroupRun::launch(const Launch& l) {
     auto* base = reinterpret_cast<std::byte*>(memory.data());
     std::memcpy(base, l.args.bytes().data(), l.args.bytes().size());
     for (const Args::Fixup& f : l.args.fixups()) {
-        std::byte* address = f.what == Args::Patch::Scratch ? scratch_ + f.offset
-                             : f.what == Args::Patch::ErrorWord
-                                 ? error_word_
+        std::byte* address = f.what == Args::Patch::Scratch     ? scratch_ + f.offset
+                             : f.what == Args::Patch::ErrorWord ? error_word_
+                             : f.what == Args::Patch::RunState
+                                 ? run_state_
                                  : buffers_.at(static_cast<size_t>(f.buffer)) + f.offset;
         if (f.what == Args::Patch::Map) {
             device_.gpu().encode(l.args.maps()[f.map], address, base + f.at);

@@ -92,6 +92,7 @@ private:
     std::vector<std::byte*> buffers_; // inputs, results
     std::byte* scratch_ = nullptr;
     std::byte* error_word_ = nullptr;
+    std::byte* run_state_ = nullptr;
 };
 
 } // namespace ingot::test

@@ -146,6 +146,37 @@ TEST(QuantizedDot, WithBiasAndActivation) {
     }
 }
 
+/// silu of the first half of the columns times the second.
+Value gated(Graph& g, Value y) {
+    int axis = g.type(y).rank() - 1;
+    int64_t half = g.type(y).dims.back().value() / 2;
+    Value gate = ops::slice(g, y, axis, 0, half);
+    Value up = ops::slice(g, y, axis, half, half);
+    Expr e;
+    int x = e.in(0, g.type(y).dtype);
+    int act = e.op(ExprOp::Mul, x, e.op(ExprOp::Sigmoid, x));
+    e.op(ExprOp::Mul, act, e.in(1, g.type(y).dtype));
+    return ops::map(g, e, g.type(y).dtype, std::array{gate, up});
+}
+
+TEST(QuantizedDot, GatedHalves) {
+    for (Weight w :
+         {Weight{.m = 1, .n = 26, .k = 160}, Weight{.m = 3, .n = 40, .k = 96, .type = DType::I8},
+          Weight{.m = 8, .n = 36, .k = 128, .type = DType::I4, .block = 0, .zero = false},
+          Weight{.m = 20, .n = 48, .k = 64, .type = DType::F8E4M3, .zero = false},
+          Weight{.m = 5, .n = 24, .k = 64, .type = DType::I8, .columns_inside = true}}) {
+        SCOPED_TRACE(str(w.type, ", ", w.m, " rows"));
+        Graph g;
+        g.add_output("z", gated(g, add_product(g, w)));
+        FamilyOptions o = options_of(w);
+        for (std::string_view tactic : {"quant_gemv_s2", "quant_mma_64x32_s1", "quant_simt"}) {
+            o.tactic = tactic;
+            bool runs = w.m <= 8 || tactic != "quant_gemv_s2";
+            EXPECT_TRUE(!runs || expect_family(g, o).tactic == tactic) << tactic;
+        }
+    }
+}
+
 // --- through the backend
 
 Value constant_of(Graph& g, DType t, const Shape& shape, double low, double high, unsigned seed) {
@@ -197,6 +228,36 @@ TEST(QuantizedDot, ThePackedConstantIsAllThatTheKernelReads) {
             EXPECT_GE(ran.bytes, packed);
             EXPECT_LT(ran.bytes, packed + 1024);
             EXPECT_LE(ran.repacked, packed);
+            expect_backend(g, {.tolerance = 4e-3});
+        }
+    }
+}
+
+TEST(QuantizedDot, GateAndUpAreOneKernel) {
+    constexpr int64_t n = 128;
+    constexpr int64_t k = 512;
+    for (DType t : {DType::U4, DType::I8, DType::F8E4M3}) {
+        for (int64_t block : {0, 64}) {
+            SCOPED_TRACE(str(t, ", blocks of ", block));
+            Graph g;
+            Value x = g.add_input("x", {DType::F16, {1, k}});
+            std::vector<Value> sides;
+            for (unsigned seed : {1, 5}) {
+                Value q =
+                    constant_of(g, t, {k, n}, is_float(t) ? -2 : 0, is_float(t) ? 2 : 15, seed);
+                Shape places = block > 0 ? Shape{k / block, n} : Shape{n};
+                Value scale = constant_of(g, DType::F16, places, 0.005, 0.01, seed + 1);
+                Dims dims(places.begin(), places.end());
+                Value zero = is_float(t) ? Value{} : ops::full(g, t, dims, 7);
+                Value w =
+                    ops::dequantize(g, {block > 0 ? 0 : 1, block, DType::F16}, q, scale, zero);
+                sides.push_back(ops::dot(g, Dot{{}, {}, {1}, {0}, DType::F16}, x, w));
+            }
+            Value gate = ops::mul(g, sides[0], ops::unary(g, ExprOp::Sigmoid, sides[0]));
+            g.add_output("y", ops::mul(g, gate, sides[1]));
+            Kernels ran = kernels_of(g, {1, k});
+            EXPECT_EQ(std::count(ran.entries.begin(), ran.entries.end(), "quant_gemv"), 1);
+            EXPECT_EQ(std::count(ran.entries.begin(), ran.entries.end(), "pointwise"), 0);
             expect_backend(g, {.tolerance = 4e-3});
         }
     }

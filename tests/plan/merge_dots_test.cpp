@@ -105,5 +105,72 @@ TEST(MergeDots, TransposedConstantsJoinAlongTheOtherAxis) {
     expect_same(g, merged, rng);
 }
 
+/// x [2, 8] times quantised constants of 8 x {4, 6}, stored as [8, n] or [n, 8].
+struct Quantised {
+    DType type = DType::I4;
+    bool rows_inside = true; // [n, 8]
+    int64_t block = 0;
+    std::array<int64_t, 2> zeros = {0, 0}; // where `one_zero`
+    bool one_zero = false;
+    bool permuted = false; // scales
+};
+
+Graph quantised_products(const Quantised& q) {
+    std::mt19937 rng(6);
+    std::uniform_int_distribution<int64_t> code(-7, 7);
+    auto codes = [&](DType t, const Shape& shape) {
+        std::vector<int64_t> v;
+        for (int64_t i = 0; i < count_of(shape); ++i) {
+            v.push_back(code(rng));
+        }
+        return Tensor::of(t, shape, std::span<const int64_t>(v));
+    };
+    Graph g;
+    Value x = g.add_input("x", {DType::F32, {2, 3, 8}});
+    for (size_t i : {0, 1}) {
+        int64_t n = i == 0 ? 4 : 6;
+        Value w = ops::constant(g, codes(q.type, q.rows_inside ? Shape{n, 8} : Shape{8, n}));
+        ops::QuantizedDot a;
+        a.a_contract = {2};
+        a.b_contract = {q.rows_inside ? 1 : 0};
+        a.block = q.block;
+        a.axis = q.block > 0 ? a.b_contract[0] : 1 - a.b_contract[0];
+        Shape places = q.block == 0                  ? Shape{n}
+                       : q.rows_inside != q.permuted ? Shape{n, 8 / q.block}
+                                                     : Shape{8 / q.block, n};
+        Value scale = ops::constant(g, random_tensor(rng, places));
+        scale = q.permuted ? ops::permute(g, scale, {1, 0}) : scale;
+        Dims dims = g.type(scale).dims;
+        Value zero = q.one_zero ? ops::scalar_i64(g, DType::I8, q.zeros[i])
+                                : ops::constant(g, codes(DType::I8, eval(dims, {})));
+        g.add_output(str("y", i), ops::quantized_dot(g, a, x, w, scale, zero));
+    }
+    return g;
+}
+
+void expect_merged(const Quantised& q, int64_t products) {
+    Graph g = quantised_products(q);
+    Graph merged = merge_dots(g);
+    EXPECT_EQ(std::count_if(merged.nodes().begin(), merged.nodes().end(),
+                            [](const Node& n) { return n.is(ops::quantized_dot_def); }),
+              products);
+    std::mt19937 rng(7);
+    expect_same(g, merged, rng);
+}
+
+TEST(MergeDots, QuantisedConstants) {
+    expect_merged({}, 1);
+    expect_merged({.type = DType::I8, .rows_inside = false}, 1);
+    expect_merged({.block = 4}, 1);
+    expect_merged({.block = 4, .permuted = true}, 1);
+    expect_merged({.type = DType::I8, .rows_inside = false, .block = 4}, 1);
+    expect_merged({.zeros = {3, 3}, .one_zero = true}, 1);
+}
+
+TEST(MergeDots, QuantisedConstantsThatStay) {
+    expect_merged({.zeros = {3, 4}, .one_zero = true}, 2);
+    expect_merged({.rows_inside = false}, 2); // rows of 4-bit elements would not begin at bytes
+}
+
 } // namespace
 } // namespace ingot::plan

@@ -77,6 +77,44 @@ std::optional<std::string> refuse_finish(const Group& group, Value quantised) {
     return from == to.dims ? std::nullopt : std::optional(str("the map broadcasts it to ", to));
 }
 
+bool has_halves(const Group& group) {
+    return group.nodes.size() == 4 && group.nodes[1].is(slice_def) && group.nodes[2].is(slice_def);
+}
+
+std::optional<std::string> refuse_halves(const Group& group) {
+    const Graph& g = group.graph;
+    Value main = group.nodes[0].outputs[0];
+    const Node& map = group.nodes[3];
+    const Dims& whole = g.type(main).dims;
+    const Dims& half = g.type(group.nodes[1].outputs[0]).dims;
+    if (!map.is(map_def) || group.outputs.size() != 1 || group.outputs[0] != map.outputs[0] ||
+        g.type(map.outputs[0]).dims != half) {
+        return "what follows the halves is not a map of their shape";
+    }
+    if (whole.empty() || !whole.back().is_const() || whole.back() != half.back() + half.back()) {
+        return "no halves of the last axis";
+    }
+    for (size_t i : {1, 2}) {
+        const Node& n = group.nodes[i];
+        const auto& s = n.as<Slice>();
+        Dims starts(whole.size(), Dim(0));
+        starts.back() = i == 1 ? Dim(0) : half.back();
+        Dims sizes = whole;
+        sizes.back() = half.back();
+        if (n.inputs[0] != main || s.starts != starts || s.sizes != sizes || s.steps.back() != 1) {
+            return "no halves of the last axis";
+        }
+    }
+    bool reads_whole = std::find(map.inputs.begin(), map.inputs.end(), main) != map.inputs.end();
+    for (Value v : map.inputs) {
+        if (reads_whole || is_packed(g.type(v).dtype)) {
+            return reads_whole ? "the map reads the whole too" : "4-bit elements";
+        }
+    }
+    return is_packed(g.type(map.outputs[0]).dtype) ? std::optional<std::string>("4-bit elements")
+                                                   : std::nullopt;
+}
+
 namespace {
 
 bool contains(const std::vector<int64_t>& axes, int axis) {
@@ -104,6 +142,23 @@ void pair_axes(Loops& loops, const View& a, const View& b, const std::vector<int
         loops.sizes.push_back(a.shape[l]);
         loops.a.push_back(a.strides[l]);
         loops.b.push_back(b.strides[r]);
+    }
+}
+
+/// Keeps the first half of the last axis; returns how far b's second half is from it.
+int64_t halve(Loops& columns) {
+    int64_t size = columns.sizes.back() / 2;
+    columns.sizes.back() = size;
+    return size * columns.b.back();
+}
+
+/// Adds an innermost axis along which only b moves.
+void append_axis(Loops& loops, int64_t size, int64_t b) {
+    loops.sizes.push_back(size);
+    loops.a.push_back(0);
+    loops.b.push_back(b);
+    for (Shape& s : loops.stored) {
+        s.push_back(0);
     }
 }
 
@@ -142,6 +197,7 @@ Contraction contraction_of(const Problem& p, const Dot& d) {
             add_stored(c.columns, c, axis++);
         }
     }
+    int64_t half = c.paired() ? halve(c.columns) : 0;
     pair_axes(c.depth, a, b, d.a_contract, d.b_contract);
     size_t views = c.finish.operands.size() + 1;
     for (Loops* l : {&c.batch, &c.rows, &c.columns, &c.depth}) {
@@ -149,6 +205,9 @@ Contraction contraction_of(const Problem& p, const Dot& d) {
         if (l->count() > 0) {
             merge(*l);
         }
+    }
+    if (c.paired()) {
+        append_axis(c.columns, 2, half);
     }
     return c;
 }
@@ -194,21 +253,44 @@ const Operand& stored_operand(const Contraction& c, size_t v) {
     return v == 0 ? c.out : c.finish.operands[v - 1];
 }
 
+/// Results that a thread stores at a time, at most.
+int64_t most_results(const Contraction& c) {
+    return c.paired() ? vector_size / 2 : vector_size;
+}
+
+/// The last axis of the columns along which results are stored.
+size_t result_axis(const Contraction& c) {
+    return c.columns.sizes.size() - c.finish.sums;
+}
+
+/// How far the next result is in view v.
+int64_t result_step(const Contraction& c, size_t v) {
+    return c.columns.stored[v][result_axis(c)];
+}
+
 /// Whether view v has the columns side by side, in aligned vectors.
 bool has_vectors(const Contraction& c, size_t v) {
+    int64_t n = most_results(c);
     Shape outer = c.columns.stored[v];
-    int64_t inner = outer.back();
-    outer.pop_back();
+    outer.resize(result_axis(c));
     const Operand& o = stored_operand(c, v);
-    return inner == 1 && o.view.offset % vector_size == 0 && bit_width(o.dtype) <= 32 &&
-           all_multiples(outer, vector_size) && all_multiples(c.rows.stored[v], vector_size) &&
-           all_multiples(c.batch.stored[v], vector_size);
+    return result_step(c, v) == 1 && o.view.offset % n == 0 && bit_width(o.dtype) <= 32 &&
+           all_multiples(outer, n) && all_multiples(c.rows.stored[v], n) &&
+           all_multiples(c.batch.stored[v], n);
 }
 
 } // namespace
 
 bool vector_columns(const Contraction& c) {
-    return c.columns.sizes.back() % vector_size == 0 && has_vectors(c, 0);
+    return c.columns.sizes[result_axis(c)] % most_results(c) == 0 && has_vectors(c, 0);
+}
+
+int store_width(const Contraction& c) {
+    return vector_columns(c) ? vector_size : least_width(c);
+}
+
+int least_width(const Contraction& c) {
+    return static_cast<int>(c.finish.sums);
 }
 
 namespace {
@@ -219,23 +301,25 @@ std::string deliver_text(const Contraction& c, int vector) {
     std::string fields;
     std::string reads;
     std::string elements;
+    std::string_view count = c.paired() ? "VEC / 2" : "VEC";
+    std::string_view sums = c.paired() ? "v[2 * k], v[2 * k + 1]" : "v[k]";
     for (size_t i = 0; i < c.finish.operands.size(); ++i) {
         std::string_view type = c_type(c.finish.operands[i].dtype);
-        int64_t step = c.columns.stored[i + 1].back();
-        if (vector == 1 || step == 0) {
+        if (vector == least_width(c) || result_step(c, i + 1) == 0) {
             append(fields, str(type, " e", i, ";\n"));
             append(reads, str("x.e", i, " = x", i, "[at[", i + 1, "]];\n"));
             append(elements, str(", x.e", i));
             continue;
         }
-        append(fields, str("Pack<", type, ", VEC> e", i, ";\n"));
+        append(fields, str("Pack<", type, ", ", count, "> e", i, ";\n"));
         append(elements, str(", x.e", i, ".v[k]"));
         if (has_vectors(c, i + 1)) {
-            append(reads, str("x.e", i, " = *(const Pack<", type, ", VEC>*)(x", i, " + at[", i + 1,
-                              "]);\n"));
+            append(reads, str("x.e", i, " = *(const Pack<", type, ", ", count, ">*)(x", i, " + at[",
+                              i + 1, "]);\n"));
         } else {
-            append(reads, str("#pragma unroll\nfor (int k = 0; k < VEC; k++) x.e", i, ".v[k] = x",
-                              i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - 1]];\n"));
+            append(reads, str("#pragma unroll\nfor (int k = 0; k < ", count, "; k++) x.e", i,
+                              ".v[k] = x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - ",
+                              c.finish.sums, "]];\n"));
         }
     }
     return str("struct Extras {\n", fields,
@@ -243,10 +327,10 @@ std::string deliver_text(const Contraction& c, int vector) {
                "EPI_PARAMS) {\n(void)x, (void)at, (void)g;\n",
                reads,
                "}\nDEVICE void deliver(const ACC* v, const Extras& x, i64 at, const "
-               "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\nPack<OUT, VEC> r;\n"
-               "#pragma unroll\nfor (int k = 0; k < VEC; k++) r.v[k] = value_of(v[k]",
-               elements,
-               ");\n*(Pack<OUT, VEC>*)(out + at) = r;\n}\n"
+               "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\nPack<OUT, ",
+               count, "> r;\n#pragma unroll\nfor (int k = 0; k < ", count,
+               "; k++) r.v[k] = value_of(", sums, elements, ");\n*(Pack<OUT, ", count,
+               ">*)(out + at) = r;\n}\n"
                "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, OUT* out "
                "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
                "deliver(v, x, at[0], g, out EPI_PASS);\n}\n");
@@ -256,7 +340,7 @@ std::string deliver_text(const Contraction& c, int vector) {
 /// to shared memory in vectors.
 size_t staged_operands(const Contraction& c, int vector) {
     size_t count = c.finish.operands.size();
-    bool all = vector == vector_size && count == 2;
+    bool all = vector == vector_size && count == 2 && !c.paired();
     for (size_t i = 0; all && i < count; ++i) {
         all = bit_width(c.finish.operands[i].dtype) == 16 && c.columns.stored[i + 1].back() != 0 &&
               has_vectors(c, i + 1);
@@ -294,6 +378,7 @@ StoreText store_text(const Contraction& c, int vector) {
     size_t staged = staged_operands(c, vector);
     StoreText t;
     t.staged = staged > 0;
+    t.paired = c.paired();
     t.defines =
         str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
             c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
@@ -311,6 +396,10 @@ StoreText store_text(const Contraction& c, int vector) {
         t.functions.insert(0, device_file("fast_math"));
     }
     return t;
+}
+
+std::string StoreText::store_tile() const {
+    return str(device_file("store_tile"), paired ? device_file("pair_store") : "");
 }
 
 namespace {

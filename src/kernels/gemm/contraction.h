@@ -22,11 +22,13 @@ struct Loops {
 };
 
 /// What follows the sums. `body` begins with the addends: ((sum + operand 0) + operand 1) ...; each
-/// of them may be missing, and counts as -0 then.
+/// of them may be missing, and counts as -0 then. Of two sums, those of a pair of columns, there
+/// are no addends.
 struct Finish {
     DType sum_type = DType::F32;
     DType type = DType::F32; // as stored
-    Expr body;               // of the sum and the operands, in this order
+    size_t sums = 1;
+    Expr body; // of the sums and the operands, in this order
     size_t addends = 0;
     std::vector<Operand> operands; // broadcast to the result's shape
 };
@@ -44,11 +46,18 @@ struct Contraction {
     int64_t n() const { return columns.count(); }
     int64_t k() const { return depth.count(); }
     bool empty() const { return batches() * m() * n() == 0; }
+    /// Whether columns come in pairs, a result from each: the innermost axis of the columns has two
+    /// elements, a column in the first half of b's and its like in the second.
+    bool paired() const { return finish.sums == 2; }
 };
 
 /// Why the group is not one main node with at most a map of the result's shape after it. Only
 /// `quantised` may have 4-bit elements.
 std::optional<std::string> refuse_finish(const Group& group, Value quantised = {});
+/// Whether the group is a main node, two slices and a map, as for gated linear units; then why it
+/// is not one whose map reads the halves of the main node's last axis, the first one first.
+bool has_halves(const Group& group);
+std::optional<std::string> refuse_halves(const Group& group);
 Finish finish_of(const Problem& p);
 /// Columns of the epilogue's text: OUT value_of(ACC sum, elements of the operands).
 std::string value_text(const Finish& f);
@@ -76,6 +85,9 @@ void merge(Loops& loops);
 
 /// Whether everything stored and read at the end can be walked in vectors of 8 columns.
 bool vector_columns(const Contraction& c);
+/// Columns that a thread stores at a time (VEC), at most and at least.
+int store_width(const Contraction& c);
+int least_width(const Contraction& c);
 
 /// Device text: what precedes contract.cuh (types, ranks, EPI_PARAMS), and the epilogue behind it;
 /// for store_staged.cuh, too, where it defines STAGED as more than 0.
@@ -83,6 +95,10 @@ struct StoreText {
     std::string defines;
     std::string functions;
     bool staged = false;
+    bool paired = false;
+
+    /// store_tile.cuh, and what makes it take pairs.
+    std::string store_tile() const;
 };
 StoreText store_text(const Contraction& c, int vector);
 /// `struct Geometry` of contract.cuh as an argument, and the epilogue's pointers.

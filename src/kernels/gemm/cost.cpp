@@ -32,8 +32,9 @@ double traffic_bytes(const Contraction& c) {
     auto n = static_cast<double>(c.n());
     auto k = static_cast<double>(c.k());
     auto batches = static_cast<double>(c.batches());
+    double results = m * n / static_cast<double>(c.finish.sums);
     double bits = m * k * bit_width(c.a.dtype) + n * k * bit_width(c.b.dtype) +
-                  m * n * bit_width(c.out.dtype);
+                  results * bit_width(c.out.dtype);
     return batches * bits / 8 + operand_bytes(c.finish);
 }
 

@@ -154,6 +154,27 @@ void add_map(Finish& f, const Problem& p, const Node& map, Value sum) {
     append_rest(f.body, e, chain.taken, std::move(at), inputs);
 }
 
+/// The operands that a map reads besides the two sums.
+void add_pair_map(Finish& f, const Problem& p) {
+    const Node& map = p.group.nodes[3];
+    const Expr& e = map.as<Map>().body;
+    f.sums = 2;
+    Values values = {p.group.nodes[1].outputs[0], p.group.nodes[2].outputs[0]};
+    std::vector<int> inputs;
+    for (Value v : map.inputs) {
+        auto at = std::find(values.begin(), values.end(), v);
+        inputs.push_back(static_cast<int>(at - values.begin()));
+        if (at == values.end()) {
+            values.push_back(v);
+            Operand o = p.operand(v);
+            o.view = plan::broadcasted(o.view, p.out[0].view.shape);
+            f.operands.push_back(std::move(o));
+        }
+    }
+    std::vector<bool> taken(e.code.size(), false);
+    append_rest(f.body, e, taken, std::vector<int>(e.code.size(), 0), inputs);
+}
+
 } // namespace
 
 Finish finish_of(const Problem& p) {
@@ -161,6 +182,10 @@ Finish finish_of(const Problem& p) {
     Value sum = p.group.nodes[0].outputs[0];
     f.sum_type = p.group.graph.type(sum).dtype;
     f.type = p.out[0].dtype;
+    if (has_halves(p.group)) {
+        add_pair_map(f, p);
+        return f;
+    }
     f.body.in(0, f.sum_type);
     if (p.group.nodes.size() > 1) {
         add_map(f, p, p.group.nodes[1], sum);
@@ -169,15 +194,23 @@ Finish finish_of(const Problem& p) {
 }
 
 std::string value_text(const Finish& f) {
-    std::string out = "DEVICE OUT value_of(ACC sum";
+    bool two = f.sums == 2;
+    std::string out = str("DEVICE OUT value_of(ACC sum", two ? ", ACC other" : "");
     std::vector<std::string> inputs = {"a"};
+    if (two) {
+        inputs.emplace_back("b");
+    }
     for (size_t i = 0; i < f.operands.size(); ++i) {
         out += str(", ", c_type(f.operands[i].dtype), " e", i);
         inputs.push_back(str("widen(e", i, ")"));
     }
     std::string_view type = compute_c_type(f.sum_type);
     out += str(") {\n", type, " a = (", type, ")");
-    out += str(is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")"), "sum;\n");
+    std::string wrapped = is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")");
+    out += str(wrapped, "sum;\n");
+    if (two) {
+        out += str(type, " b = (", type, ")", wrapped, "other;\n");
+    }
     ExprText t = expr_text(f.body, inputs, "v", narrow_result(f.type));
     out += str(t.statements, "return narrow<OUT>(", t.result, ");\n}\n");
     return out;
@@ -220,8 +253,8 @@ bool may_miss_addends(const Contraction& c) {
     const Finish& f = c.finish;
     bool begins = f.body.code[0].op == ExprOp::In && f.body.code[0].args[0] == 0;
     bool narrow = bit_width(f.type) == 16 && is_float(f.type) && f.sum_type != DType::F64;
-    return begins && narrow && f.operands.size() == f.addends && f.addends < staged_addends &&
-           vector_columns(c);
+    return begins && narrow && !c.paired() && f.operands.size() == f.addends &&
+           f.addends < staged_addends && vector_columns(c);
 }
 
 } // namespace

@@ -48,7 +48,20 @@ Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t
 namespace {
 
 std::optional<std::string> refuse(const Group& group) {
-    return group.first().is(dot_def) ? refuse_finish(group) : std::optional<std::string>("no dot");
+    if (!group.first().is(dot_def)) {
+        return "no dot";
+    }
+    if (!has_halves(group)) {
+        return refuse_finish(group);
+    }
+    const auto& d = group.first().as<Dot>();
+    auto rank = static_cast<size_t>(group.graph.type(group.first().inputs[1]).rank());
+    bool columns = rank > d.b_batch.size() + d.b_contract.size();
+    bool packed = is_packed(group.graph.type(group.first().inputs[0]).dtype) ||
+                  is_packed(group.graph.type(group.first().inputs[1]).dtype);
+    return packed     ? std::optional<std::string>("4-bit elements")
+           : !columns ? std::optional<std::string>("halves of the rows")
+                      : refuse_halves(group);
 }
 
 /// Whether the axes can be walked as one with stride 1.

@@ -17,7 +17,8 @@ int rows_of(const Contraction& c) {
 /// As many as keep the kernel's text and registers small.
 int columns_of(const Contraction& c) {
     int width = bit_width(c.b.dtype);
-    return rows_of(c) == 1 || width <= 8 ? 2 : rows_of(c) == 8 && width == 16 ? 3 : 4;
+    int wide = c.paired() ? 2 : 3; // whole pairs
+    return rows_of(c) == 1 || width <= 8 ? 2 : rows_of(c) == 8 && width == 16 ? wide : 4;
 }
 
 bool bytes(const Contraction& c) {
@@ -42,6 +43,19 @@ bool runs(const Contraction& c) {
            chunked(c.b, c.batch.b, c.columns.b, c.depth.b, chunk);
 }
 
+/// What a share of the depth changes for weights that come from memory: a block takes so long for
+/// itself and for a round, an SM has so many at a time, and at the end memory waits for the last
+/// ones. Counted from what a single block of one round takes.
+double blocks_us(double blocks, double rounds, double dram_us, const Arch& arch) {
+    constexpr double block_us = 1.6;
+    constexpr double round_us = 0.5;
+    constexpr double resident = 3.5;
+    constexpr double tail = 0.3;
+    double one = block_us + round_us * rounds;
+    double all = std::max(1.0, blocks / (arch.sms * resident)) * one;
+    return std::max(all, dram_us) + tail * one - (1 + tail) * (block_us + round_us);
+}
+
 double cost_us(const Contraction& c, int share, const Arch& arch) {
     double rounds = static_cast<double>(c.k()) * bit_width(c.b.dtype) / (128.0 * 32 * share);
     auto blocks = static_cast<double>(c.batches() * div_up(c.n(), columns_of(c))) * share / 8;
@@ -49,16 +63,19 @@ double cost_us(const Contraction& c, int share, const Arch& arch) {
     double macs =
         static_cast<double>(c.batches() * c.n()) * rows_of(c) * static_cast<double>(c.k());
     double busy = std::min<double>(arch.sms, std::max(blocks, 1.0));
-    double us =
-        std::max({waves * std::max(rounds, 1.0) * 0.45, traffic_bytes(c) / (arch.dram_gbs * 1.02e3),
-                  1.7 * macs / (busy * 128 * arch.clock_ghz * 1e3)});
-    return 0.3 + us;
+    double dram_us = traffic_bytes(c) / (arch.dram_gbs * 1.02e3);
+    double math_us = 1.7 * macs / (busy * 128 * arch.clock_ghz * 1e3);
+    constexpr double streams = 4e6; // bytes from which on memory decides
+    double memory_us = traffic_bytes(c) > streams
+                           ? 0.45 + blocks_us(blocks, std::max(rounds, 1.0), dram_us, arch)
+                           : std::max(waves * std::max(rounds, 1.0) * 0.45, dram_us);
+    return 0.3 + std::max(memory_us, math_us);
 }
 
 } // namespace
 
 void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
-    bool swap = c.m() > most_rows && c.n() <= most_rows;
+    bool swap = c.m() > most_rows && c.n() <= most_rows && !c.paired();
     Contraction s = swap ? swapped(c) : c;
     if (!runs(s) || s.k() == 0) {
         return;
@@ -74,13 +91,14 @@ Emitted emit_gemv(const Contraction& c, const Tactic& tactic) {
     int share = tactic.p[1];
     int rows = rows_of(s);
     int columns = columns_of(s);
-    StoreText t = store_text(s, 1);
+    StoreText t = store_text(s, least_width(s));
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
         str("#define TA ", c_type(s.a.dtype), "\n#define TB ", c_type(s.b.dtype), "\n#define MR ",
             rows, "\n#define NR ", columns, "\n#define BYTES ", bytes(s) ? 1 : 0, "\n", t.defines);
-    l.program.body = str(device_file("contract"), t.functions, device_file("gemv_core"));
+    l.program.body = str(device_file("contract"), t.functions, device_file("gemv_core"),
+                         t.paired ? device_file("pair_gemv") : "");
     l.program.family = "gemv";
     l.entry = "gemv";
     l.grid = {s.batches() * div_up(s.n(), int64_t{8} / share * columns), 1, 1};

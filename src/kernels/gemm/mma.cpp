@@ -92,8 +92,8 @@ std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_c
 }
 
 std::string mma_body(const StoreText& t) {
-    return str(device_file("contract"), t.functions, device_file("store_tile"),
-               device_file("cluster_sum"), device_file("mma_core"));
+    return str(device_file("contract"), t.functions, t.store_tile(), device_file("cluster_sum"),
+               device_file("mma_core"));
 }
 
 void add_split_sum(Emitted& e, const Contraction& c, int vector, int splits) {
@@ -178,7 +178,7 @@ Emitted emit_mma(const Contraction& c, const Arch& arch, const Tactic& tactic) {
     Side a = depth_side(c.a, c.batch.a, c.rows, c.rows.a, c.depth.a);
     Side b = depth_side(c.b, c.batch.b, c.columns, c.columns.b, c.depth.b);
     bool columns = !b.aligned && columns_inside(c);
-    int vector = vector_columns(c) ? 8 : 1;
+    int vector = store_width(c);
     StoreText t = store_text(c, vector);
     Launch l;
     l.program.uses = {"types", "math"};

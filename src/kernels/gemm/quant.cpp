@@ -80,7 +80,7 @@ bool grouped(const QuantShape& s) {
     return c.m() > 0 && c.k() > 0 && c.k() % depth_unit == 0 && s.block % depth_unit == 0 &&
            c.depth.rank() == 1 && c.depth.a[0] == 1 && c.depth.b[0] == 1 &&
            all_aligned(c.a, c.rows.a, 128 / bit_width(c.a.dtype)) &&
-           all_aligned(c.b, c.columns.b, q) && c.columns.rank() == 1;
+           all_aligned(c.b, c.columns.b, q) && c.columns.rank() == least_width(c);
 }
 
 int rows_of(const Contraction& c) {
@@ -141,8 +141,9 @@ std::string quant_defines(const QuantShape& s) {
     DType q = s.c.b.dtype;
     int kind = q == DType::F8E4M3 ? 2 : q == DType::F8E5M2 ? 3 : is_signed(q) ? 1 : 0;
     return str("#define Q_BITS ", bit_width(q), "\n#define Q_KIND ", kind, "\n#define SCALE ",
-               c_type(s.scale.operand.dtype), "\n#define HAS_ZERO ", s.zero ? 1 : 0,
-               "\n#define ZERO ", s.zero ? c_type(s.zero->operand.dtype) : "u8", "\n");
+               c_type(s.scale.operand.dtype), "\n#define PAIRED ", s.c.paired() ? 1 : 0,
+               "\n#define HAS_ZERO ", s.zero ? 1 : 0, "\n#define ZERO ",
+               s.zero ? c_type(s.zero->operand.dtype) : "u8", "\n");
 }
 
 void add_weights(Args& args, const QuantShape& s) {
@@ -168,13 +169,13 @@ Emitted emit_gemv(const QuantShape& s, int share) {
     const Contraction& c = s.c;
     int rows = rows_of(c);
     int columns = columns_of(c);
-    StoreText t = store_text(c, 1);
+    StoreText t = store_text(c, least_width(c));
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines = str("#define TA ", c_type(c.a.dtype), "\n#define MR ", rows,
                             "\n#define NR ", columns, "\n", quant_defines(s), t.defines);
     l.program.body = str(device_file("contract"), t.functions, device_file("gemv_core"),
-                         device_file("quant_weights"));
+                         t.paired ? device_file("pair_gemv") : "", device_file("quant_weights"));
     l.program.family = "quant_gemv";
     l.entry = "quant_gemv";
     l.grid = {div_up(c.n(), int64_t{8} / share * columns), 1, 1};
@@ -193,7 +194,7 @@ Emitted emit_mma(const QuantShape& s, const Arch& arch, const Tactic& tactic) {
     const Contraction& c = s.c;
     const MmaTile& tile = mma_tiles()[static_cast<size_t>(tactic.p[1])];
     int splits = tactic.p[2];
-    int vector = vector_columns(c) ? 8 : 1;
+    int vector = store_width(c);
     StoreText t = store_text(c, vector);
     Launch l;
     l.program.uses = {"types", "math"};
@@ -227,7 +228,7 @@ Emitted emit_mma(const QuantShape& s, const Arch& arch, const Tactic& tactic) {
 
 Emitted emit_simt(const QuantShape& s) {
     const Contraction& c = s.c;
-    StoreText t = store_text(c, 1);
+    StoreText t = store_text(c, least_width(c));
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines = str("#define TA ", c_type(c.a.dtype), "\n", quant_defines(s), t.defines,
@@ -273,7 +274,7 @@ std::optional<std::string> refuse_quantized_dot(const Group& group) {
     if (a.block > 0 && normalize_axis(a.axis, 2) != contracted(a)) {
         return "blocks of columns";
     }
-    return refuse_finish(group, n.inputs[1]);
+    return has_halves(group) ? refuse_halves(group) : refuse_finish(group, n.inputs[1]);
 }
 
 void layout_quantized_dot(LayoutArgs& args) {

@@ -31,7 +31,7 @@ KERNEL void __launch_bounds__(256, MR == 1 ? 3 : 2)
         pa[i] = a + t.row(i, g);
 #pragma unroll
     for (int j = 0; j < NR; j++)
-        pq[j] = q_bytes(q, t.column(j, g) * g.bn[0]);
+        pq[j] = q_bytes(q, column_of_b(t.column(j, g), g) * g.bn[0]);
     ACC acc[MR][NR];
 #pragma unroll
     for (int i = 0; i < MR; i++)
@@ -45,7 +45,7 @@ KERNEL void __launch_bounds__(256, MR == 1 ? 3 : 2)
 #pragma unroll
         for (int j = 0; j < NR; j++) {
             q_read(words[j], q_bytes(pq[j], k));
-            scale[j].read(scales, zeros, blocks, t.column(j, g), k);
+            scale[j].read(scales, zeros, blocks, column_of_b(t.column(j, g), g), k);
         }
 #if MR > 2
         float y[NR][16]; // each row is widened once for all columns

@@ -37,7 +37,7 @@ struct Copies {
     }
     DEVICE u32 column(int i) const {
         i64 n = n0 + threadIdx.x / groups + i * columns_at_once;
-        return (u32)(n < g.n ? n : g.n - 1);
+        return column_of_b((u32)(n < g.n ? n : g.n - 1), g);
     }
     DEVICE void fetch(int step) {
         i64 k = (i64)step * BK + threadIdx.x % groups * 16;

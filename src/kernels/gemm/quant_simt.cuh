@@ -20,6 +20,7 @@ KERNEL void __launch_bounds__(256, 1)
         i64 n = t.n0 + SimtTile::outer(B_COLUMNS, i);
         if (n >= g.n)
             return 0.0f;
+        n = column_of_b((u32)n, g);
         Scale s;
         s.read(scales, zeros, blocks, (u32)n, k);
         return q_element(q, n * g.bn[0] + k * g.bk[0], s.origin()) * s.step();

@@ -4,6 +4,11 @@
 // depth of a column. They are read 16 at a time, which lie in one block.
 constexpr int q_words = Q_BITS / 2; // of 16 elements
 
+/// The column of B that is column n of the product: PAIRED ones are out of its two halves in turn.
+DEVICE u32 column_of_b(u32 n, const Geometry& g) {
+    return PAIRED ? n / 2 + n % 2 * (u32)(g.n / 2) : n;
+}
+
 struct Blocks {
     i64 block; // elements of the depth that share a scale
     i64 scale_n, scale_k, zero_n, zero_k;

@@ -27,8 +27,7 @@ bool wide_sums(const Contraction& c) {
 } // namespace
 
 std::string simt_body(const StoreText& t) {
-    return str(device_file("contract"), t.functions, device_file("store_tile"),
-               device_file("simt_core"));
+    return str(device_file("contract"), t.functions, t.store_tile(), device_file("simt_core"));
 }
 
 int64_t simt_shared(const Contraction& c) {
@@ -58,7 +57,7 @@ Emitted emit_simt(const Contraction& c) {
     require(c.m() < most && c.n() < most && c.k() < most && c.batches() < most,
             ErrorCode::Unsupported, "a contraction of ", c.batches(), " x ", c.m(), " x ", c.n(),
             " x ", c.k(), " has an extent beyond 2^31");
-    StoreText t = store_text(c, 1);
+    StoreText t = store_text(c, least_width(c));
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =

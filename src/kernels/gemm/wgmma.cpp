@@ -54,11 +54,23 @@ bool loadable(const Operand& o, const Loops& batch_loops, const Shape& batch_str
            all_multiples(outer, chunk) && batch[0] >= 0 && outer[0] >= 0 && !broadcast;
 }
 
+/// The columns of b as the copy engine walks them: of pairs, the first ones.
+Loops columns_of_b(const Contraction& c) {
+    Loops out = c.columns;
+    if (c.paired()) {
+        out.sizes.pop_back();
+        out.b.pop_back();
+    }
+    return out;
+}
+
 bool runs(const Contraction& c, const Arch& arch) {
     bool types = c.a.dtype == c.b.dtype && (c.a.dtype == DType::F16 || c.a.dtype == DType::BF16);
-    return arch.has_wgmma() && types && c.k() > 0 &&
+    Loops columns = columns_of_b(c);
+    bool pairs = !c.paired() || (c.columns.b.back() > 0 && c.columns.b.back() % 8 == 0);
+    return arch.has_wgmma() && types && pairs && c.k() > 0 &&
            loadable(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.depth.a) &&
-           loadable(c.b, c.batch, c.batch.b, c.columns, c.columns.b, c.depth.b);
+           loadable(c.b, c.batch, c.batch.b, columns, columns.b, c.depth.b);
 }
 
 /// Rows of one operand as the copy engine walks them.
@@ -79,6 +91,21 @@ TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_stride
                1, 1};
     m.strides = {row, slice, slice, slice};
     m.box = {64, static_cast<uint32_t>(box), 1, 1, 1};
+    return m;
+}
+
+/// Columns of b, of which a tile has so many; those of a pair follow one another.
+TensorMap map_of_b(const Contraction& c, int tile) {
+    Loops columns = columns_of_b(c);
+    int box = tile / static_cast<int>(c.finish.sums);
+    TensorMap m = map_of(c.b, c.batch, c.batch.b, columns, columns.b, c.k(), box);
+    if (c.paired()) {
+        m.rank = 4;
+        m.sizes = {m.sizes[0], 2, m.sizes[1], m.sizes[2], 1};
+        m.strides = {2 * static_cast<uint64_t>(c.columns.b.back()), m.strides[0], m.strides[1],
+                     m.strides[1]};
+        m.box = {64, 2, m.box[1], 1, 1};
+    }
     return m;
 }
 
@@ -185,7 +212,7 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
 
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,
                     const Arch& arch) {
-    StoreText text = store_text(c, vector_columns(c) ? 8 : 1);
+    StoreText text = store_text(c, store_width(c));
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
@@ -194,9 +221,10 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
             "\n#define DEEP ", t.deep, "\n#define RESIDENT ", t.resident, "\n#define PING_PONG ",
             t.ping_pong ? 1 : 0, "\n#define CONV ", conv, "\n#define BATCHED ",
             conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
-    l.program.body = str(device_file("wgmma"), device_file("contract"), text.functions,
-                         device_file("store_tile"), text.staged ? device_file("store_staged") : "",
-                         device_file("cluster_sum"), device_file("wgmma_core"));
+    l.program.body =
+        str(device_file("wgmma"), device_file("contract"), text.functions, text.store_tile(),
+            text.staged ? device_file("store_staged") : "", device_file("cluster_sum"),
+            device_file("wgmma_core"), text.paired ? device_file("pair_load") : "");
     l.program.family = t.ping_pong ? "gemm_wgmma_pp" : "gemm_wgmma";
     l.entry = std::string(l.program.family);
     l.grid = {t.ping_pong ? std::min<int64_t>(count, arch.sms) : count * splits, 1, 1};
@@ -239,7 +267,7 @@ Emitted emit_wgmma(const Contraction& c, const Arch& arch, const Tactic& tactic)
     int64_t count = c.batches() * div_up(c.m(), tile.bm()) * div_up(c.n(), tile.bn);
     Launch l = wgmma_launch(tile, c, count, splits, 0, arch);
     l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
-    l.args.map(c.b, map_of(c.b, c.batch, c.batch.b, c.columns, c.columns.b, c.k(), tile.bn));
+    l.args.map(c.b, map_of_b(c, tile.bn));
     auto walked = [&c](const Shape& s) {
         return c.batches() > 1 && walk_of(c.batch, s).strides[0] != 0;
     };

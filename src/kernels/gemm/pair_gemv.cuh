@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+// Behind gemv_core.cuh, where columns are pairs of which each makes one result: a warp has whole
+// pairs.
+static_assert(NR % 2 == 0, "whole pairs");
+
+struct PairGemv : Gemv {
+    DEVICE PairGemv(const Geometry& g, int share) : Gemv(g, share) {}
+
+    DEVICE void finish(const ACC (&acc)[MR][NR], ACC* sums, int share, const Geometry& g,
+                       OUT* out EPI_PARAMS) const {
+        grid_release();
+#pragma unroll
+        for (int i = 0; i < MR; i++)
+#pragma unroll
+            for (int j = 0; j < NR; j++) {
+                ACC v = acc[i][j];
+#pragma unroll
+                for (int m = 16; m > 0; m >>= 1)
+                    v += shfl_xor(v, m);
+                if (lane == 0)
+                    sums[warp * MR * NR + i * NR + j] = v;
+            }
+        sync();
+        int first = 2 * lane, m = first / NR;
+        i64 n = n0 + first % NR;
+        if (part != 0 || first >= MR * NR || m >= g.m || n >= g.n)
+            return;
+        ACC v[2] = {(ACC)0, (ACC)0};
+#pragma unroll 1
+        for (int s = 0; s < share; s++)
+#pragma unroll
+            for (int k = 0; k < 2; k++)
+                v[k] += sums[(warp + s) * MR * NR + first + k];
+        Spot s;
+        s.batch(g, batch);
+        s.add_row(g, (u32)m);
+        s.add_column(g, (u32)n);
+        deliver(v, s.at, g, out EPI_PASS);
+    }
+};
+
+#define Gemv PairGemv
