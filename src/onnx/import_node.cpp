@@ -91,6 +91,18 @@ Values import_node(const Model& model, ingot::Graph& g, const Node& node, size_t
     return Import(model, options).single(g, node, index, std::move(names));
 }
 
+void look_at_node(const Model& model, ingot::Graph& g, const Node& node, Values inputs,
+                  const std::function<void(const NodeContext&)>& look) {
+    const ImportOptions options;
+    Import run(model, options);
+    auto it = model.opset_imports.find(node.domain);
+    if (it == model.opset_imports.end() && node.domain.empty()) {
+        it = model.opset_imports.find("ai.onnx");
+    }
+    int64_t opset = it == model.opset_imports.end() ? 0 : it->second;
+    look(NodeContext(run, g, node, std::move(inputs), opset));
+}
+
 std::vector<std::string> read_names(const Node& node) {
     std::vector<std::string> out;
     outer_names_of_bodies(node, {}, out);

@@ -5,6 +5,7 @@
 
 #include "onnx/importer.h"
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -19,6 +20,10 @@ namespace ingot::onnx {
 /// reason (several, line by line, for bodies and functions); node and opset are in the trail.
 Values import_node(const Model& model, ingot::Graph& g, const Node& node, size_t index,
                    std::unordered_map<std::string, Value> names);
+/// Shows a node as importer functions see it; nothing is imported. `inputs` are values of g, in the
+/// order of the node's inputs, invalid where one is left out. `look` must not ask for bodies.
+void look_at_node(const Model& model, ingot::Graph& g, const Node& node, Values inputs,
+                  const std::function<void(const NodeContext&)>& look);
 /// The names that a node reads: its inputs, "" included, then those that its bodies take from
 /// outside of them, in order of first mention.
 std::vector<std::string> read_names(const Node& node);

@@ -111,9 +111,11 @@ void Emission::emit(LayerBase& layer) {
     try {
         emit_now(layer);
     } catch (const Error& e) {
-        is_broken_ = true; // until it is noted
-        emitted_[&layer] = e;
-        is_broken_ = false;
+        is_broken_ = true; // until it is noted; there may be memory the next time
+        if (e.code() != ErrorCode::OutOfMemory) {
+            emitted_[&layer] = e;
+            is_broken_ = false;
+        }
         throw;
     } catch (...) {
         is_broken_ = true;
@@ -147,12 +149,9 @@ void Emission::emit_now(LayerBase& layer) {
             types[i] = g_.type(in[i]);
         }
     }
-    Values out = with_place([&] { return layer.described(); },
-                            [&] {
-                                layer.check(types);
-                                g_.set_origin(layer.name);
-                                return layer.emit(Emitter(*this, g_, layer, std::move(in)));
-                            });
+    Values out =
+        with_place([&] { return layer.described(); },
+                   [&] { return layer.compute(Emitter(*this, g_, layer, std::move(in)), types); });
     CHECK(out.size() >= layer.outputs.size(), "layer ", layer.name, " has too few results");
     for (size_t i = 0; i < layer.outputs.size(); ++i) {
         if (layer.output_types[i]) {

@@ -13,6 +13,8 @@
 
 namespace ingot::api {
 
+struct PluginBuild;
+
 class Emission {
 public:
     enum class Purpose {
@@ -27,8 +29,8 @@ public:
         bool types = false;
         /// Constants of layers' weights have the weights' names.
         bool weights = false;
-        /// Plugins are configured for these, and say what the engine has to hold; null: not yet.
-        const std::vector<Profile>* profiles = nullptr;
+        /// Plugins are configured, and say what the engine has to hold; null: not yet.
+        PluginBuild* plugins = nullptr;
     };
     /// Fills the main graph.
     Emission(const Network& network, Purpose purpose, Graph& g);
@@ -52,6 +54,8 @@ public:
     Value value(const NetworkTensor& t);
     /// The value of an initializer of a parsed model.
     Value initializer(size_t index);
+    /// Whether it is known already.
+    bool has(const NetworkTensor& t) const { return values_.contains(&t); }
     /// Says what a tensor is in this graph.
     void preset(const NetworkTensor& t, Value v);
     /// Adds a layer's ops unless that has been done. Errors are kept, and thrown each time.

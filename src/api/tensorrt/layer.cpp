@@ -2,6 +2,7 @@
 #include "api/tensorrt/layer.h"
 
 #include "api/tensorrt/network.h"
+#include "api/tensorrt/parsed_op.h"
 #include "api/tensorrt/weight_names.h"
 #include "onnx/import_node.h"
 
@@ -56,6 +57,12 @@ onnx::Attribute attribute(std::string_view name, std::vector<int64_t> v) {
 }
 
 Value Emitter::weights(const nv::Weights& w, Shape shape, std::string_view what) const {
+    if (std::optional<size_t> index = emission.network().initializer_of(w)) {
+        Value same = emission.initializer(*index);
+        require(count_of(shape) == w.count, ErrorCode::InvalidArgument, what, " are ", w.count,
+                " elements, expected ", count_of(shape), " for ", shape);
+        return g.type(same).dims == to_dims(shape) ? same : ops::reshape(g, same, to_dims(shape));
+    }
     Value v = ops::constant(g, weights_tensor(w, std::move(shape), what));
     if (emission.marks().weights) {
         g.set_value_name(v, weights_name(layer, w, what));
@@ -104,7 +111,62 @@ Value Emitter::onnx1(std::string_view op, std::initializer_list<Value> inputs,
 }
 
 std::string LayerBase::described() const {
-    return str("layer '", name, "' (", kind_of(type_), ")");
+    return str("layer '", name, "' (", kind(), ")");
+}
+
+std::string LayerBase::kind() const {
+    return std::string(kind_of(type_));
+}
+
+Values LayerBase::compute(const Emitter& e, const InputTypes& in) {
+    if (parsed != nullptr) {
+        return parsed->emit(e);
+    }
+    check(in);
+    e.g.set_origin(name);
+    return emit(e);
+}
+
+void LayerBase::require_free() const {
+    require(settles == nullptr, ErrorCode::InvalidArgument, "its value has become a setting of ",
+            settles == nullptr ? "" : settles->described(), "; change that one");
+}
+
+void LayerBase::require_settable() {
+    if (parsed == nullptr || network().is_reading()) {
+        return;
+    }
+    Emission& types = network().types();
+    try {
+        Values in(inputs.size());
+        InputTypes known(inputs.size());
+        for (size_t i = 0; i < inputs.size(); ++i) {
+            if (inputs[i] != nullptr) {
+                in[i] = types.value(*inputs[i]);
+                known[i] = types.graph().type(in[i]);
+            }
+        }
+        check(known);
+        Values made = emit(Emitter(types, types.graph(), *this, std::move(in)));
+        for (size_t i = 0; i < outputs.size(); ++i) {
+            Type is = network().type_of(*outputs[i]);
+            Type would_be = types.graph().type(made.at(i));
+            require(output_types[i] || (is.dtype == would_be.dtype && is.rank() == would_be.rank()),
+                    ErrorCode::Unsupported, "output ", i, " is ", is, ", but would be ", would_be);
+        }
+    } catch (const Error& e) {
+        network().changed(); // what has been tried is no part of the network
+        fail(ErrorCode::Unsupported,
+             "it does what a node of the model says, and with settings it cannot do the same: ",
+             e.message(), "; leave it as it is, or add layers in its place");
+    }
+    network().changed();
+}
+
+void LayerBase::leave_model() noexcept {
+    if (!network().is_reading()) {
+        parsed.reset();
+    }
 }
 
 void LayerBase::attach(Network& network, size_t at, std::vector<NetworkTensor*> in) {
@@ -122,14 +184,15 @@ void LayerBase::attach(Network& network, size_t at, std::vector<NetworkTensor*> 
 }
 
 void LayerBase::set_name(const char* text) noexcept {
-    change("ILayer::setName", [&] {
+    adjust("ILayer::setName", [&] {
         require(text != nullptr, ErrorCode::InvalidArgument, "name is nullptr");
         name = text;
     });
 }
 
 void LayerBase::set_input(int32_t i, nv::ITensor& tensor) noexcept {
-    change("ILayer::setInput", [&] {
+    adjust("ILayer::setInput", [&] {
+        require_free();
         size_t limit = input_limit();
         require(i >= 0 && static_cast<size_t>(i) < limit, ErrorCode::InvalidArgument, "index ", i,
                 " is out of range: it has ", limit, limit == 1 ? " input" : " inputs");
@@ -139,10 +202,13 @@ void LayerBase::set_input(int32_t i, nv::ITensor& tensor) noexcept {
         inputs.resize(std::max(inputs.size(), at + 1), nullptr);
         inputs[at] = t;
         network().changed();
-        if (at < forward_inputs() && t->producer() != this) {
+        if (parsed != nullptr && !parsed->reads(at)) {
+            leave_model();
+        }
+        if (parsed == nullptr && at < forward_inputs() && t->producer() != this) {
             InputTypes types(inputs.size());
-            types[at] = network().try_type_of(*t, "ILayer::setInput");
             try {
+                types[at] = network().try_type_of(*t);
                 check(types);
             } catch (...) {
                 inputs = std::move(before);
@@ -163,32 +229,31 @@ nv::ITensor* LayerBase::output(int32_t i) const noexcept {
 }
 
 nv::DataType LayerBase::output_type(int32_t i) const noexcept {
-    const nv::ITensor* t = output(i);
-    if (t == nullptr) {
-        network().report().error(nv::ErrorCode::kINVALID_ARGUMENT, "ILayer::getOutputType",
-                                 str(described(), ": index ", i, " is out of range: it has ",
-                                     outputs.size(), outputs.size() == 1 ? " output" : " outputs"));
-        return nv::DataType::kFLOAT;
-    }
-    return t->getType();
+    return network().report().guard("ILayer::getOutputType", nv::DataType::kFLOAT, [&] {
+        const nv::ITensor* t = output(i);
+        require(t != nullptr, ErrorCode::InvalidArgument, described(), ": index ", i,
+                " is out of range: it has ", outputs.size(),
+                outputs.size() == 1 ? " output" : " outputs");
+        return t->getType();
+    });
 }
 
 void LayerBase::set_metadata(const char* text) noexcept {
-    change("ILayer::setMetadata", [&] {
+    adjust("ILayer::setMetadata", [&] {
         require(text != nullptr, ErrorCode::InvalidArgument, "metadata is nullptr");
         metadata = text;
     });
 }
 
 bool LayerBase::set_rank_count(int32_t n) noexcept {
-    return change("ILayer::setNbRanks", [&] {
+    return adjust("ILayer::setNbRanks", [&] {
         require(n >= 1, ErrorCode::InvalidArgument, "nbRanks is ", n, ", expected 1 or more");
         rank_count = n;
     });
 }
 
 void LayerBase::set_precision(nv::DataType t) noexcept {
-    change("ILayer::setPrecision", [&] {
+    adjust("ILayer::setPrecision", [&] {
         require(!network().getFlag(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED),
                 ErrorCode::InvalidArgument,
                 "the network is strongly typed: a layer computes in the types of its inputs; add a "
@@ -199,7 +264,7 @@ void LayerBase::set_precision(nv::DataType t) noexcept {
 }
 
 void LayerBase::set_output_type(int32_t i, nv::DataType t) noexcept {
-    change("ILayer::setOutputType", [&] {
+    adjust("ILayer::setOutputType", [&] {
         require(output(i) != nullptr, ErrorCode::InvalidArgument, "index ", i,
                 " is out of range: it has ", outputs.size(),
                 outputs.size() == 1 ? " output" : " outputs");

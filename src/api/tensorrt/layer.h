@@ -20,6 +20,7 @@ namespace ingot::api {
 class Emission;
 class LayerBase;
 class Network;
+class ParsedOp;
 
 /// A tensor of a network: an input of it, or a result of a layer.
 class NetworkTensor final : public nv::ITensor {
@@ -143,10 +144,6 @@ public:
     }
     /// Weights of the caller that it holds.
     virtual std::vector<nv::Weights> all_weights() const { return {}; }
-    /// Weights that have names of their own: the initializers of a model's node.
-    virtual std::vector<std::pair<std::string, nv::WeightsRole>> named_weights() const {
-        return {};
-    }
     /// Whether it may be computed on the host when a shape needs it.
     virtual bool passes_shapes() const { return false; }
     /// How many of its inputs come before it; those after close a circle.
@@ -164,6 +161,10 @@ public:
     nv::LayerType type() const { return type_; }
     /// "layer 'conv1' (Convolution)", for messages.
     std::string described() const;
+    /// What stands in the brackets.
+    virtual std::string kind() const;
+    /// emit(), or what the model's node adds while the settings are those of the node.
+    Values compute(const Emitter& e, const InputTypes& in);
 
     std::vector<NetworkTensor*> inputs; // null where an optional one is not set
     std::vector<std::unique_ptr<NetworkTensor>> outputs;
@@ -174,6 +175,15 @@ public:
     std::vector<std::optional<nv::DataType>> output_types;
     /// Where it stands in the network.
     size_t position = 0;
+
+    // Of a layer that the parser made.
+
+    bool from_model = false;
+    /// What its node adds. Gone once a setting, or an input that the node does not have, is set:
+    /// then emit() adds what the settings say.
+    std::shared_ptr<const ParsedOp> parsed;
+    /// The layer one of whose settings its value has become: it cannot change any more.
+    const LayerBase* settles = nullptr;
 
     // The methods of ILayer.
     void set_name(const char* text) noexcept;
@@ -198,9 +208,19 @@ protected:
     template <class F>
     bool change(std::string_view method, const F& f) noexcept;
     template <class T>
-    void assign(T& member, T value) noexcept;
+    void assign(std::string_view method, T& member, T value) noexcept;
+    /// change() of what every layer has: a parsed layer still does what its node says.
+    template <class F>
+    bool adjust(std::string_view method, const F& f) noexcept;
 
 private:
+    /// Errors: InvalidArgument where `settles` is set.
+    void require_free() const;
+    /// Of a parsed layer: whether its class can do what the node does, which a setter would change.
+    /// Errors: Unsupported, with the reason.
+    void require_settable();
+    /// Settings differ from those of the node, unless the parser is setting them.
+    void leave_model() noexcept;
     Network* network_ = nullptr;
     nv::LayerType type_;
     size_t output_count_;

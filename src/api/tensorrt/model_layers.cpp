@@ -1,272 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/model_layers.h"
 
+#include "api/tensorrt/parsed_op.h"
 #include "api/tensorrt/plugin/node.h"
+#include "api/tensorrt/readers/reader.h"
+#include "api/tensorrt/typed_node.h"
 #include "onnx/import_node.h"
 #include "workflow/build.h"
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace ingot::api {
 
 namespace {
 
-using Kind = nv::LayerType;
-
-struct OperatorKind {
-    std::string_view op;
-    Kind kind;
-};
-
-constexpr OperatorKind operator_kinds[] = {
-    {"Conv", Kind::kCONVOLUTION},
-    {"ConvTranspose", Kind::kDECONVOLUTION},
-    {"MaxPool", Kind::kPOOLING},
-    {"AveragePool", Kind::kPOOLING},
-    {"GlobalAveragePool", Kind::kREDUCE},
-    {"GlobalMaxPool", Kind::kREDUCE},
-    {"LRN", Kind::kLRN},
-    {"BatchNormalization", Kind::kSCALE},
-    {"InstanceNormalization", Kind::kNORMALIZATION},
-    {"GroupNormalization", Kind::kNORMALIZATION},
-    {"LayerNormalization", Kind::kNORMALIZATION},
-    {"RMSNormalization", Kind::kNORMALIZATION},
-    {"Softmax", Kind::kSOFTMAX},
-    {"Concat", Kind::kCONCATENATION},
-    {"Add", Kind::kELEMENTWISE},
-    {"Sub", Kind::kELEMENTWISE},
-    {"Mul", Kind::kELEMENTWISE},
-    {"Div", Kind::kELEMENTWISE},
-    {"Pow", Kind::kELEMENTWISE},
-    {"Min", Kind::kELEMENTWISE},
-    {"Max", Kind::kELEMENTWISE},
-    {"Sum", Kind::kELEMENTWISE},
-    {"Mean", Kind::kELEMENTWISE},
-    {"Mod", Kind::kELEMENTWISE},
-    {"And", Kind::kELEMENTWISE},
-    {"Or", Kind::kELEMENTWISE},
-    {"Xor", Kind::kELEMENTWISE},
-    {"Equal", Kind::kELEMENTWISE},
-    {"Less", Kind::kELEMENTWISE},
-    {"LessOrEqual", Kind::kELEMENTWISE},
-    {"Greater", Kind::kELEMENTWISE},
-    {"GreaterOrEqual", Kind::kELEMENTWISE},
-    {"Pad", Kind::kSLICE},
-    {"Slice", Kind::kSLICE},
-    {"Split", Kind::kSLICE},
-    {"Expand", Kind::kSLICE},
-    {"Tile", Kind::kSLICE},
-    {"Reshape", Kind::kSHUFFLE},
-    {"Flatten", Kind::kSHUFFLE},
-    {"Transpose", Kind::kSHUFFLE},
-    {"DepthToSpace", Kind::kSHUFFLE},
-    {"SpaceToDepth", Kind::kSHUFFLE},
-    {"Squeeze", Kind::kSQUEEZE},
-    {"Unsqueeze", Kind::kUNSQUEEZE},
-    {"Shape", Kind::kSHAPE},
-    {"Size", Kind::kSHAPE},
-    {"TopK", Kind::kTOPK},
-    {"ArgMax", Kind::kTOPK},
-    {"ArgMin", Kind::kTOPK},
-    {"Gather", Kind::kGATHER},
-    {"GatherElements", Kind::kGATHER},
-    {"GatherND", Kind::kGATHER},
-    {"ScatterElements", Kind::kSCATTER},
-    {"Scatter", Kind::kSCATTER},
-    {"ScatterND", Kind::kSCATTER},
-    {"MatMul", Kind::kMATRIX_MULTIPLY},
-    {"Gemm", Kind::kMATRIX_MULTIPLY},
-    {"Einsum", Kind::kEINSUM},
-    {"Constant", Kind::kCONSTANT},
-    {"Identity", Kind::kIDENTITY},
-    {"Dropout", Kind::kIDENTITY},
-    {"Cast", Kind::kCAST},
-    {"CastLike", Kind::kCAST},
-    {"PRelu", Kind::kPARAMETRIC_RELU},
-    {"Resize", Kind::kRESIZE},
-    {"Upsample", Kind::kRESIZE},
-    {"GridSample", Kind::kGRID_SAMPLE},
-    {"Where", Kind::kSELECT},
-    {"ConstantOfShape", Kind::kFILL},
-    {"Range", Kind::kFILL},
-    {"RandomNormal", Kind::kFILL},
-    {"RandomUniform", Kind::kFILL},
-    {"QuantizeLinear", Kind::kQUANTIZE},
-    {"DequantizeLinear", Kind::kDEQUANTIZE},
-    {"OneHot", Kind::kONE_HOT},
-    {"NonZero", Kind::kNON_ZERO},
-    {"NonMaxSuppression", Kind::kNMS},
-    {"ReverseSequence", Kind::kREVERSE_SEQUENCE},
-    {"CumSum", Kind::kCUMULATIVE},
-    {"Attention", Kind::kATTENTION_OUTPUT},
-    {"RotaryEmbedding", Kind::kROTARY_EMBEDDING},
-    {"TensorScatter", Kind::kKVCACHE_UPDATE},
-    {"If", Kind::kCONDITIONAL_OUTPUT},
-    {"Loop", Kind::kLOOP_OUTPUT},
-    {"Scan", Kind::kLOOP_OUTPUT},
-    {"RNN", Kind::kLOOP_OUTPUT},
-    {"GRU", Kind::kLOOP_OUTPUT},
-    {"LSTM", Kind::kLOOP_OUTPUT},
-    {"Relu", Kind::kACTIVATION},
-    {"Sigmoid", Kind::kACTIVATION},
-    {"Tanh", Kind::kACTIVATION},
-    {"LeakyRelu", Kind::kACTIVATION},
-    {"Elu", Kind::kACTIVATION},
-    {"Selu", Kind::kACTIVATION},
-    {"Softsign", Kind::kACTIVATION},
-    {"Softplus", Kind::kACTIVATION},
-    {"Clip", Kind::kACTIVATION},
-    {"HardSigmoid", Kind::kACTIVATION},
-    {"ThresholdedRelu", Kind::kACTIVATION},
-    {"Gelu", Kind::kACTIVATION},
-    {"Exp", Kind::kUNARY},
-    {"Log", Kind::kUNARY},
-    {"Sqrt", Kind::kUNARY},
-    {"Reciprocal", Kind::kUNARY},
-    {"Abs", Kind::kUNARY},
-    {"Neg", Kind::kUNARY},
-    {"Sin", Kind::kUNARY},
-    {"Cos", Kind::kUNARY},
-    {"Tan", Kind::kUNARY},
-    {"Sinh", Kind::kUNARY},
-    {"Cosh", Kind::kUNARY},
-    {"Asin", Kind::kUNARY},
-    {"Acos", Kind::kUNARY},
-    {"Atan", Kind::kUNARY},
-    {"Asinh", Kind::kUNARY},
-    {"Acosh", Kind::kUNARY},
-    {"Atanh", Kind::kUNARY},
-    {"Ceil", Kind::kUNARY},
-    {"Floor", Kind::kUNARY},
-    {"Erf", Kind::kUNARY},
-    {"Not", Kind::kUNARY},
-    {"Sign", Kind::kUNARY},
-    {"Round", Kind::kUNARY},
-    {"IsInf", Kind::kUNARY},
-    {"IsNaN", Kind::kUNARY},
-};
-
-/// Which kind of layer an operator would be if it were added by hand; others are plugins.
-Kind kind_of_operator(const std::string& op) {
-    static const auto kinds = [] {
-        std::map<std::string_view, Kind> m;
-        for (const OperatorKind& row : operator_kinds) {
-            m.emplace(row.op, row.kind);
-        }
-        return m;
-    }();
-    auto it = kinds.find(op);
-    if (it != kinds.end()) {
-        return it->second;
-    }
-    return op.starts_with("Reduce") ? Kind::kREDUCE : Kind::kPLUGIN;
-}
-
-/// Inputs whose values are shapes.
+/// Inputs whose values are shapes, of nodes that are no layers with a class.
 bool is_shape_input(const std::string& op, size_t i) {
     static const std::map<std::string, std::vector<size_t>> inputs = {
         {"Reshape", {1}},        {"Expand", {1}}, {"Tile", {1}},   {"ConstantOfShape", {0}},
         {"Slice", {1, 2, 3, 4}}, {"Pad", {1, 3}}, {"Resize", {3}}, {"Range", {0, 1, 2}},
         {"OneHot", {1}},         {"TopK", {1}},   {"Loop", {0}},   {"Unsqueeze", {1}},
-        {"Squeeze", {1}},
+        {"Squeeze", {1}},        {"Split", {1}},
     };
     auto it = inputs.find(op);
     return it != inputs.end() &&
            std::find(it->second.begin(), it->second.end(), i) != it->second.end();
 }
 
-/// A name that a node reads, and what it stands for.
-struct Reading {
-    std::string name;
-    std::optional<size_t> input;       // among the layer's inputs
-    std::optional<size_t> initializer; // of the network
-};
+/// The same for nodes that may be computed on the host when a shape needs it.
+bool may_be_shape(const std::string& op) {
+    static const std::set<std::string_view> ops = {
+        "Cast", "CastLike", "Clip", "Expand", "GreaterOrEqual", "LessOrEqual", "Max", "Mean",
+        "Min",  "Mod",      "Pad",  "Slice",  "Split",          "Squeeze",     "Sum", "Tile"};
+    return ops.contains(op) || op.starts_with("Reduce");
+}
 
-class NodeLayer final : public Layer<nv::ILayer> {
+/// A node that no class of layers describes: the type is kPLUGIN, and there is nothing but ILayer.
+class PlainLayer final : public Layer<nv::ILayer> {
 public:
-    NodeLayer(std::shared_ptr<const onnx::Model> model, size_t index, std::vector<Reading> readings,
-              size_t results)
-        : Layer(kind_of_operator(model->graph.nodes[index].op_type), results),
-          model_(std::move(model)), index_(index), readings_(std::move(readings)) {}
+    PlainLayer(std::string op, size_t results)
+        : Layer(nv::LayerType::kPLUGIN, results), op_(std::move(op)) {}
 
-    Values emit(const Emitter& e) override {
-        onnx::Node n = node();
-        n.name = LayerBase::name;
-        std::unordered_map<std::string, Value> names;
-        for (const Reading& r : readings_) {
-            names.emplace(r.name,
-                          r.input ? e.in[*r.input] : e.emission.initializer(*r.initializer));
-        }
-        Values all = onnx::import_node(*model_, e.g, n, index_, std::move(names));
-        Values out;
-        for (Value v : all) {
-            if (v.valid()) {
-                out.push_back(v);
-            }
-        }
-        return out;
+    std::string kind() const override { return op_; }
+    Values emit(const Emitter&) override {
+        fail(ErrorCode::Internal, described(), " has nothing but its node");
     }
     bool reads_shape(size_t input) const override {
-        for (const Reading& r : readings_) {
-            auto at = std::find(node().inputs.begin(), node().inputs.end(), r.name);
-            if (r.input == input && at != node().inputs.end()) {
-                return is_shape_input(node().op_type,
-                                      static_cast<size_t>(at - node().inputs.begin()));
-            }
-        }
-        return false;
+        const auto* op = dynamic_cast<const NodeOp*>(parsed.get());
+        std::optional<size_t> at = op == nullptr ? std::nullopt : op->position(input);
+        return at && is_shape_input(op_, *at);
     }
-    std::vector<std::pair<std::string, nv::WeightsRole>> named_weights() const override {
-        std::vector<std::pair<std::string, nv::WeightsRole>> out;
-        bool window = type() == Kind::kCONVOLUTION || type() == Kind::kDECONVOLUTION;
-        for (size_t i = 1; window && i < std::min<size_t>(node().inputs.size(), 3); ++i) {
-            for (const Reading& r : readings_) {
-                if (r.initializer && r.name == node().inputs[i]) {
-                    out.emplace_back(r.name,
-                                     i == 1 ? nv::WeightsRole::kKERNEL : nv::WeightsRole::kBIAS);
-                }
-            }
-        }
-        return out;
-    }
-    bool passes_shapes() const override {
-        switch (type()) {
-        case Kind::kACTIVATION:
-        case Kind::kCAST:
-        case Kind::kCONCATENATION:
-        case Kind::kELEMENTWISE:
-        case Kind::kGATHER:
-        case Kind::kIDENTITY:
-        case Kind::kREDUCE:
-        case Kind::kSELECT:
-        case Kind::kSHUFFLE:
-        case Kind::kSLICE:
-        case Kind::kSQUEEZE:
-        case Kind::kUNARY:
-        case Kind::kUNSQUEEZE:
-            return true;
-        default:
-            return false;
-        }
-    }
+    bool passes_shapes() const override { return may_be_shape(op_); }
 
 private:
-    const onnx::Node& node() const { return model_->graph.nodes[index_]; }
-    std::shared_ptr<const onnx::Model> model_;
-    size_t index_;
-    std::vector<Reading> readings_;
-};
-
-/// An initializer that is an output.
-class InitializerLayer final : public Layer<nv::ILayer> {
-public:
-    explicit InitializerLayer(size_t initializer)
-        : Layer(Kind::kCONSTANT, 1), initializer_(initializer) {}
-    Values emit(const Emitter& e) override { return {e.emission.initializer(initializer_)}; }
-
-private:
-    size_t initializer_;
+    std::string op_;
 };
 
 bool mentions(const std::string& text, std::string_view word) {
@@ -307,6 +96,33 @@ int64_t opset_of(const onnx::Model& m, const onnx::Node& n) {
     return it == m.opset_imports.end() ? 0 : it->second;
 }
 
+/// Gemm with a third operand is a product and a sum, as its two layers; other nodes are one.
+std::vector<ModelLayers::NodePart> parts_of(const onnx::Model& m, const onnx::Node& n,
+                                            size_t index) {
+    std::string label = n.name.empty() ? str(n.op_type, "_", index) : n.name;
+    auto is_one = [&](std::string_view name) {
+        return std::all_of(n.attributes.begin(), n.attributes.end(), [&](const auto& a) {
+            return a.name != name || (a.type == onnx::AttributeType::Float && a.f == 1);
+        });
+    };
+    bool sums = n.op_type == "Gemm" && n.domain.empty() && n.inputs.size() == 3 &&
+                !n.inputs[2].empty() && opset_of(m, n) >= 7 && is_one("alpha") && is_one("beta") &&
+                n.outputs.size() == 1 && !n.outputs[0].empty() && function_of(m, n) == nullptr;
+    if (!sums) {
+        return {{n, label}};
+    }
+    onnx::Node product = n;
+    product.name = label;
+    product.inputs.resize(2);
+    product.outputs = {str(n.outputs[0], "_product")};
+    onnx::Node sum;
+    sum.op_type = "Add";
+    sum.name = label;
+    sum.inputs = {product.outputs[0], n.inputs[2]};
+    sum.outputs = n.outputs;
+    return {{product, label}, {sum, str(label, "_bias")}};
+}
+
 } // namespace
 
 void ModelLayers::run() {
@@ -320,7 +136,11 @@ void ModelLayers::run() {
     }
     add_outputs();
     network_.properties = model_properties(*model_);
-    network_.setName(model_->graph.name.empty() ? "main" : model_->graph.name.c_str());
+    std::string name = model_->graph.name.empty() ? "main" : model_->graph.name;
+    network_.setName(name.c_str());
+    if (name != network_.getName()) {
+        throw std::bad_alloc();
+    }
 }
 
 void ModelLayers::add_initializers() {
@@ -359,7 +179,8 @@ void ModelLayers::add_inputs() {
             t->exact_type = type.dtype;
             for (size_t i = 0; i < info.dims.size(); ++i) {
                 if (info.dims[i].value < 0 && !info.dims[i].param.empty()) {
-                    t->setDimensionName(static_cast<int32_t>(i), info.dims[i].param.c_str());
+                    t->dimension_names.resize(nv::Dims::MAX_DIMS);
+                    t->dimension_names[i] = info.dims[i].param;
                 }
             }
             names_[info.name].tensor = t;
@@ -394,29 +215,15 @@ void ModelLayers::fail_node(size_t index, ParserCode code, const std::string& re
 void ModelLayers::add_node(size_t index) {
     const onnx::Node& n = model_->graph.nodes[index];
     bool poisoned = false;
-    std::vector<NetworkTensor*> in;
-    std::vector<Reading> readings;
     for (const std::string& name : onnx::read_names(n)) {
         if (name.empty() || poisoned_.contains(name)) {
             poisoned = poisoned || !name.empty();
-            continue;
-        }
-        auto it = names_.find(name);
-        if (it == names_.end()) {
+        } else if (!names_.contains(name)) {
             return fail_node(index, ParserCode::kINVALID_GRAPH,
                              str("input '", name,
                                  "' is neither an input, an initializer nor the output of a node"),
                              __LINE__);
         }
-        const Source& s = it->second;
-        Reading r{name, std::nullopt, std::nullopt};
-        if (s.tensor != nullptr) {
-            r.input = in.size();
-            in.push_back(s.tensor);
-        } else {
-            r.initializer = s.initializer;
-        }
-        readings.push_back(std::move(r));
     }
     bool known = onnx::find_importer(n.domain, n.op_type, opset_of(*model_, n)) != nullptr ||
                  function_of(*model_, n) != nullptr;
@@ -438,33 +245,118 @@ void ModelLayers::add_node(size_t index) {
         poisoned_.insert(n.outputs.begin(), n.outputs.end());
         return;
     }
-    std::vector<std::string> results;
-    for (const std::string& o : n.outputs) {
-        if (!o.empty()) {
-            results.push_back(o);
-        }
-    }
     try {
-        auto layer =
-            std::make_unique<NodeLayer>(model_, index, std::move(readings), results.size());
-        layer->name = n.name.empty() ? str(n.op_type, "_", index) : n.name;
-        NodeLayer* p = network_.append(std::move(layer), in);
-        for (size_t i = 0; i < results.size(); ++i) {
-            p->outputs[i]->rename(results[i]);
-        }
-        if (!results.empty()) {
-            network_.type_of(*p->outputs[0]);
-        }
-        for (size_t i = 0; i < results.size(); ++i) {
-            define(results[i], *p->outputs[i]);
+        std::vector<NetworkTensor*> results;
+        for (const NodePart& part : parts_of(*model_, n, index)) {
+            results = add_part(part, index);
         }
         if (!n.name.empty()) {
-            layers_.emplace(n.name, p);
+            results_.emplace(n.name, std::move(results));
         }
     } catch (const Error& e) {
         bool invalid = e.code() == ErrorCode::InvalidModel;
         fail_node(index, invalid ? ParserCode::kINVALID_NODE : code_of(e), e.message(), __LINE__);
     }
+}
+
+std::vector<NetworkTensor*> ModelLayers::add_part(const NodePart& part, size_t index) {
+    const onnx::Node& n = part.node;
+    std::vector<size_t> named; // results
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+        if (!n.outputs[i].empty()) {
+            named.push_back(i);
+        }
+    }
+    std::vector<LayerBase*> layers;
+    if (function_of(*model_, n) == nullptr) {
+        layers = TypedNode(*this, n, index, part.label).add();
+    }
+    std::vector<NetworkTensor*> results; // by output of the node, or only those with a name
+    bool plain = layers.empty();
+    if (plain) {
+        layers = {&add_plain(part, index, named)};
+    }
+    for (LayerBase* layer : layers) {
+        for (const auto& t : layer->outputs) {
+            t->rename(str(part.label, "_output_", results.size()));
+            results.push_back(t.get());
+        }
+    }
+    for (size_t i = 0; i < named.size(); ++i) {
+        results[plain ? i : named[i]]->rename(n.outputs[named[i]]);
+    }
+    if (!results.empty()) {
+        network_.type_of(*results[0]);
+    }
+    std::vector<std::string> read = onnx::read_names(n);
+    bool fixed = std::all_of(read.begin(), read.end(), [&](const std::string& name) {
+        return name.empty() || is_fixed(names_.at(name));
+    });
+    for (size_t i = 0; i < named.size(); ++i) {
+        NetworkTensor* t = results[plain ? i : named[i]];
+        define(n.outputs[named[i]], *t);
+        if (fixed) {
+            fixed_.insert(t);
+        }
+    }
+    return results;
+}
+
+bool ModelLayers::is_fixed(const Source& s) const {
+    return s.tensor == nullptr || fixed_.contains(s.tensor);
+}
+
+LayerBase& ModelLayers::add_plain(const NodePart& part, size_t index,
+                                  const std::vector<size_t>& results) {
+    std::vector<NetworkTensor*> in;
+    std::vector<NodeSource> sources;
+    for (const std::string& name : onnx::read_names(part.node)) {
+        NodeSource s{name, std::nullopt, nullptr, 0};
+        if (!name.empty()) {
+            const Source& from = names_.at(name);
+            s.initializer = from.initializer.value_or(0);
+            if (!from.initializer) {
+                s.input = in.size();
+                in.push_back(from.tensor);
+            }
+        }
+        sources.push_back(std::move(s));
+    }
+    auto layer = std::make_unique<PlainLayer>(part.node.op_type, results.size());
+    layer->name = part.label;
+    layer->parsed =
+        std::make_shared<NodeOp>(model_, part.node, index, std::move(sources), results, part.label);
+    return *network_.append(std::move(layer), in);
+}
+
+NetworkTensor& ModelLayers::constant(const std::string& name) {
+    Source& s = names_.at(name);
+    if (s.tensor == nullptr) {
+        s.tensor = add_constant(name, *s.initializer).outputs[0].get();
+        s.tensor->rename(name);
+        fixed_.insert(s.tensor);
+    }
+    return *s.tensor;
+}
+
+LayerBase& ModelLayers::add_constant(const std::string& name, size_t initializer) {
+    const Tensor& t = network_.initializers()[initializer].tensor;
+    auto op = std::make_shared<InitializerOp>(initializer);
+    if (!has_name(t.dtype()) || t.rank() > nv::Dims::MAX_DIMS) {
+        auto plain = std::make_unique<PlainLayer>("Constant", 1);
+        plain->name = name;
+        plain->parsed = std::move(op);
+        return *network_.append(std::move(plain), {});
+    }
+    Report report = network_.report();
+    Network::Reading reading(network_, report);
+    nv::Weights w{data_type_of(t.dtype()), t.bytes().data(), t.count()};
+    require(network_.addConstant(api_dims(t.shape()), w) != nullptr, ErrorCode::Internal,
+            "initializer '", name, "' is no constant layer");
+    LayerBase& layer = *network_.layers().back();
+    layer.name = name;
+    layer.parsed = std::move(op);
+    return layer;
 }
 
 void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
@@ -478,13 +370,7 @@ void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
         for (const std::string& name : read) {
             require(!name.empty(), ErrorCode::Unsupported, "input ", in.size(),
                     " is left out: a plugin needs all before its last");
-            Source& s = names_.at(name);
-            if (s.tensor == nullptr) {
-                auto layer = std::make_unique<InitializerLayer>(s.initializer);
-                layer->name = name;
-                s.tensor = network_.append(std::move(layer), {})->outputs[0].get();
-            }
-            in.push_back(s.tensor);
+            in.push_back(&constant(name));
         }
         std::string name = n.name.empty() ? str(n.op_type, "_", index) : n.name;
         LayerBase& layer = append_custom(network_, n, custom, std::move(in), name);
@@ -498,7 +384,11 @@ void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
             }
         }
         if (!n.name.empty()) {
-            layers_.emplace(n.name, &layer);
+            std::vector<NetworkTensor*> results;
+            for (const auto& t : layer.outputs) {
+                results.push_back(t.get());
+            }
+            results_.emplace(n.name, std::move(results));
         }
     } catch (const Error& e) {
         bool invalid = e.code() == ErrorCode::InvalidModel;
@@ -507,8 +397,8 @@ void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
 }
 
 void ModelLayers::define(const std::string& name, NetworkTensor& t) {
-    require(names_.emplace(name, Source{&t, 0}).second, ErrorCode::InvalidModel, "output '", name,
-            "' has been defined before");
+    require(names_.emplace(name, Source{&t, std::nullopt}).second, ErrorCode::InvalidModel,
+            "output '", name, "' has been defined before");
 }
 
 void ModelLayers::add_outputs() {
@@ -523,14 +413,11 @@ void ModelLayers::add_outputs() {
                 str("graph output '", info.name, "' is computed by no node"), __LINE__));
             continue;
         }
-        NetworkTensor* t = it->second.tensor;
-        if (t == nullptr) {
-            auto layer = std::make_unique<InitializerLayer>(it->second.initializer);
-            layer->name = info.name;
-            t = network_.append(std::move(layer), {})->outputs[0].get();
-            t->rename(info.name);
+        NetworkTensor& t = constant(info.name);
+        network_.markOutput(t);
+        if (!t.isNetworkOutput()) {
+            throw std::bad_alloc();
         }
-        network_.markOutput(*t);
     }
 }
 

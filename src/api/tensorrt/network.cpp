@@ -17,6 +17,9 @@ Network::~Network() = default;
 // --- emission ------------------------------------------------------------------------------------
 
 void Network::changed() const {
+    if (is_reading()) {
+        return;
+    }
     emission_.reset();
     graph_.reset();
     places_.clear();
@@ -41,20 +44,22 @@ const Type& Network::type_of(const NetworkTensor& t) const {
     for (; t.producer() != nullptr && next_ <= t.producer()->position; ++next_) {
         try { // those before it first: the stack stays flat
             e.emit(*layers_[next_]);
-        } catch (const Error&) { // thrown again where the layer is asked for
+        } catch (const Error& error) { // thrown again where the layer is asked for
+            if (error.code() == ErrorCode::OutOfMemory) {
+                throw;
+            }
         }
     }
     return graph_->type(e.value(t));
 }
 
-std::optional<Type> Network::try_type_of(const NetworkTensor& t,
-                                         std::string_view method) const noexcept {
+std::optional<Type> Network::try_type_of(const NetworkTensor& t) const {
     try {
         return type_of(t);
-    } catch (const Error&) {
-        return std::nullopt;
-    } catch (...) {
-        report_.error(nv::ErrorCode::kFAILED_ALLOCATION, method, "the system has no memory left");
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::OutOfMemory) {
+            throw;
+        }
         return std::nullopt;
     }
 }
@@ -66,7 +71,7 @@ Graph Network::build(const Emission::Marks& marks) const {
     for (const auto& layer : layers_) {
         all.emit(*layer);
     }
-    bool plugins = marks.profiles != nullptr &&
+    bool plugins = marks.plugins != nullptr &&
                    std::any_of(layers_.begin(), layers_.end(), [](const auto& layer) {
                        return layer->type() == nv::LayerType::kPLUGIN_V2 ||
                               layer->type() == nv::LayerType::kPLUGIN_V3;
@@ -123,13 +128,18 @@ const Places& Network::places_of(const NetworkTensor& t) const {
     const LayerBase* layer = t.producer();
     if (layer != nullptr) {
         places_.emplace(&t, Places()); // a circle ends here
-        for (size_t i = 0; i < layer->inputs.size() && i < layer->forward_inputs(); ++i) {
-            if (layer->inputs[i] != nullptr) {
-                const Places& from = places_of(*layer->inputs[i]);
-                places.insert(from.begin(), from.end());
+        try {
+            for (size_t i = 0; i < layer->inputs.size() && i < layer->forward_inputs(); ++i) {
+                if (layer->inputs[i] != nullptr) {
+                    const Places& from = places_of(*layer->inputs[i]);
+                    places.insert(from.begin(), from.end());
+                }
             }
+            layer->cross(places);
+        } catch (...) {
+            places_.clear(); // what was found while this was not known may be wrong
+            throw;
         }
-        layer->cross(places);
     }
     return places_[&t] = std::move(places);
 }
@@ -210,10 +220,15 @@ std::vector<NetworkTensor*> Network::list(nv::ITensor* const* in, int32_t count)
 
 void Network::take(std::unique_ptr<LayerBase> layer, std::vector<NetworkTensor*> in) {
     layer->attach(*this, layers_.size(), std::move(in));
+    if (is_reading() || layer->parsed != nullptr) { // as the model has it
+        layer->from_model = true;
+        layers_.push_back(std::move(layer));
+        return;
+    }
     InputTypes types(layer->inputs.size());
     for (size_t i = 0; i < types.size() && i < layer->forward_inputs(); ++i) {
         if (layer->inputs[i] != nullptr) {
-            types[i] = try_type_of(*layer->inputs[i], "INetworkDefinition");
+            types[i] = try_type_of(*layer->inputs[i]);
         }
     }
     with_place([&] { return layer->described(); }, [&] { layer->check(types); });
@@ -221,9 +236,19 @@ void Network::take(std::unique_ptr<LayerBase> layer, std::vector<NetworkTensor*>
 }
 
 size_t Network::add_initializer(std::string name, Tensor t) {
+    if (t.count() > 0) {
+        initializers_by_memory_.emplace(t.bytes().data(), initializers_.size());
+    }
     initializers_.push_back({std::move(name), std::move(t)});
     changed();
     return initializers_.size() - 1;
+}
+
+std::optional<size_t> Network::initializer_of(const nv::Weights& w) const {
+    auto it = initializers_by_memory_.find(w.values);
+    bool found = it != initializers_by_memory_.end() && it->second < initializers_.size() &&
+                 initializers_[it->second].tensor.count() == w.count;
+    return found ? std::optional(it->second) : std::nullopt;
 }
 
 Network::State Network::state() const {
@@ -235,6 +260,9 @@ void Network::restore(const State& s) {
     layers_.resize(s.layers);
     inputs_.resize(s.inputs);
     initializers_.resize(s.initializers);
+    for (auto it = initializers_by_memory_.begin(); it != initializers_by_memory_.end();) {
+        it = it->second < s.initializers ? std::next(it) : initializers_by_memory_.erase(it);
+    }
     changed();
 }
 
@@ -343,9 +371,14 @@ void Network::removeTensor(nv::ITensor& tensor) noexcept {
 namespace {
 
 template <class List>
-auto* at(const List& list, int32_t index) {
-    bool inside = index >= 0 && static_cast<size_t>(index) < list.size();
-    return inside ? &*list[static_cast<size_t>(index)] : nullptr;
+auto* at(const Report& report, std::string_view method, const List& list, int32_t index) {
+    using Element = std::remove_reference_t<decltype(*list.front())>;
+    return report.guard(method, static_cast<Element*>(nullptr), [&] {
+        bool inside = index >= 0 && static_cast<size_t>(index) < list.size();
+        require(inside, ErrorCode::InvalidArgument, "index ", index, " is out of range: there are ",
+                list.size());
+        return &*list[static_cast<size_t>(index)];
+    });
 }
 
 } // namespace
@@ -355,7 +388,7 @@ int32_t Network::getNbLayers() const noexcept {
 }
 
 nv::ILayer* Network::getLayer(int32_t index) const noexcept {
-    LayerBase* layer = at(layers_, index);
+    LayerBase* layer = at(report(), "INetworkDefinition::getLayer", layers_, index);
     return layer == nullptr ? nullptr : &layer->face();
 }
 
@@ -364,7 +397,7 @@ int32_t Network::getNbInputs() const noexcept {
 }
 
 nv::ITensor* Network::getInput(int32_t index) const noexcept {
-    return at(inputs_, index);
+    return at(report(), "INetworkDefinition::getInput", inputs_, index);
 }
 
 int32_t Network::getNbOutputs() const noexcept {
@@ -372,7 +405,7 @@ int32_t Network::getNbOutputs() const noexcept {
 }
 
 nv::ITensor* Network::getOutput(int32_t index) const noexcept {
-    return at(outputs_, index);
+    return at(report(), "INetworkDefinition::getOutput", outputs_, index);
 }
 
 // --- debug tensors -------------------------------------------------------------------------------

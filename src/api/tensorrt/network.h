@@ -29,7 +29,8 @@ public:
     Network(nv::IBuilder& builder, nv::NetworkDefinitionCreationFlags flags, const Report& report);
     ~Network() override;
 
-    const Report& report() const { return report_; }
+    /// Nothing is reported while the parser reads a node.
+    const Report& report() const { return reading_ != nullptr ? *reading_ : report_; }
     const std::vector<std::unique_ptr<LayerBase>>& layers() const { return layers_; }
     const std::vector<std::unique_ptr<NetworkTensor>>& inputs() const { return inputs_; }
     const std::vector<NetworkTensor*>& outputs() const { return outputs_; }
@@ -44,8 +45,8 @@ public:
     void changed() const;
     /// Emits what the tensor needs. Errors: those of the layers.
     const Type& type_of(const NetworkTensor& t) const;
-    /// type_of, reported as an error of `method`; nullopt then.
-    std::optional<Type> try_type_of(const NetworkTensor& t, std::string_view method) const noexcept;
+    /// nullopt where type_of has errors.
+    std::optional<Type> try_type_of(const NetworkTensor& t) const;
     /// Everything, with outputs. Errors: those of the layers; InvalidArgument without outputs.
     Graph build(const Emission::Marks& marks = {}) const;
     /// Whether a tensor's values are used as a shape.
@@ -53,6 +54,8 @@ public:
     /// Whether they are used otherwise.
     bool is_data(const NetworkTensor& t) const;
     const Places& places_of(const NetworkTensor& t) const;
+    /// The graph that answers for types, with what has been asked for so far.
+    Emission& types() const;
 
     /// A tensor of the caller as ours. Errors: InvalidArgument for one of another network.
     NetworkTensor& ours(nv::ITensor& t, std::string_view what) const;
@@ -67,7 +70,7 @@ public:
     /// The body of an add... method: a layer of class L whose inputs are tensors of the caller.
     template <class L, class... Args>
     L* add(std::string_view method, std::initializer_list<nv::ITensor*> in, Args... args) noexcept {
-        return report_.guard(method, static_cast<L*>(nullptr), [&] {
+        return report().guard(method, static_cast<L*>(nullptr), [&] {
             std::vector<NetworkTensor*> tensors;
             for (nv::ITensor* t : in) {
                 tensors.push_back(&ours(*t, str("input ", tensors.size())));
@@ -79,8 +82,9 @@ public:
     template <class L, class... Args>
     L* add_list(std::string_view method, nv::ITensor* const* in, int32_t count,
                 Args... args) noexcept {
-        return report_.guard(method, static_cast<L*>(nullptr),
-                             [&] { return append(std::make_unique<L>(args...), list(in, count)); });
+        return report().guard(method, static_cast<L*>(nullptr), [&] {
+            return append(std::make_unique<L>(args...), list(in, count));
+        });
     }
 
     // What a parsed model brings along.
@@ -92,6 +96,25 @@ public:
         Tensor tensor;
     };
     const std::vector<Initializer>& initializers() const { return initializers_; }
+    /// The initializer whose memory the weights are.
+    std::optional<size_t> initializer_of(const nv::Weights& w) const;
+    /// While it lives, layers are made of what a model's node says: they are not checked, what is
+    /// known of types stays, and errors go to `report`.
+    class Reading {
+    public:
+        Reading(Network& network, const Report& report)
+            : network_(network), outer_(network.reading_) {
+            network_.reading_ = &report;
+        }
+        Reading(const Reading&) = delete;
+        Reading& operator=(const Reading&) = delete;
+        ~Reading() { network_.reading_ = outer_; }
+
+    private:
+        Network& network_;
+        const Report* outer_;
+    };
+    bool is_reading() const { return reading_ != nullptr; }
 
     /// The name that setWeightsName() gave; null where it gave none.
     const std::string* given_name(const nv::Weights& w) const;
@@ -259,7 +282,6 @@ private:
     void take(std::unique_ptr<LayerBase> layer, std::vector<NetworkTensor*> in);
     std::vector<NetworkTensor*> list(nv::ITensor* const* in, int32_t count) const;
     NetworkTensor* find(std::string_view name) const;
-    Emission& types() const;
 
     Report report_;
     nv::IBuilder& builder_;
@@ -272,6 +294,8 @@ private:
     std::set<const NetworkTensor*> debug_;
     bool debug_unfused_ = false;
     std::vector<Initializer> initializers_;
+    std::unordered_map<const void*, size_t> initializers_by_memory_;
+    const Report* reading_ = nullptr;
     std::vector<std::pair<nv::Weights, std::string>> weight_names_;
     std::set<std::string, std::less<>> refittable_;
     std::vector<std::shared_ptr<const void>> kept_;
@@ -288,6 +312,16 @@ private:
 
 template <class F>
 bool LayerBase::change(std::string_view method, const F& f) noexcept {
+    return adjust(method, [&] {
+        require_free();
+        require_settable();
+        f();
+        leave_model();
+    });
+}
+
+template <class F>
+bool LayerBase::adjust(std::string_view method, const F& f) noexcept {
     return network().report().guard(method, false, [&] {
         return with_place([&] { return described(); },
                           [&] {
@@ -299,9 +333,8 @@ bool LayerBase::change(std::string_view method, const F& f) noexcept {
 }
 
 template <class T>
-void LayerBase::assign(T& member, T value) noexcept {
-    member = std::move(value);
-    network().changed();
+void LayerBase::assign(std::string_view method, T& member, T value) noexcept {
+    change(method, [&] { member = std::move(value); });
 }
 
 } // namespace ingot::api

@@ -65,7 +65,7 @@ bool Parser::import_into_network(std::string_view method) {
         report_errors(method);
         return false;
     }
-    layers_ = layers.layers();
+    results_ = layers.results();
     return true;
 }
 
@@ -147,20 +147,27 @@ bool Parser::isSubgraphSupported(int64_t index) noexcept {
 }
 
 int64_t* Parser::getSubgraphNodes(int64_t index, int64_t& subgraph_length) noexcept {
-    if (index < 0 || index >= getNbSubgraphs()) {
-        subgraph_length = 0;
-        return nullptr;
-    }
-    std::vector<int64_t>& nodes = parts_[static_cast<size_t>(index)].nodes;
-    subgraph_length = static_cast<int64_t>(nodes.size());
-    return nodes.data();
+    subgraph_length = 0;
+    return network_.report().guard(
+        "IParser::getSubgraphNodes", static_cast<int64_t*>(nullptr), [&] {
+            require(index >= 0 && index < getNbSubgraphs(), ErrorCode::InvalidArgument, "index ",
+                    index, " is out of range: there are ", parts_.size());
+            std::vector<int64_t>& nodes = parts_[static_cast<size_t>(index)].nodes;
+            subgraph_length = static_cast<int64_t>(nodes.size());
+            return nodes.data();
+        });
 }
 
 // --- the rest ------------------------------------------------------------------------------------
 
 const nvonnxparser::IParserError* Parser::getError(int index) const noexcept {
-    bool inside = index >= 0 && static_cast<size_t>(index) < errors_.size();
-    return inside ? errors_[static_cast<size_t>(index)].get() : nullptr;
+    using Found = const nvonnxparser::IParserError*;
+    return network_.report().guard("IParser::getError", Found{nullptr}, [&]() -> Found {
+        require(index >= 0 && static_cast<size_t>(index) < errors_.size(),
+                ErrorCode::InvalidArgument, "index ", index, " is out of range: there are ",
+                errors_.size());
+        return errors_[static_cast<size_t>(index)].get();
+    });
 }
 
 const char* const* Parser::getUsedVCPluginLibraries(int64_t& nb_plugin_libs) const noexcept {
@@ -203,10 +210,10 @@ bool Parser::getFlag(nvonnxparser::OnnxParserFlag flag) const noexcept {
 }
 
 const nv::ITensor* Parser::getLayerOutputTensor(const char* name, int64_t i) noexcept {
-    auto it = name == nullptr ? layers_.end() : layers_.find(name);
-    return it == layers_.end() || i < 0 || i > INT32_MAX
+    auto it = name == nullptr ? results_.end() : results_.find(name);
+    return it == results_.end() || i < 0 || i >= static_cast<int64_t>(it->second.size())
                ? nullptr
-               : it->second->output(static_cast<int32_t>(i));
+               : it->second[static_cast<size_t>(i)];
 }
 
 } // namespace ingot::api

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser: nvonnxparser::IParser. Each node becomes one layer, whose ops the importer's own function
-// adds.
+// Parser: nvonnxparser::IParser. Nodes become layers of the classes that say what they do; their
+// ops are those of the importer's own functions.
 #pragma once
 
 #include "NvOnnxParser.h"
@@ -108,7 +108,7 @@ private:
     nvonnxparser::OnnxParserFlags flags_ = 1;
     ParserErrors errors_;
     GivenModel model_;
-    std::unordered_map<std::string, LayerBase*> layers_; // by node name, the first of each
+    std::unordered_map<std::string, std::vector<NetworkTensor*>> results_; // by node name
     std::vector<Part> parts_;
 };
 

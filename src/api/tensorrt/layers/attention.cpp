@@ -2,6 +2,7 @@
 #include "api/tensorrt/layers/attention.h"
 
 #include "api/tensorrt/layers/checks.h"
+#include "api/tensorrt/layers/packed.h"
 
 #include <limits>
 
@@ -39,7 +40,7 @@ public:
     void check(const InputTypes& in) const override {
         for (size_t i = 0; i < 3; ++i) {
             expect_float(*this, in, i);
-            expect_rank(*this, in, i, 4, 4);
+            expect_rank(*this, in, i, 3, 4); // the forms may be set later
             expect_same_dtype(*this, in, 0, i);
         }
         if (in.size() > AttentionUnit::Mask && in[AttentionUnit::Mask]) {
@@ -47,15 +48,46 @@ public:
             DType query = in[0] ? in[0]->dtype : DType::F32;
             expect_dtype(*this, in, AttentionUnit::Mask, {DType::Bool, query});
         }
-        if (in.size() > AttentionUnit::KeyValueLengths) {
-            expect_index(*this, in, AttentionUnit::KeyValueLengths);
+        for (size_t i : {AttentionUnit::QueryLengths, AttentionUnit::KeyValueLengths}) {
+            if (in.size() > i) {
+                expect_index(*this, in, i);
+                expect_rank(*this, in, i, 1, 1);
+            }
         }
     }
     Values emit(const Emitter& e) override {
-        bool packed = owner.query_form == nv::AttentionIOForm::kPACKED_NHD ||
-                      owner.key_value_form == nv::AttentionIOForm::kPACKED_NHD;
-        require(!packed, ErrorCode::Unsupported,
-                "the form kPACKED_NHD is not supported; pad the sequences and give their lengths");
+        check_forms(e);
+        bool causal = owner.causal != nv::CausalMaskKind::kNONE;
+        require(!causal || !e.has(AttentionUnit::Mask), ErrorCode::InvalidArgument,
+                "there are both a mask and a causal kind");
+        require(owner.quantised == nv::DataType::kFLOAT || e.has(AttentionUnit::Scale),
+                ErrorCode::InvalidArgument, "the normalised scores are to be quantised to ",
+                name_of(owner.quantised),
+                ", but there is no scale; set one with setNormalizationQuantizeScale()");
+        if (packed(owner.query_form) || packed(owner.key_value_form)) {
+            return {of_packed(e, causal)};
+        }
+        check_heads(e);
+        return {attended(e, causal)};
+    }
+
+private:
+    static bool packed(nv::AttentionIOForm form) {
+        return form == nv::AttentionIOForm::kPACKED_NHD;
+    }
+    void check_forms(const Emitter& e) const {
+        for (size_t i = 0; i < 3; ++i) {
+            bool is_packed = packed(i == 0 ? owner.query_form : owner.key_value_form);
+            size_t lengths = i == 0 ? AttentionUnit::QueryLengths : AttentionUnit::KeyValueLengths;
+            require(e.rank(i) == (is_packed ? 3 : 4), ErrorCode::InvalidArgument, "input ", i, ' ',
+                    inputs[i]->quoted(), " is ", e.type(i), ", expected rank ",
+                    is_packed ? "3 for the form kPACKED_NHD" : "4 for the form kPADDED_BHND");
+            require(!is_packed || e.has(lengths), ErrorCode::InvalidArgument, "input ", i, ' ',
+                    inputs[i]->quoted(), " is packed, but where its sequences start is not said; ",
+                    i == 0 ? "set it with setQueryLengths()" : "set it with setKeyValueLengths()");
+        }
+    }
+    void check_heads(const Emitter& e) const {
         const Dim& heads = e.dims(0)[1];
         const Dim& groups = e.dims(1)[1];
         require(!heads.is_const() || !groups.is_const() ||
@@ -63,24 +95,63 @@ public:
                 ErrorCode::InvalidArgument, "input 0 ", inputs[0]->quoted(), " is ", e.type(0),
                 " and input 1 ", inputs[1]->quoted(), " is ", e.type(1), ": ", heads,
                 " heads are no multiple of ", groups);
-        bool causal = owner.causal != nv::CausalMaskKind::kNONE;
-        require(!causal || !e.has(AttentionUnit::Mask), ErrorCode::InvalidArgument,
-                "there are both a mask and a causal kind");
+    }
+    Value attended(const Emitter& e, bool causal) const {
         bool softmax = owner.normalization == nv::AttentionNormalizationOp::kSOFTMAX;
         bool quantised = owner.quantised != nv::DataType::kFLOAT;
-        require(!quantised || e.has(AttentionUnit::Scale), ErrorCode::InvalidArgument,
-                "the normalised scores are to be quantised to ", name_of(owner.quantised),
-                ", but there is no scale; set one with setNormalizationQuantizeScale()");
         if (softmax && !quantised) {
             ops::Attention a;
             a.causal = causal;
-            a.offset = offset(e);
-            return {ops::attention(e.g, a, e.in[0], e.in[1], e.in[2], mask(e))};
+            a.offset = causal ? offset(e) : Dim(0);
+            return ops::attention(e.g, a, e.in[0], e.in[1], e.in[2], mask(e));
         }
-        return {spelled_out(e, softmax, quantised)};
+        return spelled_out(e, softmax, quantised, causal);
     }
-
-private:
+    // The tokens of all sequences as one sequence, whose mask keeps them apart.
+    Value of_packed(const Emitter& e, bool causal) const {
+        Graph& g = e.g;
+        require(!e.has(AttentionUnit::Mask), ErrorCode::Unsupported,
+                "a mask goes with the form kPADDED_BHND only; take a causal kind");
+        bool packed_query = packed(owner.query_form);
+        Tokens queries = tokens(e, AttentionUnit::Query, AttentionUnit::QueryLengths, packed_query);
+        Tokens keys = tokens(e, AttentionUnit::Key, AttentionUnit::KeyValueLengths,
+                             packed(owner.key_value_form));
+        bool right = owner.causal == nv::CausalMaskKind::kLOWER_RIGHT;
+        Values in(AttentionUnit::Count);
+        in[AttentionUnit::Query] = one_sequence(e, AttentionUnit::Query);
+        in[AttentionUnit::Key] = one_sequence(e, AttentionUnit::Key);
+        in[AttentionUnit::KeyValue] = one_sequence(e, AttentionUnit::KeyValue);
+        in[AttentionUnit::Mask] =
+            ops::unsqueeze(g, visible_tokens(g, queries, keys, causal, right), {0, 1});
+        in[AttentionUnit::Scale] =
+            e.has(AttentionUnit::Scale) ? e.in[AttentionUnit::Scale] : Value{};
+        Emitter flat(e.emission, g, e.layer, std::move(in));
+        check_heads(flat);
+        Value y = attended(flat, false); // 1 H N D
+        if (packed_query) {
+            return ops::permute(g, ops::squeeze(g, y, {0}), {1, 0, 2});
+        }
+        const Dims d = e.dims(AttentionUnit::Query);
+        const Dim size = flat.dims(AttentionUnit::KeyValue)[3];
+        return ops::permute(g, ops::reshape(g, y, {d[1], d[0], d[2], size}), {1, 0, 2, 3});
+    }
+    static Tokens tokens(const Emitter& e, size_t i, size_t lengths, bool is_packed) {
+        const Dims d = e.dims(i);
+        if (is_packed) {
+            return packed_tokens(e.g, d[0], e.in[lengths]);
+        }
+        bool given = i == AttentionUnit::Key && e.has(lengths);
+        return padded_tokens(e.g, d[0], d[2], given ? e.in[lengths] : Value{});
+    }
+    // N H D or B H S D -> 1 H N D.
+    static Value one_sequence(const Emitter& e, size_t i) {
+        const Dims d = e.dims(i);
+        if (d.size() == 3) {
+            return ops::unsqueeze(e.g, ops::permute(e.g, e.in[i], {1, 0, 2}), {0});
+        }
+        Value heads_first = ops::permute(e.g, e.in[i], {1, 0, 2, 3});
+        return ops::reshape(e.g, heads_first, {Dim(1), d[1], d[0] * d[2], d[3]});
+    }
     Dim offset(const Emitter& e) const {
         bool right = owner.causal == nv::CausalMaskKind::kLOWER_RIGHT;
         return right ? e.dims(1)[2] - e.dims(0)[2] : Dim(0);
@@ -118,7 +189,7 @@ private:
         flat[1] = heads;
         return ops::reshape(e.g, ops::broadcast_to(e.g, v, wide), flat);
     }
-    Value spelled_out(const Emitter& e, bool softmax, bool quantised) const {
+    Value spelled_out(const Emitter& e, bool softmax, bool quantised, bool causal) const {
         Graph& g = e.g;
         Value keys = for_heads(e, AttentionUnit::Key);
         Value values = for_heads(e, AttentionUnit::KeyValue);
@@ -134,7 +205,7 @@ private:
         } else if (m.valid()) {
             scores = ops::add(g, scores, m);
         }
-        if (owner.causal != nv::CausalMaskKind::kNONE) {
+        if (causal) {
             Dims square = {e.dims(0)[2], e.dims(1)[2]};
             Value query = ops::iota(g, DType::I64, square, 0);
             Value key = ops::iota(g, DType::I64, square, 1);
@@ -161,13 +232,13 @@ bool AttentionUnit::set(std::string_view method, size_t i, nv::ITensor* tensor) 
         if (i < 3) {
             begins->inputs[i] = t;
         }
-        InputTypes types(computes->inputs.size());
-        if (t != nullptr) {
-            types[i] = network_.try_type_of(*t, method);
-        }
         try {
+            InputTypes types(computes->inputs.size());
+            if (t != nullptr) {
+                types[i] = network_.try_type_of(*t);
+            }
             with_place([&] { return computes->described(); }, [&] { computes->check(types); });
-        } catch (const Error&) {
+        } catch (...) {
             if (i < 3) {
                 begins->inputs[i] = before[i];
             }

@@ -76,10 +76,13 @@ void expect_broadcast(const LayerBase& layer, const InputTypes& in,
         if (!known(in, first) || !known(in, i)) {
             continue;
         }
-        expect(in[i]->rank() == in[first]->rank(), layer, in, i, "as many dimensions as input ",
-               first, " ", layer.inputs[first]->quoted(), ", which is ", *in[first]);
-        for (size_t d = 0; d < in[i]->dims.size(); ++d) {
-            const Dim& a = in[first]->dims[d];
+        expect(layer.from_model || in[i]->rank() == in[first]->rank(), layer, in, i,
+               "as many dimensions as input ", first, " ", layer.inputs[first]->quoted(),
+               ", which is ", *in[first]);
+        size_t common = std::min(in[i]->dims.size(), in[first]->dims.size());
+        for (size_t k = 1; k <= common; ++k) {
+            size_t d = in[i]->dims.size() - k;
+            const Dim& a = in[first]->dims[in[first]->dims.size() - k];
             const Dim& b = in[i]->dims[d];
             bool fits = !a.is_const() || !b.is_const() || a == b || a.is_const(1) || b.is_const(1);
             expect(fits, layer, in, i, "dimension ", d, " to be ", a, " or 1, as input ", first,

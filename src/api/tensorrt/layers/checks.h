@@ -17,7 +17,7 @@ void expect_dtype(const LayerBase& layer, const InputTypes& in, size_t i,
 void expect_same_dtype(const LayerBase& layer, const InputTypes& in, size_t a, size_t b);
 void expect_rank(const LayerBase& layer, const InputTypes& in, size_t i, int64_t least,
                  int64_t most = nv::Dims::MAX_DIMS);
-/// Equal ranks; sizes are equal, or 1.
+/// Equal ranks, unless the layer is of a model; sizes are equal, or 1.
 void expect_broadcast(const LayerBase& layer, const InputTypes& in,
                       std::initializer_list<size_t> which);
 /// An axis of an input, 0 to rank - 1.

@@ -31,6 +31,8 @@ public:
     Values emit(const Emitter&) override { return {}; }
 };
 
+} // namespace
+
 class ConditionalInput final : public ConditionalBorder<nv::IIfConditionalInputLayer> {
 public:
     explicit ConditionalInput(Conditional& c)
@@ -39,8 +41,6 @@ public:
     void cross(Places& places) const override { places.insert(&unit); }
     Values emit(const Emitter& e) override { return {e.in[0]}; }
 };
-
-} // namespace
 
 class ConditionalOutput final : public ConditionalBorder<nv::IIfConditionalOutputLayer> {
 public:
@@ -140,26 +140,12 @@ nv::IConditionLayer* Conditional::setCondition(nv::ITensor& condition) noexcept 
 
 nv::IIfConditionalOutputLayer* Conditional::addOutput(nv::ITensor& true_subgraph_output,
                                                       nv::ITensor& false_subgraph_output) noexcept {
-    constexpr std::string_view method = "IIfConditional::addOutput";
-    auto* out = network_.add<ConditionalOutput>(
-        method, {&true_subgraph_output, &false_subgraph_output}, std::ref(*this));
-    return network_.report().guard(method, static_cast<ConditionalOutput*>(nullptr), [&] {
-        if (out != nullptr) {
-            outputs_.push_back(out);
-        }
-        return out;
-    });
+    return add_to(outputs_, network_, "IIfConditional::addOutput",
+                  {&true_subgraph_output, &false_subgraph_output}, std::ref(*this));
 }
 
 nv::IIfConditionalInputLayer* Conditional::addInput(nv::ITensor& input) noexcept {
-    constexpr std::string_view method = "IIfConditional::addInput";
-    auto* in = network_.add<ConditionalInput>(method, {&input}, std::ref(*this));
-    return network_.report().guard(method, static_cast<ConditionalInput*>(nullptr), [&] {
-        if (in != nullptr) {
-            inputs_.push_back(in);
-        }
-        return in;
-    });
+    return add_to(inputs_, network_, "IIfConditional::addInput", {&input}, std::ref(*this));
 }
 
 void Conditional::setName(const char* name) noexcept {

@@ -7,10 +7,26 @@
 namespace ingot::api {
 
 class LoopOutputLayer;
+class ConditionalInput;
 class ConditionalOutput;
 class IteratorLayer;
 class Recurrence;
 class TripLimitLayer;
+
+/// The body of a method that adds a border layer: a layer of class L, which `all` has from then on.
+template <class L, class... Args>
+L* add_to(std::vector<L*>& all, Network& network, std::string_view method,
+          std::initializer_list<nv::ITensor*> in, Args... args) noexcept {
+    return network.report().guard(method, static_cast<L*>(nullptr), [&] {
+        all.push_back(nullptr); // nothing fails once the network has the layer
+        all.back() = network.add<L>(method, in, args...);
+        L* layer = all.back();
+        if (layer == nullptr) {
+            all.pop_back();
+        }
+        return layer;
+    });
+}
 
 /// A loop becomes one op when the first of its results is needed. Its body is what its results and
 /// recurrences need of what depends on its iterators and recurrences.
@@ -61,7 +77,7 @@ private:
     Network& network_;
     std::string name_;
     LayerBase* condition_ = nullptr;
-    std::vector<LayerBase*> inputs_;
+    std::vector<ConditionalInput*> inputs_;
     std::vector<ConditionalOutput*> outputs_;
 };
 

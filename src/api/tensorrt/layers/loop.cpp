@@ -315,13 +315,8 @@ void LoopUnit::close(Emission& e) const {
 // --- methods -------------------------------------------------------------------------------------
 
 nv::IRecurrenceLayer* LoopUnit::addRecurrence(nv::ITensor& initial_value) noexcept {
-    auto* r = network_.add<Recurrence>("ILoop::addRecurrence", {&initial_value}, std::ref(*this));
-    return network_.report().guard("ILoop::addRecurrence", static_cast<Recurrence*>(nullptr), [&] {
-        if (r != nullptr) {
-            recurrences_.push_back(r);
-        }
-        return r;
-    });
+    return add_to(recurrences_, network_, "ILoop::addRecurrence", {&initial_value},
+                  std::ref(*this));
 }
 
 nv::ITripLimitLayer* LoopUnit::addTripLimit(nv::ITensor& tensor, nv::TripLimit limit) noexcept {
@@ -330,37 +325,20 @@ nv::ITripLimitLayer* LoopUnit::addTripLimit(nv::ITensor& tensor, nv::TripLimit l
         checked(limit, "the kind of limit");
         require(this->limit(limit) == nullptr, ErrorCode::InvalidArgument, "loop '", name_,
                 "' has a limit of this kind already");
-        auto* l = network_.add<TripLimitLayer>(method, {&tensor}, std::ref(*this), limit);
-        if (l != nullptr) {
-            limits_.push_back(l);
-        }
-        return l;
+        return add_to(limits_, network_, method, {&tensor}, std::ref(*this), limit);
     });
 }
 
 nv::IIteratorLayer* LoopUnit::addIterator(nv::ITensor& tensor, int32_t axis,
                                           bool reverse) noexcept {
-    constexpr std::string_view method = "ILoop::addIterator";
-    auto* it = network_.add<IteratorLayer>(method, {&tensor}, std::ref(*this), axis, reverse);
-    return network_.report().guard(method, static_cast<IteratorLayer*>(nullptr), [&] {
-        if (it != nullptr) {
-            iterators_.push_back(it);
-        }
-        return it;
-    });
+    return add_to(iterators_, network_, "ILoop::addIterator", {&tensor}, std::ref(*this), axis,
+                  reverse);
 }
 
 nv::ILoopOutputLayer* LoopUnit::addLoopOutput(nv::ITensor& tensor, nv::LoopOutput output_kind,
                                               int32_t axis) noexcept {
-    constexpr std::string_view method = "ILoop::addLoopOutput";
-    auto* out =
-        network_.add<LoopOutputLayer>(method, {&tensor}, std::ref(*this), output_kind, axis);
-    return network_.report().guard(method, static_cast<LoopOutputLayer*>(nullptr), [&] {
-        if (out != nullptr) {
-            outputs_.push_back(out);
-        }
-        return out;
-    });
+    return add_to(outputs_, network_, "ILoop::addLoopOutput", {&tensor}, std::ref(*this),
+                  output_kind, axis);
 }
 
 void LoopUnit::setName(const char* name) noexcept {

@@ -113,7 +113,7 @@ public:
         expect_number(*this, in, 0);
         expect_axis(*this, in, 0, one_axis(axes_));
         expect_index(*this, in, 1);
-        expect_rank(*this, in, 1, 0, 0);
+        expect_rank(*this, in, 1, 0, from_model ? 1 : 0);
     }
     Values emit(const Emitter& e) override {
         int64_t axis = one_axis(axes_);
@@ -178,8 +178,9 @@ public:
     Values emit(const Emitter& e) override {
         int64_t a_batch = e.rank(0) - (vector(0) ? 1 : 2);
         int64_t b_batch = e.rank(1) - (vector(1) ? 1 : 2);
-        require(a_batch == b_batch, ErrorCode::InvalidArgument, "input 0 ", inputs[0]->quoted(),
-                " is ", e.type(0), " and input 1 ", inputs[1]->quoted(), " is ", e.type(1),
+        require(from_model || a_batch == b_batch, ErrorCode::InvalidArgument, "input 0 ",
+                inputs[0]->quoted(), " is ", e.type(0), " and input 1 ", inputs[1]->quoted(),
+                " is ", e.type(1),
                 ", expected as many dimensions before the matrices, but there are ", a_batch,
                 " and ", b_batch);
         Value a = matrix(e, 0);
@@ -192,10 +193,10 @@ public:
                 " and columns of ", inner_b, " elements do not multiply");
         Value y = ops::matmul(e.g, a, b);
         if (vector(1)) {
-            y = ops::squeeze(e.g, y, {a_batch + 1});
+            y = ops::squeeze(e.g, y, {-1});
         }
         if (vector(0)) {
-            y = ops::squeeze(e.g, y, {a_batch});
+            y = ops::squeeze(e.g, y, {vector(1) ? -1 : -2});
         }
         return {y};
     }
@@ -286,7 +287,7 @@ public:
     void check(const InputTypes& in) const override {
         expect_number(*this, in, 0);
         expect_index(*this, in, 1);
-        expect_rank(*this, in, 1, 0, 0);
+        expect_rank(*this, in, 1, 0, from_model ? 1 : 0);
     }
     Values emit(const Emitter& e) override {
         Scan s;

@@ -49,7 +49,7 @@ public:
         expect_rank(*this, in, 0, 2);
         for (size_t i = 1; i < 3; ++i) {
             expect_same_dtype(*this, in, 0, i);
-            if (in[0] && in[i]) {
+            if (in[0] && in[i] && !from_model) {
                 expect_rank(*this, in, i, in[0]->rank(), in[0]->rank());
             }
         }
@@ -62,6 +62,9 @@ public:
         std::vector<int64_t> axes = axes_of(axes_, e.rank(0), "the axes");
         if (groups_ != 1) {
             return {grouped(e, axes)};
+        }
+        if (e.rank(1) < e.rank(0) || e.rank(2) < e.rank(0)) {
+            return {as_in_model(e, axes)};
         }
         for (size_t i = 1; i < 3; ++i) {
             expect_broadcast(*this, {e.type(0), e.type(1), e.type(2)}, {0, i});
@@ -114,6 +117,19 @@ private:
             fits = fits && (k == 1 || d[k].is_const(1));
         }
         return fits;
+    }
+    // Scale and bias of ONNX, which stand at the end of the shape; one of each for one channel.
+    Value as_in_model(const Emitter& e, const std::vector<int64_t>& axes) const {
+        int64_t first = axes.front();
+        bool trailing = first + static_cast<int64_t>(axes.size()) == e.rank(0);
+        require(trailing, ErrorCode::InvalidArgument, "the axes are ", axes, " of input 0 ",
+                inputs[0]->quoted(), ", which is ", e.type(0), ", but input 1 ",
+                inputs[1]->quoted(), " is ", e.type(1), ", expected ", e.rank(0), " dimensions");
+        if (first == 2 && e.dims(0)[1].is_const(1) && product(e.dims(1)).is_const(1)) {
+            return group_norm(e, 1, e.in[1], e.in[2]);
+        }
+        ops::LayerNorm n{first, static_cast<double>(epsilon_), false};
+        return ops::layer_norm(e.g, n, e.in[0], e.in[1], e.in[2]);
     }
     Value group_norm(const Emitter& e, int64_t groups, Value scale, Value bias) const {
         ops::GroupNorm n{groups, static_cast<double>(epsilon_)};

@@ -5,6 +5,7 @@
 #include "api/tensorrt/plugin/call.h"
 #include "api/tensorrt/plugin/old_plugin.h"
 #include "api/tensorrt/plugin/sources.h"
+#include "api/tensorrt/plugin/tactics.h"
 
 #include <algorithm>
 
@@ -25,6 +26,9 @@ std::array<Symbols, ranges> profile_symbols(const Network& network, const Profil
             continue;
         }
         Type type = input->input_type();
+        if (range->opt.size() != type.dims.size()) {
+            continue; // which the build reports
+        }
         for (size_t d = 0; d < type.dims.size(); ++d) {
             std::string_view name = type.dims[d].symbol_name();
             if (!name.empty()) {
@@ -33,6 +37,18 @@ std::array<Symbols, ranges> profile_symbols(const Network& network, const Profil
                 out[2].emplace(std::string(name), range->max[d]);
             }
         }
+    }
+    return out;
+}
+
+/// Sizes as numbers where they are known.
+Dims fixed(const Dims& dims, const Symbols& symbols) {
+    Dims out;
+    for (const Dim& d : dims) {
+        out.push_back(d.substitute([&symbols](std::string_view s) -> std::optional<Dim> {
+            auto it = symbols.find(s);
+            return it == symbols.end() ? std::nullopt : std::optional<Dim>(it->second);
+        }));
     }
     return out;
 }
@@ -121,8 +137,8 @@ public:
             p.shape_values.emplace_back(static_cast<int64_t>(shapes[i].size()));
             p.shape_values.insert(p.shape_values.end(), shapes[i].begin(), shapes[i].end());
         }
-        if (e.emission.marks().profiles != nullptr) {
-            this->within([&] { finish(e, in, out, sizes, p); });
+        if (e.emission.marks().plugins != nullptr) {
+            this->within([&] { finish(*e.emission.marks().plugins, in, out, sizes, p); });
         }
         return e.g.add(plugin_def, std::move(p), values);
     }
@@ -198,9 +214,9 @@ private:
     }
 
     /// What an engine holds: the plugin is configured for the profiles and gives its fields.
-    void finish(const Emitter& e, std::span<const Type> in, std::span<const Type> out,
+    void finish(PluginBuild& how, std::span<const Type> in, std::span<const Type> out,
                 const SizeExprs& sizes, Plugin& p) {
-        std::vector<Profile> profiles = *e.emission.marks().profiles;
+        std::vector<Profile> profiles = *how.profiles;
         profiles.resize(std::max<size_t>(profiles.size(), 1));
         for (const Profile& profile : profiles) {
             auto symbols = profile_symbols(this->network(), profile);
@@ -216,7 +232,6 @@ private:
                 p.workspace = std::max(p.workspace, workspace_of(*parts_.build, all, in.size()));
             }
         }
-        p.tactic = tactic_of(*parts_.build);
         if (parts_.build->getInterfaceInfo().major >= 2) {
             auto& build = static_cast<nv::IPluginV3OneBuildV2&>(*parts_.build);
             for (size_t i = 0; i < out.size(); ++i) {
@@ -228,6 +243,21 @@ private:
             }
         }
         serialize_fields(*parts_.runtime, p);
+        p.tactic = tactic_under(how, in, p, profile_symbols(this->network(), profiles[0])[1]);
+        how.used.push_back({p, clone_of(*plugin_)});
+    }
+
+    /// The tactic for the sizes that are expected.
+    int32_t tactic_under(const PluginBuild& how, std::span<const Type> in, Plugin p,
+                         const Symbols& expected) {
+        std::vector<Type> types;
+        for (const Type& t : in) {
+            types.push_back({t.dtype, fixed(t.dims, expected)});
+        }
+        p.sizes = fixed(p.sizes, expected);
+        p.most = fixed(p.most, expected);
+        p.shape_values = fixed(p.shape_values, expected);
+        return choose_tactic(how, *plugin_, p, types);
     }
 
     std::unique_ptr<nv::IPluginV3> plugin_;

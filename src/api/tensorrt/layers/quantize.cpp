@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantisation: by given scales, and by scales that are computed.
+#include "api/tensorrt/layers/blocks.h"
 #include "api/tensorrt/layers/checks.h"
 #include "api/tensorrt/layers/settings.h"
 
@@ -10,13 +11,13 @@ namespace ingot::api {
 namespace {
 
 bool is_quantised(nv::DataType t) {
-    return t == nv::DataType::kINT8 || t == nv::DataType::kFP8 || t == nv::DataType::kINT4 ||
-           t == nv::DataType::kFP4;
+    return t == nv::DataType::kINT8 || t == nv::DataType::kUINT8 || t == nv::DataType::kFP8 ||
+           t == nv::DataType::kINT4 || t == nv::DataType::kFP4;
 }
 
 void check_quantised(nv::DataType t) {
     require(is_quantised(t), ErrorCode::InvalidArgument, "the type is ", name_of(t),
-            ", expected INT8, FP8, INT4 or FP4");
+            ", expected INT8, UINT8, FP8, INT4 or FP4");
 }
 
 void check_float_type(nv::DataType t) {
@@ -158,8 +159,9 @@ public:
     }
     void check(const InputTypes& in) const override {
         if (in[0]) {
-            expect_dtype(*this, in, 0,
-                         {DType::I8, DType::F8E4M3, DType::I4, DType::F4E2M1, DType::I32});
+            expect_dtype(
+                *this, in, 0,
+                {DType::I8, DType::U8, DType::F8E4M3, DType::I4, DType::F4E2M1, DType::I32});
         }
         expect_float(*this, in, 1);
     }
@@ -180,8 +182,8 @@ class DynamicQuantizeLayer final : public Layer<nv::IDynamicQuantizeLayer> {
 public:
     DynamicQuantizeLayer(const nv::Dims& block, nv::DataType to, nv::DataType scale)
         : Layer(nv::LayerType::kDYNAMIC_QUANTIZE, 2), to_(to), scale_(scale), block_(block) {
-        check_to(to);
-        check_scale(scale);
+        check_block_type(to);
+        check_block_scale_type(scale);
         check_block(block);
     }
 
@@ -191,8 +193,6 @@ public:
         expect_float(*this, in, 1);
         expect_rank(*this, in, 1, 0, 0);
     }
-    // The scale of a block takes its largest element to the largest of the type; it is rounded to
-    // its own type, over the scale of the scales, before it is used.
     Values emit(const Emitter& e) override {
         Graph& g = e.g;
         int64_t axis = 0;
@@ -202,30 +202,9 @@ public:
         require(length.is_const() && length.value() % size == 0, ErrorCode::InvalidArgument,
                 "dimension ", axis, " of input 0 ", inputs[0]->quoted(), ", which is ", e.type(0),
                 ", does not divide into blocks of ", size);
-        Dims split = x;
-        split[static_cast<size_t>(axis)] = length.value() / size;
-        Dims scales = split;
-        split.insert(split.begin() + axis + 1, Dim(size));
-        Value wide = as_dtype(g, e.in[0], DType::F32);
-        Value most = ops::reduce_max(g, ops::unary(g, ExprOp::Abs, ops::reshape(g, wide, split)),
-                                     {axis + 1});
-        constexpr double largest_fp4 = 6;
-        constexpr double largest_fp8 = 448;
-        bool fp4 = to_ == nv::DataType::kFP4;
-        Value scale = ops::div(g, most, fp4 ? largest_fp4 : largest_fp8);
-        Value second = e.has(1) ? as_dtype(g, e.in[1], DType::F32) : Value{};
-        if (second.valid()) {
-            scale = ops::div(g, scale, second);
-        }
-        Value stored = ops::cast(g, scale, dtype_of(scale_), true);
-        Value used = as_dtype(g, stored, DType::F32);
-        if (second.valid()) {
-            used = ops::mul(g, used, second);
-        }
-        Value zero = ops::scalar(g, DType::F32, 0); // of blocks of zeros
-        used = ops::select(g, ops::equal(g, used, zero), ops::scalar(g, DType::F32, 1), used);
-        ops::Quantize q{axis, size, dtype_of(to_), true};
-        return {ops::quantize(g, q, wide, ops::reshape(g, used, scales)), stored};
+        Value second = e.has(1) ? e.in[1] : Value{};
+        QuantizedBlocks q = quantize_blocks(g, e.in[0], {axis, size, to_, scale_}, second);
+        return {q.elements, q.stored_scales};
     }
     void setBlockShape(const nv::Dims& v) noexcept override {
         change("IDynamicQuantizeLayer::setBlockShape", [&] {
@@ -254,21 +233,11 @@ public:
     }
 
     INGOT_CHECKED_SETTING(IDynamicQuantizeLayer, nv::DataType, nv::DataType, ToType, to_, {},
-                          check_to(v))
+                          check_block_type(v))
     INGOT_CHECKED_SETTING(IDynamicQuantizeLayer, nv::DataType, nv::DataType, ScaleType, scale_, {},
-                          check_scale(v))
+                          check_block_scale_type(v))
 
 private:
-    static void check_to(nv::DataType t) {
-        require(t == nv::DataType::kFP4 || t == nv::DataType::kFP8, ErrorCode::InvalidArgument,
-                "the type is ", name_of(t), ", expected FP4 or FP8");
-    }
-    static void check_scale(nv::DataType t) {
-        require(t != nv::DataType::kE8M0, ErrorCode::Unsupported,
-                "scales of type E8M0 are not supported; take FP8");
-        require(t == nv::DataType::kFP8 || t == nv::DataType::kFLOAT, ErrorCode::InvalidArgument,
-                "the type of scales is ", name_of(t), ", expected FP8 or FLOAT");
-    }
     void along(int32_t axis, int64_t size) {
         require(axis >= 0 && axis < block_.nbDims, ErrorCode::InvalidArgument, "the axis is ", axis,
                 ", expected 0 to ", block_.nbDims - 1);
@@ -309,6 +278,49 @@ nv::Dims block_along(int32_t axis, int32_t size, int32_t rank) {
 }
 
 } // namespace
+
+void check_block_type(nv::DataType t) {
+    require(t == nv::DataType::kFP4 || t == nv::DataType::kFP8, ErrorCode::InvalidArgument,
+            "the type is ", name_of(t), ", expected FP4 or FP8");
+}
+
+void check_block_scale_type(nv::DataType t) {
+    require(t != nv::DataType::kE8M0, ErrorCode::Unsupported,
+            "scales of type E8M0 are not supported; take FP8");
+    require(t == nv::DataType::kFP8 || t == nv::DataType::kFLOAT, ErrorCode::InvalidArgument,
+            "the type of scales is ", name_of(t), ", expected FP8 or FLOAT");
+}
+
+QuantizedBlocks quantize_blocks(Graph& g, Value x, const BlockQuantization& how, Value second) {
+    const Dims dims = g.type(x).dims;
+    Dims split = dims;
+    split[static_cast<size_t>(how.axis)] = dims[static_cast<size_t>(how.axis)].value() / how.size;
+    const Dims scales = split;
+    split.insert(split.begin() + how.axis + 1, Dim(how.size));
+    Value wide = as_dtype(g, x, DType::F32);
+    Value most = ops::reduce_max(g, ops::unary(g, ExprOp::Abs, ops::reshape(g, wide, split)),
+                                 {how.axis + 1});
+    constexpr double largest_fp4 = 6;
+    constexpr double largest_fp8 = 448;
+    bool fp4 = how.to == nv::DataType::kFP4;
+    Value scale = ops::div(g, most, fp4 ? largest_fp4 : largest_fp8);
+    if (second.valid()) {
+        second = as_dtype(g, second, DType::F32);
+        scale = ops::div(g, scale, second);
+    }
+    QuantizedBlocks q;
+    q.stored_scales = ops::cast(g, scale, dtype_of(how.scale), true);
+    Value used = as_dtype(g, q.stored_scales, DType::F32);
+    if (second.valid()) {
+        used = ops::mul(g, used, second);
+    }
+    Value zero = ops::scalar(g, DType::F32, 0); // of blocks of zeros
+    used = ops::select(g, ops::equal(g, used, zero), ops::scalar(g, DType::F32, 1), used);
+    q.scales = ops::reshape(g, used, scales);
+    ops::Quantize quantize{how.axis, how.size, dtype_of(how.to), true};
+    q.elements = ops::quantize(g, quantize, wide, q.scales);
+    return q;
+}
 
 nv::IQuantizeLayer* Network::addQuantize(nv::ITensor& input, nv::ITensor& scale,
                                          nv::DataType output_type) noexcept {

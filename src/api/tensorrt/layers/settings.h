@@ -9,7 +9,7 @@
 #define INGOT_SETTING(Type, Name, member, initial)                                                 \
 public:                                                                                            \
     void set##Name(Type v) noexcept override {                                                     \
-        assign(member, v);                                                                         \
+        assign("set" #Name, member, v);                                                            \
     }                                                                                              \
     Type get##Name() const noexcept override {                                                     \
         return member;                                                                             \

@@ -125,9 +125,13 @@ public:
 
     INGOT_SETTING(bool, ZeroIsPlaceholder, zero_is_placeholder_, true)
 public:
-    void setFirstTranspose(const nv::Permutation& v) noexcept override { assign(first_, v); }
+    void setFirstTranspose(const nv::Permutation& v) noexcept override {
+        assign("setFirstTranspose", first_, v);
+    }
     nv::Permutation getFirstTranspose() const noexcept override { return first_; }
-    void setSecondTranspose(const nv::Permutation& v) noexcept override { assign(second_, v); }
+    void setSecondTranspose(const nv::Permutation& v) noexcept override {
+        assign("setSecondTranspose", second_, v);
+    }
     nv::Permutation getSecondTranspose() const noexcept override { return second_; }
 
 private:

@@ -214,29 +214,28 @@ public:
     INGOT_ENUM_SETTING(IFillLayer, nv::FillOperation, Operation, operation_, {}, "the operation")
     INGOT_CHECKED_SETTING(IFillLayer, nv::DataType, nv::DataType, ToType, to_, {}, dtype_of(v))
 public:
-    void setAlpha(double v) noexcept override {
-        integers_ = false;
-        assign(alpha_, v);
-    }
+    void setAlpha(double v) noexcept override { set("IFillLayer::setAlpha", alpha_, v, false); }
     double getAlpha() const noexcept override { return alpha(); }
-    void setBeta(double v) noexcept override {
-        integers_ = false;
-        assign(beta_, v);
-    }
+    void setBeta(double v) noexcept override { set("IFillLayer::setBeta", beta_, v, false); }
     double getBeta() const noexcept override { return beta(); }
     void setAlphaInt64(int64_t v) noexcept override {
-        integers_ = true;
-        assign(whole_alpha_, v);
+        set("IFillLayer::setAlphaInt64", whole_alpha_, v, true);
     }
     int64_t getAlphaInt64() const noexcept override { return whole_alpha_; }
     void setBetaInt64(int64_t v) noexcept override {
-        integers_ = true;
-        assign(whole_beta_, v);
+        set("IFillLayer::setBetaInt64", whole_beta_, v, true);
     }
     int64_t getBetaInt64() const noexcept override { return whole_beta_; }
     bool isAlphaBetaInt64() const noexcept override { return integers_; }
 
 private:
+    template <class T>
+    void set(std::string_view method, T& member, T v, bool integers) noexcept {
+        change(method, [&] {
+            integers_ = integers;
+            member = v;
+        });
+    }
     double alpha() const { return integers_ ? static_cast<double>(whole_alpha_) : alpha_; }
     double beta() const { return integers_ ? static_cast<double>(whole_beta_) : beta_; }
     Value number(Graph& g, DType t, bool first) const {
@@ -251,9 +250,10 @@ private:
     Value linspace(const Emitter& e, const Dims& dims, DType t) const {
         Graph& g = e.g;
         Value y = e.has(1) ? as_dtype(g, e.in[1], t) : number(g, t, true);
-        require(e.has(2) || dims.size() <= 1, ErrorCode::InvalidArgument, "a shape of ",
+        bool flat = !e.has(2) && beta() == 0;
+        require(flat || e.has(2) || dims.size() <= 1, ErrorCode::InvalidArgument, "a shape of ",
                 dims.size(), " dimensions needs beta for each of them, as input 2");
-        for (size_t i = 0; i < dims.size(); ++i) {
+        for (size_t i = 0; i < dims.size() && !flat; ++i) {
             Value step = number(g, t, false);
             if (e.has(2)) {
                 Value all = ops::flatten(g, as_dtype(g, e.in[2], t));

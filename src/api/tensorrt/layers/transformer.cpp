@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Rotary embedding, key/value cache, mixture of experts, collectives.
+#include "api/tensorrt/layers/blocks.h"
 #include "api/tensorrt/layers/checks.h"
+#include "api/tensorrt/layers/packed.h"
 #include "api/tensorrt/layers/settings.h"
 #include "onnx/model.h"
 
@@ -64,14 +66,23 @@ public:
     size_t input_limit() const override { return 4; }
     void check(const InputTypes& in) const override {
         expect_rank(*this, in, 0, 4, 4);
-        expect_rank(*this, in, 1, 4, 4);
+        expect_rank(*this, in, 1, 3, 4); // the form may be set later
         expect_same_dtype(*this, in, 0, 1);
         expect_index(*this, in, 2);
         expect_rank(*this, in, 2, 1, 1);
+        if (in.size() > 3) {
+            expect_index(*this, in, 3);
+            expect_rank(*this, in, 3, 1, 1);
+        }
     }
     Values emit(const Emitter& e) override {
-        require(form_ == nv::AttentionIOForm::kPADDED_BHND, ErrorCode::Unsupported,
-                "the form kPACKED_NHD is not supported; pad the update");
+        bool packed = form_ == nv::AttentionIOForm::kPACKED_NHD;
+        require(e.rank(1) == (packed ? 3 : 4), ErrorCode::InvalidArgument, "input 1 ",
+                inputs[1]->quoted(), " is ", e.type(1), ", expected rank ",
+                packed ? "3 for the form kPACKED_NHD" : "4 for the form kPADDED_BHND");
+        if (packed) {
+            return {of_packed(e)};
+        }
         return {e.onnx1("TensorScatter", {e.in[0], e.in[1], e.in[2]},
                         {attribute("axis", int64_t{2}), attribute("mode", std::string("linear"))})};
     }
@@ -95,6 +106,29 @@ public:
     nv::ITensor* getUpdateLengths() const noexcept override { return input(3); }
 
 private:
+    // For each place of the cache the token that belongs there, if there is one.
+    static Value of_packed(const Emitter& e) {
+        require(e.has(3), ErrorCode::InvalidArgument,
+                "the update is packed, but where its sequences start is not said; set it with "
+                "setUpdateLengths()");
+        Graph& g = e.g;
+        const Dims cache = e.dims(0);
+        const Dims update = e.dims(1);
+        Value starts = as_dtype(g, e.in[3], DType::I64);
+        Value begin = ops::slice(g, starts, 0, 0, cache[0]);
+        Value length = ops::sub(g, ops::slice(g, starts, 0, 1, cache[0]), begin);
+        auto rows = [&](Value v) { return ops::reshape(g, v, {cache[0], Dim(1)}); };
+        Value place = ops::sub(g, ops::iota(g, DType::I64, {cache[0], cache[2]}, 1),
+                               rows(as_dtype(g, e.in[2], DType::I64))); // in the update
+        Value written = ops::binary(
+            g, ExprOp::And, ops::binary(g, ExprOp::Le, ops::scalar_i64(g, DType::I64, 0), place),
+            ops::less(g, place, rows(length)));
+        Value token = ops::add(g, place, rows(begin));
+        token = ops::select(g, written, token, ops::scalar_i64(g, DType::I64, 0));
+        Value fresh = ops::permute(g, ops::gather(g, e.in[1], token, 0), {0, 2, 1, 3});
+        fresh = ops::broadcast_to(g, fresh, {cache[0], update[1], cache[2], update[2]});
+        return ops::select(g, ops::unsqueeze(g, written, {1, 3}), fresh, e.in[0]);
+    }
     nv::KVCacheMode mode_;
     nv::AttentionIOForm form_ = nv::AttentionIOForm::kPADDED_BHND;
 };
@@ -135,17 +169,12 @@ public:
         Graph& g = e.g;
         require(e.has(Gate) && e.has(Up) && e.has(Down), ErrorCode::InvalidArgument,
                 "there are no weights; set them with setGatedWeights()");
-        require(dynamic_block_.nbDims == 0, ErrorCode::Unsupported,
-                "quantisation by computed scales is not supported; take setQuantizationStatic()");
         const Dim experts = e.dims(Gate)[0];
         Value gate = product(e, e.in[Hidden], Gate, GateBias);
         Value up = product(e, e.in[Hidden], Up, UpBias);
         Value inner = ops::mul(g, activated(g, gate), widened_up(g, up));
-        if (e.has(Scale)) {
-            Value scale = as_dtype(g, e.in[Scale], e.dtype(Hidden));
-            DType to = dtype_of(quantised_);
-            inner = ops::quantize(g, {1, 0, to, true}, inner, scale);
-            inner = ops::dequantize(g, {1, 0, e.dtype(Hidden)}, inner, scale);
+        if (e.has(Scale) && quantised_ != nv::DataType::kFLOAT) {
+            inner = quantised(e, inner);
         }
         Value out = product(e, inner, Down, DownBias); // B E S C
         Value chosen = ops::unsqueeze(g, as_dtype(g, e.in[Chosen], DType::I64), {3});
@@ -178,9 +207,9 @@ public:
     void setQuantizationDynamicDblQ(nv::ITensor& scale, nv::DataType type, const nv::Dims& block,
                                     nv::DataType scale_type) noexcept override {
         change("IMoELayer::setQuantizationDynamicDblQ", [&] {
-            check_quantised(type);
-            numbers_of(block, "the block");
-            dtype_of(scale_type);
+            check_block_type(type);
+            check_block(block);
+            check_block_scale_type(scale_type);
             set_tensors(Scale, {&scale});
             quantised_ = type;
             dynamic_block_ = block;
@@ -190,21 +219,49 @@ public:
     void setSwigluParams(float limit, float alpha, float beta) noexcept override {
         limit_ = limit;
         alpha_ = alpha;
-        assign(beta_, beta);
+        assign("setSwigluParams", beta_, beta);
     }
 
     INGOT_ENUM_SETTING(IMoELayer, nv::MoEActType, ActivationType, activation_, {}, "the activation")
     INGOT_CHECKED_SETTING(IMoELayer, nv::DataType, nv::DataType, QuantizationToType, quantised_,
                           nv::DataType::kFLOAT, check_quantised(v))
-    INGOT_DIMS_SETTING(IMoELayer, QuantizationBlockShape, dynamic_block_, {},
-                       numbers_of(v, "the block"))
+    INGOT_DIMS_SETTING(IMoELayer, QuantizationBlockShape, dynamic_block_, {}, check_block(v))
     INGOT_CHECKED_SETTING(IMoELayer, nv::DataType, nv::DataType, DynQOutputScaleType, scale_type_,
-                          nv::DataType::kFLOAT, dtype_of(v))
+                          nv::DataType::kFLOAT, check_block_scale_type(v))
     INGOT_SETTING(float, SwigluParamLimit, limit_, std::numeric_limits<float>::infinity())
     INGOT_SETTING(float, SwigluParamAlpha, alpha_, 1)
     INGOT_SETTING(float, SwigluParamBeta, beta_, 0)
 
 private:
+    static void check_block(const nv::Dims& v) {
+        numbers_of(v, "the block");
+        for (int32_t i = 0; i < v.nbDims; ++i) {
+            require(v.d[i] >= 1, ErrorCode::InvalidArgument, "the block is ", text_of(v),
+                    ", expected sizes of 1 or more");
+        }
+    }
+    // Quantised and back: B E S I.
+    Value quantised(const Emitter& e, Value inner) const {
+        Graph& g = e.g;
+        DType t = e.dtype(Hidden);
+        if (dynamic_block_.nbDims == 0) {
+            Value scale = as_dtype(g, e.in[Scale], t);
+            inner = ops::quantize(g, {1, 0, dtype_of(quantised_), true}, inner, scale);
+            return ops::dequantize(g, {1, 0, t}, inner, scale);
+        }
+        const nv::Dims& block = dynamic_block_; // of B, S, K, I
+        bool along_last =
+            block.nbDims == 4 && block.d[0] == 1 && block.d[1] == 1 && block.d[2] == 1;
+        require(along_last, ErrorCode::Unsupported, "the block is ", text_of(block),
+                ": blocks of the last of four dimensions are supported");
+        const Dim& length = g.type(inner).dims[3];
+        require(length.is_const() && length.value() % block.d[3] == 0, ErrorCode::InvalidArgument,
+                "the hidden size of the experts is ", length,
+                ", which does not divide into blocks of ", block.d[3]);
+        QuantizedBlocks q =
+            quantize_blocks(g, inner, {3, block.d[3], quantised_, scale_type_}, e.in[Scale]);
+        return ops::dequantize(g, {3, block.d[3], t}, q.elements, as_dtype(g, q.scales, t));
+    }
     static void check_quantised(nv::DataType t) {
         require(t == nv::DataType::kFP8 || t == nv::DataType::kFP4 || t == nv::DataType::kFLOAT,
                 ErrorCode::InvalidArgument, "the type is ", name_of(t), ", expected FP8 or FP4");
@@ -216,10 +273,10 @@ private:
         try {
             for (nv::ITensor* t : tensors) {
                 inputs[first] = &network().ours(*t, str("input ", first));
-                types[first] = network().try_type_of(*inputs[first], "IMoELayer");
+                types[first] = network().try_type_of(*inputs[first]);
                 ++first;
             }
-            types[Hidden] = network().try_type_of(*inputs[Hidden], "IMoELayer");
+            types[Hidden] = network().try_type_of(*inputs[Hidden]);
             check(types);
         } catch (...) {
             inputs = std::move(before);

@@ -2,6 +2,7 @@
 // Layers with windows: convolution, deconvolution, pooling.
 #include "api/tensorrt/layers/checks.h"
 #include "api/tensorrt/layers/settings.h"
+#include "base/cut_text.h"
 #include "onnx/model.h"
 
 namespace ingot::api {
@@ -26,8 +27,8 @@ void check_sizes(const nv::Dims& v, const nv::Dims& window, int64_t least, std::
 }
 
 nv::Dims checked_window(const nv::Dims& v, std::string_view what) {
-    require(v.nbDims == 2 || v.nbDims == 3, ErrorCode::InvalidArgument, what, " ", text_of(v),
-            " has ", v.nbDims, " sizes, expected 2 or 3");
+    require(v.nbDims >= 1 && v.nbDims <= 3, ErrorCode::InvalidArgument, what, " ", text_of(v),
+            " has ", v.nbDims, " sizes, expected 1 to 3");
     check_sizes(v, v, 1, what);
     return v;
 }
@@ -132,7 +133,8 @@ public:
 protected:
     template <class F>
     void set(std::string_view method, const F& f) noexcept {
-        this->change(str(interface_name, "::", method), f);
+        constexpr size_t most = 64; // in none of them
+        this->change(CutText<most>({interface_name, "::", method}).view(), f);
     }
     void check_numbers(const nv::Dims& v, int64_t least, std::string_view what) const {
         check_sizes(v, geometry.window, least, what);
