@@ -306,6 +306,20 @@ def test_kernels_of_source_text():
     engine = runtime.deserialize_cuda_engine(blob)
     assert engine.create_execution_context() is None
     assert "needs a CUDA device" in LOGGER.take()
+
+    def square(inputs, outputs, arguments):
+        assert arguments == [4]
+        outputs[0][:] = inputs[0] ** 2
+
+    assert ingot.register_host_kernel("Square", square)
+    assert not ingot.register_host_kernel("Square", square)
+    context = engine.create_execution_context()
+    assert ingot.deregister_host_kernel("Square") and not ingot.deregister_host_kernel("Square")
+    values, result = np.array([1, -2, 3, 0.5], np.float32), np.empty(4, np.float32)
+    assert context.set_tensor_address("x", values.ctypes.data)
+    assert context.set_tensor_address(network.get_output(0).name, result.ctypes.data)
+    assert context.execute_async_v3(0) and result.tolist() == [1, 4, 9, 0.25]
+    LOGGER.take()
     bad = ingot.CudaSource(**{**SQUARE, "grid": "rows"})
     assert ingot.add_cuda_source_layer(network, [x], bad) is None
     assert "'rows' is no size of an input" in LOGGER.take()

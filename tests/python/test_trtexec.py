@@ -143,7 +143,8 @@ def test_every_flag_of_the_table_is_tested():
     tested = {flag.split("=")[0] for flag in WORKS + ALREADY + IGNORED}
     tested |= {flag.split("=")[0] for line in USERS_LINES for flag in line.split()[1:]}
     elsewhere = {"-o", "--output", "-h", "--help", "--version", "--useGpu", "--useGPU", "--computeCapabilities",
-                 "--loadRefOutputs", "--refPair"}
+                 "--loadRefOutputs", "--refPair", "--staticPlugins", "--plugins", "--dynamicPlugins",
+                 "--setPluginsToSerialize", "--leanDLLPath"}
     own = {"--disablePass", "--seed", "--cpuThreads", "--verify", "--timeout", "--noCpuLibrary", "--forceTactic",
            "--arch", "--memoryLimit", "--nvtx", "--runtimeCacheDir", "--tune", "--tuneBudget", "--specialisation"}
     assert listed - tested - elsewhere - own == set()
@@ -290,8 +291,10 @@ def test_layer_information(tmp_path):
                               "Metadata"}
         assert f"LayerType: {layer['LayerType']}" in line
         for operand in layer["Inputs"] + layer["Outputs"]:
-            assert set(operand) == {"Dimensions", "Format/Datatype"}
+            assert list(operand) == ["Name", "Dimensions", "Format/Datatype"]
             assert all(isinstance(d, int) for d in operand["Dimensions"])
+    read, written = ([operand["Name"] for layer in layers for operand in layer[side]] for side in ("Inputs", "Outputs"))
+    assert "image" in read and "scores" in written and len(set(written)) == len(written)
     assert "Name:" not in run(f"--onnx={DIGITS}", "--dumpLayerInfo", *QUICK)
     none = run(f"--onnx={DIGITS}", "--dumpLayerInfo", "--profilingVerbosity=none", *QUICK)
     assert "--profilingVerbosity=none leaves out what is known of layers" in lines_of(none, "W")

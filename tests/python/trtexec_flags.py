@@ -38,31 +38,30 @@ WORKS = """
 --refit --stripWeights --stripAllWeights --weightless --refitFromOnnx=model.onnx --timeRefit --dumpRefit
 --allowWeightStreaming --weightStreamingBudget=-2
 --specializeStrategyDS=none --rtxCudaGraphStrategy=disable --rtxCudaGraphStrategy=wholeGraph --calibBatchSize=32
+--useRuntime=full --useRuntime=lean --useRuntime=dispatch --errorOnTimingCacheMiss --persistentCacheRatio=0.5
+--enablePluginOverride --memPoolSize=workspace:1024 --workspace=1024 --nvtxMode=verbose --nvtxVerbosity=none
 """.split()
 # These ask for what happens anyway.
 ALREADY = """
---versionCompatible --vc --excludeLeanRuntime --useRuntime=full --useRuntime=lean --useRuntime=dispatch
---leanDLLPath=lean.so --pluginInstanceNorm --pi --asyncFileReader --hardwareCompatibilityLevel=none
+--versionCompatible --vc --excludeLeanRuntime --ignoreParsedPluginLibs --pluginInstanceNorm --pi --asyncFileReader --hardwareCompatibilityLevel=none
 --hardwareCompatibilityLevel=ampere+ --hardwareCompatibilityLevel=sameComputeCapability --tempdir=there
 --tempfileControls=in_memory:allow --noDataTransfers --useCudaGraph --separateProfileRun --explicitBatch --explicitPrecision
---memPoolSize=workspace:1024
 """.split()
 # These change nothing, and a warning says why.
 IGNORED = """
---avgTiming=8 --minTiming=1 --enablePluginOverride
+--avgTiming=8 --minTiming=1
 --sparsity=disable --sparsity=enable --sparsity=force --directIO --layerDeviceTypes=a:DLA --decomposableAttentions=a,b
---tacticSources=-EDGE_MASK_CONVOLUTIONS,+JIT_CONVOLUTIONS --noBuilderCache --errorOnTimingCacheMiss
+--tacticSources=-EDGE_MASK_CONVOLUTIONS,+JIT_CONVOLUTIONS --noBuilderCache
 --preview=+runtimeActivationResize --maxTactics=-1 --maxAuxStreams=4
 --tilingOptimizationLevel=0 --l2LimitForTiling=-1 --uint8AsymmetricQuantizationDLA
 --reportCapabilityDLA --adjustForDLA --buildDLAStandalone --allowGPUFallback --safe --consistency --dumpKernelText
 --remoteAutoTuningConfig=a --cpuOnly --fp8 --int4 --calibProfile=0 --minShapesCalib=image:1x1x8x8
 --optShapesCalib=image:1x1x8x8 --maxShapesCalib=image:1x1x8x8 --restricted --exposeDMA
---useManagedMemory --noSpinWait --useSpinWait --persistentCacheRatio=0.5 --allocationStrategy=static
+--useManagedMemory --noSpinWait --useSpinWait --allocationStrategy=static
 --allocationStrategy=profile --allocationStrategy=runtime
 --tuneBuildRoutes=a --tuneBuildRouteFile=f --tuningSearch=fast --tuningSearch=full --tuningSearch=mixed
 --tuningCacheFile=f --tuningTimeOut=-1 --saveAllEngines --dryRun --continue --helpBuildRoute --helpBuildRoute=knob
---setBuildRoute=a --useDLACore=0 --staticPlugins=a.so --dynamicPlugins=a.so --setPluginsToSerialize=a.so
---plugins=a.so --ignoreParsedPluginLibs --safetyPlugins=a.so --workspace=1024 --nvtxMode=verbose --nvtxVerbosity=none --heuristic
+--setBuildRoute=a --useDLACore=0 --safetyPlugins=a.so --heuristic
 --batch=1 --maxBatch=1 --memPoolSize=dlaSRAM:1 --memPoolSize=dlaLocalDRAM:1 --memPoolSize=dlaGlobalDRAM:1
 """.split()
 
@@ -93,6 +92,12 @@ WRONG = [  # arguments, the error
     (["--onnx=DIGITS", "--sparsity=some"], "--sparsity=some: expected disable, enable or force"),
     (["--onnx=DIGITS", "--avgTiming=x"], "--avgTiming=x: expected a whole number"),
     (["--onnx=DIGITS", "--persistentCacheRatio=x"], "--persistentCacheRatio=x: expected a number"),
+    (["--onnx=DIGITS", "--persistentCacheRatio=1.5"], "--persistentCacheRatio=1.5: expected 0 to 1"),
+    (["--onnx=DIGITS", "--workspace=-1"], "--workspace=-1: expected MiB, 0 or more"),
+    (["--onnx=DIGITS", "--useRuntime=light"], "--useRuntime=light: expected full, lean or dispatch"),
+    (["--onnx=DIGITS", "--leanDLLPath=lean.so"], "--leanDLLPath needs --useRuntime=lean or dispatch"),
+    (["--onnx=DIGITS", "--setPluginsToSerialize=a.so"], "--setPluginsToSerialize: an engine file holds no host code, so "
+     "that no library can travel in it; give --dynamicPlugins=FILE here and wherever the engine is loaded"),
     (["--onnx=DIGITS", "--memPoolSize=heap:3"], "--memPoolSize=heap:3: there is no pool 'heap'; expected workspace, "
      "tacticSharedMem, dlaSRAM, dlaLocalDRAM or dlaGlobalDRAM"),
     (["--onnx=DIGITS", "--memPoolSize=workspace:3X"], "--memPoolSize=workspace:3X: 'workspace:3X': expected name:size, "

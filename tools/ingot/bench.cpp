@@ -88,7 +88,7 @@ int bench(const Options& o) {
              seconds_text(seconds_now() - start), " sec."));
     const Backend& backend = choose_backend(o);
     info(str("Device: ", backend.name(), " (", backend.description(), ")"));
-    Context context(engine, backend, compile_options(o));
+    Context context(engine, backend, compile_options(o, *engine));
     LoadedInputs inputs = load_inputs(*engine, input_source(o));
     for (const std::string& n : inputs.random) {
         info(str("Using random values for input ", n));

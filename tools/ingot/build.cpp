@@ -22,7 +22,7 @@ int build(const Options& o) {
     if (!o.compute_capabilities.empty()) {
         engine = with_kernels_ahead(
             *engine, compute_capabilities("--computeCapabilities", o.compute_capabilities),
-            compile_options(o));
+            compile_options(o, *engine));
         std::printf("%zu kernels compiled ahead.\n", engine->kernels()->size());
     }
     write_engine(o.output, *engine, as_built(*engine));

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "plugins.h"
 
 #include <unistd.h>
 
@@ -86,6 +87,7 @@ BuildConfig build_config(const Options& o, bool progress) {
     if (progress && isatty(STDERR_FILENO) != 0) {
         c.progress = draw_bar;
     }
+    take_plugins(c, o);
     return c;
 }
 
@@ -166,7 +168,14 @@ CompileOptions compile_options(const Options& o) {
             ": expected milliseconds, 0 or more");
     c.tune_budget_ms = static_cast<double>(o.tune_budget);
     c.timing_cache_file = o.timing_cache_file;
+    c.timed_before = o.error_on_timing_miss;
     c.specialise = specialise_mode(o.specialise);
+    return c;
+}
+
+CompileOptions compile_options(const Options& o, const Engine& engine) {
+    CompileOptions c = compile_options(o);
+    c.plugins = plugins_of(engine);
     return c;
 }
 

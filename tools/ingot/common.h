@@ -19,6 +19,8 @@ InputSource input_source(const Options& o);
 /// The backend that --device names; throws for cuda where there is none.
 const Backend& choose_backend(const Options& o);
 CompileOptions compile_options(const Options& o);
+/// The same with the engine's plugins. Errors: as plugins_of().
+CompileOptions compile_options(const Options& o, const Engine& engine);
 std::vector<double> parse_numbers(std::string_view list);
 /// "80,8.6" -> 80, 86; `option` names it in messages.
 std::vector<int> compute_capabilities(std::string_view option, const std::string& list);

@@ -143,7 +143,7 @@ int dump_after(const Options& o) {
 }
 
 void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine) {
-    Context context(engine, choose_backend(o), compile_options(o));
+    Context context(engine, choose_backend(o), compile_options(o, *engine));
     std::vector<Shape> shapes;
     for (size_t i = 0; i < engine->graph().inputs().size(); ++i) {
         shapes.push_back(default_shape(engine->graph(), i, engine->profiles()));
@@ -161,7 +161,8 @@ void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine)
 
 // The kernels that one GPU would run, without one: launches, bytes of text, hash, entry.
 int print_kernels(const Options& o, const Engine& engine) {
-    std::vector<KernelUse> kernels = list_kernels(engine, one_capability(o), compile_options(o));
+    std::vector<KernelUse> kernels =
+        list_kernels(engine, one_capability(o), compile_options(o, engine));
     std::sort(kernels.begin(), kernels.end(), [](const KernelUse& a, const KernelUse& b) {
         return std::pair(-a.launches, a.entry) < std::pair(-b.launches, b.entry);
     });

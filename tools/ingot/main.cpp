@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "base/log.h"
 #include "commands.h"
+#include "plugins.h"
 
 #include <CLI/CLI.hpp>
 
@@ -106,6 +107,7 @@ int run_command(const Command& c, const Options& o) {
         set_time_limit(std::chrono::milliseconds(static_cast<int64_t>(o.timeout * 1000)));
     }
     try {
+        load_plugin_libraries(o);
         return c.run(o);
     } catch (const Error& e) {
         std::fflush(stdout);

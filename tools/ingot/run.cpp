@@ -42,7 +42,7 @@ int run(const Options& o) {
     const Backend& backend = choose_backend(o);
     std::printf("Device: %s (%s)\n", std::string(backend.name()).c_str(),
                 backend.description().c_str());
-    Context context(engine, backend, compile_options(o));
+    Context context(engine, backend, compile_options(o, *engine));
     LoadedInputs inputs = load_inputs(*engine, input_source(o));
     for (const std::string& n : inputs.random) {
         std::printf("Using random values for input %s (seed %lld)\n", n.c_str(),

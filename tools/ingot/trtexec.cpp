@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "commands.h"
 #include "engine/container.h"
+#include "trtexec_runtime.h"
 
 #include <chrono>
 #include <cstdio>
@@ -102,6 +103,9 @@ void run(std::span<const std::string> arguments) {
     open_engine(r);
     set_weight_budget(r);
     bool elsewhere = o.runtime_platform != "SameAsBuild";
+    if (!o.time_deserialize && !elsewhere && !r.engine->weights_missing()) {
+        choose_runtime(r);
+    }
     if (o.time_deserialize) {
         time_deserialization(o);
     } else if (o.skip_inference || elsewhere) {

@@ -5,6 +5,7 @@
 #include "base/process.h"
 #include "common.h"
 #include "engine/container.h"
+#include "plugins.h"
 #include "trtexec.h"
 
 #include <algorithm>
@@ -52,7 +53,9 @@ void choose_device(TrtexecRun& run) {
                     "GPU below is the CPU"));
     }
     for (const char* field : {"runtime_cache_file", "timing_cache_file"}) {
-        if (run.t.has(field)) {
+        bool timed = field == std::string_view("timing_cache_file") &&
+                     has_plugin_libraries(run.t.o); // tactics of plugins
+        if (run.t.has(field) && !timed) {
             warning(str("no ",
                         field == std::string_view("timing_cache_file") ? "timing" : "runtime",
                         " cache is read or written: the CPU has no kernels to compile or time"));
@@ -68,14 +71,20 @@ void set_compile_options(TrtexecRun& run) {
         o.runtime_cache_file.clear();
     }
     o.no_cuda_graph = o.no_cuda_graph || o.graph_strategy == "disable";
-    bool times = o.optimization_level >= 4 || !o.timing_cache_file.empty();
+    bool times =
+        o.optimization_level >= 4 || !o.timing_cache_file.empty() || o.error_on_timing_miss;
     if (times && !run.t.has("tune")) {
         o.tune = "full";
     }
     run.compile = compile_options(o);
+    run.compile.nvtx = o.nvtx || o.nvtx_verbosity != "none";
     auto shared = run.t.pools.find("tacticSharedMem");
     if (shared != run.t.pools.end()) {
         run.compile.shared_memory = shared->second;
+    }
+    auto workspace = run.t.pools.find("workspace");
+    if (workspace != run.t.pools.end()) {
+        run.compile.workspace = workspace->second;
     }
 }
 
@@ -163,6 +172,7 @@ void build(TrtexecRun& run) {
         }
     };
     run.engine = build_engine(o.onnx, config);
+    run.compile.plugins = plugins_of(*run.engine);
     std::vector<int> capabilities = capabilities_of(run);
     if (!capabilities.empty()) {
         CompileOptions ahead = run.compile;
@@ -187,6 +197,7 @@ void save(TrtexecRun& run) {
 void load(TrtexecRun& run, const std::string& path) {
     double start = seconds_now();
     run.engine = Engine::load(path, run.t.o.verify);
+    run.compile.plugins = plugins_of(*run.engine);
     info(str("Loaded engine with size: ", mebibytes(MappedFile::open(path)->bytes().size()),
              " MiB"));
     info(str("Engine deserialized in ", six_digits(seconds_now() - start), " sec."));
@@ -202,6 +213,7 @@ bool debugs_tensors(const Options& o) {
 void open_engine(TrtexecRun& run) {
     Options& o = run.t.o;
     choose_device(run);
+    load_plugin_libraries(o);
     set_compile_options(run);
     if (run.t.loads()) {
         load(run, o.load_engine);

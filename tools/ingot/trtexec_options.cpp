@@ -179,12 +179,14 @@ void Parser::pools() {
             t_.pools[name] = static_cast<int64_t>(number * scale);
         }
     }
+    if (t_.has("workspace_mebibytes")) {
+        constexpr int64_t mebibyte = 1 << 20;
+        check(t_.o.workspace_mebibytes >= 0 && t_.o.workspace_mebibytes < mebibyte * mebibyte,
+              "--workspace=", t_.o.workspace_mebibytes, ": expected MiB, 0 or more");
+        t_.pools.emplace("workspace", t_.o.workspace_mebibytes * mebibyte);
+    }
     for (const auto& [name, bytes] : t_.pools) {
-        if (name == "workspace") {
-            t_.notes.push_back({false, "--memPoolSize=workspace changes nothing: kernels take "
-                                       "scratch memory from the activations; --memoryLimit bounds "
-                                       "all of it"});
-        } else if (name != "tacticSharedMem") {
+        if (name != "workspace" && name != "tacticSharedMem") {
             t_.notes.push_back({true, str("--memPoolSize=", name,
                                           " is ignored: Ingot runs on GPUs "
                                           "and CPUs, not on a DLA")});
@@ -215,6 +217,10 @@ void check_numbers(const Options& o) {
     }
     check(o.duration >= 0 || o.duration == -1, "--duration=", o.duration,
           ": expected seconds, or -1 to run until interrupted");
+    check(o.cache_ratio >= 0 && o.cache_ratio <= 1, "--persistentCacheRatio=", o.cache_ratio,
+          ": expected 0 to 1");
+    check(o.lean_path.empty() || o.use_runtime != "full",
+          "--leanDLLPath needs --useRuntime=lean or dispatch");
     for (double p : parse_numbers(o.percentile)) {
         check(p >= 0 && p <= 100, "--percentile=", o.percentile, ": ", p,
               " is not between 0 and 100");

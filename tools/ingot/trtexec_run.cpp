@@ -44,18 +44,41 @@ void say_overridden_shapes(const Engine& engine, const InputSource& source,
     }
 }
 
+/// --persistentCacheRatio: contexts share what the GPU can set aside.
+void keep_in_cache(const TrtexecRun& run, std::span<const std::unique_ptr<Context>> contexts) {
+    double ratio = run.t.o.cache_ratio;
+    if (ratio <= 0) {
+        return;
+    }
+    int64_t most = contexts[0]->execution().most_cache_bytes();
+    if (most == 0) {
+        warning(
+            "--persistentCacheRatio has no effect: what the engine runs on sets no cache aside");
+        return;
+    }
+    auto limit = static_cast<int64_t>(static_cast<double>(most) * ratio);
+    for (const auto& context : contexts) {
+        context->execution().set_cache_limit(limit / static_cast<int64_t>(contexts.size()));
+    }
+    info(str("Setting persistentCacheLimit to ", limit, " bytes."));
+}
+
 std::vector<std::unique_ptr<Context>> make_contexts(const TrtexecRun& run,
                                                     const std::vector<Tensor>& inputs) {
     std::vector<std::unique_ptr<Context>> contexts;
     for (int64_t i = 0; i < run.t.o.streams; ++i) {
         contexts.push_back(i == 0 ? std::make_unique<Context>(run.engine, *run.backend, run.compile)
                                   : contexts[0]->sibling());
+        if (run.t.o.nvtx_verbosity == "verbose") {
+            contexts.back()->execution().set_ranges(Ranges::Detailed);
+        }
         contexts.back()->prepare(shapes_of(inputs));
         char size[40];
         std::snprintf(size, sizeof(size), "%g",
                       static_cast<double>(contexts.back()->execution().arena_bytes()) / 0x1p20);
         info(str("Created execution context with device memory size: ", size, " MiB"));
     }
+    keep_in_cache(run, contexts);
     return contexts;
 }
 

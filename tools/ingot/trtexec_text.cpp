@@ -19,6 +19,15 @@ std::string given(const TrtexecOptions& t, std::string_view name, std::string_vi
     return it == t.ignored.end() ? std::string(usual) : it->second;
 }
 
+/// " a b"
+std::string joined(const std::vector<std::string>& list) {
+    std::string all;
+    for (const std::string& s : list) {
+        append(all, str(' ', s));
+    }
+    return all;
+}
+
 std::string number(double v) {
     std::string text = str(v);
     return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
@@ -90,8 +99,8 @@ void build_section(const TrtexecOptions& t, Lines& out) {
     out.push_back(str("Strip weights: ", enabled(o.strip_weights || o.strip_all_weights)));
     out.emplace_back("Version Compatible: Enabled");
     out.emplace_back("ONNX Plugin InstanceNorm: Disabled");
-    out.emplace_back("TensorRT runtime: full");
-    out.emplace_back("Lean DLL Path: ");
+    out.push_back(str("TensorRT runtime: ", o.use_runtime));
+    out.push_back(str("Lean DLL Path: ", o.lean_path));
     out.emplace_back("Tempfile Controls: { in_memory: allow, temporary: allow }");
     out.emplace_back("Exclude Lean Runtime: Enabled");
     for (std::string_view off :
@@ -108,7 +117,7 @@ void build_section(const TrtexecOptions& t, Lines& out) {
     out.push_back(str("timingCacheFile: ", o.timing_cache_file));
     out.push_back(str("Enable Compilation Cache: ", enabled(!o.no_compilation_cache)));
     out.push_back(str("Enable Monitor Memory: ", enabled(o.monitor_memory)));
-    out.emplace_back("errorOnTimingCacheMiss: Disabled");
+    out.push_back(str("errorOnTimingCacheMiss: ", enabled(o.error_on_timing_miss)));
     out.emplace_back("Preview Features: Use default preview flags.");
     out.push_back(str("MaxAuxStreams: ", given(t, "--maxAuxStreams", "-1")));
     out.push_back(str("BuilderOptimizationLevel: ", o.optimization_level));
@@ -127,9 +136,9 @@ void system_section(const TrtexecOptions& t, Lines& out) {
     out.emplace_back("=== System Options ===");
     out.push_back(str("Device: ", t.o.device == "auto" ? "0" : t.o.device));
     out.emplace_back("DLACore: ");
-    out.emplace_back("Plugins:");
+    out.push_back(str("Plugins:", joined(t.o.static_plugins)));
     out.emplace_back("setPluginsToSerialize:");
-    out.emplace_back("dynamicPlugins:");
+    out.push_back(str("dynamicPlugins:", joined(t.o.dynamic_plugins)));
     out.emplace_back("ignoreParsedPluginLibs: 0");
     out.emplace_back();
 }
@@ -165,8 +174,10 @@ void inference_section(const TrtexecOptions& t, Lines& out) {
     out.emplace_back("Separate profiling: Enabled");
     out.push_back(str("Time Deserialize: ", enabled(o.time_deserialize)));
     out.push_back(str("Time Refit: ", enabled(o.time_refit)));
-    out.push_back(str("NVTX verbosity: ", o.nvtx ? "1" : "0"));
-    out.emplace_back("Persistent Cache Ratio: 0");
+    out.push_back(str("NVTX verbosity: ", o.nvtx_verbosity == "verbose"             ? "2"
+                                          : o.nvtx || o.nvtx_verbosity == "default" ? "1"
+                                                                                    : "0"));
+    out.push_back(str("Persistent Cache Ratio: ", number(o.cache_ratio)));
     out.push_back(str("Optimization Profile Index: ", o.use_profile));
     out.push_back(str("Weight Streaming Budget: ", budget_text(t)));
     out.emplace_back("Inputs:");

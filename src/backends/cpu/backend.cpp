@@ -4,6 +4,7 @@
 #include "backends/cpu/library.h"
 #include "backends/cpu/lower.h"
 #include "backends/cpu/simd/simd.h"
+#include "backends/cpu/source_step.h"
 #include "plan/control.h"
 #include "plan/copy.h"
 #include "plan/execution.h"
@@ -15,23 +16,12 @@ namespace cpu {
 
 namespace {
 
-/// So that the message says why.
-std::optional<std::string> refuse_source(const Group& group) {
-    return str("'", group.first().as<SourceKernel>().title,
-               "' is a kernel of CUDA source text, which needs a CUDA device");
-}
-
-const Kernel source_kernels[] = {
-    {.name = "cuda_source", .refuse = refuse_source, .prepare = nullptr}};
-
 std::span<const KernelTable* const> tables() {
     static const std::vector<const KernelTable*> all = [] {
         std::span<const KernelTable* const> own = all_cpu_kernels();
         std::vector<const KernelTable*> list(own.begin(), own.end());
         list.push_back(&plan::control_kernels);
         list.push_back(&plan::plugin_kernels);
-        static const KernelTable sources = source_kernels;
-        list.push_back(&sources);
         return list;
     }();
     return all;
@@ -62,11 +52,14 @@ public:
                    library == nullptr ? std::string() : str(", ", library->name));
     }
 
+    std::string timing_device() const override { return description(); }
+
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& given) const override {
         CompileOptions options = given;
         // The library chooses its loops, and with them the order of sums, by the number of rows.
         options.use_library = options.use_library && !options.batch_invariant;
+        check_sources(*graph, options);
         auto lowered = std::make_shared<const Graph>(lower(*graph, options));
         return std::make_shared<CpuExecutable>(
             make_program(std::move(lowered), cpu_kernels(),

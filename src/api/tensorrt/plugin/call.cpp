@@ -158,6 +158,10 @@ DynamicPluginTensorDesc fixed_desc(const PluginTensorDesc& desc) {
 void check_formats(nv::IPluginV3OneBuild& build, std::span<const DynamicPluginTensorDesc> all,
                    size_t inputs) {
     size_t outputs = all.size() - inputs;
+    int32_t limit = build.getFormatCombinationLimit();
+    require(limit >= 1, ErrorCode::InvalidArgument,
+            "IPluginV3OneBuild::getFormatCombinationLimit() returned ", limit,
+            ", expected at least 1: there is one combination of formats");
     for (size_t i = 0; i < all.size(); ++i) {
         bool is_input = i < inputs;
         require(build.supportsFormatCombination(count_of_list(i), all.data(), count_of_list(inputs),
@@ -185,17 +189,22 @@ int64_t workspace_of(const nv::IPluginV3OneBuild& build,
     return static_cast<int64_t>(bytes);
 }
 
-int32_t tactic_of(nv::IPluginV3OneBuild& build) {
+std::vector<int32_t> tactics_of(nv::IPluginV3OneBuild& build) {
     int32_t count = build.getNbTactics();
     require(count >= 0 && count <= 1 << 20, ErrorCode::InvalidArgument,
             "IPluginV3OneBuild::getNbTactics() returned ", count);
-    if (count == 0) {
-        return 0;
-    }
     std::vector<int32_t> tactics(static_cast<size_t>(count), 0);
+    if (count == 0) {
+        return tactics;
+    }
     check_status(build.getValidTactics(tactics.data(), count),
                  "IPluginV3OneBuild::getValidTactics");
-    return tactics[0];
+    for (auto t = tactics.begin(); t != tactics.end(); ++t) {
+        require(*t != 0 && std::find(tactics.begin(), t, *t) == t, ErrorCode::InvalidArgument,
+                "IPluginV3OneBuild::getValidTactics() gave ", *t,
+                *t == 0 ? ", which stands for the tactic of a plugin that names none" : " twice");
+    }
+    return tactics;
 }
 
 void serialize_fields(nv::IPluginV3OneRuntime& runtime, Plugin& to) {

@@ -39,8 +39,8 @@ void configure(nvinfer1::IPluginV3OneBuild& build,
                std::span<const nvinfer1::DynamicPluginTensorDesc> all, size_t inputs);
 int64_t workspace_of(const nvinfer1::IPluginV3OneBuild& build,
                      std::span<const nvinfer1::DynamicPluginTensorDesc> all, size_t inputs);
-/// The first of its own implementations; 0 when it names none.
-int32_t tactic_of(nvinfer1::IPluginV3OneBuild& build);
+/// Its own implementations, each once; empty when it names none.
+std::vector<int32_t> tactics_of(nvinfer1::IPluginV3OneBuild& build);
 
 /// Copies the fields that the plugin wants to be made from again.
 void serialize_fields(nvinfer1::IPluginV3OneRuntime& runtime, Plugin& to);

@@ -3,6 +3,7 @@
 
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/plugin/call.h"
+#include "api/tensorrt/plugin/host_kernels.h"
 #include "api/tensorrt/plugin/old_plugin.h"
 #include "base/hash.h"
 #include "ir/rewrite.h"
@@ -147,19 +148,27 @@ public:
     EnginePlugins(nv::IGpuAllocator* allocator, const Report& report)
         : allocator_(allocator), report_(report) {}
 
-    bool empty() const { return made_.empty(); }
+    bool empty() const { return made_.empty() && !has_sources_; }
 
     void add_all(const Graph& g, PluginRegistry& registry) {
         for (const Node& n : g.nodes()) {
             for (const GraphRef& body : bodies(n)) {
                 add_all(*body, registry);
             }
+            has_sources_ = has_sources_ || n.is(cuda_source_def);
             if (n.is(plugin_def)) {
                 const auto& p = n.as<Plugin>();
                 with_place([&] { return str("node '", n.name, "': ", text_of(p)); },
                            [&] { add(p, n.name, registry); });
             }
         }
+    }
+
+    void add_given(GivenPlugin given) {
+        static_cast<void>(parts_of(*given.plugin, false));
+        auto made = std::make_unique<Made>();
+        made->plugin = std::move(given.plugin);
+        made_.emplace(key_of(given.node), std::move(made));
     }
 
     int64_t prepare(const Plugin& p, const PluginTensors& t) override {
@@ -173,6 +182,13 @@ public:
         std::scoped_lock lock(made.mutex);
         return std::make_shared<Attached>(*parts_of(*made.plugin, false).runtime, p, allocator_,
                                           report_);
+    }
+
+    plan::HostKernel host_kernel(const SourceKernel& s) override {
+        std::scoped_lock lock(planning_);
+        plan::HostKernel& kept = host_kernels_[s.title];
+        kept = kept ? kept : find_host_kernel(s.title);
+        return kept;
     }
 
 private:
@@ -278,6 +294,8 @@ private:
     nv::IGpuAllocator* allocator_;
     Report report_;
     std::map<std::string, std::unique_ptr<Made>> made_;
+    bool has_sources_ = false;
+    std::map<std::string, plan::HostKernel> host_kernels_; // those asked for
 };
 
 } // namespace
@@ -287,6 +305,16 @@ std::shared_ptr<plan::PluginHost> make_plugin_host(const Graph& g, PluginRegistr
                                                    const Report& report) {
     auto host = std::make_shared<EnginePlugins>(allocator, report);
     host->add_all(g, registry);
+    return host->empty() ? nullptr : host;
+}
+
+std::shared_ptr<plan::PluginHost> make_plugin_host(std::vector<GivenPlugin> given,
+                                                   nv::IGpuAllocator* allocator,
+                                                   const Report& report) {
+    auto host = std::make_shared<EnginePlugins>(allocator, report);
+    for (GivenPlugin& g : given) {
+        host->add_given(std::move(g));
+    }
     return host->empty() ? nullptr : host;
 }
 

@@ -20,6 +20,18 @@ bool is_old(const IPluginCreatorInterface& creator) {
     return std::string_view(creator.getInterfaceInfo().kind) == "PLUGIN CREATOR_V1";
 }
 
+/// The list in a place of its own: the same one for an equal list.
+template <class Creator>
+Creator* const* give_out(std::set<std::vector<Creator*>>& lists, std::vector<Creator*> list,
+                         int32_t* count) {
+    list.reserve(list.size() + 1); // an empty one has an address too
+    const std::vector<Creator*>& kept = *lists.insert(std::move(list)).first;
+    if (count != nullptr) {
+        *count = static_cast<int32_t>(kept.size());
+    }
+    return kept.data();
+}
+
 const char* or_empty(const char* text) {
     return text == nullptr ? "" : text;
 }
@@ -41,6 +53,12 @@ Identity identity_of(const IPluginCreatorInterface& creator) {
     const auto& c = static_cast<const IPluginCreatorV3One&>(creator);
     return {or_empty(c.getPluginName()), or_empty(c.getPluginVersion())};
 }
+
+/// Libraries of plugins log where the process does.
+class FirstLogger final : public nvinfer1::ILoggerFinder {
+public:
+    nvinfer1::ILogger* findLogger() override { return getLogger(); }
+};
 
 } // namespace
 
@@ -112,14 +130,11 @@ IPluginCreatorInterface* const* PluginRegistry::getAllCreators(int32_t* count) c
     return report_.guard("IPluginRegistry::getAllCreators",
                          static_cast<IPluginCreatorInterface* const*>(nullptr), [&] {
                              std::scoped_lock lock(mutex_);
-                             list_.clear();
+                             std::vector<IPluginCreatorInterface*> list;
                              for (const auto& [key, creator] : creators_) {
-                                 list_.push_back(creator);
+                                 list.push_back(creator);
                              }
-                             if (count != nullptr) {
-                                 *count = static_cast<int32_t>(list_.size());
-                             }
-                             return list_.data();
+                             return give_out(lists_, std::move(list), count);
                          });
 }
 
@@ -132,14 +147,11 @@ IPluginCreatorInterface* const* PluginRegistry::getAllCreatorsRecursive(int32_t*
                                  parent == nullptr ? nullptr
                                                    : parent->getAllCreatorsRecursive(&more);
                              std::scoped_lock lock(mutex_);
-                             whole_list_.assign(outer, outer + more);
+                             std::vector<IPluginCreatorInterface*> list(outer, outer + more);
                              for (const auto& [key, creator] : creators_) {
-                                 whole_list_.push_back(creator);
+                                 list.push_back(creator);
                              }
-                             if (count != nullptr) {
-                                 *count = static_cast<int32_t>(whole_list_.size());
-                             }
-                             return whole_list_.data();
+                             return give_out(lists_, std::move(list), count);
                          });
 }
 
@@ -147,16 +159,13 @@ IPluginCreator* const* PluginRegistry::getPluginCreatorList(int32_t* count) cons
     return report_.guard("IPluginRegistry::getPluginCreatorList",
                          static_cast<IPluginCreator* const*>(nullptr), [&] {
                              std::scoped_lock lock(mutex_);
-                             old_list_.clear();
+                             std::vector<IPluginCreator*> list;
                              for (const auto& [key, creator] : creators_) {
                                  if (is_old(*creator)) {
-                                     old_list_.push_back(static_cast<IPluginCreator*>(creator));
+                                     list.push_back(static_cast<IPluginCreator*>(creator));
                                  }
                              }
-                             if (count != nullptr) {
-                                 *count = static_cast<int32_t>(old_list_.size());
-                             }
-                             return old_list_.data();
+                             return give_out(old_lists_, std::move(list), count);
                          });
 }
 
@@ -166,46 +175,70 @@ IPluginCreator* PluginRegistry::getPluginCreator(const AsciiChar* name, const As
     return found != nullptr && is_old(*found) ? static_cast<IPluginCreator*>(found) : nullptr;
 }
 
+nvinfer1::IPluginRegistry::PluginLibraryHandle PluginRegistry::load(const std::string& path) {
+    std::string problem;
+    SharedLibrary file = SharedLibrary::open(path, problem);
+    require(static_cast<bool>(file), ErrorCode::Io, "library '", path,
+            "' cannot be loaded: ", problem);
+    using Creators = IPluginCreatorInterface* const* (*)(int32_t&);
+    using OldCreators = IPluginCreator* const* (*)(int32_t&);
+    auto* creators = reinterpret_cast<Creators>(file.symbol("getCreators"));
+    auto* old = reinterpret_cast<OldCreators>(file.symbol("getPluginCreators"));
+    require(creators != nullptr || old != nullptr, ErrorCode::InvalidArgument, "library '", path,
+            "' has neither getCreators() nor getPluginCreators()");
+    using SetFinder = void (*)(nvinfer1::ILoggerFinder*);
+    if (auto set = reinterpret_cast<SetFinder>(file.symbol("setLoggerFinder"))) {
+        static FirstLogger finder;
+        set(&finder);
+    }
+    std::vector<IPluginCreatorInterface*> all;
+    int32_t count = 0;
+    if (creators != nullptr) {
+        IPluginCreatorInterface* const* list = creators(count);
+        all.assign(list, list + count);
+    } else {
+        IPluginCreator* const* list = old(count);
+        all.assign(list, list + count);
+    }
+    PluginLibraryHandle handle =
+        creators != nullptr ? reinterpret_cast<void*>(creators) : reinterpret_cast<void*>(old);
+    std::scoped_lock lock(mutex_);
+    require(!libraries_.contains(handle), ErrorCode::InvalidArgument, "library '", path,
+            "' is loaded already");
+    auto before = creators_;
+    try {
+        for (IPluginCreatorInterface*& c : all) {
+            // Its registrars may have registered one as the library was opened.
+            Identity id = identity_of(*c);
+            auto there = creators_.find(Key{"", id.name, id.version});
+            if (there != creators_.end() && same_library(there->second, handle)) {
+                c = there->second;
+            } else {
+                add(*c, "");
+            }
+        }
+    } catch (const Error&) {
+        creators_ = std::move(before);
+        throw;
+    }
+    libraries_[handle] = std::move(all);
+    return handle;
+}
+
 nvinfer1::IPluginRegistry::PluginLibraryHandle
 PluginRegistry::loadLibrary(const AsciiChar* path) noexcept {
-    return report_.guard(
-        "IPluginRegistry::loadLibrary", static_cast<PluginLibraryHandle>(nullptr),
-        [&]() -> PluginLibraryHandle {
-            require(path != nullptr, ErrorCode::InvalidArgument, "the path is null");
-            std::string problem;
-            SharedLibrary file = SharedLibrary::open(path, problem);
-            require(static_cast<bool>(file), ErrorCode::Io, "library '", path,
-                    "' cannot be loaded: ", problem);
-            using Creators = IPluginCreatorInterface* const* (*)(int32_t&);
-            using OldCreators = IPluginCreator* const* (*)(int32_t&);
-            auto* creators = reinterpret_cast<Creators>(file.symbol("getCreators"));
-            auto* old = reinterpret_cast<OldCreators>(file.symbol("getPluginCreators"));
-            require(creators != nullptr || old != nullptr, ErrorCode::InvalidArgument, "library '",
-                    path, "' has neither getCreators() nor getPluginCreators()");
-            std::vector<IPluginCreatorInterface*> all;
-            int32_t count = 0;
-            if (creators != nullptr) {
-                IPluginCreatorInterface* const* list = creators(count);
-                all.assign(list, list + count);
-            } else {
-                IPluginCreator* const* list = old(count);
-                all.assign(list, list + count);
-            }
-            std::scoped_lock lock(mutex_);
-            auto before = creators_;
-            try {
-                for (IPluginCreatorInterface* c : all) {
-                    add(*c, "");
-                }
-            } catch (const Error&) {
-                creators_ = std::move(before);
-                throw;
-            }
-            PluginLibraryHandle handle = creators != nullptr ? reinterpret_cast<void*>(creators)
-                                                             : reinterpret_cast<void*>(old);
-            libraries_[handle] = std::move(all);
-            return handle;
-        });
+    return report_.guard("IPluginRegistry::loadLibrary", static_cast<PluginLibraryHandle>(nullptr),
+                         [&]() -> PluginLibraryHandle {
+                             require(path != nullptr, ErrorCode::InvalidArgument,
+                                     "the path is null");
+                             return load(path);
+                         });
+}
+
+size_t PluginRegistry::creator_count() const {
+    size_t outer = parent_ == nullptr ? 0 : parent_->creator_count();
+    std::scoped_lock lock(mutex_);
+    return outer + creators_.size();
 }
 
 void PluginRegistry::deregisterLibrary(PluginLibraryHandle handle) noexcept {

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -19,6 +20,13 @@ public:
     explicit PluginRegistry(nvinfer1::IPluginRegistry* parent = nullptr)
         : parent_(static_cast<PluginRegistry*>(parent)) {}
     virtual ~PluginRegistry() = default;
+
+    /// Opens a library and registers what its getCreators() or getPluginCreators() gives; before,
+    /// its setLoggerFinder() gets a finder of getLogger(). Errors: Io, InvalidArgument,
+    /// Unsupported.
+    PluginLibraryHandle load(const std::string& path);
+    /// How many creators there are, those of parents included.
+    size_t creator_count() const;
 
     /// Where creators of that name are: "version '1' of namespace ''", ...; "" for none.
     std::string places_of(const std::string& name);
@@ -58,6 +66,8 @@ private:
         nvinfer1::IPluginResource* object = nullptr;
         int32_t users = 0;
     };
+    template <class Creator>
+    using Lists = std::set<std::vector<Creator*>>;
     void add(nvinfer1::IPluginCreatorInterface& creator, const char* plugin_namespace);
 
     PluginRegistry* asked_parent() const { return parent_search_ ? parent_ : nullptr; }
@@ -67,9 +77,9 @@ private:
     std::atomic<bool> parent_search_{true};
     mutable std::mutex mutex_;
     std::map<Key, nvinfer1::IPluginCreatorInterface*> creators_;
-    mutable std::vector<nvinfer1::IPluginCreatorInterface*> list_; // given out
-    mutable std::vector<nvinfer1::IPluginCreator*> old_list_;
-    std::vector<nvinfer1::IPluginCreatorInterface*> whole_list_;
+    // Given out; they stay, since any thread may be reading one.
+    mutable Lists<nvinfer1::IPluginCreatorInterface> lists_;
+    mutable Lists<nvinfer1::IPluginCreator> old_lists_;
     std::map<std::string, Resource> resources_;
     // Creators by library; libraries stay open, because plugins may live on.
     std::map<PluginLibraryHandle, std::vector<nvinfer1::IPluginCreatorInterface*>> libraries_;

@@ -50,10 +50,16 @@ template <class F>
 const IDimensionExpr* SizeExprs::guarded(const F& f) noexcept {
     try {
         return f();
+    } catch (const std::bad_alloc&) {
+        problem_ = "no memory"; // short: it needs none
     } catch (const std::exception& e) {
-        problem_ = e.what();
-        return nullptr;
+        try {
+            problem_ = e.what();
+        } catch (const std::bad_alloc&) {
+            problem_ = "no memory";
+        }
     }
+    return nullptr;
 }
 
 const IDimensionExpr* SizeExprs::make(Dim d, bool of_data) {

@@ -69,7 +69,7 @@ public:
         store_ = store_loop(x_.dtype);
         write_identity(attrs.fn, type_, identity_.data());
         sums_f32_ = attrs.fn == "sum" && x_.dtype == DType::F32;
-        split_axes(attrs);
+        split_axes(attrs, a.options.batch_invariant);
     }
 
     Status run(const RunContext& c) noexcept override {
@@ -87,7 +87,8 @@ public:
     }
 
 private:
-    void split_axes(const Reduce& attrs) {
+    /// `in_order`: the order of a result's elements follows from their number alone.
+    void split_axes(const Reduce& attrs, bool in_order) {
         View kept{{}, {}, 0};
         View folded{{}, {}, 0};
         for (size_t i = 0; i < x_.view.shape.size(); ++i) {
@@ -104,9 +105,14 @@ private:
         plan::LoopNest inner = plan::merged_loops(one, plan::stride_order(folded));
         folded_ = folded.count();
         bool row = !inner.sizes.empty() && std::abs(inner.strides[0].back()) == 1;
-        columns_ =
-            !row && !outer.sizes.empty() && outer.strides[1].back() == 1 && outer.sizes.back() > 1;
-        if (columns_) {
+        columns_ = !row && !in_order && !outer.sizes.empty() && outer.strides[1].back() == 1 &&
+                   outer.sizes.back() > 1;
+        if (in_order && inner.sizes.size() > 1) {
+            row_size_ = folded_;
+            element_offsets_ = plan::offsets_of(inner.sizes, inner.strides[0]);
+            inner.sizes.clear();
+            inner.strides[0].clear();
+        } else if (columns_) {
             row_size_ = outer.sizes.back();
             row_to_ = outer.strides[0].back();
             outer.sizes.pop_back();
@@ -127,18 +133,24 @@ private:
         work_ = columns_ ? folded_ * std::min(row_size_, block) : folded_;
     }
 
-    /// n elements from `at` on as the compute type: where they lie, or in `memory`.
-    const std::byte* elements(const RunContext& c, int64_t at, int64_t n, std::byte* memory) const {
-        const std::byte* from = c.bytes(x_) + at * stored_;
-        if (row_stride_ == 1 && load_ == nullptr) {
+    /// n elements of the row at `at`, from its element `first` on, as the compute type: where they
+    /// lie, or in `memory`.
+    const std::byte* elements(const RunContext& c, int64_t at, int64_t first, int64_t n,
+                              std::byte* memory) const {
+        const std::byte* row = c.bytes(x_) + at * stored_;
+        bool lies_so = row_stride_ == 1 && element_offsets_.empty();
+        const std::byte* from = row + first * stored_;
+        if (lies_so && load_ == nullptr) {
             return from;
         }
         alignas(64) std::byte gathered[block * 8];
-        if (row_stride_ != 1) {
+        if (!lies_so) {
             std::byte* to = load_ == nullptr ? memory : gathered;
             for (int64_t i = 0; i < n; ++i) {
-                std::memcpy(to + i * stored_, from + i * row_stride_ * stored_,
-                            static_cast<size_t>(stored_));
+                int64_t offset = element_offsets_.empty()
+                                     ? (first + i) * row_stride_
+                                     : element_offsets_[static_cast<size_t>(first + i)];
+                std::memcpy(to + i * stored_, row + offset * stored_, static_cast<size_t>(stored_));
             }
             from = to;
         }
@@ -157,7 +169,7 @@ private:
         for (int64_t part : parts_) {
             for (int64_t i = 0; i < row_size_; i += block) {
                 int64_t n = std::min(block, row_size_ - i);
-                const std::byte* x = elements(c, base + part + i * row_stride_, n, memory);
+                const std::byte* x = elements(c, base + part, i, n, memory);
                 if (sums_f32_) {
                     float sum = vector_loops().sum(reinterpret_cast<const float*>(x), n);
                     std::memcpy(partial, &sum, sizeof sum);
@@ -187,7 +199,7 @@ private:
                 }
                 clear(partial, n);
             }
-            const std::byte* x = elements(c, from_[o] + part + first, n, memory);
+            const std::byte* x = elements(c, from_[o] + part, first, n, memory);
             combine_(partial, partial, x, nullptr, n);
             ++rows;
         }
@@ -232,9 +244,10 @@ private:
     int64_t row_stride_ = 1;
     int64_t row_to_ = 1; // columns: stride of the result
     int64_t row_blocks_ = 1;
-    std::vector<int64_t> to_;    // offsets of results
-    std::vector<int64_t> from_;  // and of the input elements that belong to them
-    std::vector<int64_t> parts_; // offsets within one result
+    std::vector<int64_t> to_;              // offsets of results
+    std::vector<int64_t> from_;            // and of the input elements that belong to them
+    std::vector<int64_t> parts_;           // offsets within one result
+    std::vector<int64_t> element_offsets_; // in a row; empty: row_stride_ apart
     int64_t tasks_ = 1;
     int64_t work_ = 1;
 };

@@ -50,7 +50,7 @@ private:
             size_t bytes = byte_size(o.dtype, o.view.count());
             in.push_back(Tensor::wrap(o.dtype, o.view.shape, {c.bytes(o), bytes}, nullptr));
         }
-        std::vector<Tensor> out = plan::eval_node(graph_, node_, in, symbols_, c.device.runs);
+        std::vector<Tensor> out = plan::eval_node(graph_, node_, in, symbols_, c.device);
         for (Tensor& t : out) {
             bool borrowed = std::any_of(in.begin(), in.end(), [&t](const Tensor& i) {
                 return i.bytes().data() == t.bytes().data();

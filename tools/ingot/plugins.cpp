@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins.h"
+
+#include "api/tensorrt/plugin/model.h"
+#include "base/error.h"
+#include "common.h"
+
+namespace ingot::tool {
+
+bool has_plugin_libraries(const Options& o) {
+    return !o.static_plugins.empty() || !o.dynamic_plugins.empty();
+}
+
+void load_plugin_libraries(const Options& o) {
+    require(o.serialized_plugins.empty(), ErrorCode::Unsupported,
+            "--setPluginsToSerialize: an engine file holds no host code, so that no library can "
+            "travel in it; give --dynamicPlugins=FILE here and wherever the engine is loaded");
+    for (const std::string& path : o.static_plugins) {
+        api::open_plugin_library(path);
+    }
+    for (const std::string& path : o.dynamic_plugins) {
+        static_cast<api::PluginRegistry&>(*getPluginRegistry()).load(path);
+    }
+}
+
+namespace {
+
+/// Where plugins' tactics are timed; null where an engine may be meant for a GPU that is not here:
+/// a plugin for it would not survive the host's addresses.
+const Backend* timing_place(Options o) {
+    bool numbered =
+        !o.device.empty() && o.device.find_first_not_of("0123456789") == std::string::npos;
+    std::string why;
+    const Backend* gpu = numbered ? cuda_backend(std::stoi(o.device), why) : nullptr;
+    bool host = o.device == "cpu";
+    o.device = numbered ? "auto" : o.device;
+    const Backend* found = gpu != nullptr ? gpu : &choose_backend(o);
+    return found == &cpu_backend() && !host ? nullptr : found;
+}
+
+} // namespace
+
+void take_plugins(BuildConfig& c, const Options& o) {
+    if (!has_plugin_libraries(o)) {
+        return;
+    }
+    std::shared_ptr<plan::TimingCache> timings;
+    if (!o.timing_cache_file.empty()) {
+        timings = std::make_shared<plan::TimingCache>(o.timing_cache_file);
+    }
+    bool timed_before = o.error_on_timing_miss;
+    bool first = o.plugin_override;
+    c.import = [o, timings, timed_before, first](const onnx::Model& model,
+                                                 const BuildConfig& config) {
+        if (!api::has_custom_nodes(model)) {
+            onnx::ImportOptions options;
+            options.keep_names = config.keep_names;
+            return onnx::import_or_throw(model, options);
+        }
+        api::PluginBuild how;
+        how.profiles = &config.profiles;
+        how.place = [o] { return timing_place(o); };
+        how.timings = timings;
+        how.timed_before = timed_before;
+        Graph g = api::import_with_plugins(
+            model, {config.keep_names, config.refit.has_value(), first}, how);
+        if (timings != nullptr) {
+            timings->save();
+        }
+        return g;
+    };
+}
+
+std::shared_ptr<plan::PluginHost> plugins_of(const Engine& engine) {
+    try {
+        return api::make_plugin_host(engine.graph(),
+                                     static_cast<api::PluginRegistry&>(*getPluginRegistry()),
+                                     nullptr, api::Report());
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::Unsupported) {
+            throw;
+        }
+        fail(e.code(), e.what(), "; the command takes a library as --dynamicPlugins=FILE");
+    }
+}
+
+} // namespace ingot::tool
