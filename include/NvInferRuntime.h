@@ -50,8 +50,8 @@ public:
     virtual ICudaEngine* deserializeCudaEngine(IStreamReaderV2& streamReader) noexcept = 0;
 
     virtual ILogger* getLogger() const noexcept = 0;
-    /// Most threads of the host that loading and compiling use, the caller's included. Default: all
-    /// cores. Returns false for less than 1.
+    /// Most threads, the caller's included, that plans of engines loaded from here on use, and runs
+    /// on the CPU. Default: all cores. Kernels are compiled by others. False for less than 1.
     virtual bool setMaxThreads(int32_t maxThreads) noexcept = 0;
     virtual int32_t getMaxThreads() const noexcept = 0;
     /// Folder for temporary files; nullptr (the default) for the system's. No effect: no temporary
@@ -83,8 +83,8 @@ public:
     /// nullptr.
     virtual EngineValidity getEngineValidity(const void* blob, int64_t blobSize,
                                              uint64_t* diagnostics) const noexcept = 0;
-    /// True: engines come without weights, so that contexts can compile before
-    /// ICudaEngine::loadWeights(). Default false.
+    /// True: contexts compile, but nothing runs before ICudaEngine::loadWeights(), which checks
+    /// that it is given what was read with the engine: compiling needs it. Default false.
     virtual void setDeferredWeightsLoading(bool defer) noexcept = 0;
     virtual bool getDeferredWeightsLoading() const noexcept = 0;
 
@@ -140,7 +140,8 @@ namespace v_1_0 {
 using nvinfer1::ILoggerFinder;
 } // namespace v_1_0
 
-/// Registers a creator with the global registry for the life of the program.
+/// Registers a creator with the global registry for the life of the program. Thread safety: made by
+/// static initialisation. Errors: the registry reports a creator that is there already.
 template <typename T>
 class PluginRegistrar {
 public:

@@ -148,7 +148,13 @@ enum class APILanguage : int32_t {
 };
 INGOT_ENUM_MAX(APILanguage, 2)
 
-/// Base of the interfaces that applications implement. They do not override its methods.
+/// Base of the interfaces that applications implement. They do not override its methods. What
+/// follows holds unless an interface says otherwise.
+///
+/// Lifetime: the implementation outlives what it is given to; the library never deletes it.
+/// Thread safety: calls come one at a time, on the thread of the call that causes them.
+/// Errors: results say so; what is thrown ends the program. A failure fails the call that caused
+/// it.
 class IVersionedInterface {
 public:
     /// Language of the implementation.

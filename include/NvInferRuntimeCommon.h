@@ -11,7 +11,9 @@ namespace nvinfer1 {
 /// one per builder and runtime, which asks the global one for what it does not have.
 ///
 /// Lifetime: belongs to the library. Creators stay the application's.
-/// Thread safety: all methods.
+/// Thread safety: all methods but setErrorRecorder(), which must not meet any other call.
+/// Errors: nullptr or false, with a message to the recorder set here, else to standard error
+/// output.
 class IPluginRegistry {
 public:
     using PluginLibraryHandle = void*;
@@ -30,7 +32,7 @@ public:
     virtual IPluginCreatorInterface*
     getCreator(const AsciiChar* const pluginName, const AsciiChar* const pluginVersion,
                const AsciiChar* const pluginNamespace = "") noexcept = 0;
-    /// Creators of this registry; the array is valid until the registry changes.
+    /// Creators of this registry, as of now; the array lives as long as the registry.
     virtual IPluginCreatorInterface* const*
     getAllCreators(int32_t* const numCreators) const noexcept = 0;
     /// Creators of this registry and of those that it asks.
@@ -44,7 +46,8 @@ public:
     virtual void setParentSearchEnabled(const bool enabled) = 0;
 
     /// Loads a shared library and registers what its getCreators() (or, of older generations,
-    /// getPluginCreators()) gives. nullptr when it cannot be loaded or names are taken.
+    /// getPluginCreators()) gives; its setLoggerFinder(), if it has one, gets a finder of
+    /// getLogger(). nullptr when it cannot be loaded, is loaded already, or names are taken.
     virtual PluginLibraryHandle loadLibrary(const AsciiChar* pluginPath) noexcept = 0;
     /// Deregisters the creators of a library. It stays open: engines may go on using its plugins.
     virtual void deregisterLibrary(PluginLibraryHandle handle) noexcept = 0;

@@ -9,7 +9,8 @@
 
 namespace nvonnxparser {
 
-/// Made by createONNXConfig(); the caller deletes it. Used by one thread at a time.
+/// Made by createONNXConfig(); the caller deletes it. Used by one thread at a time. No method
+/// fails: strings are copied, without memory for one it stays as it is; there are no errors.
 class IOnnxConfig {
 public:
     using Verbosity = int32_t;

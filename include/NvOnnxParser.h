@@ -65,7 +65,7 @@ constexpr int32_t EnumMax<OnnxParserFlag>() noexcept {
 }
 
 /// One thing that is wrong with a model. Belongs to the parser, and is valid until its errors are
-/// cleared.
+/// cleared. Thread safety: as the parser.
 class IParserError {
 public:
     IParserError(const IParserError&) = delete;
@@ -219,6 +219,7 @@ struct RefitRecord {
 
 /// Learns how an engine's weights come from a model, so that they can be set without the parser.
 /// The application implements it; it outlives the refit. It must not call the refitter.
+/// Thread safety: called by the thread that refits. Errors: there are none to return.
 class IRefitterObserver {
 public:
     virtual ~IRefitterObserver() noexcept = default;

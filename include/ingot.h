@@ -69,6 +69,32 @@ struct CudaSource {
     const char* workspaceBytes = nullptr;
 };
 
+/// A tensor of a host kernel, dense and row-major; an input is only read.
+struct HostTensor {
+    void* data;
+    nvinfer1::DataType type;
+    nvinfer1::Dims dims;
+};
+/// What stands for one of CudaSource::arguments: a long long or int, or a float or double.
+struct HostArgument {
+    bool isReal;
+    int64_t integer;
+    double real;
+};
+/// One call of a HostKernel; everything is valid during it.
+struct HostCall {
+    const HostTensor* inputs;
+    int32_t nbInputs;
+    const HostTensor* outputs;
+    int32_t nbOutputs;
+    const HostArgument* arguments;
+    int32_t nbArguments;
+    void* user;
+};
+/// Computes on the CPU what the kernel of a CudaSource computes on a GPU. Must not throw. Contexts
+/// of several threads may call it at once. Returns 0 for success; another number fails the run.
+using HostKernel = int32_t (*)(const HostCall& call);
+
 } // namespace ingot
 
 // Called through the inline functions below; strings are copied.
@@ -87,6 +113,9 @@ ingotAddCudaSourceLayer(nvinfer1::INetworkDefinition* network, nvinfer1::ITensor
 extern "C" TENSORRTAPI bool ingotRegisterCudaSource(const char* domain, const char* op,
                                                     const ingot::CudaSource* source) noexcept;
 extern "C" TENSORRTAPI bool ingotDeregisterCudaSource(const char* domain, const char* op) noexcept;
+extern "C" TENSORRTAPI bool ingotRegisterHostKernel(const char* name, ingot::HostKernel kernel,
+                                                    void* user) noexcept;
+extern "C" TENSORRTAPI bool ingotDeregisterHostKernel(const char* name) noexcept;
 
 namespace ingot {
 
@@ -128,7 +157,7 @@ static inline bool setCacheFolder(const char* path) noexcept {
     return ingotSetCacheFolder(path);
 }
 
-/// The folder in use, "" for none; valid until setCacheFolder().
+/// The folder in use, "" for none; the text stays valid. Safe from any thread.
 static inline const char* getCacheFolder() noexcept {
     return ingotGetCacheFolder();
 }
@@ -156,6 +185,22 @@ static inline bool registerCudaSource(const char* domain, const char* op,
 /// \returns false when the operator has none.
 static inline bool deregisterCudaSource(const char* domain, const char* op) noexcept {
     return ingotDeregisterCudaSource(domain, op);
+}
+
+/// Lets engines with kernels given as text run on the CPU: the function stands for those whose
+/// CudaSource::name is `name`, until it is deregistered. An engine holds no host code, so that
+/// every process that runs it there registers its own before it makes a context. Safe from any
+/// thread.
+/// \param user is handed to each call.
+/// \returns false when there is one already.
+static inline bool registerHostKernel(const char* name, HostKernel kernel,
+                                      void* user = nullptr) noexcept {
+    return ingotRegisterHostKernel(name, kernel, user);
+}
+
+/// Engines that have a context keep it. \returns false when there is none.
+static inline bool deregisterHostKernel(const char* name) noexcept {
+    return ingotDeregisterHostKernel(name);
 }
 
 /// Number of the algorithm of IInt8MseCalibrator.

@@ -7,7 +7,8 @@ and the small one of the import names tensorrt and tensorrt_rtx.
 
 An extension that was built for a Python is taken; else it is compiled, by build tools that pip
 fetches for the purpose. From Python 3.12 on one wheel serves all later releases. Platform tags say
-the glibc that the libraries need.
+the glibc that the libraries need. Each wheel is installed in an environment of its own and
+recognises digits there (--untried leaves that out).
 """
 import argparse
 import base64
@@ -115,6 +116,26 @@ def alias_wheel(python, out, isolated=True):
     return pip_wheel(python, ROOT / "python" / "aliases", out, *options)
 
 
+TRIAL = """
+import sys, ingot, numpy
+images, labels = (numpy.load(f"{sys.argv[1]}/held_out_{name}.npy") for name in ("images", "labels"))
+model = ingot.compile(f"{sys.argv[1]}/digits.onnx", device="cpu")
+assert (model(images.astype(numpy.float32)).argmax(1) == labels).mean() > 0.95
+"""
+
+
+def try_wheel(python, wheel):
+    """Installs a wheel as a user does, and runs a model."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "INGOT_"))}
+    with tempfile.TemporaryDirectory() as folder:
+        made = pathlib.Path(folder) / "bin" / "python"
+        for command in ([python, "-m", "venv", folder],
+                        [made, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel],
+                        [made, "-c", TRIAL, ROOT / "examples" / "digits"]):
+            if subprocess.run([str(part) for part in command], cwd=folder, env=kept, check=False).returncode:
+                sys.exit(f"wheels.py: {wheel.name} does not work with {python}: what it printed says why")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("pythons", nargs="*", metavar="PYTHON")
@@ -122,6 +143,7 @@ def main():
                         help="the folder with libingot.so (default: build)")
     parser.add_argument("--out", type=pathlib.Path, default=ROOT / "dist",
                         help="where wheels go (default: dist)")
+    parser.add_argument("--untried", action="store_true", help="do not try them")
     options = parser.parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     libraries, work = options.libraries.resolve(), options.libraries.resolve() / "wheels"
@@ -133,6 +155,8 @@ def main():
         print(f"  {made.name}: {made.stat().st_size / 1e6:.1f} MB")
         if made.stat().st_size >= LARGEST:
             sys.exit(f"wheels.py: {made.name} is not below {LARGEST / 1e6:.0f} MB")
+        if not options.untried:
+            try_wheel(python, made)
     print(f"  {alias_wheel(sys.executable, options.out).name}")
 
 

@@ -14,7 +14,7 @@ enum class BuilderFlag : int32_t {
     kDEBUG = 2,                ///< Engines synchronise after every layer
     kGPU_FALLBACK = 3,         ///< No effect: there is no DLA
     kREFIT = 4,                ///< All weights can be replaced
-    kDISABLE_TIMING_CACHE = 5, ///< Builds time no tactics
+    kDISABLE_TIMING_CACHE = 5, ///< Builds time no tactics but plugins', those each time anew
     kTF32 = 6,                 ///< FLOAT products may round operands to TF32. On by default
     kSPARSE_WEIGHTS = 7,       ///< Kernels for 2:4 sparsity may be used
     kSAFETY_SCOPE TRT_DEPRECATED_ENUM = 8, ///< Refused
@@ -24,7 +24,7 @@ enum class BuilderFlag : int32_t {
     kVERSION_COMPATIBLE = 12,
     /// No effect: engines never carry a runtime. Refused without kVERSION_COMPATIBLE
     kEXCLUDE_LEAN_RUNTIME = 13,
-    /// Builds on a GPU time nothing; a choice that the timing cache lacks is an error
+    /// Builds time nothing that a timing cache can hold; a choice that it lacks is an error
     kERROR_ON_TIMING_CACHE_MISS = 15,
     kDISABLE_COMPILATION_CACHE = 17,
     kSTRIP_PLAN = 18,            ///< Leave refittable weights out; implies kREFIT_IDENTICAL alone
@@ -67,7 +67,7 @@ enum class MemoryPoolType : int32_t {
     kDLA_MANAGED_SRAM = 1,
     kDLA_LOCAL_DRAM = 2,
     kDLA_GLOBAL_DRAM = 3,
-    kTACTIC_DRAM = 4,          ///< Device memory while timing. Default: the device's memory
+    kTACTIC_DRAM = 4, ///< Of a GPU, for timing a tactic; else it is not timed. Default: no limit
     kTACTIC_SHARED_MEMORY = 5, ///< Shared memory of a block. Default: what the device has
 };
 INGOT_ENUM_MAX(MemoryPoolType, 6)
@@ -223,7 +223,8 @@ public:
     virtual void setHardwareCompatibilityLevel(
         HardwareCompatibilityLevel hardwareCompatibilityLevel) noexcept = 0;
     virtual HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept = 0;
-    /// Plugin libraries that travel in the engine.
+    /// Refused, and reported, unless nbPaths is 0: an engine file holds no host code. Libraries of
+    /// plugins are loaded where the engine is: IPluginRegistry::loadLibrary().
     virtual void setPluginsToSerialize(const char* const* paths, int32_t nbPaths) noexcept = 0;
     virtual const char* getPluginToSerialize(int32_t index) const noexcept = 0;
     virtual int32_t getNbPluginsToSerialize() const noexcept = 0;

@@ -83,8 +83,8 @@ public:
     /// As setTensorAddress() for an input only, which is not written.
     virtual bool setInputTensorAddress(const char* tensorName, const void* data) noexcept = 0;
     virtual void* getOutputTensorAddress(const char* tensorName) const noexcept = 0;
-    /// Computes the shapes of outputs, and values of shape outputs, from shapes and shape inputs.
-    /// \param tensorNames gets up to nbMaxNames names of inputs whose shape or value is missing.
+    /// Whether the shapes set so far agree with each other, and which are still missing.
+    /// \param tensorNames gets up to nbMaxNames names of inputs whose shape is missing.
     /// \returns how many are missing, 0 when all is known, -1 on an error.
     virtual int32_t inferShapes(int32_t nbMaxNames, const char** tensorNames) noexcept = 0;
     /// Activation memory in bytes for the shapes set; 0 when some are missing. For kUSER_MANAGED.
@@ -110,8 +110,8 @@ public:
     virtual IGpuAllocator* getTemporaryStorageAllocator() const noexcept = 0;
 
     /// Queues a run on `stream`. Buffers must stay until the stream has passed it. Returns false
-    /// when it could not be queued; errors on the device show in the stream.
-    ///
+    /// when it could not be queued, and, outside of captures, for values that the profile rules
+    /// out (IOptimizationProfile::setShapeValuesV2()). Errors on the device show in the stream.
     /// While `stream` is being captured into a CUDA graph, the run becomes part of the graph, and
     /// nothing of it runs; isStreamCapturable() says whether it can. The graph uses memory of this
     /// context: keep the context as long as the graph, launch one at a time, and capture anew after

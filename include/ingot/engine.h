@@ -33,7 +33,7 @@ public:
     /// The kernels compiled so far, for a file. The caller deletes the result.
     virtual IHostMemory* serialize() const noexcept = 0;
     /// Adds what serialize() wrote. Returns false, and leaves the cache as it was, for bytes that
-    /// are damaged or stem from another release, GPU, or a newer driver.
+    /// are damaged or stem from another release or GPU.
     virtual bool deserialize(const void* blob, size_t size) noexcept = 0;
     /// Forgets everything. Returns false when that failed.
     virtual bool reset() noexcept = 0;
@@ -115,11 +115,11 @@ public:
     virtual IExecutionContext*
     createExecutionContext(ExecutionContextAllocationStrategy strategy =
                                ExecutionContextAllocationStrategy::kSTATIC) noexcept = 0;
-    /// kHOST for inputs and outputs whose values are shapes, which the application keeps in host
-    /// memory; else kDEVICE.
+    /// Always kDEVICE (on the CPU backend that is host memory), also of values from which sizes
+    /// follow.
     virtual TensorLocation getTensorLocation(const char* tensorName) const noexcept = 0;
-    /// Whether the values of this input or output are shapes, so that inferShapes() needs or gives
-    /// them.
+    /// Always false: values from which sizes follow lie in device memory like all others, and are
+    /// read by the run.
     virtual bool isShapeInferenceIO(const char* tensorName) const noexcept = 0;
     virtual TensorIOMode getTensorIOMode(const char* tensorName) const noexcept = 0;
     /// The input whose memory this output must share; nullptr when it has its own.
@@ -163,7 +163,7 @@ public:
     /// Shape of an input in a profile.
     virtual Dims getProfileShape(const char* tensorName, int32_t profileIndex,
                                  OptProfileSelector select) const noexcept = 0;
-    /// Values of a shape input in a profile, as many as it has elements; nullptr when it is none.
+    /// Bounds of an input's values, as many as it has elements, which runs check; nullptr: none.
     virtual const int64_t* getProfileTensorValuesV2(const char* tensorName, int32_t profileIndex,
                                                     OptProfileSelector select) const noexcept = 0;
     virtual EngineCapability getEngineCapability() const noexcept = 0;
@@ -188,11 +188,11 @@ public:
 
     /// Bytes of the weights that can be streamed; 0 unless built with kWEIGHT_STREAMING.
     virtual int64_t getStreamableWeightsSize() const noexcept = 0;
-    /// Device memory in bytes for streamable weights; the rest stays on the host and is copied
-    /// before each layer that reads it. getStreamableWeightsSize() and more turn streaming off,
-    /// which is the default; 0 streams all. Must be set while there are no contexts. On the CPU
-    /// backend weights lie on the host anyway. Returns false for less than 0, and when it is too
-    /// late.
+    /// Device memory in bytes for streamable weights; the rest stays on the host and is copied for
+    /// each layer that reads it, beside the layers before where an eighth of the budget holds it.
+    /// getStreamableWeightsSize() and more turn streaming off, which is the default; 0 streams all.
+    /// Must be set while there are no contexts. On the CPU backend weights lie on the host anyway.
+    /// Returns false for less than 0, and when it is too late.
     virtual bool setWeightStreamingBudgetV2(int64_t gpuMemoryBudget) noexcept = 0;
     virtual int64_t getWeightStreamingBudgetV2() const noexcept = 0;
     /// A budget that fits the free memory of the device.
@@ -209,10 +209,10 @@ public:
     /// False between a deferred deserialisation and loadWeights().
     /// \see IRuntime::setDeferredWeightsLoading
     virtual bool areWeightsLoaded() const noexcept = 0;
-    /// Loads the weights from the bytes the engine was deserialised from. Returns false when they
-    /// do not belong to it.
+    /// Takes the bytes the engine was deserialised from, which are compared with what it has, and
+    /// not copied. Returns false when they are others.
     virtual bool loadWeights(const void* blob, int64_t size) noexcept = 0;
-    /// The same from a reader; weights are ready once `stream` has passed this point.
+    /// The same from a reader, piece by piece; `stream` is passed to it. Done when it returns.
     virtual bool loadWeightsAsync(IStreamReaderV2& streamReader, cudaStream_t stream) noexcept = 0;
 
     // Older generations.

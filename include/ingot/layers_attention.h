@@ -63,14 +63,15 @@ public:
     virtual bool setNormalizationOperation(AttentionNormalizationOp op) noexcept = 0;
     virtual AttentionNormalizationOp getNormalizationOperation() const noexcept = 0;
     /// B H S T, broadcast: BOOL, true where a query may see a key, or a number that is added. Not
-    /// together with a causal kind.
+    /// together with a causal kind or a packed form.
     virtual bool setMask(ITensor& mask) noexcept = 0;
     /// nullptr when there is none.
     virtual ITensor* getMask() const noexcept = 0;
     /// Default kNONE.
     virtual bool setCausalKind(CausalMaskKind kind) noexcept = 0;
     virtual CausalMaskKind getCausalKind() const noexcept = 0;
-    /// False (the default): one kernel, or the build fails. True: several will do.
+    /// A wish for one kernel (false, the default) that is kept where a kernel can: engines run on
+    /// every device, so no build fails for it.
     virtual bool setDecomposable(bool decomposable) noexcept = 0;
     virtual bool getDecomposable() const noexcept = 0;
     /// 0 query, 1 key, 2 value.
@@ -140,9 +141,10 @@ enum class KVCacheMode : int32_t {
 };
 INGOT_ENUM_MAX(KVCacheMode, 1)
 
-/// Writes tokens into a cache in place: cache[b, :, at[b] + s, :] = update[b, :, s, :]; places
-/// beyond the cache are left out. Inputs: cache B H M D, update B H S D, at (INT32 or INT64, B).
-/// As a network output it lies where the cache, a network input, lies: give both one address.
+/// Writes tokens into a cache in place: cache[b, :, at[b] + s, :] = update[b, :, s, :]. Places
+/// beyond the cache are an error of the run; of a packed update they are left out. Inputs: cache B
+/// H M D, update B H S D, at (INT32 or INT64, B). As a network output it lies where the cache, a
+/// network input, lies: give both one address.
 class IKVCacheUpdateLayer : public ILayer {
 public:
     virtual bool setCacheMode(KVCacheMode cacheMode) noexcept = 0;
@@ -186,7 +188,7 @@ public:
     /// kFP8 or kFP4. Default kFLOAT: not quantised.
     virtual void setQuantizationToType(DataType type) noexcept = 0;
     virtual DataType getQuantizationToType() const noexcept = 0;
-    /// Blocks of B, S, K, I.
+    /// Blocks of B, S, K, I: 1 for all but I.
     virtual void setQuantizationBlockShape(const Dims& blockShape) noexcept = 0;
     virtual Dims getQuantizationBlockShape() const noexcept = 0;
     virtual void setDynQOutputScaleType(DataType type) noexcept = 0;

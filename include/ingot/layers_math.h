@@ -237,7 +237,7 @@ protected:
     ~ICumulativeLayer() = default;
 };
 
-/// round_half_even(x / scale), clamped to the type: INT8 -128..127, FP8 +-448, INT4 -8..7, FP4 +-6.
+/// round_half_even(x / scale), clamped to the type: (U)INT8, FP8 (+-448), INT4 -8..7 or FP4 (+-6).
 /// Inputs: tensor, scale (a scalar, one per element of the axis, or one per block); 2, optional, a
 /// zero point, which is all 0.
 class IQuantizeLayer : public ILayer {

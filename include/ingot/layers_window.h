@@ -20,7 +20,7 @@ enum class PaddingMode : int32_t {
 };
 INGOT_ENUM_MAX(PaddingMode, 4)
 
-/// Cross-correlation over two or three spatial dimensions.
+/// Cross-correlation over one to three spatial dimensions.
 ///
 /// Inputs: 0 the tensor, N C spatial; 1 the kernel and 2 the bias as tensors, when the weights are
 /// empty. Kernel: K, C / groups, window; bias: K. C is static.
@@ -61,7 +61,7 @@ protected:
     ~IConvolutionLayer() = default;
 };
 
-/// Transposed convolution over two or three spatial dimensions. Padding crops the output.
+/// Transposed convolution over one to three spatial dimensions. Padding crops the output.
 ///
 /// Inputs as IConvolutionLayer. Kernel: C, K / groups, window; bias: K.
 class IDeconvolutionLayer : public ILayer {
@@ -106,7 +106,7 @@ enum class PoolingType : int32_t {
 };
 INGOT_ENUM_MAX(PoolingType, 3)
 
-/// Reduces windows of two or three spatial dimensions.
+/// Reduces windows of one to three spatial dimensions.
 class IPoolingLayer : public ILayer {
 public:
     virtual void setPoolingType(PoolingType type) noexcept = 0;
@@ -311,8 +311,8 @@ public:
     /// ones.
     virtual void setNbGroups(int64_t nbGroups) noexcept = 0;
     virtual int64_t getNbGroups() const noexcept = 0;
-    /// Whether addNormalizationV2() made it: scale and bias have the channels' shape, not that of
-    /// groups.
+    /// Whether scale and bias of groups have the channels' shape, not that of groups: of a model's
+    /// node, and from addNormalizationV2(). Those of a node lack the leading dimensions of 1.
     virtual bool isV2() const noexcept = 0;
 
     // Older generations.

@@ -76,7 +76,7 @@ public:
                                     int32_t axis) noexcept = 0;
 
     virtual int32_t getNbLayers() const noexcept = 0;
-    /// In the order of adding. nullptr for a bad index.
+    /// In the order of adding; of the class that getType() names. nullptr for a bad index.
     virtual ILayer* getLayer(int32_t index) const noexcept = 0;
     virtual int32_t getNbInputs() const noexcept = 0;
     virtual ITensor* getInput(int32_t index) const noexcept = 0;
@@ -115,7 +115,7 @@ public:
     virtual bool markOutputForShapes(ITensor& tensor) noexcept = 0;
     virtual bool unmarkOutputForShapes(ITensor& tensor) noexcept = 0;
     virtual IParametricReLULayer* addParametricReLU(ITensor& input, ITensor& slope) noexcept = 0;
-    /// Kernel of two or three sizes; empty weights are then given as inputs 1 and 2.
+    /// Kernel of one to three sizes; empty weights are then given as inputs 1 and 2.
     virtual IConvolutionLayer* addConvolutionNd(ITensor& input, int64_t nbOutputMaps,
                                                 const Dims& kernelSize, Weights kernelWeights,
                                                 Weights biasWeights) noexcept = 0;

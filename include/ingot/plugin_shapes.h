@@ -77,7 +77,8 @@ public:
     const IDimensionExpr* d[Dims::MAX_DIMS];
 };
 
-/// What a context lends to a plugin that is attached to it; valid as long as the plugin.
+/// What a context lends to a plugin that is attached to it; valid as long as the plugin. Used by
+/// the thread that runs the context. Its getters give nullptr where there is none.
 class IPluginResourceContext {
 public:
     /// That of the runtime or builder that made the engine; nullptr when it has none.

@@ -34,6 +34,8 @@ constexpr int32_t pluginVersion(PluginVersion version) noexcept {
 ///
 /// Lifetime: INetworkDefinition::addPluginV2() clones what it is given, which stays the
 /// application's; clones are the library's, which calls destroy().
+/// Thread safety: one thread at a time for each clone.
+/// Errors: a method that returns another number than 0, or nullptr, fails the build or the run.
 class IPluginV2 {
 public:
     IPluginV2() = default;

@@ -56,16 +56,21 @@ public:
         static_cast<void>(outputs), static_cast<void>(nbOutputs);
         return 0;
     }
-    /// Fills `tactics` with the plugin's own numbers of implementations, not 0. The first is used:
-    /// plugins are not timed.
+    /// Fills `tactics` with the plugin's own numbers of implementations, each once, not 0. Where
+    /// there are several, the build runs a clone with each, attached and with zeros as inputs of
+    /// the first profile's expected shapes, on the device of IBuilderConfig (ingot::setDevice): on
+    /// the CPU where there is no GPU, with host addresses and no stream. The engine holds the
+    /// fastest, and setTactic() gets it. One whose methods return an error is left out; where none
+    /// is left, or no size is known, the engine holds the first.
     virtual int32_t getValidTactics(int32_t* tactics, int32_t nbTactics) noexcept {
         static_cast<void>(tactics), static_cast<void>(nbTactics);
         return 0;
     }
     virtual int32_t getNbTactics() noexcept { return 0; }
-    /// Never asked: plugins are not timed.
+    /// Names what the tactics compute, for the timing cache, beside the plugin's name, the types
+    /// and sizes of its inputs and the list of tactics. nullptr: their times are not kept.
     virtual const char* getTimingCacheID() noexcept { return nullptr; }
-    /// Never asked: there is one format.
+    /// How many combinations may be tried, at least 1: there is one.
     virtual int32_t getFormatCombinationLimit() noexcept {
         return kDEFAULT_FORMAT_COMBINATION_LIMIT;
     }

@@ -30,7 +30,7 @@ public:
     /// Whether every shape that is set has all three and min <= opt <= max.
     virtual bool isValid() const noexcept = 0;
     /// Values of a shape input: nbValues of them, as many as it has elements. The build checks them
-    /// against the network; ICudaEngine::getProfileTensorValuesV2() gives them.
+    /// against the network, every run its values against kMIN and kMAX.
     virtual bool setShapeValuesV2(const char* inputName, OptProfileSelector select,
                                   const int64_t* values, int32_t nbValues) noexcept = 0;
     /// nullptr when they are not set.

@@ -47,8 +47,8 @@ public:
     /// Names of all weights that can be refitted.
     virtual int32_t getAllWeights(int32_t size, const char** weightsNames) noexcept = 0;
     virtual ILogger* getLogger() const noexcept = 0;
-    /// Most threads of the host that a refit may use; it uses one, whatever this says. Default 1.
-    /// Returns false for less than 1.
+    /// Most threads of the host, the caller's included, that compare and copy weights in a refit.
+    /// Default 1. Returns false for less than 1.
     virtual bool setMaxThreads(int32_t maxThreads) noexcept = 0;
     virtual int32_t getMaxThreads() const noexcept = 0;
     /// What was set under this name; {kFLOAT, nullptr, 0} when nothing was.

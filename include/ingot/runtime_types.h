@@ -12,7 +12,14 @@ class IExecutionContext;
 class IPluginRegistry;
 class IRuntimeConfig;
 
-/// Base of the classes that the library implements: used through pointers only.
+/// Base of the classes that the library implements: used through pointers only. What follows holds
+/// unless a class says otherwise.
+///
+/// Lifetime: the caller deletes what a create...() function gives, at any time and in any order:
+/// objects keep what they need. What is part of an object belongs to it.
+/// Thread safety: one thread at a time.
+/// Errors: a method that fails returns nullptr, false, -1 or what its text says, and tells the
+/// object's error recorder, without one the logger, what is wrong and what to do. None throws.
 class INoCopy {
 protected:
     INoCopy() = default;

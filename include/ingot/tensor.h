@@ -18,7 +18,7 @@ enum class LayerType : int32_t {
     kDECONVOLUTION = 7,
     kCONCATENATION = 8,
     kELEMENTWISE = 9,
-    kPLUGIN = 10,
+    kPLUGIN = 10, ///< Has no class but ILayer: a kernel given as text, or what no class describes
     kUNARY = 11,
     kPADDING = 12,
     kSHUFFLE = 13,

@@ -3,6 +3,8 @@
 address, a shape, a type, a place; and new arrays of the same kind for outputs."""
 import dataclasses
 import sys
+import typing
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -11,7 +13,7 @@ from ingot._ingot import DataType, _Tensor, _capsule_over
 from ingot._types import nptype, storage
 
 CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # as DLPack counts devices
-_TYPES = {np.dtype(np.float32): DataType.FLOAT, np.dtype(np.float16): DataType.HALF,
+_TYPES: dict[np.dtype[typing.Any], DataType] = {np.dtype(np.float32): DataType.FLOAT, np.dtype(np.float16): DataType.HALF,
           np.dtype(np.int8): DataType.INT8, np.dtype(np.int32): DataType.INT32,
           np.dtype(np.int64): DataType.INT64, np.dtype(np.bool_): DataType.BOOL,
           np.dtype(np.uint8): DataType.UINT8}
@@ -23,13 +25,13 @@ _NAMED = {"bfloat16": DataType.BF16, "float8_e4m3fn": DataType.FP8,
 class Array:
     """Elements in row-major order; `owner` keeps them."""
     address: int
-    shape: tuple
+    shape: tuple[int, ...]
     dtype: DataType
     on_gpu: bool
     owner: object
 
 
-def kind_of(value):
+def kind_of(value: object) -> str:
     """The library that an array belongs to: numpy, torch, cupy, jax or dlpack."""
     root = type(value).__module__.partition(".")[0]
     if isinstance(value, (np.ndarray, np.generic)):
@@ -37,13 +39,13 @@ def kind_of(value):
     return {"torch": "torch", "cupy": "cupy", "jax": "jax", "jaxlib": "jax"}.get(root, "dlpack")
 
 
-def stream_of(stream, kind, device):
+def stream_of(stream: typing.Any, kind: str, device: int) -> int:
     """The address of the stream that was given, else of the current one of the library."""
     if stream is None:
         if kind == "torch":
-            return sys.modules["torch"].cuda.current_stream(device).cuda_stream
+            return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
         if kind == "cupy":
-            return sys.modules["cupy"].cuda.get_current_stream().ptr
+            return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
         return 0
     for attribute in ("cuda_stream", "ptr", "handle"):
         if hasattr(stream, attribute):
@@ -51,14 +53,14 @@ def stream_of(stream, kind, device):
     return int(stream)
 
 
-def _numpy_type(what, dtype):
+def _numpy_type(what: str, dtype: np.dtype[typing.Any]) -> DataType:
     found = _TYPES.get(dtype, _NAMED.get(dtype.name))
     if found is None:
         raise TypeError(f"{what}: got numpy type {dtype}, which the library does not have")
     return found
 
 
-def from_any(what, value, stream):
+def from_any(what: str, value: typing.Any, stream: int) -> Array:
     """An Array of what a caller passed, in place where it is dense, else a dense copy."""
     if isinstance(value, (np.ndarray, np.generic)):
         dense = np.ascontiguousarray(value).reshape(np.shape(value))
@@ -85,29 +87,29 @@ def from_any(what, value, stream):
 class DeviceTensor:
     """An output in GPU memory for callers whose library is not known: pass it on by DLPack."""
 
-    def __init__(self, shape, dtype, device, stream):
+    def __init__(self, shape: Sequence[int], dtype: DataType, device: int, stream: int) -> None:
         self.shape, self.dtype, self.device = tuple(shape), dtype, device
         count = int(np.prod(shape, dtype=np.int64))
         self._memory = _cuda.Memory(count * storage(dtype).itemsize, device, stream)
         self._stream = stream
 
     @property
-    def address(self):
+    def address(self) -> int:
         return self._memory.address
 
-    def __dlpack__(self, **options):
+    def __dlpack__(self, **options: typing.Any) -> object:
         if options.get("stream") not in (None, -1, self._stream, self._stream or 1):
             with _cuda.current(self.device):
                 _cuda.synchronize(self._stream)
         return _capsule_over(self.address, list(self.shape), self.dtype, CUDA, self.device,
                              self._memory)
 
-    def __dlpack_device__(self):
+    def __dlpack_device__(self) -> tuple[int, int]:
         return (CUDA, self.device)
 
-    def numpy(self):
+    def numpy(self) -> np.ndarray[typing.Any, typing.Any]:
         """A copy in host memory."""
-        result = np.empty(self.shape, nptype(self.dtype))
+        result: np.ndarray[typing.Any, typing.Any] = np.empty(self.shape, nptype(self.dtype))
         with _cuda.current(self.device):
             _cuda.copy(_cuda.DEVICE_TO_HOST, result.ctypes.data, self.address, result.nbytes,
                        self._stream)
@@ -115,19 +117,21 @@ class DeviceTensor:
         return result
 
 
-def _torch_type(dtype):
-    torch = sys.modules["torch"]
+def _torch_type(dtype: DataType) -> object:
+    torch: typing.Any = sys.modules["torch"]
     return {DataType.FLOAT: torch.float32, DataType.HALF: torch.float16,
             DataType.BF16: torch.bfloat16, DataType.INT8: torch.int8, DataType.INT32: torch.int32,
             DataType.INT64: torch.int64, DataType.BOOL: torch.bool,
             DataType.UINT8: torch.uint8}[dtype]
 
 
-def empty(kind, shape, dtype, gpu, stream):
+def empty(kind: str, shape: Sequence[int], dtype: DataType, gpu: int | None,
+          stream: int) -> tuple[typing.Any, int]:
     """A new array of the caller's library: (what the caller gets, its address). `gpu` is the
     ordinal of the GPU, None for host memory."""
+    made: typing.Any
     if kind == "torch":
-        torch = sys.modules["torch"]
+        torch: typing.Any = sys.modules["torch"]
         place = "cpu" if gpu is None else f"cuda:{gpu}"
         made = torch.empty(tuple(shape), dtype=_torch_type(dtype), device=place)
         return made, made.data_ptr()
@@ -141,7 +145,7 @@ def empty(kind, shape, dtype, gpu, stream):
     return made, made.ctypes.data
 
 
-def finished(kind, value):
+def finished(kind: str, value: typing.Any) -> typing.Any:
     """An output as the caller's library has it."""
     if kind == "jax" and not type(value).__module__.startswith("jax"):
         return sys.modules["jax"].dlpack.from_dlpack(value)

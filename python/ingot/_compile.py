@@ -5,11 +5,16 @@ import os
 import pathlib
 import threading
 import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ingot import _arrays, _cuda, _ingot
 from ingot._types import nptype, storage
+
+# One shape, or the smallest, the best and the largest.
+Shapes = Sequence[int] | Sequence[Sequence[int]]
+MakesShapes = Callable[[list[tuple[str, tuple[int, ...]]]], Mapping[str, Shapes]]
 
 _DEVICES = {"auto": 0, "gpu": 1, "cuda": 1, "cpu": 2}
 
@@ -18,12 +23,14 @@ class _Log(_ingot.ILogger):
     """Keeps errors, so that exceptions can tell them; the rest goes to another logger, and errors
     too if it is the caller's."""
 
-    def __init__(self, logger):
+    def __init__(self, logger: _ingot.ILogger | None) -> None:
         super().__init__()
-        self._given, self._other = logger is not None, logger or _ingot.Logger(_ingot.Logger.WARNING)
-        self._errors, self._lock = [], threading.Lock()
+        self._given = logger is not None
+        self._other = logger or _ingot.Logger(_ingot.Logger.WARNING)
+        self._errors: list[str] = []
+        self._lock = threading.Lock()
 
-    def log(self, severity, msg):
+    def log(self, severity: _ingot.ILogger.Severity, msg: str) -> None:
         is_error = severity <= _ingot.ILogger.ERROR
         if is_error:
             with self._lock:
@@ -31,7 +38,7 @@ class _Log(_ingot.ILogger):
         if self._given or not is_error:
             self._other.log(severity, msg)
 
-    def take(self):
+    def take(self) -> str:
         with self._lock:
             text = "; ".join(self._errors)
             self._errors.clear()
@@ -49,23 +56,25 @@ class TensorSpec:
 class _Memory(_ingot.IOutputAllocator):
     """Memory for an output whose shape the run finds out."""
 
-    def __init__(self, kind, dtype, gpu, stream):
+    def __init__(self, kind: str, dtype: _ingot.DataType, gpu: int | None, stream: int) -> None:
         super().__init__()
         self.kind, self.dtype, self.gpu, self.stream = kind, dtype, gpu, stream
-        self.made, self.shape = None, ()
+        self.made: typing.Any = None
+        self.shape: tuple[int, ...] = ()
 
-    def reallocate_output_async(self, tensor_name, memory, size, alignment, stream):
+    def reallocate_output_async(self, tensor_name: str, memory: int, size: int, alignment: int,
+                                stream: int) -> int:
         del tensor_name, memory, alignment, stream
         count = -(-size // storage(self.dtype).itemsize)
         self.made, address = _arrays.empty(self.kind, (max(count, 1),), self.dtype, self.gpu,
                                            self.stream)
         return address
 
-    def notify_shape(self, tensor_name, shape):
+    def notify_shape(self, tensor_name: str, shape: Iterable[int]) -> None:
         del tensor_name
         self.shape = tuple(shape)
 
-    def result(self):
+    def result(self) -> typing.Any:
         count = int(np.prod(self.shape, dtype=np.int64))
         if self.made is None:
             self.made, _ = _arrays.empty(self.kind, (1,), self.dtype, self.gpu, self.stream)
@@ -97,7 +106,7 @@ class CompiledModel:
     outputs: list[TensorSpec]
     """Outputs in their order."""
 
-    def __init__(self, engine: _ingot.ICudaEngine, errors: _Log, gpu: int | None):
+    def __init__(self, engine: _ingot.ICudaEngine, errors: _Log, gpu: int | None) -> None:
         self.engine = engine
         self._errors, self._gpu, self._local = errors, gpu, threading.local()
         names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
@@ -114,12 +123,15 @@ class CompiledModel:
         """Where it runs: "gpu" or "cpu"."""
         return "cpu" if self._gpu is None else "gpu"
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Writes the engine; ingot.compile(path) reads it. Errors: OSError."""
-        pathlib.Path(path).write_bytes(self.engine.serialize())
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the engine; ingot.compile(path) reads it. Errors: OSError, RuntimeError."""
+        blob = self.engine.serialize()
+        if blob is None:
+            raise RuntimeError(f"the engine could not be serialized: {self._errors.take()}")
+        pathlib.Path(path).write_bytes(blob)
 
-    def __repr__(self):
-        def text(specs):
+    def __repr__(self) -> str:
+        def text(specs: list[TensorSpec]) -> str:
             return ", ".join(f"{s.name}: {s.dtype.name}{list(s.shape)}" for s in specs)
         return f"<ingot.CompiledModel {text(self.inputs)} -> {text(self.outputs)}, {self.device}>"
 
@@ -137,7 +149,7 @@ class CompiledModel:
         with _cuda.current(self._gpu):
             return self._run(kind, handle, values)
 
-    def _run(self, kind, handle, values):
+    def _run(self, kind: str, handle: int, values: dict[str, typing.Any]) -> typing.Any:
         context = self._context()
         held = [self._set_input(context, spec, values[spec.name], handle) for spec in self.inputs]
         results: list[typing.Any] = []
@@ -155,7 +167,8 @@ class CompiledModel:
         done = [_arrays.finished(kind, result) for result in done]
         return done[0] if len(done) == 1 else tuple(done)
 
-    def _by_name(self, arrays, named):
+    def _by_name(self, arrays: tuple[typing.Any, ...],
+                 named: dict[str, typing.Any]) -> dict[str, typing.Any]:
         names = [spec.name for spec in self.inputs]
         if len(arrays) > len(names):
             raise TypeError(f"got {len(arrays)} inputs, expected {len(names)}: {', '.join(names)}")
@@ -171,8 +184,8 @@ class CompiledModel:
             raise TypeError(f"inputs are missing: {', '.join(missing)}")
         return values
 
-    def _context(self):
-        context = getattr(self._local, "context", None)
+    def _context(self) -> _ingot.IExecutionContext:
+        context: _ingot.IExecutionContext | None = getattr(self._local, "context", None)
         if context is None:
             context = self.engine.create_execution_context()
             if context is None:
@@ -180,7 +193,9 @@ class CompiledModel:
             self._local.context = context
         return context
 
-    def _set_input(self, context, spec, value, stream):
+    def _set_input(self, context: _ingot.IExecutionContext, spec: TensorSpec, value: typing.Any,
+                   stream: int) -> object:
+        """Returns what has to live until the run is done."""
         what = f"input '{spec.name}'"
         array = _arrays.from_any(what, value, stream)
         if array.dtype != spec.dtype:
@@ -191,20 +206,23 @@ class CompiledModel:
             raise ValueError(f"{what}: got shape {list(array.shape)}, expected {list(spec.shape)}")
         if -1 in spec.shape and not context.set_input_shape(spec.name, array.shape):
             raise ValueError(f"{what}: shape {list(array.shape)} is refused: {self._errors.take()}")
-        wants_gpu = self._gpu is not None and not self._on_host[spec.name]
-        if array.on_gpu and not wants_gpu:
+        gpu = None if self._on_host[spec.name] else self._gpu
+        if array.on_gpu and gpu is None:
             raise ValueError(f"{what}: got a tensor in GPU memory, expected one in host memory")
+        held: object = array
         address = array.address
-        if wants_gpu and not array.on_gpu:
+        if gpu is not None and not array.on_gpu:
             size = int(np.prod(array.shape, dtype=np.int64)) * storage(array.dtype).itemsize
-            memory = _cuda.Memory(size, self._gpu, stream)
+            memory = _cuda.Memory(size, gpu, stream)
             _cuda.copy(_cuda.HOST_TO_DEVICE, memory.address, address, size, stream)
-            array, address = (array, memory), memory.address
+            held, address = (array, memory), memory.address
         if not context.set_tensor_address(spec.name, address):
             raise RuntimeError(f"{what}: {self._errors.take()}")
-        return array
+        return held
 
-    def _set_output(self, context, spec, kind, stream, back):
+    def _set_output(self, context: _ingot.IExecutionContext, spec: TensorSpec, kind: str,
+                    stream: int, back: list[typing.Any]) -> typing.Any:
+        """Returns what the run fills; `back` gets what has to be copied back then."""
         gpu = None if self._on_host[spec.name] else self._gpu
         shape = tuple(context.get_tensor_shape(spec.name))
         made: typing.Any
@@ -216,7 +234,7 @@ class CompiledModel:
             return made
         if gpu is not None and kind == "numpy":
             made = np.empty(shape, nptype(spec.dtype))
-            memory = _cuda.Memory(made.nbytes, self._gpu, stream)
+            memory = _cuda.Memory(made.nbytes, gpu, stream)
             back.append((made, memory))
             address = memory.address
         else:
@@ -225,19 +243,24 @@ class CompiledModel:
         return made
 
 
-def _shape_triple(name, given):
-    """(min, opt, max) of a shape or of three."""
+def _shape_triple(name: str, given: typing.Any) -> list[tuple[int, ...]]:
+    """[min, opt, max] of a shape or of three."""
     given = list(given)
     if all(isinstance(size, (int, np.integer)) for size in given):
-        return (tuple(given),) * 3
+        return [tuple(given)] * 3
     if len(given) == 3:
-        return tuple(tuple(shape) for shape in given)
+        return [tuple(shape) for shape in given]
     raise ValueError(f"shapes['{name}']: got {given}, expected a shape or (min, opt, max)")
 
 
-def _add_profile(builder, network, config, shapes):
-    inputs = {network.get_input(i).name: tuple(network.get_input(i).shape)
-              for i in range(network.num_inputs)}
+def _inputs(network: _ingot.INetworkDefinition) -> list[tuple[str, tuple[int, ...]]]:
+    tensors = [network.get_input(i) for i in range(network.num_inputs)]
+    return [(tensor.name, tuple(tensor.shape)) for tensor in tensors if tensor is not None]
+
+
+def _add_profile(builder: _ingot.Builder, network: _ingot.INetworkDefinition,
+                 config: _ingot.IBuilderConfig, shapes: Mapping[str, Shapes]) -> None:
+    inputs = dict(_inputs(network))
     unknown = [name for name in shapes if name not in inputs]
     if unknown:
         raise ValueError(f"shapes: there is no input '{unknown[0]}'; there are "
@@ -256,15 +279,16 @@ def _add_profile(builder, network, config, shapes):
         raise ValueError("shapes: the profile is not valid")
 
 
-def _build(model, path, logger, options):
+def _build(model: bytes | None, path: str | None, logger: _Log,
+           options: dict[str, typing.Any]) -> _ingot.IHostMemory:
     builder = _ingot.Builder(logger)
-    network = builder.create_network(0)
+    network, config = builder.create_network(0), builder.create_builder_config()
+    if network is None or config is None:
+        raise RuntimeError(f"the engine could not be built: {logger.take()}")
     parser = _ingot.OnnxParser(network, logger)
-    parsed = parser.parse_from_file(path) if model is None else parser.parse(model, path)
-    if not parsed:
+    if not (parser.parse_from_file(path or "") if model is None else parser.parse(model, path)):
         texts = [str(parser.get_error(i)) for i in range(parser.num_errors)]
         raise ValueError("the model cannot be read: " + ("; ".join(texts) or logger.take()))
-    config = builder.create_builder_config()
     for flag in ("fp16", "bf16", "int8", "fp8"):
         if options[flag]:
             config.set_flag(getattr(_ingot.BuilderFlag, flag.upper()))
@@ -278,8 +302,7 @@ def _build(model, path, logger, options):
         config.progress_monitor = options["progress_monitor"]
     shapes = options["shapes"] or {}
     if callable(shapes):
-        inputs = [network.get_input(i) for i in range(network.num_inputs)]
-        shapes = shapes([(tensor.name, tuple(tensor.shape)) for tensor in inputs])
+        shapes = shapes(_inputs(network))
     _add_profile(builder, network, config, shapes)
     memory = builder.build_serialized_network(network, config)
     if memory is None:
@@ -287,16 +310,16 @@ def _build(model, path, logger, options):
     return memory
 
 
-def _is_engine(data):
+def _is_engine(data: bytes) -> bool:
     return data[:8] == b"INGOT\r\n\x1a"
 
 
 def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: bool = False,
             fp8: bool = False, calibrator: _ingot.IInt8Calibrator | None = None,
-            shapes: typing.Any = None, device: str | int = "auto", workspace: int | None = None,
+            shapes: Mapping[str, Shapes] | MakesShapes | None = None, device: str | int = "auto", workspace: int | None = None,
             optimization_level: int | None = None, logger: _ingot.ILogger | None = None,
             progress_monitor: _ingot.IProgressMonitor | None = None,
-            save: str | os.PathLike | None = None) -> CompiledModel:
+            save: str | os.PathLike[str] | None = None) -> CompiledModel:
     """A function of arrays from a model.
 
     model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
@@ -324,7 +347,9 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     options = {"fp16": fp16, "bf16": bf16, "int8": int8, "fp8": fp8, "calibrator": calibrator,
                "shapes": shapes, "workspace": workspace, "progress_monitor": progress_monitor,
                "optimization_level": optimization_level}
-    logger, path = _Log(logger), None
+    log = _Log(logger)
+    data: bytes | None
+    path: str | None = None
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         with open(path, "rb") as file:
@@ -332,14 +357,14 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
             data = start + file.read() if _is_engine(start) else None
     else:
         data = model.SerializeToString() if hasattr(model, "SerializeToString") else bytes(model)
-    is_engine = data is not None and _is_engine(data)
-    blob = data if is_engine else _build(data, path, logger, options)
-    runtime = _ingot.Runtime(logger)
+    blob: bytes | _ingot.IHostMemory
+    blob = data if data is not None and _is_engine(data) else _build(data, path, log, options)
+    runtime = _ingot.Runtime(log)
     if not runtime.set_device(_DEVICES[place], ordinal):
-        raise RuntimeError(f"device {device!r} cannot be used: {logger.take()}")
+        raise RuntimeError(f"device {device!r} cannot be used: {log.take()}")
     engine = runtime.deserialize_cuda_engine(blob)
     if engine is None:
-        raise RuntimeError(f"the engine cannot be loaded: {logger.take()}")
+        raise RuntimeError(f"the engine cannot be loaded: {log.take()}")
     if save is not None:
         pathlib.Path(save).write_bytes(blob)
-    return CompiledModel(engine, logger, ordinal if engine.device == "gpu" else None)
+    return CompiledModel(engine, log, ordinal if engine.device == "gpu" else None)

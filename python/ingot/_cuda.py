@@ -7,12 +7,14 @@ import functools
 import glob
 import importlib.util
 import os
+import typing
+from collections.abc import Iterator
 
 HOST_TO_DEVICE = "cuMemcpyHtoDAsync_v2"
 DEVICE_TO_HOST = "cuMemcpyDtoHAsync_v2"
 
 
-def tell_where_nvrtc_is():
+def tell_where_nvrtc_is() -> None:
     """Names to the library the compiler of the package nvidia-cuda-nvrtc, which PyTorch brings too,
     unless INGOT_NVRTC names one. Without any, those that the machine has are tried."""
     nvidia = importlib.util.find_spec("nvidia")
@@ -22,11 +24,11 @@ def tell_where_nvrtc_is():
 
 
 @functools.lru_cache(maxsize=1)
-def _driver():
+def _driver() -> ctypes.CDLL:
     return ctypes.CDLL("libcuda.so.1")
 
 
-def _call(name, *arguments):
+def _call(name: str, *arguments: typing.Any) -> None:
     code = getattr(_driver(), name)(*arguments)
     if code != 0:
         text = ctypes.c_char_p()
@@ -35,7 +37,7 @@ def _call(name, *arguments):
 
 
 @functools.lru_cache(maxsize=None)
-def _primary_context(device):
+def _primary_context(device: int) -> ctypes.c_void_p:
     context = ctypes.c_void_p()
     _call("cuInit", 0)
     _call("cuDevicePrimaryCtxRetain", ctypes.byref(context), device)
@@ -43,7 +45,7 @@ def _primary_context(device):
 
 
 @contextlib.contextmanager
-def current(device):
+def current(device: int | None) -> Iterator[None]:
     """Makes the context that all libraries share the current one; nothing for None."""
     if device is None:
         yield
@@ -58,7 +60,7 @@ def current(device):
 class Memory:
     """Bytes of device memory, given back in the order of the stream that they were taken on."""
 
-    def __init__(self, size, device, stream):
+    def __init__(self, size: int, device: int, stream: int) -> None:
         self.size, self.device, self.stream, self.address = size, device, stream, 0
         pointer = ctypes.c_uint64()
         with current(device):
@@ -66,21 +68,22 @@ class Memory:
                   ctypes.c_void_p(stream))
         self.address = pointer.value
 
-    def __del__(self):
+    def __del__(self) -> None:
         if self.address:
             with current(self.device):
                 _driver().cuMemFreeAsync(ctypes.c_uint64(self.address),
                                          ctypes.c_void_p(self.stream))
 
 
-def copy(kind, destination, source, size, stream):
+def copy(kind: str, destination: int, source: int, size: int, stream: int) -> None:
     """Queues a copy of `size` bytes between addresses."""
-    kinds = {HOST_TO_DEVICE: (ctypes.c_uint64, ctypes.c_void_p),
-             DEVICE_TO_HOST: (ctypes.c_void_p, ctypes.c_uint64)}
-    to, of = kinds[kind]
-    if size:
-        _call(kind, to(destination), of(source), ctypes.c_size_t(size), ctypes.c_void_p(stream))
+    if size == 0:
+        return
+    device, host = ctypes.c_uint64, ctypes.c_void_p
+    ends = ((device(destination), host(source)) if kind == HOST_TO_DEVICE else
+            (host(destination), device(source)))
+    _call(kind, *ends, ctypes.c_size_t(size), ctypes.c_void_p(stream))
 
 
-def synchronize(stream):
+def synchronize(stream: int) -> None:
     _call("cuStreamSynchronize", ctypes.c_void_p(stream))

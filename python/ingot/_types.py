@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data types as numpy has them, and arrays over memory that something else owns."""
+import typing
 from collections.abc import Iterable
 
 import numpy as np
 
 from ingot._ingot import DataType
 
-_NUMPY = {
+_NUMPY: dict[DataType, type] = {
     DataType.FLOAT: np.float32,
     DataType.HALF: np.float16,
     DataType.INT8: np.int8,
@@ -40,11 +41,12 @@ def nptype(trt_type: DataType) -> type:
         except ImportError:
             raise TypeError(f"{trt_type} has no numpy type: install the package ml_dtypes, which "
                             f"adds {_ML_DTYPES[trt_type]}") from None
-        return getattr(ml_dtypes, _ML_DTYPES[trt_type])
+        found: type = getattr(ml_dtypes, _ML_DTYPES[trt_type])
+        return found
     raise TypeError(f"{trt_type} has no numpy type: its elements are smaller than a byte")
 
 
-def storage(trt_type):
+def storage(trt_type: DataType) -> np.dtype[typing.Any]:
     """A numpy type of the same size; uint8 for types of 4 bits, of which two share a byte."""
     try:
         return np.dtype(nptype(trt_type))
@@ -52,7 +54,7 @@ def storage(trt_type):
         return np.dtype(np.uint16 if _BITS.get(DataType(trt_type)) == 16 else np.uint8)
 
 
-def itemsize(trt_type):
+def itemsize(trt_type: DataType) -> float:
     bits = _BITS.get(trt_type, 8)
     return bits // 8 if bits >= 8 else bits / 8
 
@@ -65,11 +67,12 @@ def volume(shape: Iterable[int]) -> int:
     return count
 
 
-class _Kept(np.ndarray):
+class _Kept(np.ndarray[typing.Any, np.dtype[typing.Any]]):
     """An array that keeps the owner of its memory."""
+    owner: object
 
 
-def keeping(array, owner):
+def keeping(array: np.ndarray[typing.Any, typing.Any], owner: object) -> _Kept:
     kept = array.view(_Kept)
     kept.owner = owner
     return kept

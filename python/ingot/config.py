@@ -13,7 +13,10 @@
 
 Needs the packages pydantic and, for YAML, PyYAML: pip install ingot[config].
 """
+import importlib
+import os
 import pathlib
+import typing
 
 try:
     from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -23,6 +26,8 @@ except ImportError as error:
 import ingot
 from ingot._compile import CompiledModel
 
+_Self = typing.TypeVar("_Self", bound="_Config")
+
 Shape = tuple[int, ...]
 
 
@@ -30,14 +35,15 @@ class _Config(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     @classmethod
-    def from_yaml(cls, path, section="tensorrt"):
+    def from_yaml(cls: type[_Self], path: str | os.PathLike[str],
+                  section: str | None = "tensorrt") -> _Self:
         """The mapping under `section` of a YAML file; the whole file for None.
 
         Errors: KeyError when there is no such section, pydantic.ValidationError for values and
         names of fields that are wrong.
         """
         try:
-            import yaml
+            yaml = importlib.import_module("yaml")
         except ImportError as error:
             raise ImportError("from_yaml needs the package PyYAML: pip install ingot[config]"
                               ) from error
@@ -48,9 +54,9 @@ class _Config(BaseModel):
             content = content[section]
         return cls.model_validate(content)
 
-    def to_yaml(self, path, section="tensorrt"):
+    def to_yaml(self, path: str | os.PathLike[str], section: str | None = "tensorrt") -> None:
         """Writes what from_yaml() reads."""
-        import yaml
+        yaml = importlib.import_module("yaml")
         content = self.model_dump(mode="json")
         text = yaml.safe_dump({section: content} if section is not None else content,
                               sort_keys=False)
@@ -72,7 +78,7 @@ class BuildConfig(_Config):
     calibration_cache: str | None = Field(default=None, description="INT8 calibration cache path")
 
     @model_validator(mode="after")
-    def _check_shapes(self):
+    def _check_shapes(self) -> "BuildConfig":
         shapes = (self.min_shape, self.opt_shape, self.max_shape)
         if len({len(shape) for shape in shapes}) != 1:
             raise ValueError("min_shape, opt_shape and max_shape have different ranks: "
@@ -83,7 +89,7 @@ class BuildConfig(_Config):
                                  + ", ".join(str(list(shape)) for shape in shapes))
         return self
 
-    def shapes(self, inputs):
+    def shapes(self, inputs: list[tuple[str, Shape]]) -> dict[str, tuple[Shape, Shape, Shape]]:
         """Shapes for the inputs, a list of (name, shape) of the model, that are not static: those
         of the configuration, with max_batch_size where it is larger. One such input only."""
         dynamic = [(name, shape) for name, shape in inputs if -1 in shape]
@@ -98,7 +104,8 @@ class BuildConfig(_Config):
             result[name] = (self.min_shape, self.opt_shape, tuple(largest))
         return result
 
-    def build(self, logger=None, device="auto") -> CompiledModel:
+    def build(self, logger: ingot.ILogger | None = None,
+              device: str | int = "auto") -> CompiledModel:
         """Builds the engine, writes it to engine_path, and returns it ready to run. Errors: those
         of ingot.compile()."""
         calibrator = None
@@ -115,28 +122,28 @@ class InferenceConfig(_Config):
     engine_path: str = Field(description="Path of the engine")
     device_id: int = Field(default=0, ge=0, description="Ordinal of the GPU; 0 without a GPU: CPU")
 
-    def load(self, logger=None) -> CompiledModel:
+    def load(self, logger: ingot.ILogger | None = None) -> CompiledModel:
         """The engine, ready to run: on GPU device_id; on the CPU where there is no GPU and
         device_id is 0."""
-        place = self.device_id if self.device_id > 0 else "auto"
+        place: str | int = self.device_id if self.device_id > 0 else "auto"
         return ingot.compile(self.engine_path, device=place, logger=logger)
 
 
 class _CachedCalibrator(ingot.IInt8EntropyCalibrator2):
     """Ranges from a cache file alone."""
 
-    def __init__(self, path):
+    def __init__(self, path: str) -> None:
         super().__init__()
         self.cache = pathlib.Path(path).read_bytes()
 
-    def get_batch_size(self):
+    def get_batch_size(self) -> int:
         return 1
 
-    def get_batch(self, names):
+    def get_batch(self, names: list[str]) -> None:
         return None
 
-    def read_calibration_cache(self):
+    def read_calibration_cache(self) -> bytes:
         return self.cache
 
-    def write_calibration_cache(self, cache):
+    def write_calibration_cache(self, cache: object) -> None:
         pass

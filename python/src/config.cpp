@@ -121,9 +121,12 @@ void bind_timing_cache(nb::module_& m) {
         .def("__str__", &text_of)
         .def("__repr__", &text_of)
         .def("__hash__", [](const Key& k) { return nb::hash(nb::str(text_of(k).c_str())); })
-        .def("__eq__", [](const Key& a, const Key& b) {
-            return std::memcmp(a.data, b.data, sizeof a.data) == 0;
-        });
+        .def(
+            "__eq__",
+            [](const Key& a, const Key& b) {
+                return std::memcmp(a.data, b.data, sizeof a.data) == 0;
+            },
+            nb::is_operator(), nb::sig("def __eq__(self, other: object, /) -> bool"));
     nb::class_<Value>(m, "TimingCacheValue", "A timed choice.")
         .def(
             "__init__",
@@ -282,7 +285,7 @@ void bind_config_objects(nb::class_<Config>& c) {
                 }
                 self.setPluginsToSerialize(texts.data(), static_cast<int32_t>(texts.size()));
             },
-            "Plugin libraries that travel in the engine.")
+            "Always empty: an engine holds no host code. Plugin libraries are loaded where it is.")
         .def(
             "create_timing_cache",
             [](nb::pointer_and_handle<Config> self, const nb::object& data) {

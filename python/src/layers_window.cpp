@@ -24,14 +24,14 @@ void bind_kernels(C& c) {
     prop<&T::getNbGroups, &T::setNbGroups>(c, "num_groups", "Divides the channels. Default 1.");
     prop<&T::getKernelWeights, &T::setKernelWeights>(c, "kernel", "A numpy array.");
     prop<&T::getBiasWeights, &T::setBiasWeights>(c, "bias", "A numpy array; empty: no bias.");
-    prop<&T::getKernelSizeNd, &T::setKernelSizeNd>(c, "kernel_size_nd", "Two or three sizes.");
+    prop<&T::getKernelSizeNd, &T::setKernelSizeNd>(c, "kernel_size_nd", "One to three sizes.");
     prop<&T::getDilationNd, &T::setDilationNd>(c, "dilation_nd", "Distance of the kernel's taps.");
 }
 
 void bind_convolutions(nb::module_& m) {
     auto convolution = layer<trt::IConvolutionLayer>(
         m, "IConvolutionLayer",
-        "Cross-correlation over two or three spatial dimensions. Inputs: N C spatial; kernel (K, "
+        "Cross-correlation over one to three spatial dimensions. Inputs: N C spatial; kernel (K, "
         "C / groups, window) and bias (K) as inputs 1 and 2 when the weights are empty.");
     bind_kernels<trt::IConvolutionLayer>(convolution);
     auto deconvolution = layer<trt::IDeconvolutionLayer>(
@@ -44,7 +44,7 @@ void bind_convolutions(nb::module_& m) {
     INGOT_PROP(pooling, IPoolingLayer, "blend_factor", BlendFactor, "0 to 1. Default 0.");
     INGOT_PROP(pooling, IPoolingLayer, "average_count_excludes_padding",
                AverageCountExcludesPadding, "Default True.");
-    INGOT_PROP(pooling, IPoolingLayer, "window_size_nd", WindowSizeNd, "Two or three sizes.");
+    INGOT_PROP(pooling, IPoolingLayer, "window_size_nd", WindowSizeNd, "One to three sizes.");
     auto padding = layer<trt::IPaddingLayer>(
         m, "IPaddingLayer", "Zeros around, or (negative) cropping of, the last two dimensions.");
     INGOT_PROP(padding, IPaddingLayer, "pre_padding_nd", PrePaddingNd,

@@ -137,8 +137,8 @@ void bind_quantisers(nb::class_<Network>& c) {
              return part(self.p->addQuantize(input, scale, type), self);
          },
          "input"_a, "scale"_a, "output_type"_a = trt::DataType::kINT8,
-         "round(x / scale), halves to even, clamped to the type: INT8, FP8, INT4 or FP4. The "
-         "scale is a scalar, one per element of the layer's axis, or one per block.")
+         "round(x / scale), halves to even, clamped to the type: INT8, UINT8, FP8, INT4 or FP4. "
+         "The scale is a scalar, one per element of the layer's axis, or one per block.")
         .def(
             "add_dequantize",
             [](const Self& self, trt::ITensor& input, trt::ITensor& scale, trt::DataType type) {
@@ -158,14 +158,14 @@ void bind_quantisers(nb::class_<Network>& c) {
 void bind_windows(nb::class_<Network>& c) {
     c.def("add_convolution_nd", method<&Network::addConvolutionNd>(), "input"_a,
           "num_output_maps"_a, "kernel_shape"_a, "kernel"_a.none(), "bias"_a.none() = nb::none(),
-          "Kernel of two or three sizes; weights that are None are given as inputs 1 and 2.")
+          "Kernel of one to three sizes; weights that are None are given as inputs 1 and 2.")
         .def("add_deconvolution_nd", method<&Network::addDeconvolutionNd>(), "input"_a,
              "num_output_maps"_a, "kernel_shape"_a, "kernel"_a.none(), "bias"_a.none() = nb::none(),
              "A transposed convolution; padding crops. Weights are C, K / groups, window; given as "
              "for add_convolution_nd().")
         .def("add_pooling_nd", method<&Network::addPoolingNd>(), "input"_a, "type"_a,
              "window_size"_a,
-             "Maximum or average of windows of two or three sizes, over as many last dimensions.")
+             "Maximum or average of windows of one to three sizes, over as many last dimensions.")
         .def("add_lrn", method<&Network::addLRN>(), "input"_a, "window"_a, "alpha"_a, "beta"_a,
              "k"_a,
              "x / (k + alpha / window * sum of squares over neighbouring channels) ^ beta; the "

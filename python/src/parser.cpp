@@ -115,7 +115,7 @@ void bind_parsing(nb::class_<IParser>& c) {
                 const auto all = static_cast<int>(trt::ILogger::Severity::kVERBOSE);
                 return unlocked([&] { return self.parseFromFile(path.c_str(), all); });
             },
-            "model"_a, nb::sig("def parse_from_file(self, model: str | os.PathLike) -> bool"),
+            "model"_a, nb::sig("def parse_from_file(self, model: str | os.PathLike[str]) -> bool"),
             "Reads a model; external weights are looked for beside it. False: see get_error().")
         .def(
             "supports_model",

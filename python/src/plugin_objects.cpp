@@ -43,11 +43,13 @@ class IPluginV3OneCore(IPluginCapability):
 
 
 class IPluginV3OneBuild(IPluginCapability):
-    """How a plugin is built into an engine: set num_outputs."""
+    """How a plugin is built into an engine: set num_outputs, and timing_cache_id where the times of
+    tactics are to be kept in timing caches."""
 
     DEFAULT_FORMAT_COMBINATION_LIMIT = 100
     num_outputs = 1
     format_combination_limit = 100
+    timing_cache_id = None
 
     def get_output_data_types(self, input_types):
         """A list of DataType, one for each output."""
@@ -70,7 +72,8 @@ class IPluginV3OneBuild(IPluginCapability):
         return 0
 
     def get_valid_tactics(self):
-        """The plugin's own numbers of implementations, not 0."""
+        """The plugin's own numbers of implementations, not 0: the build times them, and the engine
+        holds the fastest."""
         return []
 
 
@@ -272,6 +275,19 @@ public:
             return 0;
         });
     }
+    const char* getTimingCacheID() noexcept override {
+        return callback(
+            "IPluginV3OneBuild.timing_cache_id", static_cast<const char*>(nullptr), [this] {
+                const nb::object id = nb::getattr(build_, "timing_cache_id", nb::none());
+                timing_cache_id_ = id.is_none() ? std::string() : nb::cast<std::string>(id);
+                return id.is_none() ? nullptr : timing_cache_id_.c_str();
+            });
+    }
+    int32_t getFormatCombinationLimit() noexcept override {
+        return callback("IPluginV3OneBuild.format_combination_limit", -1, [this] {
+            return nb::cast<int32_t>(nb::getattr(build_, "format_combination_limit", nb::int_(1)));
+        });
+    }
     int32_t getAliasedInput(int32_t output) noexcept override {
         return callback("IPluginV3OneBuildV2.get_aliased_input", -2, [&] {
             return nb::hasattr(build_, "get_aliased_input")
@@ -352,6 +368,7 @@ private:
     std::string name_;
     std::string version_;
     std::string namespace_;
+    std::string timing_cache_id_;
     int32_t in_count_ = 0;
     int32_t out_count_ = 0;
     PyFields kept_;

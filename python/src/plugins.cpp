@@ -226,6 +226,66 @@ struct SourceTexts {
     }
 };
 
+/// A numpy array over a tensor of a call, which ends with it.
+nb::object array_of(const ingot::HostTensor& t, bool writable) {
+    const nb::module_ numpy = nb::module_::import_("numpy");
+    const nb::object dtype = nb::module_::import_("ingot._types").attr("storage")(t.type);
+    nb::list shape;
+    int64_t count = 1;
+    for (int32_t i = 0; i < t.dims.nbDims; ++i) {
+        shape.append(t.dims.d[i]);
+        count *= t.dims.d[i];
+    }
+    if (count == 0) {
+        return numpy.attr("empty")(shape, dtype);
+    }
+    const auto bytes = static_cast<Py_ssize_t>((count * element_bits(t.type) + 7) / 8);
+    const nb::object view = nb::steal(PyMemoryView_FromMemory(static_cast<char*>(t.data), bytes,
+                                                              writable ? PyBUF_WRITE : PyBUF_READ));
+    return nb::object(numpy.attr("frombuffer")(view, dtype)).attr("reshape")(shape);
+}
+
+int32_t call_host_kernel(const ingot::HostCall& call) {
+    return callback("host kernel", -1, [&call] {
+        nb::list inputs;
+        nb::list outputs;
+        nb::list arguments;
+        for (int32_t i = 0; i < call.nbInputs; ++i) {
+            inputs.append(array_of(call.inputs[i], false));
+        }
+        for (int32_t i = 0; i < call.nbOutputs; ++i) {
+            outputs.append(array_of(call.outputs[i], true));
+        }
+        for (int32_t i = 0; i < call.nbArguments; ++i) {
+            const ingot::HostArgument& a = call.arguments[i];
+            arguments.append(a.isReal ? nb::object(nb::float_(a.real))
+                                      : nb::object(nb::int_(a.integer)));
+        }
+        const nb::handle function(static_cast<PyObject*>(call.user));
+        function(inputs, outputs, arguments);
+        return 0;
+    });
+}
+
+void bind_host_kernels(nb::module_& m) {
+    m.def(
+        "register_host_kernel",
+        [](const char* name, const nb::callable& function) {
+            // Kept as long as the process: engines go on using it when it is deregistered.
+            return ingot::registerHostKernel(name, call_host_kernel,
+                                             nb::borrow(function).release().ptr());
+        },
+        "name"_a, "function"_a,
+        "function(inputs, outputs, arguments) stands for the kernel of a CudaSource of this name "
+        "on the CPU: it fills outputs, numpy arrays that are valid during the call; arguments are "
+        "the numbers that the kernel would get. For contexts that are made from here on. False "
+        "when there is one already.");
+    m.def(
+        "deregister_host_kernel",
+        [](const char* name) { return ingot::deregisterHostKernel(name); }, "name"_a,
+        "Engines that have a context keep it. False when there is none.");
+}
+
 void bind_sources(nb::module_& m) {
     using Text = const std::string&;
     using Option = std::optional<std::string>;
@@ -288,6 +348,7 @@ void bind_plugins(nb::module_& m) {
     bind_plugin_classes(m);
     bind_creators(m);
     bind_registry(m);
+    bind_host_kernels(m);
     bind_sources(m);
     const nb::object network = m.attr("INetworkDefinition");
     nb::setattr(network, "add_plugin_v3",

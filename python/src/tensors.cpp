@@ -11,26 +11,20 @@ const std::type_info* info() {
     return &typeid(T);
 }
 
-template <class T>
-bool has_class(const nvinfer1::ILayer* layer) {
-    return dynamic_cast<const T*>(layer) != nullptr;
-}
-
 struct LayerClass {
     LayerType type;
     const std::type_info* info;
-    /// Layers of a parsed model have the type, but only the methods of ILayer.
-    bool (*is)(const nvinfer1::ILayer*);
 };
 
 #define INGOT_LAYER(type, T)                                                                       \
-    { LayerType::k##type, info<nvinfer1::T>(), has_class<nvinfer1::T> }
+    { LayerType::k##type, info<nvinfer1::T>() }
 
+// Without activations and pooling: their `type` is another one than that of layers, which programs
+// ask for. Like all layers in TensorRT's package they show as ILayer, until `__class__` is
+// assigned.
 const LayerClass layer_classes[] = {
     INGOT_LAYER(CONVOLUTION, IConvolutionLayer),
     INGOT_LAYER(CAST, ICastLayer),
-    INGOT_LAYER(ACTIVATION, IActivationLayer),
-    INGOT_LAYER(POOLING, IPoolingLayer),
     INGOT_LAYER(LRN, ILRNLayer),
     INGOT_LAYER(SCALE, IScaleLayer),
     INGOT_LAYER(SOFTMAX, ISoftMaxLayer),
@@ -92,7 +86,7 @@ nanobind::detail::type_hook<nvinfer1::ILayer>::get(const nvinfer1::ILayer* layer
     if (layer != nullptr) {
         const LayerType type = layer->getType();
         for (const LayerClass& known : layer_classes) {
-            if (known.type == type && known.is(layer)) {
+            if (known.type == type) {
                 return known.info;
             }
         }

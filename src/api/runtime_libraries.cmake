@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # libingot_lean.so, which loads and runs engines and has nothing else; libingot_dispatch.so, which has
 # no engine code and finds a lean library for each engine.
-set(runtime_exports createInferRuntime_INTERNAL getInferLibVersion getInferLibMajorVersion
+set(runtime_exports createInferRuntime_INTERNAL createInferRefitter_INTERNAL getInferLibVersion getInferLibMajorVersion
     getInferLibMinorVersion getInferLibPatchVersion getInferLibBuildVersion getLogger getPluginRegistry
     ingotVersion ingotSetRuntimeDevice ingotGetDevice ingotSetCacheFolder ingotGetCacheFolder
     ingotRuntimeInterface setInternalLibraryPath)
@@ -16,7 +16,11 @@ function(ingot_runtime_library name)
   set(exports ${CMAKE_SOURCE_DIR}/src/api/tensorrt/exports.map)
   # The standard library stands first: what it has is not taken from a file of ours that happens to
   # hold the same instance of a template, with everything behind it.
-  target_link_options(ingot_${name} PRIVATE -static-libstdc++ -static-libgcc -l:libstdc++.a
+  set(standard_library ${own_standard_library})
+  if(standard_library)
+    list(APPEND standard_library -l:libstdc++.a)
+  endif()
+  target_link_options(ingot_${name} PRIVATE ${standard_library}
                       -Wl,-Bsymbolic -Wl,--gc-sections -Wl,--version-script=${exports} ${roots})
   target_link_libraries(ingot_${name} PRIVATE ${ARG_LINK})
   target_include_directories(ingot_${name} INTERFACE $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}/include>
@@ -26,7 +30,8 @@ function(ingot_runtime_library name)
 endfunction()
 
 ingot_runtime_library(lean LINK ingot_tensorrt
-                      EXPORTS ${runtime_exports} initLibNvInferPlugins)
+                      EXPORTS ${runtime_exports} initLibNvInferPlugins ingotRegisterHostKernel
+                              ingotDeregisterHostKernel)
 file(GLOB dispatch_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/api/dispatch/*.cpp)
 list(APPEND dispatch_sources src/api/tensorrt/library.cpp src/api/tensorrt/report.cpp
      src/api/tensorrt/runtime/lean_library.cpp

@@ -40,6 +40,10 @@ struct HashStream::State {
     XXH3_state_t* xxh = XXH3_createState();
     SHA256_CTX sha{};
     bool with_sha = false;
+    State() = default;
+    ~State() { XXH3_freeState(xxh); }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
 };
 
 HashStream::HashStream(bool with_sha) : state_(std::make_unique<State>()) {
@@ -51,9 +55,7 @@ HashStream::HashStream(bool with_sha) : state_(std::make_unique<State>()) {
     require(ok, ErrorCode::OutOfMemory, "cannot set up a hash");
 }
 
-HashStream::~HashStream() {
-    XXH3_freeState(state_->xxh);
-}
+HashStream::~HashStream() = default;
 
 void HashStream::add(std::span<const std::byte> data) {
     bool ok = XXH3_128bits_update(state_->xxh, data.data(), data.size()) == XXH_OK &&

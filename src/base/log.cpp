@@ -10,8 +10,9 @@ namespace ingot {
 namespace {
 
 void print_to_stderr(void*, LogLevel level, std::string_view message) {
-    std::string line = str("[", level, "] ", message, "\n");
-    std::fputs(line.c_str(), stderr);
+    std::string_view level_name = name(level);
+    std::fprintf(stderr, "[%.*s] %.*s\n", static_cast<int>(level_name.size()), level_name.data(),
+                 static_cast<int>(message.size()), message.data());
 }
 
 struct State {
@@ -50,14 +51,18 @@ void set_log_sink(LogSink sink, void* context, LogLevel most_verbose) {
     s.most_verbose = most_verbose;
 }
 
-bool log_enabled(LogLevel level) {
+bool log_enabled(LogLevel level) noexcept {
     return level <= state().most_verbose.load(std::memory_order_relaxed);
 }
 
-void log_line(LogLevel level, std::string_view message) {
+void log_line(LogLevel level, std::string_view message) noexcept {
     State& s = state();
     std::lock_guard lock(s.mutex);
-    s.sink(s.context, level, message);
+    try {
+        s.sink(s.context, level, message);
+    } catch (const std::bad_alloc&) {
+        std::fputs("[error] a log line is lost: there is no memory for it\n", stderr);
+    }
 }
 
 } // namespace ingot

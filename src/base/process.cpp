@@ -2,6 +2,7 @@
 #include "base/process.h"
 
 #include "base/error.h"
+#include "base/log.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -91,8 +92,12 @@ TemporaryFolder::TemporaryFolder() {
 }
 
 TemporaryFolder::~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+    try {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+    } catch (const std::bad_alloc&) {
+        log(LogLevel::Warning, "no memory is left to remove ", path_);
+    }
 }
 
 } // namespace ingot

@@ -115,6 +115,7 @@ struct ThreadPool::State {
     std::chrono::nanoseconds spin_limit{0};
     std::vector<std::thread> workers;
 
+    ~State();
     void work_loop();
     uint32_t wait_for_job(uint32_t seen, std::chrono::nanoseconds& patience);
     bool claim(uint32_t job, uint32_t& index);
@@ -123,6 +124,16 @@ struct ThreadPool::State {
     void publish(uint32_t count);
     void wait_until_finished(uint32_t count, uint32_t own);
 };
+
+/// Also where not all workers could be started.
+ThreadPool::State::~State() {
+    stop.store(true);
+    number.fetch_add(1);
+    futex_wake(number, static_cast<int>(workers.size()));
+    for (std::thread& worker : workers) {
+        worker.join();
+    }
+}
 
 uint32_t ThreadPool::State::wait_for_job(uint32_t seen, std::chrono::nanoseconds& patience) {
     auto changed = [&] { return number.load(std::memory_order_acquire) != seen; };
@@ -238,14 +249,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
     }
 }
 
-ThreadPool::~ThreadPool() {
-    state_->stop.store(true);
-    state_->number.fetch_add(1);
-    futex_wake(state_->number, static_cast<int>(state_->workers.size()));
-    for (std::thread& worker : state_->workers) {
-        worker.join();
-    }
-}
+ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::size() const {
     return static_cast<int>(state_->workers.size()) + 1;

@@ -2,11 +2,10 @@
 #include "engine/engine.h"
 
 #include "base/error.h"
+#include "base/json.h"
 #include "engine/container.h"
 #include "ir/binary.h"
 #include "ops/op_table.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <charconv>
@@ -16,45 +15,42 @@ namespace ingot {
 
 namespace {
 
-using Json = nlohmann::json;
-
 Json to_json(const std::vector<Profile>& profiles) {
-    Json list = Json::array();
+    Json list = Json::list();
     for (const Profile& p : profiles) {
-        Json inputs = Json::array();
+        Json& inputs = list.add(Json::list());
         for (const ShapeRange& r : p.inputs) {
-            inputs.push_back({{"input", r.input}, {"min", r.min}, {"opt", r.opt}, {"max", r.max}});
+            Json& input = inputs.add();
+            input.set("input", r.input);
+            input.set("max", r.max);
+            input.set("min", r.min);
+            input.set("opt", r.opt);
         }
-        list.push_back(std::move(inputs));
     }
     return list;
 }
 
-// Parses JSON that an engine carries; depth and size are bounded by its form.
+// Reads JSON that an engine carries; its size and depth are bounded.
 template <class F>
 auto parse_section(const Container& c, SectionKind kind, F&& f) {
     std::span<const std::byte> bytes = c.section(kind);
     require(bytes.size() <= (16U << 20), ErrorCode::InvalidEngine, "section ", kind, " has ",
             bytes.size(), " bytes, at most ", 16U << 20, " are allowed");
-    auto too_deep = [](int depth, Json::parse_event_t, Json&) {
-        require(depth <= 8, ErrorCode::InvalidEngine, "its text is nested too deep");
-        return true;
-    };
     try {
-        const char* text = reinterpret_cast<const char*>(bytes.data());
-        return f(Json::parse(text, text + bytes.size(), too_deep));
-    } catch (const Json::exception& e) {
+        return f(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+    } catch (const Error& e) {
         fail(ErrorCode::InvalidEngine, "section ", kind,
-             " does not hold what it should: ", e.what());
+             " does not hold what it should: ", e.message());
     }
 }
 
 std::vector<Profile> read_profiles(const Container& c) {
-    return parse_section(c, SectionKind::Profiles, [](const Json& j) {
+    return parse_section(c, SectionKind::Profiles, [](std::string_view text) {
         std::vector<Profile> out;
-        for (const Json& p : j) {
+        Json all = Json::parse(text);
+        for (const Json& p : all.items()) {
             Profile profile;
-            for (const Json& r : p) {
+            for (const Json& r : p.items()) {
                 profile.inputs.push_back({r.at("input").get<std::string>(),
                                           r.at("min").get<Shape>(), r.at("opt").get<Shape>(),
                                           r.at("max").get<Shape>()});
@@ -92,24 +88,19 @@ std::shared_ptr<const RefitSource> read_source(const Container& c, AbsentTensors
     if (c.find(SectionKind::Refit) == nullptr) {
         return nullptr;
     }
-    std::span<const std::byte> bytes = c.section(SectionKind::Refit);
-    try {
-        auto source = std::make_shared<RefitSource>(
-            refit_source_from_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
-        source->graph =
-            std::make_shared<const Graph>(read_engine_graph(c, SectionKind::Source, absent));
-        NamedTensors constants = named_constants(*source->graph);
-        for (const Weight& w : source->weights) {
-            auto it = constants.find(w.name);
-            require(it != constants.end() && it->second.dtype() == w.dtype &&
-                        it->second.shape() == w.shape,
-                    ErrorCode::InvalidEngine, "section refit lists weights '", w.name,
-                    "', which the graph does not have like that");
-        }
-        return source;
-    } catch (const Json::exception& e) {
-        fail(ErrorCode::InvalidEngine, "section refit does not hold what it should: ", e.what());
+    auto source =
+        std::make_shared<RefitSource>(parse_section(c, SectionKind::Refit, refit_source_from_json));
+    source->graph =
+        std::make_shared<const Graph>(read_engine_graph(c, SectionKind::Source, absent));
+    NamedTensors constants = named_constants(*source->graph);
+    for (const Weight& w : source->weights) {
+        auto it = constants.find(w.name);
+        require(it != constants.end() && it->second.dtype() == w.dtype &&
+                    it->second.shape() == w.shape,
+                ErrorCode::InvalidEngine, "section refit lists weights '", w.name,
+                "', which the graph does not have like that");
     }
+    return source;
 }
 
 // Hashes a stream in chunks of weight_chunk_bytes.
@@ -255,8 +246,9 @@ std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes,
     } catch (const Error& error) {
         fail(ErrorCode::InvalidEngine, error.message());
     }
-    e->metadata_ =
-        parse_section(c, SectionKind::Metadata, [](const Json& j) { return j.get<Properties>(); });
+    e->metadata_ = parse_section(c, SectionKind::Metadata, [](std::string_view text) {
+        return Json::parse(text).get<Properties>();
+    });
     e->kernels_ = read_kernels(c);
     return e;
 }

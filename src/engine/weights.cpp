@@ -3,11 +3,10 @@
 
 #include "base/error.h"
 #include "base/hash.h"
+#include "base/json.h"
 #include "ir/rewrite.h"
 #include "ops/ops.h"
 #include "plan/backend.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstdlib>
@@ -199,44 +198,46 @@ int64_t streamable_weight_bytes(const Graph& g) {
 // --- text ----------------------------------------------------------------------------------------
 
 std::string to_json_text(const RefitSource& source, bool missing) {
-    nlohmann::json list = nlohmann::json::array();
+    Json j;
+    j.set("disabled_passes", source.disabled_passes);
+    j.set("fixed", source.fixed);
+    j.set("identical", source.identical);
+    j.set("missing", missing);
+    j.set("precision", name(source.precision));
+    j.set("stripped", source.stripped);
+    Json& weights = j.set("weights", Json::list());
     for (const Weight& w : source.weights) {
-        nlohmann::json uses = nlohmann::json::array();
+        Json& weight = weights.add();
+        weight.set("hash", w.hash);
+        weight.set("name", w.name);
+        weight.set("shape", w.shape);
+        weight.set("type", name(w.dtype));
+        Json& uses = weight.set("uses", Json::list());
         for (const WeightUse& u : w.uses) {
-            uses.push_back({u.layer, u.role});
+            Json& use = uses.add();
+            use.add(u.layer);
+            use.add(u.role);
         }
-        list.push_back({{"name", w.name},
-                        {"type", std::string(name(w.dtype))},
-                        {"shape", w.shape},
-                        {"hash", w.hash},
-                        {"uses", std::move(uses)}});
     }
-    nlohmann::json j = {{"weights", std::move(list)},
-                        {"fixed", source.fixed},
-                        {"identical", source.identical},
-                        {"stripped", source.stripped},
-                        {"missing", missing},
-                        {"precision", std::string(name(source.precision))},
-                        {"disabled_passes", source.disabled_passes}};
     return j.dump();
 }
 
 RefitSource refit_source_from_json(std::string_view text) {
-    nlohmann::json j = nlohmann::json::parse(text);
-    auto dtype = [](const nlohmann::json& from) {
+    Json j = Json::parse(text);
+    auto dtype = [](const Json& from) {
         auto type = parse_dtype(from.get<std::string>());
         require(type.has_value(), ErrorCode::InvalidEngine, "there is no type '",
                 from.get<std::string>(), "'");
         return *type;
     };
     RefitSource s;
-    for (const nlohmann::json& w : j.at("weights")) {
+    for (const Json& w : j.at("weights").items()) {
         Weight weight{w.at("name").get<std::string>(),
                       dtype(w.at("type")),
                       w.at("shape").get<Shape>(),
                       w.at("hash").get<std::string>(),
                       {}};
-        for (const nlohmann::json& u : w.at("uses")) {
+        for (const Json& u : w.at("uses").items()) {
             weight.uses.push_back({u.at(0).get<std::string>(), u.at(1).get<int32_t>()});
         }
         s.weights.push_back(std::move(weight));

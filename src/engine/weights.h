@@ -93,7 +93,7 @@ int64_t streamable_weight_bytes(const Graph& g);
 
 /// All but the graph, as text.
 std::string to_json_text(const RefitSource& source, bool missing);
-/// Errors: InvalidEngine; nlohmann::json::exception.
+/// Errors: InvalidEngine for a type, InvalidArgument for the text.
 RefitSource refit_source_from_json(std::string_view text);
 
 } // namespace ingot

@@ -43,6 +43,12 @@ Args& Args::error_word() {
     return *this;
 }
 
+Args& Args::run_state() {
+    null();
+    fixups_.push_back({Patch::RunState, offsets_.back(), -1, 0, 0});
+    return *this;
+}
+
 Args& Args::map(const Operand& o, const TensorMap& m) {
     struct alignas(64) Encoded {
         std::byte bytes[128];

@@ -37,7 +37,7 @@ inline constexpr int in_scratch = -2;
 /// when the buffers are known.
 class Args {
 public:
-    enum class Patch : uint8_t { Buffer, Scratch, ErrorWord, Map };
+    enum class Patch : uint8_t { Buffer, Scratch, ErrorWord, Map, RunState };
     struct Fixup {
         Patch what = Patch::Buffer;
         uint32_t at = 0;    // offset in bytes()
@@ -54,6 +54,9 @@ public:
     /// A pointer to the step's error word (u32, 0 before the first run): a kernel that meets a
     /// run-time error stores an ErrorWord there.
     Args& error_word();
+    /// A pointer to two u64 of the execution: how many of its runs before this one have drawn
+    /// random numbers, and the same for the next run, which every kernel that draws stores there.
+    Args& run_state();
     /// A `const __grid_constant__ TensorMap` parameter over the first element of the view.
     Args& map(const Operand& o, const TensorMap& m);
     Args& i32(int64_t v); // checked

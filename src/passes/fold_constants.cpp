@@ -157,7 +157,7 @@ private:
         try {
             return evaluate(one, tensors);
         } catch (const Error& e) {
-            if (e.code() == ErrorCode::Interrupted) {
+            if (e.code() == ErrorCode::Interrupted || e.code() == ErrorCode::OutOfMemory) {
                 throw;
             }
             return std::nullopt;

@@ -80,6 +80,8 @@ struct CompileOptions {
     /// How tactics are chosen, and the most milliseconds that timing them may take (CUDA only).
     Tune tune = Tune::Off;
     double tune_budget_ms = 10000;
+    /// The most bytes of device memory that timing a tactic may take; 0: no limit (CUDA only).
+    int64_t tuning_memory = 0;
     /// Where timed choices are kept; "": in the folder of the runtime cache (CUDA only).
     std::string timing_cache_file;
     /// They are kept here instead of in a file, and found; null for neither (CUDA only).
@@ -122,7 +124,7 @@ struct StepInfo {
     std::string name;           // of the ONNX nodes it came from
     std::string kernel;         // "conv", "map", "copy", ...
     std::string implementation; // which loops the kernel chose: "onednn brgconv:avx512_core", "own"
-    std::vector<std::string> inputs; // dtype, shape and layout of each operand
+    std::vector<std::string> inputs; // each operand: dtype, shape, layout, name in quotes
     std::vector<std::string> outputs;
 };
 
@@ -276,7 +278,7 @@ public:
     virtual std::string_view name() const = 0; // "cpu"
     /// What it runs on, in words: "AMD EPYC, 2 threads, avx512, onednn 3.2.0".
     virtual std::string description() const = 0;
-    /// Names what timings belong to: device and compiler; "" where nothing is timed.
+    /// Names what timings belong to: device and compiler, in a line.
     virtual std::string timing_device() const { return ""; }
     /// Copies from memory of the device to the host, after what `stream` holds (a CUstream; null is
     /// the default one). Errors: Device.
@@ -284,6 +286,14 @@ public:
         (void)stream;
         std::memcpy(to, from, bytes);
     }
+    /// To memory of the device; done when it returns. Errors: Device.
+    virtual void write(void* to, const void* from, size_t bytes) const {
+        std::memcpy(to, from, bytes);
+    }
+    /// 256-byte aligned memory of the device, for callers without a driver of their own. Errors:
+    /// OutOfMemory.
+    virtual std::byte* allocate(int64_t bytes) const;
+    virtual void release(std::byte* memory) const noexcept;
     /// Lowers the graph (as AOT passes left it) for this backend. Errors: Unsupported with the
     /// node.
     virtual std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,

@@ -10,6 +10,25 @@
 #include <utility>
 #include <vector>
 
+namespace ingot {
+
+namespace {
+
+constexpr std::align_val_t device_alignment{256};
+
+} // namespace
+
+std::byte* Backend::allocate(int64_t bytes) const {
+    return static_cast<std::byte*>(
+        ::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)), device_alignment));
+}
+
+void Backend::release(std::byte* memory) const noexcept {
+    ::operator delete(memory, device_alignment);
+}
+
+} // namespace ingot
+
 namespace ingot::plan {
 
 namespace {

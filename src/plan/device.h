@@ -45,6 +45,13 @@ public:
     virtual void upload(std::byte* to, const Tensor& constant) {
         write(to, constant.bytes().data(), constant.bytes().size());
     }
+    /// The same, after what has been enqueued so far and beside what is enqueued next, up to
+    /// end_uploads(): what follows that may read the constants.
+    virtual void begin_upload(std::byte* to, const Tensor& constant) { upload(to, constant); }
+    virtual void end_uploads() {}
+    /// The most bytes of constants that may be on their way for one step while the one before still
+    /// has its own; 0: they come in order.
+    virtual int64_t upload_room() const { return 0; }
     virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
     virtual void fill(std::byte* to, int byte, size_t bytes) = 0;
     /// To the host; everything before it has run when it returns.
@@ -60,8 +67,16 @@ public:
     /// The stream that work here is ordered on, as other libraries take it (a CUstream), with its
     /// context current to this thread; null on the host.
     virtual void* native_stream() { return nullptr; }
-    /// How many runs the execution has finished: the state of its random numbers.
-    uint64_t runs = 0;
+    /// For steps that draw random numbers on the host: how many runs before this one have.
+    uint64_t draw() {
+        draws_ = true;
+        return runs_that_drew_;
+    }
+    /// After the last step of a run: the next one draws other numbers.
+    virtual void end_draws() {
+        runs_that_drew_ += draws_ ? 1 : 0;
+        draws_ = false;
+    }
     /// After the last step of a run: throws what steps could only report on the device.
     virtual void finish_run() {}
     /// A point of time on the device, and the milliseconds between two; -1 and 0 when not measured.
@@ -124,6 +139,8 @@ protected:
 
 private:
     struct Spare;
+    uint64_t runs_that_drew_ = 0;
+    bool draws_ = false;           // this run
     std::shared_ptr<Spare> spare_; // null: none was needed yet
     std::map<const void*, std::shared_ptr<void>> states_;
 };

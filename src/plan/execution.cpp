@@ -57,7 +57,8 @@ void ProgramExecution::fail_for_memory(const Error& e, std::span<const Shape> in
     }
     try {
         int64_t available = device_->available();
-        if (available >= 0) {
+        // Where that is enough it was not the device that refused, but an application's allocator.
+        if (available >= 0 && runner_.needed_bytes(inputs) > available) {
             advice = what_would_fit(inputs, available);
         }
     } catch (const Error& other) {
@@ -178,8 +179,9 @@ Status ProgramExecution::guarded(const F& run) noexcept {
 Status ProgramExecution::failed(ErrorCode code, const char* text) noexcept {
     try {
         error_ = text;
-    } catch (const std::exception&) {
+    } catch (const std::bad_alloc&) {
         error_.clear();
+        return {ErrorCode::OutOfMemory, "the system has no memory left to say why the run failed"};
     }
     return {code, "the run failed; error() says why"};
 }
@@ -373,8 +375,9 @@ void ProgramExecution::run_captured(std::span<const Binding> inputs, std::span<B
             e.is_captured_ = false;
             e.watch_.replay = true;
             try {
+                e.device_->end_uploads();
                 e.device_->let_wait(stream);
-            } catch (const Error& error) {
+            } catch (const std::exception& error) {
                 log(LogLevel::Warning, "a run that is captured: ", error.what());
             }
         }
@@ -395,8 +398,9 @@ void ProgramExecution::run_bound(std::span<const Binding> inputs, std::span<Bind
     for (size_t i = 0; i < outputs.size(); ++i) {
         bind_output(outputs[i], i, inputs, memory);
     }
+    device_->end_uploads(); // of a run that failed
     runner_.run(pointers_, slots_, watch_);
-    ++device_->runs;
+    device_->end_draws();
     for (size_t i = 0; i < outputs.size(); ++i) {
         give_output(outputs[i], i, memory);
     }
@@ -433,11 +437,12 @@ void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Te
     for (size_t i = 0; i < outputs.size(); ++i) {
         aim_output(outputs[i], i, inputs);
     }
+    device_->end_uploads(); // of a run that failed
     int computes = device_->mark_time();
     auto enqueue = std::chrono::steady_clock::now();
     runner_.run(pointers_, slots_, watch_);
     std::chrono::duration<double, std::milli> enqueued = std::chrono::steady_clock::now() - enqueue;
-    ++device_->runs;
+    device_->end_draws();
     int computed = device_->mark_time();
     for (size_t i = 0; i < outputs.size(); ++i) {
         finish_output(outputs[i], i);

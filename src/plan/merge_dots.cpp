@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // merge_dots: matrix products of one operand with several constants (query, key and value; gate and
-// up) become one product with the constants side by side; its parts are slices. A bias or other map
-// that follows each of them alike is merged too.
+// up), quantised ones too, become one product with the constants side by side; its parts are
+// slices. A bias or other map that follows each of them alike is merged too.
 #include "ir/rewrite.h"
 #include "ops/ops.h"
 #include "plan/lowering.h"
@@ -24,8 +24,46 @@ int64_t size_at(const Tensor& t, int64_t axis) {
     return t.shape()[static_cast<size_t>(axis)];
 }
 
-/// The free axis of the constant operand of a dot that can be merged, or -1.
+/// Whether a scale or zero point of a quantised operand, if it is there, has an element for each
+/// column (and block) of it, and comes from constants.
+bool goes_by_column(const Graph& g, Value v, int64_t axis, int64_t columns) {
+    const Node* p = g.producer(v);
+    const Dims& dims = g.type(v).dims;
+    auto at = dims.size() == 1 ? size_t{0} : static_cast<size_t>(axis);
+    return p != nullptr && !is_packed(g.type(v).dtype) &&
+           (p->is(constant_def) || (p->is(permute_def) && g.constant(p->inputs[0]) != nullptr)) &&
+           (dims.size() == 1 || dims.size() == 2) && dims[at].is_const(columns);
+}
+
+/// A constant zero point of one element, where operand i is that, else null.
+const Tensor* zero_for_all(const Graph& g, const Node& n, size_t i) {
+    const Tensor* t = i == 3 ? g.constant(n.inputs[i]) : nullptr;
+    return t != nullptr && t->count() == 1 && is_integer(t->dtype()) ? t : nullptr;
+}
+
+/// As free_axis, of a product with a quantised operand. Rows of 4-bit elements must be whole bytes
+/// to lie one behind the other.
+int64_t quantised_free_axis(const Graph& g, const Node& n) {
+    const auto& a = n.as<ops::QuantizedDot>();
+    const Tensor* q = g.constant(n.inputs[1]);
+    if (q == nullptr || q->rank() != 2 || a.b_contract.size() != 1) {
+        return -1;
+    }
+    int64_t axis = 1 - a.b_contract[0];
+    bool joins = !is_packed(q->dtype()) || (axis == 0 && size_at(*q, 1) % 2 == 0);
+    bool by_column = a.block > 0 ? a.axis != axis : a.axis == axis;
+    for (size_t i = 2; i < n.inputs.size(); ++i) {
+        by_column = by_column && (zero_for_all(g, n, i) != nullptr ||
+                                  goes_by_column(g, n.inputs[i], axis, size_at(*q, axis)));
+    }
+    return joins && by_column && size_at(*q, axis) > 1 ? axis : -1;
+}
+
+/// The free axis of the constant operand of a product that can be merged, or -1.
 int64_t free_axis(const Graph& g, const Node& n) {
+    if (n.is(ops::quantized_dot_def)) {
+        return quantised_free_axis(g, n);
+    }
     if (!n.is(dot_def)) {
         return -1;
     }
@@ -122,9 +160,16 @@ public:
         }
         for (const Node& n : g.nodes()) {
             if (free_axis(g, n) >= 0) {
-                std::string key =
-                    str(attrs_key(*n.def, n.attrs.get()), ' ', g.type(n.inputs[1]).dtype, ' ',
-                        g.type(n.inputs[1]).dims[free_axis(g, n) == 0 ? 1 : 0]);
+                std::string key = str(n.def->name, ' ', attrs_key(*n.def, n.attrs.get()), ' ',
+                                      g.type(n.inputs[1]).dims[free_axis(g, n) == 0 ? 1 : 0]);
+                for (size_t i = 1; i < n.inputs.size(); ++i) {
+                    const Type& t = g.type(n.inputs[i]);
+                    const Tensor* zero = zero_for_all(g, n, i);
+                    append(key, str(' ', t.dtype, ' ', t.rank()));
+                    if (zero != nullptr) {
+                        append(key, str(" = ", zero->get_i64(0)));
+                    }
+                }
                 found[{n.inputs[0], key}].dots.push_back(&n);
             }
         }
@@ -136,7 +181,7 @@ public:
     }
 
     std::optional<Values> rule(Rewriter& r, const Node& n, std::span<const Value> in) {
-        if (auto it = family_of_.find(&n); it != family_of_.end() && n.is(dot_def)) {
+        if (auto it = family_of_.find(&n); it != family_of_.end()) {
             const Family& f = families_[it->second];
             if (f.dots.front() == &n) {
                 merge(r, f, in[0]);
@@ -175,7 +220,17 @@ private:
         }
         out.set_origin(origin);
         Value w = ops::constant(out, joined(weights, axis));
-        Value products = out.add1(dot_def, f.dots[0]->as<Dot>(), {x, w});
+        Values operands = {x, w};
+        for (size_t i = 2; i < f.dots[0]->inputs.size(); ++i) {
+            Values parts;
+            for (const Node* d : f.dots) {
+                parts.push_back(copied(r, d->inputs[i]));
+            }
+            bool one = zero_for_all(g_, *f.dots[0], i) != nullptr;
+            int64_t along = out.type(parts[0]).rank() == 1 ? 0 : axis;
+            operands.push_back(one ? parts[0] : ops::concat(out, parts, along));
+        }
+        Value products = out.add(*f.dots[0]->def, f.dots[0]->attrs, operands)[0];
         Value whole = f.maps.empty() ? products : merged_map(out, f, products);
         auto last = static_cast<int64_t>(out.type(whole).rank()) - 1;
         int64_t start = 0;
@@ -189,6 +244,19 @@ private:
             results_[replaced] = ops::slice(out, whole, last, start, size);
             start += size;
         }
+    }
+
+    /// A scale or zero point, which may not have been written yet.
+    Value copied(Rewriter& r, Value v) const {
+        if (r.is_mapped(v)) {
+            return r.mapped(v);
+        }
+        const Node& p = *g_.producer(v);
+        Values in;
+        for (Value c : p.inputs) {
+            in.push_back(ops::constant(r.out(), *g_.constant(c)));
+        }
+        return r.out().add(*p.def, p.attrs, in)[0];
     }
 
     Value merged_map(Graph& out, const Family& f, Value whole) const {

@@ -118,6 +118,7 @@ std::unique_ptr<SegmentPlan> Planner::build() {
     finish_outputs();
     finish_copies();
     finish_arena();
+    place_uploads();
     return std::move(plan_);
 }
 
@@ -349,52 +350,6 @@ void Planner::add_step(const Node& n, const NodeInfo& info, std::vector<Operand>
     entry.in = std::move(in);
     entry.out = std::move(out);
     plan_->steps.push_back(std::move(entry));
-}
-
-namespace {
-
-/// Copies a constant that the device does not keep to where the next step reads it.
-class UploadStep : public Step {
-public:
-    UploadStep(Tensor constant, int buffer) : constant_(std::move(constant)), buffer_(buffer) {}
-    Status run(const RunContext& c) noexcept override {
-        try {
-            c.device.upload(c.buffers[buffer_], constant_);
-        } catch (const std::exception& e) {
-            c.error.set("%s", e.what());
-            return {ErrorCode::Device, "weights could not be copied to the device"};
-        }
-        return {};
-    }
-    std::string implementation() const override { return "upload"; }
-    bool recordable() const override { return true; }
-
-private:
-    Tensor constant_;
-    int buffer_;
-};
-
-} // namespace
-
-Operand Planner::streamed(const Operand& o) {
-    const Storage* s = storage_of(o.buffer);
-    auto earlier = plan_->not_kept.find(o.buffer);
-    bool here = s != nullptr && s->kind == Storage::Kind::Constant && !device_.keeps(s->constant);
-    if (!here && earlier == plan_->not_kept.end()) {
-        return o;
-    }
-    Tensor constant = here ? s->constant : earlier->second;
-    Storage place;
-    place.bytes = static_cast<int64_t>(constant.bytes().size());
-    Operand to = o;
-    to.buffer = new_storage(std::move(place));
-    StepEntry entry;
-    entry.step = std::make_unique<UploadStep>(constant, to.buffer);
-    entry.kernel = "weights";
-    entry.streams = true;
-    entry.out = {{constant.dtype(), to.buffer, dense(constant.shape())}};
-    plan_->steps.push_back(std::move(entry));
-    return to;
 }
 
 void Planner::add_copy(const Operand& source, const Operand& to, const Node* n) {

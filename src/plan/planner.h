@@ -23,14 +23,16 @@ private:
     void plan_kernel(uint32_t index);
     void add_step(const Node& n, const NodeInfo& info, std::vector<Operand> in,
                   std::vector<Operand> out);
-    /// The operand, or, where it is a constant that the device does not keep, a place that a step
-    /// before fills with it.
-    Operand streamed(const Operand& o);
     void add_copy(const Operand& from, const Operand& to, const Node* n);
     bool joins_earlier_copy(const Operand& from, const Operand& to);
     void finish_copies();
     void finish_outputs();
     void finish_arena();
+
+    // streamed.cpp: constants that the device does not keep
+    /// The operand, or, where it is such a constant, a place that a step before fills with it.
+    Operand streamed(const Operand& o);
+    void place_uploads();
 
     // placement.cpp: where values go
     Shape shape_of(Value v) const;
@@ -64,6 +66,13 @@ private:
     std::map<Value, Operand> concats_; // results of concats that have a place already
     /// Steps that copy, by the buffers between which they do.
     std::map<std::pair<int, int>, std::vector<size_t>> open_copies_;
+    struct Upload {
+        size_t step = 0;   // where it would come in order: right before the step that reads it
+        size_t anchor = 0; // where it begins when it goes beside the steps in between
+        bool beside = false;
+        size_t storage = 0;
+    };
+    std::vector<Upload> uploads_;                // in the order of steps
     std::vector<std::vector<size_t>> output_of_; // per value: graph outputs it is
     std::vector<char> written_;                  // per graph output of this segment: done
 };

@@ -33,6 +33,12 @@ public:
                          std::span<void* const> out, void* workspace, void* stream) = 0;
 };
 
+/// What stands for a kernel of source text on the host. Called by several executions at once.
+/// Errors are thrown.
+using HostKernel =
+    std::function<void(const PluginTensors& t, std::span<const BoundSource::Argument> arguments,
+                       std::span<const void* const> in, std::span<void* const> out)>;
+
 /// Thread safe.
 class PluginHost {
 public:
@@ -42,6 +48,11 @@ public:
     virtual int64_t prepare(const Plugin& p, const PluginTensors& t) = 0;
     /// The plugin for one execution. Errors: as prepare().
     virtual std::shared_ptr<PluginRun> attach(const Plugin& p) = 0;
+    /// Empty when there is none.
+    virtual HostKernel host_kernel(const SourceKernel& s) {
+        (void)s;
+        return {};
+    }
 };
 
 /// plugin, for every backend.

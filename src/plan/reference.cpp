@@ -3,13 +3,9 @@
 
 #include "ops/evaluator.h"
 #include "ops/primitives.h"
+#include "plan/device.h"
 
 namespace ingot::plan {
-
-int64_t seed_of_run(int64_t seed, uint64_t run) {
-    constexpr uint64_t golden = 0x9E3779B97F4A7C15U; // keys of runs are far apart
-    return static_cast<int64_t>(static_cast<uint64_t>(seed) + run * golden);
-}
 
 std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Tensor> in,
                               const Symbols& symbols, uint64_t run) {
@@ -33,13 +29,19 @@ std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Ten
         };
     EvalArgs args{in, out, symbols, run_body};
     if (n.is(random_def) && run > 0) {
+        constexpr uint64_t golden = 0x9E3779B97F4A7C15U; // keys of runs are far apart
         auto attrs = n.as<Random>();
-        attrs.seed = seed_of_run(attrs.seed, run);
+        attrs.seed = static_cast<int64_t>(static_cast<uint64_t>(attrs.seed) + run * golden);
         n.def->eval(&attrs, args);
         return out;
     }
     n.def->eval(n.attrs.get(), args);
     return out;
+}
+
+std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Tensor> in,
+                              const Symbols& symbols, Device& device) {
+    return eval_node(g, n, in, symbols, n.is(random_def) ? device.draw() : 0);
 }
 
 } // namespace ingot::plan

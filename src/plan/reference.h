@@ -7,12 +7,14 @@
 
 namespace ingot::plan {
 
+class Device;
+
 /// Evaluates one primitive by its OpDef. Random numbers are others for each `run`; those of run 0
-/// are the evaluator's. Errors: what the op throws.
+/// are the evaluator's: run r adds r * 0x9E3779B97F4A7C15 to the seed. Errors: what the op throws.
 std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Tensor> in,
                               const Symbols& symbols, uint64_t run = 0);
-
-/// The seed that a random op has in a run of an execution; its own in run 0.
-int64_t seed_of_run(int64_t seed, uint64_t run);
+/// The same, with the numbers of the device's run.
+std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Tensor> in,
+                              const Symbols& symbols, Device& device);
 
 } // namespace ingot::plan

@@ -366,6 +366,19 @@ bool Runner::can_repeat(std::span<const Shape> inputs) const {
            it->second->has_run && it->second->arena_bytes <= arenas_[0].bytes();
 }
 
+/// " 'x'": what an operand is called in the graph, or by the memory that it lies in.
+static std::string named(const Graph& g, const StepEntry& e, size_t i, bool input) {
+    std::string name;
+    if (e.node != nullptr) {
+        const auto& values = input ? e.node->inputs : e.node->outputs;
+        if (values.size() == (input ? e.in : e.out).size()) {
+            name = g.value_name(values[i]);
+            name = name.empty() ? str('%', values[i].id) : name;
+        }
+    }
+    return str(" '", name.empty() ? str("buffer ", (input ? e.in : e.out)[i].buffer) : name, '\'');
+}
+
 std::vector<StepInfo> Runner::steps() const {
     std::vector<StepInfo> out;
     for (const SegmentPlan* plan : chain_) {
@@ -378,11 +391,12 @@ std::vector<StepInfo> Runner::steps() const {
                           e.step->implementation(),
                           {},
                           {}};
-            for (const Operand& o : e.in) {
-                info.inputs.push_back(describe(o));
+            for (size_t i = 0; i < e.in.size(); ++i) {
+                info.inputs.push_back(str(describe(e.in[i]), named(*program_->graph, e, i, true)));
             }
-            for (const Operand& o : e.out) {
-                info.outputs.push_back(describe(o));
+            for (size_t i = 0; i < e.out.size(); ++i) {
+                info.outputs.push_back(
+                    str(describe(e.out[i]), named(*program_->graph, e, i, false)));
             }
             out.push_back(std::move(info));
         }
@@ -399,16 +413,7 @@ int64_t Runner::arena_bytes() const {
 }
 
 int64_t Runner::streamed_bytes() const {
-    int64_t most = 0;
-    int64_t before = 0; // the step that follows
-    if (roots_.empty()) {
-        return most;
-    }
-    for (const StepEntry& e : roots_.front().second->steps) {
-        before = e.streams ? before + static_cast<int64_t>(reach(e.out[0])) : 0;
-        most = std::max(most, before);
-    }
-    return most;
+    return roots_.empty() ? 0 : roots_.front().second->streamed_bytes;
 }
 
 int64_t Runner::scratch_bytes() const {

@@ -49,8 +49,8 @@ public:
     int64_t arena_bytes() const;
     /// The most that a step of the plans of the last run takes.
     int64_t scratch_bytes() const;
-    /// The most that constants of one step take which are uploaded for it, in the plan that was
-    /// made or found last.
+    /// The most that constants which are uploaded for steps take at once, in the plan that was made
+    /// or found last.
     int64_t streamed_bytes() const;
     /// Whether a run of the shapes prepared last only enqueues work.
     bool recordable() const {

@@ -33,7 +33,6 @@ struct Storage {
 struct StepEntry {
     std::unique_ptr<Step> step;
     std::string kernel;
-    bool streams = false;              // brings a constant for the step that follows
     const Node* node = nullptr;        // null for copies that the planner put in
     const NodeInfo* dynamic = nullptr; // set for nodes that declare symbols
     std::vector<int> dynamic_buffers;  // one per result
@@ -57,6 +56,7 @@ struct SegmentPlan {
     int first_buffer = 0;
     std::vector<Storage> storages;
     int64_t arena_bytes = 0;
+    int64_t streamed_bytes = 0; // of the arena: the most that constants which are not kept take
     std::vector<Placed> placed; // per value of the graph, for later segments
     /// By buffer: constants of this and earlier segments that the device does not keep.
     std::map<int, Tensor> not_kept;

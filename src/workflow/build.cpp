@@ -149,7 +149,10 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
     import_options.keep_names = config.keep_names;
     ValueReads reads;
     Graph g = with_place([&] { return model_path; },
-                         [&] { return onnx::import_or_throw(model, import_options); });
+                         [&] {
+                             return config.import ? config.import(model, config)
+                                                  : onnx::import_or_throw(model, import_options);
+                         });
     g = hold_layer_types(g, config.layer_types, config.precision);
     g = with_io_types(g, config.input_types, config.output_types);
     Properties properties = model_properties(model);

@@ -42,6 +42,8 @@ struct BuildConfig {
     std::vector<std::string> debug_tensors;
     /// Keep ONNX tensor names on values.
     bool keep_names = false;
+    /// Makes the graph of a model in the importer's place; may be empty.
+    std::function<Graph(const onnx::Model&, const BuildConfig&)> import;
     /// Called as the build proceeds: phase name, fraction done. May be empty.
     std::function<void(std::string_view phase, double fraction)> progress;
     /// Called with the graph after import ("import") and after each pass. May be empty.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The layers of a plan as inspectors write them: lines and JSON.
+#include "base/json.h"
 #include "workflow/timing.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -10,27 +9,36 @@ namespace ingot {
 
 namespace {
 
-/// "f32[1,16,8,8] strides [1024,1,128,16]" as what an inspector says of a tensor.
-nlohmann::ordered_json operand_json(const std::string& text) {
+/// "f32[1,16,8,8] strides [1024,1,128,16] 'x'" as what an inspector says of a tensor.
+Json operand_json(std::string text) {
+    size_t quote = text.find(" '");
+    std::string name;
+    if (quote != std::string::npos) {
+        name = text.substr(quote + 2, text.size() - quote - 3);
+        text.resize(quote);
+    }
     size_t open = std::min(text.find('['), text.size());
     size_t close = std::min(text.find(']'), text.size());
-    nlohmann::json dims = nlohmann::json::array();
+    Json dims = Json::list();
     for (size_t at = open + 1; at < close;) {
         size_t end = std::min(text.find(',', at), close);
         std::string one = text.substr(at, end - at);
         bool known = one.find_first_not_of("0123456789") == std::string::npos;
-        dims.push_back(known ? nlohmann::json(std::stoll(one)) : nlohmann::json(one));
+        dims.add(known ? Json(std::stoll(one)) : Json(one));
         at = end + 1;
     }
     std::string layout = text.substr(std::min(close + 1, text.size()));
-    return {{"Dimensions", dims},
-            {"Format/Datatype", text.substr(0, open) + (layout.empty() ? " row major" : layout)}};
+    Json j;
+    j.set("Name", std::move(name));
+    j.set("Dimensions", std::move(dims));
+    j.set("Format/Datatype", text.substr(0, open) + (layout.empty() ? " row major" : layout));
+    return j;
 }
 
-nlohmann::ordered_json operands_json(const std::vector<std::string>& operands) {
-    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+Json operands_json(const std::vector<std::string>& operands) {
+    Json list = Json::list();
     for (const std::string& text : operands) {
-        list.push_back(operand_json(text));
+        list.add(operand_json(text));
     }
     return list;
 }
@@ -56,18 +64,20 @@ std::string layer_name(const StepInfo& s) {
     return s.name.empty() ? s.kernel : s.name;
 }
 
-nlohmann::ordered_json to_json(const StepInfo& s, bool detailed) {
+Json to_json(const StepInfo& s, bool detailed) {
     if (!detailed) {
         return layer_name(s);
     }
-    return {{"Name", layer_name(s)},
-            {"LayerType", s.kernel},
-            {"Inputs", operands_json(s.inputs)},
-            {"Outputs", operands_json(s.outputs)},
-            {"ParameterType", s.kernel},
-            {"TacticName", s.implementation},
-            {"StreamId", 0},
-            {"Metadata", onnx_nodes(s.name)}};
+    Json j;
+    j.set("Name", layer_name(s));
+    j.set("LayerType", s.kernel);
+    j.set("Inputs", operands_json(s.inputs));
+    j.set("Outputs", operands_json(s.outputs));
+    j.set("ParameterType", s.kernel);
+    j.set("TacticName", s.implementation);
+    j.set("StreamId", 0);
+    j.set("Metadata", onnx_nodes(s.name));
+    return j;
 }
 
 } // namespace
@@ -86,18 +96,19 @@ std::string layer_line(const StepInfo& step, bool detailed) {
 }
 
 std::string layers_json(const Graph& engine, const std::vector<StepInfo>& steps, bool detailed) {
-    nlohmann::ordered_json layers = nlohmann::ordered_json::array();
+    Json j;
+    Json& layers = j.set("Layers", Json::list());
     for (const StepInfo& s : steps) {
-        layers.push_back(to_json(s, detailed));
+        layers.add(to_json(s, detailed));
     }
-    nlohmann::json io = nlohmann::json::array();
+    Json& io = j.set("I/O Tensors", Json::list());
     for (Value v : engine.inputs()) {
-        io.push_back(engine.value_name(v));
+        io.add(engine.value_name(v));
     }
     for (const std::string& n : engine.output_names()) {
-        io.push_back(n);
+        io.add(n);
     }
-    return nlohmann::ordered_json{{"Layers", layers}, {"I/O Tensors", io}}.dump(1);
+    return j.dump(1);
 }
 
 std::string layers_json(const Context& context, const std::vector<StepInfo>& steps, bool detailed) {

@@ -2,9 +2,11 @@
 #include "workflow/refit.h"
 
 #include "base/error.h"
-#include "onnx/import_node.h"
+#include "base/thread_pool.h"
 
 #include <algorithm>
+#include <cstring>
+#include <thread>
 
 namespace ingot {
 
@@ -19,19 +21,60 @@ PipelineOptions pipeline_options(DType precision, const std::vector<std::string>
 
 namespace {
 
-constexpr size_t most_listed = 5;
-
-std::string listed(const std::vector<std::string>& names) {
-    std::vector<std::string> first(
-        names.begin(),
-        names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), most_listed)));
-    return str("'", join(first, "', '"), "'",
-               names.size() > most_listed ? str(" and ", names.size() - most_listed, " more") : "");
+/// The tensors' bytes once more, copied in pieces by the pool's threads.
+NamedTensors copied(const NamedTensors& weights, ThreadPool& pool) {
+    constexpr size_t piece_bytes = 1 << 20;
+    struct Piece {
+        std::byte* to;
+        std::span<const std::byte> from;
+    };
+    std::vector<Piece> pieces;
+    NamedTensors out;
+    for (const auto& [name, t] : weights) {
+        Tensor copy = Tensor::empty(t.dtype(), t.shape());
+        std::byte* to = copy.mutable_bytes().data();
+        for (size_t at = 0; at < t.bytes().size(); at += piece_bytes) {
+            size_t n = std::min(piece_bytes, t.bytes().size() - at);
+            pieces.push_back({to + at, t.bytes().subspan(at, n)});
+        }
+        out.emplace(name, std::move(copy));
+    }
+    pool.parallel_for(static_cast<int64_t>(pieces.size()), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            const Piece& p = pieces[static_cast<size_t>(i)];
+            std::memcpy(p.to, p.from.data(), p.from.size());
+        }
+    });
+    return out;
 }
 
-void check_type(const Weight& w, const Tensor& t) {
-    require(t.dtype() == w.dtype && t.shape() == w.shape, ErrorCode::InvalidArgument, "weights '",
-            w.name, "' are ", t.type(), ", expected ", Type{w.dtype, to_dims(w.shape)});
+/// Errors: InvalidArgument for the first whose bytes are not those of the build.
+void check_identical(const RefitSource& source, const NamedTensors& weights, ThreadPool& pool) {
+    struct Pair {
+        const Weight* weight;
+        const Tensor* given;
+        std::string hash;
+    };
+    std::vector<Pair> pairs;
+    for (const auto& [name, t] : weights) {
+        pairs.push_back({source.find(name), &t, {}});
+    }
+    pool.parallel_for(static_cast<int64_t>(pairs.size()), 1, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+            Pair& p = pairs[static_cast<size_t>(i)];
+            try {
+                p.hash = weight_hash(*p.given);
+            } catch (const std::bad_alloc&) {
+                p.hash.clear(); // is made again below
+            }
+        }
+    });
+    for (const Pair& p : pairs) {
+        require((p.hash.empty() ? weight_hash(*p.given) : p.hash) == p.weight->hash,
+                ErrorCode::InvalidArgument, "weights '", p.weight->name,
+                "' differ from those of the build; the engine was built with kREFIT_IDENTICAL: "
+                "build it with kREFIT to give it others");
+    }
 }
 
 // The inputs and outputs of an engine are those it was built with, whatever its weights are.
@@ -62,25 +105,39 @@ std::vector<std::string> missing_weights(const RefitSource& source, const NamedT
     return out;
 }
 
+void check_weight(const Weight& w, const Tensor& t) {
+    require(t.dtype() == w.dtype && t.shape() == w.shape, ErrorCode::InvalidArgument, "weights '",
+            w.name, "' are ", t.type(), ", expected ", Type{w.dtype, to_dims(w.shape)});
+}
+
+std::string listed_weights(const std::vector<std::string>& names) {
+    constexpr size_t most_listed = 5;
+    std::vector<std::string> first(
+        names.begin(),
+        names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), most_listed)));
+    return str("'", join(first, "', '"), "'",
+               names.size() > most_listed ? str(" and ", names.size() - most_listed, " more") : "");
+}
+
 std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors& weights,
-                                       bool validate) {
+                                       bool validate, int threads) {
     const RefitSource* from = engine.source().get();
     require(from != nullptr, ErrorCode::InvalidArgument,
             "the engine cannot be refitted: build it with a refit flag");
-    NamedTensors copies;
     for (const auto& [name, t] : weights) {
         const Weight* w = from->find(name);
         require(w != nullptr, ErrorCode::InvalidArgument, "the engine has no weights '", name, "'");
-        check_type(*w, t);
-        require(!validate || !from->identical || weight_hash(t) == w->hash,
-                ErrorCode::InvalidArgument, "weights '", name,
-                "' differ from those of the build; the engine was built with kREFIT_IDENTICAL: "
-                "build it with kREFIT to give it others");
-        copies.emplace(name, t.clone());
+        check_weight(*w, t);
     }
-    std::vector<std::string> missing = missing_weights(*from, copies);
-    require(missing.empty(), ErrorCode::InvalidArgument, "weights ", listed(missing),
+    std::vector<std::string> missing = missing_weights(*from, weights);
+    auto cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    ThreadPool pool(std::clamp(threads, 1, cores));
+    if (validate && from->identical) {
+        check_identical(*from, weights, pool);
+    }
+    require(missing.empty(), ErrorCode::InvalidArgument, "weights ", listed_weights(missing),
             " are missing: set them too");
+    NamedTensors copies = copied(weights, pool);
     auto source = std::make_shared<RefitSource>(*from);
     source->graph = std::make_shared<const Graph>(with_constants(*from->graph, copies));
     source->missing = false;
@@ -92,101 +149,6 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
         made = made->with_kernels(*engine.kernels());
     }
     return made->with_source(std::move(source));
-}
-
-// --- from a model --------------------------------------------------------------------------------
-
-namespace {
-
-class ModelWeights {
-public:
-    explicit ModelWeights(const RefitSource& source) : source_(source) {}
-
-    void visit(const onnx::Model& model) {
-        visit(model.graph);
-        for (const auto& [key, function] : model.functions) {
-            visit(function.nodes);
-        }
-    }
-    NamedTensors finish() {
-        std::vector<std::string> missing;
-        for (const Weight& w : source_.weights) {
-            if (!found_.contains(w.name)) {
-                missing.push_back(w.name);
-            }
-        }
-        require(missing.empty(), ErrorCode::InvalidArgument, "the model has no weights ",
-                listed(missing), "; it is not the one that the engine was built from");
-        return std::move(found_);
-    }
-
-private:
-    void visit(const onnx::Graph& g) {
-        for (const onnx::Tensor& t : g.initializers) {
-            if (wanted(t.name)) {
-                take(t.name, onnx::initializer(t));
-            }
-        }
-        visit(g.nodes);
-    }
-    void visit(const std::vector<onnx::Node>& nodes) {
-        for (const onnx::Node& n : nodes) {
-            for (const onnx::Attribute& a : n.attributes) {
-                if (n.op_type == "Constant" && n.outputs.size() == 1 && wanted(n.outputs[0])) {
-                    take_constant(n.outputs[0], a);
-                }
-                if (a.g != nullptr) {
-                    visit(*a.g);
-                }
-                for (const auto& body : a.graphs) {
-                    visit(*body);
-                }
-            }
-        }
-    }
-    bool wanted(const std::string& name) const {
-        auto fixed = source_.fixed.find(name);
-        return source_.find(name) != nullptr ||
-               (fixed != source_.fixed.end() && !fixed->second.empty());
-    }
-    void take_constant(const std::string& name, const onnx::Attribute& a) {
-        if (a.name == "value") {
-            take(name, onnx::initializer(a.t));
-        } else if (a.name == "value_float") {
-            take(name, Tensor::scalar(DType::F32, static_cast<double>(a.f)));
-        } else if (a.name == "value_int") {
-            take(name, Tensor::scalar_i64(DType::I64, a.i));
-        } else if (a.name == "value_ints") {
-            take(name, Tensor::i64(a.ints));
-        } else if (a.name == "value_floats") {
-            take(name,
-                 Tensor::of<float>(DType::F32, {static_cast<int64_t>(a.floats.size())}, a.floats));
-        }
-    }
-    void take(const std::string& name, Tensor value) {
-        const Weight* w = source_.find(name);
-        auto fixed = source_.fixed.find(name);
-        if (w == nullptr) {
-            require(weight_hash(value) == fixed->second, ErrorCode::InvalidArgument, "constant '",
-                    name,
-                    "' of the model differs from that of the build, but cannot be refitted; "
-                    "build the engine anew");
-            return;
-        }
-        check_type(*w, value);
-        found_.insert_or_assign(name, std::move(value));
-    }
-
-    const RefitSource& source_;
-    NamedTensors found_;
-};
-
-} // namespace
-
-NamedTensors weights_of_model(const RefitSource& source, const onnx::Model& model) {
-    ModelWeights weights(source);
-    weights.visit(model);
-    return weights.finish();
 }
 
 } // namespace ingot

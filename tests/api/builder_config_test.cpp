@@ -103,10 +103,17 @@ TEST_F(ConfigTest, what_is_given_by_reference_is_kept_and_let_go) {
     config->setProfileStream(stream);
     EXPECT_EQ(config->getProfileStream(), stream);
     const char* paths[] = {"a.so", "b.so"};
+    size_t before = logger.errors.size();
     config->setPluginsToSerialize(paths, 2);
-    EXPECT_EQ(config->getNbPluginsToSerialize(), 2);
-    EXPECT_STREQ(config->getPluginToSerialize(1), "b.so");
-    EXPECT_EQ(config->getPluginToSerialize(2), nullptr);
+    ASSERT_EQ(logger.errors.size(), before + 1);
+    EXPECT_EQ(logger.errors.back(),
+              "IBuilderConfig::setPluginsToSerialize: an engine file holds no host code, so that "
+              "'a.so' cannot travel in it: load it with IPluginRegistry::loadLibrary() before the "
+              "engine is deserialised");
+    EXPECT_EQ(config->getNbPluginsToSerialize(), 0);
+    EXPECT_EQ(config->getPluginToSerialize(0), nullptr);
+    config->setPluginsToSerialize(nullptr, 0);
+    EXPECT_EQ(logger.errors.size(), before + 1);
     EXPECT_TRUE(config->setBuildRoute("-int8_without_calibration=on"));
     EXPECT_STREQ(config->getBuildRoute(), "-int8_without_calibration=on");
     EXPECT_NE(std::string(config->getAllBuildRoutes()).find("int8_without_calibration"),

@@ -130,7 +130,8 @@ protected:
         Properties properties;
         api::put_facts(facts, properties);
         std::vector<Profile> profiles;
-        if (gpu == nullptr) { // for shapes of a profile the emulator would compile many kernels ahead
+        if (gpu ==
+            nullptr) { // for shapes of a profile the emulator would compile many kernels ahead
             profiles.push_back({{{"x", least, usual, most}}});
         }
         return load(*Engine::create(std::move(g), std::move(profiles), std::move(properties)));
@@ -165,7 +166,8 @@ protected:
     }
 
     std::vector<int64_t> batches() const {
-        return gpu != nullptr ? std::vector<int64_t>{2, 9, 20} : std::vector<int64_t>{2, 3, 7, 15, 40};
+        return gpu != nullptr ? std::vector<int64_t>{2, 9, 20}
+                              : std::vector<int64_t>{2, 3, 7, 15, 40};
     }
 
     /// How many of the batches and places give the row another result than it has alone.
@@ -214,6 +216,79 @@ TEST_P(ContextDeterminism, TwoRunsAreBitEqual) {
         EXPECT_EQ(row_of(*one, w, probe, 5, 2), first) << w.name;
         EXPECT_EQ(row_of(*two, w, probe, 5, 2), first) << w.name;
         EXPECT_EQ(row_of(*three, w, probe, 5, 2), first) << w.name;
+    }
+}
+
+/// As row_of() alone and in batches, for columns: the batch is the innermost axis of x, f32[K,N].
+struct ColumnWork {
+    const char* name;
+    int64_t size; // K
+    Value (*build)(Graph& g, Value x);
+};
+
+const ColumnWork column_works[] = {
+    {"Sum", 150, [](Graph& g, Value x) { return ops::reduce_sum(g, x, {0}); }},
+    {"LongSum", 5000, [](Graph& g, Value x) { return ops::reduce_sum(g, x, {0}); }},
+    {"SumAround", 150, // over two axes with the batch between them
+     [](Graph& g, Value x) {
+         Value t = ops::reshape(g, ops::mul(g, x, 0.37), {15, 10, g.type(x).dims[1]});
+         return ops::reduce_sum(g, ops::add(g, ops::permute(g, t, {0, 2, 1}), 1.0), {0, 2});
+     }},
+    {"SumBehindAMap", 152,
+     [](Graph& g, Value x) { return ops::reduce_sum(g, ops::mul(g, x, 0.37), {0}); }},
+    {"Softmax", 300, [](Graph& g, Value x) { return ops::softmax(g, x, 0); }},
+    {"NormBehindATranspose", 96,
+     [](Graph& g, Value x) {
+         ops::LayerNorm a;
+         a.axis = 1;
+         Value t = ops::sqrt(g, ops::add(g, ops::permute(g, x, {1, 0}), 2.0));
+         return ops::permute(g, ops::layer_norm(g, a, t, weights(g, DType::F32, {96})), {1, 0});
+     }},
+};
+
+TEST_P(ContextDeterminism, AColumnDoesNotDependOnItsBatch) {
+    for (const ColumnWork& w : column_works) {
+        SCOPED_TRACE(w.name);
+        Graph g;
+        Value x = g.add_input("x", {DType::F32, {Dim(w.size), Dim::symbol("N")}});
+        g.add_output("y", w.build(g, x));
+        api::EngineFacts facts;
+        facts.batch_invariant = true;
+        Properties properties;
+        api::put_facts(facts, properties);
+        auto engine = load(*Engine::create(std::move(g), {}, std::move(properties)));
+        ASSERT_NE(engine, nullptr) << logger.take_error();
+        auto c = context(*engine);
+        Tensor probe = numbers(DType::F32, {w.size}, 1);
+        std::vector<float> alone;
+        for (auto [columns, place] : {std::pair<int64_t, int64_t>{1, 0},
+                                      {2, 1},
+                                      {3, 0},
+                                      {8, 5},
+                                      {15, 14},
+                                      {16, 3},
+                                      {33, 32},
+                                      {64, 40}}) {
+            Tensor t = numbers(DType::F32, {w.size, columns}, static_cast<uint64_t>(columns));
+            for (int64_t i = 0; i < w.size; ++i) {
+                t.set_f64(i * columns + place, probe.get_f64(i));
+            }
+            std::span<const float> in = t.as<float>();
+            ASSERT_TRUE(c->setInputShape("x", dims({w.size, columns})));
+            auto rows = static_cast<size_t>(c->getMaxOutputSize("y") / 4 / columns);
+            void* out = memory->allocate(c->getMaxOutputSize("y"));
+            c->setTensorAddress("x", memory->floats({in.begin(), in.end()}));
+            c->setTensorAddress("y", out);
+            ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
+            synchronize();
+            std::vector<float> all = values_at(out, rows * static_cast<size_t>(columns));
+            std::vector<float> own;
+            for (size_t r = 0; r < rows; ++r) {
+                own.push_back(all[r * static_cast<size_t>(columns) + static_cast<size_t>(place)]);
+            }
+            alone = alone.empty() ? own : alone;
+            EXPECT_EQ(own, alone) << columns << " columns, place " << place;
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels given as CUDA source text: in networks and models, on an emulated GPU, compiled by NVRTC
-// where that is there, refused on the CPU.
+// where that is there; on the CPU functions of the application stand for them.
 #include "NvOnnxParser.h"
 #include "api/plugin_fixture.h"
 #include "onnx/data_type.h"
@@ -52,7 +52,70 @@ protected:
     }
 };
 
-TEST_P(CudaSourceTest, RunsOnAGpuOnly) {
+/// What host kernels were called with.
+struct HostLog {
+    std::vector<HostArgument> arguments;
+    int calls = 0;
+    int32_t status = 0;
+};
+
+int32_t row_sum_on_host(const HostCall& call) {
+    auto& log = *static_cast<HostLog*>(call.user);
+    log.arguments.assign(call.arguments, call.arguments + call.nbArguments);
+    ++log.calls;
+    const nv::Dims& d = call.inputs[0].dims;
+    if (call.nbInputs != 1 || call.nbOutputs != 1 || d.nbDims != 2 ||
+        call.outputs[0].type != nv::DataType::kFLOAT) {
+        return -1;
+    }
+    for (int64_t i = 0; i < d.d[0]; ++i) {
+        const float* row = static_cast<const float*>(call.inputs[0].data) + i * d.d[1];
+        static_cast<float*>(call.outputs[0].data)[i] = std::accumulate(row, row + d.d[1], 0.0F);
+    }
+    return log.status;
+}
+
+TEST_P(CudaSourceTest, OnTheCpuAFunctionStandsForIt) {
+    HostLog log;
+    nv::ITensor& x = input("x", {-1, 3});
+    nv::ILayer* layer = add({&x}, row_sum);
+    ASSERT_NE(layer, nullptr) << logger.take_error();
+    mark(*network->addUnary(*layer->getOutput(0), nv::UnaryOperation::kNEG));
+    profile("x", {0, 3}, {64, 3});
+    ASSERT_TRUE(build()) << logger.take_error();
+    if (GetParam()) {
+        return;
+    }
+    EXPECT_FALSE(load_engine());
+    EXPECT_NE(logger.take_error().find("or on the CPU a function that ingot::registerHostKernel() "
+                                       "was given for it"),
+              std::string::npos);
+    EXPECT_FALSE(registerHostKernel("", row_sum_on_host));
+    EXPECT_FALSE(registerHostKernel("RowSum", nullptr));
+    ASSERT_TRUE(registerHostKernel("RowSum", row_sum_on_host, &log));
+    EXPECT_FALSE(registerHostKernel("RowSum", row_sum_on_host, &log));
+    ASSERT_TRUE(load_engine()) << logger.take_error();
+    feed<float>("x", {2, 3}, {1, 2, 3, 4, 5, 6});
+    EXPECT_EQ(run<float>(2), (std::vector<float>{-6, -15}));
+    ASSERT_EQ(log.arguments.size(), 2U);
+    EXPECT_EQ(log.arguments[0].integer, 2);
+    EXPECT_EQ(log.arguments[1].integer, 3);
+    EXPECT_FALSE(log.arguments[1].isReal);
+    EXPECT_TRUE(deregisterHostKernel("RowSum"));
+    EXPECT_FALSE(deregisterHostKernel("RowSum"));
+    feed<float>("x", {1, 3}, {1, 1, 1}); // a context keeps what it has
+    EXPECT_EQ(run<float>(1), (std::vector<float>{-3}));
+    EXPECT_EQ(log.calls, 2);
+    log.status = 7;
+    EXPECT_FALSE(context->enqueueV3(nullptr));
+    EXPECT_NE(logger.take_error().find("the host kernel of 'RowSum' returned 7, expected 0"),
+              std::string::npos);
+    context.reset();
+    EXPECT_FALSE(load_engine());
+    logger.take_error();
+}
+
+TEST_P(CudaSourceTest, RunsOnAGpu) {
     nv::ITensor& x = input("x", {-1, 3});
     nv::ILayer* layer = add({&x}, row_sum);
     ASSERT_NE(layer, nullptr) << logger.take_error();

@@ -85,8 +85,8 @@ const Misuse misuses[] = {
          nv::ITensor* const in[] = {&c.x, nullptr};
          c.n.addConcatenation(in, 2);
      }},
-    {"INetworkDefinition::addConvolutionNd: the window [3] has 1 sizes, expected 2 or 3",
-     [](const Scene& c) { c.n.addConvolutionNd(image(c), 2, dims({3}), no_weights, no_weights); }},
+    {"INetworkDefinition::addConvolutionNd: the window [] has 0 sizes, expected 1 to 3",
+     [](const Scene& c) { c.n.addConvolutionNd(image(c), 2, dims({}), no_weights, no_weights); }},
     {"INetworkDefinition::addConvolutionNd: the number of output maps is 0, expected 1 or more",
      [](const Scene& c) {
          c.n.addConvolutionNd(image(c), 0, dims({3, 3}), no_weights, no_weights);
@@ -205,7 +205,8 @@ const Misuse misuses[] = {
          nv::ITensor& grid = *c.n.addIdentity(x)->getOutput(0);
          c.n.addGridSample(x, grid)->setSampleMode(nv::SampleMode::kWRAP);
      }},
-    {"INetworkDefinition::addQuantize: the type is FLOAT, expected INT8, FP8, INT4 or FP4",
+    {"INetworkDefinition::addQuantize: the type is FLOAT, expected INT8, UINT8, FP8, INT4 "
+     "or FP4",
      [](const Scene& c) { c.n.addQuantize(c.x, c.s, nv::DataType::kFLOAT); }},
     {"ITensor::getDimensions: layer '(Unnamed Layer* 0) [Quantize]' (Quantize): input 1 's' is "
      "f32[3], but no axis is set; set one with setAxis()",

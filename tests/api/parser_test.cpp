@@ -186,6 +186,9 @@ TEST_F(ParserTest, divides_a_model_by_support) {
     int64_t* nodes = parser->getSubgraphNodes(2, length);
     EXPECT_EQ(std::vector<int64_t>(nodes, nodes + length), (std::vector<int64_t>{2, 3}));
     EXPECT_EQ(parser->getSubgraphNodes(3, length), nullptr);
+    EXPECT_EQ(logger.errors.back(),
+              "IParser::getSubgraphNodes: index 3 is out of range: there are 3");
+    EXPECT_EQ(length, 0);
     EXPECT_EQ(network->getNbLayers(), 0);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first CUDA device in place of the emulated GPU: INGOT_TEST_GPU=1 makes the API's tests use it.
-// Its memory is managed, so that the tests read and write what kernels do.
+// The first CUDA device in place of the emulated GPU: INGOT_TEST_GPU=1 makes the API's tests use
+// it. Its memory is managed, so that the tests read and write what kernels do.
 #pragma once
 
 #include "base/shared_library.h"
@@ -83,7 +83,8 @@ private:
         call("cuDevicePrimaryCtxRetain", &context_, 0);
     }
     void enter() { call("cuCtxSetCurrent", context_); }
-    template <typename... Arguments> void call(const char* name, Arguments... arguments) {
+    template <typename... Arguments>
+    void call(const char* name, Arguments... arguments) {
         using Function = int (*)(Arguments...);
         auto* f = reinterpret_cast<Function>(library_.symbol(name));
         ASSERT_NE(f, nullptr) << name;

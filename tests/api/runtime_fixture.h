@@ -182,7 +182,8 @@ public:
     }
 };
 
-/// A runtime on the CPU (false) or a GPU (true), which is emulated unless the tests run on a device.
+/// A runtime on the CPU (false) or a GPU (true), which is emulated unless the tests run on a
+/// device.
 class RuntimeTest : public testing::TestWithParam<bool> {
 protected:
     RuntimeTest() {
@@ -222,8 +223,7 @@ protected:
         return reinterpret_cast<cudaStream_t>(stream_);
     }
     void begin_capture() {
-        gpu != nullptr ? gpu->begin_capture(stream())
-                       : real::Driver::get().begin_capture(stream());
+        gpu != nullptr ? gpu->begin_capture(stream()) : real::Driver::get().begin_capture(stream());
     }
     std::function<void()> end_capture() {
         return gpu != nullptr ? gpu->end_capture() : real::Driver::get().end_capture(stream());

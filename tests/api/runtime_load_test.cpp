@@ -3,6 +3,7 @@
 // and engines written again.
 #include "NvInferPlugin.h"
 #include "api/runtime_fixture.h"
+#include "base/allocation_count.h"
 #include "base/shared_library.h"
 
 namespace ingot::test {
@@ -192,6 +193,77 @@ TEST_P(RuntimeLoad, WeightsThatComeLater) {
     EXPECT_EQ(logger.take_error(), "ICudaEngine::loadWeights: the weights are loaded already");
     ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
     EXPECT_EQ(values_at(y, 3), (std::vector<float>{3, 7, 13}));
+}
+
+/// An engine takes the memory of its bytes, and no more on the way there.
+TEST_P(RuntimeLoad, BytesAreHeldOnce) {
+    if (allocation_count() == 0) {
+        GTEST_SKIP() << "operator new cannot be watched under this sanitizer";
+    }
+    constexpr int64_t megabyte = 1 << 20;
+    AlignedBytes bytes;
+    {
+        Graph g;
+        Value x = g.add_input("x", parse_type("f32[3000,1000]"));
+        Tensor w = Tensor::empty(DType::F32, {3000, 1000});
+        for (int64_t i = 0; i < w.count(); ++i) {
+            w.set_f64(i, static_cast<double>(i % 1000));
+        }
+        g.add_output("y", ops::mul(g, x, ops::constant(g, w)));
+        bytes = engine_bytes(*Engine::create(std::move(g), {}, {}));
+    }
+    auto size = static_cast<int64_t>(bytes.size());
+    ASSERT_GT(size, 11 * megabyte);
+    auto expect_held_once = [&](const char* what, const std::function<void()>& f) {
+        int64_t before = live_bytes();
+        forget_most_bytes();
+        f();
+        EXPECT_LT(most_live_bytes() - before, size + 2 * megabyte) << what;
+    };
+    std::unique_ptr<nvinfer1::ICudaEngine> engine;
+    expect_held_once("a blob", [&] { engine = load(bytes); });
+    engine.reset();
+    for (int64_t most : {int64_t{100000}, int64_t{1} << 30}) {
+        Reader reader(bytes, most);
+        expect_held_once("a reader", [&] { engine.reset(runtime->deserializeCudaEngine(reader)); });
+        ASSERT_NE(engine, nullptr) << logger.take_error();
+        engine.reset();
+    }
+    runtime->setDeferredWeightsLoading(true);
+    Reader first(bytes, int64_t{1} << 30);
+    Reader second(bytes, 300000);
+    expect_held_once("deferred", [&] {
+        engine.reset(runtime->deserializeCudaEngine(first));
+        EXPECT_TRUE(engine->loadWeightsAsync(second, nullptr)) << logger.take_error();
+    });
+    engine.reset();
+    engine = load(bytes);
+    expect_held_once("a blob again", [&] {
+        EXPECT_TRUE(engine->loadWeights(bytes.data(), size)) << logger.take_error();
+    });
+    engine.reset();
+    // In memory of the application's, where the CPU reads weights, from the start.
+    HostVisible allocator;
+    runtime->setGpuAllocator(&allocator);
+    int64_t before = live_bytes();
+    forget_most_bytes();
+    Reader third(bytes, int64_t{1} << 30);
+    engine.reset(runtime->deserializeCudaEngine(third));
+    ASSERT_NE(engine, nullptr) << logger.take_error();
+    EXPECT_LT(most_live_bytes() - before, (GetParam() ? size : 0) + 2 * megabyte);
+    engine.reset();
+    runtime->setGpuAllocator(nullptr);
+}
+
+TEST_P(RuntimeLoad, AHeaderThatClaimsTooMuch) {
+    AlignedBytes bytes = engine_bytes(*weighted(2));
+    for (uint64_t claim : {uint64_t{1} << 40U, uint64_t{1} << 62U, uint64_t{10}}) {
+        AlignedBytes other = bytes;
+        std::memcpy(other.data() + 40, &claim, sizeof claim);
+        Reader reader(other, 1000);
+        EXPECT_EQ(runtime->deserializeCudaEngine(reader), nullptr);
+        EXPECT_NE(logger.take_error(), "");
+    }
 }
 
 TEST_P(RuntimeLoad, VersionsAndTheFirstLogger) {

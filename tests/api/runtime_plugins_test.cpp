@@ -102,6 +102,21 @@ TEST(PluginRegistry, FindsCreators) {
     EXPECT_EQ(registry.loadLibrary("/no/such/library.so"), nullptr);
 }
 
+TEST(PluginRegistry, LibrariesBringCreatorsAndTakeThemAlong) {
+    std::unique_ptr<nvinfer1::IRuntime> runtime(nvinfer1::createInferRuntime(shared_logger()));
+    nvinfer1::IPluginRegistry& registry = runtime->getPluginRegistry();
+    nvinfer1::IPluginRegistry::PluginLibraryHandle library = registry.loadLibrary(PLUGIN_LIBRARY);
+    ASSERT_NE(library, nullptr);
+    nvinfer1::IPluginCreatorInterface* creator = registry.getCreator("Offset", "1", "");
+    ASSERT_NE(creator, nullptr);
+    EXPECT_STREQ(creator->getInterfaceInfo().kind, "PLUGIN CREATOR_V3ONE");
+    EXPECT_EQ(getPluginRegistry()->getCreator("Offset", "1", ""), nullptr);
+    EXPECT_EQ(registry.loadLibrary(PLUGIN_LIBRARY), nullptr);
+    registry.deregisterLibrary(library);
+    EXPECT_EQ(registry.getCreator("Offset", "1", ""), nullptr);
+    EXPECT_NE(registry.loadLibrary(PLUGIN_LIBRARY), nullptr);
+}
+
 TEST(PluginRegistry, ResourcesAreShared) {
     nvinfer1::IPluginRegistry& registry = *getPluginRegistry();
     int live = 0;

@@ -104,8 +104,9 @@ TEST_F(TimingCacheTest, caches_of_another_device_need_to_be_asked_for) {
         0U);
     if (!real::is_asked_for()) {
         EXPECT_EQ(logger.errors.back(),
-                  "ITimingCache::combine: the timing cache is of 'gpu', this is no GPU; "
-                  "ignoreMismatch takes it nevertheless, without effect here");
+                  str("ITimingCache::combine: the timing cache is of 'gpu', this is '",
+                      cpu_backend().description(),
+                      "'; ignoreMismatch takes it nevertheless, without effect here"));
     }
     EXPECT_FALSE(config->setTimingCache(*cache, false));
     EXPECT_EQ(config->getTimingCache(), nullptr);

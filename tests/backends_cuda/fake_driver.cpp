@@ -2,6 +2,7 @@
 #include "backends_cuda/fake_driver.h"
 
 #include "backends/cuda/nvidia_gpu.h"
+#include "base/allocation_count.h"
 
 #include <algorithm>
 #include <chrono>
@@ -36,6 +37,7 @@ struct State {
     std::map<CUevent, CUstream> events; // where each was recorded last
     size_t set_aside = 0;
     std::map<CUstream, CUcontext> owners;
+    std::vector<CUstream> numbered;
 };
 
 constexpr int device_count = 3;
@@ -66,6 +68,7 @@ CUresult asked() {
 
 template <class T>
 CUresult make(T* out, const char* kind, int64_t bytes = 1) {
+    AllocationsSucceed own;
     if (CUresult r = asked(); r != 0) {
         return r;
     }
@@ -154,14 +157,29 @@ bool is_joined(CUstream s) {
                             std::find(all.joined.begin(), all.joined.end(), s) != all.joined.end());
 }
 
+const char* mark_of(CUstream s) {
+    return is_joined(s) ? " (captured)" : "";
+}
+
 /// Notes what a stream was asked, with whether it is captured.
 template <class... Text>
 CUresult noted(CUstream s, const Text&... text) {
+    AllocationsSucceed own;
     CUresult r = asked();
     if (r == 0 && state().keeps_log) {
-        state().log.push_back(str(text..., is_joined(s) ? " (captured)" : ""));
+        state().log.push_back(str(text..., mark_of(s)));
     }
     return r;
+}
+
+/// By the order in which streams first occur in the log.
+size_t number_of(CUstream s) {
+    std::vector<CUstream>& all = state().numbered;
+    auto it = std::find(all.begin(), all.end(), s);
+    if (it == all.end()) {
+        it = all.insert(it, s);
+    }
+    return static_cast<size_t>(it - all.begin()) + 1;
 }
 
 void set_up_contexts(Driver& d) {
@@ -215,8 +233,13 @@ void set_up_memory(Driver& d) {
         return make(p, "host buffer", static_cast<int64_t>(bytes));
     };
     d.mem_free_host = [](void* p) { return end(p); };
-    d.copy_to_device = [](CUdeviceptr to, const void* from, size_t n, CUstream) {
-        return moved(at(to), from, n);
+    d.copy_to_device = [](CUdeviceptr to, const void* from, size_t n, CUstream s) {
+        AllocationsSucceed own;
+        CUresult r = moved(at(to), from, n);
+        if (r == 0 && state().keeps_log) {
+            state().log.push_back(str("upload on stream ", number_of(s), mark_of(s)));
+        }
+        return r;
     };
     d.copy_to_host = [](void* to, CUdeviceptr from, size_t n, CUstream) {
         return moved(to, at(from), n);
@@ -225,6 +248,7 @@ void set_up_memory(Driver& d) {
         return moved(at(to), at(from), n);
     };
     d.fill = [](CUdeviceptr to, unsigned char byte, size_t n, CUstream) {
+        AllocationsSucceed own;
         std::vector<unsigned char> bytes(n, byte);
         return moved(at(to), bytes.data(), n);
     };
@@ -239,6 +263,7 @@ void set_up_work(Driver& d) {
     };
     d.function_set = [](CUfunction, int, int) { return asked(); };
     d.launch = [](const CUlaunchConfig* c, CUfunction, void**, void**) {
+        AllocationsSucceed own;
         constexpr CUresult bad_context = 201;
         if (state().owners[c->stream] != current_context()) {
             return bad_context;
@@ -246,6 +271,7 @@ void set_up_work(Driver& d) {
         return noted(c->stream, "launch");
     };
     d.launch_host = [](CUstream, void (*f)(void*), void* data) {
+        AllocationsSucceed own;
         CUresult r = asked();
         if (r == 0) {
             state().queued.emplace_back(f, data);
@@ -253,13 +279,17 @@ void set_up_work(Driver& d) {
         return r;
     };
     d.stream_create = [](CUstream* s, unsigned int) {
+        AllocationsSucceed own;
         CUresult r = make(s, "stream");
         if (r == 0) {
             state().owners[*s] = current_context();
         }
         return r;
     };
-    d.stream_destroy = [](CUstream s) { return end(s); };
+    d.stream_destroy = [](CUstream s) {
+        state().owners.erase(s);
+        return end(s);
+    };
     d.stream_synchronize = [](CUstream s) {
         run_queued();
         return is_joined(s) ? bad_value : asked(); // a capture forbids it
@@ -293,9 +323,13 @@ void set_up_work(Driver& d) {
     d.graph_launch = [](CUgraphExec, CUstream s) { return noted(s, "launch a graph"); };
     d.graph_destroy = [](CUgraph g) { return g == nullptr ? 0 : end(g); };
     d.graph_exec_destroy = [](CUgraphExec e) { return end(e); };
+}
+
+void set_up_events(Driver& d) {
     d.event_create = [](CUevent* e, unsigned int) { return make(e, "event"); };
     d.event_destroy = [](CUevent e) { return end(e); };
     d.stream_wait_event = [](CUstream s, CUevent e, unsigned int) {
+        AllocationsSucceed own;
         State& all = state();
         if (all.keeps_log && is_joined(all.events[e])) {
             all.joined.push_back(s);
@@ -303,6 +337,7 @@ void set_up_work(Driver& d) {
         return noted(s, "wait");
     };
     d.event_record = [](CUevent e, CUstream s) {
+        AllocationsSucceed own;
         if (state().keeps_log) {
             state().events[e] = s;
         }
@@ -344,6 +379,7 @@ const Driver& driver() {
         set_up_contexts(d);
         set_up_memory(d);
         set_up_work(d);
+        set_up_events(d);
         return d;
     }();
     return fake;

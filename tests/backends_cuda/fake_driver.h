@@ -25,8 +25,8 @@ std::string alive();
 double waited();
 
 /// What streams were asked since the last call (the first starts the log), in order: "launch",
-/// "record", "record the caller's" (an event), "wait", "mark", "keep N bytes, hits R", each with "
-/// (captured)" where it was.
+/// "record", "record the caller's" (an event), "wait", "mark", "keep N bytes, hits R", "upload on
+/// stream N" (numbered as they occur), each with " (captured)" where it was.
 std::vector<std::string> take_log();
 /// This stream of a caller's is captured from now on, and so is what waits for it; null: none is.
 void capture(void* stream);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weight streaming: constants beyond a budget stay on the host and are copied before each step
-// that reads them; results are the same bits under every budget.
+// that reads them, beside the steps before where the budget has room for two; results are the same
+// bits under every budget.
 #include "backends/cuda/backend.h"
+#include "backends_cuda/fake_driver.h"
 #include "base/error.h"
 #include "emulator/emulated_gpu.h"
 #include "engine/engine.h"
@@ -49,12 +51,28 @@ Graph products(bool data_decides = false) {
     return g;
 }
 
+/// A row of products, each with a matrix of its own.
+Graph many_products(int64_t n) {
+    Graph g;
+    Value y = g.add_input("x", parse_type("f32[8,64]"));
+    for (int64_t i = 0; i < n; ++i) {
+        y = ops::maximum(g, ops::matmul(g, y, ops::constant(g, numbers({width, width}, i))), 0.0);
+    }
+    g.add_output("y", y);
+    return g;
+}
+
+struct Timer : StepTimer {
+    void step(const StepInfo&, double) noexcept override {}
+};
+
 struct Result {
     std::vector<Tensor> outputs;
     size_t resident = 0;
     int64_t streamed = 0;
     int64_t activations = 0;
     int64_t uploads = 0;
+    int64_t beside = 0; // of them
 };
 
 class Streaming : public ::testing::Test {
@@ -74,8 +92,10 @@ protected:
         r.resident = context.executable().packed_bytes();
         r.streamed = context.execution().streamed_bytes();
         std::vector<StepInfo> steps = context.execution().steps();
-        r.uploads = std::count_if(steps.begin(), steps.end(),
-                                  [](const StepInfo& s) { return s.kernel == "weights"; });
+        for (const StepInfo& s : steps) {
+            r.uploads += s.implementation.starts_with("upload") ? 1 : 0;
+            r.beside += s.implementation == "upload beside" ? 1 : 0;
+        }
         r.activations = context.execution().activation_bytes(std::array{Shape{8, width}});
         return r;
     }
@@ -104,6 +124,105 @@ TEST_F(Streaming, BudgetsChangeWhereWeightsLieAndNoBits) {
     Result whole = run(g, 4 * matrix_bytes);
     EXPECT_EQ(whole.uploads, 0);
     EXPECT_EQ(whole.resident, all.resident);
+}
+
+TEST_F(Streaming, UploadsRunBesideTheStepsBefore) {
+    constexpr int64_t n = 14;
+    Graph g = many_products(n);
+    Result all = run(g, -1);
+    for (bool late : {false, true}) { // as early as they may, and as late
+        gpu.set_late_uploads(late);
+        for (bool record : {false, true}) {
+            SCOPED_TRACE(str(late, record));
+            // Of eight matrices' memory seven are kept, and one is room for a second slot.
+            Result r = run(g, 8 * matrix_bytes, record);
+            EXPECT_EQ(r.outputs, all.outputs);
+            EXPECT_EQ(all.resident - r.resident, static_cast<size_t>((n - 7) * matrix_bytes));
+            EXPECT_EQ(r.uploads, n - 7);
+            EXPECT_EQ(r.beside, n - 7);
+            EXPECT_EQ(r.streamed, 2 * matrix_bytes);
+            EXPECT_LE(r.activations, all.activations + 2 * matrix_bytes);
+        }
+    }
+    // With less there is no second slot.
+    for (int64_t budget : {8 * matrix_bytes - 1, int64_t{0}}) {
+        Result r = run(g, budget);
+        EXPECT_EQ(r.outputs, all.outputs);
+        EXPECT_EQ(r.uploads, budget == 0 ? n : n - 7);
+        EXPECT_EQ(r.beside, 0);
+        EXPECT_EQ(r.streamed, matrix_bytes);
+    }
+}
+
+TEST_F(Streaming, BesideStepsBehindSizesThatDependOnData) {
+    Graph g = many_products(12);
+    Value y = g.outputs()[0];
+    Dim count = g.fresh_symbol();
+    g.add_output("where", ops::cast(g, g.add1(nonzero_def, NonZero{count}, {y}), DType::F32));
+    Value n = ops::cast(g, ops::dims_tensor(g, {count}), DType::F32);
+    Value z = ops::add(g, y, ops::reshape(g, n, {1, 1}));
+    for (int64_t i = 20; i < 24; ++i) {
+        z = ops::matmul(g, z, ops::constant(g, numbers({width, width}, i)));
+    }
+    g.add_output("z", z);
+    gpu.set_late_uploads(true);
+    Result all = run(g, -1);
+    Result r = run(g, 8 * matrix_bytes);
+    EXPECT_EQ(r.outputs, all.outputs);
+    EXPECT_GT(r.beside, 4);
+}
+
+/// What the driver is asked for: the copy of a step's matrix is on its way, on a stream of its own,
+/// while the step before runs, and that step's start is all that it waits for.
+TEST(StreamingOrder, TheNextMatrixComesWhileAStepRuns) {
+    fake::reset();
+    fake::set_current(-1);
+    std::unique_ptr<cuda::Gpu> gpu = fake::make_gpu();
+    std::unique_ptr<Backend> backend = cuda::make_backend(*gpu, 1);
+    CompileOptions o;
+    o.runtime_cache = "";
+    o.weight_budget = 8 * matrix_bytes;
+    o.force_tactic = "simt"; // one launch each
+    o.record_graphs = true;
+    auto e =
+        backend->compile(std::make_shared<const Graph>(many_products(10)), o)->create_execution();
+    std::vector<Binding> in = {{gpu->allocate(8 * width * 4), {8, width}}};
+    std::vector<Binding> out = {{gpu->allocate(8 * width * 4), {}}};
+    ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    std::vector<std::string> expected = {"record", "wait"}; // for the caller's stream
+    auto add = [&expected](std::initializer_list<const char*> more) {
+        expected.insert(expected.end(), more.begin(), more.end());
+    };
+    add({"record", "wait", "upload on stream 1"}); // of the eighth, from the start on
+    for (int i = 0; i < 7; ++i) {
+        add({"launch"});
+    }
+    for (int i = 7; i < 9; ++i) { // it is waited for, and the next begins before the launch
+        add({"record", "wait", "record", "wait", "upload on stream 1", "launch"});
+    }
+    add({"record", "wait", "launch"});
+    add({"record", "wait"}); // for what the caller enqueues next
+    fake::take_log();
+    Timer timer;
+    e->set_timer(&timer, true); // no graph
+    ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    std::vector<std::string> log = fake::take_log();
+    std::erase(log, "mark");
+    EXPECT_EQ(log, expected);
+    e->set_timer(nullptr);
+    for (int i = 0; i < 2; ++i) { // recorded, replayed
+        ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    }
+    fake::take_log();
+    ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
+    EXPECT_EQ(fake::take_log(),
+              (std::vector<std::string>{"record", "wait", "launch a graph", "record", "wait"}));
+    int caller = 0; // a capture of the caller's takes the uploads along
+    fake::capture(&caller);
+    ASSERT_TRUE(e->enqueue(in, out, &caller, {}).ok()) << e->error();
+    log = fake::take_log();
+    EXPECT_EQ(std::count(log.begin(), log.end(), "upload on stream 1 (captured)"), 3);
+    fake::capture(nullptr);
 }
 
 TEST_F(Streaming, RecordedRunsUpload) {

@@ -3,9 +3,11 @@
 #include "backends/cuda/backend.h"
 #include "backends/cuda/tuning_job.h"
 #include "backends_cuda/timed_gpu.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
 #include "ops/ops.h"
+#include "plan/timing_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -194,6 +196,28 @@ TEST(Tuner, ChoicesAreRepeatedFromTheFile) {
     }
 }
 
+TEST(Tuner, AChoiceThatWasEditedIsTaken) {
+    TemporaryFolder t;
+    std::string file = t.path() + "/times";
+    std::vector<Candidate> all = candidates();
+    ASSERT_GE(all.size(), 2U);
+    TimedGpu gpu;
+    by_text(gpu);
+    run_once(gpu, product(), product_shapes, options(Tune::Full, file));
+    for (size_t i :
+         {all.size() - 1, size_t{1}}) { // as an editor of the cache knows it: by its hash
+        plan::TimingCache cache(file);
+        plan::TimingCache::Entries entries = cache.entries();
+        ASSERT_EQ(entries.size(), 1U);
+        entries.begin()->second.tactic = plan::hashed_tactic(plan::tactic_hash(all[i].tactic));
+        write_file(file, std::string_view(plan::print_timings(entries)));
+        Ran r = run_once(gpu, product(), product_shapes, options(Tune::Full, file));
+        ASSERT_EQ(r.tactics.size(), 1U);
+        EXPECT_NE(r.tactics[0].find(all[i].tactic), std::string::npos) << r.tactics[0];
+        EXPECT_EQ(r.texts, all[i].texts);
+    }
+}
+
 TEST(Tuner, EqualProblemsAreTimedOnce) {
     TimedGpu gpu;
     by_text(gpu);
@@ -284,6 +308,28 @@ TEST(Tuner, WithoutMemoryTheModelChooses) {
     gpu.memory = 1800000; // enough to run, too little to clear caches
     Ran r = run_once(gpu, product(), product_shapes, options(Tune::Full));
     EXPECT_EQ(r.tactics, by_model.tactics);
+}
+
+TEST(Tuner, TakesNoMoreMemoryThanIsAllowed) {
+    TimedGpu gpu;
+    by_text(gpu);
+    auto g = product();
+    Ran off = run_once(gpu, g, product_shapes, options(Tune::Off));
+    // Buffers of 256 KiB, 384 KiB and 192 KiB, 1 MiB of a pattern, half of the limit to flush with.
+    CompileOptions o = options(Tune::Full);
+    std::vector<std::string> skipped;
+    o.on_limit = [&skipped](std::string_view text) { skipped.emplace_back(text); };
+    o.tuning_memory = 2 << 20;
+    EXPECT_EQ(run_once(gpu, g, product_shapes, o).tactics, off.tactics);
+    ASSERT_FALSE(skipped.empty());
+    EXPECT_NE(skipped[0].find(" bytes of device memory, allowed are 2097152"), std::string::npos)
+        << skipped[0];
+    skipped.clear();
+    o.tuning_memory = 64 << 20;
+    Ran tuned = run_once(gpu, g, product_shapes, o);
+    EXPECT_TRUE(skipped.empty());
+    EXPECT_LE(tuned.us, off.us);
+    EXPECT_EQ(tuned.tactics, run_once(gpu, g, product_shapes, options(Tune::Full)).tactics);
 }
 
 TEST(Tuner, BackgroundServesTheNextContext) {

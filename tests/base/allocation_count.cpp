@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/allocation_count.h"
 
+#include <malloc.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <new>
@@ -9,9 +11,12 @@ namespace {
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): operator new has no object.
 std::atomic<int64_t> allocations{0};
 std::atomic<int64_t> live{0};
-thread_local int64_t until_failure = 0; // 0: none
-thread_local size_t least_bytes = 0;
-thread_local bool has_failed = false;
+std::atomic<int64_t> bytes{0};
+std::atomic<int64_t> most_bytes{0};
+std::atomic<int64_t> until_failure{0}; // 0 and below: none
+std::atomic<bool> fails_forever{false};
+std::atomic<bool> has_failed{false};
+thread_local int spared = 0; // lives of AllocationsSucceed
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 } // namespace
 
@@ -25,10 +30,31 @@ int64_t live_allocations() {
     return live.load();
 }
 
-void fail_allocation(int64_t n, size_t least) {
-    until_failure = n;
-    least_bytes = least;
+int64_t live_bytes() {
+    return bytes.load();
+}
+
+int64_t most_live_bytes() {
+    return most_bytes.load();
+}
+
+void forget_most_bytes() {
+    most_bytes = bytes.load();
+}
+
+void fail_allocation(int64_t n, bool forever) {
+    until_failure = 0;
+    fails_forever = forever;
     has_failed = false;
+    until_failure = n;
+}
+
+AllocationsSucceed::AllocationsSucceed() {
+    ++spared;
+}
+
+AllocationsSucceed::~AllocationsSucceed() {
+    --spared;
 }
 
 bool allocation_failed() {
@@ -48,10 +74,23 @@ bool allocation_failed() {
 #ifndef INGOT_TSAN
 namespace {
 
+bool fails_now() {
+    int64_t left = until_failure.load(std::memory_order_relaxed);
+    if (left <= 0 || spared > 0) {
+        return false;
+    }
+    if (left > 1 || !fails_forever) {
+        left = until_failure.fetch_sub(1);
+    }
+    if (left == 1) {
+        has_failed = true;
+    }
+    return left == 1;
+}
+
 void* give(size_t size, size_t alignment) {
     allocations.fetch_add(1, std::memory_order_relaxed);
-    if (size >= least_bytes && until_failure > 0 && --until_failure == 0) {
-        has_failed = true;
+    if (fails_now()) {
         return nullptr;
     }
     size = (size == 0 ? 1 : size);
@@ -60,6 +99,11 @@ void* give(size_t size, size_t alignment) {
                   : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);
     if (p != nullptr) {
         live.fetch_add(1, std::memory_order_relaxed);
+        auto size_given = static_cast<int64_t>(malloc_usable_size(p));
+        int64_t now = bytes.fetch_add(size_given, std::memory_order_relaxed) + size_given;
+        int64_t most = most_bytes.load(std::memory_order_relaxed);
+        while (now > most && !most_bytes.compare_exchange_weak(most, now)) {
+        }
     }
     return p;
 }
@@ -74,6 +118,7 @@ void* give_or_throw(size_t size, size_t alignment) {
 void take(void* p) {
     if (p != nullptr) {
         live.fetch_sub(1, std::memory_order_relaxed);
+        bytes.fetch_sub(static_cast<int64_t>(malloc_usable_size(p)), std::memory_order_relaxed);
         std::free(p);
     }
 }

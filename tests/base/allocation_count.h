@@ -12,10 +12,24 @@ namespace ingot {
 int64_t allocation_count();
 /// Blocks that were given and not taken back, of all threads.
 int64_t live_allocations();
-/// The n-th call from now on (1 is the next) of this thread for `least` bytes or more finds no
-/// memory, once; 0: none does.
-void fail_allocation(int64_t n, size_t least = 0);
+/// What malloc says of their bytes.
+int64_t live_bytes();
+/// The most of these since forget_most_bytes().
+int64_t most_live_bytes();
+void forget_most_bytes();
+/// The n-th call from now on (1 is the next), of any thread, finds no memory; with `forever` those
+/// after it find none either. 0: none fails.
+void fail_allocation(int64_t n, bool forever = false);
 /// Whether it has come to that since fail_allocation.
 bool allocation_failed();
+
+/// While one lives, the calls of this thread neither count for fail_allocation nor fail.
+class AllocationsSucceed {
+public:
+    AllocationsSucceed();
+    ~AllocationsSucceed();
+    AllocationsSucceed(const AllocationsSucceed&) = delete;
+    AllocationsSucceed& operator=(const AllocationsSucceed&) = delete;
+};
 
 } // namespace ingot

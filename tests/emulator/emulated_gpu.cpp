@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <utility>
 
 namespace ingot::emulator {
 
@@ -40,7 +41,8 @@ double now_ms() {
         .count();
 }
 
-/// Everything runs at once; recorded work runs when the recording is launched.
+/// Everything runs at once, uploads as late as they may where that is asked for; recorded work runs
+/// when the recording is launched.
 class EmulatedStream : public cuda::Stream {
 public:
     explicit EmulatedStream(EmulatedGpu& gpu) : gpu_(gpu) {}
@@ -80,7 +82,10 @@ public:
 
     void upload(std::byte* to, const std::byte* from, size_t bytes) override {
         gpu_.memory().require_inside(to, bytes, "an upload");
-        do_or_record([=] { std::memcpy(to, from, bytes); });
+        late_.emplace_back([=] { std::memcpy(to, from, bytes); });
+        if (leader_ == nullptr || !gpu_.has_late_uploads()) {
+            catch_up(leader_ == nullptr ? *this : *leader_);
+        }
     }
 
     void fill(std::byte* to, int byte, size_t bytes) override {
@@ -101,6 +106,16 @@ public:
     }
 
     void synchronize() override { not_recording("synchronize"); }
+
+    void follow(cuda::Stream& stream) override {
+        auto& other = static_cast<EmulatedStream&>(stream);
+        if (other.leader_ == this) {
+            other.catch_up(*this);
+            other.leader_ = nullptr;
+        } else {
+            leader_ = &other;
+        }
+    }
 
     void wait_for(void* other) override { captured_ = gpu_.is_captured(other); }
     void let_wait(void*) override { captured_ = false; }
@@ -139,6 +154,12 @@ public:
     }
 
 private:
+    /// Does or records what is late, as a part of `stream`'s work.
+    void catch_up(EmulatedStream& stream) {
+        for (std::function<void()>& work : std::exchange(late_, {})) {
+            stream.do_or_record(std::move(work));
+        }
+    }
     void do_or_record(std::function<void()> work) {
         if (captured_) {
             gpu_.capture(std::move(work));
@@ -155,7 +176,9 @@ private:
 
     EmulatedGpu& gpu_;
     std::unique_ptr<EmulatedRecording> recording_;
-    bool captured_ = false; // by a caller
+    bool captured_ = false;            // by a caller
+    EmulatedStream* leader_ = nullptr; // the stream that this one follows, until it is followed
+    std::vector<std::function<void()>> late_;
     std::vector<double> marks_;
 };
 

@@ -45,6 +45,9 @@ public:
     /// architectures with programmatic dependent launch).
     void hold_until_wait(std::byte* memory) { memory_.hold_until_wait(memory); }
     void set_reversed(bool reversed) { options_.reversed = reversed; }
+    /// Uploads beside a stream's work happen only when that stream waits for them.
+    void set_late_uploads(bool late) { late_uploads_ = late; }
+    bool has_late_uploads() const { return late_uploads_; }
     /// What release() found wrong so far; "" when nothing.
     std::string problems() const;
     Memory& memory() { return memory_; }
@@ -69,6 +72,7 @@ private:
     std::atomic<uint64_t> launches_{0};
     mutable std::mutex mutex_;
     std::string problems_;
+    bool late_uploads_ = false;
     void* captured_ = nullptr;
     std::vector<std::function<void()>> captured_work_;
 };

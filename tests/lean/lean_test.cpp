@@ -138,6 +138,81 @@ TEST(Lean, RunsEnginesAndHasNoBuilder) {
     expect_runs(made);
 }
 
+/// y = x * w, w = (1, 2, 3, 4), which a refit replaces.
+Bytes build_refittable() {
+    std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger()));
+    std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
+    nvinfer1::Dims dims{1, {4}};
+    nvinfer1::ITensor* x = network->addInput("x", nvinfer1::DataType::kFLOAT, dims);
+    const float w[4] = {1, 2, 3, 4};
+    auto* constant = network->addConstant(dims, {nvinfer1::DataType::kFLOAT, w, 4});
+    EXPECT_TRUE(network->setWeightsName({nvinfer1::DataType::kFLOAT, w, 4}, "w"));
+    auto* product =
+        network->addElementWise(*x, *constant->getOutput(0), nvinfer1::ElementWiseOperation::kPROD);
+    network->markOutput(*product->getOutput(0));
+    std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
+    config->setFlag(nvinfer1::BuilderFlag::kSTRIP_PLAN);
+    config->setFlag(nvinfer1::BuilderFlag::kREFIT);
+    std::unique_ptr<nvinfer1::IHostMemory> memory(
+        builder->buildSerializedNetwork(*network, *config));
+    EXPECT_NE(memory, nullptr) << logger().take();
+    const char* data = static_cast<const char*>(memory->data());
+    return {data, data + memory->size()};
+}
+
+/// Engines come without weights and get them where only that library is.
+void expect_refits(const Library& library) {
+    auto runtime = library.runtime();
+    ASSERT_NE(runtime, nullptr);
+    use_cpu(library, *runtime);
+    Bytes bytes = build_refittable();
+    std::unique_ptr<nvinfer1::ICudaEngine> engine(
+        runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+    ASSERT_NE(engine, nullptr) << logger().take();
+    EXPECT_EQ(engine->createExecutionContext(), nullptr);
+    EXPECT_NE(logger().take().find("refit it first"), std::string::npos);
+    auto create = library.function<void*(void*, void*, int32_t)>("createInferRefitter_INTERNAL");
+    ASSERT_NE(create, nullptr);
+    std::unique_ptr<nvinfer1::IRefitter> refitter(
+        static_cast<nvinfer1::IRefitter*>(create(engine.get(), &logger(), NV_TENSORRT_VERSION)));
+    ASSERT_NE(refitter, nullptr) << logger().take();
+    EXPECT_TRUE(refitter->setMaxThreads(3));
+    const float w[4] = {5, 6, 7, 8};
+    EXPECT_TRUE(refitter->setNamedWeights("w", {nvinfer1::DataType::kFLOAT, w, 4}))
+        << logger().take();
+    EXPECT_TRUE(refitter->refitCudaEngine()) << logger().take();
+    std::unique_ptr<nvinfer1::IExecutionContext> context(engine->createExecutionContext());
+    ASSERT_NE(context, nullptr) << logger().take();
+    alignas(256) float x[4] = {1, -2, 3, -4};
+    alignas(256) float y[4] = {};
+    void* bindings[] = {x, y};
+    ASSERT_TRUE(context->executeV2(bindings)) << logger().take();
+    EXPECT_EQ((std::vector<float>(y, y + 4)), (std::vector<float>{5, -12, 21, -32}));
+    // The full library's refitter takes none of another library's engines.
+    EXPECT_EQ(nvinfer1::createInferRefitter(*engine, logger()), nullptr);
+    EXPECT_EQ(logger().take(), "createInferRefitter: the engine was made by another library: use "
+                               "createInferRefitter() of that one");
+}
+
+TEST(Lean, RefitsEngines) {
+    expect_refits(Library(LEAN_LIBRARY));
+    EXPECT_LT(fs::file_size(LEAN_LIBRARY), 20U << 20);
+}
+
+TEST(Dispatch, RefitsEnginesOfItsLeanLibraries) {
+    Library dispatch(DISPATCH_LIBRARY);
+    expect_refits(dispatch);
+    auto create = dispatch.function<void*(void*, void*, int32_t)>("createInferRefitter_INTERNAL");
+    std::unique_ptr<nvinfer1::IRuntime> runtime(nvinfer1::createInferRuntime(logger()));
+    Bytes bytes = build_refittable();
+    std::unique_ptr<nvinfer1::ICudaEngine> engine(
+        runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+    EXPECT_EQ(create(engine.get(), &logger(), NV_TENSORRT_VERSION), nullptr);
+    EXPECT_EQ(logger().take(),
+              "createInferRefitter: the engine was made by no lean library that this one has "
+              "opened: use createInferRefitter() of the library that made it");
+}
+
 TEST(Lean, TheFullRuntimeLoadsIt) {
     std::unique_ptr<nvinfer1::IRuntime> runtime(nvinfer1::createInferRuntime(logger()));
     std::unique_ptr<nvinfer1::IRuntime> lean(runtime->loadRuntime(LEAN_LIBRARY));

@@ -135,6 +135,38 @@ def test_every_class_is_described():
     assert not bare
 
 
+def documented_classes():
+    """Class -> (the text before it and before its bases, where it stands), but for values."""
+    found = {}
+    for header in HEADERS:
+        lines = (INCLUDE / header).read_text(encoding="utf-8").splitlines()
+        for number, line in enumerate(lines):
+            match = re.match(r"class (\w+)(?: final)?(?: : ([\w:, ]+))? \{$", line)
+            if match:
+                first = number
+                while re.match(r"///|template|TRT_", lines[first - 1]):
+                    first -= 1
+                bases = re.findall(r"\w+(?=,|$)", match[2] or "")
+                found[match[1]] = ("\n".join(lines[first:number]), bases, f"{header}:{number + 1}")
+
+    def text(name):
+        own, bases, _ = found.get(name, ("", [], ""))
+        return own + "".join(text(base) for base in bases)
+    values = {"Dims64", "Dims2", "DimsHW", "Dims3", "Dims4", "Weights", "InterfaceInfo", "DimsExprs",
+              "PluginField", "PluginFieldCollection"}
+    return {name: (text(name), place) for name, (_, _, place) in found.items() if name not in values}
+
+
+def test_every_class_tells_of_lifetime_threads_and_errors():
+    """Its text or that of a class that it derives from."""
+    classes = documented_classes()
+    assert len(classes) > 100
+    for name, (text, place) in classes.items():
+        for what, words in (("lifetime", r"Lifetime|life of|deletes|[Bb]elongs to|valid |outlives"),
+                            ("threads", r"[Tt]hread"), ("errors", r"[Ee]rror|fails?\b|nullptr")):
+            assert re.search(words, text), f"{place}: {name} does not tell of {what}"
+
+
 def virtual_methods(text):
     """Class -> names of the virtual methods that it introduces, in the order of declaration."""
     text = re.sub(r"//[^\n]*", "", text)

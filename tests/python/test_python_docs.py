@@ -110,6 +110,15 @@ def test_stubs_are_generated_of_this_extension(tmp_path):
     assert (tmp_path / "_ingot.pyi").read_text() == STUB.read_text()
 
 
+def test_the_package_is_typed_strictly(tmp_path):
+    pytest.importorskip("mypy", reason="mypy is not installed: the package was NOT tried with it")
+    done = subprocess.run([sys.executable, "-m", "mypy", "--strict", "--cache-dir",
+                           tmp_path / "cache", "-p", "ingot"], text=True, cwd=tmp_path,
+                          env=os.environ | {"MYPYPATH": str(package.folder())},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+    assert done.returncode == 0, done.stdout
+
+
 def test_type_checkers_take_programs_of_users(tmp_path):
     """The listings of the guide (those that are whole), the pages' programs, the examples."""
     pytest.importorskip("mypy", reason="mypy is not installed: the stubs were NOT tried with it")

@@ -167,6 +167,47 @@ TEST(Refit, IdenticalWeightsAreChecked) {
     EXPECT_NE(engine_bytes(*refitted(*a, others, false)), engine_bytes(*a));
 }
 
+TEST(Refit, TheNumberOfThreadsChangesNothing) {
+    onnx::Model m = onnx::read_model_file(source_folder + "/examples/digits/digits.onnx");
+    RefitRequest request;
+    request.identical = true;
+    std::shared_ptr<const Engine> a = built(m, request);
+    NamedTensors same = weights_of_model(*a->source(), m);
+    NamedTensors others = weights_of_model(*a->source(), with_other_weights(m));
+    AlignedBytes expected = engine_bytes(*refitted(*a, others, false, 1));
+    std::string refusal = message([&] { refitted(*a, others, true, 1); });
+    for (int threads : {2, 3, 1000}) {
+        EXPECT_EQ(engine_bytes(*refitted(*a, others, false, threads)), expected);
+        EXPECT_EQ(engine_bytes(*refitted(*a, same, true, threads)), engine_bytes(*a));
+        EXPECT_EQ(message([&] { refitted(*a, others, true, threads); }), refusal);
+    }
+}
+
+/// A weight of several pieces, the last of which is short, and one without elements.
+TEST(Refit, LargeWeightsAreCopiedWhole) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[700001]"));
+    auto named = [&](const char* name, const Tensor& t) {
+        Value v = ops::constant(g, t);
+        g.set_value_name(v, name);
+        return v;
+    };
+    Value y = ops::add(g, x, named("w", Tensor::zeros(DType::F32, {700001})));
+    Values parts = {y, named("none", Tensor::zeros(DType::F32, {0}))};
+    g.add_output("y", ops::concat(g, parts, 0));
+    BuildConfig config;
+    config.refit = RefitRequest();
+    auto engine = build_engine_from_graph(std::move(g), {}, config);
+    Tensor w = Tensor::empty(DType::F32, {700001});
+    for (int64_t i = 0; i < w.count(); ++i) {
+        w.set_f64(i, static_cast<double>(i));
+    }
+    NamedTensors given{{"w", w}};
+    auto made = refitted(*engine, given, true, 4);
+    EXPECT_EQ(named_constants(*made->source()->graph).at("w"), w);
+    EXPECT_NE(named_constants(*made->source()->graph).at("w").bytes().data(), w.bytes().data());
+}
+
 TEST(Refit, SaysWhatIsWrong) {
     onnx::Model m = onnx::read_model_file(source_folder + "/examples/digits/digits.onnx");
     std::shared_ptr<const Engine> a = built(m, {});

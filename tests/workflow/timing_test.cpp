@@ -137,17 +137,19 @@ TEST(Timing, AnErrorInAStreamReachesTheCaller) {
 TEST(Timing, LayersAsTextAndAsJson) {
     Context context(small_engine(), cpu_backend());
     std::vector<StepInfo> steps = {
-        {"conv1 + relu1", "conv", "own", {"f32[1,3,N,8] strides [1,2,3,4]"}, {"f16[2]"}},
+        {"conv1 + relu1", "conv", "own", {"f32[1,3,N,8] strides [1,2,3,4] 'x y'"}, {"f16[2] '%3'"}},
         {"", "copy", "own", {}, {}}};
     EXPECT_EQ(
         layer_lines(context, steps, false),
         (std::vector<std::string>{"Layers:", "conv1 + relu1", "copy", "", "Bindings:", "x", "y"}));
     EXPECT_EQ(layer_lines(context, steps, true)[1],
-              "Name: conv1 + relu1, LayerType: conv, Inputs: [ f32[1,3,N,8] strides [1,2,3,4] ], "
-              "Outputs: [ f16[2] ], TacticName: own");
+              "Name: conv1 + relu1, LayerType: conv, Inputs: [ f32[1,3,N,8] strides [1,2,3,4] "
+              "'x y' ], Outputs: [ f16[2] '%3' ], TacticName: own");
     nlohmann::json j = nlohmann::json::parse(layers_json(context, steps, true));
     const nlohmann::json& layer = j["Layers"][0];
     EXPECT_EQ(layer["Metadata"], "[ONNX Layer: conv1]\x1e[ONNX Layer: relu1]");
+    EXPECT_EQ(layer["Inputs"][0]["Name"], "x y");
+    EXPECT_EQ(layer["Outputs"][0]["Name"], "%3");
     EXPECT_EQ(layer["Inputs"][0]["Dimensions"], nlohmann::json({1, 3, "N", 8}));
     EXPECT_EQ(layer["Inputs"][0]["Format/Datatype"], "f32 strides [1,2,3,4]");
     EXPECT_EQ(layer["Outputs"][0]["Format/Datatype"], "f16 row major");

@@ -21,6 +21,23 @@ void* createInferRuntime_INTERNAL(void* logger, int32_t version) noexcept {
     });
 }
 
+void* createInferRefitter_INTERNAL(void* engine, void* logger, int32_t version) noexcept {
+    auto* log = static_cast<nvinfer1::ILogger*>(logger);
+    if (!ingot::api::check_version(version, log, "createInferRefitter")) {
+        return nullptr;
+    }
+    return Report(log).guard("createInferRefitter", static_cast<void*>(nullptr), [&]() -> void* {
+        using ingot::ErrorCode;
+        ingot::require(engine != nullptr, ErrorCode::InvalidArgument, "the engine is null");
+        auto& e = *static_cast<nvinfer1::ICudaEngine*>(engine);
+        const ingot::api::LeanLibrary* library = LeanLibraries::shared().of_engine(e);
+        ingot::require(library != nullptr, ErrorCode::InvalidArgument,
+                       "the engine was made by no lean library that this one has opened: use "
+                       "createInferRefitter() of the library that made it");
+        return library->create_refitter(e, log);
+    });
+}
+
 nvinfer1::IPluginRegistry* getPluginRegistry() noexcept {
     return Report(getLogger())
         .guard("getPluginRegistry", static_cast<nvinfer1::IPluginRegistry*>(nullptr),

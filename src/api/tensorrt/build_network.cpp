@@ -5,6 +5,8 @@
 #include "api/tensorrt/engine_facts.h"
 #include "api/tensorrt/int8.h"
 #include "api/tensorrt/memory_log.h"
+#include "api/tensorrt/plugin/tactics.h"
+#include "api/tensorrt/runtime/place.h"
 #include "api/tensorrt/weight_names.h"
 #include "ir/rewrite.h"
 #include "ir/value_reads.h"
@@ -243,6 +245,30 @@ void check_user_allocation(const Graph& g) {
     }
 }
 
+// --- plugins -------------------------------------------------------------------------------------
+
+PluginBuild plugin_build(const BuilderConfig& config, const std::vector<Profile>& profiles) {
+    PluginBuild how;
+    how.profiles = &profiles;
+    how.place = [&config]() -> const Backend* {
+        try {
+            Place place = find_place(config.device, config.ordinal);
+            // A plugin may be made for the GPU that is not here: host addresses would crash it.
+            return place.is_gpu || config.device == Device::kCPU ? place.backend : nullptr;
+        } catch (const Error&) {
+            return nullptr; // the engine is for a GPU that is not here
+        }
+    };
+    if (config.has_timing_cache() && !config.has(Flag::kDISABLE_TIMING_CACHE)) {
+        how.timings = config.timings();
+    }
+    how.timed_before = config.has(Flag::kERROR_ON_TIMING_CACHE_MISS);
+    how.runs = std::max(how.runs, config.getAvgTimingIterations());
+    how.memory_limit = tactic_memory(config);
+    how.report = config.report();
+    return how;
+}
+
 // --- kernels ahead of time -----------------------------------------------------------------------
 
 std::shared_ptr<const Engine> with_listed_kernels(std::shared_ptr<const Engine> engine,
@@ -291,9 +317,9 @@ std::shared_ptr<const Engine> build_network(const Network& network, const Builde
     build.refit = refit_request(network, config);
     build.weight_streaming = config.has(Flag::kWEIGHT_STREAMING);
     ValueReads reads;
-    Graph g =
-        network.build({config.has(Flag::kINT8) || network.debug_unfused(),
-                       obeys_types(network, config), build.refit.has_value(), &build.profiles});
+    PluginBuild plugins = plugin_build(config, build.profiles);
+    Graph g = network.build({config.has(Flag::kINT8) || network.debug_unfused(),
+                             obeys_types(network, config), build.refit.has_value(), &plugins});
     if (config.has(Flag::kINT8)) {
         progress.at("Calibrating", 0.1);
         g = int8_graph(std::move(g), network, config, [&] { progress.at("Calibrating", 0.1); });
@@ -310,7 +336,8 @@ std::shared_ptr<const Engine> build_network(const Network& network, const Builde
     if (config.has(Flag::kREQUIRE_USER_ALLOCATION)) {
         check_user_allocation(engine->graph());
     }
-    return with_timings(with_listed_kernels(std::move(engine), config), config);
+    return with_timings(with_listed_kernels(std::move(engine), config), config,
+                        make_plugin_host(std::move(plugins.used), nullptr, config.report()));
 }
 
 } // namespace ingot::api

@@ -5,6 +5,8 @@
 #include "api/tensorrt/runtime/place.h"
 #include "workflow/inputs.h"
 
+#include <limits>
+
 namespace ingot::api {
 
 namespace {
@@ -25,13 +27,24 @@ CompileOptions timing_options(const BuilderConfig& config) {
     o.tf32 = config.has(Flag::kTF32);
     o.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
     o.record_graphs = false;
+    o.tuning_memory = tactic_memory(config);
+    o.on_limit = [report = config.report()](std::string_view text) {
+        report.log(nv::ILogger::Severity::kINFO, text);
+    };
     return o;
 }
 
 } // namespace
 
+int64_t tactic_memory(const BuilderConfig& config) {
+    constexpr auto most = static_cast<size_t>(std::numeric_limits<int64_t>::max());
+    size_t limit = config.getMemoryPoolLimit(nv::MemoryPoolType::kTACTIC_DRAM);
+    return limit >= most ? 0 : static_cast<int64_t>(limit);
+}
+
 std::shared_ptr<const Engine> with_timings(std::shared_ptr<const Engine> engine,
-                                           const BuilderConfig& config) {
+                                           const BuilderConfig& config,
+                                           std::shared_ptr<plan::PluginHost> plugins) {
     bool must = config.has(Flag::kERROR_ON_TIMING_CACHE_MISS);
     bool asked =
         must || config.has_timing_cache() || config.getBuilderOptimizationLevel() >= timing_level;
@@ -43,6 +56,7 @@ std::shared_ptr<const Engine> with_timings(std::shared_ptr<const Engine> engine,
         return engine;
     }
     CompileOptions options = timing_options(config);
+    options.plugins = std::move(plugins);
     Context context(engine, *place.backend, options);
     context.run(load_inputs(*engine, {}).tensors);
     if (options.timing_cache->size() == 0) {

@@ -44,7 +44,6 @@ void BuilderConfig::reset() noexcept {
         previews_.clear();
         level_ = fresh.level_;
         hardware_ = fresh.hardware_;
-        plugins_.clear();
         aux_streams_ = fresh.aux_streams_;
         monitor_ = nullptr;
         platform_ = fresh.platform_;
@@ -330,22 +329,20 @@ void BuilderConfig::setPluginsToSerialize(const char* const* paths, int32_t nb_p
     report_.guard("IBuilderConfig::setPluginsToSerialize", [&] {
         require(nb_paths >= 0 && (paths != nullptr || nb_paths == 0), ErrorCode::InvalidArgument,
                 "nbPaths is ", nb_paths, paths == nullptr ? " and paths is nullptr" : "");
-        std::vector<std::string> all;
-        for (int32_t i = 0; i < nb_paths; ++i) {
-            require(paths[i] != nullptr, ErrorCode::InvalidArgument, "path ", i, " is nullptr");
-            all.emplace_back(paths[i]);
-        }
-        plugins_ = std::move(all);
+        require(nb_paths == 0, ErrorCode::Unsupported,
+                "an engine file holds no host code, so that '",
+                nb_paths > 0 && paths[0] != nullptr ? paths[0] : "",
+                "' cannot travel in it: load it with IPluginRegistry::loadLibrary() before the "
+                "engine is deserialised");
     });
 }
 
-const char* BuilderConfig::getPluginToSerialize(int32_t index) const noexcept {
-    bool inside = index >= 0 && static_cast<size_t>(index) < plugins_.size();
-    return inside ? plugins_[static_cast<size_t>(index)].c_str() : nullptr;
+const char* BuilderConfig::getPluginToSerialize(int32_t) const noexcept {
+    return nullptr;
 }
 
 int32_t BuilderConfig::getNbPluginsToSerialize() const noexcept {
-    return static_cast<int32_t>(plugins_.size());
+    return 0;
 }
 
 bool BuilderConfig::setBuildRoute(const char* v) noexcept {

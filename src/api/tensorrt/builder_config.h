@@ -141,7 +141,6 @@ private:
     std::map<nv::PreviewFeature, bool> previews_;
     int32_t level_ = 3;
     nv::HardwareCompatibilityLevel hardware_ = nv::HardwareCompatibilityLevel::kNONE;
-    std::vector<std::string> plugins_;
     int32_t aux_streams_ = -1;
     nv::IProgressMonitor* monitor_ = nullptr;
     nv::RuntimePlatform platform_ = nv::RuntimePlatform::kSAME_AS_BUILD;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/engine_facts.h"
 
-#include "base/error.h"
+#include "base/json.h"
 #include "base/log.h"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 
@@ -16,7 +14,7 @@ constexpr const char* key = "tensorrt";
 constexpr const char* timings_key = "timings";
 
 template <class E>
-E number(const nlohmann::json& j, const char* name, E otherwise) {
+E number(const Json& j, const char* name, E otherwise) {
     int32_t value = j.value(name, static_cast<int32_t>(otherwise));
     return value < 0 || value >= nvinfer1::EnumMax<E>() ? otherwise : static_cast<E>(value);
 }
@@ -41,19 +39,20 @@ std::vector<ProfileValues<int32_t>> narrowed(const std::vector<ProfileValues<int
 } // namespace
 
 void put_facts(const EngineFacts& facts, Properties& properties) {
-    nlohmann::json j = {{"name", facts.name},
-                        {"verbosity", static_cast<int32_t>(facts.verbosity)},
-                        {"hardware", static_cast<int32_t>(facts.hardware)},
-                        {"tactic_sources", facts.tactic_sources},
-                        {"tf32", facts.tf32},
-                        {"batch_invariant", facts.batch_invariant},
-                        {"workspace", facts.workspace},
-                        {"shared_memory", facts.shared_memory},
-                        {"debug_tensors", facts.debug_tensors},
-                        {"debug_unfused", facts.debug_unfused}};
+    Json j;
+    j.set("batch_invariant", facts.batch_invariant);
+    j.set("debug_tensors", facts.debug_tensors);
+    j.set("debug_unfused", facts.debug_unfused);
+    j.set("hardware", static_cast<int32_t>(facts.hardware));
+    j.set("name", facts.name);
+    j.set("shared_memory", facts.shared_memory);
+    j.set("tactic_sources", facts.tactic_sources);
+    j.set("tf32", facts.tf32);
     if (!facts.values.empty()) {
-        j["values"] = facts.values;
+        j.set("values", facts.values);
     }
+    j.set("verbosity", static_cast<int32_t>(facts.verbosity));
+    j.set("workspace", facts.workspace);
     properties[key] = j.dump();
 }
 
@@ -69,7 +68,7 @@ EngineFacts read_facts(const Engine& engine) {
         return facts;
     }
     try {
-        nlohmann::json j = nlohmann::json::parse(found->second);
+        Json j = Json::parse(found->second);
         facts.name = j.value("name", facts.name);
         facts.verbosity = number(j, "verbosity", facts.verbosity);
         facts.hardware = number(j, "hardware", facts.hardware);
@@ -82,8 +81,9 @@ EngineFacts read_facts(const Engine& engine) {
         facts.debug_unfused = j.value("debug_unfused", facts.debug_unfused);
         facts.values = j.value("values", facts.values);
         facts.narrow_values = narrowed(facts.values);
-    } catch (const nlohmann::json::exception& e) {
-        fail(ErrorCode::InvalidEngine, "property '", key, "' of the engine is damaged: ", e.what());
+    } catch (const Error& e) {
+        fail(ErrorCode::InvalidEngine, "property '", key,
+             "' of the engine is damaged: ", e.message());
     }
     return facts;
 }

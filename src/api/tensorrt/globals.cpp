@@ -10,6 +10,7 @@
 #include <fstream>
 #include <mutex>
 #include <optional>
+#include <set>
 
 namespace ingot::api {
 
@@ -18,7 +19,7 @@ namespace {
 struct CacheFolder {
     std::mutex mutex;
     std::optional<std::string> chosen;
-    std::string shown; // what ingotGetCacheFolder() gave
+    std::set<std::string> shown; // what ingotGetCacheFolder() gave: others may be reading it
 };
 
 CacheFolder& cache() {
@@ -70,8 +71,8 @@ const char* ingotGetCacheFolder() noexcept {
     return ingot::api::Report().guard("ingot::getCacheFolder", "", [&] {
         ingot::api::CacheFolder& c = ingot::api::cache();
         std::scoped_lock lock(c.mutex);
-        c.shown = c.chosen ? *c.chosen : ingot::plan::RuntimeCache::default_folder();
-        return c.shown.c_str();
+        auto now = c.chosen ? *c.chosen : ingot::plan::RuntimeCache::default_folder();
+        return c.shown.insert(std::move(now)).first->c_str();
     });
 }
 

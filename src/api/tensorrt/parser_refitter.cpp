@@ -94,8 +94,13 @@ bool ParserRefitter::refitModelProto() noexcept {
 }
 
 const nvonnxparser::IParserError* ParserRefitter::getError(int32_t index) const noexcept {
-    bool inside = index >= 0 && static_cast<size_t>(index) < errors_.size();
-    return inside ? errors_[static_cast<size_t>(index)].get() : nullptr;
+    using Found = const nvonnxparser::IParserError*;
+    return report_.guard("IParserRefitter::getError", Found{nullptr}, [&]() -> Found {
+        require(index >= 0 && static_cast<size_t>(index) < errors_.size(),
+                ErrorCode::InvalidArgument, "index ", index, " is out of range: there are ",
+                errors_.size());
+        return errors_[static_cast<size_t>(index)].get();
+    });
 }
 
 } // namespace ingot::api

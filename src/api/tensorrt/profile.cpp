@@ -93,12 +93,14 @@ bool ProfileObject::setExtraMemoryTarget(float target) noexcept {
 }
 
 bool ProfileObject::isValid() const noexcept {
-    try {
-        check();
-        return true;
-    } catch (const std::exception&) {
-        return false;
-    }
+    return report_.guard("IOptimizationProfile::isValid", false, [&] {
+        try {
+            check();
+            return true;
+        } catch (const Error&) {
+            return false;
+        }
+    });
 }
 
 bool ProfileObject::setShapeValuesV2(const char* input_name, nv::OptProfileSelector select,

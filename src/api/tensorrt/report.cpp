@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/report.h"
 
+#include "base/cut_text.h"
+
 #include <cstdio>
 #include <string>
 
 namespace ingot::api {
+
+namespace {
+
+constexpr size_t emergency_bytes = 1024;
+
+} // namespace
 
 nvinfer1::ErrorCode api_code(ErrorCode c) noexcept {
     using Api = nvinfer1::ErrorCode;
@@ -59,34 +67,38 @@ void Report::set_recorder(nvinfer1::IErrorRecorder* recorder) noexcept {
 
 void Report::error(nvinfer1::ErrorCode code, std::string_view method,
                    std::string_view text) const noexcept {
+    constexpr size_t most = nvinfer1::IErrorRecorder::kMAX_DESC_LENGTH;
+    constexpr std::string_view colon = ": ";
+    if (recorder_ != nullptr) {
+        recorder_->reportError(code, CutText<most + 1>({method, colon, text}).c_str());
+        if (method.size() + colon.size() + text.size() <= most) {
+            return;
+        }
+    }
+    // What a recorder cannot hold, and what nobody records.
+    auto severity = code == nvinfer1::ErrorCode::kINTERNAL_ERROR
+                        ? nvinfer1::ILogger::Severity::kINTERNAL_ERROR
+                        : nvinfer1::ILogger::Severity::kERROR;
     try {
-        std::string whole = str(method, ": ", text);
-        if (recorder_ != nullptr) {
-            std::string cut = whole.substr(0, nvinfer1::IErrorRecorder::kMAX_DESC_LENGTH);
-            recorder_->reportError(code, cut.c_str());
-        }
-        // What a recorder cannot hold, and what nobody records.
-        if (recorder_ == nullptr || whole.size() > nvinfer1::IErrorRecorder::kMAX_DESC_LENGTH) {
-            log(code == nvinfer1::ErrorCode::kINTERNAL_ERROR
-                    ? nvinfer1::ILogger::Severity::kINTERNAL_ERROR
-                    : nvinfer1::ILogger::Severity::kERROR,
-                whole);
-        }
-    } catch (const std::exception&) {
-        log(nvinfer1::ILogger::Severity::kERROR, "an error could not be reported: no memory");
+        write(severity, str(method, colon, text).c_str());
+    } catch (const std::bad_alloc&) {
+        write(severity, CutText<emergency_bytes>({method, colon, text}).c_str());
     }
 }
 
 void Report::log(nvinfer1::ILogger::Severity severity, std::string_view text) const noexcept {
     try {
-        std::string line(text);
-        if (logger_ != nullptr) {
-            logger_->log(severity, line.c_str());
-        } else if (severity <= nvinfer1::ILogger::Severity::kWARNING) {
-            std::fprintf(stderr, "ingot: %s\n", line.c_str());
-        }
-    } catch (const std::exception&) {
-        std::fputs("ingot: a message was lost: no memory\n", stderr);
+        write(severity, std::string(text).c_str());
+    } catch (const std::bad_alloc&) {
+        write(severity, CutText<emergency_bytes>({text}).c_str());
+    }
+}
+
+void Report::write(nvinfer1::ILogger::Severity severity, const char* line) const noexcept {
+    if (logger_ != nullptr) {
+        logger_->log(severity, line);
+    } else if (severity <= nvinfer1::ILogger::Severity::kWARNING) {
+        std::fprintf(stderr, "ingot: %s\n", line);
     }
 }
 

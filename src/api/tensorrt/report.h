@@ -33,7 +33,8 @@ public:
     /// Lets the old recorder go and holds the new one; null for none.
     void set_recorder(nvinfer1::IErrorRecorder* recorder) noexcept;
 
-    /// "<method>: <text>"; cut to the recorder's length, whole to the logger.
+    /// "<method>: <text>"; cut to the recorder's length, whole to the logger. Where there is no
+    /// memory for that, its beginning.
     void error(nvinfer1::ErrorCode code, std::string_view method,
                std::string_view text) const noexcept;
     void log(nvinfer1::ILogger::Severity severity, std::string_view text) const noexcept;
@@ -60,6 +61,7 @@ public:
 
 private:
     void report_current(std::string_view method) const noexcept;
+    void write(nvinfer1::ILogger::Severity severity, const char* line) const noexcept;
 
     nvinfer1::ILogger* logger_;
     nvinfer1::IErrorRecorder* recorder_;

@@ -49,8 +49,8 @@ void TimingCacheObject::add(const TimingCacheObject& other, bool ignore_mismatch
         for (const auto& [key, timing] : entries) {
             std::string device = key.substr(0, key.find('\t'));
             require(device == here, ErrorCode::InvalidArgument, "the timing cache is of '", device,
-                    "', this is ", here.empty() ? "no GPU" : str("'", here, "'"),
-                    "; ignoreMismatch takes it nevertheless, without effect here");
+                    "', this is '", here,
+                    "'; ignoreMismatch takes it nevertheless, without effect here");
         }
     }
     timings_->merge(entries);

@@ -48,6 +48,9 @@ std::vector<std::string_view> words_of(nv::LayerType type) {
 } // namespace
 
 std::string weights_name(const LayerBase& layer, const nv::Weights& w, std::string_view what) {
+    if (std::optional<size_t> initializer = layer.network().initializer_of(w)) {
+        return layer.network().initializers()[*initializer].name;
+    }
     const std::string* given = layer.network().given_name(w);
     return given != nullptr ? *given : str(layer.name, ".", role_of(what).name);
 }
@@ -72,13 +75,12 @@ std::optional<RefitRequest> refit_request(const Network& network, const BuilderC
         std::vector<nv::Weights> all = layer->all_weights();
         std::vector<std::string_view> words = words_of(layer->type());
         for (size_t i = 0; i < std::min(all.size(), words.size()); ++i) {
-            if (!is_empty(all[i])) {
+            // What a node's settings tell without an initializer has no constant of its own.
+            bool there = layer->parsed == nullptr || network.initializer_of(all[i]);
+            if (!is_empty(all[i]) && there) {
                 request.uses[weights_name(*layer, all[i], words[i])].push_back(
                     {layer->name, static_cast<int32_t>(role_of(words[i]).role)});
             }
-        }
-        for (const auto& [name, role] : layer->named_weights()) {
-            request.uses[name].push_back({layer->name, static_cast<int32_t>(role)});
         }
     }
     return request;

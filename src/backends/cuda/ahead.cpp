@@ -90,6 +90,7 @@ std::shared_ptr<ProgramCache> plan_ahead(AbsentGpu& gpu, const std::shared_ptr<c
     programs->enter(); // all are compiled, whoever leaves
     auto state = std::make_shared<CudaState>(gpu, programs, options);
     auto lowered = std::make_shared<const Graph>(lower(*graph, options));
+    state->streamed.make_room(*lowered);
     auto program =
         plan::make_program(lowered, cuda_kernels(), std::make_shared<PackCache>(), options);
     ProfilePrograms::find(state, program);

@@ -73,6 +73,14 @@ public:
         stream->read(to, static_cast<const std::byte*>(from), bytes);
     }
 
+    void write(void* to, const void* from, size_t bytes) const override {
+        std::unique_ptr<Stream> stream = gpu_.create_stream();
+        stream->write(static_cast<std::byte*>(to), from, bytes);
+        stream->synchronize();
+    }
+    std::byte* allocate(int64_t bytes) const override { return gpu_.allocate(bytes); }
+    void release(std::byte* memory) const noexcept override { gpu_.release(memory); }
+
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& options) const override {
         CompileOptions o = options;
@@ -82,6 +90,7 @@ public:
         Caches caches = find_caches(o);
         auto state = std::make_shared<CudaState>(gpu_, caches.programs, o);
         auto lowered = std::make_shared<const Graph>(lower(*graph, o));
+        state->streamed.make_room(*lowered);
         int64_t weights = constant_bytes(*lowered);
         auto program =
             make_program(std::move(lowered), cuda_kernels(), std::make_shared<PackCache>(), o);

@@ -4,9 +4,13 @@
 #include "backends/cuda/nvtx.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "ir/rewrite.h"
+#include "ops/primitives.h"
 
 #include <algorithm>
 #include <cstring>
+#include <set>
+#include <span>
 
 namespace ingot::cuda {
 
@@ -100,15 +104,20 @@ std::byte* Weights::find(const Tensor& t, Stream& stream) {
     if (it != entries_.end()) {
         return it->second.address;
     }
-    std::byte* address = reserve(t.bytes().size());
-    if (memory_.is_lent()) {
-        stream.wait_for(nullptr);
+    it = entries_.emplace(key, Entry{t, nullptr}).first;
+    try {
+        it->second.address = reserve(t.bytes().size());
+        if (memory_.is_lent()) {
+            stream.wait_for(nullptr);
+        }
+        stream.write(it->second.address, t.bytes().data(), t.bytes().size());
+        stream.synchronize(); // other streams may use it from now on
+    } catch (...) {
+        entries_.erase(it);
+        throw;
     }
-    stream.write(address, t.bytes().data(), t.bytes().size());
-    stream.synchronize(); // other streams may use it from now on
     bytes_ += t.bytes().size();
-    entries_.emplace(key, Entry{t, address});
-    return address;
+    return it->second.address;
 }
 
 bool Weights::has(const Tensor& t) const {
@@ -134,10 +143,26 @@ StreamedWeights::Entry& StreamedWeights::entry(const Tensor& t) {
     Entry& e = it->second;
     auto bytes = static_cast<int64_t>(t.bytes().size());
     if (fresh) {
-        e.kept = bytes <= budget_ - kept_bytes_;
+        e.kept = bytes <= budget_ - room_ - kept_bytes_;
         kept_bytes_ += e.kept ? bytes : 0;
     }
     return e;
+}
+
+void StreamedWeights::make_room(const Graph& g) {
+    constexpr int64_t share = 8; // more kept constants would often save more than uploads beside
+    int64_t all = 0;
+    int64_t largest = 0;
+    std::set<const std::byte*> seen;
+    visit_nodes(g, [&](const Graph&, const Node& n) {
+        auto b = n.is(constant_def) ? n.as<Constant>().value.bytes() : std::span<const std::byte>();
+        if (b.size() >= streamable_bytes && seen.insert(b.data()).second) {
+            auto bytes = static_cast<int64_t>(b.size());
+            all += bytes;
+            largest = bytes <= budget_ / share ? std::max(largest, bytes) : largest;
+        }
+    });
+    room_ = all <= budget_ ? 0 : largest;
 }
 
 bool StreamedWeights::keeps(const Tensor& t) {
@@ -212,6 +237,9 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream>
 
 CudaDevice::~CudaDevice() {
     release_spare();
+    if (run_state_ != nullptr) {
+        release(run_state_);
+    }
     if (error_words_ != nullptr) {
         state_->gpu.release_shared(error_words_);
     }
@@ -242,8 +270,9 @@ std::byte* CudaDevice::allocate(int64_t bytes) {
 void CudaDevice::release(std::byte* memory) noexcept {
     // Work that uses the memory may still be running.
     try {
+        end_uploads();
         stream_->synchronize();
-    } catch (const Error& e) {
+    } catch (const std::exception& e) {
         log(LogLevel::Verbose, "cuda: memory is given back after ", e.what());
     }
     recorded_.clear();
@@ -256,6 +285,24 @@ const std::byte* CudaDevice::constant(const Tensor& t) {
 
 void CudaDevice::upload(std::byte* to, const Tensor& constant) {
     stream_->upload(to, state_->streamed.find(constant), constant.bytes().size());
+}
+
+/// The copy may overwrite what steps so far have left: it comes after them, but beside later ones.
+void CudaDevice::begin_upload(std::byte* to, const Tensor& constant) {
+    if (upload_stream_ == nullptr) {
+        upload_stream_ = state_->gpu.create_stream();
+    }
+    const std::byte* from = state_->streamed.find(constant);
+    upload_stream_->follow(*stream_);
+    uploading_ = true;
+    upload_stream_->upload(to, from, constant.bytes().size());
+}
+
+void CudaDevice::end_uploads() {
+    if (uploading_) {
+        stream_->follow(*upload_stream_);
+        uploading_ = false;
+    }
 }
 
 void CudaDevice::copy(std::byte* to, const std::byte* from, size_t bytes) {
@@ -276,6 +323,29 @@ void CudaDevice::write(std::byte* to, const void* from, size_t bytes) {
 
 void CudaDevice::synchronize() {
     stream_->synchronize();
+}
+
+std::byte* CudaDevice::run_state() {
+    if (run_state_ == nullptr) {
+        constexpr int64_t bytes = 2 * sizeof(uint64_t);
+        std::byte* memory = allocate(bytes);
+        try {
+            stream_->fill(memory, 0, bytes);
+        } catch (...) {
+            state_->memory.release(memory);
+            throw;
+        }
+        run_state_ = memory;
+    }
+    return run_state_;
+}
+
+/// On the device, so that a recorded or captured run draws other numbers each time it is repeated.
+void CudaDevice::end_draws() {
+    if (run_state_ != nullptr) {
+        stream_->copy(run_state_, run_state_ + sizeof(uint64_t), sizeof(uint64_t));
+    }
+    Device::end_draws();
 }
 
 bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
@@ -330,7 +400,7 @@ bool CudaDevice::record(Recorded& r, const SegmentPlan& plan, const RunContext& 
             r.recording = nullptr;
             problem = context.error.text[0] != 0 ? context.error.text : status.text();
         }
-    } catch (const Error& e) {
+    } catch (const std::exception& e) {
         recording_now_ = false;
         problem = e.what();
     }

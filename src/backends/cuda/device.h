@@ -102,6 +102,11 @@ class StreamedWeights {
 public:
     /// A budget of -1: every constant is kept on the device.
     StreamedWeights(Gpu& gpu, int64_t budget) : gpu_(gpu), budget_(budget) {}
+    /// Sets a part of the budget aside for constants on their way while a step still reads others:
+    /// as much as the largest of the graph's that takes no more than an eighth. Nothing where all
+    /// fit. To be called before anything is kept.
+    void make_room(const Graph& g);
+    int64_t room() const { return room_; }
     ~StreamedWeights();
     StreamedWeights(const StreamedWeights&) = delete;
     StreamedWeights& operator=(const StreamedWeights&) = delete;
@@ -120,6 +125,7 @@ private:
     Entry& entry(const Tensor& t);
     Gpu& gpu_;
     int64_t budget_;
+    int64_t room_ = 0;
     std::mutex mutex_;
     std::map<Key, Entry> entries_;
     int64_t kept_bytes_ = 0;
@@ -160,11 +166,15 @@ public:
     const std::byte* constant(const Tensor& t) override;
     bool keeps(const Tensor& constant) override { return state_->streamed.keeps(constant); }
     void upload(std::byte* to, const Tensor& constant) override;
+    void begin_upload(std::byte* to, const Tensor& constant) override;
+    void end_uploads() override;
+    int64_t upload_room() const override { return state_->streamed.room(); }
     void copy(std::byte* to, const std::byte* from, size_t bytes) override;
     void fill(std::byte* to, int byte, size_t bytes) override;
     void read(void* to, const std::byte* from, size_t bytes) override;
     void write(std::byte* to, const void* from, size_t bytes) override;
     void synchronize() override;
+    void end_draws() override;
     bool replay(SegmentPlan& plan, const RunContext& context) override;
     void finish_run() override;
     void check_errors() override;
@@ -201,6 +211,8 @@ public:
     int add_error_word(std::string what);
     void release_error_word(int index) noexcept;
     std::byte* error_word(int index);
+    /// As kernels::Args::run_state has it.
+    std::byte* run_state();
     /// Reads all words; throws for the first that is set, and clears them. Waits.
 
 private:
@@ -223,6 +235,9 @@ private:
     std::vector<int> free_error_words_;
     std::byte* error_words_ = nullptr; // shared with the host
     bool recording_now_ = false;
+    std::byte* run_state_ = nullptr;        // null: nothing draws
+    std::unique_ptr<Stream> upload_stream_; // null: nothing was uploaded beside steps
+    bool uploading_ = false;                // what the stream has not waited for
     struct Kept {
         const std::byte* memory = nullptr;
         int64_t bytes = 0;

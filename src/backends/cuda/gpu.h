@@ -70,6 +70,10 @@ public:
     /// What follows on `other` waits for everything that this one holds.
     virtual void let_wait(void* other) { (void)other; }
 
+    /// What follows here waits for what `other` holds, a stream of the same Gpu. While that one is
+    /// recorded or captured, so is what follows here, until that one follows this one.
+    virtual void follow(Stream& other) { (void)other; }
+
     /// Whether `other` is being captured into a graph; not asked of the default stream.
     virtual bool is_captured(void* other) {
         (void)other;

@@ -52,7 +52,7 @@ private:
             c.device.read(t.mutable_bytes().data(), c.bytes(o), t.bytes().size());
             in.push_back(std::move(t));
         }
-        return eval_node(graph_, node_, in, symbols_, c.device.runs);
+        return eval_node(graph_, node_, in, symbols_, c.device);
     }
 
     const Graph& graph_;

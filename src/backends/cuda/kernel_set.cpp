@@ -3,7 +3,6 @@
 
 #include "backends/cuda/steps.h"
 #include "kernels/scan_sort/dynamic.h"
-#include "ops/primitives.h"
 #include "plan/control.h"
 #include "plan/plugin.h"
 
@@ -25,16 +24,15 @@ std::vector<Kernel> family_kernels() {
     std::vector<Kernel> all;
     for (const kernels::FamilyTable* table : kernels::all_families()) {
         for (const kernels::Family& f : *table) {
-            all.push_back(
-                {.name = f.name,
-                 .refuse = f.refuse,
-                 .prepare = f.name == random_def.name ? make_random_step : make_family_step,
-                 .layout = f.layout,
-                 .strided_results = f.strided_results,
-                 .takes_groups = f.takes_groups,
-                 .reads_casts = f.reads_casts,
-                 .in_place = f.in_place,
-                 .family = &f});
+            all.push_back({.name = f.name,
+                           .refuse = f.refuse,
+                           .prepare = make_family_step,
+                           .layout = f.layout,
+                           .strided_results = f.strided_results,
+                           .takes_groups = f.takes_groups,
+                           .reads_casts = f.reads_casts,
+                           .in_place = f.in_place,
+                           .family = &f});
         }
     }
     for (std::string_view name : {"nonzero", "nms"}) {

@@ -40,9 +40,9 @@ void LaunchList::wait() {
                 throw;
             }
             log(LogLevel::Warning, "cuda: ", what_, " keeps its generic kernel: ", e.what());
-            item.kernel = device_.state().programs->request(std::exchange(item.generic, {}),
-                                                            item.kernel->entry(), item.shape.shared,
-                                                            ProgramCache::When::Now);
+            item.kernel = device_.state().programs->request(
+                item.generic, item.kernel->entry(), item.shape.shared, ProgramCache::When::Now);
+            item.generic.clear();
             item.kernel->function();
         }
     }
@@ -144,6 +144,9 @@ void LaunchList::fill_in(Item& item, std::byte* const* buffers, std::byte* scrat
             break;
         case Args::Patch::ErrorWord:
             address = device_.error_word(error_word_);
+            break;
+        case Args::Patch::RunState:
+            address = device_.run_state();
             break;
         }
         if (f.what != Args::Patch::Map) {

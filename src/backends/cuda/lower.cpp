@@ -18,6 +18,7 @@ const plan::LoweringPass passes[] = {
     {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
     {"lift_maps", [](const Graph& g) { return plan::lift_maps(g); }},
     {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
+    {"fuse_halves", [](const Graph& g) { return plan::fuse_halves(g, cuda_kernels()); }},
     {"fuse_epilogues", [](const Graph& g) { return plan::fuse_epilogues(g, cuda_kernels()); }},
     {"fuse_prologues", [](const Graph& g) { return plan::fuse_prologues(g, cuda_kernels()); }},
     {"fuse_moves", [](const Graph& g) { return plan::fuse_moves(g, cuda_kernels()); }},

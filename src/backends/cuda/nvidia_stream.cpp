@@ -110,7 +110,7 @@ public:
             attributes[count].dims[1] = 1;
             attributes[count++].dims[2] = 1;
         }
-        if (shape.overlap) {
+        if (shape.overlap && !joined_) {
             attributes[count].id = launch_programmatic_serialization;
             attributes[count++].flag = 1;
         }
@@ -123,6 +123,7 @@ public:
         card_.check(card_.d.launch(&config, static_cast<const NvidiaFunction&>(f).function,
                                    const_cast<void**>(parameters), nullptr),
                     "cuLaunchKernelEx");
+        joined_ = false;
     }
 
     void* native() override {
@@ -200,7 +201,12 @@ public:
         CUresult r = card_.d.graph_instantiate(&exec, graph, 0);
         card_.d.graph_destroy(graph);
         card_.check(r, "cuGraphInstantiate");
-        return std::make_unique<NvidiaRecording>(card_, exec);
+        try {
+            return std::make_unique<NvidiaRecording>(card_, exec);
+        } catch (...) {
+            card_.d.graph_exec_destroy(exec);
+            throw;
+        }
     }
 
     void launch(const Recording& r) override {
@@ -214,6 +220,12 @@ public:
     }
     void let_wait(void* other) override {
         pass_order(stream_, static_cast<CUstream>(other), after_);
+    }
+
+    void follow(Stream& other) override {
+        auto& first = static_cast<NvidiaStream&>(other);
+        pass_order(first.stream_, stream_, first.after_);
+        joined_ = true;
     }
 
     bool is_captured(void* other) override {
@@ -341,6 +353,7 @@ private:
     CUevent half_done_[2] = {};
     bool half_used_[2] = {};
     size_t half_ = 0;
+    bool joined_ = false; // the next launch waits for another stream: an ordinary edge
     std::vector<CUevent> events_;
     size_t used_events_ = 0;
     int64_t kept_ = 0; // in the cache

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 
 namespace ingot::cuda {
 
@@ -145,14 +146,20 @@ void ProfilePrograms::find(const std::shared_ptr<CudaState>& state,
     state->profile_programs = found;
     size_t done = 0;
     size_t news = 0; // samples planned when the last program was found
+    std::set<std::vector<Shape>> planned;
     while (done < samples.size() && done - news < quiet) {
         size_t before = found->count();
         size_t part = std::min(batch, samples.size() - done);
-        std::span<const std::vector<Shape>> now(samples.data() + done, part);
-        program->pool().parallel_for(static_cast<int64_t>(part), 1, [&](int64_t b, int64_t e) {
-            plan_samples(state, *program,
-                         now.subspan(static_cast<size_t>(b), static_cast<size_t>(e - b)));
-        });
+        std::vector<std::vector<Shape>> now; // equal ones need the same programs
+        std::copy_if(samples.begin() + static_cast<int64_t>(done),
+                     samples.begin() + static_cast<int64_t>(done + part), std::back_inserter(now),
+                     [&planned](const auto& s) { return planned.insert(s).second; });
+        program->pool().parallel_for(
+            static_cast<int64_t>(now.size()), 1, [&](int64_t b, int64_t e) {
+                plan_samples(
+                    state, *program,
+                    std::span(now).subspan(static_cast<size_t>(b), static_cast<size_t>(e - b)));
+            });
         done += part;
         news = found->count() == before ? news : done;
     }

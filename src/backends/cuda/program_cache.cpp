@@ -12,12 +12,22 @@
 
 namespace ingot::cuda {
 
-const Function& PendingKernel::function() {
-    std::unique_lock lock(mutex_);
+void PendingKernel::wait(std::unique_lock<std::mutex>& lock) {
     ready_.wait(lock, [this] { return done_; });
+    if (lacked_memory_ && reported_) { // by now there may be some
+        lock.unlock();
+        cache_->compile(*this);
+        lock.lock();
+    }
     if (problem_ != nullptr) {
+        reported_ = true;
         std::rethrow_exception(problem_);
     }
+}
+
+const Function& PendingKernel::function() {
+    std::unique_lock lock(mutex_);
+    wait(lock);
     if (function_ == nullptr) {
         function_ = gpu_->load(binary_, entry_, shared_);
         binary_ = {};
@@ -28,10 +38,7 @@ const Function& PendingKernel::function() {
 
 void PendingKernel::wait() {
     std::unique_lock lock(mutex_);
-    ready_.wait(lock, [this] { return done_; });
-    if (problem_ != nullptr) {
-        std::rethrow_exception(problem_);
-    }
+    wait(lock);
 }
 
 bool PendingKernel::wait_ms(double ms) {
@@ -65,31 +72,34 @@ ProgramCache::~ProgramCache() {
 std::shared_ptr<PendingKernel> ProgramCache::request(std::string text, const std::string& entry,
                                                      int64_t shared, When when) {
     std::scoped_lock lock(mutex_);
-    auto& slot = kernels_[entry + '\n' + text];
+    auto it = kernels_.try_emplace(entry + '\n' + text).first;
+    std::shared_ptr<PendingKernel>& slot = it->second;
     if (slot != nullptr) {
         {
             std::scoped_lock inner(slot->mutex_);
             slot->shared_ = std::max(slot->shared_, shared);
         }
-        slot->requests_++;
         if (slot->later_ && when == When::Now) { // now somebody waits for it
+            put_in_queue(slot);
             slot->later_ = false;
             later_.erase(std::find(later_.begin(), later_.end(), slot));
-            put_in_queue(slot);
         }
+        slot->requests_++;
         return slot;
     }
-    slot = std::make_shared<PendingKernel>();
-    slot->gpu_ = &gpu_;
-    slot->text_ = std::move(text);
-    slot->entry_ = entry;
-    slot->shared_ = shared;
-    statistics_.programs++;
-    if (when == When::Now) {
-        put_in_queue(slot);
-    } else {
-        put_in_later(slot);
+    try {
+        slot = std::make_shared<PendingKernel>();
+        slot->gpu_ = &gpu_;
+        slot->cache_ = this;
+        slot->text_ = std::move(text);
+        slot->entry_ = entry;
+        slot->shared_ = shared;
+        when == When::Now ? put_in_queue(slot) : put_in_later(slot);
+    } catch (...) {
+        kernels_.erase(it); // nobody would compile it
+        throw;
     }
+    statistics_.programs++;
     return slot;
 }
 
@@ -109,22 +119,26 @@ void ProgramCache::put_in_queue(std::shared_ptr<PendingKernel> k) {
     auto at = std::upper_bound(queue_.begin(), queue_.end(), k, [](const auto& a, const auto& b) {
         return a->text_.size() > b->text_.size();
     });
-    queue_.insert(at, std::move(k));
-    if (idle_ == 0 && static_cast<int>(threads_.size()) < most_threads_) {
-        threads_.emplace_back([this] { work(); });
-    } else {
-        wake_.notify_one();
+    at = queue_.insert(at, std::move(k));
+    try {
+        if (idle_ == 0 && static_cast<int>(threads_.size()) < most_threads_) {
+            threads_.emplace_back([this] { work(); });
+        } else {
+            wake_.notify_one();
+        }
+    } catch (...) {
+        queue_.erase(at); // nobody would compile it
+        throw;
     }
 }
 
 void ProgramCache::put_in_later(std::shared_ptr<PendingKernel> k) {
-    k->later_ = true;
-    later_.push_back(std::move(k));
     if (!later_thread_.joinable()) {
         later_thread_ = std::thread([this] { work_later(); });
-    } else {
-        wake_later_.notify_one();
     }
+    later_.push_back(k);
+    k->later_ = true;
+    wake_later_.notify_one();
 }
 
 void ProgramCache::work() {
@@ -208,9 +222,17 @@ void ProgramCache::leave() noexcept {
 
 void ProgramCache::forget(std::deque<std::shared_ptr<PendingKernel>>& queue) {
     for (const auto& k : queue) {
-        kernels_.erase(k->entry_ + '\n' + k->text_);
+        forget(*k);
     }
     queue.clear();
+}
+
+void ProgramCache::forget(const PendingKernel& k) {
+    auto it = std::find_if(kernels_.begin(), kernels_.end(),
+                           [&k](const auto& known) { return known.second.get() == &k; });
+    if (it != kernels_.end()) {
+        kernels_.erase(it);
+    }
 }
 
 void ProgramCache::count(const PendingKernel& k) {
@@ -223,6 +245,7 @@ void ProgramCache::count(const PendingKernel& k) {
 void ProgramCache::compile(PendingKernel& k) {
     std::string binary;
     std::exception_ptr problem;
+    bool lacked_memory = false;
     double seconds = 0;
     try {
         ExitGate inside;
@@ -248,12 +271,17 @@ void ProgramCache::compile(PendingKernel& k) {
                 disk_->add(key, binary, nvrtc_version());
             }
         }
+    } catch (const std::bad_alloc&) {
+        problem = std::current_exception();
+        lacked_memory = true;
     } catch (...) {
         problem = std::current_exception();
     }
     std::scoped_lock lock(k.mutex_);
     k.binary_ = std::move(binary);
     k.problem_ = problem;
+    k.lacked_memory_ = lacked_memory;
+    k.reported_ = false;
     k.seconds_ = seconds;
     k.done_ = true;
     k.ready_.notify_all();
@@ -275,10 +303,7 @@ KernelBinaries ProgramCache::binaries() const {
     KernelBinaries out;
     for (const auto& k : all) {
         std::unique_lock lock(k->mutex_);
-        k->ready_.wait(lock, [&k] { return k->done_; });
-        if (k->problem_ != nullptr) {
-            std::rethrow_exception(k->problem_);
-        }
+        k->wait(lock);
         out.emplace(to_text(plan::cache_key(k->text_, gpu_.compiler()).hash), k->binary_);
     }
     return out;

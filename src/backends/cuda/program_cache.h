@@ -17,7 +17,10 @@
 
 namespace ingot::cuda {
 
-/// A kernel that was asked for; it may still be compiling.
+class ProgramCache;
+
+/// A kernel that was asked for; it may still be compiling. Where memory was lacking, who waits for
+/// it is told so, and the next one who does compiles it again. It needs its cache to do so.
 class PendingKernel {
 public:
     /// Waits for the compiler; then loads the kernel. Errors: what compiling or loading threw.
@@ -37,7 +40,9 @@ public:
 
 private:
     friend class ProgramCache;
+    void wait(std::unique_lock<std::mutex>& lock);
     Gpu* gpu_ = nullptr;
+    ProgramCache* cache_ = nullptr;
     std::string text_;
     std::string entry_;
     int64_t shared_ = 0;
@@ -50,11 +55,15 @@ private:
     std::atomic<bool> loaded_{false};
     std::string binary_;
     std::exception_ptr problem_;
+    bool lacked_memory_ = false;
+    bool reported_ = false;
     std::shared_ptr<const Function> function_;
 };
 
 /// Thread safe.
 class ProgramCache {
+    friend class PendingKernel;
+
 public:
     /// `ahead` (compiled kernels that came with an engine) and `disk` may be null.
     ProgramCache(Gpu& gpu, std::shared_ptr<const KernelBinaries> ahead,
@@ -102,6 +111,7 @@ private:
     void put_in_queue(std::shared_ptr<PendingKernel> k);
     void put_in_later(std::shared_ptr<PendingKernel> k);
     void forget(std::deque<std::shared_ptr<PendingKernel>>& queue);
+    void forget(const PendingKernel& k);
 
     Gpu& gpu_;
     std::shared_ptr<const KernelBinaries> ahead_;

@@ -13,8 +13,6 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args);
 std::unique_ptr<Step> make_dynamic_step(const StepArgs& args);
 /// cuda_source: the kernel that the graph brings.
 std::unique_ptr<Step> make_source_step(const StepArgs& args);
-/// random: its launches are made anew for each run, whose numbers differ.
-std::unique_ptr<Step> make_random_step(const StepArgs& args);
 /// A copy between operands on the device.
 std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device);
 /// Evaluates the node on the host: operands are read back, results written.

@@ -5,6 +5,7 @@
 #include "base/log.h"
 
 #include <algorithm>
+#include <set>
 
 namespace ingot::cuda {
 
@@ -61,6 +62,9 @@ TuningBench::TuningBench(std::shared_ptr<CudaState> state, bool background, bool
       device_(state_,
               background ? state_->gpu.create_background_stream() : state_->gpu.create_stream()) {
     flush_bytes_ = 2 * state_->arch.l2_bytes;
+    if (int64_t limit = state_->options.tuning_memory; limit > 0) {
+        flush_bytes_ = std::min(flush_bytes_, limit / 2);
+    }
     flush_ = device_.allocate(flush_bytes_);
 }
 
@@ -99,11 +103,39 @@ bool TuningBench::compiled(const TuningJob::Candidate& c,
     return true;
 }
 
+/// Whether CompileOptions::tuning_memory allows what a candidate needs.
+bool TuningBench::has_room(const TuningJob& job, const TuningJob::Candidate& c) const {
+    int64_t limit = state_->options.tuning_memory;
+    int64_t bytes = flush_bytes_ + c.emitted.scratch;
+    std::set<DType> types; // whose patterns there are then
+    for (const auto& [dtype, memory] : patterns_) {
+        types.insert(dtype);
+    }
+    for (const auto& [index, b] : job.buffers) {
+        bytes += b.bytes;
+        types.insert(b.dtype);
+    }
+    bytes += static_cast<int64_t>(types.size()) * pattern_bytes;
+    if (limit == 0 || bytes <= limit) {
+        return true;
+    }
+    std::string text = str(job.what, ": tactic ", c.tactic, " is not timed: that takes ", bytes,
+                           " bytes of device memory, allowed are ", limit);
+    log(LogLevel::Verbose, "cuda: ", text);
+    if (state_->options.on_limit) {
+        state_->options.on_limit(text);
+    }
+    return false;
+}
+
 std::vector<TuningBench::Racer> TuningBench::compile(const TuningJob& job,
                                                      const std::function<double()>& left_ms) {
     std::vector<Racer> racers;
     for (size_t i = 0; i < job.candidates.size() && left_ms() > 0; ++i) {
         const TuningJob::Candidate& c = job.candidates[i];
+        if (!has_room(job, c)) {
+            continue;
+        }
         try {
             if (compiled(c, left_ms)) {
                 racers.push_back({i, std::make_unique<LaunchList>(device_, job.what), {}});

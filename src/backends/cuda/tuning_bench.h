@@ -37,6 +37,7 @@ private:
     };
     std::vector<Racer> compile(const TuningJob& job, const std::function<double()>& left_ms);
     bool compiled(const TuningJob::Candidate& c, const std::function<double()>& left_ms) const;
+    bool has_room(const TuningJob& job, const TuningJob::Candidate& c) const;
     void allocate(const TuningJob& job);
     void release() noexcept;
     void prepare(const TuningJob& job);

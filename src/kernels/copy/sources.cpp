@@ -143,15 +143,17 @@ Emitted emit_random(const Problem& p, const Tactic&) {
     bool wide = n >= most_narrow;
     bool uniform = a.kind == "uniform";
     double top = a.a < a.b ? std::max(a.a, value_below(a.b, a.dtype)) : INFINITY;
-    auto seed = static_cast<uint64_t>(a.seed);
     Args args;
     args.pointer(o);
     add_count(args, n, wide);
-    args.f64(a.a).f64(a.b).f64(top);
-    args.value(static_cast<uint32_t>(seed)).value(static_cast<uint32_t>(seed >> 32));
+    args.f64(a.a).f64(a.b).f64(top).i64(a.seed).run_state();
     std::string params = str(c_type(o.dtype), "* y, ", wide ? "u64" : "u32",
-                             " n, double a, double b, double top, u32 key0, u32 key1");
-    std::string body = str("u32 c0 = (u32)i, c1 = (u32)((u64)i >> 32), c2 = 0, c3 = 0;\n"
+                             " n, double a, double b, double top, u64 seed, u64* state");
+    // Each run has a key of its own, as plan/reference.h has it.
+    std::string body = str("const u64 run = state[0], key = seed + run * 0x9E3779B97F4A7C15ull;\n"
+                           "if (i == 0) state[1] = run + 1;\n"
+                           "u32 key0 = (u32)key, key1 = (u32)(key >> 32);\n"
+                           "u32 c0 = (u32)i, c1 = (u32)((u64)i >> 32), c2 = 0, c3 = 0;\n"
                            "#pragma unroll 1\nfor (int round = 0; round < 10; ++round) {\n"
                            "const u64 l = (u64)0xD2511F53u * c0, h = (u64)0xCD9E8D57u * c2;\n"
                            "c0 = (u32)(h >> 32) ^ c1 ^ key0; c1 = (u32)h; c2 = (u32)(l >> 32) ^ c3 "

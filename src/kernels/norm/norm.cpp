@@ -161,17 +161,22 @@ std::span<const RowClass> classes_of(const Rows& s) {
                     : std::span<const RowClass>(row_classes);
 }
 
-Choice looped(const Rows& s) {
+Choice looped(const Problem& p, const Rows& s) {
     Choice c;
     c.form = 1;
-    c.block = s.row.arg.count > 16384 && s.kept.arg.count < 1024 ? 1024 : 256;
+    bool few = p.batch_invariant || s.kept.arg.count < 1024;
+    c.block = s.row.arg.count > 16384 && few ? 1024 : 256;
     c.threads = c.block;
     return c;
 }
 
-/// With the vectors that a row allows.
+/// With the vectors that a row allows. They decide which elements a thread adds up: a batch along
+/// the innermost axis would have others, or none, than one of a single row.
 Choice vectorized(const Problem& p, const Rows& s) {
     Choice c;
+    if (p.batch_invariant) {
+        return c;
+    }
     for (c.vector = std::min(8, static_cast<int>(16 / bytes_of(s.x.dtype))); c.vector > 1;
          c.vector /= 2) {
         if (takes_vector(s, 0, s.x.view, c.vector) && takes_vector(s, 1, p.out[0].view, c.vector)) {
@@ -267,7 +272,7 @@ std::vector<Tactic> tactics(const Problem& p) {
     std::vector<Tactic> list;
     add_row_tactics(list, p, s);
     if (list.empty() || list[0].p[0] != 1) {
-        list.push_back(tactic_of(s, looped(s), p.arch));
+        list.push_back(tactic_of(s, looped(p, s), p.arch));
     }
     if (p.batch_invariant) {
         return {list.front()}; // by the length of a row alone

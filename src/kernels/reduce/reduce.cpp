@@ -87,7 +87,7 @@ Tactic tactic_of(const Problem& p, const Shape2& s, bool columns) {
     int64_t size = s.inner.arg.count;
     const Nest& along = columns ? s.kept : s.inner;
     int vector = contiguous(along) ? vector_width(s.x, multiples(s, columns)) : 1;
-    vector = std::min(vector, s.arg ? 4 : 16);
+    vector = p.batch_invariant ? 1 : std::min(vector, s.arg ? 4 : 16);
     int64_t threads = columns ? 8 : size <= 16 ? 1 : size <= 2048 ? 32 : block;
     int64_t width = s.kept.arg.sizes[s.kept.axes - 1];
     int64_t blocks = columns
@@ -112,6 +112,9 @@ Tactic tactic_of(const Problem& p, const Shape2& s, bool columns) {
 std::vector<Tactic> tactics(const Problem& p) {
     Shape2 s = shape_of(p);
     std::vector<Tactic> list{tactic_of(p, s, false)};
+    if (p.batch_invariant) {
+        return list; // whose order is that of the reduced axes' size alone
+    }
     if (contiguous(s.kept) && s.kept.arg.sizes[s.kept.axes - 1] >= 16) {
         list.push_back(tactic_of(p, s, true));
         if (!contiguous(s.inner)) {
@@ -120,9 +123,6 @@ std::vector<Tactic> tactics(const Problem& p) {
         } else {
             list[1].cost_us += list[1].cost_us;
         }
-    }
-    if (p.batch_invariant) {
-        list.resize(1);
     }
     return list;
 }

@@ -206,7 +206,7 @@ std::optional<std::vector<Tensor>> run_node(const onnx::Model& model, const onnx
         }
         return out;
     } catch (const Error& e) {
-        if (e.code() == ErrorCode::Interrupted) {
+        if (e.code() == ErrorCode::Interrupted || e.code() == ErrorCode::OutOfMemory) {
             throw;
         }
         return std::nullopt; // it fails where it runs, if it does

@@ -47,7 +47,9 @@ public:
     /// Under the shapes set. Errors: InvalidArgument when some are missing.
     std::vector<StepInfo> steps() const;
 
-    void setDebugSync(bool sync) noexcept override { debug_sync_ = sync; }
+    void setDebugSync(bool sync) noexcept override {
+        call("IExecutionContext::setDebugSync", false, [&] { return debug_sync_ = sync; });
+    }
     bool getDebugSync() const noexcept override { return debug_sync_; }
     void setProfiler(nvinfer1::IProfiler* profiler) noexcept override;
     nvinfer1::IProfiler* getProfiler() const noexcept override { return profiler_; }
@@ -62,7 +64,10 @@ public:
     nvinfer1::Dims getTensorShape(const char* name) const noexcept override;
     bool allInputDimensionsSpecified() const noexcept override;
     void setErrorRecorder(nvinfer1::IErrorRecorder* recorder) noexcept override {
-        report_.set_recorder(recorder);
+        call("IExecutionContext::setErrorRecorder", false, [&] {
+            report_.set_recorder(recorder);
+            return true;
+        });
     }
     nvinfer1::IErrorRecorder* getErrorRecorder() const noexcept override {
         return report_.recorder();
@@ -126,6 +131,8 @@ private:
     Shape shape_of(const IoTensor& t) const;
     std::vector<Shape> input_shapes() const;
     void run(void* const* addresses, cudaStream_t stream);
+    /// Reads the inputs whose values the profile bounds. Errors: InvalidArgument for one outside.
+    void check_values(cudaStream_t stream) const;
     void wait();
     void* output_memory(size_t output, int64_t bytes);
     void time_layers();

@@ -22,6 +22,38 @@ void* ContextObject::output_memory(size_t output, int64_t bytes) {
     return memory;
 }
 
+/// While the stream is being captured nothing can be read, and the graph will run on other values:
+/// what is captured has no sizes that they decide.
+void ContextObject::check_values(cudaStream_t stream) const {
+    const auto& profiles = state_->facts().values;
+    auto profile = static_cast<size_t>(profile_);
+    if (profile >= profiles.size() || context_->execution().is_captured(stream)) {
+        return;
+    }
+    for (const auto& [name, range] : profiles[profile]) {
+        const IoTensor& t = state_->tensor(name.c_str());
+        const auto& [least, expected, most] = range;
+        auto count = static_cast<size_t>(t.is_input ? count_of(*shapes_[t.index]) : 0);
+        require(t.is_input && least.size() == count && most.size() == count,
+                ErrorCode::InvalidEngine, "profile ", profile_, " has ", least.size(),
+                " values for '", name, "', which has ", count, ": build the engine again");
+        Tensor values = Tensor::empty(t.type.dtype, *shapes_[t.index]);
+        const void* address = inputs_[t.index].address;
+        require(address != nullptr, ErrorCode::InvalidArgument, "input '", name,
+                "' has no address");
+        state_->place().backend->read(values.mutable_bytes().data(), address, values.bytes().size(),
+                                      stream);
+        for (size_t i = 0; i < count; ++i) {
+            int64_t value = values.get_i64(static_cast<int64_t>(i));
+            require(value >= least[i] && value <= most[i], ErrorCode::InvalidArgument, "input '",
+                    name, "' has the value ", value, " at index ", i, ", profile ", profile_,
+                    " allows ", least[i], " to ", most[i],
+                    ": give a value in this range, select another profile, or build the engine "
+                    "with a profile that has it (IOptimizationProfile::setShapeValuesV2)");
+        }
+    }
+}
+
 void ContextObject::run(void* const* addresses, cudaStream_t stream) {
     require(state_->weights_loaded(), ErrorCode::InvalidArgument,
             "the weights are not loaded: call ICudaEngine::loadWeights() first");
@@ -40,6 +72,7 @@ void ContextObject::run(void* const* addresses, cudaStream_t stream) {
     times_.clear();
     require(!debug_sync_ || !context_->execution().is_captured(stream), ErrorCode::InvalidArgument,
             "the run cannot be captured, since setDebugSync(true) makes it wait");
+    check_values(stream);
     context_->enqueue(inputs_, outputs_, stream, memory_);
     for (size_t i = 0; i < allocators_.size(); ++i) {
         if (allocators_[i] != nullptr) {

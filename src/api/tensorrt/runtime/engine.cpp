@@ -301,13 +301,12 @@ int64_t EngineObject::getEngineStat(nvinfer1::EngineStat stat) const noexcept {
 
 bool EngineObject::loadWeights(const void* blob, int64_t size) noexcept {
     return report_.guard("ICudaEngine::loadWeights", false, [&] {
-        require(!state_->weights_loaded(), ErrorCode::InvalidArgument,
-                "the weights are loaded already");
-        require(blob != nullptr && size >= 0, ErrorCode::InvalidArgument,
-                "there are no bytes to load weights from");
-        check_same_engine({static_cast<const std::byte*>(blob), static_cast<size_t>(size)},
-                          state_->engine());
-        state_->weights_loaded() = true;
+        state_->load_weights([&](const EngineBytes& expected) {
+            require(blob != nullptr && size >= 0, ErrorCode::InvalidArgument,
+                    "there are no bytes to load weights from");
+            check_same_engine({static_cast<const std::byte*>(blob), static_cast<size_t>(size)},
+                              expected);
+        });
         return true;
     });
 }
@@ -315,8 +314,9 @@ bool EngineObject::loadWeights(const void* blob, int64_t size) noexcept {
 bool EngineObject::loadWeightsAsync(nvinfer1::IStreamReaderV2& reader,
                                     cudaStream_t stream) noexcept {
     return report_.guard("ICudaEngine::loadWeightsAsync", false, [&] {
-        AlignedBytes bytes = read_all(reader, stream);
-        return loadWeights(bytes.data(), static_cast<int64_t>(bytes.size()));
+        state_->load_weights(
+            [&](const EngineBytes& expected) { check_same_engine(reader, stream, expected); });
+        return true;
     });
 }
 

@@ -6,6 +6,7 @@
 #include "base/error.h"
 
 #include <algorithm>
+#include <thread>
 
 namespace ingot::api {
 
@@ -17,6 +18,14 @@ EngineState::EngineState(std::shared_ptr<const Engine> engine, const Place& plac
       allocator_(allocator), weights_loaded_(weights_loaded) {
     list_tensors();
     activation_bytes_.assign(static_cast<size_t>(profile_count()), -1);
+}
+
+void EngineState::load_weights(const std::function<void(const EngineBytes&)>& check) {
+    std::scoped_lock lock(load_mutex_);
+    require(!weights_loaded_, ErrorCode::InvalidArgument, "the weights are loaded already");
+    check(expected_);
+    expected_ = {};
+    weights_loaded_ = true;
 }
 
 void EngineState::list_tensors() {
@@ -99,9 +108,15 @@ std::optional<std::vector<Shape>> EngineState::largest_shapes(int32_t index) con
     return shapes;
 }
 
+void EngineState::set_threads(int32_t threads) {
+    auto cores = static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()));
+    pool_ = std::make_unique<ThreadPool>(std::min(threads, cores));
+}
+
 CompileOptions EngineState::compile_options(const RunOptions& options,
                                             const std::string& folder) const {
     CompileOptions o;
+    o.pool = pool_.get();
     o.specialise = options.specialise == Strategy::kLAZY    ? Specialise::Auto
                    : options.specialise == Strategy::kEAGER ? Specialise::Eager
                                                             : Specialise::None;

@@ -5,6 +5,7 @@
 
 #include "api/tensorrt/engine_facts.h"
 #include "api/tensorrt/runtime/place.h"
+#include "api/tensorrt/runtime/read_engine.h"
 #include "plan/runtime_cache.h"
 
 #include <atomic>
@@ -41,11 +42,18 @@ public:
     const EngineFacts& facts() const { return facts_; }
     /// The plugins that contexts use; null: the engine has none.
     void set_plugins(std::shared_ptr<plan::PluginHost> plugins) { plugins_ = std::move(plugins); }
+    /// Contexts made from now on work with that many threads, the caller's included, at most.
+    void set_threads(int32_t threads);
     /// Who is told what memory limits rule out; null: nobody.
     void set_logger(nvinfer1::ILogger* logger) { logger_ = logger; }
     const Place& place() const { return place_; }
     nvinfer1::IGpuAllocator* allocator() const { return allocator_; }
-    std::atomic<bool>& weights_loaded() { return weights_loaded_; }
+    bool weights_loaded() const { return weights_loaded_; }
+    /// The bytes that load_weights() has to be given the same of.
+    void expect_weights(EngineBytes bytes) { expected_ = std::move(bytes); }
+    /// From now on weights are loaded, if `check` finds no fault with the bytes expected. Errors:
+    /// InvalidArgument when they are loaded already; what `check` throws.
+    void load_weights(const std::function<void(const EngineBytes&)>& check);
     /// Puts an engine of other weights in this one's place. No other call goes on meanwhile.
     void refit(std::shared_ptr<const Engine> engine);
     /// How many engines have stood here: contexts of an earlier one follow.
@@ -106,8 +114,11 @@ private:
     std::shared_ptr<plan::PluginHost> plugins_;
     std::vector<IoTensor> tensors_;
     std::atomic<bool> weights_loaded_;
+    std::mutex load_mutex_;
+    EngineBytes expected_; // until the weights are loaded
     std::atomic<uint64_t> generation_{0};
 
+    std::unique_ptr<ThreadPool> pool_;     // null: the process's
     std::optional<int64_t> weight_budget_; // nullopt: all weights lie on the device
     std::atomic<int64_t> contexts_{0};
 

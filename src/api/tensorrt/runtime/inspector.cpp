@@ -5,8 +5,6 @@
 #include "api/tensorrt/runtime/context.h"
 #include "workflow/timing.h"
 
-#include <nlohmann/json.hpp>
-
 namespace ingot::api {
 
 using nvinfer1::LayerInformationFormat;

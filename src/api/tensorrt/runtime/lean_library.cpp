@@ -63,12 +63,23 @@ std::unique_ptr<nvinfer1::IRuntime> LeanLibrary::load_runtime(const char* path,
     return r;
 }
 
-std::unique_ptr<nvinfer1::IRuntime> LeanLibrary::create_runtime(nvinfer1::ILogger* logger) const {
+/// Its own: the interface has been checked.
+int32_t LeanLibrary::interface_version() const {
     auto version = function<int32_t (*)()>("getInferLibVersion");
+    return version == nullptr ? NV_TENSORRT_VERSION : version();
+}
+
+std::unique_ptr<nvinfer1::IRuntime> LeanLibrary::create_runtime(nvinfer1::ILogger* logger) const {
     auto create = function<void* (*)(void*, int32_t)>(create_name);
-    // Its own version: the interface has been checked.
-    return std::unique_ptr<nvinfer1::IRuntime>(static_cast<nvinfer1::IRuntime*>(
-        create(logger, version == nullptr ? NV_TENSORRT_VERSION : version())));
+    return std::unique_ptr<nvinfer1::IRuntime>(
+        static_cast<nvinfer1::IRuntime*>(create(logger, interface_version())));
+}
+
+void* LeanLibrary::create_refitter(nvinfer1::ICudaEngine& engine, nvinfer1::ILogger* logger) const {
+    auto create = function<void* (*)(void*, void*, int32_t)>("createInferRefitter_INTERNAL");
+    require(create != nullptr, ErrorCode::Unsupported, "'", path_, "' is of Ingot ", version(),
+            ", whose lean library has no refitter: refit the engine with its libingot.so");
+    return create(&engine, logger, interface_version());
 }
 
 nvinfer1::IPluginRegistry* LeanLibrary::plugin_registry() const {

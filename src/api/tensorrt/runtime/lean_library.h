@@ -31,6 +31,9 @@ public:
     /// A runtime of the library at that path, which reports where `report` does. Errors:
     /// InvalidArgument, Unsupported.
     static std::unique_ptr<nvinfer1::IRuntime> load_runtime(const char* path, const Report& report);
+    /// An IRefitter for an engine that it made, as createInferRefitter_INTERNAL gives it. Errors:
+    /// Unsupported for a release without refitters.
+    void* create_refitter(nvinfer1::ICudaEngine& engine, nvinfer1::ILogger* logger) const;
     nvinfer1::IPluginRegistry* plugin_registry() const;
     bool set_device(nvinfer1::IRuntime& runtime, int32_t device, int32_t ordinal) const;
     int32_t device_of(const nvinfer1::ICudaEngine& engine) const;
@@ -43,6 +46,7 @@ public:
     std::string version() const;
 
 private:
+    int32_t interface_version() const;
     LeanLibrary(SharedLibrary library, std::string path)
         : library_(library), path_(std::move(path)) {}
     template <class F>

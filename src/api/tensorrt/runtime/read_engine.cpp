@@ -2,52 +2,92 @@
 #include "api/tensorrt/runtime/read_engine.h"
 
 #include "base/error.h"
-#include "base/hash.h"
 #include "engine/container.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 
 namespace ingot::api {
 
 namespace {
 
-constexpr size_t header_bytes = engine_header_bytes;
-// What a header claims is not allocated before that much of it has come.
-constexpr size_t most_at_once = 64ULL << 20;
+// What a header claims is believed once so much has come.
+constexpr size_t most_unseen = 64ULL << 20;
+constexpr size_t piece_bytes = 1ULL << 20;
 
-/// `read(to, n)`: up to n bytes, 0 at the end, negative on an error.
+EngineBytes allocate(size_t size, const std::shared_ptr<MemorySource>& source) {
+    constexpr std::align_val_t alignment{64};
+    size_t bytes = std::max<size_t>(size, 1);
+    std::byte* memory =
+        source == nullptr ? static_cast<std::byte*>(::operator new(bytes, alignment, std::nothrow))
+                          : source->allocate(static_cast<int64_t>(bytes));
+    require(memory != nullptr, ErrorCode::OutOfMemory, "an engine needs ", size, " bytes, which ",
+            source == nullptr ? "the system does not have" : "the allocator does not give");
+    auto release = [source](std::byte* p) {
+        source == nullptr ? ::operator delete(p, alignment) : source->release(p);
+    };
+    return {{memory, release}, size};
+}
+
+/// Fills `to` by `read(to, n)`: up to n bytes, 0 at the end, negative on an error. How many came;
+/// `before` did before.
 template <class Read>
-AlignedBytes read_engine(const Read& read) {
-    AlignedBytes bytes;
-    uint64_t wanted = header_bytes;
-    while (bytes.size() < wanted) {
-        size_t at = bytes.size();
-        size_t part = static_cast<size_t>(std::min<uint64_t>(wanted - at, most_at_once));
-        bytes.resize(at + part);
-        int64_t got = read(bytes.data() + at, static_cast<int64_t>(part));
-        require(got >= 0 && got <= static_cast<int64_t>(part), ErrorCode::Io, "the reader gave ",
-                got, " for ", part, " bytes after ", at);
-        bytes.resize(at + static_cast<size_t>(got));
+size_t fill(std::span<std::byte> to, size_t before, const Read& read) {
+    size_t at = 0;
+    while (at < to.size()) {
+        auto wanted = static_cast<int64_t>(to.size() - at);
+        int64_t got = read(to.data() + at, wanted);
+        require(got >= 0 && got <= wanted, ErrorCode::Io, "the reader gave ", got, " for ", wanted,
+                " bytes after ", before + at);
         if (got == 0) {
             break;
         }
-        if (at < header_bytes && bytes.size() >= header_bytes) {
-            wanted = read_engine_header(bytes).file_bytes;
-        }
+        at += static_cast<size_t>(got);
     }
-    return bytes;
+    return at;
 }
 
-Hash128 fingerprint(const Engine& engine) {
-    AlignedBytes bytes = engine_bytes(engine);
-    return xxh3_128(bytes);
+template <class Read>
+EngineBytes read_engine(const std::shared_ptr<MemorySource>& source, const Read& read) {
+    std::array<std::byte, engine_header_bytes> header;
+    size_t came = fill(header, 0, read);
+    uint64_t whole = came;
+    if (came == header.size()) {
+        whole = std::max<uint64_t>(came, read_engine_header(header).file_bytes);
+    }
+    EngineBytes bytes = allocate(std::min<uint64_t>(whole, most_unseen), source);
+    std::memcpy(bytes.memory.get(), header.data(), came);
+    came += fill({bytes.memory.get() + came, bytes.size - came}, came, read);
+    if (came == most_unseen && came < whole) {
+        EngineBytes all = allocate(whole, source);
+        std::memcpy(all.memory.get(), bytes.memory.get(), came);
+        bytes = std::move(all);
+        came += fill({bytes.memory.get() + came, bytes.size - came}, came, read);
+    }
+    bytes.size = came;
+    return bytes;
 }
 
 } // namespace
 
-AlignedBytes copy_bytes(const void* blob, size_t size) {
-    const auto* from = static_cast<const std::byte*>(blob);
-    return {from, from + size};
+EngineBytes copy_bytes(const void* blob, size_t size, const std::shared_ptr<MemorySource>& source) {
+    EngineBytes bytes = allocate(size, source);
+    std::memcpy(bytes.memory.get(), blob, size);
+    return bytes;
+}
+
+EngineBytes read_all(nvinfer1::IStreamReaderV2& reader,
+                     const std::shared_ptr<MemorySource>& source) {
+    return read_engine(source, [&](void* to, int64_t n) { return reader.read(to, n, nullptr); });
+}
+
+EngineBytes read_all(nvinfer1::IStreamReader& reader, const std::shared_ptr<MemorySource>& source) {
+    return read_engine(source, [&](void* to, int64_t n) { return reader.read(to, n); });
+}
+
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes) {
+    return Engine::load(bytes.span(), bytes.memory);
 }
 
 std::shared_ptr<const Engine> load_engine(AlignedBytes bytes) {
@@ -57,26 +97,29 @@ std::shared_ptr<const Engine> load_engine(AlignedBytes bytes) {
 
 std::shared_ptr<const Engine> load_engine(const AlignedBytes& bytes,
                                           const std::shared_ptr<MemorySource>& source) {
-    std::byte* memory = source->allocate(static_cast<int64_t>(bytes.size()));
-    require(memory != nullptr, ErrorCode::OutOfMemory, "an engine needs ", bytes.size(),
-            " bytes, which the allocator does not give");
-    std::shared_ptr<std::byte> owner(memory, [source](std::byte* p) { source->release(p); });
-    std::copy(bytes.begin(), bytes.end(), memory);
-    return Engine::load({memory, bytes.size()}, owner);
+    return load_engine(copy_bytes(bytes.data(), bytes.size(), source));
 }
 
-AlignedBytes read_all(nvinfer1::IStreamReaderV2& reader, cudaStream_t stream) {
-    return read_engine([&](void* to, int64_t n) { return reader.read(to, n, stream); });
+static constexpr const char* other_engine = "these weights belong to another engine";
+
+void check_same_engine(std::span<const std::byte> bytes, const EngineBytes& engine) {
+    std::span<const std::byte> own = engine.span();
+    require(bytes.size() == own.size() && std::memcmp(bytes.data(), own.data(), own.size()) == 0,
+            ErrorCode::InvalidArgument, other_engine);
 }
 
-AlignedBytes read_all(nvinfer1::IStreamReader& reader) {
-    return read_engine([&](void* to, int64_t n) { return reader.read(to, n); });
-}
-
-void check_same_engine(std::span<const std::byte> bytes, const Engine& engine) {
-    auto other = Engine::load(bytes, nullptr, true);
-    require(fingerprint(*other) == fingerprint(engine), ErrorCode::InvalidArgument,
-            "these weights belong to another engine");
+void check_same_engine(nvinfer1::IStreamReaderV2& reader, cudaStream_t stream,
+                       const EngineBytes& engine) {
+    std::span<const std::byte> own = engine.span();
+    auto read = [&](void* to, int64_t n) { return reader.read(to, n, stream); };
+    std::vector<std::byte> piece(std::min(piece_bytes, own.size()));
+    for (size_t at = 0; at < own.size();) {
+        std::span<std::byte> part(piece.data(), std::min(piece.size(), own.size() - at));
+        size_t came = fill(part, at, read);
+        require(came == part.size() && std::memcmp(part.data(), own.data() + at, came) == 0,
+                ErrorCode::InvalidArgument, other_engine);
+        at += came;
+    }
 }
 
 } // namespace ingot::api

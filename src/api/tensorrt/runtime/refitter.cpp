@@ -4,9 +4,11 @@
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/runtime/engine.h"
+#include "base/shared_library.h"
 #include "workflow/refit.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace ingot::api {
 
@@ -225,7 +227,7 @@ bool Refitter::refit(const char* method, cudaStream_t stream) noexcept {
         for (const auto& [name, given] : given_) {
             weights.emplace(name, tensor_of(find(name.c_str()), given, stream));
         }
-        state_->refit(refitted(state_->engine(), weights, validates_));
+        state_->refit(refitted(state_->engine(), weights, validates_, max_threads_));
         return true;
     });
 }
@@ -251,6 +253,12 @@ extern "C" void* createInferRefitter_INTERNAL(void* engine, void* logger,
         "createInferRefitter", static_cast<void*>(nullptr), [&]() -> void* {
             require(engine != nullptr, ErrorCode::InvalidArgument, "the engine is null");
             auto* face = static_cast<nvinfer1::ICudaEngine*>(engine);
+            const void* table = nullptr; // of its virtual functions
+            std::memcpy(&table, static_cast<const void*>(face), sizeof table);
+            static const char here = 0;
+            require(same_library(table, &here), ErrorCode::InvalidArgument,
+                    "the engine was made by another library: use createInferRefitter() of that "
+                    "one");
             auto& object = static_cast<api::EngineObject&>(*face);
             nvinfer1::IRefitter* refitter =
                 std::make_unique<api::Refitter>(object.state(), api::Report(log)).release();

@@ -17,22 +17,30 @@ using nvinfer1::EngineInvalidityDiagnostics;
 using nvinfer1::EngineValidity;
 using nvinfer1::ICudaEngine;
 
-RuntimeObject::RuntimeObject(nvinfer1::ILogger* logger)
-    : report_(logger),
-      max_threads_(static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()))) {}
+static int32_t all_threads() {
+    return static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()));
+}
 
-ICudaEngine* RuntimeObject::make(AlignedBytes bytes) const {
+RuntimeObject::RuntimeObject(nvinfer1::ILogger* logger)
+    : report_(logger), max_threads_(all_threads()) {}
+
+template <class Read>
+ICudaEngine* RuntimeObject::make(const Read& read) const {
     Place place = first_place();
     MemoryChange change(report_, place.backend, "Engine deserialization");
-    report_.log(nvinfer1::ILogger::Severity::kINFO,
-                str("Loaded engine size: ", bytes.size() >> 20U, " MiB"));
     // The CPU reads weights where they lie; a GPU has copies of its own.
-    std::shared_ptr<MemorySource> source = place.is_gpu ? nullptr : memory_source(allocator_);
-    std::shared_ptr<const Engine> engine = source == nullptr || bytes.empty()
-                                               ? load_engine(std::move(bytes))
-                                               : load_engine(bytes, source);
-    return make_engine(std::move(engine), place, allocator_, report_, !deferred_, &plugins_)
-        .release();
+    EngineBytes bytes = read(place.is_gpu ? nullptr : memory_source(allocator_));
+    report_.log(nvinfer1::ILogger::Severity::kINFO,
+                str("Loaded engine size: ", bytes.size >> 20U, " MiB"));
+    std::unique_ptr<EngineObject> engine =
+        make_engine(load_engine(bytes), place, allocator_, report_, !deferred_, &plugins_);
+    if (max_threads_ < all_threads()) {
+        engine->state()->set_threads(max_threads_);
+    }
+    if (deferred_) {
+        engine->state()->expect_weights(std::move(bytes));
+    }
+    return engine.release();
 }
 
 Place RuntimeObject::first_place() const {
@@ -48,22 +56,22 @@ Place RuntimeObject::first_place() const {
 }
 
 ICudaEngine* RuntimeObject::deserializeCudaEngine(const void* blob, std::size_t size) noexcept {
-    return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
-                         [&] {
-                             require(blob != nullptr, ErrorCode::InvalidArgument,
-                                     "the engine's bytes are at a null address");
-                             return make(copy_bytes(blob, size));
-                         });
+    return report_.guard(
+        "IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr), [&] {
+            require(blob != nullptr, ErrorCode::InvalidArgument,
+                    "the engine's bytes are at a null address");
+            return make([&](const auto& source) { return copy_bytes(blob, size, source); });
+        });
 }
 
 ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReaderV2& reader) noexcept {
     return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
-                         [&] { return make(read_all(reader, nullptr)); });
+                         [&] { return make([&](const auto& s) { return read_all(reader, s); }); });
 }
 
 ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReader& reader) noexcept {
     return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
-                         [&] { return make(read_all(reader)); });
+                         [&] { return make([&](const auto& s) { return read_all(reader, s); }); });
 }
 
 bool RuntimeObject::setMaxThreads(int32_t threads) noexcept {

@@ -57,7 +57,9 @@ public:
     bool set_device(int32_t device, int32_t ordinal) noexcept;
 
 private:
-    nvinfer1::ICudaEngine* make(AlignedBytes bytes) const;
+    /// `read` gives the engine's bytes, in memory of the source that it is given.
+    template <class Read>
+    nvinfer1::ICudaEngine* make(const Read& read) const;
     /// The place; the first time the log says what finding it took.
     Place first_place() const;
 
