@@ -57,8 +57,7 @@ void ProgramExecution::fail_for_memory(const Error& e, std::span<const Shape> in
     }
     try {
         int64_t available = device_->available();
-        // Where that is enough it was not the device that refused, but an application's allocator.
-        if (available >= 0 && runner_.needed_bytes(inputs) > available) {
+        if (available >= 0) {
             advice = what_would_fit(inputs, available);
         }
     } catch (const Error& other) {
@@ -157,11 +156,12 @@ void ProgramExecution::lend_memory(void* memory, int64_t bytes) {
 template <class F>
 Status ProgramExecution::guarded(const F& run) noexcept {
     error_.clear();
+    caller_is_asked_ = false;
     try {
         try {
             run();
         } catch (const Error& e) {
-            if (e.code() == ErrorCode::OutOfMemory && !shapes_.empty()) {
+            if (e.code() == ErrorCode::OutOfMemory && !shapes_.empty() && !caller_is_asked_) {
                 fail_for_memory(e, std::vector<Shape>(shapes_));
             }
             throw;
@@ -281,7 +281,9 @@ void ProgramExecution::bind_output(Binding& b, size_t i, std::span<const Binding
     if (b.own) {
         b.address = room(output_buffers_[i], std::max<int64_t>(bytes, 1));
     } else if (b.address == nullptr && memory != nullptr) {
+        caller_is_asked_ = true;
         b.address = memory(i, b.shape, bytes);
+        caller_is_asked_ = false;
     }
     require(b.address != nullptr || bytes == 0, ErrorCode::InvalidArgument, "output '",
             g.output_names()[i], "' has no address");
@@ -313,9 +315,11 @@ void ProgramExecution::give_output(Binding& b, size_t i, const OutputMemory& mem
         return;
     }
     auto bytes = static_cast<int64_t>(made.bytes().size());
+    caller_is_asked_ = true;
     b.address = memory(i, b.shape, bytes);
     require(b.address != nullptr || bytes == 0, ErrorCode::OutOfMemory, "the allocator of output '",
             g.output_names()[i], "' gave no memory for ", bytes, " bytes");
+    caller_is_asked_ = false;
     device_->copy(static_cast<std::byte*>(b.address), made.bytes().data(), made.bytes().size());
     made = {};
 }

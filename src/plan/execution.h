@@ -81,6 +81,7 @@ private:
     std::shared_ptr<const Program> program_;
     std::shared_ptr<Device> device_;
     Runner runner_;
+    bool caller_is_asked_ = false; // for an output's memory: a refusal says nothing of the device
     std::vector<Shape> shapes_;
     std::vector<std::optional<Shape>> results_; // by output, under those shapes
     std::vector<const std::byte*> pointers_;

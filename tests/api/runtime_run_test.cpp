@@ -226,6 +226,7 @@ TEST_P(RuntimeRun, EngineOfTheDigitsExample) {
     ASSERT_TRUE(c->setTensorAddress(input, memory->floats(pixels)));
     ASSERT_TRUE(c->setTensorAddress(output, scores));
     ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
+    synchronize();
     int right = 0;
     for (int64_t i = 0; i < batch; ++i) {
         float* row = scores + i * 10;

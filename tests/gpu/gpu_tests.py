@@ -399,7 +399,7 @@ def ahead(r):
 def api(r):
     emulated = ":RuntimeCacheOnAGpu*" if r.a.rehearse else f":{EMULATED_API}"
     only = "*DebugTensors*/Gpu" if r.a.rehearse else "*Gpu"
-    return gtest(r, "test_api", f"{only}-*MemoryBalance*{emulated}", {"INGOT_RUNTIME_CACHE": ""})
+    return gtest(r, "test_api", f"{only}-*MemoryBalance*:*FailingAllocations*{emulated}", {"INGOT_RUNTIME_CACHE": ""})
 
 
 def python(r):
