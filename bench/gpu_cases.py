@@ -2,14 +2,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ingot beside PyTorch on one GPU: each case of the target table, fp16, in one process per case.
 
-  gpu_cases.py --models DIR --peers TORCH_PEERS.PY --out FILE [--cases a,b] [--modes eager,compile]
+  gpu_cases.py --models DIR --peers TORCH_PEERS.PY --out FILE.json [--cases a,b] [--modes eager,compile]
 
 DIR has NAME.onnx with weights (fill_weights.py). Ours, PyTorch eager under a CUDA graph, and
 torch.compile under a CUDA graph take turns; the medians of the GPU's milliseconds are compared.
 Each case's inputs are random; 16-bit floats go in and out. The time to the first result is taken in
 fresh processes on --cores cores, with an empty and with a warm runtime cache, from the call that loads
 the engine to the output on the host; creating the CUDA context is shown apart. The error is ours against the f32 engine without TF32, relative to the
-range of the first output. Needs libingot_bench.so and ingot in BUILD (--build, default build).
+range of the first output. FILE.json keeps what it has of other cases; FILE.md is a table of it. Needs libingot_bench.so and ingot in BUILD (--build, default build).
 """
 import argparse
 import ctypes
@@ -290,6 +290,36 @@ def run_case(name, a):
     return result
 
 
+COLUMNS = (("case", "case", ""), ("ours_ms", "ours ms", ".3f"), ("eager_ms", "eager ms", ".3f"), ("compile_ms", "compile ms", ".3f"),
+           ("of_eager", "of eager", ".2f"), ("of_compile", "of compile", ".2f"), ("kernels", "kernels", "d"),
+           ("kernel_sum_ms", "kernels alone ms", ".3f"), ("enqueue_us", "enqueue us", ".1f"),
+           ("first_empty_s", "first result s", ".2f"), ("first_warm_s", "warm cache s", ".2f"))
+
+
+def table(results):
+    """Markdown. "kernels alone": the sum of their times one by one, which is more than a replayed graph of them takes."""
+    devices = ", ".join(sorted({r["device"] for r in results if "device" in r}))
+    lines = [f"Device: {devices}. 16-bit floats, medians; eager and compile are PyTorch's under CUDA graphs in the process that times "
+             "ours.", "", "| " + " | ".join(title for _, title, _ in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
+    for r in results:
+        for peer in ("eager", "compile"):
+            if f"{peer}_ms" in r:
+                r = r | {f"of_{peer}": r["ours_ms"] / r[f"{peer}_ms"]}
+        cells = [format(r[key], form) if key in r else "" for key, _, form in COLUMNS]
+        lines.append("| " + " | ".join(cells) + (f" | {r['failed']}" if "failed" in r else " |"))
+    return "\n".join(lines) + "\n"
+
+
+def write(path, results):
+    """JSON, and a table beside it. What the file has of other cases stays, so that they can be spread over runs."""
+    path = pathlib.Path(path)
+    done = {r["case"]: r for r in (json.loads(path.read_text()) if path.exists() else [])}
+    done |= {r["case"]: r for r in results}
+    ordered = [done[name] for name in CASES if name in done]
+    path.write_text(json.dumps(ordered, indent=1) + "\n")
+    path.with_suffix(".md").write_text(table(ordered))
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--models", required=True)
@@ -326,7 +356,7 @@ def main():
         results.append(r)
         print(json.dumps(r), flush=True)
         if a.out:
-            pathlib.Path(a.out).write_text(json.dumps(results, indent=1) + "\n")
+            write(a.out, results)
     return 0
 
 

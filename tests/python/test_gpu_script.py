@@ -12,6 +12,20 @@ import ingot_command as ingot
 PARTS = "replay,shapes,threads,processes,memory,api,profile"
 
 
+def test_results_of_several_runs_of_gpu_cases_are_one_table(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(ingot.REPOSITORY / "bench")
+    import gpu_cases
+    out = tmp_path / "cases.json"
+    first = {"case": "resnet50_b1", "ours_ms": 0.5, "eager_ms": 2.0, "kernels": 56, "device": "one"}
+    gpu_cases.write(out, [{"case": "swin_t_b1", "failed": "no memory"}, first])
+    gpu_cases.write(out, [{"case": "swin_t_b1", "ours_ms": 3.0, "compile_ms": 4.0, "device": "one"}])
+    assert [r["case"] for r in json.loads(out.read_text())] == ["resnet50_b1", "swin_t_b1"]
+    lines = out.with_suffix(".md").read_text().splitlines()
+    assert lines[0].startswith("Device: one.")
+    assert lines[-2] == "| resnet50_b1 | 0.500 | 2.000 |  | 0.25 |  | 56 |  |  |  |  |"
+    assert lines[-1] == "| swin_t_b1 | 3.000 |  | 4.000 |  | 0.75 |  |  |  |  |  |"
+
+
 @pytest.fixture(name="rehearse")
 def fixture_rehearse(tmp_path):
     if not any((folder / "test_gpu").is_file()
