@@ -122,7 +122,9 @@ public:
     /// read by the run.
     virtual bool isShapeInferenceIO(const char* tensorName) const noexcept = 0;
     virtual TensorIOMode getTensorIOMode(const char* tensorName) const noexcept = 0;
-    /// The input whose memory this output must share; nullptr when it has its own.
+    /// The input that this output is an update of, by addKVCacheUpdate() or a plugin's
+    /// getAliasedInput(): give both one address (another one works, too, and costs a copy). nullptr
+    /// when there is none.
     virtual const char* getAliasedInputTensor(const char* tensorName) const noexcept = 0;
     /// A context made as `runtimeConfig` says; nullptr stands for the defaults.
     virtual IExecutionContext* createExecutionContext(IRuntimeConfig* runtimeConfig) noexcept = 0;

@@ -154,6 +154,31 @@ TEST_P(Plugins, UpdateAnInputInPlace) {
     EXPECT_EQ(run<float>(3), (std::vector<float>{2, 6, 12}));
 }
 
+TEST_P(Plugins, OutputsTellWhichInputTheyUpdate) {
+    Registered<InPlace> registered;
+    InPlace plugin;
+    ASSERT_TRUE(add({&input("x", {3})}, plugin));
+    nv::ITensor& cache = input("cache", {1, 1, 2, 1});
+    int32_t at[] = {1};
+    nv::ILayer* index = network->addConstant(dims({1}), {nv::DataType::kINT32, at, 1});
+    nv::ILayer* kv = network->addKVCacheUpdate(cache, input("token", {1, 1, 1, 1}),
+                                               *index->getOutput(0), nv::KVCacheMode::kLINEAR);
+    kv->getOutput(0)->setName("updated");
+    network->markOutput(*kv->getOutput(0));
+    ASSERT_TRUE(build_and_load()) << logger.take_error();
+    EXPECT_STREQ(engine->getAliasedInputTensor("y0"), "x");
+    EXPECT_STREQ(engine->getAliasedInputTensor("updated"), "cache");
+    EXPECT_EQ(engine->getAliasedInputTensor("x"), nullptr);
+    // At one address.
+    feed<float>("x", {3}, {1, 2, 3});
+    feed<float>("token", {1, 1, 1, 1}, {7});
+    float* both = memory->floats({5, 6});
+    ASSERT_TRUE(context->setTensorAddress("cache", both));
+    ASSERT_TRUE(context->setTensorAddress("updated", both));
+    EXPECT_EQ(run<float>(3), (std::vector<float>{2, 3, 4}));
+    EXPECT_EQ(values_at(both, 2), (std::vector<float>{5, 7}));
+}
+
 /// Nothing evaluates a plugin ahead of time.
 TEST_P(Plugins, OfConstantsAlone) {
     Registered<Scale> registered;

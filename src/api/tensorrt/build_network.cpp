@@ -161,8 +161,24 @@ auto values_of(const Network& network, const BuilderConfig& config) {
     return any ? out : decltype(out)();
 }
 
+/// Outputs of the network that a layer writes over one of its inputs.
+std::map<std::string, std::string> aliases_of(const Network& network) {
+    std::map<std::string, std::string> aliases;
+    for (const NetworkTensor* out : network.outputs()) {
+        const LayerBase* layer = out->producer();
+        for (size_t i = 0; layer != nullptr && i < layer->outputs.size(); ++i) {
+            int32_t input = layer->outputs[i].get() == out ? layer->aliased_input(i) : -1;
+            if (input >= 0 && layer->inputs.at(static_cast<size_t>(input))->isNetworkInput()) {
+                aliases.emplace(out->name(), layer->inputs[static_cast<size_t>(input)]->name());
+            }
+        }
+    }
+    return aliases;
+}
+
 EngineFacts facts_of(const Network& network, const BuilderConfig& config) {
     EngineFacts f;
+    f.aliases = aliases_of(network);
     f.values = values_of(network, config);
     f.name = network.getName();
     f.verbosity = config.getProfilingVerbosity();

@@ -40,6 +40,9 @@ std::vector<ProfileValues<int32_t>> narrowed(const std::vector<ProfileValues<int
 
 void put_facts(const EngineFacts& facts, Properties& properties) {
     Json j;
+    if (!facts.aliases.empty()) {
+        j.set("aliases", facts.aliases);
+    }
     j.set("batch_invariant", facts.batch_invariant);
     j.set("debug_tensors", facts.debug_tensors);
     j.set("debug_unfused", facts.debug_unfused);
@@ -79,6 +82,7 @@ EngineFacts read_facts(const Engine& engine) {
         facts.shared_memory = j.value("shared_memory", facts.shared_memory);
         facts.debug_tensors = j.value("debug_tensors", facts.debug_tensors);
         facts.debug_unfused = j.value("debug_unfused", facts.debug_unfused);
+        facts.aliases = j.value("aliases", facts.aliases);
         facts.values = j.value("values", facts.values);
         facts.narrow_values = narrowed(facts.values);
     } catch (const Error& e) {

@@ -29,9 +29,10 @@ struct EngineFacts {
     int64_t workspace = std::numeric_limits<int64_t>::max(); // bytes of kWORKSPACE
     int64_t shared_memory = 0;    // bytes of kTACTIC_SHARED_MEMORY; 0: what the device has
     bool streams_weights = false; // kWEIGHT_STREAMING
-    std::vector<std::string> debug_tensors;            // names that markDebug() marked
-    bool debug_unfused = false;                        // markUnfusedTensorsAsDebugTensors()
-    std::vector<ProfileValues<int64_t>> values;        // by profile
+    std::map<std::string, std::string> aliases; // outputs, and the input that each is written over
+    std::vector<std::string> debug_tensors;     // names that markDebug() marked
+    bool debug_unfused = false;                 // markUnfusedTensorsAsDebugTensors()
+    std::vector<ProfileValues<int64_t>> values; // by profile
     std::vector<ProfileValues<int32_t>> narrow_values; // the same, clamped
 };
 

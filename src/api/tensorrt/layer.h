@@ -142,6 +142,11 @@ public:
         static_cast<void>(input);
         return false;
     }
+    /// The input that a result is written over; -1 for none.
+    virtual int32_t aliased_input(size_t output) const {
+        static_cast<void>(output);
+        return -1;
+    }
     /// Weights of the caller that it holds.
     virtual std::vector<nv::Weights> all_weights() const { return {}; }
     /// Whether it may be computed on the host when a shape needs it.

@@ -91,6 +91,13 @@ public:
                 "the plugin has no name");
     }
 
+    int32_t aliased_input(size_t output) const override {
+        if (parts_.build->getInterfaceInfo().major < 2) {
+            return -1;
+        }
+        auto& build = static_cast<nv::IPluginV3OneBuildV2&>(*parts_.build);
+        return build.getAliasedInput(static_cast<int32_t>(output));
+    }
     bool reads_shape(size_t input) const override {
         return input >= this->inputs.size() - shape_inputs_;
     }
@@ -233,9 +240,8 @@ private:
             }
         }
         if (parts_.build->getInterfaceInfo().major >= 2) {
-            auto& build = static_cast<nv::IPluginV3OneBuildV2&>(*parts_.build);
             for (size_t i = 0; i < out.size(); ++i) {
-                int32_t a = build.getAliasedInput(static_cast<int32_t>(i));
+                int32_t a = aliased_input(i);
                 require(a >= -1 && a < static_cast<int32_t>(in.size()), ErrorCode::InvalidArgument,
                         "IPluginV3OneBuildV2::getAliasedInput(", i, ") returned ", a,
                         ", expected -1 to ", static_cast<int64_t>(in.size()) - 1);

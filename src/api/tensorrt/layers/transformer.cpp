@@ -64,6 +64,7 @@ public:
         : Layer(nv::LayerType::kKVCACHE_UPDATE, 1), mode_(checked(mode, "the mode")) {}
 
     size_t input_limit() const override { return 4; }
+    int32_t aliased_input(size_t) const override { return 0; }
     void check(const InputTypes& in) const override {
         expect_rank(*this, in, 0, 4, 4);
         expect_rank(*this, in, 1, 3, 4); // the form may be set later

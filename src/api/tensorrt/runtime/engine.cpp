@@ -140,8 +140,9 @@ nvinfer1::TensorIOMode EngineObject::getTensorIOMode(const char* name) const noe
 const char* EngineObject::getAliasedInputTensor(const char* name) const noexcept {
     return report_.guard("ICudaEngine::getAliasedInputTensor", static_cast<const char*>(nullptr),
                          [&]() -> const char* {
-                             static_cast<void>(state_->tensor(name));
-                             return nullptr;
+                             const auto& aliases = state_->facts().aliases;
+                             auto found = aliases.find(state_->tensor(name).name);
+                             return found == aliases.end() ? nullptr : found->second.c_str();
                          });
 }
 
