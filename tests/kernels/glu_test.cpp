@@ -143,6 +143,9 @@ TEST(Glu, Variants) {
 TEST(Glu, FewRows) {
     for (DType t : {DType::F16, DType::BF16, DType::F32, DType::F8E4M3, DType::I8}) {
         for (int64_t m : {1, 2, 3, bit_width(t) == 8 ? 4 : 8}) {
+            if (t != DType::F16 && (m == 1 || m == 3)) {
+                continue; // other types in half of the forms
+            }
             SCOPED_TRACE(str(t, ", ", m, " rows"));
             expect_tactics(unit({.extents = {m, 21, 1056},
                                  .type = t,

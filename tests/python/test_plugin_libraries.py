@@ -66,7 +66,12 @@ def test_without_the_library_the_error_says_what_to_give(folder):
 
 def test_the_other_commands_take_them_too(folder):
     option = f"--dynamicPlugins={ASKED}"
-    ingot.call("build", folder / "model.onnx", "-o", folder / "built.engine", option, *SHAPES)
+    ingot.call("build", folder / "model.onnx", "-o", folder / "portable.engine", option, *SHAPES)
+    # The first tactic of this plugin cannot run, and a build for any device times none.
+    with pytest.raises(RuntimeError, match=r"enqueue\(\) returned 1, expected 0"):
+        ingot.run(folder / "portable.engine", {"x": X}, folder / "run", extra=[option])
+    run("--onnx=model.onnx", option, *SHAPES, "--saveEngine=built.engine", "--device=cpu", "--skipInference",
+        folder=folder)
     for model, shapes in (("model.onnx", SHAPES), ("built.engine", ())):
         outputs = ingot.run(folder / model, {"x": X}, folder / "run", extra=[option, *shapes])
         assert np.array_equal(outputs["y"], 2 * np.maximum(X, 0) + 0.5)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every public name of the Python package has words in its docstring beside the signature; its stubs,
-which type checkers read, have every name and no other; mypy takes the listings of the guide, the
-pages and the examples with them."""
+which type checkers read, have every name and no other; mypy is strict with the package and takes the
+listings of the guide, the pages and the examples."""
 import ast
 import enum
 import os
@@ -33,7 +33,8 @@ def words(thing):
 def members(kind):
     """Public members that the class itself has, but for values of enumerations and constants."""
     for name, value in vars(kind).items():
-        if not name.startswith("_") and not isinstance(value, (int, float, str, enum.Enum)):
+        is_value = value is None or isinstance(value, (int, float, str, enum.Enum))
+        if not name.startswith("_") and not is_value:
             yield name, value
 
 

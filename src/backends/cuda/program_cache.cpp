@@ -132,7 +132,7 @@ void ProgramCache::put_in_queue(std::shared_ptr<PendingKernel> k) {
     }
 }
 
-void ProgramCache::put_in_later(std::shared_ptr<PendingKernel> k) {
+void ProgramCache::put_in_later(const std::shared_ptr<PendingKernel>& k) {
     if (!later_thread_.joinable()) {
         later_thread_ = std::thread([this] { work_later(); });
     }

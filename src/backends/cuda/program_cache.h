@@ -109,7 +109,7 @@ private:
     void count(const PendingKernel& k);
     void finish_one();
     void put_in_queue(std::shared_ptr<PendingKernel> k);
-    void put_in_later(std::shared_ptr<PendingKernel> k);
+    void put_in_later(const std::shared_ptr<PendingKernel>& k);
     void forget(std::deque<std::shared_ptr<PendingKernel>>& queue);
     void forget(const PendingKernel& k);
 

@@ -99,7 +99,7 @@ Tactic across(const Problem& p, const Heads& s, int warps) {
     auto waves = static_cast<double>(div_up(blocks * splits, p.arch.sms));
     auto keys = static_cast<double>(div_up(s.arg.keys, splits));
     constexpr double bytes_per_us = 80e3;
-    double bytes = keys * static_cast<double>(s.arg.depth * bit_width(s.dtype) / 4);
+    double bytes = keys * 2 * static_cast<double>(s.arg.depth * bit_width(s.dtype)) / 8;
     t.cost_us = 3.5 + waves * (bytes / bytes_per_us + 0.3 * keys / static_cast<double>(stage)) +
                 (splits > 1 ? 2.5 : 0);
     return t;
