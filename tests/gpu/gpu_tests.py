@@ -376,7 +376,8 @@ def processes(r):
     good = good and len(bits) == 1 and None not in bits
     if not r.a.rehearse:
         good = good and runs["third"].get("compiled") == 0
-        values["verify"] = r.ingot("cache", "verify", f"--runtimeCacheDir={cache}")[-300:]
+        found = r.ingot("cache", "verify", f"--runtimeCacheDir={cache}")[-300:]
+        values["verify"] = found.replace(str(cache), "the cache").strip()
     return good, values
 
 

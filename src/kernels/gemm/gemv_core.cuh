@@ -19,8 +19,8 @@ struct Gemv {
         return (u32)(n0 + j < g.n ? n0 + j : g.n - 1);
     }
 
-    DEVICE void finish(const ACC (&acc)[MR][NR], ACC* sums, int share, const Geometry& g,
-                       OUT* out EPI_PARAMS) const {
+    /// The sums of each warp, in shared memory.
+    DEVICE void gather(const ACC (&acc)[MR][NR], ACC* sums) const {
         grid_release();
 #pragma unroll
         for (int i = 0; i < MR; i++)
@@ -34,6 +34,11 @@ struct Gemv {
                     sums[warp * MR * NR + i * NR + j] = v;
             }
         sync();
+    }
+
+    DEVICE void finish(const ACC (&acc)[MR][NR], ACC* sums, int share, const Geometry& g,
+                       OUT* out EPI_PARAMS) const {
+        gather(acc, sums);
         int m = lane / NR;
         i64 n = n0 + lane % NR;
         if (part != 0 || lane >= MR * NR || m >= g.m || n >= g.n)

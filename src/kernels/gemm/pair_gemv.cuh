@@ -8,19 +8,7 @@ struct PairGemv : Gemv {
 
     DEVICE void finish(const ACC (&acc)[MR][NR], ACC* sums, int share, const Geometry& g,
                        OUT* out EPI_PARAMS) const {
-        grid_release();
-#pragma unroll
-        for (int i = 0; i < MR; i++)
-#pragma unroll
-            for (int j = 0; j < NR; j++) {
-                ACC v = acc[i][j];
-#pragma unroll
-                for (int m = 16; m > 0; m >>= 1)
-                    v += shfl_xor(v, m);
-                if (lane == 0)
-                    sums[warp * MR * NR + i * NR + j] = v;
-            }
-        sync();
+        gather(acc, sums);
         int first = 2 * lane, m = first / NR;
         i64 n = n0 + first % NR;
         if (part != 0 || first >= MR * NR || m >= g.m || n >= g.n)

@@ -12,15 +12,7 @@ std::optional<Tensor> NodeReader::constant(int i) const {
 }
 
 std::optional<std::vector<int64_t>> NodeReader::constant_ints(int i) const {
-    std::optional<Tensor> t = constant(i);
-    if (!t || t->rank() > 1 || is_float(t->dtype())) {
-        return std::nullopt;
-    }
-    std::vector<int64_t> out;
-    for (int64_t k = 0; k < t->count(); ++k) {
-        out.push_back(t->get_i64(k));
-    }
-    return out;
+    return c.has(i) && inputs_.is_fixed(i) ? onnx::known_ints(c, i) : std::nullopt;
 }
 
 std::optional<double> NodeReader::constant_number(int i) const {
