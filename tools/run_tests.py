@@ -28,6 +28,7 @@ TSAN_BUILD = BUILD / "tsan"
 LOGS = BUILD / "logs"
 SHOWN_LINES = 80  # of the log of a stage that failed
 CORES = len(os.sched_getaffinity(0))
+NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 WARM_KIB = 100 * 1024  # a compiler cache of this size may know this repository
 
 
@@ -55,9 +56,15 @@ def one(code):
 
 
 def junit_counts(path):
-    """Counts of a JUnit file, as pytest and GoogleTest write it."""
+    """Counts of a JUnit file, as pytest and GoogleTest write it: a message may hold any bytes."""
+    text = path.read_text(encoding="utf-8", errors="replace")
     total = Counts()
-    for case in xml.etree.ElementTree.parse(path).getroot().iter("testcase"):
+    try:
+        root = xml.etree.ElementTree.fromstring(NOT_XML.sub("?", text))
+    except xml.etree.ElementTree.ParseError as error:
+        print(f"{path} is no report: {error}; its program counts as one failure", flush=True)
+        return Counts(failed=1)
+    for case in root.iter("testcase"):
         if case.find("failure") is not None or case.find("error") is not None:
             total.failed += 1
         elif case.find("skipped") is not None or case.get("status") == "notrun":
