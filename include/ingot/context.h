@@ -156,7 +156,14 @@ public:
     /// loads kernels and weights; no size depends on data; and nothing makes the run wait: a
     /// profiler with setEnqueueEmitsProfile(true), setDebugSync(true), unfused debug tensors.
     virtual bool isStreamCapturable(cudaStream_t stream) const noexcept = 0;
-    /// The ncclComm_t for collective layers. Returns false where there are none.
+    /// The ncclComm_t for collective layers, which stays the application's and is valid as long as
+    /// it is set; nullptr for none. Each rank runs in a thread or process of its own, the same
+    /// layers in the same order. Runs are launched step by step; in a capture of the application's,
+    /// all ranks are captured, after a run outside of it, and graphs with groups of ranks in them
+    /// are gone before the context is. Needs libnccl.so.2, the one that made the
+    /// communicator: INGOT_NCCL names it where the loader does not find it. Returns false where
+    /// there are no such layers, on the CPU, and for a communicator of another GPU or number of
+    /// ranks than the layers'.
     virtual bool setCommunicator(void* communicator) noexcept = 0;
 
     // Older generations.

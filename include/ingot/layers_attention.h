@@ -219,7 +219,21 @@ enum class CollectiveOperation : int32_t {
 };
 INGOT_ENUM_MAX(CollectiveOperation, 8)
 
-/// Exchanges data between GPUs by the context's communicator. ILayer::setNbRanks() says how many.
+/// Exchanges data between GPUs, each a rank of an NCCL communicator that runs an engine with this
+/// layer (IExecutionContext::setCommunicator()). ILayer::setNbRanks() says how many take part; with
+/// 1, the default, the output is the input. By operation, the output is
+///
+///   kALL_REDUCE      the reduction of all inputs, element by element
+///   kREDUCE          the same at the root, zeros elsewhere
+///   kREDUCE_SCATTER  the reduction, cut along axis 0: the part of this rank
+///   kBROADCAST       the root's input
+///   kALL_GATHER      all inputs, one after another along axis 0
+///   kGATHER          the same at the root, zeros elsewhere
+///   kSCATTER         the root's input, cut along axis 0: the part of this rank
+///   kALL_TO_ALL      cut along axis 0, part i goes to rank i; part j of the output is rank j's
+///
+/// Reductions take floats of 16 bits and more, INT8, UINT8, INT32 and INT64, and BOOL where they
+/// are kMIN (all) or kMAX (any); the other operations take every type. It runs on GPUs only.
 class IDistCollectiveLayer : public ILayer {
 protected:
     ~IDistCollectiveLayer() = default;

@@ -180,8 +180,11 @@ public:
     virtual IMoELayer* addMoE(ITensor& hiddenStates, ITensor& selectedExpertsForTokens,
                               ITensor& scoresForSelectedExperts) noexcept = 0;
     /// \param reduceOp kNONE where the operation reduces nothing.
-    /// \param root -1 where the operation has none.
-    /// \param groups ranks that take part, groupSize of them; nullptr and 0 for all.
+    /// \param root a rank of the communicator, which takes part; -1 where the operation has none.
+    /// \param groups ranks of the communicator that take part, groupSize of them, in the order of
+    /// the parts; nullptr and 0 for all. Groups of ranks do not overlap, and every rank of the
+    /// communicator runs an engine with such a layer for its own group: NCCL splits the
+    /// communicator when it runs first.
     virtual IDistCollectiveLayer* addDistCollective(ITensor& input,
                                                     CollectiveOperation distCollectiveOp,
                                                     ReduceOperation reduceOp, int64_t root,

@@ -150,7 +150,8 @@ public:
     /// Text that the inspector shows with the layer. Default "".
     virtual void setMetadata(const char* metadata) noexcept = 0;
     virtual const char* getMetadata() const noexcept = 0;
-    /// How many GPUs take part in the layer. Default 1. Returns false for less than 1.
+    /// How many GPUs take part in the layer. Default 1. Returns false for less than 1. More than
+    /// one do in collectives only (IDistCollectiveLayer): the build refuses it for other layers.
     virtual bool setNbRanks(int32_t nbRanks) noexcept = 0;
     virtual int32_t getNbRanks() const noexcept = 0;
 

@@ -157,8 +157,9 @@ void bind_addresses(Class& c) {
                 return self.setCommunicator(address_of(communicator));
             },
             "communicator"_a,
-            "The NCCL communicator, as an integer, of the network's collective layers. False when "
-            "there are none.");
+            "The NCCL communicator of this rank, as an integer, for the network's collective "
+            "layers; "
+            "0 for none. False when there are no such layers, or it does not fit them.");
 }
 
 void bind_runs(Class& c) {

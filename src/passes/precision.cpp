@@ -4,6 +4,7 @@
 // integers, sums over axes and what is computed from them alone, parameters of norms. Inputs and
 // outputs keep their types. Composites compute their delicate parts in f32 themselves. What stands
 // between fences stays in f32.
+#include "ops/collective.h"
 #include "ops/fence.h"
 #include "ops/plugin.h"
 #include "ops/roll.h"
@@ -45,6 +46,9 @@ bool is_delicate(const Node& n) {
     }
     if (n.is(scan_def)) {
         return n.as<Scan>().fn == "sum" || n.as<Scan>().fn == "prod";
+    }
+    if (n.is(collective_def)) {
+        return n.as<Collective>().reduces();
     }
     // The application's own code runs on the types that it was given.
     return n.is(iota_def) || n.is(random_def) || n.is(nms_def) || n.is(plugin_def) ||

@@ -210,6 +210,12 @@ public:
     virtual void set_cache_limit(int64_t bytes) { (void)bytes; }
     /// 0 where the cache cannot be divided, and on the CPU.
     virtual int64_t most_cache_bytes() const { return 0; }
+    /// An application's communicator (an ncclComm_t), by which the graph's collectives exchange
+    /// data with other executions, each a rank of it. It is valid as long as it is set; null: none.
+    /// Every rank enqueues runs of its own, of the same collectives in the same order. Errors:
+    /// Unsupported on the CPU and where there is no NCCL; InvalidArgument for a communicator of
+    /// other ranks than the collectives have, or of another GPU. The one before then stays.
+    virtual void set_communicator(void* communicator) = 0;
     /// Waits until everything that was enqueued has run, and reports what kernels found wrong.
     virtual Status wait() noexcept = 0;
     /// The message of the last failed run, with its trail; valid until the next call.

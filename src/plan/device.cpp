@@ -2,6 +2,7 @@
 #include "plan/device.h"
 
 #include "base/error.h"
+#include "ops/collective.h"
 #include "plan/backend.h"
 
 #include <algorithm>
@@ -131,6 +132,15 @@ struct Device::Spare {
     size_t made = 0; // buffers that there are, used ones too: `buffers` has room for all
     bool closed = false;
 };
+
+Rank Device::rank_in(void*) {
+    fail(ErrorCode::Unsupported, "data is exchanged between GPUs, and this runs on the CPU");
+}
+
+void Device::set_communicator(void* communicator) {
+    require(communicator == nullptr, ErrorCode::Unsupported,
+            "data is exchanged between GPUs, and this runs on the CPU");
+}
 
 Device::~Device() {
     CHECK(spare_ == nullptr); // what allocated them is gone

@@ -11,6 +11,7 @@
 
 namespace ingot {
 struct MemorySource;
+struct Rank;
 } // namespace ingot
 
 namespace ingot::plan {
@@ -111,8 +112,18 @@ public:
     /// The most that can be kept.
     virtual int64_t most_cache_bytes() const { return 0; }
 
+    /// The rank that an application's communicator (an ncclComm_t) gives this device. Errors:
+    /// Unsupported where data is not exchanged by one; InvalidArgument for one of another device.
+    virtual Rank rank_in(void* communicator);
+    /// Exchanges data by it from now on; null: not any more. Errors: as above.
+    virtual void set_communicator(void* communicator);
+
     /// Before each plan is made.
     virtual void begin_plan() {}
+    /// All steps of a plan are prepared, and nothing has memory yet: the device may have one step
+    /// do the work of several entries. It leaves empty entries without a step, and storages that
+    /// begin where they are written now.
+    virtual void join_steps(SegmentPlan& plan) { (void)plan; }
     /// After a plan was made: decides what it left open; true when plans that rest on it have to be
     /// made again, which happens at once.
     virtual bool settle() { return false; }

@@ -2,6 +2,7 @@
 #include "plan/execution.h"
 
 #include "base/log.h"
+#include "ops/collective.h"
 #include "ops/evaluator.h"
 
 #include <algorithm>
@@ -235,6 +236,13 @@ std::byte* ProgramExecution::room(GrowingBuffer& buffer, int64_t bytes) const {
             "outputs apart from inputs");
     buffer.reserve(bytes);
     return buffer.data();
+}
+
+void ProgramExecution::set_communicator(void* communicator) {
+    if (communicator != nullptr) {
+        check_collectives(*program_->graph, device_->rank_in(communicator));
+    }
+    device_->set_communicator(communicator);
 }
 
 void ProgramExecution::set_cache_limit(int64_t bytes) {

@@ -38,6 +38,7 @@ public:
     }
     bool is_captured(void* stream) const override { return device_->is_captured(stream); }
     void set_inputs_event(void* event) override { watch_.inputs_event = event; }
+    void set_communicator(void* communicator) override;
     void set_cache_limit(int64_t bytes) override;
     int64_t most_cache_bytes() const override { return device_->most_cache_bytes(); }
     void set_timer(StepTimer* timer, bool later) override {

@@ -35,7 +35,8 @@ Graph fuse_epilogues(const Graph& g, const KernelSet& kernels);
 Graph fuse_halves(const Graph& g, const KernelSet& kernels);
 /// Reshapes and permutes into the rolls that they surround and into maps that read them.
 Graph fuse_moves(const Graph& g, const KernelSet& kernels);
-/// Casts of 16-bit floats into the kernels that read them, where those accept.
+/// Casts of 16-bit floats into the kernels that read them, and norms of perhaps few rows into the
+/// products that alone read them, where those accept.
 Graph fuse_prologues(const Graph& g, const KernelSet& kernels);
 
 } // namespace ingot::plan

@@ -117,8 +117,12 @@ std::unique_ptr<SegmentPlan> Planner::build() {
     }
     finish_outputs();
     finish_copies();
+    if (uploads_.empty()) { // they go by the places of steps
+        device_.join_steps(*plan_);
+    }
     finish_arena();
     place_uploads();
+    std::erase_if(plan_->steps, [](const StepEntry& e) { return e.step == nullptr; });
     return std::move(plan_);
 }
 

@@ -23,6 +23,15 @@ void move_to_front(List& list, typename List::iterator it) {
 
 } // namespace
 
+std::string StepEntry::name() const {
+    std::string all = node == nullptr ? std::string() : node->name;
+    for (const StepEntry& part : parts) {
+        std::string one = part.name();
+        all += (all.empty() || one.empty() ? "" : " + ") + one;
+    }
+    return all;
+}
+
 Runner::Runner(std::shared_ptr<const Program> program, Device& device, Symbols outer)
     : program_(std::move(program)), device_(&device), outer_(std::move(outer)) {
     auto levels = static_cast<size_t>(program_->levels);
@@ -250,8 +259,8 @@ void Runner::run_step(const StepEntry& entry, const RunContext& context) {
                 return;
             }
             device = &d;
-            const std::string& name =
-                e.node == nullptr || e.node->name.empty() ? e.kernel : e.node->name;
+            std::string own = e.name();
+            const std::string& name = own.empty() ? e.kernel : own;
             d.begin_range(ranges == Ranges::Names ? name.c_str() : detailed(e, name).c_str());
         }
         ~Range() {
@@ -304,8 +313,8 @@ void Runner::run_dynamic(const StepEntry& entry, const RunContext& context) {
 void Runner::fail_step(const StepEntry& entry, Status status, const ErrorText& error) const {
     std::string message = error.text[0] != 0 ? std::string(error.text) : std::string(status.text());
     auto fail_here = [&] { fail(status.code(), message); };
-    if (entry.node != nullptr) {
-        with_place([&] { return str("node '", entry.node->name, "' (", entry.kernel, ")"); },
+    if (entry.node != nullptr || !entry.parts.empty()) {
+        with_place([&] { return str("node '", entry.name(), "' (", entry.kernel, ")"); },
                    fail_here);
     }
     fail_here();
@@ -322,6 +331,9 @@ static size_t reach(const Operand& o) {
 }
 
 void Runner::observe(const StepEntry& entry, const RunWatch& watch) const {
+    for (const StepEntry& part : entry.parts) {
+        observe(part, watch);
+    }
     if (entry.node == nullptr || entry.kernel == "copy") {
         return;
     }
@@ -379,6 +391,18 @@ static std::string named(const Graph& g, const StepEntry& e, size_t i, bool inpu
     return str(" '", name.empty() ? str("buffer ", (input ? e.in : e.out)[i].buffer) : name, '\'');
 }
 
+static void add_operands(const Graph& g, const StepEntry& e, StepInfo& info) {
+    for (const StepEntry& part : e.parts) {
+        add_operands(g, part, info);
+    }
+    for (size_t i = 0; i < e.in.size() && e.parts.empty(); ++i) {
+        info.inputs.push_back(str(describe(e.in[i]), named(g, e, i, true)));
+    }
+    for (size_t i = 0; i < e.out.size() && e.parts.empty(); ++i) {
+        info.outputs.push_back(str(describe(e.out[i]), named(g, e, i, false)));
+    }
+}
+
 std::vector<StepInfo> Runner::steps() const {
     std::vector<StepInfo> out;
     for (const SegmentPlan* plan : chain_) {
@@ -386,18 +410,8 @@ std::vector<StepInfo> Runner::steps() const {
             break;
         }
         for (const StepEntry& e : plan->steps) {
-            StepInfo info{e.node == nullptr ? std::string() : e.node->name,
-                          e.kernel,
-                          e.step->implementation(),
-                          {},
-                          {}};
-            for (size_t i = 0; i < e.in.size(); ++i) {
-                info.inputs.push_back(str(describe(e.in[i]), named(*program_->graph, e, i, true)));
-            }
-            for (size_t i = 0; i < e.out.size(); ++i) {
-                info.outputs.push_back(
-                    str(describe(e.out[i]), named(*program_->graph, e, i, false)));
-            }
+            StepInfo info{e.name(), e.kernel, e.step->implementation(), {}, {}};
+            add_operands(*program_->graph, e, info);
             out.push_back(std::move(info));
         }
     }

@@ -32,11 +32,7 @@ void Runner::run_timed(SegmentPlan& plan, const RunContext& context, const RunWa
 }
 
 static StepInfo timed_info(const StepEntry& entry) {
-    return {entry.node == nullptr ? std::string() : entry.node->name,
-            entry.kernel,
-            entry.step->implementation(),
-            {},
-            {}};
+    return {entry.name(), entry.kernel, entry.step->implementation(), {}, {}};
 }
 
 /// Steps between marks of the device's clock, without waiting. Where it has no marks, a step is

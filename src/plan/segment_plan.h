@@ -38,6 +38,12 @@ struct StepEntry {
     std::vector<int> dynamic_buffers;  // one per result
     std::vector<Operand> in;
     std::vector<Operand> out;
+    /// Where one step does the work of several entries: these, without steps. `in` and `out` have
+    /// the operands of all.
+    std::vector<StepEntry> parts;
+
+    /// Of the node, or of the parts' nodes; empty where there is none.
+    std::string name() const;
 };
 
 struct OutputPlan {

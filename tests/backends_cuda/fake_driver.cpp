@@ -41,6 +41,7 @@ struct State {
 };
 
 constexpr int device_count = 3;
+constexpr int first_handle = 10; // a handle is no number
 
 /// Stand for the primary contexts of the devices.
 int* contexts() {
@@ -188,11 +189,11 @@ void set_up_contexts(Driver& d) {
         return 0;
     };
     d.device_get = [](CUdevice* device, int i) {
-        *device = i + 10; // a handle is no number
+        *device = first_handle + i;
         return 0;
     };
     d.primary_retain = [](CUcontext* c, CUdevice device) {
-        *c = reinterpret_cast<CUcontext>(contexts() + (device >= 10 ? device - 10 : device));
+        *c = reinterpret_cast<CUcontext>(contexts() + device - first_handle);
         return 0;
     };
     d.set_current = [](CUcontext c) {
@@ -207,7 +208,8 @@ void set_up_contexts(Driver& d) {
         if (current_context() == nullptr) {
             return bad_value;
         }
-        *device = 10 + static_cast<int>(reinterpret_cast<int*>(current_context()) - contexts());
+        *device =
+            first_handle + static_cast<int>(reinterpret_cast<int*>(current_context()) - contexts());
         return 0;
     };
     d.set_limit = [](int limit, size_t bytes) {
@@ -388,8 +390,9 @@ const Driver& driver() {
 /// Leaves the text of kernels as it is.
 class TextGpu : public Gpu {
 public:
-    explicit TextGpu(int index) : gpu_(make_nvidia_gpu(driver(), index)) {}
+    explicit TextGpu(int index) : gpu_(make_nvidia_gpu(driver(), first_handle + index)) {}
     const kernels::Arch& arch() const override { return gpu_->arch(); }
+    int number() const override { return gpu_->number(); }
     std::string description() const override { return gpu_->description(); }
     std::string compiler() const override { return "none"; }
     std::string compile(const std::string& text) const override { return text; }
@@ -397,6 +400,7 @@ public:
                                          int64_t shared) override {
         return gpu_->load(binary, entry, shared);
     }
+    void raise_shared(const Function& f, int64_t shared) override { gpu_->raise_shared(f, shared); }
     std::unique_ptr<Stream> create_stream() override { return gpu_->create_stream(); }
     std::byte* allocate(int64_t bytes) override { return gpu_->allocate(bytes); }
     void release(std::byte* memory) noexcept override { gpu_->release(memory); }

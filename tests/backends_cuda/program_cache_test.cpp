@@ -37,6 +37,19 @@ TEST(ProgramCache, EqualTextsAreCompiledOnce) {
     EXPECT_EQ(gpu.compiled(), 1);
 }
 
+TEST(ProgramCache, WhoComesLaterMayNeedMoreSharedMemory) {
+    struct CountingGpu : TimedGpu {
+        void raise_shared(const cuda::Function&, int64_t shared) override { raised = shared; }
+        int64_t raised = 0;
+    } gpu;
+    ProgramCache c(gpu, nullptr, nullptr, 1);
+    c.request("text", "k", 100, When::Now)->function();
+    c.request("text", "k", 90, When::Now);
+    EXPECT_EQ(gpu.raised, 0);
+    c.request("text", "k", 300, When::Now);
+    EXPECT_EQ(gpu.raised, 300);
+}
+
 TEST(ProgramCache, LaterIsLoadedByItself) {
     TimedGpu gpu;
     ProgramCache c(gpu, nullptr, nullptr, 2);

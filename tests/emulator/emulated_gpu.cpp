@@ -7,6 +7,7 @@
 #include "emulator/faults.h"
 #include "emulator/instructions.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <utility>
@@ -17,7 +18,7 @@ namespace {
 
 struct EmulatedFunction : cuda::Function {
     Entry entry;
-    int64_t shared = 0;
+    mutable std::atomic<int64_t> shared = 0;
 };
 
 const EmulatedFunction& emulated(const cuda::Function& f) {
@@ -196,8 +197,8 @@ void check_shape(const EmulatedFunction& f, const cuda::LaunchShape& s, const ke
     need(s.cluster >= 1 && s.cluster <= 8 && s.grid[0] % s.cluster == 0, "clusters of ", s.cluster,
          " in a grid of ", s.grid[0]);
     need(s.cluster == 1 || arch.has_cluster(), "clusters on compute capability ", arch.cc);
-    need(s.shared <= static_cast<uint64_t>(f.shared), s.shared,
-         " bytes of shared memory, loaded for ", f.shared);
+    need(s.shared <= static_cast<uint64_t>(f.shared.load()), s.shared,
+         " bytes of shared memory, loaded for ", f.shared.load());
 }
 
 } // namespace
@@ -242,6 +243,10 @@ std::shared_ptr<const cuda::Function> EmulatedGpu::load(std::string_view binary,
     f->entry = load_entry(binary, entry, options_.folder);
     f->shared = shared;
     return f;
+}
+
+void EmulatedGpu::raise_shared(const cuda::Function& f, int64_t shared) {
+    emulated(f).shared = shared;
 }
 
 std::unique_ptr<cuda::Stream> EmulatedGpu::create_stream() {

@@ -34,6 +34,7 @@ public:
     std::string compile(const std::string& text) const override;
     std::shared_ptr<const cuda::Function> load(std::string_view binary, const std::string& entry,
                                                int64_t shared) override;
+    void raise_shared(const cuda::Function& f, int64_t shared) override;
     std::unique_ptr<cuda::Stream> create_stream() override;
     std::byte* allocate(int64_t bytes) override;
     void release(std::byte* memory) noexcept override;

@@ -181,6 +181,13 @@ DEVICE u32 cluster_rank() {
 DEVICE void cluster_sync() {
     INGOT_RUNTIME.cluster_sync();
 }
+DEVICE void cluster_arrive() {}
+DEVICE void cluster_wait() {
+    INGOT_RUNTIME.cluster_sync();
+}
+DEVICE void st_cluster4(u32 at, u32 rank, const float* v) {
+    memcpy(INGOT_RUNTIME.smem(at, 16, (int)rank), v, 16);
+}
 DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
     memcpy(v, INGOT_RUNTIME.smem(at, 16, (int)rank), 16);
 }
@@ -212,9 +219,16 @@ DEVICE void tma_load5(u32 to, const TensorMap* m, int x, int y, int z, int w, in
     int at[5] = {x, y, z, w, v};
     INGOT_RUNTIME.tma_load(to, m, 5, at, bar, 0);
 }
+DEVICE void bulk_load(u32 to, const void* from, u32 bytes, u32 bar) {
+    INGOT_RUNTIME.bulk_load(to, from, bytes, bar);
+}
 DEVICE void tma_store2(const TensorMap* m, int x, int y, u32 from) {
     int at[2] = {x, y};
     INGOT_RUNTIME.tma_store(m, 2, at, from);
+}
+DEVICE void tma_store4(const TensorMap* m, int x, int y, int z, int w, u32 from) {
+    int at[4] = {x, y, z, w};
+    INGOT_RUNTIME.tma_store(m, 4, at, from);
 }
 DEVICE void bulk_commit() {
     INGOT_RUNTIME.bulk_commit();

@@ -19,6 +19,8 @@ Parts (all of them, or those of --parts=a,b):
   ahead         an engine with kernels compiled ahead compiles none when it runs, and gives the same bits
   memory        a limit on memory names what is needed and what fits; other shared-memory caps agree
   api           the tests of TensorRT's API on the device, in memory that kernels and tests share
+  collectives   NCCL between the GPUs of the machine: every operation, reduction and type, in graphs of
+                the caller's too. It needs two GPUs and libnccl.so.2 (INGOT_NCCL), and says so else
   python        the Python package on the device: arrays of other libraries, the guide's listings
   memcheck      compute-sanitizer's four tools over tests of every family
   profile       the layers' times add up to the run's (timed alone, last)
@@ -403,6 +405,14 @@ def api(r):
     return gtest(r, "test_api", f"{only}-*MemoryBalance*:*FailingAllocations*{emulated}", {"INGOT_RUNTIME_CACHE": ""})
 
 
+def collectives(r):
+    good, values = gtest(r, "test_gpu", "TwoGpus.*", {}, may_be_empty=True)
+    if values["skipped"]:
+        print("collectives: THERE ARE NO TWO GPUS WITH AN NCCL HERE (INGOT_NCCL): NOT checked", flush=True)
+        values["not_tested"] = ["two GPUs and libnccl.so.2"]
+    return good, values
+
+
 def python(r):
     folder = pathlib.Path(os.environ.get("INGOT_PYTHON_PATH") or ingot.binary().parent / "python")
     if not list((folder / "ingot").glob("_ingot*.so")):
@@ -459,6 +469,7 @@ PARTS = {
     "memory": over_models("MemoryThatRunsOutIsNamed*:*OtherTacticsAgree", REPLAYED),
     "ahead": ahead,
     "api": api,
+    "collectives": collectives,
     "python": python,
     "memcheck": memcheck,
     "profile": over_models("LayersAddUpToTheRun", REPLAYED, at_once=1),

@@ -2,6 +2,7 @@
 #include "ir/sample_graphs.h"
 
 #include "base/text.h"
+#include "ops/collective.h"
 #include "ops/plugin.h"
 
 #include <limits>
@@ -210,6 +211,8 @@ static Graph custom_graph() {
                    {"alpha"},
                    {0.5}};
     Values rows = g.add(cuda_source_def, k, std::array{filtered[0]});
+    Collective c{"reduce_scatter", "avg", 2, {5, 3}, -1};
+    g.add_output("part", ops::collective(g, c, g.add_input("all", parse_type("f16[2*N,3]"))));
     g.add_output("count", filtered[1]);
     g.add_output("rows", rows[0]);
     g.add_output("pairs", rows[1]);

@@ -116,6 +116,40 @@ TEST(Attention, WarpgroupMasks) {
     }
 }
 
+TEST(Attention, MaximaOnlyWhereWeightsGrow) {
+    // Scores that reach 600, so that maxima are raised now and then; masks; keys that none sees.
+    for (const char* form : {"att_wgmma_256s1z_", "att_wgmma_128s2z_", "att_wgmma_192s1z_"}) {
+        FamilyOptions o;
+        o.tactic = form;
+        expect_family(graph_of(DType::BF16, {1, 2, 1, 70, 333, 40, 40}), o);
+        o.low = -24;
+        o.high = 24;
+        expect_family(graph_of(DType::F16, {1, 1, 1, 300, 500, 40, 40}), o);
+        expect_family(graph_of(DType::F16, {2, 1, 1, 33, 260, 64, 64}, {}, "f32[2,1,1,260]"), o);
+        ops::Attention a;
+        a.causal = true;
+        a.offset = -30;
+        expect_family(graph_of(DType::F16, {1, 1, 1, 200, 200, 48, 48}, a), o);
+    }
+    FamilyOptions o;
+    for (int64_t depth : {80, 128, 160}) {
+        o.tactic = "att_wgmma_192s1z_";
+        expect_family(graph_of(DType::F16, {1, 1, 1, 40, 150, depth, depth}), o);
+    }
+    for (const char* form : {"att_wgmma_256s1zf", "att_wgmma_128s2zf", "att_wgmma_192s1zf"}) {
+        o.tactic = form;
+        expect_family(graph_of(DType::F16, {1, 1, 1, 17, 600, 16, 16}), o);
+    }
+    // More tiles than the GPU holds: blocks loop.
+    o.tactic = "att_wgmma_256s1z_";
+    expect_family(graph_of(DType::F16, {135, 1, 1, 17, 90, 8, 8}, {}, "bool[135,1,1,90]"), o);
+    o.tactic = "att_wgmma_192s1z_";
+    expect_family(graph_of(DType::F16, {34, 2, 1, 20, 40, 72, 72}), o);
+    ops::Attention a;
+    a.causal = true;
+    expect_family(graph_of(DType::F16, {67, 2, 2, 33, 33, 16, 16}, a), o);
+}
+
 TEST(Attention, SingleAsTf32) {
     FamilyOptions o;
     o.tolerance = 4e-3;
@@ -180,6 +214,7 @@ TEST(Attention, Softcap) {
 TEST(Attention, FewQueriesSplitTheKeys) {
     for (DType t : {DType::BF16, DType::F32}) {
         FamilyOptions o;
+        o.cc = 80;
         o.tf32 = false;
         FamilyRun r = expect_family(graph_of(t, {1, 8, 2, 1, 1100, 32, 32}), o);
         EXPECT_EQ(r.entries.size(), 2U);
@@ -214,11 +249,38 @@ TEST(Attention, FewRowsSplitTheKeysAmongWarps) {
     a.offset = 40;
     expect_across(graph_of(DType::F16, {1, 2, 1, 4, 600, 16, 16}, a), {256});
     expect_across(graph_of(DType::F16, {1, 2, 1, 1, 2100, 16, 16}), {128, 256});
-    // Of few rows and many keys these come first; 17 rows are too many.
-    FamilyRun r = expect_family(graph_of(DType::F16, {1, 32, 8, 1, 513, 64, 64}), {});
+    // Of few rows and many keys these come first where there are no clusters; 17 rows are too many.
+    FamilyRun r = expect_family(graph_of(DType::F16, {1, 32, 8, 1, 513, 64, 64}), {.cc = 80});
     EXPECT_EQ(r.tactic, "att_mma_16x256");
     EXPECT_EQ(r.entries.size(), 1U);
     EXPECT_FALSE(has(sweep(graph_of(DType::F16, {1, 1, 1, 17, 100, 16, 16})), "att_mma_16x"));
+}
+
+TEST(Attention, ClustersSplitTheKeysOfFewRows) {
+    auto clustered = [](const Graph& g, const char* tactic, double tolerance = -1) {
+        FamilyRun r = expect_family(g, {.tactic = tactic, .tolerance = tolerance});
+        EXPECT_EQ(r.tactic.substr(0, std::string_view(tactic).size()), tactic) << r.tactic;
+        EXPECT_EQ(r.entries.size(), 1U);
+    };
+    Graph decode = graph_of(DType::F16, {1, 32, 8, 1, 513, 64, 64});
+    clustered(decode, tactic_names(decode).front().c_str());
+    EXPECT_EQ(tactic_names(decode).front().substr(0, 10), "att_mma_c8");
+    EXPECT_FALSE(has(tactic_names(decode, {.cc = 89}), "att_mma_c"));
+    // Shares of the results that are not equal, blocks without keys, and several stages of a block.
+    clustered(graph_of(DType::BF16, {2, 6, 2, 1, 513, 40, 40}), "att_mma_c8w4");
+    clustered(graph_of(DType::F16, {2, 8, 2, 1, 61, 256, 256}), "att_mma_c");
+    clustered(graph_of(DType::BF16, {1, 2, 2, 16, 2100, 128, 128}), "att_mma_c8w4");
+    clustered(graph_of(DType::F32, {1, 8, 2, 1, 300, 36, 36}), "att_tf32_c", 4e-3);
+    clustered(graph_of(DType::F16, {2, 4, 2, 1, 900, 32, 32}, {}, "bool[2,1,1,900]"),
+              "att_mma_c8w8");
+    clustered(graph_of(DType::F16, {1, 4, 2, 3, 700, 32, 32}, {}, "f16[1,4,3,700]"),
+              "att_mma_c8w4");
+    ops::Attention a;
+    a.causal = true;
+    a.offset = 40; // most blocks see nothing
+    clustered(graph_of(DType::F16, {1, 2, 1, 4, 700, 16, 16}, a), "att_mma_c8");
+    a.offset = -2; // the first rows see nothing at all
+    clustered(graph_of(DType::F16, {1, 2, 1, 4, 700, 16, 16}, a), "att_mma_c8");
 }
 
 TEST(Attention, PackedAndStrided) {

@@ -69,26 +69,37 @@ TEST(Gemm, TensorCoresInHalf) {
     std::vector<std::string> names = sweep(product({70, 72, 136}));
     for (std::string_view prefix :
          {"wgmma_64x64", "wgmma_128x128_s1", "wgmma_128x128_r2", "wgmma_256x160",
-          "wgmma_128x160_pp", "mma_64x64", "mma_128x128", "mma_16x64", "simt"}) {
+          "wgmma_128x160_turns", "mma_64x64", "mma_128x128", "mma_16x64", "simt"}) {
         EXPECT_TRUE(ran(names, prefix)) << prefix;
     }
 }
 
-TEST(Gemm, BlocksThatStay) {
-    // More tiles than 132 SMs have warpgroups; the ring does not end where a tile does.
-    FamilyOptions options;
-    options.tactic = "wgmma_128x128_pp";
-    EXPECT_EQ(expect_family(product({20, 24, 200}, {.batch = 270}), options).tactic,
-              "wgmma_128x128_pp_s1");
-}
-
 TEST(Gemm, ManyStagesAndTiles) {
     FamilyOptions options;
-    for (const char* tactic : {"wgmma_128x128_r2", "wgmma_256x160", "wgmma_128x160_pp"}) {
+    for (const char* tactic : {"wgmma_128x128_r2", "wgmma_256x160"}) {
         options.tactic = tactic;
         EXPECT_TRUE(expect_family(product({300, 408, 584}, {.type = DType::BF16}), options)
                         .tactic.starts_with(tactic));
     }
+}
+
+/// Tiles that leave by the copy engine.
+constexpr const char* staying[] = {"wgmma_128x128_turns", "wgmma_128x160_turns",
+                                   "wgmma_128x192_turns"};
+
+TEST(Gemm, TilesThatLeaveByTheCopyEngine) {
+    FamilyOptions options;
+    for (const char* tactic : staying) {
+        options.tactic = tactic;
+        EXPECT_TRUE(
+            expect_family(product({300, 408, 328}, {.type = DType::BF16, .result = DType::BF16}),
+                          options)
+                .tactic.starts_with(tactic));
+    }
+    // More tiles than SMs have warpgroups.
+    options.tactic = staying[0];
+    EXPECT_TRUE(expect_family(product({20, 24, 200}, {.batch = 270}), options)
+                    .tactic.starts_with(options.tactic));
 }
 
 TEST(Gemm, SplitDepth) {
@@ -226,6 +237,35 @@ TEST(Gemm, Bias) {
     sweep(with_ending({.operands = {"f16[72]"}}, ExprOp::Erf));
 }
 
+TEST(Gemm, BlocksThatStay) {
+    // More tiles than 132 SMs have warpgroups; the ring does not end where a tile does.
+    FamilyOptions options;
+    Ending e = {.extents = {17000, 24, 200}, .operands = {"f16[17000,1]"}};
+    for (const char* tactic : {"wgmma_128x128_pp", "wgmma_128x160_pp"}) {
+        options.tactic = tactic;
+        EXPECT_TRUE(expect_family(with_ending(e, ExprOp::Max), options).tactic.starts_with(tactic));
+        e.extents = {300, 408, 200};
+        e.operands = {"f16[300,1]"};
+    }
+}
+
+TEST(Gemm, EndingsOfTilesThatLeaveByTheCopyEngine) {
+    Ending whole = {.extents = {200, 264, 72}, .operands = {"f16[264]", "f16[200,264]", "f32[]"}};
+    Ending by_column = {.extents = {200, 264, 72}, .operands = {"f32[264]"}};
+    FamilyOptions options;
+    for (const char* tactic : staying) {
+        options.tactic = tactic;
+        EXPECT_TRUE(
+            expect_family(with_ending(whole, ExprOp::Tanh), options).tactic.starts_with(tactic));
+        EXPECT_TRUE(
+            expect_family(with_ending(by_column, ExprOp::Erf), options).tactic.starts_with(tactic));
+    }
+    // Two operands of the result's shape.
+    std::vector<std::string> names =
+        tactic_names(with_ending({.operands = {"f16[70,72]", "f16[70,72]"}}, ExprOp::Max));
+    EXPECT_FALSE(ran(names, staying[0]));
+}
+
 TEST(Gemm, BiasPerRowAndScalar) {
     sweep(with_ending({.operands = {"f16[70,1]", "f32[]"}}, ExprOp::Sigmoid));
 }
@@ -307,6 +347,8 @@ TEST(Gemm, PrefersTheRightTactic) {
     auto best = [](Extents x, int cc) { return tactic_names(product(x), {.cc = cc})[0]; };
     EXPECT_TRUE(best({128, 3072, 768}, 90).starts_with("wgmma_64x"));
     EXPECT_TRUE(best({4096, 4096, 4096}, 90).starts_with("wgmma_"));
+    // Three tiles for every SM, whatever follows.
+    EXPECT_EQ(best({12288, 768, 768}, 90), "wgmma_128x192_turns_s1");
     EXPECT_TRUE(best({4096, 4096, 4096}, 80).starts_with("mma_128x128"));
     EXPECT_TRUE(best({1, 4096, 4096}, 90).starts_with("gemv"));
     // Few tiles and a long depth: split.

@@ -37,6 +37,43 @@ TEST(Gemv, FloatsOfEveryWidth) {
     }
 }
 
+TEST(Gemv, RingsOfEveryWidth) {
+    // A whole chunk of 2048 bytes of each column, and a short one; the last unit is half a one.
+    for (DType t : {DType::F32, DType::F16, DType::F8E4M3}) {
+        for (int64_t m : {1, bit_width(t) == 8 ? 2 : 3}) {
+            SCOPED_TRACE(str(t, ", ", m, " rows"));
+            int64_t k = 16384 / bit_width(t) + 48;
+            FamilyOptions options;
+            options.tactic = m == 1 ? "gemv_ring_s6_b1" : "gemv_ring_s3_b1";
+            int64_t n = ((1 << 22) / (k * bit_width(t)) + 2) | 1;
+            Graph g = product(m, n, k, t, t, DType::F32);
+            EXPECT_EQ(expect_family(g, options).tactic, options.tactic);
+        }
+    }
+    // Less shared memory.
+    FamilyOptions options{.cc = 120, .tactic = "gemv_ring_s2_b1"};
+    EXPECT_EQ(
+        expect_family(product(1, 300, 1056, DType::F16, DType::F16, DType::F16), options).tactic,
+        options.tactic);
+}
+
+TEST(Gemv, ShortDepths) {
+    struct Case {
+        int64_t m, n, k;
+        DType type, result;
+    };
+    for (const Case& c : {Case{1, 300, 6, DType::F16, DType::F16},
+                          {33, 17, 28, DType::F16, DType::F32},
+                          {2, 40, 45, DType::F32, DType::F32},
+                          {3, 9, 5, DType::I8, DType::I32},
+                          {1, 70, 11, DType::F64, DType::F64}}) {
+        SCOPED_TRACE(str(c.type, ", depth ", c.k));
+        Graph g = product(c.m, c.n, c.k, c.type, c.type, c.result);
+        EXPECT_EQ(expect_family(g, {.tactic = "short"}).tactic, "short");
+    }
+    EXPECT_EQ(tactic_names(product(1, 300, 6, DType::F16, DType::F16, DType::F16))[0], "short");
+}
+
 TEST(Gemv, BytesOfEitherSign) {
     for (DType a : {DType::I8, DType::U8}) {
         for (DType b : {DType::I8, DType::U8}) {

@@ -94,6 +94,9 @@ public:
                                                int64_t shared) override {
         return compiled().function(real_, binary, entry, shared);
     }
+    void raise_shared(const cuda::Function& f, int64_t shared) override {
+        real_.raise_shared(f, shared);
+    }
     std::unique_ptr<cuda::Stream> create_stream() override { return real_.create_stream(); }
     void encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const override {
         real_.encode(map, base, encoded);

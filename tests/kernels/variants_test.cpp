@@ -51,7 +51,7 @@ FamilyRun run_product(int addends, bool curved, const std::string& tactic, int v
 }
 
 TEST(Variants, SumsWithMissingAddendsShareAProgram) {
-    for (const char* tactic : {"wgmma_64x64_s1", "wgmma_128x128_s3", "wgmma_128x160_pp_s1"}) {
+    for (const char* tactic : {"wgmma_64x64_s1", "wgmma_128x128_s3", "wgmma_256x160_s1"}) {
         for (bool curved : {false, true}) {
             SCOPED_TRACE(tactic);
             FamilyRun whole = run_product(2, curved, tactic, 0);

@@ -161,6 +161,7 @@ public:
     }
     void lend_memory(void*, int64_t) override { refuse("memory of the caller's"); }
     void set_memory(std::shared_ptr<MemorySource>) override { refuse("memory of the caller's"); }
+    void set_communicator(void*) override { refuse("a communicator"); }
     void set_observer(std::function<void(std::string_view, const Tensor&)> f) override {
         if (f) {
             refuse("writing tensors of the graph");

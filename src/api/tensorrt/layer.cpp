@@ -119,6 +119,10 @@ std::string LayerBase::kind() const {
 }
 
 Values LayerBase::compute(const Emitter& e, const InputTypes& in) {
+    require(rank_count == 1 || spans_ranks(), ErrorCode::Unsupported, "setNbRanks() says ",
+            rank_count,
+            " GPUs, and the layer runs on one: give each rank its part of the weights, "
+            "and put what they compute together by addDistCollective()");
     if (parsed != nullptr) {
         return parsed->emit(e);
     }

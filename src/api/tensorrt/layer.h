@@ -151,6 +151,8 @@ public:
     virtual std::vector<nv::Weights> all_weights() const { return {}; }
     /// Whether it may be computed on the host when a shape needs it.
     virtual bool passes_shapes() const { return false; }
+    /// Whether it is for more than one GPU.
+    virtual bool spans_ranks() const { return false; }
     /// How many of its inputs come before it; those after close a circle.
     virtual size_t forward_inputs() const { return inputs.size(); }
     /// At the end of a loop or conditional: adds all of it, results included, to the graph of an

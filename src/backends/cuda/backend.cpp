@@ -87,6 +87,9 @@ public:
         if (o.specialise == Specialise::Auto) {
             o.specialise = is_dynamic(o.profiles) ? Specialise::Lazy : Specialise::None;
         }
+        // All ranks or none may record an exchange, and when this one records, and when it runs
+        // step by step, is nothing that the others know.
+        o.record_graphs = o.record_graphs && !has_collectives(*graph);
         Caches caches = find_caches(o);
         auto state = std::make_shared<CudaState>(gpu_, caches.programs, o);
         auto lowered = std::make_shared<const Graph>(lower(*graph, o));

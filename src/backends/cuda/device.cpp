@@ -422,6 +422,22 @@ void CudaDevice::keep_in_cache(const std::byte* memory, int64_t bytes, int64_t l
     kept_ = wanted;
 }
 
+Rank CudaDevice::rank_in(void* communicator) {
+    Communicator c(communicator);
+    int own = state_->gpu.number();
+    require(own < 0 || c.device() == own, ErrorCode::InvalidArgument, "the communicator is of GPU ",
+            c.device(), ", the engine runs on GPU ", own);
+    return c.rank();
+}
+
+void CudaDevice::set_communicator(void* communicator) {
+    if (communicator_ != nullptr) {
+        stream_->synchronize(); // runs before may still use what was split off it
+    }
+    communicator_ =
+        communicator == nullptr ? nullptr : std::make_unique<Communicator>(communicator);
+}
+
 bool CudaDevice::has_ranges() const {
     return nvtx().listening();
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cuda/kernel_reuse.h"
+#include "backends/cuda/nccl.h"
 #include "backends/cuda/profile_programs.h"
 #include "backends/cuda/program_cache.h"
 #include "backends/cuda/tuner.h"
@@ -198,7 +199,11 @@ public:
     int64_t available() const override { return state_->memory.available(); }
     int64_t missing_bytes(const Tensor& constant) const override;
 
+    Rank rank_in(void* communicator) override;
+    void set_communicator(void* communicator) override;
+
     void begin_plan() override { reuse_.begin_plan(); }
+    void join_steps(SegmentPlan& plan) override;
     bool settle() override;
 
     Stream& stream() { return *stream_; }
@@ -206,6 +211,8 @@ public:
     const kernels::Arch& arch() const { return state_->arch; }
     TacticChoices& choices() { return choices_; }
     KernelReuse& reuse() { return reuse_; }
+    /// Null: none is set.
+    Communicator* communicator() { return communicator_.get(); }
 
     /// An error word of its own for a step that may fail; `what` names it in messages.
     int add_error_word(std::string what);
@@ -245,6 +252,7 @@ private:
         bool operator==(const Kept&) const = default;
     };
     Kept kept_; // in the cache
+    std::unique_ptr<Communicator> communicator_;
 };
 
 } // namespace ingot::cuda

@@ -126,12 +126,7 @@ const Driver* find_driver(std::string& why) {
     return found.ok ? &found.driver : nullptr;
 }
 
-int current_device(const Driver& d) {
-    CUcontext context = nullptr;
-    CUdevice device = 0;
-    if (d.get_current(&context) != 0 || context == nullptr || d.current_device(&device) != 0) {
-        return 0;
-    }
+int number_of(const Driver& d, CUdevice device) {
     int count = 0;
     d.device_count(&count);
     for (int i = 0; i < count; ++i) {
@@ -141,6 +136,15 @@ int current_device(const Driver& d) {
         }
     }
     return 0;
+}
+
+int current_device(const Driver& d) {
+    CUcontext context = nullptr;
+    CUdevice device = 0;
+    if (d.get_current(&context) != 0 || context == nullptr || d.current_device(&device) != 0) {
+        return 0;
+    }
+    return number_of(d, device);
 }
 
 void DeviceHealth::check(const Driver& d, CUresult r, const char* what) {

@@ -140,6 +140,8 @@ struct Driver {
 
 /// The driver, opened and initialised once; null when there is none, and `why` says so.
 const Driver* find_driver(std::string& why);
+/// How the driver numbers a device.
+int number_of(const Driver& d, CUdevice device);
 /// The number of the device that is current for the calling thread; 0 when none is.
 int current_device(const Driver& d);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FamilyStep: the launches that a family emitted, with their arguments filled in as addresses
 // become known.
+#include "backends/cuda/joined_launch.h"
 #include "backends/cuda/launch_list.h"
 #include "backends/cuda/steps.h"
 #include "base/error.h"
@@ -20,27 +21,44 @@ using kernels::Family;
 using kernels::Problem;
 using kernels::Tactic;
 
-class FamilyStep : public Step {
+class FamilyStep : public JoinableStep {
 public:
     FamilyStep(CudaDevice& device, std::string what)
         : what_(what), specialise_(device.state().options.specialise),
-          launches_(device, std::move(what)) {}
+          most_blocks_(most_joined_blocks(device.arch())), launches_(device, std::move(what)) {}
 
     /// Emits the launches of the family's generic tactic, for when the chosen one does not compile.
     void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
 
     void reserve_scratch(int64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
 
-    void set(const Emitted& e, std::string tactic) {
-        launches_.set(e, specialise_);
+    void set(Emitted e, std::string tactic) {
         scratch_bytes_ = std::max(scratch_bytes_, e.scratch);
         tactic_ = std::move(tactic);
+        bool joins = !complete_ && scratch_bytes_ == 0 && e.launches.size() == 1 &&
+                     e.launches[0].grid[0] <= most_blocks_ && can_join(e.launches[0]);
+        if (joins) {
+            waiting_ = std::move(e);
+        } else {
+            launches_.set(e, specialise_);
+        }
+    }
+
+    const kernels::Launch* waiting() const override {
+        return waiting_ ? waiting_->launches.data() : nullptr;
+    }
+    void start() override {
+        complete_ = true;
+        if (std::optional<Emitted> e = std::exchange(waiting_, std::nullopt)) {
+            launches_.set(*e, specialise_);
+        }
     }
 
     Status run(const RunContext& c) noexcept override {
         return launched(c, [&] {
             CHECK(!tactic_.empty(), what_, " was left without kernels by its plan");
             if (!compiled_) {
+                start();
                 wait_for_kernels();
             }
             launches_.run(c.buffers, scratch < 0 ? nullptr : c.buffers[scratch]);
@@ -74,6 +92,9 @@ private:
 
     std::string what_;
     Specialise specialise_;
+    int64_t most_blocks_;
+    bool complete_ = false; // the plan
+    std::optional<Emitted> waiting_;
     LaunchList launches_;
     std::string tactic_;
     std::function<Emitted()> fallback_;
@@ -102,7 +123,7 @@ void choose(FamilyStep& step, const Family& family, const Problem& problem,
     if (it == tactics.end() && !timed && profile != nullptr && !profile->is_open()) {
         Emitted emitted;
         tactic = profile->choose(family, problem, tactics, emitted);
-        step.set(emitted, name(tactics[tactic]));
+        step.set(std::move(emitted), name(tactics[tactic]));
     } else if (it == tactics.end() && state.tuner == nullptr) {
         auto use = [&step, name](const Tactic& t, const Emitted& e) { step.set(e, name(t)); };
         step.reserve_scratch(device.reuse().add(family, problem, tactics, use));

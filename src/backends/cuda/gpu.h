@@ -101,6 +101,8 @@ class Gpu {
 public:
     virtual ~Gpu() = default;
     virtual const kernels::Arch& arch() const = 0;
+    /// As CUDA numbers the devices of this process; -1 for one that is none of them.
+    virtual int number() const { return -1; }
     /// "NVIDIA H200, compute capability 9.0, driver 13.0".
     virtual std::string description() const = 0;
     /// What decides how fast kernels are: name and fixed attributes of the device, no versions.
@@ -113,6 +115,8 @@ public:
     /// `shared`: the most dynamic shared memory that launches of it will ask for.
     virtual std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,
                                                  int64_t shared) = 0;
+    /// Later launches of a loaded function will ask for more dynamic shared memory.
+    virtual void raise_shared(const Function&, int64_t /*shared*/) {}
     virtual std::unique_ptr<Stream> create_stream() = 0;
     /// Of the lowest priority: its work gives way to that of other streams.
     virtual std::unique_ptr<Stream> create_background_stream() { return create_stream(); }

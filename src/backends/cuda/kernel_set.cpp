@@ -42,6 +42,7 @@ std::vector<Kernel> family_kernels() {
                        .layout = plan::any_strides});
     }
     all.push_back({.name = "cuda_source", .refuse = accept, .prepare = make_source_step});
+    all.push_back({.name = "collective", .refuse = accept, .prepare = make_collective_step});
     all.push_back({.name = "reference", .refuse = refuse_host, .prepare = make_host_step});
     return all;
 }

@@ -137,7 +137,7 @@ void LaunchList::fill_in(Item& item, std::byte* const* buffers, std::byte* scrat
         switch (f.what) {
         case Args::Patch::Buffer:
         case Args::Patch::Map:
-            address = buffers[f.buffer] + f.offset;
+            address = (f.buffer == kernels::in_scratch ? scratch : buffers[f.buffer]) + f.offset;
             break;
         case Args::Patch::Scratch:
             address = scratch + f.offset;

@@ -16,7 +16,7 @@ namespace {
 
 class NvidiaGpu : public Gpu {
 public:
-    NvidiaGpu(const Driver& d, CUdevice device) : card_(d, device) {
+    NvidiaGpu(const Driver& d, CUdevice device) : card_(d, device), number_(number_of(d, device)) {
         card_.check(d.primary_retain(&card_.context, device), "cuDevicePrimaryCtxRetain");
         Entered entered = card_.enter();
         int cc = attribute(DeviceAttribute::ComputeCapabilityMajor) * 10 +
@@ -42,6 +42,7 @@ public:
     }
 
     const kernels::Arch& arch() const override { return arch_; }
+    int number() const override { return number_; }
     std::string description() const override { return description_; }
     std::string identity() const override { return identity_; }
     std::string compiler() const override { return str("cubin ", arch_.nvrtc); }
@@ -58,13 +59,20 @@ public:
         card_.check(card_.d.module_load(&f->module, binary.data()), "cuModuleLoadData");
         card_.check(card_.d.module_function(&f->function, f->module, entry.c_str()),
                     "cuModuleGetFunction");
-        constexpr int64_t default_limit = 48 << 10;
-        if (shared > default_limit) {
-            card_.check(card_.d.function_set(f->function, function_max_dynamic_shared,
-                                             static_cast<int>(arch_.shared_per_block)),
-                        "raising the limit of shared memory");
-        }
+        raise_shared(*f, shared);
         return f;
+    }
+
+    void raise_shared(const Function& f, int64_t shared) override {
+        constexpr int64_t default_limit = 48 << 10;
+        if (shared <= default_limit) {
+            return;
+        }
+        Entered entered = card_.enter();
+        card_.check(card_.d.function_set(static_cast<const NvidiaFunction&>(f).function,
+                                         function_max_dynamic_shared,
+                                         static_cast<int>(arch_.shared_per_block)),
+                    "raising the limit of shared memory");
     }
 
     std::unique_ptr<Stream> create_stream() override { return make_nvidia_stream(card_, false); }
@@ -137,6 +145,7 @@ private:
     int attribute(DeviceAttribute a) const { return card_.attribute(a); }
 
     Card card_;
+    int number_;
     kernels::Arch arch_;
     int64_t most_cache_ = 0;
     std::string description_;

@@ -128,6 +128,7 @@ public:
 
     void* native() override {
         Entered entered = card_.enter();
+        joined_ = true; // what others enqueue may be more than one node of a graph
         return stream_;
     }
 
@@ -353,7 +354,7 @@ private:
     CUevent half_done_[2] = {};
     bool half_used_[2] = {};
     size_t half_ = 0;
-    bool joined_ = false; // the next launch waits for another stream: an ordinary edge
+    bool joined_ = false; // the next launch waits for more than a kernel of ours: an ordinary edge
     std::vector<CUevent> events_;
     size_t used_events_ = 0;
     int64_t kept_ = 0; // in the cache

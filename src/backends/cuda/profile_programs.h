@@ -35,13 +35,13 @@ public:
     void note(const std::string& text, const std::string& entry,
               std::shared_ptr<PendingKernel> kernel);
     bool is_open() const { return open_; }
+    /// Whether the programs of all launches are known.
+    bool has(const kernels::Emitted& e) const;
     size_t count() const { return known_.size(); }
     /// Until all of them are compiled, or have failed to.
     void wait() const;
 
 private:
-    bool has(const kernels::Emitted& e) const;
-
     bool open_ = true;
     std::mutex mutex_;            // while it is open
     std::set<std::string> known_; // hashes

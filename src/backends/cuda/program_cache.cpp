@@ -77,6 +77,9 @@ std::shared_ptr<PendingKernel> ProgramCache::request(std::string text, const std
     if (slot != nullptr) {
         {
             std::scoped_lock inner(slot->mutex_);
+            if (shared > slot->shared_ && slot->function_ != nullptr) {
+                gpu_.raise_shared(*slot->function_, shared);
+            }
             slot->shared_ = std::max(slot->shared_, shared);
         }
         if (slot->later_ && when == When::Now) { // now somebody waits for it

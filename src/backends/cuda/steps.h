@@ -7,12 +7,27 @@
 
 namespace ingot::cuda {
 
+/// A step of one small launch, which waits until the plan is complete: then it starts on its own,
+/// or becomes a part of another.
+class JoinableStep : public Step {
+public:
+    /// Its launch while it waits; null when it cannot be joined, or has started.
+    virtual const kernels::Launch* waiting() const = 0;
+    /// Asks for its kernels.
+    virtual void start() = 0;
+};
+/// Joins steps of a plan without memory yet that do not depend on each other, where they are a few
+/// places apart; all others start. The entries of what became a part have no step any more.
+void join_steps(plan::SegmentPlan& plan, CudaDevice& device);
+
 /// Prepares a node that a family claimed (StepArgs::kernel.family).
 std::unique_ptr<Step> make_family_step(const StepArgs& args);
 /// nonzero and nms: results of sizes that depend on data.
 std::unique_ptr<Step> make_dynamic_step(const StepArgs& args);
 /// cuda_source: the kernel that the graph brings.
 std::unique_ptr<Step> make_source_step(const StepArgs& args);
+/// collective: an exchange with other GPUs.
+std::unique_ptr<Step> make_collective_step(const StepArgs& args);
 /// A copy between operands on the device.
 std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device);
 /// Evaluates the node on the host: operands are read back, results written.

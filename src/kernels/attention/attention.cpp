@@ -2,8 +2,8 @@
 // Family attention. Tactics: "att_wgmma" (9.0; f16 and bf16, head sizes up to 160), "att_mma" (f16
 // and bf16, up to 256) and "att_tf32" (f32, up to 160), all for q, k and v with contiguous heads
 // and 16-byte rows, which packed QKV buffers have; and "simt" for everything. Query heads that
-// share keys are rows of one tile; where there are few tiles, blocks share the keys and a second
-// kernel merges their sums in order.
+// share keys are rows of one tile; where there are few tiles, blocks share the keys, and those of a
+// cluster exchange their sums, or a second kernel merges them, in order.
 #include "base/error.h"
 #include "kernels/attention/heads.h"
 
@@ -168,10 +168,13 @@ Emitted emit(const Problem& p, const Tactic& t) {
     if (p.out[0].view.count() == 0) {
         return out;
     }
-    int64_t unit = step_keys(t);
-    int64_t part = std::max<int64_t>(1, div_up(div_up(s.arg.keys, t.p[1]), unit)) * unit;
+    int cluster = cluster_of(t);
+    int64_t unit = cluster > 1 ? 8 : step_keys(t);
+    int64_t part =
+        std::max<int64_t>(1, div_up(div_up(s.arg.keys, int64_t{cluster} * t.p[1]), unit)) * unit;
     s.arg.part = static_cast<int32_t>(part);
-    s.arg.splits = static_cast<int32_t>(std::max<int64_t>(1, div_up(s.arg.keys, part)));
+    s.arg.splits =
+        cluster > 1 ? 1 : static_cast<int32_t>(std::max<int64_t>(1, div_up(s.arg.keys, part)));
     Launch l = main_launch(s, t);
     require(l.grid[1] <= max_grid_y && l.grid[2] <= max_grid_y, ErrorCode::Unsupported,
             "attention of ", s.q.view.shape, ": batches and heads are at most ", max_grid_y);

@@ -5,7 +5,8 @@
 // E stored elements; DH head size, padded to D in shared memory only; MI * 16 rows a warp, NW
 // warps, BN keys a stage, SN of them a step; QREG: q stays in registers; SPLIT: sums go to scratch.
 // ACROSS: the warps have the same rows and each its own keys of a stage, of which there are NW *
-// SN.
+// SN. CLUSTER > 1: so many blocks have the same rows, which are less than 16, and each a part of
+// the keys; for an equal share of the results each gets what the others have, and adds it in order.
 #define STEP (TF32 ? 8 : 16) // of the depth, by one instruction
 #define D ((DH + STEP - 1) / STEP * STEP)
 #define BM (16 * MI * (ACROSS ? 1 : NW))
@@ -23,9 +24,14 @@ DEVICE u32 along(u32 at, int d) {
         return at + d * 32;
     return D % 64 == 0 ? (at ^ (d & 3) * 32) + (d >> 2) * 128 : (at ^ (d & 1) * 32) + (d >> 1) * 64;
 }
+/// The rows of a stage of which some step has any.
+DEVICE int used_rows(int rows) {
+    return rows < BN ? (rows + SN - 1) / SN * SN : BN;
+}
 DEVICE void fill_tile(u32 to, const E* from, i64 stride, int row, int rows) {
+    const int count = used_rows(rows - row) * chunks;
 #pragma unroll 2
-    for (int i = threadIdx.x; i < BN * chunks; i += NT) {
+    for (int i = threadIdx.x; i < count; i += NT) {
         int r = i / chunks, c = i % chunks;
         bool ok = row + r < rows && c * per_chunk < DH;
         cp_async16(to + chunk_at(r, c), from + (ok ? (i64)(row + r) * stride + c * per_chunk : 0),
@@ -92,6 +98,50 @@ DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], u32 v) {
 }
 #endif
 
+#if CLUSTER > 1
+constexpr int stage_bytes = (BM + 4 * BN) * pitch + (STAGED ? 8 * BN : 0);
+constexpr int part_bytes = NW * BM * (DH + 2) * 4;
+constexpr int inbox = stage_bytes > part_bytes ? stage_bytes : part_bytes;
+#endif
+#if ACROSS
+/// Four columns, the maximum and the total of N parts, in order: those of part j are at
+/// from + j * step and at marks + j * step.
+template <int N>
+DEVICE void merge_parts(float* x, const float* from, const float* marks, int step) {
+    float top = hidden();
+#pragma unroll
+    for (int j = 0; j < N; j++)
+        top = fmaxf(top, marks[j * step]);
+    const float base = top == hidden() ? 0.0f : top;
+#pragma unroll
+    for (int k = 0; k < 6; k++)
+        x[k] = k == 4 ? top : 0.0f;
+#pragma unroll
+    for (int j = 0; j < N; j++) {
+        const float f = ex2((marks[j * step] - base) * log2_e);
+        x[5] += marks[j * step + 1] * f;
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+            x[k] += from[j * step + k] * f;
+    }
+}
+/// Four columns from e on of a row of the results, of which x has the sums and their total.
+DEVICE void store_four(E* O, const Attn& a, int g, int row, int e, const float* x) {
+    const int head = row / a.queries;
+    const float r = x[5] > 0.0f ? 1.0f / x[5] : 0.0f;
+    E* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
+            (row - head * a.queries) * a.o[2] + e;
+#pragma unroll
+    for (int k = 0; k < 4; k += 2) {
+#if TF32
+        Pack<float, 2> both = {{x[k] * r, x[k + 1] * r}};
+        *(Pack<float, 2>*)(to + k) = both;
+#else
+        *(u32*)(to + k) = PACK(x[k] * r, x[k + 1] * r);
+#endif
+    }
+}
+#endif
 KERNEL void __launch_bounds__(NT, 1)
     attention_mma(const E* __restrict__ Q, const E* __restrict__ K, const E* __restrict__ V,
                   const M* __restrict__ mask, E* __restrict__ O, float* __restrict__ sums, Attn a) {
@@ -99,14 +149,35 @@ KERNEL void __launch_bounds__(NT, 1)
     const u32 tile = BN * pitch, q_s = smem_addr(sm), k_s = q_s + BM * pitch, v_s = k_s + 2 * tile;
     float* bias = (float*)(sm + BM * pitch + 4 * tile);
     int tid = threadIdx.x, lane = tid & 31, warp = tid >> 5, w = ACROSS ? 0 : warp;
+#if CLUSTER > 1
+    int g = blockIdx.y, split = blockIdx.x, m0 = 0;
+    cluster_arrive(); // that all have begun is known when they exchange
+#else
     int g = blockIdx.y % a.groups, split = blockIdx.y / a.groups, m0 = blockIdx.x * BM;
+#endif
     int rows = a.share * a.queries, first, last;
     key_range(a, split, m0, BM, first, last);
     const E* q = Q + blockIdx.z * a.q[0] + (i64)g * a.share * a.q[1];
     const E* k = K + blockIdx.z * a.k[0] + (i64)g * a.k[1];
     const E* v = V + blockIdx.z * a.v[0] + (i64)g * a.v[1];
     mask += MASK ? blockIdx.z * a.m[0] : 0;
+    const int steps = (last - first + BN - 1) / BN;
+#if STAGED
+    M next = M();
+#endif
+    auto fetch = [&](int n) {
+        int key = first + n * BN;
+#pragma unroll 1
+        for (int x = 0; x < 2; x++)
+            fill_tile((x ? v_s : k_s) + (n & 1) * tile, x ? v : k, x ? a.v[2] : a.k[2], key, last);
+#if STAGED
+        int c = key + tid < a.keys ? key + tid : a.keys - 1; // `edge` hides keys that are none
+        next = mask[(i64)g * a.share * a.m[1] + c * a.m[3]];
+#endif
+    };
     grid_wait();
+    if (steps > 0)
+        fetch(0);
 #pragma unroll 1
     for (int i = tid; i < BM * chunks; i += NT) {
         int r = i / chunks, c = i % chunks, row = m0 + r;
@@ -115,7 +186,11 @@ KERNEL void __launch_bounds__(NT, 1)
         cp_async16(q_s + chunk_at(r, c), q + (ok ? head * a.q[1] + s * a.q[2] + c * per_chunk : 0),
                    ok ? 16 : 0);
     }
-    int hides = first_hidden(a, m0, BM, last), steps = (last - first + BN - 1) / BN;
+    cp_async_commit();
+#if ACROSS
+    grid_release(); // there are few blocks
+#endif
+    int hides = first_hidden(a, m0, BM, last);
     float o[MI][D / 2];
     Softmax softmax[MI];
 #pragma unroll
@@ -131,85 +206,74 @@ KERNEL void __launch_bounds__(NT, 1)
     u32 qf[D / STEP][MI][4];
 #endif
 #if STAGED
-    M next = M();
+    if (tid < BN)
+        bias[tid] = staged_mask(next);
 #endif
 #pragma unroll 1
-    for (int n = 0; n <= steps; n++) {
-        if (n < steps) {
-            int key = first + n * BN;
-#pragma unroll 1
-            for (int x = 0; x < 2; x++)
-                fill_tile((x ? v_s : k_s) + (n & 1) * tile, x ? v : k, x ? a.v[2] : a.k[2], key,
-                          a.keys);
-#if STAGED
-            int c = key + tid < a.keys ? key + tid : a.keys - 1; // `edge` hides keys that are none
-            next = mask[(i64)g * a.share * a.m[1] + c * a.m[3]];
-#endif
-        }
+    for (int n = 1; n <= steps; n++) {
+        if (n < steps)
+            fetch(n);
         cp_async_commit();
-        if (n > 0) {
-            cp_async_wait<1>();
-            sync();
+        cp_async_wait<1>();
+        sync();
+        const int used = used_rows(last - first - (n - 1) * BN);
 #if QREG
-            if (n == 1) {
+        if (n == 1) {
 #pragma unroll
-                for (int d = 0; d < D / STEP; d++)
-                    read_q(qf[d], q_at, d);
-            }
+            for (int d = 0; d < D / STEP; d++)
+                read_q(qf[d], q_at, d);
+        }
 #endif
 #pragma unroll 1
-            for (int h = ACROSS ? warp * SN : 0; h < BN; h += ACROSS ? BN : SN) {
-                int key = first + (n - 1) * BN + h;
-                u32 at = ((n - 1) & 1) * tile + h * pitch, kb = k_s + at;
-                float s[MI][SN / 2];
+        for (int h = ACROSS ? warp * SN : 0; h < used; h += ACROSS ? BN : SN) {
+            int key = first + (n - 1) * BN + h;
+            u32 at = ((n - 1) & 1) * tile + h * pitch, kb = k_s + at;
+            float s[MI][SN / 2];
 #pragma unroll
-                for (int i = 0; i < MI; i++)
+            for (int i = 0; i < MI; i++)
 #pragma unroll
-                    for (int j = 0; j < SN / 2; j++)
-                        s[i][j] = 0.0f;
+                for (int j = 0; j < SN / 2; j++)
+                    s[i][j] = 0.0f;
 #pragma unroll(QREG ? D / STEP : 4)
-                for (int d = 0; d < D / STEP; d++) {
+            for (int d = 0; d < D / STEP; d++) {
 #if !QREG
-                    u32 qf[1][MI][4];
-                    read_q(qf[0], q_at, d);
+                u32 qf[1][MI][4];
+                read_q(qf[0], q_at, d);
 #endif
 #pragma unroll
-                    for (int j = 0; j < SN / 16; j++) {
-                        u32 b[4];
-                        ldmatrix4(b, kb + along(k_at, d) + j * 16 * pitch);
-                        round_tf32(b);
+                for (int j = 0; j < SN / 16; j++) {
+                    u32 b[4];
+                    ldmatrix4(b, kb + along(k_at, d) + j * 16 * pitch);
+                    round_tf32(b);
 #pragma unroll
-                        for (int i = 0; i < MI; i++) {
-                            MMA(s[i] + 8 * j, qf[QREG ? d : 0][i], b[0], b[1]);
-                            MMA(s[i] + 8 * j + 4, qf[QREG ? d : 0][i], b[2], b[3]);
-                        }
+                    for (int i = 0; i < MI; i++) {
+                        MMA(s[i] + 8 * j, qf[QREG ? d : 0][i], b[0], b[1]);
+                        MMA(s[i] + 8 * j + 4, qf[QREG ? d : 0][i], b[2], b[3]);
                     }
                 }
-                float f[MI][2];
-#pragma unroll
-                for (int i = 0; i < MI; i++) {
-                    softmax[i].step(s[i], f[i], a, key, key + SN > hides,
-                                    bias + ((n - 1) & 1) * BN + h);
-                    rescale<D>(o[i], f[i]);
-                }
-#if TF32
-                add_values(
-                    o, s,
-                    (const float*)(sm + BM * pitch + 2 * tile + at + (lane & 3) * 2 * pitch) +
-                        (lane >> 2));
-#else
-                add_values(o, s, v_s + at + chunk_at(lane & 15, lane >> 4));
-#endif
             }
-            sync();
+            float f[MI][2];
+#pragma unroll
+            for (int i = 0; i < MI; i++) {
+                softmax[i].step(s[i], f[i], a, key, key + SN > hides,
+                                bias + ((n - 1) & 1) * BN + h);
+                rescale<D>(o[i], f[i]);
+            }
+#if TF32
+            add_values(o, s,
+                       (const float*)(sm + BM * pitch + 2 * tile + at + (lane & 3) * 2 * pitch) +
+                           (lane >> 2));
+#else
+            add_values(o, s, v_s + at + chunk_at(lane & 15, lane >> 4));
+#endif
         }
+        sync();
 #if STAGED
         if (tid < BN)
             bias[(n & 1) * BN + tid] = staged_mask(next);
 #endif
     }
     cp_async_wait<0>();
-    grid_release();
 #if ACROSS
     sync(); // all keys and values have been read: their place takes the sums of each warp
     float* parts = (float*)sm;
@@ -218,7 +282,10 @@ KERNEL void __launch_bounds__(NT, 1)
 #pragma unroll
         for (int t = 0; t < 2; t++) {
             float sum = softmax[i].total(t);
-            float* to = parts + (warp * BM + i * 16 + (lane >> 2) + t * 8) * (DH + 2);
+            int row = i * 16 + (lane >> 2) + t * 8;
+            if (m0 + row >= rows)
+                continue;
+            float* to = parts + (warp * BM + row) * (DH + 2);
 #pragma unroll
             for (int j = 0; j < D / 8; j++) {
                 int e = j * 8 + (lane & 3) * 2;
@@ -233,42 +300,49 @@ KERNEL void __launch_bounds__(NT, 1)
             }
         }
     sync();
-    int count = (rows - m0 < BM ? rows - m0 : BM) * DH;
+    const int columns = DH / 4, count = (rows - m0 < BM ? rows - m0 : BM) * columns;
+#if CLUSTER > 1
+    const int share = (count + CLUSTER - 1) / CLUSTER, mine = blockIdx.x * share;
+    cluster_wait();
+#endif
 #pragma unroll 1
     for (int i = tid; i < count; i += NT) {
-        int r = i / DH, e = i % DH, row = m0 + r;
-        float top = hidden(), total = 0.0f, x = 0.0f;
+        int r = i / columns, e = i % columns * 4;
+        const float* from = parts + r * (DH + 2);
+        float x[8];
+        merge_parts<NW>(x, from + e, from + DH, BM * (DH + 2));
+#if CLUSTER > 1
+        x[6] = x[7] = 0.0f;
+        const int owner = i / share;
+        const u32 to = q_s + inbox + (split * share + i - owner * share) * 32;
+        st_cluster4(to, owner, x);
+        st_cluster4(to + 16, owner, x + 4);
+    }
+    cluster_sync();
+    const float* got = (const float*)(sm + inbox);
+#pragma unroll 1
+    for (int i = tid; i < share && mine + i < count; i += NT) {
+        float x[6];
+        merge_parts<CLUSTER>(x, got + i * 8, got + i * 8 + 4, share * 8);
+        store_four(O, a, g, (mine + i) / columns, (mine + i) % columns * 4, x);
+    }
+#elif SPLIT
+        i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + m0 + r;
+        float* to = sums + at * (DH + 2);
 #pragma unroll
-        for (int j = 0; j < NW; j++)
-            top = fmaxf(top, parts[(j * BM + r) * (DH + 2) + DH]);
-        float base = top == hidden() ? 0.0f : top;
-#pragma unroll
-        for (int j = 0; j < NW; j++) {
-            const float* from = parts + (j * BM + r) * (DH + 2);
-            float f = ex2((from[DH] - base) * log2_e);
-            total += from[DH + 1] * f;
-            x += from[e] * f;
-        }
-#if SPLIT
-        i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + row;
-        sums[at * (DH + 2) + e] = x;
+        for (int k = 0; k < 4; k++)
+            to[e + k] = x[k];
         if (e == 0) {
-            sums[at * (DH + 2) + DH] = top;
-            sums[at * (DH + 2) + DH + 1] = total;
+            to[DH] = x[4];
+            to[DH + 1] = x[5];
         }
-#else
-        int head = row / a.queries;
-        x *= total > 0.0f ? 1.0f / total : 0.0f;
-        E* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
-                (row - head * a.queries) * a.o[2] + e;
-#if TF32
-        *to = x;
-#else
-        *to = (E)PACK(x, 0.0f);
-#endif
-#endif
     }
 #else
+        store_four(O, a, g, m0 + r, e, x);
+    }
+#endif
+#else
+    grid_release();
 #pragma unroll
     for (int i = 0; i < MI; i++)
 #pragma unroll

@@ -4,7 +4,7 @@
 // s[4 * j + 2 * row + key].
 // MASK 0 none, 1 bool, 2 of type M added; STAGED: the mask is the same for all rows of a tile, and
 // comes from shared memory in f32; CAP 1 softcap, 2 a scale that is not positive; FMA_EXP: 3 of 16
-// exponentials by multiplications.
+// exponentials by multiplications; LAZY: maxima are looked for only where weights grow too large.
 #define PLAIN (MASK == 0 && CAP == 0)
 // Scores are exponents of e, else of 2: PLAIN before, else after scaling.
 #define BASE_E (MASK == 2 && !STAGED)
@@ -68,9 +68,9 @@ struct Softmax {
     DEVICE float natural_top(int t) const {
         return PLAIN ? top[t] * (unit / log2_e) : top[t] * (1 / score_unit);
     }
-    /// Scores of keys from `key` on become weights; what was summed before is to be multiplied by
-    /// f. `edge`: some row may not see all of them. `bias`: the staged mask.
-    DEVICE void step(float* s, float* f, const Attn& a, int key, bool edge, const float* bias) {
+    /// Scores of keys from `key` on, masked. `edge`: some row may not see all of them. `bias`: the
+    /// staged mask.
+    DEVICE void see(float* s, const Attn& a, int key, bool edge, const float* bias) {
         int lane = threadIdx.x & 31;
         key += (lane & 3) * 2;
 #if CAP == 1
@@ -116,6 +116,9 @@ struct Softmax {
                 if (end[i >> 1 & 1] - key <= i / 4 * 8 + (i & 1))
                     s[i] = hidden();
         }
+    }
+    /// The maximum so far; what was summed before is to be multiplied by f.
+    DEVICE void raise(const float* s, float* f) {
 #pragma unroll
         for (int t = 0; t < 2; t++) {
             float m = top[t];
@@ -124,25 +127,66 @@ struct Softmax {
                 m = fmaxf(m, fmaxf(s[4 * j + 2 * t], s[4 * j + 2 * t + 1]));
             m = fmaxf(m, shfl_xor(m, 1));
             m = fmaxf(m, shfl_xor(m, 2));
-            float base = m == hidden() ? 0.0f : m, x = 0.0f;
-            const float by_e = PLAIN ? unit : BASE_E ? log2_e : 1.0f, shift = -base * unit;
-            f[t] = ex2((top[t] - base) * by_e);
+            f[t] = ex2((top[t] - (m == hidden() ? 0.0f : m)) * by_e());
             top[t] = m;
+        }
+    }
+    DEVICE float by_e() const {
+        return PLAIN ? unit : BASE_E ? log2_e : 1.0f;
+    }
+    /// The weights of two neighbours, the pair `j` of a row, given the row's `base`.
+    DEVICE void weigh(float* p, const float* s, float base, int j) const {
+        float x = PLAIN ? fmaf(s[0], unit, -base * unit) : (s[0] - base) * by_e();
+        float y = PLAIN ? fmaf(s[1], unit, -base * unit) : (s[1] - base) * by_e();
+        p[0] = ex2(x);
+#if FMA_EXP
+        p[1] = j % 8 % 3 == 0 ? ex2_fma(y) : ex2(y);
+#else
+        p[1] = ex2(y);
+#endif
+    }
+    /// Scores of keys from `key` on become weights, as `see` and `raise` say.
+    DEVICE void step(float* s, float* f, const Attn& a, int key, bool edge, const float* bias) {
+        see(s, a, key, edge, bias);
+        raise(s, f);
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+            float base = top[t] == hidden() ? 0.0f : top[t], x = 0.0f;
 #pragma unroll
             for (int j = 0; j < SN / 8; j++) {
                 float* p = s + 4 * j + 2 * t;
-                p[0] = ex2(PLAIN ? fmaf(p[0], unit, shift) : (p[0] - base) * by_e);
-                float y = PLAIN ? fmaf(p[1], unit, shift) : (p[1] - base) * by_e;
-#if FMA_EXP
-                p[1] = j % 8 % 3 == 0 ? ex2_fma(y) : ex2(y);
-#else
-                p[1] = ex2(y);
-#endif
+                weigh(p, p, base, j);
                 x += p[0] + p[1];
             }
             sum[t] = sum[t] * f[t] + x;
         }
     }
+#if LAZY
+    /// Some row has not seen a key.
+    DEVICE bool unseen() const {
+        return ballot(top[0] == hidden() || top[1] == hidden()) != 0;
+    }
+    /// Packed weights of scores, by the maximum that `raise` found last: as good as the true one as
+    /// long as 16 bits hold the weights. False where some may be too large.
+    DEVICE bool try_weights(u32 (*w)[4], float* x, const float* s) const {
+        float base[2];
+#pragma unroll
+        for (int t = 0; t < 2; t++) {
+            base[t] = top[t] == hidden() ? 0.0f : top[t];
+            x[t] = 0.0f;
+        }
+#pragma unroll
+        for (int j = 0; j < SN / 8; j++)
+#pragma unroll
+            for (int t = 0; t < 2; t++) {
+                float p[2];
+                weigh(p, s + 4 * j + 2 * t, base[t], j);
+                x[t] += p[0] + p[1];
+                w[j / 2][j % 2 * 2 + t] = PACK(p[0], p[1]);
+            }
+        return ballot(!(x[0] <= 32768.0f && x[1] <= 32768.0f)) == 0;
+    }
+#endif
     /// The sum over all threads of a row.
     DEVICE float total(int t) const {
         float x = sum[t] + shfl_xor(sum[t], 1);

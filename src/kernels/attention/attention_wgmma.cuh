@@ -5,15 +5,38 @@
 // cores multiply one step's weights by its values, the threads make the next step's weights (k0 k1
 // v0 k2 v1 ...); else other warpgroups of the SM fill the gaps, and there are registers for more.
 // DH head size, padded to D in shared memory only; REGS registers for a thread, PER_SM blocks share
-// an SM; SPLIT: sums go to scratch.
+// an SM; SPLIT: sums go to scratch. LOOP: as many blocks as the GPU holds do all tiles; keys,
+// values and rows of q of a block's next tile are loaded while it works on this one.
 #define D ((DH + 15) / 16 * 16)
 #define BM (64 * WG)
 #define THREADS (128 * WG + 128)
 constexpr int slabs = (D + 63) / 64; // of 64 columns: rows of 128 bytes, swizzled
 constexpr int q_slab = 64 * 128, slab = BN * 128, tile_bytes = slabs * slab;
-constexpr int ring_at = WG * slabs * q_slab, bias_at = ring_at + ST * tile_bytes;
+constexpr int ring_at = (1 + LOOP) * WG * slabs * q_slab, bias_at = ring_at + ST * tile_bytes;
 constexpr int bars_at = bias_at + STAGED * ST * BN * 4;
 
+/// Rows [m0, m0 + BM) of group g in batch z, and keys [first, last).
+struct Tile {
+    int m0, g, split, z, first, last;
+    /// `i`: of all tiles, where blocks loop.
+    DEVICE Tile(const Attn& a, int i) {
+        int tiles = (a.share * a.queries + BM - 1) / BM, x = blockIdx.x, y = blockIdx.y;
+        z = blockIdx.z;
+#if LOOP
+        y = i / tiles;
+        x = i - y * tiles;
+        z = y / (a.groups * a.splits);
+        y -= z * (a.groups * a.splits);
+#endif
+        split = y / a.groups;
+        g = y - split * a.groups;
+        m0 = (a.causal ? tiles - 1 - x : x) * BM; // causal: the longest rows first
+        key_range(a, split, m0, BM, first, last);
+    }
+    DEVICE int steps() const {
+        return (last - first + BN - 1) / BN;
+    }
+};
 struct Place {
     int slot;
     u32 phase;
@@ -43,18 +66,13 @@ DEVICE void read_mask(M* y, const M* mask, const Attn& a, int key) {
     }
 }
 #endif
-/// The last warp. `mask`: that of the tile's rows.
+/// The last warp loads a tile's keys and values.
 DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* mask, u8* memory,
-                       const Attn& a, int g, int first, int steps) {
-    int lane = threadIdx.x & 31;
+                       const Attn& a, const Tile& t, Place& p) {
+    int lane = threadIdx.x & 31, first = t.first, steps = t.steps();
     u32 ring = smem_addr(memory) + ring_at, bars = smem_addr(memory) + bars_at;
-    Place p = {0, 1};
-    if (lane == 0) {
-        prefetch_map(map_k);
-        prefetch_map(map_v);
-    }
-    grid_wait();
 #if STAGED
+    mask += t.z * a.m[0] + (i64)t.g * a.share * a.m[1];
     M y[lane_keys];
     read_mask(y, mask, a, first);
 #endif
@@ -85,14 +103,15 @@ DEVICE void load_tiles(const TensorMap* map_k, const TensorMap* map_v, const M* 
 #pragma unroll
             for (int s = 0; s < slabs; s++)
                 tma_load4(ring + p.slot * tile_bytes + s * slab, values ? map_v : map_k, s * 64,
-                          key, g, blockIdx.z, full);
+                          key, t.g, t.z, full);
         }
         p.next();
     }
 }
 
 struct Consumer {
-    u32 q, ring, bars;
+    u8* rows; // of q, then of results
+    u32 ring, bars;
     Place place;
     DEVICE int wait() {
         int slot = place.slot;
@@ -105,7 +124,7 @@ struct Consumer {
             mbar_arrive(bars + 8 * (ST + slot));
     }
     DEVICE void scores(float* s, int slot) const {
-        u64 x = wgmma_desc(q), y = wgmma_desc(ring + slot * tile_bytes);
+        u64 x = wgmma_desc(smem_addr(rows)), y = wgmma_desc(ring + slot * tile_bytes);
 #pragma unroll
         for (int d = 0; d < D / 16; d++)
             wgmma<BN>(s, x + (d / 4 * q_slab + d % 4 * 32) / 16,
@@ -126,11 +145,14 @@ DEVICE void pack_weights(u32 (*p)[4], const float* s) {
             p[j][k] = PACK(s[8 * j + 2 * k], s[8 * j + 2 * k + 1]);
 }
 
+DEVICE int head_of(const Attn& a, int row) {
+    return a.share == 1 ? 0 : row / a.queries;
+}
 /// The results of a warp's 16 rows by way of shared memory, where its rows of q were.
-DEVICE void store_rows(u16* O, u8* memory, float* o, const Softmax& softmax, const Attn& a, int g,
-                       int wg, int m0) {
-    int lane = threadIdx.x & 31, w = threadIdx.x >> 5 & 3, rows = a.share * a.queries;
-    u8* q = memory + wg * slabs * q_slab;
+DEVICE void store_rows(u16* O, u8* staged, float* o, const Softmax& softmax, const Attn& a,
+                       const Tile& tile) {
+    int lane = threadIdx.x & 31, w = threadIdx.x >> 5 & 3, wg = threadIdx.x >> 7;
+    u32 to = smem_addr(staged);
     float r[2];
 #pragma unroll
     for (int t = 0; t < 2; t++) {
@@ -141,32 +163,34 @@ DEVICE void store_rows(u16* O, u8* memory, float* o, const Softmax& softmax, con
 #pragma unroll
     for (int j = 0; j < D / 16; j++) {
         const float* x = o + 8 * j;
-        stmatrix4(smem_addr(q) + q_chunk(w * 16 + (lane & 15), 2 * j + (lane >> 4)),
+        stmatrix4(to + q_chunk(w * 16 + (lane & 15), 2 * j + (lane >> 4)),
                   PACK(x[0] * r[0], x[1] * r[0]), PACK(x[2] * r[1], x[3] * r[1]),
                   PACK(x[4] * r[0], x[5] * r[0]), PACK(x[6] * r[1], x[7] * r[1]));
     }
     sync_warp();
+    O += tile.z * a.o[0] + (i64)tile.g * a.share * a.o[1];
 #pragma unroll 1
     for (int i = lane; i < 16 * (DH / 8); i += 32) {
-        int c = i % (DH / 8), local = w * 16 + i / (DH / 8), row = m0 + wg * 64 + local;
-        if (row >= rows)
+        int c = i % (DH / 8), local = w * 16 + i / (DH / 8), row = tile.m0 + wg * 64 + local;
+        if (row >= a.share * a.queries)
             break;
-        int head = row / a.queries;
-        u16* to = O + blockIdx.z * a.o[0] + ((i64)g * a.share + head) * a.o[1] +
-                  (row - head * a.queries) * a.o[2];
-        *(uint4*)(to + c * 8) = *(const uint4*)(q + q_chunk(local, c));
+        int head = head_of(a, row);
+        u16* at = O + head * a.o[1] + (row - head * a.queries) * a.o[2];
+        *(uint4*)(at + c * 8) = *(const uint4*)(staged + q_chunk(local, c));
     }
+    sync_warp();
 }
 #if SPLIT
-DEVICE void store_sums(float* sums, const float* o, const Softmax& softmax, const Attn& a, int g,
-                       int split, int row) {
+DEVICE void store_sums(float* sums, const float* o, const Softmax& softmax, const Attn& a,
+                       const Tile& tile, int row) {
     int lane = threadIdx.x & 31, rows = a.share * a.queries;
 #pragma unroll
     for (int t = 0; t < 2; t++) {
         float sum = softmax.total(t);
         if (row + t * 8 >= rows)
             continue;
-        i64 at = ((i64)(blockIdx.z * a.groups + g) * a.splits + split) * rows + row + t * 8;
+        i64 head = (i64)tile.z * a.groups + tile.g;
+        i64 at = (head * a.splits + tile.split) * rows + row + t * 8;
         float* to = sums + at * (DH + 2);
 #pragma unroll
         for (int j = 0; j < DH / 8; j++) {
@@ -181,10 +205,12 @@ DEVICE void store_sums(float* sums, const float* o, const Softmax& softmax, cons
 }
 #endif
 
-/// A warpgroup's rows of q to shared memory; two threads share a row.
-DEVICE void load_q(const u16* q, u32 to, const Attn& a, int m0) {
-    int t = threadIdx.x & 127, r = t >> 1, row = m0 + r, head = row / a.queries;
+/// A warpgroup's rows of q on their way to shared memory; two threads share a row.
+DEVICE void load_q(const u16* q, u32 to, const Attn& a, const Tile& tile) {
+    int t = threadIdx.x & 127, r = t >> 1, row = tile.m0 + (threadIdx.x >> 7) * 64 + r;
+    int head = head_of(a, row);
     bool in = row < a.share * a.queries;
+    q += tile.z * a.q[0] + (i64)tile.g * a.share * a.q[1];
     const u16* from = q + (in ? head * a.q[1] + (row - head * a.queries) * a.q[2] : 0);
 #pragma unroll
     for (int j = 0; j < D / 16; j++) {
@@ -193,14 +219,95 @@ DEVICE void load_q(const u16* q, u32 to, const Attn& a, int m0) {
         cp_async16(to + q_chunk(r, c), from + (ok ? c * 8 : 0), ok ? 16 : 0);
     }
     cp_async_commit();
+}
+/// All of a warpgroup's rows are there.
+DEVICE void wait_q() {
     cp_async_wait<0>();
     async_fence();
+    sync_some(1 + (threadIdx.x >> 7), 128);
+}
+
+/// A warpgroup's rows of a tile, but for the division by their sums of weights.
+DEVICE void attend(float* o, Softmax& softmax, Consumer& c, const u8* memory, const Attn& a,
+                   const Tile& t) {
+    int hides = first_hidden(a, t.m0, BM, t.last), steps = t.steps();
+#pragma unroll
+    for (int i = 0; i < D / 2; i++)
+        o[i] = 0.0f;
+    if (steps == 0)
+        return;
+    float s[BN / 2], f[2];
+    u32 p[BN / 16][4];
+    const float* bias = (const float*)(memory + bias_at);
+#pragma unroll 1
+    for (int n = 0; n < steps; n++) {
+        int key = t.first + n * BN, slot = c.wait(), before = 0;
+        wgmma_fence();
+        c.scores(s, slot);
+        wgmma_commit();
+#if OVERLAP
+        if (n > 0) {
+            before = c.wait();
+            c.add_values(o, p, before);
+        }
+        wgmma_commit();
+#endif
+        wgmma_wait<OVERLAP>();
+#if LAZY
+        softmax.see(s, a, key, key + BN > hides, bias + slot * BN);
+        c.release(slot);
+        float x[2];
+        bool raised = softmax.unseen();
+        f[0] = f[1] = 1.0f;
+#pragma unroll 1
+        for (;;) {
+            if (raised) {
+                softmax.raise(s, f);
+                rescale<D>(o, f);
+            }
+            if (softmax.try_weights(p, x, s) || raised)
+                break;
+            raised = true;
+        }
+        softmax.sum[0] = softmax.sum[0] * f[0] + x[0];
+        softmax.sum[1] = softmax.sum[1] * f[1] + x[1];
+#else
+        softmax.step(s, f, a, key, key + BN > hides, bias + slot * BN);
+        c.release(slot);
+#if OVERLAP
+        wgmma_wait<0>();
+        if (n > 0)
+            c.release(before);
+#endif
+        rescale<D>(o, f);
+        pack_weights(p, s);
+#endif
+#if !OVERLAP
+        before = c.wait();
+        wgmma_fence();
+        c.add_values(o, p, before);
+        wgmma_commit();
+        wgmma_wait<0>();
+        c.release(before);
+#endif
+    }
+#if OVERLAP
+    int slot = c.wait();
+    wgmma_fence();
+    c.add_values(o, p, slot);
+    wgmma_commit();
+    wgmma_wait<0>();
+    c.release(slot);
+#endif
 }
 
 KERNEL void __launch_bounds__(THREADS, PER_SM)
     attention_wgmma(const u16* __restrict__ Q, const __grid_constant__ TensorMap map_k,
                     const __grid_constant__ TensorMap map_v, const M* __restrict__ mask,
-                    u16* __restrict__ O, float* __restrict__ sums, const __grid_constant__ Attn a) {
+                    u16* __restrict__ O, float* __restrict__ sums, const __grid_constant__ Attn a,
+                    int tiles) {
+    const int count = LOOP ? tiles : 1, first = LOOP ? blockIdx.x : 0;
+    const int stride = LOOP ? gridDim.x : 1;
     SHARED(memory);
     u32 base = smem_addr(memory), bars = base + bars_at;
     int tid = threadIdx.x, wg = tid >> 7, lane = tid & 31;
@@ -212,80 +319,45 @@ KERNEL void __launch_bounds__(THREADS, PER_SM)
         mbar_init_fence();
     }
     sync();
-    int g = blockIdx.y % a.groups, split = blockIdx.y / a.groups, first, last;
-    // Causal: the longest rows first.
-    int m0 = (a.causal ? gridDim.x - 1 - blockIdx.x : blockIdx.x) * BM;
-    key_range(a, split, m0, BM, first, last);
-    int steps = (last - first + BN - 1) / BN;
-    mask += MASK ? blockIdx.z * a.m[0] : 0;
     if (wg == WG) {
         regs_dec<24>();
-        if (tid >> 5 == WG * 4)
-            load_tiles(&map_k, &map_v, mask + (MASK ? (i64)g * a.share * a.m[1] : 0), memory, a, g,
-                       first, steps);
+        if (tid >> 5 != WG * 4)
+            return;
+        if (lane == 0) {
+            prefetch_map(&map_k);
+            prefetch_map(&map_v);
+        }
+        grid_wait();
+        Place p = {0, 1};
+#pragma unroll 1
+        for (int i = first; i < count; i += stride)
+            load_tiles(&map_k, &map_v, mask, memory, a, Tile(a, i), p);
         return;
     }
     regs_inc<REGS>();
     grid_wait();
-    Consumer c = {base + wg * slabs * q_slab, base + ring_at, bars, {0, 0}};
-    load_q(Q + blockIdx.z * a.q[0] + (i64)g * a.share * a.q[1], c.q, a, m0 + wg * 64);
-    int row = m0 + wg * 64 + (tid >> 5 & 3) * 16 + (lane >> 2);
-    Softmax softmax;
-    softmax.start(a, mask, g, row, last);
-    sync_some(1 + wg, 128);
-    int hides = first_hidden(a, m0, BM, last);
-    float o[D / 2];
-#pragma unroll
-    for (int i = 0; i < D / 2; i++)
-        o[i] = 0.0f;
-    if (steps > 0) {
-        float s[BN / 2], f[2];
-        u32 p[BN / 16][4];
-        const float* bias = (const float*)(memory + bias_at);
+    Consumer c = {memory + wg * slabs * q_slab, base + ring_at, bars, {0, 0}};
+    load_q(Q, smem_addr(c.rows), a, Tile(a, first));
+    int turn = WG * slabs * q_slab;
 #pragma unroll 1
-        for (int n = 0; n < steps; n++) {
-            int key = first + n * BN, slot = c.wait(), before = 0;
-            wgmma_fence();
-            c.scores(s, slot);
-            wgmma_commit();
-#if OVERLAP
-            if (n > 0) {
-                before = c.wait();
-                c.add_values(o, p, before);
-            }
-            wgmma_commit();
-#endif
-            wgmma_wait<OVERLAP>();
-            softmax.step(s, f, a, key, key + BN > hides, bias + slot * BN);
-            c.release(slot);
-#if OVERLAP
-            wgmma_wait<0>();
-            if (n > 0)
-                c.release(before);
-#endif
-            rescale<D>(o, f);
-            pack_weights(p, s);
-#if !OVERLAP
-            before = c.wait();
-            wgmma_fence();
-            c.add_values(o, p, before);
-            wgmma_commit();
-            wgmma_wait<0>();
-            c.release(before);
-#endif
-        }
-#if OVERLAP
-        int slot = c.wait();
-        wgmma_fence();
-        c.add_values(o, p, slot);
-        wgmma_commit();
-        wgmma_wait<0>();
-#endif
-    }
-    grid_release();
+    for (int i = first; i < count; i += stride) {
+        Tile t(a, i);
+        int row = t.m0 + wg * 64 + (tid >> 5 & 3) * 16 + (lane >> 2);
+        Softmax softmax;
+        softmax.start(a, mask + (MASK ? t.z * a.m[0] : 0), t.g, row, t.last);
+        wait_q();
+        if (LOOP && i + stride < count)
+            load_q(Q, smem_addr(c.rows) + turn, a, Tile(a, i + stride));
+        float o[D / 2];
+        attend(o, softmax, c, memory, a, t);
+        if (i + stride >= count)
+            grid_release();
 #if SPLIT
-    store_sums(sums, o, softmax, a, g, split, row);
+        store_sums(sums, o, softmax, a, t, row);
 #else
-    store_rows(O, memory, o, softmax, a, g, wg, m0);
+        store_rows(O, c.rows, o, softmax, a, t);
 #endif
+        c.rows += turn;
+        turn = -turn;
+    }
 }

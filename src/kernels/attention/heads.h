@@ -47,6 +47,8 @@ Tactic simt_tactic(const Problem& p, const Heads& s);
 
 /// Keys of one step, of which a split has a multiple.
 int64_t step_keys(const Tactic& t);
+/// Blocks of a cluster that share the keys of the same rows.
+int cluster_of(const Tactic& t);
 /// The main kernel with its arguments.
 Launch mma_launch(const Heads& s, const Tactic& t);
 Launch wgmma_launch(const Heads& s, const Tactic& t);

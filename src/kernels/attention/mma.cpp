@@ -3,6 +3,7 @@
 #include "kernels/attention/heads.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace ingot::kernels::attention {
 
@@ -55,15 +56,32 @@ int64_t shared_bytes(const Heads& s, int64_t rows, int64_t keys) {
     return (rows + 4 * keys) * row + bias;
 }
 
-/// Warps that share 16 rows, and in the end their place for the sums of each.
-int64_t across_bytes(const Heads& s, int64_t warps, int64_t keys) {
-    return std::max(shared_bytes(s, 16, warps * keys), warps * 16 * (s.arg.depth + 2) * 4);
+/// How 16 rows are shared by warps, and those by the blocks of a cluster.
+struct Across {
+    int warps = 4;
+    int keys = 32; // of a warp in a stage
+    int cluster = 1;
+
+    int stage() const { return warps * keys; }
+};
+
+/// Its keys and values, in the place of which come the sums of each warp; what a block of a cluster
+/// gets from the others.
+int64_t across_bytes(const Heads& s, const Across& a) {
+    int64_t block =
+        std::max(shared_bytes(s, 16, a.stage()), int64_t{a.warps} * 16 * (s.arg.depth + 2) * 4);
+    int64_t vectors =
+        int64_t{16} * s.arg.depth / 4; // of any number of rows: the text does not tell it
+    return block + (a.cluster > 1 ? a.cluster * div_up(vectors, a.cluster) * 32 : 0);
 }
 
-/// Keys of a warp in a stage.
+/// The most keys of a warp in a stage.
 int64_t across_keys(const Heads& s) {
     return std::min<int64_t>(unrolled_keys(s, 1), 32);
 }
+
+/// Where wgmma runs too, what was measured of these tactics lies this far above the model.
+constexpr double beside_wgmma = 1.55;
 
 Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
     bool wide = s.dtype == DType::F32;
@@ -79,30 +97,65 @@ Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
         4.0 * static_cast<double>(bm) * s.arg.keys / static_cast<double>(splits) * s.arg.depth * 2;
     double rate = p.arch.mma_per_clock * p.arch.clock_ghz * 1000 * (mi == 2 ? 0.33 : 0.27) *
                   (wide ? 0.45 : 1);
-    t.cost_us = 2.5 + waves * flop / rate + (splits > 1 ? 2.5 : 0);
-    // Where wgmma runs too, what was measured of these tiles lies this far above the model.
-    constexpr double beside_wgmma = 1.55;
+    constexpr double begin_us = 1.8; // of a tile: rows of q, the first keys
+    t.cost_us = 2.5 + waves * (begin_us + flop / rate) + (splits > 1 ? 2.5 : 0);
     t.cost_us *= p.arch.has_wgmma() ? beside_wgmma : 1;
     return t;
 }
 
 /// For so few rows that a tile of them has one warp: each of several warps has its own keys. What
 /// takes time is how fast one block gets keys and values.
-Tactic across(const Problem& p, const Heads& s, int warps) {
-    int64_t stage = warps * across_keys(s);
-    int64_t blocks = s.blocks(16);
-    int64_t splits = splits_of(p, s, blocks, 512);
+Tactic across(const Problem& p, const Heads& s, const Across& a) {
+    int64_t blocks = s.blocks(16) * a.cluster;
+    int64_t splits = a.cluster > 1 ? 1 : splits_of(p, s, blocks, 512);
     Tactic t;
-    t.name = str(s.dtype == DType::F32 ? "att_tf32_16x" : "att_mma_16x", stage);
+    t.name = str(s.dtype == DType::F32 ? "att_tf32_" : "att_mma_",
+                 a.cluster > 1 ? str("c", a.cluster, "w", a.warps, "_") : std::string(), "16x",
+                 a.stage());
     t.p = {
-        static_cast<int>(Way::Mma), static_cast<int>(splits), static_cast<int>(stage), 1, warps, 1};
+        static_cast<int>(Way::Mma), static_cast<int>(splits), a.stage(), 1, a.warps, 1, a.cluster};
     auto waves = static_cast<double>(div_up(blocks * splits, p.arch.sms));
-    auto keys = static_cast<double>(div_up(s.arg.keys, splits));
+    auto keys = static_cast<double>(div_up(s.arg.keys, splits * a.cluster));
     constexpr double bytes_per_us = 80e3;
     double bytes = keys * 2 * static_cast<double>(s.arg.depth * bit_width(s.dtype)) / 8;
-    t.cost_us = 3.5 + waves * (bytes / bytes_per_us + 0.3 * keys / static_cast<double>(stage)) +
-                (splits > 1 ? 2.5 : 0);
+    double stages = std::ceil(keys / a.stage());
+    double stage_us = 0.1 + 0.00625 * a.keys;
+    t.cost_us = 3.5 + waves * (bytes / bytes_per_us + stage_us * stages) + (splits > 1 ? 2.5 : 0) +
+                (a.cluster > 1 ? 0.15 : 0);
+    t.cost_us *= p.arch.has_wgmma() ? beside_wgmma : 1;
     return t;
+}
+
+/// The cluster by the model. The fewer keys a warp has, the sooner it is done with them; with many
+/// stages, rather more of them in each.
+std::optional<Tactic> clustered(const Problem& p, const Heads& s, int warps) {
+    std::optional<Tactic> best;
+    for (int cluster = 2; cluster <= 8; cluster *= 2) {
+        int64_t share = div_up(s.arg.keys, cluster);
+        auto keys = static_cast<int>(across_keys(s));
+        Across a{warps, share <= int64_t{16} * warps ? std::min(keys, 16) : keys, cluster};
+        if (across_bytes(s, a) > p.arch.shared_per_block) {
+            continue;
+        }
+        Tactic t = across(p, s, a);
+        if (!best || t.cost_us < best->cost_us) {
+            best = std::move(t);
+        }
+    }
+    return best;
+}
+
+void add_across(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
+    for (int warps : {4, 8}) {
+        Across a{warps, static_cast<int>(across_keys(s))};
+        if (across_bytes(s, a) <= p.arch.shared_per_block) {
+            list.push_back(across(p, s, a));
+        }
+        std::optional<Tactic> t = p.arch.has_cluster() ? clustered(p, s, warps) : std::nullopt;
+        if (t) {
+            list.push_back(std::move(*t));
+        }
+    }
 }
 
 } // namespace
@@ -118,11 +171,8 @@ void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s
             list.push_back(tactic(p, s, mi, warps));
         }
     }
-    for (int warps : {4, 8}) {
-        bool few = s.rows <= 16 && s.arg.keys > across_keys(s) && !p.batch_invariant;
-        if (few && across_bytes(s, warps, across_keys(s)) <= p.arch.shared_per_block) {
-            list.push_back(across(p, s, warps));
-        }
+    if (s.rows <= 16 && s.arg.keys > across_keys(s) && !p.batch_invariant) {
+        add_across(list, p, s);
     }
 }
 
@@ -131,13 +181,14 @@ Launch mma_launch(const Heads& s, const Tactic& t) {
     bool wide = s.dtype == DType::F32;
     int mi = t.p[3];
     bool is_across = t.p[5] != 0;
+    int cluster = cluster_of(t);
     bool keep = wide ? mi == 1 && s.arg.depth <= 64 : s.arg.depth <= 128;
     Launch l;
     Defines d;
     d.add("TF32", wide ? 1 : 0).add("E", wide ? "float" : "u16").add("DH", s.arg.depth);
     d.add("MI", mi).add("NW", t.p[4]).add("BN", t.p[2]);
-    d.add("SN", is_across ? across_keys(s) : unrolled_keys(s, mi));
-    d.add("QREG", keep ? 1 : 0).add("ACROSS", is_across ? 1 : 0);
+    d.add("SN", is_across ? t.p[2] / t.p[4] : unrolled_keys(s, mi));
+    d.add("QREG", keep ? 1 : 0).add("ACROSS", is_across ? 1 : 0).add("CLUSTER", cluster);
     add_softmax(d, s, false);
     d.add("MMA", wide ? "mma_tf32" : half ? "mma_f16" : "mma_bf16");
     d.add("PACK", half ? "pack_f16" : "pack_bf16");
@@ -148,8 +199,10 @@ Launch mma_launch(const Heads& s, const Tactic& t) {
     l.entry = "attention_mma";
     int64_t bm = int64_t{16} * mi * (is_across ? 1 : t.p[4]);
     l.block = 32 * t.p[4];
-    l.shared = is_across ? across_bytes(s, t.p[4], across_keys(s)) : shared_bytes(s, bm, t.p[2]);
-    l.grid = {div_up(s.rows, bm), int64_t{s.arg.groups} * s.arg.splits, s.batch};
+    l.shared = is_across ? across_bytes(s, {t.p[4], t.p[2] / t.p[4], cluster})
+                         : shared_bytes(s, bm, t.p[2]);
+    l.grid = {div_up(s.rows, bm) * cluster, int64_t{s.arg.groups} * s.arg.splits, s.batch};
+    l.cluster = cluster;
     l.args.pointer(s.q).pointer(s.k).pointer(s.v);
     add_arguments(l, s);
     return l;

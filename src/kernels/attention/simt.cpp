@@ -93,4 +93,8 @@ int64_t step_keys(const Tactic& t) {
     return static_cast<Way>(t.p[0]) == Way::Simt ? 32 : t.p[2];
 }
 
+int cluster_of(const Tactic& t) {
+    return static_cast<Way>(t.p[0]) == Way::Mma ? std::max(t.p[6], 1) : 1;
+}
+
 } // namespace ingot::kernels::attention

@@ -16,22 +16,56 @@ struct Form {
     int groups;            // of 64 rows
     int per_sm;            // blocks
     bool overlap;          // of products and softmax within a warpgroup
-    int registers;         // of a thread that computes
-    bool fma_exp;          // some exponentials by multiplications
+    // Of a thread that computes: all of a block together have no more than at its launch.
+    int registers;
+    bool fma_exp;      // some exponentials by multiplications
+    bool lazy = false; // maxima are looked for only where weights grow too large
 };
 constexpr Form forms[] = {
-    {"128s1", 2, 1, true, 240, false},  {"192s1", 3, 1, true, 160, false},
-    {"128s2", 2, 2, false, 104, false}, {"64s2", 1, 2, true, 232, false},
-    {"64s3", 1, 3, true, 136, false},   {"128s1f", 2, 1, true, 240, true},
-    {"128s2f", 2, 2, false, 104, true}, {"128s2o", 2, 2, true, 104, false},
+    {"128s1", 2, 1, true, 240, false},         {"192s1", 3, 1, true, 160, false},
+    {"128s2", 2, 2, false, 104, false},        {"64s2", 1, 2, true, 232, false},
+    {"64s3", 1, 3, true, 136, false},          {"128s1f", 2, 1, true, 240, true},
+    {"128s2f", 2, 2, false, 104, true},        {"128s2o", 2, 2, true, 104, false},
+    {"256s1z", 4, 1, false, 112, false, true}, {"256s1zf", 4, 1, false, 112, true, true},
+    {"128s2z", 2, 2, false, 104, false, true}, {"128s2zf", 2, 2, false, 104, true, true},
+    {"192s1z", 3, 1, false, 160, false, true}, {"192s1zf", 3, 1, false, 160, true, true},
 };
+
+constexpr bool registers_suffice() {
+    for (const Form& f : forms) {
+        int at_launch = 65536 / (128 * (f.groups + 1) * f.per_sm) / 8 * 8;
+        if (f.groups * f.registers + 24 > (f.groups + 1) * at_launch) {
+            return false;
+        }
+    }
+    return true;
+}
+static_assert(registers_suffice());
 
 int64_t padded_depth(const Heads& s) {
     return div_up(s.arg.depth, 16) * 16;
 }
 
+/// As most_keys: scores stay beside the weights, for a second attempt.
+int64_t most_lazy_keys(const Form& f, const Heads& s) {
+    int64_t d = padded_depth(s);
+    if (s.heavy() || s.arg.scale <= 0 || (f.fma_exp && (d > 64 || s.arg.keys < 512))) {
+        return 0;
+    }
+    if (f.groups == 4) {
+        return d <= 48 ? 80 : d <= 64 ? 64 : d <= 80 ? 48 : 0;
+    }
+    if (f.groups == 2) {
+        return d <= 48 ? 64 : d <= 64 ? 48 : 0;
+    }
+    return d <= 64 ? 112 : d <= 80 ? 80 : d <= 128 ? 64 : 48;
+}
+
 /// The most keys of a step for which text and registers suffice; 0 where the form is none.
 int64_t most_keys(const Form& f, const Heads& s) {
+    if (f.lazy) {
+        return most_lazy_keys(f, s);
+    }
     int64_t d = padded_depth(s);
     bool exp_bound = d <= 64 && !s.heavy() && s.arg.keys >= 512;
     if ((f.registers < 200 && (d > 64 || s.heavy())) || (f.fma_exp && !exp_bound)) {
@@ -64,15 +98,22 @@ int64_t keys_of_step(int64_t keys, int64_t most) {
     return steps > 4 ? most : div_up(div_up(keys, steps), 16) * 16;
 }
 
-int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t places) {
+/// Blocks that loop over all tiles; 0 where each has one.
+int64_t looping_blocks(const Problem& p, const Heads& s, const Form& f, int64_t splits) {
+    int64_t most = int64_t{p.arch.sms} * f.per_sm;
+    return f.lazy && s.blocks(int64_t{64} * f.groups) * splits > most ? most : 0;
+}
+
+/// `loop`: rows of q have two places.
+int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t places, bool loop) {
     int64_t row = div_up(s.arg.depth, 64) * 128;
     int64_t bias = s.has_mask && s.mask_of_keys ? keys * 4 : 0;
-    return int64_t{f.groups} * 64 * row + places * (keys * row + bias + 16);
+    return int64_t{f.groups} * (loop ? 2 : 1) * 64 * row + places * (keys * row + bias + 16);
 }
 
 int64_t places_of(const Problem& p, const Heads& s, const Form& f, int64_t keys) {
     auto fits = [&](int64_t places) {
-        int64_t bytes = shared_bytes(s, f, keys, places);
+        int64_t bytes = shared_bytes(s, f, keys, places, f.lazy);
         return bytes <= p.arch.shared_per_block &&
                f.per_sm * (bytes + 1024) <= p.arch.shared_per_sm;
     };
@@ -108,7 +149,9 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     // Exponentials at 16 a clock; masks and softcap cost instructions beside them.
     double weights = 4 * bn * (s.heavy() ? 1.7 : s.has_mask ? 1.2 : 1.0);
     double chain = scores + 1.15 * weights + 250 + (f.overlap ? 0 : values);
-    double work = 1.15 * std::max(scores + values, weights * 1.1);
+    // Measured: warpgroups that share an SM hide from each other half of what is not the
+    // bottleneck. Counted, not measured: without maxima a third of the instructions is gone.
+    double work = (f.lazy ? 1.4 : 2.0) * std::max(scores + values, weights);
     int64_t blocks = s.blocks(int64_t{64} * f.groups) * splits;
     double part = static_cast<double>(div_up(s.arg.keys, splits));
     double steps = std::ceil(part / bn) * (s.arg.causal != 0 && s.rows > 512 ? 0.6 : 1.0);
@@ -117,11 +160,18 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     double clocks = std::max(rounds * steps * chain, on_sm * f.groups * steps * work);
     double per_us = p.arch.clock_ghz * 1e3;
     double loads = static_cast<double>(blocks) * part * s.arg.depth * 4;
-    double l2 = loads / (48.0 * p.arch.sms * per_us);
+    // Rows that are no whole sectors come one in 7.3 clocks.
+    bool sectors = s.arg.depth * 2 % 32 == 0;
+    double l2 = sectors ? loads / (24.0 * p.arch.sms * per_us)
+                        : static_cast<double>(blocks) * part * 2 * 7.3 / (p.arch.sms * per_us);
     double bytes = 4.0 * s.arg.depth * static_cast<double>(s.batch) * s.arg.groups *
                    static_cast<double>(s.rows + s.arg.keys);
     double dram = bytes / (p.arch.dram_gbs * 0.8e3);
-    double us = 1.9 + rounds * 1.4 + std::max({clocks / per_us, l2, dram});
+    // What begins and ends a tile, measured: blocks that loop have more of it, and were counted
+    // without the rest of what a tile costs them.
+    double of_round = looping_blocks(p, s, f, splits) == 0 ? 3.0 : f.per_sm > 1 ? 5.2 : 4.0;
+    double edges = rounds * of_round + (of_round > 3 ? 2.5 : 0);
+    double us = 1.0 + edges + std::max({clocks / per_us, l2, dram});
     // Sums are written and read once more.
     double sums = static_cast<double>(s.rows * s.arg.groups * s.batch * splits) * s.arg.depth * 8;
     return splits > 1 ? us + 2.5 + sums / (p.arch.dram_gbs * 0.8e3) : us;
@@ -180,8 +230,9 @@ void add_wgmma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads&
         }
         Tactic t;
         t.name = str("att_wgmma_", f.name, "_k", keys);
-        t.p = {static_cast<int>(Way::Wgmma), static_cast<int>(splits), static_cast<int>(keys), i,
-               static_cast<int>(places)};
+        t.p = {static_cast<int>(Way::Wgmma), static_cast<int>(splits),
+               static_cast<int>(keys),       i,
+               static_cast<int>(places),     static_cast<int>(looping_blocks(p, s, f, splits))};
         t.cost_us = cost_us(p, s, f, keys, splits) * (f.fma_exp ? 1.02 : 1);
         list.push_back(std::move(t));
     }
@@ -189,13 +240,15 @@ void add_wgmma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads&
 
 Launch wgmma_launch(const Heads& s, const Tactic& t) {
     const Form& f = forms[t.p[3]];
-    bool half = s.dtype == DType::F16;
+    bool half = s.dtype == DType::F16, loop = t.p[5] > 0;
+    int64_t tiles = div_up(s.rows, int64_t{64} * f.groups),
+            parts = int64_t{s.arg.groups} * s.arg.splits;
     Launch l;
     Defines d;
     d.add("WGMMA_TYPE", half ? "\"f16\"" : "\"bf16\"").add("PACK", half ? "pack_f16" : "pack_bf16");
     d.add("DH", s.arg.depth).add("WG", f.groups).add("BN", t.p[2]).add("SN", t.p[2]);
     d.add("ST", t.p[4]).add("OVERLAP", f.overlap ? 1 : 0).add("PER_SM", f.per_sm);
-    d.add("REGS", f.registers);
+    d.add("REGS", f.registers).add("LAZY", f.lazy ? 1 : 0).add("LOOP", loop ? 1 : 0);
     add_softmax(d, s, f.fma_exp);
     l.program = {{"types"},
                  d.text(),
@@ -204,11 +257,15 @@ Launch wgmma_launch(const Heads& s, const Tactic& t) {
                      device_file("attention_softmax"))};
     l.entry = "attention_wgmma";
     l.block = 128 * (f.groups + 1);
-    l.shared = shared_bytes(s, f, t.p[2], t.p[4]);
-    l.grid = {div_up(s.rows, int64_t{64} * f.groups), int64_t{s.arg.groups} * s.arg.splits,
-              s.batch};
+    l.shared = shared_bytes(s, f, t.p[2], t.p[4], loop);
+    l.grid = {tiles, parts, s.batch};
+    tiles *= parts * s.batch;
+    if (loop) {
+        l.grid = {std::min<int64_t>(tiles, t.p[5]), 1, 1};
+    }
     l.args.pointer(s.q).map(s.k, map_of(s.k, t.p[2])).map(s.v, map_of(s.v, t.p[2]));
     add_arguments(l, s);
+    l.args.i32(tiles);
     return l;
 }
 

@@ -253,6 +253,21 @@ DEVICE void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
 }
+/// The two halves of cluster_sync: what comes before the one is seen behind the other.
+DEVICE void cluster_arrive() {
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+DEVICE void cluster_wait() {
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+/// Stores four floats in another block of the cluster, which has to have begun.
+DEVICE void st_cluster4(u32 at, u32 rank, const float* v) {
+    u32 a;
+    asm volatile("mapa.shared::cluster.u32 %0,%1,%2;" : "=r"(a) : "r"(at), "r"(rank));
+    asm volatile("st.shared::cluster.v4.f32 [%0],{%1,%2,%3,%4};" ::"r"(a), "f"(v[0]), "f"(v[1]),
+                 "f"(v[2]), "f"(v[3])
+                 : "memory");
+}
 /// Four floats of another block of the cluster, at the address that it has there.
 DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
     u32 a;
@@ -308,11 +323,24 @@ DEVICE void tma_load5(u32 to, const TensorMap* m, int x, int y, int z, int w, in
                  "l"(m), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "r"(bar)
                  : "memory");
 }
+/// Bytes that lie side by side; addresses and `bytes` are multiples of 16.
+DEVICE void bulk_load(u32 to, const void* from, u32 bytes, u32 bar) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0],[%1],%2,[%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(bar)
+                 : "memory");
+}
 DEVICE void tma_store2(const TensorMap* m, int x, int y, u32 from) {
     asm volatile(
         "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0,{%1,%2}],[%3];" ::"l"(m),
         "r"(x), "r"(y), "r"(from)
         : "memory");
+}
+DEVICE void tma_store4(const TensorMap* m, int x, int y, int z, int w, u32 from) {
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group "
+                 "[%0,{%1,%2,%3,%4}],[%5];" ::"l"(m),
+                 "r"(x), "r"(y), "r"(z), "r"(w), "r"(from)
+                 : "memory");
 }
 DEVICE void bulk_commit() {
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");

@@ -19,6 +19,7 @@ constexpr int way_mma = 17;
 constexpr int way_depthwise = 18;
 constexpr int way_wgmma = 19;
 constexpr int way_stem = 20;
+constexpr int way_strip = 21;
 
 bool depthwise_node(const Group& group) {
     const Node& n = group.first();
@@ -79,6 +80,8 @@ void layout(LayoutArgs& args) {
         taps.push_back(1);
         taps.push_back(0);
         args.want[w] = taps;
+    } else if (few_channels(args.group)) {
+        args.want[w] = {2, 3, 1, 0};
     }
 }
 
@@ -169,14 +172,14 @@ std::vector<Tactic> tactics(const Problem& p) {
         return all;
     }
     if (s.depthwise()) {
-        // Several results a thread share weights and loads, once there are threads for every SM.
-        bool many = s.out.view.count() / 8 >= int64_t{4} * 1024 * p.arch.sms;
-        for (int wide : {many ? 4 : 1, many ? 1 : 4}) {
-            all.push_back({str("conv_depthwise_w", wide), {way_depthwise, wide}, 2});
-        }
+        add_depthwise(all, s, p.arch, way_depthwise, way_strip);
         if (p.batch_invariant) {
-            return {{"conv_depthwise_w4", {way_depthwise, 4}, 2}};
+            // Each adds up a window in the same order, but only tiles skip what is outside.
+            int way = all[0].p[0];
+            std::erase_if(all, [way](const Tactic& t) { return t.p[0] != way; });
+            return all;
         }
+        std::stable_sort(all.begin(), all.end(), cheaper);
     } else if (s.out.view.count() > 0) {
         if (!p.batch_invariant) {
             add_wgmma_conv(all, s, p.arch, way_wgmma);
@@ -262,39 +265,6 @@ Emitted emit_mma_conv(const ConvShape& s, const Arch& arch, const Tactic& tactic
     return e;
 }
 
-/// Whether channels of input and weights can be read in vectors of 8.
-bool depthwise_vectors(const ConvShape& s, const Contraction& c) {
-    constexpr int64_t n = 8;
-    const WindowArg& w = s.window;
-    return vector_columns(c) && w.step_c == 1 && s.w.view.strides[0] == 1 && s.tap_step % n == 0 &&
-           s.x.view.offset % n == 0 && s.w.view.offset % n == 0 && w.step_n % n == 0 &&
-           w.step[0] % n == 0 && w.step[1] % n == 0 && w.step[2] % n == 0 &&
-           bit_width(s.x.dtype) <= 32 && bit_width(s.w.dtype) <= 32;
-}
-
-Emitted emit_depthwise(const ConvShape& s, int wide) {
-    Contraction c = depthwise_contraction(s);
-    int vector = depthwise_vectors(s, c) ? 8 : 1;
-    StoreText t = store_text(c, vector);
-    Launch l;
-    l.program.uses = {"types", "math"};
-    l.program.defines = str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype),
-                            "\n", t.defines, "#define WIDE ", wide, "\n");
-    l.program.body = str(device_file("contract"), t.functions, device_file("window"));
-    l.program.family = "conv_depthwise";
-    l.entry = "conv_depthwise";
-    int64_t lines = s.images * s.window.out[0] * s.window.out[1] * div_up(s.window.out[2], wide);
-    l.block = 128;
-    l.grid = {div_up(lines * (s.channels / vector), l.block), 1, 1};
-    l.args.pointer(s.x).pointer(s.w).pointer(s.out).i64(s.tap_step);
-    add_window(l.args, s.window);
-    add_geometry(l.args, c);
-    add_operands(l.args, c);
-    Emitted e;
-    e.launches.push_back(std::move(l));
-    return e;
-}
-
 Emitted emit(const Problem& p, const Tactic& t) {
     ConvShape s = conv_shape(p);
     if (s.out.view.count() == 0) {
@@ -306,7 +276,8 @@ Emitted emit(const Problem& p, const Tactic& t) {
     case way_mma:
         return emit_mma_conv(s, p.arch, t);
     case way_depthwise:
-        return emit_depthwise(s, t.p[1]);
+    case way_strip:
+        return emit_depthwise(s, t, t.p[0] == way_strip);
     case way_wgmma:
         return emit_wgmma_conv(s, p.arch, t);
     case way_stem:

@@ -49,6 +49,12 @@ void add_window(Args& args, const WindowArg& w);
 void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way);
 Emitted emit_wgmma_conv(const ConvShape& s, const Arch& arch, const Tactic& t);
 
+/// Each channel by itself. Ways: Tactic::p[0] of the one for everything, and of the one for aligned
+/// channels of f16, bf16 or f32 in a plane (`strip`).
+void add_depthwise(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int generic_way,
+                   int strip_way);
+Emitted emit_depthwise(const ConvShape& s, const Tactic& t, bool strip);
+
 /// Up to four channels in f16 or bf16, on tensor cores of any GPU.
 void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way);
 Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const Tactic& t);

@@ -5,45 +5,76 @@
 #include "kernels/gemm/mma.h"
 #include "kernels/gemm/tactics.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
 namespace ingot::kernels {
 
 namespace {
 
-constexpr int64_t down = 8;
+constexpr int64_t warps = 4;
 constexpr int64_t across = 16;
 constexpr int64_t most_depth = 512;
+constexpr int64_t vector = 8; // elements of 16 bytes
 
 /// `struct Stem` of conv_stem.cuh.
 struct StemArg {
     int64_t tiles_w = 0, tiles_h = 0, tiles = 0, run = 0, depth = 0, pitch = 0, rows = 0,
-            blocks_n = 0;
+            blocks_n = 0, vectors = 0;
+    uint64_t by_run = 0, by_vectors = 0;
+};
+
+/// What a block makes: columns, and rows of results for each warp.
+struct StemTile {
+    int columns = 32;
+    int rows = 1;
 };
 
 int64_t round_up(int64_t v, int64_t n) {
     return div_up(v, n) * n;
 }
 
-int columns(const ConvShape& s, const Contraction& c) {
-    return vector_columns(c) && s.results > 32 ? 64 : 32;
+uint64_t inverse(int64_t n) {
+    return static_cast<uint64_t>(div_up(int64_t{1} << 32, n));
 }
 
-StemArg stem_of(const ConvShape& s, int bn) {
+StemArg stem_of(const ConvShape& s, const StemTile& t) {
     const WindowArg& w = s.window;
+    int64_t down = warps * t.rows;
     StemArg a;
     a.tiles_w = div_up(w.out[2], across);
     a.tiles_h = div_up(w.out[1], down);
     a.tiles = a.tiles_w * a.tiles_h * s.images;
-    a.run = round_up(w.kernel[2] * w.channels, 8);
+    a.run = round_up(w.kernel[2] * w.channels, vector);
     a.depth = round_up(w.kernel[1] * a.run, 16);
     a.pitch = round_up((across - 1) * w.stride[2] * w.channels + a.run, 2);
     a.rows = (down - 1) * w.stride[1] + w.kernel[1];
-    a.blocks_n = div_up(s.results, bn);
+    a.blocks_n = div_up(s.results, t.columns);
+    a.vectors = (div_up(a.pitch, w.channels) + 2 * (vector - 1)) / vector;
+    a.by_run = inverse(a.run);
+    a.by_vectors = inverse(a.vectors);
     return a;
 }
 
-int64_t shared_bytes(const StemArg& a, int bn) {
-    int64_t panels = int64_t{4} * 16 * (bn + 8) * 4;
-    return panels + 2 * (bn * (a.depth + 8) + a.rows * a.pitch);
+int64_t shared_bytes(const StemArg& a, const StemTile& t) {
+    int64_t panels = warps * 16 * (t.columns + 8) * 4;
+    return panels + 2 * (a.depth * (t.columns + 8) + a.rows * a.pitch);
+}
+
+/// Whether rows of a channel can be read in vectors of 8 pixels.
+bool plane_vectors(const ConvShape& s) {
+    const WindowArg& w = s.window;
+    constexpr int64_t most = int64_t{1} << 30;
+    int64_t far = w.in[1] * std::abs(w.step[1]) + w.channels * std::abs(w.step_c);
+    return far < most && w.step[2] == 1 && w.in[2] % vector == 0 && s.x.view.offset % vector == 0 &&
+           w.step_n % vector == 0 && w.step[1] % vector == 0 && w.step_c % vector == 0;
+}
+
+/// Whether the weights of 8 results can be read at once.
+bool weight_vectors(const ConvShape& s, const Contraction& c) {
+    return s.results % vector == 0 && c.columns.b[0] == 1 && c.depth.b[0] % vector == 0 &&
+           s.w.view.offset % vector == 0;
 }
 
 bool runs(const ConvShape& s, const Contraction& c) {
@@ -51,15 +82,37 @@ bool runs(const ConvShape& s, const Contraction& c) {
     bool types = s.x.dtype == s.w.dtype && (s.x.dtype == DType::F16 || s.x.dtype == DType::BF16);
     bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
     bool plain = s.groups == 1 && w.dilation[1] == 1 && w.dilation[2] == 1 && s.taps() > 1;
-    if (!types || !flat || !plain || w.channels > 4 || w.stride[2] * w.channels % 2 != 0 ||
-        s.tap_step != w.channels || (w.channels > 1 && s.w.view.strides[1] != 1)) {
-        return false;
-    }
     constexpr int64_t most = 30000;
-    StemArg a = stem_of(s, columns(s, c));
-    return a.depth <= most_depth && shared_bytes(a, columns(s, c)) <= int64_t{96} * 1024 &&
-           w.in[1] + w.low[1] < most && w.in[2] + w.low[2] < most &&
+    int64_t far = std::abs(c.depth.b[0]) * c.k() + std::abs(c.columns.b[0]) * s.results;
+    return types && flat && plain && far < (int64_t{1} << 30) && w.channels <= 4 &&
+           w.stride[2] * w.channels % 2 == 0 && s.tap_step == w.channels * c.depth.b[0] &&
+           w.in[1] + w.low[1] < most && w.in[2] + w.low[2] < most;
+}
+
+bool fits(const StemArg& a, const StemTile& t) {
+    return a.depth <= most_depth && shared_bytes(a, t) <= int64_t{96} * 1024 &&
            a.tiles < (int64_t{1} << 31) / a.blocks_n;
+}
+
+double stem_us(const ConvShape& s, const StemTile& t, const Arch& arch) {
+    StemArg a = stem_of(s, t);
+    double bytes = 2.0 * static_cast<double>(s.x.view.count() + s.out.view.count());
+    double dram = bytes / (arch.dram_gbs * 0.8e3);
+    auto depth = static_cast<double>(a.depth);
+    double results = static_cast<double>(warps * t.rows * across) * t.columns;
+    // Clocks: before and behind the tiles, of a tile alone, and of its work when several blocks
+    // share an SM.
+    double start = 1200 + depth * t.columns / 40;
+    double alone = 900 + 8.0 * depth + results / 6;
+    double work = 100 + depth * t.columns * t.rows / 64 +
+                  0.14 * static_cast<double>(a.rows * a.pitch) + results / 10;
+    int64_t blocks = a.tiles * a.blocks_n;
+    auto on_sm = static_cast<double>(div_up(blocks, arch.sms));
+    auto resident = static_cast<double>(
+        std::clamp<int64_t>(arch.shared_per_sm / (shared_bytes(a, t) + 1024), 1, 4));
+    double clocks =
+        start + std::max(std::ceil(on_sm / resident) * alone, on_sm * work) + 0.3 * on_sm * work;
+    return 0.7 + std::max(clocks / (arch.clock_ghz * 1e3), dram + 1);
 }
 
 } // namespace
@@ -69,36 +122,35 @@ void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arc
     if (c.k() == 0 || !runs(s, c)) {
         return;
     }
-    int bn = columns(s, c);
-    StemArg a = stem_of(s, bn);
-    // Clocks of a tile when several blocks share an SM: copies, products, stores.
-    double clocks = 300 + 2.2 * static_cast<double>(a.depth) * bn / 64 +
-                    0.14 * static_cast<double>(a.rows * a.pitch) + 900.0 * bn / 64;
-    double rounds = static_cast<double>(div_up(a.tiles * a.blocks_n, arch.sms));
-    constexpr double launch_us = 4.5; // with the weights
-    double us = launch_us + rounds * clocks / (arch.clock_ghz * 1e3);
-    double bytes = 2.0 * static_cast<double>(s.x.view.count() + s.out.view.count());
-    us = std::max(us, 2 + bytes / (arch.dram_gbs * 0.8e3));
-    out.push_back({"conv_stem", {way, bn}, us});
+    for (StemTile t : {StemTile{64, 1}, StemTile{64, 2}, StemTile{32, 1}, StemTile{32, 2}}) {
+        bool wasted = t.columns == 64 && (s.results <= 32 || !vector_columns(c));
+        if (!wasted && fits(stem_of(s, t), t)) {
+            out.push_back({str("conv_stem_", warps * t.rows, "x", across, "x", t.columns),
+                           {way, t.columns, t.rows},
+                           stem_us(s, t, arch)});
+        }
+    }
 }
 
 Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const Tactic& tactic) {
-    int bn = tactic.p[1];
+    StemTile tile = {tactic.p[1], tactic.p[2]};
     Contraction c = window_contraction(s);
-    StemArg a = stem_of(s, bn);
+    StemArg a = stem_of(s, tile);
     StoreText t = store_text(c, vector_columns(c) ? 8 : 1);
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
         str("#define IN ", c_type(s.x.dtype), "\n#define MMA(c, a, b0, b1) ",
             s.x.dtype == DType::F16 ? "mma_f16" : "mma_bf16", "((float*)(c), a, b0, b1)\n",
-            "#define BN ", bn, "\n#define CHANNELS ", s.window.channels, "\n", t.defines);
+            "#define BN ", tile.columns, "\n#define ROWS ", tile.rows, "\n#define CHANNELS ",
+            s.window.channels, "\n#define X_PLANES ", plane_vectors(s) ? 1 : 0,
+            "\n#define W_VECTORS ", weight_vectors(s, c) ? 1 : 0, "\n", t.defines);
     l.program.body =
         str(device_file("contract"), t.functions, device_file("store_tile"), device_file("window"));
     l.program.family = "conv_stem";
     l.entry = "conv_stem";
     l.block = 128;
-    l.shared = shared_bytes(a, bn);
+    l.shared = shared_bytes(a, tile);
     // As many blocks as share the SMs, each with all of its columns' weights.
     int64_t resident = std::clamp<int64_t>(arch.shared_per_sm / (l.shared + 1024), 1, 4) * arch.sms;
     l.grid = {std::min(a.tiles, div_up(resident, a.blocks_n)) * a.blocks_n, 1, 1};

@@ -1,19 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution of few channels (the first of a network) on tensor cores. A block keeps BN columns of
-// the weights in shared memory and goes through tiles of 8 x 16 result positions; the input under a
-// tile is copied there once, pixels with their CHANNELS side by side, so that a row of a window is
-// one run, and fragments are read out of the runs in place. The depth is (kernel row, run), a run
-// padded to a multiple of 8; what is read there beyond the window is masked. Traffic: the input
-// about 1.5 times, the result once.
-constexpr int down = 8, across = 16, threads = 128;
-constexpr int panel_pitch = BN + 8;
+// the weights in shared memory and goes through tiles of 4 ROWS x 16 result positions; the input
+// under a tile is copied there once, pixels with their CHANNELS side by side, so that a row of a
+// window is one run, and fragments are read out of the runs in place. The depth is (kernel row,
+// run), a run padded to a multiple of 8; what is read there beyond the window is masked. X_PLANES:
+// rows of a channel are read in vectors of 8 pixels; W_VECTORS: the weights of 8 results are side
+// by side. Traffic: the input about 1.5 times, the result once.
+constexpr int down = 4 * ROWS, across = 16, threads = 128;
+constexpr int panel_pitch = BN + 8, kept_pitch = BN + 8;
 
 struct Stem {
     i64 tiles_w, tiles_h, tiles; // of a row, of an image, of all
     i64 run, depth;              // padded: to 8, and all of the depth to 16
     i64 pitch, rows;             // of the input under a tile, in elements
     i64 blocks_n;                // of BN columns
+    i64 vectors;                 // over a row of the tile's input, wherever it begins
+    u64 by_run, by_vectors;      // 2^32 / n, rounded up
 };
+
+DEVICE int divide(int n, u64 inverse) {
+    return (int)((u64)(u32)n * inverse >> 32);
+}
 
 struct StemRows {
     i64 image;
@@ -24,31 +31,63 @@ struct StemRows {
     }
 };
 
-/// [BN][depth + 8], zero where the run is padded. A lane's loads of many rows are under way at
-/// once.
+/// [depth][BN], zero where the run is padded.
 DEVICE void load_weights(IN* to, const IN* weights, i64 n0, const Geometry& g, const Window& w,
                          const Stem& s) {
-    constexpr int some = BN / (threads / 32);
-    int pitch = (int)s.depth + 8, run = (int)s.run, taps = (int)w.kernel[2] * CHANNELS;
-    int warp = (int)(threadIdx.x / 32), lane = (int)(threadIdx.x % 32);
+    constexpr int wide = W_VECTORS ? 8 : 1, across_n = BN / wide;
+    int run = (int)s.run, taps = (int)w.kernel[2] * CHANNELS;
     int left = g.n - n0 < BN ? (int)(g.n - n0) : BN; // columns that there are
-    weights += (n0 + warp) * g.bn[0];
+#pragma unroll 4
+    for (int p = (int)threadIdx.x; p < (int)s.depth * across_n; p += threads) {
+        int k = p / across_n, j = p % across_n * wide;
+        int r = divide(k, s.by_run), q = k - r * run;
+        bool in = r < (int)w.kernel[1] && q < taps && j < left;
+        int from = in ? (r * taps + q) * (int)g.bk[0] + ((int)n0 + j) * (int)g.bn[0] : 0;
+        if (W_VECTORS)
+            cp_async16(smem_addr(to + k * kept_pitch + j), weights + from, in ? 16 : 0);
+        else
+            to[k * kept_pitch + j] = in ? weights[from] : IN{};
+    }
+    cp_async_commit();
+}
+
+/// From x with its channels in planes. Many loads are under way at once.
+DEVICE void load_planes(IN* to, const IN* x, int top, int left, const Window& w, const Stem& s) {
+    constexpr int some = 4;
+    int pitch = (int)s.pitch, vectors = (int)s.vectors, begin = left & ~7;
+    int count = (int)s.rows * CHANNELS * vectors;
 #pragma unroll 1
-    for (int k = lane; k < pitch; k += 32) {
-        int r = k / run, q = k - r * run;
-        bool in = r < (int)w.kernel[1] && q < taps;
-        const IN* from = weights + (r * taps + q);
-        IN v[some];
+    for (int p = (int)threadIdx.x; p < count; p += some * threads) {
+        uint4 v[some];
+        int at[some], first[some]; // in the tile, of the vector's first element
 #pragma unroll
-        for (int i = 0; i < some; i++)
-            v[i] = in && warp + i * 4 < left ? from[i * 4 * g.bn[0]] : IN{};
+        for (int i = 0; i < some; i++) {
+            int index = p + i * threads, line = divide(index, s.by_vectors);
+            int r = line / CHANNELS, c = line % CHANNELS;
+            int h = top + r, column = begin + (index - line * vectors) * 8;
+            first[i] = index < count ? (column - left) * CHANNELS + c : pitch;
+            at[i] = r * pitch;
+            bool in = index < count && (u32)h < (u32)w.in[1] && (u32)column < (u32)w.in[2];
+            v[i] = make_uint4(0, 0, 0, 0);
+            if (in)
+                v[i] = *(const uint4*)(x + (h * (i32)w.step[1] + c * (i32)w.step_c + column));
+        }
 #pragma unroll
-        for (int i = 0; i < some; i++)
-            to[(warp + i * 4) * pitch + k] = v[i];
+        for (int i = 0; i < some; i++) {
+            const u32 words[4] = {v[i].x, v[i].y, v[i].z, v[i].w};
+#pragma unroll
+            for (int k = 0; k < 8; k++) {
+                int q = first[i] + k * CHANNELS;
+                IN element;
+                element.bits = (u16)(words[k / 2] >> (k % 2 * 16));
+                if ((u32)q < (u32)pitch)
+                    to[at[i] + q] = element;
+            }
+        }
     }
 }
 
-DEVICE void load_input(IN* to, const IN* x, int top, int left, const Window& w, const Stem& s) {
+DEVICE void load_pixels(IN* to, const IN* x, int top, int left, const Window& w, const Stem& s) {
     constexpr int some = 8; // rows at once
     int warp = (int)(threadIdx.x / 32), lane = (int)(threadIdx.x % 32), pitch = (int)s.pitch;
 #pragma unroll 1
@@ -74,25 +113,24 @@ DEVICE void load_input(IN* to, const IN* x, int top, int left, const Window& w, 
 }
 
 struct StemSums {
-    ACC v[2][BN / 8][4];
+    ACC v[ROWS][BN / 8][4];
 };
 
-/// A warp makes two rows of the tile.
+/// A warp makes ROWS rows of the tile.
 DEVICE void multiply_stem(StemSums& sums, const IN* tile, u32 weights, const Window& w,
                           const Stem& s) {
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     int wide = (int)w.stride[2] * CHANNELS, pitch = (int)s.pitch, run = (int)s.run;
     const IN* from =
-        tile + 2 * warp * (int)w.stride[1] * pitch + (lane >> 2) * wide + (lane & 3) * 2;
+        tile + ROWS * warp * (int)w.stride[1] * pitch + (lane >> 2) * wide + (lane & 3) * 2;
     int next_row = (int)w.stride[1] * pitch;
     // What a lane may use of the last 8 elements of a run.
     int valid = (int)w.kernel[2] * CHANNELS - (run - 8) - (lane & 3) * 2;
     u32 edge = valid >= 2 ? 0xffffffffu : valid == 1 ? 0xffffu : 0u;
-    int weight_pitch = ((int)s.depth + 8) * (int)sizeof(IN);
-    weights += ((lane & 7) + ((lane >> 4) << 3)) * weight_pitch + ((lane >> 3) & 1) * 16;
+    weights += ((lane & 15) * kept_pitch + (lane >> 4) * 8) * (int)sizeof(IN);
     int r = 0, q = 0; // of the next 8 elements
 #pragma unroll
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < ROWS; i++)
 #pragma unroll
         for (int j = 0; j < BN / 8; j++)
 #pragma unroll
@@ -100,14 +138,14 @@ DEVICE void multiply_stem(StemSums& sums, const IN* tile, u32 weights, const Win
                 sums.v[i][j][k] = (ACC)0;
 #pragma unroll 1
     for (int k = 0; k < (int)s.depth; k += 16) {
-        u32 a[2][4];
+        u32 a[ROWS][4];
 #pragma unroll
         for (int half = 0; half < 2; half++) {
             bool some = r < (int)w.kernel[1];
             u32 mask = !some ? 0u : q + 8 == run ? edge : 0xffffffffu;
             const IN* p = from + (some ? r * pitch + q : 0);
 #pragma unroll
-            for (int i = 0; i < 2; i++) {
+            for (int i = 0; i < ROWS; i++) {
                 a[i][half * 2] = *(const u32*)(p + i * next_row) & mask;
                 a[i][half * 2 + 1] = *(const u32*)(p + i * next_row + 8 * wide) & mask;
             }
@@ -118,9 +156,9 @@ DEVICE void multiply_stem(StemSums& sums, const IN* tile, u32 weights, const Win
 #pragma unroll
         for (int j = 0; j < BN / 16; j++) {
             u32 b[4];
-            ldmatrix4(b, weights + j * 16 * weight_pitch + k * (int)sizeof(IN));
+            ldmatrix4_trans(b, weights + (k * kept_pitch + j * 16) * (int)sizeof(IN));
 #pragma unroll
-            for (int i = 0; i < 2; i++) {
+            for (int i = 0; i < ROWS; i++) {
                 MMA(sums.v[i][2 * j], a[i], b[0], b[1]);
                 MMA(sums.v[i][2 * j + 1], a[i], b[2], b[3]);
             }
@@ -136,7 +174,7 @@ KERNEL void __launch_bounds__(threads, 4)
     int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     ACC* panel = (ACC*)memory + warp * (16 * panel_pitch);
     IN* kept = (IN*)(memory + 4 * 16 * panel_pitch * sizeof(ACC));
-    IN* tile = kept + BN * ((int)s.depth + 8);
+    IN* tile = kept + kept_pitch * (int)s.depth;
     i64 n0 = (i64)(blockIdx.x % (u32)s.blocks_n) * BN;
     if (!w_constant)
         grid_wait();
@@ -149,17 +187,23 @@ KERNEL void __launch_bounds__(threads, 4)
         i64 image = line / (u32)s.tiles_h;
         StemRows rows = {image, (int)(line - (u32)image * (u32)s.tiles_h) * down,
                          (int)(t - line * (u32)s.tiles_w) * across, (int)w.out[1], (int)w.out[2]};
-        load_input(tile, x + image * w.step_n, rows.h * (int)w.stride[1] - (int)w.low[1],
-                   rows.w * (int)w.stride[2] - (int)w.low[2], w, s);
+        const IN* from = x + image * w.step_n;
+        int top = rows.h * (int)w.stride[1] - (int)w.low[1];
+        int left = rows.w * (int)w.stride[2] - (int)w.low[2];
+        if (X_PLANES)
+            load_planes(tile, from, top, left, w, s);
+        else
+            load_pixels(tile, from, top, left, w, s);
+        cp_async_wait<0>();
         sync();
         StemSums sums;
         multiply_stem(sums, tile, smem_addr(kept), w, s);
         sync(); // the tile may be overwritten
 #pragma unroll 1
-        for (int part = 0; part < 2; part++) {
+        for (int part = 0; part < ROWS; part++) {
             ACC* mine = panel + (lane >> 2) * panel_pitch + (lane & 3) * 2;
 #pragma unroll
-            for (int i = 0; i < 2; i++)
+            for (int i = 0; i < ROWS; i++)
                 if (part == i) {
 #pragma unroll
                     for (int j = 0; j < BN / 8; j++) {
@@ -170,7 +214,7 @@ KERNEL void __launch_bounds__(threads, 4)
                     }
                 }
             sync_warp();
-            int first = warp * 32 + part * 16;
+            int first = (warp * ROWS + part) * 16;
             FromPitch<panel_pitch> fetch = {panel - first * panel_pitch};
             store_tile(fetch, rows, lane, 32, first, 16, 0, n0, g, out EPI_PASS);
             sync_warp();

@@ -5,6 +5,8 @@
 #include "kernels/gemm/tactics.h"
 #include "kernels/gemm/wgmma.h"
 
+#include <optional>
+
 namespace ingot::kernels {
 
 namespace {
@@ -159,6 +161,66 @@ ConvShape runs_as_channels(const ConvShape& s) {
     return v;
 }
 
+/// Strides of what is stored as view v along width, height and images of `out`; nothing where these
+/// are not axes of it.
+std::optional<Sizes> strides_along(const Contraction& c, size_t v, const Sizes& out) {
+    const Shape& stored = c.rows.stored[v];
+    auto offset = [&](int64_t index) {
+        int64_t sum = 0;
+        for (auto i = stored.size(); i-- > 0;) {
+            sum += index % c.rows.sizes[i] * stored[i];
+            index /= c.rows.sizes[i];
+        }
+        return sum;
+    };
+    Sizes strides{};
+    int64_t step = 1;
+    int64_t last = 0;
+    for (size_t i = 0; i < 3; ++i) {
+        strides[i] = out[i] > 1 ? offset(step) : 0;
+        for (int64_t k = 2; k < out[i]; ++k) {
+            if (offset(k * step) != k * strides[i]) {
+                return std::nullopt;
+            }
+        }
+        last += (out[i] - 1) * strides[i];
+        step *= out[i];
+    }
+    return last == offset(step - 1) ? std::optional(strides) : std::nullopt;
+}
+
+/// Whether the copy engine can store patches of results, and load the full operand.
+bool can_stay(const Contraction& c, const Sizes& out) {
+    Stay s = stay_of(c);
+    return s.possible && c.batches() == 1 && strides_along(c, 0, out) &&
+           strides_along(c, static_cast<size_t>(s.full) + 1, out);
+}
+
+/// Panels of patches of what is stored as view v, and of the last panel if it is narrower.
+void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v,
+                    const PatchArg& p) {
+    const Operand& o = v == 0 ? c.out : c.finish.operands[v - 1];
+    Sizes strides = *strides_along(c, v, p.out);
+    TensorMap m;
+    m.dtype = o.dtype;
+    m.rank = 4;
+    m.sizes[0] = static_cast<uint64_t>(c.n());
+    m.box = {64, 1, 1, 1, 1};
+    for (size_t i = 0; i < 3; ++i) {
+        m.sizes[i + 1] = static_cast<uint64_t>(p.out[i]);
+        m.strides[i] = bytes_of_stride(strides[i], p.out[i], c.n());
+        m.box[i + 1] = static_cast<uint32_t>(p.size[i]);
+    }
+    m.sizes[4] = 1;
+    m.strides[3] = 16;
+    args.map(o, m);
+    if (t.tail() > 0) {
+        m.box[0] = static_cast<uint32_t>(t.tail());
+        m.swizzle128 = false;
+        args.map(o, m);
+    }
+}
+
 double bytes_moved(const ConvShape& s) {
     int64_t elements = s.x.view.count() + s.w.view.count() + s.out.view.count();
     return 2.0 * static_cast<double>(elements) + operand_bytes(s.finish);
@@ -173,13 +235,14 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
     }
     Contraction c = window_contraction(shape);
     std::span<const WgmmaTile> tiles = wgmma_tiles();
+    bool stay = can_stay(c, patch_of(s, 1).out);
     for (size_t i = 0; i < tiles.size(); ++i) {
         const WgmmaTile& t = tiles[i];
         PatchArg p = patch_of(s, t.bm());
         int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, t.bn);
         int64_t steps = s.taps() * p.channel_steps;
         for (int split : wgmma_splits()) {
-            if (!t.takes(c, steps, split)) {
+            if (!t.takes(c, steps, split, stay)) {
                 continue;
             }
             double us = (1.03 + (t.groups == 1 ? 0.02 * static_cast<double>(i) : 0.0)) *
@@ -195,14 +258,22 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
 Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const Tactic& tactic) {
     const WgmmaTile& tile = wgmma_tiles()[static_cast<size_t>(tactic.p[1])];
     int splits = tactic.p[2];
-    Contraction c = generalised(window_contraction(shape), tactic.p[variant_place]);
+    Contraction c = generalised(window_contraction(shape), tile.variant(tactic.p[variant_place]));
     ConvShape s = runs_as_channels(shape);
     PatchArg p = patch_of(s, tile.bm());
     int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, tile.bn);
     Launch l = wgmma_launch(tile, c, count, splits, in_pairs(s) ? 2 : 1, arch);
     l.args.map(s.x, input_map(s, p));
     l.args.map(s.w, weight_map(s, tile.bn));
-    l.args.pointer(s.out);
+    if (tile.stays) {
+        Stay stay = stay_of(c);
+        add_panel_maps(l.args, tile, c, 0, p);
+        if (stay.full >= 0) {
+            add_panel_maps(l.args, tile, c, static_cast<size_t>(stay.full) + 1, p);
+        }
+    } else {
+        l.args.pointer(s.out);
+    }
     add_wgmma_numbers(l.args, tile, splits, s.w_constant);
     std::vector<int64_t> words;
     for (const Sizes* a : {&p.tiles, &p.size, &p.out}) {

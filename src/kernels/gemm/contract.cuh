@@ -62,3 +62,9 @@ struct Spot {
             at[v] += place<RN>(i, g.cn[v]);
     }
 };
+
+/// Which row of the result a row of the tile is; -1 for none.
+struct RowsFrom {
+    i64 m0, m;
+    DEVICE i64 operator()(int r) const { return m0 + r < m ? m0 + r : -1; }
+};

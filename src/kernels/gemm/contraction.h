@@ -59,8 +59,9 @@ std::optional<std::string> refuse_finish(const Group& group, Value quantised = {
 bool has_halves(const Group& group);
 std::optional<std::string> refuse_halves(const Group& group);
 Finish finish_of(const Problem& p);
-/// Columns of the epilogue's text: OUT value_of(ACC sum, elements of the operands).
-std::string value_text(const Finish& f);
+/// Part of the epilogue's text: OUT value_of(ACC sum, elements of the operands); `wide`: a float,
+/// not yet narrowed to a result of 16 bits.
+std::string value_text(const Finish& f, bool wide = false);
 /// The same work for a more general program, which others may have already. Variants are sums of
 /// these: two addends, of which some are missing; an axis of rows of size 1 before the only one.
 constexpr int variant_addends = 1;

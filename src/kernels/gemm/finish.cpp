@@ -193,9 +193,10 @@ Finish finish_of(const Problem& p) {
     return f;
 }
 
-std::string value_text(const Finish& f) {
+std::string value_text(const Finish& f, bool wide) {
     bool two = f.sums == 2;
-    std::string out = str("DEVICE OUT value_of(ACC sum", two ? ", ACC other" : "");
+    std::string out =
+        str("DEVICE ", wide ? "float" : "OUT", " value_of(ACC sum", two ? ", ACC other" : "");
     std::vector<std::string> inputs = {"a"};
     if (two) {
         inputs.emplace_back("b");
@@ -212,7 +213,7 @@ std::string value_text(const Finish& f) {
         out += str(type, " b = (", type, ")", wrapped, "other;\n");
     }
     ExprText t = expr_text(f.body, inputs, "v", narrow_result(f.type));
-    out += str(t.statements, "return narrow<OUT>(", t.result, ");\n}\n");
+    out += str(t.statements, "return ", wide ? "(float)(" : "narrow<OUT>(", t.result, ");\n}\n");
     return out;
 }
 

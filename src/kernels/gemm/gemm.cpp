@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot, with the map that follows it: batched matrix products of any layout.
 #include "base/error.h"
+#include "kernels/gemm/gemv.h"
 #include "kernels/gemm/mma.h"
+#include "kernels/gemm/normed.h"
 #include "kernels/gemm/quant.h"
 #include "kernels/gemm/tactics.h"
 #include "ops/primitives.h"
@@ -17,6 +19,7 @@ std::vector<Tactic> contraction_tactics(const Contraction& c, const Problem& p) 
         if (!p.batch_invariant) {
             add_gemv_tactics(all, c, p.arch);
             add_wgmma_tactics(all, c, p.arch);
+            add_short_tactic(all, c, p.arch);
         }
         add_mma_tactics(all, c, p.arch, p.tf32);
     }
@@ -36,9 +39,14 @@ Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t
     case Way::Mma:
         return emit_mma(generalised(c, t.p[variant_place] & variant_rows), arch, t);
     case Way::Wgmma:
-        return emit_wgmma(generalised(c, t.p[variant_place]), arch, t);
+        return emit_wgmma(c, arch, t);
     case Way::Gemv:
         return emit_gemv(c, t);
+    case Way::Ring:
+        return emit_ring(c, t, arch);
+    case Way::Short:
+        return emit_short(c);
+    case Way::NormedRing: // of groups that begin with a norm
     case Way::Simt:
         break;
     }
@@ -48,6 +56,9 @@ Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t
 namespace {
 
 std::optional<std::string> refuse(const Group& group) {
+    if (has_norm(group)) {
+        return refuse_normed(group, refuse);
+    }
     if (!group.first().is(dot_def)) {
         return "no dot";
     }
@@ -104,6 +115,10 @@ Order depth_inside(int rank, const std::vector<int64_t>& batch,
 /// Tensor cores want the depth innermost; 16-bit activations may have the columns there instead.
 /// An operand of rank 2 at most is taken for a weight, which is packed once.
 void layout(LayoutArgs& args) {
+    if (has_norm(args.group)) {
+        layout_normed(args, layout);
+        return;
+    }
     const Node& n = args.group.first();
     const auto& d = n.as<Dot>();
     DType type = args.group.graph.type(n.inputs[0]).dtype;
@@ -143,11 +158,11 @@ void layout(LayoutArgs& args) {
 }
 
 std::vector<Tactic> tactics(const Problem& p) {
-    return contraction_tactics(contraction_of(p), p);
+    return has_norm(p.group) ? normed_tactics(p) : contraction_tactics(contraction_of(p), p);
 }
 
 Emitted emit(const Problem& p, const Tactic& t) {
-    return emit_contraction(contraction_of(p), p.arch, t);
+    return has_norm(p.group) ? emit_normed(p, t) : emit_contraction(contraction_of(p), p.arch, t);
 }
 
 const Family rows[] = {{.name = "dot",

@@ -117,7 +117,7 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESI
 #endif
     int lane = tid & 31, warp = (tid >> 5) & 3;
     Sums sums;
-    accumulate(sums, ring, full, begin, end, group * (MB * 8192), lane, Turn(), 0);
+    accumulate<false>(sums, ring, full, begin, end, group * (MB * 8192), lane, Turn(), 0);
     grid_release();
     grid_wait();
     sync_some(1, consumers); // the ring is free

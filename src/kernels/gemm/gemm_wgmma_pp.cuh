@@ -108,7 +108,7 @@ KERNEL void __launch_bounds__(384, 1)
         if (i + group > 0)
             mbar_wait(turns + 8 * group, (u32)(i - 1 + group) & 1);
         Sums sums;
-        accumulate(sums, ring, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
+        accumulate<true>(sums, ring, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
         if (t + 2 * gridDim.x >= tiles)
             grid_release();
         if (i == 0)

@@ -1,24 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/gemm/gemv.h"
+
 #include "kernels/common/expr_text.h"
-#include "kernels/gemm/tactics.h"
 
 #include <algorithm>
 
 namespace ingot::kernels {
 
-namespace {
-
-constexpr int64_t most_rows = 8;
-
-int rows_of(const Contraction& c) {
+int gemv_rows(const Contraction& c) {
     return c.m() <= 1 ? 1 : c.m() <= 2 ? 2 : c.m() <= 4 ? 4 : 8;
 }
+
+bool chunked(const Operand& o, const Shape& batch, const Shape& outer, const Shape& depth,
+             int64_t n) {
+    return depth.size() == 1 && depth[0] == 1 && o.view.offset % n == 0 &&
+           all_multiples(batch, n) && all_multiples(outer, n);
+}
+
+namespace {
 
 /// As many as keep the kernel's text and registers small.
 int columns_of(const Contraction& c) {
     int width = bit_width(c.b.dtype);
     int wide = c.paired() ? 2 : 3; // whole pairs
-    return rows_of(c) == 1 || width <= 8 ? 2 : rows_of(c) == 8 && width == 16 ? wide : 4;
+    return gemv_rows(c) == 1 || width <= 8 ? 2 : gemv_rows(c) == 8 && width == 16 ? wide : 4;
 }
 
 bool bytes(const Contraction& c) {
@@ -26,18 +31,11 @@ bool bytes(const Contraction& c) {
            bit_width(c.b.dtype) == 8;
 }
 
-/// Whether chunks of `n` elements along the depth are dense and aligned.
-bool chunked(const Operand& o, const Shape& batch, const Shape& outer, const Shape& depth,
-             int64_t n) {
-    return depth.size() == 1 && depth[0] == 1 && o.view.offset % n == 0 &&
-           all_multiples(batch, n) && all_multiples(outer, n);
-}
-
 bool runs(const Contraction& c) {
-    int64_t chunk = 128 / bit_width(c.b.dtype);
+    int64_t chunk = gemv_chunk(c);
     std::string_view sum = sum_c_type(c.a.dtype, c.b.dtype, c.finish.sum_type);
     bool wide = bit_width(c.a.dtype) > 8 || bytes(c);
-    return c.m() <= (wide ? most_rows : most_rows / 2) && c.k() % chunk == 0 &&
+    return c.m() <= (wide ? most_gemv_rows : most_gemv_rows / 2) && c.k() % chunk == 0 &&
            (sum == "float" || sum == "u32") && bit_width(c.a.dtype) <= 32 &&
            bit_width(c.b.dtype) <= 32 && chunked(c.a, c.batch.a, c.rows.a, c.depth.a, chunk) &&
            chunked(c.b, c.batch.b, c.columns.b, c.depth.b, chunk);
@@ -61,13 +59,14 @@ double cost_us(const Contraction& c, int share, const Arch& arch) {
     auto blocks = static_cast<double>(c.batches() * div_up(c.n(), columns_of(c))) * share / 8;
     double waves = std::max(1.0, blocks / (arch.sms * 4.0));
     double macs =
-        static_cast<double>(c.batches() * c.n()) * rows_of(c) * static_cast<double>(c.k());
+        static_cast<double>(c.batches() * c.n()) * gemv_rows(c) * static_cast<double>(c.k());
     double busy = std::min<double>(arch.sms, std::max(blocks, 1.0));
     double dram_us = traffic_bytes(c) / (arch.dram_gbs * 1.02e3);
     double math_us = 1.7 * macs / (busy * 128 * arch.clock_ghz * 1e3);
-    constexpr double streams = 4e6; // bytes from which on memory decides
+    constexpr double streams = 4e6;   // bytes from which on memory decides
+    constexpr double stream_us = 2.4; // until as much is on its way as memory takes
     double memory_us = traffic_bytes(c) > streams
-                           ? 0.45 + blocks_us(blocks, std::max(rounds, 1.0), dram_us, arch)
+                           ? stream_us + blocks_us(blocks, std::max(rounds, 1.0), dram_us, arch)
                            : std::max(waves * std::max(rounds, 1.0) * 0.45, dram_us);
     return 0.3 + std::max(memory_us, math_us);
 }
@@ -75,7 +74,7 @@ double cost_us(const Contraction& c, int share, const Arch& arch) {
 } // namespace
 
 void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
-    bool swap = c.m() > most_rows && c.n() <= most_rows && !c.paired();
+    bool swap = c.m() > most_gemv_rows && c.n() <= most_gemv_rows && !c.paired();
     Contraction s = swap ? swapped(c) : c;
     if (!runs(s) || s.k() == 0) {
         return;
@@ -84,12 +83,13 @@ void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch
         out.push_back(make_tactic(str("gemv_s", share), Way::Gemv, share, swap ? 1 : 0,
                                   cost_us(s, share, arch)));
     }
+    add_ring_tactics(out, s, swap, arch);
 }
 
 Emitted emit_gemv(const Contraction& c, const Tactic& tactic) {
     Contraction s = tactic.p[2] != 0 ? swapped(c) : c;
     int share = tactic.p[1];
-    int rows = rows_of(s);
+    int rows = gemv_rows(s);
     int columns = columns_of(s);
     StoreText t = store_text(s, least_width(s));
     Launch l;

@@ -23,12 +23,6 @@ struct FromPitch {
 
 typedef FromPitch<tile_pitch> FromTile;
 
-/// Which row of the result a row of the tile is; -1 for none.
-struct RowsFrom {
-    i64 m0, m;
-    DEVICE i64 operator()(int r) const { return m0 + r < m ? m0 + r : -1; }
-};
-
 /// Rows [first, first + count) of a tile of WIDE columns, the first of them n0. At least WIDE / VEC
 /// threads, each of which keeps to its columns. What the epilogue reads is fetched one row ahead of
 /// its use; the loop starts a row early for that.

@@ -7,7 +7,7 @@
 
 namespace ingot::kernels {
 
-enum class Way : int { Simt, Mma, Wgmma, Gemv };
+enum class Way : int { Simt, Mma, Wgmma, Gemv, Ring, NormedRing, Short };
 
 inline Tactic make_tactic(std::string name, Way way, int a, int b, double cost_us) {
     return {std::move(name), {static_cast<int>(way), a, b}, cost_us};
@@ -32,6 +32,10 @@ Emitted emit_wgmma(const Contraction& c, const Arch& arch, const Tactic& t);
 /// Up to 8 rows or columns.
 void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
 Emitted emit_gemv(const Contraction& c, const Tactic& t);
+
+/// A thread for each result, where the depth is short. Sums in the order of the depth.
+void add_short_tactic(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
+Emitted emit_short(const Contraction& c);
 
 /// All tactics, best first, and their launches: for families whose work is a contraction. Those of
 /// mma.sync add along the whole depth by one instruction, in whatever tile: where they run and

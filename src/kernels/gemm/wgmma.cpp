@@ -25,6 +25,9 @@ constexpr WgmmaTile tiles[] = {
     {2, 160, 5, 1, 0.42, 0.42, 2, 0, true, 1, 1.2},
     {2, 128, 5, 1, 0.34, 0.34, 2, 0, true, 1, 1.08},
     {2, 64, 4, 1, 0.28, 0.17, 1, 2},
+    {2, 128, 5, 1, 0.385, 0.385, 2, 0, true, 1.1, 0.92, true},
+    {2, 160, 4, 1, 0.475, 0.475, 2, 0, true, 1.1, 0.92, true},
+    {2, 192, 4, 1, 0.57, 0.57, 2, 0, true, 1.1, 0.92, true},
 };
 constexpr int tile_count = static_cast<int>(std::size(tiles));
 
@@ -116,10 +119,17 @@ std::span<const WgmmaTile> wgmma_tiles() {
 }
 
 std::string WgmmaTile::name() const {
-    return str(bm(), "x", bn, ping_pong ? "_pp" : resident > 0 ? str("_r", resident) : "");
+    std::string kind = stays          ? "_turns"
+                       : ping_pong    ? "_pp"
+                       : resident > 0 ? str("_r", resident)
+                                      : "";
+    return str(bm(), "x", bn, kind);
 }
 
-bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits) const {
+bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool stay) const {
+    if (stays || (ping_pong && stay)) {
+        return stays && stay && splits == 1;
+    }
     bool splittable = blocks == 1 && resident == 0 && !ping_pong && steps >= int64_t{2} * splits;
     return (splits == 1 || splittable) && (!ping_pong || vector_columns(c));
 }
@@ -141,7 +151,22 @@ struct BlockTime {
     double start, store;
 };
 
-BlockTime block_time(const WgmmaTile& t, const Finish& f, const Loops& rows) {
+/// Instructions for a result, beside those of the multiplication.
+double finish_instructions(const Finish& f) {
+    double n = 6;
+    for (const ExprInstr& c : f.body.code) {
+        bool function = c.op == ExprOp::Erf || c.op == ExprOp::Tanh || c.op == ExprOp::Sigmoid ||
+                        c.op == ExprOp::Exp;
+        n += function ? 12 : 1;
+    }
+    return n;
+}
+
+BlockTime block_time(const WgmmaTile& t, const Finish& f, const Loops& rows, const Arch& arch) {
+    if (t.stays) { // a warp per scheduler
+        double results = t.bm() * t.bn / 128.0;
+        return {1.3, 0.6 + results * finish_instructions(f) / (arch.clock_ghz * 1e3)};
+    }
     int varying = 0; // operands that differ from row to row
     for (size_t i = 0; i < f.operands.size(); ++i) {
         const Shape& s = rows.stored[i + 1];
@@ -199,16 +224,37 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
     // The clock falls when all tensor cores work; what takes turns was measured so.
     double power = t.ping_pong ? 1 : 1 + 0.18 * std::clamp((busy - 0.6) / 0.4, 0.0, 1.0);
     double step = t.step_us * power;
-    BlockTime b = block_time(t, c.finish, c.rows);
+    BlockTime b = block_time(t, c.finish, c.rows, arch);
     double us = splits > 1 ? split_us(t, b, count, own_steps, splits, step, arch)
                            : compute_us(t, b, count, own_steps, step, arch);
     double loaded = static_cast<double>(count * steps) * (t.bm() + t.bn) * 128;
     double from_l2 = std::min(busy * sm_bytes_per_clock, l2_bytes_per_clock) * arch.sms;
     double l2 = loaded / (from_l2 * arch.clock_ghz * 1e3);
-    double dram = dram_bytes / (arch.dram_gbs * 0.8e3);
+    // Measured: blocks that stay load while they store; of others, stores and loads take turns.
+    double dram = dram_bytes / (arch.dram_gbs * 0.8e3) * (t.stays ? 1 : 1.3);
     double beside_model = t.beside_model * (count > arch.sms ? t.in_turn : 1);
     return launch_us + beside_model * std::max(us, b.start + std::max(l2, dram));
 }
+
+namespace {
+
+/// Text of the kernel that stores out of shared memory.
+void add_tile_text(Program& p, const StoreText& text) {
+    p.body += str(device_file("contract"), text.functions, text.store_tile(),
+                  text.staged ? device_file("store_staged") : "", device_file("cluster_sum"),
+                  device_file("wgmma_core"), text.paired ? device_file("pair_load") : "");
+}
+
+void add_stay_text(Program& p, const WgmmaTile& t, const Contraction& c) {
+    Stay s = stay_of(c);
+    p.defines +=
+        str("#define TAIL ", t.tail() > 0 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0, "\n");
+    std::string text = stay_text(c, s);
+    std::string_view math = text.find("fast_") != std::string::npos ? device_file("fast_math") : "";
+    p.body += str(device_file("contract"), math, text, device_file("wgmma_core"));
+}
+
+} // namespace
 
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,
                     const Arch& arch) {
@@ -221,11 +267,14 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
             "\n#define DEEP ", t.deep, "\n#define RESIDENT ", t.resident, "\n#define PING_PONG ",
             t.ping_pong ? 1 : 0, "\n#define CONV ", conv, "\n#define BATCHED ",
             conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
-    l.program.body =
-        str(device_file("wgmma"), device_file("contract"), text.functions, text.store_tile(),
-            text.staged ? device_file("store_staged") : "", device_file("cluster_sum"),
-            device_file("wgmma_core"), text.paired ? device_file("pair_load") : "");
-    l.program.family = t.ping_pong ? "gemm_wgmma_pp" : "gemm_wgmma";
+    l.program.body = device_file("wgmma");
+    if (t.stays) {
+        add_stay_text(l.program, t, c);
+        l.program.family = "gemm_wgmma_stay";
+    } else {
+        add_tile_text(l.program, text);
+        l.program.family = t.ping_pong ? "gemm_wgmma_pp" : "gemm_wgmma";
+    }
     l.entry = std::string(l.program.family);
     l.grid = {t.ping_pong ? std::min<int64_t>(count, arch.sms) : count * splits, 1, 1};
     l.block = t.threads();
@@ -242,16 +291,48 @@ void add_wgmma_numbers(Args& args, const WgmmaTile& t, int splits, bool b_consta
     args.i32(b_constant ? 1 : 0).i32(a_batched ? 1 : 0).i32(b_batched ? 1 : 0);
 }
 
+namespace {
+
+/// Whether the copy engine can store results: at most one axis of batch, one of rows.
+bool can_stay(const Contraction& c) {
+    Stay s = stay_of(c);
+    if (!s.possible) {
+        return false;
+    }
+    for (size_t v : {0, s.full + 1}) {
+        if (walk_of(c.batch, c.batch.stored[v]).sizes.size() != 1 ||
+            walk_of(c.rows, c.rows.stored[v]).sizes.size() != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// The panels of what is stored as view v, and of the last one if it is narrower.
+void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v) {
+    const Operand& o = v == 0 ? c.out : c.finish.operands[v - 1];
+    TensorMap m = map_of(o, c.batch, c.batch.stored[v], c.rows, c.rows.stored[v], c.n(), t.bm());
+    args.map(o, m);
+    if (t.tail() > 0) {
+        m.box[0] = static_cast<uint32_t>(t.tail());
+        m.swizzle128 = false;
+        args.map(o, m);
+    }
+}
+
+} // namespace
+
 void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
     if (!runs(c, arch)) {
         return;
     }
+    bool stay = can_stay(c);
     for (int i = 0; i < tile_count; ++i) {
         const WgmmaTile& t = tiles[i];
         int64_t count = c.batches() * div_up(c.m(), t.bm()) * div_up(c.n(), t.bn);
         int64_t steps = div_up(c.k(), 64);
         for (int s : wgmma_splits()) {
-            if (!t.takes(c, steps, s)) {
+            if (!t.takes(c, steps, s, stay)) {
                 continue;
             }
             double preference = 1 + (t.groups == 1 ? 0.02 * i : 0.0);
@@ -261,8 +342,9 @@ void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arc
     }
 }
 
-Emitted emit_wgmma(const Contraction& c, const Arch& arch, const Tactic& tactic) {
+Emitted emit_wgmma(const Contraction& plain, const Arch& arch, const Tactic& tactic) {
     const WgmmaTile& tile = tiles[tactic.p[1]];
+    Contraction c = generalised(plain, tile.variant(tactic.p[variant_place]));
     int splits = tactic.p[2];
     int64_t count = c.batches() * div_up(c.m(), tile.bm()) * div_up(c.n(), tile.bn);
     Launch l = wgmma_launch(tile, c, count, splits, 0, arch);
@@ -271,7 +353,15 @@ Emitted emit_wgmma(const Contraction& c, const Arch& arch, const Tactic& tactic)
     auto walked = [&c](const Shape& s) {
         return c.batches() > 1 && walk_of(c.batch, s).strides[0] != 0;
     };
-    l.args.pointer(c.out);
+    if (tile.stays) {
+        Stay s = stay_of(c);
+        add_panel_maps(l.args, tile, c, 0);
+        if (s.full >= 0) {
+            add_panel_maps(l.args, tile, c, static_cast<size_t>(s.full) + 1);
+        }
+    } else {
+        l.args.pointer(c.out);
+    }
     add_wgmma_numbers(l.args, tile, splits, c.b_constant, walked(c.batch.a), walked(c.batch.b));
     add_geometry(l.args, c);
     add_operands(l.args, c);

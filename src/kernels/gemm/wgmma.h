@@ -3,6 +3,7 @@
 #pragma once
 
 #include "kernels/gemm/contraction.h"
+#include "kernels/gemm/stay.h"
 
 #include <algorithm>
 
@@ -20,23 +21,34 @@ struct WgmmaTile {
     /// tiles.
     double beside_model = 1;
     double in_turn = 1;
+    /// Results of 16 bits leave by the copy engine (gemm_wgmma_stay.cuh); with ping_pong.
+    bool stays = false;
 
     int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
     int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }
     /// Columns that a warp of gemm_wgmma_pp.cuh stores at a time.
     int wide() const { return bn % 64 == 0 ? 64 : bn % 48 == 0 ? 48 : 32; }
+    /// Columns of the last panel, if it is narrower than 64.
+    int tail() const { return bn % 64; }
     int64_t shared_bytes() const {
         int64_t ring = int64_t{stages} * deep * 128 * (bm() + bn);
         int64_t bars = int64_t{16} * stages;
+        if (stays) { // with two panels of a warpgroup
+            int64_t ends = int64_t{2} * groups;
+            return ring + ends * bm() * 128 + bars + 16 + 16 * ends;
+        }
         constexpr int64_t slot = 40; // of a thread and row that the epilogue waits for
         return ping_pong ? ring + int64_t{8} * 16 * (wide() + 8) * 4 + 2 * slot * 256 + bars + 16
                          : std::max<int64_t>(ring, int64_t{bm()} * (bn + 8) * 4 +
                                                        4 * slot * 128 * groups) +
                                bars;
     }
+    /// Of contraction_variants: an addend that is missing is no full operand.
+    int variant(int v) const { return stays ? v & variant_rows : v; }
     /// As tactics are named: "128x192_pp".
     std::string name() const;
-    bool takes(const Contraction& c, int64_t steps, int splits) const;
+    /// `stay`: the results can leave by the copy engine.
+    bool takes(const Contraction& c, int64_t steps, int splits, bool stay) const;
 };
 std::span<const WgmmaTile> wgmma_tiles();
 
@@ -48,7 +60,8 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, in
 
 /// Program, grid, block, cluster and shared memory for so many tiles; arguments are the caller's:
 /// maps and result, then these numbers, ...
-/// `conv`: 0, or CONV of wgmma_core.cuh.
+/// `conv`: 0, or CONV of wgmma_core.cuh. Where blocks stay, a map of the result takes its place,
+/// then one of the full operand; each is followed by that of the tail, if there is one.
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t tiles, int splits, int conv,
                     const Arch& arch);
 void add_wgmma_numbers(Args& args, const WgmmaTile& t, int splits, bool b_constant,

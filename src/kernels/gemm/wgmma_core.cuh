@@ -175,14 +175,18 @@ struct LoadB {
     }
 #endif
 };
-/// What one load of A brings.
-DEVICE int bytes_of_a(const Geometry& g CONV_TAKES) {
+/// Rows of a tile that there may be.
+DEVICE int tile_rows(const Geometry& g CONV_TAKES) {
     (void)g;
 #if CONV
-    return (int)(p.size[0] * p.size[1] * p.size[2]) * 128;
+    return (int)(p.size[0] * p.size[1] * p.size[2]);
 #else
-    return slab_a;
+    return tile_m;
 #endif
+}
+/// What one load of A brings.
+DEVICE int bytes_of_a(const Geometry& g CONV_TAKES) {
+    return tile_rows(g CONV_PASS) * 128;
 }
 
 /// A place in the ring, and how often it was passed.
@@ -225,7 +229,8 @@ struct Sums {
 
 /// The steps [begin, end) of a warpgroup, from a place in the ring on: the rows of A that begin at
 /// byte `rows` of a stage, by all of B. `other`: the barrier on which another warpgroup waits until
-/// the last stage of this one is there, or 0.
+/// the last stage of this one is there, or 0. ON: the ring is used beyond the last step.
+template <bool ON>
 DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int rows, int lane,
                        Turn turn, u32 other) {
     int before = 0;
@@ -254,8 +259,6 @@ DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int r
         turn.advance();
     }
     wgmma_wait<0>();
-#if PING_PONG
-    if (lane == 0)
+    if (ON && lane == 0)
         mbar_arrive(full + 8 * (ST + before));
-#endif
 }

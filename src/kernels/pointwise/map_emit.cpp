@@ -85,7 +85,7 @@ ExprText body_text(const MapJob& job, const MapLoops& l, F&& value) {
                           ");\n"));
         inputs[static_cast<size_t>(l.used[k])] = name;
     }
-    ExprText t = expr_text(job.body, inputs);
+    ExprText t = expr_text(job.body, inputs, "v", narrow_result(job.out.dtype));
     t.statements = loads + t.statements;
     t.result = str("narrow<", c_type(job.out.dtype), ">((", compute_c_type(job.out.dtype), ")(",
                    t.result, "))");
@@ -96,8 +96,9 @@ Launch launch(const MapJob& job, std::string_view form, Signature s, const std::
     Launch out;
     out.entry = str(job.entry, form);
     out.program.uses = {"types", "math", "strided"};
-    out.program.body = str("KERNEL void __launch_bounds__(", threads, ") ", out.entry, "(",
-                           s.params, ") {\n", body, "}\n");
+    bool fast = body.find("fast_") != std::string::npos;
+    out.program.body = str(fast ? device_file("fast_math") : "", "KERNEL void __launch_bounds__(",
+                           threads, ") ", out.entry, "(", s.params, ") {\n", body, "}\n");
     out.block = threads;
     out.args = std::move(s.args);
     return out;

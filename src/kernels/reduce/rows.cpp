@@ -133,12 +133,13 @@ RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main_index) {
             pass += str(", e", k);
             inputs.push_back(str("widen(e", k, "[at[", static_cast<size_t>(first) + k, "]])"));
         }
-        ExprText t = expr_text(e.map->as<Map>().body, inputs);
+        ExprText t = expr_text(e.map->as<Map>().body, inputs, "v", narrow_result(to));
         statements = t.statements;
         result = t.result;
     }
-    e.text = str("#define OUT ", c_type(to), "\n#define R ", compute_c_type(from),
-                 "\n#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
+    bool fast = (statements + result).find("fast_") != std::string::npos;
+    e.text = str(fast ? device_file("fast_math") : "", "#define OUT ", c_type(to), "\n#define R ",
+                 compute_c_type(from), "\n#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
                  "\nDEVICE OUT epilogue(R value, const i64* at EPI_PARAMS) {\n(void)at;\n",
                  statements, "return narrow<OUT>(", result, ");\n}\n");
     return e;

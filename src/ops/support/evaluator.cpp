@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "ops/collective.h"
 #include "ops/primitives.h"
 
 #include <algorithm>
@@ -158,6 +159,8 @@ private:
                 }
             }
         }
+        require(!n.is(collective_def), ErrorCode::Unsupported,
+                "'collective' has no reference evaluation: it exchanges data between GPUs");
         require(n.def->eval != nullptr, ErrorCode::Unsupported, "'", n.def->name,
                 "' has no reference evaluation: its code is not Ingot's");
         EvalArgs args{in, out, symbols_, run_};

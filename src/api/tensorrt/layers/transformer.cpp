@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rotary embedding, key/value cache, mixture of experts, collectives.
+// Rotary embedding, key/value cache, mixture of experts.
 #include "api/tensorrt/layers/blocks.h"
 #include "api/tensorrt/layers/checks.h"
 #include "api/tensorrt/layers/packed.h"
@@ -308,30 +308,6 @@ private:
     }
 };
 
-class DistCollective final : public Layer<nv::IDistCollectiveLayer> {
-public:
-    DistCollective(nv::CollectiveOperation op, nv::ReduceOperation reduce)
-        : Layer(nv::LayerType::kDIST_COLLECTIVE, 1), op_(checked(op, "the operation")) {
-        checked(reduce, "the reduction");
-        bool reduces = op == nv::CollectiveOperation::kALL_REDUCE ||
-                       op == nv::CollectiveOperation::kREDUCE ||
-                       op == nv::CollectiveOperation::kREDUCE_SCATTER;
-        require(reduces == (reduce != nv::ReduceOperation::kNONE), ErrorCode::InvalidArgument,
-                "the operation ",
-                reduces ? "reduces, but the reduction is kNONE"
-                        : "reduces nothing, but the reduction is not kNONE");
-    }
-    // With one rank every collective gives what it gets.
-    Values emit(const Emitter& e) override {
-        require(rank_count == 1, ErrorCode::Unsupported, rank_count,
-                " ranks take part; collectives of more than one GPU are not supported");
-        return {e.in[0]};
-    }
-
-private:
-    nv::CollectiveOperation op_;
-};
-
 } // namespace
 
 nv::IRotaryEmbeddingLayer* Network::addRotaryEmbedding(nv::ITensor& input, nv::ITensor& cos_cache,
@@ -353,14 +329,6 @@ nv::IMoELayer* Network::addMoE(nv::ITensor& hidden_states, nv::ITensor& selected
                                nv::ITensor& scores_for_selected_experts) noexcept {
     return add<Moe>("INetworkDefinition::addMoE",
                     {&hidden_states, &selected_experts_for_tokens, &scores_for_selected_experts});
-}
-
-nv::IDistCollectiveLayer* Network::addDistCollective(nv::ITensor& input,
-                                                     nv::CollectiveOperation dist_collective_op,
-                                                     nv::ReduceOperation reduce_op, int64_t,
-                                                     int64_t*, int64_t) noexcept {
-    return add<DistCollective>("INetworkDefinition::addDistCollective", {&input},
-                               dist_collective_op, reduce_op);
 }
 
 } // namespace ingot::api

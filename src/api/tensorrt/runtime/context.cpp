@@ -3,6 +3,7 @@
 
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/memory_log.h"
+#include "ops/collective.h"
 #include "ops/evaluator.h"
 
 #include <algorithm>
@@ -127,6 +128,9 @@ void ContextObject::follow_refit() {
     }
     execution.set_ranges(ranges_of(nvtx_));
     execution.set_inputs_event(input_consumed_);
+    if (communicator_ != nullptr) {
+        execution.set_communicator(communicator_);
+    }
     execution.set_cache_limit(
         std::min(static_cast<int64_t>(cache_limit_), execution.most_cache_bytes()));
     execution.set_timer(profiler_ == nullptr ? nullptr : &times_, !emits_profile_);
@@ -432,9 +436,14 @@ bool ContextObject::isStreamCapturable(cudaStream_t stream) const noexcept {
     });
 }
 
-bool ContextObject::setCommunicator(void*) noexcept {
-    return call("IExecutionContext::setCommunicator", false, [&]() -> bool {
-        fail(ErrorCode::Unsupported, "the engine has no collective layers");
+bool ContextObject::setCommunicator(void* communicator) noexcept {
+    return call("IExecutionContext::setCommunicator", false, [&] {
+        require(has_collectives(state_->graph()), ErrorCode::Unsupported,
+                "the engine has no collective layers");
+        follow_refit();
+        context_->execution().set_communicator(communicator);
+        communicator_ = communicator;
+        return true;
     });
 }
 

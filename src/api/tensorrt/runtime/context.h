@@ -172,6 +172,7 @@ private:
     cudaEvent_t input_consumed_ = nullptr;
     size_t cache_limit_ = 0;
     nvinfer1::ProfilingVerbosity nvtx_;
+    void* communicator_ = nullptr;
 };
 
 std::unique_ptr<ContextObject> make_context(const std::shared_ptr<EngineState>& state,
