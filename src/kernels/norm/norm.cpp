@@ -247,8 +247,9 @@ void add_row_tactics(std::vector<Tactic>& list, const Problem& p, const Rows& s)
     // Text grows with the loads of a thread and what they cost: only where these are few does a row
     // choose between classes.
     bool short_text = c.vector >= 4 && s.row.axes == 1;
+    bool long_text = c.vector == 1 && s.row.axes > 1;
     for (const RowClass& k : classes_of(s)) {
-        bool offered = list.empty() || short_text;
+        bool offered = (list.empty() || short_text) && (k.per <= 16 || !long_text);
         if (n <= int64_t{k.threads} * k.per && offered &&
             (k.threads > 32 || k.per != (short_text && s.affine() ? 32 : 40))) {
             c.threads = k.threads;
@@ -260,7 +261,7 @@ void add_row_tactics(std::vector<Tactic>& list, const Problem& p, const Rows& s)
     if (list.empty() && s.affine()) {
         c.parts = true;
         c.block = c.threads = 256;
-        c.per = s.wide() ? 8 : 32;
+        c.per = s.wide() ? 8 : long_text ? 16 : 32;
         if (div_up(n, int64_t{c.block} * c.per) <= max_grid_y) {
             list.push_back(tactic_of(s, c, p.arch));
         }
