@@ -167,10 +167,10 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     double bytes = 4.0 * s.arg.depth * static_cast<double>(s.batch) * s.arg.groups *
                    static_cast<double>(s.rows + s.arg.keys);
     double dram = bytes / (p.arch.dram_gbs * 0.8e3);
-    // What begins and ends a tile, measured: blocks that loop have more of it, and were counted
-    // without the rest of what a tile costs them.
-    double of_round = looping_blocks(p, s, f, splits) == 0 ? 3.0 : f.per_sm > 1 ? 5.2 : 4.0;
-    double edges = rounds * of_round + (of_round > 3 ? 2.5 : 0);
+    // What begins and ends a tile, measured.
+    bool loops = looping_blocks(p, s, f, splits) > 0;
+    double of_tile = !loops ? 3.0 : f.per_sm > 1 ? 5.2 : 4.0;
+    double edges = rounds * of_tile + (loops ? 2.5 : 0);
     double us = 1.0 + edges + std::max({clocks / per_us, l2, dram});
     // Sums are written and read once more.
     double sums = static_cast<double>(s.rows * s.arg.groups * s.batch * splits) * s.arg.depth * 8;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "kernels/family.h"
 
 #include <array>
 #include <bit>
@@ -220,6 +221,10 @@ std::string literal(DType type, int64_t imm) {
     return type == DType::U32 ? str(static_cast<uint32_t>(imm), "u")
            : imm == INT32_MIN ? std::string("(i32)0x80000000u")
                               : str("(", compute_c_type(type), ")(", imm, ")");
+}
+
+std::string_view fast_math_for(std::string_view text) {
+    return text.find("fast_") != std::string_view::npos ? device_file("fast_math") : "";
 }
 
 bool narrow_result(DType stored) {

@@ -25,6 +25,8 @@ struct ExprText {
 /// come from fast_math.cuh, which is precise enough for a narrow_result.
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
                    std::string_view prefix = "v", bool fast = false);
+/// What device text with such functions needs before it: fast_math.cuh, or nothing.
+std::string_view fast_math_for(std::string_view text);
 /// f16 and bf16.
 bool narrow_result(DType stored);
 

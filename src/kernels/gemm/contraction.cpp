@@ -392,9 +392,7 @@ StoreText store_text(const Contraction& c, int vector) {
     }
     t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass, "\n");
     t.functions = value_text(f) + deliver_text(c, vector) + (staged > 0 ? staged_text(c) : "");
-    if (t.functions.find("fast_") != std::string::npos) {
-        t.functions.insert(0, device_file("fast_math"));
-    }
+    t.functions.insert(0, fast_math_for(t.functions));
     return t;
 }
 

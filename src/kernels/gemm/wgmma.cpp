@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/gemm/wgmma.h"
 
+#include "kernels/common/expr_text.h"
 #include "kernels/gemm/tactics.h"
 
 #include <algorithm>
@@ -250,8 +251,7 @@ void add_stay_text(Program& p, const WgmmaTile& t, const Contraction& c) {
     p.defines +=
         str("#define TAIL ", t.tail() > 0 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0, "\n");
     std::string text = stay_text(c, s);
-    std::string_view math = text.find("fast_") != std::string::npos ? device_file("fast_math") : "";
-    p.body += str(device_file("contract"), math, text, device_file("wgmma_core"));
+    p.body += str(device_file("contract"), fast_math_for(text), text, device_file("wgmma_core"));
 }
 
 } // namespace

@@ -96,9 +96,8 @@ Launch launch(const MapJob& job, std::string_view form, Signature s, const std::
     Launch out;
     out.entry = str(job.entry, form);
     out.program.uses = {"types", "math", "strided"};
-    bool fast = body.find("fast_") != std::string::npos;
-    out.program.body = str(fast ? device_file("fast_math") : "", "KERNEL void __launch_bounds__(",
-                           threads, ") ", out.entry, "(", s.params, ") {\n", body, "}\n");
+    out.program.body = str(fast_math_for(body), "KERNEL void __launch_bounds__(", threads, ") ",
+                           out.entry, "(", s.params, ") {\n", body, "}\n");
     out.block = threads;
     out.args = std::move(s.args);
     return out;

@@ -137,8 +137,7 @@ RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main_index) {
         statements = t.statements;
         result = t.result;
     }
-    bool fast = (statements + result).find("fast_") != std::string::npos;
-    e.text = str(fast ? device_file("fast_math") : "", "#define OUT ", c_type(to), "\n#define R ",
+    e.text = str(fast_math_for(statements + result), "#define OUT ", c_type(to), "\n#define R ",
                  compute_c_type(from), "\n#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
                  "\nDEVICE OUT epilogue(R value, const i64* at EPI_PARAMS) {\n(void)at;\n",
                  statements, "return narrow<OUT>(", result, ");\n}\n");
