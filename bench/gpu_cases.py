@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ingot beside PyTorch on one GPU: each case of the target table, fp16, in one process per case.
+"""Ingot beside PyTorch on one GPU: each case of the target table in one process per case.
 
   gpu_cases.py --models DIR --peers TORCH_PEERS.PY --out FILE.json [--cases a,b] [--modes eager,compile]
 
 DIR has NAME.onnx with weights (fill_weights.py). Ours, PyTorch eager under a CUDA graph, and
 torch.compile under a CUDA graph take turns; the medians of the GPU's milliseconds are compared.
-Each case's inputs are random; 16-bit floats go in and out. The time to the first result is taken in
+Each case's inputs are random. --type is that of inputs, outputs and computation: f16, bf16 (whose inputs
+and outputs are f32, since numpy has none), or f32, whose products both sides compute as TF32. The time to the first result is taken in
 fresh processes on --cores cores, with an empty and with a warm runtime cache, from the call that loads
 the engine to the output on the host; creating the CUDA context is shown apart. The error is ours against the f32 engine without TF32, relative to the
 range of the first output. FILE.json keeps what it has of other cases; FILE.md is a table of it. Needs libingot_bench.so and ingot in BUILD (--build, default build).
@@ -112,18 +113,21 @@ def make_inputs(spec, model):
     return made
 
 
-def sixteen_bit(inputs):
+def as_type(inputs, kind):
     import numpy as np
-    return {k: v.astype(np.float16) if v.dtype == np.float32 else v for k, v in inputs.items()}
+    narrow = np.float16 if kind == "f16" else np.float32
+    return {k: v.astype(narrow) if v.dtype == np.float32 else v for k, v in inputs.items()}
 
 
 def build_engines(name, a):
-    """The f16 and f32 engines of a case's model, built once, and the seconds that building took."""
+    """The engines of a case's model, of --type and f32, built once, and the seconds that building took."""
     model = CASES[name][0]
     onnx_path = pathlib.Path(a.models) / f"{model}.onnx"
     engines, seconds = {}, {}
     halves = ["--fp16", "--inputIOFormats=fp16:chw", "--outputIOFormats=fp16:chw"]
-    for kind, flags in (("f16", halves), ("f32", [])):
+    flags_of = {"f16": halves, "bf16": ["--bf16"], "f32": []}
+    for kind in dict.fromkeys((a.type, "f32")):
+        flags = flags_of[kind]
         engines[kind] = pathlib.Path(a.models) / f"{model}.{kind}.engine"
         if not engines[kind].exists():
             start = time.time()
@@ -137,8 +141,8 @@ def build_engines(name, a):
 def first_result(name, a):
     """Seconds to the CUDA context, and from the engine's path to its first output, in this process."""
     model, spec, _ = CASES[name]
-    engine = build_engines(name, a)[0]["f16"]
-    inputs = sixteen_bit(make_inputs(spec, pathlib.Path(a.models) / f"{model}.onnx"))
+    engine = build_engines(name, a)[0][a.type]
+    inputs = as_type(make_inputs(spec, pathlib.Path(a.models) / f"{model}.onnx"), a.type)
     lib = library(a.build)
     start = time.time()
     driver, device, context = ctypes.CDLL("libcuda.so.1"), ctypes.c_int(), ctypes.c_void_p()
@@ -227,12 +231,12 @@ def run_case(name, a):
     model, spec, peer_name = CASES[name]
     onnx_path = pathlib.Path(a.models) / f"{model}.onnx"
     engines, seconds = build_engines(name, a)
-    result = {"case": name, **seconds}
+    result = {"case": name, "type": a.type, **seconds}
     inputs = make_inputs(spec, onnx_path)
-    halves = sixteen_bit(inputs)
+    given = as_type(inputs, a.type)
     lib = library(a.build)
-    ours = Session(lib, engines["f16"], a.options)
-    for key, value in halves.items():
+    ours = Session(lib, engines[a.type], a.options)
+    for key, value in given.items():
         ours.set(key, value)
     ours.run()
     for _ in range(3):
@@ -241,7 +245,7 @@ def run_case(name, a):
         import numpy as np
         reference = Session(lib, engines["f32"], "notf32 nograph")
         for key, value in inputs.items():  # the same numbers
-            reference.set(key, halves[key].astype(value.dtype))
+            reference.set(key, given[key].astype(value.dtype))
         reference.run()
         want, got = reference.output(), ours.output()
         reference.close()
@@ -254,7 +258,9 @@ def run_case(name, a):
         torch.backends.cuda.matmul.allow_tf32 = True
         make, args, channels_last = peer_case(a.peers, peer_name)
         torch.manual_seed(0)
-        m = make().to("cuda").half().eval()
+        torch.backends.cudnn.allow_tf32 = True
+        m = make().to("cuda", {"f16": torch.float16, "bf16": torch.bfloat16, "f32": torch.float32}[a.type]).eval()
+        args = tuple(x.to(next(m.parameters()).dtype) if x.is_floating_point() else x for x in args)
         if channels_last:
             m = m.to(memory_format=torch.channels_last)
             args = tuple(x.to(memory_format=torch.channels_last) if x.dim() == 4 else x for x in args)
@@ -299,7 +305,8 @@ COLUMNS = (("case", "case", ""), ("ours_ms", "ours ms", ".3f"), ("eager_ms", "ea
 def table(results):
     """Markdown. "kernels alone": the sum of their times one by one, which is more than a replayed graph of them takes."""
     devices = ", ".join(sorted({r["device"] for r in results if "device" in r}))
-    lines = [f"Device: {devices}. 16-bit floats, medians; eager and compile are PyTorch's under CUDA graphs in the process that times "
+    types = ", ".join(sorted({r.get("type", "f16") for r in results})).replace("f32", "f32 as TF32")
+    lines = [f"Device: {devices}. Computed in {types}; medians; eager and compile are PyTorch's under CUDA graphs in the process that times "
              "ours.", "", "| " + " | ".join(title for _, title, _ in COLUMNS) + " |", "|---" * len(COLUMNS) + "|"]
     for r in results:
         for peer in ("eager", "compile"):
@@ -327,6 +334,7 @@ def main():
     p.add_argument("--build", default="build")
     p.add_argument("--out", default="")
     p.add_argument("--cases", default=",".join(CASES))
+    p.add_argument("--type", default="f16", choices=("f16", "bf16", "f32"))
     p.add_argument("--modes", default="eager,compile")
     p.add_argument("--compile-mode", default="max-autotune-no-cudagraphs")
     p.add_argument("--rounds", type=int, default=5)

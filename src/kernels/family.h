@@ -28,6 +28,7 @@ struct TensorMap {
     std::array<uint64_t, 4> strides{}; // in bytes, of dimensions 1.. (multiples of 16)
     std::array<uint32_t, 5> box{};
     bool swizzle128 = true; // else none
+    bool tf32 = false;      // of f32: elements are rounded to TF32 as they are loaded
 };
 
 /// As an operand's buffer: it lies in the step's scratch memory; its offset is in elements.

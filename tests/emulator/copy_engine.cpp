@@ -21,6 +21,7 @@ struct Map {
     uint8_t rank;
     uint8_t element_bytes;
     uint8_t swizzle;
+    uint8_t tf32;
 };
 static_assert(sizeof(Map) <= 128);
 constexpr uint64_t magic = 0x70616d2d746f676eULL;
@@ -89,10 +90,23 @@ void check_tile(const Map& m, int rank, unsigned shared, const char* instruction
     c.shared(shared, static_cast<unsigned>(box_bytes(m)), -1, instruction);
 }
 
+/// To the nearest value of TF32, ties to even; infinities and NaNs stay.
+void copy_as_tf32(std::byte* to, const std::byte* from) {
+    uint32_t bits = 0;
+    std::memcpy(&bits, from, sizeof bits);
+    if ((bits & 0x7F800000U) != 0x7F800000U) {
+        bits = (bits + 0xFFFU + (bits >> 13 & 1U)) & 0xFFFFE000U;
+    }
+    std::memcpy(to, &bits, sizeof bits);
+}
+
 void load_tile(const Map& m, const std::vector<int>& at, unsigned to, const BlockState& b) {
-    for_rows(m, at, to, [&b](const std::byte* from, unsigned shared, size_t bytes) {
+    bool tf32 = m.tf32 != 0;
+    for_rows(m, at, to, [&b, tf32](const std::byte* from, unsigned shared, size_t bytes) {
         std::byte* target = b.shared + (shared - shared_base);
-        if (from != nullptr) {
+        if (from != nullptr && tf32) {
+            copy_as_tf32(target, from);
+        } else if (from != nullptr) {
             std::memcpy(target, from, bytes);
         } else {
             std::memset(target, 0, bytes);
@@ -110,6 +124,8 @@ void encode_map(const kernels::TensorMap& map, std::byte* base, std::byte* encod
     need(map.rank >= 1 && map.rank <= 5, "rank ", map.rank, ", expected 1 to 5");
     need(reinterpret_cast<uintptr_t>(base) % 16 == 0, "the base is not 16-byte aligned");
     need(element > 0, "elements of ", bit_width(map.dtype), " bits");
+    need(!map.tf32 || map.dtype == DType::F32, "elements of ", map.dtype,
+         " are not rounded to TF32");
     Map m{magic,
           base,
           {},
@@ -117,7 +133,8 @@ void encode_map(const kernels::TensorMap& map, std::byte* base, std::byte* encod
           {},
           static_cast<uint8_t>(map.rank),
           static_cast<uint8_t>(element),
-          map.swizzle128};
+          map.swizzle128,
+          map.tf32};
     for (size_t i = 0; i < static_cast<size_t>(map.rank); ++i) {
         need(map.sizes[i] >= 1 && map.sizes[i] <= uint64_t{1} << 32, "size ", map.sizes[i],
              " of dimension ", i);

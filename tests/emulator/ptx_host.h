@@ -264,10 +264,11 @@ DEVICE void wgmma_wait() {
 DEVICE u64 wgmma_desc(u32 at) {
     return (u64)((at & 0x3FFFF) >> 4) | ((u64)1 << 16) | ((u64)64 << 32) | ((u64)1 << 62);
 }
-/// What wgmma.cuh is made of here: d (+)= a * b over one 64 x n x 16 step of type "f16" or "bf16".
+/// What wgmma.cuh is made of here: d (+)= a * b over one step of 32 bytes of the depth, of type
+/// "f16", "bf16" or "tf32".
 /// A comes from registers where `a` is given, else by descriptor.
 DEVICE void emulated_wgmma(const char* type, void* d, int n, const u32* a, u64 a_desc, u64 b_desc,
                            int accumulate, int b_rows) {
-    INGOT_RUNTIME.wgmma(type[0] == 'b' ? Mma::BF16 : Mma::F16, d, n, a, a_desc, b_desc, accumulate,
-                        b_rows ? 2 : 0);
+    Mma kind = type[0] == 'b' ? Mma::BF16 : type[0] == 't' ? Mma::Tf32 : Mma::F16;
+    INGOT_RUNTIME.wgmma(kind, d, n, a, a_desc, b_desc, accumulate, b_rows ? 2 : 0);
 }

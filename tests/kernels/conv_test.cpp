@@ -164,6 +164,32 @@ TEST(Conv, WindowsTwoApart) {
     EXPECT_EQ(expect_family(conv_graph(c), options).tactic, options.tactic);
 }
 
+TEST(Conv, SingleByWgmmaAsTf32) {
+    FamilyOptions rounded;
+    rounded.tolerance = 2e-3;
+    // Slabs of 32 channels, of which the second is a partial one; windows two apart and side by
+    // side.
+    std::vector<std::string> names =
+        sweep(with_residual({.x = "f32[2,40,9,11]", .w = "f32[24,40,3,3]"}), rounded);
+    for (std::string_view prefix : {"conv_wgmma_64x64_s1", "conv_wgmma_64x64_s8",
+                                    "conv_wgmma_128x128_r2", "conv_wgmma_128x128_pp"}) {
+        EXPECT_TRUE(ran(names, prefix)) << prefix;
+    }
+    rounded.tactic = "conv_wgmma_64x64_s1";
+    for (const ConvCase& c :
+         {ConvCase{.x = "f32[2,32,10,14]", .w = "f32[24,32,3,3]", .strides = {2, 2}},
+          ConvCase{.x = "f32[2,3,32,48]",
+          .w = "f32[40,3,16,16]",
+          .strides = {16, 16},
+          .low = {0, 0},
+          .high = {0, 0}}}) {
+        EXPECT_EQ(expect_family(conv_graph(c), rounded).tactic, rounded.tactic);
+    }
+    rounded.tf32 = false;
+    EXPECT_FALSE(ran(tactic_names(conv_graph({.x = "f32[1,8,9,9]", .w = "f32[8,8,3,3]"}), rounded),
+                     "conv_wgmma"));
+}
+
 TEST(Conv, StridesDilationsAndUnevenPads) {
     sweep(conv_graph({.x = "f16[1,16,11,13]",
                       .w = "f16[8,16,3,2]",

@@ -245,6 +245,32 @@ TEST(EmulatorMatrix, TensorLoadsSwizzleAndFillWithZeros) {
     EXPECT_EQ(out[512], ~0U);
 }
 
+TEST(EmulatorMatrix, TensorLoadsRoundSinglesToTf32) {
+    EngineCase c;
+    // Below, at and above the middle of two neighbours, and what has no neighbours.
+    const uint32_t given[8] = {0x3F800FFF, 0x3F801000, 0x3F801001, 0x3F803000,
+                               0xBF801001, 0x7F800000, 0x7FC00123, 0x00000001};
+    const uint32_t rounded[8] = {0x3F800000, 0x3F800000, 0x3F802000, 0x3F804000,
+                                 0xBF802000, 0x7F800000, 0x7FC00123, 0x00000000};
+    kernels::TensorMap plain = map16(8, 1, 32, 8, 1, false);
+    plain.dtype = DType::F32;
+    kernels::TensorMap tf32 = plain;
+    tf32.tf32 = true;
+    kernels::TensorMap maps[2] = {plain, tf32};
+    std::byte* base = c.upload(given, sizeof given);
+    std::byte* bases[2] = {base, base};
+    auto out = c.run("if (t == 0) { mbar_expect(bar, 64);\n"
+                     "  tma_load2(s + 128, &a, 0, 0, bar); tma_load2(s + 256, &b, 0, 0, bar); }\n"
+                     "sync(); mbar_wait(bar, 0);\n"
+                     "if (t < 8) { out[t] = ((u32*)(raw + 128))[t]; out[8 + t] = ((u32*)(raw + "
+                     "256))[t]; }",
+                     maps, bases, 32, 1024, 16);
+    for (size_t i = 0; i < 8; ++i) {
+        EXPECT_EQ(out[i], given[i]);
+        EXPECT_EQ(out[8 + i], rounded[i]);
+    }
+}
+
 TEST(EmulatorMatrix, TensorStoresHappenWhenWaitedFor) {
     EngineCase c;
     std::vector<uint16_t> zeros(8 * 16, 0);
@@ -286,6 +312,9 @@ TEST(EmulatorMatrix, RefusesImpossibleTensorMaps) {
     expect_has(error(map16(64, 8, 120, 64, 8, true), p), "stride 120 of dimension 1");
     expect_has(error(map16(64, 8, 128, 128, 8, true), p), "inner box of 256 bytes");
     expect_has(error(map16(64, 8, 128, 64, 300, true), p), "box 300 of dimension 1");
+    kernels::TensorMap halves = map16(64, 8, 128, 64, 8, true);
+    halves.tf32 = true;
+    expect_has(error(halves, p), "elements of f16 are not rounded to TF32");
     EmulatedGpu old(80);
     EXPECT_THROW(old.encode(map16(64, 8, 128, 64, 8, true), p, encoded), Error);
     gpu.release(p);

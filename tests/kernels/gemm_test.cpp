@@ -110,6 +110,27 @@ TEST(Gemm, SplitDepth) {
     }
 }
 
+TEST(Gemm, SingleByWgmmaAsTf32) {
+    Product single = {.type = DType::F32, .result = DType::F32};
+    std::vector<std::string> names = sweep(product({70, 72, 136}, single), rounded());
+    for (std::string_view prefix : {"wgmma_64x64", "wgmma_128x128_s1", "wgmma_128x128_r2",
+                                    "wgmma_128x128_pp", "wgmma_256x160"}) {
+        EXPECT_TRUE(ran(names, prefix)) << prefix;
+    }
+    // Parts of the depth, the last slab a partial one.
+    EXPECT_TRUE(ran(sweep(product({40, 56, 1108}, single), rounded()), "wgmma_64x32_s8"));
+    // Rows of 268 bytes, no multiple of 16: the copy engine cannot walk them.
+    EXPECT_FALSE(ran(tactic_names(product({40, 56, 67}, single)), "wgmma"));
+    FamilyOptions options = rounded();
+    for (const char* tactic : {"wgmma_128x256", "wgmma_128x128_pp"}) {
+        options.tactic = tactic;
+        EXPECT_TRUE(
+            expect_family(product({300, 408, 584}, single), options).tactic.starts_with(tactic));
+    }
+    single.batch = 3;
+    EXPECT_TRUE(ran(sweep(product({33, 40, 36}, single), rounded()), "wgmma"));
+}
+
 TEST(Gemm, ElementTypes) {
     struct Row {
         DType type, result;
@@ -146,7 +167,7 @@ TEST(Gemm, Float32WithoutTf32) {
     exact.tolerance = 1e-6;
     std::vector<std::string> names =
         sweep(product({33, 40, 96}, {.type = DType::F32, .result = DType::F32}), exact);
-    EXPECT_FALSE(ran(names, "mma"));
+    EXPECT_FALSE(ran(names, "mma") || ran(names, "wgmma"));
 }
 
 TEST(Gemm, FewRowsAndFewColumns) {
@@ -272,6 +293,20 @@ TEST(Gemm, BiasPerRowAndScalar) {
 
 TEST(Gemm, ResidualAndBiasOfOtherTypes) {
     sweep(with_ending({.operands = {"f32[72]", "bf16[70,72]"}}, ExprOp::Tanh));
+}
+
+TEST(Gemm, EndingsOfSingles) {
+    FamilyOptions options;
+    options.tolerance = 1e-2; // erf magnifies what TF32 leaves where terms cancel
+    Ending e = {.type = DType::F32,
+                .result = DType::F32,
+                .operands = {"f32[72]", "f32[70,72]"},
+                .stored = DType::F32};
+    for (const char* tactic :
+         {"wgmma_64x64_s1", "wgmma_128x128_s1", "wgmma_128x128_pp", "wgmma_256x160"}) {
+        options.tactic = tactic;
+        EXPECT_TRUE(expect_family(with_ending(e, ExprOp::Erf), options).tactic.starts_with(tactic));
+    }
 }
 
 TEST(Gemm, OddWidthEpilogue) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma by tile width: d[64 x N] (+)= a[64 x 16] * b[N x 16], f32 sums, operands of the type that
-// WGMMA_TYPE names ("f16" or "bf16"), N a multiple of 16 up to 256. A comes from shared memory (by
-// descriptor) or from registers (wgmma_ra); B_ROWS: B has its N elements innermost in shared memory
-// instead of its depth. accumulate == 0 starts from zero. A thread's d[4 * j + i] is row (lane / 4)
+// wgmma by tile width: d[64 x N] (+)= a[64 x K] * b[N x K], f32 sums, operands of the type that
+// WGMMA_TYPE names: K is 16 for "f16" and "bf16", 8 for "tf32" (of which WGMMA_TF32 tells the
+// preprocessor), always 32 bytes. N is a multiple of 16 up to 256. A comes from shared memory (by
+// descriptor) or from registers (wgmma_ra); B_ROWS, for 16-bit types: B has its N elements
+// innermost in shared memory instead of its depth. accumulate == 0 starts from zero. A thread's d[4
+// * j + i] is row (lane / 4)
 // + 8 * (i / 2) of its warp's 16, column 8 * j + 2 * (lane % 4) + i % 2.
 #ifdef INGOT_EMULATED
 template <int N, int B_ROWS = 0>
@@ -24,6 +26,13 @@ template <int N, int B_ROWS = 0>
 DEVICE void wgmma_ra(float* d, const u32* a, u64 b, int accumulate) {
     Wgmma<N, B_ROWS>::run(d, a, b, accumulate);
 }
+#ifdef WGMMA_TF32 // takes the depth innermost only, and no immediates that would say so
+#define WGMMA_TYPES "k8.f32.tf32.tf32"
+#define WGMMA_MAJOR(a, b) ""
+#else
+#define WGMMA_TYPES "k16.f32." WGMMA_TYPE "." WGMMA_TYPE
+#define WGMMA_MAJOR(a, b) a b
+#endif
 #define WGMMA_8(i)                                                                                 \
     "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]),    \
         "+f"(d[i + 6]), "+f"(d[i + 7])
@@ -32,16 +41,15 @@ DEVICE void wgmma_ra(float* d, const u32* a, u64 b, int accumulate) {
     struct Wgmma<N, B_ROWS> {                                                                      \
         static DEVICE void run(float* d, u64 x, u64 y, int accumulate) {                           \
             asm volatile("{.reg .pred p; setp.ne.b32 p,%" p                                        \
-                         ",0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." WGMMA_TYPE          \
-                         "." WGMMA_TYPE " {" list "},%" a ",%" b ",p,1,1,0,%" q ";}"               \
+                         ",0; wgmma.mma_async.sync.aligned.m64n" #N WGMMA_TYPES " {" list "},%" a  \
+                         ",%" b ",p,1,1" WGMMA_MAJOR(",0,%", q) ";}"                               \
                          : __VA_ARGS__                                                             \
                          : "l"(x), "l"(y), "r"(accumulate), "n"(B_ROWS));                          \
         }                                                                                          \
         static DEVICE void run(float* d, const u32* x, u64 y, int accumulate) {                    \
             asm volatile("{.reg .pred p; setp.ne.b32 p,%" s                                        \
-                         ",0; wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." WGMMA_TYPE          \
-                         "." WGMMA_TYPE " {" list "},{%" a ",%" b ",%" p ",%" q "},%" r            \
-                         ",p,1,1,%" t ";}"                                                         \
+                         ",0; wgmma.mma_async.sync.aligned.m64n" #N WGMMA_TYPES " {" list "},{%" a \
+                         ",%" b ",%" p ",%" q "},%" r ",p,1,1" WGMMA_MAJOR(",%", t) ";}"           \
                          : __VA_ARGS__                                                             \
                          : "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3]), "l"(y), "r"(accumulate),    \
                            "n"(B_ROWS));                                                           \

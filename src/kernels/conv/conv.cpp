@@ -167,7 +167,7 @@ std::vector<Tactic> tactics(const Problem& p) {
         if (p.batch_invariant) {
             return all;
         }
-        add_wgmma_conv(all, s, p.arch, way_wgmma);
+        add_wgmma_conv(all, s, p.arch, p.tf32, way_wgmma);
         std::stable_sort(all.begin(), all.end(), cheaper);
         return all;
     }
@@ -182,7 +182,7 @@ std::vector<Tactic> tactics(const Problem& p) {
         std::stable_sort(all.begin(), all.end(), cheaper);
     } else if (s.out.view.count() > 0) {
         if (!p.batch_invariant) {
-            add_wgmma_conv(all, s, p.arch, way_wgmma);
+            add_wgmma_conv(all, s, p.arch, p.tf32, way_wgmma);
             add_stem_conv(all, s, p.arch, way_stem);
         }
         add_mma(all, s, p);

@@ -46,7 +46,8 @@ void add_window(Args& args, const WindowArg& w);
 
 /// By wgmma, where the copy engine can fetch the windows: no groups, and either no steps between
 /// windows of several elements, or windows that lie side by side. `way`: Tactic::p[0].
-void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way);
+void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, bool tf32,
+                    int way);
 Emitted emit_wgmma_conv(const ConvShape& s, const Arch& arch, const Tactic& t);
 
 /// Each channel by itself. Ways: Tactic::p[0] of the one for everything, and of the one for aligned

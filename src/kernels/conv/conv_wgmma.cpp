@@ -50,7 +50,7 @@ PatchArg patch_of(const ConvShape& s, int64_t rows) {
     p.kernel = {w.kernel[2], w.kernel[1]};
     p.dilation = {w.dilation[2], w.dilation[1]};
     p.first = {-w.low[2], -w.low[1]};
-    p.channel_steps = div_up(w.channels, 64);
+    p.channel_steps = div_up(w.channels, slab_elements(s.x.dtype));
     return p;
 }
 
@@ -58,13 +58,15 @@ PatchArg patch_of(const ConvShape& s, int64_t rows) {
 bool in_pairs(const ConvShape& s) {
     const WindowArg& w = s.window;
     return w.stride[1] == 2 && w.stride[2] == 2 && s.taps() > 1 && w.in[1] % 2 == 0 &&
-           w.in[2] % 2 == 0 && w.channels % 64 == 0 && w.step[2] == w.channels;
+           w.in[2] % 2 == 0 && w.channels % slab_elements(s.x.dtype) == 0 &&
+           w.step[2] == w.channels;
 }
 
-bool runs(const ConvShape& s, const Arch& arch) {
+bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
     const WindowArg& w = s.window;
-    bool types = s.x.dtype == s.w.dtype && (s.x.dtype == DType::F16 || s.x.dtype == DType::BF16);
-    auto chunked = [](int64_t v) { return v % 8 == 0 && v >= 0; };
+    bool types = wgmma_types(s.x.dtype, s.w.dtype, tf32);
+    int64_t chunk = chunk_elements(s.x.dtype);
+    auto chunked = [chunk](int64_t v) { return v % chunk == 0 && v >= 0; };
     bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
     bool steps = true;
     for (size_t i = 1; i < 3; ++i) {
@@ -75,53 +77,52 @@ bool runs(const ConvShape& s, const Arch& arch) {
     return arch.has_wgmma() && types && flat && (steps || in_pairs(s)) && s.groups == 1 &&
            w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
            chunked(s.x.view.offset) && chunked(s.w.view.offset) && chunked(s.w.view.strides[0]) &&
-           chunked(s.tap_step) && s.w.view.strides[1] == 1 && w.channels % 8 == 0 &&
+           chunked(s.tap_step) && s.w.view.strides[1] == 1 && w.channels % chunk == 0 &&
            w.dilation[1] * w.kernel[1] < 1000 && w.dilation[2] * w.kernel[2] < 1000;
 }
 
 /// A stride in bytes that the copy engine accepts, also where an axis of size 1 has none.
-uint64_t bytes_of_stride(int64_t stride, int64_t size, int64_t otherwise) {
-    return 2 * static_cast<uint64_t>(size > 1 ? stride : otherwise);
+uint64_t bytes_of_stride(DType type, int64_t stride, int64_t size, int64_t otherwise) {
+    return static_cast<uint64_t>((size > 1 ? stride : otherwise) * bit_width(type) / 8);
 }
 
 TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     const WindowArg& w = s.window;
-    TensorMap m;
-    m.dtype = s.x.dtype;
+    DType type = s.x.dtype;
+    TensorMap m = wgmma_map(type, 4);
     if (in_pairs(s)) {
         auto size = [](int64_t v) { return static_cast<uint64_t>(v); };
         auto box = [](int64_t v) { return static_cast<uint32_t>(v); };
         m.rank = 5;
         m.sizes = {size(2 * w.channels), size(w.in[2] / 2), 2, size(w.in[1] / 2), size(s.images)};
-        m.strides = {size(4 * w.channels), size(2 * w.step[1]), size(4 * w.step[1]),
-                     bytes_of_stride(w.step_n, s.images, w.in[1] * w.step[1])};
-        m.box = {64, box(p.size[0]), 1, box(p.size[1]), box(p.size[2])};
+        int64_t element = bit_width(type) / 8;
+        m.strides = {size(2 * element * w.channels), size(element * w.step[1]),
+                     size(2 * element * w.step[1]),
+                     bytes_of_stride(type, w.step_n, s.images, w.in[1] * w.step[1])};
+        m.box = {m.box[0], box(p.size[0]), 1, box(p.size[1]), box(p.size[2])};
         return m;
     }
-    m.rank = 4;
     int64_t width = w.stride[2] == 1 ? w.in[2] : w.out[2];
     int64_t height = w.stride[1] == 1 ? w.in[1] : w.out[1];
     m.sizes = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(width),
                static_cast<uint64_t>(height), static_cast<uint64_t>(s.images), 1};
-    int64_t channels = div_up(w.channels, 8) * 8;
-    m.strides = {bytes_of_stride(w.step[2] * w.stride[2], width, channels),
-                 bytes_of_stride(w.step[1] * w.stride[1], height, channels),
-                 bytes_of_stride(w.step_n, s.images, channels), 16};
-    m.box = {64, static_cast<uint32_t>(p.size[0]), static_cast<uint32_t>(p.size[1]),
+    m.strides = {bytes_of_stride(type, w.step[2] * w.stride[2], width, w.channels),
+                 bytes_of_stride(type, w.step[1] * w.stride[1], height, w.channels),
+                 bytes_of_stride(type, w.step_n, s.images, w.channels), 16};
+    m.box = {m.box[0], static_cast<uint32_t>(p.size[0]), static_cast<uint32_t>(p.size[1]),
              static_cast<uint32_t>(p.size[2]), 1};
     return m;
 }
 
 TensorMap weight_map(const ConvShape& s, int bn) {
     const WindowArg& w = s.window;
-    TensorMap m;
-    m.dtype = s.w.dtype;
-    m.rank = 4;
+    TensorMap m = wgmma_map(s.w.dtype, 4);
     m.sizes = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(s.taps()),
                static_cast<uint64_t>(s.results), 1, 1};
-    uint64_t row = bytes_of_stride(s.w.view.strides[0], s.results, s.taps() * w.channels);
-    m.strides = {bytes_of_stride(s.tap_step, s.taps(), w.channels), row, row, 16};
-    m.box = {64, 1, static_cast<uint32_t>(bn), 1, 1};
+    uint64_t row =
+        bytes_of_stride(s.w.dtype, s.w.view.strides[0], s.results, s.taps() * w.channels);
+    m.strides = {bytes_of_stride(s.w.dtype, s.tap_step, s.taps(), w.channels), row, row, 16};
+    m.box[2] = static_cast<uint32_t>(bn);
     return m;
 }
 
@@ -208,7 +209,7 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
     m.box = {64, 1, 1, 1, 1};
     for (size_t i = 0; i < 3; ++i) {
         m.sizes[i + 1] = static_cast<uint64_t>(p.out[i]);
-        m.strides[i] = bytes_of_stride(strides[i], p.out[i], c.n());
+        m.strides[i] = bytes_of_stride(o.dtype, strides[i], p.out[i], c.n());
         m.box[i + 1] = static_cast<uint32_t>(p.size[i]);
     }
     m.sizes[4] = 1;
@@ -222,15 +223,19 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
 }
 
 double bytes_moved(const ConvShape& s) {
-    int64_t elements = s.x.view.count() + s.w.view.count() + s.out.view.count();
-    return 2.0 * static_cast<double>(elements) + operand_bytes(s.finish);
+    double bytes = operand_bytes(s.finish);
+    for (const Operand* o : {&s.x, &s.w, &s.out}) {
+        bytes += static_cast<double>(o->view.count()) * bit_width(o->dtype) / 8;
+    }
+    return bytes;
 }
 
 } // namespace
 
-void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch& arch, int way) {
+void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch& arch, bool tf32,
+                    int way) {
     ConvShape s = runs_as_channels(shape);
-    if (s.out.view.count() == 0 || !runs(s, arch)) {
+    if (s.out.view.count() == 0 || !runs(s, arch, tf32)) {
         return;
     }
     Contraction c = window_contraction(shape);

@@ -18,7 +18,7 @@ std::vector<Tactic> contraction_tactics(const Contraction& c, const Problem& p) 
     if (!c.empty()) {
         if (!p.batch_invariant) {
             add_gemv_tactics(all, c, p.arch);
-            add_wgmma_tactics(all, c, p.arch);
+            add_wgmma_tactics(all, c, p.arch, p.tf32);
             add_short_tactic(all, c, p.arch);
         }
         add_mma_tactics(all, c, p.arch, p.tf32);

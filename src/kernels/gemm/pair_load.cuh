@@ -8,7 +8,7 @@ struct LoadPairs {
     DEVICE LoadPairs(const TensorMap* map_, const Place& at, int, i32 batched)
         : map(map_), pair(at.n0 / 2), batch(batched * (int)at.batch) {}
     DEVICE void operator()(u32 to, int k, u32 bar) {
-        tma_load4(to, map, k * 64, 0, (int)pair, batch, bar);
+        tma_load4(to, map, k * SLAB_K, 0, (int)pair, batch, bar);
     }
 };
 

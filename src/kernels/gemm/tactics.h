@@ -25,8 +25,8 @@ constexpr int64_t simt_tile = 64;
 void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32);
 Emitted emit_mma(const Contraction& c, const Arch& arch, const Tactic& t);
 
-/// f16 and bf16 by wgmma and the copy engine (9.0).
-void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
+/// f16, bf16, f32 as TF32 by wgmma and the copy engine (9.0).
+void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32);
 Emitted emit_wgmma(const Contraction& c, const Arch& arch, const Tactic& t);
 
 /// Up to 8 rows or columns.

@@ -49,7 +49,7 @@ Walk walk_of(const Loops& loops, const Shape& strides) {
 /// rows, everything in multiples of 16 bytes.
 bool loadable(const Operand& o, const Loops& batch_loops, const Shape& batch_strides,
               const Loops& outer_loops, const Shape& outer_strides, const Shape& depth) {
-    constexpr int64_t chunk = 8;
+    int64_t chunk = chunk_elements(o.dtype);
     Shape batch = walk_of(batch_loops, batch_strides).strides;
     Shape outer = walk_of(outer_loops, outer_strides).strides;
     bool broadcast = outer_loops.count() > 1 && outer[0] == 0;
@@ -68,11 +68,11 @@ Loops columns_of_b(const Contraction& c) {
     return out;
 }
 
-bool runs(const Contraction& c, const Arch& arch) {
-    bool types = c.a.dtype == c.b.dtype && (c.a.dtype == DType::F16 || c.a.dtype == DType::BF16);
+bool runs(const Contraction& c, const Arch& arch, bool tf32) {
+    int64_t chunk = chunk_elements(c.b.dtype);
     Loops columns = columns_of_b(c);
-    bool pairs = !c.paired() || (c.columns.b.back() > 0 && c.columns.b.back() % 8 == 0);
-    return arch.has_wgmma() && types && pairs && c.k() > 0 &&
+    bool pairs = !c.paired() || (c.columns.b.back() > 0 && c.columns.b.back() % chunk == 0);
+    return arch.has_wgmma() && wgmma_types(c.a.dtype, c.b.dtype, tf32) && pairs && c.k() > 0 &&
            loadable(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.depth.a) &&
            loadable(c.b, c.batch, c.batch.b, columns, columns.b, c.depth.b);
 }
@@ -80,21 +80,22 @@ bool runs(const Contraction& c, const Arch& arch) {
 /// Rows of one operand as the copy engine walks them.
 TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_strides,
                  const Loops& outer, const Shape& outer_strides, int64_t depth, int box) {
-    TensorMap m;
-    m.dtype = o.dtype;
     bool batched = batch.count() > 1;
+    TensorMap m = wgmma_map(o.dtype, batched ? 4 : 2);
     auto rows = static_cast<uint64_t>(outer.count());
-    uint64_t row = 2 * static_cast<uint64_t>(walk_of(outer, outer_strides).strides[0]);
-    m.rank = batched ? 4 : 2;
+    uint64_t element = static_cast<uint64_t>(bit_width(o.dtype)) / 8;
+    uint64_t row = element * static_cast<uint64_t>(walk_of(outer, outer_strides).strides[0]);
     // Axes that are not walked still need a stride that the copy engine accepts.
-    row = rows == 1 || row == 0 ? 16 * static_cast<uint64_t>(div_up(depth, 8)) : row;
+    if (rows == 1 || row == 0) {
+        row = 16 * static_cast<uint64_t>(div_up(depth, chunk_elements(o.dtype)));
+    }
     int64_t step = walk_of(batch, batch_strides).strides[0];
     bool steps = batched && step != 0;
-    uint64_t slice = steps ? 2 * static_cast<uint64_t>(step) : row * rows;
+    uint64_t slice = steps ? element * static_cast<uint64_t>(step) : row * rows;
     m.sizes = {static_cast<uint64_t>(depth), rows, steps ? static_cast<uint64_t>(batch.count()) : 1,
                1, 1};
     m.strides = {row, slice, slice, slice};
-    m.box = {64, static_cast<uint32_t>(box), 1, 1, 1};
+    m.box[1] = static_cast<uint32_t>(box);
     return m;
 }
 
@@ -106,14 +107,27 @@ TensorMap map_of_b(const Contraction& c, int tile) {
     if (c.paired()) {
         m.rank = 4;
         m.sizes = {m.sizes[0], 2, m.sizes[1], m.sizes[2], 1};
-        m.strides = {2 * static_cast<uint64_t>(c.columns.b.back()), m.strides[0], m.strides[1],
-                     m.strides[1]};
-        m.box = {64, 2, m.box[1], 1, 1};
+        m.strides = {static_cast<uint64_t>(c.columns.b.back() * bit_width(c.b.dtype) / 8),
+                     m.strides[0], m.strides[1], m.strides[1]};
+        m.box = {m.box[0], 2, m.box[1], 1, 1};
     }
     return m;
 }
 
 } // namespace
+
+bool wgmma_types(DType a, DType b, bool tf32) {
+    return a == b && (a == DType::F16 || a == DType::BF16 || (a == DType::F32 && tf32));
+}
+
+TensorMap wgmma_map(DType type, int rank) {
+    TensorMap m;
+    m.dtype = type;
+    m.tf32 = type == DType::F32;
+    m.rank = rank;
+    m.box = {static_cast<uint32_t>(slab_elements(type)), 1, 1, 1, 1};
+    return m;
+}
 
 std::span<const WgmmaTile> wgmma_tiles() {
     return tiles;
@@ -130,6 +144,10 @@ std::string WgmmaTile::name() const {
 bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool stay) const {
     if (stays || (ping_pong && stay)) {
         return stays && stay && splits == 1;
+    }
+    // Operands of 32 bits beside the sums of so wide a tile would spill.
+    if (ping_pong && bn > 128 && c.a.dtype == DType::F32) {
+        return false;
     }
     bool splittable = blocks == 1 && resident == 0 && !ping_pong && steps >= int64_t{2} * splits;
     return (splits == 1 || splittable) && (!ping_pong || vector_columns(c));
@@ -259,14 +277,19 @@ void add_stay_text(Program& p, const WgmmaTile& t, const Contraction& c) {
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,
                     const Arch& arch) {
     StoreText text = store_text(c, store_width(c));
+    bool wide = c.a.dtype == DType::F32;
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
-        str("#define WGMMA_TYPE \"", c.a.dtype == DType::F16 ? "f16" : "bf16", "\"\n#define NC ",
-            t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn, "\n#define ST ", t.stages,
-            "\n#define DEEP ", t.deep, "\n#define RESIDENT ", t.resident, "\n#define PING_PONG ",
-            t.ping_pong ? 1 : 0, "\n#define CONV ", conv, "\n#define BATCHED ",
-            conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
+        str("#define WGMMA_TYPE \"",
+            wide                      ? "tf32"
+            : c.a.dtype == DType::F16 ? "f16"
+                                      : "bf16",
+            "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
+            "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
+            "\n#define ST ", t.stages, "\n#define DEEP ", t.deep, "\n#define RESIDENT ", t.resident,
+            "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
+            "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
     l.program.body = device_file("wgmma");
     if (t.stays) {
         add_stay_text(l.program, t, c);
@@ -322,15 +345,16 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
 
 } // namespace
 
-void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
-    if (!runs(c, arch)) {
+void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch,
+                       bool tf32) {
+    if (!runs(c, arch, tf32)) {
         return;
     }
     bool stay = can_stay(c);
     for (int i = 0; i < tile_count; ++i) {
         const WgmmaTile& t = tiles[i];
         int64_t count = c.batches() * div_up(c.m(), t.bm()) * div_up(c.n(), t.bn);
-        int64_t steps = div_up(c.k(), 64);
+        int64_t steps = div_up(c.k(), slab_elements(c.a.dtype));
         for (int s : wgmma_splits()) {
             if (!t.takes(c, steps, s, stay)) {
                 continue;

@@ -10,9 +10,9 @@
 namespace ingot::kernels {
 
 struct WgmmaTile {
-    int groups, bn, stages, deep; // warpgroups that multiply; stages of deep * 64 of the depth
-    /// Measured: time of 64 of the depth in a block that has its SM to itself, and in one of those
-    /// that share it or take turns there.
+    int groups, bn, stages, deep; // warpgroups that multiply; stages of so many slabs
+    /// Measured with 16-bit types, of which a slab takes as long as one of TF32: time of a slab in
+    /// a block that has its SM to itself, and in one of those that share it or take turns there.
     double step_us, shared_step_us;
     int blocks = 1;         // of 64 rows that a warpgroup multiplies at a time
     int resident = 0;       // blocks that are to share an SM; 0: a block takes what it can
@@ -52,9 +52,22 @@ struct WgmmaTile {
 };
 std::span<const WgmmaTile> wgmma_tiles();
 
+/// Whether wgmma multiplies two operands of these types: f16, bf16, or f32 rounded to TF32.
+bool wgmma_types(DType a, DType b, bool tf32);
+/// Elements of 16 bytes, the unit in which the copy engine walks a tensor.
+inline int64_t chunk_elements(DType type) {
+    return 128 / bit_width(type);
+}
+/// Elements of a slab: 128 bytes of the depth, what one step multiplies.
+inline int64_t slab_elements(DType type) {
+    return 8 * chunk_elements(type);
+}
+/// A map of an operand, which is rounded to TF32 on its way if it is f32.
+TensorMap wgmma_map(DType type, int rank);
+
 /// Into how many parts the depth may be split: blocks of a cluster.
 std::span<const int> wgmma_splits();
-/// Time of `tiles`, splits not counted, with `steps` times 64 of the depth each.
+/// Time of `tiles`, splits not counted, with so many slabs each.
 double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, int64_t steps,
                      int splits, double dram_bytes, const Arch& arch);
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the contractions by wgmma share: tiles, operands as the copy engine loads them, the main
 // loop of a warpgroup. NC warpgroups multiply, each MB * 64 rows by BN columns at a time, out of a
-// ring of ST stages of DEEP * 64 of the depth; behind them come the threads that load.
+// ring of ST stages of DEEP slabs; behind them come the threads that load. A slab is 128 bytes of
+// the depth: SLAB_K elements.
 //
 // CONV: the rows of a tile are a patch of result positions, whose inputs the copy engine fetches as
-// boxes, one for each kernel position and 64 channels; it fills the padding with zeros. CONV == 2:
-// windows are two apart; rows and columns of the input are walked as pairs, the second column of a
-// pair behind the channels of the first.
+// boxes, one for each kernel position and SLAB_K channels; it fills the padding with zeros. CONV ==
+// 2: windows are two apart; rows and columns of the input are walked as pairs, the second column of
+// a pair behind the channels of the first.
 constexpr int consumers = 128 * NC;
 constexpr int tile_m = 64 * MB * (PING_PONG ? 1 : NC);
-constexpr int slab_a = tile_m * 128, slab_b = BN * 128; // 64 of the depth
+constexpr int slab_a = tile_m * 128, slab_b = BN * 128;
 constexpr int stage_bytes = DEEP * (slab_a + slab_b);
-constexpr int depth_step = 64 * DEEP;
+constexpr int depth_step = SLAB_K * DEEP;
 
 #if CONV
 #define CONV_PARAMS , const __grid_constant__ Patch p
@@ -34,7 +35,7 @@ DEVICE void load_slab(u32 to, const TensorMap* map, i64 k, i64 outer, int batch,
 /// Widths, heights and images; `first` is where the windows of position 0 begin.
 struct Patch {
     i64 tiles[3], size[3], out[3], kernel[2], dilation[2], first[2];
-    i64 channel_steps; // of 64
+    i64 channel_steps; // of SLAB_K
 };
 /// Loads of one operand, step after step.
 struct Slabs {
@@ -44,14 +45,14 @@ struct Slabs {
     DEVICE Slabs(const TensorMap* map_, const Patch& p_, int begin, int w, int h, int n)
         : map(map_), p(p_) {
         tap = begin / (int)p.channel_steps;
-        c = (begin - tap * (int)p.channel_steps) * 64;
+        c = (begin - tap * (int)p.channel_steps) * SLAB_K;
         r = tap / (int)p.kernel[0];
         s = tap - r * (int)p.kernel[0];
         at[0] = w, at[1] = h, at[2] = n;
     }
     DEVICE void advance() {
-        c += 64;
-        if (c < (int)p.channel_steps * 64)
+        c += SLAB_K;
+        if (c < (int)p.channel_steps * SLAB_K)
             return;
         c = 0;
         tap++;
@@ -62,7 +63,7 @@ struct Slabs {
         int x = s * (int)p.dilation[0] + (int)p.first[0],
             y = r * (int)p.dilation[1] + (int)p.first[1];
 #if CONV == 2
-        tma_load5(to, map, c + (x & 1) * (int)p.channel_steps * 64, at[0] + (x >> 1), y & 1,
+        tma_load5(to, map, c + (x & 1) * (int)p.channel_steps * SLAB_K, at[0] + (x >> 1), y & 1,
                   at[1] + (y >> 1), at[2], bar);
 #else
         tma_load4(to, map, c, at[0] + x, at[1] + y, at[2], bar);
@@ -135,8 +136,7 @@ DEVICE Place place_of(u32 t, const Geometry& g CONV_TAKES) {
 #endif
 }
 
-/// Loads of A and B for a tile: load(to, step, barrier) for every 64 of the depth, one after
-/// another.
+/// Loads of A and B for a tile: load(to, step, barrier) for every slab, one after another.
 struct LoadA {
 #if CONV
     Slabs slabs;
@@ -152,7 +152,7 @@ struct LoadA {
     DEVICE LoadA(const TensorMap* map_, const Place& at, int, i32 batched)
         : map(map_), row(at.row_of.m0), batch(batched * (int)at.batch) {}
     DEVICE void operator()(u32 to, int k, u32 bar) {
-        load_slab(to, map, (i64)k * 64, row, batch, bar);
+        load_slab(to, map, (i64)k * SLAB_K, row, batch, bar);
     }
 #endif
 };
@@ -171,7 +171,7 @@ struct LoadB {
     DEVICE LoadB(const TensorMap* map_, const Place& at, int, i32 batched)
         : map(map_), column(at.n0), batch(batched * (int)at.batch) {}
     DEVICE void operator()(u32 to, int k, u32 bar) {
-        load_slab(to, map, (i64)k * 64, column, batch, bar);
+        load_slab(to, map, (i64)k * SLAB_K, column, batch, bar);
     }
 #endif
 };
