@@ -27,9 +27,11 @@ FUZZ_BUILD = BUILD / "fuzz"
 TSAN_BUILD = BUILD / "tsan"
 LOGS = BUILD / "logs"
 SHOWN_LINES = 80  # of the log of a stage that failed
+GOOD_LINES = 6  # of one that did not
 CORES = len(os.sched_getaffinity(0))
 NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 WARM_KIB = 100 * 1024  # a compiler cache of this size may know this repository
+HANG_SECONDS = 6 * 3600  # a test program that runs so long hangs; no slow machine comes near it
 
 
 @dataclasses.dataclass
@@ -117,7 +119,7 @@ def stage_ctest(log):
     reports = BUILD / "reports" / "ctest"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
-    code = run(log, ["ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", "2400",
+    code = run(log, ["ctest", "--test-dir", BUILD, "--output-on-failure", "--timeout", HANG_SECONDS,
                      "--no-tests=error"], env=os.environ | {"GTEST_OUTPUT": f"xml:{reports}/"})
     counts = {path.stem: junit_counts(path) for path in reports.glob("*.xml")}
     log.flush()
@@ -142,6 +144,58 @@ def stage_pytest(log):
     total = junit_counts(report) if report.is_file() else Counts()
     if code != 0 and total.failed == 0:
         total.failed = 1
+    return total
+
+
+# What runs on the CPU backend's loops, which the machine's instruction sets choose.
+ISA_TESTS = {
+    "test_backends_cpu": "*",
+    "test_ops": "*OpCases.*",
+    "test_conformance": "*",
+}
+# Limits in oneDNN's words, and what the CPU must have (as /proc/cpuinfo calls it) to reach them.
+ISA_LEVELS = {
+    "SSE41": {"sse4_1"},
+    "AVX2": {"avx2", "fma", "f16c"},
+    "AVX2_VNNI": {"avx2", "fma", "f16c", "avx_vnni"},
+    "AVX512_CORE": {"avx512f", "avx512bw", "avx512vl", "avx512dq"},
+    "AVX512_CORE_VNNI": {"avx512f", "avx512bw", "avx512vl", "avx512dq", "avx512_vnni"},
+    "AVX512_CORE_AMX": {"avx512_vnni", "avx512_bf16", "amx_tile", "amx_int8", "amx_bf16"},
+}
+
+
+def isa_levels():
+    """The levels that this machine has, lowest first."""
+    flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"),
+                      re.MULTILINE)
+    has = set(flags.group(1).split()) if flags else set()
+    return [level for level, needed in ISA_LEVELS.items() if needed <= has]
+
+
+def stage_isa(log):
+    """Tests of the CPU backend as on every lesser CPU: oneDNN and own loops are held down in turn."""
+    reports = BUILD / "reports" / "isa"
+    shutil.rmtree(reports, ignore_errors=True)
+    total = Counts()
+    said = []
+    suite = BUILD / "onnx_suite"
+    if not suite.is_dir() and run(log, [sys.executable, "tests/conformance/export_suite.py", suite]):
+        return Counts(failed=1)
+    for level in isa_levels():
+        at_level = Counts()
+        for name, wanted in ISA_TESTS.items():
+            report = reports / f"{level}_{name}.xml"
+            code = run(log, [BUILD / "tests" / name, f"--gtest_filter={wanted}",
+                             f"--gtest_output=xml:{report}"],
+                       env=os.environ | {"ONEDNN_MAX_CPU_ISA": level,
+                                         "INGOT_SUITE": str(suite)})
+            counts = junit_counts(report) if report.is_file() else Counts()
+            counts.failed += int(code != 0 and counts.failed == 0)
+            at_level.add(counts)
+        said.append(f"{level}: {at_level.passed} passed, {at_level.failed} failed, "
+                    f"{at_level.skipped} skipped")
+        total.add(at_level)
+    print(*said, sep="\n", file=log, flush=True)
     return total
 
 
@@ -227,12 +281,13 @@ def stage_tidy(log):
 
 
 STAGES = {"setup": stage_setup, "build": stage_build, "format": stage_format, "tree": stage_tree,
-          "ctest": stage_ctest, "pytest": stage_pytest, "fuzz": stage_fuzz, "tidy": stage_tidy,
-          "tsan": stage_tsan}
+          "ctest": stage_ctest, "isa": stage_isa, "pytest": stage_pytest, "fuzz": stage_fuzz,
+          "tidy": stage_tidy, "tsan": stage_tsan}
 WHEN_NAMED = {"tsan"}  # compiles everything once more
 # Stages of a row follow each other, in this order, and after those they need.
-ROWS = (("build", "ctest", "pytest"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"))
-NEEDS = {"ctest": {"build", "setup"}, "pytest": {"build", "setup"}, "tidy": {"build"}}
+ROWS = (("build", "ctest", "isa", "pytest"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"))
+NEEDS = {"ctest": {"build", "setup"}, "isa": {"build", "setup"}, "pytest": {"build", "setup"},
+         "tidy": {"build"}}
 
 
 @dataclasses.dataclass
@@ -277,7 +332,7 @@ def show(name, result, printing):
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else "no log"
     lines = text.splitlines()
     failed = result.counts.failed
-    shown = lines[-SHOWN_LINES:] if failed else lines[-3:]
+    shown = lines[-SHOWN_LINES:] if failed else lines[-GOOD_LINES:]
     with printing:
         print(f"\n== {name}{': FAILED' if failed else ''}")
         if len(shown) < len(lines):

@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <thread>
 
 namespace ingot {
@@ -273,22 +274,62 @@ TEST_F(CpuLibrary, Pools) {
     }
 }
 
+/// Bytes of constant weights after runs of all sizes; packed weights of equal layouts are one.
+size_t packed_bytes_of(const Graph& g, bool use_library, const std::vector<int64_t>& sizes) {
+    CompileOptions options;
+    options.use_library = use_library;
+    auto executable = cpu_backend().compile(std::make_shared<const Graph>(g), options);
+    auto execution = executable->create_execution();
+    for (int64_t n : sizes) {
+        execution->prepare(std::array{Shape{n, 64}});
+    }
+    size_t bytes = executable->packed_bytes();
+    auto another = executable->create_execution();
+    another->prepare(std::array{Shape{sizes.back(), 64}});
+    EXPECT_EQ(executable->packed_bytes(), bytes) << "a second execution packs again";
+    return bytes;
+}
+
+/// The same by what oneDNN asks for on this CPU: each layout once, nothing where it reads weights
+/// as they lie.
+size_t wanted_bytes(const std::vector<int64_t>& sizes) {
+    std::map<std::string, int64_t> layouts;
+    for (int64_t n : sizes) {
+        cpu::onednn::Problem p = {};
+        p.work = cpu::onednn::Work::Matmul;
+        p.x = cpu::dense_array(DType::F32, {n, 64}, {0, 1});
+        p.w = cpu::dense_array(DType::F32, {64, 128}, {0, 1});
+        p.out = cpu::dense_array(DType::F32, {n, 128}, {0, 1});
+        p.constant_w = true;
+        cpu::onednn::Choice choice;
+        char why[256] = {};
+        const cpu::onednn::Library& library = *cpu::onednn_library();
+        cpu::onednn::Primitive* made =
+            library.create(p, cpu::threads_of(ThreadPool::shared()), choice, why, sizeof why);
+        EXPECT_NE(made, nullptr) << why;
+        if (made != nullptr) {
+            library.destroy(made);
+            layouts[choice.layout] = choice.packed_bytes;
+        }
+    }
+    size_t bytes = 0;
+    for (const auto& [layout, size] : layouts) {
+        bytes += static_cast<size_t>(size);
+    }
+    return bytes;
+}
+
 TEST_F(CpuLibrary, SymbolicSizesShareTheirPackedWeights) {
     Graph g;
     std::mt19937 random(11);
     Value x = g.add_input("x", {DType::F32, {Dim::symbol("N"), 64}});
     Value w = ops::constant(g, test::random_tensor(DType::F32, {64, 128}, random));
     g.add_output("y", ops::matmul(g, x, w));
-    auto executable = cpu_backend().compile(std::make_shared<const Graph>(g), {});
-    auto execution = executable->create_execution();
-    for (int64_t n : {128, 256, 512}) {
-        execution->prepare(std::array{Shape{n, 64}});
-    }
-    size_t bytes = executable->packed_bytes();
-    EXPECT_GE(bytes, 64U * 128 * 4);
-    auto another = executable->create_execution();
-    another->prepare(std::array{Shape{256, 64}});
-    EXPECT_EQ(executable->packed_bytes(), bytes);
+    const std::vector<int64_t> sizes = {128, 256, 512};
+    EXPECT_EQ(packed_bytes_of(g, true, sizes), wanted_bytes(sizes));
+    // Own loops pack on every CPU.
+    EXPECT_EQ(packed_bytes_of(g, false, sizes), packed_bytes_of(g, false, {256}));
+    EXPECT_GE(packed_bytes_of(g, false, sizes), 64U * 128 * 4);
 }
 
 Graph two_layers() {

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/simd/simd.h"
 
+#include "base/log.h"
+
 #include <cpuid.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
+#include <cstdlib>
 #include <cstring>
 
 namespace ingot::cpu {
@@ -40,20 +45,59 @@ bool has_f16c() {
     return __get_cpuid(1, &a, &b, &c, &d) != 0 && (c & bit_F16C) != 0;
 }
 
+InstructionSet supported() {
+    __builtin_cpu_init();
+    bool has_avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
+    bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
+                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                      __builtin_cpu_supports("avx512dq");
+    return has_avx512 ? InstructionSet::Avx512
+           : has_avx2 ? InstructionSet::Avx2
+                      : InstructionSet::Baseline;
+}
+
+/// The user's limit by the two names that oneDNN reads it from, so that one variable holds for its
+/// loops and for ours.
+InstructionSet limit() {
+    const char* variable = "ONEDNN_MAX_CPU_ISA";
+    const char* given = std::getenv(variable);
+    if (given == nullptr || *given == 0) {
+        variable = "DNNL_MAX_CPU_ISA";
+        given = std::getenv(variable);
+    }
+    if (given == nullptr || *given == 0) {
+        return InstructionSet::Avx512;
+    }
+    std::optional<InstructionSet> known = limit_named(given);
+    if (!known) {
+        log(LogLevel::Warning, "cpu: ", variable, " is '", given,
+            "', which names no instruction set: all that the CPU has are used. Known are sse41, "
+            "avx, avx2, avx2_vnni, avx512_core, avx512_core_vnni, avx512_core_bf16, "
+            "avx512_core_fp16, avx512_core_amx and all");
+    }
+    return known.value_or(InstructionSet::Avx512);
+}
+
 } // namespace
 
+std::optional<InstructionSet> limit_named(std::string_view text) {
+    std::string lower(text);
+    std::transform(lower.begin(), lower.end(), lower.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (lower == "sse41" || lower == "avx") {
+        return InstructionSet::Baseline;
+    }
+    if (lower == "avx2" || lower == "avx2_vnni" || lower == "avx2_vnni_2") {
+        return InstructionSet::Avx2;
+    }
+    if (lower.starts_with("avx512_core") || lower == "all" || lower == "default") {
+        return InstructionSet::Avx512;
+    }
+    return std::nullopt;
+}
+
 InstructionSet instruction_set() {
-    static const InstructionSet best = [] {
-        __builtin_cpu_init();
-        bool has_avx2 =
-            __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-        bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
-                          __builtin_cpu_supports("avx512bw") &&
-                          __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-        return has_avx512 ? InstructionSet::Avx512
-               : has_avx2 ? InstructionSet::Avx2
-                          : InstructionSet::Baseline;
-    }();
+    static const InstructionSet best = std::min(supported(), limit());
     return best;
 }
 

@@ -7,6 +7,7 @@
 #include "ir/expr.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -14,8 +15,13 @@ namespace ingot::cpu {
 
 enum class InstructionSet { Baseline, Avx2, Avx512 };
 std::string_view name(InstructionSet s);
-/// The best one that processor and system support.
+/// The best one that processor and system support, and that the environment variable
+/// ONEDNN_MAX_CPU_ISA (or DNNL_MAX_CPU_ISA) permits. Read once; a value that names none is ignored
+/// with a warning.
 InstructionSet instruction_set();
+/// The best set of own loops below a limit in oneDNN's words ("AVX2", in any case); nullopt when it
+/// names none.
+std::optional<InstructionSet> limit_named(std::string_view text);
 /// The processor's name.
 std::string cpu_model();
 
