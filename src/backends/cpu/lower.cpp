@@ -10,6 +10,7 @@ namespace {
 
 const plan::LoweringPass passes[] = {
     {"sink_constants", [](const Graph& g) { return plan::sink_constants(g); }},
+    {"widen_halves", [](const Graph& g) { return widen_halves(g); }},
     {"dequantized_constants", [](const Graph& g) { return plan::dequantized_constants(g); }},
     {"expand", [](const Graph& g) { return plan::expand_unclaimed(g, cpu_kernels()); }},
     {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},

@@ -9,4 +9,7 @@ namespace ingot::cpu {
 /// Runs the list over the graph and its bodies. Errors: Unsupported naming a node.
 Graph lower(const Graph& g, const CompileOptions& options);
 
+/// f16 and bf16 between nodes become f32 where results stay within their types' tolerances.
+Graph widen_halves(const Graph& g);
+
 } // namespace ingot::cpu

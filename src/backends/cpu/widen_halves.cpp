@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// widen_halves: what the graph computes in f16 and bf16 is computed, and kept between nodes, in
+// f32, for which there are fast loops on every CPU. Constants are converted once; the graph's
+// inputs and outputs, and what is only moved or read by ops of which a rounding is the point
+// (comparisons, casts to integers, quantisation, sorting), keep their types and values.
+#include "backends/cpu/expr_program.h"
+#include "backends/cpu/lower.h"
+#include "base/thread_pool.h"
+#include "ir/rewrite.h"
+#include "ops/ops.h"
+#include "ops/resize.h"
+#include "ops/roll.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ingot::cpu {
+
+namespace {
+
+/// All constants together as f32; products with those beyond read them as they are.
+constexpr int64_t most_bytes = int64_t{1} << 30;
+constexpr int64_t grain = 1 << 16;
+
+bool is_half(DType t) {
+    return t == DType::F16 || t == DType::BF16;
+}
+
+bool is_one_of(const Node& n, std::initializer_list<const OpDef*> list) {
+    return std::find(list.begin(), list.end(), n.def) != list.end();
+}
+
+/// Ops whose results move a little where their operands do.
+bool is_smooth(const Node& n) {
+    return is_one_of(n, {&dot_def, &ops::conv_def, &ops::conv_transpose_def, &ops::pool_def,
+                         &ops::softmax_def, &ops::layer_norm_def, &ops::group_norm_def,
+                         &ops::gelu_def, &ops::attention_def, &ops::rope_def, &ops::resize_def,
+                         &ops::dequantize_def, &reduce_def});
+}
+
+/// Ops whose results are some of their operands' elements, in all operands that are floats.
+bool only_moves(const Node& n) {
+    return is_one_of(n, {&reshape_def, &permute_def, &broadcast_def, &slice_def, &window_def,
+                         &pad_def, &concat_def, &gather_def, &ops::roll_def});
+}
+
+bool is_smooth(const Expr& e) {
+    return std::all_of(e.code.begin(), e.code.end(), [&e](const ExprInstr& i) {
+        switch (i.op) {
+        case ExprOp::In:
+        case ExprOp::Const:
+        case ExprOp::Select:
+            return true;
+        case ExprOp::Cast:
+            return !is_float(e.code[static_cast<size_t>(i.args[0])].type) ||
+                   (is_float(i.to) && bit_width(i.to) >= 16);
+        case ExprOp::Floor:
+        case ExprOp::Ceil:
+        case ExprOp::Round:
+        case ExprOp::Trunc:
+        case ExprOp::Sign:
+        case ExprOp::Mod:
+        case ExprOp::Fmod:
+            return false;
+        default:
+            return kind(i.op) == ExprKind::Arith || kind(i.op) == ExprKind::Float;
+        }
+    });
+}
+
+/// A map that only converts between floats of up to 32 bits.
+bool is_float_cast(const Graph& g, const Node& n) {
+    if (!n.is(map_def) || n.inputs.size() != 1) {
+        return false;
+    }
+    auto small = [](DType t) { return t == DType::F32 || is_half(t); };
+    const Map& m = n.as<Map>();
+    return small(g.type(n.inputs[0]).dtype) && small(m.dtype) &&
+           std::all_of(m.body.code.begin(), m.body.code.end(), [&](const ExprInstr& i) {
+               return i.op == ExprOp::In || (i.op == ExprOp::Cast && small(i.to));
+           });
+}
+
+/// Whether the body ends by rounding to `stored`, as a store of its result does anyway.
+bool rounds_last(const Expr& e, DType stored) {
+    if (e.code.size() < 2) {
+        return false;
+    }
+    const ExprInstr& last = e.code.back();
+    auto before = e.code.size() - 2;
+    return last.op == ExprOp::Cast && last.to == stored && last.imm == 0 &&
+           last.args[0] == static_cast<int32_t>(before) && e.code[before].type == DType::F32;
+}
+
+Expr without_last_rounding(Expr e, DType stored) {
+    while (rounds_last(e, stored)) {
+        e.code.pop_back();
+    }
+    return e;
+}
+
+Tensor widened(const Tensor& t) {
+    Tensor out = Tensor::empty(DType::F32, t.shape());
+    MapLoop load = load_loop(t.dtype());
+    float* to = out.as_mutable<float>().data();
+    const std::byte* from = t.bytes().data();
+    ThreadPool::shared().parallel_for(t.count(), grain, [&](int64_t begin, int64_t end) {
+        load(to + begin, from + begin * 2, nullptr, nullptr, end - begin);
+    });
+    return out;
+}
+
+class Widening {
+public:
+    Widening(const Graph& g, int64_t& bytes)
+        : g_(g), r_(g), bytes_(bytes), exact_(g.value_count(), false) {
+        for (Value v : g.outputs()) {
+            exact_[v.id] = true;
+        }
+        for (size_t i = g.nodes().size(); i-- > 0;) {
+            const Node& n = g.nodes()[i];
+            bool passes_on = only_moves(n) || is_float_cast(g, n);
+            bool exact = passes_on ? exact_[n.outputs[0].id] : !reads_smoothly(n);
+            for (Value v : n.inputs) {
+                exact_[v.id] = exact_[v.id] || exact;
+            }
+        }
+    }
+
+    Graph run() {
+        for (const Node& n : g_.nodes()) {
+            if (is_float_cast(g_, n)) {
+                convert(n);
+            } else if (computes_wide(n)) {
+                widen(n);
+            } else {
+                r_.replace(n, r_.copy(n));
+            }
+        }
+        return r_.finish();
+    }
+
+private:
+    bool reads_smoothly(const Node& n) const {
+        return n.is(map_def) ? is_smooth(n.as<Map>().body) : is_smooth(n);
+    }
+
+    bool is_half_value(Value v) const { return is_half(g_.type(v).dtype); }
+    bool is_wide(Value v) const { return wide_.contains(v.id); }
+
+    /// Whether the node's halves become f32.
+    bool computes_wide(const Node& n) {
+        bool halves = !n.outputs.empty() && is_half_value(n.outputs[0]);
+        if (only_moves(n)) {
+            return halves && std::any_of(n.inputs.begin(), n.inputs.end(),
+                                         [this](Value v) { return is_wide(v); });
+        }
+        if (n.is(map_def)) {
+            bool reads = std::any_of(n.inputs.begin(), n.inputs.end(),
+                                     [this](Value v) { return is_wide(v); });
+            return halves || (reads && reads_smoothly(n));
+        }
+        halves = halves || std::any_of(n.inputs.begin(), n.inputs.end(),
+                                       [this](Value v) { return is_half_value(v); });
+        return is_smooth(n) && halves && constants_fit(n);
+    }
+
+    /// Counts the constants of a node that are not yet f32, if there is room for them.
+    bool constants_fit(const Node& n) {
+        int64_t more = 0;
+        for (Value v : n.inputs) {
+            const Tensor* t = is_half_value(v) && !is_wide(v) ? g_.constant(v) : nullptr;
+            more += t == nullptr ? 0 : t->count() * 4;
+        }
+        if (bytes_ + more > most_bytes) {
+            return false;
+        }
+        bytes_ += more;
+        return true;
+    }
+
+    /// The value in f32.
+    Value wide(Value old) {
+        auto [at, fresh] = wide_.try_emplace(old.id);
+        if (fresh) {
+            const Tensor* t = g_.constant(old);
+            at->second = t != nullptr ? ops::constant(r_.out(), widened(*t))
+                                      : ops::cast(r_.out(), r_.mapped(old), DType::F32);
+        }
+        return at->second;
+    }
+
+    /// Says that `v`, in f32, is what an old value is now; others find it rounded.
+    void replace(const Node& n, Value v) {
+        Value old = n.outputs[0];
+        if (is_half_value(old)) {
+            wide_[old.id] = v;
+            r_.out().set_origin(n.name);
+            v = ops::cast(r_.out(), v, g_.type(old).dtype);
+        }
+        r_.replace(n, std::array{v});
+    }
+
+    void convert(const Node& n) {
+        Value from = n.inputs[0];
+        Value to = n.outputs[0];
+        bool narrows = is_half_value(to);
+        const Map& m = n.as<Map>();
+        bool rounds = without_last_rounding(m.body, m.dtype).code.size() > 1;
+        if (rounds || (is_half_value(from) && is_half_value(to)) ||
+            (!narrows && (exact_[to.id] || !is_wide(from)))) {
+            r_.replace(n, r_.copy(n));
+        } else {
+            replace(n, narrows ? r_.mapped(from) : wide(from));
+        }
+    }
+
+    void widen(const Node& n) {
+        Values in = r_.mapped(n.inputs);
+        bool map = n.is(map_def);
+        bool rounded = map && !reads_smoothly(n);
+        bool constants = map && !rounded && constants_fit(n);
+        for (size_t k = 0; k < in.size(); ++k) {
+            Value old = n.inputs[k];
+            // A map reads halves as well as f32.
+            bool reads = !map || is_wide(old) || (constants && g_.constant(old) != nullptr);
+            if (is_half_value(old) && reads && !rounded) {
+                in[k] = wide(old);
+            }
+        }
+        AttrMap attributes;
+        attributes.dtype = [](DType t) { return is_half(t) ? DType::F32 : t; };
+        DType stored = g_.type(n.outputs[0]).dtype;
+        if (map && is_half(stored)) {
+            attributes.expr = [stored](const Expr& e) { return without_last_rounding(e, stored); };
+        }
+        r_.out().set_origin(n.name);
+        replace(n, r_.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), attributes), in)[0]);
+    }
+
+    const Graph& g_;
+    Rewriter r_;
+    int64_t& bytes_;
+    std::vector<bool> exact_; // a reader must find the value rounded
+    std::map<uint32_t, Value> wide_;
+};
+
+} // namespace
+
+Graph widen_halves(const Graph& g) {
+    int64_t bytes = 0;
+    return dead_code(
+        rewrite_all(g, [&bytes](const Graph& part) { return Widening(part, bytes).run(); }));
+}
+
+} // namespace ingot::cpu

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// Graphs of f16 and bf16: computed in f32 between their edges, rounded where it matters.
+#include "backends/cpu/library.h"
+#include "backends_cpu/compare.h"
+#include "ops/evaluator.h"
+#include "ops/ops.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+
+namespace ingot {
+
+namespace {
+
+using test::CompareOptions;
+using test::expect_same_as_evaluator;
+
+constexpr DType halves[] = {DType::F16, DType::BF16};
+
+CompareOptions tolerance_of(DType t) {
+    CompareOptions o;
+    o.tolerance = t == DType::F16 ? 4e-3 : 3e-2;
+    return o;
+}
+
+Value constant(Graph& g, DType t, const Shape& shape, unsigned seed) {
+    std::mt19937 random(seed);
+    return ops::constant(g, test::random_tensor(t, shape, random));
+}
+
+std::shared_ptr<const Executable> compiled(const Graph& g) {
+    return cpu_backend().compile(std::make_shared<const Graph>(g), {});
+}
+
+/// conv, bias and relu; a residual; then a product, a norm and a softmax.
+Graph network(DType t) {
+    Graph g;
+    Value x = g.add_input("x", {t, {2, 8, 9, 9}});
+    const ops::Conv a{{1, 1}, {1, 1}, {1, 1}, {1, 1}, 1, t};
+    Value y = ops::conv(g, a, ops::mul(g, x, 0.25), constant(g, t, {8, 8, 3, 3}, 1));
+    y = ops::maximum(g, ops::add(g, y, constant(g, t, {8, 1, 1}, 2)), 0.0);
+    y = ops::add(g, ops::mul(g, y, 0.1), x);
+    y = ops::reshape(g, y, {16, 81});
+    y = ops::matmul(g, y, constant(g, t, {81, 120}, 3));
+    y = ops::gelu(g, ops::add(g, ops::mul(g, y, 0.05), constant(g, t, {120}, 4)));
+    g.add_output("y", ops::softmax(g, y, 1));
+    g.add_output("z", y);
+    return g;
+}
+
+TEST(CpuHalves, NetworksAreCloseToTheEvaluator) {
+    for (DType t : halves) {
+        SCOPED_TRACE(name(t));
+        expect_same_as_evaluator(network(t), {}, 5, tolerance_of(t));
+    }
+}
+
+TEST(CpuHalves, ProductsRunAsThoseOfF32Do) {
+    auto implementations = [](const Graph& g) {
+        auto execution = compiled(g)->create_execution();
+        std::vector<Shape> shapes;
+        for (Value v : g.inputs()) {
+            shapes.push_back(eval(g.type(v).dims, {}));
+        }
+        execution->prepare(shapes);
+        std::vector<std::string> out;
+        for (const StepInfo& s : execution->steps()) {
+            if (s.kernel == "conv" || s.kernel == "dot") {
+                out.push_back(s.implementation);
+            }
+        }
+        return out;
+    };
+    std::vector<std::string> wide = implementations(network(DType::F32));
+    ASSERT_EQ(wide.size(), 2U);
+    for (DType t : halves) {
+        EXPECT_EQ(implementations(network(t)), wide) << name(t);
+    }
+}
+
+TEST(CpuHalves, NothingBetweenTheEdgesIsNarrow) {
+    for (DType t : halves) {
+        auto executable = compiled(network(t));
+        const Graph& g = executable->lowered();
+        for (const Node& n : g.nodes()) {
+            for (Value v : n.outputs) {
+                bool edge = std::count(g.outputs().begin(), g.outputs().end(), v) > 0;
+                EXPECT_TRUE(edge || g.type(v).dtype == DType::F32)
+                    << n.def->name << " makes " << name(g.type(v).dtype);
+            }
+        }
+        EXPECT_EQ(g.type(g.outputs()[0]).dtype, t);
+    }
+}
+
+/// Results that a half's rounding decides must be those of the evaluator, bit for bit.
+void expect_exact(const Graph& g, const std::vector<Tensor>& inputs) {
+    std::vector<Tensor> expected = evaluate(g, inputs);
+    std::vector<Tensor> got(expected.size());
+    auto execution = compiled(g)->create_execution();
+    ASSERT_TRUE(execution->run(inputs, got).ok()) << execution->error();
+    for (size_t i = 0; i < got.size(); ++i) {
+        EXPECT_TRUE(got[i] == expected[i]) << "result " << i;
+    }
+}
+
+TEST(CpuHalves, WhatJumpsReadsRoundedValues) {
+    for (DType t : halves) {
+        SCOPED_TRACE(name(t));
+        Graph g;
+        Value x = g.add_input("x", {t, {64}});
+        Value y = g.add_input("y", {t, {64}});
+        Value sum = ops::add(g, x, ops::mul(g, y, 0.125));
+        // One rounding lies between the sum in f32 and each of these.
+        g.add_output("floor", ops::unary(g, ExprOp::Floor, sum));
+        g.add_output("integer", ops::cast(g, sum, DType::I32));
+        g.add_output("equal", ops::binary(g, ExprOp::Eq, sum, x));
+        Value wide = ops::cast(g, ops::reshape(g, sum, {8, 8}), DType::F32);
+        g.add_output("wide", wide);
+        g.add_output("through f32", ops::cast(g, wide, DType::I64));
+        g.add_output("sorted", ops::sort(g, sum, 0, false)[0]);
+        Tensor a = Tensor::empty(t, {64});
+        Tensor b = Tensor::empty(t, {64});
+        for (int64_t i = 0; i < 64; ++i) {
+            // Sums just below integers, which the half rounds up to.
+            a.set_f64(i, static_cast<double>(i) * 16);
+            b.set_f64(i, 8 - std::ldexp(1, -4 - static_cast<int>(i % 3)));
+        }
+        expect_exact(g, {a, b});
+    }
+}
+
+TEST(CpuHalves, RoundingOfARoundedCastStays) {
+    // f32 -> half -> f32 is what the model asks for where the result is read as it is.
+    for (DType t : halves) {
+        Graph g;
+        Value x = g.add_input("x", {DType::F32, {33}});
+        g.add_output("y", ops::cast(g, ops::cast(g, x, t), DType::F32));
+        DType other = t == DType::F16 ? DType::BF16 : DType::F16;
+        g.add_output("z", ops::cast(g, ops::cast(g, ops::cast(g, x, t), other), DType::F32));
+        std::mt19937 random(9);
+        expect_exact(g, {test::random_tensor(DType::F32, {33}, random)});
+    }
+}
+
+TEST(CpuHalves, DequantisedWeightsAreConvertedOnce) {
+    Graph g;
+    Value x = g.add_input("x", {DType::F16, {40, 64}});
+    Value q = constant(g, DType::I8, {64, 96}, 8);
+    Value scale = constant(g, DType::F16, {}, 3);
+    ops::Dequantize a;
+    a.dtype = DType::F16;
+    Value w = g.add1(ops::dequantize_def, a, {q, scale});
+    g.add_output("y", ops::matmul(g, x, w));
+    expect_same_as_evaluator(g, {}, 3, tolerance_of(DType::F16));
+    auto executable = compiled(g);
+    for (const Node& n : executable->lowered().nodes()) {
+        EXPECT_FALSE(n.is(ops::dequantize_def));
+    }
+}
+
+} // namespace
+
+} // namespace ingot
