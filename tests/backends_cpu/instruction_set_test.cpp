@@ -24,8 +24,9 @@ TEST(InstructionSets, LimitsHaveOneDnnsNames) {
     EXPECT_EQ(limit_named("AVX2"), InstructionSet::Avx2);
     EXPECT_EQ(limit_named("AVX2_VNNI"), InstructionSet::Avx2);
     EXPECT_EQ(limit_named("AVX512_CORE"), InstructionSet::Avx512);
-    EXPECT_EQ(limit_named("avx512_core_amx"), InstructionSet::Avx512);
-    EXPECT_EQ(limit_named("ALL"), InstructionSet::Avx512);
+    EXPECT_EQ(limit_named("avx512_core_vnni"), InstructionSet::Avx512Vnni);
+    EXPECT_EQ(limit_named("AVX512_CORE_AMX"), InstructionSet::Avx512Vnni);
+    EXPECT_EQ(limit_named("ALL"), InstructionSet::Avx512Vnni);
     EXPECT_EQ(limit_named("AVX3"), std::nullopt);
     EXPECT_EQ(limit_named(""), std::nullopt);
 }
@@ -75,9 +76,10 @@ TEST(InstructionSets, OneVariableHoldsDownAllLoops) {
                 EXPECT_TRUE(says(r, "loops: " + std::string(name(level.loops)))) << r.output;
             }
             // Nothing above the limit, in oneDNN's loops either.
-            std::string above = level.loops == InstructionSet::Avx512 ? "amx|vnni"
-                                : level.loops == InstructionSet::Avx2 ? "avx512|avx10"
-                                                                      : "avx";
+            std::string above = level.loops == InstructionSet::Avx512Vnni ? "amx"
+                                : level.loops == InstructionSet::Avx512   ? "amx|vnni"
+                                : level.loops == InstructionSet::Avx2     ? "avx512|avx10"
+                                                                          : "avx";
             EXPECT_FALSE(std::regex_search(r.output,
                                            std::regex("(loops|implementation): .*(" + above + ")")))
                 << r.output;

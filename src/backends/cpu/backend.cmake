@@ -15,6 +15,8 @@ set_source_files_properties(${cpu_simd}/loops_avx2.cpp PROPERTIES COMPILE_OPTION
   "${vector_options};-mavx2;-mfma;-mf16c;-ffp-contract=fast")
 set_source_files_properties(${cpu_simd}/loops_avx512.cpp PROPERTIES COMPILE_OPTIONS
   "${vector_options};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mf16c;-mprefer-vector-width=512;-ffp-contract=fast")
+set_source_files_properties(${cpu_simd}/loops_avx512_vnni.cpp PROPERTIES COMPILE_OPTIONS
+  "${vector_options};-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mavx512vnni;-mprefer-vector-width=512")
 
 # oneDNN in a library of its own beside the program, which runs without it too.
 set(onednn ${CMAKE_SOURCE_DIR}/.deps/onednn)

@@ -64,7 +64,7 @@ public:
     MatmulOf(MatmulSpec spec, DType accumulator, TileShape tile, TileFunction<T> run_tile,
              PackCache& packs)
         : spec_(std::move(spec)), tile_(tile), run_tile_(run_tile),
-          depth_(static_cast<int64_t>(spec_.a.depth.size())),
+          depth_(ceil_div(static_cast<int64_t>(spec_.a.depth.size()), depths_of_element)),
           batches_(static_cast<int64_t>(spec_.batch.size())) {
         init_side(a_, spec_.a, tile_.rows, packs);
         init_side(b_, spec_.b, tile_.columns, packs);
@@ -115,6 +115,17 @@ public:
     }
 
 private:
+    /// Bytes are packed in pairs.
+    static constexpr int64_t depths_of_element = std::is_same_v<T, uint32_t> ? 2 : 1;
+
+    static PackPanel<T> pack_of(DType stored) {
+        if constexpr (std::is_same_v<T, uint32_t>) {
+            return pack_pairs_of(stored);
+        } else {
+            return pack_panel_of<T>(stored);
+        }
+    }
+
     struct Chunk {
         int64_t first; // batch
         int64_t count;
@@ -125,7 +136,7 @@ private:
     void init_side(PackedSide<T>& p, MatmulSide& side, int64_t width, PackCache& packs) {
         p.width = width;
         p.size = static_cast<int64_t>(side.outer.size());
-        p.pack = pack_panel_of<T>(side.dtype);
+        p.pack = pack_of(side.dtype);
         int64_t fits = std::max<int64_t>(chunk_elements / std::max<int64_t>(depth_, 1), 1);
         p.chunk = std::max(fits / width * width, width * 8);
         if (side.constant == nullptr) {
@@ -289,9 +300,9 @@ std::unique_ptr<Matmul> make_matmul(MatmulSpec spec, PackCache& packs) {
                                                  packs);
     }
     if (bit_width(t) <= 8) {
-        return std::make_unique<MatmulOf<uint32_t>>(std::move(spec), DType::I32,
-                                                    GenericTile<uint32_t>::shape,
-                                                    GenericTile<uint32_t>::run, packs);
+        const VectorLoops& loops = vector_loops();
+        return std::make_unique<MatmulOf<uint32_t>>(std::move(spec), DType::I32, loops.tile,
+                                                    loops.byte_tile, packs);
     }
     return std::make_unique<MatmulOf<uint64_t>>(std::move(spec), DType::I64,
                                                 GenericTile<uint64_t>::shape,

@@ -92,7 +92,48 @@ void pack(T* to, const void* memory, std::span<const int64_t> outer, std::span<c
     }
 }
 
+/// Two elements of 16 bits, the first in the low half.
+template <class S>
+uint32_t pair_of(S first, S second) {
+    auto low = static_cast<uint16_t>(static_cast<int16_t>(first));
+    auto high = static_cast<uint16_t>(static_cast<int16_t>(second));
+    return static_cast<uint32_t>(low) | static_cast<uint32_t>(high) << 16;
+}
+
+template <class S>
+void pack_pairs(uint32_t* to, const void* memory, std::span<const int64_t> outer,
+                std::span<const int64_t> depth, int64_t width) {
+    const auto* base = static_cast<const S*>(memory);
+    auto count = static_cast<int64_t>(outer.size());
+    bool side_by_side = consecutive(outer);
+    for (size_t k = 0; k < depth.size(); k += 2, to += width) {
+        bool last = k + 1 == depth.size();
+        const S* first = base + depth[k];
+        const S* second = last ? first : base + depth[k + 1];
+        if (side_by_side) {
+            first += outer[0];
+            second += outer[0];
+            for (int64_t i = 0; i < count; ++i) {
+                to[i] = pair_of<S>(first[i], second[i]);
+            }
+        } else {
+            for (int64_t i = 0; i < count; ++i) {
+                int64_t at = outer[static_cast<size_t>(i)];
+                to[i] = pair_of<S>(first[at], second[at]);
+            }
+        }
+        for (int64_t i = 0; last && i < count; ++i) {
+            to[i] &= 0xFFFF;
+        }
+        std::fill(to + count, to + width, 0U);
+    }
+}
+
 } // namespace
+
+PackPanel<uint32_t> pack_pairs_of(DType stored) {
+    return stored == DType::I8 ? pack_pairs<int8_t> : pack_pairs<uint8_t>;
+}
 
 bool consecutive(std::span<const int64_t> offsets) {
     for (size_t i = 1; i < offsets.size(); ++i) {
@@ -142,7 +183,6 @@ PackPanel<T> pack_panel_of(DType stored) {
 
 template PackPanel<float> pack_panel_of<float>(DType);
 template PackPanel<double> pack_panel_of<double>(DType);
-template PackPanel<uint32_t> pack_panel_of<uint32_t>(DType);
 template PackPanel<uint64_t> pack_panel_of<uint64_t>(DType);
 
 } // namespace ingot::cpu

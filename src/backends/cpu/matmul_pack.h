@@ -17,6 +17,10 @@ using PackPanel = void (*)(T* to, const void* base, std::span<const int64_t> out
 template <class T>
 PackPanel<T> pack_panel_of(DType stored);
 
+/// Bytes widened to 16 bits, those of two depths in one element: k counts pairs, and the last has a
+/// zero where the depth is odd.
+PackPanel<uint32_t> pack_pairs_of(DType stored);
+
 /// Whether offsets count up one by one.
 bool consecutive(std::span<const int64_t> offsets);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of one instruction set. Included inside its namespace, after tile_width and tile_rows.
+// The table of one instruction set. Included inside its namespace, after tile_width, tile_rows and
+// add_pairs.
 // Everything but the table has internal linkage.
 
 #if defined(__clang__)
@@ -14,6 +15,7 @@ namespace {
 #include "backends/cpu/simd/map_loops.inl"
 #include "backends/cpu/simd/row_loops.inl"
 #include "backends/cpu/simd/matmul_tile.inl"
+#include "backends/cpu/simd/byte_tile.inl"
 
 }  // namespace
 
@@ -33,4 +35,5 @@ const VectorLoops loops = {
     .tile = {tile_rows, 2 * tile_width},
     .matmul_tile = matmul_tile,
     .matmul_tile_in_order = matmul_tile_in_order,
+    .byte_tile = byte_tile_rows,
 };

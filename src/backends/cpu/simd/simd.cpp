@@ -22,9 +22,14 @@ extern const VectorLoops loops;
 namespace avx512 {
 extern const VectorLoops loops;
 }
+namespace avx512_vnni {
+extern const ByteTile byte_tile;
+}
 
 std::string_view name(InstructionSet s) {
     switch (s) {
+    case InstructionSet::Avx512Vnni:
+        return "avx512_vnni";
     case InstructionSet::Avx512:
         return "avx512";
     case InstructionSet::Avx2:
@@ -51,9 +56,11 @@ InstructionSet supported() {
     bool has_avx512 = has_avx2 && __builtin_cpu_supports("avx512f") &&
                       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq");
-    return has_avx512 ? InstructionSet::Avx512
-           : has_avx2 ? InstructionSet::Avx2
-                      : InstructionSet::Baseline;
+    bool has_vnni = has_avx512 && __builtin_cpu_supports("avx512vnni");
+    return has_vnni     ? InstructionSet::Avx512Vnni
+           : has_avx512 ? InstructionSet::Avx512
+           : has_avx2   ? InstructionSet::Avx2
+                        : InstructionSet::Baseline;
 }
 
 /// The user's limit by the two names that oneDNN reads it from, so that one variable holds for its
@@ -66,7 +73,7 @@ InstructionSet limit() {
         given = std::getenv(variable);
     }
     if (given == nullptr || *given == 0) {
-        return InstructionSet::Avx512;
+        return InstructionSet::Avx512Vnni;
     }
     std::optional<InstructionSet> known = limit_named(given);
     if (!known) {
@@ -75,7 +82,7 @@ InstructionSet limit() {
             "avx, avx2, avx2_vnni, avx512_core, avx512_core_vnni, avx512_core_bf16, "
             "avx512_core_fp16, avx512_core_amx and all");
     }
-    return known.value_or(InstructionSet::Avx512);
+    return known.value_or(InstructionSet::Avx512Vnni);
 }
 
 } // namespace
@@ -90,8 +97,11 @@ std::optional<InstructionSet> limit_named(std::string_view text) {
     if (lower == "avx2" || lower == "avx2_vnni" || lower == "avx2_vnni_2") {
         return InstructionSet::Avx2;
     }
-    if (lower.starts_with("avx512_core") || lower == "all" || lower == "default") {
+    if (lower == "avx512_core") {
         return InstructionSet::Avx512;
+    }
+    if (lower.starts_with("avx512_core_") || lower == "all" || lower == "default") {
+        return InstructionSet::Avx512Vnni;
     }
     return std::nullopt;
 }
@@ -120,7 +130,14 @@ std::string cpu_model() {
 }
 
 const VectorLoops& vector_loops(InstructionSet s) {
+    static const VectorLoops with_vnni = [] {
+        VectorLoops loops = avx512::loops;
+        loops.byte_tile = avx512_vnni::byte_tile;
+        return loops;
+    }();
     switch (s) {
+    case InstructionSet::Avx512Vnni:
+        return with_vnni;
     case InstructionSet::Avx512:
         return avx512::loops;
     case InstructionSet::Avx2:

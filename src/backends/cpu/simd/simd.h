@@ -13,7 +13,7 @@
 
 namespace ingot::cpu {
 
-enum class InstructionSet { Baseline, Avx2, Avx512 };
+enum class InstructionSet { Baseline, Avx2, Avx512, Avx512Vnni };
 std::string_view name(InstructionSet s);
 /// The best one that processor and system support, and that the environment variable
 /// ONEDNN_MAX_CPU_ISA (or DNNL_MAX_CPU_ISA) permits. Read once; a value that names none is ignored
@@ -33,6 +33,11 @@ struct TileShape {
     int64_t rows = 0;
     int64_t columns = 0;
 };
+
+/// c[rows x tile.columns] = a * b, of bytes widened to 16 bits: each element of the packed panels
+/// holds those of two depths, the first in its low half.
+using ByteTile = void (*)(int64_t rows, int64_t pairs, const uint32_t* a, const uint32_t* b,
+                          uint32_t* c, int64_t c_stride);
 
 struct VectorLoops {
     // --- maps: null where there is no vector form
@@ -62,6 +67,7 @@ struct VectorLoops {
     /// The same with one order of additions for every number of rows.
     void (*matmul_tile_in_order)(int64_t rows, int64_t k, const float* a, const float* b, float* c,
                                  int64_t c_stride);
+    ByteTile byte_tile; // of the same shape
 };
 const VectorLoops& vector_loops(InstructionSet s);
 inline const VectorLoops& vector_loops() {

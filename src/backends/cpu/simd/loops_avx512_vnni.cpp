@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of bytes by AVX-512 VNNI; compiled with its options (backend.cmake). All other loops are
+// those of AVX-512.
+#include "backends/cpu/simd/simd.h"
+
+#include <immintrin.h>
+
+namespace ingot::cpu::avx512_vnni {
+
+namespace {
+
+constexpr int tile_width = 16;
+constexpr int tile_rows = 14;
+
+template <class V>
+inline V add_pairs(V sums, V a, V b) {
+    return (V)_mm512_dpwssd_epi32((__m512i)sums, (__m512i)a, (__m512i)b);
+}
+
+#include "backends/cpu/simd/byte_tile.inl"
+
+} // namespace
+
+extern const ByteTile byte_tile;
+const ByteTile byte_tile = byte_tile_rows;
+
+} // namespace ingot::cpu::avx512_vnni
