@@ -16,6 +16,8 @@
 #include <fstream>
 #include <iostream>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -70,30 +72,64 @@ Compiled compile(const NvrtcProgram& p, const std::string& arch) {
     return out;
 }
 
-/// Kept as: milliseconds, bytes of PTX, then the log.
-Compiled compile_or_recall(const NvrtcProgram& p, const std::string& arch) {
-    std::string key = str(arch, cuda::nvrtc_version(), p.text);
-    const std::string folder = std::string(INGOT_SOURCE_DIR) + "/build/emulated";
-    std::string file =
-        str(folder, "/nvrtc_", to_text(xxh3_128(std::as_bytes(std::span(key)))), ".txt");
-    if (file_exists(file)) {
-        std::string kept = read_text_file(file);
-        Compiled out;
-        int used = 0;
-        if (std::sscanf(kept.c_str(), "%lf %zu\n%n", &out.milliseconds, &out.ptx_bytes, &used) ==
-            2) {
-            out.log = kept.substr(static_cast<size_t>(used));
-            return out;
-        }
+/// Where the result of a compilation is kept: milliseconds, bytes of PTX, then the log.
+std::string kept_at(const std::string& key) {
+    return str(INGOT_SOURCE_DIR "/build/emulated/nvrtc_", key, ".txt");
+}
+
+std::optional<Compiled> recall(const std::string& file) {
+    if (!file_exists(file)) {
+        return std::nullopt;
     }
+    std::string kept = read_text_file(file);
+    Compiled out;
+    int used = 0;
+    if (std::sscanf(kept.c_str(), "%lf %zu\n%n", &out.milliseconds, &out.ptx_bytes, &used) != 2) {
+        return std::nullopt;
+    }
+    out.log = kept.substr(static_cast<size_t>(used));
+    return out;
+}
+
+std::atomic<int> compilations{0};
+
+Compiled compile_and_keep(const NvrtcProgram& p, const std::string& arch, const std::string& file) {
+    ++compilations;
     Compiled out = compile(p, arch);
     if (out.error.empty()) {
+        std::string folder = parent_folder(file);
         mkdir(parent_folder(folder).c_str(), 0777);
         mkdir(folder.c_str(), 0777);
         write_file(file,
                    std::string_view(str(out.milliseconds, ' ', out.ptx_bytes, '\n', out.log)));
     }
     return out;
+}
+
+/// Each text is compiled once for an architecture: by this process, whichever threads ask, and by
+/// all with the same build folder, until NVRTC or its options change.
+const Compiled& compile_or_recall(const NvrtcProgram& p, const std::string& arch) {
+    struct Slot {
+        std::once_flag once;
+        Compiled compiled;
+    };
+    static std::mutex mutex;
+    static std::map<std::string, Slot> slots;
+    std::string all = str(cuda::nvrtc_version(), '\n');
+    for (const std::string& option : cuda::nvrtc_options(arch)) {
+        all += option + '\n';
+    }
+    all += p.text;
+    std::string key = to_text(xxh3_128(std::as_bytes(std::span(all))));
+    std::unique_lock lock(mutex);
+    Slot& slot = slots[key];
+    lock.unlock();
+    std::call_once(slot.once, [&] {
+        std::string file = kept_at(key);
+        std::optional<Compiled> known = recall(file);
+        slot.compiled = known ? *known : compile_and_keep(p, arch, file);
+    });
+    return slot.compiled;
 }
 
 /// The largest number that stands before `unit` in the log.
@@ -180,10 +216,14 @@ std::string missing_nvrtc() {
                : "";
 }
 
+int nvrtc_compilations() {
+    return compilations;
+}
+
 NvrtcReport check_by_nvrtc(const NvrtcProgram& p) {
     choose_nvrtc();
     const kernels::Arch& arch = kernels::arch_of(p.cc);
-    Compiled c = compile_or_recall(p, std::string(arch.nvrtc));
+    const Compiled& c = compile_or_recall(p, std::string(arch.nvrtc));
     NvrtcReport r{faults(p, c, arch), c.milliseconds, c.ptx_bytes, 0, 0, false};
     r.spilled = largest(c.log, "bytes spill stores") + largest(c.log, "bytes spill loads");
     r.local = largest(c.log, "bytes stack frame");
@@ -198,6 +238,7 @@ void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::
         ADD_FAILURE() << why;
         return;
     }
+    int before = nvrtc_compilations();
     std::vector<NvrtcReport> reports(programs.size());
     std::atomic<size_t> next{0};
     std::vector<std::thread> threads;
@@ -224,7 +265,8 @@ void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::
         slowest = reports[i].milliseconds > reports[slowest].milliseconds ? i : slowest;
     }
     if (!programs.empty()) {
-        std::cout << "[  NVRTC   ] " << what << ": " << programs.size() << " programs, "
+        std::cout << "[  NVRTC   ] " << what << ": " << programs.size() << " programs, of which "
+                  << nvrtc_compilations() - before << " were compiled now, "
                   << total / static_cast<double>(programs.size()) << " ms each, the slowest "
                   << programs[slowest].name << " for " << programs[slowest].cc << ": "
                   << reports[slowest].milliseconds << " ms\n";

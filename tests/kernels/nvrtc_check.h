@@ -28,8 +28,12 @@ struct NvrtcReport {
 /// The pinned NVRTC of .deps, or the system's; the reason when there is none.
 std::string missing_nvrtc();
 
-/// Results are kept in build/emulated. Thread safe. Faults: errors of the compiler, spills, local
-/// memory, serialised wgmma, more shared memory than the GPU has, PTX above 64 KiB.
+/// How many texts this process has compiled, not found in build/emulated.
+int nvrtc_compilations();
+
+/// Results are kept in build/emulated, by text, version of NVRTC and its options. Thread safe.
+/// Faults: errors of the compiler, spills, local memory, serialised wgmma, more shared memory than
+/// the GPU has, PTX above 64 KiB.
 NvrtcReport check_by_nvrtc(const NvrtcProgram& p);
 
 /// The same for many on all CPUs; reports failures of the current test, and a summary. Programs

@@ -14,15 +14,55 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
+#include <thread>
 
 namespace ingot::test {
 namespace {
 
+/// Which tactics and kernels other parts of one run have had compiled for which architectures.
+class Covered {
+public:
+    Covered() {
+        const char* folder = std::getenv("INGOT_NVRTC_COVERED");
+        folder_ = folder == nullptr ? "" : folder;
+    }
+    /// Whether this is the first of its kind, here and elsewhere.
+    bool add(const EmittedProgram& e) {
+        std::string kind = str(e.family, ' ', e.tactic, ' ', e.entry, ' ', e.cc);
+        if (!seen_.insert(kind).second) {
+            return false;
+        }
+        std::string file = file_of(kind);
+        bool fresh = file.empty() || !std::filesystem::exists(file);
+        if (fresh && !file.empty()) {
+            files_.push_back(file);
+        }
+        return fresh;
+    }
+    /// Tells the others; once the programs have been found good or this process has failed.
+    void commit() const {
+        for (const std::string& file : files_) {
+            std::filesystem::create_directories(folder_);
+            std::ofstream(file).flush();
+        }
+    }
+
+private:
+    std::string file_of(const std::string& kind) const {
+        return folder_.empty() ? "" : str(folder_, '/', hash_bytes(kind.data(), kind.size()));
+    }
+
+    std::string folder_;
+    std::set<std::string> seen_;
+    std::vector<std::string> files_;
+};
+
 /// Every text for one of the architectures it was emitted for; the first of each tactic and kernel
-/// for all of them.
-std::vector<NvrtcProgram> chosen(const std::vector<EmittedProgram>& emitted) {
+/// for all of them. A text and an architecture occur once, with the most shared memory.
+std::vector<NvrtcProgram> chosen(const std::vector<EmittedProgram>& emitted, Covered& covered) {
     std::map<std::string, std::vector<const EmittedProgram*>> by_text;
     std::vector<const std::string*> order;
     for (const EmittedProgram& e : emitted) {
@@ -32,15 +72,19 @@ std::vector<NvrtcProgram> chosen(const std::vector<EmittedProgram>& emitted) {
             order.push_back(&it->first);
         }
     }
-    std::set<std::string> seen;
     std::vector<NvrtcProgram> out;
     for (const std::string* text : order) {
         const auto& group = by_text[*text];
         size_t one = hash_bytes(text->data(), text->size()) % group.size();
+        std::map<int, size_t> places; // in `out`, by compute capability
         for (size_t i = 0; i < group.size(); ++i) {
             const EmittedProgram& e = *group[i];
-            bool first = seen.insert(str(e.family, ' ', e.tactic, ' ', e.entry, ' ', e.cc)).second;
-            if (i == one || first) {
+            bool first = covered.add(e);
+            auto at = places.find(e.cc);
+            if (at != places.end()) {
+                out[at->second].shared = std::max(out[at->second].shared, e.shared);
+            } else if (i == one || first) {
+                places[e.cc] = out.size();
                 out.push_back(
                     {str(e.family, ' ', e.tactic, " (", e.entry, ')'), e.text, e.cc, e.shared});
             }
@@ -54,7 +98,10 @@ class EmittedPrograms : public ::testing::Environment {
 public:
     void TearDown() override {
         if (!on_device() && !emitted_programs().empty()) { // a device compiled them itself
-            expect_good_by_nvrtc(chosen(emitted_programs()), "programs of the families' tests");
+            Covered covered;
+            expect_good_by_nvrtc(chosen(emitted_programs(), covered),
+                                 "programs of the families' tests");
+            covered.commit();
         }
     }
 };
@@ -156,6 +203,44 @@ TEST(Nvrtc, CompilesTheProgramsOfModels) {
             } catch (const Error& e) {
                 ADD_FAILURE() << e.what();
             }
+        }
+    }
+}
+
+TEST(Nvrtc, TextsAreCompiledOnce) {
+    ASSERT_EQ(missing_nvrtc(), "");
+    // What does not compile is kept by the process alone.
+    std::string text = std::string(kernels::device_file("ptx")) + "KERNEL void k() { once(); }";
+    int before = nvrtc_compilations();
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&text] {
+            EXPECT_NE(check_by_nvrtc({"test", text, 80, 0}).problems.find("once"),
+                      std::string::npos);
+        });
+    }
+    for (std::thread& t : threads) {
+        t.join();
+    }
+    EXPECT_EQ(nvrtc_compilations(), before + 1);
+    EXPECT_NE(check_by_nvrtc({"test", text, 86, 0}).problems, "");
+    EXPECT_EQ(nvrtc_compilations(), before + 2) << "another architecture is another program";
+}
+
+TEST(Nvrtc, PartsCoverEveryTest) {
+    std::set<std::string> files;
+    for (const auto& e : std::filesystem::directory_iterator(INGOT_SOURCE_DIR "/tests/kernels")) {
+        files.insert(e.path().filename().string());
+    }
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    for (int s = 0; s < all.total_test_suite_count(); ++s) {
+        const testing::TestSuite& suite = *all.GetTestSuite(s);
+        for (int t = 0; t < suite.total_test_count(); ++t) {
+            std::string file =
+                std::filesystem::path(suite.GetTestInfo(t)->file()).filename().string();
+            EXPECT_TRUE(file.ends_with("_test.cpp") && files.contains(file))
+                << suite.name() << " stands in " << file
+                << ", which is no part: tests belong into tests/kernels/NAME_test.cpp";
         }
     }
 }

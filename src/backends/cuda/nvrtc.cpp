@@ -124,6 +124,17 @@ std::string nvrtc_version() {
     return n.library ? str("nvrtc ", n.major, '.', n.minor) : std::string();
 }
 
+std::vector<std::string> nvrtc_options(const std::string& arch) {
+    std::vector<std::string> options = {"--gpu-architecture=" + arch, "--std=c++17", "--fmad=true"};
+    if (nvrtc().has_minimal()) {
+        options.emplace_back("-minimal");
+    }
+    if (std::getenv("INGOT_NVRTC_VERBOSE") != nullptr) {
+        options.emplace_back("--ptxas-options=-v");
+    }
+    return options;
+}
+
 CompiledText nvrtc_compile(const std::string& text, const std::string& arch) {
     const Nvrtc& n = nvrtc();
     require(static_cast<bool>(n.library), ErrorCode::Unsupported,
@@ -135,13 +146,10 @@ CompiledText nvrtc_compile(const std::string& text, const std::string& arch) {
     require(r == 0, ErrorCode::Internal, "nvrtcCreateProgram: ", n.error(r));
     auto destroy = [&n](Program p) { n.destroy(&p); };
     std::unique_ptr<std::remove_pointer_t<Program>, decltype(destroy)> program(raw, destroy);
-    std::string arch_option = "--gpu-architecture=" + arch;
-    std::vector<const char*> options = {arch_option.c_str(), "--std=c++17", "--fmad=true"};
-    if (n.has_minimal()) {
-        options.push_back("-minimal");
-    }
-    if (std::getenv("INGOT_NVRTC_VERBOSE") != nullptr) {
-        options.push_back("--ptxas-options=-v");
+    const std::vector<std::string> given = nvrtc_options(arch);
+    std::vector<const char*> options;
+    for (const std::string& option : given) {
+        options.push_back(option.c_str());
     }
     r = n.compile(raw, static_cast<int>(options.size()), options.data());
     note_compilation();

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <string>
+#include <vector>
 
 namespace ingot::cuda {
 
@@ -15,6 +16,9 @@ struct CompiledText {
 
 /// "nvrtc 13.0"; "" when there is none.
 std::string nvrtc_version();
+
+/// How NVRTC is called for an architecture ("sm_90a").
+std::vector<std::string> nvrtc_options(const std::string& arch);
 
 /// Compiles a translation unit for an architecture ("sm_90a"). Thread safe. Errors: Unsupported
 /// when no NVRTC is found (with the places searched), Internal with the compiler's log.

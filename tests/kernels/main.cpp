@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// The families' tests in parts, one a source file: --part=conv runs the tests of conv_test.cpp
+// alone.
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+#include <string_view>
+
+namespace {
+
+bool stands_in(const testing::TestInfo& test, const std::string& part) {
+    std::string_view file = test.file() == nullptr ? "" : test.file();
+    return file.ends_with("/" + part + "_test.cpp");
+}
+
+/// GoogleTest's filter for the tests of a part; "" where there are none.
+std::string filter_of(const std::string& part) {
+    const testing::UnitTest& all = *testing::UnitTest::GetInstance();
+    std::string filter;
+    for (int s = 0; s < all.total_test_suite_count(); ++s) {
+        const testing::TestSuite& suite = *all.GetTestSuite(s);
+        for (int t = 0; t < suite.total_test_count(); ++t) {
+            const testing::TestInfo& test = *suite.GetTestInfo(t);
+            if (stands_in(test, part)) {
+                filter += std::string(filter.empty() ? "" : ":") + test.test_suite_name() + '.' +
+                          test.name();
+            }
+        }
+    }
+    return filter;
+}
+
+/// A report for a folder is named after the part, or those of parts would take each other's place.
+void name_report(const std::string& part) {
+    std::string output = GTEST_FLAG_GET(output);
+    if (output.ends_with('/')) {
+        std::string kind = output.substr(0, output.find(':'));
+        GTEST_FLAG_SET(output, output + "test_kernels." + part + '.' + kind);
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    for (int i = 1; i < argc; ++i) {
+        std::string_view argument = argv[i];
+        constexpr std::string_view option = "--part=";
+        std::string part(argument.substr(std::min(option.size(), argument.size())));
+        std::string filter = argument.starts_with(option) ? filter_of(part) : "";
+        if (filter.empty()) {
+            std::cerr << argument
+                      << ": expected --part=NAME, where tests/kernels/NAME_test.cpp has "
+                      << "tests\n";
+            return 2;
+        }
+        GTEST_FLAG_SET(filter, filter);
+        name_report(part);
+    }
+    return RUN_ALL_TESTS();
+}
