@@ -151,7 +151,7 @@ def stage_pytest(log):
 ISA_TESTS = {
     "test_backends_cpu": "*",
     "test_ops": "*OpCases.*",
-    "test_conformance": "*",
+    "test_conformance": "*EveryCaseIsAsListed/engine",
 }
 # Limits in oneDNN's words, and what the CPU must have (as /proc/cpuinfo calls it) to reach them.
 ISA_LEVELS = {
