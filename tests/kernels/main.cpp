@@ -43,12 +43,17 @@ void name_report(const std::string& part) {
 } // namespace
 
 int main(int argc, char** argv) {
+    constexpr std::string_view option = "--part=";
+    for (int i = 1; i < argc; ++i) { // GoogleTest takes the report's name when it starts
+        if (std::string_view argument = argv[i]; argument.starts_with(option)) {
+            name_report(std::string(argument.substr(option.size())));
+        }
+    }
     testing::InitGoogleTest(&argc, argv);
     for (int i = 1; i < argc; ++i) {
         std::string_view argument = argv[i];
-        constexpr std::string_view option = "--part=";
-        std::string part(argument.substr(std::min(option.size(), argument.size())));
-        std::string filter = argument.starts_with(option) ? filter_of(part) : "";
+        bool names = argument.starts_with(option);
+        std::string filter = names ? filter_of(std::string(argument.substr(option.size()))) : "";
         if (filter.empty()) {
             std::cerr << argument
                       << ": expected --part=NAME, where tests/kernels/NAME_test.cpp has "
@@ -56,7 +61,6 @@ int main(int argc, char** argv) {
             return 2;
         }
         GTEST_FLAG_SET(filter, filter);
-        name_report(part);
     }
     return RUN_ALL_TESTS();
 }
