@@ -239,3 +239,22 @@ def test_pages_in_docs_are_current():
     status = ingot.REPOSITORY / "tests" / "onnx" / "status.txt"
     assert (docs / "options.md").read_text() == ingot.call("options-page"), "./dev format writes it anew"
     assert (docs / "operators.md").read_text() == ingot.call("operators-page", status), "./dev format writes it anew"
+
+
+def test_constant_weights_of_integer_products_are_summed_when_the_engine_is_built(tmp_path):
+    """What zero points take from every sum is one number a column, not a pass over the weights in each run."""
+    w = np.random.default_rng(3).integers(-128, 128, (768, 1024)).astype(np.int8)
+    model = model_file(tmp_path / "m.onnx", [helper.make_node("MatMulInteger", ["x", "w", "zero"], ["y"])],
+                       [value("x", ["n", 768], TensorProto.UINT8), value("zero", [1], TensorProto.UINT8)],
+                       [value("y", ["n", 1024], TensorProto.INT32)],
+                       initializers=[onnx.numpy_helper.from_array(w, "w")])
+    operators = dict(reversed(line.split()) for line in re.findall(r"^ +\d+ \w+$", ingot.call("inspect", model), re.M))
+    assert operators["dot"] == "1" and "reduce" not in operators, operators
+    x = np.random.default_rng(4).integers(0, 256, (3, 768)).astype(np.uint8)
+    zero = np.array([131], np.uint8)
+    for name, array in (("x", x), ("zero", zero)):
+        np.save(tmp_path / f"{name}.npy", array)
+    ingot.call("run", model, "--input", f"x={tmp_path}/x.npy", "--input", f"zero={tmp_path}/zero.npy",
+               "--save-outputs", tmp_path)
+    expected = (x.astype(np.int32) - zero.astype(np.int32)) @ w.astype(np.int32)
+    assert np.array_equal(np.load(tmp_path / "y.npy"), expected)

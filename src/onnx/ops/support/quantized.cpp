@@ -61,6 +61,35 @@ Value column_zero(ingot::Graph& g, Value zero) {
     return single(g, zero) ? ops::reshape(g, zero, {}) : zero;
 }
 
+/// Ones of 8 bits: a product with them adds up bytes, which, unlike a sum of bytes that were
+/// widened first, folds where the bytes are constant.
+Value ones(ingot::Graph& g, const Shape& shape) {
+    ingot::Tensor t = ingot::Tensor::empty(DType::I8, shape);
+    std::fill_n(t.mutable_bytes().data(), t.count(), std::byte{1});
+    return ops::constant(g, std::move(t));
+}
+
+/// [..., K, N] -> i32[..., 1, N]
+Value column_sums(ingot::Graph& g, Value v) {
+    const ingot::Tensor* t = g.constant(v);
+    if (t != nullptr && t->rank() == 2 && bit_width(t->dtype()) == 8) {
+        return ops::matmul(g, ones(g, {1, t->shape()[0]}), v, DType::I32);
+    }
+    return ops::reduce_sum(g, wide(g, v), {-2}, true);
+}
+
+/// [O, ...] -> i32[O]
+Value leading_sums(ingot::Graph& g, Value v) {
+    const ingot::Tensor* t = g.constant(v);
+    if (t != nullptr && t->count() > 0 && bit_width(t->dtype()) == 8) {
+        int64_t count = t->shape()[0];
+        int64_t rest = t->count() / count;
+        Value rows = ops::reshape(g, v, {count, rest});
+        return ops::reshape(g, ops::matmul(g, rows, ones(g, {rest, 1}), DType::I32), {count});
+    }
+    return ops::reduce_sum(g, wide(g, v), axes_after(1, g.type(v).rank()));
+}
+
 } // namespace
 
 Quantized quantized_input(const NodeContext& c, int value, int scale, int zero) {
@@ -104,7 +133,7 @@ Value exact_conv(ingot::Graph& g, ops::Conv a, const Quantized& x, const Quantiz
     std::fill(a.high.begin(), a.high.end(), Dim(0));
     Value y = ops::conv(g, a, padded, w.v);
     int rank = g.type(w.v).rank();
-    Value sums = ops::reduce_sum(g, wide(g, w.v), axes_after(1, rank));
+    Value sums = leading_sums(g, w.v);
     return ops::sub(g, y, leading(g, ops::mul(g, sums, wide(g, zero)), rank - 1));
 }
 
@@ -122,8 +151,7 @@ Value exact_matmul(ingot::Graph& g, const Quantized& a, const Quantized& b) {
     }
     Value y = ops::matmul(g, a.v, b.v, DType::I32);
     if (offset_a) {
-        Value columns = ops::reduce_sum(g, wide(g, b.v), {-2}, true);
-        y = ops::sub(g, y, ops::mul(g, columns, row_zero(g, a.zero)));
+        y = ops::sub(g, y, ops::mul(g, column_sums(g, b.v), row_zero(g, a.zero)));
     }
     if (offset_b) {
         Value rows = ops::reduce_sum(g, wide(g, a.v), {-1}, true);
