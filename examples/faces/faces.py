@@ -4,6 +4,9 @@
 
 The command reads the picture, resizes it to the model's 320x240 and scales it to (x - 127) / 128;
 what is left to do is to drop boxes that overlap a better one. Needs numpy and pillow.
+
+With --int8 the model is calibrated on crops of the picture, by each algorithm that is named (all of
+them if none is), and finds the faces in int8.
 """
 import argparse
 import os
@@ -15,6 +18,8 @@ import tempfile
 import numpy as np
 from PIL import Image, ImageDraw
 
+ALGORITHMS = ("entropy2", "entropy", "minmax", "percentile", "legacy", "mse")
+PREPROCESSING = ("--mean", "127", "--std", "128")
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 SHARED = pathlib.Path(os.environ.get("INGOT_SHARED") or REPOSITORY.parent / "shared")
 
@@ -33,14 +38,16 @@ def parse_arguments():
                         help="folder of ultraface_rfb_320.onnx (default: %(default)s)")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("faces.png"))
     parser.add_argument("--threshold", type=float, default=0.7, help="least score of a face")
+    parser.add_argument("--int8", nargs="*", choices=ALGORITHMS, metavar="ALGORITHM",
+                        help=f"calibrate and run in int8: {', '.join(ALGORITHMS)} (default: all)")
     return parser.parse_args()
 
 
 def run_model(ingot, model, picture):
     """(scores [4420] of being a face, boxes [4420,4] as x1 y1 x2 y2 in fractions)."""
     with tempfile.TemporaryDirectory() as folder:
-        call(ingot, "run", model, "--input", f"input={picture}", "--mean", "127",
-             "--std", "128", "--save-outputs", folder)
+        call(ingot, "run", model, "--input", f"input={picture}", *PREPROCESSING,
+             "--save-outputs", folder)
         outputs = pathlib.Path(folder)
         return np.load(outputs / "scores.npy")[0, :, 1], np.load(outputs / "boxes.npy")[0]
 
@@ -77,15 +84,53 @@ def draw(picture, scores, boxes, out):
     image.save(out)
 
 
+def save_crops(picture, folder, count=40):
+    """Samples for calibration: the picture from near and far, each the same anywhere."""
+    image = Image.open(picture).convert("RGB")
+    rng = np.random.default_rng(0)
+    for i in range(count):
+        share = rng.uniform(0.4, 1)
+        size = np.maximum((np.array(image.size) * share).astype(int), 1)
+        left, top = (int(x) for x in rng.integers(0, np.array(image.size) - size + 1))
+        crop = image.crop((left, top, left + int(size[0]), top + int(size[1])))
+        crop.resize((320, 240), Image.BILINEAR).save(folder / f"{i:02}.png")
+
+
+def quantise(ingot, model, samples, algorithm, folder):
+    """An engine of the model that computes in int8."""
+    cache, engine = folder / f"{algorithm}.cache", folder / f"{algorithm}.engine"
+    call(ingot, "calibrate", model, "--data", samples, "--algorithm", algorithm, *PREPROCESSING,
+         "-o", cache)
+    call(ingot, "build", model, "--int8", f"--calib={cache}", "-o", engine)
+    return engine
+
+
+def find_faces(args, model, picture, title=""):
+    """Prints the faces; returns their scores and boxes."""
+    scores, boxes = run_model(args.ingot, model, picture)
+    kept = best_boxes(scores, boxes, args.threshold)
+    for index in kept:
+        print(f"{title}face: score {scores[index]:.3f} at "
+              f"({' '.join(f'{x:.3f}' for x in boxes[index])})")
+    return scores[kept], boxes[kept]
+
+
 def main():
     args = parse_arguments()
     picture = args.picture or args.models / "kimono.jpg"
-    scores, boxes = run_model(args.ingot, args.models / "ultraface_rfb_320.onnx", picture)
-    kept = best_boxes(scores, boxes, args.threshold)
-    for index in kept:
-        print(f"face: score {scores[index]:.3f} at ({' '.join(f'{x:.3f}' for x in boxes[index])})")
-    draw(picture, scores[kept], boxes[kept], args.out)
-    print(f"{len(kept)} faces drawn into {args.out}")
+    model = args.models / "ultraface_rfb_320.onnx"
+    scores, boxes = find_faces(args, model, picture)
+    if args.int8 is not None:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "samples").mkdir()
+            save_crops(picture, folder / "samples")
+            for algorithm in args.int8 or ALGORITHMS:
+                engine = quantise(args.ingot, model, folder / "samples", algorithm, folder)
+                found, _ = find_faces(args, engine, picture, f"int8 by {algorithm}: ")
+                print(f"int8 by {algorithm}: {len(found)} of {len(scores)} faces")
+    draw(picture, scores, boxes, args.out)
+    print(f"{len(scores)} faces drawn into {args.out}")
 
 
 if __name__ == "__main__":

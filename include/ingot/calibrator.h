@@ -26,8 +26,8 @@ INGOT_ENUM_MAX(CalibrationAlgoType, 4)
 /// Feeds a build sample inputs, batch by batch, or the cache of an earlier one. Derive from one of
 /// the classes below, which choose the algorithm.
 ///
-/// Ranges that tensors have by ITensor::setDynamicRange() go before those of a calibrator. By
-/// entropy, tensors that had fewer than 2048 elements in all batches keep their largest magnitude.
+/// Ranges by ITensor::setDynamicRange() go before those of a calibrator. By entropy, zeros do not
+/// count, and tensors with fewer than 2048 other elements keep their largest magnitude.
 ///
 /// Lifetime: outlives the build. Calls come from the thread that builds.
 /// Errors: a batch without an address for an input, no batch at all, and a cache that cannot be

@@ -124,7 +124,7 @@ float Calibrator::scale(size_t tensor) const {
     }
     bool by_entropy = options_.method == CalibrationMethod::Entropy2 ||
                       options_.method == CalibrationMethod::Entropy;
-    bool sparse = std::accumulate(h.counts().begin(), h.counts().end(), uint64_t{0}) <
+    bool sparse = std::accumulate(h.counts().begin() + 1, h.counts().end(), uint64_t{0}) <
                   CalibrationHistogram::bin_count;
     double threshold = options_.method == CalibrationMethod::MinMax || (by_entropy && sparse)
                            ? h.largest()

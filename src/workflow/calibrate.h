@@ -28,8 +28,8 @@ public:
     const std::vector<std::string>& tensors() const { return tensors_; }
     /// Scales of all tensors, in the order of the graph. A tensor that was zero throughout gets
     /// scale 1, which is logged, as NaN and infinity are. By entropy, one that had fewer elements
-    /// than a histogram has bins keeps its largest: so few are no distribution. Errors:
-    /// InvalidArgument without a batch.
+    /// outside its first bin than a histogram has bins keeps its largest: so few are no
+    /// distribution. Errors: InvalidArgument without a batch.
     CalibrationCache finish() const;
 
     /// What all batches were counted into, as bytes, and back: restore() stands for the batches.

@@ -145,6 +145,28 @@ void check_options(const CalibrationOptions& o) {
     check("regression cutoff", o.cutoff, 1);
 }
 
+double without_costly_clipping(std::span<const uint64_t> counts, double width, double threshold) {
+    double range = static_cast<double>(counts.size()) * width;
+    auto cost = [&](double t) {
+        double clipped = 0;
+        double kept = 0;
+        for (size_t j = 1; j < counts.size(); ++j) {
+            double beyond = (static_cast<double>(j) + 0.5) * width - t;
+            auto count = static_cast<double>(counts[j]);
+            clipped += beyond > 0 ? count * beyond * beyond : 0;
+            kept += beyond > 0 ? 0 : count;
+        }
+        double step = t / largest_level;
+        constexpr double variance_of_rounding = 12; // step^2 over this
+        return clipped + kept * step * step / variance_of_rounding;
+    };
+    double most = cost(range);
+    while (threshold < range && cost(threshold) > most) {
+        threshold += width;
+    }
+    return std::min(threshold, range);
+}
+
 double calibration_threshold(std::span<const uint64_t> counts, double width,
                              const CalibrationOptions& o) {
     check_options(o);
@@ -166,11 +188,10 @@ double calibration_threshold(std::span<const uint64_t> counts, double width,
         return least_squares(counts, width);
     }
     std::vector<double> bins(counts.begin(), counts.end());
-    if (o.method == CalibrationMethod::Entropy) {
-        bins[0] = bins[1];
-        return static_cast<double>(least_divergence(bins, true).bins) * width;
-    }
-    return (static_cast<double>(least_divergence(bins, false).bins) + 0.5) * width;
+    bool second = o.method == CalibrationMethod::Entropy2;
+    bins[0] = second ? 0 : bins[1];
+    auto best = static_cast<double>(least_divergence(bins, !second).bins);
+    return without_costly_clipping(counts, width, (best + (second ? 0.5 : 0)) * width);
 }
 
 void CalibrationHistogram::reach(double magnitude) {

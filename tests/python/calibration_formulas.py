@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The published formulas of calibration thresholds, in NumPy: for tests that compare Ingot's."""
+"""Calibration thresholds in NumPy, after what NVIDIA has published: for tests that compare Ingot's.
+
+The entropy method is the pseudocode of "8-bit inference with TensorRT" (S. Migacz, GTC 2017, s7310)
+and, for how TensorRT differs from it, NVIDIA's description of its quantisation for MLPerf Inference:
+the first bin of the histogram is discarded immediately after it has been built.
+"""
 import functools
 
 import numpy as np
@@ -7,6 +12,7 @@ import numpy as np
 BINS = 2048
 LEVELS = 128
 FIRST = 128  # the first candidate
+FEW = 2048  # elements: fewer are no distribution
 
 
 def histogram(x):
@@ -48,12 +54,14 @@ def divergences(bins):
     return np.array([divergence(bins, i) for i in range(FIRST, len(bins) + 1)])
 
 
-def entropy2(counts, width):
-    """S. Migacz, GTC 2017."""
-    return (np.argmin(divergences(counts)) + FIRST + 0.5) * width
+def published_entropy2(counts, width):
+    """TensorRT's entropy calibration as NVIDIA publishes it: the first bin is discarded."""
+    bins = counts.copy()
+    bins[0] = 0
+    return (np.argmin(divergences(bins)) + FIRST + 0.5) * width
 
 
-def entropy(counts, width):
+def published_entropy(counts, width):
     """NVIDIA's pytorch-quantization: bin 0 counts as bin 1 does, the last of equal candidates."""
     bins = counts.copy()
     bins[0] = bins[1]
@@ -61,7 +69,65 @@ def entropy(counts, width):
     return (len(costs) - 1 - np.argmin(costs[::-1]) + FIRST) * width
 
 
-def percentile(counts, width, share=99.99):
+def slide_entropy2(values):
+    """The slides' pseudocode, line by line, on the magnitudes themselves; no bin is shared with the
+    code above. Slow: for a few tensors."""
+    magnitudes = np.abs(values.astype(np.float64)).ravel()
+    width = 2.0 ** np.frexp(magnitudes.max())[1] / BINS
+    bins = [0] * (int(magnitudes.max() / width) + 1)
+    for m in magnitudes:
+        bins[int(m / width)] += 1
+    bins[0] = 0
+    best, least = None, np.inf
+    for i in range(FIRST, len(bins) + 1):
+        p = np.array(bins[:i], np.float64)
+        outliers = sum(bins[i:])
+        p[i - 1] += outliers
+        q = np.zeros(i)
+        for level in range(LEVELS):
+            members = [j for j in range(i) if j * LEVELS // i == level]
+            held = [j for j in members if bins[j] != 0]
+            for j in held:
+                q[j] = sum(bins[k] for k in members) / len(held)
+        if q.sum() == 0 or np.any((p > 0) & (q == 0)):
+            continue
+        p, q = p / p.sum(), q / q.sum()
+        cost = sum(a * np.log(a / b) for a, b in zip(p, q) if a > 0)
+        if cost < least - 1e-12:
+            best, least = i, cost
+    return (best + 0.5) * width
+
+
+def without_costly_clipping(counts, width, threshold):
+    """At least `threshold`: the first, bin by bin, that loses no more (squared error of clipping,
+    and step^2 / 12 of rounding what is not zero) than the whole range does."""
+    middles = (np.arange(len(counts)) + 0.5) * width
+    counts = counts.astype(np.float64).copy()
+    counts[0] = 0
+
+    def cost(t):
+        beyond = np.maximum(middles - t, 0)
+        return (counts * beyond ** 2).sum() + counts[beyond == 0].sum() * (t / 127) ** 2 / 12
+    reach = len(counts) * width
+    most = cost(reach)
+    while threshold < reach and cost(threshold) > most:
+        threshold += width
+    return min(threshold, reach)
+
+
+def by_entropy(published):
+    def threshold(counts, width):
+        if counts[1:].sum() < FEW or len(counts) <= FIRST:
+            return len(counts) * width
+        return without_costly_clipping(counts, width, published(counts, width))
+    return threshold
+
+
+entropy2 = by_entropy(published_entropy2)
+entropy = by_entropy(published_entropy)
+
+
+def percentile(counts, width, share=99.999):
     cdf = np.cumsum(counts / counts.sum())
     return np.searchsorted(cdf, share / 100) * width
 
