@@ -9,6 +9,7 @@
 #include "workflow/flops.h"
 #include "workflow/npy.h"
 #include "workflow/quantize.h"
+#include "workflow/ties.h"
 
 #include <algorithm>
 #include <cmath>
@@ -59,6 +60,14 @@ with open(folder + '/names.txt', 'w') as f:
             f.write('%d %s\n' % (i, name))
 )";
 
+bool has_onnxruntime(const std::string& python) {
+    try {
+        return run_process({python, "-c", "import onnxruntime, onnx, numpy"}).exit_code == 0;
+    } catch (const Error&) { // a file that is no program
+        return false;
+    }
+}
+
 std::string find_python(const std::string& wanted) {
     std::vector<std::string> candidates;
     if (!wanted.empty()) {
@@ -68,16 +77,15 @@ std::string find_python(const std::string& wanted) {
         candidates = {set == nullptr ? "" : set, "python3", "python"};
     }
     for (const std::string& c : candidates) {
-        if (!c.empty() &&
-            run_process({c, "-c", "import onnxruntime, onnx, numpy"}).exit_code == 0) {
+        if (!c.empty() && has_onnxruntime(c)) {
             return c;
         }
     }
     return "";
 }
 
-// Results of ONNX Runtime by name; `report` gets its version or why it did not run.
-Named run_onnxruntime(const std::string& model, const Graph& g, const std::vector<Tensor>& inputs,
+/// Results of ONNX Runtime by name; `report` gets its version or why it did not run.
+Named run_onnxruntime(const std::string& model, const std::vector<Tensor>& inputs,
                       const CompareOptions& options, ReferenceReport& report) {
     report.reference = "ONNX Runtime";
     std::string python = find_python(options.python);
@@ -124,12 +132,23 @@ Named run_onnxruntime(const std::string& model, const Graph& g, const std::vecto
             read_npy(str(folder.path(), "/out_", line.substr(0, space), ".npy"));
         start = end + 1;
     }
-    (void)g;
     return out;
 }
 
-Named run_float64(const std::string& model_path, const std::vector<Tensor>& inputs, double gflop,
-                  const CompareOptions& options, ReferenceReport& report) {
+/// What a float64 run gives: results and layers by name, and for outputs that are indices the
+/// scores that chose them.
+struct Wide {
+    struct Chosen {
+        Choice choice;
+        Tensor indices;
+        Tensor scores;
+    };
+    Named named;
+    std::vector<Chosen> chosen;
+};
+
+Wide run_float64(const std::string& model_path, const std::vector<Tensor>& inputs, double gflop,
+                 const CompareOptions& options, ReferenceReport& report) {
     report.reference = "float64 evaluator";
     if (gflop > gflop_limit && !options.full) {
         report.skipped = str("the model has ", gflop, " GFLOP, above ", gflop_limit,
@@ -140,21 +159,91 @@ Named run_float64(const std::string& model_path, const std::vector<Tensor>& inpu
     keep.keep_names = true;
     Graph g = onnx::import_or_throw(onnx::read_model_file(model_path), keep);
     Graph wide = promoted_to_f64(g);
-    Named out;
+    Wide out;
+    for (const Choice& c : choices(wide)) {
+        out.chosen.push_back({c, {}, {}});
+    }
     EvalOptions eval;
     eval.f64 = true;
-    if (options.layers) {
-        eval.observe = [&](Value v, const Tensor& t) {
-            if (!wide.value_name(v).empty()) {
-                out[wide.value_name(v)] = t;
+    eval.observe = [&](Value v, const Tensor& t) {
+        if (options.layers && !wide.value_name(v).empty()) {
+            out.named[wide.value_name(v)] = t;
+        }
+        for (Wide::Chosen& c : out.chosen) {
+            if (v == c.choice.indices) {
+                c.indices = t;
             }
-        };
-    }
+            if (v == c.choice.scores) {
+                c.scores = t;
+            }
+        }
+    };
     std::vector<Tensor> results = evaluate(g, inputs, eval);
     for (size_t i = 0; i < results.size(); ++i) {
-        out[g.output_names()[i]] = results[i];
+        out.named[g.output_names()[i]] = results[i];
+    }
+    for (Wide::Chosen& c : out.chosen) {
+        for (size_t i = 0; i < g.inputs().size() && !c.scores.defined(); ++i) {
+            c.scores = wide.inputs()[i] == c.choice.scores ? inputs[i] : Tensor();
+        }
     }
     return out;
+}
+
+/// Differences that are ties: in indices by the scores behind them, in rows by scores beside them.
+void accept_ties(const std::vector<Tensor>& ours, const Named& reference, const Wide& wide,
+                 const Graph& g, const CompareOptions& options, ReferenceReport& report) {
+    for (const Wide::Chosen& c : wide.chosen) {
+        TensorDifference& d = report.outputs[c.choice.output];
+        auto expected = reference.find(g.output_names()[c.choice.output]);
+        const Tensor& got = ours[c.choice.output];
+        if (d.within || !d.problem.empty() || expected == reference.end() || !c.scores.defined() ||
+            c.indices.count() != got.count()) {
+            continue;
+        }
+        double range = difference("", c.scores, c.scores, 0, 0).range;
+        if (std::optional<int64_t> tied =
+                tied_choices(got, expected->second, c.scores, c.choice.axis,
+                             options.atol + options.rtol * range)) {
+            d.tied = *tied;
+            d.within = true;
+        }
+    }
+    std::vector<ComparedOutput> rows;
+    for (size_t i = 0; i < ours.size(); ++i) {
+        auto expected = reference.find(g.output_names()[i]);
+        if (expected != reference.end() && report.outputs[i].problem.empty()) {
+            rows.push_back({&ours[i], &expected->second, &report.outputs[i]});
+        }
+    }
+    accept_reordered_rows(rows, options.atol, options.rtol);
+}
+
+/// Says in `report` which of its tensors are further from float64 than is allowed, and how far ours
+/// are, by the report on float64.
+void find_what_is_off(const Named& reference, const Wide& wide, const ReferenceReport& exact,
+                      const CompareOptions& options, ReferenceReport& report) {
+    auto look = [&](const std::vector<TensorDifference>& list,
+                    const std::vector<TensorDifference>& ours) {
+        for (const TensorDifference& d : list) {
+            auto theirs = reference.find(d.name);
+            auto best = wide.named.find(d.name);
+            auto own = std::find_if(ours.begin(), ours.end(),
+                                    [&](const TensorDifference& o) { return o.name == d.name; });
+            if (d.within || theirs == reference.end() || best == wide.named.end() ||
+                own == ours.end() || !own->within) {
+                continue;
+            }
+            TensorDifference o =
+                difference(d.name, theirs->second, best->second, options.atol, options.rtol);
+            if (!o.within) {
+                report.off.push_back(str("'", d.name, "': ", report.reference, " is off: ",
+                                         o.text(), " against float64; ours: ", own->text()));
+            }
+        }
+    };
+    look(report.outputs, exact.outputs);
+    look(report.layers, exact.layers);
 }
 
 void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Tensor>& ours,
@@ -189,45 +278,22 @@ void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Ten
 
 } // namespace
 
-TensorDifference difference(std::string name, const Tensor& ours, const Tensor& reference,
-                            double atol, double rtol) {
-    TensorDifference d;
-    d.name = std::move(name);
-    d.elements = ours.count();
-    if (ours.shape() != reference.shape()) {
-        d.problem = str("shape ", ours.shape(), ", the reference has ", reference.shape());
-        return d;
-    }
-    double low = INFINITY;
-    double high = -INFINITY;
-    for (int64_t i = 0; i < ours.count(); ++i) {
-        double a = ours.get_f64(i);
-        double b = reference.get_f64(i);
-        if (!std::isfinite(a) || !std::isfinite(b)) {
-            bool same = (std::isnan(a) && std::isnan(b)) || a == b;
-            d.mismatched_nan += same ? 0 : 1;
-            continue;
-        }
-        low = std::min(low, b);
-        high = std::max(high, b);
-        d.max_absolute = std::max(d.max_absolute, std::fabs(a - b));
-    }
-    double range =
-        high >= low ? std::max(high - low, std::max(std::fabs(high), std::fabs(low))) : 0;
-    d.max_relative = d.max_absolute / std::max(range, 1e-30);
-    d.within = d.mismatched_nan == 0 && d.max_absolute <= atol + rtol * range;
-    return d;
-}
-
 bool ReferenceReport::ok() const {
     auto within = [](const TensorDifference& d) { return d.within; };
     return std::all_of(outputs.begin(), outputs.end(), within) &&
            std::all_of(layers.begin(), layers.end(), within);
 }
 
+const ReferenceReport* CompareReport::deciding() const {
+    const ReferenceReport* last = nullptr;
+    for (const ReferenceReport& r : references) {
+        last = r.skipped.empty() ? &r : last;
+    }
+    return last;
+}
+
 bool CompareReport::ok() const {
-    return std::all_of(references.begin(), references.end(),
-                       [](const ReferenceReport& r) { return r.ok(); });
+    return deciding() != nullptr && deciding()->ok();
 }
 
 CompareReport compare_model(const std::string& model_path, const Backend& backend,
@@ -252,17 +318,20 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
     }
     std::vector<Tensor> ours = context.run(inputs.tensors);
     ReferenceReport ort;
-    Named reference = run_onnxruntime(model_path, g, inputs.tensors, options, ort);
+    Named reference = run_onnxruntime(model_path, inputs.tensors, options, ort);
+    ReferenceReport exact;
+    Wide wide = run_float64(model_path, inputs.tensors, report.gflop, options, exact);
+    if (exact.skipped.empty()) {
+        compare_all(layers, g, ours, wide.named, options, exact);
+        accept_ties(ours, wide.named, wide, g, options, exact);
+    }
     if (ort.skipped.empty()) {
         compare_all(layers, g, ours, reference, options, ort);
+        accept_ties(ours, reference, wide, g, options, ort);
+        find_what_is_off(reference, wide, exact, options, ort);
     }
     report.references.push_back(std::move(ort));
-    ReferenceReport wide;
-    reference = run_float64(model_path, inputs.tensors, report.gflop, options, wide);
-    if (wide.skipped.empty()) {
-        compare_all(layers, g, ours, reference, options, wide);
-    }
-    report.references.push_back(std::move(wide));
+    report.references.push_back(std::move(exact));
     return report;
 }
 

@@ -4,22 +4,9 @@
 
 #include "workflow/build.h"
 #include "workflow/inputs.h"
+#include "workflow/tensor_difference.h"
 
 namespace ingot {
-
-struct TensorDifference {
-    std::string name;
-    double max_absolute = 0;
-    double max_relative = 0; // max_absolute over the reference's range (at least 1e-30)
-    int64_t elements = 0;
-    int64_t mismatched_nan = 0; // NaN or infinity on one side only
-    std::string problem;        // shapes or types differ, tensor missing
-    bool within = false;
-};
-/// Differences of `ours` from `reference`; within when |difference| <= atol + rtol * range
-/// everywhere.
-TensorDifference difference(std::string name, const Tensor& ours, const Tensor& reference,
-                            double atol, double rtol);
 
 struct CompareOptions {
     BuildConfig build;
@@ -36,12 +23,18 @@ struct ReferenceReport {
     std::string skipped;   // why it was not run
     std::vector<TensorDifference> outputs;
     std::vector<TensorDifference> layers;
+    /// Lines on tensors in which this reference is further from float64 than is allowed.
+    std::vector<std::string> off;
     bool ok() const;
 };
 struct CompareReport {
     double gflop = 0;
     std::vector<std::string> random_inputs;
+    /// Float64 is the last: where it ran it decides, else the one before it.
     std::vector<ReferenceReport> references;
+    /// Null where none ran.
+    const ReferenceReport* deciding() const;
+    /// Not without a reference that ran.
     bool ok() const;
 };
 /// Builds and runs the model on the backend and each reference. What is fused does not change:

@@ -12,18 +12,24 @@ namespace ingot::tool {
 
 namespace {
 
-void print(const TensorDifference& d, const char* kind) {
-    std::printf("  %-4s %s %s: ", d.within ? "ok" : "FAIL", kind, d.name.c_str());
-    if (!d.problem.empty()) {
-        std::printf("%s\n", d.problem.c_str());
-        return;
+void print(const TensorDifference& d, const char* kind, const char* otherwise) {
+    std::printf("  %-4s %s %s: %s\n", d.within ? "ok" : otherwise, kind, d.name.c_str(),
+                d.text().c_str());
+}
+
+void print(const ReferenceReport& f, bool decides) {
+    std::printf("against %s%s%s\n", f.reference.c_str(),
+                f.skipped.empty() ? "" : ": not run: ", f.skipped.c_str());
+    const char* otherwise = decides ? "FAIL" : "differs";
+    for (const TensorDifference& d : f.outputs) {
+        print(d, "output", otherwise);
     }
-    std::printf("max error %.3g (%.3g of the range) over %lld elements", d.max_absolute,
-                d.max_relative, static_cast<long long>(d.elements));
-    if (d.mismatched_nan > 0) {
-        std::printf(", %lld differ in NaN or infinity", static_cast<long long>(d.mismatched_nan));
+    for (const TensorDifference& d : f.layers) {
+        print(d, "layer", otherwise);
     }
-    std::printf("\n");
+    for (const std::string& line : f.off) {
+        std::printf("  %s\n", line.c_str());
+    }
 }
 
 nlohmann::json to_json(const std::vector<TensorDifference>& list) {
@@ -33,7 +39,9 @@ nlohmann::json to_json(const std::vector<TensorDifference>& list) {
                        {"maxAbsolute", d.max_absolute},
                        {"maxRelative", d.max_relative},
                        {"elements", d.elements},
-                       {"mismatchedNan", d.mismatched_nan},
+                       {"mismatchedNan", d.mismatched.count},
+                       {"firstMismatch", d.mismatched.text},
+                       {"tied", d.tied},
                        {"problem", d.problem},
                        {"within", d.within}});
     }
@@ -58,7 +66,9 @@ int compare(const Options& o) {
             list.push_back({{"reference", f.reference},
                             {"skipped", f.skipped},
                             {"outputs", to_json(f.outputs)},
-                            {"layers", to_json(f.layers)}});
+                            {"layers", to_json(f.layers)},
+                            {"off", f.off},
+                            {"decides", &f == r.deciding()}});
         }
         std::printf("%s\n", nlohmann::json{{"gflop", r.gflop}, {"references", list}, {"ok", r.ok()}}
                                 .dump(2)
@@ -71,16 +81,11 @@ int compare(const Options& o) {
                     static_cast<long long>(o.seed));
     }
     for (const ReferenceReport& f : r.references) {
-        std::printf("against %s%s%s\n", f.reference.c_str(),
-                    f.skipped.empty() ? "" : ": not run: ", f.skipped.c_str());
-        for (const TensorDifference& d : f.outputs) {
-            print(d, "output");
-        }
-        for (const TensorDifference& d : f.layers) {
-            print(d, "layer");
-        }
+        print(f, &f == r.deciding());
     }
-    std::printf("%s\n", r.ok() ? "agrees" : "DIFFERS");
+    std::printf("%s\n", r.deciding() == nullptr ? "NOT COMPARED: no reference ran, see above"
+                        : r.ok()                ? "agrees"
+                                                : "DIFFERS");
     return r.ok() ? 0 : 1;
 }
 

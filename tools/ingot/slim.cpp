@@ -137,12 +137,8 @@ int report_check(const SlimCheck& check, int64_t seed) {
                     static_cast<long long>(seed));
     }
     for (const TensorDifference& d : check.outputs) {
-        std::printf("  %-4s output %s: ", d.within ? "ok" : "FAIL", d.name.c_str());
-        if (d.problem.empty()) {
-            std::printf("max error %.3g (%.3g of the range)\n", d.max_absolute, d.max_relative);
-        } else {
-            std::printf("%s\n", d.problem.c_str());
-        }
+        std::printf("  %-4s output %s: %s\n", d.within ? "ok" : "FAIL", d.name.c_str(),
+                    d.text().c_str());
     }
     std::printf("%s\n", check.ok() ? "agrees" : "DIFFERS");
     return check.ok() ? 0 : 1;

@@ -5,6 +5,7 @@
 #include "common.h"
 #include "trtexec.h"
 #include "workflow/npy.h"
+#include "workflow/tensor_difference.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,13 +16,17 @@ namespace ingot::tool {
 
 namespace {
 
+std::string six_digits(double v) {
+    char text[40];
+    std::snprintf(text, sizeof(text), "%g", v);
+    return text;
+}
+
 std::string element(const Tensor& t, int64_t i) {
     if (!is_float(t.dtype())) {
         return str(t.get_i64(i));
     }
-    char text[40];
-    std::snprintf(text, sizeof(text), "%g", t.get_f64(i));
-    return text;
+    return six_digits(t.get_f64(i));
 }
 
 std::string values(const Tensor& t) {
@@ -119,16 +124,23 @@ std::vector<std::string> debug_formats(const std::string& list) {
     return formats;
 }
 
+/// |a - b|: 0 for equal infinities, infinite where there is no such number.
+double distance(double a, double b) {
+    return is_mismatch(a, b) ? HUGE_VAL : a == b ? 0 : std::abs(a - b);
+}
+
 double l0(const Tensor& a, const Tensor& b, double atol, double rtol) {
     int64_t outside = 0;
     for (int64_t i = 0; i < a.count(); ++i) {
         double limit = atol + rtol * std::abs(b.get_f64(i));
-        outside += std::abs(a.get_f64(i) - b.get_f64(i)) <= limit ? 0 : 1;
+        double d = distance(a.get_f64(i), b.get_f64(i));
+        outside += d == 0 || (d <= limit && std::isfinite(d)) ? 0 : 1;
     }
     return static_cast<double>(outside) / static_cast<double>(std::max<int64_t>(1, a.count()));
 }
 
-/// 0 for equal tensors, larger the further they are apart; NaN counts as infinitely far.
+/// 0 for equal tensors, larger the further they are apart; but for l0, infinite where one element
+/// is NaN.
 double difference(const Options& o, const Tensor& a, const Tensor& b) {
     if (o.accuracy_algorithm == "l0") {
         return l0(a, b, o.accuracy_atol, o.accuracy_rtol);
@@ -142,13 +154,14 @@ double difference(const Options& o, const Tensor& a, const Tensor& b) {
     for (int64_t i = 0; i < a.count(); ++i) {
         double x = a.get_f64(i);
         double y = b.get_f64(i);
-        double d = std::abs(x - y);
+        double d = distance(x, y);
         absolute += d;
         squared += d * d;
-        largest = d <= largest ? largest : d;
-        dot += x * y;
-        aa += x * x;
-        bb += y * y;
+        largest = std::max(largest, d);
+        bool finite = std::isfinite(x) && std::isfinite(y);
+        dot += finite ? x * y : 0;
+        aa += finite ? x * x : 0;
+        bb += finite ? y * y : 0;
     }
     auto n = static_cast<double>(std::max<int64_t>(1, a.count()));
     double cosine = aa == 0 && bb == 0 ? 1 : dot / std::sqrt(aa * bb);
@@ -156,7 +169,7 @@ double difference(const Options& o, const Tensor& a, const Tensor& b) {
                     : o.accuracy_algorithm == "l2"  ? squared / n
                     : o.accuracy_algorithm == "cos" ? 1 - cosine
                                                     : largest;
-    return std::isfinite(result) ? result : HUGE_VAL;
+    return std::isfinite(result) && std::isfinite(largest) ? result : HUGE_VAL;
 }
 
 Tensor read_reference(const std::string& path, const std::string& output, const Tensor& like) {
@@ -262,9 +275,10 @@ void check_accuracy(const TrtexecOptions& t, Context& context, const InputSource
                     "--loadRefOutputs: there is no output '", name,
                     "'; outputs: ", join(names, ", "));
             const Tensor& actual = outputs[static_cast<size_t>(it - names.begin())];
-            double loss = difference(t.o, actual, read_reference(file, name, actual));
-            char text[40];
-            std::snprintf(text, sizeof(text), "%g", loss);
+            Tensor expected = read_reference(file, name, actual);
+            double loss = difference(t.o, actual, expected);
+            std::string odd = mismatches(actual, expected).text;
+            std::string text = str(six_digits(loss), odd.empty() ? "" : "; ", odd);
             info(str("Accuracy loss for tensor ", name, " of pair ", p, " (",
                      t.o.accuracy_algorithm, "): ", text));
             if (!(loss <= t.o.accuracy_threshold)) {
