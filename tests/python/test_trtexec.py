@@ -530,7 +530,10 @@ def test_engines_without_weights_are_refitted_from_a_model(tmp_path):
     has_lines(text, ["Refit: Disabled", "Strip weights: Enabled", "=== Performance summary ==="])
     weights = sum(i.raw_data.__len__() or 4 * len(i.float_data) for i in onnx.load(DIGITS).graph.initializer)
     assert bare.stat().st_size < whole.stat().st_size - weights * 0.7
-    assert "the engine has no weights; give them by --refitFromOnnx=FILE" in run("--loadEngine", bare)
+    text = run("--loadEngine", bare, code=1)
+    assert lines_of(text, "E") == [f"{bare}: the engine has no weights, so nothing can run: give those of its model by "
+                                   "--refitFromOnnx=FILE, or --skipInference to leave running out"]
+    assert "&&&& FAILED" in text and "&&&& PASSED" in run("--loadEngine", bare, "--skipInference")
     full, again = tmp_path / "full.json", tmp_path / "again.json"
     run("--loadEngine", whole, *QUICK, f"--exportOutput={full}")
     text = run("--loadEngine", bare, f"--refitFromOnnx={DIGITS}", *QUICK, f"--exportOutput={again}", "--dumpRefit",

@@ -112,10 +112,11 @@ void run(std::span<const std::string> arguments) {
         report_engine(r);
         info(str("Skipped inference phase since --",
                  o.skip_inference ? "skipInference" : "runtimePlatform", " is added."));
-    } else if (r.engine->weights_missing()) {
-        warning("Skipped inference phase: the engine has no weights; give them by "
-                "--refitFromOnnx=FILE");
     } else {
+        require(!r.engine->weights_missing(), ErrorCode::InvalidArgument,
+                o.load_engine.empty() ? o.output : o.load_engine,
+                ": the engine has no weights, so nothing can run: give those of its model by "
+                "--refitFromOnnx=FILE, or --skipInference to leave running out");
         run_inference(r);
     }
 }
