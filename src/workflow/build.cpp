@@ -72,8 +72,17 @@ std::vector<Profile> profile_from_specs(std::string_view min, std::string_view o
 
 namespace {
 
-onnx::Model int8_model(const onnx::Model& model, const CalibrationConfig& calibration,
-                       const std::vector<Profile>& profiles) {
+std::vector<Profile> profiles_for(const Graph& g, const BuildConfig& config) {
+    return config.choose_profiles ? config.choose_profiles(g, config.profiles) : config.profiles;
+}
+
+CalibrationCache guessed_cache(const onnx::Model& model, const BuildConfig& config) {
+    Graph g = calibration_graph(model);
+    return guessed_ranges(g, profiles_for(g, config));
+}
+
+onnx::Model int8_model(const onnx::Model& model, const BuildConfig& config) {
+    const CalibrationConfig& calibration = *config.calibration;
     if (is_quantised(model)) {
         if (!calibration.cache.scales.empty()) {
             log(LogLevel::Warning,
@@ -88,9 +97,8 @@ onnx::Model int8_model(const onnx::Model& model, const CalibrationConfig& calibr
         "ingot calibrate makes of sample inputs), a model with QuantizeLinear nodes, or ask "
         "for --int8WithoutCalibration to measure speed with results that are not to be trusted");
     QuantizeReport report;
-    onnx::Model out = quantised(
-        model, given ? calibration.cache : guessed_ranges(calibration_graph(model), profiles),
-        &report);
+    onnx::Model out =
+        quantised(model, given ? calibration.cache : guessed_cache(model, config), &report);
     log(LogLevel::Info, report.products.size(), " products of int8, ", report.tensors.size(),
         " tensors stored as int8");
     if (report.products.empty()) {
@@ -141,8 +149,7 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
     onnx::Model model = onnx::read_model_file(model_path);
     if (config.calibration) {
         report("quantise", 0.05);
-        model = with_place([&] { return model_path; },
-                           [&] { return int8_model(model, *config.calibration, config.profiles); });
+        model = with_place([&] { return model_path; }, [&] { return int8_model(model, config); });
     }
     report("import", 0.1);
     onnx::ImportOptions import_options;
@@ -178,7 +185,8 @@ std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties proper
     if (config.after_pass) {
         config.after_pass("import", g);
     }
-    for (const Profile& p : config.profiles) {
+    std::vector<Profile> profiles = profiles_for(g, config);
+    for (const Profile& p : profiles) {
         check_profile(g, p);
     }
     std::shared_ptr<RefitSource> source;
@@ -207,7 +215,7 @@ std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties proper
     if (config.weight_streaming) {
         properties[streaming_property] = "on";
     }
-    auto engine = Engine::create(std::move(g), config.profiles, std::move(properties));
+    auto engine = Engine::create(std::move(g), std::move(profiles), std::move(properties));
     return source == nullptr ? engine : engine->with_source(source);
 }
 

@@ -23,6 +23,9 @@ struct CalibrationConfig {
 
 struct BuildConfig {
     std::vector<Profile> profiles;
+    /// Makes the engine's profiles from `profiles`, once it is known what the graph's inputs are
+    /// (some command lines state values of inputs where others state shapes). May be empty.
+    std::function<std::vector<Profile>(const Graph&, std::vector<Profile>)> choose_profiles;
     /// Computes in F16 or BF16 where that is safe; F32 leaves types alone.
     DType precision = DType::F32;
     /// Computes in int8 where the calibration has scales (quantize.h). A model that quantises by

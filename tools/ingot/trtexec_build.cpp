@@ -103,6 +103,27 @@ std::vector<Profile> profiles_of(const TrtexecOptions& t) {
     return all.empty() ? profile_from_specs("", t.o.shapes, "") : all;
 }
 
+/// The profiles without the inputs whose values they state: the run takes those up.
+std::vector<Profile> shape_profiles(const Graph& g, std::vector<Profile> profiles) {
+    for (Profile& p : profiles) {
+        std::erase_if(p.inputs,
+                      [&](const ShapeRange& r) { return states_values(g, r.input, r.opt); });
+    }
+    std::erase_if(profiles, [](const Profile& p) { return p.inputs.empty(); });
+    return profiles;
+}
+
+void print_profile_shapes(const Graph& g, const std::vector<Profile>& profiles) {
+    for (size_t i = 0; i < profiles.size(); ++i) {
+        check_profile(g, profiles[i]);
+        for (const ShapeRange& r : profiles[i].inputs) {
+            info(str("Set shape of input tensor ", r.input, " for optimization profile ", i,
+                     " to: MIN=", shape_text(r.min), " OPT=", shape_text(r.opt),
+                     " MAX=", shape_text(r.max)));
+        }
+    }
+}
+
 BuildConfig config_of(const TrtexecRun& run) {
     const Options& o = run.t.o;
     BuildConfig c = build_config(o, false);
@@ -156,21 +177,9 @@ void build(TrtexecRun& run) {
         if (o.int8 && o.calib.empty() && !o.uncalibrated_int8 && quantises(g)) {
             info("--int8: the model's own QuantizeLinear and DequantizeLinear nodes are used");
         }
-        for (Profile& p : config.profiles) {
-            std::erase_if(p.inputs, [&](const ShapeRange& r) {
-                return states_values(g, r.input, r.opt); // which the run takes up
-            });
-        }
-        std::erase_if(config.profiles, [](const Profile& p) { return p.inputs.empty(); });
-        for (size_t i = 0; i < config.profiles.size(); ++i) {
-            check_profile(g, config.profiles[i]);
-            for (const ShapeRange& r : config.profiles[i].inputs) {
-                info(str("Set shape of input tensor ", r.input, " for optimization profile ", i,
-                         " to: MIN=", shape_text(r.min), " OPT=", shape_text(r.opt),
-                         " MAX=", shape_text(r.max)));
-            }
-        }
+        print_profile_shapes(g, shape_profiles(g, config.profiles));
     };
+    config.choose_profiles = shape_profiles;
     run.engine = build_engine(o.onnx, config);
     run.compile.plugins = plugins_of(*run.engine);
     std::vector<int> capabilities = capabilities_of(run);
