@@ -81,6 +81,24 @@ Shape parse_npy_shape(std::string_view rest, const std::string& path) {
     return shape;
 }
 
+/// From an array whose first axis is the innermost.
+void copy_from_fortran_order(std::span<const std::byte> data, Tensor& to) {
+    auto size = static_cast<size_t>(bit_width(to.dtype()) / 8);
+    const Shape& shape = to.shape();
+    Shape at(shape.size(), 0);
+    std::span<std::byte> out = to.mutable_bytes();
+    for (size_t i = 0; i < out.size(); i += size) {
+        size_t from = 0;
+        for (size_t k = shape.size(); k-- > 0;) {
+            from = from * static_cast<size_t>(shape[k]) + static_cast<size_t>(at[k]);
+        }
+        std::memcpy(out.data() + i, data.data() + from * size, size);
+        for (size_t k = shape.size(); k-- > 0 && ++at[k] == shape[k];) {
+            at[k] = 0;
+        }
+    }
+}
+
 Tensor storable(const Tensor& t) {
     switch (t.dtype()) {
     case DType::I4:
@@ -121,8 +139,7 @@ Tensor read_npy(const std::string& path) {
     require(length <= bytes.size() - start && length <= (1U << 20), ErrorCode::InvalidArgument,
             path, ": the npy header is truncated");
     std::string_view header(reinterpret_cast<const char*>(bytes.data()) + start, length);
-    require(field(header, "fortran_order", path).starts_with("False"), ErrorCode::InvalidArgument,
-            path, ": the array is in Fortran order; save np.ascontiguousarray(x)");
+    bool columns_first = field(header, "fortran_order", path).starts_with("True");
     DType dtype = parse_descriptor(field(header, "descr", path), path);
     Shape shape = parse_npy_shape(field(header, "shape", path), path);
     std::span<const std::byte> data = bytes.subspan(start + length);
@@ -131,7 +148,9 @@ Tensor read_npy(const std::string& path) {
             ErrorCode::InvalidArgument, path, ": the npy data has ", data.size(),
             " bytes, expected ", dtype, shape);
     Tensor t = Tensor::empty(dtype, shape);
-    if (!data.empty()) {
+    if (columns_first && shape.size() > 1) {
+        copy_from_fortran_order(data, t);
+    } else if (!data.empty()) {
         std::memcpy(t.mutable_bytes().data(), data.data(), data.size());
     }
     return t;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "plugins.h"
+#include "trtexec_options.h"
 
 #include <unistd.h>
 
@@ -113,14 +114,8 @@ InputSource input_source(const Options& o) {
                 ": expected NAME=FILE");
         s.files.emplace_back(text.substr(0, at), text.substr(at + 1));
     }
-    for (size_t start = 0; start < o.load_inputs.size();) {
-        size_t end = std::min(o.load_inputs.find(',', start), o.load_inputs.size());
-        std::string part = o.load_inputs.substr(start, end - start);
-        size_t at = part.find(':');
-        require(at != std::string::npos && at > 0, ErrorCode::InvalidArgument, "--loadInputs ",
-                part, ": expected name:file");
-        s.files.emplace_back(part.substr(0, at), part.substr(at + 1));
-        start = end + 1;
+    for (auto& file : parse_files("--loadInputs", o.load_inputs)) {
+        s.files.push_back(std::move(file));
     }
     s.shapes = parse_shapes(o.shapes);
     s.image.mean = parse_numbers(o.mean);
