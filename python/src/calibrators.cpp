@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibrators, whose methods Python classes define: get_batch_size(), get_batch(names) -> a list of
-// addresses or None, read_calibration_cache() -> bytes or None, write_calibration_cache(cache).
+// addresses or None, read_calibration_cache() -> a buffer or None, write_calibration_cache(cache).
 #include "callbacks.h"
 
 #include <string>
@@ -8,6 +8,22 @@
 namespace ingot::python {
 
 namespace {
+
+/// Whether a method can be called with so many arguments.
+bool takes(const nb::object& method, size_t count) {
+    const nb::object signature = nb::module_::import_("inspect").attr("signature")(method);
+    const nb::object none = nb::none();
+    nb::list arguments;
+    for (size_t i = 0; i < count; ++i) {
+        arguments.append(none);
+    }
+    try {
+        signature.attr("bind")(*arguments);
+        return true;
+    } catch (const nb::python_error&) {
+        return false;
+    }
+}
 
 template <class Base>
 class PyCalibrator : public Base {
@@ -37,6 +53,7 @@ public:
             for (int32_t i = 0; i < count; ++i) {
                 bindings[i] = pointer_from(batch[i]);
             }
+            batch_ = batch;
             return true;
         });
     }
@@ -48,10 +65,13 @@ public:
     }
 
 protected:
-    const void* read(const MethodName& name, std::string& kept, std::size_t& length) noexcept {
+    /// `legacy`: TensorRT's signature of this method has a length.
+    const void* read(const MethodName& name, std::string& kept, std::size_t& length,
+                     bool legacy = false) noexcept {
         length = 0;
         return callback<const void*>(name.text, nullptr, [&]() -> const void* {
-            const nb::object cache = call_python(nb_trampoline, name);
+            const nb::object method = nb::borrow(nb_trampoline.base()).attr(name.text);
+            const nb::object cache = legacy && !takes(method, 0) ? method(0) : method();
             if (cache.is_none()) {
                 return nullptr;
             }
@@ -65,15 +85,21 @@ protected:
             return kept.empty() ? nullptr : kept.data();
         });
     }
-    void write(const MethodName& name, const void* data, std::size_t length) noexcept {
+    /// Hands over a memoryview, of a copy that may be kept.
+    void write(const MethodName& name, const void* data, std::size_t length,
+               bool legacy = false) noexcept {
         callback(name.text, 0, [&] {
-            call_python(nb_trampoline, name, nb::bytes(data, length));
+            const nb::bytes copy(data, length);
+            const nb::object view = nb::steal(PyMemoryView_FromObject(copy.ptr()));
+            const nb::object method = nb::borrow(nb_trampoline.base()).attr(name.text);
+            legacy && !takes(method, 1) ? method(view, length) : method(view);
             return 0;
         });
     }
 
 private:
     std::string cache_;
+    nb::object batch_; // whose addresses are being read
 };
 
 class PyLegacyCalibrator : public PyCalibrator<trt::IInt8LegacyCalibrator> {
@@ -85,10 +111,10 @@ public:
         return number("get_regression_cutoff", "regression_cutoff", 1);
     }
     const void* readHistogramCache(std::size_t& length) noexcept override {
-        return read("read_histogram_cache", histograms_, length);
+        return read("read_histogram_cache", histograms_, length, true);
     }
     void writeHistogramCache(const void* data, std::size_t length) noexcept override {
-        write("write_histogram_cache", data, length);
+        write("write_histogram_cache", data, length, true);
     }
 
 private:
@@ -119,7 +145,9 @@ void bind_calibrators(nb::module_& m) {
         "Feeds a build sample inputs, or the cache of an earlier one. Subclass one of the classes "
         "below it and define get_batch_size(self) -> int, get_batch(self, names) -> list of "
         "addresses (device memory; host memory on the CPU backend) or None at the end, "
-        "read_calibration_cache(self) -> bytes or None, write_calibration_cache(self, cache).");
+        "read_calibration_cache(self) -> bytes or another buffer, or None, and "
+        "write_calibration_cache(self, cache), which gets a memoryview. Where an address is asked "
+        "for, an array or a tensor stands for its own.");
     common(base);
     calibrator<trt::IInt8EntropyCalibrator>(m, "IInt8EntropyCalibrator",
                                             "Ranges of least Kullback-Leibler divergence.");
@@ -130,7 +158,8 @@ void bind_calibrators(nb::module_& m) {
     calibrator<trt::IInt8LegacyCalibrator, PyLegacyCalibrator>(
         m, "IInt8LegacyCalibrator",
         "Ranges by a quantile: define get_quantile() and get_regression_cutoff() too, both 0 to 1, "
-        "and read_histogram_cache(), write_histogram_cache(cache).");
+        "and read_histogram_cache(), write_histogram_cache(cache), or with TensorRT's arguments "
+        "read_histogram_cache(length), write_histogram_cache(cache, length).");
     calibrator<ingot::IInt8MseCalibrator>(m, "IInt8MseCalibrator",
                                           "Ranges of least mean squared error.");
 }

@@ -28,6 +28,10 @@ nb::object call_python(const nb::detail::trampoline& trampoline, const MethodNam
 template <class... A>
 bool call_overridden(const nb::detail::trampoline& trampoline, const MethodName& name,
                      nb::object& result, A&&... a) {
+    // A method that not even the base class has cannot be looked up by a ticket.
+    if (!nb::hasattr(trampoline.base().type(), name.text)) {
+        return false;
+    }
     const nb::detail::ticket ticket(trampoline, name.text, name.hash, false);
     if (!ticket.key.is_valid()) {
         return false;
@@ -44,9 +48,9 @@ template <class T = void>
 T* as_pointer(uintptr_t address) noexcept {
     return reinterpret_cast<T*>(address);
 }
-/// An address that Python code returned; None is no address.
-inline void* pointer_from(nb::handle object) {
-    return object.is_none() ? nullptr : as_pointer(nb::cast<uintptr_t>(object));
-}
+/// An address that Python code returned: an integer, an array (CUDA's or numpy's interface,
+/// data_ptr() as of torch), or an object with `ptr` or that int() takes. None is no address.
+/// Errors: TypeError.
+void* pointer_from(nb::handle object);
 
 } // namespace ingot::python

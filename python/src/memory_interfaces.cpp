@@ -83,7 +83,45 @@ void bind_allocators(nb::module_& m) {
         "address, alignment, new_size) -> int is optional. Sizes are bytes, 0 is no address. Calls "
         "come from several threads.");
     common(allocator);
-    allocator.def(nb::init<>());
+    allocator.def(nb::init<>())
+        .def(
+            "allocate",
+            [](trt::IGpuAllocator& a, uint64_t size, uint64_t alignment, uint32_t flags) {
+                return as_int(a.allocate(size, alignment, flags));
+            },
+            "size"_a, "alignment"_a, "flags"_a,
+            "The address of memory that is ready at once; 0: there is none.")
+        .def(
+            "reallocate",
+            [](trt::IGpuAllocator& a, uintptr_t address, uint64_t alignment, uint64_t new_size) {
+                return as_int(a.reallocate(as_pointer(address), alignment, new_size));
+            },
+            "address"_a, "alignment"_a, "new_size"_a,
+            "The address of the memory with another size; 0: it stays as it was.")
+        .def(
+            "deallocate",
+            [](trt::IGpuAllocator& a, uintptr_t memory) {
+                return a.deallocate(as_pointer(memory));
+            },
+            "memory"_a, "Frees memory; False: it could not.")
+        .def(
+            "allocate_async",
+            [](trt::IGpuAllocator& a, uint64_t size, uint64_t alignment, uint32_t flags,
+               uintptr_t stream) {
+                return as_int(
+                    a.allocateAsync(size, alignment, flags, as_pointer<CUstream_st>(stream)));
+            },
+            "size"_a, "alignment"_a, "flags"_a, "stream"_a,
+            "The address of memory that may be used on the stream from here on; 0: there is none. "
+            "Calls allocate() unless it is overridden.")
+        .def(
+            "deallocate_async",
+            [](trt::IGpuAllocator& a, uintptr_t memory, uintptr_t stream) {
+                return a.deallocateAsync(as_pointer(memory), as_pointer<CUstream_st>(stream));
+            },
+            "memory"_a, "stream"_a,
+            "Frees memory once the stream has passed this point. Calls deallocate() unless it is "
+            "overridden.");
     nb::class_<AsyncAllocatorBase, trt::IGpuAllocator, PyAllocator<AsyncAllocatorBase>>(
         m, "IGpuAsyncAllocator", "An IGpuAllocator in the order of streams only.")
         .def(nb::init<>());
