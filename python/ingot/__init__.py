@@ -3,7 +3,8 @@
 
 `import ingot as trt` serves programs written for TensorRT; the package ingot-tensorrt has modules
 named `tensorrt` and `tensorrt_rtx` that re-export it. Beyond TensorRT there are `ingot.compile()`,
-which makes a function of a model, and `ingot.config`, which reads configuration files.
+which makes a function of a model, `ingot.slim()`, which simplifies one, and `ingot.config`, which
+reads configuration files.
 
 Objects made by other objects keep them alive. Methods that fail return None or False, as in
 TensorRT, and report why to the error recorder, or else to the logger.
@@ -15,6 +16,7 @@ from ingot import _cuda, _ingot
 from ingot._ingot import *  # noqa: F403
 from ingot._ingot import DataType, Dims, ILogger
 from ingot._compile import CompiledModel, TensorSpec, compile
+from ingot._slim import slim
 from ingot._types import itemsize as _itemsize
 from ingot._types import nptype, volume
 
@@ -44,6 +46,6 @@ del _enumeration
 DataType.itemsize = property(_itemsize, doc="Bytes of an element; 0.5 for types of 4 bits.")
 
 __all__ = [name for name in dir(_ingot) if not name.startswith("_")] + [
-    "CompiledModel", "TensorSpec", "compile", "nptype", "volume", "float32", "float16", "bfloat16",
+    "CompiledModel", "TensorSpec", "compile", "slim", "nptype", "volume", "float32", "float16", "bfloat16",
     "int8", "int32", "int64", "uint8", "bool", "fp8", "int4", "fp4", "e8m0",
 ]

@@ -6,6 +6,7 @@ from ingot._compile import TensorSpec as TensorSpec
 from ingot._compile import compile as compile
 from ingot._ingot import *
 from ingot._ingot import DataType as _DataType
+from ingot._slim import slim as slim
 from ingot._types import nptype as nptype
 from ingot._types import volume as volume
 

@@ -45,6 +45,14 @@ class _Log(_ingot.ILogger):
         return text or "no message"
 
 
+def _sizes(what: str, shape: Iterable[int], errors: _Log) -> tuple[int, ...]:
+    """Errors: ValueError with the library's reason where it could not give a shape."""
+    try:
+        return tuple(shape)
+    except ValueError:
+        raise ValueError(f"{what} has no shape: {errors.take()}") from None
+
+
 @dataclasses.dataclass(frozen=True)
 class TensorSpec:
     """An input or output: name, shape (-1: known only at run time), DataType."""
@@ -110,7 +118,7 @@ class CompiledModel:
         self.engine = engine
         self._errors, self._gpu, self._local = errors, gpu, threading.local()
         names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
-        specs = [TensorSpec(name, tuple(engine.get_tensor_shape(name)),
+        specs = [TensorSpec(name, _sizes(f"tensor '{name}'", engine.get_tensor_shape(name), errors),
                             engine.get_tensor_dtype(name)) for name in names]
         is_input = [engine.get_tensor_mode(name) == _ingot.TensorIOMode.INPUT for name in names]
         self.inputs = [spec for spec, first in zip(specs, is_input) if first]
@@ -224,7 +232,7 @@ class CompiledModel:
                     stream: int, back: list[typing.Any]) -> typing.Any:
         """Returns what the run fills; `back` gets what has to be copied back then."""
         gpu = None if self._on_host[spec.name] else self._gpu
-        shape = tuple(context.get_tensor_shape(spec.name))
+        shape = _sizes(f"output '{spec.name}'", context.get_tensor_shape(spec.name), self._errors)
         made: typing.Any
         if -1 in shape:
             made = _Memory("dlpack" if gpu is not None and kind == "numpy" else kind, spec.dtype,
@@ -253,14 +261,17 @@ def _shape_triple(name: str, given: typing.Any) -> list[tuple[int, ...]]:
     raise ValueError(f"shapes['{name}']: got {given}, expected a shape or (min, opt, max)")
 
 
-def _inputs(network: _ingot.INetworkDefinition) -> list[tuple[str, tuple[int, ...]]]:
+def _inputs(network: _ingot.INetworkDefinition,
+            errors: _Log) -> list[tuple[str, tuple[int, ...]]]:
     tensors = [network.get_input(i) for i in range(network.num_inputs)]
-    return [(tensor.name, tuple(tensor.shape)) for tensor in tensors if tensor is not None]
+    return [(tensor.name, _sizes(f"input '{tensor.name}'", tensor.shape, errors))
+            for tensor in tensors if tensor is not None]
 
 
 def _add_profile(builder: _ingot.Builder, network: _ingot.INetworkDefinition,
-                 config: _ingot.IBuilderConfig, shapes: Mapping[str, Shapes]) -> None:
-    inputs = dict(_inputs(network))
+                 config: _ingot.IBuilderConfig, shapes: Mapping[str, Shapes],
+                 errors: _Log) -> None:
+    inputs = dict(_inputs(network, errors))
     unknown = [name for name in shapes if name not in inputs]
     if unknown:
         raise ValueError(f"shapes: there is no input '{unknown[0]}'; there are "
@@ -276,7 +287,7 @@ def _add_profile(builder: _ingot.Builder, network: _ingot.INetworkDefinition,
     for name in dynamic:
         profile.set_shape(name, *_shape_triple(name, shapes[name]))
     if config.add_optimization_profile(profile) < 0:
-        raise ValueError("shapes: the profile is not valid")
+        raise ValueError(f"shapes: the profile is not valid: {errors.take()}")
 
 
 def _build(model: bytes | None, path: str | None, logger: _Log,
@@ -302,8 +313,8 @@ def _build(model: bytes | None, path: str | None, logger: _Log,
         config.progress_monitor = options["progress_monitor"]
     shapes = options["shapes"] or {}
     if callable(shapes):
-        shapes = shapes(_inputs(network))
-    _add_profile(builder, network, config, shapes)
+        shapes = shapes(_inputs(network, logger))
+    _add_profile(builder, network, config, shapes, logger)
     memory = builder.build_serialized_network(network, config)
     if memory is None:
         raise RuntimeError(f"the engine could not be built: {logger.take()}")

@@ -2,6 +2,12 @@
 // The extension module ingot._ingot: TensorRT's Python API over include/ and nothing else.
 #include "bind.h"
 
+namespace ingot::python {
+
+void bind_slim(nb::module_& m);
+
+} // namespace ingot::python
+
 // NOLINTNEXTLINE: the macro's own declarations.
 NB_MODULE(_ingot, m) {
     using namespace ingot::python;
@@ -27,6 +33,7 @@ NB_MODULE(_ingot, m) {
     bind_builder(m);
     bind_parser(m);
     bind_arrays(m);
+    bind_slim(m);
     m.def("library_version", &ingot::version, "Ingot's own version.");
     m.def("set_cache_folder", &ingot::setCacheFolder, nb::arg("path").none(),
           "Folder where compiled kernels are kept; None: the user's; '': none.");
