@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "callbacks.h"
 
-#include <string>
-
 namespace ingot::python {
 
 void* pointer_from(nb::handle object) {
@@ -10,7 +8,7 @@ void* pointer_from(nb::handle object) {
         return nullptr;
     }
     nb::object number = nb::borrow(object);
-    if (PyIndex_Check(object.ptr()) == 0) {
+    if (!nb::isinstance<nb::int_>(object)) {
         for (const char* view : {"__cuda_array_interface__", "__array_interface__"}) {
             if (nb::hasattr(object, view)) {
                 return as_pointer(nb::cast<uintptr_t>(object.attr(view)["data"][0]));
@@ -27,9 +25,10 @@ void* pointer_from(nb::handle object) {
     PyErr_Clear();
     uintptr_t address = 0;
     if (!whole.is_valid() || !nb::try_cast(whole, address)) {
-        const std::string got = nb::cast<std::string>(nb::repr(object));
-        throw nb::type_error(
-            ("expected an address, as an integer, or an array that has one; got " + got).c_str());
+        PyErr_Format(PyExc_TypeError,
+                     "expected an address, as an integer, or an array that has one; got %R",
+                     object.ptr());
+        throw nb::python_error();
     }
     return as_pointer(address);
 }

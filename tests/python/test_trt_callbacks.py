@@ -296,6 +296,62 @@ def test_allocators():
     assert not allocator.memory
 
 
+class OldAllocator(trt.IGpuAllocator):
+    """As programs of older releases write it: without streams."""
+
+    def __init__(self):
+        super().__init__()
+        self.memory, self.taken = {}, 0
+
+    def allocate(self, size, alignment, flags):
+        array = np.empty(size + 4096, np.uint8)
+        address = -(-array.ctypes.data // 4096) * 4096
+        self.memory[address] = array
+        self.taken += 1
+        return address
+
+    def reallocate(self, address, alignment, new_size):
+        return 0
+
+    def deallocate(self, memory):
+        return self.memory.pop(memory, None) is not None
+
+
+class MixedAllocator(OldAllocator):
+    """Overrides one method with a stream, and calls its base for the rest."""
+
+    def allocate_async(self, size, alignment, flags, stream):
+        assert stream == 0
+        return super().allocate_async(size, alignment, flags, stream)
+
+
+@pytest.mark.parametrize("kind", [OldAllocator, MixedAllocator])
+def test_allocators_without_streams(kind):
+    allocator = kind()
+    runtime = trt.Runtime(trt.Logger(trt.Logger.ERROR))
+    runtime.set_device(package.CPU)
+    runtime.gpu_allocator = allocator
+    engine = runtime.deserialize_cuda_engine(engine_bytes())
+    context = engine.create_execution_context()
+    x, y = np.full((2, 2), 3, F32), np.zeros((2, 2), F32)
+    context.set_tensor_address("x", x.ctypes.data)
+    context.set_tensor_address("y", y.ctypes.data)
+    assert context.execute_async_v3(0) and y[0, 0] == 3
+    del context, engine
+    gc.collect()
+    assert not allocator.memory
+
+
+def test_methods_of_allocators_fall_back_to_each_other():
+    allocator = OldAllocator()
+    address = allocator.allocate_async(64, 256, 0, 0)
+    assert address in allocator.memory and allocator.taken == 1
+    assert allocator.deallocate_async(address, 0) and not allocator.memory
+    bare = trt.IGpuAllocator()
+    assert bare.allocate(64, 0, 0) == 0 == bare.allocate_async(64, 0, 0, 0) == bare.reallocate(0, 0, 64)
+    assert not bare.deallocate(0) and not bare.deallocate_async(0, 0)
+
+
 def test_output_allocators():
     class Output(trt.IOutputAllocator):
         def __init__(self):

@@ -118,3 +118,87 @@ def test_layers_can_be_kept_in_floats_and_ranges_be_set(tmp_path):
 
     (tmp_path / "b.engine").write_bytes(build(None, before=ranges))
     assert integer_products(tmp_path / "b.engine")[:2] == (3, 0)
+
+
+class Pointer:
+    """As views of device memory in Polygraphy and CuPy have it."""
+
+    def __init__(self, array):
+        self.ptr = array.ctypes.data
+
+
+class Device:
+    """As allocations of PyCUDA and cuda-python have it."""
+
+    def __init__(self, array):
+        self.address = array.ctypes.data
+
+    def __int__(self):
+        return self.address
+
+
+class Tensor:
+    """As tensors of PyTorch have it."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+
+@pytest.mark.parametrize("view", [Pointer, Device, Tensor, lambda array: array])
+def test_a_calibrator_gives_objects_with_addresses(view):
+    plain, other = calibrator("IInt8MinMaxCalibrator", 16), calibrator("IInt8MinMaxCalibrator", 16)
+    addresses = type(other).get_batch
+    # The array lives no longer than the list that get_batch() returns.
+    def get_batch(self, names):
+        found = addresses(self, names)
+        return found and [view(np.copy(self.images[self.at - 16:self.at]))]
+    type(other).get_batch = get_batch
+    if view in (Pointer, Device):  # which keep nothing alive
+        type(other).get_batch = lambda self, names: (
+            (found := addresses(self, names)) and [view(self.images[self.at - 16:self.at])])
+    assert build(plain) is not None and build(other) is not None
+    assert plain.cache == other.cache and len(plain.cache) > 100
+
+
+@pytest.mark.parametrize("got,told", [("12", "'12'"), (3.5j, "3.5j"), (object, "<class 'object'>")])
+def test_what_is_no_address_is_refused(got, told):
+    made = calibrator("IInt8MinMaxCalibrator", 16)
+    type(made).get_batch = lambda self, names: [got]
+    with pytest.raises(TypeError) as raised:
+        build(made)
+    assert str(raised.value) == f"expected an address, as an integer, or an array that has one; got {told}"
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, np.uint8)])
+def test_caches_are_buffers(kind):
+    """Polygraphy's calibrator calls tobytes() on what it gets; read may return any buffer."""
+    seen = []
+    made = calibrator("IInt8EntropyCalibrator2", 16)
+    type(made).write_calibration_cache = lambda self, cache: seen.append(cache)
+    assert build(made) is not None
+    assert isinstance(seen[0], memoryview)
+    text = seen[0].tobytes()
+    assert text.startswith(b"TRT-") and bytes(seen[0]) == text and len(seen[0]) == len(text)
+    again = calibrator("IInt8EntropyCalibrator2", 16, text)
+    type(again).read_calibration_cache = lambda self: kind(text)
+    assert build(again) is not None and again.at == 0
+
+
+@pytest.mark.parametrize("theirs", [True, False])
+def test_histograms_of_a_legacy_calibrator(theirs):
+    """With the arguments that TensorRT has, and without."""
+    made = calibrator("IInt8LegacyCalibrator", 16)
+    kept = []
+    made.quantile, made.regression_cutoff = 0.999, 0.0
+    if theirs:
+        type(made).read_histogram_cache = lambda self, length: kept[0] if kept else None
+        type(made).write_histogram_cache = lambda self, ptr, length: kept.append(bytes(ptr[:length]))
+    else:
+        type(made).read_histogram_cache = lambda self: kept[0] if kept else None
+        type(made).write_histogram_cache = lambda self, cache: kept.append(cache.tobytes())
+    assert build(made) is not None and made.at == 64 and len(kept) == 1
+    first, made.cache, made.at = made.cache, b"", 0
+    assert build(made) is not None and made.at == 0 and made.cache == first
