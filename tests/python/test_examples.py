@@ -22,7 +22,7 @@ needs_models = pytest.mark.skipif(
 
 def run_example(script, *options):
     command = [sys.executable, EXAMPLES / script, "--ingot", ingot.binary(), *options]
-    done = subprocess.run([str(part) for part in command], text=True, timeout=300,
+    done = subprocess.run([str(part) for part in command], text=True, timeout=600,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     assert done.returncode == 0, done.stdout
     return done.stdout
@@ -58,6 +58,15 @@ def test_finds_the_face():
 
 
 @needs_models
+def test_finds_the_face_in_int8_by_every_algorithm(tmp_path):
+    text = run_example("faces/faces.py", "--int8", "--out", tmp_path / "faces.png")
+    for algorithm in load_example("faces/faces.py").ALGORITHMS:
+        assert f"int8 by {algorithm}: 1 of 1 faces" in text
+        score = re.search(rf"int8 by {algorithm}: face: score ([0-9.]+) at", text).group(1)
+        assert float(score) > 0.98
+
+
+@needs_models
 def test_draws_the_face(tmp_path):
     assert "1 faces drawn" in run_example("faces/faces.py", "--out", tmp_path / "faces.png")
     drawn = np.asarray(Image.open(tmp_path / "faces.png"))
@@ -83,6 +92,16 @@ def test_paints_what_onnxruntime_paints(tmp_path):
 @needs_models
 def test_classifies_as_recorded():
     assert "largest difference" in run_example("imagenet/imagenet.py")
+
+
+def test_nan_is_no_recorded_score():
+    agree = load_example("imagenet/imagenet.py").agree
+    recorded = np.array([[1, 5, 2]], np.float32)
+    assert agree(recorded + 0.001, recorded) and not agree(recorded[:, ::-1] * 2, recorded)
+    for k in range(3):
+        scores = recorded.copy()
+        scores[0, k] = np.nan
+        assert not agree(scores, recorded) and not agree(scores, scores)
 
 
 def recognised(text):

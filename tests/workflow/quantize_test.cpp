@@ -272,6 +272,21 @@ TEST(Quantised, RefusesAModelThatIsQuantised) {
         "calibration cache");
 }
 
+// What TensorRT writes for a tensor that was zero throughout.
+TEST(Quantised, AScaleOfZeroIsNoScale) {
+    Builder b;
+    std::string x = b.input("x", {1, 16});
+    std::string y = b.node("Tanh", {b.node("MatMul", {x, b.weights({16, 32})})});
+    b.output(b.node("MatMul", {y, b.weights({32, 16})}));
+    CalibrationCache c = parse_calibration_cache(
+        "TRT-8601-EntropyCalibration2\nx: 3c010a14\n" + y + ": 00000000\n", "c");
+    QuantizeReport report;
+    Products p = products_of(quantised(b.model(), c, &report));
+    EXPECT_EQ(p.integer, 1);
+    EXPECT_EQ(p.floating, 1);
+    EXPECT_EQ(report.missing, (std::vector<std::string>{y}));
+}
+
 TEST(Quantised, RefusesTheCacheOfAnotherModel) {
     CalibrationCache c;
     c.scales = {{"a", 1.0F}, {"b", 1.0F}};
