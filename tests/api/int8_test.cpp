@@ -313,9 +313,9 @@ TEST_F(Int8Test, wrong_answers_of_a_calibrator_are_named) {
     config->setInt8Calibrator(&none);
     EXPECT_EQ(refusal(), start + "calibrator: getBatch() gave no batch; give at least one, or a "
                                  "cache by readCalibrationCache()");
-    none.cache = "TRT-8601-EntropyCalibration2\nx: 00000000\n";
+    none.cache = "TRT-8601-EntropyCalibration2\nx: bf800000\n";
     EXPECT_EQ(refusal(), start + "readCalibrationCache(), line 2: scale of tensor \"x\": expected "
-                                 "a number above 0, got 0 (00000000)");
+                                 "a number, 0 or more, got -1 (bf800000)");
     none.cache = "TRT-8601-EntropyCalibration2\nelsewhere: 3c010a14\n";
     EXPECT_EQ(refusal(), start + "none of the 1 tensors of the calibration cache is in the "
                                  "network: it belongs to another one");
