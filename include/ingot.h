@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Ingot adds to TensorRT's API: choice of the device, kernels given as CUDA source text, the
-// cache of compiled kernels, another calibrator.
+// What Ingot adds to TensorRT's API: choice of the device, priorities of runs, kernels given as
+// CUDA source text, the cache of compiled kernels, another calibrator.
 #pragma once
 
 #include "NvInfer.h"
@@ -16,6 +16,13 @@ enum class Device : int32_t {
     kAUTO = 0, ///< A GPU if there is one, else the CPU
     kGPU = 1,
     kCPU = 2,
+};
+
+/// How urgent the runs of a context are to a GPU that other work uses too.
+enum class Priority : int32_t {
+    kLOW = 0,    ///< Gives way to all other work; kernels compile when nobody else wants the CPU
+    kNORMAL = 1, ///< Like work on a stream whose maker asked for no priority
+    kHIGH = 2,   ///< Before all other work of normal priority
 };
 
 /// A kernel as text, with the rule that gives the types and shapes of its outputs. Texts are
@@ -104,6 +111,9 @@ extern "C" TENSORRTAPI bool ingotSetBuildDevice(nvinfer1::IBuilderConfig* config
 extern "C" TENSORRTAPI bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, int32_t device,
                                                   int32_t ordinal) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept;
+extern "C" TENSORRTAPI bool ingotSetPriority(nvinfer1::IRuntimeConfig* config,
+                                             int32_t priority) noexcept;
+extern "C" TENSORRTAPI int32_t ingotGetPriority(const nvinfer1::IRuntimeConfig* config) noexcept;
 extern "C" TENSORRTAPI bool ingotSetCacheFolder(const char* path) noexcept;
 extern "C" TENSORRTAPI const char* ingotGetCacheFolder() noexcept;
 extern "C" TENSORRTAPI int32_t ingotRuntimeInterface() noexcept;
@@ -148,6 +158,19 @@ static inline bool setDevice(nvinfer1::IRuntime& runtime, Device device,
 /// Where the engine runs: kGPU or kCPU.
 static inline Device getDevice(const nvinfer1::ICudaEngine& engine) noexcept {
     return static_cast<Device>(ingotGetDevice(&engine));
+}
+
+/// How urgent the runs are of contexts made by this configuration: those on the default stream
+/// (executeV2() too). Runs on a stream that the application made are as urgent as that stream is,
+/// with all that they fork. The CPU ignores it. Not safe from two threads at once.
+/// \returns false, and nothing changes, for another number than those of Priority.
+static inline bool setPriority(nvinfer1::IRuntimeConfig& config, Priority priority) noexcept {
+    return ingotSetPriority(&config, static_cast<int32_t>(priority));
+}
+
+/// Default kNORMAL.
+static inline Priority getPriority(const nvinfer1::IRuntimeConfig& config) noexcept {
+    return static_cast<Priority>(ingotGetPriority(&config));
 }
 
 /// Folder where compiled kernels are kept, for contexts of this process that are made from here on

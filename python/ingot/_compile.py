@@ -16,6 +16,7 @@ from ingot._types import nptype, storage
 Shapes = Sequence[int] | Sequence[Sequence[int]]
 MakesShapes = Callable[[list[tuple[str, tuple[int, ...]]]], Mapping[str, Shapes]]
 
+_PRIORITIES = ("low", "normal", "high")
 _DEVICES = {"auto": 0, "gpu": 1, "cuda": 1, "cpu": 2}
 
 
@@ -114,8 +115,9 @@ class CompiledModel:
     outputs: list[TensorSpec]
     """Outputs in their order."""
 
-    def __init__(self, engine: _ingot.ICudaEngine, errors: _Log, gpu: int | None) -> None:
-        self.engine = engine
+    def __init__(self, engine: _ingot.ICudaEngine, errors: _Log, gpu: int | None,
+                 priority: str = "normal") -> None:
+        self.engine, self._priority = engine, priority
         self._errors, self._gpu, self._local = errors, gpu, threading.local()
         names = [engine.get_tensor_name(i) for i in range(engine.num_io_tensors)]
         specs = [TensorSpec(name, _sizes(f"tensor '{name}'", engine.get_tensor_shape(name), errors),
@@ -195,7 +197,10 @@ class CompiledModel:
     def _context(self) -> _ingot.IExecutionContext:
         context: _ingot.IExecutionContext | None = getattr(self._local, "context", None)
         if context is None:
-            context = self.engine.create_execution_context()
+            config = self.engine.create_runtime_config()
+            if config is not None:
+                config.priority = self._priority
+                context = self.engine.create_execution_context(config)
             if context is None:
                 raise RuntimeError(f"no context could be made: {self._errors.take()}")
             self._local.context = context
@@ -330,7 +335,8 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
             shapes: Mapping[str, Shapes] | MakesShapes | None = None, device: str | int = "auto", workspace: int | None = None,
             optimization_level: int | None = None, logger: _ingot.ILogger | None = None,
             progress_monitor: _ingot.IProgressMonitor | None = None,
-            save: str | os.PathLike[str] | None = None) -> CompiledModel:
+            save: str | os.PathLike[str] | None = None,
+            priority: str = "normal") -> CompiledModel:
     """A function of arrays from a model.
 
     model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
@@ -346,6 +352,9 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
         are told by exceptions alone.
     progress_monitor: an IProgressMonitor. Ctrl-C stops a build anyway.
     save: where to write the engine.
+    priority: "low", "normal" or "high": how urgent runs on the default stream are to a GPU that other
+        programs use too; runs on another stream are as urgent as it is. With "low", kernels compile
+        when nobody else wants the CPU.
 
     Returns a CompiledModel. Errors: FileNotFoundError, ValueError for a model or shapes that are
     not valid, RuntimeError when the engine cannot be built or cannot run on the device.
@@ -355,6 +364,8 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     if place not in _DEVICES:
         raise ValueError(f"device: got '{device}', expected auto, gpu, cpu, or the ordinal of a "
                          f"GPU")
+    if priority not in _PRIORITIES:
+        raise ValueError(f"priority: got {priority!r}, expected {', '.join(_PRIORITIES)}")
     options = {"fp16": fp16, "bf16": bf16, "int8": int8, "fp8": fp8, "calibrator": calibrator,
                "shapes": shapes, "workspace": workspace, "progress_monitor": progress_monitor,
                "optimization_level": optimization_level}
@@ -378,4 +389,4 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
         raise RuntimeError(f"the engine cannot be loaded: {log.take()}")
     if save is not None:
         pathlib.Path(save).write_bytes(blob)
-    return CompiledModel(engine, log, ordinal if engine.device == "gpu" else None)
+    return CompiledModel(engine, log, ordinal if engine.device == "gpu" else None, priority)

@@ -121,12 +121,14 @@ class InferenceConfig(_Config):
 
     engine_path: str = Field(description="Path of the engine")
     device_id: int = Field(default=0, ge=0, description="Ordinal of the GPU; 0 without a GPU: CPU")
+    priority: typing.Literal["low", "normal", "high"] = Field(
+        default="normal", description="How urgent runs are to a GPU that other programs use too")
 
     def load(self, logger: ingot.ILogger | None = None) -> CompiledModel:
         """The engine, ready to run: on GPU device_id; on the CPU where there is no GPU and
         device_id is 0."""
         place: str | int = self.device_id if self.device_id > 0 else "auto"
-        return ingot.compile(self.engine_path, device=place, logger=logger)
+        return ingot.compile(self.engine_path, device=place, logger=logger, priority=self.priority)
 
 
 class _CachedCalibrator(ingot.IInt8EntropyCalibrator2):

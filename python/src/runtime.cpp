@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runtime, Refitter, runtime configuration and cache, serialisation configuration, inspector.
 #include "bind.h"
+#include "ingot.h"
 
+#include <algorithm>
+#include <array>
 #include <string>
 
 namespace ingot::python {
@@ -124,6 +127,26 @@ void bind_runtime_frame(nb::class_<IRuntime>& c) {
     prop_ro<&IRuntime::getEngineHeaderSize>(c, "engine_header_size", "Bytes.");
 }
 
+void bind_priority(nb::class_<trt::IRuntimeConfig>& c) {
+    static constexpr std::array<const char*, 3> names = {"low", "normal", "high"};
+    c.def_prop_rw(
+        "priority",
+        [](const trt::IRuntimeConfig& self) {
+            return names.at(static_cast<size_t>(ingot::getPriority(self)));
+        },
+        [](trt::IRuntimeConfig& self, const std::string& value) {
+            auto it = std::find(names.begin(), names.end(), value);
+            if (it == names.end()) {
+                throw nb::value_error(
+                    ("priority: got '" + value + "', expected low, normal or high").c_str());
+            }
+            ingot::setPriority(self, static_cast<ingot::Priority>(it - names.begin()));
+        },
+        "Beyond TensorRT: how urgent runs on the default stream are to a GPU that others use too, "
+        "\"low\", \"normal\" (the default) or \"high\"; with \"low\" kernels compile when nobody "
+        "else wants the CPU. Runs on other streams are as urgent as those.");
+}
+
 void bind_runtime_config(nb::module_& m) {
     using Cache = trt::IRuntimeCache;
     nb::class_<Cache> cache(m, "IRuntimeCache", "Compiled kernels that contexts share.");
@@ -159,6 +182,7 @@ void bind_runtime_config(nb::module_& m) {
         config, "dynamic_shapes_kernel_specialization_strategy", "Default LAZY.");
     prop<&Config::getCudaGraphStrategy, &Config::setCudaGraphStrategy>(
         config, "cuda_graph_strategy", "Default DISABLED.");
+    bind_priority(config);
     m.attr("RuntimeConfig") = config;
     m.attr("RuntimeCache") = cache;
 }

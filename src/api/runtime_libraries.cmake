@@ -3,7 +3,8 @@
 # no engine code and finds a lean library for each engine.
 set(runtime_exports createInferRuntime_INTERNAL createInferRefitter_INTERNAL getInferLibVersion getInferLibMajorVersion
     getInferLibMinorVersion getInferLibPatchVersion getInferLibBuildVersion getLogger getPluginRegistry
-    ingotVersion ingotSetRuntimeDevice ingotGetDevice ingotSetCacheFolder ingotGetCacheFolder
+    ingotVersion ingotSetRuntimeDevice ingotGetDevice ingotSetPriority
+    ingotGetPriority ingotSetCacheFolder ingotGetCacheFolder
     ingotRuntimeInterface setInternalLibraryPath)
 
 # A library of what is reached from the functions it shows, which are found in static libraries too.

@@ -3,6 +3,7 @@
 // immutable), which makes Executions (one per context: plans, arena, buffers).
 #pragma once
 
+#include "base/priority.h"
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "ir/profile.h"
@@ -93,6 +94,9 @@ struct CompileOptions {
     std::vector<Profile> profiles;
     /// Kernels compiled ahead of time, which are looked up first; may be null (CUDA only).
     std::shared_ptr<const KernelBinaries> kernels;
+    /// Of runs that are not in the order of a caller's stream, which have that stream's. For Low
+    /// the threads that compile kernels run when no other wants the CPU (CUDA only).
+    RunPriority priority = RunPriority::Normal;
     /// Record a graph of launches on the second run of a plan and repeat it (CUDA only).
     bool record_graphs = true;
     /// Kernels as a GPU of this compute capability (80 for 8.0) would get them; 0: as the device
@@ -180,7 +184,8 @@ public:
     virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept = 0;
     /// Like run, on memory of the device and in the order of the caller's stream (a CUstream of
     /// this device; null is its default stream; the CPU ignores it): after what the stream holds,
-    /// before what is enqueued there later. Returns once the work is enqueued, or, where a size
+    /// before what is enqueued there later, and as urgent as the stream (on the default one, which
+    /// nobody made: as the options say). Returns once the work is enqueued, or, where a size
     /// depends on data, once that is known; the memory stays in use until the stream has passed. An
     /// output without an address gets one from `memory`, and an output whose size depends on data
     /// always. An address that is no multiple of 16 costs a copy, and so does an output that lies

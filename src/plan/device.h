@@ -94,6 +94,9 @@ public:
     /// one).
     virtual void wait_for(void* stream) { (void)stream; }
     virtual void let_wait(void* stream) { (void)stream; }
+    /// What is enqueued here from now on is as urgent as the work of `stream`, the caller's; of
+    /// null: as CompileOptions::priority says. In order with what was enqueued before.
+    virtual void take_priority(void* stream) { (void)stream; }
     /// Throws what steps of earlier runs have reported on the device, without waiting for them.
     virtual void check_errors() {}
 

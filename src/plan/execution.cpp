@@ -349,6 +349,7 @@ void ProgramExecution::enqueue_or_throw(std::span<const Binding> inputs, std::sp
         prepare(shapes);
     }
     device_->check_errors();
+    device_->take_priority(stream);
     Range range(*device_, watch_.ranges);
     if (device_->is_captured(stream)) {
         run_captured(inputs, outputs, stream, memory);
@@ -439,6 +440,7 @@ void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Te
         }
         prepare(shapes);
     }
+    device_->take_priority(nullptr);
     Range range(*device_, watch_.ranges);
     if (cache_limit_ != 0) {
         keep_in_cache();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runtime configurations: strategies, and caches of compiled kernels that engines share.
 #include "api/runtime_fixture.h"
+#include "backends_cuda/fake_driver.h"
 
 #include <atomic>
 #include <filesystem>
@@ -69,6 +70,84 @@ TEST_P(RuntimeConfigs, DefaultsAndChoices) {
               nullptr);
     EXPECT_EQ(logger.take_error(),
               "ICudaEngine::createExecutionContext: the strategy is 3, expected 0 to 2");
+}
+
+TEST_P(RuntimeConfigs, Priorities) {
+    auto engine = load(*two_results());
+    std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine->createRuntimeConfig());
+    EXPECT_EQ(getPriority(*config), Priority::kNORMAL);
+    for (Priority p : {Priority::kLOW, Priority::kHIGH, Priority::kNORMAL}) {
+        EXPECT_TRUE(setPriority(*config, p));
+        EXPECT_EQ(getPriority(*config), p);
+        run(*engine, *config);
+    }
+    EXPECT_TRUE(setPriority(*config, Priority::kLOW));
+    std::unique_ptr<nvinfer1::IExecutionContext> c(engine->createExecutionContext(config.get()));
+    for (int wrong : {-1, 3}) {
+        EXPECT_FALSE(setPriority(*config, static_cast<Priority>(wrong)));
+        EXPECT_EQ(logger.take_error(), str("ingot::setPriority: the priority is ", wrong,
+                                           ", expected 0 (kLOW), 1 (kNORMAL) or 2 (kHIGH)"));
+    }
+    EXPECT_EQ(getPriority(*config), Priority::kLOW);
+    EXPECT_TRUE(setPriority(*config, Priority::kHIGH));
+    EXPECT_EQ(getPriority(*c->getRuntimeConfig()), Priority::kLOW) << "as it was made";
+    EXPECT_FALSE(ingotSetPriority(nullptr, 1));
+}
+
+// Contexts of one engine, each of its own priority, on the driver that tells how urgent work is.
+TEST(RuntimeConfigsOnADriver, RunsHaveThePriorityOfTheirConfiguration) {
+    fake::reset();
+    fake::set_current(-1);
+    fake::set_priorities(2, -5);
+    auto gpu = fake::make_gpu();
+    auto backend = cuda::make_backend(*gpu, 1);
+    api::set_gpu(backend.get());
+    setCacheFolder("");
+    {
+        std::unique_ptr<nvinfer1::IRuntime> runtime(nvinfer1::createInferRuntime(shared_logger()));
+        EXPECT_TRUE(setDevice(*runtime, Device::kGPU));
+        AlignedBytes bytes = engine_bytes(*two_results());
+        std::unique_ptr<nvinfer1::ICudaEngine> engine(
+            runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+        ASSERT_NE(engine, nullptr) << shared_logger().take_error();
+        int stream = 0; // its address stands for a stream of the caller's
+        fake::set_priority_of(&stream, -3);
+        for (auto [priority, number] : {std::pair(Priority::kLOW, " at 2"),
+                                        {Priority::kNORMAL, " at 0"},
+                                        {Priority::kHIGH, " at -5"}}) {
+            std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine->createRuntimeConfig());
+            EXPECT_TRUE(setPriority(*config, priority));
+            std::unique_ptr<nvinfer1::IExecutionContext> c(
+                engine->createExecutionContext(config.get()));
+            ASSERT_NE(c, nullptr) << shared_logger().take_error();
+            ASSERT_TRUE(c->setInputShape("x", dims({2, 2})));
+            std::vector<std::byte*> memory;
+            for (const char* name : {"x", "y", "z"}) {
+                memory.push_back(gpu->allocate(16));
+                ASSERT_TRUE(c->setTensorAddress(name, memory.back()));
+            }
+            fake::take_work();
+            ASSERT_TRUE(c->enqueueV3(nullptr)) << shared_logger().take_error();
+            void* all[] = {memory[0], memory[1], memory[2]};
+            ASSERT_TRUE(c->executeV2(all)) << shared_logger().take_error();
+            std::vector<std::string> work = fake::take_work();
+            EXPECT_GE(work.size(), 2U);
+            for (const std::string& w : work) {
+                EXPECT_TRUE(w.ends_with(number)) << w;
+            }
+            ASSERT_TRUE(c->enqueueV3(reinterpret_cast<cudaStream_t>(&stream)));
+            work = fake::take_work();
+            EXPECT_GE(work.size(), 1U);
+            for (const std::string& w : work) {
+                EXPECT_TRUE(w.ends_with(" at -3")) << w;
+            }
+            for (std::byte* p : memory) {
+                gpu->release(p);
+            }
+        }
+    }
+    api::set_gpu(nullptr);
+    setCacheFolder(nullptr);
 }
 
 TEST_P(RuntimeConfigs, DamagedCachesAreRefused) {

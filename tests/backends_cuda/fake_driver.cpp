@@ -38,6 +38,12 @@ struct State {
     size_t set_aside = 0;
     std::map<CUstream, CUcontext> owners;
     std::vector<CUstream> numbered;
+    int least = 0;
+    int greatest = -5;
+    std::map<const void*, int> priorities; // of streams
+    bool keeps_work = false;
+    std::vector<std::string> work; // what streams were given to do
+    unsigned long long graph_flags = 0;
 };
 
 constexpr int device_count = 3;
@@ -173,6 +179,19 @@ CUresult noted(CUstream s, const Text&... text) {
     return r;
 }
 
+int priority_of(CUstream s) {
+    auto it = state().priorities.find(s);
+    return it == state().priorities.end() ? 0 : it->second;
+}
+
+void note_work(CUstream s, const char* what) {
+    AllocationsSucceed own;
+    if (state().keeps_work) {
+        const char* recorded = state().capturing ? "recorded " : "";
+        state().work.push_back(str(recorded, what, " at ", priority_of(s)));
+    }
+}
+
 /// By the order in which streams first occur in the log.
 size_t number_of(CUstream s) {
     std::vector<CUstream>& all = state().numbered;
@@ -238,6 +257,7 @@ void set_up_memory(Driver& d) {
     d.copy_to_device = [](CUdeviceptr to, const void* from, size_t n, CUstream s) {
         AllocationsSucceed own;
         CUresult r = moved(at(to), from, n);
+        note_work(s, "upload");
         if (r == 0 && state().keeps_log) {
             state().log.push_back(str("upload on stream ", number_of(s), mark_of(s)));
         }
@@ -270,6 +290,7 @@ void set_up_work(Driver& d) {
         if (state().owners[c->stream] != current_context()) {
             return bad_context;
         }
+        note_work(c->stream, "launch");
         return noted(c->stream, "launch");
     };
     d.launch_host = [](CUstream, void (*f)(void*), void* data) {
@@ -280,15 +301,26 @@ void set_up_work(Driver& d) {
         }
         return r;
     };
-    d.stream_create = [](CUstream* s, unsigned int) {
+    d.stream_create = [](CUstream* s, unsigned int flags, int priority) {
         AllocationsSucceed own;
-        CUresult r = make(s, "stream");
+        CUresult r = flags == stream_non_blocking ? make(s, "stream") : bad_value;
         if (r == 0) {
             state().owners[*s] = current_context();
+            state().priorities[*s] = std::clamp(priority, state().greatest, state().least);
         }
         return r;
     };
+    d.stream_priorities = [](int* least, int* greatest) {
+        *least = state().least;
+        *greatest = state().greatest;
+        return current_context() == nullptr ? bad_value : 0;
+    };
+    d.stream_priority = [](CUstream s, int* priority) {
+        *priority = priority_of(s);
+        return current_context() == nullptr ? bad_value : 0;
+    };
     d.stream_destroy = [](CUstream s) {
+        state().priorities.erase(s);
         state().owners.erase(s);
         return end(s);
     };
@@ -319,10 +351,14 @@ void set_up_work(Driver& d) {
         state().capturing = false;
         return make(g, "graph");
     };
-    d.graph_instantiate = [](CUgraphExec* e, CUgraph, unsigned long long) {
+    d.graph_instantiate = [](CUgraphExec* e, CUgraph, unsigned long long flags) {
+        state().graph_flags |= flags;
         return make(e, "executable graph");
     };
-    d.graph_launch = [](CUgraphExec, CUstream s) { return noted(s, "launch a graph"); };
+    d.graph_launch = [](CUgraphExec, CUstream s) {
+        note_work(s, "launch a graph");
+        return noted(s, "launch a graph");
+    };
     d.graph_destroy = [](CUgraph g) { return g == nullptr ? 0 : end(g); };
     d.graph_exec_destroy = [](CUgraphExec e) { return end(e); };
 }
@@ -402,6 +438,9 @@ public:
     }
     void raise_shared(const Function& f, int64_t shared) override { gpu_->raise_shared(f, shared); }
     std::unique_ptr<Stream> create_stream() override { return gpu_->create_stream(); }
+    std::unique_ptr<Stream> create_stream_of(RunPriority priority) override {
+        return gpu_->create_stream_of(priority);
+    }
     std::byte* allocate(int64_t bytes) override { return gpu_->allocate(bytes); }
     void release(std::byte* memory) noexcept override { gpu_->release(memory); }
     int64_t free_bytes() const override { return gpu_->free_bytes(); }
@@ -455,6 +494,24 @@ double waited() {
 std::vector<std::string> take_log() {
     state().keeps_log = true;
     return std::exchange(state().log, {});
+}
+
+std::vector<std::string> take_work() {
+    state().keeps_work = true;
+    return std::exchange(state().work, {});
+}
+
+void set_priorities(int least, int greatest) {
+    state().least = least;
+    state().greatest = greatest;
+}
+
+void set_priority_of(void* stream, int priority) {
+    state().priorities[stream] = priority;
+}
+
+unsigned long long graph_flags() {
+    return state().graph_flags;
 }
 
 void capture(void* stream) {

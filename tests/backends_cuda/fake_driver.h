@@ -28,6 +28,17 @@ double waited();
 /// "record", "record the caller's" (an event), "wait", "mark", "keep N bytes, hits R", "upload on
 /// stream N" (numbered as they occur), each with " (captured)" where it was.
 std::vector<std::string> take_log();
+/// What the device was given to do since the last call (the first starts it), with the priority
+/// that it has there, in order: "launch at -1", "launch a graph at 0", "upload at 0"; "recorded
+/// launch at 0" for what goes into a graph of ours, which then runs at the priority of the stream
+/// it is launched on.
+std::vector<std::string> take_work();
+/// The priorities that the device has (0 and -5 after reset()); both 0: none.
+void set_priorities(int least, int greatest);
+/// A stream of a caller's; others of theirs have 0.
+void set_priority_of(void* stream, int priority);
+/// Graphs were instantiated with these flags so far, or'ed.
+unsigned long long graph_flags();
 /// This stream of a caller's is captured from now on, and so is what waits for it; null: none is.
 void capture(void* stream);
 /// Bytes of the cache that are set aside.

@@ -74,7 +74,7 @@ public:
         return f;
     }
     std::unique_ptr<cuda::Stream> create_stream() override;
-    std::unique_ptr<cuda::Stream> create_background_stream() override;
+    std::unique_ptr<cuda::Stream> create_stream_of(RunPriority priority) override;
     std::byte* allocate(int64_t bytes) override {
         std::scoped_lock lock(mutex_);
         int64_t held = 0;
@@ -163,8 +163,8 @@ inline std::unique_ptr<cuda::Stream> TimedGpu::create_stream() {
     return std::make_unique<TimedStream>(*this, false);
 }
 
-inline std::unique_ptr<cuda::Stream> TimedGpu::create_background_stream() {
-    return std::make_unique<TimedStream>(*this, true);
+inline std::unique_ptr<cuda::Stream> TimedGpu::create_stream_of(RunPriority priority) {
+    return std::make_unique<TimedStream>(*this, priority == RunPriority::Low);
 }
 
 } // namespace ingot::test

@@ -95,7 +95,7 @@ TEST_F(TwoGpus, CapturedByTheCaller) {
         call(d.set_current(context), "cuCtxSetCurrent");
         require(current_cuda_device() == devices[r], ErrorCode::Internal, "another GPU");
         cuda::CUstream stream = nullptr;
-        call(d.stream_create(&stream, cuda::stream_non_blocking), "cuStreamCreate");
+        call(d.stream_create(&stream, cuda::stream_non_blocking, 0), "cuStreamCreate");
         const Backend& b = *backends[r];
         Graph g;
         Value x = g.add_input("x", {DType::F32, {Dim(count)}});

@@ -102,6 +102,23 @@ void expect_runs(nvinfer1::ICudaEngine* made) {
     EXPECT_EQ((std::vector<float>(y, y + 4)), (std::vector<float>{2, 0, 6, 0}));
 }
 
+/// Configurations of the engine have priorities, by functions of that library.
+void expect_priorities(const Library& library, nvinfer1::ICudaEngine& engine) {
+    auto set = library.function<bool(nvinfer1::IRuntimeConfig*, int32_t)>("ingotSetPriority");
+    auto get = library.function<int32_t(const nvinfer1::IRuntimeConfig*)>("ingotGetPriority");
+    ASSERT_TRUE(set != nullptr && get != nullptr);
+    std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine.createRuntimeConfig());
+    EXPECT_EQ(get(config.get()), static_cast<int32_t>(Priority::kNORMAL));
+    EXPECT_TRUE(set(config.get(), static_cast<int32_t>(Priority::kLOW)));
+    EXPECT_EQ(get(config.get()), static_cast<int32_t>(Priority::kLOW));
+    EXPECT_FALSE(set(config.get(), 3));
+    EXPECT_EQ(logger().take(), "ingot::setPriority: the priority is 3, expected 0 (kLOW), 1 "
+                               "(kNORMAL) or 2 (kHIGH)");
+    EXPECT_EQ(get(config.get()), static_cast<int32_t>(Priority::kLOW));
+    EXPECT_FALSE(set(nullptr, 1));
+    EXPECT_EQ(get(nullptr), static_cast<int32_t>(Priority::kNORMAL));
+}
+
 class Reader : public nvinfer1::IStreamReaderV2 {
 public:
     explicit Reader(const Bytes& bytes) : bytes_(bytes) {}
@@ -135,6 +152,7 @@ TEST(Lean, RunsEnginesAndHasNoBuilder) {
     nvinfer1::ICudaEngine* made = runtime->deserializeCudaEngine(engine().data(), engine().size());
     EXPECT_EQ(lean.function<int32_t(const nvinfer1::ICudaEngine*)>("ingotGetDevice")(made),
               static_cast<int32_t>(Device::kCPU));
+    expect_priorities(lean, *made);
     expect_runs(made);
 }
 
@@ -234,6 +252,7 @@ TEST(Dispatch, RunsEnginesOfThisRelease) {
     nvinfer1::ICudaEngine* made = runtime->deserializeCudaEngine(engine().data(), engine().size());
     EXPECT_EQ(dispatch.function<int32_t(const nvinfer1::ICudaEngine*)>("ingotGetDevice")(made),
               static_cast<int32_t>(Device::kCPU));
+    expect_priorities(dispatch, *made);
     expect_runs(made);
     Reader reader(engine());
     expect_runs(runtime->deserializeCudaEngine(reader));

@@ -218,6 +218,8 @@ NO_FORMAT = ("the engine cannot be loaded: IRuntime::deserializeCudaEngine: engi
     (lambda m: ingot.compile(MODEL, shapes={"image": ((3, 1, 8, 8), (2, 1, 8, 8), (4, 1, 8, 8))}),
      ValueError, "set_shape: input 'image': opt is not valid: sizes are not negative, ranks agree, "
      "and min <= opt <= max"),
+    (lambda m: ingot.compile(MODEL, priority="urgent"), ValueError,
+     "priority: got 'urgent', expected low, normal, high"),
 ])
 def test_misuse(model, call, error, text):
     with pytest.raises(error) as raised:
@@ -235,6 +237,20 @@ def test_errors_of_the_library_are_told(call, text, capfd):
         call()
     said = capfd.readouterr()
     assert not said.out and not said.err
+
+
+def test_contexts_have_the_priority_asked_for(model):
+    assert model._context().get_runtime_config().priority == "normal"
+    for priority in ("low", "normal", "high"):
+        made = ingot.compile(MODEL, device="cpu", priority=priority)
+        assert made._context().get_runtime_config().priority == priority
+    config = model.engine.create_runtime_config()
+    assert config.priority == "normal"
+    config.priority = "high"
+    assert config.priority == "high"
+    with pytest.raises(ValueError, match="priority: got 'urgent', expected low, normal or high"):
+        config.priority = "urgent"
+    assert config.priority == "high"
 
 
 def test_the_callers_logger_gets_everything():

@@ -24,6 +24,7 @@ def test_defaults():
     assert (made.max_workspace_gb, made.max_batch_size) == (4, 1)
     assert made.min_shape == made.opt_shape == made.max_shape == (1, 3, 640, 640)
     assert InferenceConfig(engine_path="x").device_id == 0
+    assert InferenceConfig(engine_path="x").priority == "normal"
 
 
 def test_yaml(tmp_path):
@@ -62,7 +63,14 @@ def test_build_and_load(tmp_path):
     made = config(engine_path=str(tmp_path / "digits.engine"), fp16=False, **SHAPES)
     images = np.load(package.DIGITS / "held_out_images.npy").astype(np.float32)[:8]
     built = made.build(device="cpu")
-    loaded = InferenceConfig(engine_path=made.engine_path).load()
+    loaded = InferenceConfig(engine_path=made.engine_path, priority="low").load()
     np.testing.assert_allclose(loaded(images), built(images), rtol=1e-3, atol=1e-3)
     with pytest.raises(ValueError, match="is refused"):
         built(np.zeros((9, 1, 8, 8), np.float32))
+    assert loaded._context().get_runtime_config().priority == "low"
+    assert built._context().get_runtime_config().priority == "normal"
+
+
+def test_priorities_are_three():
+    with pytest.raises(pydantic.ValidationError, match="'low', 'normal' or 'high'"):
+        InferenceConfig(engine_path="x", priority="urgent")

@@ -43,6 +43,14 @@ Specialise specialise_mode(const std::string& text) {
                              : Specialise::None;
 }
 
+RunPriority run_priority(const std::string& text) {
+    require(text == "low" || text == "normal" || text == "high", ErrorCode::InvalidArgument,
+            "--priority ", text, ": expected low, normal or high");
+    return text == "low"    ? RunPriority::Low
+           : text == "high" ? RunPriority::High
+                            : RunPriority::Normal;
+}
+
 } // namespace
 
 static LayerTypes layer_types(const Options& o) {
@@ -165,6 +173,7 @@ CompileOptions compile_options(const Options& o) {
     c.timing_cache_file = o.timing_cache_file;
     c.timed_before = o.error_on_timing_miss;
     c.specialise = specialise_mode(o.specialise);
+    c.priority = run_priority(o.priority);
     return c;
 }
 

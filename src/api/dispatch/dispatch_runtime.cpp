@@ -95,10 +95,10 @@ const LeanLibrary& LeanLibraries::current() {
     return of_major(engine_producer >> major_shift, true);
 }
 
-const LeanLibrary* LeanLibraries::of_engine(const ICudaEngine& engine) {
+const LeanLibrary* LeanLibraries::maker(const void* object) {
     std::scoped_lock lock(mutex_);
     for (const auto& [major, library] : by_major_) {
-        if (library.made(engine)) {
+        if (library.made(object)) {
             return &library;
         }
     }

@@ -21,12 +21,15 @@ public:
     const LeanLibrary& of_major(uint32_t major, bool is_readable);
     /// That of this release.
     const LeanLibrary& current();
-    /// The one that made the engine; null when none did.
-    const LeanLibrary* of_engine(const nvinfer1::ICudaEngine& engine);
+    /// The one that made the engine or configuration; null when none did.
+    const LeanLibrary* of_engine(const nvinfer1::ICudaEngine& engine) { return maker(&engine); }
+    const LeanLibrary* of_config(const nvinfer1::IRuntimeConfig& config) { return maker(&config); }
     /// For every library, those opened later too. False when one of them refuses.
     bool set_cache_folder(const char* path);
 
 private:
+    const LeanLibrary* maker(const void* object);
+
     std::mutex mutex_;
     std::map<uint32_t, LeanLibrary> by_major_;
     std::optional<std::optional<std::string>> cache_folder_;

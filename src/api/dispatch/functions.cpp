@@ -62,6 +62,23 @@ int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept {
     });
 }
 
+bool ingotSetPriority(nvinfer1::IRuntimeConfig* config, int32_t priority) noexcept {
+    return Report().guard("ingot::setPriority", false, [&] {
+        const ingot::api::LeanLibrary* library =
+            config == nullptr ? nullptr : LeanLibraries::shared().of_config(*config);
+        return library != nullptr && library->set_priority(*config, priority);
+    });
+}
+
+int32_t ingotGetPriority(const nvinfer1::IRuntimeConfig* config) noexcept {
+    const auto normal = static_cast<int32_t>(ingot::Priority::kNORMAL);
+    return Report().guard("ingot::getPriority", normal, [&] {
+        const ingot::api::LeanLibrary* library =
+            config == nullptr ? nullptr : LeanLibraries::shared().of_config(*config);
+        return library == nullptr ? normal : library->priority_of(*config);
+    });
+}
+
 bool ingotSetCacheFolder(const char* path) noexcept {
     return Report().guard("ingot::setCacheFolder", false,
                           [&] { return LeanLibraries::shared().set_cache_folder(path); });

@@ -157,11 +157,13 @@ private:
             return std::make_shared<plan::RuntimeCache>(place,
                                                         one_file ? Kind::File : Kind::Folder);
         });
+        // A thread that has given way can not go back: programs are shared within a priority.
+        bool gives_way = options.priority == RunPriority::Low;
         auto make = [&] {
-            return std::make_shared<ProgramCache>(gpu_, options.kernels, disk, threads_);
+            return std::make_shared<ProgramCache>(gpu_, options.kernels, disk, threads_, gives_way);
         };
         bool own = in_memory || (options.kernels != nullptr && !options.kernels->empty());
-        found.programs = own ? make() : shared(caches_, place, make);
+        found.programs = own ? make() : shared(caches_, place + (gives_way ? "\nlow" : ""), make);
         return found;
     }
 

@@ -100,7 +100,7 @@ public:
     CUfunction function = nullptr;
 };
 
-/// Of runs, or of background work, to which those have priority. Errors: Device.
-std::unique_ptr<Stream> make_nvidia_stream(const Card& card, bool background);
+/// Errors: Device.
+std::unique_ptr<Stream> make_nvidia_stream(const Card& card, RunPriority priority);
 
 } // namespace ingot::cuda

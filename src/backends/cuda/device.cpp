@@ -230,7 +230,7 @@ CudaState::~CudaState() {
 }
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state)
-    : state_(std::move(state)), stream_(state_->gpu.create_stream()) {}
+    : state_(std::move(state)), stream_(state_->gpu.create_stream_of(state_->options.priority)) {}
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream)
     : state_(std::move(state)), stream_(std::move(stream)) {}
@@ -290,12 +290,28 @@ void CudaDevice::upload(std::byte* to, const Tensor& constant) {
 /// The copy may overwrite what steps so far have left: it comes after them, but beside later ones.
 void CudaDevice::begin_upload(std::byte* to, const Tensor& constant) {
     if (upload_stream_ == nullptr) {
-        upload_stream_ = state_->gpu.create_stream();
+        upload_stream_ = state_->gpu.create_stream_of(state_->options.priority);
+        pass_priority(*upload_stream_);
     }
     const std::byte* from = state_->streamed.find(constant);
     upload_stream_->follow(*stream_);
     uploading_ = true;
     upload_stream_->upload(to, from, constant.bytes().size());
+}
+
+void CudaDevice::pass_priority(Stream& stream) const {
+    caller_ == nullptr ? stream.set_priority(state_->options.priority)
+                       : stream.take_priority(caller_);
+}
+
+void CudaDevice::take_priority(void* stream) {
+    // The handles 1 and 2 are default streams too, a process's and a thread's.
+    constexpr uintptr_t last_default = 2;
+    caller_ = reinterpret_cast<uintptr_t>(stream) <= last_default ? nullptr : stream;
+    pass_priority(*stream_);
+    if (upload_stream_ != nullptr) {
+        pass_priority(*upload_stream_);
+    }
 }
 
 void CudaDevice::end_uploads() {

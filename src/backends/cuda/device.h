@@ -186,6 +186,7 @@ public:
         return stream != nullptr && stream_->is_captured(stream);
     }
     void record(void* event) override { stream_->record(event); }
+    void take_priority(void* stream) override;
     void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) override;
     int64_t most_cache_bytes() const override { return state_->gpu.most_cache_bytes(); }
     int mark_time() override { return stream_->mark_time(); }
@@ -231,10 +232,12 @@ private:
         bool impossible = false;
     };
     bool record(Recorded& r, const SegmentPlan& plan, const RunContext& context);
+    void pass_priority(Stream& stream) const;
 
     std::shared_ptr<CudaState> state_;
     std::unique_ptr<Stream> stream_;
     std::shared_ptr<MemorySource> source_; // null: that of the state's memory
+    void* caller_ = nullptr; // the stream whose priority streams have; null: that of the options
     TacticChoices choices_;
     KernelReuse reuse_;
     std::list<Recorded> recorded_; // the last used first

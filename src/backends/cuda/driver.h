@@ -111,9 +111,9 @@ struct Driver {
     CUresult (*function_set)(CUfunction, int, int);
     CUresult (*launch)(const CUlaunchConfig*, CUfunction, void**, void**);
     CUresult (*launch_host)(CUstream, void (*)(void*), void*);
-    CUresult (*stream_create)(CUstream*, unsigned int);
-    CUresult (*stream_create_with_priority)(CUstream*, unsigned int, int) = nullptr;
-    CUresult (*stream_priorities)(int* least, int* greatest) = nullptr;
+    CUresult (*stream_create)(CUstream*, unsigned int, int priority);
+    CUresult (*stream_priorities)(int* least, int* greatest);
+    CUresult (*stream_priority)(CUstream, int*);
     CUresult (*stream_destroy)(CUstream);
     CUresult (*stream_synchronize)(CUstream);
     CUresult (*stream_wait_event)(CUstream, CUevent, unsigned int);

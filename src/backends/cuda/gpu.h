@@ -4,6 +4,7 @@
 // host.
 #pragma once
 
+#include "base/priority.h"
 #include "kernels/family.h"
 
 #include <chrono>
@@ -74,6 +75,11 @@ public:
     /// recorded or captured, so is what follows here, until that one follows this one.
     virtual void follow(Stream& other) { (void)other; }
 
+    /// What follows here has this priority, or that of `other`: a stream of the same device that
+    /// somebody else made (a CUstream). It stays in order with what was before.
+    virtual void set_priority(RunPriority priority) { (void)priority; }
+    virtual void take_priority(void* other) { (void)other; }
+
     /// Whether `other` is being captured into a graph; not asked of the default stream.
     virtual bool is_captured(void* other) {
         (void)other;
@@ -117,9 +123,12 @@ public:
                                                  int64_t shared) = 0;
     /// Later launches of a loaded function will ask for more dynamic shared memory.
     virtual void raise_shared(const Function&, int64_t /*shared*/) {}
+    /// Of normal priority.
     virtual std::unique_ptr<Stream> create_stream() = 0;
-    /// Of the lowest priority: its work gives way to that of other streams.
-    virtual std::unique_ptr<Stream> create_background_stream() { return create_stream(); }
+    virtual std::unique_ptr<Stream> create_stream_of(RunPriority priority) {
+        (void)priority;
+        return create_stream();
+    }
     /// The host's clock, for budgets.
     virtual double now_ms() const {
         std::chrono::duration<double, std::milli> now =

@@ -75,10 +75,12 @@ public:
                     "raising the limit of shared memory");
     }
 
-    std::unique_ptr<Stream> create_stream() override { return make_nvidia_stream(card_, false); }
+    std::unique_ptr<Stream> create_stream() override {
+        return make_nvidia_stream(card_, RunPriority::Normal);
+    }
 
-    std::unique_ptr<Stream> create_background_stream() override {
-        return make_nvidia_stream(card_, true);
+    std::unique_ptr<Stream> create_stream_of(RunPriority priority) override {
+        return make_nvidia_stream(card_, priority);
     }
 
     std::byte* allocate(int64_t bytes) override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NvidiaStream: a stream of the CUDA driver.
+// NvidiaStream: a stream of the CUDA driver, or several of other priorities, one in use at a time.
 #include "backends/cuda/card.h"
 #include "base/error.h"
 
@@ -62,21 +62,10 @@ constexpr size_t half_bytes = staging_bytes / 2;
 
 class NvidiaStream : public Stream {
 public:
-    /// Streams of runs have a step more priority than those of background work.
-    NvidiaStream(const Card& card, bool background) : card_(card) {
+    NvidiaStream(const Card& card, RunPriority priority) : card_(card) {
         Entered entered = card_.enter();
-        int least = 0;
-        int greatest = 0;
-        const Driver& d = card_.d;
-        if (d.stream_priorities == nullptr || d.stream_create_with_priority == nullptr ||
-            d.stream_priorities(&least, &greatest) != 0) {
-            card_.check(d.stream_create(&stream_, stream_non_blocking), "cuStreamCreate");
-            return;
-        }
-        // Smaller numbers are more urgent.
-        int priority = background || greatest >= least ? least : least - 1;
-        card_.check(d.stream_create_with_priority(&stream_, stream_non_blocking, priority),
-                    "cuStreamCreateWithPriority");
+        card_.check(card_.d.stream_priorities(&least_, &greatest_), "cuCtxGetStreamPriorityRange");
+        stream_ = stream_of(number_of(priority)).handle;
     }
     ~NvidiaStream() override {
         resume();
@@ -95,7 +84,9 @@ public:
         if (staging_ != nullptr) {
             card_.d.mem_free_host(staging_);
         }
-        card_.d.stream_destroy(stream_);
+        for (const Level& l : levels_) {
+            card_.d.stream_destroy(l.handle);
+        }
     }
     NvidiaStream(const NvidiaStream&) = delete;
     NvidiaStream& operator=(const NvidiaStream&) = delete;
@@ -229,6 +220,16 @@ public:
         joined_ = true;
     }
 
+    void set_priority(RunPriority priority) override { move_to(number_of(priority)); }
+
+    void take_priority(void* other) override {
+        Entered entered = card_.enter();
+        int priority = 0;
+        card_.check(card_.d.stream_priority(static_cast<CUstream>(other), &priority),
+                    "asking for the priority of the caller's stream");
+        move_to(priority);
+    }
+
     bool is_captured(void* other) override {
         Entered entered = card_.enter();
         return captures(static_cast<CUstream>(other));
@@ -259,8 +260,8 @@ public:
             card_.set_aside(limit - kept_);
             kept_ = limit;
         }
-        card_.check(card_.d.stream_set_attribute(stream_, stream_access_policy_window, &window),
-                    "keeping memory in the cache");
+        window_ = window;
+        set_window(*level_of(stream_));
     }
 
     /// In a graph of the caller's, every launch of it marks the time anew.
@@ -304,6 +305,62 @@ public:
     void resume() override { gate_.open(); }
 
 private:
+    /// A stream of the driver's with its priority.
+    struct Level {
+        int priority = 0;
+        CUstream handle = nullptr;
+        bool keeps = false; // it has a window of memory that is kept in the cache
+    };
+
+    /// As the driver counts: smaller numbers are more urgent, and who asks for none has 0, which is
+    /// the least too on GPUs so far.
+    int number_of(RunPriority priority) const {
+        return priority == RunPriority::Low      ? least_
+               : priority == RunPriority::Normal ? std::clamp(0, greatest_, least_)
+                                                 : greatest_;
+    }
+
+    Level* level_of(CUstream s) {
+        return &*std::find_if(levels_.begin(), levels_.end(),
+                              [s](const Level& l) { return l.handle == s; });
+    }
+
+    /// Made where there is none.
+    Level& stream_of(int priority) {
+        auto it = std::find_if(levels_.begin(), levels_.end(),
+                               [priority](const Level& l) { return l.priority == priority; });
+        if (it != levels_.end()) {
+            return *it;
+        }
+        levels_.reserve(levels_.size() + 1);
+        Relaxed relaxed(card_.d);
+        Level made{priority};
+        card_.check(card_.d.stream_create(&made.handle, stream_non_blocking, priority),
+                    "cuStreamCreateWithPriority");
+        return levels_.emplace_back(made);
+    }
+
+    /// Graphs run at the priority of the stream that they are launched on: recordings stay valid.
+    void move_to(int priority) {
+        if (level_of(stream_)->priority == priority) {
+            return;
+        }
+        Entered entered = card_.enter();
+        Level& next = stream_of(priority);
+        if (kept_ != 0 || next.keeps) {
+            set_window(next);
+        }
+        pass_order(stream_, next.handle, after_);
+        stream_ = next.handle;
+        joined_ = true;
+    }
+
+    void set_window(Level& l) {
+        card_.check(card_.d.stream_set_attribute(l.handle, stream_access_policy_window, &window_),
+                    "keeping memory in the cache");
+        l.keeps = kept_ != 0;
+    }
+
     bool captures(CUstream s) const {
         int status = 0;
         card_.check(card_.d.stream_capturing(s, &status), "cuStreamIsCapturing");
@@ -347,7 +404,11 @@ private:
     }
 
     const Card& card_;
-    CUstream stream_ = nullptr;
+    int least_ = 0;
+    int greatest_ = 0;
+    std::vector<Level> levels_;
+    CUstream stream_ = nullptr; // the one of them that is in use
+    CUaccessPolicyWindow window_{};
     CUevent before_ = nullptr;
     CUevent after_ = nullptr;
     void* staging_ = nullptr;
@@ -363,8 +424,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Stream> make_nvidia_stream(const Card& card, bool background) {
-    return std::make_unique<NvidiaStream>(card, background);
+std::unique_ptr<Stream> make_nvidia_stream(const Card& card, RunPriority priority) {
+    return std::make_unique<NvidiaStream>(card, priority);
 }
 
 } // namespace ingot::cuda

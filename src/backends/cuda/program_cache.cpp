@@ -48,9 +48,9 @@ bool PendingKernel::wait_ms(double ms) {
 }
 
 ProgramCache::ProgramCache(Gpu& gpu, std::shared_ptr<const KernelBinaries> ahead,
-                           std::shared_ptr<plan::RuntimeCache> disk, int threads)
+                           std::shared_ptr<plan::RuntimeCache> disk, int threads, bool gives_way)
     : gpu_(gpu), ahead_(std::move(ahead)), disk_(std::move(disk)),
-      most_threads_(std::max(threads, 1)) {}
+      most_threads_(std::max(threads, 1)), gives_way_(gives_way) {}
 
 ProgramCache::~ProgramCache() {
     {
@@ -145,6 +145,9 @@ void ProgramCache::put_in_later(const std::shared_ptr<PendingKernel>& k) {
 }
 
 void ProgramCache::work() {
+    if (gives_way_) {
+        lower_this_threads_priority();
+    }
     constexpr std::chrono::milliseconds rest{300};
     auto wanted = [this] { return stop_ || !queue_.empty(); };
     std::unique_lock lock(mutex_);

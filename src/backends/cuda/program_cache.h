@@ -65,9 +65,10 @@ class ProgramCache {
     friend class PendingKernel;
 
 public:
-    /// `ahead` (compiled kernels that came with an engine) and `disk` may be null.
+    /// `ahead` (compiled kernels that came with an engine) and `disk` may be null. `gives_way`: its
+    /// threads run when no other wants the CPU.
     ProgramCache(Gpu& gpu, std::shared_ptr<const KernelBinaries> ahead,
-                 std::shared_ptr<plan::RuntimeCache> disk, int threads);
+                 std::shared_ptr<plan::RuntimeCache> disk, int threads, bool gives_way = false);
     ~ProgramCache();
     ProgramCache(const ProgramCache&) = delete;
     ProgramCache& operator=(const ProgramCache&) = delete;
@@ -126,6 +127,7 @@ private:
     std::thread later_thread_;
     std::atomic<uint64_t> arrivals_{0};
     int most_threads_;
+    bool gives_way_;
     int idle_ = 0;
     int compiling_ = 0;
     int users_ = 0;

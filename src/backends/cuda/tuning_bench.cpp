@@ -59,8 +59,8 @@ std::vector<std::byte> pattern_of(DType dtype) {
 
 TuningBench::TuningBench(std::shared_ptr<CudaState> state, bool background, bool weights_stay)
     : state_(std::move(state)), background_(background), weights_stay_(weights_stay),
-      device_(state_,
-              background ? state_->gpu.create_background_stream() : state_->gpu.create_stream()) {
+      device_(state_, state_->gpu.create_stream_of(background ? RunPriority::Low
+                                                              : state_->options.priority)) {
     flush_bytes_ = 2 * state_->arch.l2_bytes;
     if (int64_t limit = state_->options.tuning_memory; limit > 0) {
         flush_bytes_ = std::min(flush_bytes_, limit / 2);

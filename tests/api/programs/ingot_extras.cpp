@@ -3,6 +3,7 @@
 #include "ingot.h"
 
 #include <cstring>
+#include <memory>
 
 namespace {
 
@@ -44,6 +45,13 @@ bool choose(nvinfer1::IBuilderConfig& config, nvinfer1::IRuntime& runtime,
            ingot::setDevice(runtime, ingot::Device::kGPU, 1) &&
            ingot::getDevice(engine) == ingot::Device::kGPU && ingot::setCacheFolder("cache") &&
            std::strcmp(ingot::getCacheFolder(), "cache") == 0;
+}
+
+bool give_way(const nvinfer1::ICudaEngine& engine);
+bool give_way(const nvinfer1::ICudaEngine& engine) {
+    const std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine.createRuntimeConfig());
+    return ingot::setPriority(*config, ingot::Priority::kLOW) &&
+           ingot::getPriority(*config) == ingot::Priority::kLOW;
 }
 
 int main() {

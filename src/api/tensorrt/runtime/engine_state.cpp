@@ -122,6 +122,7 @@ CompileOptions EngineState::compile_options(const RunOptions& options,
                                                             : Specialise::None;
     o.record_graphs = options.graphs == nvinfer1::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE;
     o.kernel_cache = options.cache;
+    o.priority = options.priority;
     o.timing_cache = timings_of(*engine_);
     if (o.timing_cache != nullptr) { // what was timed at build is found, nothing else is timed
         o.tune = Tune::Full;
@@ -162,8 +163,7 @@ std::shared_ptr<const Context> EngineState::base(const RunOptions& options) {
     std::scoped_lock lock(mutex_);
     std::erase_if(bases_, [](const Base& b) { return b.context.expired(); });
     for (const Base& b : bases_) {
-        if (b.options.specialise == options.specialise && b.options.graphs == options.graphs &&
-            b.options.cache == options.cache && b.folder == folder) {
+        if (b.options == options && b.folder == folder) {
             if (auto context = b.context.lock()) {
                 return last_base_ = context;
             }

@@ -29,6 +29,9 @@ struct RunOptions {
         nvinfer1::DynamicShapesKernelSpecializationStrategy::kLAZY;
     nvinfer1::CudaGraphStrategy graphs = nvinfer1::CudaGraphStrategy::kDISABLED;
     std::shared_ptr<plan::RuntimeCache> cache; // null: the folder of the process
+    RunPriority priority = RunPriority::Normal;
+
+    bool operator==(const RunOptions&) const = default;
 };
 
 /// Thread safe.

@@ -97,6 +97,19 @@ int32_t LeanLibrary::device_of(const nvinfer1::ICudaEngine& engine) const {
     return f == nullptr ? 0 : f(&engine);
 }
 
+bool LeanLibrary::set_priority(nvinfer1::IRuntimeConfig& config, int32_t priority) const {
+    auto f = function<bool (*)(nvinfer1::IRuntimeConfig*, int32_t)>("ingotSetPriority");
+    require(f != nullptr, ErrorCode::Unsupported, "'", path_, "' is of Ingot ", version(),
+            ", which knows no priorities: run on a stream of the priority that is wanted");
+    return f(&config, priority);
+}
+
+int32_t LeanLibrary::priority_of(const nvinfer1::IRuntimeConfig& config) const {
+    auto f = function<int32_t (*)(const nvinfer1::IRuntimeConfig*)>("ingotGetPriority");
+    constexpr int32_t normal = 1;
+    return f == nullptr ? normal : f(&config);
+}
+
 bool LeanLibrary::set_cache_folder(const char* path) const {
     auto f = function<bool (*)(const char*)>("ingotSetCacheFolder");
     return f != nullptr && f(path);
@@ -107,9 +120,9 @@ const char* LeanLibrary::cache_folder() const {
     return f == nullptr ? "" : f();
 }
 
-bool LeanLibrary::made(const nvinfer1::ICudaEngine& engine) const {
-    const void* table = nullptr; // of the object's virtual functions
-    std::memcpy(&table, static_cast<const void*>(&engine), sizeof table);
+bool LeanLibrary::made(const void* object) const {
+    const void* table = nullptr; // of its virtual functions
+    std::memcpy(&table, object, sizeof table);
     return same_library(table, library_.symbol(create_name));
 }
 

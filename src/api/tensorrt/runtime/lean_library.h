@@ -37,10 +37,13 @@ public:
     nvinfer1::IPluginRegistry* plugin_registry() const;
     bool set_device(nvinfer1::IRuntime& runtime, int32_t device, int32_t ordinal) const;
     int32_t device_of(const nvinfer1::ICudaEngine& engine) const;
+    /// Errors: Unsupported for a release without priorities.
+    bool set_priority(nvinfer1::IRuntimeConfig& config, int32_t priority) const;
+    int32_t priority_of(const nvinfer1::IRuntimeConfig& config) const;
     bool set_cache_folder(const char* path) const;
     const char* cache_folder() const;
-    /// Whether it made the object.
-    bool made(const nvinfer1::ICudaEngine& engine) const;
+    /// Whether it made the object, which has virtual functions.
+    bool made(const void* object) const;
     const std::string& path() const { return path_; }
     /// "0.1.0".
     std::string version() const;

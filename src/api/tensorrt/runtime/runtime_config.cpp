@@ -87,6 +87,7 @@ std::unique_ptr<RuntimeConfig> RuntimeConfig::clone() const {
     copy->allocation_ = allocation_;
     copy->specialise_ = specialise_;
     copy->graphs_ = graphs_;
+    copy->priority_ = priority_;
     if (cache_ != nullptr) {
         copy->cache_ =
             std::make_unique<RuntimeCacheObject>(cache_->content(), cache_->device(), report_);
@@ -95,7 +96,7 @@ std::unique_ptr<RuntimeConfig> RuntimeConfig::clone() const {
 }
 
 RunOptions RuntimeConfig::options() const {
-    return {specialise_, graphs_, cache_ == nullptr ? nullptr : cache_->content()};
+    return {specialise_, graphs_, cache_ == nullptr ? nullptr : cache_->content(), priority_};
 }
 
 void RuntimeConfig::setExecutionContextAllocationStrategy(
@@ -132,6 +133,21 @@ void RuntimeConfig::setDynamicShapesKernelSpecializationStrategy(
                   [&] { specialise_ = checked(strategy, "the strategy"); });
 }
 
+bool RuntimeConfig::set_priority(int32_t priority) noexcept {
+    return report_.guard("ingot::setPriority", false, [&] {
+        static_assert(static_cast<int>(RunPriority::Low) == static_cast<int>(Priority::kLOW) &&
+                      static_cast<int>(RunPriority::Normal) ==
+                          static_cast<int>(Priority::kNORMAL) &&
+                      static_cast<int>(RunPriority::High) == static_cast<int>(Priority::kHIGH));
+        require(priority >= static_cast<int32_t>(Priority::kLOW) &&
+                    priority <= static_cast<int32_t>(Priority::kHIGH),
+                ErrorCode::InvalidArgument, "the priority is ", priority,
+                ", expected 0 (kLOW), 1 (kNORMAL) or 2 (kHIGH)");
+        priority_ = static_cast<RunPriority>(priority);
+        return true;
+    });
+}
+
 bool RuntimeConfig::setCudaGraphStrategy(nvinfer1::CudaGraphStrategy strategy) noexcept {
     return report_.guard("IRuntimeConfig::setCudaGraphStrategy", false, [&] {
         graphs_ = checked(strategy, "the strategy");
@@ -140,3 +156,17 @@ bool RuntimeConfig::setCudaGraphStrategy(nvinfer1::CudaGraphStrategy strategy) n
 }
 
 } // namespace ingot::api
+
+extern "C" {
+
+bool ingotSetPriority(nvinfer1::IRuntimeConfig* config, int32_t priority) noexcept {
+    return config != nullptr &&
+           static_cast<ingot::api::RuntimeConfig*>(config)->set_priority(priority);
+}
+
+int32_t ingotGetPriority(const nvinfer1::IRuntimeConfig* config) noexcept {
+    return config == nullptr ? static_cast<int32_t>(ingot::Priority::kNORMAL)
+                             : static_cast<const ingot::api::RuntimeConfig*>(config)->priority();
+}
+
+} // extern "C"

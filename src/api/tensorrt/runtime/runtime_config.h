@@ -50,6 +50,10 @@ public:
     getDynamicShapesKernelSpecializationStrategy() const noexcept override {
         return specialise_;
     }
+    /// Errors (reported): InvalidArgument for another number than those of ingot::Priority.
+    bool set_priority(int32_t priority) noexcept;
+    int32_t priority() const { return static_cast<int32_t>(priority_); }
+
     bool setCudaGraphStrategy(nvinfer1::CudaGraphStrategy strategy) noexcept override;
     nvinfer1::CudaGraphStrategy getCudaGraphStrategy() const noexcept override { return graphs_; }
 
@@ -61,6 +65,7 @@ private:
     nvinfer1::DynamicShapesKernelSpecializationStrategy specialise_ =
         nvinfer1::DynamicShapesKernelSpecializationStrategy::kLAZY;
     nvinfer1::CudaGraphStrategy graphs_ = nvinfer1::CudaGraphStrategy::kDISABLED;
+    RunPriority priority_ = RunPriority::Normal;
     std::unique_ptr<RuntimeCacheObject> cache_; // shares content with the caller's; null: none set
 };
 

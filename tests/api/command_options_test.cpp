@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+// What options of commands become for a backend.
+#include "../tools/ingot/common.h"
+#include "base/error.h"
+
+#include <gtest/gtest.h>
+
+namespace ingot::test {
+namespace {
+
+TEST(CommandOptions, ThePriorityOfRuns) {
+    EXPECT_EQ(tool::compile_options(Options()).priority, RunPriority::Normal);
+    for (auto [text, priority] : {std::pair("low", RunPriority::Low),
+                                  {"normal", RunPriority::Normal},
+                                  {"high", RunPriority::High}}) {
+        for (unsigned command : {command::Run, command::Bench, command::Compare, command::Trtexec,
+                                 command::Calibrate}) {
+            Options o;
+            const OptionRow* row = find_option(command, "--priority");
+            ASSERT_NE(row, nullptr) << command;
+            set_option(o, *row, "--priority", text);
+            EXPECT_EQ(tool::compile_options(o).priority, priority) << text;
+        }
+    }
+    Options o;
+    o.priority = "urgent"; // from the environment, say
+    try {
+        tool::compile_options(o);
+        FAIL();
+    } catch (const Error& e) {
+        EXPECT_EQ(e.message(), "--priority urgent: expected low, normal or high");
+    }
+}
+
+} // namespace
+} // namespace ingot::test
