@@ -23,8 +23,10 @@ Parts (all of them, or those of --parts=a,b):
                 the caller's too. It needs two GPUs and libnccl.so.2 (INGOT_NCCL), and says so else
   python        the Python package on the device: arrays of other libraries, the guide's listings
   memcheck      compute-sanitizer's four tools over tests of every family
-  profile       the layers' times add up to the run's (timed alone, last)
-All but the last run side by side. Each has a time limit and fails by itself. Programs are looked for
+  profile       the layers' times add up to the run's (timed alone, after all others)
+  priority      a frame loop beside inference: inference that gives way, by its options or the caller's
+                stream, loses at most 1 % of the frames that urgent inference loses (alone, last)
+All but the last two run side by side. Each has a time limit and fails by itself. Programs are looked for
 beside the ingot command and in its folder tests/.
 """
 import argparse
@@ -457,7 +459,14 @@ def memcheck(r):
     return summary(together(checked, list(TOOLS)))
 
 
-# In the order in which they start; the last runs when all others are done.
+def priority(r):
+    good, values = gtest(r, "test_gpu", "FramesBesideInference.*", {}, may_be_empty=r.a.rehearse)
+    if r.a.rehearse:
+        values["not_tested"] = ["frames beside inference: they need a GPU"]
+    return good, values
+
+
+# In the order in which they start; the last two run when all others are done.
 PARTS = {
     "models": models,
     "conformance": conformance,
@@ -473,8 +482,9 @@ PARTS = {
     "python": python,
     "memcheck": memcheck,
     "profile": over_models("LayersAddUpToTheRun", REPLAYED, at_once=1),
+    "priority": priority,
 }
-ALONE = ("profile",)
+ALONE = ("profile", "priority")
 
 
 def device_name(r):

@@ -9,7 +9,7 @@ import pytest
 
 import ingot_command as ingot
 
-PARTS = "replay,shapes,threads,processes,memory,api,profile"
+PARTS = "replay,shapes,threads,processes,memory,api,profile,priority"
 
 
 def test_results_of_several_runs_of_gpu_cases_are_one_table(tmp_path, monkeypatch):
@@ -50,6 +50,8 @@ def test_parts_report_what_they_did(rehearse):
         assert f"  {part}" in text
     assert results["replay"]["digits"]["replay.digits"]["different"] == 0
     assert results["shapes"]["digits"]["shapes.digits"]["new"] == 0
+    assert results["priority"]["tests"] == results["priority"]["skipped"] == 2
+    assert results["priority"]["not_tested"] == ["frames beside inference: they need a GPU"]
     profile = results["profile"]["digits"]["profile.digits"]
     assert profile["sum_ms"] == pytest.approx(profile["serial_ms"], rel=0.02)
 
