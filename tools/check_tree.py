@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The rules of the tree that no compiler checks: file length, direction of includes, licence line,
-no paths of one machine, no notes to self.
+no paths of one machine, no notes to self, no test that cannot fail (check_tests.py).
 
   check_tree.py [ROOT]      prints violations, one a line; exit code 1 when there is one
 """
@@ -9,6 +9,9 @@ import pathlib
 import re
 import subprocess
 import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import check_tests  # noqa: E402
 
 LONGEST = 800
 LONG = 500
@@ -127,15 +130,18 @@ def list_files(root):
 
 def check_tree(root):
     """(violations, warnings) of all files below root."""
-    violations, warnings = [], []
+    violations, warnings, tests = [], [], {}
     for path in list_files(root):
         if not is_checked(path):
             continue
         text = (root / path).read_text(encoding="utf-8", errors="replace")
         violations += check_file(path, text)
+        if path.parts[0] == "tests" and path.suffix in SOURCE_SUFFIXES:
+            tests[path] = text
         length = text.count("\n")
         if path.suffix in SOURCE_SUFFIXES and LONG < length <= LONGEST:
             warnings.append(f"{path}: {length} lines; above {LONG} a file should be split")
+    violations += check_tests.check_tests(tests)
     return violations, warnings
 
 

@@ -131,3 +131,72 @@ def test_files_that_git_ignores_do_not_count(tmp_path):
     assert code == 1
     assert lines == [f"src/ir/x.cpp: no line '{LICENCE}' among the first three",
                      "1 violations, 0 warnings"]
+
+
+ASSERTS = """
+void helper(int x) { EXPECT_EQ(x, 1); }
+template <class T> void through(const T& x, const Options& o = {}) { helper(x); }
+#define KEEPS(x) { helper(x); }
+TEST(A, Directly) { ASSERT_TRUE(f()) << "why"; }
+TEST_F(A, ByAFunction) { through(3); }
+TEST_P(A, ByAMacro) { KEEPS(4) }
+TEST(A, ByAnException) { try { f(); FAIL(); } catch (const Error&) {} }
+TEST(A, ByALambda) { auto expect = [&](int x) { EXPECT_EQ(x, 2); }; expect(2); }
+TEST(A, OrIsSkipped) { if (!f()) { GTEST_SKIP() << "no device"; } EXPECT_TRUE(g()); }
+TEST(A, LeavesInTheMiddle) { EXPECT_TRUE(g()); if (!f()) { return; } EXPECT_TRUE(h()); }
+"""
+
+
+@pytest.mark.parametrize("text, message", [
+    ("TEST(A, Runs) { run(graph()); }", "A.Runs asserts nothing: no product can make it fail"),
+    ('TEST(A, Says) { f("EXPECT_TRUE(x)"); } // EXPECT_TRUE(y)', "A.Says asserts nothing: no product can make it fail"),
+    ("void reads(int x) { try { f(x); } catch (const Error&) {} }\nTEST_F(A, Swallows) { reads(1); }",
+     "A.Swallows asserts nothing: no product can make it fail"),
+    ("TEST_P(A, Leaves) { if (GetParam()) { return; } EXPECT_TRUE(g()); }",
+     "A.Leaves returns before it asserts anything: GTEST_SKIP() << why"),
+    ("TEST(A, Skips) { if (f()) { GTEST_SKIP(); } EXPECT_TRUE(g()); }",
+     "A.Skips is skipped without a word: GTEST_SKIP() << why"),
+])
+def test_a_test_of_cpp_can_fail(tmp_path, text, message):
+    assert check(tmp_path, {"tests/ir/good_test.cpp": CPP + ASSERTS})[0] == 0
+    code, lines = check(tmp_path, {"tests/ir/x_test.cpp": f"{CPP}{text}\n"})
+    assert code == 1 and len(lines) == 2
+    assert lines[0].startswith("tests/ir/x_test.cpp:") and lines[0].endswith(message)
+
+
+@pytest.mark.parametrize("text, message", [
+    ("def test_runs(tmp_path):\n    run(tmp_path)\n", "test_runs asserts nothing: no product can make it fail"),
+    ("def run():\n    return 1\n\n\ndef test_runs():\n    run()\n", "test_runs asserts nothing: no product can make it fail"),
+    ("def test_skips():\n    pytest.skip()\n    assert run()\n", "pytest.skip() without a reason"),
+])
+def test_a_test_of_python_can_fail(tmp_path, text, message):
+    good = """
+def helper():
+    assert run()
+
+
+def test_directly():
+    assert run()
+
+
+def test_by_a_function():
+    helper()
+
+
+def test_by_an_exception():
+    with pytest.raises(ValueError):
+        run()
+
+
+def test_by_an_exit_code():
+    subprocess.run(["a"], check=True)
+
+
+def test_or_is_skipped():
+    pytest.skip("no device")
+    assert run()
+"""
+    assert check(tmp_path, {"tests/python/test_good.py": PY + good})[0] == 0
+    code, lines = check(tmp_path, {"tests/python/test_x.py": PY + text})
+    assert code == 1 and len(lines) == 2
+    assert lines[0].startswith("tests/python/test_x.py:") and lines[0].endswith(message)
