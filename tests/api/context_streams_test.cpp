@@ -68,7 +68,7 @@ TEST_P(ContextStreams, ARunInACaptureRunsWhenTheGraphIsLaunched) {
 
 TEST_P(ContextStreams, WithGraphsOfOursACaptureStillHoldsTheLaunches) {
     if (!GetParam()) {
-        return;
+        GTEST_SKIP() << "the CPU captures nothing";
     }
     std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine->createRuntimeConfig());
     ASSERT_TRUE(config->setCudaGraphStrategy(nvinfer1::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE));

@@ -144,7 +144,7 @@ TEST_P(CudaSourceTest, RunsOnAGpu) {
 
 TEST_P(CudaSourceTest, TypesRanksScalarsAndWorkspace) {
     if (!GetParam()) {
-        return;
+        GTEST_SKIP() << "a kernel of CUDA source text does not run on the CPU";
     }
     for (nv::DataType type : {nv::DataType::kFLOAT, nv::DataType::kHALF}) {
         network.reset(builder->createNetworkV2(0));
@@ -230,7 +230,7 @@ TEST_P(CudaSourceTest, MistakesAreExplained) {
 
 TEST_P(CudaSourceTest, WhatOnlyTheRunKnows) {
     if (!GetParam()) {
-        return;
+        GTEST_SKIP() << "a kernel of CUDA source text does not run on the CPU";
     }
     struct Case {
         const char* source;
@@ -275,7 +275,7 @@ TEST_P(CudaSourceTest, WhatOnlyTheRunKnows) {
 /// With NVRTC, without a GPU: kernels for listed compute capabilities.
 TEST_P(CudaSourceTest, CompilesAheadOfTime) {
     if (GetParam()) {
-        return; // as on the CPU
+        GTEST_SKIP() << "no device is asked: as on the CPU";
     }
     if (kernel_compiler().empty()) {
         GTEST_SKIP() << "NVRTC is not here";

@@ -296,7 +296,7 @@ TEST_P(DebugTensors, WhatCannotBeMarked) {
 
 TEST_P(DebugTensors, InACaptureTheListenersWorkIsCapturedWithTheRun) {
     if (!GetParam()) {
-        return;
+        GTEST_SKIP() << "the CPU captures nothing";
     }
     three_layers();
     network->markDebug(*sum);

@@ -108,7 +108,8 @@ protected:
         double difference = 0;
         double largest = 0;
         for (int64_t i = 0; i < wide[0].count(); ++i) {
-            difference = std::max(difference, std::abs(wide[0].get_f64(i) - got[0].get_f64(i)));
+            double off = std::abs(wide[0].get_f64(i) - got[0].get_f64(i));
+            difference = std::isnan(off) ? HUGE_VAL : std::max(difference, off);
             largest = std::max(largest, std::abs(wide[0].get_f64(i)));
         }
         return difference / largest;

@@ -91,6 +91,16 @@ TEST(CpuDot, ConstantWeightsArePackedOnce) {
     g.add_output("y", ops::gelu(g, ops::add(g, y, bias)));
     expect_same_as_evaluator(g, {{"N", 1}});
     expect_same_as_evaluator(g, {{"N", 37}});
+    CompileOptions own_loops;
+    own_loops.use_library = false;
+    auto executable = cpu_backend().compile(std::make_shared<const Graph>(g), own_loops);
+    auto first = executable->create_execution();
+    first->prepare(std::array{Shape{37, 48}});
+    size_t packed = executable->packed_bytes();
+    EXPECT_GE(packed, 100U * 48 * 4) << "the weights are packed";
+    first->prepare(std::array{Shape{74, 48}});
+    executable->create_execution()->prepare(std::array{Shape{38, 48}});
+    EXPECT_EQ(executable->packed_bytes(), packed) << "for every number of rows, in every context";
 }
 
 TEST(CpuDot, LargeOperandsGoInChunks) {

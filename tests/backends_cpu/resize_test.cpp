@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize of f32 against the evaluator: modes, coordinates, axes and layouts.
 #include "backends_cpu/compare.h"
+#include "ir/rewrite.h"
 #include "ops/ops.h"
+#include "ops/primitives.h"
 
 #include <gtest/gtest.h>
 
@@ -21,6 +23,14 @@ ops::Resize resize_of(const std::string& mode, const std::string& coordinates, D
 void expect_claimed(const Graph& g) {
     auto executable = cpu_backend().compile(std::make_shared<const Graph>(g), {});
     EXPECT_EQ(executable->lowered().nodes().back().def->name, "resize");
+}
+
+void expect_expanded(const Graph& g) {
+    auto executable = cpu_backend().compile(std::make_shared<const Graph>(g), {});
+    visit_nodes(executable->lowered(), [](const Graph&, const Node& n) {
+        EXPECT_FALSE(n.def->name == "resize" ||
+                     (n.is(fused_def) && n.as<Fused>().kernel == "resize"));
+    });
 }
 
 TEST(CpuResize, ModesAndCoordinates) {
@@ -81,11 +91,13 @@ TEST(CpuResize, OthersAreLeftToTheExpansion) {
         Graph g;
         Value x = g.add_input("x", {DType::F32, {1, 2, 9, 13}});
         g.add_output("y", ops::resize(g, a, x));
+        expect_expanded(g);
         test::expect_same_as_evaluator(g);
     }
     Graph whole;
     Value x = whole.add_input("x", {DType::U8, {1, 2, 9, 13}});
     whole.add_output("y", ops::resize(whole, resize_of("linear", "half_pixel", {20, 4}), x));
+    expect_expanded(whole);
     test::expect_same_as_evaluator(whole);
 }
 

@@ -171,8 +171,10 @@ TEST(Tuner, OffIsAFunctionOfTheProblem) {
     Ran a = run_once(gpu, product(), product_shapes, options(Tune::Off));
     run_once(gpu, product(), product_shapes, options(Tune::Full, t.path() + "/times"));
     Ran b = run_once(gpu, product(), product_shapes, options(Tune::Off, t.path() + "/times"));
+    ASSERT_FALSE(a.tactics.empty());
     EXPECT_EQ(a.texts, b.texts);
     EXPECT_EQ(a.tactics, b.tactics);
+    EXPECT_EQ(a.tactics[0].find("timed"), std::string::npos) << a.tactics[0];
 }
 
 TEST(Tuner, ChoicesAreRepeatedFromTheFile) {
@@ -277,9 +279,14 @@ TEST(Tuner, CompilingCountsForTheBudget) {
     CompileOptions o = options(Tune::Full);
     o.tune_budget_ms = 1500;
     Ran r = run_once(gpu, three_products(), three_shapes, o);
+    ASSERT_EQ(r.tactics.size(), 3U);
     for (const std::string& t : r.tactics) {
         EXPECT_EQ(t.find("timed"), std::string::npos) << t;
     }
+    gpu.compile_ms = {};
+    EXPECT_NE(run_once(gpu, three_products(), three_shapes, o).tactics[0].find("timed"),
+              std::string::npos)
+        << "the same budget, without the compiler";
 }
 
 TEST(Tuner, WhatDoesNotCompileLoses) {

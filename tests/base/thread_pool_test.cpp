@@ -3,6 +3,7 @@
 #include "base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -244,9 +245,22 @@ TEST(thread_pool, starts_and_stops_quickly_many_times) {
 }
 
 TEST(thread_pool, the_shared_pool_uses_the_cpus_of_this_process) {
-    EXPECT_GE(ThreadPool::shared().size(), 1);
-    EXPECT_EQ(&ThreadPool::shared(), &ThreadPool::shared());
-    EXPECT_EQ(ThreadPool(0).size(), ThreadPool::shared().size());
+    cpu_set_t own;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof own, &own), 0);
+    EXPECT_EQ(ThreadPool::shared().size(), CPU_COUNT(&own));
+    EXPECT_EQ(ThreadPool(0).size(), CPU_COUNT(&own));
+    EXPECT_EQ(ThreadPool::shared().size(), ThreadPool(0).size());
+    int first = 0;
+    while (!CPU_ISSET(first, &own)) {
+        ++first;
+    }
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(first, &one);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+    int restricted = ThreadPool(0).size();
+    ASSERT_EQ(::sched_setaffinity(0, sizeof own, &own), 0);
+    EXPECT_EQ(restricted, 1);
 }
 
 } // namespace

@@ -208,9 +208,12 @@ TEST(Quantised, ResultsAreCloseToFloats) {
 TEST(Quantised, WeightsAreStoredAsInt8) {
     onnx::Model m = small_net();
     onnx::Model q = quantised(m, calibrated(m));
+    int weights = 0;
     for (const onnx::Tensor& t : q.graph.initializers) {
         EXPECT_TRUE(t.data_type == 3 || t.dims.size() < 2) << t.name; // 3: int8
+        weights += t.dims.size() >= 2 ? 1 : 0;
     }
+    EXPECT_EQ(weights, 6) << "one of each product";
 }
 
 // Scales for each channel: ONNX has them from opset 13 on.
