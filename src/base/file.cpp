@@ -4,11 +4,14 @@
 #include "base/beneath.h"
 #include "base/error.h"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -187,14 +190,87 @@ void MappedFile::release(std::span<const std::byte> part) const {
     }
 }
 
-AtomicFile::AtomicFile(std::string path) : path_(write_target(std::move(path))) {
+namespace {
+
+constexpr int most_names = 100; // that are tried
+
+/// Beside the target; no two of a process are equal.
+std::string temporary_name(const std::string& target) {
     static std::atomic<uint32_t> counter{0};
-    constexpr int attempts = 100; // names left over by killed processes
-    for (int i = 0; i < attempts && descriptor_ < 0; ++i) {
-        temporary_ = str(path_, ".", ::getpid(), "-", counter.fetch_add(1), ".tmp");
+    return str(target, ".", ::getpid(), "-", counter.fetch_add(1), ".tmp");
+}
+
+/// Whether `name` is what temporary_name() makes of that file's name.
+bool is_temporary_of(std::string_view name, std::string_view target) {
+    constexpr std::string_view end = ".tmp";
+    if (!name.starts_with(target) || !name.ends_with(end) ||
+        name.size() < target.size() + end.size() + 4 || name[target.size()] != '.') {
+        return false;
+    }
+    name = name.substr(target.size() + 1, name.size() - target.size() - 1 - end.size());
+    return name.find_first_not_of("0123456789-") == std::string_view::npos &&
+           std::count(name.begin(), name.end(), '-') == 1;
+}
+
+/// Removes what writers of that file left who were killed. One who writes holds a lock.
+void collect_left_over(const std::string& target) {
+    std::string folder = parent_folder(target);
+    std::string_view own = std::string_view(target).substr(target.rfind('/') + 1);
+    DIR* list = ::opendir(folder.c_str());
+    if (list == nullptr) {
+        return;
+    }
+    while (const dirent* entry = ::readdir(list)) {
+        if (!is_temporary_of(static_cast<const char*>(entry->d_name), own)) {
+            continue;
+        }
+        int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+        Descriptor left(::openat(::dirfd(list), static_cast<const char*>(entry->d_name), flags));
+        struct stat info {};
+        if (left.value() >= 0 && ::fstat(left.value(), &info) == 0 && S_ISREG(info.st_mode) &&
+            ::flock(left.value(), LOCK_EX | LOCK_NB) == 0) {
+            ::unlinkat(::dirfd(list), static_cast<const char*>(entry->d_name), 0);
+        }
+    }
+    ::closedir(list);
+}
+
+/// Waits for nobody but one who looks whether it was left over.
+void lock(int descriptor) {
+    while (::flock(descriptor, LOCK_EX) != 0 && errno == EINTR) {
+    }
+}
+
+/// A file without a name in the folder of that path, which goes when the process does; -1 where the
+/// file system has none.
+int open_unnamed(const std::string& path) {
+    if (::access("/proc/self/fd", X_OK) != 0) {
+        return -1; // it could not get a name later
+    }
+    return ::open(parent_folder(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
+}
+
+} // namespace
+
+AtomicFile::AtomicFile(std::string path) : path_(write_target(std::move(path))) {
+    collect_left_over(path_);
+    descriptor_ = open_unnamed(path_);
+    if (descriptor_ >= 0) {
+        lock(descriptor_);
+        return;
+    }
+    for (int i = 0; i < most_names && descriptor_ < 0; ++i) {
+        temporary_ = temporary_name(path_);
         descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) {
             break;
+        }
+        if (descriptor_ >= 0) {
+            lock(descriptor_);
+            struct stat info {};
+            if (::fstat(descriptor_, &info) == 0 && info.st_nlink == 0) {
+                ::close(std::exchange(descriptor_, -1)); // collected before it was locked
+            }
         }
     }
     if (descriptor_ < 0) {
@@ -205,7 +281,9 @@ AtomicFile::AtomicFile(std::string path) : path_(write_target(std::move(path))) 
 AtomicFile::~AtomicFile() {
     if (descriptor_ >= 0) {
         ::close(descriptor_);
-        ::unlink(temporary_.c_str());
+        if (!temporary_.empty()) {
+            ::unlink(temporary_.c_str());
+        }
     }
 }
 
@@ -245,6 +323,19 @@ void AtomicFile::commit() {
     // Some network and FUSE file systems cannot sync; what they hold is all there is.
     if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOSYS) {
         fail_io("write", path_, errno);
+    }
+    std::string own = str("/proc/self/fd/", descriptor_);
+    bool named = !temporary_.empty();
+    for (int i = 0; i < most_names && !named; ++i) {
+        temporary_ = temporary_name(path_);
+        named =
+            ::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0;
+        if (!named && errno != EEXIST) {
+            break;
+        }
+    }
+    if (!named) {
+        fail_io("create", std::exchange(temporary_, {}), errno);
     }
     if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
         fail_io("replace", path_, errno);

@@ -24,9 +24,13 @@ int64_t now() {
         .count();
 }
 
-extern "C" void on_sigint(int) {
+constexpr int stops[] = {SIGINT, SIGTERM, SIGHUP};
+
+extern "C" void on_stop(int) {
     request_interrupt();
-    std::signal(SIGINT, SIG_DFL);
+    for (int s : stops) {
+        std::signal(s, SIG_DFL);
+    }
 }
 
 } // namespace
@@ -54,7 +58,11 @@ void set_time_limit(std::chrono::milliseconds limit) {
 }
 
 void handle_sigint() {
-    std::signal(SIGINT, on_sigint);
+    for (int s : stops) {
+        if (std::signal(s, on_stop) == SIG_IGN) { // as nohup and background jobs have it
+            std::signal(s, SIG_IGN);
+        }
+    }
 }
 
 } // namespace ingot

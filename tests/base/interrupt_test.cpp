@@ -18,7 +18,9 @@ protected:
     ~Interrupt() override {
         clear_interrupt();
         set_time_limit(milliseconds(0));
-        std::signal(SIGINT, SIG_DFL);
+        for (int s : {SIGINT, SIGTERM, SIGHUP}) {
+            std::signal(s, SIG_DFL);
+        }
     }
 };
 
@@ -58,20 +60,35 @@ TEST_F(Interrupt, the_time_limit_names_itself) {
     EXPECT_EQ(message_of_check(), "");
 }
 
-TEST_F(Interrupt, the_first_sigint_asks_to_stop) {
-    handle_sigint();
-    std::raise(SIGINT);
-    EXPECT_NE(message_of_check(), "");
+TEST_F(Interrupt, the_first_signal_asks_to_stop) {
+    for (int s : {SIGINT, SIGTERM, SIGHUP}) {
+        handle_sigint();
+        EXPECT_EQ(message_of_check(), "");
+        std::raise(s);
+        EXPECT_EQ(message_of_check(), "interrupted") << s;
+        clear_interrupt();
+    }
 }
 
-TEST(interrupt_death, the_second_sigint_ends_the_process) {
+TEST_F(Interrupt, signals_that_are_ignored_stay_so) {
+    std::signal(SIGHUP, SIG_IGN); // as nohup has it
+    handle_sigint();
+    std::raise(SIGHUP);
+    EXPECT_EQ(message_of_check(), "");
+    std::raise(SIGTERM);
+    EXPECT_EQ(message_of_check(), "interrupted");
+}
+
+TEST(interrupt_death, the_second_signal_ends_the_process) {
     GTEST_FLAG_SET(death_test_style, "threadsafe");
-    auto twice = [] {
+    auto both = [](int first, int second) {
         handle_sigint();
-        std::raise(SIGINT);
-        std::raise(SIGINT);
+        std::raise(first);
+        std::raise(second);
     };
-    EXPECT_EXIT(twice(), testing::KilledBySignal(SIGINT), "");
+    EXPECT_EXIT(both(SIGINT, SIGINT), testing::KilledBySignal(SIGINT), "");
+    EXPECT_EXIT(both(SIGINT, SIGTERM), testing::KilledBySignal(SIGTERM), "");
+    EXPECT_EXIT(both(SIGTERM, SIGHUP), testing::KilledBySignal(SIGHUP), "");
 }
 
 } // namespace
