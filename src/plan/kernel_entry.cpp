@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/kernel_entry.h"
 
-#include "base/hash.h"
 #include "base/text.h"
 
 #include <algorithm>
@@ -12,10 +11,10 @@ namespace ingot::plan {
 namespace {
 
 constexpr char magic[8] = {'I', 'N', 'G', 'O', 'T', 'K', 'R', 'N'};
-constexpr uint32_t format_version = 1;
+constexpr uint32_t format_version = 2;
 constexpr size_t longest_text = 256;
 
-/// The fixed part; compiler and NVRTC version follow as text, then the binary.
+/// The fixed part; the key follows, compiler and NVRTC version as text, then the binary.
 struct Header {
     char magic[8];
     uint32_t version;
@@ -29,11 +28,13 @@ struct Header {
 
 } // namespace
 
-std::string encode_entry(std::string_view compiler, std::string_view nvrtc,
+std::string encode_entry(const Hash128& key, std::string_view compiler, std::string_view nvrtc,
                          std::string_view binary) {
     compiler = compiler.substr(0, longest_text);
     nvrtc = nvrtc.substr(0, longest_text);
-    std::string rest = str(compiler, nvrtc, binary);
+    const uint64_t both[] = {key.high, key.low};
+    std::string rest(reinterpret_cast<const char*>(both), sizeof both);
+    rest += str(compiler, nvrtc, binary);
     Hash128 hash = xxh3_128(std::as_bytes(std::span(rest)));
     Header h{};
     std::memcpy(h.magic, magic, sizeof magic);
@@ -55,11 +56,14 @@ KernelEntry parse_entry(std::span<const std::byte> bytes) {
     }
     std::memcpy(&h, bytes.data(), sizeof h);
     std::span<const std::byte> rest = bytes.subspan(sizeof h);
-    if (std::memcmp(h.magic, magic, sizeof magic) != 0 || h.version != format_version) {
+    if (std::memcmp(h.magic, magic, sizeof magic) != 0 || h.version != format_version ||
+        h.reserved != 0) {
         p.problem = "it is not a kernel of this version";
         return p;
     }
-    size_t names = h.compiler_bytes;
+    uint64_t both[2] = {};
+    size_t names = sizeof both;
+    names += h.compiler_bytes;
     names += h.nvrtc_bytes;
     if (h.compiler_bytes > longest_text || h.nvrtc_bytes > longest_text || rest.size() < names ||
         h.binary_bytes != rest.size() - names) {
@@ -72,8 +76,10 @@ KernelEntry parse_entry(std::span<const std::byte> bytes) {
         return p;
     }
     std::string_view text(reinterpret_cast<const char*>(rest.data()), rest.size());
-    p.compiler = text.substr(0, h.compiler_bytes);
-    p.nvrtc = text.substr(h.compiler_bytes, h.nvrtc_bytes);
+    std::memcpy(both, text.data(), sizeof both);
+    p.key = {both[0], both[1]};
+    p.compiler = text.substr(sizeof both, h.compiler_bytes);
+    p.nvrtc = text.substr(sizeof both + h.compiler_bytes, h.nvrtc_bytes);
     p.binary = text.substr(names);
     return p;
 }

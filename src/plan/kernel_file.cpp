@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/file_lock.h"
 #include "base/log.h"
+#include "base/private_files.h"
 #include "plan/kernel_entry.h"
 
 #include <cstring>
@@ -40,7 +41,7 @@ KernelFile::KernelFile(std::string path) : path_(std::move(path)) {
     Contents c = read();
     entries_ = std::move(c.entries);
     foreign_ = c.foreign;
-    if (foreign_) {
+    if (foreign_ && c.faults.empty()) {
         log(LogLevel::Warning, "runtime cache: ", path_,
             " is not a file of kernels; it is left as it is and nothing is kept");
     }
@@ -67,6 +68,9 @@ void KernelFile::parse(std::span<const std::byte> bytes, Contents& c) {
         at += sizeof r + r.bytes;
         std::pair<uint64_t, uint64_t> key{r.key_high, r.key_low};
         KernelEntry e = parse_entry(entry);
+        if (e.problem.empty() && e.key != Hash128{r.key_high, r.key_low}) {
+            e.problem = "it holds the kernel of another key";
+        }
         std::string text(reinterpret_cast<const char*>(entry.data()), entry.size());
         if (e.problem.empty()) {
             c.entries.insert_or_assign(key, std::move(text));
@@ -79,7 +83,15 @@ void KernelFile::parse(std::span<const std::byte> bytes, Contents& c) {
 KernelFile::Contents KernelFile::read() const {
     Contents c;
     std::error_code ignored;
-    if (!fs::exists(path_, ignored) || fs::is_empty(path_, ignored)) {
+    if (!fs::exists(path_, ignored)) {
+        return c;
+    }
+    if (std::string why = why_untrusted(path_); !why.empty()) {
+        c.foreign = true;
+        c.faults.push_back({path_, {}, why});
+        return c;
+    }
+    if (fs::is_empty(path_, ignored)) {
         return c;
     }
     try {
@@ -137,8 +149,7 @@ void KernelFile::write() noexcept {
             return;
         }
         changed_ = false; // a disk that fails is not tried again for the same kernels
-        std::error_code ignored;
-        fs::create_directories(parent_folder(path_), ignored);
+        make_private_folder(parent_folder(path_));
         FolderLock turn(parent_folder(path_));
         Contents theirs = read();
         foreign_ = theirs.foreign;
@@ -149,6 +160,7 @@ void KernelFile::write() noexcept {
         AtomicFile file(path_);
         file.write(encode(entries_));
         file.commit();
+        keep_others_from_writing(path_);
     } catch (const std::exception& e) {
         log(LogLevel::Warning, "runtime cache: nothing is kept: ", e.what());
     }
@@ -165,7 +177,7 @@ std::vector<KernelFile::Item> KernelFile::list() const {
         all.push_back({name_of(key), entry, {}});
     }
     all.insert(all.end(), c.faults.begin(), c.faults.end());
-    if (c.foreign) {
+    if (c.foreign && c.faults.empty()) {
         all.push_back({path_, {}, "it is not a file of kernels"});
     }
     return all;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/private_files.h"
 #include "plan/kernel_entry.h"
 #include "plan/kernel_file.h"
 
@@ -11,6 +12,8 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
+#include <mutex>
+#include <set>
 
 namespace ingot::plan {
 
@@ -28,6 +31,29 @@ RuntimeCache::Entry entry_of(std::string name, std::span<const std::byte> bytes)
     KernelEntry p = parse_entry(bytes);
     return {std::move(name), bytes.size(), std::string(p.compiler), std::string(p.nvrtc),
             p.problem};
+}
+
+/// Why nothing is taken from a folder, nor put there: "" where it may be. Said once for each
+/// reason.
+std::string refusal_of(const std::string& folder) {
+    std::string why = why_untrusted(folder);
+    if (!why.empty()) {
+        static std::mutex mutex;
+        static std::set<std::string> said;
+        std::scoped_lock lock(mutex);
+        if (said.insert(why).second) {
+            log(LogLevel::Warning, "runtime cache: nothing is kept: ", why);
+        }
+    }
+    return why;
+}
+
+/// Why an entry that is asked for is not taken; "" when it is.
+std::string problem_of(const KernelEntry& e, const CacheKey& key) {
+    return !e.problem.empty()           ? e.problem
+           : e.key != key.hash          ? "it holds the kernel of another key"
+           : e.compiler != key.compiler ? "it was made by another compiler"
+                                        : "";
 }
 
 } // namespace
@@ -77,23 +103,27 @@ std::optional<std::string> RuntimeCache::find(const CacheKey& key) {
         std::optional<std::string> kept;
         if (file_ != nullptr) {
             kept = file_->find(key.hash);
-        } else if (fs::exists(path, ignored)) {
-            file = MappedFile::open(path);
+        } else if (fs::exists(path, ignored) && refusal_of(place_).empty()) {
+            std::string why = why_untrusted(path);
+            require(why.empty(), ErrorCode::InvalidArgument, why);
+            // No link leads out of the folder.
+            file = MappedFile::open_beneath(place_, fs::path(path).filename().string());
         }
         if (!kept && file == nullptr) {
             return std::nullopt;
         }
         KernelEntry p = parse_entry(kept ? std::as_bytes(std::span(*kept)) : file->bytes());
-        if (p.problem.empty() && p.compiler == key.compiler) {
+        std::string problem = problem_of(p, key);
+        if (problem.empty()) {
             return std::string(p.binary);
         }
-        log(LogLevel::Warning, "runtime cache: ", path,
-            " is left out: ", p.problem.empty() ? "it was made by another compiler" : p.problem);
+        log(LogLevel::Warning, "runtime cache: ", path, " is left out: ", problem);
         if (file != nullptr) {
             fs::remove(path, ignored);
         }
     } catch (const Error& e) {
-        log(LogLevel::Verbose, "runtime cache: ", e.what());
+        bool odd = e.code() != ErrorCode::Io; // another process may have removed it
+        log(odd ? LogLevel::Warning : LogLevel::Verbose, "runtime cache: ", e.what());
     }
     return std::nullopt;
 }
@@ -102,14 +132,16 @@ void RuntimeCache::add(const CacheKey& key, std::string_view binary,
                        const std::string& nvrtc) noexcept {
     static std::atomic<bool> warned{false};
     try {
-        std::string entry = encode_entry(key.compiler, nvrtc, binary);
+        std::string entry = encode_entry(key.hash, key.compiler, nvrtc, binary);
         if (file_ != nullptr) {
             file_->add(key.hash, std::move(entry));
             return;
         }
-        std::error_code problem;
-        fs::create_directories(place_, problem);
-        write_file(path_of(place_, key), entry);
+        make_private_folder(place_);
+        if (refusal_of(place_).empty()) {
+            write_file(path_of(place_, key), entry);
+            keep_others_from_writing(path_of(place_, key));
+        }
     } catch (const std::exception& e) {
         if (!warned.exchange(true)) {
             log(LogLevel::Warning, "runtime cache: nothing is kept: ", e.what());
@@ -126,14 +158,21 @@ void RuntimeCache::flush() noexcept {
 std::vector<RuntimeCache::Entry> RuntimeCache::list_folder() const {
     std::vector<Entry> all;
     std::error_code problem;
+    std::string refusal = why_untrusted(place_);
     for (const auto& f : fs::directory_iterator(place_, problem)) {
         std::string name = f.path().filename().string();
         if (!name.ends_with(suffix)) {
             continue;
         }
         try {
-            auto file = MappedFile::open(f.path().string());
+            std::string why = refusal.empty() ? why_untrusted(f.path().string()) : refusal;
+            require(why.empty(), ErrorCode::InvalidArgument, why);
+            auto file = MappedFile::open_beneath(place_, name);
             all.push_back(entry_of(name, file->bytes()));
+            const KernelEntry e = parse_entry(file->bytes());
+            if (e.problem.empty() && name != to_text(e.key) + std::string(suffix)) {
+                all.back().problem = "it holds the kernel of another key";
+            }
         } catch (const Error& error) {
             all.push_back({name, f.file_size(problem), {}, {}, error.message()});
         }

@@ -8,6 +8,7 @@
 #include "base/file_lock.h"
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/private_files.h"
 #include "plan/runtime_cache.h"
 
 #include <charconv>
@@ -147,8 +148,7 @@ void TimingCache::save() noexcept {
         }
         Entries ours = std::move(added_);
         added_.clear(); // a disk that fails is not tried again for the same entries
-        std::error_code ignored;
-        std::filesystem::create_directories(parent_folder(path_), ignored);
+        make_private_folder(parent_folder(path_));
         FolderLock turn(parent_folder(path_));
         Contents theirs = read();
         foreign_ = theirs.foreign;

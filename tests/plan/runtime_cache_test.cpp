@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -108,11 +109,7 @@ TEST(RuntimeCache, EveryDamagedByteAndEveryLengthIsNoticed) {
     std::ifstream in(path, std::ios::binary);
     std::string whole((std::istreambuf_iterator<char>(in)), {});
     auto write = [&](const std::string& bytes) { std::ofstream(path, std::ios::binary) << bytes; };
-    constexpr size_t reserved_at = 20; // four bytes that mean nothing yet
     for (size_t i = 0; i < whole.size(); ++i) {
-        if (i >= reserved_at && i < reserved_at + 4) {
-            continue;
-        }
         std::string bad = whole;
         bad[i] = static_cast<char>(bad[i] ^ 0x41);
         write(bad);
@@ -126,6 +123,150 @@ TEST(RuntimeCache, EveryDamagedByteAndEveryLengthIsNoticed) {
     }
     write(whole);
     EXPECT_EQ(c.find(key), "a binary");
+}
+
+/// What is logged, as one text.
+struct Said {
+    Said() {
+        set_log_sink(
+            [](void* to, LogLevel, std::string_view line) {
+                *static_cast<std::string*>(to) += std::string(line) + '\n';
+            },
+            &text, LogLevel::Warning);
+    }
+    ~Said() { set_log_sink(nullptr, nullptr, LogLevel::Warning); }
+    Said(const Said&) = delete;
+    Said& operator=(const Said&) = delete;
+    std::string text;
+};
+
+fs::perms mode_of(const std::string& path) {
+    return fs::status(path).permissions();
+}
+
+TEST(RuntimeCache, FoldersAreThisUsersOnly) {
+    mode_t before = umask(0);
+    TemporaryFolder t;
+    CacheKey key = cache_key("text", "cubin");
+    RuntimeCache made(t.path() + "/new/kernels");
+    made.add(key, "binary", "");
+    {
+        RuntimeCache c(t.path() + "/also/one", RuntimeCache::Kind::File);
+        c.add(key, "binary", "");
+    }
+    umask(before);
+    EXPECT_EQ(made.find(key), "binary");
+    EXPECT_EQ(RuntimeCache(t.path() + "/also/one", RuntimeCache::Kind::File).find(key), "binary");
+    EXPECT_EQ(mode_of(t.path() + "/new/kernels"), fs::perms::owner_all);
+    EXPECT_EQ(mode_of(t.path() + "/also"), fs::perms::owner_all);
+}
+
+TEST(RuntimeCache, WhatOthersMayWriteIsNotRun) {
+    TemporaryFolder t;
+    CacheKey key = cache_key("text", "cubin");
+    std::string folder = t.path() + "/kernels";
+    RuntimeCache c(folder);
+    c.add(key, "binary", "");
+    std::string entry = only_file(folder);
+    fs::permissions(folder, fs::perms(0777));
+    {
+        Said said;
+        EXPECT_FALSE(c.find(key));
+        c.add(cache_key("other", "cubin"), "x", "");
+        EXPECT_EQ(said.text, "runtime cache: nothing is kept: '" + folder +
+                                 "' can be written by other users: chmod go-w it, once nothing in "
+                                 "it is theirs\n");
+        EXPECT_EQ(files_in(folder), 1U);
+        EXPECT_NE(c.list().at(0).problem, "");
+    }
+    fs::permissions(folder, fs::perms(0700));
+    fs::permissions(entry, fs::perms(0666));
+    {
+        Said said;
+        EXPECT_FALSE(c.find(key));
+        EXPECT_NE(said.text.find("'" + entry + "' can be written by other users"),
+                  std::string::npos)
+            << said.text;
+    }
+    fs::permissions(entry, fs::perms(0600));
+    EXPECT_EQ(c.find(key), "binary");
+}
+
+TEST(RuntimeCache, WhatAnotherUserPlantedIsNotRun) {
+    if (geteuid() != 0) {
+        GTEST_SKIP() << "only the superuser can give a file away: NOT tested";
+    }
+    TemporaryFolder t;
+    fs::permissions(t.path(), fs::perms(0755));
+    CacheKey key = cache_key("text", "cubin");
+    std::string folder = t.path() + "/kernels";
+    std::string path = t.path() + "/one";
+    RuntimeCache(folder).add(key, "planted", "");
+    RuntimeCache(path, RuntimeCache::Kind::File).add(key, "planted", "");
+    fs::permissions(folder, fs::perms(0755));
+    fs::permissions(path, fs::perms(0644));
+    constexpr uid_t planter = 65533;
+    for (const std::string& p : {folder, only_file(folder), path}) {
+        ASSERT_EQ(chown(p.c_str(), planter, planter), 0);
+    }
+    for (uid_t user : {uid_t{0}, uid_t{65534}}) {
+        EXPECT_TRUE(elsewhere([&] {
+            Said said;
+            if (user != 0 && setuid(user) != 0) {
+                return false;
+            }
+            RuntimeCache c(folder);
+            RuntimeCache f(path, RuntimeCache::Kind::File);
+            bool taken = c.find(key).has_value() || f.find(key).has_value();
+            std::string why = str(" belongs to user 65533, this is user ", user,
+                                  ": give a place of your own, or remove it");
+            return !taken && said.text.find("'" + folder + "'" + why) != std::string::npos &&
+                   said.text.find("'" + path + "'" + why) != std::string::npos;
+        })) << user;
+    }
+    EXPECT_TRUE(elsewhere([&] { // who wrote it has it
+        RuntimeCache c(folder);
+        return setuid(planter) == 0 && c.find(key) == "planted";
+    }));
+    EXPECT_EQ(bytes_of(path).substr(0, 8), "INGOTKRS") << "it is left as it is";
+}
+
+TEST(RuntimeCache, LinksAreNotFollowed) {
+    TemporaryFolder t;
+    CacheKey key = cache_key("text", "cubin");
+    std::string folder = t.path() + "/kernels";
+    RuntimeCache c(folder);
+    c.add(key, "binary", "");
+    std::string entry = only_file(folder);
+    fs::rename(entry, t.path() + "/elsewhere");
+    fs::create_symlink(t.path() + "/elsewhere", entry);
+    Said said;
+    EXPECT_FALSE(c.find(key));
+    EXPECT_NE(said.text.find("symbolic link"), std::string::npos) << said.text;
+}
+
+TEST(RuntimeCache, EntriesThatChangedPlacesAreNoticed) {
+    TemporaryFolder t;
+    CacheKey keys[] = {cache_key("a", "cubin"), cache_key("b", "cubin")};
+    std::string folder = t.path() + "/kernels";
+    RuntimeCache c(folder);
+    c.add(keys[0], "binary a", "");
+    c.add(keys[1], "binary b", "");
+    auto file = [&](int i) { return folder + "/" + to_text(keys[i].hash) + ".kernel"; };
+    fs::rename(file(0), t.path() + "/kept");
+    fs::rename(file(1), file(0));
+    fs::rename(t.path() + "/kept", file(1));
+    Said said;
+    for (const RuntimeCache::Entry& e : c.list()) {
+        EXPECT_EQ(e.problem, "it holds the kernel of another key");
+    }
+    for (int i : {0, 1}) {
+        EXPECT_FALSE(c.find(keys[i]));
+        EXPECT_NE(said.text.find(file(i) + " is left out: it holds the kernel of another key"),
+                  std::string::npos)
+            << said.text;
+        EXPECT_FALSE(fs::exists(file(i)));
+    }
 }
 
 TEST(RuntimeCache, AFolderThatCannotBeWrittenCostsTheCacheOnly) {
@@ -253,12 +394,8 @@ TEST(RuntimeCache, EveryDamagedByteOfAFileIsNoticed) {
     }
     std::string whole = bytes_of(path);
     size_t one = (whole.size() - 8) / 2; // both are as long
-    constexpr size_t reserved_at = 8 + 32 + 20;
     for (size_t i = 8; i < whole.size(); ++i) {
         size_t in_entry = (i - 8) % one + 8;
-        if (in_entry >= reserved_at && in_entry < reserved_at + 4) {
-            continue;
-        }
         std::string bad = whole;
         bad[i] = static_cast<char>(bad[i] ^ 0x41);
         put(path, bad);

@@ -3,6 +3,7 @@
 
 #include "NvInferPlugin.h"
 #include "api/tensorrt/report.h"
+#include "base/private_files.h"
 #include "ingot.h"
 #include "plan/runtime_cache.h"
 
@@ -30,9 +31,9 @@ CacheFolder& cache() {
 /// Makes the folder and a file in it. Errors: Io.
 void check_writable(const std::string& folder) {
     std::error_code problem;
-    std::filesystem::create_directories(folder, problem);
+    make_private_folder(folder);
     std::filesystem::path probe = std::filesystem::path(folder) / ".ingot-write-check";
-    bool written = !problem && std::ofstream(probe).put('x').good();
+    bool written = std::ofstream(probe).put('x').good();
     std::filesystem::remove(probe, problem);
     require(written, ErrorCode::Io, "folder '", folder, "' cannot be made or written");
 }
