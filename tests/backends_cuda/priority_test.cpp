@@ -225,6 +225,13 @@ TEST_F(Priorities, WeightsComeAtThePriorityOfTheRun) {
     }
 }
 
+/// Waits for its kernels.
+void run_once(Execution& e) {
+    std::vector<Tensor> in = {Tensor::zeros(DType::F32, {4, 32})};
+    std::vector<Tensor> out(1);
+    EXPECT_TRUE(e.run(in, out).ok()) << e.error();
+}
+
 /// How nice threads were that compiled for that priority.
 std::set<int> niceness(RunPriority priority) {
     TimedGpu gpu;
@@ -240,8 +247,7 @@ std::set<int> niceness(RunPriority priority) {
     o.runtime_cache = "";
     o.priority = priority;
     auto e = backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
-    std::vector<Shape> shapes = {{4, 32}};
-    e->prepare(shapes);
+    run_once(*e);
     EXPECT_GT(gpu.compiled(), 0);
     return seen;
 }
@@ -268,7 +274,6 @@ TEST(PriorityOfCompiling, LowRunsDoNotSlowDownOthersOfTheBackend) {
     auto backend = cuda::make_backend(gpu, 1);
     int own = ::getpriority(PRIO_PROCESS, 0);
     std::vector<std::unique_ptr<Execution>> all;
-    std::vector<Shape> shapes = {{4, 32}};
     for (auto [priority, nice] : {std::pair(RunPriority::Low, 19), {RunPriority::Normal, own}}) {
         CompileOptions o;
         o.runtime_cache = "";
@@ -276,8 +281,7 @@ TEST(PriorityOfCompiling, LowRunsDoNotSlowDownOthersOfTheBackend) {
         all.push_back(
             backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution());
         seen.clear();
-        all.back()->prepare(shapes);
-        EXPECT_TRUE(all.back()->wait().ok());
+        run_once(*all.back());
         std::scoped_lock lock(mutex);
         ASSERT_FALSE(seen.empty());
         EXPECT_EQ(std::set<int>(seen.begin(), seen.end()), std::set<int>{nice});
