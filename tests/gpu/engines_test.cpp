@@ -207,11 +207,13 @@ TEST_P(EveryEngine, MemoryThatRunsOutIsNamed) {
     };
     CompileOptions options = gpu_options();
     std::vector<Tensor> expected;
+    int64_t taken = 0; // by the smallest run
     {
         Context free(shared(), gpu_backend(), options);
         expected = free.run(small);
         int64_t weights = static_cast<int64_t>(free.executable().packed_bytes());
         int64_t activations = static_cast<int64_t>(free.execution().arena_bytes());
+        taken = weights + activations + bytes_of(small) + bytes_of(expected);
         constexpr int64_t slack = int64_t{66} << 20; // a piece of weights, error words
         options.memory_limit = weights + activations + bytes_of(small) + bytes_of(expected) + slack;
     }
@@ -228,6 +230,15 @@ TEST_P(EveryEngine, MemoryThatRunsOutIsNamed) {
         EXPECT_NE(error.find("can be had"), std::string::npos) << error;
     }
     EXPECT_EQ(bits_differ(limited.run(small), expected), "");
+    // Half of what even the smallest run takes is refused, whatever the model.
+    options.memory_limit = std::max<int64_t>(taken / 2, 1);
+    try {
+        Context(shared(), gpu_backend(), options).run(small);
+        ADD_FAILURE() << "a run of " << taken << " bytes within " << options.memory_limit;
+    } catch (const Error& e) {
+        EXPECT_EQ(e.code(), ErrorCode::OutOfMemory) << e.what();
+        EXPECT_NE(std::string(e.what()).find("are needed"), std::string::npos) << e.what();
+    }
     report("memory." + name(), str("limit=", options.memory_limit, " refused=", !error.empty()));
 }
 

@@ -228,7 +228,7 @@ def test_cache_in_one_file(tmp_path, monkeypatch):
 
 
 def test_tuning_modes_are_checked(engine):
-    for option in ("--tune=sometimes", "--specialisation=soon", "--tuneBudget=-1"):
+    for option in ("--tune=sometimes", "--specialisation=soon", "--tuneBudget=-1", "--priority=urgent"):
         code, text = fails("run", engine, option)
         assert code == 1 and option.split("=")[1] in text
 

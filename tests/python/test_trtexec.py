@@ -146,7 +146,8 @@ def test_every_flag_of_the_table_is_tested():
                  "--loadRefOutputs", "--refPair", "--staticPlugins", "--plugins", "--dynamicPlugins",
                  "--setPluginsToSerialize", "--leanDLLPath"}
     own = {"--disablePass", "--seed", "--cpuThreads", "--verify", "--timeout", "--noCpuLibrary", "--forceTactic",
-           "--arch", "--memoryLimit", "--nvtx", "--runtimeCacheDir", "--tune", "--tuneBudget", "--specialisation"}
+           "--arch", "--memoryLimit", "--nvtx", "--runtimeCacheDir", "--tune", "--tuneBudget", "--specialisation",
+           "--priority"}
     assert listed - tested - elsewhere - own == set()
     assert (tested | elsewhere | own) - listed == set()
 
@@ -154,9 +155,29 @@ def test_every_flag_of_the_table_is_tested():
 @pytest.mark.parametrize("flag", ["--disablePass=raise_gelu", "--seed=3", "--cpuThreads=1", "--verify", "--timeout=100",
                                   "--noCpuLibrary", "--forceTactic=a", "--arch=80", "--memoryLimit=1000000000",
                                   "--nvtx", "--runtimeCacheDir=none", "--tune=off", "--tuneBudget=10",
-                                  "--specialisation=none"])
+                                  "--specialisation=none", "--priority=low"])
 def test_flags_of_our_own(flag):
     assert "&&&& PASSED" in run("--onnx", DIGITS, *QUICK, flag)
+
+
+@pytest.mark.parametrize("flag, message", [
+    ("--disablePass=raise_gelo", "there is no pass 'raise_gelo', did you mean 'raise_gelu'?"),
+    ("--seed=many", "--seed=many: expected a whole number"),
+    ("--cpuThreads=many", "--cpuThreads=many: expected a whole number"),
+    ("--verify=yes", "--verify=yes: expected no value: this is a flag"),
+    ("--timeout=soon", "--timeout=soon: expected a number"),
+    ("--noCpuLibrary=yes", "--noCpuLibrary=yes: expected no value: this is a flag"),
+    ("--arch=nine", "--arch=nine: expected a whole number"),
+    ("--memoryLimit=-1", "--memoryLimit -1: expected bytes, 0 or more"),
+    ("--nvtx=yes", "--nvtx=yes: expected no value: this is a flag"),
+    ("--tune=sometimes", "--tune sometimes: expected off, background or full"),
+    ("--tuneBudget=-1", "--tuneBudget -1: expected milliseconds, 0 or more"),
+    ("--specialisation=soon", "--specialisation soon: expected lazy, eager or none"),
+    ("--priority=urgent", "--priority=urgent: expected low, normal or high"),
+])
+def test_flags_of_our_own_are_looked_at(flag, message):
+    errors = lines_of(run("--onnx", DIGITS, *QUICK, flag, code=1), "E")
+    assert len(errors) == 1 and errors[0].endswith(message), errors
 
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG)
