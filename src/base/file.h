@@ -37,8 +37,9 @@ private:
     std::string path_;
 };
 
-/// Writes a file whole or not at all: a temporary name in the same folder, fsync, one rename. What
-/// was at `path` before stays until the rename. The destructor removes an uncommitted temporary.
+/// Writes a file whole or not at all: a file without a name in the same folder (where there are
+/// none, a temporary name), fsync, one rename. What was at `path` before stays until the rename.
+/// Nothing uncommitted is left; what a process was killed over is removed by the next writer.
 class AtomicFile {
 public:
     explicit AtomicFile(std::string path);
