@@ -84,12 +84,16 @@ static inline IBuilder* createInferBuilder(ILogger& logger) noexcept {
     return static_cast<IBuilder*>(createInferBuilder_INTERNAL(&logger, NV_TENSORRT_VERSION));
 }
 
-} // namespace nvinfer1
-
 /// The plugins that networks of this capability may use: getPluginRegistry() for kSTANDARD, nullptr
 /// for others.
-extern "C" TENSORRTAPI nvinfer1::IPluginRegistry*
-getBuilderPluginRegistry(nvinfer1::EngineCapability capability) noexcept;
+extern "C" TENSORRTAPI IPluginRegistry*
+getBuilderPluginRegistry(EngineCapability capability) noexcept;
 
 /// Folder of the libraries that the builder opens when needed. Default: that of the library itself.
 extern "C" TENSORRTAPI void setInternalLibraryPath(const char* path) noexcept;
+
+} // namespace nvinfer1
+
+// Programs that were written for earlier headers of Ingot name them so.
+using nvinfer1::getBuilderPluginRegistry;
+using nvinfer1::setInternalLibraryPath;

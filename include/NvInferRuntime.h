@@ -91,6 +91,13 @@ public:
     // Older generations.
 
     virtual ICudaEngine* deserializeCudaEngine(IStreamReader& streamReader) noexcept = 0;
+
+    // Newest last: objects of older lean libraries lack what they do not know.
+
+    /// Kept, and of no effect: there is no DLA. Returns false for a number that is no strategy.
+    virtual bool
+    setDLAWorkspaceAllocationStrategy(DLAWorkspaceAllocationStrategy strategy) noexcept = 0;
+    virtual DLAWorkspaceAllocationStrategy getDLAWorkspaceAllocationStrategy() const noexcept = 0;
 };
 
 } // namespace nvinfer1

@@ -88,6 +88,42 @@ public:
     virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
 };
 
+/// Saves the weights of an engine that can be refitted, takes them out of memory, and puts them back:
+/// several engines take turns in one memory. Made by ICudaEngine::createWeightsManager(); the caller
+/// deletes it, at any time: it keeps what it needs of the engine.
+///
+/// The data saved are the weights that IRefitter::getAllWeights() names, in that order, each from a
+/// multiple of 256 bytes on, with zeros between. They fit engines that were built from the same
+/// network, on any device.
+///
+/// Thread safety: no other call on the engine, its contexts and refitters goes on meanwhile. Errors:
+/// false, and nothing is changed.
+class IWeightsManager : public INoCopy {
+public:
+    virtual ~IWeightsManager() noexcept = default;
+
+    /// Bytes that are saved and restored.
+    virtual int64_t getSize() const noexcept = 0;
+    /// Copies the weights to `destination`, after what `stream` holds; done when it returns. On the
+    /// CPU backend kDEVICE is memory of the host. \param size has to be getSize().
+    virtual bool saveToBuffer(void* destination, int64_t size, TensorLocation location,
+                              cudaStream_t stream) noexcept = 0;
+    /// The same in pieces, from the first byte on.
+    virtual bool saveToStream(IStreamWriter& writer, cudaStream_t stream) noexcept = 0;
+    /// Takes the weights out of the device's memory and the host's, after what `stream` holds.
+    /// Contexts stay; nothing runs, and nothing is serialised, before a restore or a refit with all
+    /// weights. False when they are unloaded already.
+    virtual bool unload(cudaStream_t stream) noexcept = 0;
+    /// Gives weights back to an engine that has none: after unload(), or when it was built or
+    /// written without them. The engine becomes what a refit with them makes of it; they are checked
+    /// as a refit checks them. `source` is read when the call returns.
+    virtual bool restoreFromBuffer(const void* source, int64_t size, TensorLocation location,
+                                   cudaStream_t stream) noexcept = 0;
+    /// Not supported: memory of others is not mapped. Reports an error and returns false.
+    virtual bool restoreFromVmmAllocation(uint64_t allocationHandle, int64_t offset, int64_t size,
+                                          cudaStream_t stream) noexcept = 0;
+};
+
 /// A network that was built: ready to make contexts, which run it. It is portable; what belongs to
 /// a device is made with the first context.
 ///
@@ -247,6 +283,17 @@ public:
         return getWeightStreamingBudgetV2();
     }
     TRT_DEPRECATED int64_t getMinimumWeightStreamingBudget() const noexcept { return 0; }
+
+    // Newest last: objects of older lean libraries lack what they do not know.
+
+    /// Frees the weights of an engine that was deserialised with
+    /// IRuntime::setDeferredWeightsLoading(), with what a refit made of them: it is again as it was
+    /// then, and loadWeights() serves. Contexts stay. No run goes on meanwhile. Returns false when
+    /// the weights are not loaded, or were loaded with the engine.
+    virtual bool unloadWeights() noexcept = 0;
+    /// The caller deletes it. nullptr, with an error, for an engine that cannot be refitted: build
+    /// it with kREFIT, kREFIT_IDENTICAL, kREFIT_INDIVIDUAL or kSTRIP_PLAN.
+    virtual IWeightsManager* createWeightsManager() noexcept = 0;
 };
 
 } // namespace nvinfer1

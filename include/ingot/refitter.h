@@ -64,6 +64,10 @@ public:
     virtual bool refitCudaEngineAsync(cudaStream_t stream) noexcept = 0;
     /// Type and count that weights of this name must have; values is nullptr.
     virtual Weights getWeightsPrototype(const char* weightsName) const noexcept = 0;
+    /// Frees the copies of weights that this refitter keeps and that a refit has put into the
+    /// engine: those that IParserRefitter read from a model. A later refit leaves these weights as
+    /// the engine has them. Weights that were set and not refitted since stay set. Returns true.
+    virtual bool releaseRefitResources() noexcept = 0;
 };
 
 } // namespace nvinfer1

@@ -81,6 +81,13 @@ enum class DeviceType : int32_t {
 };
 INGOT_ENUM_MAX(DeviceType, 2)
 
+/// How a DLA's modules get their workspace. There is no DLA: the value is kept and has no effect.
+enum class DLAWorkspaceAllocationStrategy : int32_t {
+    kDEFAULT = 0,       ///< Each module its own
+    kSHARED_STATIC = 1, ///< One for all modules of a runtime and a core
+};
+INGOT_ENUM_MAX(DLAWorkspaceAllocationStrategy, 2)
+
 /// How a runtime may unpack code that an engine carries. Engines carry none: the flags are kept and
 /// have no effect.
 enum class TempfileControlFlag : int32_t {

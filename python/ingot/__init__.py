@@ -14,7 +14,7 @@ import enum
 
 from ingot import _cuda, _ingot
 from ingot._ingot import *  # noqa: F403
-from ingot._ingot import DataType, Dims, ILogger
+from ingot._ingot import DataType, Dims, ILogger, LayerType
 from ingot._compile import CompiledModel, TensorSpec, compile
 from ingot._slim import slim
 from ingot._types import itemsize as _itemsize
@@ -43,6 +43,9 @@ for _enumeration in [*vars(_ingot).values(), ILogger.Severity]:
     if isinstance(_enumeration, enum.EnumMeta):
         _enumeration.__bool__ = lambda member: True
 del _enumeration
+# The name that TensorRT gives it in Python.
+LayerType._member_map_["KV_CACHE_UPDATE"] = LayerType.KVCACHE_UPDATE
+type.__setattr__(LayerType, "KV_CACHE_UPDATE", LayerType.KVCACHE_UPDATE)
 DataType.itemsize = property(_itemsize, doc="Bytes of an element; 0.5 for types of 4 bits.")
 
 __all__ = [name for name in dir(_ingot) if not name.startswith("_")] + [

@@ -59,10 +59,10 @@ def itemsize(trt_type: DataType) -> float:
     return bits // 8 if bits >= 8 else bits / 8
 
 
-def volume(shape: Iterable[int]) -> int:
+def volume(iterable: Iterable[int]) -> int:
     """The number of elements of a shape: the product of its sizes, 1 for none."""
     count = 1
-    for size in shape:
+    for size in iterable:
         count *= size
     return count
 

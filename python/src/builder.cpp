@@ -71,6 +71,15 @@ void bind_builds(nb::class_<IBuilder>& c) {
          "network"_a, "config"_a,
          "The engine as bytes, or None when it cannot be built. Without the GIL; Ctrl-C stops it.")
         .def(
+            "build_serialized_network",
+            [](nb::handle self, nb::handle network, nb::handle config, nb::handle) {
+                return nb::object(self.attr("build_serialized_network")(network, config));
+            },
+            "network"_a, "config"_a, "kernel_text"_a.none(),
+            nb::sig("def build_serialized_network(self, network: INetworkDefinition, config: "
+                    "IBuilderConfig, kernel_text: object) -> IHostMemory | None"),
+            "The same. There is no kernel text: kernel_text stays as it is.")
+        .def(
             "build_engine_with_config",
             [](const Self& self, trt::INetworkDefinition& network, trt::IBuilderConfig& config) {
                 auto engine = build(config, [&] {

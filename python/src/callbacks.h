@@ -40,6 +40,13 @@ bool call_overridden(const nb::detail::trampoline& trampoline, const MethodName&
     return true;
 }
 
+/// Stands for a method that the class of the application defines.
+[[noreturn]] inline void undefined(nb::handle self, const nb::args&, const nb::kwargs&) {
+    PyErr_Format(PyExc_NotImplementedError, "%s has to define this method",
+                 Py_TYPE(self.ptr())->tp_name);
+    throw nb::python_error();
+}
+
 /// An address or handle as Python sees it.
 inline uintptr_t as_int(const void* pointer) noexcept {
     return reinterpret_cast<uintptr_t>(pointer);

@@ -136,6 +136,8 @@ void bind_timing_cache(nb::module_& m) {
             "tactic_hash"_a, "timing_msec"_a)
         .def_rw("tactic_hash", &Value::tacticHash, "Names the kernel.")
         .def_rw("timing_msec", &Value::timingMSec, "Milliseconds.")
+        .def_rw("tacticHash", &Value::tacticHash, "tactic_hash.")
+        .def_rw("timingMSec", &Value::timingMSec, "timing_msec.")
         .def_ro_static("INVALID_TACTIC_HASH", &Value::kINVALID_TACTIC_HASH,
                        "Stands for no choice.");
     nb::class_<trt::ITimingCache> cache(m, "ITimingCache", "Kernels chosen and their times.");
@@ -155,6 +157,15 @@ void bind_timing_cache(nb::module_& m) {
                 return keys;
             },
             "Keys of all entries.")
+        .def(
+            "queryKeys",
+            [](const trt::ITimingCache& self) {
+                const int64_t count = self.queryKeys(nullptr, 0);
+                std::vector<Key> keys(static_cast<size_t>(std::max<int64_t>(count, 0)));
+                self.queryKeys(keys.data(), count);
+                return keys;
+            },
+            "query_keys().")
         .def("query", method<&trt::ITimingCache::query>(), "key"_a,
              "The choice for a key; its tactic_hash is INVALID_TACTIC_HASH when there is none.")
         .def("update", method<&trt::ITimingCache::update>(), "key"_a, "value"_a,

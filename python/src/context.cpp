@@ -196,7 +196,7 @@ void bind_runs(Class& c) {
             [](const Context& self, uintptr_t stream) {
                 return self.isStreamCapturable(stream_of(stream));
             },
-            "stream_handle"_a,
+            "stream"_a,
             "Whether execute_async_v3() can be called while the stream is being captured.")
         .def("set_debug_listener", &Context::setDebugListener, "listener"_a.none(),
              nb::keep_alive<1, 2>(), "Who is shown debug tensors; None: nobody.")

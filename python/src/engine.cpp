@@ -158,12 +158,13 @@ void bind_contexts(Engine& c) {
          "A context of its own memory, or None when memory or kernels cannot be had.")
         .def(
             "create_execution_context",
-            [](const Self& self, nb::pointer_and_handle<trt::IRuntimeConfig> config) {
+            [](const Self& self, std::optional<nb::pointer_and_handle<trt::IRuntimeConfig>> config) {
+                trt::IRuntimeConfig* const given = config ? config->p : nullptr;
                 return context(self,
-                               unlocked([&] { return self.p->createExecutionContext(config.p); }),
-                               config.h);
+                               unlocked([&] { return self.p->createExecutionContext(given); }),
+                               config ? config->h : nb::handle());
             },
-            "runtime_config"_a,
+            "runtime_config"_a = nb::none(),
             "A context by settings of create_runtime_config(), which it keeps; None on an error.")
         .def(
             "create_execution_context_without_device_memory",
@@ -185,7 +186,8 @@ void bind_weights_of(Engine& c) {
              "Settings for serialize_with_config().")
         .def("serialize_with_config", slow<&ICudaEngine::serializeWithConfig>(), "config"_a,
              "The engine as bytes, without weights or with what refitting needs. None on an error.")
-        .def("get_engine_stat", method<&ICudaEngine::getEngineStat>(), "stat"_a,
+        .def("get_engine_stat", method<&ICudaEngine::getEngineStat>(),
+             "stat"_a = trt::EngineStat::kTOTAL_WEIGHTS_SIZE,
              "Bytes, as EngineStat says; -1 for STRIPPED_WEIGHTS_SIZE of an engine that is not "
              "stripped.")
         .def("get_device_memory_size_for_profile_v2",
@@ -216,15 +218,80 @@ void bind_weights_of(Engine& c) {
                     return self.loadWeightsAsync(reader, reinterpret_cast<cudaStream_t>(stream));
                 });
             },
-            "stream_reader"_a, "stream_handle"_a, nb::keep_alive<1, 2>(),
+            "stream_reader"_a, "stream"_a, nb::keep_alive<1, 2>(),
             "As load_weights(), from a reader; weights are ready once the stream has passed this "
             "point.")
+        .def("unload_weights", slow<&ICudaEngine::unloadWeights>(),
+             "Frees the weights of an engine that was deserialised with defer_weights_loading: "
+             "load_weights() gives them back. False when they are not loaded, or came with the "
+             "engine.")
+        .def("create_weights_manager", method<&ICudaEngine::createWeightsManager>(),
+             "What saves, unloads and restores the weights of an engine that can be refitted; None "
+             "for others.")
         .def_prop_ro(
             "device",
             [](const ICudaEngine& self) {
                 return ingot::getDevice(self) == ingot::Device::kGPU ? "gpu" : "cpu";
             },
             "Beyond TensorRT: where it runs, \"gpu\" or \"cpu\".");
+}
+
+void bind_weights_manager(nb::module_& m) {
+    using Manager = trt::IWeightsManager;
+    nb::class_<Manager> c(
+        m, "IWeightsManager",
+        "Saves the weights of an engine, takes them out of memory, and puts them back. No other call "
+        "on the engine and its contexts goes on meanwhile. Methods return False, and change nothing, "
+        "on an error, which the engine's recorder or the logger gets.");
+    common(c);
+    c.def("get_size", method<&Manager::getSize>(), "Bytes that are saved and restored.")
+        .def(
+            "save_to_buffer",
+            [](Manager& self, uintptr_t to, int64_t size, trt::TensorLocation location,
+               uintptr_t stream) {
+                return unlocked([&] {
+                    return self.saveToBuffer(reinterpret_cast<void*>(to), size, location,
+                                             reinterpret_cast<cudaStream_t>(stream));
+                });
+            },
+            "destination"_a, "size"_a, "location"_a, "stream_handle"_a,
+            "Copies the weights to an address, after what the stream holds; done when it returns. "
+            "size has to be get_size().")
+        .def(
+            "save_to_stream",
+            [](Manager& self, trt::IStreamWriter& writer, uintptr_t stream) {
+                return unlocked([&] {
+                    return self.saveToStream(writer, reinterpret_cast<cudaStream_t>(stream));
+                });
+            },
+            "writer"_a, "stream_handle"_a, "The same in pieces, from the first byte on.")
+        .def(
+            "unload",
+            [](Manager& self, uintptr_t stream) {
+                return unlocked(
+                    [&] { return self.unload(reinterpret_cast<cudaStream_t>(stream)); });
+            },
+            "stream_handle"_a,
+            "Takes the weights out of memory. Contexts stay; nothing runs before a restore.")
+        .def(
+            "restore_from_buffer",
+            [](Manager& self, uintptr_t from, int64_t size, trt::TensorLocation location,
+               uintptr_t stream) {
+                return unlocked([&] {
+                    return self.restoreFromBuffer(reinterpret_cast<const void*>(from), size,
+                                                  location, reinterpret_cast<cudaStream_t>(stream));
+                });
+            },
+            "source"_a, "size"_a, "location"_a, "stream_handle"_a,
+            "Gives an engine that has no weights those that were saved.")
+        .def(
+            "restore_from_vmm_allocation",
+            [](Manager& self, uint64_t handle, int64_t offset, int64_t size, uintptr_t stream) {
+                return self.restoreFromVmmAllocation(handle, offset, size,
+                                                     reinterpret_cast<cudaStream_t>(stream));
+            },
+            "allocation_handle"_a, "offset"_a, "size"_a, "stream_handle"_a,
+            "Not supported: memory of others is not mapped. False, with an error.");
 }
 
 } // namespace
@@ -237,6 +304,7 @@ void bind_engine(nb::module_& m) {
     bind_tensors_of(c);
     bind_contexts(c);
     bind_weights_of(c);
+    bind_weights_manager(m);
 }
 
 } // namespace ingot::python

@@ -2,6 +2,8 @@
 // Enumerations of builder, runtime and plugins.
 #include "bind.h"
 
+#include "impl/NvInferPythonPlugin.h"
+
 namespace ingot::python {
 
 namespace {
@@ -40,6 +42,28 @@ void part_0(nb::module_& m) {
         .value("DLA_HWC4", trt::TensorFormat::kDLA_HWC4)
         .value("HWC16", trt::TensorFormat::kHWC16)
         .value("DHWC", trt::TensorFormat::kDHWC);
+    nb::enum_<trt::APILanguage>(m, "APILanguage", nb::is_arithmetic(),
+                                "The language that an interface is implemented in.")
+        .value("CPP", trt::APILanguage::kCPP)
+        .value("PYTHON", trt::APILanguage::kPYTHON);
+    nb::enum_<trt::DLAWorkspaceAllocationStrategy>(
+        m, "DLAWorkspaceAllocationStrategy", nb::is_arithmetic(),
+        "How a DLA's modules get their workspace. There is no DLA.")
+        .value("DEFAULT", trt::DLAWorkspaceAllocationStrategy::kDEFAULT, "Each module its own")
+        .value("SHARED_STATIC", trt::DLAWorkspaceAllocationStrategy::kSHARED_STATIC,
+               "One for all modules of a runtime");
+    nb::enum_<trt::PluginCreatorVersion>(m, "PluginCreatorVersion", nb::is_arithmetic(),
+                                         "Kind of a creator of IPluginV2.")
+        .value("V1", trt::PluginCreatorVersion::kV1)
+        .value("V1_PYTHON", trt::PluginCreatorVersion::kV1_PYTHON);
+    nb::enum_<trt::QuickPluginCreationRequest>(
+        m, "QuickPluginCreationRequest", nb::is_arithmetic(),
+        "Which kind of a plugin is asked for. There is one kind: those that run by enqueue().")
+        .value("UNKNOWN", trt::QuickPluginCreationRequest::kUNKNOWN)
+        .value("PREFER_JIT", trt::QuickPluginCreationRequest::kPREFER_JIT)
+        .value("PREFER_AOT", trt::QuickPluginCreationRequest::kPREFER_AOT)
+        .value("STRICT_JIT", trt::QuickPluginCreationRequest::kSTRICT_JIT)
+        .value("STRICT_AOT", trt::QuickPluginCreationRequest::kSTRICT_AOT);
     nb::enum_<trt::AllocatorFlag>(m, "AllocatorFlag", nb::is_arithmetic(),
                                   "What memory is asked for.")
         .value("RESIZABLE", trt::AllocatorFlag::kRESIZABLE,

@@ -105,9 +105,9 @@ public:
     int32_t getNbErrors() const noexcept override {
         return callback("IErrorRecorder.num_errors", 0, [&] {
             const nb::object self = nb::borrow(nb_trampoline.base());
-            const nb::object errors = nb::hasattr(self, "num_errors")
-                                          ? nb::object(self.attr("num_errors"))
-                                          : nb::object(self.attr("get_num_errors"));
+            const nb::object errors = nb::hasattr(self, "get_num_errors")
+                                          ? nb::object(self.attr("get_num_errors"))
+                                          : nb::object(self.attr("num_errors"));
             return nb::cast<int32_t>(PyCallable_Check(errors.ptr()) != 0 ? errors() : errors);
         });
     }
@@ -158,6 +158,8 @@ void bind_recorder(nb::module_& m) {
         "get_error_code(i), get_error_desc(i), has_overflowed(), clear() and "
         "report_error(code, desc) -> bool. Calls come from several threads.");
     common(recorder);
+    recorder.def("num_errors", &undefined, nb::sig("def num_errors(self) -> int"),
+                 "Errors since the last clear().");
     recorder.def(nb::init<>())
         .def("report_error", &trt::IErrorRecorder::reportError, "val"_a, "desc"_a,
              "Called for every error, from the thread of the call that failed. The result is "
@@ -307,6 +309,10 @@ void bind_run_interfaces(nb::module_& m) {
         "Sees debug tensors: subclass it and define process_debug_tensor(self, addr, location, "
         "type, shape, name, stream) -> bool. False fails the run.");
     common(listener);
+    listener.def("process_debug_tensor", &undefined,
+                 nb::sig("def process_debug_tensor(self, addr: int, location: TensorLocation, type: "
+                         "DataType, shape: Dims, name: str, stream: int) -> bool"),
+                 "Sees a tensor; False fails the run.");
     listener.def(nb::init<>());
 }
 

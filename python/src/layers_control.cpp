@@ -105,7 +105,7 @@ void bind_attention(nb::module_& m) {
                                            "Query, key, value, and those that are set.");
     prop_ro<&trt::IAttention::getNbOutputs>(attention, "num_outputs", "Always 1.");
     attention
-        .def("set_input", method<&trt::IAttention::setInput>(), "index"_a, "input"_a,
+        .def("set_input", method<&trt::IAttention::setInput>(), "index"_a, "tensor"_a,
              "0 query, 1 key, 2 value.")
         .def("get_input", method<&trt::IAttention::getInput>(), "index"_a,
              "0 query, 1 key, 2 value. None for a bad index.")

@@ -199,13 +199,19 @@ void bind_streams(nb::module_& m) {
         "Source of an engine's bytes: subclass it and define read(self, num_bytes, stream) -> "
         "bytes, empty at the end, and seek(self, offset, where) -> bool.");
     common(reader2);
-    reader2.def(nb::init<>());
+    reader2.def(nb::init<>())
+        .def("read", &undefined, nb::sig("def read(self, num_bytes: int, stream: int) -> bytes"),
+             "The next bytes, at most num_bytes; none at the end.")
+        .def("seek", &undefined, nb::sig("def seek(self, offset: int, where: SeekPosition) -> bool"),
+             "Goes to a place. False when it cannot.");
     nb::class_<trt::IStreamWriter, PyStreamWriter> writer(
         m, "IStreamWriter",
         "Sink for an engine's bytes: subclass it and define write(self, data: "
         "bytes) -> int, how many were written.");
     common(writer);
-    writer.def(nb::init<>());
+    writer.def(nb::init<>())
+        .def("write", &undefined, nb::sig("def write(self, data: bytes) -> int"),
+             "Takes bytes. How many were written.");
 }
 
 } // namespace

@@ -19,6 +19,25 @@ int32_t count_of(const Tensors& tensors) {
     return static_cast<int32_t>(tensors.size());
 }
 
+Part<trt::ISqueezeLayer> add_squeeze(const Self& self, trt::ITensor& input, trt::ITensor* axes) {
+    if (axes == nullptr) {
+        const trt::Dims dims = input.getDimensions();
+        nb::list ones;
+        for (int32_t i = 0; i < dims.nbDims; ++i) {
+            if (dims.d[i] == 1) {
+                ones.append(i);
+            }
+        }
+        const PyWeights weights =
+            weights_of(nb::module_::import_("numpy").attr("array")(ones, "int64"));
+        network_keeps(self.h, weights.owner);
+        trt::IConstantLayer* const constant =
+            self.p->addConstant(trt::Dims{1, {weights.value.count}}, weights.value);
+        axes = constant == nullptr ? nullptr : constant->getOutput(0);
+    }
+    return part(axes == nullptr ? nullptr : self.p->addSqueeze(input, *axes), self);
+}
+
 void bind_frame(nb::class_<Network>& c) {
     common(c);
     prop<&Network::getName, &Network::setName>(c, "name", "Name of the network and of its engine.");
@@ -28,6 +47,8 @@ void bind_frame(nb::class_<Network>& c) {
     prop_ro<&Network::getNbInputs>(c, "num_inputs", "Inputs so far.");
     prop_ro<&Network::getNbOutputs>(c, "num_outputs", "Tensors marked as outputs so far.");
     prop_ro<&Network::getFlags>(c, "flags", "Bits of NetworkDefinitionCreationFlag.");
+    c.def_prop_ro("builder", &Network::getBuilder, nb::rv_policy::reference,
+                  "The Builder that made it.");
     c.def_prop_ro(
          "has_implicit_batch_dimension", [](const Network&) { return false; }, "Always False.")
         .def("__len__", &Network::getNbLayers)
@@ -249,8 +270,9 @@ void bind_sources(nb::class_<Network>& c) {
             "shape"_a, "op"_a, "output_type"_a = trt::DataType::kFLOAT,
             "A tensor of evenly spaced or random numbers; alpha and beta are set in the layer or "
             "given as inputs 1 and 2.")
-        .def("add_squeeze", method<&Network::addSqueeze>(), "input"_a, "axes"_a,
-             "Removes axes of size 1; axes are a constant tensor.")
+        .def("add_squeeze", &add_squeeze, "input"_a, "axes"_a.none() = nb::none(),
+             "Removes axes of size 1; axes are a constant tensor, or None for all whose size is "
+             "known to be 1.")
         .def("add_unsqueeze", method<&Network::addUnsqueeze>(), "input"_a, "axes"_a,
              "Adds axes of size 1; axes of the result are a constant tensor.")
         .def(

@@ -215,6 +215,13 @@ void bind_initializers(nb::class_<IParser>& c) {
          },
          "name"_a, "data"_a, "Gives an initialiser's elements as a numpy array, not copied.")
         .def(
+            "load_initializer",
+            [](IParser& self, const char* name, uintptr_t data, size_t size) {
+                return self.loadInitializer(name, reinterpret_cast<const void*>(data), size);
+            },
+            "name"_a, "data"_a, "size"_a,
+            "The same from an address and a size in bytes; they outlive the parser.")
+        .def(
             "get_layer_output_tensor",
             [](IParser& self, const char* name, int64_t i) {
                 return const_cast<trt::ITensor*>(self.getLayerOutputTensor(name, i));
@@ -245,7 +252,7 @@ void bind_refitter(nb::module_& m) {
                 const std::string path = path_of(model);
                 return unlocked([&] { return self.refitFromFile(path.c_str()); });
             },
-            "model_path"_a,
+            "model"_a,
             "As refit_from_bytes(), from a file; external weights are looked for beside it.")
         .def(
             "load_model_proto",
@@ -266,6 +273,13 @@ void bind_refitter(nb::module_& m) {
                 return set;
             },
             "name"_a, "data"_a, "Bytes of an initializer.")
+        .def(
+            "load_initializer",
+            [](IParserRefitter& self, const char* name, uintptr_t data, size_t size) {
+                return self.loadInitializer(name, reinterpret_cast<const void*>(data), size);
+            },
+            "name"_a, "data"_a, "size"_a,
+            "The same from an address and a size in bytes; they outlive the refitter.")
         .def("refit_model_proto", slow<&IParserRefitter::refitModelProto>(),
              "Refits from the model that load_model_proto() read.")
         .def_prop_ro("num_errors", &IParserRefitter::getNbErrors,

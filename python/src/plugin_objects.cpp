@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plugins written in Python. A plugin derives from several interfaces at once, which classes of an
 // extension cannot: the bases are plain Python classes, and the library sees an adapter.
-#include "plugins.h"
+#include "plugin_calls.h"
 
 #include <nanobind/eval.h>
 
@@ -10,14 +10,38 @@ namespace ingot::python {
 namespace {
 
 constexpr const char* base_classes = R"py(
-class IPluginCapability:
+class IVersionedInterface(abc.ABC):
+    """Base of what applications implement."""
+
+    _kind = ("", 1, 0)
+
+    @property
+    def api_language(self) -> APILanguage:
+        """PYTHON."""
+        return APILanguage.PYTHON
+
+    @property
+    def interface_info(self) -> InterfaceInfo:
+        """Which interface it is."""
+        return InterfaceInfo(*self._kind)
+
+
+class IPluginCapability(IVersionedInterface):
     """Base of the parts of a plugin."""
 
+    def __init__(self, other: object = None) -> None:
+        pass
 
-class IPluginV3:
+
+class IPluginV3(IVersionedInterface):
     """A layer of the application. Derive from it and from the parts IPluginV3OneCore,
     IPluginV3OneBuild (or IPluginV3OneBuildV2) and IPluginV3OneRuntime. Methods run on the thread
     that builds or runs; what they raise is raised by the call that led to them."""
+
+    _kind = ("PLUGIN", 1, 0)
+
+    def __init__(self, other: object = None) -> None:
+        pass
 
     def get_capability_interface(self, type):
         """The part asked for (PluginCapabilityType); this object by default."""
@@ -37,6 +61,7 @@ class IPluginV3OneCore(IPluginCapability):
     """Who a plugin is: set plugin_name, plugin_version and plugin_namespace to those of its
     creator."""
 
+    _kind = ("PLUGIN_V3ONE_CORE", 1, 0)
     plugin_name = ""
     plugin_version = "1"
     plugin_namespace = ""
@@ -46,7 +71,9 @@ class IPluginV3OneBuild(IPluginCapability):
     """How a plugin is built into an engine: set num_outputs, and timing_cache_id where the times of
     tactics are to be kept in timing caches."""
 
+    _kind = ("PLUGIN_V3ONE_BUILD", 1, 0)
     DEFAULT_FORMAT_COMBINATION_LIMIT = 100
+    metadata_string = None
     num_outputs = 1
     format_combination_limit = 100
     timing_cache_id = None
@@ -55,7 +82,7 @@ class IPluginV3OneBuild(IPluginCapability):
         """A list of DataType, one for each output."""
         raise NotImplementedError("get_output_data_types()")
 
-    def get_output_shapes(self, inputs, shape_inputs, exprBuilder):
+    def get_output_shapes(self, inputs, shape_inputs, expr_builder):
         """A list of DimsExprs, one for each output, from those of inputs and the values of shape
         inputs."""
         raise NotImplementedError("get_output_shapes()")
@@ -64,10 +91,10 @@ class IPluginV3OneBuild(IPluginCapability):
         """Whether type and format of tensor `pos` (inputs, then outputs) will do."""
         raise NotImplementedError("supports_format_combination()")
 
-    def configure_plugin(self, inputs, outputs):
+    def configure_plugin(self, inp, out):
         """Types and profile shapes that were chosen (lists of DynamicPluginTensorDesc)."""
 
-    def get_workspace_size(self, inputs, outputs):
+    def get_workspace_size(self, inp, out):
         """Bytes of scratch memory for shapes up to these."""
         return 0
 
@@ -80,6 +107,8 @@ class IPluginV3OneBuild(IPluginCapability):
 class IPluginV3OneBuildV2(IPluginV3OneBuild):
     """An IPluginV3OneBuild whose outputs may lie where inputs lie."""
 
+    _kind = ("PLUGIN_V3ONE_BUILD", 2, 0)
+
     def get_aliased_input(self, output_index):
         """The input that this output updates in place; -1 for none."""
         return -1
@@ -88,10 +117,12 @@ class IPluginV3OneBuildV2(IPluginV3OneBuild):
 class IPluginV3OneRuntime(IPluginCapability):
     """How a plugin runs."""
 
+    _kind = ("PLUGIN_V3ONE_RUNTIME", 1, 0)
+
     def set_tactic(self, tactic):
         """Which implementation enqueue() is to use."""
 
-    def on_shape_change(self, inputs, outputs):
+    def on_shape_change(self, inp, out):
         """Before the first run with these shapes (lists of PluginTensorDesc)."""
 
     def enqueue(self, input_desc, output_desc, inputs, outputs, workspace, stream):
@@ -106,31 +137,35 @@ class IPluginV3OneRuntime(IPluginCapability):
     def get_fields_to_serialize(self):
         """A PluginFieldCollection: what the creator needs to make this plugin again."""
         return []
+
+
+class IPluginV3QuickCore(IPluginCapability):
+    """Who a plugin of ingot.plugin is."""
+
+    _kind = ("PLUGIN_V3QUICK_CORE", 1, 0)
+    plugin_name = ""
+    plugin_version = "1"
+    plugin_namespace = ""
+
+
+class IPluginV3QuickBuild(IPluginCapability):
+    """How a plugin of ingot.plugin stands in a network. Defines get_num_outputs(),
+    get_output_data_types(input_types, ranks), get_output_shapes(inputs, shape_inputs, expr_builder),
+    configure_plugin(inp, out), get_supported_format_combinations(in_out, num_inputs),
+    get_aliased_input(output_index) and get_valid_tactics()."""
+
+    _kind = ("PLUGIN_V3QUICK_BUILD", 1, 0)
+
+
+class IPluginV3QuickRuntime(IPluginCapability):
+    """How a plugin of ingot.plugin runs. Defines set_tactic(tactic), get_fields_to_serialize() and
+    enqueue(input_desc, output_desc, inputs, outputs, in_strides, out_strides, stream)."""
+
+    _kind = ("PLUGIN_V3QUICK_RUNTIME", 1, 0)
 )py";
 
-/// Returned numbers are statuses; None is success.
-int32_t status_of(const nb::object& result) {
-    return result.is_none() ? 0 : nb::cast<int32_t>(result);
-}
-
-template <class T>
-nb::list list_of(const T* items, int32_t count) {
-    nb::list out;
-    for (int32_t i = 0; i < count; ++i) {
-        out.append(nb::cast(T(items[i])));
-    }
-    return out;
-}
-
-nb::list addresses(const void* const* list, size_t count) {
-    nb::list out;
-    for (size_t i = 0; i < count; ++i) {
-        out.append(as_int(list[i]));
-    }
-    return out;
-}
-
 class PyPlugin final : public trt::IPluginV3,
+                       public PythonPlugin,
                        public trt::IPluginV3OneCore,
                        public trt::IPluginV3OneBuildV2,
                        public trt::IPluginV3OneRuntime {
@@ -172,6 +207,8 @@ public:
             }
         }
     }
+
+    nb::object object() const override { return object_; }
 
     trt::IPluginCapability*
     getCapabilityInterface(trt::PluginCapabilityType type) noexcept override {
@@ -222,24 +259,14 @@ public:
                             int32_t shape_count, trt::DimsExprs* out, int32_t out_count,
                             trt::IExprBuilder& builder) noexcept override {
         return callback("IPluginV3OneBuild.get_output_shapes", -1, [&] {
-            const auto call = std::make_shared<ShapeCall>(ShapeCall{&builder});
-            struct End {
-                ShapeCall& call;
-                explicit End(ShapeCall& c) : call(c) {}
-                ~End() { call.builder = nullptr; }
-                End(const End&) = delete;
-                End& operator=(const End&) = delete;
-            } end(*call);
+            const OpenShapeCall open(builder);
+            const ShapeCallRef& call = open.get();
             const nb::object shapes = build_.attr("get_output_shapes")(
                 exprs(in, in_count, call), exprs(shape, shape_count, call),
                 nb::cast(PyExprBuilder{call}));
             check_count(shapes, out_count, "get_output_shapes");
             for (int32_t i = 0; i < out_count; ++i) {
-                const auto d = nb::cast<PyDimsExprs>(shapes[nb::int_(i)]);
-                out[i].nbDims = static_cast<int32_t>(d.sizes.size());
-                for (size_t k = 0; k < d.sizes.size() && k < trt::Dims::MAX_DIMS; ++k) {
-                    out[i].d[k] = d.sizes[k] ? &d.sizes[k]->get() : nullptr;
-                }
+                out[i] = dims_exprs(nb::cast<PyDimsExprs>(shapes[nb::int_(i)]));
             }
             return 0;
         });
@@ -320,9 +347,10 @@ public:
                                          as_int(workspace), as_int(stream)));
         });
     }
-    trt::IPluginV3* attachToContext(trt::IPluginResourceContext*) noexcept override {
-        return callback<trt::IPluginV3*>("IPluginV3OneRuntime.attach_to_context", nullptr, [this] {
-            return plugin_of(runtime_.attr("attach_to_context")(nb::none())).release();
+    trt::IPluginV3* attachToContext(trt::IPluginResourceContext* context) noexcept override {
+        return callback<trt::IPluginV3*>("IPluginV3OneRuntime.attach_to_context", nullptr, [&] {
+            const nb::object c = nb::cast(context, nb::rv_policy::reference);
+            return plugin_of(runtime_.attr("attach_to_context")(c)).release();
         });
     }
     const trt::PluginFieldCollection* getFieldsToSerialize() noexcept override {
@@ -339,25 +367,6 @@ private:
     nb::object part(const char* type) const {
         const nb::object types = nb::type<trt::PluginCapabilityType>().attr(type);
         return object_.attr("get_capability_interface")(types);
-    }
-    static nb::list exprs(const trt::DimsExprs* list, int32_t count, const ShapeCallRef& call) {
-        nb::list out;
-        for (int32_t i = 0; i < count; ++i) {
-            PyDimsExprs d;
-            for (int32_t k = 0; k < list[i].nbDims; ++k) {
-                d.sizes.push_back(PyExpr{call, list[i].d[k]});
-            }
-            out.append(nb::cast(std::move(d)));
-        }
-        return out;
-    }
-    static void check_count(const nb::object& list, int32_t count, const char* method) {
-        const auto got = static_cast<int32_t>(nb::len(list));
-        if (got != count) {
-            raise_python(PyExc_ValueError, std::string(method) + "() returned " +
-                                               std::to_string(got) + " items, expected " +
-                                               std::to_string(count));
-        }
     }
 
     nb::object object_;
@@ -384,15 +393,31 @@ std::unique_ptr<trt::IPluginV3> plugin_of(nb::handle object, bool is_own) {
                      "expected an IPluginV3, got " +
                          nb::cast<std::string>(nb::str(object.type().attr("__name__"))));
     }
+    const nb::object core =
+        object.attr("get_capability_interface")(nb::type<trt::PluginCapabilityType>().attr("CORE"));
+    if (nb::isinstance(core, nb::module_::import_("ingot._ingot").attr("IPluginV3QuickCore"))) {
+        return quick_plugin(nb::borrow(object), is_own);
+    }
     return std::make_unique<PyPlugin>(nb::borrow(object), is_own);
+}
+
+nb::object python_object(trt::IPluginV3& plugin) {
+    const auto* ours = dynamic_cast<PythonPlugin*>(&plugin);
+    return ours != nullptr ? ours->object() : nb::cast(&plugin, nb::rv_policy::reference);
 }
 
 void bind_plugin_classes(nb::module_& m) {
     nb::dict scope;
     scope["__name__"] = m.attr("__name__");
+    scope["abc"] = nb::module_::import_("abc");
+    for (const char* name : {"APILanguage", "InterfaceInfo"}) {
+        scope[name] = m.attr(name);
+    }
     nb::exec(nb::str(base_classes), scope);
-    for (const char* name : {"IPluginCapability", "IPluginV3", "IPluginV3OneCore",
-                             "IPluginV3OneBuild", "IPluginV3OneBuildV2", "IPluginV3OneRuntime"}) {
+    for (const char* name :
+         {"IVersionedInterface", "IPluginCapability", "IPluginV3", "IPluginV3OneCore",
+          "IPluginV3OneBuild", "IPluginV3OneBuildV2", "IPluginV3OneRuntime", "IPluginV3QuickCore",
+          "IPluginV3QuickBuild", "IPluginV3QuickRuntime"}) {
         m.attr(name) = scope[name];
     }
 }

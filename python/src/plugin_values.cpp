@@ -2,6 +2,7 @@
 // What plugins written in Python get and give: fields, descriptions of tensors, shape expressions.
 #include "plugins.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ingot::python {
@@ -68,6 +69,16 @@ void check_field(const PyField& f) {
     }
 }
 
+/// Errors: IndexError.
+size_t field_place(const PyFields& f, int64_t i) {
+    const auto n = static_cast<int64_t>(f.fields.size());
+    const int64_t at = i < 0 ? i + n : i;
+    if (at < 0 || at >= n) {
+        raise_python(PyExc_IndexError, "field index out of range");
+    }
+    return static_cast<size_t>(at);
+}
+
 void bind_fields(nb::module_& m) {
     nb::class_<PyField>(m, "PluginField",
                         "A named attribute of a plugin: a numpy array, or bytes or text for CHAR. "
@@ -94,33 +105,104 @@ void bind_fields(nb::module_& m) {
             [](PyField& f, nb::handle data) { f.data = array_of(data); },
             "The elements, a numpy array.")
         .def_rw("type", &PyField::type, "PluginFieldType of the elements.")
-        .def_prop_ro(
+        .def_prop_rw(
             "size", [](const PyField& f) { return nb::cast<int64_t>(f.data.attr("size")); },
-            "Elements of the array.");
+            [](PyField& f, int64_t size) {
+                const auto there = nb::cast<int64_t>(f.data.attr("size"));
+                if (size < 0 || size > there) {
+                    raise_python(PyExc_ValueError, "PluginField '" + f.name + "': the size is " +
+                                                       std::to_string(size) + ", the array has " +
+                                                       std::to_string(there) + " elements");
+                }
+                f.data = f.data.attr("reshape")(-1)[nb::slice(size)];
+            },
+            "Elements of the array. Less than it has: the first of them stay.");
     nb::class_<PyFields>(m, "PluginFieldCollection", "A list of PluginField.")
         .def(
             "__init__",
             [](PyFields* at, const std::vector<PyField>& list) { new (at) PyFields{list}; },
             "fields"_a = std::vector<PyField>())
+        .def(
+            "__init__", [](PyFields* at, const PyFields& other) { new (at) PyFields(other); },
+            "other"_a)
         .def("__len__", [](const PyFields& f) { return f.fields.size(); })
         .def(
             "__getitem__",
-            [](PyFields& f, int64_t i) -> PyField& {
-                const auto n = static_cast<int64_t>(f.fields.size());
-                const int64_t at = i < 0 ? i + n : i;
-                if (at < 0 || at >= n) {
-                    raise_python(PyExc_IndexError, "field index out of range");
-                }
-                return f.fields[static_cast<size_t>(at)];
-            },
+            [](PyFields& f, int64_t i) -> PyField& { return f.fields[field_place(f, i)]; },
             nb::rv_policy::copy)
         .def(
-            "append", [](PyFields& f, const PyField& one) { f.fields.push_back(one); }, "field"_a,
-            "Adds a field at the end.");
+            "__getitem__",
+            [](const PyFields& f, const nb::slice& s) {
+                const auto [start, stop, step, length] = s.compute(f.fields.size());
+                PyFields out;
+                for (size_t i = 0; i < length; ++i) {
+                    out.fields.push_back(
+                        f.fields[static_cast<size_t>(start + static_cast<Py_ssize_t>(i) * step)]);
+                }
+                return out;
+            },
+            "s"_a, "Some of the fields.")
+        .def("__setitem__",
+             [](PyFields& f, int64_t i, const PyField& x) { f.fields[field_place(f, i)] = x; })
+        .def("__setitem__",
+             [](PyFields& f, const nb::slice& s, const PyFields& x) {
+                 const auto [start, stop, step, length] = s.compute(f.fields.size());
+                 if (length != x.fields.size()) {
+                     raise_python(PyExc_ValueError, "a slice takes as many fields as it has");
+                 }
+                 for (size_t i = 0; i < length; ++i) {
+                     f.fields[static_cast<size_t>(start + static_cast<Py_ssize_t>(i) * step)] =
+                         x.fields[i];
+                 }
+             })
+        .def("__delitem__",
+             [](PyFields& f, int64_t i) {
+                 f.fields.erase(f.fields.begin() + static_cast<Py_ssize_t>(field_place(f, i)));
+             })
+        .def(
+            "append", [](PyFields& f, const PyField& one) { f.fields.push_back(one); }, "x"_a,
+            "Adds a field at the end.")
+        .def(
+            "extend",
+            [](PyFields& f, const PyFields& more) {
+                f.fields.insert(f.fields.end(), more.fields.begin(), more.fields.end());
+            },
+            "L"_a, "Adds fields at the end.")
+        .def(
+            "insert",
+            [](PyFields& f, int64_t i, const PyField& x) {
+                const auto n = static_cast<int64_t>(f.fields.size());
+                const int64_t at = std::clamp<int64_t>(i < 0 ? i + n : i, 0, n);
+                f.fields.insert(f.fields.begin() + at, x);
+            },
+            "i"_a, "x"_a, "Adds a field before index i.")
+        .def(
+            "pop",
+            [](PyFields& f, int64_t i) {
+                const size_t at = field_place(f, i);
+                PyField out = f.fields[at];
+                f.fields.erase(f.fields.begin() + static_cast<Py_ssize_t>(at));
+                return out;
+            },
+            "i"_a = -1, "Takes a field out. Errors: IndexError.")
+        .def(
+            "clear", [](PyFields& f) { f.fields.clear(); }, "Takes all fields out.");
     nb::implicitly_convertible<std::vector<PyField>, PyFields>();
+    m.attr("PluginFieldCollection_") = m.attr("PluginFieldCollection");
 }
 
+struct PyInterfaceInfo {
+    std::string kind;
+    int64_t major;
+    int64_t minor;
+};
+
 void bind_descriptions(nb::module_& m) {
+    nb::class_<PyInterfaceInfo>(m, "InterfaceInfo", "Which interface an object implements.")
+        .def(nb::init<std::string, int64_t, int64_t>(), "kind"_a, "major"_a, "minor"_a)
+        .def_rw("kind", &PyInterfaceInfo::kind, "Its name.")
+        .def_rw("major", &PyInterfaceInfo::major, "Changes with what is not compatible.")
+        .def_rw("minor", &PyInterfaceInfo::minor, "Changes with what is.");
     using Desc = trt::PluginTensorDesc;
     nb::class_<Desc>(m, "PluginTensorDesc", "An input or output of a plugin.")
         .def(nb::init<>())
@@ -135,9 +217,17 @@ void bind_descriptions(nb::module_& m) {
     nb::class_<Range> range(m, "DynamicPluginTensorDesc", "The same with the shapes of a profile.");
     range.def(nb::init<>())
         .def_rw("desc", &Range::desc, "Type, format, and sizes, -1 where they differ.")
-        .def_ro("min", &Range::min, "The smallest shape; -1 for sizes that are not known.")
-        .def_ro("opt", &Range::opt, "The shape that is expected.")
-        .def_ro("max", &Range::max, "The largest shape.");
+        .def_prop_rw(
+            "min", [](const Range& r) { return r.min; },
+            [](Range& r, const DimsArg& dims) { r.min = dims.value; },
+            "The smallest shape; -1 for sizes that are not known.")
+        .def_prop_rw(
+            "opt", [](const Range& r) { return r.opt; },
+            [](Range& r, const DimsArg& dims) { r.opt = dims.value; },
+            "The shape that is expected.")
+        .def_prop_rw(
+            "max", [](const Range& r) { return r.max; },
+            [](Range& r, const DimsArg& dims) { r.max = dims.value; }, "The largest shape.");
 }
 
 PyExpr expr_of(const ShapeCallRef& call, const trt::IDimensionExpr* e) {

@@ -3,6 +3,7 @@
 #include "plugins.h"
 
 #include "NvInferPlugin.h"
+#include "impl/NvInferPythonPlugin.h"
 #include "layers.h"
 
 #include <string>
@@ -98,8 +99,12 @@ void bind_creators(nb::module_& m) {
             "The fields that create_plugin() understands, a PluginFieldCollection.")
         .def("create_plugin", &create_plugin, "name"_a, "field_collection"_a, "phase"_a,
              "A plugin of these fields. None when it cannot be made.");
-    layer<trt::IPluginV2Layer>(m, "IPluginV2Layer", "A layer of a plugin, older generation.");
-    layer<trt::IPluginV3Layer>(m, "IPluginV3Layer", "A layer of a plugin.");
+    bind_quick_creator(m);
+    bind_old_plugins(m);
+    layer<trt::IPluginV3Layer>(m, "IPluginV3Layer", "A layer of a plugin.")
+        .def_prop_ro(
+            "plugin", [](trt::IPluginV3Layer& self) { return python_object(self.getPlugin()); },
+            "The network's clone of the plugin.");
 }
 
 /// Creators of IPluginV3 as what they are.
@@ -107,8 +112,16 @@ nb::object creator_of(trt::IPluginCreatorInterface* creator) {
     if (creator == nullptr) {
         return nb::none();
     }
-    if (std::string(creator->getInterfaceInfo().kind) == "PLUGIN CREATOR_V3ONE") {
+    const std::string kind = creator->getInterfaceInfo().kind;
+    if (kind == "PLUGIN CREATOR_V3ONE") {
         return nb::cast(static_cast<Creator*>(creator), nb::rv_policy::reference);
+    }
+    if (kind == "PLUGIN CREATOR_V1") {
+        return nb::cast(static_cast<trt::IPluginCreator*>(creator), nb::rv_policy::reference);
+    }
+    if (kind == "PLUGIN CREATOR_V3QUICK") {
+        return nb::cast(static_cast<trt::IPluginCreatorV3Quick*>(creator),
+                        nb::rv_policy::reference);
     }
     return nb::cast(creator, nb::rv_policy::reference);
 }
@@ -187,6 +200,31 @@ void bind_registry(nb::module_& m) {
                 self.deregisterLibrary(reinterpret_cast<void*>(handle));
             },
             "handle"_a, "Removes the creators of a library of load_library(), which stays open.")
+        .def(
+            "acquire_plugin_resource",
+            [](Registry& self, const char* key, trt::IPluginResource& resource) {
+                CallScope scope;
+                trt::IPluginResource* const kept = self.acquirePluginResource(key, &resource);
+                scope.finish();
+                return kept;
+            },
+            "key"_a, "resource"_a, nb::rv_policy::reference,
+            "The resource kept under this key: at the first call a clone of `resource`. None when "
+            "it "
+            "cannot be cloned. As many release_plugin_resource() belong to it.")
+        .def(
+            "release_plugin_resource",
+            [](Registry& self, const char* key) {
+                CallScope scope;
+                const int32_t status = self.releasePluginResource(key);
+                scope.finish();
+                return status;
+            },
+            "key"_a, "0 for success.")
+        .def_prop_rw("error_recorder", &Registry::getErrorRecorder, &Registry::setErrorRecorder,
+                     nb::for_setter(nb::keep_alive<1, 2>()),
+                     nb::for_setter(nb::arg("value").none()),
+                     nb::for_getter(nb::rv_policy::reference), "Who gets errors; None: nobody.")
         .def_prop_rw("parent_search_enabled", &Registry::isParentSearchEnabled,
                      &Registry::setParentSearchEnabled,
                      "Whether registries above this one are searched too. Default True.");
@@ -210,6 +248,30 @@ Part<trt::IPluginV3Layer> add_plugin(nb::pointer_and_handle<Network> self, const
                             static_cast<int32_t>(shape_inputs.size()), *native);
     scope.finish();
     return {layer, nb::borrow(self.h)};
+}
+
+/// What a plugin of ingot.plugin and its inputs become. Errors: TypeError; what the function
+/// raises.
+nb::object add_quick_plugin(nb::handle self, nb::handle given, const std::optional<bool>& aot) {
+    using Request = trt::QuickPluginCreationRequest;
+    nb::object parts = nb::borrow(given);
+    if (PyCallable_Check(given.ptr()) != 0) {
+        const auto flags = nb::cast<uint32_t>(self.attr("flags"));
+        const auto is_set = [flags](trt::NetworkDefinitionCreationFlag f) {
+            return ((flags >> static_cast<uint32_t>(f)) & 1U) != 0;
+        };
+        using Flag = trt::NetworkDefinitionCreationFlag;
+        const Request request = aot ? (*aot ? Request::kSTRICT_AOT : Request::kSTRICT_JIT)
+                                : is_set(Flag::kPREFER_AOT_PYTHON_PLUGINS) ? Request::kPREFER_AOT
+                                : is_set(Flag::kPREFER_JIT_PYTHON_PLUGINS) ? Request::kPREFER_JIT
+                                                                           : Request::kUNKNOWN;
+        parts = given(request);
+    }
+    if (!nb::isinstance<nb::tuple>(parts) || nb::len(parts) != 3) {
+        throw nb::type_error("add_plugin() takes (inputs, shape inputs, plugin) or a function that "
+                             "gives these: what ingot.plugin.op.NAMESPACE.NAME(...) returns");
+    }
+    return self.attr("add_plugin_v3")(parts[0], parts[1], parts[2]);
 }
 
 struct SourceTexts {
@@ -346,23 +408,32 @@ void bind_sources(nb::module_& m) {
 void bind_plugins(nb::module_& m) {
     bind_plugin_values(m);
     bind_plugin_classes(m);
+    bind_plugin_resources(m);
     bind_creators(m);
     bind_registry(m);
     bind_host_kernels(m);
     bind_sources(m);
+    bind_versions(m);
     const nb::object network = m.attr("INetworkDefinition");
     nb::setattr(network, "add_plugin_v3",
                 nb::cpp_function(&add_plugin, nb::name("add_plugin_v3"), nb::scope(network),
                                  nb::is_method(), "inputs"_a, "shape_inputs"_a, "plugin"_a,
                                  "A layer of the application: an IPluginV3, which is cloned. None "
                                  "when it is refused; the logger has the reason."));
+    nb::setattr(network, "add_plugin",
+                nb::cpp_function(&add_quick_plugin, nb::name("add_plugin"), nb::scope(network),
+                                 nb::is_method(), "tuple"_a, "aot"_a.none() = nb::none(),
+                                 "A layer from (inputs, shape inputs, plugin), or from a function "
+                                 "that gives these: what ingot.plugin.op.NAMESPACE.NAME(...) "
+                                 "returns. aot: False asks for a plugin that runs by Python, the "
+                                 "only kind there is."));
     m.def(
         "get_plugin_registry", [] { return getPluginRegistry(); }, nb::rv_policy::reference,
         "The registry of the process, which those of builders and runtimes ask.");
     m.def(
         "get_builder_plugin_registry",
         [](trt::EngineCapability capability) { return getBuilderPluginRegistry(capability); },
-        "capability"_a, nb::rv_policy::reference,
+        "capability"_a = trt::EngineCapability::kSTANDARD, nb::rv_policy::reference,
         "The registry of the process for STANDARD, else None.");
     m.def(
         "init_libnvinfer_plugins",

@@ -47,10 +47,26 @@ struct PyDimsExprs {
 /// told so, unless it is the application's. Errors: TypeError when it is none.
 std::unique_ptr<trt::IPluginV3> plugin_of(nb::handle object, bool is_own = true);
 
+/// What wraps an object of Python for the library.
+class PythonPlugin {
+public:
+    virtual ~PythonPlugin() = default;
+    virtual nb::object object() const = 0;
+};
+/// plugin_of() for those with the parts of impl/NvInferPythonPlugin.h.
+std::unique_ptr<trt::IPluginV3> quick_plugin(nb::object object, bool is_own);
+/// The object of Python that the library knows as this one; a NativePluginV3 for others.
+nb::object python_object(trt::IPluginV3& plugin);
+
 /// Raises a Python exception, also from a callback.
 [[noreturn]] void raise_python(PyObject* type, const std::string& text);
 
 void bind_plugin_values(nb::module_& m);
 void bind_plugin_classes(nb::module_& m);
+void bind_plugin_resources(nb::module_& m);
+/// After all classes of plugins and allocators.
+void bind_versions(nb::module_& m);
+void bind_old_plugins(nb::module_& m);
+void bind_quick_creator(nb::module_& m);
 
 } // namespace ingot::python

@@ -76,7 +76,7 @@ void bind_loading(nb::class_<IRuntime>& c) {
                     bytes.data(), static_cast<int64_t>(bytes.size()), &diagnostics);
                 return std::pair(validity, diagnostics);
             },
-            "blob"_a,
+            "buffer"_a,
             "Whether an engine will run here, from its first engine_header_size bytes: (validity, "
             "bits of EngineInvalidityDiagnostics).")
         .def(
@@ -115,6 +115,9 @@ void bind_runtime_frame(nb::class_<IRuntime>& c) {
     prop<&IRuntime::getMaxThreads, &IRuntime::setMaxThreads>(c, "max_threads", "At least 1.");
     prop<&IRuntime::getDLACore, &IRuntime::setDLACore>(c, "DLA_core", "There is no DLA.");
     prop_ro<&IRuntime::getNbDLACores>(c, "num_DLA_cores", "Always 0.");
+    prop<&IRuntime::getDLAWorkspaceAllocationStrategy,
+         &IRuntime::setDLAWorkspaceAllocationStrategy>(c, "dla_workspace_allocation_strategy",
+                                                       "No effect: there is no DLA.");
     prop<&IRuntime::getTemporaryDirectory, &IRuntime::setTemporaryDirectory>(
         c, "temporary_directory", "No effect: no temporary files are written.");
     prop<&IRuntime::getTempfileControlFlags, &IRuntime::setTempfileControlFlags>(
@@ -158,7 +161,7 @@ void bind_runtime_config(nb::module_& m) {
                 const Bytes bytes(data);
                 return unlocked([&] { return self.deserialize(bytes.data(), bytes.size()); });
             },
-            "serialized_cache"_a, "False, and nothing changes, for bytes that do not fit.")
+            "blob"_a, "False, and nothing changes, for bytes that do not fit.")
         .def("reset", method<&Cache::reset>(), "Forgets all kernels.");
     using Config = trt::IRuntimeConfig;
     nb::class_<Config> config(m, "IRuntimeConfig", "How contexts run.");
@@ -172,7 +175,8 @@ void bind_runtime_config(nb::module_& m) {
         .def("get_runtime_cache", &Config::getRuntimeCache, nb::rv_policy::reference_internal,
              "What set_runtime_cache() set, or None.")
         .def("set_execution_context_allocation_strategy",
-             method<&Config::setExecutionContextAllocationStrategy>(), "strategy"_a,
+             method<&Config::setExecutionContextAllocationStrategy>(),
+             "strategy"_a = trt::ExecutionContextAllocationStrategy::kSTATIC,
              "When contexts get their memory. Default STATIC.")
         .def("get_execution_context_allocation_strategy",
              method<&Config::getExecutionContextAllocationStrategy>(),
@@ -337,6 +341,8 @@ void bind_refitter(nb::module_& m) {
             "stream_handle"_a,
             "As refit_cuda_engine(), in the order of a CUDA stream: weights stay the caller's "
             "until it is done.")
+        .def("release_refit_resources", method<&IRefitter::releaseRefitResources>(),
+             "Frees copies of weights that a refit has put into the engine. True.")
         .def_prop_ro("logger", &IRefitter::getLogger, nb::rv_policy::reference,
                      "Who gets messages.");
     prop<&IRefitter::getMaxThreads, &IRefitter::setMaxThreads>(c, "max_threads", "At least 1.");

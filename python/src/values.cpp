@@ -110,8 +110,18 @@ void bind_dims(nb::module_& m) {
                 return nb::steal(PyObject_GetItem(tuple_of(d).ptr(), range.ptr()));
             },
             nb::sig("def __getitem__(self, arg: slice, /) -> tuple[int, ...]"))
-        .def("__setitem__", [](trt::Dims& d, int64_t index, int64_t size) {
-            d.d[place(index, rank_of(d))] = size;
+        .def("__setitem__",
+             [](trt::Dims& d, int64_t index, int64_t size) {
+                 d.d[place(index, rank_of(d))] = size;
+             })
+        .def("__setitem__", [](trt::Dims& d, const nb::slice& range, const DimsArg& sizes) {
+            const auto [start, stop, step, length] = range.compute(rank_of(d));
+            if (static_cast<int32_t>(length) != sizes.value.nbDims) {
+                throw nb::value_error("a slice of Dims takes as many sizes as it has");
+            }
+            for (size_t i = 0; i < length; ++i) {
+                d.d[start + static_cast<Py_ssize_t>(i) * step] = sizes.value.d[i];
+            }
         });
     bind_tuple_methods(dims);
 }

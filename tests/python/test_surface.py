@@ -23,8 +23,6 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 OUT = {
     "setAlgorithmSelector": "of TensorRT 10; the editable timing cache pins choices, tactic by tactic",
-    "add_plugin": "TensorRT's quickly deployable plugins; add_plugin_v3 and add_cuda_source_layer take their place",
-    "add_plugin_v2": "the older generation of plugins is served in C++ only",
     "EngineValidityDiagnostics": "a slip of the documentation for EngineInvalidityDiagnostics",
 }
 # What stands in the tables beside names: parameters, and words.

@@ -198,16 +198,66 @@ def test_configuration(folder):
             == module.TensorRTBuildConfig(**content).model_dump())
 
 
-def test_onnxruntime_listings_run_on_the_providers_that_there_are(folder):
-    """Of ONNX Runtime's providers only the CPU's is there; it warns of the others and goes on."""
+class Sessions:
+    """Stands for onnxruntime.InferenceSession: knows what was asked for and what came of it."""
+
+    def __init__(self, kind):
+        self.kind, self.asked, self.made = kind, [], []
+
+    def __call__(self, path, providers):
+        self.asked.append(providers)
+        self.made.append(self.kind(path, providers=providers))
+        return self.made[-1]
+
+
+def under_options(path, options, values):
+    """The model's result by Ingot, built under the options of ONNX Runtime's TensorRT provider."""
+    import tensorrt as trt
+    logger = trt.Logger(trt.Logger.ERROR)
+    builder = trt.Builder(logger)
+    network = builder.create_network()
+    assert trt.OnnxParser(network, logger).parse_from_file(path)
+    config = builder.create_builder_config()
+    if options["trt_fp16_enable"]:
+        config.set_flag(trt.BuilderFlag.FP16)
+    if "trt_max_workspace_size" in options:
+        config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, options["trt_max_workspace_size"])
+    runtime = trt.Runtime(logger)
+    runtime.set_device(package.CPU, options.get("device_id", 0))
+    context = runtime.deserialize_cuda_engine(
+        builder.build_serialized_network(network, config)).create_execution_context()
+    result = np.full((len(values), 5), np.nan, np.float32)
+    context.set_tensor_address("input", values.ctypes.data)
+    context.set_tensor_address("output", result.ctypes.data)
+    assert context.execute_async_v3(0)
+    return result
+
+
+def test_onnxruntime_listings_run_on_the_providers_that_there_are(folder, monkeypatch):
+    """The listings ask for TensorRT first; ONNX Runtime has its CPU provider here, and goes on with it.
+    Ingot, built under the options that the listings give to TensorRT's, agrees with the session."""
+    import onnxruntime
     picture_model("model.onnx", 2)
-    session = run_listing(listing("create_tensorrt_session"),
-                          "listing_ort").create_tensorrt_session("model.onnx")
+    sessions = Sessions(onnxruntime.InferenceSession)
+    monkeypatch.setattr(onnxruntime, "InferenceSession", sessions)
     values = pictures(2)
-    np.testing.assert_allclose(session.run(None, {"input": values})[0],
-                               reference("model.onnx", values), 1e-5, 1e-5)
+    create = run_listing(listing("create_tensorrt_session"), "listing_ort").create_tensorrt_session
+    for fp16 in (False, True):
+        session = create("model.onnx", fp16=fp16)
+        name, options = sessions.asked[-1][0]
+        assert name == "TensorrtExecutionProvider" and options["trt_fp16_enable"] is fp16
+        expected = session.run(None, {"input": values})[0]
+        tolerance = 3e-2 if fp16 else 1e-4
+        np.testing.assert_allclose(under_options("model.onnx", options, values), expected, tolerance,
+                                   tolerance)
     module = run_listing(listing("compare_backends"), "listing_compare")
     module.compare_backends("model.onnx", (2, 3, 16, 16), num_warmup=1, num_runs=3)
+    wanted = [[one if isinstance(one, str) else one[0] for one in asked] for asked in sessions.asked]
+    assert wanted[2:] == [["CUDAExecutionProvider", "CPUExecutionProvider"],
+                          ["TensorrtExecutionProvider", "CUDAExecutionProvider", "CPUExecutionProvider"]]
+    there = onnxruntime.get_available_providers()
+    assert [session.get_providers() for session in sessions.made] == [
+        [name for name in names if name in there] for names in wanted]
 
 
 def block(kind):

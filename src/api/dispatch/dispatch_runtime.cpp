@@ -287,6 +287,19 @@ void DispatchRuntime::setDeferredWeightsLoading(bool defer) noexcept {
             [&](nvinfer1::IRuntime& r) { r.setDeferredWeightsLoading(defer); });
 }
 
+bool DispatchRuntime::setDLAWorkspaceAllocationStrategy(
+    nvinfer1::DLAWorkspaceAllocationStrategy strategy) noexcept {
+    return report_.guard("IRuntime::setDLAWorkspaceAllocationStrategy", false, [&] {
+        const auto number = static_cast<int32_t>(strategy);
+        require(number >= 0 &&
+                    number < nvinfer1::EnumMax<nvinfer1::DLAWorkspaceAllocationStrategy>(),
+                ErrorCode::InvalidArgument, "the strategy is ", number, ", expected 0 to ",
+                nvinfer1::EnumMax<nvinfer1::DLAWorkspaceAllocationStrategy>() - 1);
+        settings_.dla_workspace = strategy;
+        return true;
+    });
+}
+
 bool DispatchRuntime::set_device(int32_t device, int32_t ordinal) noexcept {
     return report_.guard("ingot::setDevice", false, [&] {
         // The runtime of this release knows what there is.

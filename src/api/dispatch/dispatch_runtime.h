@@ -72,6 +72,13 @@ public:
                                                uint64_t* diagnostics) const noexcept override;
     void setDeferredWeightsLoading(bool defer) noexcept override;
     bool getDeferredWeightsLoading() const noexcept override { return settings_.deferred; }
+    // Not passed on: lean libraries of earlier releases do not have it, and it has no effect.
+    bool setDLAWorkspaceAllocationStrategy(
+        nvinfer1::DLAWorkspaceAllocationStrategy strategy) noexcept override;
+    nvinfer1::DLAWorkspaceAllocationStrategy
+    getDLAWorkspaceAllocationStrategy() const noexcept override {
+        return settings_.dla_workspace;
+    }
 
     bool set_device(int32_t device, int32_t ordinal) noexcept;
 
@@ -79,6 +86,8 @@ private:
     struct Settings {
         nvinfer1::IGpuAllocator* allocator = nullptr;
         int32_t dla_core = 0;
+        nvinfer1::DLAWorkspaceAllocationStrategy dla_workspace =
+            nvinfer1::DLAWorkspaceAllocationStrategy::kDEFAULT;
         int32_t max_threads = 1;
         std::optional<std::string> temporary;
         nvinfer1::TempfileControlFlags tempfile_flags = 3;

@@ -4,6 +4,7 @@
 
 #include "api/tensorrt/plugin/call.h"
 #include "api/tensorrt/plugin/old_plugin.h"
+#include "api/tensorrt/plugin/quick_plugin.h"
 #include "api/tensorrt/plugin/sources.h"
 #include "api/tensorrt/plugin/tactics.h"
 
@@ -276,7 +277,7 @@ class NewPluginLayer final : public PluginLayer<nv::IPluginV3Layer> {
 public:
     NewPluginLayer(std::unique_ptr<nv::IPluginV3> plugin, size_t shape_inputs)
         : PluginLayer(nv::LayerType::kPLUGIN_V3, std::move(plugin), shape_inputs, 3) {}
-    nv::IPluginV3& getPlugin() noexcept override { return plugin(); }
+    nv::IPluginV3& getPlugin() noexcept override { return origin_of(plugin()); }
 };
 
 class OldPluginLayer final : public PluginLayer<nv::IPluginV2Layer> {
@@ -314,8 +315,10 @@ L* append_named(Network& network, std::unique_ptr<L> layer,
 nv::IPluginV3Layer* append_plugin(Network& network, const std::vector<NetworkTensor*>& inputs,
                                   size_t shape_inputs, nv::IPluginV3& plugin,
                                   const std::string& name) {
-    return append_named(network, std::make_unique<NewPluginLayer>(clone_of(plugin), shape_inputs),
-                        inputs, name);
+    return append_named(
+        network,
+        std::make_unique<NewPluginLayer>(runnable_plugin(clone_of(plugin)), shape_inputs), inputs,
+        name);
 }
 
 nv::IPluginV2Layer* append_plugin(Network& network, const std::vector<NetworkTensor*>& inputs,

@@ -2,6 +2,7 @@
 #include "api/tensorrt/plugin/call.h"
 
 #include "api/tensorrt/convert.h"
+#include "api/tensorrt/plugin/quick_plugin.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -118,6 +119,7 @@ std::vector<Type> plugin_results(const nv::IPluginV3OneBuild& build, std::span<c
         shapes.push_back(exprs_of(shape_inputs[i], sizes, str("shape input ", i)));
     }
     size_t count = result_count(build);
+    tell_ranks(build, in);
     std::vector<nv::DataType> out_types(count, nv::DataType::kFLOAT);
     check_status(build.getOutputDataTypes(out_types.data(), count_of_list(count), types.data(),
                                           count_of_list(types.size())),

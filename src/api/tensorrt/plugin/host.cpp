@@ -5,6 +5,7 @@
 #include "api/tensorrt/plugin/call.h"
 #include "api/tensorrt/plugin/host_kernels.h"
 #include "api/tensorrt/plugin/old_plugin.h"
+#include "api/tensorrt/plugin/quick_plugin.h"
 #include "base/hash.h"
 #include "ir/rewrite.h"
 
@@ -125,7 +126,7 @@ std::unique_ptr<nv::IPluginV3> make_old(nv::IPluginCreator& creator, const Plugi
     return adapt_plugin(dynamic_plugin(*plugin));
 }
 
-std::unique_ptr<nv::IPluginV3> make_new(nv::IPluginCreatorV3One& creator, const Plugin& p,
+std::unique_ptr<nv::IPluginV3> make_new(nv::IPluginCreatorInterface& creator, const Plugin& p,
                                         const std::string& node) {
     std::vector<nv::PluginField> fields;
     std::vector<PluginFieldView> views = plugin_fields(p);
@@ -135,8 +136,8 @@ std::unique_ptr<nv::IPluginV3> make_new(nv::IPluginCreatorV3One& creator, const 
                             static_cast<int32_t>(views[i].length));
     }
     nv::PluginFieldCollection all{static_cast<int32_t>(fields.size()), fields.data()};
-    std::unique_ptr<nv::IPluginV3> plugin(
-        creator.createPlugin(node.c_str(), &all, nv::TensorRTPhase::kRUNTIME));
+    std::unique_ptr<nv::IPluginV3> plugin =
+        create_plugin(creator, node.c_str(), all, nv::TensorRTPhase::kRUNTIME);
     require(plugin != nullptr, ErrorCode::InvalidArgument,
             "IPluginCreatorV3One::createPlugin() gave nullptr for the ", fields.size(),
             " fields that the engine holds");
@@ -215,7 +216,7 @@ private:
                 old ? "IPluginV2" : "IPluginV3");
         auto made = std::make_unique<Made>();
         made->plugin = old ? make_old(static_cast<nv::IPluginCreator&>(*creator), p, node)
-                           : make_new(static_cast<nv::IPluginCreatorV3One&>(*creator), p, node);
+                           : make_new(*creator, p, node);
         static_cast<void>(parts_of(*made->plugin, false));
         made_.emplace(std::move(key), std::move(made));
     }

@@ -2,6 +2,7 @@
 #include "api/tensorrt/plugin/node.h"
 
 #include "api/tensorrt/layers/plugin.h"
+#include "api/tensorrt/plugin/quick_plugin.h"
 #include "api/tensorrt/plugin/sources.h"
 #include "base/log.h"
 #include "onnx/import_node.h"
@@ -259,11 +260,10 @@ LayerBase& append_custom(Network& network, const onnx::Node& n, const CustomNode
         append_plugin(network, inputs, *plugin, name);
         return *network.layers().back();
     }
-    auto& creator = static_cast<nv::IPluginCreatorV3One&>(*custom.creator);
-    take_attributes(n, creator.getFieldNames(), fields);
+    take_attributes(n, field_names(*custom.creator), fields);
     nv::PluginFieldCollection all = fields.all();
-    std::unique_ptr<nv::IPluginV3> plugin(
-        creator.createPlugin(name.c_str(), &all, nv::TensorRTPhase::kBUILD));
+    std::unique_ptr<nv::IPluginV3> plugin =
+        create_plugin(*custom.creator, name.c_str(), all, nv::TensorRTPhase::kBUILD);
     require(plugin != nullptr, ErrorCode::InvalidArgument,
             "IPluginCreatorV3One::createPlugin() gave nullptr for the ", all.nbFields,
             " attributes of the node");

@@ -2,6 +2,7 @@
 #include "api/tensorrt/plugin/registry.h"
 
 #include "base/shared_library.h"
+#include "impl/NvInferPythonPlugin.h"
 
 #include <algorithm>
 #include <string_view>
@@ -48,8 +49,13 @@ Identity identity_of(const IPluginCreatorInterface& creator) {
         const auto& c = static_cast<const IPluginCreator&>(creator);
         return {or_empty(c.getPluginName()), or_empty(c.getPluginVersion())};
     }
+    if (kind == "PLUGIN CREATOR_V3QUICK") {
+        const auto& c = static_cast<const nvinfer1::IPluginCreatorV3Quick&>(creator);
+        return {or_empty(c.getPluginName()), or_empty(c.getPluginVersion())};
+    }
     require(kind == "PLUGIN CREATOR_V3ONE", ErrorCode::Unsupported, "a creator of kind '", kind,
-            "' is not supported, expected 'PLUGIN CREATOR_V3ONE' or 'PLUGIN CREATOR_V1'");
+            "' is not supported, expected 'PLUGIN CREATOR_V3ONE', 'PLUGIN CREATOR_V3QUICK' or "
+            "'PLUGIN CREATOR_V1'");
     const auto& c = static_cast<const IPluginCreatorV3One&>(creator);
     return {or_empty(c.getPluginName()), or_empty(c.getPluginVersion())};
 }

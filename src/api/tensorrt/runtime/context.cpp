@@ -92,6 +92,7 @@ ContextObject::ContextObject(std::shared_ptr<EngineState> state, const RuntimeCo
         break;
     }
     log_memory();
+    state_->add_user(*this);
 }
 
 void ContextObject::log_memory() const {
@@ -106,16 +107,28 @@ void ContextObject::log_memory() const {
 }
 
 ContextObject::~ContextObject() noexcept {
+    state_->remove_user(*this);
     // The streams of runs are the caller's; what they hold is done by contract.
     context_.reset();
 }
 
+void ContextObject::let_go() {
+    InUse held(user_);
+    if (context_ != nullptr) {
+        static_cast<void>(context_->execution().wait());
+        context_ = nullptr;
+    }
+}
+
 void ContextObject::follow_refit() {
-    if (generation_ == state_->generation()) {
+    if (context_ != nullptr && generation_ == state_->generation()) {
         return;
     }
     generation_ = state_->generation();
     context_ = nullptr; // gives its memory back first
+    if (state_->engine().weights_missing()) {
+        state_->check_weights();
+    }
     context_ = state_->make_context(config_->options());
     Execution& execution = context_->execution();
     if (storage_allocator_ != nullptr) {
@@ -139,7 +152,7 @@ void ContextObject::follow_refit() {
 
 void ContextObject::reserve_memory(int32_t profile) {
     std::optional<std::vector<Shape>> largest = state_->largest_shapes(profile);
-    if (largest && state_->weights_loaded()) {
+    if (largest && context_ != nullptr && state_->weights_loaded()) {
         context_->prepare(*largest);
     }
 }
@@ -174,7 +187,9 @@ void ContextObject::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
                 " bytes");
         bool given = memory != nullptr;
         lent_ = {given ? memory : no_memory(), given ? size : 0};
-        context_->execution().lend_memory(lent_->first, lent_->second);
+        if (Execution* e = execution()) {
+            e->lend_memory(lent_->first, lent_->second);
+        }
         return 0;
     });
 }
@@ -191,7 +206,8 @@ bool ContextObject::setOptimizationProfileAsync(int32_t profile, cudaStream_t) n
     return call("IExecutionContext::setOptimizationProfileAsync", false, [&] {
         state_->check_profile_index(profile);
         if (config_->getExecutionContextAllocationStrategy() ==
-            ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE) {
+                ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE &&
+            context_ != nullptr) {
             context_->execution().lend_memory(nullptr, 0); // gives back the other profile's
             reserve_memory(profile);
             log_memory();
@@ -376,7 +392,9 @@ int64_t ContextObject::getMaxOutputSize(const char* name) const noexcept {
 
 bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
     return call("IExecutionContext::setInputConsumedEvent", false, [&] {
-        context_->execution().set_inputs_event(event);
+        if (Execution* e = execution()) {
+            e->set_inputs_event(event);
+        }
         input_consumed_ = event;
         return true;
     });
@@ -385,7 +403,9 @@ bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
 bool ContextObject::setTemporaryStorageAllocator(nvinfer1::IGpuAllocator* allocator) noexcept {
     return call("IExecutionContext::setTemporaryStorageAllocator", false, [&] {
         storage_allocator_ = allocator;
-        context_->execution().set_memory(memory_source(allocator));
+        if (Execution* e = execution()) {
+            e->set_memory(memory_source(allocator));
+        }
         return true;
     });
 }
@@ -397,7 +417,9 @@ bool ContextObject::setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept {
                 ErrorCode::InvalidArgument, "the verbosity is ", static_cast<int32_t>(verbosity),
                 ", the engine was built with ", static_cast<int32_t>(most));
         nvtx_ = verbosity;
-        context_->execution().set_ranges(ranges_of(verbosity));
+        if (Execution* e = execution()) {
+            e->set_ranges(ranges_of(verbosity));
+        }
         return true;
     });
 }
@@ -411,7 +433,9 @@ void ContextObject::setPersistentCacheLimit(size_t size) noexcept {
             return 0;
         }
         constexpr auto most = static_cast<size_t>(std::numeric_limits<int64_t>::max());
-        context_->execution().set_cache_limit(static_cast<int64_t>(std::min(size, most)));
+        if (Execution* e = execution()) {
+            e->set_cache_limit(static_cast<int64_t>(std::min(size, most)));
+        }
         cache_limit_ = size;
         return 0;
     });
@@ -431,7 +455,8 @@ bool ContextObject::isStreamCapturable(cudaStream_t stream) const noexcept {
                      (listener_ != nullptr && debug_unfused_);
         bool known = std::all_of(shapes_.begin(), shapes_.end(),
                                  [](const auto& s) { return s.has_value(); });
-        return stream != nullptr && !waits && known && generation_ == state_->generation() &&
+        return stream != nullptr && !waits && known && context_ != nullptr &&
+               generation_ == state_->generation() &&
                context_->execution().capturable(input_shapes());
     });
 }

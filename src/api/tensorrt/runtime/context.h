@@ -36,7 +36,7 @@ private:
     std::vector<std::pair<std::string, float>> times_;
 };
 
-class ContextObject final : public nvinfer1::IExecutionContext {
+class ContextObject final : public nvinfer1::IExecutionContext, public WeightUser {
 public:
     /// Errors: OutOfMemory, Unsupported.
     ContextObject(std::shared_ptr<EngineState> state, const RuntimeConfig& config,
@@ -46,6 +46,7 @@ public:
     const std::shared_ptr<EngineState>& state() const { return state_; }
     /// Under the shapes set. Errors: InvalidArgument when some are missing.
     std::vector<StepInfo> steps() const;
+    void let_go() override;
 
     void setDebugSync(bool sync) noexcept override {
         call("IExecutionContext::setDebugSync", false, [&] { return debug_sync_ = sync; });
@@ -121,7 +122,10 @@ private:
         });
     }
     /// After a refit: the new weights, with this context's settings. Cheap where there was none.
+    /// Errors: InvalidArgument where there are no weights.
     void follow_refit();
+    /// Settings go there at once where there are plans; follow_refit() repeats them.
+    Execution* execution() const { return context_ == nullptr ? nullptr : &context_->execution(); }
     void set_address(const char* name, void* data, nvinfer1::TensorIOMode mode);
     void forget_shapes();
     void reserve_memory(int32_t profile);
@@ -146,7 +150,7 @@ private:
     Report report_;
     EngineObject engine_;
     std::unique_ptr<RuntimeConfig> config_;
-    std::shared_ptr<Context> context_;
+    std::shared_ptr<Context> context_; // null while the engine has no weights
     uint64_t generation_;                           // of the engine that context_ runs
     std::optional<std::pair<void*, int64_t>> lent_; // memory of the application
     mutable std::atomic<std::thread::id> user_;

@@ -55,8 +55,7 @@ void ContextObject::check_values(cudaStream_t stream) const {
 }
 
 void ContextObject::run(void* const* addresses, cudaStream_t stream) {
-    require(state_->weights_loaded(), ErrorCode::InvalidArgument,
-            "the weights are not loaded: call ICudaEngine::loadWeights() first");
+    state_->check_weights();
     follow_refit();
     for (size_t i = 0; i < inputs_.size(); ++i) {
         require(shapes_[i].has_value(), ErrorCode::InvalidArgument, "the shape of input '",

@@ -40,7 +40,9 @@ void ContextObject::setEnqueueEmitsProfile(bool emits) noexcept {
 
 void ContextObject::time_layers() {
     times_.clear();
-    context_->execution().set_timer(profiler_ == nullptr ? nullptr : &times_, !emits_profile_);
+    if (Execution* e = execution()) {
+        e->set_timer(profiler_ == nullptr ? nullptr : &times_, !emits_profile_);
+    }
 }
 
 bool ContextObject::reportToProfiler() const noexcept {
@@ -48,7 +50,7 @@ bool ContextObject::reportToProfiler() const noexcept {
         require(profiler_ != nullptr, ErrorCode::InvalidArgument, "there is no profiler");
         if (!emits_profile_) {
             LayerTimes before = std::exchange(times_, LayerTimes());
-            if (!context_->execution().report_times()) {
+            if (context_ == nullptr || !context_->execution().report_times()) {
                 times_ = std::move(before); // those of a run that waited for a debug listener
             }
         }
@@ -61,12 +63,11 @@ bool ContextObject::reportToProfiler() const noexcept {
 
 void ContextObject::watch_tensors() {
     bool watches = listener_ != nullptr && debug_unfused_;
-    Execution& execution = context_->execution();
-    if (watches) {
-        execution.set_observer(
-            [this](std::string_view name, const Tensor& t) { observe(name, t); });
-    } else {
-        execution.set_observer({});
+    Execution* e = execution();
+    if (e != nullptr && watches) {
+        e->set_observer([this](std::string_view name, const Tensor& t) { observe(name, t); });
+    } else if (e != nullptr) {
+        e->set_observer({});
     }
 }
 

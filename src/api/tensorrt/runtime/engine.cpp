@@ -10,6 +10,7 @@
 #include "api/tensorrt/runtime/read_engine.h"
 #include "api/tensorrt/runtime/runtime_config.h"
 #include "api/tensorrt/runtime/serialization_config.h"
+#include "api/tensorrt/runtime/weights_manager.h"
 
 #include <algorithm>
 
@@ -319,6 +320,21 @@ bool EngineObject::loadWeightsAsync(nvinfer1::IStreamReaderV2& reader,
             [&](const EngineBytes& expected) { check_same_engine(reader, stream, expected); });
         return true;
     });
+}
+
+bool EngineObject::unloadWeights() noexcept {
+    return report_.guard("ICudaEngine::unloadWeights", false, [&] {
+        state_->unload_weights();
+        return true;
+    });
+}
+
+nvinfer1::IWeightsManager* EngineObject::createWeightsManager() noexcept {
+    return report_.guard("ICudaEngine::createWeightsManager",
+                         static_cast<nvinfer1::IWeightsManager*>(nullptr),
+                         [&]() -> nvinfer1::IWeightsManager* {
+                             return std::make_unique<WeightsManager>(state_, report_).release();
+                         });
 }
 
 } // namespace ingot::api

@@ -90,12 +90,16 @@ public:
     bool isDebugTensor(const char* name) const noexcept override;
     int64_t getEngineStat(nvinfer1::EngineStat stat) const noexcept override;
 
-    bool areWeightsLoaded() const noexcept override { return state_->weights_loaded(); }
+    bool areWeightsLoaded() const noexcept override {
+        return state_->weights_loaded() && !state_->weights_out();
+    }
     bool loadWeights(const void* blob, int64_t size) noexcept override;
     bool loadWeightsAsync(nvinfer1::IStreamReaderV2& reader, cudaStream_t stream) noexcept override;
     const int32_t*
     getProfileTensorValues(const char* name, int32_t profile,
                            nvinfer1::OptProfileSelector select) const noexcept override;
+    bool unloadWeights() noexcept override;
+    nvinfer1::IWeightsManager* createWeightsManager() noexcept override;
 
 private:
     nvinfer1::IHostMemory* serialized(const WriteOptions& options) const;

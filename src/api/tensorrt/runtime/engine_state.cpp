@@ -20,12 +20,62 @@ EngineState::EngineState(std::shared_ptr<const Engine> engine, const Place& plac
     activation_bytes_.assign(static_cast<size_t>(profile_count()), -1);
 }
 
+void EngineState::expect_weights(EngineBytes bytes) {
+    expected_ = std::move(bytes);
+    original_ = engine_;
+}
+
 void EngineState::load_weights(const std::function<void(const EngineBytes&)>& check) {
     std::scoped_lock lock(load_mutex_);
     require(!weights_loaded_, ErrorCode::InvalidArgument, "the weights are loaded already");
     check(expected_);
-    expected_ = {};
     weights_loaded_ = true;
+}
+
+void EngineState::unload_weights() {
+    std::scoped_lock lock(load_mutex_);
+    require(original_ != nullptr, ErrorCode::InvalidArgument,
+            "the weights came with the engine: call IRuntime::setDeferredWeightsLoading(true) "
+            "before it is deserialised, or use createWeightsManager()");
+    require(weights_loaded_, ErrorCode::InvalidArgument, "the weights are not loaded");
+    dismiss_users();
+    weights_loaded_ = false;
+    weights_out_ = false;
+    refit(original_);
+}
+
+void EngineState::take_weights_out(std::shared_ptr<const Engine> without) {
+    dismiss_users();
+    weights_out_ = true;
+    refit(std::move(without));
+}
+
+void EngineState::check_weights() const {
+    require(weights_loaded_, ErrorCode::InvalidArgument,
+            "the weights are not loaded: call ICudaEngine::loadWeights() first");
+    require(!weights_out(), ErrorCode::InvalidArgument,
+            "the weights are unloaded: call IWeightsManager::restoreFromBuffer() first, or refit "
+            "the engine");
+    require(!engine_->weights_missing(), ErrorCode::InvalidArgument,
+            "the engine was built without its weights (kSTRIP_PLAN, kEXCLUDE_WEIGHTS): refit it "
+            "first, with createInferRefitter() or createParserRefitter()");
+}
+
+void EngineState::add_user(WeightUser& user) {
+    std::scoped_lock lock(users_mutex_);
+    users_.push_back(&user);
+}
+
+void EngineState::remove_user(WeightUser& user) {
+    std::scoped_lock lock(users_mutex_);
+    std::erase(users_, &user);
+}
+
+void EngineState::dismiss_users() {
+    std::scoped_lock lock(users_mutex_);
+    for (WeightUser* user : users_) {
+        user->let_go();
+    }
 }
 
 void EngineState::list_tensors() {
@@ -176,9 +226,9 @@ std::shared_ptr<const Context> EngineState::base(const RunOptions& options) {
 }
 
 std::shared_ptr<Context> EngineState::make_context(const RunOptions& options) {
-    require(!engine_->weights_missing(), ErrorCode::InvalidArgument,
-            "the engine was built without its weights (kSTRIP_PLAN, kEXCLUDE_WEIGHTS): refit it "
-            "first, with createInferRefitter() or createParserRefitter()");
+    if (engine_->weights_missing()) {
+        check_weights();
+    }
     // Whoever has the context keeps what it shares with later ones.
     std::shared_ptr<const Context> shared = base(options);
     ++contexts_;

@@ -34,6 +34,15 @@ struct RunOptions {
     bool operator==(const RunOptions&) const = default;
 };
 
+/// A context, which lets go of what it has of an engine's weights.
+class WeightUser {
+public:
+    virtual ~WeightUser() = default;
+    /// Waits for its run. Until there are weights again it has no plans. Errors: InvalidArgument
+    /// while another thread uses it.
+    virtual void let_go() = 0;
+};
+
 /// Thread safe.
 class EngineState {
 public:
@@ -52,13 +61,26 @@ public:
     const Place& place() const { return place_; }
     nvinfer1::IGpuAllocator* allocator() const { return allocator_; }
     bool weights_loaded() const { return weights_loaded_; }
-    /// The bytes that load_weights() has to be given the same of.
-    void expect_weights(EngineBytes bytes) { expected_ = std::move(bytes); }
+    /// The bytes that load_weights() has to be given the same of: weights are loaded later.
+    void expect_weights(EngineBytes bytes);
     /// From now on weights are loaded, if `check` finds no fault with the bytes expected. Errors:
-    /// InvalidArgument when they are loaded already; what `check` throws.
+    /// InvalidArgument when they are loaded already, or were loaded with the engine; what `check`
+    /// throws.
     void load_weights(const std::function<void(const EngineBytes&)>& check);
+    /// Back to the engine that was expected, before load_weights(). Errors: InvalidArgument when
+    /// there is nothing to unload; what WeightUser::let_go throws.
+    void unload_weights();
     /// Puts an engine of other weights in this one's place. No other call goes on meanwhile.
     void refit(std::shared_ptr<const Engine> engine);
+    /// The same with an engine that has none: nothing runs before a refit. Errors: what
+    /// WeightUser::let_go throws.
+    void take_weights_out(std::shared_ptr<const Engine> without);
+    bool weights_out() const { return weights_out_ && engine_->weights_missing(); }
+    /// Errors: InvalidArgument, which says how weights come back, where there are none.
+    void check_weights() const;
+
+    void add_user(WeightUser& user);
+    void remove_user(WeightUser& user);
     /// How many engines have stood here: contexts of an earlier one follow.
     uint64_t generation() const { return generation_; }
 
@@ -107,6 +129,7 @@ private:
     std::shared_ptr<const Context> base(const RunOptions& options);
     CompileOptions compile_options(const RunOptions& options, const std::string& folder) const;
     void list_tensors();
+    void dismiss_users();
     void forget_contexts();
 
     std::shared_ptr<const Engine> engine_;
@@ -118,7 +141,11 @@ private:
     std::vector<IoTensor> tensors_;
     std::atomic<bool> weights_loaded_;
     std::mutex load_mutex_;
-    EngineBytes expected_; // until the weights are loaded
+    EngineBytes expected_;                   // where weights are loaded later
+    std::shared_ptr<const Engine> original_; // and the engine of these bytes
+    bool weights_out_ = false;               // take_weights_out() did it
+    std::vector<WeightUser*> users_;
+    std::mutex users_mutex_;
     std::atomic<uint64_t> generation_{0};
 
     std::unique_ptr<ThreadPool> pool_;     // null: the process's

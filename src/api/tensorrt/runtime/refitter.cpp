@@ -228,8 +228,18 @@ bool Refitter::refit(const char* method, cudaStream_t stream) noexcept {
             weights.emplace(name, tensor_of(find(name.c_str()), given, stream));
         }
         state_->refit(refitted(state_->engine(), weights, validates_, max_threads_));
+        for (auto& [name, given] : given_) {
+            given.is_in_engine = true;
+        }
         return true;
     });
+}
+
+bool Refitter::releaseRefitResources() noexcept {
+    std::erase_if(given_, [](const auto& entry) {
+        return entry.second.is_in_engine && entry.second.tensor.defined();
+    });
+    return true;
 }
 
 bool Refitter::refitCudaEngine() noexcept {

@@ -48,6 +48,7 @@ public:
     bool getWeightsValidation() const noexcept override { return validates_; }
     bool refitCudaEngineAsync(cudaStream_t stream) noexcept override;
     nvinfer1::Weights getWeightsPrototype(const char* weights_name) const noexcept override;
+    bool releaseRefitResources() noexcept override;
 
 private:
     /// Values in memory of the caller; or a tensor that is kept here.
@@ -55,6 +56,7 @@ private:
         nvinfer1::Weights weights{};
         nvinfer1::TensorLocation location = nvinfer1::TensorLocation::kHOST;
         Tensor tensor;
+        bool is_in_engine = false; // a refit took it
     };
     const Weight& find(const char* name) const;
     const Weight& find(const char* layer, nvinfer1::WeightsRole role) const;

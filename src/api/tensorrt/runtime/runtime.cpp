@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/runtime/runtime.h"
 
+#include "api/tensorrt/convert.h"
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/memory_log.h"
 #include "api/tensorrt/runtime/engine.h"
@@ -126,6 +127,14 @@ EngineValidity RuntimeObject::getEngineValidity(const void* blob, int64_t size,
         *diagnostics = found;
     }
     return found == 0 ? EngineValidity::kVALID : EngineValidity::kINVALID;
+}
+
+bool RuntimeObject::setDLAWorkspaceAllocationStrategy(
+    nvinfer1::DLAWorkspaceAllocationStrategy strategy) noexcept {
+    return report_.guard("IRuntime::setDLAWorkspaceAllocationStrategy", false, [&] {
+        dla_workspace_ = checked(strategy, "the strategy");
+        return true;
+    });
 }
 
 bool RuntimeObject::set_device(int32_t device, int32_t ordinal) noexcept {

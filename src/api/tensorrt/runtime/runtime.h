@@ -53,6 +53,12 @@ public:
                                                uint64_t* diagnostics) const noexcept override;
     void setDeferredWeightsLoading(bool defer) noexcept override { deferred_ = defer; }
     bool getDeferredWeightsLoading() const noexcept override { return deferred_; }
+    bool setDLAWorkspaceAllocationStrategy(
+        nvinfer1::DLAWorkspaceAllocationStrategy strategy) noexcept override;
+    nvinfer1::DLAWorkspaceAllocationStrategy
+    getDLAWorkspaceAllocationStrategy() const noexcept override {
+        return dla_workspace_;
+    }
 
     bool set_device(int32_t device, int32_t ordinal) noexcept;
 
@@ -69,6 +75,8 @@ private:
     Device device_ = Device::kAUTO;
     int32_t ordinal_ = 0;
     int32_t dla_core_ = 0;
+    nvinfer1::DLAWorkspaceAllocationStrategy dla_workspace_ =
+        nvinfer1::DLAWorkspaceAllocationStrategy::kDEFAULT;
     int32_t max_threads_;
     std::string temporary_;
     nvinfer1::TempfileControlFlags tempfile_flags_ = 3;
