@@ -36,7 +36,7 @@ ALLOWED = {
     "tools": ("ir", "ops", "onnx", "kernels", "passes", "plan", "engine", "workflow", "api"),
 }
 # The public headers: they include each other only, and of src only api knows them.
-PUBLIC = re.compile(r"(Nv\w+\.h|ingot\.h|ingot/\w+\.h)")
+PUBLIC = re.compile(r"((impl/)?Nv\w+\.h|ingot\.h|ingot/\w+\.h)")
 USES_PUBLIC = ("api", "tools")
 # Backends do not know each other.
 BACKENDS = ("cpu", "cuda")

@@ -88,16 +88,16 @@ public:
     virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
 };
 
-/// Saves the weights of an engine that can be refitted, takes them out of memory, and puts them back:
-/// several engines take turns in one memory. Made by ICudaEngine::createWeightsManager(); the caller
-/// deletes it, at any time: it keeps what it needs of the engine.
+/// Saves the weights of an engine that can be refitted, takes them out of memory, and puts them
+/// back: several engines take turns in one memory. Made by ICudaEngine::createWeightsManager(); the
+/// caller deletes it, at any time: it keeps what it needs of the engine.
 ///
 /// The data saved are the weights that IRefitter::getAllWeights() names, in that order, each from a
 /// multiple of 256 bytes on, with zeros between. They fit engines that were built from the same
 /// network, on any device.
 ///
-/// Thread safety: no other call on the engine, its contexts and refitters goes on meanwhile. Errors:
-/// false, and nothing is changed.
+/// Thread safety: no other call on the engine, its contexts and refitters goes on meanwhile.
+/// Errors: false, and nothing is changed.
 class IWeightsManager : public INoCopy {
 public:
     virtual ~IWeightsManager() noexcept = default;
@@ -115,8 +115,8 @@ public:
     /// weights. False when they are unloaded already.
     virtual bool unload(cudaStream_t stream) noexcept = 0;
     /// Gives weights back to an engine that has none: after unload(), or when it was built or
-    /// written without them. The engine becomes what a refit with them makes of it; they are checked
-    /// as a refit checks them. `source` is read when the call returns.
+    /// written without them. The engine becomes what a refit with them makes of it; they are
+    /// checked as a refit checks them. `source` is read when the call returns.
     virtual bool restoreFromBuffer(const void* source, int64_t size, TensorLocation location,
                                    cudaStream_t stream) noexcept = 0;
     /// Not supported: memory of others is not mapped. Reports an error and returns false.

@@ -158,7 +158,8 @@ void bind_contexts(Engine& c) {
          "A context of its own memory, or None when memory or kernels cannot be had.")
         .def(
             "create_execution_context",
-            [](const Self& self, std::optional<nb::pointer_and_handle<trt::IRuntimeConfig>> config) {
+            [](const Self& self,
+               std::optional<nb::pointer_and_handle<trt::IRuntimeConfig>> config) {
                 trt::IRuntimeConfig* const given = config ? config->p : nullptr;
                 return context(self,
                                unlocked([&] { return self.p->createExecutionContext(given); }),
@@ -238,11 +239,12 @@ void bind_weights_of(Engine& c) {
 
 void bind_weights_manager(nb::module_& m) {
     using Manager = trt::IWeightsManager;
-    nb::class_<Manager> c(
-        m, "IWeightsManager",
-        "Saves the weights of an engine, takes them out of memory, and puts them back. No other call "
-        "on the engine and its contexts goes on meanwhile. Methods return False, and change nothing, "
-        "on an error, which the engine's recorder or the logger gets.");
+    nb::class_<Manager> c(m, "IWeightsManager",
+                          "Saves the weights of an engine, takes them out of memory, and puts them "
+                          "back. No other call "
+                          "on the engine and its contexts goes on meanwhile. Methods return False, "
+                          "and change nothing, "
+                          "on an error, which the engine's recorder or the logger gets.");
     common(c);
     c.def("get_size", method<&Manager::getSize>(), "Bytes that are saved and restored.")
         .def(

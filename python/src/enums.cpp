@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Enumerations of builder, runtime and plugins.
 #include "bind.h"
-
 #include "impl/NvInferPythonPlugin.h"
 
 namespace ingot::python {

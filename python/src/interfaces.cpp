@@ -309,10 +309,11 @@ void bind_run_interfaces(nb::module_& m) {
         "Sees debug tensors: subclass it and define process_debug_tensor(self, addr, location, "
         "type, shape, name, stream) -> bool. False fails the run.");
     common(listener);
-    listener.def("process_debug_tensor", &undefined,
-                 nb::sig("def process_debug_tensor(self, addr: int, location: TensorLocation, type: "
-                         "DataType, shape: Dims, name: str, stream: int) -> bool"),
-                 "Sees a tensor; False fails the run.");
+    listener.def(
+        "process_debug_tensor", &undefined,
+        nb::sig("def process_debug_tensor(self, addr: int, location: TensorLocation, type: "
+                "DataType, shape: Dims, name: str, stream: int) -> bool"),
+        "Sees a tensor; False fails the run.");
     listener.def(nb::init<>());
 }
 

@@ -202,7 +202,8 @@ void bind_streams(nb::module_& m) {
     reader2.def(nb::init<>())
         .def("read", &undefined, nb::sig("def read(self, num_bytes: int, stream: int) -> bytes"),
              "The next bytes, at most num_bytes; none at the end.")
-        .def("seek", &undefined, nb::sig("def seek(self, offset: int, where: SeekPosition) -> bool"),
+        .def("seek", &undefined,
+             nb::sig("def seek(self, offset: int, where: SeekPosition) -> bool"),
              "Goes to a place. False when it cannot.");
     nb::class_<trt::IStreamWriter, PyStreamWriter> writer(
         m, "IStreamWriter",

@@ -94,8 +94,8 @@ public:
         out_count_ = out_count;
         static_cast<void>(callback("IPluginV2DynamicExt.configure_plugin", -1, [&] {
             nb::object result;
-            return call_overridden(nb_trampoline, "configure_plugin", result,
-                                   list_of(in, in_count), list_of(out, out_count))
+            return call_overridden(nb_trampoline, "configure_plugin", result, list_of(in, in_count),
+                                   list_of(out, out_count))
                        ? status_of(result)
                        : 0;
         }));

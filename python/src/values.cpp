@@ -110,10 +110,8 @@ void bind_dims(nb::module_& m) {
                 return nb::steal(PyObject_GetItem(tuple_of(d).ptr(), range.ptr()));
             },
             nb::sig("def __getitem__(self, arg: slice, /) -> tuple[int, ...]"))
-        .def("__setitem__",
-             [](trt::Dims& d, int64_t index, int64_t size) {
-                 d.d[place(index, rank_of(d))] = size;
-             })
+        .def("__setitem__", [](trt::Dims& d, int64_t index,
+                               int64_t size) { d.d[place(index, rank_of(d))] = size; })
         .def("__setitem__", [](trt::Dims& d, const nb::slice& range, const DimsArg& sizes) {
             const auto [start, stop, step, length] = range.compute(rank_of(d));
             if (static_cast<int32_t>(length) != sizes.value.nbDims) {

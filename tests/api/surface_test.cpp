@@ -7,6 +7,7 @@
 #include "NvInferPlugin.h"
 #include "NvOnnxConfig.h"
 #include "NvOnnxParser.h"
+#include "impl/NvInferPythonPlugin.h"
 #include "ingot.h"
 
 #include <gtest/gtest.h>
@@ -54,6 +55,7 @@ static_assert(is_deletable<nvinfer1::IRuntimeCache>);
 static_assert(is_deletable<nvinfer1::ISerializationConfig>);
 static_assert(is_deletable<nvinfer1::IEngineInspector>);
 static_assert(is_deletable<nvinfer1::IRefitter>);
+static_assert(is_deletable<nvinfer1::IWeightsManager>);
 static_assert(is_deletable<nvonnxparser::IParser>);
 static_assert(is_deletable<nvonnxparser::IParserRefitter>);
 static_assert(!std::is_destructible_v<nvinfer1::ITensor>);

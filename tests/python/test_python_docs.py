@@ -21,7 +21,7 @@ import ingot  # noqa: E402
 STUB = package.folder() / "ingot" / "_ingot.pyi"
 # A line that nanobind makes of a signature.
 SIGNATURE = re.compile(r"(\d+\. )?`{0,2}[\w.]*\(.*\)( -> .*?)?`{0,2}|Overloaded function\.")
-ALIASES = {"BuilderConfig", "OptimizationProfile", "RuntimeCache", "RuntimeConfig"}
+ALIASES = {"BuilderConfig", "OptimizationProfile", "PluginFieldCollection_", "RuntimeCache", "RuntimeConfig"}
 
 
 def words(thing):

@@ -316,9 +316,8 @@ nv::IPluginV3Layer* append_plugin(Network& network, const std::vector<NetworkTen
                                   size_t shape_inputs, nv::IPluginV3& plugin,
                                   const std::string& name) {
     return append_named(
-        network,
-        std::make_unique<NewPluginLayer>(runnable_plugin(clone_of(plugin)), shape_inputs), inputs,
-        name);
+        network, std::make_unique<NewPluginLayer>(runnable_plugin(clone_of(plugin)), shape_inputs),
+        inputs, name);
 }
 
 nv::IPluginV2Layer* append_plugin(Network& network, const std::vector<NetworkTensor*>& inputs,

@@ -69,15 +69,15 @@ public:
         build_ = part<nv::IPluginV3QuickBuild>(nv::PluginCapabilityType::kBUILD, quick_build);
         runtime_ =
             part<nv::IPluginV3QuickRuntime>(nv::PluginCapabilityType::kRUNTIME, quick_runtime);
-        require(runtime_ != nullptr, ErrorCode::Unsupported, "plugin '", core_->getPluginName(),
-                "' has no part of kind ", quick_runtime,
-                ": kernels that are compiled ahead are not supported; give the kernel's text to "
-                "ingot::addCudaSourceLayer(), or define how the plugin runs (tensorrt.plugin.impl)");
+        require(
+            runtime_ != nullptr, ErrorCode::Unsupported, "plugin '", core_->getPluginName(),
+            "' has no part of kind ", quick_runtime,
+            ": kernels that are compiled ahead are not supported; give the kernel's text to "
+            "ingot::addCudaSourceLayer(), or define how the plugin runs (tensorrt.plugin.impl)");
     }
     nv::IPluginV3& plugin() { return *plugin_; }
 
-    nv::IPluginCapability*
-    getCapabilityInterface(nv::PluginCapabilityType type) noexcept override {
+    nv::IPluginCapability* getCapabilityInterface(nv::PluginCapabilityType type) noexcept override {
         switch (type) {
         case nv::PluginCapabilityType::kCORE:
             return static_cast<nv::IPluginV3OneCore*>(this);
@@ -99,9 +99,7 @@ public:
 
     const char* getPluginName() const noexcept override { return core_->getPluginName(); }
     const char* getPluginVersion() const noexcept override { return core_->getPluginVersion(); }
-    const char* getPluginNamespace() const noexcept override {
-        return core_->getPluginNamespace();
-    }
+    const char* getPluginNamespace() const noexcept override { return core_->getPluginNamespace(); }
 
     int32_t getNbOutputs() const noexcept override { return build_->getNbOutputs(); }
     int32_t configurePlugin(const DynamicPluginTensorDesc* in, int32_t in_count,
@@ -126,9 +124,8 @@ public:
                 const int32_t count =
                     build_->getNbSupportedFormatCombinations(all, in_count, out_count);
                 combinations_.assign(width * static_cast<size_t>(std::max(count, 0)), {});
-                if (count <= 0 ||
-                    build_->getSupportedFormatCombinations(all, in_count, out_count,
-                                                           combinations_.data(), count) != 0) {
+                if (count <= 0 || build_->getSupportedFormatCombinations(
+                                      all, in_count, out_count, combinations_.data(), count) != 0) {
                     combinations_.clear();
                 }
             }

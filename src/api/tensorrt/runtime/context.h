@@ -150,7 +150,7 @@ private:
     Report report_;
     EngineObject engine_;
     std::unique_ptr<RuntimeConfig> config_;
-    std::shared_ptr<Context> context_; // null while the engine has no weights
+    std::shared_ptr<Context> context_;              // null while the engine has no weights
     uint64_t generation_;                           // of the engine that context_ runs
     std::optional<std::pair<void*, int64_t>> lent_; // memory of the application
     mutable std::atomic<std::thread::id> user_;

@@ -61,7 +61,8 @@ bool WeightsManager::saveToBuffer(void* destination, int64_t size, TensorLocatio
                                   cudaStream_t stream) noexcept {
     return report_.guard("IWeightsManager::saveToBuffer", false, [&] {
         check_size(size);
-        require(destination != nullptr, ErrorCode::InvalidArgument, "the buffer is at a null address");
+        require(destination != nullptr, ErrorCode::InvalidArgument,
+                "the buffer is at a null address");
         const Backend& backend = *state_->place().backend;
         const bool on_device = checked(location, "the location") == TensorLocation::kDEVICE;
         auto* to = static_cast<std::byte*>(destination);
