@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import builtins
 import threading
-from typing import Any, Iterator, Sequence
+from typing import Any, Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -13,8 +13,7 @@ from ingot._ingot import (DataType, DimensionOperation, Dims, DynamicPluginTenso
 from ingot._types import nptype
 
 _current = threading.local()
-_Size = "int | ShapeExpr"
-_NUMBERS = {
+_NUMBERS: dict[DimensionOperation, Callable[[int, int], int]] = {
     DimensionOperation.SUM: lambda a, b: a + b, DimensionOperation.SUB: lambda a, b: a - b,
     DimensionOperation.PROD: lambda a, b: a * b, DimensionOperation.MAX: builtins.max,
     DimensionOperation.MIN: builtins.min, DimensionOperation.EQUAL: lambda a, b: int(a == b),
@@ -74,7 +73,7 @@ class ShapeExpr:
 
     def _built(self) -> IDimensionExpr:
         """For the library. Errors: RuntimeError where no shape rule runs, or for a fake one."""
-        builder = getattr(_current, "builder", None)
+        builder: IExprBuilder | None = getattr(_current, "builder", None)
         if self.is_fake or builder is None:
             raise RuntimeError("the size is not known at this stage: look at is_fake first")
         if self._number is not None:
@@ -86,7 +85,7 @@ class ShapeExpr:
         assert self._size is not None
         return self._size
 
-    def _op(self, op: DimensionOperation, other: _Size, swapped: bool = False) -> ShapeExpr:
+    def _op(self, op: DimensionOperation, other: int | ShapeExpr, swapped: bool = False) -> ShapeExpr:
         second = other if isinstance(other, ShapeExpr) else ShapeExpr(other)
         first, second = (second, self) if swapped else (self, second)
         if first.is_size_tensor or second.is_size_tensor:
@@ -100,25 +99,25 @@ class ShapeExpr:
             made._tree = (op, first, second)
         return made
 
-    def __add__(self, other: _Size) -> ShapeExpr:
+    def __add__(self, other: int | ShapeExpr) -> ShapeExpr:
         return self._op(DimensionOperation.SUM, other)
 
     def __radd__(self, other: int) -> ShapeExpr:
         return self._op(DimensionOperation.SUM, other, True)
 
-    def __sub__(self, other: _Size) -> ShapeExpr:
+    def __sub__(self, other: int | ShapeExpr) -> ShapeExpr:
         return self._op(DimensionOperation.SUB, other)
 
     def __rsub__(self, other: int) -> ShapeExpr:
         return self._op(DimensionOperation.SUB, other, True)
 
-    def __mul__(self, other: _Size) -> ShapeExpr:
+    def __mul__(self, other: int | ShapeExpr) -> ShapeExpr:
         return self._op(DimensionOperation.PROD, other)
 
     def __rmul__(self, other: int) -> ShapeExpr:
         return self._op(DimensionOperation.PROD, other, True)
 
-    def __floordiv__(self, other: _Size) -> ShapeExpr:
+    def __floordiv__(self, other: int | ShapeExpr) -> ShapeExpr:
         return self._op(DimensionOperation.FLOOR_DIV, other)
 
     def __rfloordiv__(self, other: int) -> ShapeExpr:
@@ -127,7 +126,7 @@ class ShapeExpr:
     def __eq__(self, other: Any) -> Any:
         return self._op(DimensionOperation.EQUAL, other)
 
-    def __lt__(self, other: _Size) -> ShapeExpr:
+    def __lt__(self, other: int | ShapeExpr) -> ShapeExpr:
         return self._op(DimensionOperation.LESS, other)
 
     __hash__ = None  # type: ignore[assignment]
@@ -164,7 +163,7 @@ class SizeTensorShapeExpr(ShapeExpr):
         return False
 
     def _built(self) -> IDimensionExpr:
-        builder = getattr(_current, "builder", None)
+        builder: IExprBuilder | None = getattr(_current, "builder", None)
         if builder is None or self._desc.index is None:
             raise RuntimeError("the size tensor has to be among the outputs that are returned")
         if self._size is None:
@@ -182,7 +181,7 @@ class ShapeExprs:
         self._sizes = [ShapeExpr() for _ in range(length)]
 
     @classmethod
-    def from_tuple(cls, shape_exprs: Sequence[_Size]) -> ShapeExprs:
+    def from_tuple(cls, shape_exprs: Sequence[int | ShapeExpr]) -> ShapeExprs:
         """A shape of these sizes."""
         made = cls(len(shape_exprs))
         for i, size in enumerate(shape_exprs):
@@ -205,7 +204,7 @@ class ShapeExprs:
     def __getitem__(self, index: int) -> ShapeExpr:
         return self._sizes[index]
 
-    def __setitem__(self, index: int, value: _Size) -> None:
+    def __setitem__(self, index: int, value: int | ShapeExpr) -> None:
         if not isinstance(value, (int, ShapeExpr)):
             raise ValueError(f"a size is an int or a ShapeExpr, got {type(value).__name__}")
         self._sizes[index] = value if isinstance(value, ShapeExpr) else ShapeExpr(value)

@@ -207,7 +207,7 @@ def _array_type(kind: Any) -> str:
     """The type of the elements of NDArray[...]; "" for others."""
     if typing.get_origin(kind) is not np.ndarray:
         return ""
-    return np.dtype(typing.get_args(typing.get_args(kind)[1])[0]).name
+    return str(np.dtype(typing.get_args(typing.get_args(kind)[1])[0]).name)
 
 
 def _checked(plugin: str, name: str, kind: Any, value: Any) -> Any:
@@ -255,7 +255,8 @@ class _Creator(trt.IPluginCreatorV3Quick):
                       field_collection: trt.PluginFieldCollection, phase: trt.TensorRTPhase,
                       quickPluginType: trt.QuickPluginCreationRequest) -> Any:
         kinds = self._definition.attributes
-        given = {f.name: _value(kinds[f.name], f) for f in field_collection if f.name in kinds}
+        fields = [field_collection[i] for i in range(len(field_collection))]
+        given = {f.name: _value(kinds[f.name], f) for f in fields if f.name in kinds}
         missing = [key for key in kinds if key not in given]
         if missing:
             raise ValueError(f"plugin {self._definition.id}: attributes {missing} are missing")
@@ -322,9 +323,9 @@ class _Plugin(trt.IPluginV3, trt.IPluginV3QuickCore, trt.IPluginV3QuickBuild, tr
                     tactics += [t for t in one._tactics if t not in tactics]
         made = []
         for dtype, layout in itertools.chain(*self._supported):
-            desc = trt.PluginTensorDesc()
-            desc.type, desc.format = dtype, layout
-            made.append(desc)
+            one_of = trt.PluginTensorDesc()
+            one_of.type, one_of.format = dtype, layout
+            made.append(one_of)
         return made
 
     def configure_plugin(self, inp: list[trt.DynamicPluginTensorDesc],
