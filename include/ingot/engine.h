@@ -111,8 +111,8 @@ public:
     /// The same in pieces, from the first byte on.
     virtual bool saveToStream(IStreamWriter& writer, cudaStream_t stream) noexcept = 0;
     /// Takes the weights out of the device's memory and the host's, after what `stream` holds.
-    /// Contexts stay; nothing runs, and nothing is serialised, before a restore or a refit with all
-    /// weights. False when they are unloaded already.
+    /// Contexts stay; nothing runs before a restore or a refit with all weights, and serialised
+    /// engines lack them too. False when they are unloaded already.
     virtual bool unload(cudaStream_t stream) noexcept = 0;
     /// Gives weights back to an engine that has none: after unload(), or when it was built or
     /// written without them. The engine becomes what a refit with them makes of it; they are

@@ -169,6 +169,17 @@ print(trt.__version__, trt.Builder is ingot.Builder, bytes(engine)[:5])
     assert text == f"{version} True b'INGOT'\n"
 
 
+@pytest.mark.parametrize("name", ["tensorrt_lean", "tensorrt_dispatch"])
+def test_the_import_names_of_runtimes(installed, tmp_path, name):
+    text = run(installed, f"""
+import ingot, tensorrt.plugin
+import {name} as trt
+print(trt.__version__, trt.Runtime is ingot.Runtime, hasattr(trt, "Builder"))
+print(tensorrt.plugin.register is ingot.plugin.register)
+""", tmp_path)
+    assert text == "11.1.0.0 True False\nTrue\n"
+
+
 def test_pydantic_is_asked_for_by_name(installed, tmp_path):
     """Only ingot.config needs it; a module of that name that cannot be imported stands for none."""
     (tmp_path / "pydantic.py").write_text("raise ImportError('none here')")
