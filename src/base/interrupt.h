@@ -14,8 +14,8 @@ void request_interrupt() noexcept;
 void clear_interrupt() noexcept;
 /// From now on; zero removes the limit.
 void set_time_limit(std::chrono::milliseconds limit);
-/// SIGINT, SIGTERM and SIGHUP call request_interrupt, unless they are ignored; a second one ends the
-/// process. For command-line tools.
+/// SIGINT, SIGTERM and SIGHUP call request_interrupt, unless they are ignored; a second one ends
+/// the process. For command-line tools.
 void handle_sigint();
 
 } // namespace ingot
