@@ -190,9 +190,10 @@ void NvidiaGpu::encode(const kernels::TensorMap& map, std::byte* base, std::byte
     constexpr int swizzle_128b = 3;
     constexpr int promote_256b = 3;
     constexpr int tfloat32 = 11; // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-    card_.check(card_.d.encode_tiled(&m, map.tf32 ? tfloat32 : map_type(map.dtype), static_cast<unsigned int>(map.rank),
-                                     base, map.sizes.data(), map.strides.data(), map.box.data(),
-                                     steps, 0, map.swizzle128 ? swizzle_128b : 0, promote_256b, 0),
+    card_.check(card_.d.encode_tiled(&m, map.tf32 ? tfloat32 : map_type(map.dtype),
+                                     static_cast<unsigned int>(map.rank), base, map.sizes.data(),
+                                     map.strides.data(), map.box.data(), steps, 0,
+                                     map.swizzle128 ? swizzle_128b : 0, promote_256b, 0),
                 "cuTensorMapEncodeTiled");
     std::memcpy(encoded, &m, sizeof m);
 }
