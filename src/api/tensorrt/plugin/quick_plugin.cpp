@@ -56,6 +56,9 @@ public:
     void set_ranks(std::vector<int32_t> ranks) { ranks_ = std::move(ranks); }
 
 protected:
+    const int32_t* ranks() const { return ranks_.data(); }
+
+private:
     std::vector<int32_t> ranks_; // of the inputs
 };
 
@@ -109,7 +112,7 @@ public:
     }
     int32_t getOutputDataTypes(nv::DataType* out, int32_t out_count, const nv::DataType* in,
                                int32_t in_count) const noexcept override {
-        return build_->getOutputDataTypes(out, out_count, in, ranks_.data(), in_count);
+        return build_->getOutputDataTypes(out, out_count, in, ranks(), in_count);
     }
     int32_t getOutputShapes(const nv::DimsExprs* in, int32_t in_count, const nv::DimsExprs* shape,
                             int32_t shape_count, nv::DimsExprs* out, int32_t out_count,
@@ -119,7 +122,7 @@ public:
     bool supportsFormatCombination(int32_t pos, const DynamicPluginTensorDesc* all,
                                    int32_t in_count, int32_t out_count) noexcept override {
         try {
-            const auto width = static_cast<size_t>(in_count + out_count);
+            const auto width = static_cast<size_t>(in_count) + static_cast<size_t>(out_count);
             if (pos == 0) {
                 const int32_t count =
                     build_->getNbSupportedFormatCombinations(all, in_count, out_count);
