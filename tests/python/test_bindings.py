@@ -53,8 +53,6 @@ ABSENT = {
     r"I(Stream(ReaderV2\.read|Writer\.write))":
         "theirs is the C++ method with a capsule; classes of Python define read(num_bytes, stream) and "
         "write(data), as their documentation has it",
-    r"IGpu(Async)?Allocator\.((de|re)?allocate|(de)?allocate_async)":
-        "not there before the class of the application defines them",
     r"INetworkDefinition\.add_plugin": "one parameter takes a tuple or a function: its name is tuple",
     r"IPluginCreatorV3Quick\.create_plugin": "declared for creators of libraries, which give NativePluginV3",
     r"IPluginV2(Dynamic)?Ext\.clone|IPluginCreator\.deserialize_plugin":
