@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/dtype.h"
 
+#include "base/error.h"
+
 #include <array>
 #include <cmath>
 
@@ -130,6 +132,13 @@ uint16_t f16_from_f64(double x) {
 
 uint16_t bf16_from_f64(double x) {
     return ieee16(x, brain);
+}
+
+void fail_byte_size(DType t, int64_t count) {
+    require(count >= 0, ErrorCode::InvalidArgument, count, " elements of ", t,
+            " have no size in bytes");
+    fail(ErrorCode::OutOfMemory, count, " elements of ", t,
+         " have more than the 2^48 bytes that memory can have");
 }
 
 uint16_t f16_from_f32(float x) {

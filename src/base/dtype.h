@@ -44,9 +44,25 @@ bool is_signed(DType t);  // floats and signed integers
 inline bool is_packed(DType t) {
     return bit_width(t) < 8;
 }
-/// Bytes of `count` elements stored densely; packed types round up to a whole byte.
+/// The most bytes of a tensor or of a block of memory: what the addresses of today's machines
+/// reach. Sums of a few such numbers, and their products with the number of bits of a byte, do not
+/// wrap.
+inline constexpr int64_t most_tensor_bytes = int64_t{1} << 48;
+/// The most elements of a tensor: those of a 4-bit type.
+inline constexpr int64_t most_tensor_elements = 2 * most_tensor_bytes;
+[[noreturn]] void fail_byte_size(DType t, int64_t count);
+/// Bytes of `count` elements stored densely; packed types round up to a whole byte. Every size of
+/// memory that comes from a shape is computed here. Errors: OutOfMemory above most_tensor_bytes,
+/// InvalidArgument below 0.
 inline int64_t byte_size(DType t, int64_t count) {
-    return (count * bit_width(t) + 7) / 8;
+    if (count < 0 || count > most_tensor_elements) [[unlikely]] {
+        fail_byte_size(t, count);
+    }
+    int64_t bytes = (count * bit_width(t) + 7) / 8;
+    if (bytes > most_tensor_bytes) [[unlikely]] {
+        fail_byte_size(t, count);
+    }
+    return bytes;
 }
 
 // Conversions between f32 and the small floats: round to nearest even. f16, bf16 and E5M2 overflow

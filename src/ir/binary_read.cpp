@@ -258,15 +258,15 @@ void Reader::field(Tensor* v, int) {
         }
         d = static_cast<int64_t>(size);
     }
-    int64_t elements = checked([&] { return count_of(shape); });
+    int64_t bytes = checked([&] { return byte_size(t, count_of(shape)); });
     uint64_t stored = varint();
-    if (elements > INT64_MAX / 64 || stored != static_cast<uint64_t>(byte_size(t, elements))) {
+    if (stored != static_cast<uint64_t>(bytes)) {
         error("a constant ", t, shape, " is stored in ", stored, " bytes");
     }
     if (kind == tensor_inline) {
-        auto bytes = raw(stored);
+        auto from = raw(stored);
         Tensor copy = Tensor::empty(t, shape);
-        std::copy(bytes.begin(), bytes.end(), copy.mutable_bytes().begin());
+        std::copy(from.begin(), from.end(), copy.mutable_bytes().begin());
         *v = copy;
         return;
     }
@@ -302,7 +302,7 @@ HostRef Reader::host(const Type& t) {
 void Reader::input(Graph& g) {
     const std::string& name = string();
     const Type& t = type();
-    Value v = g.add_input(name, t);
+    Value v = checked([&] { return g.add_input(name, t); });
     if (index("contents flag", 2) != 0) {
         g.set_host(v, host(t));
     }

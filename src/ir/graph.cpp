@@ -23,7 +23,21 @@ const Graph::ValueData& Graph::at(Value v) const {
     return values_[v.id];
 }
 
+// Sizes that are known; what symbols add to them is checked where they get values.
+static void check_size(std::string_view what, const Type& t) {
+    Shape known;
+    for (const Dim& d : t.dims) {
+        known.push_back(d.as_const().value_or(1));
+    }
+    try {
+        static_cast<void>(byte_size(t.dtype, count_of(known)));
+    } catch (const Error& e) {
+        fail(ErrorCode::InvalidModel, what, " is ", t, ": ", e.message());
+    }
+}
+
 Value Graph::add_input(std::string name, Type type) {
+    check_size("an input", type);
     ValueData d;
     d.type = std::move(type);
     d.index = static_cast<int>(inputs_.size());
@@ -69,6 +83,9 @@ std::vector<Type> Graph::infer(const OpDef& def, const std::shared_ptr<const voi
 Values Graph::add(const OpDef& def, std::shared_ptr<const void> attrs,
                   std::span<const Value> inputs) {
     std::vector<Type> types = infer(def, attrs, inputs);
+    for (const Type& t : types) {
+        check_size(def.name, t);
+    }
     std::vector<HostRef> host;
     if (def.host != nullptr) {
         std::vector<HostRef> in;

@@ -12,19 +12,25 @@ namespace ingot {
 
 int64_t count_of(const Shape& shape) {
     int64_t n = 1;
+    bool is_empty = false;
     for (int64_t d : shape) {
-        auto next = checked_mul(n, d);
-        require(d >= 0 && next.has_value(), ErrorCode::InvalidArgument, "shape ", shape,
-                d < 0 ? " has a negative size" : " has more than 2^63 elements");
+        is_empty = is_empty || d == 0;
+        // Sizes beside a zero count too: an operation may leave the zero out.
+        auto next = checked_mul(n, d == 0 ? 1 : d);
+        require(d >= 0 && next && *next <= most_tensor_elements, ErrorCode::InvalidArgument,
+                "shape ", shape,
+                d < 0 ? " has a negative size"
+                      : " has more than the 2^49 elements that are "
+                        "possible, sizes of 0 not counted");
         n = *next;
     }
-    return n;
+    return is_empty ? 0 : n;
 }
 
 Shape strides_of(const Shape& shape) {
     Shape s(shape.size(), 1);
     for (size_t i = shape.size(); i-- > 1;) {
-        s[i - 1] = s[i] * shape[i];
+        s[i - 1] = s[i] * shape[i]; // fits: count_of() of the shape does
     }
     return s;
 }
@@ -32,8 +38,6 @@ Shape strides_of(const Shape& shape) {
 Tensor Tensor::empty(DType dtype, Shape shape) {
     Tensor t;
     t.count_ = count_of(shape);
-    require(t.count_ <= INT64_MAX / 8, ErrorCode::OutOfMemory, "a tensor ", dtype, shape,
-            " has more bytes than memory can have");
     t.dtype_ = dtype;
     t.shape_ = std::move(shape);
     auto bytes = static_cast<size_t>(byte_size(dtype, t.count_));

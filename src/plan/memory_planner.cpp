@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/memory_planner.h"
 
+#include "base/dtype.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -11,10 +12,8 @@ namespace ingot::plan {
 
 namespace {
 
-constexpr int64_t max_bytes = int64_t{1} << 62;
-
 int64_t align_up(int64_t bytes, int64_t alignment) {
-    require(bytes >= 0 && bytes < max_bytes, ErrorCode::OutOfMemory, "a value of ", bytes,
+    require(bytes >= 0 && bytes <= most_tensor_bytes, ErrorCode::OutOfMemory, "a value of ", bytes,
             " bytes does not fit into memory");
     return (bytes + alignment - 1) / alignment * alignment;
 }
@@ -24,7 +23,7 @@ int64_t align_up(int64_t bytes, int64_t alignment) {
 int64_t best_offset(std::vector<std::pair<int64_t, int64_t>>& taken, int64_t size) {
     std::sort(taken.begin(), taken.end());
     int64_t best = -1;
-    int64_t best_gap = max_bytes;
+    int64_t best_gap = most_tensor_bytes + 1;
     int64_t end = 0;
     for (const auto& [from, to] : taken) {
         int64_t gap = from - end;
@@ -64,8 +63,8 @@ ArenaPlan plan_arena(std::span<const Block> blocks, int64_t alignment) {
             }
         }
         int64_t offset = best_offset(taken, size);
-        require(offset < max_bytes - size, ErrorCode::OutOfMemory, "activations need more than ",
-                max_bytes, " bytes");
+        require(offset <= most_tensor_bytes - size, ErrorCode::OutOfMemory,
+                "activations need more than ", most_tensor_bytes, " bytes");
         plan.offsets[i] = offset;
         plan.bytes = std::max(plan.bytes, offset + size);
         placed.push_back(i);

@@ -21,7 +21,10 @@ Shape without_ones(const Shape& shape) {
 } // namespace
 
 Shape Planner::shape_of(Value v) const {
-    return eval(graph_.type(v).dims, plan_->symbols);
+    const Type& t = graph_.type(v);
+    Shape shape = eval(t.dims, plan_->symbols);
+    static_cast<void>(byte_size(t.dtype, count_of(shape))); // views of it are no larger
+    return shape;
 }
 
 int Planner::new_storage(Storage s) {
