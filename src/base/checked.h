@@ -24,4 +24,15 @@ inline std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
     return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
 }
 
+/// Whether all of the `size` elements first, first + step, first + 2 * step, ... lie in [0, limit).
+/// None lie anywhere.
+inline bool lies_within(int64_t first, int64_t size, int64_t step, int64_t limit) {
+    if (size <= 0) {
+        return size == 0;
+    }
+    auto span = checked_mul(size - 1, step);
+    auto last = span ? checked_add(first, *span) : std::nullopt;
+    return first >= 0 && first < limit && last && *last >= 0 && *last < limit;
+}
+
 } // namespace ingot

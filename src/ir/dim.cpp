@@ -240,6 +240,9 @@ Dim floor_div(const Dim& a, const Dim& b) {
     if (b.is_const(1)) {
         return a;
     }
+    if (b.is_const(-1)) { // INT64_MIN % -1 ends the process
+        return a * b;
+    }
     const Dim::Poly p = poly_of(a, a.poly_.get());
     if (b.is_const()) {
         require(b.value_ != 0, ErrorCode::InvalidArgument, "size ", to_text(a), " divided by zero");

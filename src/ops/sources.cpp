@@ -109,7 +109,9 @@ const OpDef iota_def = primitive<Iota>(
     "iota",
     [](const Iota& a, std::span<const Type> in) {
         require(in.empty(), ErrorCode::InvalidModel, "iota takes no inputs, got ", in.size());
-        normalize_axis(a.axis, static_cast<int64_t>(a.dims.size()));
+        require(a.axis >= 0 && a.axis < static_cast<int64_t>(a.dims.size()),
+                ErrorCode::InvalidModel, "iota counts along axis ", a.axis, " of ", a.dims.size(),
+                ", expected 0 or more and less than that");
         return std::vector<Type>{{a.dtype, a.dims}};
     },
     [](const Iota& a, EvalArgs& e) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The views: reshape, permute, broadcast, slice, window, bitcast.
+#include "base/checked.h"
 #include "base/error.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"
@@ -150,6 +151,23 @@ std::vector<HostRef> host_broadcast(std::span<const HostRef> in, std::span<const
     return {host_strided(*in[0], *shape, 0, strides)};
 }
 
+struct Range {
+    int64_t start;
+    int64_t size;
+    int64_t step;
+};
+
+void check_slice(size_t axis, Range r, int64_t limit, ErrorCode code) {
+    require(lies_within(r.start, r.size, r.step, limit), code, "slice of axis ", axis, " of size ",
+            limit, ": start ", r.start, ", size ", r.size, ", step ", r.step, " leaves the axis");
+}
+
+// The step between elements of an axis, in elements of memory; of one element none is taken, and
+// the product may not fit.
+int64_t stride_of_steps(int64_t stride, int64_t step, int64_t size) {
+    return size > 1 ? stride * step : 0;
+}
+
 std::vector<Type> infer_slice(const Slice& a, std::span<const Type> in) {
     const Type& t = only(in, "slice");
     size_t rank = t.dims.size();
@@ -161,12 +179,8 @@ std::vector<Type> infer_slice(const Slice& a, std::span<const Type> in) {
         require(a.steps[i] != 0, ErrorCode::InvalidModel, "slice step of axis ", i, " is 0");
         if (a.starts[i].is_const() && a.sizes[i].is_const() && t.dims[i].is_const() &&
             a.sizes[i].value() != 0) {
-            int64_t first = a.starts[i].value();
-            int64_t last = first + (a.sizes[i].value() - 1) * a.steps[i];
-            int64_t d = t.dims[i].value();
-            require(a.sizes[i].value() > 0 && first >= 0 && first < d && last >= 0 && last < d,
-                    ErrorCode::InvalidModel, "slice of axis ", i, " reads elements ", first, " to ",
-                    last, " of ", d);
+            check_slice(i, {a.starts[i].value(), a.sizes[i].value(), a.steps[i]}, t.dims[i].value(),
+                        ErrorCode::InvalidModel);
         }
     }
     return {{t.dtype, a.sizes}};
@@ -180,13 +194,12 @@ void eval_slice(const Slice& a, EvalArgs& e) {
     for (size_t i = 0; i < own.size(); ++i) {
         int64_t first = e.dim(a.starts[i]);
         int64_t size = e.out[0].shape()[i];
-        int64_t last = first + (size - 1) * a.steps[i];
-        require(e.out[0].count() == 0 ||
-                    (first >= 0 && first < shape[i] && last >= 0 && last < shape[i]),
-                ErrorCode::InvalidArgument, "slice of axis ", i, " reads elements ", first, " to ",
-                last, " of ", shape[i]);
+        if (e.out[0].count() == 0) {
+            return;
+        }
+        check_slice(i, {first, size, a.steps[i]}, shape[i], ErrorCode::InvalidArgument);
         offset += first * own[i];
-        strides.push_back(own[i] * a.steps[i]);
+        strides.push_back(stride_of_steps(own[i], a.steps[i], size));
     }
     gather_strided(e.in[0], e.out[0], offset, strides);
 }
@@ -201,8 +214,10 @@ std::vector<HostRef> host_slice(const Slice& a, std::span<const HostRef> in,
     Shape strides = strides_of(in[0]->shape);
     int64_t offset = 0;
     for (size_t d = 0; d < strides.size(); ++d) {
-        offset += (*starts)[d] * strides[d];
-        strides[d] *= a.steps[d];
+        check_slice(d, {(*starts)[d], (*shape)[d], a.steps[d]}, in[0]->shape[d],
+                    ErrorCode::InvalidModel);
+        offset += (*shape)[d] == 0 ? 0 : (*starts)[d] * strides[d];
+        strides[d] = stride_of_steps(strides[d], a.steps[d], (*shape)[d]);
     }
     return {host_strided(*in[0], *shape, offset, strides)};
 }
@@ -236,8 +251,8 @@ void eval_window(const Window& a, EvalArgs& e) {
     Shape own = strides;
     for (size_t i = 0; i < a.axes.size(); ++i) {
         auto axis = static_cast<size_t>(a.axes[i]);
-        strides[axis] *= a.strides[i];
-        strides.push_back(own[axis] * a.dilations[i]);
+        strides[axis] = stride_of_steps(own[axis], a.strides[i], e.out[0].shape()[axis]);
+        strides.push_back(stride_of_steps(own[axis], a.dilations[i], a.sizes[i]));
     }
     gather_strided(e.in[0], e.out[0], 0, strides);
 }

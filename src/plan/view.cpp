@@ -226,7 +226,9 @@ View sliced(const View& v, const Shape& starts, const Shape& sizes,
         if (sizes[i] != 0) {
             out.offset += starts[i] * v.strides[i];
         }
-        out.strides[i] = v.strides[i] * steps[i];
+        if (sizes[i] > 1) { // a step that is never taken may be anything
+            out.strides[i] = v.strides[i] * steps[i];
+        }
     }
     return out;
 }
@@ -239,9 +241,11 @@ View windowed(const View& v, std::span<const int64_t> axes, std::span<const int6
         int64_t stride = v.strides[axis];
         int64_t span = dilations[i] * (sizes[i] - 1) + 1;
         out.shape[axis] = v.shape[axis] < span ? 0 : (v.shape[axis] - span) / strides[i] + 1;
-        out.strides[axis] = stride * strides[i];
+        if (out.shape[axis] > 1) { // a step that is never taken may be anything
+            out.strides[axis] = stride * strides[i];
+        }
         out.shape.push_back(sizes[i]);
-        out.strides.push_back(stride * dilations[i]);
+        out.strides.push_back(sizes[i] > 1 ? stride * dilations[i] : stride);
     }
     return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/views.h"
 
+#include "base/checked.h"
 #include "ops/primitives.h"
 
 namespace ingot::plan {
@@ -44,12 +45,10 @@ std::optional<Operand> slice(const Node& n, const Operand& in, const Type&,
     Shape starts = eval(a.starts, symbols);
     Shape sizes = eval(a.sizes, symbols);
     for (size_t i = 0; i < sizes.size(); ++i) {
-        int64_t last = starts[i] + (sizes[i] - 1) * a.steps[i];
         int64_t limit = in.view.shape[i];
-        require(sizes[i] == 0 || (sizes[i] > 0 && starts[i] >= 0 && starts[i] < limit &&
-                                  last >= 0 && last < limit),
-                ErrorCode::InvalidArgument, "slice of axis ", i, " of size ", limit, ": start ",
-                starts[i], ", size ", sizes[i], ", step ", a.steps[i], " leaves the axis");
+        require(lies_within(starts[i], sizes[i], a.steps[i], limit), ErrorCode::InvalidArgument,
+                "slice of axis ", i, " of size ", limit, ": start ", starts[i], ", size ", sizes[i],
+                ", step ", a.steps[i], " leaves the axis");
     }
     return with_view(in, sliced(in.view, starts, sizes, a.steps));
 }
