@@ -3,6 +3,8 @@
 
 #include "base/beneath.h"
 #include "base/error.h"
+#include "base/page_guard.h"
+#include "base/read_file.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -134,6 +136,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
     std::shared_ptr<MappedFile> file(new MappedFile);
     file->path_ = path;
     file->bytes_ = map_file(descriptor.value(), info, path);
+    guard_pages(file->bytes_, file->path_);
     return file;
 }
 
@@ -163,11 +166,13 @@ std::shared_ptr<const MappedFile> MappedFile::open_beneath(const std::string& fo
     std::shared_ptr<MappedFile> file(new MappedFile);
     file->path_ = path;
     file->bytes_ = map_file(descriptor.value(), info, path);
+    guard_pages(file->bytes_, file->path_);
     return file;
 }
 
 MappedFile::~MappedFile() {
     if (!bytes_.empty()) {
+        release_pages(bytes_);
         ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
     }
 }
@@ -366,6 +371,37 @@ std::string read_text_file(const std::string& path, uint64_t limit_bytes) {
         require(static_cast<uint64_t>(n) <= limit_bytes - text.size(), ErrorCode::Io,
                 "cannot read '", path, "': it is larger than the limit of ", limit_bytes, " bytes");
         text.append(buffer.data(), static_cast<size_t>(n));
+    }
+}
+
+std::vector<std::byte> read_file(const std::string& path, uint64_t limit_bytes) {
+    Descriptor descriptor(open_readable(path, O_NONBLOCK));
+    struct stat info = regular_file(descriptor.value(), path);
+    auto check_size = [&](uint64_t size) {
+        require(size <= limit_bytes, ErrorCode::Io, "cannot read '", path,
+                "': it is larger than the limit of ", limit_bytes, " bytes");
+    };
+    check_size(static_cast<uint64_t>(info.st_size));
+    constexpr size_t step = 1 << 16; // beyond what it had at first: it may grow
+    std::vector<std::byte> bytes(static_cast<size_t>(info.st_size) + 1);
+    size_t come = 0;
+    while (true) {
+        ssize_t n = ::read(descriptor.value(), bytes.data() + come, bytes.size() - come);
+        if (n < 0 && errno == EINTR) {
+            continue;
+        }
+        if (n < 0) {
+            fail_io("read", path, errno);
+        }
+        come += static_cast<size_t>(n);
+        check_size(come);
+        if (n == 0) {
+            bytes.resize(come);
+            return bytes;
+        }
+        if (come == bytes.size()) {
+            bytes.resize(come + step);
+        }
     }
 }
 

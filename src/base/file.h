@@ -12,8 +12,8 @@
 
 namespace ingot {
 
-/// A read-only memory map of a whole regular file. Shared and immutable; thread safe. A file that
-/// shrinks while mapped raises SIGBUS on access, as with every map: do not truncate engines in use.
+/// A read-only map of a whole regular file. Shared and immutable; thread safe. Others may write to
+/// it meanwhile: read a length once, or use a copy (read_file.h). Truncated: see page_guard.h.
 class MappedFile {
 public:
     /// Errors (Io): missing, not a regular file, unreadable; the message names path and reason.

@@ -3,6 +3,7 @@
 #include "onnx/reader.h"
 
 #include "base/file.h"
+#include "base/page_guard.h"
 #include "onnx/reader_parts.h"
 
 #include <algorithm>
@@ -298,8 +299,10 @@ Model read_model_without_data(std::span<const std::byte> bytes, std::string fold
 
 Model read_model_file(const std::string& path) {
     const std::shared_ptr<const MappedFile> file = MappedFile::open(path);
-    return with_place([&] { return path; },
-                      [&] { return read_model(file->bytes(), parent_folder(path), file); });
+    Model m = with_place([&] { return path; },
+                         [&] { return read_model(file->bytes(), parent_folder(path), file); });
+    check_pages(file->bytes());
+    return m;
 }
 
 Tensor read_tensor(std::span<const std::byte> bytes) {

@@ -3,6 +3,7 @@
 // how many elements each data field holds, without keeping them; only when these agree does the
 // second allocate and decode.
 #include "base/checked.h"
+#include "base/page_guard.h"
 #include "onnx/data_type.h"
 #include "onnx/reader.h"
 #include "onnx/reader_parts.h"
@@ -124,11 +125,14 @@ bool fits(uint64_t v, int bits) {
     return s >= -(int64_t{1} << (bits - 1)) && s < (int64_t{1} << bits);
 }
 
-// Puts values of up to 64 bits one after the other, low bits first.
+// Puts values of up to 64 bits one after the other, low bits first. They were counted before, but
+// what is counted may lie in a file that others write to meanwhile.
 class BitSink {
 public:
     BitSink(std::vector<std::byte>& out, int bits) : out_(out), bits_(static_cast<size_t>(bits)) {}
     void put(uint64_t v) {
+        require(position_ + bits_ <= out_.size() * 8, ErrorCode::InvalidModel,
+                "has more values than when they were counted", advice);
         if (bits_ >= 8) {
             std::memcpy(out_.data() + position_ / 8, &v, bits_ / 8);
             position_ += bits_;
@@ -140,7 +144,15 @@ public:
         }
     }
 
+    /// Errors: InvalidModel when a value could still be put.
+    void finish() const {
+        require(position_ + bits_ > out_.size() * 8, ErrorCode::InvalidModel,
+                "has fewer values than when they were counted", advice);
+    }
+
 private:
+    static constexpr const char* advice =
+        ": the file is written to; read it when it is whole, or replace it by renaming another";
     std::vector<std::byte>& out_;
     size_t bits_;
     size_t position_ = 0;
@@ -193,6 +205,7 @@ std::vector<std::byte> decode_typed(Bytes message, const DataTypeInfo& info, int
             });
         }
     }
+    sink.finish();
     return out;
 }
 
@@ -238,6 +251,16 @@ void normalise_bool(Tensor& t) {
     }
 }
 
+// Sizes and indices are checked before they are used: of a file that others may write to, they are
+// copied (ADR 0015).
+void own_indices(Tensor& t, const DataTypeInfo& info) {
+    if (info.dtype && is_integer(*info.dtype) && bit_width(*info.dtype) >= 16 && t.owner) {
+        const Bytes mapped = t.bytes;
+        own(t, {mapped.begin(), mapped.end()});
+        check_pages(mapped);
+    }
+}
+
 // The error that f throws is kept with the tensor where the data may come later.
 template <class F>
 void with_data(Tensor& t, const ReadContext& context, const F& f) {
@@ -261,7 +284,8 @@ void read_data(Bytes message, TensorParts& parts, const DataTypeInfo& info, int6
             ExternalFiles::Slice slice = context.files.map(where, static_cast<uint64_t>(bytes),
                                                            type_text(t.data_type, t.dims));
             t.bytes = slice.bytes;
-            t.owner = std::move(slice.file);
+            t.owner = slice.file;
+            own_indices(t, info);
         });
     }
     const int64_t values = parts.count(info.field);
@@ -283,6 +307,7 @@ void read_data(Bytes message, TensorParts& parts, const DataTypeInfo& info, int6
             type_text(t.data_type, t.dims), ")");
     t.bytes = parts.raw;
     t.owner = context.owner;
+    own_indices(t, info);
 }
 
 void check_indices(const SparseTensor& s, int64_t dense_count) {

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/read_file.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,10 +38,7 @@ struct Picture {
 };
 
 Picture decode(const std::string& path, int channels) {
-    auto file = MappedFile::open(path);
-    std::span<const std::byte> bytes = file->bytes();
-    require(bytes.size() <= (256U << 20), ErrorCode::InvalidArgument, path, ": a picture file of ",
-            bytes.size(), " bytes is too large");
+    std::vector<std::byte> bytes = read_file(path, 256U << 20);
     int width = 0;
     int height = 0;
     int found = 0;

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "base/page_guard.h"
 #include "ops/evaluator.h"
 #include "workflow/npy.h"
 
@@ -88,6 +89,7 @@ Tensor read_raw(const std::string& path, DType dtype, const Shape& shape, const 
             file->bytes().size(), " bytes, input '", name, "' ", dtype, shape, " needs ", want);
     Tensor t = Tensor::empty(dtype, shape);
     std::memcpy(t.mutable_bytes().data(), file->bytes().data(), want);
+    check_pages(file->bytes());
     return t;
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/file.h"
+#include "base/page_guard.h"
 
 #include <array>
 #include <charconv>
@@ -138,13 +139,12 @@ Tensor read_npy(const std::string& path) {
     }
     require(length <= bytes.size() - start && length <= (1U << 20), ErrorCode::InvalidArgument,
             path, ": the npy header is truncated");
-    std::string_view header(reinterpret_cast<const char*>(bytes.data()) + start, length);
+    std::string header(reinterpret_cast<const char*>(bytes.data()) + start, length);
     bool columns_first = field(header, "fortran_order", path).starts_with("True");
     DType dtype = parse_descriptor(field(header, "descr", path), path);
     Shape shape = parse_npy_shape(field(header, "shape", path), path);
     std::span<const std::byte> data = bytes.subspan(start + length);
-    int64_t count = count_of(shape);
-    require(count <= INT64_MAX / 8 && static_cast<int64_t>(data.size()) == byte_size(dtype, count),
+    require(static_cast<int64_t>(data.size()) == byte_size(dtype, count_of(shape)),
             ErrorCode::InvalidArgument, path, ": the npy data has ", data.size(),
             " bytes, expected ", dtype, shape);
     Tensor t = Tensor::empty(dtype, shape);
@@ -153,6 +153,7 @@ Tensor read_npy(const std::string& path) {
     } else if (!data.empty()) {
         std::memcpy(t.mutable_bytes().data(), data.data(), data.size());
     }
+    check_pages(data);
     return t;
 }
 

@@ -2,6 +2,7 @@
 // trtexec: tensors as text, as files, and beside expected ones.
 #include "base/error.h"
 #include "base/file.h"
+#include "base/page_guard.h"
 #include "common.h"
 #include "trtexec.h"
 #include "workflow/npy.h"
@@ -182,7 +183,9 @@ Tensor read_reference(const std::string& path, const std::string& output, const 
     auto file = MappedFile::open(path);
     require(file->bytes().size() == like.bytes().size(), ErrorCode::InvalidArgument, path, " has ",
             file->bytes().size(), " bytes, output '", output, "' has ", like.bytes().size());
-    return Tensor::wrap(like.dtype(), like.shape(), file->bytes(), file);
+    Tensor t = Tensor::wrap(like.dtype(), like.shape(), file->bytes(), nullptr).clone();
+    check_pages(file->bytes());
+    return t;
 }
 
 } // namespace
