@@ -66,6 +66,10 @@ public:
     std::string_view name() const override { return "cuda"; }
     std::string description() const override { return gpu_.description(); }
     DeviceMemoryInfo memory() const override { return {gpu_.free_bytes(), gpu_.total_bytes()}; }
+    GpuFacts facts() const {
+        bool is_real = gpu_.number() >= 0; // others bring compilers of their own
+        return {gpu_.arch().cc, !is_real || nvrtc_knows(std::string(gpu_.arch().nvrtc))};
+    }
     std::string timing_device() const override { return cuda::timing_device(gpu_, gpu_.arch()); }
     void read(void* to, const void* from, size_t bytes, void* after) const override {
         std::unique_ptr<Stream> stream = gpu_.create_stream();
@@ -217,6 +221,20 @@ const Backend* cuda_backend(int index, std::string& why) {
         it = backends.emplace(index, cuda::make_backend(*gpu)).first;
     }
     return it->second.get();
+}
+
+GpuFacts gpu_facts(const Backend& backend) {
+    const auto* gpu = dynamic_cast<const cuda::CudaBackend*>(&backend);
+    return gpu == nullptr ? GpuFacts() : gpu->facts();
+}
+
+bool runs_kernels_of(int compute_capability, int compiled_for) {
+    // Their keys name the architecture: those of another are not looked for.
+    return kernels::arch_of(compute_capability).nvrtc == kernels::arch_of(compiled_for).nvrtc;
+}
+
+CudaProblem cuda_problem() {
+    return cuda::driver_problem();
 }
 
 int current_cuda_device() {

@@ -86,7 +86,7 @@ bool resolve(const SharedLibrary& library, Driver& d, std::string& why) {
 struct Found {
     Driver driver{};
     std::string why;
-    bool ok = false;
+    CudaProblem problem = CudaProblem::None;
 };
 
 Found open_driver() {
@@ -95,18 +95,23 @@ Found open_driver() {
     static SharedLibrary library = SharedLibrary::open("libcuda.so.1", problem);
     if (!library) {
         f.why = str("there is no CUDA driver (", problem, ")");
+        f.problem = CudaProblem::NoDriver;
         return f;
     }
     if (!resolve(library, f.driver, f.why)) {
+        f.problem = CudaProblem::OldDriver;
         return f;
     }
     if (CUresult r = f.driver.init(0); r != 0) {
         const char* text = "unknown error";
         f.driver.error_string(r, &text);
         f.why = str("cuInit failed: ", text);
-        return f;
+        constexpr CUresult no_device = 100;
+        constexpr CUresult driver_mismatch = 803; // the kernel module is older than the library
+        f.problem = r == no_device         ? CudaProblem::NoDriver
+                    : r == driver_mismatch ? CudaProblem::OldDriver
+                                           : CudaProblem::Failed;
     }
-    f.ok = true;
     return f;
 }
 
@@ -120,10 +125,19 @@ bool poisons(CUresult r) {
 
 } // namespace
 
-const Driver* find_driver(std::string& why) {
+static const Found& found_driver() {
     static const Found found = open_driver();
+    return found;
+}
+
+const Driver* find_driver(std::string& why) {
+    const Found& found = found_driver();
     why = found.why;
-    return found.ok ? &found.driver : nullptr;
+    return found.problem == CudaProblem::None ? &found.driver : nullptr;
+}
+
+CudaProblem driver_problem() {
+    return found_driver().problem;
 }
 
 int number_of(const Driver& d, CUdevice device) {

@@ -3,6 +3,8 @@
 // numbers are the driver API's; nothing of NVIDIA's headers is needed to build.
 #pragma once
 
+#include "plan/gpu_facts.h"
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -140,6 +142,8 @@ struct Driver {
 
 /// The driver, opened and initialised once; null when there is none, and `why` says so.
 const Driver* find_driver(std::string& why);
+/// What is wrong with it.
+CudaProblem driver_problem();
 /// How the driver numbers a device.
 int number_of(const Driver& d, CUdevice device);
 /// The number of the device that is current for the calling thread; 0 when none is.

@@ -119,6 +119,18 @@ void require_known(const Nvrtc& n, const std::string& arch) {
 
 } // namespace
 
+bool nvrtc_knows(const std::string& arch) {
+    const Nvrtc& n = nvrtc();
+    try {
+        if (n.library) {
+            require_known(n, arch);
+        }
+    } catch (const Error&) {
+        return false;
+    }
+    return static_cast<bool>(n.library);
+}
+
 std::string nvrtc_version() {
     const Nvrtc& n = nvrtc();
     return n.library ? str("nvrtc ", n.major, '.', n.minor) : std::string();

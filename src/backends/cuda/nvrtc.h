@@ -19,6 +19,8 @@ std::string nvrtc_version();
 
 /// How NVRTC is called for an architecture ("sm_90a").
 std::vector<std::string> nvrtc_options(const std::string& arch);
+/// Whether there is one that compiles for an architecture ("sm_90a").
+bool nvrtc_knows(const std::string& arch);
 
 /// Compiles a translation unit for an architecture ("sm_90a"). Thread safe. Errors: Unsupported
 /// when no NVRTC is found (with the places searched), Internal with the compiler's log.
