@@ -88,7 +88,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         bytes = built;
     }
     try {
-        Engine::load(bytes, nullptr, true);
+        Engine::load(bytes, nullptr, CheckWeights::First);
     } catch (const Error&) {
     }
     return 0;
