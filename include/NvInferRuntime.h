@@ -75,11 +75,12 @@ public:
     virtual void setEngineHostCodeAllowed(bool allowed) noexcept = 0;
     virtual bool getEngineHostCodeAllowed() const noexcept = 0;
 
-    /// How many bytes from the start of an engine getEngineValidity() reads. They have the version
-    /// of the engine's format and of the release that wrote it.
+    /// How many bytes from the start of an engine getEngineValidity() needs. They have the version
+    /// of its format and release, its size, and for which GPUs it has kernels.
     virtual int64_t getEngineHeaderSize() const noexcept = 0;
-    /// Whether an engine will run here, from its first getEngineHeaderSize() bytes.
-    /// \param diagnostics gets the bits of EngineInvalidityDiagnostics, 0 unless kINVALID; may be
+    /// Whether an engine will run here, from its first getEngineHeaderSize() bytes; all of it
+    /// checks every hash. An unusable GPU driver makes it kINVALID, though kAUTO would take the
+    /// CPU. \param diagnostics bits of EngineInvalidityDiagnostics, 0 unless kINVALID; may be
     /// nullptr.
     virtual EngineValidity getEngineValidity(const void* blob, int64_t blobSize,
                                              uint64_t* diagnostics) const noexcept = 0;

@@ -110,6 +110,8 @@ extern "C" TENSORRTAPI bool ingotSetBuildDevice(nvinfer1::IBuilderConfig* config
                                                 int32_t ordinal) noexcept;
 extern "C" TENSORRTAPI bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, int32_t device,
                                                   int32_t ordinal) noexcept;
+extern "C" TENSORRTAPI bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime,
+                                                  bool verify) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept;
 extern "C" TENSORRTAPI bool ingotSetPriority(nvinfer1::IRuntimeConfig* config,
                                              int32_t priority) noexcept;
@@ -153,6 +155,14 @@ static inline bool setDevice(nvinfer1::IBuilderConfig& config, Device device,
 static inline bool setDevice(nvinfer1::IRuntime& runtime, Device device,
                              int32_t ordinal = 0) noexcept {
     return ingotSetRuntimeDevice(&runtime, static_cast<int32_t>(device), ordinal);
+}
+
+/// Whether engines that this runtime loads from here on are refused when their weights do not match
+/// the hashes that were written with them. Default true. It costs about a second for each 10 GB on
+/// one core, on several cores less, beside what else loading does; without it a damaged engine
+/// gives wrong results. \returns false for a runtime of a release that cannot be told.
+static inline bool setVerifyWeights(nvinfer1::IRuntime& runtime, bool verify) noexcept {
+    return ingotSetVerifyWeights(&runtime, verify);
 }
 
 /// Where the engine runs: kGPU or kCPU.

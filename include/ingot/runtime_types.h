@@ -182,7 +182,7 @@ using SerializationFlags = uint32_t;
 /// Answer of IRuntime::getEngineValidity().
 enum class EngineValidity : int32_t {
     kVALID = 0,      ///< It will run, as far as its header tells
-    kSUBOPTIMAL = 1, ///< It will run, with kernels meant for other GPUs
+    kSUBOPTIMAL = 1, ///< It will run, but its kernels are for other GPUs: all are compiled anew
     kINVALID = 2,    ///< It will not run
 };
 INGOT_ENUM_MAX(EngineValidity, 3)

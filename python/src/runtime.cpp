@@ -109,7 +109,14 @@ void bind_runtime_frame(nb::class_<IRuntime>& c) {
             },
             "device"_a, "ordinal"_a = 0,
             "Beyond TensorRT: where engines will run, 0 auto, 1 GPU, 2 CPU. False when there is no "
-            "such device.");
+            "such device.")
+        .def(
+            "set_verify_weights",
+            [](IRuntime& self, bool verify) { return ingot::setVerifyWeights(self, verify); },
+            "verify"_a,
+            "Beyond TensorRT: whether engines loaded from here on are refused when their weights "
+            "do not match the hashes written with them (the default). False for a runtime of a "
+            "release that cannot be told.");
     prop_held<&IRuntime::getErrorRecorder, &IRuntime::setErrorRecorder>(
         c, "error_recorder", "Who gets errors; None: the logger.");
     prop<&IRuntime::getMaxThreads, &IRuntime::setMaxThreads>(c, "max_threads", "At least 1.");

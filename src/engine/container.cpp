@@ -52,6 +52,17 @@ template <class... Args>
     fail(ErrorCode::InvalidEngine, args...);
 }
 
+// The bytes have header and table.
+void check_table_hash(std::span<const std::byte> head, uint32_t count) {
+    HashStream h;
+    h.add(head.first(hashed_header_bytes));
+    h.add(head.subspan(header_bytes, uint64_t{count} * row_bytes));
+    if (!(h.xxh3() == Hash128{read<uint64_t>(head, 48), read<uint64_t>(head, 56)})) {
+        bad("header and table do not match their hash: the file is damaged, copy it again or "
+            "rebuild the engine");
+    }
+}
+
 } // namespace
 
 std::string_view name(SectionKind k) {
@@ -150,7 +161,7 @@ void ContainerWriter::commit() {
     }
     put(head, engine_format);
     put(head, engine_producer);
-    put(head, uint64_t{0});
+    put(head, flags_);
     put(head, header_bytes);
     put(head, expected_);
     put(head, static_cast<uint32_t>(row_bytes));
@@ -177,26 +188,41 @@ void ContainerWriter::commit() {
 Container::Container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
     : bytes_(bytes), owner_(std::move(owner)) {
     parse_header();
+    copy_sections();
     verify_sections();
 }
 
+void Container::copy_sections() {
+    for (const Section& s : sections_) {
+        auto data = bytes_.subspan(s.offset, s.bytes);
+        copies_.push_back(
+            s.kind == SectionKind::Weights
+                ? nullptr
+                : std::make_shared<const std::vector<std::byte>>(data.begin(), data.end()));
+    }
+}
+
 void Container::parse_header() {
-    uint32_t format = read_engine_header(bytes_).format;
-    producer_ = read<uint32_t>(bytes_, 12);
+    const std::vector<std::byte> head(
+        bytes_.begin(),
+        bytes_.begin() + static_cast<std::ptrdiff_t>(
+                             std::min(bytes_.size(), header_bytes + max_sections * row_bytes)));
+    uint32_t format = read_engine_header(head).format;
+    producer_ = read<uint32_t>(head, 12);
     if (format == 0 || format > engine_format) {
         bad("engine format ", format, " (written by Ingot ", version_text(producer_),
             "), this is Ingot ", version_text(engine_producer), ", which reads formats 1 to ",
             engine_format, "; use a newer Ingot or rebuild the engine");
     }
-    auto flags = read<uint64_t>(bytes_, 16);
-    if (flags != 0) {
-        bad("header flags ", flags, " are unknown to Ingot ", version_text(engine_producer),
-            "; use a newer Ingot or rebuild the engine");
+    auto flags = read<uint64_t>(head, 16);
+    if ((flags & ~known_flags) != 0) {
+        bad("header flags ", flags & ~known_flags, " are unknown to Ingot ",
+            version_text(engine_producer), "; use a newer Ingot or rebuild the engine");
     }
-    auto table = read<uint64_t>(bytes_, 24);
-    auto count = read<uint32_t>(bytes_, 32);
-    auto row = read<uint32_t>(bytes_, 36);
-    auto size = read<uint64_t>(bytes_, 40);
+    auto table = read<uint64_t>(head, 24);
+    auto count = read<uint32_t>(head, 32);
+    auto row = read<uint32_t>(head, 36);
+    auto size = read<uint64_t>(head, 40);
     if (table != header_bytes || row != row_bytes || count == 0 || count > max_sections) {
         bad("the table of sections is damaged: at ", table, ", ", count, " rows of ", row,
             " bytes, expected at ", header_bytes, ", 1 to ", max_sections, " rows of ", row_bytes);
@@ -209,33 +235,45 @@ void Container::parse_header() {
     if (header_bytes + uint64_t{count} * row_bytes > bytes_.size()) {
         bad("the table of ", count, " sections does not fit into ", bytes_.size(), " bytes");
     }
-    HashStream h;
-    h.add(bytes_.first(hashed_header_bytes));
-    h.add(bytes_.subspan(header_bytes, uint64_t{count} * row_bytes));
-    if (!(h.xxh3() == Hash128{read<uint64_t>(bytes_, 48), read<uint64_t>(bytes_, 56)})) {
-        bad("header and table do not match their hash: the file is damaged, copy it again or "
-            "rebuild the engine");
-    }
-    parse_rows(count);
+    check_table_hash(head, count);
+    parse_rows(head, count);
 }
 
-void Container::parse_rows(uint32_t count) {
+std::optional<uint64_t> weight_bytes_in_table(std::span<const std::byte> bytes) {
+    auto count = read<uint32_t>(bytes, 32);
+    if (count == 0 || count > max_sections) {
+        bad("the table of sections is damaged: ", count, " rows, expected 1 to ", max_sections);
+    }
+    if (bytes.size() < header_bytes + uint64_t{count} * row_bytes) {
+        return std::nullopt;
+    }
+    check_table_hash(bytes, count);
+    for (uint64_t at = header_bytes; at < header_bytes + uint64_t{count} * row_bytes;
+         at += row_bytes) {
+        if (read<uint32_t>(bytes, at) == static_cast<uint32_t>(SectionKind::Weights)) {
+            return read<uint64_t>(bytes, at + 16);
+        }
+    }
+    return 0;
+}
+
+void Container::parse_rows(std::span<const std::byte> head, uint32_t count) {
     uint64_t end = header_bytes + uint64_t{count} * row_bytes;
     for (uint32_t i = 0; i < count; ++i) {
         uint64_t at = header_bytes + uint64_t{i} * row_bytes;
         Section s;
-        s.kind = static_cast<SectionKind>(read<uint32_t>(bytes_, at));
-        auto flags = read<uint32_t>(bytes_, at + 4);
+        s.kind = static_cast<SectionKind>(read<uint32_t>(head, at));
+        auto flags = read<uint32_t>(head, at + 4);
         s.required = (flags & required_flag) != 0;
-        s.offset = read<uint64_t>(bytes_, at + 8);
-        s.bytes = read<uint64_t>(bytes_, at + 16);
-        s.xxh3 = {read<uint64_t>(bytes_, at + 24), read<uint64_t>(bytes_, at + 32)};
-        s.sha = read<Sha256>(bytes_, at + 40);
-        s.alignment = read<uint64_t>(bytes_, at + 72);
+        s.offset = read<uint64_t>(head, at + 8);
+        s.bytes = read<uint64_t>(head, at + 16);
+        s.xxh3 = {read<uint64_t>(head, at + 24), read<uint64_t>(head, at + 32)};
+        s.sha = read<Sha256>(head, at + 40);
+        s.alignment = read<uint64_t>(head, at + 72);
         auto what = str("section ", i, " (", s.kind, ")");
         bool aligned =
             s.alignment != 0 && (s.alignment & (s.alignment - 1)) == 0 && s.alignment <= 65536;
-        if ((flags & ~required_flag) != 0 || !aligned || read<uint64_t>(bytes_, at + 80) != 0) {
+        if ((flags & ~required_flag) != 0 || !aligned || read<uint64_t>(head, at + 80) != 0) {
             bad(what, ": flags ", flags, ", alignment ", s.alignment, " are not valid");
         }
         if (name(s.kind) == "unknown" && s.required) {
@@ -267,9 +305,9 @@ void Container::parse_rows(uint32_t count) {
 
 void Container::verify_sections() const {
     for (const Section& s : sections_) {
-        std::span<const std::byte> data = bytes_.subspan(s.offset, s.bytes);
-        if (s.kind == SectionKind::Weights) {
-            data = section(SectionKind::WeightHashes);
+        bool is_weights = s.kind == SectionKind::Weights;
+        std::span<const std::byte> data = section(is_weights ? SectionKind::WeightHashes : s.kind);
+        if (is_weights) {
             if (data.size() != weight_chunks() * sizeof(Hash128)) {
                 bad("there are ", data.size() / sizeof(Hash128), " weight hashes, expected ",
                     weight_chunks());
@@ -297,25 +335,33 @@ std::span<const std::byte> Container::section(SectionKind k) const {
     if (s == nullptr) {
         bad("section ", k, " is missing");
     }
-    return bytes_.subspan(s->offset, s->bytes);
+    const auto& copy = copies_[static_cast<size_t>(s - sections_.data())];
+    return copy == nullptr ? bytes_.subspan(s->offset, s->bytes) : std::span(*copy);
 }
 
 uint64_t Container::weight_chunks() const {
     return (section(SectionKind::Weights).size() + weight_chunk_bytes - 1) / weight_chunk_bytes;
 }
 
-void Container::verify_weight_chunk(uint64_t chunk) const {
-    std::span<const std::byte> all = section(SectionKind::Weights);
+std::span<const std::byte> Container::weight_chunk(uint64_t chunk) const noexcept {
+    const Section* s = find(SectionKind::Weights);
     uint64_t start = chunk * weight_chunk_bytes;
-    CHECK(start < all.size(), "weight chunk ", chunk);
-    std::span<const std::byte> data =
-        all.subspan(start, std::min(weight_chunk_bytes, all.size() - start));
+    return bytes_.subspan(s->offset + start, std::min(weight_chunk_bytes, s->bytes - start));
+}
+
+bool Container::weight_chunk_is_whole(uint64_t chunk) const noexcept {
     std::span<const std::byte> hashes = section(SectionKind::WeightHashes);
-    Hash128 want{read<uint64_t>(hashes, chunk * 16), read<uint64_t>(hashes, chunk * 16 + 8)};
-    if (!(xxh3_128(data) == want)) {
-        bad("weights at bytes ", start, " to ", start + data.size(),
-            " do not match their hash: the file is damaged, copy it again or rebuild the engine");
-    }
+    uint64_t at = chunk * sizeof(Hash128);
+    return xxh3_128(weight_chunk(chunk)) ==
+           Hash128{read<uint64_t>(hashes, at), read<uint64_t>(hashes, at + 8)};
+}
+
+void Container::fail_weight_chunk(uint64_t chunk) const {
+    std::span<const std::byte> data = weight_chunk(chunk);
+    auto at = static_cast<uint64_t>(data.data() - bytes_.data());
+    bad("section weights: chunk ", chunk, " of ", weight_chunks(), ", bytes ", at, " to ",
+        at + data.size() - 1,
+        ", does not match its hash: the file is damaged, copy it again or rebuild the engine");
 }
 
 } // namespace ingot

@@ -2,7 +2,7 @@
 // The engine file's outer form: a fixed header, a table of sections, the sections (ADR 0003). Knows
 // nothing of graphs. All numbers are little-endian.
 //
-//   header, 64 bytes: magic[8], u32 format, u32 producer, u64 flags, u64 table offset, u32
+//   header, 64 bytes: magic[8], u32 format, u32 producer, u64 flags (below), u64 table offset, u32
 //   sections,
 //                     u32 row bytes, u64 file bytes, XXH3-128 of the 48 bytes before it and the
 //                     table
@@ -46,6 +46,15 @@ inline constexpr uint64_t weight_chunk_bytes = 16ULL << 20;
 inline constexpr uint64_t weight_alignment = 4096; // of the section, for maps and direct upload
 
 inline constexpr uint64_t engine_header_bytes = 64;
+
+/// Flags of the header: bit 32 + i says that there are kernels for GPUs of flagged_capabilities[i];
+/// bit 63, that weights may be streamed. Others are unknown.
+inline constexpr std::array<int, 11> flagged_capabilities = {80,  86,  87,  88,  89, 90,
+                                                             100, 103, 110, 120, 121};
+inline constexpr int first_capability_flag = 32;
+inline constexpr uint64_t streaming_flag = 1ULL << 63U;
+inline constexpr uint64_t known_flags = streaming_flag | ((1ULL << flagged_capabilities.size()) - 1)
+                                                             << first_capability_flag;
 inline constexpr std::array<char, 8> engine_magic = {'I', 'N', 'G', 'O', 'T', '\r', '\n', '\x1a'};
 
 /// What the header alone tells.
@@ -54,9 +63,15 @@ struct EngineHeader {
     uint32_t producer = 0;
     bool is_readable = false; // by this release
     uint64_t file_bytes = 0;
+    std::vector<int> capabilities; // of the GPUs that it has kernels for
+    bool streams_weights = false;
 };
 /// Of an engine's first engine_header_bytes. Errors: InvalidEngine when they are not those of one.
 EngineHeader read_engine_header(std::span<const std::byte> bytes);
+
+/// Of the weights, from an engine's first bytes; nullopt where these end within the table. Errors:
+/// InvalidEngine for a header or table that is damaged.
+std::optional<uint64_t> weight_bytes_in_table(std::span<const std::byte> bytes);
 
 struct Section {
     SectionKind kind = SectionKind::Graph;
@@ -84,6 +99,8 @@ public:
     void end();
     /// Replaces the hash of a finished section (weights carry the hash of their chunk hashes).
     void set_xxh3(SectionKind kind, const Hash128& h);
+    /// Of the header; known ones. Before commit().
+    void set_flags(uint64_t flags) { flags_ = flags; }
     void commit();
 
 private:
@@ -95,10 +112,12 @@ private:
     AlignedBytes* memory_ = nullptr;
     std::vector<Section> sections_;
     uint32_t expected_;
+    uint64_t flags_ = 0;
     std::unique_ptr<HashStream> hash_;
 };
 
-/// A parsed and checked container. The bytes stay where they are.
+/// A parsed and checked container. The weights stay where they are; all else is copied before it is
+/// checked, since others may write to a mapped file between that and its use.
 class Container {
 public:
     /// Checks magic, version, bounds, table hash, and the hash of every section but the weights.
@@ -110,17 +129,22 @@ public:
     const std::vector<Section>& sections() const { return sections_; }
     const std::shared_ptr<const void>& owner() const { return owner_; }
     uint32_t producer() const { return producer_; }
-    /// Checks one chunk of the weights against its recorded hash. Errors: InvalidEngine.
-    void verify_weight_chunk(uint64_t chunk) const;
     uint64_t weight_chunks() const;
+    /// Whether a chunk of the weights has the hash that is recorded for it.
+    bool weight_chunk_is_whole(uint64_t chunk) const noexcept;
+    /// Errors: InvalidEngine, which says that it has not.
+    [[noreturn]] void fail_weight_chunk(uint64_t chunk) const;
 
 private:
+    std::span<const std::byte> weight_chunk(uint64_t chunk) const noexcept;
     void parse_header();
-    void parse_rows(uint32_t count);
+    void parse_rows(std::span<const std::byte> head, uint32_t count);
     void verify_sections() const;
+    void copy_sections();
     std::span<const std::byte> bytes_;
     std::shared_ptr<const void> owner_;
     std::vector<Section> sections_;
+    std::vector<std::shared_ptr<const std::vector<std::byte>>> copies_; // null for the weights
     uint32_t producer_ = 0;
 };
 

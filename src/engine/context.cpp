@@ -2,6 +2,8 @@
 #include "base/error.h"
 #include "engine/engine.h"
 
+#include <new>
+
 namespace ingot {
 
 namespace {
@@ -57,7 +59,12 @@ void Context::prepare(std::span<const Shape> shapes) {
     for (size_t i = 0; i < shapes.size(); ++i) {
         check_shape(g, i, shapes[i], engine_->profiles());
     }
-    execution_->prepare(shapes);
+    try {
+        execution_->prepare(shapes);
+    } catch (const std::bad_alloc&) {
+        fail(ErrorCode::OutOfMemory, "there is no memory to plan for inputs of these shapes");
+    }
+    engine_->check_weights(); // went on while kernels were compiled and weights copied
 }
 
 std::vector<Tensor> Context::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs) {
@@ -78,6 +85,7 @@ std::vector<Tensor> Context::run(std::span<const Tensor> inputs, std::span<const
         throw Error(s.code(),
                     execution_->error().empty() ? std::string(s.text()) : execution_->error());
     }
+    engine_->check_weights();
     return out;
 }
 
@@ -90,6 +98,7 @@ void Context::enqueue(std::span<const Binding> inputs, std::span<Binding> output
     for (size_t i = 0; i < inputs.size(); ++i) {
         check_shape(g, i, inputs[i].shape, engine_->profiles());
     }
+    engine_->check_weights(); // the results go to the caller's memory
     Status s = execution_->enqueue(inputs, outputs, stream, memory);
     if (!s.ok()) {
         throw Error(s.code(),

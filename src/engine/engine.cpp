@@ -3,13 +3,17 @@
 
 #include "base/error.h"
 #include "base/json.h"
+#include "base/page_guard.h"
 #include "engine/container.h"
+#include "engine/weight_check.h"
 #include "ir/binary.h"
+#include "ir/rewrite.h"
 #include "ops/op_table.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <set>
 
 namespace ingot {
 
@@ -61,6 +65,12 @@ std::vector<Profile> read_profiles(const Container& c) {
     });
 }
 
+// Sizes and indices are checked before they are used: of a file that others may write to, they are
+// copied (ADR 0015).
+bool may_be_indices(DType t) {
+    return is_integer(t) && bit_width(t) >= 16;
+}
+
 // Where a weight would lie that has been left out.
 constexpr uint64_t absent_offset = UINT64_MAX;
 
@@ -69,17 +79,15 @@ Graph read_engine_graph(const Container& c, SectionKind kind, AbsentTensors& abs
     ReadOptions options;
     options.find_op = find_op;
     options.fetch = [&](DType dtype, const Shape& shape, uint64_t offset) {
-        int64_t count = count_of(shape);
-        require(count <= INT64_MAX / 8, ErrorCode::InvalidEngine, "a weight ", dtype, shape,
-                " is too large");
+        auto bytes = static_cast<uint64_t>(byte_size(dtype, count_of(shape)));
         if (offset == absent_offset && c.find(SectionKind::Refit) != nullptr) {
             return absent.make(dtype, shape);
         }
-        auto bytes = static_cast<uint64_t>(byte_size(dtype, count));
         require(offset % 64 == 0 && offset <= weights.size() && bytes <= weights.size() - offset,
                 ErrorCode::InvalidEngine, "a weight ", dtype, shape, " at ", offset, " with ",
                 bytes, " bytes lies outside the ", weights.size(), " bytes of weights");
-        return Tensor::wrap(dtype, shape, weights.subspan(offset, bytes), c.owner());
+        Tensor t = Tensor::wrap(dtype, shape, weights.subspan(offset, bytes), c.owner());
+        return may_be_indices(dtype) ? t.clone() : t;
     };
     return read_graph(c.section(kind), options);
 }
@@ -153,6 +161,7 @@ public:
         write(gap);
         uint64_t offset = out_.position();
         write(bytes);
+        check_pages(bytes);
         placed_.emplace(std::move(key), offset);
         return offset;
     }
@@ -222,19 +231,28 @@ struct WeightSum : NullVisitor {
 
 } // namespace
 
-std::shared_ptr<const Engine> Engine::load(const std::string& path, bool verify_weights) {
+std::shared_ptr<const Engine> Engine::load(const std::string& path, CheckWeights check) {
     auto file = MappedFile::open(path);
     return with_place([&] { return path; },
-                      [&] { return load(file->bytes(), file, verify_weights); });
+                      [&] { return load_from(file->bytes(), file, check, path); });
 }
 
 std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes,
-                                           std::shared_ptr<const void> owner, bool verify_weights) {
+                                           std::shared_ptr<const void> owner, CheckWeights check) {
+    return load_from(bytes, std::move(owner), check, "");
+}
+
+std::shared_ptr<const Engine> Engine::load_from(std::span<const std::byte> bytes,
+                                                std::shared_ptr<const void> owner,
+                                                CheckWeights check, const std::string& path) {
     Container c(bytes, std::move(owner));
-    for (uint64_t i = 0; verify_weights && i < c.weight_chunks(); ++i) {
-        c.verify_weight_chunk(i);
-    }
     std::shared_ptr<Engine> e(new Engine);
+    if (check != CheckWeights::Never) {
+        e->check_ = std::make_shared<WeightCheck>(c, path);
+    }
+    if (check == CheckWeights::First) {
+        e->check_->wait();
+    }
     AbsentTensors absent;
     e->graph_ = std::make_shared<const Graph>(read_engine_graph(c, SectionKind::Graph, absent));
     e->source_ = read_source(c, absent);
@@ -253,8 +271,19 @@ std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes,
     return e;
 }
 
-std::shared_ptr<const Engine> Engine::with_kernels(KernelBinaries kernels) const {
+// In the metadata: for which GPUs there are kernels.
+static constexpr const char* capabilities_key = "kernels_for";
+
+std::shared_ptr<const Engine> Engine::with_kernels(KernelBinaries kernels,
+                                                   std::span<const int> capabilities) const {
     std::shared_ptr<Engine> e(new Engine(*this));
+    if (!capabilities.empty()) {
+        std::vector<std::string> names;
+        for (int cc : std::set(capabilities.begin(), capabilities.end())) {
+            names.push_back(std::to_string(cc));
+        }
+        e->metadata_[capabilities_key] = join(names, ",");
+    }
     e->kernels_ = std::make_shared<const KernelBinaries>(std::move(kernels));
     return e;
 }
@@ -275,6 +304,19 @@ std::shared_ptr<const Engine> Engine::create(Graph graph, std::vector<Profile> p
     e->profiles_ = std::move(profiles);
     e->metadata_ = std::move(metadata);
     return e;
+}
+
+void Engine::check_weights() const {
+    if (check_ != nullptr) {
+        check_->wait();
+    }
+    if (pages_were_lost()) { // later than they were hashed, or of a model's file
+        visit_nodes(*graph_, [](const Graph&, const Node& n) {
+            if (n.is(constant_def)) {
+                check_pages(n.as<Constant>().value.bytes());
+            }
+        });
+    }
 }
 
 static constexpr const char* debug_outputs_key = "debug_outputs";
@@ -326,7 +368,22 @@ struct Content {
     }
 };
 
+uint64_t header_flags(const Content& content) {
+    uint64_t flags = content.metadata.contains(streaming_property) ? streaming_flag : 0;
+    auto it = content.metadata.find(capabilities_key);
+    if (it == content.metadata.end() || content.kernels.empty()) {
+        return flags;
+    }
+    std::string list = str(",", it->second, ",");
+    for (size_t i = 0; i < flagged_capabilities.size(); ++i) {
+        bool listed = list.find(str(",", flagged_capabilities[i], ",")) != std::string::npos;
+        flags |= uint64_t{listed} << (static_cast<size_t>(first_capability_flag) + i);
+    }
+    return flags;
+}
+
 void write_sections(ContainerWriter& out, const Content& content) {
+    out.set_flags(header_flags(content));
     for (const Profile& p : content.profiles) {
         check_profile(content.graph, p);
     }
@@ -370,6 +427,7 @@ void write_sections(ContainerWriter& out, const Content& content) {
 const KernelBinaries no_kernels;
 
 Content content_of(const Engine& engine, const WriteOptions& options) {
+    engine.check_weights(); // they would get hashes that are right
     bool keeps = options.refit && engine.source() != nullptr;
     bool weights = options.weights && !engine.weights_missing();
     require(weights || keeps, ErrorCode::InvalidArgument,

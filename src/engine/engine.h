@@ -15,20 +15,37 @@ namespace ingot {
 
 using Properties = std::map<std::string, std::string>;
 
+class WeightCheck;
+
+/// When the weights of an engine that is loaded are compared with their hashes.
+enum class CheckWeights {
+    Beside, // of what follows: done before a Context gives a result, or the engine is written
+    First,  // done when load() returns
+    Never,  // damage shows as wrong results
+};
+
 /// Immutable; may be shared across threads. Weights of a loaded engine stay in the mapped file.
 class Engine {
 public:
     /// Errors: Io, InvalidEngine (with path, found, needed and remedy).
-    static std::shared_ptr<const Engine> load(const std::string& path, bool verify_weights = false);
-    /// From memory that `owner` keeps alive.
+    static std::shared_ptr<const Engine> load(const std::string& path,
+                                              CheckWeights check = CheckWeights::Beside);
+    /// From memory that `owner` keeps alive; without one it lives as long as all engines made of
+    /// this one.
     static std::shared_ptr<const Engine> load(std::span<const std::byte> bytes,
                                               std::shared_ptr<const void> owner,
-                                              bool verify_weights = false);
+                                              CheckWeights check = CheckWeights::Beside);
+    /// Waits until the weights have been compared, and so has to be called before anything made of
+    /// them goes where this engine's own check does not. Cheap from the second time on. Errors:
+    /// InvalidEngine when they are damaged, with the chunk and what to do.
+    void check_weights() const;
     /// Without a file. Errors: InvalidArgument for a profile that does not fit.
     static std::shared_ptr<const Engine> create(Graph graph, std::vector<Profile> profiles,
                                                 Properties metadata);
-    /// This engine with kernels that were compiled ahead of time.
-    std::shared_ptr<const Engine> with_kernels(KernelBinaries kernels) const;
+    /// This engine with kernels that were compiled ahead of time, for GPUs of these compute
+    /// capabilities (90 for 9.0); none: of those that it had kernels for.
+    std::shared_ptr<const Engine> with_kernels(KernelBinaries kernels,
+                                               std::span<const int> capabilities = {}) const;
     /// This engine with what a refit needs; null: it cannot be refitted.
     std::shared_ptr<const Engine> with_source(std::shared_ptr<const RefitSource> source) const;
 
@@ -49,11 +66,15 @@ public:
 
 private:
     Engine() = default;
+    static std::shared_ptr<const Engine> load_from(std::span<const std::byte> bytes,
+                                                   std::shared_ptr<const void> owner,
+                                                   CheckWeights check, const std::string& path);
     std::shared_ptr<const Graph> graph_;
     std::vector<Profile> profiles_;
     Properties metadata_;
     std::shared_ptr<const KernelBinaries> kernels_;
     std::shared_ptr<const RefitSource> source_;
+    std::shared_ptr<WeightCheck> check_; // null: there is nothing to wait for
 };
 
 /// Says in the metadata that the last `count` outputs of the graph are for debugging.

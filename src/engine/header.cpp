@@ -23,7 +23,13 @@ EngineHeader read_engine_header(std::span<const std::byte> bytes) {
     std::memcpy(&h.producer, bytes.data() + 12, sizeof h.producer);
     uint64_t flags = 0;
     std::memcpy(&flags, bytes.data() + 16, sizeof flags);
-    h.is_readable = h.format != 0 && h.format <= engine_format && flags == 0;
+    h.is_readable = h.format != 0 && h.format <= engine_format && (flags & ~known_flags) == 0;
+    h.streams_weights = (flags & streaming_flag) != 0;
+    for (size_t i = 0; i < flagged_capabilities.size(); ++i) {
+        if ((flags >> (static_cast<size_t>(first_capability_flag) + i) & 1U) != 0) {
+            h.capabilities.push_back(flagged_capabilities[i]);
+        }
+    }
     std::memcpy(&h.file_bytes, bytes.data() + 40, sizeof h.file_bytes);
     return h;
 }

@@ -259,7 +259,7 @@ std::shared_ptr<const Engine> with_kernels_ahead(const Engine& engine,
     for (int cc : capabilities) {
         kernels.merge(compile_kernels_ahead(engine.graph_ref(), shapes, cc, all));
     }
-    return engine.with_kernels(std::move(kernels));
+    return engine.with_kernels(std::move(kernels), capabilities);
 }
 
 std::vector<KernelUse> list_kernels(const Engine& engine, int capability,

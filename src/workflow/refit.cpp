@@ -124,6 +124,7 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
     const RefitSource* from = engine.source().get();
     require(from != nullptr, ErrorCode::InvalidArgument,
             "the engine cannot be refitted: build it with a refit flag");
+    engine.check_weights(); // those that stay
     for (const auto& [name, t] : weights) {
         const Weight* w = from->find(name);
         require(w != nullptr, ErrorCode::InvalidArgument, "the engine has no weights '", name, "'");

@@ -129,7 +129,7 @@ protected:
         std::shared_ptr<nv::IHostMemory> owner(std::move(bytes));
         std::span<const std::byte> view(static_cast<const std::byte*>(owner->data()),
                                         owner->size());
-        return Engine::load(view, owner, true);
+        return Engine::load(view, owner, CheckWeights::First);
     }
     /// Marks the outputs of the layer, builds, runs.
     std::vector<Tensor> run(nv::ILayer* layer, const std::vector<Tensor>& inputs) {

@@ -444,6 +444,7 @@ public:
     std::byte* allocate(int64_t bytes) override { return gpu_->allocate(bytes); }
     void release(std::byte* memory) noexcept override { gpu_->release(memory); }
     int64_t free_bytes() const override { return gpu_->free_bytes(); }
+    int64_t total_bytes() const override { return gpu_->total_bytes(); }
     int64_t most_cache_bytes() const override { return gpu_->most_cache_bytes(); }
     void encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const override {
         gpu_->encode(map, base, encoded);

@@ -96,7 +96,7 @@ Run by_engine(const std::string& model) {
             .string();
     auto built = build_engine(model, {});
     write_engine(path, built->graph(), built->profiles(), built->metadata());
-    auto engine = Engine::load(path, true);
+    auto engine = Engine::load(path, CheckWeights::First);
     std::filesystem::remove(path);
     auto context = std::make_shared<Context>(engine, cpu_backend());
     return [context](const std::vector<Tensor>& in) { return context->run(in); };

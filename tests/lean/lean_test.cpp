@@ -12,6 +12,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -156,26 +157,37 @@ TEST(Lean, RunsEnginesAndHasNoBuilder) {
     expect_runs(made);
 }
 
-/// y = x * w, w = (1, 2, 3, 4), which a refit replaces.
-Bytes build_refittable() {
+/// y = x * w, w = (1, 2, 3, ...).
+Bytes build_product(const std::vector<nvinfer1::BuilderFlag>& flags, int64_t n = 4) {
     std::unique_ptr<nvinfer1::IBuilder> builder(nvinfer1::createInferBuilder(logger()));
     std::unique_ptr<nvinfer1::INetworkDefinition> network(builder->createNetworkV2(0));
-    nvinfer1::Dims dims{1, {4}};
+    nvinfer1::Dims dims{1, {n}};
     nvinfer1::ITensor* x = network->addInput("x", nvinfer1::DataType::kFLOAT, dims);
-    const float w[4] = {1, 2, 3, 4};
-    auto* constant = network->addConstant(dims, {nvinfer1::DataType::kFLOAT, w, 4});
-    EXPECT_TRUE(network->setWeightsName({nvinfer1::DataType::kFLOAT, w, 4}, "w"));
+    std::vector<float> w(static_cast<size_t>(n));
+    std::iota(w.begin(), w.end(), 1.0F);
+    auto* constant = network->addConstant(dims, {nvinfer1::DataType::kFLOAT, w.data(), n});
+    EXPECT_TRUE(network->setWeightsName({nvinfer1::DataType::kFLOAT, w.data(), n}, "w"));
     auto* product =
         network->addElementWise(*x, *constant->getOutput(0), nvinfer1::ElementWiseOperation::kPROD);
     network->markOutput(*product->getOutput(0));
     std::unique_ptr<nvinfer1::IBuilderConfig> config(builder->createBuilderConfig());
-    config->setFlag(nvinfer1::BuilderFlag::kSTRIP_PLAN);
-    config->setFlag(nvinfer1::BuilderFlag::kREFIT);
+    for (nvinfer1::BuilderFlag flag : flags) {
+        config->setFlag(flag);
+    }
     std::unique_ptr<nvinfer1::IHostMemory> memory(
         builder->buildSerializedNetwork(*network, *config));
     EXPECT_NE(memory, nullptr) << logger().take();
     const char* data = static_cast<const char*>(memory->data());
     return {data, data + memory->size()};
+}
+
+Bytes build_weighted() {
+    return build_product({}, 100); // few are part of the graph
+}
+
+/// w is missing: a refit brings it.
+Bytes build_refittable() {
+    return build_product({nvinfer1::BuilderFlag::kSTRIP_PLAN, nvinfer1::BuilderFlag::kREFIT});
 }
 
 /// Engines come without weights and get them where only that library is.
@@ -210,6 +222,45 @@ void expect_refits(const Library& library) {
     EXPECT_EQ(nvinfer1::createInferRefitter(*engine, logger()), nullptr);
     EXPECT_EQ(logger().take(), "createInferRefitter: the engine was made by another library: use "
                                "createInferRefitter() of that one");
+}
+
+/// The weights of build_weighted() with a flipped bit.
+void expect_refuses_damage(const Library& library) {
+    auto runtime = library.runtime();
+    ASSERT_NE(runtime, nullptr);
+    use_cpu(library, *runtime);
+    Bytes bytes = build_weighted();
+    auto load = [&] {
+        return std::unique_ptr<nvinfer1::ICudaEngine>(
+            runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+    };
+    EXPECT_NE(load(), nullptr) << logger().take();
+    bytes[4096 + 3] = static_cast<char>(bytes[4096 + 3] ^ 0x40); // weights are the first section
+    EXPECT_EQ(load(), nullptr);
+    EXPECT_NE(logger().take().find("section weights: chunk 0 of 1, bytes 4096 to 4495, does not "
+                                   "match its hash"),
+              std::string::npos);
+    auto set = library.function<bool(nvinfer1::IRuntime*, bool)>("ingotSetVerifyWeights");
+    ASSERT_NE(set, nullptr);
+    EXPECT_TRUE(set(runtime.get(), false));
+    EXPECT_NE(load(), nullptr) << logger().take();
+    EXPECT_TRUE(set(runtime.get(), true));
+    EXPECT_EQ(load(), nullptr);
+    logger().take();
+    auto fresh = library.runtime(); // set before it has loaded anything
+    use_cpu(library, *fresh);
+    EXPECT_TRUE(set(fresh.get(), false));
+    std::unique_ptr<nvinfer1::ICudaEngine> engine(
+        fresh->deserializeCudaEngine(bytes.data(), bytes.size()));
+    EXPECT_NE(engine, nullptr) << logger().take();
+}
+
+TEST(Lean, RefusesDamagedWeights) {
+    expect_refuses_damage(Library(LEAN_LIBRARY));
+}
+
+TEST(Dispatch, RefusesDamagedWeights) {
+    expect_refuses_damage(Library(DISPATCH_LIBRARY));
 }
 
 TEST(Lean, RefitsEngines) {

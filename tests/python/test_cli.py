@@ -195,6 +195,29 @@ def test_an_endless_loop_ends_at_ctrl_c(tmp_path):
     assert child.returncode == 130 and "interrupted" in text
 
 
+@pytest.mark.parametrize("command", [
+    ["run", "ENGINE"], ["inspect", "ENGINE"], ["inspect", "ENGINE", "--layers"], ["compare", "ENGINE"],
+    ["bench", "--loadEngine=ENGINE", "--duration=0"], ["trtexec", "--loadEngine=ENGINE", "--duration=0"],
+    ["trtexec", "--loadEngine=ENGINE", "--skipInference"], ["trtexec", "--loadEngine=ENGINE", "--timeDeserialize"],
+    ["trtexec", "--loadEngine=ENGINE", "--saveEngine=OTHER"]], ids=lambda c: " ".join(c))
+def test_damaged_weights_are_refused_by_every_command(command, engine, tmp_path):
+    bytes_ = bytearray(engine.read_bytes())
+    bytes_[4096 + 7] ^= 0x40  # the weights are the first section
+    damaged, other = tmp_path / "damaged.engine", tmp_path / "other.engine"
+    damaged.write_bytes(bytes_)
+    command = [a.replace("ENGINE", str(damaged)).replace("OTHER", str(other)) for a in command]
+    for flag in ([], ["--verify"]):
+        code, text = fails(*command, *flag)
+        assert code == 1
+        assert f"{damaged}: section weights: chunk 0 of 1, bytes 4096 to " in text
+        assert "does not match its hash: the file is damaged, copy it again or rebuild the engine" in text
+        assert not other.exists()
+    if command[0] != "compare":  # which finds what else is wrong with it
+        ingot.call(*command, "--noVerifyWeights")
+    code, text = fails(*command, "--noVerifyWeights", "--verify")
+    assert code == 1 and "--verify and --noVerifyWeights are given: leave one of them out" in text
+
+
 def test_environment_sets_options_and_the_command_line_wins(engine, tmp_path, monkeypatch):
     def output(name, *arguments):
         ingot.call("run", engine, "--shapes=image:2x1x8x8", f"--save-outputs={tmp_path / name}", *arguments)

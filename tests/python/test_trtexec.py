@@ -145,14 +145,15 @@ def test_every_flag_of_the_table_is_tested():
     elsewhere = {"-o", "--output", "-h", "--help", "--version", "--useGpu", "--useGPU", "--computeCapabilities",
                  "--loadRefOutputs", "--refPair", "--staticPlugins", "--plugins", "--dynamicPlugins",
                  "--setPluginsToSerialize", "--leanDLLPath"}
-    own = {"--disablePass", "--seed", "--cpuThreads", "--verify", "--timeout", "--noCpuLibrary", "--forceTactic",
-           "--arch", "--memoryLimit", "--nvtx", "--runtimeCacheDir", "--tune", "--tuneBudget", "--specialisation",
-           "--priority"}
+    own = {"--disablePass", "--seed", "--cpuThreads", "--verify", "--noVerifyWeights", "--timeout", "--noCpuLibrary",
+           "--forceTactic", "--arch", "--memoryLimit", "--nvtx", "--runtimeCacheDir", "--tune", "--tuneBudget",
+           "--specialisation", "--priority"}
     assert listed - tested - elsewhere - own == set()
     assert (tested | elsewhere | own) - listed == set()
 
 
-@pytest.mark.parametrize("flag", ["--disablePass=raise_gelu", "--seed=3", "--cpuThreads=1", "--verify", "--timeout=100",
+@pytest.mark.parametrize("flag", ["--disablePass=raise_gelu", "--seed=3", "--cpuThreads=1", "--verify", "--noVerifyWeights",
+                                  "--timeout=100",
                                   "--noCpuLibrary", "--forceTactic=a", "--arch=80", "--memoryLimit=1000000000",
                                   "--nvtx", "--runtimeCacheDir=none", "--tune=off", "--tuneBudget=10",
                                   "--specialisation=none", "--priority=low"])

@@ -100,6 +100,14 @@ BuildConfig build_config(const Options& o, bool progress) {
     return c;
 }
 
+CheckWeights check_weights(const Options& o) {
+    require(!o.verify || !o.no_verify_weights, ErrorCode::InvalidArgument,
+            "--verify and --noVerifyWeights are given: leave one of them out");
+    return o.no_verify_weights ? CheckWeights::Never
+           : o.verify          ? CheckWeights::First
+                               : CheckWeights::Beside;
+}
+
 std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path) {
     if (is_engine_file(path)) {
         bool shaped = !o.min_shapes.empty() || !o.opt_shapes.empty() || !o.max_shapes.empty() ||
@@ -109,7 +117,7 @@ std::shared_ptr<const Engine> open_model(const Options& o, const std::string& pa
                 " is an engine: profiles, precision and formats were fixed when it was built; use "
                 "--shapes "
                 "for the shapes of this run");
-        return Engine::load(path, o.verify);
+        return Engine::load(path, check_weights(o));
     }
     return build_engine(path, build_config(o, false));
 }

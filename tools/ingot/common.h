@@ -13,6 +13,8 @@ namespace ingot::tool {
 
 /// Build settings from the options; `progress` draws a bar when stderr is a terminal.
 BuildConfig build_config(const Options& o, bool progress);
+/// As --verify and --noVerifyWeights say. Errors: InvalidArgument for both.
+CheckWeights check_weights(const Options& o);
 /// Loads an engine file, or builds one in memory from an ONNX model.
 std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path);
 InputSource input_source(const Options& o);

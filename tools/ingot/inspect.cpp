@@ -194,6 +194,7 @@ int inspect(const Options& o) {
         return dump_after(o);
     }
     std::shared_ptr<const Engine> engine = open_model(o, o.model);
+    engine->check_weights();
     if (!o.graph.empty()) {
         bool svg = o.graph.ends_with(".svg");
         require(svg || o.graph.ends_with(".dot"), ErrorCode::InvalidArgument, "--graph ", o.graph,

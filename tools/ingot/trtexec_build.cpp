@@ -205,8 +205,11 @@ void save(TrtexecRun& run) {
 
 void load(TrtexecRun& run, const std::string& path) {
     double start = seconds_now();
-    run.engine = Engine::load(path, run.t.o.verify);
+    run.engine = Engine::load(path, check_weights(run.t.o));
     run.compile.plugins = plugins_of(*run.engine);
+    if (run.t.o.skip_inference) { // else the first run waits for it
+        run.engine->check_weights();
+    }
     info(str("Loaded engine with size: ", mebibytes(MappedFile::open(path)->bytes().size()),
              " MiB"));
     info(str("Engine deserialized in ", six_digits(seconds_now() - start), " sec."));
@@ -251,7 +254,7 @@ void time_deserialization(const Options& o) {
             "--timeDeserialize needs an engine file: give --loadEngine or --saveEngine");
     auto once = [&] {
         double start = seconds_now();
-        Engine::load(path, o.verify);
+        Engine::load(path, check_weights(o))->check_weights();
         return (seconds_now() - start) * 1000;
     };
     info("Begin deserialization warmup...");

@@ -137,6 +137,9 @@ void DispatchRuntime::configure(nvinfer1::IRuntime& runtime, const LeanLibrary& 
     if (s.device != 0 || s.ordinal != 0) {
         library.set_device(runtime, s.device, s.ordinal);
     }
+    if (!s.verify_weights) {
+        library.set_verify_weights(runtime, false);
+    }
 }
 
 nvinfer1::IRuntime& DispatchRuntime::runtime_for(std::span<const std::byte> header) const {
@@ -297,6 +300,18 @@ bool DispatchRuntime::setDLAWorkspaceAllocationStrategy(
                 nvinfer1::EnumMax<nvinfer1::DLAWorkspaceAllocationStrategy>() - 1);
         settings_.dla_workspace = strategy;
         return true;
+    });
+}
+
+bool DispatchRuntime::set_verify_weights(bool verify) noexcept {
+    return report_.guard("ingot::setVerifyWeights", false, [&] {
+        settings_.verify_weights = verify;
+        std::scoped_lock lock(mutex_);
+        bool ok = true;
+        for (const auto& [major, made] : runtimes_) {
+            ok = made.library->set_verify_weights(*made.runtime, verify) && ok;
+        }
+        return ok;
     });
 }
 

@@ -81,6 +81,7 @@ public:
     }
 
     bool set_device(int32_t device, int32_t ordinal) noexcept;
+    bool set_verify_weights(bool verify) noexcept;
 
 private:
     struct Settings {
@@ -93,6 +94,7 @@ private:
         nvinfer1::TempfileControlFlags tempfile_flags = 3;
         bool host_code = false;
         bool deferred = false;
+        bool verify_weights = true;
         int32_t device = 0;
         int32_t ordinal = 0;
     };

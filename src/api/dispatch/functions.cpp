@@ -54,6 +54,16 @@ bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, int32_t device, int32_t 
     });
 }
 
+bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime, bool verify) noexcept {
+    auto* ours = dynamic_cast<ingot::api::DispatchRuntime*>(runtime);
+    if (ours != nullptr || runtime == nullptr) {
+        return ours != nullptr && ours->set_verify_weights(verify);
+    }
+    return Report().guard("ingot::setVerifyWeights", false, [&] { // made by loadRuntime()
+        return LeanLibraries::shared().current().set_verify_weights(*runtime, verify);
+    });
+}
+
 int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept {
     return Report().guard("ingot::getDevice", 0, [&] {
         const ingot::api::LeanLibrary* library =

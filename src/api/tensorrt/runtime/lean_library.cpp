@@ -92,6 +92,11 @@ bool LeanLibrary::set_device(nvinfer1::IRuntime& runtime, int32_t device, int32_
     return f != nullptr && f(&runtime, device, ordinal);
 }
 
+bool LeanLibrary::set_verify_weights(nvinfer1::IRuntime& runtime, bool verify) const {
+    auto f = function<bool (*)(nvinfer1::IRuntime*, bool)>("ingotSetVerifyWeights");
+    return f != nullptr && f(&runtime, verify);
+}
+
 int32_t LeanLibrary::device_of(const nvinfer1::ICudaEngine& engine) const {
     auto f = function<int32_t (*)(const nvinfer1::ICudaEngine*)>("ingotGetDevice");
     return f == nullptr ? 0 : f(&engine);

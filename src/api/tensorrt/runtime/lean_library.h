@@ -36,6 +36,8 @@ public:
     void* create_refitter(nvinfer1::ICudaEngine& engine, nvinfer1::ILogger* logger) const;
     nvinfer1::IPluginRegistry* plugin_registry() const;
     bool set_device(nvinfer1::IRuntime& runtime, int32_t device, int32_t ordinal) const;
+    /// False: its release cannot be told.
+    bool set_verify_weights(nvinfer1::IRuntime& runtime, bool verify) const;
     int32_t device_of(const nvinfer1::ICudaEngine& engine) const;
     /// Errors: Unsupported for a release without priorities.
     bool set_priority(nvinfer1::IRuntimeConfig& config, int32_t priority) const;

@@ -86,18 +86,18 @@ EngineBytes read_all(nvinfer1::IStreamReader& reader, const std::shared_ptr<Memo
     return read_engine(source, [&](void* to, int64_t n) { return reader.read(to, n); });
 }
 
-std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes) {
-    return Engine::load(bytes.span(), bytes.memory);
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, CheckWeights check) {
+    return Engine::load(bytes.span(), bytes.memory, check);
 }
 
 std::shared_ptr<const Engine> load_engine(AlignedBytes bytes) {
     auto owner = std::make_shared<const AlignedBytes>(std::move(bytes));
-    return Engine::load(*owner, owner);
+    return Engine::load(*owner, owner, CheckWeights::Never);
 }
 
 std::shared_ptr<const Engine> load_engine(const AlignedBytes& bytes,
                                           const std::shared_ptr<MemorySource>& source) {
-    return load_engine(copy_bytes(bytes.data(), bytes.size(), source));
+    return load_engine(copy_bytes(bytes.data(), bytes.size(), source), CheckWeights::Never);
 }
 
 static constexpr const char* other_engine = "these weights belong to another engine";

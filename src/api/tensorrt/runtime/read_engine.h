@@ -23,10 +23,10 @@ EngineBytes read_all(nvinfer1::IStreamReaderV2& reader,
 EngineBytes read_all(nvinfer1::IStreamReader& reader, const std::shared_ptr<MemorySource>& source);
 
 /// Errors: InvalidEngine.
-std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes);
-/// From bytes that the engine owns.
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, CheckWeights check);
+/// From bytes of an engine that was written a moment ago; it owns them.
 std::shared_ptr<const Engine> load_engine(AlignedBytes bytes);
-/// From a copy.
+/// From a copy of such bytes.
 std::shared_ptr<const Engine> load_engine(const AlignedBytes& bytes,
                                           const std::shared_ptr<MemorySource>& source);
 

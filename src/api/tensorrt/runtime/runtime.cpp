@@ -7,6 +7,7 @@
 #include "api/tensorrt/runtime/engine.h"
 #include "api/tensorrt/runtime/lean_library.h"
 #include "api/tensorrt/runtime/read_engine.h"
+#include "api/tensorrt/runtime/validity.h"
 #include "engine/container.h"
 
 #include <algorithm>
@@ -33,8 +34,9 @@ ICudaEngine* RuntimeObject::make(const Read& read) const {
     EngineBytes bytes = read(place.is_gpu ? nullptr : memory_source(allocator_));
     report_.log(nvinfer1::ILogger::Severity::kINFO,
                 str("Loaded engine size: ", bytes.size >> 20U, " MiB"));
-    std::unique_ptr<EngineObject> engine =
-        make_engine(load_engine(bytes), place, allocator_, report_, !deferred_, &plugins_);
+    std::unique_ptr<EngineObject> engine = make_engine(load_engine(bytes, check_weights_), place,
+                                                       allocator_, report_, !deferred_, &plugins_);
+    engine->state()->engine().check_weights();
     if (max_threads_ < all_threads()) {
         engine->state()->set_threads(max_threads_);
     }
@@ -106,27 +108,46 @@ int64_t RuntimeObject::getEngineHeaderSize() const noexcept {
     return static_cast<int64_t>(engine_header_bytes);
 }
 
+/// Of where engines of this runtime run.
+DeviceFacts RuntimeObject::device_facts(const EngineHead& engine) const {
+    DeviceFacts facts;
+    try {
+        Place place = find_place(device_, ordinal_);
+        facts.is_gpu = place.is_gpu;
+        if (!place.is_gpu) {
+            facts.problem = device_ == Device::kCPU ? CudaProblem::None : cuda_problem();
+            return facts;
+        }
+        GpuFacts gpu = gpu_facts(*place.backend);
+        facts.compiles = gpu.compiles;
+        facts.runs_kernels =
+            std::any_of(engine.capabilities.begin(), engine.capabilities.end(),
+                        [&](int cc) { return runs_kernels_of(gpu.compute_capability, cc); });
+        facts.memory_bytes = place.backend->memory().total;
+    } catch (const Error& e) {
+        facts.is_gpu = true;
+        facts.is_supported = e.code() != ErrorCode::Unsupported;
+        facts.problem = facts.is_supported ? CudaProblem::Failed : CudaProblem::None;
+    }
+    return facts;
+}
+
 EngineValidity RuntimeObject::getEngineValidity(const void* blob, int64_t size,
                                                 uint64_t* diagnostics) const noexcept {
-    uint64_t found = 0;
-    auto add = [&found](EngineInvalidityDiagnostics d) { found |= static_cast<uint64_t>(d); };
+    Validity v{EngineValidity::kINVALID,
+               static_cast<uint64_t>(EngineInvalidityDiagnostics::kMALFORMED_ENGINE)};
     report_.guard("IRuntime::getEngineValidity", [&] {
-        try {
-            require(blob != nullptr && size >= 0, ErrorCode::InvalidEngine,
-                    "the engine's bytes are at a null address");
-            EngineHeader header = read_engine_header(
-                {static_cast<const std::byte*>(blob), static_cast<size_t>(size)});
-            if (!header.is_readable) {
-                add(EngineInvalidityDiagnostics::kVERSION_MISMATCH);
-            }
-        } catch (const Error&) {
-            add(EngineInvalidityDiagnostics::kMALFORMED_ENGINE);
+        std::span<const std::byte> bytes;
+        if (blob != nullptr && size > 0) {
+            bytes = {static_cast<const std::byte*>(blob), static_cast<size_t>(size)};
         }
+        EngineHead head = read_engine_head(bytes);
+        v = judge(head, device_facts(head));
     });
     if (diagnostics != nullptr) {
-        *diagnostics = found;
+        *diagnostics = v.diagnostics;
     }
-    return found == 0 ? EngineValidity::kVALID : EngineValidity::kINVALID;
+    return v.answer;
 }
 
 bool RuntimeObject::setDLAWorkspaceAllocationStrategy(
@@ -167,6 +188,14 @@ void* createInferRuntime_INTERNAL(void* logger, int32_t version) noexcept {
 bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, int32_t device, int32_t ordinal) noexcept {
     return runtime != nullptr &&
            static_cast<ingot::api::RuntimeObject*>(runtime)->set_device(device, ordinal);
+}
+
+bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime, bool verify) noexcept {
+    if (runtime == nullptr) {
+        return false;
+    }
+    static_cast<ingot::api::RuntimeObject*>(runtime)->set_verify_weights(verify);
+    return true;
 }
 
 int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept {

@@ -5,6 +5,7 @@
 #include "api/tensorrt/plugin/registry.h"
 #include "api/tensorrt/report.h"
 #include "api/tensorrt/runtime/place.h"
+#include "api/tensorrt/runtime/validity.h"
 #include "engine/engine.h"
 
 #include <atomic>
@@ -61,11 +62,16 @@ public:
     }
 
     bool set_device(int32_t device, int32_t ordinal) noexcept;
+    /// For ingot::setVerifyWeights().
+    void set_verify_weights(bool verify) noexcept {
+        check_weights_ = verify ? CheckWeights::Beside : CheckWeights::Never;
+    }
 
 private:
     /// `read` gives the engine's bytes, in memory of the source that it is given.
     template <class Read>
     nvinfer1::ICudaEngine* make(const Read& read) const;
+    DeviceFacts device_facts(const EngineHead& engine) const;
     /// The place; the first time the log says what finding it took.
     Place first_place() const;
 
@@ -82,6 +88,7 @@ private:
     nvinfer1::TempfileControlFlags tempfile_flags_ = 3;
     bool host_code_ = false;
     bool deferred_ = false;
+    CheckWeights check_weights_ = CheckWeights::Beside;
     mutable std::atomic<bool> found_device_{false};
 };
 
