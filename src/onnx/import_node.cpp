@@ -142,8 +142,4 @@ Type graph_input_type(const ValueInfo& info) {
     return input_type(info);
 }
 
-Dim named_size(std::string_view name) {
-    return dim_from_param(name);
-}
-
 } // namespace ingot::onnx

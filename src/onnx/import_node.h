@@ -37,7 +37,11 @@ ingot::Tensor initializer(const Tensor& t);
 void set_initializer(Model& model, std::string_view name, std::span<const std::byte> bytes);
 /// The type of a graph input; sizes without a number are symbols. Errors: Unsupported.
 Type graph_input_type(const ValueInfo& info);
-/// The size that a dimension's name stands for.
-Dim named_size(std::string_view name);
+/// The size of an input's dimension that is not a number: what its name stands for; a symbol of its
+/// own where the name says nothing.
+Dim open_size(std::string_view param, std::string_view input, size_t axis);
+/// Whether a dimension's name only says that the size is open ("?", "None"): two of one such name
+/// need not agree.
+bool is_anonymous(std::string_view param);
 
 } // namespace ingot::onnx

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "onnx/data_type.h"
+#include "onnx/import_node.h"
 #include "onnx/import_run.h"
 
 #include <algorithm>
@@ -145,9 +146,7 @@ Type input_type(const ValueInfo& info) {
     Type t{*dtype, {}};
     for (size_t i = 0; i < info.dims.size(); ++i) {
         const ShapeDim& d = info.dims[i];
-        t.dims.push_back(d.value >= 0       ? Dim(d.value)
-                         : !d.param.empty() ? dim_from_param(d.param)
-                                            : dim_from_param(str(info.name, "_", i)));
+        t.dims.push_back(d.value >= 0 ? Dim(d.value) : open_size(d.param, info.name, i));
     }
     return t;
 }
@@ -407,6 +406,15 @@ Dim dim_from_param(std::string_view param) {
         c = plain ? c : '_';
     }
     return Dim::symbol(text.empty() || (text[0] >= '0' && text[0] <= '9') ? str("d_", text) : text);
+}
+
+bool is_anonymous(std::string_view param) {
+    constexpr std::string_view nobody[] = {"", "?", "None", "-1", "unk"};
+    return std::find(std::begin(nobody), std::end(nobody), param) != std::end(nobody);
+}
+
+Dim open_size(std::string_view param, std::string_view input, size_t axis) {
+    return dim_from_param(is_anonymous(param) ? str(input, "_", axis) : std::string(param));
 }
 
 std::vector<size_t> node_order(const std::vector<Node>& nodes) {

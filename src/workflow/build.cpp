@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "ir/value_reads.h"
+#include "onnx/input_sizes.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
 #include "workflow/calibrate.h"
@@ -151,6 +152,7 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
         report("quantise", 0.05);
         model = with_place([&] { return model_path; }, [&] { return int8_model(model, config); });
     }
+    onnx::fix_input_sizes(model, config.profiles);
     report("import", 0.1);
     onnx::ImportOptions import_options;
     import_options.keep_names = config.keep_names;

@@ -193,6 +193,29 @@ TEST(RunTimeInputs, SqueezeAndUnsqueezeAxes) {
               (Shape{2, 1, 3, 1}));
 }
 
+// --- names of sizes ------------------------------------------------------------------------------
+
+TEST(NamesOfSizes, ThoseThatSayNothingNeedNotAgree) {
+    for (const char* name : {"?", "", "None", "-1", "unk"}) {
+        SCOPED_TRACE(name);
+        Model m = model(graph({"x:f32[A,B]", "z:f32[A,2]"}, {"y", "w"},
+                              {node("Neg", {"x"}, {"y"}), node("Neg", {"z"}, {"w"})}));
+        for (ShapeDim* d :
+             {&m.graph.inputs[0].dims[0], &m.graph.inputs[0].dims[1], &m.graph.inputs[1].dims[0]}) {
+            d->param = name;
+        }
+        auto out = run(m, {floats({2, 3}, V(6)), floats({1, 2}, V(2))});
+        EXPECT_EQ(out[0].shape(), (Shape{2, 3}));
+        EXPECT_EQ(out[1].shape(), (Shape{1, 2}));
+    }
+    // Names of symbols bind.
+    Model m = model(graph({"x:f32[A]", "z:f32[A]"}, {"y", "w"},
+                          {node("Neg", {"x"}, {"y"}), node("Neg", {"z"}, {"w"})}));
+    EXPECT_THROW(run(m, {floats({2}, V(2)), floats({1}, V(1))}), Error);
+    m.graph.inputs[0].dims[0].param = m.graph.inputs[1].dims[0].param = "unk__7";
+    EXPECT_THROW(run(m, {floats({2}, V(2)), floats({1}, V(1))}), Error);
+}
+
 // --- refusals ------------------------------------------------------------------------------------
 
 TEST(Refusals, SayWhatIsMissing) {

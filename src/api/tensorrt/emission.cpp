@@ -2,7 +2,9 @@
 #include "api/tensorrt/emission.h"
 
 #include "api/tensorrt/network.h"
+#include "api/tensorrt/plugin/tactics.h"
 #include "base/interrupt.h"
+#include "ir/fixed_sizes.h"
 #include "ops/primitives.h"
 
 #include <algorithm>
@@ -32,8 +34,15 @@ void Emission::begin() {
         g_.set_value_name(v, all[i].name);
         initializers_.emplace(i, v);
     }
+    std::vector<NamedType> inputs;
     for (const auto& t : network_.inputs()) {
-        preset(*t, g_.add_input(t->name(), t->input_type()));
+        inputs.emplace_back(t->name(), t->input_type());
+    }
+    if (marks_.plugins != nullptr && marks_.plugins->profiles != nullptr) {
+        inputs = with_fixed_sizes(std::move(inputs), *marks_.plugins->profiles);
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        preset(*network_.inputs()[i], g_.add_input(inputs[i].first, inputs[i].second));
     }
 }
 

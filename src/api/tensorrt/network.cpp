@@ -3,6 +3,7 @@
 
 #include "api/tensorrt/layers/attention.h"
 #include "api/tensorrt/layers/control.h"
+#include "api/tensorrt/plugin/tactics.h"
 
 #include <algorithm>
 
@@ -76,7 +77,10 @@ Graph Network::build(const Emission::Marks& marks) const {
                        return layer->type() == nv::LayerType::kPLUGIN_V2 ||
                               layer->type() == nv::LayerType::kPLUGIN_V3;
                    });
-    bool anew = all.has_unknowns() || marks.names || marks.types || marks.weights || plugins;
+    bool sized = marks.plugins != nullptr && marks.plugins->profiles != nullptr &&
+                 !marks.plugins->profiles->empty();
+    bool anew =
+        all.has_unknowns() || marks.names || marks.types || marks.weights || plugins || sized;
     Graph g = anew ? Graph(name_) : Graph(*graph_);
     std::unique_ptr<Emission> whole;
     if (anew) {

@@ -13,10 +13,9 @@ Type NetworkTensor::input_type() const {
     Type t{exact_type.value_or(dtype_of(declared_type)), {}};
     for (int32_t i = 0; i < declared_dims.nbDims; ++i) {
         auto at = static_cast<size_t>(i);
-        bool named = at < dimension_names.size() && !dimension_names[at].empty();
+        std::string_view param = at < dimension_names.size() ? dimension_names[at] : "";
         t.dims.push_back(declared_dims.d[i] >= 0 ? Dim(declared_dims.d[i])
-                         : named                 ? onnx::named_size(dimension_names[at])
-                                                 : onnx::named_size(str(name_, "_", i)));
+                                                 : onnx::open_size(param, name_, at));
     }
     return t;
 }

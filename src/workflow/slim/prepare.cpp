@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "onnx/data_type.h"
+#include "onnx/import_node.h"
 #include "workflow/slim/names.h"
 
 #include <algorithm>
@@ -79,7 +80,7 @@ void set_input_shape(onnx::Model& model, const std::string& name, const Shape& s
     at->has_shape = true;
     for (size_t k = 0; k < shape.size(); ++k) {
         const std::string param = at->dims[k].param;
-        if (!param.empty()) {
+        if (!onnx::is_anonymous(param)) {
             const auto [known, fresh] = named.emplace(param, shape[k]);
             require(fresh || known->second == shape[k], ErrorCode::InvalidArgument, "input '", name,
                     "': dimension '", param, "' cannot be ", known->second, " and ", shape[k]);
