@@ -48,6 +48,32 @@ TEST(If, RanksMayNotDependOnTheCondition) {
                           "depends on data is not supported");
 }
 
+TEST(If, ASqueezeOfAnOpenSizeIsCheckedWhenItRuns) {
+    // TorchScript's x.squeeze(-1): either branch may be the Squeeze, its axes a Constant there.
+    for (bool first : {true, false}) {
+        Node axes = node("Constant", {}, {"a"}, {ints_of("value_ints", {-1})});
+        Graph squeeze = branch({axes, node("Squeeze", {"x", "a"}, {"t"})}, "t");
+        Graph same = branch({node("Identity", {"x"}, {"e"})}, "e");
+        Graph g = graph({"x:f32[2,N]", "c:bool[]"}, {"y"},
+                        {node("If", {"c"}, {"y"},
+                              {graph_of("then_branch", first ? squeeze : same),
+                               graph_of("else_branch", first ? same : squeeze)})});
+        ingot::Graph made = import_verified(model(g));
+        EXPECT_EQ(type_of(made), "f32[2]");
+        EXPECT_EQ(elements(evaluate(made, std::array{floats({2, 1}, {1, 2}), boolean(first)})[0]),
+                  (V{1, 2}));
+        EXPECT_THROW(evaluate(made, std::array{floats({2, 3}, V(6)), boolean(!first)}), Error);
+    }
+}
+
+TEST(If, OnlyASqueezeOfTheSameValueIsTakenForOne) {
+    Model m = choice(node("Squeeze", {"x", "one"}, {"t"}), node("Identity", {"z"}, {"e"}));
+    m.graph.inputs.push_back(value("z:f32[N,1]"));
+    m.graph.initializers.push_back(i64_initializer("one", {1}));
+    EXPECT_EQ(refusal(m), "result 0 is f32[N] in one branch and f32[N,1] in the other: a rank that "
+                          "depends on data is not supported");
+}
+
 TEST(If, AKnownConditionImportsOnlyItsBranch) {
     Model m = choice(node("Squeeze", {"x", "one"}, {"t"}), node("NoSuchOperator", {"x"}, {"e"}),
                      {initializer("c", boolean(true)), i64_initializer("one", {1})});

@@ -36,16 +36,58 @@ Dims differing_sizes(NodeContext& c, const ingot::Graph& a, const ingot::Graph& 
     return fresh;
 }
 
+Values inlined_branch(NodeContext& c, std::string_view attribute) {
+    NodeContext::Body b = c.body(attribute, {});
+    std::string origin = c.g.origin();
+    Values out = inline_graph(c.g, *b.graph, b.captures);
+    c.g.set_origin(origin);
+    return out;
+}
+
+// The only node of a branch, constants apart, if it makes the branch's only result of a value of
+// the graph around it; else null.
+const Node* only_node(const NodeContext& c, std::string_view attribute) {
+    const Attribute* a = c.attribute(attribute);
+    if (a == nullptr || a->g == nullptr || a->g->outputs.size() != 1) {
+        return nullptr;
+    }
+    const Node* only = nullptr;
+    for (const Node& n : a->g->nodes) {
+        bool constant = n.op_type == "Constant";
+        if (only != nullptr && !constant) {
+            return nullptr;
+        }
+        only = constant ? only : &n;
+    }
+    bool makes_it = only != nullptr && only->outputs.size() == 1 &&
+                    only->outputs[0] == a->g->outputs[0].name && !only->inputs.empty();
+    return makes_it ? only : nullptr;
+}
+
+// TorchScript writes x.squeeze(d) as If(size d == 1, Squeeze(x, d), x), whose rank depends on a
+// size. What reads it was made for one rank: that of the Squeeze, which is checked when it runs.
+std::string_view squeeze_branch(const NodeContext& c) {
+    constexpr std::array<std::string_view, 2> names = {"then_branch", "else_branch"};
+    for (size_t i = 0; i < 2; ++i) {
+        const Node* squeeze = only_node(c, names[i]);
+        const Node* same = only_node(c, names[1 - i]);
+        if (squeeze != nullptr && same != nullptr && squeeze->op_type == "Squeeze" &&
+            same->op_type == "Identity" && squeeze->inputs[0] == same->inputs[0]) {
+            return names[i];
+        }
+    }
+    return "";
+}
+
 // Only the branch that runs is imported where the condition is known.
 Values conditional(NodeContext& c) {
     c.ensure(c.dtype(0) == DType::Bool, "the condition is ", c.type(0), ", expected bool");
     if (auto known = c.maybe_constant(0)) {
         c.ensure(known->count() == 1, "the condition is ", known->type(), ", expected a scalar");
-        NodeContext::Body b = c.body(known->get_i64(0) != 0 ? "then_branch" : "else_branch", {});
-        std::string origin = c.g.origin();
-        Values out = inline_graph(c.g, *b.graph, b.captures);
-        c.g.set_origin(origin);
-        return out;
+        return inlined_branch(c, known->get_i64(0) != 0 ? "then_branch" : "else_branch");
+    }
+    if (std::string_view squeeze = squeeze_branch(c); !squeeze.empty()) {
+        return inlined_branch(c, squeeze);
     }
     constexpr std::array<std::string_view, 2> names = {"then_branch", "else_branch"};
     std::vector<NodeContext::Body> b = c.bodies(names);
