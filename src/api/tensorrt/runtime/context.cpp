@@ -3,8 +3,12 @@
 
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/memory_log.h"
+#include "api/tensorrt/unused.h"
+#include "base/checked.h"
+#include "ir/rewrite.h"
 #include "ops/collective.h"
 #include "ops/evaluator.h"
+#include "ops/size_bounds.h"
 
 #include <algorithm>
 #include <limits>
@@ -384,10 +388,33 @@ int64_t ContextObject::getMaxOutputSize(const char* name) const noexcept {
     return call("IExecutionContext::getMaxOutputSize", int64_t{-1}, [&] {
         const IoTensor& t = state_->tensor(name);
         require(!t.is_input, ErrorCode::InvalidArgument, "'", t.name, "' is an input");
-        Shape shape = shape_of(t);
-        bool known = std::count(shape.begin(), shape.end(), -1) == 0;
-        return known ? static_cast<int64_t>(byte_size(t.type.dtype, count_of(shape))) : -1;
+        return most_bytes(t).value_or(-1);
     });
+}
+
+std::optional<int64_t> ContextObject::most_bytes(const IoTensor& t) const {
+    Bounds known;
+    for (const auto& [name, size] : symbols()) {
+        known[name] = {size, size};
+    }
+    SymbolSet open = input_symbols(state_->graph());
+    if (std::any_of(open.begin(), open.end(),
+                    [&](const std::string& s) { return !known.contains(s); })) {
+        return std::nullopt;
+    }
+    known = size_bounds(state_->graph(), std::move(known));
+    int64_t elements = 1;
+    for (const Dim& d : t.type.dims) {
+        int64_t high = d.bounds(known).high;
+        std::optional<int64_t> product = checked_mul(elements, std::max<int64_t>(high, 0));
+        if (high == INT64_MAX || !product) {
+            return std::nullopt;
+        }
+        elements = *product;
+    }
+    std::optional<int64_t> bits = checked_mul(elements, int64_t{bit_width(t.type.dtype)});
+    return bits ? std::optional(static_cast<int64_t>(byte_size(t.type.dtype, elements)))
+                : std::nullopt;
 }
 
 bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
@@ -396,6 +423,10 @@ bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
             e->set_inputs_event(event);
         }
         input_consumed_ = event;
+        if (event != nullptr && !state_->place().is_gpu) {
+            log_unused(report_, "IExecutionContext::setInputConsumedEvent", false,
+                       "the engine runs on the CPU: inputs are free when enqueueV3() returns");
+        }
         return true;
     });
 }
@@ -419,6 +450,10 @@ bool ContextObject::setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept {
         nvtx_ = verbosity;
         if (Execution* e = execution()) {
             e->set_ranges(ranges_of(verbosity));
+        }
+        if (verbosity != ProfilingVerbosity::kNONE && !state_->place().is_gpu) {
+            log_unused(report_, "IExecutionContext::setNvtxVerbosity", false,
+                       "the engine runs on the CPU, where NVTX is told nothing");
         }
         return true;
     });

@@ -139,6 +139,9 @@ private:
     void check_values(cudaStream_t stream) const;
     void wait();
     void* output_memory(size_t output, int64_t bytes);
+    /// Of an output under the shapes set: its bytes, at most; nullopt where a shape is missing or
+    /// nothing bounds it.
+    std::optional<int64_t> most_bytes(const IoTensor& t) const;
     void time_layers();
     void watch_tensors();
     void observe(std::string_view name, const Tensor& t);
@@ -164,6 +167,7 @@ private:
     std::vector<Binding> outputs_; // those for debugging last
     OutputMemory memory_;
     cudaStream_t stream_ = nullptr; // of the run that goes on
+    void* const* given_ = nullptr;  // its addresses, by tensor
 
     mutable LayerTimes times_;
     nvinfer1::IProfiler* profiler_ = nullptr;

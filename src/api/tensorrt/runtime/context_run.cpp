@@ -11,9 +11,18 @@ void* ContextObject::output_memory(size_t output, int64_t bytes) {
     size_t tensor = inputs_.size() + output;
     const std::string& name = state_->tensors()[tensor].name;
     nvinfer1::IOutputAllocator* allocator = allocators_[output];
-    require(allocator != nullptr, ErrorCode::InvalidArgument, "output '", name,
-            "' has no memory: call setTensorAddress() or, where its size depends on data, "
-            "setOutputAllocator()");
+    if (allocator == nullptr) {
+        require(given_[tensor] != nullptr, ErrorCode::InvalidArgument, "output '", name,
+                "' has no memory: call setTensorAddress() or, where its size depends on data, "
+                "setOutputAllocator()");
+        // The application has no other measure of how much memory that has to be.
+        std::optional<int64_t> most = most_bytes(state_->tensors()[tensor]);
+        require(most.has_value(), ErrorCode::InvalidArgument, "the size of output '", name,
+                "' depends on data, and nothing bounds it: setTensorAddress() cannot say how much "
+                "memory there is; call setOutputAllocator()");
+        CHECK(bytes <= *most, "output '", name, "' takes ", bytes, " bytes, its bound is ", *most);
+        return given_[tensor];
+    }
     constexpr uint64_t alignment = 256;
     void* memory = allocator->reallocateOutputAsync(
         name.c_str(), addresses_[tensor], static_cast<uint64_t>(bytes), alignment, stream_);
@@ -68,6 +77,7 @@ void ContextObject::run(void* const* addresses, cudaStream_t stream) {
         outputs_[i].address = asks ? nullptr : addresses[inputs_.size() + i];
     }
     stream_ = stream;
+    given_ = addresses;
     times_.clear();
     require(!debug_sync_ || !context_->execution().is_captured(stream), ErrorCode::InvalidArgument,
             "the run cannot be captured, since setDebugSync(true) makes it wait");
