@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who gives memory, when, and what the log says of it: strategies, the kinds of allocators, limits.
+#include "NvInfer.h"
 #include "api/runtime_fixture.h"
 
 #include <atomic>
@@ -394,6 +395,55 @@ TEST_P(MemoryLimitsOfTheCpu, AStepThatNeedsMoreSaysHowMuch) {
         error, std::regex("ICudaEngine::createExecutionContext: .*node 'deep' needs \\d+ bytes of "
                           "workspace, the limit is 0.*")))
         << error;
+}
+
+/// Builds y = relu(x w) in halves with so much workspace; null where that fails.
+std::unique_ptr<nvinfer1::IHostMemory> build_with_workspace(Logger& logger, Device device,
+                                                            size_t bytes) {
+    namespace nv = nvinfer1;
+    std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(logger));
+    std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
+    std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
+    std::vector<uint16_t> w(size_t{2048} * 64);
+    nv::ITensor* x = network->addInput("x", nv::DataType::kHALF, dims({64, 2048}));
+    nv::ITensor* k = network
+                         ->addConstant(dims({2048, 64}), {nv::DataType::kHALF, w.data(),
+                                                          static_cast<int64_t>(w.size())})
+                         ->getOutput(0);
+    auto* deep =
+        network->addMatrixMultiply(*x, nv::MatrixOperation::kNONE, *k, nv::MatrixOperation::kNONE);
+    deep->setName("deep");
+    network->markOutput(*deep->getOutput(0));
+    ingot::setDevice(*config, device);
+    config->setMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE, bytes);
+    return std::unique_ptr<nv::IHostMemory>(builder->buildSerializedNetwork(*network, *config));
+}
+
+TEST_P(MemoryLimitsOfTheCpu, ABuildFailsWhereTheWorkspaceDoesNotDo) {
+    EXPECT_EQ(build_with_workspace(logger, Device::kCPU, 0), nullptr);
+    std::string error = logger.take_error();
+    EXPECT_TRUE(std::regex_match(
+        error, std::regex("IBuilder::buildSerializedNetwork: .*node 'deep' needs \\d+ bytes of "
+                          "workspace, the limit is 0.*")))
+        << error;
+    EXPECT_NE(build_with_workspace(logger, Device::kCPU, size_t{1} << 30), nullptr)
+        << logger.take_error();
+    std::vector<std::string> lines = logger.others();
+    for (const char* line :
+         {"Max Scratch Memory: \\d+ bytes", "Total Activation Memory: \\d+ bytes"}) {
+        EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [&](const std::string& l) {
+            return std::regex_match(l, std::regex(line));
+        })) << line;
+    }
+}
+
+TEST_P(MemoryLimits, ABuildSaysWhichTacticsTheWorkspaceRulesOut) {
+    EXPECT_NE(build_with_workspace(logger, Device::kAUTO, 1000), nullptr) << logger.take_error();
+    std::vector<std::string> lines = logger.others();
+    EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const std::string& l) {
+        return std::regex_match(l, std::regex("node 'deep' \\(dot\\): tactic \\S+ is skipped, it "
+                                              "needs \\d+ bytes of workspace, the limit is 1000"));
+    }));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, MemoryLimitsOfTheCpu, testing::Values(false),

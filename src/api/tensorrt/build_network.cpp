@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a network and a configuration to an engine: flags, profiles, progress.
+#include "api/tensorrt/build_limits.h"
 #include "api/tensorrt/build_timings.h"
 #include "api/tensorrt/builder.h"
 #include "api/tensorrt/engine_facts.h"
@@ -7,9 +8,11 @@
 #include "api/tensorrt/memory_log.h"
 #include "api/tensorrt/plugin/tactics.h"
 #include "api/tensorrt/runtime/place.h"
+#include "api/tensorrt/unused_settings.h"
 #include "api/tensorrt/weight_names.h"
 #include "ir/rewrite.h"
 #include "ir/value_reads.h"
+#include "plan/device_types.h"
 #include "workflow/build.h"
 
 #include <algorithm>
@@ -287,21 +290,43 @@ PluginBuild plugin_build(const BuilderConfig& config, const std::vector<Profile>
 
 // --- kernels ahead of time -----------------------------------------------------------------------
 
-std::shared_ptr<const Engine> with_listed_kernels(std::shared_ptr<const Engine> engine,
-                                                  const BuilderConfig& config) {
+/// Of the GPU that the build is for; 0 where there is none.
+int current_capability(const BuilderConfig& config) {
+    try {
+        return compute_capability(*find_place(config.device, config.ordinal).backend);
+    } catch (const Error& e) {
+        if (e.code() != ErrorCode::Device) {
+            throw;
+        }
+        return 0;
+    }
+}
+
+std::vector<int> listed_capabilities(const BuilderConfig& config) {
     std::vector<int> numbers;
     for (size_t i = 0; i < config.capabilities().size(); ++i) {
         nv::ComputeCapability cc = config.capabilities()[i];
         require(cc != nv::ComputeCapability::kNONE, ErrorCode::InvalidArgument,
                 "compute capability ", i, " is not set; see setComputeCapability()");
-        require(cc != nv::ComputeCapability::kCURRENT, ErrorCode::Unsupported,
-                "kernels for kCURRENT are compiled where the engine is loaded; name the compute "
-                "capability to compile them ahead of time");
-        numbers.push_back(static_cast<int>(cc));
+        int number = cc == nv::ComputeCapability::kCURRENT ? current_capability(config)
+                                                           : static_cast<int>(cc);
+        if (number != 0) {
+            numbers.push_back(number);
+        } else {
+            config.report().log(nv::ILogger::Severity::kINFO,
+                                "kCURRENT: there is no GPU here; kernels are compiled where the "
+                                "engine is loaded");
+        }
     }
-    CompileOptions options;
-    options.tf32 = config.has(Flag::kTF32);
-    options.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
+    return numbers;
+}
+
+std::shared_ptr<const Engine>
+with_listed_kernels(std::shared_ptr<const Engine> engine, const BuilderConfig& config,
+                    const std::shared_ptr<plan::PluginHost>& plugins) {
+    std::vector<int> numbers = listed_capabilities(config);
+    CompileOptions options = limited_options(config);
+    options.plugins = plugins;
     return numbers.empty() ? std::move(engine) : with_kernels_ahead(*engine, numbers, options);
 }
 
@@ -317,6 +342,7 @@ void check_network(const Network& network, const BuilderConfig& config) {
 
 std::shared_ptr<const Engine> build_network(const Network& network, const BuilderConfig& config) {
     check_flags(network, config);
+    log_unused_settings(network, config);
     MemoryChange change(config.report(), &cpu_backend(), "Building engine");
     Progress progress(config.getProgressMonitor());
     progress.at("Importing layers", 0);
@@ -352,8 +378,10 @@ std::shared_ptr<const Engine> build_network(const Network& network, const Builde
     if (config.has(Flag::kREQUIRE_USER_ALLOCATION)) {
         check_user_allocation(engine->graph());
     }
-    return with_timings(with_listed_kernels(std::move(engine), config), config,
-                        make_plugin_host(std::move(plugins.used), nullptr, config.report()));
+    std::shared_ptr<plan::PluginHost> host =
+        make_plugin_host(std::move(plugins.used), nullptr, config.report());
+    check_limits(engine, config, host);
+    return with_timings(with_listed_kernels(std::move(engine), config, host), config, host);
 }
 
 } // namespace ingot::api

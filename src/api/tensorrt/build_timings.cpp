@@ -2,6 +2,7 @@
 #include "api/tensorrt/build_timings.h"
 
 #include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/globals.h"
 #include "api/tensorrt/runtime/place.h"
 #include "workflow/inputs.h"
 
@@ -27,6 +28,7 @@ CompileOptions timing_options(const BuilderConfig& config) {
     o.tf32 = config.has(Flag::kTF32);
     o.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
     o.record_graphs = false;
+    o.runtime_cache = config.has(Flag::kDISABLE_COMPILATION_CACHE) ? "" : cache_folder_option();
     o.tuning_memory = tactic_memory(config);
     o.on_limit = [report = config.report()](std::string_view text) {
         report.log(nv::ILogger::Severity::kINFO, text);

@@ -4,7 +4,10 @@
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/host_memory.h"
 #include "api/tensorrt/runtime/engine.h"
+#include "api/tensorrt/runtime/place.h"
 #include "api/tensorrt/runtime/read_engine.h"
+#include "api/tensorrt/unused.h"
+#include "plan/device_types.h"
 
 #include <thread>
 
@@ -32,6 +35,15 @@ Builder::createNetworkV2(nv::NetworkDefinitionCreationFlags flags) noexcept {
                 1U << static_cast<uint32_t>(nv::NetworkDefinitionCreationFlag::kEXPLICIT_BATCH);
             require((flags & ~(current | explicit_batch)) == 0, ErrorCode::InvalidArgument,
                     "the flags ", flags, " have bits that are no NetworkDefinitionCreationFlag");
+            constexpr auto python = nv::NetworkDefinitionCreationFlag::kPREFER_JIT_PYTHON_PLUGINS;
+            constexpr auto ahead = nv::NetworkDefinitionCreationFlag::kPREFER_AOT_PYTHON_PLUGINS;
+            for (const auto& [flag, name] : {std::pair(python, "kPREFER_JIT_PYTHON_PLUGINS"),
+                                             std::pair(ahead, "kPREFER_AOT_PYTHON_PLUGINS")}) {
+                if ((flags >> static_cast<uint32_t>(flag) & 1U) != 0) {
+                    log_unused(report_, name, false,
+                               "a plugin has one way to run, which its creator decides");
+                }
+            }
             return std::make_unique<Network>(*this, flags, report_).release();
         });
 }
@@ -115,6 +127,23 @@ bool Builder::setMaxThreads(int32_t max_threads) noexcept {
                 ", expected 1 or more");
         max_threads_ = max_threads;
         return true;
+    });
+}
+
+bool Builder::platformHasFastFp16() const noexcept {
+    return report_.guard("IBuilder::platformHasFastFp16", false,
+                         [] { return is_fast(*find_place(Device::kAUTO, 0).backend, DType::F16); });
+}
+
+bool Builder::platformHasFastInt8() const noexcept {
+    return report_.guard("IBuilder::platformHasFastInt8", false,
+                         [] { return is_fast(*find_place(Device::kAUTO, 0).backend, DType::I8); });
+}
+
+bool Builder::platformHasTf32() const noexcept {
+    constexpr int ampere = 80; // the first with units for it
+    return report_.guard("IBuilder::platformHasTf32", false, [] {
+        return compute_capability(*find_place(Device::kAUTO, 0).backend) >= ampere;
     });
 }
 

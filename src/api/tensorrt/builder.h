@@ -36,9 +36,9 @@ public:
     bool setMaxThreads(int32_t max_threads) noexcept override;
     int32_t getMaxThreads() const noexcept override { return max_threads_; }
     nv::IPluginRegistry& getPluginRegistry() noexcept override;
-    bool platformHasFastFp16() const noexcept override { return true; }
-    bool platformHasFastInt8() const noexcept override { return true; }
-    bool platformHasTf32() const noexcept override { return true; }
+    bool platformHasFastFp16() const noexcept override;
+    bool platformHasFastInt8() const noexcept override;
+    bool platformHasTf32() const noexcept override;
 
 private:
     Report report_;

@@ -6,6 +6,7 @@
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
 #include "backends/cuda/nvrtc.h"
+#include "plan/device_types.h"
 #include "plan/execution.h"
 
 #include <algorithm>
@@ -57,6 +58,7 @@ int64_t constant_bytes(const Graph& g) {
 
 class CudaBackend : public Backend {
 public:
+    const kernels::Arch& arch() const { return gpu_.arch(); }
     CudaBackend(Gpu& gpu, int threads) : gpu_(gpu), threads_(threads) {
         if (threads_ <= 0) {
             threads_ = std::min(static_cast<int>(std::thread::hardware_concurrency()),
@@ -235,6 +237,11 @@ bool runs_kernels_of(int compute_capability, int compiled_for) {
 
 CudaProblem cuda_problem() {
     return cuda::driver_problem();
+}
+
+int compute_capability(const Backend& backend) {
+    const auto* cuda = dynamic_cast<const cuda::CudaBackend*>(&backend);
+    return cuda == nullptr ? 0 : cuda->arch().cc;
 }
 
 int current_cuda_device() {

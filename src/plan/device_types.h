@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the device of a backend computes in.
+#pragma once
+
+#include "plan/backend.h"
+
+namespace ingot {
+
+/// Of the GPU that the backend runs on: 90 for 9.0; 0 for the CPU. Defined by src/backends/cuda.
+int compute_capability(const Backend& backend);
+/// Whether its products in this type take no longer than those in f32.
+bool is_fast(const Backend& backend, DType dtype);
+
+} // namespace ingot
