@@ -3,6 +3,8 @@
 // backend.
 #include "threads/fixture.h"
 
+#include <condition_variable>
+
 namespace ingot::test {
 namespace {
 
@@ -112,6 +114,36 @@ TEST_F(Threads, ContextsInAThreadEach) {
     EXPECT_EQ(logger().take_error(), "");
 }
 
+/// Holds a run in its middle until it is let go.
+class Gate : public nv::IOutputAllocator {
+public:
+    explicit Gate(void* memory) : memory_(memory) {}
+    void* reallocateOutputAsync(const char*, void*, uint64_t, uint64_t, cudaStream_t) override {
+        std::unique_lock lock(mutex_);
+        entered_ = true;
+        changed_.notify_all();
+        changed_.wait(lock, [this] { return open_; });
+        return memory_;
+    }
+    void notifyShape(const char*, const nv::Dims&) noexcept override {}
+    void wait_until_entered() {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [this] { return entered_; });
+    }
+    void open() {
+        std::scoped_lock lock(mutex_);
+        open_ = true;
+        changed_.notify_all();
+    }
+
+private:
+    void* memory_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool entered_ = false;
+    bool open_ = false;
+};
+
 TEST_F(Threads, OneContextIsRefusedToASecondThread) {
     std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(logger()));
     auto bytes = build(*builder, 1, nullptr);
@@ -120,17 +152,25 @@ TEST_F(Threads, OneContextIsRefusedToASecondThread) {
     std::unique_ptr<nv::IExecutionContext> c(engine->createExecutionContext());
     std::array<float, width> x{};
     alignas(256) std::array<float, width> y{};
-    std::atomic<int> ran{0};
+    std::atomic<int> refused{0};
+    Gate gate(y.data());
     c->setInputShape("x", dims({1, width}));
     c->setTensorAddress("x", x.data());
-    c->setTensorAddress("y", y.data());
+    c->setOutputAllocator("y", &gate);
+    std::thread first([&] { EXPECT_TRUE(c->enqueueV3(nullptr)) << logger().take_error(); });
+    gate.wait_until_entered();
     in_threads([&](int) {
-        for (int i = 0; i < 50; ++i) {
-            ran += c->enqueueV3(nullptr) ? 1 : 0;
+        for (int i = 0; i < rounds; ++i) {
+            refused += c->enqueueV3(nullptr) ? 0 : 1;
         }
     });
-    EXPECT_GT(ran, 0);
-    logger().take_error(); // "in use by another thread", as often as they met
+    EXPECT_EQ(refused, thread_count * rounds);
+    std::string errors = logger().take_error();
+    const std::string line = "IExecutionContext::enqueueV3: this context is in use by another "
+                             "thread; give each thread a context of its own";
+    EXPECT_EQ(errors.substr(0, line.size()), line);
+    gate.open();
+    first.join();
     EXPECT_TRUE(c->enqueueV3(nullptr)) << logger().take_error();
 }
 
