@@ -5,9 +5,11 @@
 #include "api/tensorrt/engine_facts.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/backend.h"
+#include "base/process.h"
 #include "emulator/emulated_gpu.h"
 #include "ingot.h"
 
+#include <filesystem>
 #include <limits>
 
 namespace ingot::test {
@@ -137,6 +139,36 @@ TEST_F(TimingCacheTest, builds_on_a_gpu_fill_it_and_the_engine_carries_it) {
     config->setFlag(nv::BuilderFlag::kDISABLE_TIMING_CACHE);
     engine = build();
     EXPECT_EQ(api::timings_of(*engine), nullptr);
+}
+
+TEST_F(TimingCacheTest, builds_leave_no_kernels_behind_where_that_is_asked_for) {
+    use_gpu();
+    product();
+    config->setBuilderOptimizationLevel(5); // tactics are timed, for which they are compiled
+    TemporaryFolder folder;
+    setCacheFolder(folder.path().c_str());
+    auto kernels = [&] {
+        return std::distance(std::filesystem::recursive_directory_iterator(folder.path()), {});
+    };
+    config->setFlag(nv::BuilderFlag::kDISABLE_COMPILATION_CACHE);
+    ASSERT_NE(build(), nullptr);
+    EXPECT_EQ(kernels(), 0);
+    config->clearFlag(nv::BuilderFlag::kDISABLE_COMPILATION_CACHE);
+    ASSERT_NE(build(), nullptr);
+    EXPECT_GE(kernels(), 1);
+}
+
+TEST_F(TimingCacheTest, what_timing_may_take_is_bounded) {
+    use_gpu();
+    product();
+    std::unique_ptr<nv::ITimingCache> empty = cache_of("");
+    ASSERT_TRUE(config->setTimingCache(*empty, false));
+    config->setMemoryPoolLimit(nv::MemoryPoolType::kTACTIC_DRAM, 1000);
+    ASSERT_NE(build(), nullptr);
+    EXPECT_EQ(config->getTimingCache()->queryKeys(nullptr, 0), 0);
+    config->setMemoryPoolLimit(nv::MemoryPoolType::kTACTIC_DRAM, 1U << 30U);
+    ASSERT_NE(build(), nullptr);
+    EXPECT_GE(config->getTimingCache()->queryKeys(nullptr, 0), 1);
 }
 
 } // namespace

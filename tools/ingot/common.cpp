@@ -3,8 +3,10 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "onnx/input_sizes.h"
 #include "plugins.h"
 #include "trtexec_options.h"
+#include "workflow/slow_types.h"
 
 #include <unistd.h>
 
@@ -119,7 +121,18 @@ std::shared_ptr<const Engine> open_model(const Options& o, const std::string& pa
                 "for the shapes of this run");
         return Engine::load(path, check_weights(o));
     }
-    return build_engine(path, build_config(o, false));
+    BuildConfig config = build_config(o, false);
+    if (config.profiles.empty() && !o.shapes.empty()) {
+        config.import = [import = config.import, runs = profile_from_specs("", o.shapes, "")](
+                            const onnx::Model& model, const BuildConfig& c) {
+            onnx::Model sized = model;
+            onnx::fix_input_sizes(sized, runs);
+            onnx::ImportOptions options;
+            options.keep_names = c.keep_names;
+            return import ? import(sized, c) : onnx::import_or_throw(sized, options);
+        };
+    }
+    return build_engine(path, config);
 }
 
 InputSource input_source(const Options& o) {
@@ -189,6 +202,67 @@ CompileOptions compile_options(const Options& o, const Engine& engine) {
     CompileOptions c = compile_options(o);
     c.plugins = plugins_of(engine);
     return c;
+}
+
+namespace {
+
+struct GpuOption {
+    const char* name;
+    bool (*is_given)(const Options&);
+    const char* reason;
+};
+
+constexpr const char* no_tactics = "the CPU has no tactics to choose from";
+constexpr const char* no_kernels = "the CPU has no kernels to compile";
+
+const GpuOption gpu_options[] = {
+    {"--tune", [](const Options& o) { return o.tune != "off"; }, no_tactics},
+    {"--tuneBudget", [](const Options& o) { return o.tune_budget != Options().tune_budget; },
+     no_tactics},
+    {"--timingCacheFile", [](const Options& o) { return !o.timing_cache_file.empty(); },
+     no_tactics},
+    {"--forceTactic", [](const Options& o) { return !o.force_tactic.empty(); }, no_tactics},
+    {"--arch", [](const Options& o) { return o.arch != 0; }, no_kernels},
+    {"--runtimeCacheDir", [](const Options& o) { return !o.runtime_cache.empty(); }, no_kernels},
+    {"--runtimeCacheFile", [](const Options& o) { return !o.runtime_cache_file.empty(); },
+     no_kernels},
+    {"--specialisation", [](const Options& o) { return !o.specialise.empty(); }, no_kernels},
+    {"--memoryLimit", [](const Options& o) { return o.memory_limit != 0; },
+     "it bounds the memory of a GPU, and the CPU has none of its own"},
+    {"--nvtx", [](const Options& o) { return o.nvtx; }, "the CPU tells NVTX nothing"},
+};
+
+/// They ask for what happens on the CPU anyway.
+const GpuOption anyway_options[] = {
+    {"--noCudaGraph", [](const Options& o) { return o.no_cuda_graph; },
+     "the CPU records no launches"},
+    {"--noTF32", [](const Options& o) { return o.no_tf32; },
+     "f32 products keep full precision on the CPU"},
+};
+
+} // namespace
+
+void warn_of_gpu_options(const Options& o, const Backend& backend) {
+    if (&backend != &cpu_backend()) {
+        return;
+    }
+    for (const GpuOption& g : gpu_options) {
+        if (g.is_given(o)) {
+            log(LogLevel::Warning, g.name, ": accepted, no effect, because ", g.reason);
+        }
+    }
+    for (const GpuOption& g : anyway_options) {
+        if (g.is_given(o)) {
+            log(LogLevel::Info, g.name, ": nothing changes, because ", g.reason);
+        }
+    }
+}
+
+void warn_of_slow_types(const Engine& engine, const Backend& backend) {
+    std::string slow = slow_types_warning(engine.graph(), backend);
+    if (!slow.empty()) {
+        log(LogLevel::Warning, slow);
+    }
 }
 
 std::vector<double> parse_numbers(std::string_view list) {

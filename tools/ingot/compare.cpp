@@ -59,7 +59,9 @@ int compare(const Options& o) {
     c.full = o.full;
     c.atol = o.atol;
     c.rtol = o.rtol;
-    CompareReport r = compare_model(o.model, choose_backend(o), c);
+    const Backend& backend = choose_backend(o);
+    warn_of_gpu_options(o, backend);
+    CompareReport r = compare_model(o.model, backend, c);
     if (o.json) {
         nlohmann::json list = nlohmann::json::array();
         for (const ReferenceReport& f : r.references) {

@@ -16,6 +16,7 @@ namespace ingot::tool {
 namespace {
 
 constexpr int lowest_capability = 80; // of the GPUs that kernels exist for
+constexpr int level_that_times = 4;
 
 std::string six_digits(double v) {
     char text[40];
@@ -61,6 +62,14 @@ void choose_device(TrtexecRun& run) {
                         " cache is read or written: the CPU has no kernels to compile or time"));
         }
     }
+    Options others = run.t.o; // these were told above
+    others.runtime_cache_file.clear();
+    others.timing_cache_file.clear();
+    warn_of_gpu_options(others, *run.backend);
+    if (run.t.o.optimization_level >= level_that_times && !run.t.has("tune")) {
+        warning(str("--builderOptimizationLevel=", run.t.o.optimization_level,
+                    ": accepted, no effect, because the CPU has no tactics to time"));
+    }
 }
 
 void set_compile_options(TrtexecRun& run) {
@@ -71,8 +80,8 @@ void set_compile_options(TrtexecRun& run) {
         o.runtime_cache_file.clear();
     }
     o.no_cuda_graph = o.no_cuda_graph || o.graph_strategy == "disable";
-    bool times =
-        o.optimization_level >= 4 || !o.timing_cache_file.empty() || o.error_on_timing_miss;
+    bool times = o.optimization_level >= level_that_times || !o.timing_cache_file.empty() ||
+                 o.error_on_timing_miss;
     if (times && !run.t.has("tune")) {
         o.tune = "full";
     }

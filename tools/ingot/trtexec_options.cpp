@@ -241,6 +241,17 @@ void check_references(const TrtexecOptions& t) {
     }
 }
 
+void note_unused(TrtexecOptions& t) {
+    if (t.has("calib_batch")) {
+        t.notes.push_back(
+            {true, "--calibBatchSize is ignored: a calibration cache knows no batches"});
+    }
+    if (t.has("stream_threads")) {
+        t.notes.push_back({false, "--threads changes nothing: each of several streams has a "
+                                  "thread of its own"});
+    }
+}
+
 // Options that only building reads: trtexec takes them beside --loadEngine, too.
 void note_build_options(TrtexecOptions& t) {
     constexpr std::array<std::string_view, 17> build_only = {"onnx",
@@ -314,6 +325,7 @@ TrtexecOptions Parser::parse() {
     check(!t_.o.plan_version || t_.loads(), "--getPlanVersionOnly needs --loadEngine=FILE");
     note_precision(t_);
     note_build_options(t_);
+    note_unused(t_);
     return std::move(t_);
 }
 

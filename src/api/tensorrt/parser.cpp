@@ -3,6 +3,7 @@
 
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/model_layers.h"
+#include "api/tensorrt/unused.h"
 #include "onnx/import_node.h"
 #include "onnx/importer.h"
 
@@ -185,6 +186,20 @@ uint32_t bit_of(nvonnxparser::OnnxParserFlag flag) {
     return 1U << static_cast<uint32_t>(number);
 }
 
+void note_unused_flags(const Report& report, nvonnxparser::OnnxParserFlags flags) {
+    using Flag = nvonnxparser::OnnxParserFlag;
+    constexpr std::pair<Flag, const char*> dla[] = {
+        {Flag::kENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA,
+         "kENABLE_UINT8_AND_ASYMMETRIC_QUANTIZATION_DLA"},
+        {Flag::kREPORT_CAPABILITY_DLA, "kREPORT_CAPABILITY_DLA"},
+        {Flag::kADJUST_FOR_DLA, "kADJUST_FOR_DLA"}};
+    for (const auto& [flag, name] : dla) {
+        if ((flags & bit_of(flag)) != 0) {
+            log_unused(report, name, false, "there is no DLA");
+        }
+    }
+}
+
 } // namespace
 
 void Parser::setFlags(nvonnxparser::OnnxParserFlags flags) noexcept {
@@ -193,6 +208,7 @@ void Parser::setFlags(nvonnxparser::OnnxParserFlags flags) noexcept {
         require((flags >> static_cast<uint32_t>(last + 1)) == 0, ErrorCode::InvalidArgument,
                 "the flags ", flags, " have bits above ", last);
         flags_ = flags;
+        note_unused_flags(network_.report(), flags);
     });
 }
 
@@ -201,7 +217,10 @@ void Parser::clearFlag(nvonnxparser::OnnxParserFlag flag) noexcept {
 }
 
 void Parser::setFlag(nvonnxparser::OnnxParserFlag flag) noexcept {
-    network_.report().guard("IParser::setFlag", [&] { flags_ |= bit_of(flag); });
+    network_.report().guard("IParser::setFlag", [&] {
+        flags_ |= bit_of(flag);
+        note_unused_flags(network_.report(), bit_of(flag));
+    });
 }
 
 bool Parser::getFlag(nvonnxparser::OnnxParserFlag flag) const noexcept {

@@ -2,6 +2,7 @@
 #include "api/tensorrt/profile.h"
 
 #include "api/tensorrt/convert.h"
+#include "api/tensorrt/unused.h"
 
 #include <algorithm>
 #include <limits>
@@ -88,6 +89,10 @@ bool ProfileObject::setExtraMemoryTarget(float target) noexcept {
         require(target >= 0 && target <= 1, ErrorCode::InvalidArgument, "the target is ", target,
                 ", expected 0 to 1");
         extra_memory_ = target;
+        if (target != 1) {
+            log_unused(report_, "IOptimizationProfile::setExtraMemoryTarget", false,
+                       "a context takes the memory that the largest shapes need, and no more");
+        }
         return true;
     });
 }

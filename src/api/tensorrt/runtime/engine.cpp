@@ -11,6 +11,7 @@
 #include "api/tensorrt/runtime/runtime_config.h"
 #include "api/tensorrt/runtime/serialization_config.h"
 #include "api/tensorrt/runtime/weights_manager.h"
+#include "workflow/slow_types.h"
 
 #include <algorithm>
 
@@ -29,6 +30,10 @@ std::unique_ptr<EngineObject> make_engine(std::shared_ptr<const Engine> engine, 
     state->set_plugins(make_plugin_host(state->graph(), static_cast<PluginRegistry&>(*plugins),
                                         allocator, report));
     state->set_logger(report.logger());
+    std::string slow = slow_types_warning(state->graph(), *place.backend);
+    if (!slow.empty()) {
+        report.log(nvinfer1::ILogger::Severity::kWARNING, slow);
+    }
     log_bytes(report, "Total Weights Memory", static_cast<int64_t>(state->engine().weight_bytes()));
     return std::make_unique<EngineObject>(std::move(state), report);
 }
@@ -148,7 +153,7 @@ const char* EngineObject::getAliasedInputTensor(const char* name) const noexcept
 }
 
 int64_t EngineObject::getDeviceMemorySizeV2() const noexcept {
-    return report_.guard("ICudaEngine::getDeviceMemorySizeV2", int64_t{0}, [&] {
+    return report_.guard("ICudaEngine::getDeviceMemorySizeV2", int64_t{-1}, [&] {
         int64_t most = 0;
         for (int32_t i = 0; i < state_->profile_count(); ++i) {
             most = std::max(most, state_->activation_bytes(i));

@@ -158,6 +158,16 @@ std::optional<std::vector<Shape>> EngineState::largest_shapes(int32_t index) con
     return shapes;
 }
 
+const std::string& EngineState::open_input(int32_t index) const {
+    auto it = std::find_if(tensors_.begin(), tensors_.end(), [&](const IoTensor& t) {
+        Shape most =
+            t.is_input ? profile_shape(t, index, nvinfer1::OptProfileSelector::kMAX) : Shape();
+        return std::count(most.begin(), most.end(), -1) > 0;
+    });
+    CHECK(it != tensors_.end(), "every size is known");
+    return it->name;
+}
+
 void EngineState::set_threads(int32_t threads) {
     auto cores = static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()));
     pool_ = std::make_unique<ThreadPool>(std::min(threads, cores));
@@ -244,7 +254,12 @@ int64_t EngineState::activation_bytes(int32_t profile) {
     int64_t& bytes = activation_bytes_[static_cast<size_t>(profile)];
     if (bytes < 0) {
         std::optional<std::vector<Shape>> shapes = largest_shapes(profile);
-        bytes = shapes ? make_context({})->execution().activation_bytes(*shapes) : 0;
+        require(shapes.has_value(), ErrorCode::InvalidArgument, "no profile says how large input '",
+                open_input(profile),
+                "' can be, so that nothing bounds the memory: build with an "
+                "optimisation profile, or ask IExecutionContext::updateDeviceMemorySizeForShapes() "
+                "for the shapes that are set");
+        bytes = make_context({})->execution().activation_bytes(*shapes);
     }
     return bytes;
 }

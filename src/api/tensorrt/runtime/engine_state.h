@@ -113,6 +113,9 @@ public:
     /// All inputs' largest shapes; nullopt when one is open.
     std::optional<std::vector<Shape>> largest_shapes(int32_t index) const;
 
+    /// The name of the first that is open; there is one.
+    const std::string& open_input(int32_t index) const;
+
     /// Plans and memory of its own; lowering is shared with contexts of the same options.
     std::shared_ptr<Context> make_context(const RunOptions& options);
     /// Activation memory under a profile's largest shapes; 0 when they are open.

@@ -8,6 +8,7 @@
 #include "api/tensorrt/runtime/lean_library.h"
 #include "api/tensorrt/runtime/read_engine.h"
 #include "api/tensorrt/runtime/validity.h"
+#include "api/tensorrt/unused.h"
 #include "engine/container.h"
 
 #include <algorithm>
@@ -87,8 +88,13 @@ bool RuntimeObject::setMaxThreads(int32_t threads) noexcept {
 }
 
 void RuntimeObject::setTemporaryDirectory(const char* path) noexcept {
-    report_.guard("IRuntime::setTemporaryDirectory",
-                  [&] { temporary_ = path == nullptr ? "" : path; });
+    report_.guard("IRuntime::setTemporaryDirectory", [&] {
+        temporary_ = path == nullptr ? "" : path;
+        if (!temporary_.empty()) {
+            log_unused(report_, "IRuntime::setTemporaryDirectory", false,
+                       "no temporary files are made");
+        }
+    });
 }
 
 void RuntimeObject::setTempfileControlFlags(nvinfer1::TempfileControlFlags flags) noexcept {
@@ -96,7 +102,22 @@ void RuntimeObject::setTempfileControlFlags(nvinfer1::TempfileControlFlags flags
         require(flags <= 3, ErrorCode::InvalidArgument, "flags are ", flags,
                 ", expected bits of 3");
         tempfile_flags_ = flags;
+        log_unused(report_, "IRuntime::setTempfileControlFlags", true,
+                   "no temporary files are made");
     });
+}
+
+void RuntimeObject::setEngineHostCodeAllowed(bool allowed) noexcept {
+    host_code_ = allowed;
+    if (allowed) {
+        log_unused(report_, "IRuntime::setEngineHostCodeAllowed", false,
+                   "an engine holds no host code");
+    }
+}
+
+void RuntimeObject::setDLACore(int32_t core) noexcept {
+    dla_core_ = core;
+    log_unused(report_, "IRuntime::setDLACore", false, "there is no DLA");
 }
 
 nvinfer1::IRuntime* RuntimeObject::loadRuntime(const char* path) noexcept {

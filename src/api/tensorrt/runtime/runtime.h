@@ -17,7 +17,6 @@ class RuntimeObject final : public nvinfer1::IRuntime {
 public:
     explicit RuntimeObject(nvinfer1::ILogger* logger);
 
-    void setDLACore(int32_t core) noexcept override { dla_core_ = core; }
     int32_t getDLACore() const noexcept override { return dla_core_; }
     int32_t getNbDLACores() const noexcept override { return 0; }
     void setGpuAllocator(nvinfer1::IGpuAllocator* allocator) noexcept override {
@@ -47,7 +46,8 @@ public:
     }
     nvinfer1::IPluginRegistry& getPluginRegistry() noexcept override { return plugins_; }
     nvinfer1::IRuntime* loadRuntime(const char* path) noexcept override;
-    void setEngineHostCodeAllowed(bool allowed) noexcept override { host_code_ = allowed; }
+    void setEngineHostCodeAllowed(bool allowed) noexcept override;
+    void setDLACore(int32_t core) noexcept override;
     bool getEngineHostCodeAllowed() const noexcept override { return host_code_; }
     int64_t getEngineHeaderSize() const noexcept override;
     nvinfer1::EngineValidity getEngineValidity(const void* blob, int64_t size,

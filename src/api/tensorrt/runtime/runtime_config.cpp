@@ -3,6 +3,7 @@
 
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/host_memory.h"
+#include "api/tensorrt/unused.h"
 #include "base/hash.h"
 #include "ingot.h"
 
@@ -95,6 +96,13 @@ std::unique_ptr<RuntimeConfig> RuntimeConfig::clone() const {
     return copy;
 }
 
+void RuntimeConfig::note_on_cpu(std::string_view method) const {
+    if (!state_->place().is_gpu) {
+        log_unused(report_, method, false,
+                   "the engine runs on the CPU, which compiles and launches no kernels");
+    }
+}
+
 RunOptions RuntimeConfig::options() const {
     return {specialise_, graphs_, cache_ == nullptr ? nullptr : cache_->content(), priority_};
 }
@@ -123,14 +131,19 @@ bool RuntimeConfig::setRuntimeCache(const nvinfer1::IRuntimeCache& cache) noexce
                 "the runtime cache is for '", object.device(), "', the engine runs on '",
                 device_of(state_->place()), "'");
         cache_ = std::make_unique<RuntimeCacheObject>(object.content(), object.device(), report_);
+        note_on_cpu("IRuntimeConfig::setRuntimeCache");
         return true;
     });
 }
 
 void RuntimeConfig::setDynamicShapesKernelSpecializationStrategy(
     nvinfer1::DynamicShapesKernelSpecializationStrategy strategy) noexcept {
-    report_.guard("IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy",
-                  [&] { specialise_ = checked(strategy, "the strategy"); });
+    constexpr std::string_view method =
+        "IRuntimeConfig::setDynamicShapesKernelSpecializationStrategy";
+    report_.guard(method, [&] {
+        specialise_ = checked(strategy, "the strategy");
+        note_on_cpu(method);
+    });
 }
 
 bool RuntimeConfig::set_priority(int32_t priority) noexcept {
@@ -151,6 +164,9 @@ bool RuntimeConfig::set_priority(int32_t priority) noexcept {
 bool RuntimeConfig::setCudaGraphStrategy(nvinfer1::CudaGraphStrategy strategy) noexcept {
     return report_.guard("IRuntimeConfig::setCudaGraphStrategy", false, [&] {
         graphs_ = checked(strategy, "the strategy");
+        if (strategy != nvinfer1::CudaGraphStrategy::kDISABLED) {
+            note_on_cpu("IRuntimeConfig::setCudaGraphStrategy");
+        }
         return true;
     });
 }

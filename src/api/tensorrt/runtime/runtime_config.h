@@ -58,6 +58,9 @@ public:
     nvinfer1::CudaGraphStrategy getCudaGraphStrategy() const noexcept override { return graphs_; }
 
 private:
+    /// Says of a setting of kernels that there are none, where that is so.
+    void note_on_cpu(std::string_view method) const;
+
     std::shared_ptr<EngineState> state_;
     Report report_;
     nvinfer1::ExecutionContextAllocationStrategy allocation_ =

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/tensorrt/convert.h"
-#include "api/tensorrt/report.h"
+#include "api/tensorrt/unused.h"
 #include "engine/engine.h"
 
 namespace ingot::api {
@@ -25,6 +25,7 @@ public:
             require((flags & ~all) == 0, ErrorCode::InvalidArgument, "flags are ", flags,
                     ", expected bits of ", all);
             flags_ = flags;
+            note_lean();
             return true;
         });
     }
@@ -38,6 +39,7 @@ public:
     bool setFlag(nvinfer1::SerializationFlag flag) noexcept override {
         return report_.guard("ISerializationConfig::setFlag", false, [&] {
             flags_ |= bit(flag);
+            note_lean();
             return true;
         });
     }
@@ -49,6 +51,12 @@ public:
 private:
     static uint32_t bit(nvinfer1::SerializationFlag flag) {
         return 1U << static_cast<uint32_t>(checked(flag, "the flag"));
+    }
+
+    void note_lean() const {
+        if ((flags_ & bit(nvinfer1::SerializationFlag::kEXCLUDE_LEAN_RUNTIME)) != 0) {
+            log_unused(report_, "kEXCLUDE_LEAN_RUNTIME", true, "an engine holds no host code");
+        }
     }
 
     Report report_;

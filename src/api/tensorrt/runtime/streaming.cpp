@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weight streaming: how much of an engine's weights lies on the device.
 #include "api/tensorrt/runtime/engine.h"
+#include "api/tensorrt/unused.h"
 
 #include <algorithm>
 
@@ -35,7 +36,9 @@ int64_t EngineState::automatic_weight_budget() {
     }
     int64_t activations = 0;
     for (int32_t i = 0; i < profile_count(); ++i) {
-        activations = std::max(activations, activation_bytes(i));
+        if (largest_shapes(i)) {
+            activations = std::max(activations, activation_bytes(i));
+        }
     }
     // Kernels, inputs, results and weights in other forms need memory too.
     int64_t rest = static_cast<int64_t>(engine_->weight_bytes()) - all;
@@ -66,6 +69,10 @@ int64_t EngineObject::getStreamableWeightsSize() const noexcept {
 bool EngineObject::setWeightStreamingBudgetV2(int64_t budget) noexcept {
     return report_.guard("ICudaEngine::setWeightStreamingBudgetV2", false, [&] {
         state_->set_weight_budget(budget);
+        if (!state_->place().is_gpu) {
+            log_unused(report_, "ICudaEngine::setWeightStreamingBudgetV2", false,
+                       "the engine runs on the CPU, which reads weights where they lie");
+        }
         return true;
     });
 }
