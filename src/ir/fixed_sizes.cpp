@@ -38,6 +38,18 @@ std::vector<NamedType> with_fixed_sizes(std::vector<NamedType> inputs,
         });
     }
     Bounds bounds = symbol_bounds(g, fitting);
+    // A range that has more than the one size wants it left open.
+    for (const Profile& p : fitting) {
+        for (const ShapeRange& r : p.inputs) {
+            auto it = std::find_if(inputs.begin(), inputs.end(),
+                                   [&](const NamedType& n) { return n.first == r.input; });
+            for (size_t i = 0; i < r.min.size(); ++i) {
+                if (r.min[i] != r.max[i]) {
+                    bounds.erase(std::string(it->second.dims[i].symbol_name()));
+                }
+            }
+        }
+    }
     auto fixed = [&](std::string_view symbol) -> std::optional<Dim> {
         auto it = bounds.find(symbol);
         bool one = it != bounds.end() && it->second.low == it->second.high;

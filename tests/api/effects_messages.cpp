@@ -238,6 +238,13 @@ std::vector<Message> other_messages() {
          [](Scene& s) { s.builder->createOptimizationProfile()->setExtraMemoryTarget(0.5F); },
          "IOptimizationProfile::setExtraMemoryTarget" + none +
              "a context takes the memory that the largest shapes need, and no more"},
+        {"IParser::setBuilderConfig",
+         [](Scene& s) {
+             std::unique_ptr<nvonnxparser::IParser> p(
+                 nvonnxparser::createParser(*s.network, s.lines));
+             p->setBuilderConfig(s.config.get());
+         },
+         "IParser::setBuilderConfig" + anyway + "a model is parsed alike for every configuration"},
         {"IRuntime::setDLACore", [](Scene& s) { s.runtime->setDLACore(1); },
          "IRuntime::setDLACore" + none + "there is no DLA"},
         {"IRuntime::setTemporaryDirectory",

@@ -124,6 +124,36 @@ std::vector<Proof> proofs() {
              EXPECT_TRUE(p->getFlag(nvonnxparser::OnnxParserFlag::kNATIVE_INSTANCENORM));
              EXPECT_TRUE(p->supportsOperator("InstanceNormalization"));
          }},
+        {"INetworkDefinition::setErrorRecorder",
+         [](Scene& s) {
+             Recorder recorder;
+             s.network->setErrorRecorder(&recorder);
+             EXPECT_EQ(s.network->addInput("", nv::DataType::kFLOAT, dims({1})), nullptr);
+             EXPECT_EQ(recorder.getNbErrors(), 1);
+             s.network->setErrorRecorder(nullptr);
+         }},
+        {"IEngineInspector::setErrorRecorder",
+         [](Scene& s) {
+             Recorder recorder;
+             std::unique_ptr<nv::IEngineInspector> i(s.load().createEngineInspector());
+             i->setErrorRecorder(&recorder);
+             EXPECT_EQ(i->getLayerInformation(-1, nv::LayerInformationFormat::kJSON), nullptr);
+             EXPECT_EQ(recorder.getNbErrors(), 1);
+         }},
+        {"IRefitter::setWeightsValidation",
+         [](Scene& s) {
+             s.config->setFlag(Flag::kREFIT_IDENTICAL);
+             std::unique_ptr<nv::IRefitter> r(nv::createInferRefitter(s.load(), s.lines));
+             const char* name = nullptr;
+             ASSERT_EQ(r->getAllWeights(1, &name), 1);
+             std::array<float, 16> others{1, 2, 3};
+             nv::Weights w{nv::DataType::kFLOAT, others.data(), 16};
+             ASSERT_TRUE(r->setNamedWeights(name, w));
+             EXPECT_FALSE(r->refitCudaEngine()); // they are not the same
+             r->setWeightsValidation(false);
+             ASSERT_TRUE(r->setNamedWeights(name, w));
+             EXPECT_TRUE(r->refitCudaEngine());
+         }},
         {"IExecutionContext::setName",
          [](Scene& s) {
              s.run().setName("mine");

@@ -159,6 +159,14 @@ int64_t* Parser::getSubgraphNodes(int64_t index, int64_t& subgraph_length) noexc
         });
 }
 
+bool Parser::setBuilderConfig(const nv::IBuilderConfig* builder_config) noexcept {
+    if (builder_config != nullptr) {
+        log_unused(network_.report(), "IParser::setBuilderConfig", true,
+                   "a model is parsed alike for every configuration");
+    }
+    return builder_config != nullptr;
+}
+
 // --- the rest ------------------------------------------------------------------------------------
 
 const nvonnxparser::IParserError* Parser::getError(int index) const noexcept {

@@ -84,9 +84,7 @@ public:
     bool loadModelProto(const void* model, size_t size, const char* path) noexcept override;
     bool loadInitializer(const char* name, const void* data, size_t size) noexcept override;
     bool parseModelProto() noexcept override;
-    bool setBuilderConfig(const nv::IBuilderConfig* builder_config) noexcept override {
-        return builder_config != nullptr;
-    }
+    bool setBuilderConfig(const nv::IBuilderConfig* builder_config) noexcept override;
 
 private:
     bool plugins_first() const noexcept {
