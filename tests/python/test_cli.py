@@ -256,6 +256,50 @@ def test_tuning_modes_are_checked(engine):
         assert code == 1 and option.split("=")[1] in text
 
 
+OF_A_GPU = {
+    "--tune=full": "the CPU has no tactics to choose from",
+    "--tuneBudget=10": "the CPU has no tactics to choose from",
+    "--timingCacheFile=there": "the CPU has no tactics to choose from",
+    "--forceTactic=a": "the CPU has no tactics to choose from",
+    "--arch=80": "the CPU has no kernels to compile",
+    "--runtimeCacheDir=/nonexistent": "the CPU has no kernels to compile",
+    "--runtimeCacheFile=there": "the CPU has no kernels to compile",
+    "--specialisation=eager": "the CPU has no kernels to compile",
+    "--memoryLimit=1000000": "it bounds the memory of a GPU, and the CPU has none of its own",
+    "--nvtx": "the CPU tells NVTX nothing",
+}
+
+
+@pytest.mark.parametrize("option", OF_A_GPU)
+def test_options_of_a_gpu_say_on_a_cpu_that_they_have_no_effect(option, engine):
+    told = f"{option.split('=')[0]}: accepted, no effect, because {OF_A_GPU[option]}"
+    text = ingot.call("run", engine, "--device=cpu", option)
+    assert text.count(told) == 1, text
+    assert "accepted, no effect" not in ingot.call("run", engine, "--device=cpu")
+
+
+def test_halves_on_a_cpu_are_slow_and_one_warning_says_so(tmp_path):
+    model = model_file(tmp_path / "m.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], [value("x", [2, 3])],
+                       [value("y", [2, 3])],
+                       initializers=[helper.make_tensor("w", TensorProto.FLOAT, [3, 3], [1] * 9)])
+    told = "which takes 12 to 16 times as long as f32 on the CPU: build it without "
+    for option in ("--fp16", "--bf16"):
+        assert ingot.call("run", model, "--device=cpu", option).count(told + option[2:]) == 1
+    assert told not in ingot.call("run", model, "--device=cpu")
+
+
+def test_the_shapes_of_a_run_are_known_to_the_importer(tmp_path):
+    # Without axes a Squeeze needs to know which sizes are 1.
+    model = model_file(tmp_path / "m.onnx", [helper.make_node("Squeeze", ["x"], ["y"])], [value("x", ["n", 1, "m"])],
+                       [value("y", None)])
+    code, text = fails("run", model, "--device=cpu")
+    assert code == 1 and "is not known before the run" in text
+    assert "y: f32[2]" in ingot.call("run", model, "--device=cpu", "--shapes=x:2x1x1")
+    assert "y: f32[3,2]" in ingot.call("run", model, "--device=cpu", "--shapes=x:3x1x2")
+    profile = [f"--{which}Shapes=x:2x1x1" for which in ("min", "opt", "max")]
+    assert "y: f32[2]" in ingot.call("run", model, "--device=cpu", *profile)
+
+
 def test_pages_in_docs_are_current():
     docs = ingot.REPOSITORY / "docs"
     status = ingot.REPOSITORY / "tests" / "onnx" / "status.txt"

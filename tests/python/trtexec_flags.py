@@ -30,14 +30,14 @@ WORKS = """
 --int8WithoutCalibration --shapes=image:3x1x8x8 --loadInputs=image:image.npy
 --accuracyAlgorithm=l0 --accuracyAlgorithm=l1 --accuracyAlgorithm=l2 --accuracyAlgorithm=lInf --accuracyAlgorithm=cos
 --atol=1e-5 --rtol=1e-5 --accuracyThreshold=0.5 --iterations=10 --warmUp=1 --duration=0.01 --sleepTime=1 --idleTime=1
---infStreams=2 --streams=2 --includeDataTransfers --threads --noCudaGraph --timeDeserialize --skipInference
+--infStreams=2 --streams=2 --includeDataTransfers --noCudaGraph --timeDeserialize --skipInference
 --buildOnly --useProfile=0 --saveDebugTensors=linear:linear.npy --saveAllDebugTensors=summary --verbose --avgRuns=1
 --percentile=50,99.9 --dumpOutput --dumpRawBindingsToFile --dumpProfile --dumpLayerInfo --dumpOptimizationProfile
 --exportTimes=times.json --exportOutput=output.json --exportProfile=profile.json --exportLayerInfo=layers.json
 --device=0 --runtimeCacheFile=runtime.cache --specializeStrategyDS=lazy --specializeStrategyDS=eager
 --refit --stripWeights --stripAllWeights --weightless --refitFromOnnx=model.onnx --timeRefit --dumpRefit
 --allowWeightStreaming --weightStreamingBudget=-2
---specializeStrategyDS=none --rtxCudaGraphStrategy=disable --rtxCudaGraphStrategy=wholeGraph --calibBatchSize=32
+--specializeStrategyDS=none --rtxCudaGraphStrategy=disable --rtxCudaGraphStrategy=wholeGraph
 --useRuntime=full --useRuntime=lean --useRuntime=dispatch --errorOnTimingCacheMiss --persistentCacheRatio=0.5
 --enablePluginOverride --memPoolSize=workspace:1024 --workspace=1024 --nvtxMode=verbose --nvtxVerbosity=none
 """.split()
@@ -45,11 +45,11 @@ WORKS = """
 ALREADY = """
 --versionCompatible --vc --excludeLeanRuntime --ignoreParsedPluginLibs --pluginInstanceNorm --pi --asyncFileReader --hardwareCompatibilityLevel=none
 --hardwareCompatibilityLevel=ampere+ --hardwareCompatibilityLevel=sameComputeCapability --tempdir=there
---tempfileControls=in_memory:allow --noDataTransfers --useCudaGraph --separateProfileRun --explicitBatch --explicitPrecision
+--tempfileControls=in_memory:allow --noDataTransfers --useCudaGraph --separateProfileRun --explicitBatch --explicitPrecision --threads
 """.split()
 # These change nothing, and a warning says why.
 IGNORED = """
---avgTiming=8 --minTiming=1
+--calibBatchSize=32 --avgTiming=8 --minTiming=1
 --sparsity=disable --sparsity=enable --sparsity=force --directIO --layerDeviceTypes=a:DLA --decomposableAttentions=a,b
 --tacticSources=-EDGE_MASK_CONVOLUTIONS,+JIT_CONVOLUTIONS --noBuilderCache
 --preview=+runtimeActivationResize --maxTactics=-1 --maxAuxStreams=4
