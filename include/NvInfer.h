@@ -60,7 +60,8 @@ public:
 
     // Older generations.
 
-    /// Whether the device has these types natively; true on the CPU backend.
+    /// Whether the GPU at hand, or the CPU where there is none, computes in these types no slower
+    /// than in FP32; TF32: whether it has units for it.
     TRT_DEPRECATED virtual bool platformHasFastFp16() const noexcept = 0;
     TRT_DEPRECATED virtual bool platformHasFastInt8() const noexcept = 0;
     TRT_DEPRECATED virtual bool platformHasTf32() const noexcept = 0;

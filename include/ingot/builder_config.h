@@ -9,14 +9,15 @@
 namespace nvinfer1 {
 
 /// Switches of a build. The numbers are those of the newest generation; names of older ones stand
-/// in its gaps.
+/// in its gaps. One without effect is taken, and the build says so: a warning with the reason, or,
+/// where it asks for what happens anyway, a line at kINFO.
 enum class BuilderFlag : int32_t {
-    kDEBUG = 2,                ///< Engines synchronise after every layer
+    kDEBUG = 2,                ///< No effect; see IExecutionContext::setDebugSync()
     kGPU_FALLBACK = 3,         ///< No effect: there is no DLA
     kREFIT = 4,                ///< All weights can be replaced
     kDISABLE_TIMING_CACHE = 5, ///< Builds time no tactics but plugins', those each time anew
     kTF32 = 6,                 ///< FLOAT products may round operands to TF32. On by default
-    kSPARSE_WEIGHTS = 7,       ///< Kernels for 2:4 sparsity may be used
+    kSPARSE_WEIGHTS = 7,       ///< No effect: no kernel makes use of sparse weights
     kSAFETY_SCOPE TRT_DEPRECATED_ENUM = 8, ///< Refused
     kDIRECT_IO TRT_DEPRECATED_ENUM = 11,   ///< No reformatting of inputs and outputs
     /// No effect: every engine runs with later releases, and with earlier ones through
@@ -26,12 +27,12 @@ enum class BuilderFlag : int32_t {
     kEXCLUDE_LEAN_RUNTIME = 13,
     /// Builds time nothing that a timing cache can hold; a choice that it lacks is an error
     kERROR_ON_TIMING_CACHE_MISS = 15,
-    kDISABLE_COMPILATION_CACHE = 17,
+    kDISABLE_COMPILATION_CACHE = 17, ///< Builds leave no kernels in the cache folder
     kSTRIP_PLAN = 18,            ///< Leave refittable weights out; implies kREFIT_IDENTICAL alone
     kREFIT_IDENTICAL = 19,       ///< Weights can be put back, but not changed
     kWEIGHT_STREAMING = 20,      ///< A part of the weights may stay on the host
     kREFIT_INDIVIDUAL = 22,      ///< Marked weights can be replaced; not with the other two
-    kSTRICT_NANS = 23,           ///< No rewriting that hides NaN, such as 0 * x to 0
+    kSTRICT_NANS = 23,           ///< No rewriting that hides NaN, such as 0 * x to 0: always so
     kMONITOR_MEMORY = 24,        ///< Log memory during the build
     kEDITABLE_TIMING_CACHE = 26, ///< ITimingCache::update() works on caches made from now on
     /// The result of a row of a batch is the same, to the bit, at every place, with all neighbours
@@ -50,6 +51,7 @@ enum class BuilderFlag : int32_t {
     kOBEY_PRECISION_CONSTRAINTS TRT_DEPRECATED_ENUM = 9,
     /// The same; what cannot be obeyed is logged
     kPREFER_PRECISION_CONSTRAINTS TRT_DEPRECATED_ENUM = 10,
+    /// Like kINT4 and kFP4 without effect: narrow types follow the network's quantise layers
     kFP8 TRT_DEPRECATED_ENUM = 14,
     kBF16 TRT_DEPRECATED_ENUM = 16,
     kINT4 TRT_DEPRECATED_ENUM = 21,
@@ -61,7 +63,8 @@ INGOT_ENUM_MAX(BuilderFlag, 29)
 using BuilderFlags = uint32_t;
 
 /// Memory that a build, or the engine, may use at most. Tactics that need more are skipped, which
-/// the log says at kINFO; where none is left, createExecutionContext() fails.
+/// the log says at kINFO; where none is left, the build fails, or, for a device that is not at hand
+/// then, createExecutionContext().
 enum class MemoryPoolType : int32_t {
     kWORKSPACE = 0, ///< Scratch memory of a layer. Default: no limit
     kDLA_MANAGED_SRAM = 1,
@@ -152,7 +155,8 @@ protected:
     IProgressMonitor& operator=(IProgressMonitor&&) & = default;
 };
 
-/// How a network is built.
+/// How a network is built. A setting that is kept without effect is told by the build, once, with
+/// the reason, at kWARNING, or at kINFO where it asks for what happens anyway.
 ///
 /// Lifetime: made by IBuilder::createBuilderConfig(), deleted by the caller at any time. What it is
 /// given by reference (monitor, calibrator, profiles' builder) lives until the build ends.
@@ -253,8 +257,9 @@ public:
     /// kernels are compiled where it runs.
     virtual bool setNbComputeCapabilities(int32_t maxNbComputeCapabilities) noexcept = 0;
     virtual int32_t getNbComputeCapabilities() const noexcept = 0;
-    /// Kernels for it are compiled at build and travel in the engine. kCURRENT stands alone, at
-    /// index 0. Returns false for a bad index or a capability that is not supported.
+    /// Kernels for it are compiled at build and travel in the engine. kCURRENT, which stands alone,
+    /// at index 0, is that of the GPU at hand; without one it is as if none were set. Returns false
+    /// for a bad index or a capability that is not supported.
     virtual bool setComputeCapability(ComputeCapability computeCapability,
                                       int32_t index) noexcept = 0;
     /// kNONE where nothing is set.

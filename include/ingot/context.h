@@ -97,12 +97,15 @@ public:
     /// is kept and not recorded: inputs are free when the call returns.
     virtual bool setInputConsumedEvent(cudaEvent_t event) noexcept = 0;
     virtual cudaEvent_t getInputConsumedEvent() const noexcept = 0;
-    /// Who gives memory for an output; nullptr for setTensorAddress() alone. Needed where the size
-    /// of the output depends on data.
+    /// Who gives memory for an output; nullptr for setTensorAddress() alone. Where the size of an
+    /// output depends on data, it is told how large that is; it is needed where getMaxOutputSize()
+    /// is -1. Else an address with memory for getMaxOutputSize() bytes does, too, where the
+    /// application knows by other outputs how much of it counts.
     virtual bool setOutputAllocator(const char* tensorName,
                                     IOutputAllocator* outputAllocator) noexcept = 0;
     virtual IOutputAllocator* getOutputAllocator(const char* tensorName) const noexcept = 0;
-    /// Upper bound in bytes of an output under the shapes set; -1 when there is none.
+    /// The most bytes that an output can take under the shapes set, also where its size depends on
+    /// data, as that of a NonZero does; -1 where a shape is missing or nothing bounds the size.
     virtual int64_t getMaxOutputSize(const char* tensorName) const noexcept = 0;
     /// Who gives memory that the context asks for from here on, such as that of results whose size
     /// a run finds out; nullptr for the engine's allocator. It outlives the context.

@@ -137,7 +137,8 @@ class ICudaEngine : public INoCopy {
 public:
     virtual ~ICudaEngine() noexcept = default;
 
-    /// Shape as in the network; -1 where the size is known only at run time.
+    /// Shape as in the network; -1 where the size is known only at run time. A size for which min
+    /// and max are the same in all profiles is known.
     virtual Dims getTensorShape(const char* tensorName) const noexcept = 0;
     /// kFLOAT for an unknown name.
     virtual DataType getTensorDataType(const char* tensorName) const noexcept = 0;
@@ -167,9 +168,11 @@ public:
     /// A configuration with the defaults. The caller deletes it.
     virtual IRuntimeConfig* createRuntimeConfig() noexcept = 0;
 
-    /// Activation memory in bytes that a context needs, the largest over all profiles; exact.
+    /// Activation memory in bytes that a context needs, the largest over all profiles; exact. Of an
+    /// engine without profiles whose sizes are open nothing bounds it: that is reported, and the
+    /// result is -1; IExecutionContext::updateDeviceMemorySizeForShapes() says it for a shape.
     virtual int64_t getDeviceMemorySizeV2() const noexcept = 0;
-    /// The same of one profile; -1 for a bad index.
+    /// The same of one profile; -1 for a bad index, and as above.
     virtual int64_t getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept = 0;
     /// Whether an IRefitter can replace weights.
     virtual bool isRefittable() const noexcept = 0;

@@ -92,6 +92,21 @@ TEST_P(ContextMemory, SizesAreThoseOfTheLargestShapes) {
                                    "not exist, the engine has 2");
 }
 
+TEST_P(ContextMemory, WithoutAProfileNothingBoundsOpenSizes) {
+    auto engine = load(*chain(false));
+    const std::string why = ": no profile says how large input 'x' can be, so that nothing bounds "
+                            "the memory: build with an optimisation profile, or ask "
+                            "IExecutionContext::updateDeviceMemorySizeForShapes() for the shapes "
+                            "that are set";
+    EXPECT_EQ(engine->getDeviceMemorySizeV2(), -1);
+    EXPECT_EQ(logger.take_error(), "ICudaEngine::getDeviceMemorySizeV2" + why);
+    EXPECT_EQ(engine->getDeviceMemorySizeForProfileV2(0), -1);
+    EXPECT_EQ(logger.take_error(), "ICudaEngine::getDeviceMemorySizeForProfileV2" + why);
+    auto c = context(*engine);
+    ASSERT_TRUE(c->setInputShape("x", dims({8, 64})));
+    EXPECT_GE(c->updateDeviceMemorySizeForShapes(), 8U * 64 * 4);
+}
+
 TEST_P(ContextMemory, MemoryOfTheApplication) {
     auto engine = load(*chain());
     auto own = context(*engine);
