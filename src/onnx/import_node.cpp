@@ -142,4 +142,13 @@ Type graph_input_type(const ValueInfo& info) {
     return input_type(info);
 }
 
+bool is_anonymous(std::string_view param) {
+    constexpr std::string_view nobody[] = {"", "?", "None", "-1", "unk"};
+    return std::find(std::begin(nobody), std::end(nobody), param) != std::end(nobody);
+}
+
+Dim open_size(std::string_view param, std::string_view input, size_t axis) {
+    return dim_from_param(is_anonymous(param) ? str(input, "_", axis) : std::string(param));
+}
+
 } // namespace ingot::onnx

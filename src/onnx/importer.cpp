@@ -408,15 +408,6 @@ Dim dim_from_param(std::string_view param) {
     return Dim::symbol(text.empty() || (text[0] >= '0' && text[0] <= '9') ? str("d_", text) : text);
 }
 
-bool is_anonymous(std::string_view param) {
-    constexpr std::string_view nobody[] = {"", "?", "None", "-1", "unk"};
-    return std::find(std::begin(nobody), std::end(nobody), param) != std::end(nobody);
-}
-
-Dim open_size(std::string_view param, std::string_view input, size_t axis) {
-    return dim_from_param(is_anonymous(param) ? str(input, "_", axis) : std::string(param));
-}
-
 std::vector<size_t> node_order(const std::vector<Node>& nodes) {
     std::unordered_map<std::string_view, size_t> producer;
     for (size_t i = 0; i < nodes.size(); ++i) {

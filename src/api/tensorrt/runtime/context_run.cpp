@@ -20,7 +20,8 @@ void* ContextObject::output_memory(size_t output, int64_t bytes) {
         require(most.has_value(), ErrorCode::InvalidArgument, "the size of output '", name,
                 "' depends on data, and nothing bounds it: setTensorAddress() cannot say how much "
                 "memory there is; call setOutputAllocator()");
-        CHECK(bytes <= *most, "output '", name, "' takes ", bytes, " bytes, its bound is ", *most);
+        require(bytes <= *most, ErrorCode::Internal, "output '", name, "' takes ", bytes,
+                " bytes, its bound is ", *most);
         return given_[tensor];
     }
     constexpr uint64_t alignment = 256;

@@ -164,7 +164,7 @@ const std::string& EngineState::open_input(int32_t index) const {
             t.is_input ? profile_shape(t, index, nvinfer1::OptProfileSelector::kMAX) : Shape();
         return std::count(most.begin(), most.end(), -1) > 0;
     });
-    CHECK(it != tensors_.end(), "every size is known");
+    require(it != tensors_.end(), ErrorCode::Internal, "every size is known");
     return it->name;
 }
 
@@ -254,11 +254,13 @@ int64_t EngineState::activation_bytes(int32_t profile) {
     int64_t& bytes = activation_bytes_[static_cast<size_t>(profile)];
     if (bytes < 0) {
         std::optional<std::vector<Shape>> shapes = largest_shapes(profile);
-        require(shapes.has_value(), ErrorCode::InvalidArgument, "no profile says how large input '",
-                open_input(profile),
-                "' can be, so that nothing bounds the memory: build with an "
-                "optimisation profile, or ask IExecutionContext::updateDeviceMemorySizeForShapes() "
-                "for the shapes that are set");
+        if (!shapes) {
+            fail(ErrorCode::InvalidArgument, "no profile says how large input '",
+                 open_input(profile),
+                 "' can be, so that nothing bounds the memory: build with an optimisation profile, "
+                 "or ask IExecutionContext::updateDeviceMemorySizeForShapes() for the shapes that "
+                 "are set");
+        }
         bytes = make_context({})->execution().activation_bytes(*shapes);
     }
     return bytes;
