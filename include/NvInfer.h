@@ -60,8 +60,8 @@ public:
 
     // Older generations.
 
-    /// Whether the GPU at hand, or the CPU where there is none, computes in these types no slower
-    /// than in FP32; TF32: whether it has units for it.
+    /// Whether the GPU at hand has units for these types. Without one false: the CPU computes
+    /// halves in FP32, so that they gain nothing there.
     TRT_DEPRECATED virtual bool platformHasFastFp16() const noexcept = 0;
     TRT_DEPRECATED virtual bool platformHasFastInt8() const noexcept = 0;
     TRT_DEPRECATED virtual bool platformHasTf32() const noexcept = 0;

@@ -136,11 +136,13 @@ void bind_frame(nb::class_<IBuilder>& c) {
     prop_ro<&IBuilder::getNbDLACores>(c, "num_DLA_cores", "Always 0.");
     prop_ro<&IBuilder::getMaxDLABatchSize>(c, "max_DLA_batch_size", "Always 0.");
     prop_ro<&IBuilder::platformHasFastFp16>(
-        c, "platform_has_fast_fp16", "Whether the device at hand is as fast in FP16 as in FP32.");
+        c, "platform_has_fast_fp16",
+        "Whether the GPU at hand has units for FP16; False without one.");
     prop_ro<&IBuilder::platformHasFastInt8>(
-        c, "platform_has_fast_int8", "Whether the device at hand is as fast in INT8 as in FP32.");
-    prop_ro<&IBuilder::platformHasTf32>(c, "platform_has_tf32",
-                                        "Whether the device at hand has units for TF32.");
+        c, "platform_has_fast_int8",
+        "Whether the GPU at hand has units for INT8; False without one.");
+    prop_ro<&IBuilder::platformHasTf32>(
+        c, "platform_has_tf32", "Whether the GPU at hand has units for TF32; False without one.");
 }
 
 } // namespace

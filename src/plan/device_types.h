@@ -8,7 +8,7 @@ namespace ingot {
 
 /// Of the GPU that the backend runs on: 90 for 9.0; 0 for the CPU. Defined by src/backends/cuda.
 int compute_capability(const Backend& backend);
-/// Whether its products in this type take no longer than those in f32.
+/// Whether it has units for products in this type.
 bool is_fast(const Backend& backend, DType dtype);
 
 } // namespace ingot

@@ -247,6 +247,12 @@ std::vector<Message> other_messages() {
          "IParser::setBuilderConfig" + anyway + "a model is parsed alike for every configuration"},
         {"IRuntime::setDLACore", [](Scene& s) { s.runtime->setDLACore(1); },
          "IRuntime::setDLACore" + none + "there is no DLA"},
+        {"IRuntime::setDLAWorkspaceAllocationStrategy",
+         [](Scene& s) {
+             s.runtime->setDLAWorkspaceAllocationStrategy(
+                 nv::DLAWorkspaceAllocationStrategy::kSHARED_STATIC);
+         },
+         "IRuntime::setDLAWorkspaceAllocationStrategy" + none + "there is no DLA"},
         {"IRuntime::setTemporaryDirectory",
          [](Scene& s) { s.runtime->setTemporaryDirectory("there"); },
          "IRuntime::setTemporaryDirectory" + none + "no temporary files are made"},

@@ -266,6 +266,7 @@ OF_A_GPU = {
     "--runtimeCacheFile=there": "the CPU has no kernels to compile",
     "--specialisation=eager": "the CPU has no kernels to compile",
     "--memoryLimit=1000000": "it bounds the memory of a GPU, and the CPU has none of its own",
+    "--priority=low": "runs on the CPU have that of the process",
     "--nvtx": "the CPU tells NVTX nothing",
 }
 
@@ -276,16 +277,6 @@ def test_options_of_a_gpu_say_on_a_cpu_that_they_have_no_effect(option, engine):
     text = ingot.call("run", engine, "--device=cpu", option)
     assert text.count(told) == 1, text
     assert "accepted, no effect" not in ingot.call("run", engine, "--device=cpu")
-
-
-def test_halves_on_a_cpu_are_slow_and_one_warning_says_so(tmp_path):
-    model = model_file(tmp_path / "m.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], [value("x", [2, 3])],
-                       [value("y", [2, 3])],
-                       initializers=[helper.make_tensor("w", TensorProto.FLOAT, [3, 3], [1] * 9)])
-    told = " as long as f32 on the CPU: build it without "
-    for option, factor in (("--fp16", "which takes 12 to 16 times"), ("--bf16", "which takes about twice")):
-        assert ingot.call("run", model, "--device=cpu", option).count(factor + told + option[2:]) == 1
-    assert told not in ingot.call("run", model, "--device=cpu")
 
 
 def test_the_shapes_of_a_run_are_known_to_the_importer(tmp_path):

@@ -19,9 +19,8 @@ test_fixed_batches_are_filled_up: batches
 test_pictures_are_read_as_run_reads_them: mean std
 test_banner_names_and_exit_codes: onnx help version
 test_profiles_and_shapes: load_engine profile_index min_shapes opt_shapes max_shapes use_profile dump_profiles
-test_halves_on_a_cpu_are_slow_and_one_warning_says_so: fp16 bf16
 test_int8_without_calibration_is_refused_unless_asked_for: int8 calib uncalibrated_int8
-test_precision_flags: best strongly_typed no_tf32
+test_precision_flags: fp16 bf16 best strongly_typed no_tf32
 test_types_of_inputs_and_outputs: input_formats output_formats
 test_layer_information: profiling_verbosity dump_layer_info export_layer_info
 test_kernels_ahead_of_time: compute_capabilities use_gpu skip_inference

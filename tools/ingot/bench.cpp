@@ -89,7 +89,6 @@ int bench(const Options& o) {
     const Backend& backend = choose_backend(o);
     info(str("Device: ", backend.name(), " (", backend.description(), ")"));
     warn_of_gpu_options(o, backend);
-    warn_of_slow_types(*engine, backend);
     Context context(engine, backend, compile_options(o, *engine));
     LoadedInputs inputs = load_inputs(*engine, input_source(o));
     for (const std::string& n : inputs.random) {

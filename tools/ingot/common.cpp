@@ -6,7 +6,6 @@
 #include "onnx/input_sizes.h"
 #include "plugins.h"
 #include "trtexec_options.h"
-#include "workflow/slow_types.h"
 
 #include <unistd.h>
 
@@ -229,6 +228,8 @@ const GpuOption gpu_options[] = {
     {"--specialisation", [](const Options& o) { return !o.specialise.empty(); }, no_kernels},
     {"--memoryLimit", [](const Options& o) { return o.memory_limit != 0; },
      "it bounds the memory of a GPU, and the CPU has none of its own"},
+    {"--priority", [](const Options& o) { return o.priority != "normal"; },
+     "runs on the CPU have that of the process"},
     {"--nvtx", [](const Options& o) { return o.nvtx; }, "the CPU tells NVTX nothing"},
 };
 
@@ -255,13 +256,6 @@ void warn_of_gpu_options(const Options& o, const Backend& backend) {
         if (g.is_given(o)) {
             log(LogLevel::Info, g.name, ": nothing changes, because ", g.reason);
         }
-    }
-}
-
-void warn_of_slow_types(const Engine& engine, const Backend& backend) {
-    std::string slow = slow_types_warning(engine.graph(), backend);
-    if (!slow.empty()) {
-        log(LogLevel::Warning, slow);
     }
 }
 

@@ -25,8 +25,6 @@ CompileOptions compile_options(const Options& o);
 CompileOptions compile_options(const Options& o, const Engine& engine);
 /// One warning for each option that only a GPU could follow, where the backend is the CPU.
 void warn_of_gpu_options(const Options& o, const Backend& backend);
-/// One warning where the engine computes in a type that the backend is slow in.
-void warn_of_slow_types(const Engine& engine, const Backend& backend);
 std::vector<double> parse_numbers(std::string_view list);
 /// "80,8.6" -> 80, 86; `option` names it in messages.
 std::vector<int> compute_capabilities(std::string_view option, const std::string& list);

@@ -43,7 +43,6 @@ int run(const Options& o) {
     std::printf("Device: %s (%s)\n", std::string(backend.name()).c_str(),
                 backend.description().c_str());
     warn_of_gpu_options(o, backend);
-    warn_of_slow_types(*engine, backend);
     Context context(engine, backend, compile_options(o, *engine));
     LoadedInputs inputs = load_inputs(*engine, input_source(o));
     for (const std::string& n : inputs.random) {

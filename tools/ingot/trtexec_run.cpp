@@ -254,7 +254,6 @@ LoadedInputs trtexec_load_inputs(const TrtexecOptions& t, const Engine& engine,
 }
 
 void run_inference(TrtexecRun& run) {
-    warn_of_slow_types(*run.engine, *run.backend);
     const Options& o = run.t.o;
     InputSource source = trtexec_inputs(run.t, *run.engine, run.t.pairs[0]);
     LoadedInputs inputs = trtexec_load_inputs(run.t, *run.engine, source);

@@ -11,7 +11,6 @@
 #include "api/tensorrt/runtime/runtime_config.h"
 #include "api/tensorrt/runtime/serialization_config.h"
 #include "api/tensorrt/runtime/weights_manager.h"
-#include "workflow/slow_types.h"
 
 #include <algorithm>
 
@@ -30,10 +29,6 @@ std::unique_ptr<EngineObject> make_engine(std::shared_ptr<const Engine> engine, 
     state->set_plugins(make_plugin_host(state->graph(), static_cast<PluginRegistry&>(*plugins),
                                         allocator, report));
     state->set_logger(report.logger());
-    std::string slow = slow_types_warning(state->graph(), *place.backend);
-    if (!slow.empty()) {
-        report.log(nvinfer1::ILogger::Severity::kWARNING, slow);
-    }
     log_bytes(report, "Total Weights Memory", static_cast<int64_t>(state->engine().weight_bytes()));
     return std::make_unique<EngineObject>(std::move(state), report);
 }

@@ -175,6 +175,8 @@ bool RuntimeObject::setDLAWorkspaceAllocationStrategy(
     nvinfer1::DLAWorkspaceAllocationStrategy strategy) noexcept {
     return report_.guard("IRuntime::setDLAWorkspaceAllocationStrategy", false, [&] {
         dla_workspace_ = checked(strategy, "the strategy");
+        log_unused(report_, "IRuntime::setDLAWorkspaceAllocationStrategy", false,
+                   "there is no DLA");
         return true;
     });
 }
