@@ -85,6 +85,8 @@ std::string_view name(SectionKind k) {
         return "source";
     case SectionKind::Refit:
         return "refit";
+    case SectionKind::Formats:
+        return "formats";
     }
     return "unknown";
 }

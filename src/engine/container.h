@@ -37,6 +37,7 @@ enum class SectionKind : uint32_t {
     Signature = 7, // optional; reserved
     Source = 8,    // optional: the graph before the AOT passes, for a refit
     Refit = 9,     // with it: which weights can be replaced; required where weights are missing
+    Formats = 10,  // how inputs and outputs lie in memory, where not all are row major
 };
 std::string_view name(SectionKind k);
 

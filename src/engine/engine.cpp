@@ -268,6 +268,11 @@ std::shared_ptr<const Engine> Engine::load_from(std::span<const std::byte> bytes
         return Json::parse(text).get<Properties>();
     });
     e->kernels_ = read_kernels(c);
+    if (c.find(SectionKind::Formats) != nullptr) {
+        e->formats_ = parse_section(c, SectionKind::Formats, [&](std::string_view text) {
+            return formats_from_json(*e->graph_, Json::parse(text));
+        });
+    }
     return e;
 }
 
@@ -291,6 +296,13 @@ std::shared_ptr<const Engine> Engine::with_kernels(KernelBinaries kernels,
 std::shared_ptr<const Engine> Engine::with_source(std::shared_ptr<const RefitSource> source) const {
     std::shared_ptr<Engine> e(new Engine(*this));
     e->source_ = std::move(source);
+    return e;
+}
+
+std::shared_ptr<const Engine> Engine::with_formats(IoFormats formats) const {
+    check_formats(*graph_, formats);
+    std::shared_ptr<Engine> e(new Engine(*this));
+    e->formats_ = formats.are_plain() ? IoFormats() : std::move(formats);
     return e;
 }
 
@@ -360,11 +372,13 @@ struct Content {
     const std::vector<Profile>& profiles;
     const Properties& metadata;
     const KernelBinaries& kernels;
+    const IoFormats& formats;
     const RefitSource* source = nullptr;
     bool weights = true;
 
     uint32_t sections() const {
-        return 5U + (kernels.empty() ? 0U : 1U) + (source == nullptr ? 0U : 2U);
+        return 5U + (kernels.empty() ? 0U : 1U) + (source == nullptr ? 0U : 2U) +
+               (formats.are_plain() ? 0U : 1U);
     }
 };
 
@@ -421,10 +435,14 @@ void write_sections(ContainerWriter& out, const Content& content) {
         write(SectionKind::Source, !content.weights, source);
         write(SectionKind::Refit, !content.weights, std::as_bytes(std::span(text)));
     }
+    if (!content.formats.are_plain()) {
+        write_text(out, SectionKind::Formats, formats_json(content.graph, content.formats));
+    }
     out.commit();
 }
 
 const KernelBinaries no_kernels;
+const IoFormats plain_formats;
 
 Content content_of(const Engine& engine, const WriteOptions& options) {
     engine.check_weights(); // they would get hashes that are right
@@ -438,6 +456,7 @@ Content content_of(const Engine& engine, const WriteOptions& options) {
             engine.profiles(),
             engine.metadata(),
             engine.kernels() != nullptr ? *engine.kernels() : no_kernels,
+            engine.formats(),
             keeps ? engine.source().get() : nullptr,
             weights};
 }
@@ -446,7 +465,7 @@ Content content_of(const Engine& engine, const WriteOptions& options) {
 
 void write_engine(const std::string& path, const Graph& graph, const std::vector<Profile>& profiles,
                   const Properties& metadata, const KernelBinaries& kernels) {
-    Content content{graph, profiles, metadata, kernels};
+    Content content{graph, profiles, metadata, kernels, plain_formats};
     ContainerWriter out(path, content.sections());
     write_sections(out, content);
 }

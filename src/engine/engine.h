@@ -4,8 +4,8 @@
 #pragma once
 
 #include "base/bytes.h"
+#include "engine/storage.h"
 #include "engine/weights.h"
-#include "ir/profile.h"
 #include "plan/backend.h"
 
 #include <atomic>
@@ -48,11 +48,15 @@ public:
                                                std::span<const int> capabilities = {}) const;
     /// This engine with what a refit needs; null: it cannot be refitted.
     std::shared_ptr<const Engine> with_source(std::shared_ptr<const RefitSource> source) const;
+    /// This engine with inputs and outputs that lie so in memory when it runs. Its graph, profiles
+    /// and shapes stay those of the tensors. Errors: InvalidArgument as check_formats().
+    std::shared_ptr<const Engine> with_formats(IoFormats formats) const;
 
     const Graph& graph() const { return *graph_; }
     std::shared_ptr<const Graph> graph_ref() const { return graph_; }
     const std::vector<Profile>& profiles() const { return profiles_; }
     const Properties& metadata() const { return metadata_; }
+    const IoFormats& formats() const { return formats_; }
     /// How many of the graph's outputs, from the first, the model has; the others are there for who
     /// debugs it (put_debug_outputs).
     size_t result_count() const;
@@ -75,6 +79,7 @@ private:
     std::shared_ptr<const KernelBinaries> kernels_;
     std::shared_ptr<const RefitSource> source_;
     std::shared_ptr<WeightCheck> check_; // null: there is nothing to wait for
+    IoFormats formats_;
 };
 
 /// Says in the metadata that the last `count` outputs of the graph are for debugging.
@@ -110,26 +115,49 @@ public:
     std::unique_ptr<Context> sibling() const;
 
     /// Inputs in the order of the graph; shapes are checked against types and profiles. Results are
-    /// new tensors, or the given ones where `outputs` has them (Execution::run). Errors:
-    /// InvalidArgument naming input, dimension, got and allowed; what the run reports.
+    /// new tensors, or the given ones where `outputs` has them (Execution::run). Tensors are row
+    /// major: they are copied where the engine has other formats. Errors: InvalidArgument naming
+    /// input, dimension, got and allowed; what the run reports.
     std::vector<Tensor> run(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {});
-    /// The same on memory of the device and in the order of `stream` (Execution::enqueue). Errors:
-    /// as run().
+    /// The same on memory of the device, which holds inputs and outputs in the engine's formats, in
+    /// the order of `stream` (Execution::enqueue). Shapes are those of the tensors, but `memory` is
+    /// told those of their arrays. Errors: as run().
     void enqueue(std::span<const Binding> inputs, std::span<Binding> outputs, void* stream,
                  const OutputMemory& memory = {});
+    /// run() in three parts, for runs that are repeated: inputs become the arrays that the engine's
+    /// formats ask for, these run, and the results become tensors. Errors: as run().
+    std::vector<Tensor> stored(std::span<const Tensor> inputs) const;
+    std::vector<Tensor> run_stored(std::span<const Tensor> inputs,
+                                   std::span<const Tensor> outputs = {});
+    std::vector<Tensor> unstored(std::span<const Tensor> outputs,
+                                 std::span<const Tensor> inputs) const;
     /// Plans ahead for these shapes.
     void prepare(std::span<const Shape> shapes);
+    /// Execution::activation_bytes and capturable for these shapes of the engine's inputs.
+    int64_t activation_bytes(std::span<const Shape> shapes);
+    bool capturable(std::span<const Shape> shapes) const;
+    /// Its shapes are those of arrays (Storage).
     Execution& execution() { return *execution_; }
     const Executable& executable() const { return *executable_; }
     const Engine& engine() const { return *engine_; }
 
 private:
-    Context(std::shared_ptr<const Engine> engine, std::shared_ptr<const Executable> executable);
+    Context(std::shared_ptr<const Engine> engine, std::shared_ptr<const Storage> storage,
+            std::shared_ptr<const Executable> executable);
+    Status enqueue_stored(std::span<const Binding> inputs, std::span<Binding> outputs, void* stream,
+                          const OutputMemory& memory);
+    void check_inputs(std::span<const Tensor> inputs) const;
+    void require_ok(const Status& s) const;
 
     std::shared_ptr<const Engine> engine_;
+    std::shared_ptr<const Storage> storage_;
     std::shared_ptr<const Executable> executable_;
     std::unique_ptr<Execution> execution_;
     std::atomic<bool> busy_{false};
+    // Of an enqueue() with formats, kept so that the next one allocates nothing.
+    std::vector<Shape> shapes_;
+    std::vector<Shape> stored_shapes_;
+    std::vector<Binding> bindings_;
 };
 
 } // namespace ingot

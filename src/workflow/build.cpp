@@ -165,13 +165,13 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
     g = hold_layer_types(g, config.layer_types, config.precision);
     g = with_io_types(g, config.input_types, config.output_types);
     Properties properties = model_properties(model);
+    BuildConfig known = config;
+    allow_formats(g, config.input_types, config.output_types, known.formats);
     put_debug_outputs(add_debug_outputs(g, config.debug_tensors), properties);
-    if (!config.refit) {
-        return build_engine_from_graph(std::move(g), std::move(properties), config);
+    if (known.refit) {
+        known.refit->read.insert(reads.names().begin(), reads.names().end());
     }
-    BuildConfig with_reads = config;
-    with_reads.refit->read.insert(reads.names().begin(), reads.names().end());
-    return build_engine_from_graph(std::move(g), std::move(properties), with_reads);
+    return build_engine_from_graph(std::move(g), std::move(properties), known);
 }
 
 Properties model_properties(const onnx::Model& model) {
@@ -191,6 +191,7 @@ std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties proper
     for (const Profile& p : profiles) {
         check_profile(g, p);
     }
+    IoFormats formats = choose_formats(g, config.formats);
     std::shared_ptr<RefitSource> source;
     if (config.refit) {
         source = std::make_shared<RefitSource>(refit_source(g, *config.refit));
@@ -217,14 +218,15 @@ std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties proper
     if (config.weight_streaming) {
         properties[streaming_property] = "on";
     }
-    auto engine = Engine::create(std::move(g), std::move(profiles), std::move(properties));
+    auto engine = Engine::create(std::move(g), std::move(profiles), std::move(properties))
+                      ->with_formats(std::move(formats));
     return source == nullptr ? engine : engine->with_source(source);
 }
 
 namespace {
 
-/// The shapes for which kernels are compiled ahead: opt of each profile.
-std::vector<std::vector<Shape>> expected_shapes(const Engine& engine) {
+/// The shapes of arrays for which kernels are compiled ahead: opt of each profile.
+std::vector<std::vector<Shape>> expected_shapes(const Engine& engine, const Storage& storage) {
     const Graph& g = engine.graph();
     std::vector<std::vector<Shape>> all;
     std::vector<Profile> profiles = engine.profiles();
@@ -244,7 +246,7 @@ std::vector<std::vector<Shape>> expected_shapes(const Engine& engine) {
             }
             shapes.push_back(std::move(shape));
         }
-        all.push_back(std::move(shapes));
+        all.push_back(storage.input_shapes(shapes));
     }
     return all;
 }
@@ -254,19 +256,22 @@ std::vector<std::vector<Shape>> expected_shapes(const Engine& engine) {
 std::shared_ptr<const Engine> with_kernels_ahead(const Engine& engine,
                                                  std::span<const int> capabilities,
                                                  const CompileOptions& options) {
-    std::vector<std::vector<Shape>> shapes = expected_shapes(engine);
+    Storage storage(engine.graph_ref(), engine.formats());
+    std::vector<std::vector<Shape>> shapes = expected_shapes(engine, storage);
     CompileOptions all = options;
-    all.profiles = engine.profiles();
+    all.profiles = storage.profiles(engine.profiles());
     KernelBinaries kernels;
     for (int cc : capabilities) {
-        kernels.merge(compile_kernels_ahead(engine.graph_ref(), shapes, cc, all));
+        kernels.merge(compile_kernels_ahead(storage.graph(), shapes, cc, all));
     }
     return engine.with_kernels(std::move(kernels), capabilities);
 }
 
 std::vector<KernelUse> list_kernels(const Engine& engine, int capability,
                                     const CompileOptions& options) {
-    return list_kernels_ahead(engine.graph_ref(), expected_shapes(engine), capability, options);
+    Storage storage(engine.graph_ref(), engine.formats());
+    return list_kernels_ahead(storage.graph(), expected_shapes(engine, storage), capability,
+                              options);
 }
 
 } // namespace ingot

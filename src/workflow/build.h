@@ -5,6 +5,7 @@
 #include "engine/engine.h"
 #include "onnx/importer.h"
 #include "workflow/calibration_cache.h"
+#include "workflow/io_formats.h"
 #include "workflow/layer_types.h"
 
 #include <functional>
@@ -31,9 +32,12 @@ struct BuildConfig {
     /// Computes in int8 where the calibration has scales (quantize.h). A model that quantises by
     /// itself needs none and is built as it is.
     std::optional<CalibrationConfig> calibration;
-    /// Types of inputs and outputs where they are to differ from the model's (io_types.h).
+    /// Types and formats of inputs and outputs where they are to differ from the model's, row major
+    /// ones (io_types.h).
     std::string input_types;
     std::string output_types;
+    /// How inputs and outputs may lie in memory. build_engine() adds what the two lists say.
+    AllowedFormats formats;
     LayerTypes layer_types;
     std::vector<std::string> disabled_passes;
     /// Lets weights be replaced later (refit.h). What the model's import looked at is added to it.

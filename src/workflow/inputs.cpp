@@ -82,15 +82,18 @@ Tensor reinterpreted(Tensor t, DType want, const std::string& path, const std::s
          "; convert it, for example np.save(path, x.astype(...))");
 }
 
-Tensor read_raw(const std::string& path, DType dtype, const Shape& shape, const std::string& name) {
+/// The file holds what lies in the input's memory.
+Tensor read_raw(const std::string& path, DType dtype, const Shape& shape, const std::string& name,
+                const IoFormat& format) {
     auto file = MappedFile::open(path);
-    auto want = static_cast<size_t>(byte_size(dtype, count_of(shape)));
+    Tensor t = Tensor::empty(dtype, storage_shape(format, shape));
+    size_t want = t.bytes().size();
     require(file->bytes().size() == want, ErrorCode::InvalidArgument, path, " has ",
-            file->bytes().size(), " bytes, input '", name, "' ", dtype, shape, " needs ", want);
-    Tensor t = Tensor::empty(dtype, shape);
+            file->bytes().size(), " bytes, input '", name, "' ", dtype, shape,
+            format.is_row_major() ? "" : str(" as ", format.name), " needs ", want);
     std::memcpy(t.mutable_bytes().data(), file->bytes().data(), want);
     check_pages(file->bytes());
-    return t;
+    return from_storage(format, t, shape);
 }
 
 } // namespace
@@ -156,8 +159,9 @@ LoadedInputs load_inputs(const Engine& engine, const InputSource& source) {
             out.tensors[i] = random_tensor(dtype, shape, source.seed, name);
             out.random.push_back(name);
         } else {
-            out.tensors[i] = is_image_path(*path) ? read_image(*path, dtype, shape, source.image)
-                                                  : read_raw(*path, dtype, shape, name);
+            out.tensors[i] = is_image_path(*path)
+                                 ? read_image(*path, dtype, shape, source.image)
+                                 : read_raw(*path, dtype, shape, name, engine.formats().input(i));
         }
     }
     return out;

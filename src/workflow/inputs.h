@@ -9,7 +9,7 @@ namespace ingot {
 
 struct InputSource {
     std::vector<std::pair<std::string, std::string>>
-        files; // input name, path of .npy, .png, .jpg or raw bytes
+        files; // input name, path of .npy, .png, .jpg or raw bytes in the input's format
     std::vector<std::pair<std::string, Shape>> shapes;
     ImageOptions image;
     uint64_t seed = 0;

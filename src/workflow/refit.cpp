@@ -145,7 +145,8 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
     Graph g = run_aot_passes(*source->graph,
                              pipeline_options(source->precision, source->disabled_passes));
     check_faces(g, engine.graph());
-    auto made = Engine::create(std::move(g), engine.profiles(), engine.metadata());
+    auto made = Engine::create(std::move(g), engine.profiles(), engine.metadata())
+                    ->with_formats(engine.formats());
     if (engine.kernels() != nullptr) {
         made = made->with_kernels(*engine.kernels());
     }

@@ -165,11 +165,11 @@ double median(std::vector<double> values) {
 namespace {
 
 void warm_up(Context& context, const std::vector<Tensor>& inputs, double least_ms, Timing& t) {
-    t.outputs = context.run(inputs);
+    t.outputs = context.run_stored(inputs);
     Clock::time_point start = Clock::now();
     do {
         check_interrupt();
-        context.run(inputs, t.outputs);
+        context.run_stored(inputs, t.outputs);
         ++t.warm_up_queries;
         t.warm_up_ms = ms_since(start);
     } while (t.warm_up_ms < least_ms);
@@ -186,7 +186,7 @@ void trace(Context& context, const std::vector<Tensor>& inputs, const TimingOpti
         check_interrupt();
         InferenceTime i;
         i.start_enqueue = i.start_h2d = i.end_h2d = i.start_compute = ms_since(start);
-        context.run(inputs, t.outputs);
+        context.run_stored(inputs, t.outputs);
         i.end_d2h = ms_since(start);
         RunTimes times = context.execution().times();
         i.end_enqueue = i.start_enqueue + times.enqueue;
@@ -237,13 +237,15 @@ void in_threads(size_t n, const F& f) {
 Timing measure_all(std::span<Context* const> contexts, const std::vector<Tensor>& inputs,
                    const TimingOptions& options) {
     std::vector<Timing> each(contexts.size());
+    std::vector<Tensor> stored = contexts[0]->stored(inputs);
     in_threads(contexts.size(),
-               [&](size_t i) { warm_up(*contexts[i], inputs, options.warm_up_ms, each[i]); });
+               [&](size_t i) { warm_up(*contexts[i], stored, options.warm_up_ms, each[i]); });
     std::this_thread::sleep_for(std::chrono::milliseconds(options.sleep_ms));
     Clock::time_point start = Clock::now();
     in_threads(contexts.size(),
-               [&](size_t i) { trace(*contexts[i], inputs, options, start, each[i]); });
+               [&](size_t i) { trace(*contexts[i], stored, options, start, each[i]); });
     Timing all = std::move(each[0]);
+    all.outputs = contexts[0]->unstored(all.outputs, inputs);
     all.streams = static_cast<int64_t>(contexts.size());
     for (size_t i = 1; i < each.size(); ++i) {
         all.warm_up_queries += each[i].warm_up_queries;
@@ -284,16 +286,17 @@ void leave_out_transfers(Timing& t) {
 LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs, int64_t runs) {
     Collector c;
     std::vector<double> plain;
-    std::vector<Tensor> outputs = context.run(inputs);
-    context.run(inputs, outputs);
+    std::vector<Tensor> stored = context.stored(inputs);
+    std::vector<Tensor> outputs = context.run_stored(stored);
+    context.run_stored(stored, outputs);
     for (int64_t i = 0; i < runs; ++i) {
-        context.run(inputs, outputs);
+        context.run_stored(stored, outputs);
         RunTimes t = context.execution().times();
         plain.push_back(t.compute);
     }
     context.execution().set_timer(&c);
     for (int64_t i = 0; i < runs; ++i) {
-        context.run(inputs, outputs);
+        context.run_stored(stored, outputs);
     }
     context.execution().set_timer(nullptr);
     LayerProfile p;

@@ -31,13 +31,18 @@ std::map<std::string, int> count_ops(const Graph& g) {
 Json describe(const Engine& e, uint64_t file_bytes) {
     const Graph& g = e.graph();
     Json inputs = Json::array();
-    for (Value v : g.inputs()) {
-        inputs.push_back({{"name", g.value_name(v)}, {"type", to_text(g.type(v))}});
+    for (size_t i = 0; i < g.inputs().size(); ++i) {
+        Value v = g.inputs()[i];
+        inputs.push_back({{"name", g.value_name(v)},
+                          {"type", to_text(g.type(v))},
+                          {"format", e.formats().input(i).name}});
     }
     Json outputs = Json::array();
     for (size_t i = 0; i < g.outputs().size(); ++i) {
         outputs.push_back(
-            {{"name", g.output_names()[i]}, {"type", to_text(g.type(g.outputs()[i]))}});
+            {{"name", g.output_names()[i]},
+             {"type", to_text(g.type(g.outputs()[i]))},
+             {"format", e.formats().output(i).name}});
     }
     Json profiles = Json::array();
     for (const Profile& p : e.profiles()) {
@@ -68,8 +73,10 @@ void print(const Json& j) {
     for (const char* kind : {"inputs", "outputs"}) {
         std::printf("%s:\n", kind);
         for (const Json& v : j[kind]) {
-            std::printf("  %s: %s\n", v["name"].get<std::string>().c_str(),
-                        v["type"].get<std::string>().c_str());
+            auto format = v["format"].get<std::string>();
+            std::printf("  %s: %s%s\n", v["name"].get<std::string>().c_str(),
+                        v["type"].get<std::string>().c_str(),
+                        format == row_major().name ? "" : (" " + format).c_str());
         }
     }
     int index = 0;

@@ -46,7 +46,7 @@ void report_engine(TrtexecRun& run);
 /// "Output Tensors:" and the values of each.
 void print_outputs(const Graph& g, const std::vector<Tensor>& outputs);
 /// NAME.input.1.3.224.224.Float.raw for each input and output.
-void dump_raw(const Graph& g, const std::vector<Tensor>& inputs,
+void dump_raw(const Engine& engine, const std::vector<Tensor>& inputs,
               const std::vector<Tensor>& outputs);
 /// Runs once more and writes tensors of the graph, as --saveDebugTensors and
 /// --saveAllDebugTensors ask for.

@@ -173,7 +173,7 @@ void write_reports(TrtexecRun& run, Context& context, const std::vector<Tensor>&
         write_file(o.export_times, times_json(t));
     }
     if (o.dump_raw) {
-        dump_raw(g, inputs, outputs);
+        dump_raw(*run.engine, inputs, outputs);
     }
     print_profile(o, context, inputs);
     print_layers(o, context, context.execution().steps());

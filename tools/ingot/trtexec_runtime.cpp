@@ -60,6 +60,7 @@ struct Loaded {
     std::unique_ptr<nv::IRuntime> runtime; // of --leanDLLPath, for dispatch
     std::unique_ptr<nv::ICudaEngine> engine;
     std::shared_ptr<const Graph> graph;
+    std::unique_ptr<const Storage> storage; // shapes here are those of arrays, the API's are not
 };
 
 /// A growing block of the device's memory; also the output of a size that a run finds out.
@@ -107,13 +108,15 @@ public:
     }
 
     void prepare(std::span<const Shape> inputs) override {
-        for (size_t i = 0; i < inputs.size(); ++i) {
-            check(context_->setInputShape(name_of(i), dims_of(inputs[i])), "setInputShape");
+        std::vector<Shape> shapes = loaded_->storage->tensor_shapes(inputs);
+        for (size_t i = 0; i < shapes.size(); ++i) {
+            check(context_->setInputShape(name_of(i), dims_of(shapes[i])), "setInputShape");
         }
     }
     std::optional<Shape> output_shape(size_t output) const override {
         Shape s = shape_of(context_->getTensorShape(graph_.output_names()[output].c_str()));
-        return std::find(s.begin(), s.end(), -1) == s.end() ? std::optional(s) : std::nullopt;
+        bool known = std::find(s.begin(), s.end(), -1) == s.end();
+        return known ? std::optional(stored(output, s)) : std::nullopt;
     }
     Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept override {
         try {
@@ -190,6 +193,9 @@ private:
             timer_->step({layer, "", "", {}, {}}, static_cast<double>(ms));
         }
     }
+    Shape stored(size_t output, const Shape& shape) const {
+        return storage_shape(loaded_->storage->formats().output(output), shape);
+    }
     Block& output_block(size_t i) { return *blocks_[graph_.inputs().size() + i]; }
 
     void run_or_throw(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
@@ -212,11 +218,16 @@ private:
         times_.to_host = ms();
     }
     void bind(std::span<const Tensor> inputs, size_t outputs) {
+        std::vector<Shape> shapes;
+        for (const Tensor& t : inputs) {
+            shapes.push_back(t.shape());
+        }
+        prepare(shapes);
+        inputs = inputs.subspan(loaded_->storage->sizes_before());
         for (size_t i = 0; i < inputs.size(); ++i) {
             std::span<const std::byte> bytes = inputs[i].bytes();
             std::byte* to = blocks_[i]->reserve(static_cast<int64_t>(bytes.size()));
             loaded_->device->write(to, bytes.data(), bytes.size());
-            check(context_->setInputShape(name_of(i), dims_of(inputs[i].shape())), "setInputShape");
             check(context_->setTensorAddress(name_of(i), to), "setTensorAddress");
         }
         for (size_t i = 0; i < outputs; ++i) {
@@ -234,7 +245,8 @@ private:
     }
     void take_output(size_t i, Tensor& to) {
         Block& block = output_block(i);
-        Shape shape = output_shape(i).value_or(block.shape());
+        std::optional<Shape> known = output_shape(i);
+        Shape shape = known ? *known : stored(i, block.shape());
         if (!to.defined()) {
             to = Tensor::empty(graph_.type(graph_.outputs()[i]).dtype, shape);
         }
@@ -353,6 +365,7 @@ void choose_runtime(TrtexecRun& run) {
     loaded->engine.reset(runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
     loaded->logger.check(loaded->engine != nullptr, "IRuntime::deserializeCudaEngine");
     loaded->graph = run.engine->graph_ref();
+    loaded->storage = std::make_unique<const Storage>(loaded->graph, run.engine->formats());
     info(str("The engine is run by ", library.path(), " of Ingot ", library.version()));
     say_what_is_left_out(run);
     static std::unique_ptr<LibraryBackend> backend;

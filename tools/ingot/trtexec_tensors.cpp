@@ -72,14 +72,15 @@ std::string_view type_name(DType t) {
     }
 }
 
-void dump_one(std::string_view tensor, std::string_view kind, const Tensor& t) {
+void dump_one(std::string_view tensor, std::string_view kind, const Tensor& t,
+              const IoFormat& format) {
     std::string dims;
     for (int64_t d : t.shape()) {
         append(dims, str(dims.empty() ? "" : ".", d));
     }
     std::string path = str(file_name(tensor), ".", kind, ".", dims, dims.empty() ? "" : ".",
                            type_name(t.dtype()), ".raw");
-    write_file(path, t.bytes());
+    write_file(path, to_storage(format, t).bytes());
     info(str("Writing file for ", kind, " tensor ", tensor, " to: ", path));
 }
 
@@ -173,7 +174,9 @@ double difference(const Options& o, const Tensor& a, const Tensor& b) {
     return std::isfinite(result) && std::isfinite(largest) ? result : HUGE_VAL;
 }
 
-Tensor read_reference(const std::string& path, const std::string& output, const Tensor& like) {
+/// A raw file holds what lies in the output's memory.
+Tensor read_reference(const std::string& path, const std::string& output, const Tensor& like,
+                      const IoFormat& format) {
     if (path.ends_with(".npy")) {
         Tensor t = read_npy(path);
         require(t.shape() == like.shape(), ErrorCode::InvalidArgument, path, " has shape ",
@@ -181,9 +184,13 @@ Tensor read_reference(const std::string& path, const std::string& output, const 
         return t;
     }
     auto file = MappedFile::open(path);
-    require(file->bytes().size() == like.bytes().size(), ErrorCode::InvalidArgument, path, " has ",
-            file->bytes().size(), " bytes, output '", output, "' has ", like.bytes().size());
-    Tensor t = Tensor::wrap(like.dtype(), like.shape(), file->bytes(), nullptr).clone();
+    Shape shape = storage_shape(format, like.shape());
+    auto want = static_cast<size_t>(byte_size(like.dtype(), count_of(shape)));
+    require(file->bytes().size() == want, ErrorCode::InvalidArgument, path, " has ",
+            file->bytes().size(), " bytes, output '", output, "' has ", want);
+    Tensor t = from_storage(format, Tensor::wrap(like.dtype(), shape, file->bytes(), nullptr),
+                            like.shape())
+                   .clone();
     check_pages(file->bytes());
     return t;
 }
@@ -198,14 +205,15 @@ void print_outputs(const Graph& g, const std::vector<Tensor>& outputs) {
     }
 }
 
-void dump_raw(const Graph& g, const std::vector<Tensor>& inputs,
+void dump_raw(const Engine& engine, const std::vector<Tensor>& inputs,
               const std::vector<Tensor>& outputs) {
+    const Graph& g = engine.graph();
     info("Dumping I/O Bindings to RAW Files:");
     for (size_t i = 0; i < inputs.size(); ++i) {
-        dump_one(g.value_name(g.inputs()[i]), "input", inputs[i]);
+        dump_one(g.value_name(g.inputs()[i]), "input", inputs[i], engine.formats().input(i));
     }
     for (size_t i = 0; i < outputs.size(); ++i) {
-        dump_one(g.output_names()[i], "output", outputs[i]);
+        dump_one(g.output_names()[i], "output", outputs[i], engine.formats().output(i));
     }
 }
 
@@ -277,8 +285,10 @@ void check_accuracy(const TrtexecOptions& t, Context& context, const InputSource
             require(it != names.end(), ErrorCode::InvalidArgument,
                     "--loadRefOutputs: there is no output '", name,
                     "'; outputs: ", join(names, ", "));
-            const Tensor& actual = outputs[static_cast<size_t>(it - names.begin())];
-            Tensor expected = read_reference(file, name, actual);
+            auto index = static_cast<size_t>(it - names.begin());
+            const Tensor& actual = outputs[index];
+            Tensor expected =
+                read_reference(file, name, actual, context.engine().formats().output(index));
             double loss = difference(t.o, actual, expected);
             std::string odd = mismatches(actual, expected).text;
             std::string text = str(six_digits(loss), odd.empty() ? "" : "; ", odd);

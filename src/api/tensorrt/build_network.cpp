@@ -4,6 +4,7 @@
 #include "api/tensorrt/build_timings.h"
 #include "api/tensorrt/builder.h"
 #include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/formats.h"
 #include "api/tensorrt/int8.h"
 #include "api/tensorrt/memory_log.h"
 #include "api/tensorrt/plugin/tactics.h"
@@ -143,6 +144,26 @@ void check_values(const Network& network, const std::string& name, const Shape& 
     require(d.nbDims == 1 ? d.d[0] == -1 || d.d[0] == count : count == 1,
             ErrorCode::InvalidArgument, count, " values are set for input '", name, "', which is ",
             text_of(d));
+}
+
+AllowedFormats formats_of(const Network& network, const BuilderConfig& config) {
+    AllowedFormats allowed;
+    auto add = [](const NetworkTensor& t, AllowedFormats::Named& named) {
+        auto formats = formats_of(t.getAllowedFormats(), str("tensor ", t.quoted()));
+        if (formats.front() != &row_major()) {
+            named.emplace(t.name(), std::move(formats));
+        }
+    };
+    for (const auto& t : network.inputs()) {
+        add(*t, allowed.inputs);
+    }
+    for (const auto* list : {&network.outputs(), &network.shape_outputs()}) {
+        for (const NetworkTensor* t : *list) {
+            add(*t, allowed.outputs);
+        }
+    }
+    allowed.direct = config.has(Flag::kDIRECT_IO);
+    return allowed;
 }
 
 /// Values of shape inputs by profile; empty when there are none.
@@ -338,6 +359,7 @@ void check_network(const Network& network, const BuilderConfig& config) {
     for (const Profile& p : profiles_of(network, config)) {
         check_profile(g, p);
     }
+    static_cast<void>(choose_formats(g, formats_of(network, config)));
 }
 
 std::shared_ptr<const Engine> build_network(const Network& network, const BuilderConfig& config) {
@@ -348,6 +370,7 @@ std::shared_ptr<const Engine> build_network(const Network& network, const Builde
     progress.at("Importing layers", 0);
     BuildConfig build;
     build.profiles = profiles_of(network, config);
+    build.formats = formats_of(network, config);
     build.precision = precision_of(config);
     bool monitors = config.has(Flag::kMONITOR_MEMORY);
     build.progress = [&](std::string_view phase, double fraction) {

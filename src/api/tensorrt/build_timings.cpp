@@ -66,7 +66,8 @@ std::shared_ptr<const Engine> with_timings(std::shared_ptr<const Engine> engine,
     }
     Properties properties = engine->metadata();
     put_timings(options.timing_cache->entries(), properties);
-    auto timed = Engine::create(Graph(engine->graph()), engine->profiles(), std::move(properties));
+    auto timed = Engine::create(Graph(engine->graph()), engine->profiles(), std::move(properties))
+                     ->with_formats(engine->formats());
     return engine->kernels() == nullptr ? timed : timed->with_kernels(*engine->kernels());
 }
 

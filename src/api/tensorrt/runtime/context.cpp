@@ -201,7 +201,7 @@ void ContextObject::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
 size_t ContextObject::updateDeviceMemorySizeForShapes() noexcept {
     return call("IExecutionContext::updateDeviceMemorySizeForShapes", size_t{0}, [&] {
         follow_refit();
-        int64_t bytes = context_->execution().activation_bytes(input_shapes());
+        int64_t bytes = context_->activation_bytes(input_shapes());
         return static_cast<size_t>(bytes);
     });
 }
@@ -286,13 +286,8 @@ nvinfer1::Dims ContextObject::getTensorShape(const char* name) const noexcept {
 
 nvinfer1::Dims ContextObject::getTensorStrides(const char* name) const noexcept {
     return call("IExecutionContext::getTensorStrides", no_dims(), [&] {
-        Shape shape = shape_of(state_->tensor(name));
-        int64_t stride = 1;
-        for (size_t i = shape.size(); i-- > 0;) {
-            int64_t size = std::exchange(shape[i], stride);
-            stride = size < 0 || stride < 0 ? -1 : stride * size;
-        }
-        return api_dims(shape);
+        const IoTensor& t = state_->tensor(name);
+        return api_dims(format_strides(*t.format, shape_of(t)));
     });
 }
 
@@ -403,11 +398,18 @@ std::optional<int64_t> ContextObject::most_bytes(const IoTensor& t) const {
         return std::nullopt;
     }
     known = size_bounds(state_->graph(), std::move(known));
-    int64_t elements = 1;
+    Shape most;
     for (const Dim& d : t.type.dims) {
         int64_t high = d.bounds(known).high;
-        std::optional<int64_t> product = checked_mul(elements, std::max<int64_t>(high, 0));
-        if (high == INT64_MAX || !product) {
+        if (high == INT64_MAX) {
+            return std::nullopt;
+        }
+        most.push_back(std::max<int64_t>(high, 0));
+    }
+    int64_t elements = 1;
+    for (int64_t size : storage_shape(*t.format, most)) {
+        std::optional<int64_t> product = checked_mul(elements, size);
+        if (!product) {
             return std::nullopt;
         }
         elements = *product;
@@ -491,8 +493,7 @@ bool ContextObject::isStreamCapturable(cudaStream_t stream) const noexcept {
         bool known = std::all_of(shapes_.begin(), shapes_.end(),
                                  [](const auto& s) { return s.has_value(); });
         return stream != nullptr && !waits && known && context_ != nullptr &&
-               generation_ == state_->generation() &&
-               context_->execution().capturable(input_shapes());
+               generation_ == state_->generation() && context_->capturable(input_shapes());
     });
 }
 

@@ -92,19 +92,33 @@ void ContextObject::show_debug_tensors() {
         return;
     }
     const Graph& g = state_->graph();
-    auto show_if_on = [&](const std::string& name, Value v, const Binding& b) {
-        if (debug_tensors_.find(name) != debug_tensors_.end()) {
-            show(name, g.type(v).dtype, b.shape, b.address, !state_->place().is_gpu);
+    const IoFormats& formats = state_->engine().formats();
+    auto show_if_on = [&](const std::string& name, Value v, const Binding& b, const IoFormat& f) {
+        if (debug_tensors_.find(name) == debug_tensors_.end()) {
+            return;
         }
+        DType dtype = g.type(v).dtype;
+        if (f.is_row_major()) {
+            show(name, dtype, b.shape, b.address, !state_->place().is_gpu);
+            return;
+        }
+        Tensor array = Tensor::empty(dtype, storage_shape(f, b.shape)); // listeners read row major
+        state_->place().backend->read(array.mutable_bytes().data(), b.address,
+                                      array.bytes().size(), stream_);
+        Tensor t = from_storage(f, array, b.shape);
+        show(name, dtype, b.shape, t.bytes().data(), true);
     };
     for (size_t i = 0; i < inputs_.size(); ++i) {
-        show_if_on(g.value_name(g.inputs()[i]), g.inputs()[i], inputs_[i]);
+        show_if_on(g.value_name(g.inputs()[i]), g.inputs()[i], inputs_[i], formats.input(i));
     }
+    auto show_output = [&](size_t i) {
+        show_if_on(g.output_names()[i], g.outputs()[i], outputs_[i], formats.output(i));
+    };
     for (size_t i = allocators_.size(); i < outputs_.size(); ++i) {
-        show_if_on(g.output_names()[i], g.outputs()[i], outputs_[i]);
+        show_output(i);
     }
     for (size_t i = 0; i < allocators_.size(); ++i) {
-        show_if_on(g.output_names()[i], g.outputs()[i], outputs_[i]);
+        show_output(i);
     }
 }
 

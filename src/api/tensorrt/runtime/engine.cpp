@@ -2,6 +2,7 @@
 #include "api/tensorrt/runtime/engine.h"
 
 #include "api/tensorrt/convert.h"
+#include "api/tensorrt/formats.h"
 #include "api/tensorrt/host_memory.h"
 #include "api/tensorrt/memory_log.h"
 #include "api/tensorrt/plugin/host.h"
@@ -166,11 +167,10 @@ int32_t EngineObject::getTensorBytesPerComponent(const char* name) const noexcep
     return getTensorBytesPerComponent(name, 0);
 }
 
-// All tensors are row major: nothing is vectorised.
 int32_t EngineObject::getTensorBytesPerComponent(const char* name, int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorBytesPerComponent", -1, [&] {
-        static_cast<void>(tensor_of(name, profile));
-        return -1;
+        const IoTensor& t = tensor_of(name, profile);
+        return t.format->pads() ? bit_width(t.type.dtype) / 8 : -1;
     });
 }
 
@@ -181,8 +181,8 @@ int32_t EngineObject::getTensorComponentsPerElement(const char* name) const noex
 int32_t EngineObject::getTensorComponentsPerElement(const char* name,
                                                     int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorComponentsPerElement", -1, [&] {
-        static_cast<void>(tensor_of(name, profile));
-        return -1;
+        const IoFormat& f = *tensor_of(name, profile).format;
+        return f.pads() ? static_cast<int32_t>(f.vector) : -1;
     });
 }
 
@@ -193,8 +193,7 @@ nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* name) const noe
 nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* name,
                                                      int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorFormat", nvinfer1::TensorFormat::kLINEAR, [&] {
-        static_cast<void>(tensor_of(name, profile));
-        return nvinfer1::TensorFormat::kLINEAR;
+        return tensor_format_of(*tensor_of(name, profile).format);
     });
 }
 
@@ -204,7 +203,7 @@ const char* EngineObject::getTensorFormatDesc(const char* name) const noexcept {
 
 const char* EngineObject::getTensorFormatDesc(const char* name, int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorFormatDesc", static_cast<const char*>(nullptr),
-                         [&] { return tensor_of(name, profile).format.c_str(); });
+                         [&] { return tensor_of(name, profile).described.c_str(); });
 }
 
 int32_t EngineObject::getTensorVectorizedDim(const char* name) const noexcept {
@@ -213,8 +212,8 @@ int32_t EngineObject::getTensorVectorizedDim(const char* name) const noexcept {
 
 int32_t EngineObject::getTensorVectorizedDim(const char* name, int32_t profile) const noexcept {
     return report_.guard("ICudaEngine::getTensorVectorizedDim", -1, [&] {
-        static_cast<void>(tensor_of(name, profile));
-        return -1;
+        const IoTensor& t = tensor_of(name, profile);
+        return t.format->pads() ? static_cast<int32_t>(t.format->axis(t.type.dims.size())) : -1;
     });
 }
 

@@ -2,6 +2,7 @@
 #include "api/tensorrt/runtime/engine_state.h"
 
 #include "api/tensorrt/convert.h"
+#include "api/tensorrt/formats.h"
 #include "api/tensorrt/globals.h"
 #include "base/error.h"
 
@@ -81,8 +82,9 @@ void EngineState::dismiss_users() {
 void EngineState::list_tensors() {
     const Graph& g = graph();
     auto add = [&](std::string name, bool is_input, size_t index, const Type& t) {
-        std::string format = str(name_of(data_type_of(t.dtype)), ", row major");
-        tensors_.push_back({std::move(name), is_input, index, t, std::move(format)});
+        const IoFormats& all = engine_->formats();
+        const IoFormat& f = is_input ? all.input(index) : all.output(index);
+        tensors_.push_back({std::move(name), is_input, index, t, &f, format_text(f, t.dtype)});
     };
     for (size_t i = 0; i < g.inputs().size(); ++i) {
         add(g.value_name(g.inputs()[i]), true, i, g.type(g.inputs()[i]));
@@ -261,7 +263,7 @@ int64_t EngineState::activation_bytes(int32_t profile) {
                  "or ask IExecutionContext::updateDeviceMemorySizeForShapes() for the shapes that "
                  "are set");
         }
-        bytes = make_context({})->execution().activation_bytes(*shapes);
+        bytes = make_context({})->activation_bytes(*shapes);
     }
     return bytes;
 }

@@ -20,7 +20,8 @@ struct IoTensor {
     bool is_input = false;
     size_t index = 0; // among inputs, or among outputs
     Type type;
-    std::string format; // type and layout in words
+    const IoFormat* format = nullptr;
+    std::string described; // type and format in words
 };
 
 /// How contexts run.

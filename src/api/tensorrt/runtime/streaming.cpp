@@ -54,7 +54,7 @@ int64_t EngineState::streaming_scratch_bytes() {
     std::shared_ptr<Context> context = make_context({});
     for (int32_t i = 0; i < profile_count(); ++i) {
         if (std::optional<std::vector<Shape>> shapes = largest_shapes(i)) {
-            static_cast<void>(context->execution().activation_bytes(*shapes));
+            static_cast<void>(context->activation_bytes(*shapes));
             most = std::max(most, context->execution().streamed_bytes());
         }
     }
