@@ -131,8 +131,7 @@ void bind_tensors_of(Engine& c) {
         .def("get_tensor_profile_values", &profile_values, "name"_a, "profile_index"_a,
              "[min, opt, max] of a shape input; [] for others.");
     named(c, "get_tensor_format", &ICudaEngine::getTensorFormat, &ICudaEngine::getTensorFormat,
-          "Always LINEAR: row-major, the last dimension contiguous, unless the network allowed "
-          "others.");
+          "LINEAR (row-major) where the network allowed it, else the format that was chosen.");
     named(c, "get_tensor_format_desc", &ICudaEngine::getTensorFormatDesc,
           &ICudaEngine::getTensorFormatDesc, "The format and type in words.");
     named(c, "get_tensor_bytes_per_component", &ICudaEngine::getTensorBytesPerComponent,

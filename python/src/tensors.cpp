@@ -108,7 +108,9 @@ void bind_tensor(nb::module_& m) {
     INGOT_PROP(tensor, ITensor, "dtype", Type, "DataType of the elements.");
     INGOT_PROP(tensor, ITensor, "location", Location, "Where an input or output lies.");
     INGOT_PROP(tensor, ITensor, "broadcast_across_batch", BroadcastAcrossBatch, "Always False.");
-    INGOT_PROP(tensor, ITensor, "allowed_formats", AllowedFormats, "Bits of TensorFormat.");
+    INGOT_PROP(tensor, ITensor, "allowed_formats", AllowedFormats,
+               "Bits of TensorFormat that an input or output may have in memory; LINEAR is taken "
+               "where it is among them.");
     prop_ro<&trt::ITensor::isNetworkInput>(tensor, "is_network_input",
                                            "Whether add_input() made it.");
     prop_ro<&trt::ITensor::isNetworkOutput>(tensor, "is_network_output",

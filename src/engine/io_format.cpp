@@ -146,7 +146,8 @@ std::string refusal(const IoFormat& f, const Type& t) {
     if (t.rank() < f.place) {
         return str("needs ", f.place, " dimensions or more, not ", t.rank());
     }
-    bool holds = f.types.empty() || std::find(f.types.begin(), f.types.end(), t.dtype) != f.types.end();
+    bool holds =
+        f.types.empty() || std::find(f.types.begin(), f.types.end(), t.dtype) != f.types.end();
     return holds ? "" : str("holds ", type_names(f.types), ", not ", t.dtype);
 }
 
@@ -180,8 +181,8 @@ Shape format_strides(const IoFormat& f, const Shape& shape) {
         int64_t size = shape[order[i]];
         bool is_channels = f.place > 0 && order[i] == f.axis(shape.size());
         strides[order[i]] = stride;
-        stride = size < 0 || stride < 0 ? -1
-                                        : stride * (is_channels ? ceil_div(size, f.vector) : size);
+        stride =
+            size < 0 || stride < 0 ? -1 : stride * (is_channels ? ceil_div(size, f.vector) : size);
     }
     return strides;
 }
@@ -204,8 +205,8 @@ Tensor from_storage(const IoFormat& f, const Tensor& storage, const Shape& shape
     if (f.is_row_major()) {
         return storage;
     }
-    CHECK(storage.shape() == storage_shape(f, shape), "an array ", storage.shape(), " does not hold ",
-          shape, " as ", f.name);
+    CHECK(storage.shape() == storage_shape(f, shape), "an array ", storage.shape(),
+          " does not hold ", shape, " as ", f.name);
     Tensor out = Tensor::empty(storage.dtype(), shape);
     auto width = static_cast<size_t>(bit_width(storage.dtype()) / 8);
     std::byte* to = out.mutable_bytes().data();

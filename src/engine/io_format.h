@@ -16,12 +16,12 @@ namespace ingot {
 
 /// One of io_formats(); compared by address.
 struct IoFormat {
-    std::string_view name;     // as trtexec spells it: "chw32"
-    std::string_view api_name; // "kCHW32"
-    int place = 0;             // of the channels, from the end; 0: the format has none
-    int64_t vector = 1;        // channels are padded to a multiple of it
-    bool last = false;         // channels are innermost; else vectors of them are
-    bool dla = false;          // of an accelerator that Ingot does not run on
+    std::string_view name;        // as trtexec spells it: "chw32"
+    std::string_view api_name;    // "kCHW32"
+    int place = 0;                // of the channels, from the end; 0: the format has none
+    int64_t vector = 1;           // channels are padded to a multiple of it
+    bool last = false;            // channels are innermost; else vectors of them are
+    bool dla = false;             // of an accelerator that Ingot does not run on
     std::span<const DType> types; // empty: all
 
     bool is_row_major() const { return place == 0 && !dla; }

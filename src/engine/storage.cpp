@@ -99,8 +99,8 @@ Graph Storage::with_formats() const {
     for (size_t i = 0; i < g.inputs().size(); ++i) {
         Value v = g.inputs()[i];
         const Type& t = g.type(v);
-        arrays.push_back(out.add_input(g.value_name(v),
-                                       {t.dtype, storage_dims(formats_.input(i), t.dims)}));
+        arrays.push_back(
+            out.add_input(g.value_name(v), {t.dtype, storage_dims(formats_.input(i), t.dims)}));
     }
     for (size_t i = 0; i < arrays.size(); ++i) {
         Value v = g.inputs()[i];
@@ -144,8 +144,8 @@ std::vector<Profile> Storage::profiles(const std::vector<Profile>& profiles) con
                 continue;
             }
             size_t axis = f.axis(range->min.size());
-            ShapeRange channels{{}, {0, range->min[axis]}, {0, range->opt[axis]},
-                                {0, range->max[axis]}};
+            ShapeRange channels{
+                {}, {0, range->min[axis]}, {0, range->opt[axis]}, {0, range->max[axis]}};
             for (Shape* s : {&range->min, &range->opt, &range->max}) {
                 *s = storage_shape(f, *s);
             }

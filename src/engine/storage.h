@@ -11,9 +11,9 @@
 
 namespace ingot {
 
-/// Immutable. Where all formats are row major, graph and shapes are the engine's own. Else the graph
-/// may have inputs before those of the engine, without elements: of u8[0,C], which say how many
-/// channels C an input has whose array has room for a whole number of vectors.
+/// Immutable. Where all formats are row major, graph and shapes are the engine's own. Else the
+/// graph may have inputs before those of the engine, without elements: of u8[0,C], which say how
+/// many channels C an input has whose array has room for a whole number of vectors.
 class Storage {
 public:
     /// Errors: InvalidArgument as check_formats().

@@ -19,20 +19,19 @@ namespace {
 using Types = std::vector<DType>;
 
 struct Entry {
-    std::optional<DType> type;             // none: it stays
+    std::optional<DType> type;            // none: it stays
     std::vector<const IoFormat*> formats; // empty: row major
 };
 
-constexpr std::array<std::pair<std::string_view, DType>, 9> type_names = {
-    {{"fp32", DType::F32},
-     {"fp16", DType::F16},
-     {"bf16", DType::BF16},
-     {"int32", DType::I32},
-     {"int64", DType::I64},
-     {"int8", DType::I8},
-     {"uint8", DType::U8},
-     {"fp8", DType::F8E4M3},
-     {"bool", DType::Bool}}};
+constexpr std::array<std::pair<std::string_view, DType>, 9> type_names = {{{"fp32", DType::F32},
+                                                                           {"fp16", DType::F16},
+                                                                           {"bf16", DType::BF16},
+                                                                           {"int32", DType::I32},
+                                                                           {"int64", DType::I64},
+                                                                           {"int8", DType::I8},
+                                                                           {"uint8", DType::U8},
+                                                                           {"fp8", DType::F8E4M3},
+                                                                           {"bool", DType::Bool}}};
 
 std::optional<DType> type_named(std::string_view text) {
     for (const auto& [name, type] : type_names) {
@@ -84,8 +83,7 @@ Entry parse_entry(std::string_view option, std::string_view entry) {
         }
         return {type, parse_formats(option, entry, entry.substr(colon + 1))};
     }
-    return {type,
-            type ? std::vector<const IoFormat*>() : parse_formats(option, entry, entry)};
+    return {type, type ? std::vector<const IoFormat*>() : parse_formats(option, entry, entry)};
 }
 
 /// One entry for each of `count` values, or one for all.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ITensor::setAllowedFormats: a program that asks for I/O formats as TensorRT's sample of them does:
-// what the engine says of them, strides, sizes and numbers, on the CPU and on a GPU, against plain
-// loops that say where each element lies; and the builds that fail.
+// ITensor::setAllowedFormats: a program that asks for I/O formats as TensorRT's sample of them
+// does: what the engine says of them, strides, sizes and numbers, on the CPU and on a GPU, against
+// plain loops that say where each element lies; and the builds that fail.
 #include "NvInfer.h"
 #include "api/runtime_fixture.h"
 #include "engine/format_reference.h"
@@ -88,7 +88,6 @@ class IoFormatsApi : public RuntimeTest {
 protected:
     IoFormatsApi() {
         builder.reset(nv::createInferBuilder(logger));
-        ingot::setDevice(*builder, GetParam() ? Device::kGPU : Device::kCPU);
         config.reset(builder->createBuilderConfig());
         network.reset(builder->createNetworkV2(0));
     }
@@ -103,10 +102,11 @@ protected:
         y->setName("y");
         y->setAllowedFormats(formats);
         network->markOutput(*y);
-        nv::ITensor* sums = network->addReduce(*wide, nv::ReduceOperation::kSUM,
-                                               1U << static_cast<uint32_t>(shape.nbDims - place),
-                                               false)
-                                ->getOutput(0);
+        nv::ITensor* sums =
+            network
+                ->addReduce(*wide, nv::ReduceOperation::kSUM,
+                            1U << static_cast<uint32_t>(shape.nbDims - place), false)
+                ->getOutput(0);
         sums->setName("sums");
         network->markOutput(*sums);
     }
@@ -351,7 +351,8 @@ TEST_P(IoFormatsApi, DebugListenersSeeRowMajorTensors) {
     Tensor in = counting(f.dtype, {2, 3, 3, 4});
     ASSERT_EQ(listener.seen.size(), 2U);
     EXPECT_EQ(listener.seen["x"].first, nv::TensorLocation::kHOST);
-    EXPECT_TRUE(std::equal(in.bytes().begin(), in.bytes().end(), listener.seen["x"].second.begin()));
+    EXPECT_TRUE(
+        std::equal(in.bytes().begin(), in.bytes().end(), listener.seen["x"].second.begin()));
 }
 
 TEST_P(IoFormatsApi, ARefitAndASecondFileKeepThem) {
@@ -376,8 +377,8 @@ TEST_P(IoFormatsApi, ARefitAndASecondFileKeepThem) {
     ASSERT_NE(first, nullptr) << logger.take_error();
     std::unique_ptr<nv::IRefitter> refitter(nv::createInferRefitter(*first, logger));
     float two = 2;
-    EXPECT_TRUE(refitter->setWeights("factor", nv::WeightsRole::kCONSTANT,
-                                     {DataType::kFLOAT, &two, 1}));
+    EXPECT_TRUE(
+        refitter->setWeights("factor", nv::WeightsRole::kCONSTANT, {DataType::kFLOAT, &two, 1}));
     EXPECT_TRUE(refitter->refitCudaEngine()) << logger.take_error();
     std::unique_ptr<nv::IHostMemory> bytes(first->serialize());
     std::unique_ptr<nv::ICudaEngine> engine(

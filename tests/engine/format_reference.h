@@ -24,11 +24,16 @@ struct Layout {
 inline const std::vector<Layout>& layouts() {
     using enum DType;
     static const std::vector<Layout> all = {
-        {"chw2", 3, 2, false, {F16, BF16}},      {"chw4", 3, 4, false, {F16, I8}},
-        {"chw16", 3, 16, false, {F16}},          {"chw32", 3, 32, false, {F32, F16, I8}},
-        {"hwc", 3, 1, true, {F32, U8}},          {"hwc8", 3, 8, true, {F16, BF16}},
-        {"hwc16", 3, 16, true, {F16, I8, F8E4M3}}, {"dhwc", 4, 1, true, {F32}},
-        {"dhwc8", 4, 8, true, {F16, BF16}},      {"cdhw32", 4, 32, false, {F16, I8}},
+        {"chw2", 3, 2, false, {F16, BF16}},
+        {"chw4", 3, 4, false, {F16, I8}},
+        {"chw16", 3, 16, false, {F16}},
+        {"chw32", 3, 32, false, {F32, F16, I8}},
+        {"hwc", 3, 1, true, {F32, U8}},
+        {"hwc8", 3, 8, true, {F16, BF16}},
+        {"hwc16", 3, 16, true, {F16, I8, F8E4M3}},
+        {"dhwc", 4, 1, true, {F32}},
+        {"dhwc8", 4, 8, true, {F16, BF16}},
+        {"cdhw32", 4, 32, false, {F16, I8}},
     };
     return all;
 }

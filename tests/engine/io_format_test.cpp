@@ -149,9 +149,9 @@ TEST(IoFormats, ProfilesAreThoseOfTensors) {
     Value x = g.add_input("x", parse_type("f16[N,C,2,2]"));
     g.add_output("y", ops::mul(g, x, 2.0));
     const IoFormat& f = format("chw4");
-    auto engine = Engine::create(std::move(g), {{{{"x", {1, 2, 2, 2}, {2, 3, 2, 2}, {4, 9, 2, 2}}}}},
-                                 {})
-                      ->with_formats({{&f}, {&f}});
+    auto engine =
+        Engine::create(std::move(g), {{{{"x", {1, 2, 2, 2}, {2, 3, 2, 2}, {4, 9, 2, 2}}}}}, {})
+            ->with_formats({{&f}, {&f}});
     Context context(engine, cpu_backend());
     context.prepare(std::array{Shape{4, 9, 2, 2}});
     try {
@@ -282,7 +282,8 @@ TEST(IoFormats, DamagedSectionsAreRefused) {
     EXPECT_EQ(error_with(bytes, R"({"inputs":{"q":"hwc8"},"outputs":{}})"),
               start + "there is no input 'q' to have a format");
     EXPECT_EQ(error_with(bytes, R"({"inputs":{},"outputs":{"z":"hwc8"}})"),
-              start + "output 'z' f32[N,2,2] cannot lie as kHWC8, which holds f16 or bf16, not f32");
+              start +
+                  "output 'z' f32[N,2,2] cannot lie as kHWC8, which holds f16 or bf16, not f32");
     EXPECT_NE(error_with(bytes, R"({"inputs":3})").find(start), std::string::npos);
     EXPECT_NE(error_with(bytes, "nothing").find(start), std::string::npos);
 }

@@ -21,7 +21,7 @@ USERS_LINES = [
 # Every flag of TensorRT 8.6 to 11 and TensorRT-RTX by what becomes of it.
 WORKS = """
 --minShapes=image:1x1x8x8 --optShapes=image:2x1x8x8 --maxShapes=image:4x1x8x8 --profile=0 --inputIOFormats=fp32:chw
---inputIOFormats=chw --outputIOFormats=fp16:chw --outputIOFormats=chw --memPoolSize=tacticSharedMem:48K
+--inputIOFormats=chw --inputIOFormats=fp16:hwc8+chw4 --outputIOFormats=fp16:chw --outputIOFormats=chw --directIO --memPoolSize=tacticSharedMem:48K
 --profilingVerbosity=layer_names_only --profilingVerbosity=detailed --profilingVerbosity=none --monitorMemory --noTF32
 --stronglyTyped --saveEngine=new.engine --getPlanVersionOnly --noCompilationCache --timingCacheFile=timing.cache
 --builderOptimizationLevel=0 --builderOptimizationLevel=5 --runtimePlatform=SameAsBuild
@@ -50,7 +50,7 @@ ALREADY = """
 # These change nothing, and a warning says why.
 IGNORED = """
 --calibBatchSize=32 --avgTiming=8 --minTiming=1
---sparsity=disable --sparsity=enable --sparsity=force --directIO --layerDeviceTypes=a:DLA --decomposableAttentions=a,b
+--sparsity=disable --sparsity=enable --sparsity=force --layerDeviceTypes=a:DLA --decomposableAttentions=a,b
 --tacticSources=-EDGE_MASK_CONVOLUTIONS,+JIT_CONVOLUTIONS --noBuilderCache
 --preview=+runtimeActivationResize --maxTactics=-1 --maxAuxStreams=4
 --tilingOptimizationLevel=0 --l2LimitForTiling=-1 --uint8AsymmetricQuantizationDLA
@@ -123,9 +123,17 @@ WRONG = [  # arguments, the error
     (["--onnx=DIGITS", "--loadInputs=image"], "--loadInputs=image: 'image': expected name:file"),
     (["--onnx=DIGITS", "--loadInputs=picture:x.bin"], "there is no input 'picture' Inputs: image"),
     (["--onnx=DIGITS", "--inputIOFormats=int8:chw"],
-     "--inputIOFormats: 'int8:chw': expected fp32, fp16, bf16, int32 or int64, and :chw if anything"),
-    (["--onnx=DIGITS", "--inputIOFormats=fp16:chw32"],
-     "--inputIOFormats: 'fp16:chw32': the layout 'chw32' is not supported, only chw is"),
+     "--inputIOFormats int8:chw: entry 1 asks for i8, the model has f32"),
+    (["--onnx=DIGITS", "--inputIOFormats=fp16:chw33"],
+     "--inputIOFormats: 'fp16:chw33': there is no 'chw33', expected TYPE, FORMAT[+FORMAT] or TYPE:FORMAT[+FORMAT]. "
+     "Types: fp32, fp16, bf16, int32, int64, int8, uint8, fp8, bool. Formats: chw, hwc, hwc8, hwc16, dhwc, dhwc8, chw2, "
+     "chw4, chw16, chw32, cdhw32, dla_linear, dla_hwc4"),
+    (["--onnx=DIGITS", "--inputIOFormats=chw2"],
+     "input 'image' f32[batch,1,8,8] cannot lie in memory as is allowed: kCHW2 (chw2) holds f16 or bf16, not f32. It can "
+     "as kLINEAR, kHWC, kDHWC, kCHW32: allow one of these, or change the type of the tensor"),
+    (["--onnx=DIGITS", "--inputIOFormats=hwc", "--directIO"],
+     "input 'image' would lie as kHWC, which engines reformat when they run, but kDIRECT_IO (--directIO) forbids that: "
+     "clear it, or allow kLINEAR (chw)"),
     (["--onnx=DIGITS", "--loadRefOutputs=scores:x.bin"],
      "--accuracyThreshold with a value above 0 is required with --loadRefOutputs or --refPair"),
     (["--onnx=DIGITS", "--refPair=0", "--accuracyThreshold=1"],

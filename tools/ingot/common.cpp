@@ -77,6 +77,7 @@ BuildConfig build_config(const Options& o, bool progress) {
     c.precision = o.fp16 ? DType::F16 : o.bf16 ? DType::BF16 : DType::F32;
     c.input_types = o.input_formats;
     c.output_types = o.output_formats;
+    c.formats.direct = o.direct_io;
     c.layer_types = layer_types(o);
     c.disabled_passes = o.disable_passes;
     c.weight_streaming = o.allow_streaming;

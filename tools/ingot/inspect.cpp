@@ -39,10 +39,9 @@ Json describe(const Engine& e, uint64_t file_bytes) {
     }
     Json outputs = Json::array();
     for (size_t i = 0; i < g.outputs().size(); ++i) {
-        outputs.push_back(
-            {{"name", g.output_names()[i]},
-             {"type", to_text(g.type(g.outputs()[i]))},
-             {"format", e.formats().output(i).name}});
+        outputs.push_back({{"name", g.output_names()[i]},
+                           {"type", to_text(g.type(g.outputs()[i]))},
+                           {"format", e.formats().output(i).name}});
     }
     Json profiles = Json::array();
     for (const Profile& p : e.profiles()) {

@@ -254,23 +254,13 @@ void note_unused(TrtexecOptions& t) {
 
 // Options that only building reads: trtexec takes them beside --loadEngine, too.
 void note_build_options(TrtexecOptions& t) {
-    constexpr std::array<std::string_view, 17> build_only = {"onnx",
-                                                             "min_shapes",
-                                                             "opt_shapes",
-                                                             "max_shapes",
-                                                             "profile_index",
-                                                             "fp16",
-                                                             "bf16",
-                                                             "int8",
-                                                             "calib",
-                                                             "best",
-                                                             "strongly_typed",
-                                                             "input_formats",
-                                                             "output_formats",
-                                                             "disable_passes",
-                                                             "mark_debug",
-                                                             "mark_all_debug",
-                                                             "uncalibrated_int8"};
+    constexpr std::array<std::string_view, 18> build_only = {
+        "onnx",           "min_shapes",     "opt_shapes",
+        "max_shapes",     "profile_index",  "fp16",
+        "bf16",           "int8",           "calib",
+        "best",           "strongly_typed", "input_formats",
+        "output_formats", "direct_io",      "disable_passes",
+        "mark_debug",     "mark_all_debug", "uncalibrated_int8"};
     std::vector<std::string> names;
     for (const OptionRow& r : option_rows()) {
         if (t.has(r.field) &&

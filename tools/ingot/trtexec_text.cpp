@@ -104,10 +104,11 @@ void build_section(const TrtexecOptions& t, Lines& out) {
     out.emplace_back("Tempfile Controls: { in_memory: allow, temporary: allow }");
     out.emplace_back("Exclude Lean Runtime: Enabled");
     for (std::string_view off :
-         {"Sparsity", "Safe mode", "Build DLA standalone loadable", "Allow GPU fallback for DLA",
-          "DirectIO mode", "Restricted mode"}) {
+         {"Sparsity", "Safe mode", "Build DLA standalone loadable", "Allow GPU fallback for DLA"}) {
         out.push_back(str(off, ": Disabled"));
     }
+    out.push_back(str("DirectIO mode: ", enabled(o.direct_io)));
+    out.emplace_back("Restricted mode: Disabled");
     out.push_back(str("Skip inference: ", enabled(o.skip_inference)));
     out.push_back(str("Save engine: ", o.output));
     out.push_back(str("Load engine: ", o.load_engine));

@@ -146,7 +146,7 @@ void check_values(const Network& network, const std::string& name, const Shape& 
             text_of(d));
 }
 
-AllowedFormats formats_of(const Network& network, const BuilderConfig& config) {
+AllowedFormats allowed_formats(const Network& network, const BuilderConfig& config) {
     AllowedFormats allowed;
     auto add = [](const NetworkTensor& t, AllowedFormats::Named& named) {
         auto formats = formats_of(t.getAllowedFormats(), str("tensor ", t.quoted()));
@@ -359,7 +359,7 @@ void check_network(const Network& network, const BuilderConfig& config) {
     for (const Profile& p : profiles_of(network, config)) {
         check_profile(g, p);
     }
-    static_cast<void>(choose_formats(g, formats_of(network, config)));
+    static_cast<void>(choose_formats(g, allowed_formats(network, config)));
 }
 
 std::shared_ptr<const Engine> build_network(const Network& network, const BuilderConfig& config) {
@@ -370,7 +370,7 @@ std::shared_ptr<const Engine> build_network(const Network& network, const Builde
     progress.at("Importing layers", 0);
     BuildConfig build;
     build.profiles = profiles_of(network, config);
-    build.formats = formats_of(network, config);
+    build.formats = allowed_formats(network, config);
     build.precision = precision_of(config);
     bool monitors = config.has(Flag::kMONITOR_MEMORY);
     build.progress = [&](std::string_view phase, double fraction) {

@@ -103,8 +103,8 @@ void ContextObject::show_debug_tensors() {
             return;
         }
         Tensor array = Tensor::empty(dtype, storage_shape(f, b.shape)); // listeners read row major
-        state_->place().backend->read(array.mutable_bytes().data(), b.address,
-                                      array.bytes().size(), stream_);
+        state_->place().backend->read(array.mutable_bytes().data(), b.address, array.bytes().size(),
+                                      stream_);
         Tensor t = from_storage(f, array, b.shape);
         show(name, dtype, b.shape, t.bytes().data(), true);
     };

@@ -192,9 +192,8 @@ nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* name) const noe
 
 nvinfer1::TensorFormat EngineObject::getTensorFormat(const char* name,
                                                      int32_t profile) const noexcept {
-    return report_.guard("ICudaEngine::getTensorFormat", nvinfer1::TensorFormat::kLINEAR, [&] {
-        return tensor_format_of(*tensor_of(name, profile).format);
-    });
+    return report_.guard("ICudaEngine::getTensorFormat", nvinfer1::TensorFormat::kLINEAR,
+                         [&] { return tensor_format_of(*tensor_of(name, profile).format); });
 }
 
 const char* EngineObject::getTensorFormatDesc(const char* name) const noexcept {
