@@ -111,21 +111,22 @@ using Dims = Dims64;
 
 /// How elements lie in memory. In the vectorised ones the channel dimension (third from last;
 /// fourth from last in the D ones) is grouped: CHWx keeps groups of x channels as an innermost
-/// axis of length x, HWCx puts channels, padded to a multiple of x, innermost.
+/// axis of length x, HWCx puts channels, padded to a multiple of x, innermost. What is beyond the
+/// channels of an input is not read; of an output it is zero.
 enum class TensorFormat : int32_t {
-    kLINEAR = 0, ///< Row-major, the last dimension contiguous
-    kCHW2 = 1,
-    kHWC8 = 2,
-    kCHW4 = 3,
-    kCHW16 = 4,
-    kCHW32 = 5,
-    kDHWC8 = 6,
-    kCDHW32 = 7,
-    kHWC = 8, ///< Channels innermost, not padded
-    kDLA_LINEAR = 9,
-    kDLA_HWC4 = 10,
-    kHWC16 = 11,
-    kDHWC = 12,
+    kLINEAR = 0,     ///< Row-major, the last dimension contiguous; all types
+    kCHW2 = 1,       ///< kHALF, kBF16
+    kHWC8 = 2,       ///< kHALF, kBF16
+    kCHW4 = 3,       ///< kHALF, kINT8
+    kCHW16 = 4,      ///< kHALF
+    kCHW32 = 5,      ///< kFLOAT, kHALF, kINT8
+    kDHWC8 = 6,      ///< kHALF, kBF16
+    kCDHW32 = 7,     ///< kHALF, kINT8
+    kHWC = 8,        ///< Channels innermost, not padded; kFLOAT, kUINT8
+    kDLA_LINEAR = 9, ///< Of DLA: builds refuse it
+    kDLA_HWC4 = 10,  ///< Of DLA: builds refuse it
+    kHWC16 = 11,     ///< kHALF, kINT8, kFP8
+    kDHWC = 12,      ///< Channels innermost, not padded; kFLOAT
 };
 INGOT_ENUM_MAX(TensorFormat, 13)
 

@@ -19,7 +19,7 @@ enum class BuilderFlag : int32_t {
     kTF32 = 6,                 ///< FLOAT products may round operands to TF32. On by default
     kSPARSE_WEIGHTS = 7,       ///< No effect: no kernel makes use of sparse weights
     kSAFETY_SCOPE TRT_DEPRECATED_ENUM = 8, ///< Refused
-    kDIRECT_IO TRT_DEPRECATED_ENUM = 11,   ///< No reformatting of inputs and outputs
+    kDIRECT_IO TRT_DEPRECATED_ENUM = 11,   ///< An input or output that is not kLINEAR is an error
     /// No effect: every engine runs with later releases, and with earlier ones through
     /// libingot_dispatch.so
     kVERSION_COMPATIBLE = 12,

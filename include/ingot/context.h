@@ -40,7 +40,8 @@ public:
     /// last run has ended. Too little is an error at the next run.
     virtual void setDeviceMemoryV2(void* memory, int64_t size) noexcept = 0;
 
-    /// Strides in elements of the format's unit; -1 where they depend on sizes not set yet.
+    /// Strides in elements, which are whole vectors in a vectorised format (in kHWC8 a stride of 1
+    /// spans 8 scalars); -1 where they depend on sizes not set yet.
     virtual Dims getTensorStrides(const char* tensorName) const noexcept = 0;
     /// The profile in use. Every context starts with 0.
     virtual int32_t getOptimizationProfile() const noexcept = 0;
@@ -104,8 +105,9 @@ public:
     virtual bool setOutputAllocator(const char* tensorName,
                                     IOutputAllocator* outputAllocator) noexcept = 0;
     virtual IOutputAllocator* getOutputAllocator(const char* tensorName) const noexcept = 0;
-    /// The most bytes that an output can take under the shapes set, also where its size depends on
-    /// data, as that of a NonZero does; -1 where a shape is missing or nothing bounds the size.
+    /// The most bytes that an output can take under the shapes set, with what its format pads; also
+    /// where its size depends on data, as that of a NonZero does. -1 where a shape is missing or
+    /// nothing bounds the size.
     virtual int64_t getMaxOutputSize(const char* tensorName) const noexcept = 0;
     /// Who gives memory that the context asks for from here on, such as that of results whose size
     /// a run finds out; nullptr for the engine's allocator. It outlives the context.

@@ -177,6 +177,9 @@ public:
     /// Whether an IRefitter can replace weights.
     virtual bool isRefittable() const noexcept = 0;
 
+    // A format that pads channels (kCHWx, kHWCx, kDHWCx, kCDHW32) is vectorised: shapes stay those
+    // of the tensor, but memory has room for a whole number of vectors of channels.
+
     /// Bytes of a component of a vectorised format; -1 when the format is not vectorised.
     virtual int32_t getTensorBytesPerComponent(const char* tensorName) const noexcept = 0;
     virtual int32_t getTensorBytesPerComponent(const char* tensorName,

@@ -84,8 +84,10 @@ public:
     virtual DataType getType() const noexcept = 0;
     virtual bool isNetworkInput() const noexcept = 0;
     virtual bool isNetworkOutput() const noexcept = 0;
-    /// Formats in which an input or output may lie in memory; bits of TensorFormat. Default: all,
-    /// which is kLINEAR.
+    /// Formats in which an input or output may lie in memory; bits of TensorFormat. Default: all.
+    /// The engine takes kLINEAR where it is among them, else the first of kHWC, kHWC8, kHWC16,
+    /// kDHWC, kDHWC8, kCHW2, kCHW4, kCHW16, kCHW32, kCDHW32 that is and that fits type and rank of
+    /// the tensor; where none fits, the build fails. Other tensors are not concerned.
     virtual void setAllowedFormats(TensorFormats formats) noexcept = 0;
     virtual TensorFormats getAllowedFormats() const noexcept = 0;
     /// Whether its values are used as shapes, or marked so. Known for sure when the network is
