@@ -112,7 +112,7 @@ def test_check_lists_every_unsupported_node(tmp_path):
 
 def test_inspect(engine, tmp_path):
     data = json.loads(ingot.call("inspect", engine, "--json"))
-    assert data["inputs"] == [{"name": "image", "type": "f32[batch,1,8,8]"}]
+    assert data["inputs"] == [{"name": "image", "type": "f32[batch,1,8,8]", "format": "chw"}]
     assert data["profiles"] == [[{"input": "image", "min": "1x1x8x8", "opt": "4x1x8x8", "max": "9x1x8x8"}]]
     assert data["operators"]["conv"] >= 1
     assert "= conv(" in ingot.call("inspect", DIGITS, "--dump-after=import")
