@@ -23,7 +23,7 @@ constexpr std::array f16_i8_f8 = {F16, I8, F8E4M3};
 constexpr std::array f32_f16_i8 = {F32, F16, I8};
 
 // Behind row major: those that convolutions compute in, then those with the least to fill up.
-constexpr std::array<IoFormat, 13> formats = {{
+constexpr std::array<IoFormat, 13> all_formats = {{
     {"chw", "kLINEAR", 0, 1, false, false, {}},
     {"hwc", "kHWC", 3, 1, true, false, f32_u8},
     {"hwc8", "kHWC8", 3, 8, true, false, f16_bf16},
@@ -126,17 +126,17 @@ void check_format(const Graph& g, Value v, const IoFormat& f, std::string_view k
 } // namespace
 
 std::span<const IoFormat> io_formats() {
-    return formats;
+    return all_formats;
 }
 
 const IoFormat& row_major() {
-    return formats[0];
+    return all_formats[0];
 }
 
 const IoFormat* find_io_format(std::string_view name) {
-    const auto* it = std::find_if(formats.begin(), formats.end(),
+    const auto* it = std::find_if(all_formats.begin(), all_formats.end(),
                                   [&](const IoFormat& f) { return f.name == name; });
-    return it == formats.end() ? nullptr : it;
+    return it == all_formats.end() ? nullptr : it;
 }
 
 std::string refusal(const IoFormat& f, const Type& t) {
