@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <set>
 
 namespace ingot::onnx {
 
@@ -64,9 +65,30 @@ const Node* only_node(const NodeContext& c, std::string_view attribute) {
     return makes_it ? only : nullptr;
 }
 
+// Whether a value depends on sizes and constants only, no input's elements among them.
+bool follows_from_sizes(const ingot::Graph& g, Value v) {
+    Values open = {v};
+    std::set<uint32_t> seen;
+    while (!open.empty()) {
+        Value next = open.back();
+        open.pop_back();
+        const ingot::Node* n = g.producer(next);
+        if (n == nullptr) {
+            return false;
+        }
+        if (seen.insert(next.id).second) {
+            open.insert(open.end(), n->inputs.begin(), n->inputs.end());
+        }
+    }
+    return true;
+}
+
 // TorchScript writes x.squeeze(d) as If(size d == 1, Squeeze(x, d), x), whose rank depends on a
-// size. What reads it was made for one rank: that of the Squeeze, which is checked when it runs.
+// size. Its readers were made for one rank: that of the Squeeze, which is checked when it runs.
 std::string_view squeeze_branch(const NodeContext& c) {
+    if (!follows_from_sizes(c.g, c.in(0))) {
+        return "";
+    }
     constexpr std::array<std::string_view, 2> names = {"then_branch", "else_branch"};
     for (size_t i = 0; i < 2; ++i) {
         const Node* squeeze = only_node(c, names[i]);
