@@ -217,12 +217,13 @@ struct Claim {
 const Claim claims[] = {
 #define EFFECT(setting, file, suite, test, word) {#setting, file, #suite, #test, word},
 #include "api/effects.def"
+#include "source_dir.h"
 #undef EFFECT
 };
 
 /// The text of a test; "" where there is none of that name.
 std::string body_of(const Claim& c) {
-    std::string source = read_text_file(str(INGOT_SOURCE_DIR "/tests/", c.file));
+    std::string source = read_text_file(str(source_dir(), "/tests/", c.file));
     for (const char* macro : {"TEST", "TEST_F", "TEST_P"}) {
         size_t at = source.find(str("\n", macro, "(", c.suite, ", ", c.test, ") {"));
         if (at != std::string::npos) {
@@ -258,7 +259,7 @@ std::set<std::string> covered() {
 /// Rows MACRO(first, second, ...) of the list of the public surface.
 std::vector<std::array<std::string, 3>> surface(const std::string& macro) {
     std::vector<std::array<std::string, 3>> rows;
-    std::istringstream text(read_text_file(INGOT_SOURCE_DIR "/tests/api/surface.def"));
+    std::istringstream text(read_text_file(source_dir() + "/tests/api/surface.def"));
     for (std::string whole; std::getline(text, whole);) {
         std::string_view line = whole;
         if (!line.starts_with(macro + "(")) {

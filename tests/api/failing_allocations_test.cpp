@@ -4,6 +4,7 @@
 // an error or succeeds with the same result, nothing is left behind, and the next try succeeds.
 #include "NvOnnxParser.h"
 #include "api/memory_fixture.h"
+#include "source_dir.h"
 
 #include <malloc.h>
 
@@ -210,8 +211,7 @@ TEST_P(FailingAllocations, WhileBuilding) {
 }
 
 std::string digits_model() {
-    std::ifstream in(std::string(INGOT_SOURCE_DIR) + "/examples/digits/digits.onnx",
-                     std::ios::binary);
+    std::ifstream in(source_dir() + "/examples/digits/digits.onnx", std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -4,6 +4,7 @@
 #include "ingot.h"
 #include "ir/rewrite.h"
 #include "onnx/input_sizes.h"
+#include "source_dir.h"
 #include "workflow/build.h"
 
 #include <stdexcept>
@@ -167,7 +168,7 @@ TEST(FixedInputSizes, AreWrittenIntoTheModel) {
 }
 
 TEST(FixedInputSizes, AModelIsBuiltWithThem) {
-    std::string path = std::string(INGOT_SOURCE_DIR) + "/examples/digits/digits.onnx";
+    std::string path = source_dir() + "/examples/digits/digits.onnx";
     auto open = build_engine(path, {});
     const Graph& g = open->graph();
     Shape shape = default_shape(g, 0, {});

@@ -3,6 +3,7 @@
 #include "api/parsed_layers.h"
 #include "base/file.h"
 #include "onnx/reader.h"
+#include "source_dir.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -18,7 +19,7 @@ using Type = nv::LayerType;
 
 std::string shared_models() {
     const char* variable = std::getenv("INGOT_SHARED");
-    std::string root = variable != nullptr ? variable : INGOT_SOURCE_DIR "/../shared";
+    std::string root = variable != nullptr ? variable : source_dir() + "/../shared";
     return std::filesystem::is_directory(root + "/models") ? root + "/models" : "";
 }
 
@@ -99,7 +100,7 @@ TEST_F(ParsedModelsTest, layers_of_shared_models_are_of_their_classes) {
 TEST_F(ParsedModelsTest, layers_of_small_models_are_of_their_classes) {
     size_t count = 0;
     for (const char* folder : {"/examples", "/tests/data/contrib"}) {
-        for (const std::string& path : models_below(INGOT_SOURCE_DIR + std::string(folder))) {
+        for (const std::string& path : models_below(source_dir() + std::string(folder))) {
             SCOPED_TRACE(path);
             if (parse_file(path)) {
                 walk();

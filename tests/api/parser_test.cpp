@@ -7,6 +7,7 @@
 #include "onnx/data_type.h"
 #include "onnx/model.h"
 #include "onnx/writer.h"
+#include "source_dir.h"
 #include "workflow/build.h"
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace ingot::test {
 
 namespace {
 
-const std::string source = INGOT_SOURCE_DIR;
+const std::string source = source_dir();
 
 std::string file_bytes(const std::string& path) {
     std::ifstream in(path, std::ios::binary);

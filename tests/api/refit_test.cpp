@@ -8,6 +8,7 @@
 #include "onnx/model.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
+#include "source_dir.h"
 
 #include <unistd.h>
 
@@ -329,8 +330,7 @@ TEST_P(RefitTest, Misuse) {
 namespace {
 
 std::string digits() {
-    std::ifstream in(std::string(INGOT_SOURCE_DIR) + "/examples/digits/digits.onnx",
-                     std::ios::binary);
+    std::ifstream in(source_dir() + "/examples/digits/digits.onnx", std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
@@ -417,7 +417,7 @@ TEST_P(ParserRefitTest, FromBytesFileAndPieces) {
     ASSERT_NE(p, nullptr);
     EXPECT_TRUE(p->refitFromBytes(second_model.data(), second_model.size())) << logger.take_error();
     EXPECT_EQ(classify(*engine), expected);
-    std::string path = std::string(INGOT_SOURCE_DIR) + "/examples/digits/digits.onnx";
+    std::string path = source_dir() + "/examples/digits/digits.onnx";
     EXPECT_TRUE(p->refitFromFile(path.c_str())) << logger.take_error();
     EXPECT_EQ(classify(*engine), classify(*parsed(first_model, {})));
     // One initializer after another, from memory of the application.

@@ -2,6 +2,7 @@
 // From bytes to results: shapes, addresses, allocators, executeV2, on the CPU and an emulated GPU.
 #include "api/runtime_fixture.h"
 #include "base/allocation_count.h"
+#include "source_dir.h"
 #include "workflow/build.h"
 #include "workflow/npy.h"
 
@@ -205,7 +206,7 @@ TEST_P(RuntimeRun, OutputAllocatorsLearnSizesThatDataDecides) {
 }
 
 TEST_P(RuntimeRun, EngineOfTheDigitsExample) {
-    std::string folder = std::string(INGOT_SOURCE_DIR) + "/examples/digits/";
+    std::string folder = source_dir() + "/examples/digits/";
     auto built = build_engine(folder + "digits.onnx", {});
     auto engine = load(*built);
     ASSERT_NE(engine, nullptr) << logger.take_error();

@@ -20,6 +20,7 @@ struct Claim {
 const Claim claims[] = {
 #define CLAIM(text, file, suite, test) {text, file, #suite, #test},
 #include "api/spec_004.def"
+#include "source_dir.h"
 #undef CLAIM
 };
 
@@ -27,7 +28,7 @@ TEST(Spec004, EveryClaimHasATest) {
     std::set<std::string> texts;
     for (const Claim& c : claims) {
         EXPECT_TRUE(texts.insert(c.text).second) << "twice: " << c.text;
-        std::string source = read_text_file(str(INGOT_SOURCE_DIR "/tests/", c.file));
+        std::string source = read_text_file(str(source_dir(), "/tests/", c.file));
         std::string end = str("(", c.suite, ", ", c.test, ") {");
         bool found = false;
         for (const char* macro : {"TEST", "TEST_F", "TEST_P"}) {

@@ -11,6 +11,7 @@
 #include "onnx/reader.h"
 #include "ops/evaluator.h"
 #include "ops/primitives.h"
+#include "source_dir.h"
 #include "workflow/build.h"
 
 #include <gtest/gtest.h>
@@ -148,8 +149,7 @@ TEST_P(Ways, EveryCaseIsAsListed) {
     std::string part = environment("INGOT_CASES");
     auto [index, parts] = shard();
     std::string list = environment("INGOT_STATUS");
-    auto listed =
-        read_status(list.empty() ? std::string(INGOT_SOURCE_DIR) + "/tests/onnx/status.txt" : list);
+    auto listed = read_status(list.empty() ? source_dir() + "/tests/onnx/status.txt" : list);
     std::ofstream out(environment("INGOT_STATUS_OUT"));
     std::map<Status, int> counts;
     std::set<std::string> names;

@@ -6,6 +6,7 @@
 #include "base/hash.h"
 #include "base/process.h"
 #include "kernels/family.h"
+#include "source_dir.h"
 
 #include <dlfcn.h>
 #include <sys/stat.h>
@@ -22,7 +23,7 @@ namespace ingot::emulator {
 
 namespace {
 
-const std::string headers = std::string(INGOT_SOURCE_DIR) + "/tests/emulator/";
+const std::string headers = source_dir() + "/tests/emulator/";
 constexpr const char* header_names[] = {"abi.h", "cuda_host.h", "ptx_host.h"};
 
 // Wrap-around and type punning mean what they mean on the GPU; misaligned vectors, indices outside

@@ -4,6 +4,7 @@
 
 #include "backends/cuda/gpu.h"
 #include "emulator/memory.h"
+#include "source_dir.h"
 
 #include <atomic>
 #include <functional>
@@ -17,7 +18,7 @@ struct EmulatedOptions {
     bool reversed = false;
     int64_t memory = int64_t{16} << 30;
     /// Where compiled texts are kept.
-    std::string folder = std::string(INGOT_SOURCE_DIR) + "/build/emulated";
+    std::string folder = source_dir() + "/build/emulated";
 };
 
 /// Launches of all emulated GPUs of a process run one at a time. An error (a deadlock, an access

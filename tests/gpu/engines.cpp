@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "emulator/emulated_gpu.h"
 #include "ops/evaluator.h"
+#include "source_dir.h"
 #include "workflow/build.h"
 #include "workflow/inputs.h"
 
@@ -78,7 +79,7 @@ const std::shared_ptr<const Engine>& engine_at(size_t index) {
         std::vector<std::string> paths = engine_paths();
         BuildConfig small;
         small.profiles = profile_from_specs("image:1x1x8x8", "image:2x1x8x8", "image:5x1x8x8");
-        std::string digits = std::string(INGOT_SOURCE_DIR) + "/examples/digits/digits.onnx";
+        std::string digits = source_dir() + "/examples/digits/digits.onnx";
         e = !paths.empty() ? Engine::load(paths.at(index)) : build_engine(digits, small);
     }
     return e;

@@ -10,6 +10,7 @@
 #include "ops/ops.h"
 #include "ops/primitives.h"
 #include "plan/views.h"
+#include "source_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -188,7 +189,7 @@ std::string faults(const Graph& g) {
 
 TEST(Coverage, EveryNodeOfTheOpCases) {
     int checked = 0;
-    for (const CaseLine& line : list_cases(std::string(INGOT_SOURCE_DIR) + "/tests/ops")) {
+    for (const CaseLine& line : list_cases(source_dir() + "/tests/ops")) {
         OpCase c = parse_case(line.place, line.text);
         if (c.evaluator_only) {
             continue;

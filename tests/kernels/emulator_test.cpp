@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "kernels/emulator_machine.h"
+#include "source_dir.h"
 
 #include <bit>
 #include <cctype>
@@ -295,7 +296,7 @@ std::set<std::string> device_functions(const std::string& text) {
 }
 
 TEST(Emulator, HasEveryIntrinsic) {
-    std::string root = INGOT_SOURCE_DIR;
+    std::string root = source_dir();
     auto device = device_functions(read_text_file(root + "/src/kernels/common/ptx.cuh"));
     auto host = device_functions(read_text_file(root + "/tests/emulator/ptx_host.h"));
     EXPECT_GT(device.size(), 50U);

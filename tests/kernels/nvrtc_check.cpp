@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
+#include "source_dir.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -32,8 +33,7 @@ constexpr size_t most_ptx = 64 * 1024;
 constexpr int trigonometry_bytes = 40;
 
 const std::string& pinned() {
-    static const std::string path =
-        std::string(INGOT_SOURCE_DIR) + "/.deps/nvrtc/lib/libnvrtc.so.13";
+    static const std::string path = source_dir() + "/.deps/nvrtc/lib/libnvrtc.so.13";
     return path;
 }
 
@@ -74,7 +74,7 @@ Compiled compile(const NvrtcProgram& p, const std::string& arch) {
 
 /// Where the result of a compilation is kept: milliseconds, bytes of PTX, then the log.
 std::string kept_at(const std::string& key) {
-    return str(INGOT_SOURCE_DIR "/build/emulated/nvrtc_", key, ".txt");
+    return str(source_dir(), "/build/emulated/nvrtc_", key, ".txt");
 }
 
 std::optional<Compiled> recall(const std::string& file) {
@@ -177,8 +177,7 @@ struct Allowance {
 /// By "NAME for ARCH"; lines of name, spilled, local, PTX bytes, separated by tabs.
 std::map<std::string, Allowance> read_known() {
     std::map<std::string, Allowance> known;
-    std::istringstream in(
-        read_text_file(std::string(INGOT_SOURCE_DIR) + "/tests/kernels/nvrtc_known.txt"));
+    std::istringstream in(read_text_file(source_dir() + "/tests/kernels/nvrtc_known.txt"));
     std::string line;
     while (std::getline(in, line)) {
         std::istringstream fields(line);

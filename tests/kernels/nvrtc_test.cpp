@@ -7,6 +7,7 @@
 #include "kernels/harness.h"
 #include "kernels/nvrtc_check.h"
 #include "kernels/test_device.h"
+#include "source_dir.h"
 #include "workflow/build.h"
 
 #include <gtest/gtest.h>
@@ -150,8 +151,7 @@ private:
 
 std::string models_folder() {
     const char* variable = std::getenv("INGOT_SHARED");
-    std::string folder =
-        variable != nullptr ? variable : std::string(INGOT_SOURCE_DIR) + "/../shared";
+    std::string folder = variable != nullptr ? variable : source_dir() + "/../shared";
     folder += "/models/pretrained";
     return std::filesystem::is_directory(folder) ? folder : "";
 }
@@ -229,7 +229,7 @@ TEST(Nvrtc, TextsAreCompiledOnce) {
 
 TEST(Nvrtc, PartsCoverEveryTest) {
     std::set<std::string> files;
-    for (const auto& e : std::filesystem::directory_iterator(INGOT_SOURCE_DIR "/tests/kernels")) {
+    for (const auto& e : std::filesystem::directory_iterator(source_dir() + "/tests/kernels")) {
         files.insert(e.path().filename().string());
     }
     const testing::UnitTest& all = *testing::UnitTest::GetInstance();

@@ -5,6 +5,7 @@
 #include "onnx/import_run.h"
 #include "onnx/reader.h"
 #include "ops/evaluator.h"
+#include "source_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -22,8 +23,8 @@ namespace {
 std::vector<std::string> case_folders() {
     std::vector<std::string> out;
     const char* other = std::getenv("INGOT_CONTRIB");
-    fs::path folder = other != nullptr ? fs::path(other)
-                                       : fs::path(INGOT_SOURCE_DIR) / "tests" / "data" / "contrib";
+    fs::path folder =
+        other != nullptr ? fs::path(other) : fs::path(source_dir()) / "tests" / "data" / "contrib";
     for (const auto& entry : fs::directory_iterator(folder)) {
         out.push_back(entry.path().string());
     }

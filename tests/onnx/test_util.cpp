@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "onnx/test_util.h"
 
+#include "source_dir.h"
+
 #include <algorithm>
 #include <bit>
 #include <cstdlib>
@@ -150,8 +152,7 @@ TempFolder::~TempFolder() {
 
 std::string shared_folder() {
     const char* variable = std::getenv("INGOT_SHARED");
-    const std::string folder =
-        variable != nullptr ? variable : std::string(INGOT_SOURCE_DIR) + "/../shared";
+    const std::string folder = variable != nullptr ? variable : source_dir() + "/../shared";
     return std::filesystem::is_directory(folder) ? folder : "";
 }
 

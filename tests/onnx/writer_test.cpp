@@ -7,6 +7,7 @@
 #include "onnx/reader.h"
 #include "onnx/test_util.h"
 #include "onnx/writer.h"
+#include "source_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -174,7 +175,7 @@ void round_trip(const std::string& path) {
 }
 
 TEST(Writer, CommittedModels) {
-    const std::string root = INGOT_SOURCE_DIR;
+    const std::string root = source_dir();
     std::vector<std::string> paths = onnx_files(root + "/tests/data");
     const std::vector<std::string> examples = onnx_files(root + "/examples");
     paths.insert(paths.end(), examples.begin(), examples.end());

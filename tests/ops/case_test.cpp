@@ -9,6 +9,7 @@
 #include "op_case.h"
 #include "op_test.h"
 #include "ops/op_table.h"
+#include "source_dir.h"
 #include "tolerance.h"
 
 #include <cmath>
@@ -198,7 +199,7 @@ void run_case(const OpCase& c) {
 }
 
 const std::vector<CaseLine>& all_cases() {
-    static const std::vector<CaseLine> cases = list_cases(INGOT_SOURCE_DIR "/tests/ops");
+    static const std::vector<CaseLine> cases = list_cases(source_dir() + "/tests/ops");
     return cases;
 }
 

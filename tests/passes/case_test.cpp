@@ -14,6 +14,7 @@
 #include "ops/evaluator.h"
 #include "ops/op_table.h"
 #include "passes/pipeline.h"
+#include "source_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -34,7 +35,7 @@ struct Case {
 };
 
 std::filesystem::path folder() {
-    return std::filesystem::path(INGOT_SOURCE_DIR) / "tests" / "passes";
+    return std::filesystem::path(source_dir()) / "tests" / "passes";
 }
 
 std::vector<std::string> case_files() {

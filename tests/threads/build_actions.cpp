@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "source_dir.h"
 #include "threads/world.h"
 
 #include <limits>
@@ -105,7 +106,7 @@ void parse(World& w, Worker& me) {
         return;
     }
     EXPECT_TRUE(parser->supportsOperator("Conv"));
-    ASSERT_TRUE(parser->parseFromFile(INGOT_SOURCE_DIR "/examples/digits/digits.onnx", 2));
+    ASSERT_TRUE(parser->parseFromFile((source_dir() + "/examples/digits/digits.onnx").c_str(), 2));
     std::unique_ptr<nv::IHostMemory> bytes(w.builder->buildSerializedNetwork(*network, *config));
     ASSERT_NE(bytes, nullptr);
     auto engine = w.load(*bytes);

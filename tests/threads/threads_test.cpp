@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Row by row, what TensorRT's table of threads allows, by eight threads at once, on the CPU
 // backend.
+#include "source_dir.h"
 #include "threads/fixture.h"
 
 #include <condition_variable>
@@ -47,7 +48,8 @@ TEST_F(Threads, ParsersOfTheirOwn) {
         std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
         std::unique_ptr<nvonnxparser::IParser> parser(
             nvonnxparser::createParser(*network, logger()));
-        ASSERT_TRUE(parser->parseFromFile(INGOT_SOURCE_DIR "/examples/digits/digits.onnx", 2));
+        ASSERT_TRUE(
+            parser->parseFromFile((source_dir() + "/examples/digits/digits.onnx").c_str(), 2));
         std::unique_ptr<nv::IHostMemory> bytes(builder->buildSerializedNetwork(*network, *config));
         ASSERT_NE(bytes, nullptr) << logger().take_error();
     });

@@ -8,6 +8,7 @@
 #include "onnx/import_node.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
+#include "source_dir.h"
 #include "workflow/build.h"
 #include "workflow/refit.h"
 
@@ -22,7 +23,7 @@ namespace ingot::test {
 
 namespace {
 
-const std::string source_folder = INGOT_SOURCE_DIR;
+const std::string source_folder = source_dir();
 
 /// The model with every float initializer scaled and moved, so that signs stay where sums of
 /// squares want them.
