@@ -126,7 +126,8 @@ bool may_have_few_rows(const Type& t) {
 
 std::optional<Values> fuse_norm(const KernelSet& kernels, Graph& g, const Candidate& c) {
     auto at = std::find(c.inputs.begin(), c.inputs.end(), c.operand);
-    if (!c.nodes[0].is(dot_def) || at == c.inputs.end()) {
+    bool product = c.nodes[0].is(dot_def) || c.nodes[0].is(ops::quantized_dot_def);
+    if (!product || at == c.inputs.end()) {
         return std::nullopt;
     }
     Value result = c.outer[static_cast<size_t>(at - c.inputs.begin())];

@@ -24,6 +24,12 @@ int64_t size_at(const Tensor& t, int64_t axis) {
     return t.shape()[static_cast<size_t>(axis)];
 }
 
+/// Whether a value is a constant of rank 2 whose axes a permute exchanges.
+bool is_exchanged_constant(const Graph& g, const Node& p) {
+    return p.is(permute_def) && g.constant(p.inputs[0]) != nullptr &&
+           p.as<Permute>().perm == std::vector<int64_t>{1, 0};
+}
+
 /// Whether a scale or zero point of a quantised operand, if it is there, has an element for each
 /// column (and block) of it, and comes from constants.
 bool goes_by_column(const Graph& g, Value v, int64_t axis, int64_t columns) {
@@ -31,7 +37,7 @@ bool goes_by_column(const Graph& g, Value v, int64_t axis, int64_t columns) {
     const Dims& dims = g.type(v).dims;
     auto at = dims.size() == 1 ? size_t{0} : static_cast<size_t>(axis);
     return p != nullptr && !is_packed(g.type(v).dtype) &&
-           (p->is(constant_def) || (p->is(permute_def) && g.constant(p->inputs[0]) != nullptr)) &&
+           (p->is(constant_def) || is_exchanged_constant(g, *p)) &&
            (dims.size() == 1 || dims.size() == 2) && dims[at].is_const(columns);
 }
 
@@ -95,6 +101,23 @@ Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
         at += row;
     }
     CHECK(at == out_row && width > 0, "the parts do not fill the joined constant");
+    return out;
+}
+
+/// Of rank 2.
+Tensor with_axes_exchanged(const Tensor& t) {
+    int64_t rows = t.shape()[0];
+    int64_t columns = t.shape()[1];
+    Tensor out = Tensor::empty(t.dtype(), {columns, rows});
+    size_t width = byte_size(t.dtype(), 1);
+    const std::byte* from = t.bytes().data();
+    std::byte* to = out.mutable_bytes().data();
+    for (int64_t c = 0; c < columns; ++c) {
+        for (int64_t r = 0; r < rows; ++r) {
+            std::memcpy(to + static_cast<size_t>(c * rows + r) * width,
+                        from + static_cast<size_t>(r * columns + c) * width, width);
+        }
+    }
     return out;
 }
 
@@ -222,13 +245,9 @@ private:
         Value w = ops::constant(out, joined(weights, axis));
         Values operands = {x, w};
         for (size_t i = 2; i < f.dots[0]->inputs.size(); ++i) {
-            Values parts;
-            for (const Node* d : f.dots) {
-                parts.push_back(copied(r, d->inputs[i]));
-            }
             bool one = zero_for_all(g_, *f.dots[0], i) != nullptr;
-            int64_t along = out.type(parts[0]).rank() == 1 ? 0 : axis;
-            operands.push_back(one ? parts[0] : ops::concat(out, parts, along));
+            operands.push_back(one ? copied(r, f.dots[0]->inputs[i])
+                                   : joined_parameters(out, f, i, axis));
         }
         Value products = out.add(*f.dots[0]->def, f.dots[0]->attrs, operands)[0];
         Value whole = f.maps.empty() ? products : merged_map(out, f, products);
@@ -246,17 +265,36 @@ private:
         }
     }
 
-    /// A scale or zero point, which may not have been written yet.
-    Value copied(Rewriter& r, Value v) const {
-        if (r.is_mapped(v)) {
-            return r.mapped(v);
+    /// A zero point, which may not have been written yet.
+    static Value copied(Rewriter& r, Value v) {
+        return r.is_mapped(v) ? r.mapped(v) : ops::constant(r.out(), *r.from().constant(v));
+    }
+
+    /// Scales or zero points side by side: joined once, and not in every run. Axes that some of
+    /// them exchange are exchanged behind that.
+    Value joined_parameters(Graph& out, const Family& f, size_t input, int64_t axis) const {
+        bool exchanged = g_.constant(f.dots[0]->inputs[input]) == nullptr;
+        std::vector<Tensor> own;
+        own.reserve(f.dots.size());
+        for (const Node* d : f.dots) {
+            own.push_back(parameter(d->inputs[input], exchanged));
         }
-        const Node& p = *g_.producer(v);
-        Values in;
-        for (Value c : p.inputs) {
-            in.push_back(ops::constant(r.out(), *g_.constant(c)));
+        std::vector<const Tensor*> parts;
+        for (const Tensor& t : own) {
+            parts.push_back(&t);
         }
-        return r.out().add(*p.def, p.attrs, in)[0];
+        int64_t along = own[0].rank() == 1 ? 0 : exchanged ? 1 - axis : axis;
+        Value all = ops::constant(out, joined(parts, along));
+        return exchanged ? ops::permute(out, all, {1, 0}) : all;
+    }
+
+    /// A constant, or one whose axes are exchanged, with its axes exchanged or not.
+    Tensor parameter(Value v, bool exchanged) const {
+        if (const Tensor* t = g_.constant(v)) {
+            return exchanged ? with_axes_exchanged(*t) : *t;
+        }
+        const Tensor& t = *g_.constant(g_.producer(v)->inputs[0]);
+        return exchanged ? t : with_axes_exchanged(t);
     }
 
     Value merged_map(Graph& out, const Family& f, Value whole) const {

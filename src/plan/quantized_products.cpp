@@ -5,6 +5,7 @@
 #include "ir/rewrite.h"
 #include "ops/ops.h"
 #include "plan/lowering.h"
+#include "plan/packed_transpose.h"
 
 #include <algorithm>
 #include <cmath>
@@ -289,24 +290,6 @@ std::optional<Values> integer_dot(Rewriter& r, const Node& n, std::span<const Va
 
 // --- quantised weights
 
-/// Elements of 4 bits with their two axes exchanged.
-Tensor transposed(const Tensor& t) {
-    int64_t rows = t.shape()[0];
-    int64_t columns = t.shape()[1];
-    Tensor out = Tensor::zeros(t.dtype(), {columns, rows});
-    const std::byte* from = t.bytes().data();
-    std::byte* to = out.mutable_bytes().data();
-    for (int64_t c = 0; c < columns; ++c) {
-        for (int64_t r = 0; r < rows; ++r) {
-            int64_t f = r * columns + c;
-            int64_t at = c * rows + r;
-            auto bits = static_cast<uint32_t>(from[f / 2]) >> (f % 2 * 4) & 15U;
-            to[at / 2] |= static_cast<std::byte>(bits << (at % 2 * 4));
-        }
-    }
-    return out;
-}
-
 /// The zero point in the form that kernels read: a number for all, or one for each place in bytes.
 std::optional<Value> weight_zero(Graph& g, const Quantised& w) {
     if (!w.zero.valid() || !is_integer(g.type(w.zero).dtype)) {
@@ -352,11 +335,11 @@ std::optional<Values> quantised_weight(Rewriter& r, const Node& n, std::span<con
     ops::QuantizedDot a{d.a_contract, d.b_contract, d.dtype, w->axis, w->block};
     const Tensor* t = is_packed(g.type(w->q).dtype) ? g.constant(w->q) : nullptr;
     if (t != nullptr && axis == 1 && w->block == 0) {
-        w->q = ops::constant(g, transposed(*t));
+        w->q = ops::constant(g, transposed_packed(*t));
         a.b_contract = {1};
         a.axis = 1 - w->axis;
     } else if (t != nullptr && axis == 1) {
-        w->q = ops::constant(g, transposed(*t));
+        w->q = ops::constant(g, transposed_packed(*t));
         w->scale = ops::permute(g, w->scale, {1, 0});
         *zero = zero->valid() && g.type(*zero).rank() == 2 ? ops::permute(g, *zero, {1, 0}) : *zero;
         a.b_contract = {1};

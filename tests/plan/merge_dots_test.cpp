@@ -154,6 +154,10 @@ void expect_merged(const Quantised& q, int64_t products) {
     EXPECT_EQ(std::count_if(merged.nodes().begin(), merged.nodes().end(),
                             [](const Node& n) { return n.is(ops::quantized_dot_def); }),
               products);
+    // Scales and zero points are joined once, not in every run.
+    EXPECT_EQ(std::count_if(merged.nodes().begin(), merged.nodes().end(),
+                            [](const Node& n) { return n.is(concat_def); }),
+              0);
     std::mt19937 rng(7);
     expect_same(g, merged, rng);
 }

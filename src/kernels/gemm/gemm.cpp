@@ -165,6 +165,27 @@ Emitted emit(const Problem& p, const Tactic& t) {
     return has_norm(p.group) ? emit_normed(p, t) : emit_contraction(contraction_of(p), p.arch, t);
 }
 
+std::optional<std::string> refuse_quantised(const Group& group) {
+    return has_norm(group) ? refuse_normed(group, refuse_quantized_dot)
+                           : refuse_quantized_dot(group);
+}
+
+void layout_quantised(LayoutArgs& args) {
+    if (has_norm(args.group)) {
+        layout_normed(args, layout_quantized_dot);
+    } else {
+        layout_quantized_dot(args);
+    }
+}
+
+std::vector<Tactic> quantised_tactics(const Problem& p) {
+    return has_norm(p.group) ? normed_tactics(p) : quantized_dot_tactics(p);
+}
+
+Emitted emit_quantised(const Problem& p, const Tactic& t) {
+    return has_norm(p.group) ? emit_normed(p, t) : emit_quantized_dot(p, t);
+}
+
 const Family rows[] = {{.name = "dot",
                         .refuse = refuse,
                         .layout = layout,
@@ -174,10 +195,10 @@ const Family rows[] = {{.name = "dot",
                         .takes_groups = true,
                         .variants = contraction_variants},
                        {.name = "quantized_dot",
-                        .refuse = refuse_quantized_dot,
-                        .layout = layout_quantized_dot,
-                        .tactics = quantized_dot_tactics,
-                        .emit = emit_quantized_dot,
+                        .refuse = refuse_quantised,
+                        .layout = layout_quantised,
+                        .tactics = quantised_tactics,
+                        .emit = emit_quantised,
                         .strided_results = true,
                         .takes_groups = true}};
 

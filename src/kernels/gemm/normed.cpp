@@ -2,6 +2,7 @@
 #include "kernels/gemm/normed.h"
 
 #include "base/error.h"
+#include "kernels/gemm/quant.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -129,6 +130,16 @@ RowNorm row_norm(const Problem& p) {
 
 constexpr int64_t scratch_step = 256;
 
+bool is_quantised(const Group& whole) {
+    return whole.nodes[1].is(ops::quantized_dot_def);
+}
+
+const std::vector<int64_t>* contracted_of(const Node& product) {
+    return product.is(dot_def)                  ? &product.as<Dot>().a_contract
+           : product.is(ops::quantized_dot_def) ? &product.as<ops::QuantizedDot>().a_contract
+                                                : nullptr;
+}
+
 } // namespace
 
 bool has_norm(const Group& group) {
@@ -139,6 +150,7 @@ std::optional<std::string> refuse_normed(const Group& group,
                                          std::optional<std::string> (*product)(const Group&)) {
     const Node& norm = group.first();
     const Node& dot = group.nodes[1];
+    const std::vector<int64_t>* contracted = contracted_of(dot);
     Value result = norm.outputs[0];
     auto last = int64_t{group.graph.type(result).rank()} - 1;
     const auto reads = [&](const Node& n) {
@@ -148,12 +160,11 @@ std::optional<std::string> refuse_normed(const Group& group,
     for (const Node& n : group.nodes) {
         readers += reads(n);
     }
-    if (!dot.is(dot_def) || dot.inputs[0] != result || readers != 1) {
+    if (contracted == nullptr || dot.inputs[0] != result || readers != 1) {
         return "the norm's result is not read by one dot alone";
     }
     int64_t axis = norm.as<ops::LayerNorm>().axis;
-    if ((axis < 0 ? axis + last + 1 : axis) != last ||
-        dot.as<Dot>().a_contract != std::vector<int64_t>{last}) {
+    if ((axis < 0 ? axis + last + 1 : axis) != last || *contracted != std::vector<int64_t>{last}) {
         return "the norm's axes are not those of the sums";
     }
     if (auto reason = norm_family().refuse(norm_group(group))) {
@@ -179,7 +190,10 @@ void layout_normed(LayoutArgs& args, void (*product)(LayoutArgs&)) {
 std::vector<Tactic> normed_tactics(const Problem& p) {
     Product apart(p, between(p, 0));
     double norm_us = Norm(p, between(p, 0)).cost_us();
-    std::vector<Tactic> all = contraction_tactics(contraction_of(apart.problem()), apart.problem());
+    bool quantised = is_quantised(p.group);
+    std::vector<Tactic> all =
+        quantised ? quantized_dot_tactics(apart.problem())
+                  : contraction_tactics(contraction_of(apart.problem()), apart.problem());
     for (Tactic& t : all) {
         t.name = "norm_" + t.name;
         t.cost_us += norm_us;
@@ -188,14 +202,23 @@ std::vector<Tactic> normed_tactics(const Problem& p) {
         return all;
     }
     Product inside(p, rows_of(p));
-    add_normed_ring_tactics(all, contraction_of(inside.problem()), row_norm(p), p.arch);
+    if (quantised) {
+        add_normed_quantized_dot_tactics(all, inside.problem(), row_norm(p));
+    } else {
+        add_normed_ring_tactics(all, contraction_of(inside.problem()), row_norm(p), p.arch);
+    }
     std::stable_sort(all.begin(), all.end(),
                      [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
     return all;
 }
 
 Emitted emit_normed(const Problem& p, const Tactic& t) {
-    if (static_cast<Way>(t.p[0]) == Way::NormedRing) {
+    bool quantised = is_quantised(p.group);
+    if (quantised && normalises_inside(t)) {
+        Product inside(p, rows_of(p));
+        return emit_normed_quantized_dot(inside.problem(), row_norm(p), t);
+    }
+    if (!quantised && static_cast<Way>(t.p[0]) == Way::NormedRing) {
         Product inside(p, rows_of(p));
         return emit_normed_ring(contraction_of(inside.problem()), row_norm(p), t, p.arch);
     }
@@ -204,7 +227,8 @@ Emitted emit_normed(const Problem& p, const Tactic& t) {
     Emitted out;
     for (int i = 0; i < 2; ++i) {
         Product apart(p, between(p, before));
-        out = emit_contraction(contraction_of(apart.problem()), p.arch, t);
+        out = quantised ? emit_quantized_dot(apart.problem(), t)
+                        : emit_contraction(contraction_of(apart.problem()), p.arch, t);
         if (out.scratch <= before) {
             break;
         }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of a layer_norm over the last axis, which only the dot behind it reads, and what follows
-// that: products of few rows normalise them in every block, other ones in a launch of its own.
+// Groups of a layer_norm over the last axis, which only the dot or quantized_dot behind it reads,
+// and what follows that: products of few rows normalise them in every block, other ones in a launch
+// of its own.
 #pragma once
 
 #include "kernels/gemm/gemv.h"

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/gemm/mma.h"
+#include "kernels/gemm/quant_shape.h"
 #include "kernels/gemm/tactics.h"
 #include "ops/ops.h"
 
@@ -21,27 +22,13 @@ constexpr int way_simt = 2;
 constexpr int64_t depth_unit = 16; // elements of the depth that are read at once
 constexpr int64_t most_rows = 8;
 
-/// Scale or zero point: its steps between columns and between blocks of the depth.
-struct Parameter {
-    Operand operand;
-    int64_t column_step = 0;
-    int64_t block_step = 0;
-};
-
-/// A contraction whose B is quantised.
-struct QuantShape {
-    Contraction c;
-    Parameter scale;
-    std::optional<Parameter> zero;
-    int64_t block = 1; // of the depth
-};
-
 int64_t contracted(const ops::QuantizedDot& a) {
     return a.b_contract[0];
 }
 
 Parameter parameter_of(const Problem& p, Value v, const ops::QuantizedDot& a) {
     Parameter out{p.operand(v)};
+    out.constant = p.constants[static_cast<size_t>(p.group.input_index(v))] != nullptr;
     const View& view = out.operand.view;
     if (a.block > 0 && view.rank() == 2) {
         out.column_step = view.strides[static_cast<size_t>(1 - contracted(a))];
@@ -135,16 +122,6 @@ void add_mma(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
 }
 
 // --- launches
-
-/// What quant_weights.cuh needs to be told.
-std::string quant_defines(const QuantShape& s) {
-    DType q = s.c.b.dtype;
-    int kind = q == DType::F8E4M3 ? 2 : q == DType::F8E5M2 ? 3 : is_signed(q) ? 1 : 0;
-    return str("#define Q_BITS ", bit_width(q), "\n#define Q_KIND ", kind, "\n#define SCALE ",
-               c_type(s.scale.operand.dtype), "\n#define PAIRED ", s.c.paired() ? 1 : 0,
-               "\n#define HAS_ZERO ", s.zero ? 1 : 0, "\n#define ZERO ",
-               s.zero ? c_type(s.zero->operand.dtype) : "u8", "\n");
-}
 
 void add_weights(Args& args, const QuantShape& s) {
     args.pointer(s.c.a).pointer(s.c.b).pointer(s.scale.operand);
@@ -254,6 +231,15 @@ bool is_computed_in_f32(DType t) {
 
 } // namespace
 
+std::string quant_defines(const QuantShape& s) {
+    DType q = s.c.b.dtype;
+    int kind = q == DType::F8E4M3 ? 2 : q == DType::F8E5M2 ? 3 : is_signed(q) ? 1 : 0;
+    return str("#define Q_BITS ", bit_width(q), "\n#define Q_KIND ", kind, "\n#define SCALE ",
+               c_type(s.scale.operand.dtype), "\n#define PAIRED ", s.c.paired() ? 1 : 0,
+               "\n#define HAS_ZERO ", s.zero ? 1 : 0, "\n#define ZERO ",
+               s.zero ? c_type(s.zero->operand.dtype) : "u8", "\n");
+}
+
 std::optional<std::string> refuse_quantized_dot(const Group& group) {
     const Node& n = group.first();
     if (!n.is(ops::quantized_dot_def)) {
@@ -294,6 +280,15 @@ void layout_quantized_dot(LayoutArgs& args) {
         order.push_back(static_cast<int>(depth));
         args.want[x] = order;
     }
+    // Blocks of columns side by side, as the copy engine brings them for products of few rows.
+    const Type& type = args.group.graph.type(n.inputs[0]);
+    for (size_t i = 2; i < n.inputs.size() && bit_width(type.dtype) == 16; ++i) {
+        auto at = static_cast<size_t>(args.group.input_index(n.inputs[i]));
+        auto columns = static_cast<size_t>(1 - contracted(a));
+        if (a.block > 0 && args.in[at].rank() == 2 && args.in[at].strides[columns] != 1) {
+            args.want[at] = {static_cast<int>(contracted(a)), static_cast<int>(columns)};
+        }
+    }
     bool packed = is_packed(args.group.graph.type(n.inputs[1]).dtype);
     if (!packed && args.in[q].strides[static_cast<size_t>(contracted(a))] != 1) {
         args.want[q] = {static_cast<int>(1 - contracted(a)), static_cast<int>(contracted(a))};
@@ -303,6 +298,9 @@ void layout_quantized_dot(LayoutArgs& args) {
 std::vector<Tactic> quantized_dot_tactics(const Problem& p) {
     QuantShape s = shape_of(p);
     std::vector<Tactic> all;
+    if (!s.c.empty() && !p.batch_invariant) {
+        add_quant_ring_tactics(all, s, nullptr, p.arch);
+    }
     if (!s.c.empty() && grouped(s)) {
         for (int share : {1, 2, 4, 8}) {
             if (s.c.m() <= most_rows && !p.batch_invariant) {
@@ -328,6 +326,22 @@ std::vector<Tactic> quantized_dot_tactics(const Problem& p) {
     return all;
 }
 
+void add_normed_quantized_dot_tactics(std::vector<Tactic>& out, const Problem& p,
+                                      const RowNorm& norm) {
+    QuantShape s = shape_of(p);
+    if (!s.c.empty()) {
+        add_quant_ring_tactics(out, s, &norm, p.arch);
+    }
+}
+
+bool normalises_inside(const Tactic& t) {
+    return t.p[0] == quant_way_normed_ring;
+}
+
+Emitted emit_normed_quantized_dot(const Problem& p, const RowNorm& norm, const Tactic& t) {
+    return emit_quant_ring(shape_of(p), &norm, t, p.arch);
+}
+
 Emitted emit_quantized_dot(const Problem& p, const Tactic& t) {
     QuantShape s = shape_of(p);
     if (s.c.empty()) {
@@ -336,9 +350,10 @@ Emitted emit_quantized_dot(const Problem& p, const Tactic& t) {
     constexpr int64_t most = int64_t{1} << 31;
     require(s.c.m() < most && s.c.n() < most && s.c.k() < most, ErrorCode::Unsupported,
             "a product of ", s.c.m(), " x ", s.c.n(), " x ", s.c.k(), " has an extent beyond 2^31");
-    return t.p[0] == way_gemv  ? emit_gemv(s, t.p[1])
-           : t.p[0] == way_mma ? emit_mma(s, p.arch, t)
-                               : emit_simt(s);
+    return t.p[0] == quant_way_ring ? emit_quant_ring(s, nullptr, t, p.arch)
+           : t.p[0] == way_gemv     ? emit_gemv(s, t.p[1])
+           : t.p[0] == way_mma      ? emit_mma(s, p.arch, t)
+                                    : emit_simt(s);
 }
 
 } // namespace ingot::kernels
