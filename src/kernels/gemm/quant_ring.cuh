@@ -72,13 +72,20 @@ DEVICE void q_pairs(u32* to, const u32* words, const Origin& o) {
 #pragma unroll
     for (int i = 0; i < 2; i++) {
         u32 w = words[i];
-#if TA_BF16
+#if TA_BF16 && Q_KIND >= 2
+#pragma unroll
+        for (int e = 0; e < 2; e++) {
+            const u32 half = Q_KIND == 3
+                                 ? (e == 0 ? pick_bytes<0x1404>(w, 0u) : pick_bytes<0x3424>(w, 0u))
+                                 : f16x2_of_f8e4m3(w >> (16 * e));
+            to[2 * i + e] = pack_bf16(f32_of_f16((u16)half), f32_of_f16((u16)(half >> 16)));
+        }
+#elif TA_BF16
         float f[4];
 #pragma unroll
         for (int e = 0; e < 4; e++) {
             const u32 byte = ((Q_KIND == 1 ? w ^ 0x80808080u : w) >> (8 * e)) & 255u;
-            f[e] = Q_KIND >= 2 ? q_float((u8)byte)
-                               : __uint_as_float(byte | 0x4b000000u) - __uint_as_float(o.low);
+            f[e] = __uint_as_float(byte | 0x4b000000u) - __uint_as_float(o.low);
         }
         to[2 * i] = pack_bf16(f[0], f[1]);
         to[2 * i + 1] = pack_bf16(f[2], f[3]);
@@ -408,7 +415,7 @@ DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, co
         put_piece(x + row * pitch, p, v.u);
     }
 #else
-#pragma unroll
+#pragma unroll 1
     for (int i = 0; i < MR; i++) {
         const TA* from = a + offset_of<RM>((u32)(i < g.m ? i : g.m - 1), g.rows, g.am);
 #pragma unroll 2
@@ -456,23 +463,20 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
                  unit,
                  first < depth ? end : 0,
                  first};
+    if (!constant)
+        grid_wait();
     if (lane == 0) {
 #pragma unroll 1
         for (int s = 0; s < stages; s++)
             mbar_init(bars + s * 8, 1);
         mbar_init_fence();
 #pragma unroll 1
-        for (int s = 0; s < stages && constant; s++)
+        for (int s = 0; s < stages; s++)
             feed.next(q_map MAP_PASS);
     }
     if (threadIdx.x < zeros_bytes / 4)
         ((u32*)nothing)[threadIdx.x] = 0;
     grid_wait();
-    if (lane == 0) {
-#pragma unroll 1
-        for (int s = 0; s < stages && !constant; s++)
-            feed.next(q_map MAP_PASS);
-    }
     // The sums' place is free until the rows are there.
     take_rows(x, pitch, depth, sums, a, gain, bias, epsilon, g);
     sync(); // for the rows, and for each warp's mbarriers
