@@ -254,6 +254,32 @@ TEST(QuantRing, NormsOfTheRows) {
     }
 }
 
+/// The same tiles for weights of 16 bits.
+TEST(QuantRing, PlainWeightsOfSixteenBits) {
+    for (DType t : {DType::F16, DType::BF16}) {
+        for (int64_t m : {1, 3, 8}) {
+            for (bool norm : {false, true}) {
+                SCOPED_TRACE(str(t, ", ", m, " rows", norm ? ", normalised" : ""));
+                constexpr int64_t k = 1096; // the last tile is short
+                Graph g;
+                Value x = g.add_input("x", {t, {m, k}});
+                if (norm) {
+                    x = ops::layer_norm(g, {1, 1e-5, true}, x, g.add_input("gain", {t, {k}}));
+                }
+                Value w = g.add_input("w", {t, {72, k}});
+                Value y = ops::dot(g, Dot{{}, {}, {1}, {1}, t}, x, w);
+                g.add_output("y", m == 3 ? gated(g, y) : y);
+                FamilyOptions o{.family = "dot",
+                                .tactic = norm ? "normed_tiles_s2_b1" : "gemv_tiles_s8_b1",
+                                .tolerance = t == DType::BF16 ? 2e-2 : 4e-3,
+                                .low = -1,
+                                .high = 1};
+                EXPECT_EQ(expect_family(g, o).tactic, o.tactic);
+            }
+        }
+    }
+}
+
 TEST(QuantRing, EveryCodeOfEightBitFloats) {
     for (DType t : {DType::F8E4M3, DType::F8E5M2}) {
         for (DType activation : {DType::F16, DType::BF16}) {

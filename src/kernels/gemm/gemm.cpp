@@ -5,6 +5,7 @@
 #include "kernels/gemm/mma.h"
 #include "kernels/gemm/normed.h"
 #include "kernels/gemm/quant.h"
+#include "kernels/gemm/quant_shape.h"
 #include "kernels/gemm/tactics.h"
 #include "ops/primitives.h"
 
@@ -18,6 +19,8 @@ std::vector<Tactic> contraction_tactics(const Contraction& c, const Problem& p) 
     if (!c.empty()) {
         if (!p.batch_invariant) {
             add_gemv_tactics(all, c, p.arch);
+            add_tile_tactics(all, tile_shape(c), nullptr, static_cast<int>(Way::Tiles),
+                             "gemv_tiles_s", p.arch);
             add_wgmma_tactics(all, c, p.arch, p.tf32);
             add_short_tactic(all, c, p.arch);
         }
@@ -46,7 +49,10 @@ Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t
         return emit_ring(c, t, arch);
     case Way::Short:
         return emit_short(c);
+    case Way::Tiles:
+        return emit_tiles(tile_shape(c), nullptr, t, arch);
     case Way::NormedRing: // of groups that begin with a norm
+    case Way::NormedTiles:
     case Way::Simt:
         break;
     }

@@ -27,6 +27,7 @@ struct RowNorm {
     bool rms = false;
     double epsilon = 0;
     std::vector<Operand> vectors; // the scale, then perhaps a bias, as they broadcast to the rows
+    bool constant = true;         // all of them
 };
 /// Likewise; every block normalises the rows.
 void add_normed_ring_tactics(std::vector<Tactic>& out, const Contraction& c, const RowNorm& norm,

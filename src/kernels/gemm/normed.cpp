@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "kernels/gemm/quant.h"
+#include "kernels/gemm/quant_shape.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -123,6 +124,8 @@ RowNorm row_norm(const Problem& p) {
     for (size_t i = 1; i < n.inputs.size(); ++i) {
         Operand o = p.operand(n.inputs[i]);
         o.view = plan::broadcasted(o.view, shape);
+        auto at = static_cast<size_t>(p.group.input_index(n.inputs[i]));
+        r.constant = r.constant && p.constants[at] != nullptr;
         r.vectors.push_back(std::move(o));
     }
     return r;
@@ -205,7 +208,11 @@ std::vector<Tactic> normed_tactics(const Problem& p) {
     if (quantised) {
         add_normed_quantized_dot_tactics(all, inside.problem(), row_norm(p));
     } else {
-        add_normed_ring_tactics(all, contraction_of(inside.problem()), row_norm(p), p.arch);
+        Contraction c = contraction_of(inside.problem());
+        RowNorm norm = row_norm(p);
+        add_normed_ring_tactics(all, c, norm, p.arch);
+        add_tile_tactics(all, tile_shape(c), &norm, static_cast<int>(Way::NormedTiles),
+                         "normed_tiles_s", p.arch);
     }
     std::stable_sort(all.begin(), all.end(),
                      [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
@@ -217,6 +224,11 @@ Emitted emit_normed(const Problem& p, const Tactic& t) {
     if (quantised && normalises_inside(t)) {
         Product inside(p, rows_of(p));
         return emit_normed_quantized_dot(inside.problem(), row_norm(p), t);
+    }
+    if (!quantised && static_cast<Way>(t.p[0]) == Way::NormedTiles) {
+        Product inside(p, rows_of(p));
+        RowNorm norm = row_norm(p);
+        return emit_tiles(tile_shape(contraction_of(inside.problem())), &norm, t, p.arch);
     }
     if (!quantised && static_cast<Way>(t.p[0]) == Way::NormedRing) {
         Product inside(p, rows_of(p));

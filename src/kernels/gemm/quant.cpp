@@ -299,7 +299,7 @@ std::vector<Tactic> quantized_dot_tactics(const Problem& p) {
     QuantShape s = shape_of(p);
     std::vector<Tactic> all;
     if (!s.c.empty() && !p.batch_invariant) {
-        add_quant_ring_tactics(all, s, nullptr, p.arch);
+        add_tile_tactics(all, s, nullptr, quant_way_ring, "quant_ring_s", p.arch);
     }
     if (!s.c.empty() && grouped(s)) {
         for (int share : {1, 2, 4, 8}) {
@@ -330,7 +330,7 @@ void add_normed_quantized_dot_tactics(std::vector<Tactic>& out, const Problem& p
                                       const RowNorm& norm) {
     QuantShape s = shape_of(p);
     if (!s.c.empty()) {
-        add_quant_ring_tactics(out, s, &norm, p.arch);
+        add_tile_tactics(out, s, &norm, quant_way_normed_ring, "normed_quant_ring_s", p.arch);
     }
 }
 
@@ -339,7 +339,7 @@ bool normalises_inside(const Tactic& t) {
 }
 
 Emitted emit_normed_quantized_dot(const Problem& p, const RowNorm& norm, const Tactic& t) {
-    return emit_quant_ring(shape_of(p), &norm, t, p.arch);
+    return emit_tiles(shape_of(p), &norm, t, p.arch);
 }
 
 Emitted emit_quantized_dot(const Problem& p, const Tactic& t) {
@@ -350,7 +350,7 @@ Emitted emit_quantized_dot(const Problem& p, const Tactic& t) {
     constexpr int64_t most = int64_t{1} << 31;
     require(s.c.m() < most && s.c.n() < most && s.c.k() < most, ErrorCode::Unsupported,
             "a product of ", s.c.m(), " x ", s.c.n(), " x ", s.c.k(), " has an extent beyond 2^31");
-    return t.p[0] == quant_way_ring ? emit_quant_ring(s, nullptr, t, p.arch)
+    return t.p[0] == quant_way_ring ? emit_tiles(s, nullptr, t, p.arch)
            : t.p[0] == way_gemv     ? emit_gemv(s, t.p[1])
            : t.p[0] == way_mma      ? emit_mma(s, p.arch, t)
                                     : emit_simt(s);

@@ -111,10 +111,10 @@ bool runs(const QuantShape& s, const Arch& arch) {
                 c.columns.b[0] > 0 && bytes(c.b.view.offset) % 16 == 0 &&
                 (!c.paired() || (c.columns.b.back() > 0 && bytes(c.columns.b.back()) % 16 == 0));
     return arch.has_tma() && (c.a.dtype == DType::F16 || c.a.dtype == DType::BF16) &&
-           c.batches() == 1 && c.m() > 0 && c.m() <= most_gemv_rows && c.k() % 8 == 0 && lies &&
-           c.k() > 0 && c.n() < (1 << 30) && c.a.view.offset % 8 == 0 &&
-           all_multiples(c.rows.a, 8) && zeros_fit(s) && blocks_fit(s) &&
-           rows_bytes(s) <= most_row_bytes;
+           (s.scaled ? bit_width(c.b.dtype) <= 8 : c.b.dtype == c.a.dtype) && c.batches() == 1 &&
+           c.m() > 0 && c.m() <= most_gemv_rows && c.k() % 8 == 0 && lies && c.k() > 0 &&
+           c.n() < (1 << 30) && c.a.view.offset % 8 == 0 && all_multiples(c.rows.a, 8) &&
+           zeros_fit(s) && blocks_fit(s) && rows_bytes(s) <= most_row_bytes;
 }
 
 /// Blocks of threads of a grid, of which each has ring_warps / share groups of warps with so many
@@ -125,7 +125,7 @@ struct Shares {
 Shares shares_of(const QuantShape& s, int64_t share, int64_t per_sm, const Arch& arch) {
     int64_t units = div_up(s.c.n(), tile_columns);
     int64_t groups = ring_warps / share;
-    int64_t most = std::min(div_up(units, groups), per_sm * arch.sms);
+    int64_t most = std::min(units, per_sm * arch.sms);
     int64_t per_group = div_up(units, most * groups);
     return {std::min(most, div_up(units, per_group)), per_group};
 }
@@ -142,26 +142,36 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     Shares g = shares_of(s, share, per_sm, arch);
     auto units = static_cast<double>(div_up(s.c.n(), tile_columns));
     auto depth = static_cast<double>(depth_tiles(s));
-    double groups = std::ceil(units / static_cast<double>(g.per_group));
-    double busiest = std::ceil(groups / arch.sms) * static_cast<double>(g.per_group);
+    // Units of the busiest SM.
+    int64_t of_block = div_up(div_up(div_up(s.c.n(), tile_columns), g.per_group), g.blocks);
+    auto busiest = static_cast<double>(div_up(g.blocks, arch.sms) * of_block * g.per_group);
     double uneven = std::max(1.0, std::min(busiest, units) * arch.sms / units);
-    double dram_us =
-        weight_bytes(s) / (arch.dram_gbs * 1.06e3) * (1 + 0.3 * (std::min(uneven, 3.0) - 1));
+    double idle =
+        static_cast<double>(arch.sms) / static_cast<double>(std::min<int64_t>(g.blocks, arch.sms));
+    double dram_us = weight_bytes(s) / (arch.dram_gbs * 1.06e3) *
+                     (1 + 0.3 * (std::min(uneven, 3.0) - 1) + 0.2 * (std::min(idle, 3.0) - 1));
     // Instructions of a tile and of a unit, by a warp.
     int passes = block_of(s) > 0 ? (gemv_rows(s.c) + 1) / 2 : 1;
     bool narrow = bit_width(s.c.b.dtype) == 4;
-    double tile = 70 + (narrow ? 150 : 75) + passes * (narrow ? 45 : 30) +
-                  (s.c.a.dtype == DType::BF16 && !narrow ? 150 : 0);
+    double tile = 70 +
+                  (narrow     ? 150
+                   : s.scaled ? 75
+                              : 0) +
+                  passes * (narrow ? 45 : 30) + (s.c.a.dtype == DType::BF16 && !narrow ? 150 : 0);
     double unit = 70;
     double rounds = std::ceil(depth / static_cast<double>(share)) * static_cast<double>(share);
     double math_us = units * uneven * (rounds * tile + static_cast<double>(share) * unit) /
                      (arch.sms * 4 * arch.clock_ghz * 1e3 * 0.6);
-    constexpr double start_us = 0.9;
-    constexpr double block_us = 0.15; // that follows another on its SM
+    const double start_us = s.scaled ? 0.9 : 1.2; // gemv_ring is preferred
+    constexpr double block_us = 0.15;             // that follows another on its SM
     auto resident = static_cast<double>(
         std::max<int64_t>(1, arch.shared_per_sm / (shared_bytes(s, stages) + 1024)));
-    double later = std::max(0.0, static_cast<double>(per_sm) / resident - 1);
-    return start_us + later * block_us + std::max(dram_us, math_us);
+    double turns = std::max(1.0, static_cast<double>(per_sm) / resident);
+    // A warp's tiles, one after the other.
+    double tile_us = (narrow ? 600 : s.scaled ? 370 : 300) / (arch.clock_ghz * 1e3);
+    double warp_us =
+        turns * static_cast<double>(g.per_group * div_up(depth_tiles(s), share)) * tile_us;
+    return start_us + (turns - 1) * block_us + std::max({dram_us, math_us, warp_us});
 }
 
 /// The axes of a parameter as the copy engine walks them: columns, halves of pairs, blocks.
@@ -213,6 +223,11 @@ bool reads_vectors(const RowNorm& norm) {
 
 std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText& text) {
     bool has_bias = norm != nullptr && norm->vectors.size() > 1;
+    std::string weights =
+        s.scaled ? quant_defines(s)
+                 : str("#define Q_BITS 16\n#define Q_KIND 1\n#define SCALE float\n"
+                       "#define PAIRED ",
+                       s.c.paired() ? 1 : 0, "\n#define HAS_ZERO 0\n#define ZERO u8\n");
     std::string maps = block_of(s) == 0 ? "" : zeros_of(s) == 2 ? "sz" : "s";
     std::string params;
     std::string values;
@@ -223,9 +238,9 @@ std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText
         append(pass, str(", ", m, "_map"));
     }
     return str("#define TA ", c_type(s.c.a.dtype), "\n#define TA_BF16 ",
-               s.c.a.dtype == DType::BF16 ? 1 : 0, "\n#define MR ", gemv_rows(s.c), "\n",
-               quant_defines(s), text.defines, "#define BLOCK ", block_of(s), "\n#define ZEROS ",
-               zeros_of(s), "\n#define NORM ",
+               s.c.a.dtype == DType::BF16 ? 1 : 0, "\n#define MR ", gemv_rows(s.c), "\n", weights,
+               text.defines, "#define BLOCK ", block_of(s), "\n#define ZEROS ", zeros_of(s),
+               "\n#define NORM ",
                norm == nullptr ? 0
                : norm->rms     ? 3
                                : 2,
@@ -237,8 +252,8 @@ std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText
 
 } // namespace
 
-void add_quant_ring_tactics(std::vector<Tactic>& out, const QuantShape& s, const RowNorm* norm,
-                            const Arch& arch) {
+void add_tile_tactics(std::vector<Tactic>& out, const QuantShape& s, const RowNorm* norm, int way,
+                      std::string_view name, const Arch& arch) {
     if (!runs(s, arch) || (norm != nullptr && !reads_vectors(*norm))) {
         return;
     }
@@ -258,18 +273,15 @@ void add_quant_ring_tactics(std::vector<Tactic>& out, const QuantShape& s, const
             }
             double us = cost_us(s, share, stages, std::max<int64_t>(per_sm, 1), arch);
             out.push_back(
-                {str(norm == nullptr ? "quant_ring_s" : "normed_quant_ring_s", share,
-                     per_sm == 0 ? "_deep" : str("_b", per_sm)),
-                 {norm == nullptr ? quant_way_ring : quant_way_normed_ring,
-                  static_cast<int>(stages), 0, static_cast<int>(std::max<int64_t>(per_sm, 1)),
+                {str(name, share, per_sm == 0 ? "_deep" : str("_b", per_sm)),
+                 {way, static_cast<int>(stages), 0, static_cast<int>(std::max<int64_t>(per_sm, 1)),
                   static_cast<int>(share)},
                  us + (norm == nullptr ? 0 : norm_us)});
         }
     }
 }
 
-Emitted emit_quant_ring(const QuantShape& s, const RowNorm* norm, const Tactic& t,
-                        const Arch& arch) {
+Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const Tactic& t, const Arch& arch) {
     const Contraction& c = s.c;
     int64_t stages = t.p[1];
     int64_t share = t.p[4];
@@ -284,14 +296,19 @@ Emitted emit_quant_ring(const QuantShape& s, const RowNorm* norm, const Tactic& 
     l.grid = {shares.blocks, 1, 1};
     l.shared = shared_bytes(s, stages);
     l.args.pointer(c.a).map(c.b, weight_map(s));
-    bool constant = c.b_constant && s.scale.constant && (!s.zero || s.zero->constant);
+    bool constant = c.b_constant && (!s.scaled || s.scale.constant) &&
+                    (!s.zero || s.zero->constant) && (norm == nullptr || norm->constant);
     if (block_of(s) > 0) {
         l.args.map(s.scale.operand, parameter_map(s, s.scale));
     }
     if (zeros_of(s) == 2) {
         l.args.map(s.zero->operand, parameter_map(s, *s.zero));
     }
-    l.args.pointer(s.scale.operand);
+    if (s.scaled) {
+        l.args.pointer(s.scale.operand);
+    } else {
+        l.args.null();
+    }
     if (s.zero) {
         l.args.pointer(s.zero->operand);
     } else {

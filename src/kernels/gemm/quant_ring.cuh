@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of at most MR rows with quantised columns, by blocks that stay: the copy engine brings
-// every warp one tile of 16 columns x 128 bytes after the other through a ring in shared memory;
-// the tensor cores multiply it, widened to 16 bits, by the rows. `share` warps split the depth of
-// 16 columns, and sum in a fixed order. Constant tiles are on their way before the kernels before
-// this one end. BLOCK: elements of the depth that share a scale, which comes with the tiles; 0: a
-// column has one, which its sum is multiplied by. ZEROS: where zero points come from; 1 memory, one
-// for each column or for all, 2 the copy engine, with the scales. NORM: the rows are normalised
-// first; 2 layer norm, 3 RMS norm.
+// Products of at most MR rows with columns of 16 bits (of type TA) or quantised ones, by blocks
+// that stay: the copy engine brings every warp one tile of 16 columns x 128 bytes after the other
+// through a ring in shared memory; the tensor cores multiply it, widened to 16 bits, by the rows.
+// `share` warps split the depth of 16 columns, and sum in a fixed order. Constant tiles are on
+// their way before the kernels before this one end. BLOCK: elements of the depth that share a
+// scale, which comes with the tiles; 0: a column has one, which its sum is multiplied by. ZEROS:
+// where zero points come from; 1 memory, one for each column or for all, 2 the copy engine, with
+// the scales. NORM: the rows are normalised first; 2 layer norm, 3 RMS norm.
 constexpr int tile_columns = 16;
 constexpr int tile_elements = 1024 / Q_BITS; // of the depth
 constexpr int tile_bytes = 2048;
@@ -49,10 +49,16 @@ struct Origin {
     }
 };
 
-/// 8 elements as 4 words of pairs: of 4 bits the first and the fifth, the second and the sixth,
+/// 8 elements as 4 words of pairs, in order; of 4 bits the first and the fifth, the second and the
+/// sixth,
 /// ...; of 8 bits in order.
 DEVICE void q_pairs(u32* to, const u32* words, const Origin& o) {
-#if Q_BITS == 4
+#if Q_BITS == 16
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+        to[i] = words[i];
+    (void)o;
+#elif Q_BITS == 4
     const u32 w = words[0], next = w >> 8;
 #if TA_BF16
     const u32 one = 0x3f803f80u, base = Q_KIND == 1 ? 0x43084308u : 0x43004300u;
@@ -301,7 +307,7 @@ struct Result {
         for (int v = 0; v < NV; v++)
             at[v] = s.at[v];
         read_extras(extras, at, g EPI_PASS);
-#if !BLOCK
+#if !BLOCK && Q_BITS < 16
 #pragma unroll
         for (int v = 0; v < VEC; v++)
             scale[v] = (float)widen(scales[column_of_b(n + v, g) * scale_n]);
@@ -313,11 +319,14 @@ struct Result {
         ACC v[VEC];
 #pragma unroll
         for (int k = 0; k < VEC; k++) {
-            float total = 0.0f;
-#pragma unroll 1
-            for (int p = 0; p < share; p++)
-                total += sums[sum + p * MR * tile_columns + k];
-            v[k] = BLOCK ? total : total * scale[k];
+            float parts[ring_warps], total = 0.0f; // all on their way before the first is added
+#pragma unroll
+            for (int p = 0; p < ring_warps; p++)
+                parts[p] = p < share ? sums[sum + p * MR * tile_columns + k] : 0.0f;
+#pragma unroll
+            for (int p = 0; p < ring_warps; p++)
+                total += parts[p];
+            v[k] = BLOCK || Q_BITS == 16 ? total : total * scale[k];
         }
         deliver(v, extras, at[0], g, out EPI_PASS);
     }
@@ -363,7 +372,8 @@ DEVICE float row_total(float v, float* parts) {
 
 /// The rows, normalised where NORM says so, and zeros up to a whole tile.
 DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, const GAIN* gain,
-                      const BIAS* bias, float epsilon, const Geometry& g) {
+                      const Pack<GAIN, 8>& first_gain, const BIAS* bias, float epsilon,
+                      const Geometry& g) {
     const int there = (int)g.k / 8, whole = depth * (tile_elements / 8);
 #if NORM
     const int row = threadIdx.x / row_threads, first = threadIdx.x % row_threads;
@@ -402,7 +412,7 @@ DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, co
         v.u = make_uint4(0, 0, 0, 0);
         if (p < there) {
             v.u = *(const uint4*)(from + p * 8);
-            const Pack<GAIN, 8> s = *(const Pack<GAIN, 8>*)(gain + p * 8);
+            const Pack<GAIN, 8> s = p == first ? first_gain : *(const Pack<GAIN, 8>*)(gain + p * 8);
             Pack<BIAS, 8> t;
             if (bias)
                 t = *(const Pack<BIAS, 8>*)(bias + p * 8);
@@ -423,7 +433,7 @@ DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, co
             put_piece(x + i * pitch, p,
                       p < there ? *(const uint4*)(from + p * 8) : make_uint4(0, 0, 0, 0));
     }
-    (void)parts, (void)gain, (void)bias, (void)epsilon;
+    (void)parts, (void)gain, (void)first_gain, (void)bias, (void)epsilon;
 #endif
 }
 
@@ -476,9 +486,14 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
     }
     if (threadIdx.x < zeros_bytes / 4)
         ((u32*)nothing)[threadIdx.x] = 0;
+    Pack<GAIN, 8> first_gain = {};
+#if NORM
+    if (threadIdx.x % (256 / MR) * 8 < g.k)
+        first_gain = ((const Pack<GAIN, 8>*)gain)[threadIdx.x % (256 / MR)];
+#endif
     grid_wait();
     // The sums' place is free until the rows are there.
-    take_rows(x, pitch, depth, sums, a, gain, bias, epsilon, g);
+    take_rows(x, pitch, depth, sums, a, gain, first_gain, bias, epsilon, g);
     sync(); // for the rows, and for each warp's mbarriers
     const Lane l;
     Origin origin[2];

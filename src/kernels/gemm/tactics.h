@@ -7,7 +7,7 @@
 
 namespace ingot::kernels {
 
-enum class Way : int { Simt, Mma, Wgmma, Gemv, Ring, NormedRing, Short };
+enum class Way : int { Simt, Mma, Wgmma, Gemv, Ring, NormedRing, Short, Tiles, NormedTiles };
 
 inline Tactic make_tactic(std::string name, Way way, int a, int b, double cost_us) {
     return {std::move(name), {static_cast<int>(way), a, b}, cost_us};
