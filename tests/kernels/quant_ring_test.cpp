@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products of few rows with quantised weights through rings of tiles: every element type, scales by
 // column and by block, zero points, ragged extents, pairs of columns, norms of the rows.
+#include "backends/cuda/lower.h"
+#include "ir/text.h"
 #include "kernels/harness.h"
 #include "ops/ops.h"
 
@@ -322,6 +324,37 @@ TEST(QuantRing, ConstantsThroughTheBackend) {
         g.add_output("y", ops::unary(g, ExprOp::Tanh, y));
         expect_backend(g, {.tactic = "quant_ring", .tolerance = 4e-3});
     }
+}
+
+/// A step of a decoder: a norm, then gate and up of blocks of 4 bits, as ONNX stores them.
+TEST(QuantRing, NormGateAndUpAreOneKernel) {
+    constexpr int64_t n = 64;
+    constexpr int64_t k = 256;
+    Graph g;
+    Value x = g.add_input("x", {DType::F16, {1, k}});
+    Value gain = ops::constant(g, random_elements(DType::F16, {k}, 1));
+    x = ops::layer_norm(g, {-1, 1e-5, true}, x, gain);
+    Values sides;
+    for (unsigned seed : {2, 4}) {
+        Value q = ops::constant(g, random_elements(DType::I4, {k, n}, seed, -7, 7));
+        Value scale =
+            ops::constant(g, random_elements(DType::F32, {k / 32, n}, seed + 1, 0.01, 0.05));
+        Value w = ops::dequantize(g, {0, 32, DType::F16}, q, scale);
+        sides.push_back(ops::dot(g, Dot{{}, {}, {1}, {0}, DType::F16}, x, w));
+    }
+    Value act = ops::mul(g, sides[0], ops::unary(g, ExprOp::Sigmoid, sides[0]));
+    g.add_output("y", ops::mul(g, act, sides[1]));
+    Graph lowered = cuda::lower(g, {});
+    // One group, and a view of the scales: nothing that a run would compute of constants.
+    for (const Node& node : lowered.nodes()) {
+        EXPECT_TRUE(node.is(constant_def) || node.is(permute_def) || node.is(fused_def))
+            << print(lowered);
+    }
+    EXPECT_EQ(std::count_if(lowered.nodes().begin(), lowered.nodes().end(),
+                            [](const Node& node) { return node.is(fused_def); }),
+              1)
+        << print(lowered);
+    expect_backend(g, {.tactic = "normed_quant_ring", .tolerance = 5e-3});
 }
 
 } // namespace

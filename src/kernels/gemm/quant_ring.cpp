@@ -290,7 +290,8 @@ Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const Tactic& t, co
     Launch l;
     l.program.uses = {"types", "math", "packed"};
     l.program.defines = defines_of(s, norm, text);
-    l.program.body = str(device_file("contract"), text.functions, device_file("quant_weights"));
+    l.program.body = str(device_file("contract"), text.functions, device_file("quant_weights"),
+                         device_file("quant_pairs"));
     l.program.family = "quant_ring";
     l.entry = "quant_ring";
     l.grid = {shares.blocks, 1, 1};
