@@ -10,6 +10,10 @@ DEVICE u32 pick_bytes(u32 a, u32 b) {
         r |= (u32)(both >> (8 * (ORDER >> (4 * i) & 7u)) & 255u) << (8 * i);
     return r;
 }
+/// (a & mask) ^ bits in one instruction.
+DEVICE u32 and_xor(u32 a, u32 mask, u32 bits) {
+    return (a & mask) ^ bits;
+}
 DEVICE u32 sub_f16x2(u32 a, u32 b) {
     return pack_f16(f32_of_f16((u16)a) - f32_of_f16((u16)b),
                     f32_of_f16((u16)(a >> 16)) - f32_of_f16((u16)(b >> 16)));
@@ -32,6 +36,11 @@ template <u32 ORDER>
 DEVICE u32 pick_bytes(u32 a, u32 b) {
     u32 r;
     asm("prmt.b32 %0,%1,%2,%3;" : "=r"(r) : "r"(a), "r"(b), "n"(ORDER));
+    return r;
+}
+DEVICE u32 and_xor(u32 a, u32 mask, u32 bits) {
+    u32 r;
+    asm("lop3.b32 %0,%1,%2,%3,0x6a;" : "=r"(r) : "r"(a), "r"(mask), "r"(bits));
     return r;
 }
 DEVICE u32 sub_f16x2(u32 a, u32 b) {

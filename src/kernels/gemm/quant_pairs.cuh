@@ -31,17 +31,17 @@ DEVICE void q_pairs(u32* to, const u32* words, const Origin& o) {
     const u32 w = words[0], next = w >> 8;
 #if TA_BF16
     const u32 one = 0x3f803f80u, base = Q_KIND == 1 ? 0x43084308u : 0x43004300u;
-    to[0] = fma_bf16x2((w & 0x000f000fu) ^ base, one, o.low);
-    to[1] = fma_bf16x2((w >> 4 & 0x000f000fu) ^ base, one, o.low);
-    to[2] = fma_bf16x2((next & 0x000f000fu) ^ base, one, o.low);
-    to[3] = fma_bf16x2((next >> 4 & 0x000f000fu) ^ base, one, o.low);
+    to[0] = fma_bf16x2(and_xor(w, 0x000f000fu, base), one, o.low);
+    to[1] = fma_bf16x2(and_xor(w >> 4, 0x000f000fu, base), one, o.low);
+    to[2] = fma_bf16x2(and_xor(next, 0x000f000fu, base), one, o.low);
+    to[3] = fma_bf16x2(and_xor(next >> 4, 0x000f000fu, base), one, o.low);
 #else
     const u32 sixteenth = 0x2c002c00u, low = Q_KIND == 1 ? 0x64086408u : 0x64006400u,
               high = Q_KIND == 1 ? 0x64806480u : 0x64006400u;
-    to[0] = sub_f16x2((w & 0x000f000fu) ^ low, o.low);
-    to[1] = fma_f16x2((w & 0x00f000f0u) ^ high, sixteenth, o.high);
-    to[2] = sub_f16x2((next & 0x000f000fu) ^ low, o.low);
-    to[3] = fma_f16x2((next & 0x00f000f0u) ^ high, sixteenth, o.high);
+    to[0] = sub_f16x2(and_xor(w, 0x000f000fu, low), o.low);
+    to[1] = fma_f16x2(and_xor(w, 0x00f000f0u, high), sixteenth, o.high);
+    to[2] = sub_f16x2(and_xor(next, 0x000f000fu, low), o.low);
+    to[3] = fma_f16x2(and_xor(next, 0x00f000f0u, high), sixteenth, o.high);
 #endif
 #else
 #pragma unroll

@@ -117,17 +117,18 @@ bool runs(const QuantShape& s, const Arch& arch) {
            zeros_fit(s) && blocks_fit(s) && rows_bytes(s) <= most_row_bytes;
 }
 
-/// Blocks of threads of a grid, of which each has ring_warps / share groups of warps with so many
-/// units of columns.
+/// Blocks of threads of a grid, of which each has ring_warps / share groups of warps; the first
+/// `more` groups make one unit of columns more than `few`. A grid has a block, or more, for every
+/// SM, even where some have nothing to do: two kernels are on the GPU at a time, and if the first
+/// left SMs free, two blocks of the second would share one, and it would take twice as long.
 struct Shares {
-    int64_t blocks, per_group;
+    int64_t blocks, few, more;
 };
 Shares shares_of(const QuantShape& s, int64_t share, int64_t per_sm, const Arch& arch) {
     int64_t units = div_up(s.c.n(), tile_columns);
-    int64_t groups = ring_warps / share;
-    int64_t most = std::min(units, per_sm * arch.sms);
-    int64_t per_group = div_up(units, most * groups);
-    return {std::min(most, div_up(units, per_group)), per_group};
+    int64_t blocks = 2 * units < arch.sms ? units : per_sm * arch.sms;
+    int64_t groups = blocks * (ring_warps / share);
+    return {blocks, units / groups, units % groups};
 }
 
 double weight_bytes(const QuantShape& s) {
@@ -143,13 +144,12 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     auto units = static_cast<double>(div_up(s.c.n(), tile_columns));
     auto depth = static_cast<double>(depth_tiles(s));
     // Units of the busiest SM.
-    int64_t of_block = div_up(div_up(div_up(s.c.n(), tile_columns), g.per_group), g.blocks);
-    auto busiest = static_cast<double>(div_up(g.blocks, arch.sms) * of_block * g.per_group);
+    auto busiest =
+        static_cast<double>(per_sm * (ring_warps / share) * g.few + div_up(g.more, arch.sms));
     double uneven = std::max(1.0, std::min(busiest, units) * arch.sms / units);
-    double idle =
-        static_cast<double>(arch.sms) / static_cast<double>(std::min<int64_t>(g.blocks, arch.sms));
-    double dram_us = weight_bytes(s) / (arch.dram_gbs * 1.06e3) *
-                     (1 + 0.3 * (std::min(uneven, 3.0) - 1) + 0.2 * (std::min(idle, 3.0) - 1));
+    double streams = per_sm > 1 ? 1.15 : 1; // more of them reach less of the memory's speed
+    double dram_us = weight_bytes(s) / (arch.dram_gbs * 1.06e3) * streams *
+                     (1 + 0.3 * (std::min(uneven, 3.0) - 1));
     // Instructions of a tile and of a unit, by a warp.
     int passes = block_of(s) > 0 ? (gemv_rows(s.c) + 1) / 2 : 1;
     bool narrow = bit_width(s.c.b.dtype) == 4;
@@ -170,7 +170,9 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     // A warp's tiles, one after the other.
     double tile_us = (narrow ? 600 : s.scaled ? 370 : 300) / (arch.clock_ghz * 1e3);
     double warp_us =
-        turns * static_cast<double>(g.per_group * div_up(depth_tiles(s), share)) * tile_us;
+        turns *
+        static_cast<double>((g.few + (g.more > 0 ? 1 : 0)) * div_up(depth_tiles(s), share)) *
+        tile_us;
     return start_us + (turns - 1) * block_us + std::max({dram_us, math_us, warp_us});
 }
 
@@ -258,25 +260,27 @@ void add_tile_tactics(std::vector<Tactic>& out, const QuantShape& s, const RowNo
         return;
     }
     constexpr double norm_us = 0.4; // while the first tiles are on their way
+    // So that the next kernel's first tiles come beside this one: without that, chains of products
+    // took 3 us more for each.
     int64_t half = arch.shared_per_sm / 2 - 1024;
     for (int64_t share : {8, 4, 2}) {
         if (share > 2 && depth_tiles(s) < share) {
             continue;
         }
-        for (int64_t per_sm : {1, 2, 0}) { // 0: one, and most of the SM's shared memory
-            int64_t room =
-                (per_sm == 0 ? arch.shared_per_block : std::min(half, arch.shared_per_block)) -
-                shared_bytes(s, 0);
+        for (int64_t per_sm : {1, 2}) {
+            if (per_sm > 1 && div_up(s.c.n(), tile_columns) <= arch.sms) {
+                continue;
+            }
+            int64_t room = std::min(half, arch.shared_per_block) - shared_bytes(s, 0);
             int64_t stages = std::min(room / stage_bytes(s), most_stages);
             if (stages < 2) {
                 continue;
             }
-            double us = cost_us(s, share, stages, std::max<int64_t>(per_sm, 1), arch);
-            out.push_back(
-                {str(name, share, per_sm == 0 ? "_deep" : str("_b", per_sm)),
-                 {way, static_cast<int>(stages), 0, static_cast<int>(std::max<int64_t>(per_sm, 1)),
-                  static_cast<int>(share)},
-                 us + (norm == nullptr ? 0 : norm_us)});
+            double us = cost_us(s, share, stages, per_sm, arch);
+            out.push_back({str(name, share, "_b", per_sm),
+                           {way, static_cast<int>(stages), 0, static_cast<int>(per_sm),
+                            static_cast<int>(share)},
+                           us + (norm == nullptr ? 0 : norm_us)});
         }
     }
 }
@@ -316,7 +320,7 @@ Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const Tactic& t, co
         l.args.null();
     }
     l.args.pointer(c.out).i64(s.scale.column_step).i64(s.zero ? s.zero->column_step : 0);
-    l.args.i32(stages).i32(share).i32(shares.per_group).i32(constant ? 1 : 0);
+    l.args.i32(stages).i32(share).i32(shares.few).i32(shares.more).i32(constant ? 1 : 0);
     for (size_t i = 0; i < 2; ++i) {
         if (norm != nullptr && i < norm->vectors.size()) {
             l.args.pointer(norm->vectors[i]);

@@ -2,11 +2,12 @@
 // Products of at most MR rows with columns of 16 bits (of type TA) or quantised ones, by blocks
 // that stay: the copy engine brings every warp one tile of 16 columns x 128 bytes after the other
 // through a ring in shared memory; the tensor cores multiply it, widened to 16 bits, by the rows.
-// `share` warps split the depth of 16 columns, and sum in a fixed order. Constant tiles are on
-// their way before the kernels before this one end. BLOCK: elements of the depth that share a
-// scale, which comes with the tiles; 0: a column has one, which its sum is multiplied by. ZEROS:
-// where zero points come from; 1 memory, one for each column or for all, 2 the copy engine, with
-// the scales. NORM: the rows are normalised first; 2 layer norm, 3 RMS norm.
+// `share` warps split the depth of 16 columns, and sum in a fixed order; of these groups of warps
+// the first `more` make one unit of 16 columns more than `few`. Constant tiles are on their way
+// before the kernels before this one end. BLOCK: elements of the depth that share a scale, which
+// comes with the tiles; 0: a column has one, which its sum is multiplied by. ZEROS: where zero
+// points come from; 1 memory, one for each column or for all, 2 the copy engine, with the scales.
+// NORM: the rows are normalised first; 2 layer norm, 3 RMS norm.
 constexpr int tile_columns = 16;
 constexpr int tile_elements = 1024 / Q_BITS; // of the depth
 constexpr int tile_bytes = 2048;
@@ -364,17 +365,17 @@ DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, co
 KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
     quant_ring(const TA* __restrict__ a, const __grid_constant__ TensorMap q_map MAP_VALUES,
                const SCALE* __restrict__ scales, const ZERO* __restrict__ zeros,
-               OUT* __restrict__ out, i64 scale_n, i64 zero_n, i32 stages, i32 share, i32 per_group,
-               i32 constant, const GAIN* __restrict__ gain, const BIAS* __restrict__ bias,
+               OUT* __restrict__ out, i64 scale_n, i64 zero_n, i32 stages, i32 share, u32 few,
+               u32 more, i32 constant, const GAIN* __restrict__ gain, const BIAS* __restrict__ bias,
                float epsilon, const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     grid_release();
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, group = warp / share;
-    const u32 units = (u32)((g.n + tile_columns - 1) / tile_columns);
     const int depth = (int)((g.k + tile_elements - 1) / tile_elements);
     const int pitch = depth * tile_elements * 2 + 64;
-    u32 unit = (group * gridDim.x + blockIdx.x) * per_group;
-    const u32 end = unit + per_group < units ? unit + per_group : units;
+    const u32 number = group * gridDim.x + blockIdx.x;
+    u32 unit = number * few + (number < more ? number : more);
+    const u32 end = unit + few + (number < more ? 1u : 0u);
     const int ring = ring_warps * stages;
     u8* extras = memory + ring * tile_bytes;
     u8* after = extras + ring * extra_bytes;
