@@ -96,8 +96,8 @@ TEST(QuantRing, ShareWarpsAndStayOnFewBlocks) {
     // blocks without any.
     for (int64_t m : {1, 5}) {
         Weight w{.m = m, .n = 2217, .k = 48};
-        expect_ring(plain(w), w, "quant_ring_s2_b1");
-        expect_ring(plain(w), w, "quant_ring_s2_b2");
+        expect_ring(plain(w), w, m > 4 ? "quant_ring_s4_b1" : "quant_ring_s2_b1");
+        expect_ring(plain(w), w, m > 4 ? "quant_ring_s4_b2" : "quant_ring_s2_b2");
         Weight deep{.m = m, .n = 1160, .k = 1168};
         expect_ring(plain(deep), deep, "quant_ring_s8_b1");
     }
@@ -145,7 +145,7 @@ TEST(QuantRing, ScalesOfBlocks) {
                          .block = c.block,
                          .zero = z,
                          .scale = zeros ? DType::F16 : DType::F32};
-                expect_ring(plain(w), w, "quant_ring_s2_b1");
+                expect_ring(plain(w), w, m > 4 ? "quant_ring_s4_b1" : "quant_ring_s2_b1");
             }
         }
     }

@@ -263,8 +263,11 @@ void add_tile_tactics(std::vector<Tactic>& out, const QuantShape& s, const RowNo
     // So that the next kernel's first tiles come beside this one: without that, chains of products
     // took 3 us more for each.
     int64_t half = arch.shared_per_sm / 2 - 1024;
+    // A thread stores one result at a time at most: of 8 rows of 16 columns two warps have too
+    // many.
+    int64_t least = gemv_rows(s.c) > 4 ? 4 : 2;
     for (int64_t share : {8, 4, 2}) {
-        if (share > 2 && depth_tiles(s) < share) {
+        if (share < least || (share > least && depth_tiles(s) < share)) {
             continue;
         }
         for (int64_t per_sm : {1, 2}) {

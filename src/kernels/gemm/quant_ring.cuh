@@ -214,8 +214,8 @@ struct Result {
     bool there;
 
     /// The i-th of units that are kept: from `unit` on, up to `end`.
-    DEVICE void find(int i, u32 unit, u32 end, int share, const SCALE* scales, i64 scale_n,
-                     const Geometry& g EPI_PARAMS) {
+    DEVICE void locate(int i, u32 unit, u32 end, int share, const SCALE* scales, i64 scale_n,
+                       const Geometry& g) {
         constexpr int of_row = tile_columns / VEC, of_unit = MR * of_row;
         const int u = i / of_unit, m = i % of_unit / of_row, c = i % of_row * VEC;
         const u32 n = (unit + u) * tile_columns + c;
@@ -230,12 +230,15 @@ struct Result {
 #pragma unroll
         for (int v = 0; v < NV; v++)
             at[v] = s.at[v];
-        read_extras(extras, at, g EPI_PASS);
 #if !BLOCK && Q_BITS < 16
 #pragma unroll
         for (int v = 0; v < VEC; v++)
             scale[v] = (float)widen(scales[column_of_b(n + v, g) * scale_n]);
 #endif
+    }
+    DEVICE void read(const Geometry& g EPI_PARAMS) {
+        if (there)
+            read_extras(extras, at, g EPI_PASS);
     }
     DEVICE void store(const float* sums, int share, const Geometry& g, OUT* out EPI_PARAMS) const {
         if (!there)
@@ -399,6 +402,9 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
                  first};
     if (!constant)
         grid_wait();
+    // A thread of a group has one result at most.
+    const int of_group = 32 * share, keep = 2 * share > MR ? 2 * share / MR : 1;
+    const int results = keep * MR * tile_columns / VEC, member = threadIdx.x % of_group;
     if (lane == 0) {
 #pragma unroll 1
         for (int s = 0; s < stages; s++)
@@ -415,6 +421,10 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
     if (threadIdx.x % (256 / MR) * 8 < g.k)
         first_gain = ((const Pack<GAIN, 8>*)gain)[threadIdx.x % (256 / MR)];
 #endif
+    Result result;
+    result.there = false;
+    if (member < results)
+        result.locate(member, unit, end, share, scales, scale_n, g);
     grid_wait();
     // The sums' place is free until the rows are there.
     take_rows(x, pitch, depth, sums, a, gain, first_gain, bias, epsilon, g);
@@ -424,16 +434,13 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
     origin[0].set(0), origin[1].set(0);
     Sums own;
     own.clear();
-    Result result;
-    const int of_group = 32 * share, keep = 2 * share > MR ? 2 * share / MR : 1;
-    const int results = keep * MR * tile_columns / VEC, member = threadIdx.x % of_group;
     float* group_sums = sums + group * keep * of_group / 32 * MR * tile_columns;
     int slot = 0, kept = 0;
     u32 phase = 0;
 #pragma unroll 1
     for (; unit < end; unit++) {
-        if (kept == 0 && results <= of_group)
-            result.find(member, unit, end, share, scales, scale_n, g EPI_PASS);
+        if (kept == 0)
+            result.read(g EPI_PASS);
 #if ZEROS == 1
 #pragma unroll
         for (int i = 0; i < 2; i++) {
@@ -458,15 +465,9 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
         if (++kept < keep && unit + 1 < end)
             continue;
         sync_some(group + 1, of_group);
-        if (results <= of_group) {
-            result.store(group_sums, share, g, out EPI_PASS);
-        } else {
-#pragma unroll 1
-            for (int i = member; i < results; i += of_group) {
-                result.find(i, unit + 1 - kept, end, share, scales, scale_n, g EPI_PASS);
-                result.store(group_sums, share, g, out EPI_PASS);
-            }
-        }
+        result.store(group_sums, share, g, out EPI_PASS);
+        if (member < results)
+            result.locate(member, unit + 1, end, share, scales, scale_n, g);
         sync_some(group + 1, of_group);
         kept = 0;
     }
