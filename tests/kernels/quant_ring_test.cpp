@@ -271,7 +271,9 @@ TEST(QuantRing, PlainWeightsOfSixteenBits) {
                 Value y = ops::dot(g, Dot{{}, {}, {1}, {1}, t}, x, w);
                 g.add_output("y", m == 3 ? gated(g, y) : y);
                 FamilyOptions o{.family = "dot",
-                                .tactic = norm ? "normed_tiles_s2_b1" : "gemv_tiles_s8_b1",
+                                .tactic = !norm    ? "gemv_tiles_s8_b1"
+                                          : m == 8 ? "normed_tiles_s4_b1"
+                                                   : "normed_tiles_s2_b1",
                                 .tolerance = t == DType::BF16 ? 2e-2 : 4e-3,
                                 .low = -1,
                                 .high = 1};

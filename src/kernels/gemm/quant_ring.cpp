@@ -144,8 +144,8 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     auto units = static_cast<double>(div_up(s.c.n(), tile_columns));
     auto depth = static_cast<double>(depth_tiles(s));
     // Units of the busiest SM.
-    auto busiest =
-        static_cast<double>(per_sm * (ring_warps / share) * g.few + div_up(g.more, arch.sms));
+    int64_t everywhere = per_sm * (ring_warps / share) * g.few;
+    auto busiest = static_cast<double>(everywhere + div_up(g.more, arch.sms));
     double uneven = std::max(1.0, std::min(busiest, units) * arch.sms / units);
     double streams = per_sm > 1 ? 1.15 : 1; // more of them reach less of the memory's speed
     double dram_us = weight_bytes(s) / (arch.dram_gbs * 1.06e3) * streams *
