@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/packed_transpose.h"
-
 #include "base/text.h"
+#include "plan/packed_transpose.h"
 
 #include <gtest/gtest.h>
 

@@ -21,14 +21,11 @@ bool is_limited(const BuilderConfig& config, Pool pool) {
            static_cast<size_t>(std::numeric_limits<int64_t>::max());
 }
 
-/// nullopt where the device is not here.
+/// nullopt where the engine may run on another device than one that is here.
 std::optional<Place> place_of(const BuilderConfig& config) {
     try {
         Place place = find_place(config.device, config.ordinal);
-        // Kernels for other devices than this one are compiled ahead, under the same limits.
-        const auto& listed = config.capabilities();
-        bool elsewhere = !place.is_gpu && !listed.empty() &&
-                         listed.front() != nv::ComputeCapability::kCURRENT;
+        bool elsewhere = !place.is_gpu && config.device == Device::kAUTO;
         return elsewhere ? std::nullopt : std::optional(place);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::Device) {
