@@ -61,7 +61,7 @@ public:
             return nullptr;
         }
         return Engine::load({static_cast<const std::byte*>(bytes->data()), bytes->size()}, bytes,
-                            true);
+                            CheckWeights::First);
     }
     nv::ICudaEngine& load() {
         build();

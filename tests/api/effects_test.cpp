@@ -6,6 +6,7 @@
 #include "api/tensorrt/engine_facts.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "source_dir.h"
 
 #include <limits>
 #include <map>
@@ -217,7 +218,6 @@ struct Claim {
 const Claim claims[] = {
 #define EFFECT(setting, file, suite, test, word) {#setting, file, #suite, #test, word},
 #include "api/effects.def"
-#include "source_dir.h"
 #undef EFFECT
 };
 

@@ -2,6 +2,7 @@
 // Every claim of spec_004.def has its test.
 #include "base/file.h"
 #include "base/text.h"
+#include "source_dir.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,6 @@ struct Claim {
 const Claim claims[] = {
 #define CLAIM(text, file, suite, test) {text, file, #suite, #test},
 #include "api/spec_004.def"
-#include "source_dir.h"
 #undef CLAIM
 };
 

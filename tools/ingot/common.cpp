@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "onnx/input_sizes.h"
 #include "plugins.h"
-#include "trtexec_options.h"
 
 #include <unistd.h>
 
@@ -289,6 +288,25 @@ std::vector<int> compute_capabilities(std::string_view option, const std::string
 double seconds_now() {
     return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch())
         .count();
+}
+
+std::vector<std::string> parse_names(std::string_view list) {
+    return list.empty() ? std::vector<std::string>() : split_names(list);
+}
+
+std::vector<std::pair<std::string, std::string>> parse_files(std::string_view option,
+                                                             std::string_view spec) {
+    std::vector<std::pair<std::string, std::string>> out;
+    for (const std::string& part : parse_names(spec)) {
+        size_t at = part.rfind(':');
+        require(at != std::string::npos && at > 0 && at + 1 < part.size(),
+                ErrorCode::InvalidArgument, option, "=", spec, ": '", part,
+                "': expected name:file");
+        std::string name = part.substr(0, at);
+        bool quoted = name.size() > 2 && name.front() == '\'' && name.back() == '\'';
+        out.emplace_back(quoted ? name.substr(1, name.size() - 2) : name, part.substr(at + 1));
+    }
+    return out;
 }
 
 } // namespace ingot::tool

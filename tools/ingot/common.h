@@ -30,4 +30,10 @@ std::vector<double> parse_numbers(std::string_view list);
 std::vector<int> compute_capabilities(std::string_view option, const std::string& list);
 double seconds_now();
 
+/// "name:file,..." -> pairs. Errors: InvalidArgument naming `option`.
+std::vector<std::pair<std::string, std::string>> parse_files(std::string_view option,
+                                                             std::string_view spec);
+/// "a,b" -> a, b; nothing for "".
+std::vector<std::string> parse_names(std::string_view list);
+
 } // namespace ingot::tool

@@ -325,22 +325,4 @@ TrtexecOptions parse_trtexec(std::span<const std::string> arguments) {
     return Parser(arguments).parse();
 }
 
-std::vector<std::string> parse_names(std::string_view list) {
-    return list.empty() ? std::vector<std::string>() : split_names(list);
-}
-
-std::vector<std::pair<std::string, std::string>> parse_files(std::string_view option,
-                                                             std::string_view spec) {
-    std::vector<std::pair<std::string, std::string>> out;
-    for (const std::string& part : parse_names(spec)) {
-        size_t at = part.rfind(':');
-        check(at != std::string::npos && at > 0 && at + 1 < part.size(), option, "=", spec, ": '",
-              part, "': expected name:file");
-        std::string name = part.substr(0, at);
-        bool quoted = name.size() > 2 && name.front() == '\'' && name.back() == '\'';
-        out.emplace_back(quoted ? name.substr(1, name.size() - 2) : name, part.substr(at + 1));
-    }
-    return out;
-}
-
 } // namespace ingot::tool

@@ -46,10 +46,4 @@ std::vector<std::string> option_lines(const TrtexecOptions& t);
 /// What --help prints.
 std::string trtexec_help();
 
-/// "name:file,..." -> pairs. Errors: InvalidArgument naming `option`.
-std::vector<std::pair<std::string, std::string>> parse_files(std::string_view option,
-                                                             std::string_view spec);
-/// "a,b" -> a, b; nothing for "".
-std::vector<std::string> parse_names(std::string_view list);
-
 } // namespace ingot::tool

@@ -60,6 +60,14 @@ public:
     }
     void setDeferredWeightsLoading(bool) noexcept override {}
     bool getDeferredWeightsLoading() const noexcept override { return false; }
+    bool
+    setDLAWorkspaceAllocationStrategy(nvinfer1::DLAWorkspaceAllocationStrategy) noexcept override {
+        return false;
+    }
+    nvinfer1::DLAWorkspaceAllocationStrategy
+    getDLAWorkspaceAllocationStrategy() const noexcept override {
+        return {};
+    }
 
 private:
     void say(const std::string& what) {
