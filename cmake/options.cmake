@@ -28,11 +28,12 @@ if(INGOT_LLD)
 endif()
 find_program(INGOT_CCACHE ccache)
 if(INGOT_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${INGOT_CCACHE})
+  # One checkout finds what another has compiled.
+  set(settings CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1)
   if(INGOT_PCH)
-    set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-        CCACHE_SLOPPINESS=pch_defines,time_macros ${INGOT_CCACHE})
+    list(APPEND settings CCACHE_SLOPPINESS=pch_defines,time_macros)
   endif()
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env ${settings} ${INGOT_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${INGOT_CCACHE})
 endif()
 
