@@ -385,19 +385,35 @@ INSTANTIATE_TEST_SUITE_P(Devices, MemoryLimits, testing::Values(true),
 
 class MemoryLimitsOfTheCpu : public RuntimeTest {};
 
+/// A picture made larger, axis by axis, with a workspace between the axes.
+std::shared_ptr<const Engine> larger_picture(const api::EngineFacts& facts) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[1,1,16,16]"));
+    g.set_origin("larger");
+    ops::Resize larger;
+    larger.axes = {2, 3};
+    larger.sizes = {40, 40};
+    larger.mode = "linear";
+    g.add_output("y", ops::resize(g, larger, x));
+    Properties properties;
+    api::put_facts(facts, properties);
+    return Engine::create(std::move(g), {}, std::move(properties));
+}
+
 TEST_P(MemoryLimitsOfTheCpu, AStepThatNeedsMoreSaysHowMuch) {
     api::EngineFacts facts;
     facts.workspace = 0;
-    auto engine = load(*deep_product(facts));
+    auto engine = load(*larger_picture(facts));
     EXPECT_EQ(context(*engine), nullptr);
     std::string error = logger.take_error();
     EXPECT_TRUE(std::regex_match(
-        error, std::regex("ICudaEngine::createExecutionContext: .*node 'deep' needs \\d+ bytes of "
-                          "workspace, the limit is 0.*")))
+        error,
+        std::regex("ICudaEngine::createExecutionContext: .*node 'larger' needs \\d+ bytes of "
+                   "workspace, the limit is 0.*")))
         << error;
 }
 
-/// Builds y = relu(x w) in halves with so much workspace; null where that fails.
+/// Builds that product, for the CPU that picture, with so much workspace; null where that fails.
 std::unique_ptr<nvinfer1::IHostMemory> build_with_workspace(Logger& logger, Device device,
                                                             size_t bytes) {
     namespace nv = nvinfer1;
@@ -405,6 +421,17 @@ std::unique_ptr<nvinfer1::IHostMemory> build_with_workspace(Logger& logger, Devi
     std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
     std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
     std::vector<uint16_t> w(size_t{2048} * 64);
+    if (device == Device::kCPU) {
+        auto* larger =
+            network->addResize(*network->addInput("x", nv::DataType::kFLOAT, dims({1, 1, 16, 16})));
+        larger->setResizeMode(nv::InterpolationMode::kLINEAR);
+        larger->setOutputDimensions(dims({1, 1, 40, 40}));
+        larger->setName("larger");
+        network->markOutput(*larger->getOutput(0));
+        ingot::setDevice(*config, device);
+        config->setMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE, bytes);
+        return std::unique_ptr<nv::IHostMemory>(builder->buildSerializedNetwork(*network, *config));
+    }
     nv::ITensor* x = network->addInput("x", nv::DataType::kHALF, dims({64, 2048}));
     nv::ITensor* k = network
                          ->addConstant(dims({2048, 64}), {nv::DataType::kHALF, w.data(),
@@ -423,7 +450,7 @@ TEST_P(MemoryLimitsOfTheCpu, ABuildFailsWhereTheWorkspaceDoesNotDo) {
     EXPECT_EQ(build_with_workspace(logger, Device::kCPU, 0), nullptr);
     std::string error = logger.take_error();
     EXPECT_TRUE(std::regex_match(
-        error, std::regex("IBuilder::buildSerializedNetwork: .*node 'deep' needs \\d+ bytes of "
+        error, std::regex("IBuilder::buildSerializedNetwork: .*node 'larger' needs \\d+ bytes of "
                           "workspace, the limit is 0.*")))
         << error;
     EXPECT_NE(build_with_workspace(logger, Device::kCPU, size_t{1} << 30), nullptr)

@@ -126,6 +126,11 @@ bool Builder::setMaxThreads(int32_t max_threads) noexcept {
         require(max_threads >= 1, ErrorCode::InvalidArgument, "maxThreads is ", max_threads,
                 ", expected 1 or more");
         max_threads_ = max_threads;
+        if (max_threads != default_threads()) {
+            log_unused(report_, "IBuilder::setMaxThreads", false,
+                       "a build works in the calling thread, apart from kernels that are compiled "
+                       "ahead of time, by as many threads as there are cores, and 8 at most");
+        }
         return true;
     });
 }

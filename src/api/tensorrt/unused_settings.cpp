@@ -5,8 +5,6 @@
 #include "api/tensorrt/runtime/place.h"
 #include "api/tensorrt/unused.h"
 
-#include <thread>
-
 namespace ingot::api {
 
 namespace {
@@ -143,7 +141,7 @@ const Unused setters[] = {
 
 } // namespace
 
-void log_unused_settings(const Network& network, const BuilderConfig& config) {
+void log_unused_settings(const BuilderConfig& config) {
     for (const Unused& u : flags) {
         if (u.is_set(config)) {
             log_unused(config.report(), u.name, u.happens_anyway, u.reason);
@@ -154,12 +152,6 @@ void log_unused_settings(const Network& network, const BuilderConfig& config) {
             log_unused(config.report(), str("IBuilderConfig::", u.name), u.happens_anyway,
                        u.reason);
         }
-    }
-    auto cores = static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency()));
-    if (network.getBuilder().getMaxThreads() != cores) {
-        log_unused(config.report(), "IBuilder::setMaxThreads", false,
-                   "a build works in the calling thread, apart from kernels that are compiled "
-                   "ahead of time, by as many threads as there are cores, and 8 at most");
     }
 }
 

@@ -11,6 +11,6 @@ class Network;
 
 /// "kSPARSE_WEIGHTS: accepted, no effect, because ..." at kWARNING for each that was made; "...:
 /// nothing changes, because ..." at kINFO where it asks for what happens anyway.
-void log_unused_settings(const Network& network, const BuilderConfig& config);
+void log_unused_settings(const BuilderConfig& config);
 
 } // namespace ingot::api
