@@ -78,12 +78,15 @@ int64_t shared_bytes(const QuantShape& s, int64_t stages) {
     return stages * stage_bytes(s) + sums_bytes + zeros_bytes + rows_bytes(s);
 }
 
-/// Whether the copy engine can bring rows of blocks, the columns side by side.
+/// Whether the copy engine can bring rows of blocks, the columns side by side. Boxes begin at
+/// multiples of 16 bytes: others ended in an illegal instruction on an H200.
 bool loadable(const QuantShape& s, const Parameter& p) {
     auto bytes = [&](int64_t n) { return n * bit_width(p.operand.dtype) / 8; };
-    int64_t half = s.c.n() / static_cast<int64_t>(s.c.finish.sums);
-    return p.column_step == 1 && p.block_step > 0 && bytes(p.block_step) % 16 == 0 &&
-           bytes(p.operand.view.offset) % 16 == 0 && (!s.c.paired() || bytes(half) % 16 == 0);
+    auto halves = static_cast<int64_t>(s.c.finish.sums);
+    int64_t half = s.c.n() / halves;
+    return p.column_step == 1 && bytes(tile_columns / halves) % 16 == 0 && p.block_step > 0 &&
+           bytes(p.block_step) % 16 == 0 && bytes(p.operand.view.offset) % 16 == 0 &&
+           (!s.c.paired() || bytes(half) % 16 == 0);
 }
 
 bool blocks_fit(const QuantShape& s) {
