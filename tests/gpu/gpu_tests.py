@@ -190,7 +190,7 @@ def gtest(r, program, pattern, environment, limit=240, may_be_empty=False):
     code, text, seconds = r.run([r.program(program), f"--gtest_filter={pattern}"],
                                 {**r.gpu(), **environment}, limit)
     ran = re.search(r"^\[==========\] (\d+) tests? from .* ran", text, re.MULTILINE)
-    skipped = len(set(re.findall(r"^\[  SKIPPED \] ([^\s,]+)", text, re.MULTILINE)))
+    skipped = len(set(re.findall(r"^\[  SKIPPED \] (\S+\.[^\s,]+)", text, re.MULTILINE)))
     tests = int(ran.group(1)) if ran else 0
     values = {"tests": tests, "skipped": skipped, "seconds": seconds, **results_of(text)}
     if code != 0:

@@ -13,6 +13,7 @@ from test_trtexec import DIGITS, QUICK, run
 # The tests that prove an option, and name it: test: fields.
 TESTS = """
 test_inspect_writes_nothing: inspect
+test_damaged_weights_are_refused_by_every_command: verify no_verify_weights
 test_thresholds_equal_the_published_formulas: output data algorithm
 test_minmax_and_legacy: quantile regression_cutoff
 test_fixed_batches_are_filled_up: batches
@@ -68,6 +69,7 @@ SHOWS = {
 
 # Other tests of the setting that an option stands for: field: (file, word in it).
 UNITS = {
+    "direct_io": ("api/io_formats_test.cpp", "kDIRECT_IO (--directIO)"),
     "precision_constraints": ("workflow/layer_types_test.cpp", "LayerTypeRule"),
     "size_threshold": ("workflow/slim_test.cpp", "size_threshold"),
     "keep_initializer_inputs": ("workflow/slim_test.cpp", "keep_initializer_inputs"),
@@ -86,7 +88,7 @@ UNITS = {
 
 # Only known to be taken: whoever touches one of these proves it first.
 TAKEN = {"mark_all_debug", "static_plugins", "serialized_plugins", "no_compilation_cache", "layout", "sleep_time",
-         "idle_time", "include_transfers", "avg_runs", "nvrtc", "full", "skip_optimizations", "verify", "fp8", "int4"}
+         "idle_time", "include_transfers", "avg_runs", "nvrtc", "full", "skip_optimizations", "fp8", "int4"}
 
 ROWS = re.findall(r'^INGOT_OPTION\((\w+), .*?, [\w| ]+, "(-[^"]+)", "',
                   (ingot.REPOSITORY / "src/api/options.def").read_text(), re.MULTILINE)

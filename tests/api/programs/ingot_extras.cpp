@@ -47,8 +47,8 @@ bool choose(nvinfer1::IBuilderConfig& config, nvinfer1::IRuntime& runtime,
            std::strcmp(ingot::getCacheFolder(), "cache") == 0;
 }
 
-bool give_way(const nvinfer1::ICudaEngine& engine);
-bool give_way(const nvinfer1::ICudaEngine& engine) {
+bool give_way(nvinfer1::ICudaEngine& engine);
+bool give_way(nvinfer1::ICudaEngine& engine) {
     const std::unique_ptr<nvinfer1::IRuntimeConfig> config(engine.createRuntimeConfig());
     return ingot::setPriority(*config, ingot::Priority::kLOW) &&
            ingot::getPriority(*config) == ingot::Priority::kLOW;
