@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What trtexec prints about its options: the sections before a run, and --help.
-#include "trtexec_options.h"
 #include "common.h"
+#include "trtexec_options.h"
 #include "workflow/build.h"
 
 namespace ingot::tool {
