@@ -351,7 +351,7 @@ std::span<const std::byte> Container::weight_chunk(uint64_t chunk) const noexcep
     return bytes_.subspan(s->offset + start, std::min(weight_chunk_bytes, s->bytes - start));
 }
 
-bool Container::weight_chunk_is_whole(uint64_t chunk) const noexcept {
+bool Container::weight_chunk_is_whole(uint64_t chunk) const {
     std::span<const std::byte> hashes = section(SectionKind::WeightHashes);
     uint64_t at = chunk * sizeof(Hash128);
     return xxh3_128(weight_chunk(chunk)) ==

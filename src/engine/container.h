@@ -132,7 +132,7 @@ public:
     uint32_t producer() const { return producer_; }
     uint64_t weight_chunks() const;
     /// Whether a chunk of the weights has the hash that is recorded for it.
-    bool weight_chunk_is_whole(uint64_t chunk) const noexcept;
+    bool weight_chunk_is_whole(uint64_t chunk) const;
     /// Errors: InvalidEngine, which says that it has not.
     [[noreturn]] void fail_weight_chunk(uint64_t chunk) const;
 
