@@ -14,7 +14,7 @@ Type NetworkTensor::input_type() const {
     Type t{exact_type.value_or(dtype_of(declared_type)), {}};
     for (int32_t i = 0; i < declared_dims.nbDims; ++i) {
         auto at = static_cast<size_t>(i);
-        std::string_view param = at < dimension_names.size() ? dimension_names[at] : "";
+        std::string param = at < dimension_names.size() ? dimension_names[at] : "";
         t.dims.push_back(declared_dims.d[i] >= 0 ? Dim(declared_dims.d[i])
                                                  : onnx::open_size(param, name_, at));
     }
