@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Ingot adds to TensorRT's API: choice of the device, priorities of runs, kernels given as
+// Ingot's additions to TensorRT's API: choice of the device, priorities of runs, kernels given as
 // CUDA source text, the cache of compiled kernels, another calibrator.
 #pragma once
 

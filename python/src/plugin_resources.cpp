@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins share, and what a context gives them; who implements what.
+// Resources that plugins share, those that a context gives them, and versions of interfaces.
 #include "plugin_calls.h"
 
 namespace ingot::python {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the device of a backend computes in.
+// Types for which a backend's device has units.
 #pragma once
 
 #include "plan/backend.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What decides whether an engine can run on a GPU, before one is loaded. Defined by
+// Facts that decide whether an engine can run on a GPU, before one is loaded. Defined by
 // src/backends/cuda.
 #pragma once
 

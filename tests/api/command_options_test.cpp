@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What options of commands become for a backend.
+// Compile options of a backend from the options of commands.
 #include "../tools/ingot/common.h"
 #include "base/error.h"
 

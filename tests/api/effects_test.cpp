@@ -177,7 +177,7 @@ TEST(Effects, OfTheseSettingsAreThere) {
 }
 
 TEST(Effects, StrictNansHaveNothingToDo) {
-    // What a rewriting might make a number of.
+    // A size that a rewriting might make a number of.
     Scene s;
     s.config->setFlag(Flag::kSTRICT_NANS);
     s.network.reset(s.builder->createNetworkV2(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What limits on memory leave an engine to run with, known at build.
+// Checks at build whether an engine can run under the configuration's memory limits.
 #pragma once
 
 #include "api/tensorrt/builder_config.h"

@@ -167,7 +167,7 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     double bytes = 4.0 * s.arg.depth * static_cast<double>(s.batch) * s.arg.groups *
                    static_cast<double>(s.rows + s.arg.keys);
     double dram = bytes / (p.arch.dram_gbs * 0.8e3);
-    // What begins and ends a tile, measured.
+    // Start and end of a tile, measured.
     bool loops = looping_blocks(p, s, f, splits) > 0;
     double of_tile = !loops ? 3.0 : f.per_sm > 1 ? 5.2 : 4.0;
     double edges = rounds * of_tile + (loops ? 2.5 : 0);
