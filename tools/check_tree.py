@@ -26,14 +26,20 @@ ALLOWED = {
     "ir": (),
     "ops": ("ir",),
     "onnx": ("ir", "ops"),
-    "plan": ("ir", "ops"),
+    "slim": ("ir", "ops", "onnx"),
+    "cache": ("ir",),
+    "plan": ("ir", "ops", "cache"),
+    "lower": ("ir", "ops", "plan"),
+    "run": ("ir", "ops", "plan"),
     "kernels": ("ir", "ops", "plan"),
-    "passes": ("ir", "ops", "plan", "kernels"),
-    "backends": ("ir", "ops", "kernels", "passes", "plan"),
-    "engine": ("ir", "ops", "kernels", "passes", "plan"),
-    "workflow": ("ir", "ops", "onnx", "kernels", "passes", "plan", "engine"),
-    "api": ("ir", "ops", "onnx", "kernels", "passes", "plan", "engine", "workflow"),
-    "tools": ("ir", "ops", "onnx", "kernels", "passes", "plan", "engine", "workflow", "api"),
+    "passes": ("ir", "ops"),
+    "backends": ("ir", "ops", "cache", "plan", "lower", "run", "kernels", "passes"),
+    "engine": ("ir", "ops", "cache", "plan", "run", "passes"),
+    "workflow": ("ir", "ops", "onnx", "slim", "cache", "plan", "run", "passes", "engine"),
+    "api": ("ir", "ops", "onnx", "slim", "cache", "plan", "run", "kernels", "passes", "engine",
+            "workflow"),
+    "tools": ("ir", "ops", "onnx", "slim", "cache", "plan", "run", "passes", "engine", "workflow",
+              "api"),
 }
 # The public headers: they include each other only, and of src only api knows them.
 PUBLIC = re.compile(r"((impl/)?Nv\w+\.h|ingot\.h|ingot/\w+\.h)")
@@ -43,6 +49,9 @@ BACKENDS = ("cpu", "cuda")
 
 # Split, so that this file passes its own check.
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|tm" + r"p)/")
+# Rules of slim see models that nobody has checked: input() and set_input() allow for what is missing.
+BARE_OPERAND = re.compile(r"\.inputs\[")
+OWN_OPERANDS = ("node.cpp", "edit.cpp", "facts.cpp")
 NOTE = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 USING = re.compile(r"\s*using\s+namespace\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
@@ -106,6 +115,9 @@ def check_file(path, text):
             yield f"{path}:{number}: absolute path of one machine: {line.strip()}"
         if path.suffix in (".h", ".cuh") and USING.match(line):
             yield f"{path}:{number}: 'using namespace' in a header: {line.strip()}"
+        if (path.parts[:2] == ("src", "slim") and path.name not in OWN_OPERANDS
+                and BARE_OPERAND.search(line)):
+            yield f"{path}:{number}: an operand that may be missing: use input() of slim/node.h"
         if NOTE.search(line):
             yield f"{path}:{number}: note to self: {line.strip()}"
 

@@ -3,7 +3,7 @@
 // are timed in one process. Every function returns 0, or 1 with a message in `ingot_bench_error`.
 #include "engine/engine.h"
 #include "workflow/build.h"
-#include "workflow/inputs.h"
+#include "workflow/inputs/inputs.h"
 
 #include <algorithm>
 #include <chrono>

@@ -8,9 +8,9 @@
 #include "onnx/input_sizes.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
-#include "workflow/calibrate.h"
 #include "workflow/io_types.h"
-#include "workflow/quantize.h"
+#include "workflow/quantization/calibrate.h"
+#include "workflow/quantization/quantize.h"
 #include "workflow/refit.h"
 
 #include <algorithm>

@@ -4,9 +4,9 @@
 
 #include "engine/engine.h"
 #include "onnx/importer.h"
-#include "workflow/calibration_cache.h"
 #include "workflow/io_formats.h"
 #include "workflow/layer_types.h"
+#include "workflow/quantization/calibration_cache.h"
 
 #include <functional>
 #include <optional>

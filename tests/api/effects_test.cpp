@@ -3,7 +3,7 @@
 // run, has a test that proves its effect (effects.def, and `proofs` here), or a message that says
 // that it has none, and why (effects_messages.cpp).
 #include "api/effects.h"
-#include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/builder/build_settings.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "source_dir.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/parsed_layers.h"
 
-#include "api/tensorrt/layer.h"
+#include "api/tensorrt/network/layer.h"
 
 #include <map>
 

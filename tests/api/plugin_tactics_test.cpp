@@ -4,7 +4,7 @@
 // timings come from tables.
 #include "api/plugin_fixture.h"
 #include "api/tensorrt/plugin/tactics.h"
-#include "plan/timing_cache.h"
+#include "cache/timing_cache.h"
 
 namespace ingot::test {
 namespace {

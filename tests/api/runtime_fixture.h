@@ -5,7 +5,7 @@
 
 #include "NvInferRuntime.h"
 #include "api/real_gpu.h"
-#include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/builder/build_settings.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/backend.h"
 #include "emulator/emulated_gpu.h"

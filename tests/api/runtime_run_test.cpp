@@ -4,7 +4,7 @@
 #include "base/allocation_count.h"
 #include "source_dir.h"
 #include "workflow/build.h"
-#include "workflow/npy.h"
+#include "workflow/inputs/npy.h"
 
 #include <map>
 

@@ -2,7 +2,7 @@
 // Timing caches: their entries, what may be changed, and builds on an emulated GPU that fill them.
 #include "api/network_fixture.h"
 #include "api/real_gpu.h"
-#include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/builder/build_settings.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/backend.h"
 #include "base/process.h"

@@ -2,7 +2,7 @@
 // Collectives on emulated GPUs, each rank a thread, by a libnccl of the tests
 // (programs/fake_nccl.cpp).
 #include "backends/cuda/backend.h"
-#include "backends/cuda/nccl.h"
+#include "backends/cuda/driver/nccl.h"
 #include "backends_cuda/fake_driver.h"
 #include "emulator/emulated_gpu.h"
 #include "gpu/collectives.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends_cuda/fake_driver.h"
 
-#include "backends/cuda/nvidia_gpu.h"
+#include "backends/cuda/driver/nvidia_gpu.h"
 #include "base/allocation_count.h"
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 // and any of its calls can be made to fail. One per process; used by one thread at a time.
 #pragma once
 
-#include "backends/cuda/driver.h"
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/driver/driver.h"
+#include "backends/cuda/driver/gpu.h"
 
 #include <memory>
 #include <string>

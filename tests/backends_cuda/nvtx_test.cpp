@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ranges reach a profiler's library that NVTX_INJECTION64_PATH names.
 #include "backends/cuda/backend.h"
-#include "backends/cuda/nvtx.h"
+#include "backends/cuda/driver/nvtx.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/file.h"
 #include "base/process.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dynamic engine's later shapes find their kernels compiled.
 #include "backends/cuda/backend.h"
-#include "backends/cuda/profile_programs.h"
+#include "backends/cuda/run/profile_programs.h"
 #include "backends_cuda/timed_gpu.h"
 #include "emulator/emulated_gpu.h"
 #include "ops/evaluator.h"

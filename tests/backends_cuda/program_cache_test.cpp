@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compiling now and later, and what is kept of it.
-#include "backends/cuda/program_cache.h"
+#include "backends/cuda/jit/program_cache.h"
 #include "backends_cuda/timed_gpu.h"
 #include "base/log.h"
 #include "base/process.h"

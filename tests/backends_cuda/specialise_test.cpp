@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Variants of kernels for the shapes that occur: the same bytes, swapped in between runs.
 #include "backends/cuda/backend.h"
-#include "backends/cuda/nvrtc.h"
-#include "backends/cuda/specialise.h"
+#include "backends/cuda/driver/nvrtc.h"
+#include "backends/cuda/jit/specialise.h"
 #include "backends_cuda/timed_gpu.h"
 #include "emulator/emulated_gpu.h"
 #include "kernels/copy/copy.h"

@@ -3,7 +3,7 @@
 // and its clock moves only by what the test says a kernel or a compilation costs.
 #pragma once
 
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/driver/gpu.h"
 #include "base/error.h"
 
 #include <atomic>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choosing tactics by timing, on a GPU whose clock the test sets.
 #include "backends/cuda/backend.h"
-#include "backends/cuda/tuning_job.h"
+#include "backends/cuda/tune/tuning_job.h"
 #include "backends_cuda/timed_gpu.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/process.h"
+#include "cache/timing_cache.h"
 #include "ops/ops.h"
-#include "plan/timing_cache.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 // EmulatedGpu: a GPU whose kernels run on the host, one after another, checked at every step.
 #pragma once
 
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/driver/gpu.h"
 #include "emulator/memory.h"
 #include "source_dir.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzz target: any text is refused, or is a calibration cache that prints to what it is.
 #include "base/error.h"
-#include "workflow/calibration_cache.h"
+#include "workflow/quantization/calibration_cache.h"
 
 #include <cstdlib>
 

@@ -5,7 +5,7 @@
 #include "base/interrupt.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
-#include "workflow/slim.h"
+#include "slim/slim.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -7,7 +7,7 @@
 #include "ops/evaluator.h"
 #include "source_dir.h"
 #include "workflow/build.h"
-#include "workflow/inputs.h"
+#include "workflow/inputs/inputs.h"
 
 #include <algorithm>
 #include <cmath>

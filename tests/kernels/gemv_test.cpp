@@ -44,14 +44,14 @@ TEST(Gemv, RingsOfEveryWidth) {
             SCOPED_TRACE(str(t, ", ", m, " rows"));
             int64_t k = 16384 / bit_width(t) + 48;
             FamilyOptions options;
-            options.tactic = m == 1 ? "gemv_ring_s6_b1" : "gemv_ring_s3_b1";
+            options.tactic = m == 1 ? "gemv_pipelined_s6_b1" : "gemv_pipelined_s3_b1";
             int64_t n = ((1 << 22) / (k * bit_width(t)) + 2) | 1;
             Graph g = product(m, n, k, t, t, DType::F32);
             EXPECT_EQ(expect_family(g, options).tactic, options.tactic);
         }
     }
     // Less shared memory.
-    FamilyOptions options{.cc = 120, .tactic = "gemv_ring_s2_b1"};
+    FamilyOptions options{.cc = 120, .tactic = "gemv_pipelined_s2_b1"};
     EXPECT_EQ(
         expect_family(product(1, 300, 1056, DType::F16, DType::F16, DType::F16), options).tactic,
         options.tactic);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small steps that do not depend on each other become one launch, and give the same bytes.
 #include "backends/cuda/backend.h"
-#include "backends/cuda/joined_launch.h"
-#include "backends/cuda/nvrtc.h"
+#include "backends/cuda/driver/nvrtc.h"
+#include "backends/cuda/jit/joined_launch.h"
 #include "emulator/emulated_gpu.h"
 #include "kernels/copy/copy.h"
 #include "kernels/harness.h"

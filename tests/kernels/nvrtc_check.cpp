@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/nvrtc_check.h"
 
-#include "backends/cuda/nvrtc.h"
+#include "backends/cuda/driver/nvrtc.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"

@@ -223,7 +223,7 @@ TEST(QuantizedDot, ThePackedConstantIsAllThatTheKernelReads) {
             Value w = ops::dequantize(g, {1 - depth, 0, DType::F16}, q, scale, zero);
             g.add_output("y", ops::dot(g, Dot{{}, {}, {1}, {depth}, DType::F16}, x, w));
             Kernels ran = kernels_of(g, {1, k});
-            EXPECT_EQ(ran.entries, std::vector<std::string>{"quant_ring"});
+            EXPECT_EQ(ran.entries, std::vector<std::string>{"quant_pipelined"});
             size_t packed = byte_size(t, n * k);
             EXPECT_GE(ran.bytes, packed);
             EXPECT_LT(ran.bytes, packed + 1024);
@@ -256,7 +256,7 @@ TEST(QuantizedDot, GateAndUpAreOneKernel) {
             Value gate = ops::mul(g, sides[0], ops::unary(g, ExprOp::Sigmoid, sides[0]));
             g.add_output("y", ops::mul(g, gate, sides[1]));
             Kernels ran = kernels_of(g, {1, k});
-            EXPECT_EQ(std::count(ran.entries.begin(), ran.entries.end(), "quant_ring"), 1);
+            EXPECT_EQ(std::count(ran.entries.begin(), ran.entries.end(), "quant_pipelined"), 1);
             EXPECT_EQ(std::count(ran.entries.begin(), ran.entries.end(), "pointwise"), 0);
             expect_backend(g, {.tolerance = 4e-3});
         }

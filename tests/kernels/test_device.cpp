@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/test_device.h"
 
-#include "backends/cuda/nvrtc.h"
+#include "backends/cuda/driver/nvrtc.h"
 #include "base/error.h"
 #include "base/hash.h"
-#include "plan/runtime_cache.h"
+#include "cache/runtime_cache.h"
 
 #include <algorithm>
 #include <cstdlib>

@@ -117,6 +117,14 @@ def test_notes_to_self_fail(tmp_path, note):
         assert code == 1 and any(f"{name}:2: note to self" in line for line in lines)
 
 
+def test_rules_of_slim_read_operands_that_may_be_missing(tmp_path):
+    text = f"{CPP}auto& x = node.inputs[1];\n"
+    code, lines = check(tmp_path, {"src/slim/x.cpp": text, "src/slim/node.cpp": text,
+                                   "src/onnx/x.cpp": text})
+    assert code == 1 and len(lines) == 2
+    assert lines[0].startswith("src/slim/x.cpp:2: an operand that may be missing")
+
+
 def test_using_namespace_stays_out_of_headers(tmp_path):
     text = f"{CPP}    using namespace std;\n"
     code, lines = check(tmp_path, {"src/ir/x.h": text, "src/ir/x.cpp": text})

@@ -3,7 +3,7 @@
 // sees of the CUDA backend's threads is the backend's own. Its memory is the host's.
 #pragma once
 
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/driver/gpu.h"
 
 #include <atomic>
 #include <cstdlib>

@@ -4,8 +4,8 @@
 #include "base/file.h"
 #include "error_message.h"
 #include "ops/ops.h"
-#include "workflow/calibrate.h"
-#include "workflow/inputs.h"
+#include "workflow/inputs/inputs.h"
+#include "workflow/quantization/calibrate.h"
 
 #include <gtest/gtest.h>
 

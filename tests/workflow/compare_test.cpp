@@ -2,9 +2,9 @@
 // Differences between tensors: NaN, infinity, ties; who decides when references disagree.
 #include "base/file.h"
 #include "ops/ops.h"
-#include "workflow/compare.h"
-#include "workflow/npy.h"
-#include "workflow/ties.h"
+#include "workflow/compare/compare.h"
+#include "workflow/compare/ties.h"
+#include "workflow/inputs/npy.h"
 
 #include <gtest/gtest.h>
 

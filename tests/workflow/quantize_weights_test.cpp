@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Narrow weights without data, and the opsets that they need.
 #include "error_message.h"
+#include "slim/opset.h"
 #include "slim_models.h"
-#include "workflow/inputs.h"
-#include "workflow/opset.h"
-#include "workflow/quantize_weights.h"
-#include "workflow/quantized_weight.h"
+#include "workflow/inputs/inputs.h"
+#include "workflow/quantization/quantize_weights.h"
+#include "workflow/quantization/quantized_weight.h"
 
 #include <gtest/gtest.h>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // ingot calibrate: sample inputs -> the scale of each tensor, as a cache or placed in the model.
-#include "workflow/calibrate.h"
+#include "workflow/quantization/calibrate.h"
 
 #include "base/error.h"
 #include "commands.h"
 #include "common.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
-#include "workflow/calibration_data.h"
-#include "workflow/quantize.h"
+#include "workflow/quantization/calibration_data.h"
+#include "workflow/quantization/quantize.h"
 
 #include <algorithm>
 #include <cstdio>

@@ -5,7 +5,7 @@
 #include "api/options.h"
 #include "engine/engine.h"
 #include "workflow/build.h"
-#include "workflow/inputs.h"
+#include "workflow/inputs/inputs.h"
 
 #include <memory>
 

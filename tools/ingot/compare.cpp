@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workflow/compare.h"
+#include "workflow/compare/compare.h"
 
 #include "commands.h"
 #include "common.h"

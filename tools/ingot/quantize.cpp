@@ -5,7 +5,7 @@
 #include "common.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
-#include "workflow/quantize_weights.h"
+#include "workflow/quantization/quantize_weights.h"
 
 #include <cstdio>
 

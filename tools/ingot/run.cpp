@@ -2,7 +2,7 @@
 #include "base/error.h"
 #include "commands.h"
 #include "common.h"
-#include "workflow/npy.h"
+#include "workflow/inputs/npy.h"
 
 #include <cstdio>
 #include <filesystem>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "workflow/slim.h"
+#include "slim/slim.h"
 
 #include "base/error.h"
 #include "base/file.h"
@@ -8,7 +8,7 @@
 #include "onnx/data_type.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
-#include "workflow/slim/check.h"
+#include "workflow/compare/slim_check.h"
 
 #include <nlohmann/json.hpp>
 

@@ -5,7 +5,7 @@
 
 #include "engine/engine.h"
 #include "trtexec_options.h"
-#include "workflow/inputs.h"
+#include "workflow/inputs/inputs.h"
 
 namespace ingot::tool {
 

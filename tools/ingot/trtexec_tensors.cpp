@@ -5,8 +5,8 @@
 #include "base/page_guard.h"
 #include "common.h"
 #include "trtexec.h"
-#include "workflow/npy.h"
-#include "workflow/tensor_difference.h"
+#include "workflow/compare/tensor_difference.h"
+#include "workflow/inputs/npy.h"
 
 #include <algorithm>
 #include <cmath>

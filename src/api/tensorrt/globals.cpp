@@ -4,8 +4,8 @@
 #include "NvInferPlugin.h"
 #include "api/tensorrt/report.h"
 #include "base/private_files.h"
+#include "cache/runtime_cache.h"
 #include "ingot.h"
-#include "plan/runtime_cache.h"
 
 #include <filesystem>
 #include <fstream>

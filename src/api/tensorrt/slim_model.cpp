@@ -6,8 +6,8 @@
 #include "ingot/slim.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
-#include "workflow/slim.h"
-#include "workflow/slim/check.h"
+#include "slim/slim.h"
+#include "workflow/compare/slim_check.h"
 
 #include <nlohmann/json.hpp>
 

@@ -6,7 +6,7 @@ file(GLOB cpu_sources CONFIGURE_DEPENDS src/backends/cpu/*.cpp src/backends/cpu/
      src/backends/cpu/simd/*.cpp)
 add_library(ingot_cpu_backend STATIC ${cpu_sources} ${cpu_kernel_registry})
 target_include_directories(ingot_cpu_backend PUBLIC src)
-target_link_libraries(ingot_cpu_backend PUBLIC ingot_plan ingot_passes ingot_ops)
+target_link_libraries(ingot_cpu_backend PUBLIC ingot_lower ingot_run ingot_passes)
 
 set(vector_options -O3 -fno-math-errno -fno-trapping-math -Wno-psabi)
 set(cpu_simd src/backends/cpu/simd)

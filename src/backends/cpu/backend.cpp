@@ -5,10 +5,10 @@
 #include "backends/cpu/lower.h"
 #include "backends/cpu/simd/simd.h"
 #include "backends/cpu/source_step.h"
-#include "plan/control.h"
 #include "plan/copy.h"
-#include "plan/execution.h"
-#include "plan/plugin.h"
+#include "run/control.h"
+#include "run/execution.h"
+#include "run/plugin.h"
 
 namespace ingot {
 

@@ -2,7 +2,7 @@
 #include "backends/cpu/lower.h"
 
 #include "ir/rewrite.h"
-#include "plan/lowering.h"
+#include "lower/lowering.h"
 
 namespace ingot::cpu {
 

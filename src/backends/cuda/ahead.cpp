@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels ahead of time: plans are made for a GPU that is not there, and their programs compiled.
-#include "backends/cuda/device.h"
+#include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
-#include "backends/cuda/nvrtc.h"
+#include "backends/cuda/run/device.h"
 #include "base/error.h"
-#include "plan/runner.h"
+#include "run/runner.h"
 
 #include <algorithm>
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/backend.h"
 
-#include "backends/cuda/device.h"
-#include "backends/cuda/driver.h"
+#include "backends/cuda/driver/driver.h"
+#include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
-#include "backends/cuda/nvrtc.h"
+#include "backends/cuda/run/device.h"
 #include "plan/device_types.h"
-#include "plan/execution.h"
+#include "run/execution.h"
 
 #include <algorithm>
 #include <thread>

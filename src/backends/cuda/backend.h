@@ -2,7 +2,7 @@
 // The CUDA backend over any Gpu.
 #pragma once
 
-#include "backends/cuda/gpu.h"
+#include "backends/cuda/driver/gpu.h"
 #include "plan/backend.h"
 
 namespace ingot::cuda {

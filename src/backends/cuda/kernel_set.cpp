@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/kernel_set.h"
 
-#include "backends/cuda/steps.h"
+#include "backends/cuda/run/steps.h"
 #include "kernels/scan_sort/dynamic.h"
-#include "plan/control.h"
-#include "plan/plugin.h"
+#include "run/control.h"
+#include "run/plugin.h"
 
 namespace ingot::cuda {
 

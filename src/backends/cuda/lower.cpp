@@ -3,7 +3,7 @@
 
 #include "backends/cuda/kernel_set.h"
 #include "ir/rewrite.h"
-#include "plan/lowering.h"
+#include "lower/lowering.h"
 
 namespace ingot::cuda {
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "kernels/common/expr_text.h"
-#include "kernels/reduce/rows.h"
+#include "kernels/reduce/reduce_rows.h"
 #include "ops/ops.h"
 
 namespace ingot::kernels::attention {

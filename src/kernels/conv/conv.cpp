@@ -2,9 +2,9 @@
 // conv, with the map that follows it: channels innermost on both sides, whatever the spatial rank.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
+#include "kernels/contraction/mma.h"
+#include "kernels/contraction/tactics.h"
 #include "kernels/conv/conv_shape.h"
-#include "kernels/gemm/mma.h"
-#include "kernels/gemm/tactics.h"
 #include "ops/ops.h"
 
 #include <algorithm>

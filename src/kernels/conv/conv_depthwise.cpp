@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's side of conv_depthwise.cuh and conv_strip.cuh: convolutions of each channel by itself.
 #include "kernels/common/expr_text.h"
+#include "kernels/contraction/tactics.h"
 #include "kernels/conv/conv_shape.h"
-#include "kernels/gemm/tactics.h"
 
 #include <algorithm>
 #include <cmath>

@@ -2,7 +2,7 @@
 // A convolution with concrete sizes and strides, and the contractions that it is.
 #pragma once
 
-#include "kernels/gemm/contraction.h"
+#include "kernels/contraction/contraction.h"
 
 #include <array>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's side of conv_stem.cuh: convolutions of up to four channels.
 #include "kernels/common/expr_text.h"
+#include "kernels/contraction/mma.h"
+#include "kernels/contraction/tactics.h"
 #include "kernels/conv/conv_shape.h"
-#include "kernels/gemm/mma.h"
-#include "kernels/gemm/tactics.h"
 
 #include <algorithm>
 #include <cmath>

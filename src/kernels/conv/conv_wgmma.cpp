@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution by wgmma: a tile's rows are a patch of result positions (width x height x images);
 // for every kernel position its inputs are a box of x, shifted, which the copy engine fetches.
+#include "kernels/contraction/tactics.h"
+#include "kernels/contraction/wgmma.h"
 #include "kernels/conv/conv_shape.h"
-#include "kernels/gemm/tactics.h"
-#include "kernels/gemm/wgmma.h"
 
 #include <optional>
 

@@ -2,7 +2,7 @@
 // Family gather: gather (a copy whose rows are chosen by indices: one vector a thread) and scatter.
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/unpacked.h"
-#include "kernels/gather/rows.h"
+#include "kernels/gather/scatter.h"
 #include "kernels/pointwise/index_text.h"
 #include "ops/primitives.h"
 

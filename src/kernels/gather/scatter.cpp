@@ -2,11 +2,12 @@
 // scatter: the result starts as a copy of x (nothing where it lies in x's place), then rows are
 // combined. Sums and products of narrow floats are kept in f32 until the end. With few indices each
 // block reads all of them and owns rows; with many there is a thread for each update.
+#include "kernels/gather/scatter.h"
+
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/copy.h"
-#include "kernels/gather/rows.h"
 #include "kernels/pointwise/map_job.h"
-#include "kernels/reduce/rows.h"
+#include "kernels/reduce/reduce_rows.h"
 #include "ops/primitives.h"
 
 #include <algorithm>

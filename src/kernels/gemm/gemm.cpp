@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot, with the map that follows it: batched matrix products of any layout.
 #include "base/error.h"
-#include "kernels/gemm/gemv.h"
-#include "kernels/gemm/mma.h"
+#include "kernels/contraction/mma.h"
+#include "kernels/contraction/tactics.h"
 #include "kernels/gemm/normed.h"
-#include "kernels/gemm/quant.h"
-#include "kernels/gemm/quant_shape.h"
-#include "kernels/gemm/tactics.h"
+#include "kernels/gemv/gemv.h"
 #include "ops/primitives.h"
 
 #include <algorithm>
@@ -171,27 +169,6 @@ Emitted emit(const Problem& p, const Tactic& t) {
     return has_norm(p.group) ? emit_normed(p, t) : emit_contraction(contraction_of(p), p.arch, t);
 }
 
-std::optional<std::string> refuse_quantised(const Group& group) {
-    return has_norm(group) ? refuse_normed(group, refuse_quantized_dot)
-                           : refuse_quantized_dot(group);
-}
-
-void layout_quantised(LayoutArgs& args) {
-    if (has_norm(args.group)) {
-        layout_normed(args, layout_quantized_dot);
-    } else {
-        layout_quantized_dot(args);
-    }
-}
-
-std::vector<Tactic> quantised_tactics(const Problem& p) {
-    return has_norm(p.group) ? normed_tactics(p) : quantized_dot_tactics(p);
-}
-
-Emitted emit_quantised(const Problem& p, const Tactic& t) {
-    return has_norm(p.group) ? emit_normed(p, t) : emit_quantized_dot(p, t);
-}
-
 const Family rows[] = {{.name = "dot",
                         .refuse = refuse,
                         .layout = layout,
@@ -199,14 +176,7 @@ const Family rows[] = {{.name = "dot",
                         .emit = emit,
                         .strided_results = true,
                         .takes_groups = true,
-                        .variants = contraction_variants},
-                       {.name = "quantized_dot",
-                        .refuse = refuse_quantised,
-                        .layout = layout_quantised,
-                        .tactics = quantised_tactics,
-                        .emit = emit_quantised,
-                        .strided_results = true,
-                        .takes_groups = true}};
+                        .variants = contraction_variants}};
 
 } // namespace
 

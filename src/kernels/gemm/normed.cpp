@@ -2,8 +2,8 @@
 #include "kernels/gemm/normed.h"
 
 #include "base/error.h"
-#include "kernels/gemm/quant.h"
-#include "kernels/gemm/quant_shape.h"
+#include "kernels/quantized_dot/quant_shape.h"
+#include "kernels/quantized_dot/quantized_dot.h"
 #include "ops/ops.h"
 
 #include <algorithm>

@@ -4,7 +4,7 @@
 // of its own.
 #pragma once
 
-#include "kernels/gemm/gemv.h"
+#include "kernels/gemv/gemv.h"
 
 namespace ingot::kernels {
 

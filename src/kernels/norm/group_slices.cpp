@@ -3,7 +3,7 @@
 
 #include "kernels/common/expr_text.h"
 #include "kernels/norm/group_shape.h"
-#include "kernels/reduce/rows.h"
+#include "kernels/reduce/reduce_rows.h"
 
 #include <algorithm>
 #include <numeric>

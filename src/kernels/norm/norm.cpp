@@ -7,7 +7,7 @@
 #include "kernels/norm/group_channels.h"
 #include "kernels/norm/group_shape.h"
 #include "kernels/norm/group_slices.h"
-#include "kernels/reduce/rows.h"
+#include "kernels/reduce/reduce_rows.h"
 #include "ops/ops.h"
 
 #include <algorithm>

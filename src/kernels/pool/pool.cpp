@@ -4,7 +4,7 @@
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/reduce/combine.h"
-#include "kernels/reduce/rows.h"
+#include "kernels/reduce/reduce_rows.h"
 #include "ops/ops.h"
 
 #include <algorithm>

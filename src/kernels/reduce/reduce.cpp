@@ -7,7 +7,7 @@
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/unpacked.h"
 #include "kernels/reduce/combine.h"
-#include "kernels/reduce/rows.h"
+#include "kernels/reduce/reduce_rows.h"
 #include "ops/primitives.h"
 
 #include <algorithm>

@@ -8,7 +8,7 @@
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/movement.h"
 #include "kernels/pointwise/index_text.h"
-#include "kernels/reduce/rows.h"
+#include "kernels/reduce/reduce_rows.h"
 
 #include <algorithm>
 #include <array>

@@ -2,9 +2,9 @@
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/unpacked.h"
-#include "kernels/reduce/rows.h"
+#include "kernels/reduce/reduce_rows.h"
 #include "kernels/scan_sort/dynamic.h"
-#include "kernels/scan_sort/places.h"
+#include "kernels/scan_sort/prefix_sum.h"
 #include "kernels/scan_sort/sort.h"
 #include "ops/primitives.h"
 

@@ -2,7 +2,7 @@
 // IAttention: settings of an attention that stands in the network as a pair of layers.
 #pragma once
 
-#include "api/tensorrt/network.h"
+#include "api/tensorrt/network/network.h"
 
 namespace ingot::api {
 

@@ -2,7 +2,7 @@
 // Quantisation of blocks by scales that are computed from their elements.
 #pragma once
 
-#include "api/tensorrt/layer.h"
+#include "api/tensorrt/network/layer.h"
 
 namespace ingot::api {
 

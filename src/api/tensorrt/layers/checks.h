@@ -3,7 +3,7 @@
 // InvalidArgument "input 0 'x' is f32[2,3], expected ...".
 #pragma once
 
-#include "api/tensorrt/layer.h"
+#include "api/tensorrt/network/layer.h"
 
 namespace ingot::api {
 

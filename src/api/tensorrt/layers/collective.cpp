@@ -3,7 +3,7 @@
 #include "ops/collective.h"
 
 #include "api/tensorrt/layers/checks.h"
-#include "api/tensorrt/network.h"
+#include "api/tensorrt/network/network.h"
 
 #include <set>
 

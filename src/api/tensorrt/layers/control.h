@@ -2,7 +2,7 @@
 // Loops and conditionals: what ties their border layers together.
 #pragma once
 
-#include "api/tensorrt/network.h"
+#include "api/tensorrt/network/network.h"
 
 namespace ingot::api {
 

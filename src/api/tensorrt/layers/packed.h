@@ -2,7 +2,7 @@
 // Sequences of different lengths one after another (kPACKED_NHD): where each token belongs.
 #pragma once
 
-#include "api/tensorrt/layer.h"
+#include "api/tensorrt/network/layer.h"
 
 namespace ingot::api {
 

@@ -2,7 +2,7 @@
 // Layers of the application, for whoever adds them to a network: the API, the parser.
 #pragma once
 
-#include "api/tensorrt/network.h"
+#include "api/tensorrt/network/network.h"
 #include "ops/plugin.h"
 
 namespace ingot::api {

@@ -3,7 +3,7 @@
 // Layer<Interface>.
 #pragma once
 
-#include "api/tensorrt/network.h"
+#include "api/tensorrt/network/network.h"
 
 // Any value will do, or what is wrong with it depends on others and is said when it is emitted.
 #define INGOT_SETTING(Type, Name, member, initial)                                                 \

@@ -4,7 +4,7 @@
 
 #include "api/tensorrt/plugin/registry.h"
 #include "ir/graph.h"
-#include "plan/plugin.h"
+#include "run/plugin.h"
 
 namespace ingot::api {
 

@@ -2,7 +2,7 @@
 // Functions of the application that stand for kernels of source text on the CPU.
 #pragma once
 
-#include "plan/plugin.h"
+#include "run/plugin.h"
 
 namespace ingot::api {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/plugin/model.h"
 
-#include "api/tensorrt/builder.h"
-#include "api/tensorrt/model_layers.h"
+#include "api/tensorrt/builder/builder.h"
+#include "api/tensorrt/parser/model_layers.h"
 #include "api/tensorrt/plugin/node.h"
 #include "base/shared_library.h"
 

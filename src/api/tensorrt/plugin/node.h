@@ -3,7 +3,7 @@
 // name, or a kernel registered for the operator.
 #pragma once
 
-#include "api/tensorrt/network.h"
+#include "api/tensorrt/network/network.h"
 #include "ops/plugin.h"
 
 namespace ingot::api {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/plugin/sources.h"
 
-#include "api/tensorrt/network.h"
+#include "api/tensorrt/network/network.h"
 #include "base/error.h"
 
 #include <map>

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "api/tensorrt/plugin/host.h"
+#include "cache/timing_cache.h"
 #include "plan/backend.h"
-#include "plan/timing_cache.h"
 
 #include <functional>
 

@@ -2,9 +2,9 @@
 #include "api/tensorrt/runtime/engine.h"
 
 #include "api/tensorrt/convert.h"
-#include "api/tensorrt/formats.h"
 #include "api/tensorrt/host_memory.h"
 #include "api/tensorrt/memory_log.h"
+#include "api/tensorrt/network/formats.h"
 #include "api/tensorrt/plugin/host.h"
 #include "api/tensorrt/runtime/context.h"
 #include "api/tensorrt/runtime/inspector.h"

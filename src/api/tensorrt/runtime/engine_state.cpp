@@ -2,8 +2,8 @@
 #include "api/tensorrt/runtime/engine_state.h"
 
 #include "api/tensorrt/convert.h"
-#include "api/tensorrt/formats.h"
 #include "api/tensorrt/globals.h"
+#include "api/tensorrt/network/formats.h"
 #include "base/error.h"
 
 #include <algorithm>

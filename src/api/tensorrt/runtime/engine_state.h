@@ -3,10 +3,10 @@
 // of them may be deleted first.
 #pragma once
 
-#include "api/tensorrt/engine_facts.h"
+#include "api/tensorrt/builder/build_settings.h"
 #include "api/tensorrt/runtime/place.h"
 #include "api/tensorrt/runtime/read_engine.h"
-#include "plan/runtime_cache.h"
+#include "cache/runtime_cache.h"
 
 #include <atomic>
 #include <mutex>

@@ -3,7 +3,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/source_step.h"
 #include "ir/rewrite.h"
-#include "plan/plugin.h"
+#include "run/plugin.h"
 
 namespace ingot::cpu {
 

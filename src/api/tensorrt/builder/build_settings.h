@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a builder's configuration says of an engine beyond graph, weights and profiles. It travels
+// in the engine's metadata: the builder writes it, the runtime reads it.
+#pragma once
+
+#include "NvInferRuntime.h"
+#include "cache/timing_cache.h"
+#include "engine/engine.h"
+
+#include <array>
+#include <limits>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace ingot::api {
+
+/// Min, opt and max values of shape inputs.
+template <class T>
+using ProfileValues = std::map<std::string, std::array<std::vector<T>, 3>>;
+
+struct EngineFacts {
+    std::string name; // of the network
+    nvinfer1::ProfilingVerbosity verbosity = nvinfer1::ProfilingVerbosity::kLAYER_NAMES_ONLY;
+    nvinfer1::HardwareCompatibilityLevel hardware = nvinfer1::HardwareCompatibilityLevel::kNONE;
+    nvinfer1::TacticSources tactic_sources = 3;
+    bool tf32 = true;
+    bool batch_invariant = false;                            // kDISTRIBUTIVE_INDEPENDENCE
+    int64_t workspace = std::numeric_limits<int64_t>::max(); // bytes of kWORKSPACE
+    int64_t shared_memory = 0;    // bytes of kTACTIC_SHARED_MEMORY; 0: what the device has
+    bool streams_weights = false; // kWEIGHT_STREAMING
+    std::map<std::string, std::string> aliases; // outputs, and the input that each is written over
+    std::vector<std::string> debug_tensors;     // names that markDebug() marked
+    bool debug_unfused = false;                 // markUnfusedTensorsAsDebugTensors()
+    std::vector<ProfileValues<int64_t>> values; // by profile
+    std::vector<ProfileValues<int32_t>> narrow_values; // the same, clamped
+};
+
+void put_facts(const EngineFacts& facts, Properties& properties);
+/// Defaults stand for what an engine does not say. Errors: InvalidEngine for what it says wrong.
+EngineFacts read_facts(const Engine& engine);
+
+/// Timings of tactics, which travel with the engine beside its facts.
+void put_timings(const plan::TimingCache::Entries& timings, Properties& properties);
+/// Null when the engine has none.
+std::shared_ptr<plan::TimingCache> timings_of(const Engine& engine);
+
+} // namespace ingot::api

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// TimingCacheObject: ITimingCache, the tactics that were the fastest, by key.
+#pragma once
+
+#include "NvInfer.h"
+#include "api/tensorrt/report.h"
+#include "cache/timing_cache.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace ingot::api {
+
+class TimingCacheObject final : public nvinfer1::ITimingCache {
+public:
+    /// `place`: names the device that timings are for, when asked (Backend::timing_device()).
+    TimingCacheObject(const Report& report, std::function<std::string()> place, bool editable)
+        : report_(report), place_(std::move(place)), editable_(editable) {}
+
+    /// Errors: InvalidArgument for bytes that serialize() did not write.
+    void read(std::span<const std::byte> bytes);
+    /// Adds what is not there. Errors: InvalidArgument for timings of another device.
+    void add(const TimingCacheObject& other, bool ignore_mismatch);
+    /// What builds time, find and extend.
+    const std::shared_ptr<plan::TimingCache>& timings() const { return timings_; }
+
+    nvinfer1::IHostMemory* serialize() const noexcept override;
+    bool combine(const nvinfer1::ITimingCache& input_cache, bool ignore_mismatch) noexcept override;
+    bool reset() noexcept override;
+    int64_t queryKeys(nvinfer1::TimingCacheKey* key_buffer,
+                      int64_t capacity) const noexcept override;
+    nvinfer1::TimingCacheValue query(const nvinfer1::TimingCacheKey& key) const noexcept override;
+    bool update(const nvinfer1::TimingCacheKey& key,
+                const nvinfer1::TimingCacheValue& value) noexcept override;
+
+private:
+    Report report_;
+    std::function<std::string()> place_;
+    bool editable_;
+    std::shared_ptr<plan::TimingCache> timings_ = std::make_shared<plan::TimingCache>("");
+};
+
+} // namespace ingot::api

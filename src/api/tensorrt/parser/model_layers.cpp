@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "api/tensorrt/parser/model_layers.h"
+
+#include "api/tensorrt/parser/layer_builders/layer_builder.h"
+#include "api/tensorrt/parser/parsed_op.h"
+#include "api/tensorrt/parser/typed_node.h"
+#include "api/tensorrt/plugin/node.h"
+#include "onnx/import_node.h"
+#include "workflow/build.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace ingot::api {
+
+namespace {
+
+/// Inputs whose values are shapes, of nodes that are no layers with a class.
+bool is_shape_input(const std::string& op, size_t i) {
+    static const std::map<std::string, std::vector<size_t>> inputs = {
+        {"Reshape", {1}},        {"Expand", {1}}, {"Tile", {1}},   {"ConstantOfShape", {0}},
+        {"Slice", {1, 2, 3, 4}}, {"Pad", {1, 3}}, {"Resize", {3}}, {"Range", {0, 1, 2}},
+        {"OneHot", {1}},         {"TopK", {1}},   {"Loop", {0}},   {"Unsqueeze", {1}},
+        {"Squeeze", {1}},        {"Split", {1}},
+    };
+    auto it = inputs.find(op);
+    return it != inputs.end() &&
+           std::find(it->second.begin(), it->second.end(), i) != it->second.end();
+}
+
+/// The same for nodes that may be computed on the host when a shape needs it.
+bool may_be_shape(const std::string& op) {
+    static const std::set<std::string_view> ops = {
+        "Cast", "CastLike", "Clip", "Expand", "GreaterOrEqual", "LessOrEqual", "Max", "Mean",
+        "Min",  "Mod",      "Pad",  "Slice",  "Split",          "Squeeze",     "Sum", "Tile"};
+    return ops.contains(op) || op.starts_with("Reduce");
+}
+
+/// A node that no class of layers describes: the type is kPLUGIN, and there is nothing but ILayer.
+class PlainLayer final : public Layer<nv::ILayer> {
+public:
+    PlainLayer(std::string op, size_t results)
+        : Layer(nv::LayerType::kPLUGIN, results), op_(std::move(op)) {}
+
+    std::string kind() const override { return op_; }
+    Values emit(const Emitter&) override {
+        fail(ErrorCode::Internal, described(), " has nothing but its node");
+    }
+    bool reads_shape(size_t input) const override {
+        const auto* op = dynamic_cast<const NodeOp*>(parsed.get());
+        std::optional<size_t> at = op == nullptr ? std::nullopt : op->position(input);
+        return at && is_shape_input(op_, *at);
+    }
+    bool passes_shapes() const override { return may_be_shape(op_); }
+
+private:
+    std::string op_;
+};
+
+bool mentions(const std::string& text, std::string_view word) {
+    return text.find(word) != std::string::npos;
+}
+
+/// What the importer's reason is about.
+ParserCode code_of(const Error& e) {
+    const std::string& text = e.message();
+    if (e.code() == ErrorCode::OutOfMemory) {
+        return ParserCode::kMEM_ALLOC_FAILED;
+    }
+    if (e.code() == ErrorCode::Internal) {
+        return ParserCode::kINTERNAL_ERROR;
+    }
+    if (mentions(text, "must be a constant") || mentions(text, "before the run") ||
+        mentions(text, "at run time")) {
+        return ParserCode::kUNSUPPORTED_NODE_DYNAMIC;
+    }
+    return mentions(text, "attribute")      ? ParserCode::kUNSUPPORTED_NODE_ATTR
+           : mentions(text, "element type") ? ParserCode::kUNSUPPORTED_NODE_DATATYPE
+           : mentions(text, "rank") || mentions(text, "shape") || mentions(text, "sizes")
+               ? ParserCode::kUNSUPPORTED_NODE_SHAPE
+           : mentions(text, "input") ? ParserCode::kUNSUPPORTED_NODE_INPUT
+                                     : ParserCode::kUNSUPPORTED_NODE;
+}
+
+const onnx::FunctionProto* function_of(const onnx::Model& m, const onnx::Node& n) {
+    auto it = m.functions.find({n.domain, n.op_type, n.overload});
+    return it == m.functions.end() ? nullptr : &it->second;
+}
+
+int64_t opset_of(const onnx::Model& m, const onnx::Node& n) {
+    auto it = m.opset_imports.find(n.domain);
+    if (it == m.opset_imports.end() && n.domain.empty()) {
+        it = m.opset_imports.find("ai.onnx");
+    }
+    return it == m.opset_imports.end() ? 0 : it->second;
+}
+
+/// Gemm with a third operand is a product and a sum, as its two layers; other nodes are one.
+std::vector<ModelLayers::NodePart> parts_of(const onnx::Model& m, const onnx::Node& n,
+                                            size_t index) {
+    std::string label = n.name.empty() ? str(n.op_type, "_", index) : n.name;
+    auto is_one = [&](std::string_view name) {
+        return std::all_of(n.attributes.begin(), n.attributes.end(), [&](const auto& a) {
+            return a.name != name || (a.type == onnx::AttributeType::Float && a.f == 1);
+        });
+    };
+    bool sums = n.op_type == "Gemm" && n.domain.empty() && n.inputs.size() == 3 &&
+                !n.inputs[2].empty() && opset_of(m, n) >= 7 && is_one("alpha") && is_one("beta") &&
+                n.outputs.size() == 1 && !n.outputs[0].empty() && function_of(m, n) == nullptr;
+    if (!sums) {
+        return {{n, label}};
+    }
+    onnx::Node product = n;
+    product.name = label;
+    product.inputs.resize(2);
+    product.outputs = {str(n.outputs[0], "_product")};
+    onnx::Node sum;
+    sum.op_type = "Add";
+    sum.name = label;
+    sum.inputs = {product.outputs[0], n.inputs[2]};
+    sum.outputs = n.outputs;
+    return {{product, label}, {sum, str(label, "_bias")}};
+}
+
+} // namespace
+
+void ModelLayers::run() {
+    order_ = onnx::run_order(model_->graph);
+    require(!model_->graph.outputs.empty(), ErrorCode::InvalidModel, "the graph has no outputs");
+    network_.keep(model_);
+    add_initializers();
+    add_inputs();
+    for (size_t index : order_) {
+        add_node(index);
+    }
+    add_outputs();
+    network_.properties = model_properties(*model_);
+    std::string name = model_->graph.name.empty() ? "main" : model_->graph.name;
+    network_.setName(name.c_str());
+    if (name != network_.getName()) {
+        throw std::bad_alloc();
+    }
+}
+
+void ModelLayers::add_initializers() {
+    auto refuse = [&](const std::string& name, const std::string& reason) {
+        errors_.push_back(std::make_unique<ParserError>(
+            ParserCode::kINVALID_VALUE, str("initializer '", name, "': ", reason), __LINE__));
+        poisoned_.insert(name);
+    };
+    for (const onnx::Tensor& t : model_->graph.initializers) {
+        try {
+            Source s;
+            s.initializer = network_.add_initializer(t.name, onnx::initializer(t));
+            names_.emplace(t.name, s);
+        } catch (const Error& e) {
+            refuse(t.name, e.message());
+        }
+    }
+    for (const onnx::SparseTensor& t : model_->graph.sparse_initializers) {
+        refuse(t.values.name, "sparse initializers are not supported; store the tensor densely");
+    }
+}
+
+void ModelLayers::add_inputs() {
+    for (const onnx::ValueInfo& info : model_->graph.inputs) {
+        if (names_.contains(info.name)) {
+            continue; // an initializer: its value is fixed
+        }
+        try {
+            Type type = onnx::graph_input_type(info);
+            nv::Dims d = api_dims(type.dims);
+            require(d.nbDims >= 0, ErrorCode::Unsupported, "it has ", type.rank(),
+                    " dimensions; the API has room for ", nv::Dims::MAX_DIMS);
+            auto* t = static_cast<NetworkTensor*>(
+                network_.addInput(info.name.c_str(), data_type_of(type.dtype), d));
+            require(t != nullptr, ErrorCode::InvalidModel, "the name is taken in the network");
+            t->exact_type = type.dtype;
+            for (size_t i = 0; i < info.dims.size(); ++i) {
+                if (info.dims[i].value < 0 && !info.dims[i].param.empty()) {
+                    t->dimension_names.resize(nv::Dims::MAX_DIMS);
+                    t->dimension_names[i] = info.dims[i].param;
+                }
+            }
+            names_[info.name].tensor = t;
+        } catch (const Error& e) {
+            errors_.push_back(std::make_unique<ParserError>(
+                ParserCode::kUNSUPPORTED_GRAPH, str("input '", info.name, "': ", e.message()),
+                __LINE__));
+            poisoned_.insert(info.name);
+        }
+    }
+}
+
+void ModelLayers::fail_node(size_t index, ParserCode code, const std::string& reason, int line) {
+    const onnx::Node& n = model_->graph.nodes[index];
+    std::string label = n.name.empty() ? str("#", index) : str("'", n.name, "'");
+    auto e = std::make_unique<ParserError>(code,
+                                           str("node ", label, " (",
+                                               n.domain.empty() ? "" : n.domain + ".", n.op_type,
+                                               ", opset ", opset_of(*model_, n), "): ", reason),
+                                           line);
+    e->index = static_cast<int>(index);
+    e->name = n.name;
+    e->op = n.op_type;
+    if (const onnx::FunctionProto* f = function_of(*model_, n)) {
+        e->set_function(f->key.name);
+    }
+    errors_.push_back(std::move(e));
+    refused_.insert(index);
+    poisoned_.insert(n.outputs.begin(), n.outputs.end());
+}
+
+void ModelLayers::add_node(size_t index) {
+    const onnx::Node& n = model_->graph.nodes[index];
+    bool poisoned = false;
+    for (const std::string& name : onnx::read_names(n)) {
+        if (name.empty() || poisoned_.contains(name)) {
+            poisoned = poisoned || !name.empty();
+        } else if (!names_.contains(name)) {
+            return fail_node(index, ParserCode::kINVALID_GRAPH,
+                             str("input '", name,
+                                 "' is neither an input, an initializer nor the output of a node"),
+                             __LINE__);
+        }
+    }
+    bool known = onnx::find_importer(n.domain, n.op_type, opset_of(*model_, n)) != nullptr ||
+                 function_of(*model_, n) != nullptr;
+    std::optional<CustomNode> custom;
+    if (!known || plugins_first_) {
+        custom = find_custom(n, network_.getBuilder().getPluginRegistry());
+    }
+    if (custom && !poisoned) {
+        return add_custom(index, *custom);
+    }
+    if (!known && !custom) {
+        return fail_node(index, ParserCode::kUNSUPPORTED_NODE,
+                         opset_of(*model_, n) == 0
+                             ? str("the model imports no opset of domain '", n.domain, "'")
+                             : std::string("Ingot does not know this operator"),
+                         __LINE__);
+    }
+    if (poisoned) { // what it reads was refused: only that is worth reporting
+        poisoned_.insert(n.outputs.begin(), n.outputs.end());
+        return;
+    }
+    try {
+        std::vector<NetworkTensor*> results;
+        for (const NodePart& part : parts_of(*model_, n, index)) {
+            results = add_part(part, index);
+        }
+        if (!n.name.empty()) {
+            results_.emplace(n.name, std::move(results));
+        }
+    } catch (const Error& e) {
+        bool invalid = e.code() == ErrorCode::InvalidModel;
+        fail_node(index, invalid ? ParserCode::kINVALID_NODE : code_of(e), e.message(), __LINE__);
+    }
+}
+
+std::vector<NetworkTensor*> ModelLayers::add_part(const NodePart& part, size_t index) {
+    const onnx::Node& n = part.node;
+    std::vector<size_t> named; // results
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+        if (!n.outputs[i].empty()) {
+            named.push_back(i);
+        }
+    }
+    std::vector<LayerBase*> layers;
+    if (function_of(*model_, n) == nullptr) {
+        layers = TypedNode(*this, n, index, part.label).add();
+    }
+    std::vector<NetworkTensor*> results; // by output of the node, or only those with a name
+    bool plain = layers.empty();
+    if (plain) {
+        layers = {&add_plain(part, index, named)};
+    }
+    for (LayerBase* layer : layers) {
+        for (const auto& t : layer->outputs) {
+            t->rename(str(part.label, "_output_", results.size()));
+            results.push_back(t.get());
+        }
+    }
+    for (size_t i = 0; i < named.size(); ++i) {
+        results[plain ? i : named[i]]->rename(n.outputs[named[i]]);
+    }
+    if (!results.empty()) {
+        network_.type_of(*results[0]);
+    }
+    std::vector<std::string> read = onnx::read_names(n);
+    bool fixed = std::all_of(read.begin(), read.end(), [&](const std::string& name) {
+        return name.empty() || is_fixed(names_.at(name));
+    });
+    for (size_t i = 0; i < named.size(); ++i) {
+        NetworkTensor* t = results[plain ? i : named[i]];
+        define(n.outputs[named[i]], *t);
+        if (fixed) {
+            fixed_.insert(t);
+        }
+    }
+    return results;
+}
+
+bool ModelLayers::is_fixed(const Source& s) const {
+    return s.tensor == nullptr || fixed_.contains(s.tensor);
+}
+
+LayerBase& ModelLayers::add_plain(const NodePart& part, size_t index,
+                                  const std::vector<size_t>& results) {
+    std::vector<NetworkTensor*> in;
+    std::vector<NodeSource> sources;
+    for (const std::string& name : onnx::read_names(part.node)) {
+        NodeSource s{name, std::nullopt, nullptr, 0};
+        if (!name.empty()) {
+            const Source& from = names_.at(name);
+            s.initializer = from.initializer.value_or(0);
+            if (!from.initializer) {
+                s.input = in.size();
+                in.push_back(from.tensor);
+            }
+        }
+        sources.push_back(std::move(s));
+    }
+    auto layer = std::make_unique<PlainLayer>(part.node.op_type, results.size());
+    layer->name = part.label;
+    layer->parsed =
+        std::make_shared<NodeOp>(model_, part.node, index, std::move(sources), results, part.label);
+    return *network_.append(std::move(layer), in);
+}
+
+NetworkTensor& ModelLayers::constant(const std::string& name) {
+    Source& s = names_.at(name);
+    if (s.tensor == nullptr) {
+        s.tensor = add_constant(name, *s.initializer).outputs[0].get();
+        s.tensor->rename(name);
+        fixed_.insert(s.tensor);
+    }
+    return *s.tensor;
+}
+
+LayerBase& ModelLayers::add_constant(const std::string& name, size_t initializer) {
+    const Tensor& t = network_.initializers()[initializer].tensor;
+    auto op = std::make_shared<InitializerOp>(initializer);
+    if (!has_name(t.dtype()) || t.rank() > nv::Dims::MAX_DIMS) {
+        auto plain = std::make_unique<PlainLayer>("Constant", 1);
+        plain->name = name;
+        plain->parsed = std::move(op);
+        return *network_.append(std::move(plain), {});
+    }
+    Report report = network_.report();
+    Network::Reading reading(network_, report);
+    nv::Weights w{data_type_of(t.dtype()), t.bytes().data(), t.count()};
+    require(network_.addConstant(api_dims(t.shape()), w) != nullptr, ErrorCode::Internal,
+            "initializer '", name, "' is no constant layer");
+    LayerBase& layer = *network_.layers().back();
+    layer.name = name;
+    layer.parsed = std::move(op);
+    return layer;
+}
+
+void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
+    const onnx::Node& n = model_->graph.nodes[index];
+    try {
+        std::vector<std::string> read = n.inputs;
+        while (!read.empty() && read.back().empty()) {
+            read.pop_back();
+        }
+        std::vector<NetworkTensor*> in;
+        for (const std::string& name : read) {
+            require(!name.empty(), ErrorCode::Unsupported, "input ", in.size(),
+                    " is left out: a plugin needs all before its last");
+            in.push_back(&constant(name));
+        }
+        std::string name = n.name.empty() ? str(n.op_type, "_", index) : n.name;
+        LayerBase& layer = append_custom(network_, n, custom, std::move(in), name);
+        require(n.outputs.size() <= layer.outputs.size(), ErrorCode::InvalidModel, "it has ",
+                n.outputs.size(), " outputs, the plugin ", layer.outputs.size());
+        network_.type_of(*layer.outputs[0]);
+        for (size_t i = 0; i < n.outputs.size(); ++i) {
+            if (!n.outputs[i].empty()) {
+                layer.outputs[i]->rename(n.outputs[i]);
+                define(n.outputs[i], *layer.outputs[i]);
+            }
+        }
+        if (!n.name.empty()) {
+            std::vector<NetworkTensor*> results;
+            for (const auto& t : layer.outputs) {
+                results.push_back(t.get());
+            }
+            results_.emplace(n.name, std::move(results));
+        }
+    } catch (const Error& e) {
+        bool invalid = e.code() == ErrorCode::InvalidModel;
+        fail_node(index, invalid ? ParserCode::kINVALID_NODE : code_of(e), e.what(), __LINE__);
+    }
+}
+
+void ModelLayers::define(const std::string& name, NetworkTensor& t) {
+    require(names_.emplace(name, Source{&t, std::nullopt}).second, ErrorCode::InvalidModel,
+            "output '", name, "' has been defined before");
+}
+
+void ModelLayers::add_outputs() {
+    for (const onnx::ValueInfo& info : model_->graph.outputs) {
+        if (poisoned_.contains(info.name)) {
+            continue;
+        }
+        auto it = names_.find(info.name);
+        if (it == names_.end()) {
+            errors_.push_back(std::make_unique<ParserError>(
+                ParserCode::kINVALID_GRAPH,
+                str("graph output '", info.name, "' is computed by no node"), __LINE__));
+            continue;
+        }
+        NetworkTensor& t = constant(info.name);
+        network_.markOutput(t);
+        if (!t.isNetworkOutput()) {
+            throw std::bad_alloc();
+        }
+    }
+}
+
+} // namespace ingot::api

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a model to layers of a network: one for each node, constant layers for initializers that
+// layers read as tensors, and two for a Gemm with a bias.
+#pragma once
+
+#include "api/tensorrt/network/network.h"
+#include "api/tensorrt/parser/parser.h"
+#include "onnx/model.h"
+
+namespace ingot::api {
+
+struct CustomNode;
+
+/// Adds inputs, initializers, nodes and outputs of a model to a network; collects what cannot be
+/// added.
+class ModelLayers {
+public:
+    /// `plugins_first`: a plugin named as an operator takes its place.
+    ModelLayers(Network& network, std::shared_ptr<const onnx::Model> model, bool plugins_first)
+        : network_(network), model_(std::move(model)), plugins_first_(plugins_first) {}
+
+    /// Errors (thrown): InvalidModel for a model that is malformed as a whole.
+    void run();
+    ParserErrors& errors() { return errors_; }
+    /// By name of the node, the first of each; those without a name are left out.
+    using Results = std::unordered_map<std::string, std::vector<NetworkTensor*>>;
+    const Results& results() const { return results_; }
+    /// Indices of nodes in the order in which they run, and which of them cannot be imported.
+    const std::vector<size_t>& order() const { return order_; }
+    bool refused(size_t node) const { return refused_.contains(node); }
+
+    /// A node, or a part of one, that becomes a layer of this name.
+    struct NodePart {
+        onnx::Node node;
+        std::string label;
+    };
+
+private:
+    class TypedNode;
+    /// What a name stands for: a tensor; or an initializer, with the tensor that shows it, if any.
+    struct Source {
+        NetworkTensor* tensor = nullptr;
+        std::optional<size_t> initializer;
+    };
+    void add_initializers();
+    void add_inputs();
+    void add_node(size_t index);
+    std::vector<NetworkTensor*> add_part(const NodePart& part, size_t index);
+    LayerBase& add_plain(const NodePart& part, size_t index, const std::vector<size_t>& results);
+    /// A tensor; of an initializer, the output of its constant layer.
+    NetworkTensor& constant(const std::string& name);
+    LayerBase& add_constant(const std::string& name, size_t initializer);
+    bool is_fixed(const Source& s) const;
+    void add_custom(size_t index, const CustomNode& custom);
+    void define(const std::string& name, NetworkTensor& t);
+    void add_outputs();
+    void fail_node(size_t index, ParserCode code, const std::string& reason, int line);
+
+    Network& network_;
+    std::shared_ptr<const onnx::Model> model_;
+    bool plugins_first_;
+    std::unordered_map<std::string, Source> names_;
+    std::unordered_set<const NetworkTensor*> fixed_; // computed of nothing but constants
+    std::unordered_set<std::string> poisoned_; // results of refused nodes, and what needs them
+    Results results_;
+    std::vector<size_t> order_;
+    std::unordered_set<size_t> refused_;
+    ParserErrors errors_;
+};
+
+} // namespace ingot::api

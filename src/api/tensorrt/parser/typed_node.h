@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// TypedNode: a node of a model as layers with classes of their own.
+#pragma once
+
+#include "api/tensorrt/parser/layer_builders/layer_builder.h"
+#include "api/tensorrt/parser/model_layers.h"
+#include "api/tensorrt/parser/parsed_op.h"
+
+namespace ingot::api {
+
+class ModelLayers::TypedNode {
+public:
+    TypedNode(ModelLayers& all, const onnx::Node& n, size_t index, const std::string& label)
+        : all_(all), network_(all.network_), node_(n), index_(index), label_(label),
+          before_(network_.state()) {}
+
+    /// One layer, or one for each result. None, and nothing is added, where no class fits.
+    std::vector<LayerBase*> add();
+
+private:
+    const Source* source(int i) const;
+    std::vector<LayerBase*> made(NodeReading read);
+    /// Whether the layers have all results that the node has.
+    bool cover(const std::vector<LayerBase*>& layers) const;
+    /// Whether all that the node reads is an input of the layer, or known to its settings.
+    bool tells(const LayerBase& layer, std::vector<NodeSource>& sources) const;
+    static void settle(const NetworkTensor& t, const LayerBase& layer);
+    void take_back();
+
+    ModelLayers& all_;
+    Network& network_;
+    const onnx::Node& node_;
+    size_t index_;
+    const std::string& label_;
+    Network::State before_;
+    std::vector<std::string> constants_; // made for this node
+};
+
+} // namespace ingot::api

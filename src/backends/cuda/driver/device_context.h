@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// Card: one device behind the CUDA driver with its primary context, for what calls the driver.
+#pragma once
+
+#include "backends/cuda/driver/driver.h"
+#include "backends/cuda/driver/gpu.h"
+
+namespace ingot::cuda {
+
+inline CUdeviceptr address(const std::byte* p) {
+    return reinterpret_cast<CUdeviceptr>(p);
+}
+
+/// Holds a context current on this thread; then the one before is again. A thread that had none
+/// keeps it.
+class Entered {
+public:
+    Entered() = default;
+    Entered(const Driver& d, CUcontext before) : driver_(&d), before_(before) {}
+    ~Entered() {
+        if (driver_ != nullptr) {
+            driver_->set_current(before_);
+        }
+    }
+    Entered(const Entered&) = delete;
+    Entered& operator=(const Entered&) = delete;
+
+private:
+    const Driver* driver_ = nullptr;
+    CUcontext before_ = nullptr;
+};
+
+/// While it lives, calls that a capture of another stream forbids are no part of any capture.
+class Relaxed {
+public:
+    explicit Relaxed(const Driver& d) : driver_(d) { driver_.exchange_capture_mode(&mode_); }
+    ~Relaxed() { driver_.exchange_capture_mode(&mode_); }
+    Relaxed(const Relaxed&) = delete;
+    Relaxed& operator=(const Relaxed&) = delete;
+
+private:
+    const Driver& driver_;
+    int mode_ = capture_relaxed;
+};
+
+struct Card {
+    const Driver& d;
+    CUdevice device = 0;
+    CUcontext context = nullptr;
+    mutable DeviceHealth health;
+
+    Card(const Driver& driver, CUdevice number) : d(driver), device(number) {}
+
+    void check(CUresult r, const char* what) const { health.check(d, r, what); }
+    /// Errors: Device for a dead device.
+    [[nodiscard]] Entered enter() const {
+        health.require_alive();
+        return enter_quietly();
+    }
+    /// For what gives resources back: on a dead device their release does nothing.
+    [[nodiscard]] Entered enter_quietly() const noexcept {
+        CUcontext before = nullptr;
+        if (d.get_current(&before) != 0 || before == context || d.set_current(context) != 0 ||
+            before == nullptr) {
+            return {};
+        }
+        return {d, before};
+    }
+    int attribute(DeviceAttribute a) const {
+        int v = 0;
+        check(d.device_attribute(&v, static_cast<int>(a), device), "cuDeviceGetAttribute");
+        return v;
+    }
+    /// Changes by how much of the L2 cache is set aside for what streams keep there. Errors:
+    /// Device.
+    void set_aside(int64_t more) const;
+
+private:
+    mutable std::mutex mutex_;
+    mutable int64_t set_aside_ = 0;
+};
+
+class NvidiaFunction : public Function {
+public:
+    explicit NvidiaFunction(const Card& card) : card_(card) {}
+    ~NvidiaFunction() override {
+        if (module != nullptr) {
+            Entered entered = card_.enter_quietly();
+            card_.d.module_unload(module);
+        }
+    }
+    NvidiaFunction(const NvidiaFunction&) = delete;
+    NvidiaFunction& operator=(const NvidiaFunction&) = delete;
+
+private:
+    const Card& card_;
+
+public:
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+};
+
+/// Errors: Device.
+std::unique_ptr<Stream> make_nvidia_stream(const Card& card, RunPriority priority);
+
+} // namespace ingot::cuda

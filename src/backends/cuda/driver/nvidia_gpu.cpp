@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/driver/nvidia_gpu.h"
+
+#include "backends/cuda/driver/device_context.h"
+#include "backends/cuda/driver/nvrtc.h"
+#include "base/error.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace ingot::cuda {
+
+namespace {
+
+class NvidiaGpu : public Gpu {
+public:
+    NvidiaGpu(const Driver& d, CUdevice device) : card_(d, device), number_(number_of(d, device)) {
+        card_.check(d.primary_retain(&card_.context, device), "cuDevicePrimaryCtxRetain");
+        Entered entered = card_.enter();
+        int cc = attribute(DeviceAttribute::ComputeCapabilityMajor) * 10 +
+                 attribute(DeviceAttribute::ComputeCapabilityMinor);
+        arch_ = kernels::arch_of(cc);
+        arch_.cc = cc;
+        arch_.sms = attribute(DeviceAttribute::MultiprocessorCount);
+        arch_.shared_per_block = attribute(DeviceAttribute::MaxSharedPerBlockOptin);
+        arch_.shared_per_sm = attribute(DeviceAttribute::MaxSharedPerMultiprocessor);
+        arch_.threads_per_sm = attribute(DeviceAttribute::MaxThreadsPerMultiprocessor);
+        arch_.l2_bytes = attribute(DeviceAttribute::L2CacheSize);
+        most_cache_ = attribute(DeviceAttribute::MaxPersistingL2CacheSize);
+        char text[256] = {};
+        d.device_name(text, sizeof text - 1, device);
+        int version = 0;
+        d.driver_version(&version);
+        identity_ = str(static_cast<const char*>(text), ", compute capability ", cc / 10, '.',
+                        cc % 10, ", ", arch_.sms, " SMs, ", arch_.shared_per_sm, " and ",
+                        arch_.l2_bytes, " bytes of shared memory and L2 cache");
+        description_ = str(static_cast<const char*>(text), ", compute capability ", cc / 10, '.',
+                           cc % 10, ", ", arch_.sms, " SMs, driver for CUDA ", version / 1000, '.',
+                           version % 1000 / 10);
+    }
+
+    const kernels::Arch& arch() const override { return arch_; }
+    int number() const override { return number_; }
+    std::string description() const override { return description_; }
+    std::string identity() const override { return identity_; }
+    std::string compiler() const override { return str("cubin ", arch_.nvrtc); }
+
+    std::string compile(const std::string& text) const override {
+        return nvrtc_compile(text, std::string(arch_.nvrtc)).cubin;
+    }
+
+    std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,
+                                         int64_t shared) override {
+        Entered entered = card_.enter();
+        Relaxed relaxed(card_.d);
+        auto f = std::make_shared<NvidiaFunction>(card_);
+        card_.check(card_.d.module_load(&f->module, binary.data()), "cuModuleLoadData");
+        card_.check(card_.d.module_function(&f->function, f->module, entry.c_str()),
+                    "cuModuleGetFunction");
+        raise_shared(*f, shared);
+        return f;
+    }
+
+    void raise_shared(const Function& f, int64_t shared) override {
+        constexpr int64_t default_limit = 48 << 10;
+        if (shared <= default_limit) {
+            return;
+        }
+        Entered entered = card_.enter();
+        card_.check(card_.d.function_set(static_cast<const NvidiaFunction&>(f).function,
+                                         function_max_dynamic_shared,
+                                         static_cast<int>(arch_.shared_per_block)),
+                    "raising the limit of shared memory");
+    }
+
+    std::unique_ptr<Stream> create_stream() override {
+        return make_nvidia_stream(card_, RunPriority::Normal);
+    }
+
+    std::unique_ptr<Stream> create_stream_of(RunPriority priority) override {
+        return make_nvidia_stream(card_, priority);
+    }
+
+    std::byte* allocate(int64_t bytes) override {
+        Entered entered = card_.enter();
+        Relaxed relaxed(card_.d);
+        CUdeviceptr p = 0;
+        CUresult r = card_.d.mem_alloc(&p, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+        if (r == out_of_memory) {
+            size_t free = 0;
+            size_t total = 0;
+            card_.d.mem_info(&free, &total);
+            fail(ErrorCode::OutOfMemory, "the GPU has no ", bytes, " bytes left: ", free, " of ",
+                 total, " are free; use smaller shapes or close other programs that use it");
+        }
+        card_.check(r, "cuMemAlloc");
+        return reinterpret_cast<std::byte*>(p);
+    }
+
+    void release(std::byte* memory) noexcept override {
+        if (card_.health.dead()) {
+            return; // the context is gone, and its memory with it
+        }
+        Entered entered = card_.enter_quietly();
+        Relaxed relaxed(card_.d);
+        card_.d.mem_free(address(memory));
+    }
+
+    std::byte* allocate_shared(int64_t bytes) override {
+        Entered entered = card_.enter();
+        Relaxed relaxed(card_.d);
+        void* p = nullptr;
+        CUresult r = card_.d.mem_alloc_host(&p, static_cast<size_t>(bytes));
+        if (r == out_of_memory) {
+            fail(ErrorCode::OutOfMemory, "the system has no ", bytes,
+                 " bytes of page-locked memory left; close other programs that use GPUs");
+        }
+        card_.check(r, "cuMemAllocHost");
+        std::memset(p, 0, static_cast<size_t>(bytes));
+        return static_cast<std::byte*>(p);
+    }
+
+    void release_shared(std::byte* memory) noexcept override {
+        Entered entered = card_.enter_quietly();
+        Relaxed relaxed(card_.d);
+        card_.d.mem_free_host(memory);
+    }
+
+    int64_t free_bytes() const override { return memory().first; }
+    int64_t total_bytes() const override { return memory().second; }
+
+    int64_t most_cache_bytes() const override { return most_cache_; }
+
+    void encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const override;
+
+private:
+    /// Free and total bytes.
+    std::pair<int64_t, int64_t> memory() const {
+        Entered entered = card_.enter();
+        size_t free = 0;
+        size_t total = 0;
+        card_.check(card_.d.mem_info(&free, &total), "cuMemGetInfo");
+        return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
+    }
+    int attribute(DeviceAttribute a) const { return card_.attribute(a); }
+
+    Card card_;
+    int number_;
+    kernels::Arch arch_;
+    int64_t most_cache_ = 0;
+    std::string description_;
+    std::string identity_;
+};
+
+} // namespace
+
+void Card::set_aside(int64_t more) const {
+    Entered entered = enter();
+    std::scoped_lock lock(mutex_);
+    int64_t most = attribute(DeviceAttribute::MaxPersistingL2CacheSize);
+    int64_t all = set_aside_ + more;
+    check(d.set_limit(limit_persisting_l2, static_cast<size_t>(std::clamp<int64_t>(all, 0, most))),
+          "setting cache aside");
+    set_aside_ = all;
+}
+
+namespace {
+
+/// CUtensorMapDataType.
+int map_type(DType t) {
+    switch (bit_width(t)) {
+    case 8:
+        return 0;
+    case 16:
+        return t == DType::F16 ? 6 : t == DType::BF16 ? 9 : 1;
+    case 32:
+        return t == DType::F32 ? 7 : 2;
+    default:
+        return 4;
+    }
+}
+
+void NvidiaGpu::encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const {
+    require(card_.d.encode_tiled != nullptr, ErrorCode::Unsupported,
+            "the CUDA driver has no tensor maps: it is older than CUDA 12.0, update it");
+    const uint32_t steps[5] = {1, 1, 1, 1, 1};
+    CUtensorMap m;
+    constexpr int swizzle_128b = 3;
+    constexpr int promote_256b = 3;
+    constexpr int tfloat32 = 11; // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+    card_.check(card_.d.encode_tiled(&m, map.tf32 ? tfloat32 : map_type(map.dtype),
+                                     static_cast<unsigned int>(map.rank), base, map.sizes.data(),
+                                     map.strides.data(), map.box.data(), steps, 0,
+                                     map.swizzle128 ? swizzle_128b : 0, promote_256b, 0),
+                "cuTensorMapEncodeTiled");
+    std::memcpy(encoded, &m, sizeof m);
+}
+
+} // namespace
+
+std::unique_ptr<Gpu> make_nvidia_gpu(const Driver& driver, CUdevice device) {
+    return std::make_unique<NvidiaGpu>(driver, device);
+}
+
+Gpu* find_gpu(int index, std::string& why) {
+    static std::mutex mutex;
+    // Never destroyed: kernels that others keep until the process ends refer to it.
+    // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
+    static auto& open = *new std::map<int, std::unique_ptr<Gpu>>;
+    const Driver* d = find_driver(why);
+    if (d == nullptr) {
+        return nullptr;
+    }
+    std::scoped_lock lock(mutex);
+    if (auto it = open.find(index); it != open.end()) {
+        return it->second.get();
+    }
+    int count = 0;
+    d->device_count(&count);
+    if (index < 0 || index >= count) {
+        why = str("there is no CUDA device ", index, ": the driver has ", count);
+        return nullptr;
+    }
+    CUdevice device = 0;
+    DeviceHealth().check(*d, d->device_get(&device, index), "cuDeviceGet");
+    return open.emplace(index, make_nvidia_gpu(*d, device)).first->second.get();
+}
+
+} // namespace ingot::cuda

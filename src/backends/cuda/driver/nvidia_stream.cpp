@@ -1,0 +1,431 @@
+// SPDX-License-Identifier: Apache-2.0
+// NvidiaStream: a stream of the CUDA driver, or several of other priorities, one in use at a time.
+#include "backends/cuda/driver/device_context.h"
+#include "base/error.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <vector>
+
+namespace ingot::cuda {
+
+namespace {
+
+class NvidiaRecording : public Recording {
+public:
+    NvidiaRecording(const Card& card, CUgraphExec exec) : card_(card), graph(exec) {}
+    ~NvidiaRecording() override {
+        Entered entered = card_.enter_quietly();
+        card_.d.graph_exec_destroy(graph);
+    }
+    NvidiaRecording(const NvidiaRecording&) = delete;
+    NvidiaRecording& operator=(const NvidiaRecording&) = delete;
+
+private:
+    const Card& card_;
+
+public:
+    CUgraphExec graph;
+};
+
+/// Where a stream waits until the host lets it go on.
+class Gate {
+public:
+    void close() {
+        std::scoped_lock lock(mutex_);
+        open_ = false;
+    }
+    void open() {
+        std::scoped_lock lock(mutex_);
+        open_ = true;
+        opened_.notify_all();
+    }
+    /// Gives up after a while: a queue that is full would hold the host, which then never opens it.
+    void pass() {
+        std::unique_lock lock(mutex_);
+        opened_.wait_for(lock, std::chrono::seconds(2), [this] { return open_; });
+    }
+
+private:
+    std::mutex mutex_;
+    std::condition_variable opened_;
+    bool open_ = true;
+};
+
+/// Page-locked memory through which copies from and to the host go, in two halves: one is filled
+/// while the other is copied.
+constexpr size_t staging_bytes = 8 << 20;
+constexpr size_t half_bytes = staging_bytes / 2;
+
+class NvidiaStream : public Stream {
+public:
+    NvidiaStream(const Card& card, RunPriority priority) : card_(card) {
+        Entered entered = card_.enter();
+        card_.check(card_.d.stream_priorities(&least_, &greatest_), "cuCtxGetStreamPriorityRange");
+        stream_ = stream_of(number_of(priority)).handle;
+    }
+    ~NvidiaStream() override {
+        resume();
+        Entered entered = card_.enter_quietly();
+        Relaxed relaxed(card_.d);
+        card_.d.stream_synchronize(stream_);
+        give_cache_back();
+        for (CUevent e : events_) {
+            card_.d.event_destroy(e);
+        }
+        for (CUevent e : {half_done_[0], half_done_[1], before_, after_}) {
+            if (e != nullptr) {
+                card_.d.event_destroy(e);
+            }
+        }
+        if (staging_ != nullptr) {
+            card_.d.mem_free_host(staging_);
+        }
+        for (const Level& l : levels_) {
+            card_.d.stream_destroy(l.handle);
+        }
+    }
+    NvidiaStream(const NvidiaStream&) = delete;
+    NvidiaStream& operator=(const NvidiaStream&) = delete;
+
+    void launch(const Function& f, const LaunchShape& shape, void* const* parameters) override {
+        Entered entered = card_.enter();
+        CUlaunchAttribute attributes[2] = {};
+        unsigned int count = 0;
+        if (shape.cluster > 1) {
+            attributes[count].id = launch_cluster_dimension;
+            attributes[count].dims[0] = shape.cluster;
+            attributes[count].dims[1] = 1;
+            attributes[count++].dims[2] = 1;
+        }
+        if (shape.overlap && !joined_) {
+            attributes[count].id = launch_programmatic_serialization;
+            attributes[count++].flag = 1;
+        }
+        CUlaunchConfig config = {{shape.grid[0], shape.grid[1], shape.grid[2]},
+                                 {shape.block, shape.block_y, shape.block_z},
+                                 shape.shared,
+                                 stream_,
+                                 attributes,
+                                 count};
+        card_.check(card_.d.launch(&config, static_cast<const NvidiaFunction&>(f).function,
+                                   const_cast<void**>(parameters), nullptr),
+                    "cuLaunchKernelEx");
+        joined_ = false;
+    }
+
+    void* native() override {
+        Entered entered = card_.enter();
+        joined_ = true; // what others enqueue may be more than one node of a graph
+        return stream_;
+    }
+
+    void copy(std::byte* to, const std::byte* from, size_t bytes) override {
+        if (bytes > 0) {
+            Entered entered = card_.enter();
+            card_.check(card_.d.copy_on_device(address(to), address(from), bytes, stream_),
+                        "copying on the device");
+        }
+    }
+
+    void fill(std::byte* to, int byte, size_t bytes) override {
+        if (bytes > 0) {
+            Entered entered = card_.enter();
+            card_.check(card_.d.fill(address(to), static_cast<unsigned char>(byte), bytes, stream_),
+                        "filling device memory");
+        }
+    }
+
+    void read(void* to, const std::byte* from, size_t bytes) override {
+        Entered entered = card_.enter();
+        synchronize();
+        for (size_t at = 0; at < bytes; at += staging_bytes) {
+            size_t part = std::min(bytes - at, staging_bytes);
+            card_.check(card_.d.copy_to_host(staging(), address(from + at), part, stream_),
+                        "copying to the host");
+            synchronize();
+            std::memcpy(static_cast<std::byte*>(to) + at, staging_, part);
+        }
+    }
+
+    void write(std::byte* to, const void* from, size_t bytes) override {
+        Entered entered = card_.enter();
+        for (size_t at = 0; at < bytes; at += half_bytes) {
+            size_t part = std::min(bytes - at, half_bytes);
+            std::byte* half = staging() + half_ * half_bytes;
+            if (half_used_[half_]) { // wait until it has been copied
+                card_.check(card_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
+            }
+            std::memcpy(half, static_cast<const std::byte*>(from) + at, part);
+            card_.check(card_.d.copy_to_device(address(to + at), half, part, stream_),
+                        "copying to the device");
+            card_.check(card_.d.event_record(half_done_[half_], stream_), "cuEventRecord");
+            half_used_[half_] = true;
+            half_ = 1 - half_;
+        }
+    }
+
+    void upload(std::byte* to, const std::byte* from, size_t bytes) override {
+        Entered entered = card_.enter();
+        card_.check(card_.d.copy_to_device(address(to), from, bytes, stream_),
+                    "copying weights to the device");
+    }
+
+    void synchronize() override {
+        Entered entered = card_.enter();
+        card_.check(card_.d.stream_synchronize(stream_), "waiting for the GPU");
+    }
+
+    bool begin_recording() override {
+        Entered entered = card_.enter();
+        card_.check(card_.d.begin_capture(stream_, capture_thread_local), "cuStreamBeginCapture");
+        return true;
+    }
+
+    std::unique_ptr<Recording> end_recording() override {
+        Entered entered = card_.enter();
+        CUgraph graph = nullptr;
+        card_.check(card_.d.end_capture(stream_, &graph), "cuStreamEndCapture");
+        CUgraphExec exec = nullptr;
+        CUresult r = card_.d.graph_instantiate(&exec, graph, 0);
+        card_.d.graph_destroy(graph);
+        card_.check(r, "cuGraphInstantiate");
+        try {
+            return std::make_unique<NvidiaRecording>(card_, exec);
+        } catch (...) {
+            card_.d.graph_exec_destroy(exec);
+            throw;
+        }
+    }
+
+    void launch(const Recording& r) override {
+        Entered entered = card_.enter();
+        card_.check(card_.d.graph_launch(static_cast<const NvidiaRecording&>(r).graph, stream_),
+                    "cuGraphLaunch");
+    }
+
+    void wait_for(void* other) override {
+        pass_order(static_cast<CUstream>(other), stream_, before_);
+    }
+    void let_wait(void* other) override {
+        pass_order(stream_, static_cast<CUstream>(other), after_);
+    }
+
+    void follow(Stream& other) override {
+        auto& first = static_cast<NvidiaStream&>(other);
+        pass_order(first.stream_, stream_, first.after_);
+        joined_ = true;
+    }
+
+    void set_priority(RunPriority priority) override { move_to(number_of(priority)); }
+
+    void take_priority(void* other) override {
+        Entered entered = card_.enter();
+        int priority = 0;
+        card_.check(card_.d.stream_priority(static_cast<CUstream>(other), &priority),
+                    "asking for the priority of the caller's stream");
+        move_to(priority);
+    }
+
+    bool is_captured(void* other) override {
+        Entered entered = card_.enter();
+        return captures(static_cast<CUstream>(other));
+    }
+
+    void record(void* event) override {
+        Entered entered = card_.enter();
+        card_.check(card_.d.event_record(static_cast<CUevent>(event), stream_),
+                    "recording the event for inputs");
+    }
+
+    void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) override {
+        Entered entered = card_.enter();
+        limit = memory == nullptr || bytes == 0 ? 0 : limit;
+        int64_t most = card_.attribute(DeviceAttribute::MaxAccessPolicyWindowSize);
+        CUaccessPolicyWindow window{};
+        if (limit > 0) {
+            window.base = const_cast<std::byte*>(memory);
+            window.bytes = static_cast<size_t>(std::min(bytes, most));
+            window.hit_ratio = static_cast<float>(
+                std::min(1.0, static_cast<double>(limit) / static_cast<double>(window.bytes)));
+            constexpr int streaming = 1;
+            constexpr int persisting = 2;
+            window.hit = persisting;
+            window.miss = streaming;
+        }
+        if (limit != kept_) {
+            card_.set_aside(limit - kept_);
+            kept_ = limit;
+        }
+        window_ = window;
+        set_window(*level_of(stream_));
+    }
+
+    /// In a graph of the caller's, every launch of it marks the time anew.
+    int mark_time() override {
+        Entered entered = card_.enter();
+        if (used_events_ == events_.size()) {
+            events_.reserve(events_.size() + 1);
+            CUevent e = nullptr;
+            card_.check(card_.d.event_create(&e, 0), "cuEventCreate");
+            events_.push_back(e);
+        }
+        unsigned int flags = captures(stream_) ? event_record_external : 0;
+        card_.check(card_.d.event_record_with_flags(events_[used_events_], stream_, flags),
+                    "cuEventRecord");
+        return static_cast<int>(used_events_++);
+    }
+
+    double elapsed_ms(int from, int to) override {
+        Entered entered = card_.enter();
+        float ms = 0;
+        card_.check(card_.d.event_synchronize(events_.at(static_cast<size_t>(to))),
+                    "cuEventSynchronize");
+        card_.check(card_.d.event_elapsed(&ms, events_.at(static_cast<size_t>(from)),
+                                          events_.at(static_cast<size_t>(to))),
+                    "cuEventElapsedTime");
+        return static_cast<double>(ms);
+    }
+
+    void forget_times() override { used_events_ = 0; }
+
+    void hold() override {
+        Entered entered = card_.enter();
+        gate_.close();
+        CUresult r = card_.d.launch_host(
+            stream_, [](void* gate) { static_cast<Gate*>(gate)->pass(); }, &gate_);
+        if (r != 0) {
+            gate_.open();
+            card_.check(r, "cuLaunchHostFunc");
+        }
+    }
+    void resume() override { gate_.open(); }
+
+private:
+    /// A stream of the driver's with its priority.
+    struct Level {
+        int priority = 0;
+        CUstream handle = nullptr;
+        bool keeps = false; // it has a window of memory that is kept in the cache
+    };
+
+    /// As the driver counts: smaller numbers are more urgent, and who asks for none has 0, which is
+    /// the least too on GPUs so far.
+    int number_of(RunPriority priority) const {
+        return priority == RunPriority::Low      ? least_
+               : priority == RunPriority::Normal ? std::clamp(0, greatest_, least_)
+                                                 : greatest_;
+    }
+
+    Level* level_of(CUstream s) {
+        return &*std::find_if(levels_.begin(), levels_.end(),
+                              [s](const Level& l) { return l.handle == s; });
+    }
+
+    /// Made where there is none.
+    Level& stream_of(int priority) {
+        auto it = std::find_if(levels_.begin(), levels_.end(),
+                               [priority](const Level& l) { return l.priority == priority; });
+        if (it != levels_.end()) {
+            return *it;
+        }
+        levels_.reserve(levels_.size() + 1);
+        Relaxed relaxed(card_.d);
+        Level made{priority};
+        card_.check(card_.d.stream_create(&made.handle, stream_non_blocking, priority),
+                    "cuStreamCreateWithPriority");
+        return levels_.emplace_back(made);
+    }
+
+    /// Graphs run at the priority of the stream that they are launched on: recordings stay valid.
+    void move_to(int priority) {
+        if (level_of(stream_)->priority == priority) {
+            return;
+        }
+        Entered entered = card_.enter();
+        Level& next = stream_of(priority);
+        if (kept_ != 0 || next.keeps) {
+            set_window(next);
+        }
+        pass_order(stream_, next.handle, after_);
+        stream_ = next.handle;
+        joined_ = true;
+    }
+
+    void set_window(Level& l) {
+        card_.check(card_.d.stream_set_attribute(l.handle, stream_access_policy_window, &window_),
+                    "keeping memory in the cache");
+        l.keeps = kept_ != 0;
+    }
+
+    bool captures(CUstream s) const {
+        int status = 0;
+        card_.check(card_.d.stream_capturing(s, &status), "cuStreamIsCapturing");
+        return status != 0;
+    }
+
+    void give_cache_back() noexcept {
+        try {
+            if (kept_ != 0) {
+                card_.set_aside(-kept_);
+            }
+        } catch (const std::exception&) {
+            kept_ = 0; // the device is gone
+        }
+    }
+
+    /// What follows on `second` waits for what `first` holds. An event that is recorded again still
+    /// holds back those that waited for what it stood for before.
+    void pass_order(CUstream first, CUstream second, CUevent& event) {
+        Entered entered = card_.enter();
+        if (event == nullptr) {
+            card_.check(card_.d.event_create(&event, event_without_timing), "cuEventCreate");
+        }
+        card_.check(card_.d.event_record(event, first), "cuEventRecord");
+        card_.check(card_.d.stream_wait_event(second, event, 0), "cuStreamWaitEvent");
+    }
+
+    std::byte* staging() {
+        Entered entered = card_.enter();
+        if (staging_ == nullptr) {
+            Relaxed relaxed(card_.d);
+            card_.check(card_.d.mem_alloc_host(&staging_, staging_bytes),
+                        "allocating page-locked memory");
+        }
+        for (CUevent& e : half_done_) {
+            if (e == nullptr) {
+                card_.check(card_.d.event_create(&e, 0), "cuEventCreate");
+            }
+        }
+        return static_cast<std::byte*>(staging_);
+    }
+
+    const Card& card_;
+    int least_ = 0;
+    int greatest_ = 0;
+    std::vector<Level> levels_;
+    CUstream stream_ = nullptr; // the one of them that is in use
+    CUaccessPolicyWindow window_{};
+    CUevent before_ = nullptr;
+    CUevent after_ = nullptr;
+    void* staging_ = nullptr;
+    CUevent half_done_[2] = {};
+    bool half_used_[2] = {};
+    size_t half_ = 0;
+    bool joined_ = false; // the next launch waits for more than a kernel of ours: an ordinary edge
+    std::vector<CUevent> events_;
+    size_t used_events_ = 0;
+    int64_t kept_ = 0; // in the cache
+    Gate gate_;
+};
+
+} // namespace
+
+std::unique_ptr<Stream> make_nvidia_stream(const Card& card, RunPriority priority) {
+    return std::make_unique<NvidiaStream>(card, priority);
+}
+
+} // namespace ingot::cuda

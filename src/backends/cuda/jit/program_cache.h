@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs of one GPU: equal texts are compiled once, on a pool of threads, the longest first; what
+// was compiled is kept in the runtime cache on disk. What no run waits for is compiled by one
+// thread of low priority.
+#pragma once
+
+#include "backends/cuda/driver/gpu.h"
+#include "cache/runtime_cache.h"
+#include "plan/backend.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace ingot::cuda {
+
+class ProgramCache;
+
+/// A kernel that was asked for; it may still be compiling. Where memory was lacking, who waits for
+/// it is told so, and the next one who does compiles it again. It needs its cache to do so.
+class PendingKernel {
+public:
+    /// Waits for the compiler; then loads the kernel. Errors: what compiling or loading threw.
+    const Function& function();
+    /// Waits for the compiler. Errors: what compiling threw.
+    void wait();
+    /// Whether function() would return at once.
+    bool loaded() const { return loaded_.load(std::memory_order_acquire); }
+    /// Waits for the compiler for so long; whether it is done.
+    bool wait_ms(double ms);
+    /// Seconds that the compiler took; 0 when the binary came from the cache.
+    double compile_seconds() const { return seconds_; }
+    const std::string& text() const { return text_; }
+    const std::string& entry() const { return entry_; }
+    /// How often it was requested: launches of all plans.
+    int requests() const { return requests_; }
+
+private:
+    friend class ProgramCache;
+    void wait(std::unique_lock<std::mutex>& lock);
+    Gpu* gpu_ = nullptr;
+    ProgramCache* cache_ = nullptr;
+    std::string text_;
+    std::string entry_;
+    int64_t shared_ = 0;
+    int requests_ = 1;
+    double seconds_ = 0;
+    std::mutex mutex_;
+    std::condition_variable ready_;
+    bool done_ = false;
+    bool later_ = false; // in the queue of what nobody waits for
+    std::atomic<bool> loaded_{false};
+    std::string binary_;
+    std::exception_ptr problem_;
+    bool lacked_memory_ = false;
+    bool reported_ = false;
+    std::shared_ptr<const Function> function_;
+};
+
+/// Thread safe.
+class ProgramCache {
+    friend class PendingKernel;
+
+public:
+    /// `ahead` (compiled kernels that came with an engine) and `disk` may be null. `gives_way`: its
+    /// threads run when no other wants the CPU.
+    ProgramCache(Gpu& gpu, std::shared_ptr<const KernelBinaries> ahead,
+                 std::shared_ptr<plan::RuntimeCache> disk, int threads, bool gives_way = false);
+    ~ProgramCache();
+    ProgramCache(const ProgramCache&) = delete;
+    ProgramCache& operator=(const ProgramCache&) = delete;
+
+    /// Later: no run waits for it; it is compiled by a thread of low priority, and loaded.
+    enum class When { Now, Later };
+    std::shared_ptr<PendingKernel> request(const kernels::Program& program,
+                                           const std::string& entry, int64_t shared) {
+        return request(kernels::full_text(program), entry, shared, When::Now);
+    }
+    std::shared_ptr<PendingKernel> request(std::string text, const std::string& entry,
+                                           int64_t shared, When when);
+    /// A kernel for certain shapes only; null once there are most_variants of them: modules stay
+    /// loaded.
+    std::shared_ptr<PendingKernel> request_variant(std::string text, const std::string& entry,
+                                                   int64_t shared, When when);
+    static constexpr int most_variants = 256;
+    /// Counts the kernels asked for Later that have been loaded.
+    uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }
+    struct Statistics {
+        int programs = 0;
+        int compiled = 0;
+        double compile_seconds = 0; // summed over threads
+    };
+    Statistics statistics() const;
+    /// Waits for all requested programs. Errors: the first one's.
+    KernelBinaries binaries() const;
+    /// Somebody who requests programs. When the last one leaves, what is still to be compiled is
+    /// forgotten, and leave() waits for what is being compiled: a process may end after that.
+    void enter();
+    void leave() noexcept;
+    /// Every program that was requested.
+    std::vector<KernelUse> programs() const;
+
+private:
+    void work();
+    void work_later();
+    void compile(PendingKernel& k);
+    void count(const PendingKernel& k);
+    void finish_one();
+    void put_in_queue(std::shared_ptr<PendingKernel> k);
+    void put_in_later(const std::shared_ptr<PendingKernel>& k);
+    void forget(std::deque<std::shared_ptr<PendingKernel>>& queue);
+    void forget(const PendingKernel& k);
+
+    Gpu& gpu_;
+    std::shared_ptr<const KernelBinaries> ahead_;
+    std::shared_ptr<plan::RuntimeCache> disk_;
+    mutable std::mutex mutex_;
+    std::condition_variable wake_;
+    std::map<std::string, std::shared_ptr<PendingKernel>> kernels_; // by text, entry included
+    std::deque<std::shared_ptr<PendingKernel>> queue_;              // the longest text first
+    std::condition_variable wake_later_;
+    std::deque<std::shared_ptr<PendingKernel>> later_;
+    std::vector<std::thread> threads_;
+    std::thread later_thread_;
+    std::atomic<uint64_t> arrivals_{0};
+    int most_threads_;
+    bool gives_way_;
+    int idle_ = 0;
+    int compiling_ = 0;
+    int users_ = 0;
+    std::condition_variable quiet_; // nothing is being compiled
+    bool stop_ = false;
+    int variants_ = 0;
+    Statistics statistics_;
+};
+
+} // namespace ingot::cuda

@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/run/device.h"
+
+#include "backends/cuda/driver/nvtx.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "ir/rewrite.h"
+#include "ops/primitives.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <span>
+
+namespace ingot::cuda {
+
+namespace {
+
+constexpr size_t slab_bytes = 32 << 20;
+constexpr size_t weight_alignment = 256;
+constexpr size_t most_recordings = 16;
+constexpr size_t most_error_words = 16384;
+
+} // namespace
+
+std::byte* Memory::allocate(int64_t bytes, std::shared_ptr<MemorySource> source) {
+    std::scoped_lock lock(mutex_);
+    if (source == nullptr) {
+        source = source_;
+    }
+    require(limit_ <= 0 || bytes <= limit_ - held_, ErrorCode::OutOfMemory, bytes,
+            " bytes of device memory are needed, and of the limit of ", limit_, " only ",
+            limit_ - held_, " are left");
+    std::byte* p = source == nullptr ? gpu_.allocate(bytes) : source->allocate(bytes);
+    require(p != nullptr, ErrorCode::OutOfMemory, bytes,
+            " bytes of device memory are needed, which the allocator does not give");
+    try {
+        blocks_[p] = {bytes, source};
+    } catch (...) {
+        source == nullptr ? gpu_.release(p) : source->release(p);
+        throw;
+    }
+    held_ += bytes;
+    return p;
+}
+
+void Memory::release(std::byte* memory) noexcept {
+    std::scoped_lock lock(mutex_);
+    std::shared_ptr<MemorySource> source;
+    if (auto it = blocks_.find(memory); it != blocks_.end()) {
+        held_ -= it->second.bytes;
+        source = std::move(it->second.source);
+        blocks_.erase(it);
+    }
+    source == nullptr ? gpu_.release(memory) : source->release(memory);
+}
+
+int64_t Memory::available() const {
+    std::scoped_lock lock(mutex_);
+    int64_t free = source_ == nullptr ? gpu_.free_bytes() : -1;
+    int64_t left = limit_ - held_;
+    return limit_ <= 0 ? free : free < 0 ? left : std::min(left, free);
+}
+
+int64_t Memory::held() const {
+    std::scoped_lock lock(mutex_);
+    return held_;
+}
+
+Weights::~Weights() {
+    for (std::byte* s : slabs_) {
+        memory_.release(s);
+    }
+}
+
+std::byte* Weights::reserve(size_t bytes) {
+    bytes =
+        (std::max<size_t>(bytes, 1) + weight_alignment - 1) / weight_alignment * weight_alignment;
+    if (bytes > slab_left_) {
+        size_t size = std::max(bytes, slab_bytes_);
+        int64_t left = memory_.available();
+        if (left >= 0 && static_cast<size_t>(left) < size) {
+            size = bytes; // no room for what is to come
+        }
+        slabs_.reserve(slabs_.size() + 1);
+        std::byte* slab = memory_.allocate(static_cast<int64_t>(size));
+        slabs_.push_back(slab);
+        if (size == bytes) {
+            return slab; // of its own: the current slab goes on
+        }
+        slab_next_ = slab;
+        slab_left_ = size;
+    }
+    std::byte* at = slab_next_;
+    slab_next_ += bytes;
+    slab_left_ -= bytes;
+    return at;
+}
+
+std::byte* Weights::find(const Tensor& t, Stream& stream) {
+    std::scoped_lock lock(mutex_);
+    auto key = std::make_pair(t.bytes().data(), t.bytes().size());
+    auto it = entries_.find(key);
+    if (it != entries_.end()) {
+        return it->second.address;
+    }
+    it = entries_.emplace(key, Entry{t, nullptr}).first;
+    try {
+        it->second.address = reserve(t.bytes().size());
+        if (memory_.is_lent()) {
+            stream.wait_for(nullptr);
+        }
+        stream.write(it->second.address, t.bytes().data(), t.bytes().size());
+        stream.synchronize(); // other streams may use it from now on
+    } catch (...) {
+        entries_.erase(it);
+        throw;
+    }
+    bytes_ += t.bytes().size();
+    return it->second.address;
+}
+
+bool Weights::has(const Tensor& t) const {
+    std::scoped_lock lock(mutex_);
+    return entries_.count(std::make_pair(t.bytes().data(), t.bytes().size())) != 0;
+}
+
+size_t Weights::bytes() const {
+    std::scoped_lock lock(mutex_);
+    return bytes_;
+}
+
+StreamedWeights::~StreamedWeights() {
+    for (auto& [key, e] : entries_) {
+        if (e.pinned != nullptr) {
+            gpu_.release_shared(e.pinned);
+        }
+    }
+}
+
+StreamedWeights::Entry& StreamedWeights::entry(const Tensor& t) {
+    auto [it, fresh] = entries_.emplace(Key{t.bytes().data(), t.bytes().size()}, Entry{t});
+    Entry& e = it->second;
+    auto bytes = static_cast<int64_t>(t.bytes().size());
+    if (fresh) {
+        e.kept = bytes <= budget_ - room_ - kept_bytes_;
+        kept_bytes_ += e.kept ? bytes : 0;
+    }
+    return e;
+}
+
+void StreamedWeights::make_room(const Graph& g) {
+    constexpr int64_t share = 8; // more kept constants would often save more than uploads beside
+    int64_t all = 0;
+    int64_t largest = 0;
+    std::set<const std::byte*> seen;
+    visit_nodes(g, [&](const Graph&, const Node& n) {
+        auto b = n.is(constant_def) ? n.as<Constant>().value.bytes() : std::span<const std::byte>();
+        if (b.size() >= streamable_bytes && seen.insert(b.data()).second) {
+            auto bytes = static_cast<int64_t>(b.size());
+            all += bytes;
+            largest = bytes <= budget_ / share ? std::max(largest, bytes) : largest;
+        }
+    });
+    room_ = all <= budget_ ? 0 : largest;
+}
+
+bool StreamedWeights::keeps(const Tensor& t) {
+    if (budget_ < 0 || t.bytes().size() < streamable_bytes) {
+        return true;
+    }
+    std::scoped_lock lock(mutex_);
+    return entry(t).kept;
+}
+
+const std::byte* StreamedWeights::find(const Tensor& t) {
+    std::scoped_lock lock(mutex_);
+    Entry& e = entry(t);
+    if (e.pinned == nullptr) {
+        e.pinned = gpu_.allocate_shared(static_cast<int64_t>(t.bytes().size()));
+        std::memcpy(e.pinned, t.bytes().data(), t.bytes().size());
+    }
+    return e.pinned;
+}
+
+namespace {
+
+kernels::Arch arch_for(const kernels::Arch& device, const CompileOptions& options) {
+    kernels::Arch arch = device;
+    if (options.arch != 0) {
+        arch = kernels::arch_of(options.arch);
+        require(arch.cc == options.arch && runs_on(arch, device), ErrorCode::Unsupported,
+                "kernels for compute capability ", options.arch,
+                " do not run on this GPU, which has ", device.cc);
+        arch.sms = device.sms;
+    }
+    if (options.shared_memory != 0) {
+        constexpr int64_t least = 48 << 10;
+        require(options.shared_memory >= least, ErrorCode::Unsupported, "a cap of ",
+                options.shared_memory, " bytes on shared memory; kernels need at least ", least);
+        arch.shared_per_block = std::min(arch.shared_per_block, options.shared_memory);
+        arch.shared_per_sm = std::min(arch.shared_per_sm, arch.shared_per_block + 1024);
+    }
+    return arch;
+}
+
+} // namespace
+
+namespace {
+
+/// Not much more than what may lie on the device.
+size_t slab_for(int64_t weight_budget) {
+    constexpr int64_t least = 1 << 20;
+    auto most = static_cast<int64_t>(slab_bytes);
+    return static_cast<size_t>(weight_budget < 0 ? most : std::clamp(weight_budget, least, most));
+}
+
+} // namespace
+
+CudaState::CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o)
+    : gpu(g), arch(arch_for(g.arch(), o)), programs(std::move(p)),
+      memory(g, o.memory_limit, o.memory), weights(memory, slab_for(o.weight_budget)),
+      streamed(g, o.weight_budget), options(std::move(o)) {
+    programs->enter();
+}
+
+CudaState::~CudaState() {
+    tuner = nullptr; // it requests programs
+    programs->leave();
+}
+
+CudaDevice::CudaDevice(std::shared_ptr<CudaState> state)
+    : state_(std::move(state)), stream_(state_->gpu.create_stream_of(state_->options.priority)) {}
+
+CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream)
+    : state_(std::move(state)), stream_(std::move(stream)) {}
+
+CudaDevice::~CudaDevice() {
+    release_spare();
+    if (run_state_ != nullptr) {
+        release(run_state_);
+    }
+    if (error_words_ != nullptr) {
+        state_->gpu.release_shared(error_words_);
+    }
+}
+
+bool CudaDevice::settle() {
+    reuse_.finish();
+    const ProfilePrograms* known = state_->profile_programs.get();
+    if (known != nullptr && !known->is_open() && state_->options.specialise == Specialise::None) {
+        known->wait(); // later runs compile nothing
+    }
+    return state_->tuner != nullptr && choices_.settle(*state_->tuner);
+}
+
+std::byte* CudaDevice::allocate(int64_t bytes) {
+    std::byte* memory = state_->memory.allocate(std::max<int64_t>(bytes, 1), source_);
+    if (source_ != nullptr || state_->memory.is_lent()) {
+        try {
+            stream_->wait_for(nullptr);
+        } catch (...) {
+            state_->memory.release(memory);
+            throw;
+        }
+    }
+    return memory;
+}
+
+void CudaDevice::release(std::byte* memory) noexcept {
+    // Work that uses the memory may still be running.
+    try {
+        end_uploads();
+        stream_->synchronize();
+    } catch (const std::exception& e) {
+        log(LogLevel::Verbose, "cuda: memory is given back after ", e.what());
+    }
+    recorded_.clear();
+    state_->memory.release(memory);
+}
+
+const std::byte* CudaDevice::constant(const Tensor& t) {
+    return state_->weights.find(t, *stream_);
+}
+
+void CudaDevice::upload(std::byte* to, const Tensor& constant) {
+    stream_->upload(to, state_->streamed.find(constant), constant.bytes().size());
+}
+
+/// The copy may overwrite what steps so far have left: it comes after them, but beside later ones.
+void CudaDevice::begin_upload(std::byte* to, const Tensor& constant) {
+    if (upload_stream_ == nullptr) {
+        upload_stream_ = state_->gpu.create_stream_of(state_->options.priority);
+        pass_priority(*upload_stream_);
+    }
+    const std::byte* from = state_->streamed.find(constant);
+    upload_stream_->follow(*stream_);
+    uploading_ = true;
+    upload_stream_->upload(to, from, constant.bytes().size());
+}
+
+void CudaDevice::pass_priority(Stream& stream) const {
+    caller_ == nullptr ? stream.set_priority(state_->options.priority)
+                       : stream.take_priority(caller_);
+}
+
+void CudaDevice::take_priority(void* stream) {
+    // The handles 1 and 2 are default streams too, a process's and a thread's.
+    constexpr uintptr_t last_default = 2;
+    caller_ = reinterpret_cast<uintptr_t>(stream) <= last_default ? nullptr : stream;
+    pass_priority(*stream_);
+    if (upload_stream_ != nullptr) {
+        pass_priority(*upload_stream_);
+    }
+}
+
+void CudaDevice::end_uploads() {
+    if (uploading_) {
+        stream_->follow(*upload_stream_);
+        uploading_ = false;
+    }
+}
+
+void CudaDevice::copy(std::byte* to, const std::byte* from, size_t bytes) {
+    stream_->copy(to, from, bytes);
+}
+
+void CudaDevice::fill(std::byte* to, int byte, size_t bytes) {
+    stream_->fill(to, byte, bytes);
+}
+
+void CudaDevice::read(void* to, const std::byte* from, size_t bytes) {
+    stream_->read(to, from, bytes);
+}
+
+void CudaDevice::write(std::byte* to, const void* from, size_t bytes) {
+    stream_->write(to, from, bytes);
+}
+
+void CudaDevice::synchronize() {
+    stream_->synchronize();
+}
+
+std::byte* CudaDevice::run_state() {
+    if (run_state_ == nullptr) {
+        constexpr int64_t bytes = 2 * sizeof(uint64_t);
+        std::byte* memory = allocate(bytes);
+        try {
+            stream_->fill(memory, 0, bytes);
+        } catch (...) {
+            state_->memory.release(memory);
+            throw;
+        }
+        run_state_ = memory;
+    }
+    return run_state_;
+}
+
+/// On the device, so that a recorded or captured run draws other numbers each time it is repeated.
+void CudaDevice::end_draws() {
+    if (run_state_ != nullptr) {
+        stream_->copy(run_state_, run_state_ + sizeof(uint64_t), sizeof(uint64_t));
+    }
+    Device::end_draws();
+}
+
+bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
+    if (!state_->options.record_graphs || recording_now_ || !plan.recordable()) {
+        return false;
+    }
+    auto end = static_cast<size_t>(plan.end_buffer());
+    auto it = std::find_if(recorded_.begin(), recorded_.end(), [&](const Recorded& r) {
+        return r.plan == plan.id && std::equal(r.buffers.begin(), r.buffers.end(), context.buffers,
+                                               context.buffers + end);
+    });
+    if (it == recorded_.end()) {
+        recorded_.push_front(
+            {plan.id, {context.buffers, context.buffers + end}, nullptr, 0, false});
+        if (recorded_.size() > most_recordings) {
+            recorded_.pop_back();
+        }
+        return false; // the first run is plain
+    }
+    recorded_.splice(recorded_.begin(), recorded_, it);
+    Recorded& r = recorded_.front();
+    uint64_t arrivals = state_->programs->arrivals();
+    if (r.recording != nullptr && r.arrivals != arrivals &&
+        std::any_of(plan.steps.begin(), plan.steps.end(),
+                    [](const StepEntry& e) { return e.step->is_stale(); })) {
+        r.recording = nullptr; // kernels for these very shapes have been compiled
+    }
+    r.arrivals = arrivals;
+    if (r.recording == nullptr && (r.impossible || !record(r, plan, context))) {
+        return false;
+    }
+    stream_->launch(*r.recording);
+    return true;
+}
+
+/// Where it fails, this plan is launched step by step from then on.
+bool CudaDevice::record(Recorded& r, const SegmentPlan& plan, const RunContext& context) {
+    std::string problem;
+    try {
+        if (!stream_->begin_recording()) {
+            r.impossible = true;
+            return false;
+        }
+        recording_now_ = true;
+        Status status;
+        for (auto e = plan.steps.begin(); e != plan.steps.end() && status.ok(); ++e) {
+            status = e->step->run(context);
+        }
+        recording_now_ = false;
+        r.recording = stream_->end_recording();
+        if (!status.ok()) {
+            r.recording = nullptr;
+            problem = context.error.text[0] != 0 ? context.error.text : status.text();
+        }
+    } catch (const std::exception& e) {
+        recording_now_ = false;
+        problem = e.what();
+    }
+    if (!problem.empty()) {
+        log(LogLevel::Warning, "cuda: a graph of launches cannot be recorded: ", problem);
+        context.error.text[0] = 0;
+        r.impossible = true;
+    }
+    return problem.empty();
+}
+
+void CudaDevice::keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) {
+    Kept wanted = limit == 0 ? Kept() : Kept{memory, bytes, limit};
+    if (wanted == kept_) {
+        return;
+    }
+    recorded_.clear(); // launches in recordings have kept what was so when they were recorded
+    stream_->keep_in_cache(wanted.memory, wanted.bytes, wanted.limit);
+    kept_ = wanted;
+}
+
+Rank CudaDevice::rank_in(void* communicator) {
+    Communicator c(communicator);
+    int own = state_->gpu.number();
+    require(own < 0 || c.device() == own, ErrorCode::InvalidArgument, "the communicator is of GPU ",
+            c.device(), ", the engine runs on GPU ", own);
+    return c.rank();
+}
+
+void CudaDevice::set_communicator(void* communicator) {
+    if (communicator_ != nullptr) {
+        stream_->synchronize(); // runs before may still use what was split off it
+    }
+    communicator_ =
+        communicator == nullptr ? nullptr : std::make_unique<Communicator>(communicator);
+}
+
+bool CudaDevice::has_ranges() const {
+    return nvtx().listening();
+}
+
+void CudaDevice::begin_range(const char* name) {
+    nvtx().push(name);
+}
+
+void CudaDevice::end_range() {
+    nvtx().pop();
+}
+
+int64_t CudaDevice::missing_bytes(const Tensor& constant) const {
+    return state_->weights.has(constant) || !state_->streamed.keeps(constant)
+               ? 0
+               : static_cast<int64_t>(constant.bytes().size());
+}
+
+int CudaDevice::add_error_word(std::string what) {
+    if (!free_error_words_.empty()) {
+        int index = free_error_words_.back();
+        free_error_words_.pop_back();
+        error_names_[static_cast<size_t>(index)] = std::move(what);
+        return index;
+    }
+    require(error_names_.size() < most_error_words, ErrorCode::Unsupported, "more than ",
+            most_error_words, " steps that can fail at run time");
+    if (error_words_ == nullptr) {
+        error_words_ =
+            state_->gpu.allocate_shared(static_cast<int64_t>(most_error_words * sizeof(uint32_t)));
+    }
+    free_error_words_.reserve(error_names_.size() + 1);
+    error_names_.push_back(std::move(what));
+    return static_cast<int>(error_names_.size()) - 1;
+}
+
+void CudaDevice::release_error_word(int index) noexcept {
+    free_error_words_.push_back(index); // has room
+}
+
+std::byte* CudaDevice::error_word(int index) {
+    return error_words_ + static_cast<size_t>(index) * sizeof(uint32_t);
+}
+
+void CudaDevice::finish_run() {
+    if (!error_names_.empty()) {
+        synchronize();
+        check_errors();
+    }
+}
+
+void CudaDevice::check_errors() {
+    for (size_t i = 0; i < error_names_.size(); ++i) {
+        // Kernels may be writing it.
+        volatile uint32_t* word = reinterpret_cast<volatile uint32_t*>(error_words_) + i;
+        uint32_t error = *word;
+        if (error == 0) {
+            continue;
+        }
+        *word = 0;
+        fail(ErrorCode::InvalidArgument, error_names_[i],
+             error == static_cast<uint32_t>(kernels::ErrorWord::IndexOutOfRange)
+                 ? std::string(": an index is outside its axis")
+                 : str(": error ", error));
+    }
+}
+
+} // namespace ingot::cuda

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// FamilyStep: the launches that a family emitted, with their arguments filled in as addresses
+// become known.
+#include "backends/cuda/jit/joined_launch.h"
+#include "backends/cuda/run/launch_list.h"
+#include "backends/cuda/run/steps.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "kernels/copy/copy.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+
+namespace ingot::cuda {
+
+namespace {
+
+using kernels::Emitted;
+using kernels::Family;
+using kernels::Problem;
+using kernels::Tactic;
+
+class FamilyStep : public JoinableStep {
+public:
+    FamilyStep(CudaDevice& device, std::string what)
+        : what_(what), specialise_(device.state().options.specialise),
+          most_blocks_(most_joined_blocks(device.arch())), launches_(device, std::move(what)) {}
+
+    /// Emits the launches of the family's generic tactic, for when the chosen one does not compile.
+    void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
+
+    void reserve_scratch(int64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
+
+    void set(Emitted e, std::string tactic) {
+        scratch_bytes_ = std::max(scratch_bytes_, e.scratch);
+        tactic_ = std::move(tactic);
+        bool joins = !complete_ && scratch_bytes_ == 0 && e.launches.size() == 1 &&
+                     e.launches[0].grid[0] <= most_blocks_ && can_join(e.launches[0]);
+        if (joins) {
+            waiting_ = std::move(e);
+        } else {
+            launches_.set(e, specialise_);
+        }
+    }
+
+    const kernels::Launch* waiting() const override {
+        return waiting_ ? waiting_->launches.data() : nullptr;
+    }
+    void start() override {
+        complete_ = true;
+        if (std::optional<Emitted> e = std::exchange(waiting_, std::nullopt)) {
+            launches_.set(*e, specialise_);
+        }
+    }
+
+    Status run(const RunContext& c) noexcept override {
+        return launched(c, [&] {
+            CHECK(!tactic_.empty(), what_, " was left without kernels by its plan");
+            if (!compiled_) {
+                start();
+                wait_for_kernels();
+            }
+            launches_.run(c.buffers, scratch < 0 ? nullptr : c.buffers[scratch]);
+        });
+    }
+
+    std::string implementation() const override { return tactic_; }
+    int64_t scratch_bytes() const override { return scratch_bytes_; }
+    bool recordable() const override { return true; }
+    bool is_stale() const override { return launches_.is_stale(); }
+
+private:
+    /// Waits for the compiler; a kernel that it refuses is replaced by the generic tactic.
+    void wait_for_kernels() {
+        try {
+            launches_.wait();
+        } catch (const Error& e) {
+            if (fallback_ == nullptr || e.code() != ErrorCode::Internal) {
+                throw;
+            }
+            log(LogLevel::Warning, "cuda: ", what_, ", tactic ", tactic_,
+                " does not compile, the generic one runs instead: ", e.what());
+            Emitted generic = fallback_();
+            require(generic.scratch <= scratch_bytes_, ErrorCode::Internal, what_,
+                    ": the generic tactic needs more memory than was planned");
+            set(generic, "generic");
+            launches_.wait();
+        }
+        compiled_ = true;
+    }
+
+    std::string what_;
+    Specialise specialise_;
+    int64_t most_blocks_;
+    bool complete_ = false; // the plan
+    std::optional<Emitted> waiting_;
+    LaunchList launches_;
+    std::string tactic_;
+    std::function<Emitted()> fallback_;
+    bool compiled_ = false;
+    int64_t scratch_bytes_ = 0;
+};
+
+/// The step's launches by the options, else by what was timed, else by the model, where several
+/// that it puts close together are decided between when the plan is complete.
+void choose(FamilyStep& step, const Family& family, const Problem& problem,
+            const std::vector<Tactic>& tactics, CudaDevice& device, const std::string& what) {
+    const CudaState& state = device.state();
+    auto name = [&family](const Tactic& t) { return str(family.name, ' ', t.name); };
+    auto it = std::find_if(tactics.begin(), tactics.end(), [&](const Tactic& t) {
+        return !state.options.force_tactic.empty() &&
+               t.name.starts_with(state.options.force_tactic);
+    });
+    size_t tactic = 0;
+    bool timed = false;
+    if (it != tactics.end()) {
+        tactic = static_cast<size_t>(it - tactics.begin());
+    } else if (state.tuner != nullptr) {
+        tactic = device.choices().choose(*state.tuner, family, problem, tactics, what, timed);
+    }
+    const ProfilePrograms* profile = state.profile_programs.get();
+    if (it == tactics.end() && !timed && profile != nullptr && !profile->is_open()) {
+        Emitted emitted;
+        tactic = profile->choose(family, problem, tactics, emitted);
+        step.set(std::move(emitted), name(tactics[tactic]));
+    } else if (it == tactics.end() && state.tuner == nullptr) {
+        auto use = [&step, name](const Tactic& t, const Emitted& e) { step.set(e, name(t)); };
+        step.reserve_scratch(device.reuse().add(family, problem, tactics, use));
+    } else {
+        step.set(family.emit(problem, tactics[tactic]),
+                 str(name(tactics[tactic]), timed ? " (timed)" : ""));
+    }
+}
+
+/// Drops tactics that work in more memory than a step may; the generic one stays where all do.
+void keep_to_workspace(std::vector<Tactic>& tactics, const Family& family, const Problem& problem,
+                       const CompileOptions& options, const std::string& what) {
+    if (options.workspace == std::numeric_limits<int64_t>::max()) {
+        return;
+    }
+    auto generic = tactics.back();
+    std::erase_if(tactics, [&](const Tactic& t) {
+        int64_t bytes = family.emit(problem, t).scratch;
+        if (bytes > options.workspace && options.on_limit) {
+            options.on_limit(str(what, ": tactic ", t.name, " is skipped, it needs ", bytes,
+                                 " bytes of workspace, the limit is ", options.workspace));
+        }
+        return bytes > options.workspace;
+    });
+    if (tactics.empty()) {
+        tactics.push_back(std::move(generic)); // the planner says what it needs
+    }
+}
+
+} // namespace
+
+std::unique_ptr<Step> make_family_step(const StepArgs& args) {
+    const auto& family = *static_cast<const Family*>(args.kernel.family);
+    auto& device = static_cast<CudaDevice&>(args.device);
+    Problem problem{args.group,     args.symbols,  args.in,           args.out,
+                    args.constants, device.arch(), args.options.tf32, args.options.batch_invariant};
+    std::vector<Tactic> tactics = family.tactics(problem);
+    CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
+    std::string what = str("node '", args.node.name, "' (", family.name, ")");
+    keep_to_workspace(tactics, family, problem, args.options, what);
+    auto step = std::make_unique<FamilyStep>(device, what);
+    choose(*step, family, problem, tactics, device, what);
+    if (tactics.size() > 1) {
+        // The operands and symbols outlive the call, as copies; the graph by the program.
+        step->set_fallback([kept = KeptProblem(problem), &family, generic = tactics.back()] {
+            return family.emit(kept.problem(), generic);
+        });
+    }
+    return step;
+}
+
+std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device) {
+    auto& cuda = static_cast<CudaDevice&>(device);
+    auto step = std::make_unique<FamilyStep>(cuda, "a copy");
+    step->set(kernels::emit_copy(from, to, cuda.arch()), "copy");
+    return step;
+}
+
+} // namespace ingot::cuda

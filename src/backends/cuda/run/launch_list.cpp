@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/run/launch_list.h"
+
+#include "backends/cuda/jit/specialise.h"
+#include "base/error.h"
+#include "base/log.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+namespace ingot::cuda {
+
+using kernels::Args;
+using kernels::Launch;
+
+LaunchList::LaunchList(LaunchList&& o) noexcept
+    : device_(o.device_), what_(std::move(o.what_)), items_(std::move(o.items_)),
+      error_word_(std::exchange(o.error_word_, -1)) {}
+
+LaunchList::~LaunchList() {
+    if (error_word_ >= 0) {
+        device_.release_error_word(error_word_);
+    }
+}
+
+void LaunchList::set(const kernels::Emitted& e, Specialise specialise) {
+    items_.clear();
+    for (const Launch& l : e.launches) {
+        add(l, specialise);
+    }
+}
+
+void LaunchList::wait() {
+    for (Item& item : items_) {
+        try {
+            item.kernel->function();
+        } catch (const Error& e) {
+            if (item.generic.empty() || e.code() != ErrorCode::Internal) {
+                throw;
+            }
+            log(LogLevel::Warning, "cuda: ", what_, " keeps its generic kernel: ", e.what());
+            item.kernel = device_.state().programs->request(
+                item.generic, item.kernel->entry(), item.shape.shared, ProgramCache::When::Now);
+            item.generic.clear();
+            item.kernel->function();
+        }
+    }
+}
+
+bool LaunchList::is_stale() const {
+    return std::any_of(items_.begin(), items_.end(), [](const Item& item) {
+        return item.special != nullptr && item.special->loaded();
+    });
+}
+
+void LaunchList::run(std::byte* const* buffers, std::byte* scratch) {
+    for (Item& item : items_) {
+        if (item.special != nullptr && item.special->loaded()) {
+            item.kernel = std::move(item.special);
+        }
+        fill_in(item, buffers, scratch);
+        device_.stream().launch(item.kernel->function(), item.shape, item.parameters.data());
+    }
+}
+
+void LaunchList::request(Item& item, const Launch& l, Specialise specialise) {
+    using When = ProgramCache::When;
+    ProgramCache& programs = *device_.state().programs;
+    ProfilePrograms* profile = device_.state().profile_programs.get();
+    std::string text = kernels::full_text(l.program);
+    if (profile != nullptr && profile->is_open()) { // nothing will be launched
+        bool all_now = device_.state().options.specialise == Specialise::None;
+        item.kernel = programs.request(text, l.entry, l.shared, all_now ? When::Now : When::Later);
+        profile->note(text, l.entry, item.kernel);
+        return;
+    }
+    std::optional<std::string> special =
+        specialise == Specialise::None ? std::nullopt : specialised_text(l);
+    if (special && specialise == Specialise::Eager) {
+        item.kernel = programs.request_variant(std::move(*special), l.entry, l.shared, When::Now);
+        if (item.kernel != nullptr) {
+            item.generic = std::move(text);
+            return;
+        }
+    }
+    item.kernel = programs.request(std::move(text), l.entry, l.shared, When::Now);
+    if (special && specialise == Specialise::Lazy) {
+        item.special =
+            programs.request_variant(std::move(*special), l.entry, l.shared, When::Later);
+    }
+}
+
+void LaunchList::add(const Launch& l, Specialise specialise) {
+    for (int64_t g : l.grid) {
+        if (g == 0) {
+            return; // nothing to do
+        }
+    }
+    constexpr int64_t most_blocks[3] = {2147483647, 65535, 65535};
+    Item item;
+    for (size_t i = 0; i < 3; ++i) {
+        require(l.grid[i] > 0 && l.grid[i] <= most_blocks[i], ErrorCode::Unsupported, "kernel ",
+                l.entry, " needs a grid of ", l.grid[0], " x ", l.grid[1], " x ", l.grid[2],
+                " blocks, more than CUDA allows");
+        item.shape.grid[i] = static_cast<uint32_t>(l.grid[i]);
+    }
+    require(l.shared <= device_.arch().shared_per_block, ErrorCode::Internal, "kernel ", l.entry,
+            " asks for ", l.shared, " bytes of shared memory, the GPU has ",
+            device_.arch().shared_per_block);
+    item.shape.block = static_cast<uint32_t>(l.block);
+    item.shape.shared = static_cast<uint32_t>(l.shared);
+    item.shape.cluster = static_cast<uint32_t>(l.cluster);
+    item.shape.overlap = device_.arch().has_pdl();
+    item.args = l.args;
+    request(item, l, specialise);
+    size_t blocks = l.args.bytes().size() / sizeof(Block) + 1;
+    item.memory.resize(blocks);
+    auto* base = reinterpret_cast<std::byte*>(item.memory.data());
+    std::memcpy(base, l.args.bytes().data(), l.args.bytes().size());
+    for (uint32_t offset : l.args.offsets()) {
+        item.parameters.push_back(base + offset);
+    }
+    item.encoded.resize(l.args.maps().size());
+    for (const Args::Fixup& f : l.args.fixups()) {
+        if (f.what == Args::Patch::ErrorWord && error_word_ < 0) {
+            error_word_ = device_.add_error_word(what_);
+        }
+    }
+    items_.push_back(std::move(item));
+}
+
+void LaunchList::fill_in(Item& item, std::byte* const* buffers, std::byte* scratch) {
+    auto* base = reinterpret_cast<std::byte*>(item.memory.data());
+    for (const Args::Fixup& f : item.args.fixups()) {
+        std::byte* address = nullptr;
+        switch (f.what) {
+        case Args::Patch::Buffer:
+        case Args::Patch::Map:
+            address = (f.buffer == kernels::in_scratch ? scratch : buffers[f.buffer]) + f.offset;
+            break;
+        case Args::Patch::Scratch:
+            address = scratch + f.offset;
+            break;
+        case Args::Patch::ErrorWord:
+            address = device_.error_word(error_word_);
+            break;
+        case Args::Patch::RunState:
+            address = device_.run_state();
+            break;
+        }
+        if (f.what != Args::Patch::Map) {
+            std::memcpy(base + f.at, &address, sizeof address);
+        } else if (item.encoded[f.map] != address) {
+            device_.state().gpu.encode(item.args.maps()[f.map], address, base + f.at);
+            item.encoded[f.map] = address;
+        }
+    }
+}
+
+} // namespace ingot::cuda

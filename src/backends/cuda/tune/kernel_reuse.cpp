@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/tune/kernel_reuse.h"
+
+#include "backends/cuda/tune/tuning_job.h"
+#include "base/hash.h"
+
+#include <algorithm>
+
+namespace ingot::cuda {
+
+using kernels::Emitted;
+using kernels::Family;
+using kernels::Problem;
+using kernels::Tactic;
+
+namespace {
+
+/// A tactic may cost so much more than the best: what a cost model does not tell apart.
+constexpr double slack_us = 0.3;
+constexpr double slack = 0.05;
+/// What a more general program costs more.
+constexpr double variant_us = 0.02;
+constexpr double variant_part = 0.003;
+/// One kernel less is worth so much of a run, and this part of it.
+constexpr double worth_us = 0.4;
+constexpr double worth_part = 0.0008;
+/// That a problem has no kernel at all.
+constexpr double unserved = 1e6;
+constexpr size_t none = SIZE_MAX; // no text
+
+/// Equal for equal texts: device files are known by their names.
+std::string hash_of(const kernels::Launch& l) {
+    HashStream s(false);
+    auto add = [&s](std::string_view part) {
+        s.add(std::as_bytes(std::span(part)));
+        s.add(std::as_bytes(std::span("\n", 1)));
+    };
+    add(l.entry);
+    for (std::string_view file : l.program.uses) {
+        add(file);
+    }
+    add(l.program.defines);
+    add(l.program.body);
+    add(l.program.family);
+    return to_text(s.xxh3());
+}
+
+} // namespace
+
+std::vector<size_t> KernelReuse::texts_of(const Emitted& e) {
+    std::vector<size_t> texts;
+    for (const kernels::Launch& l : e.launches) {
+        texts.push_back(numbers_.emplace(hash_of(l), numbers_.size()).first->second);
+    }
+    open_.resize(numbers_.size(), false);
+    return texts;
+}
+
+KernelReuse::Choices KernelReuse::choices_of(const Family& family, const Problem& problem,
+                                             const std::vector<Tactic>& tactics, Emitted& best) {
+    Choices out;
+    double most = tactics[0].cost_us * (1 + slack) + slack_us;
+    for (size_t i = 0; i < tactics.size() && (i == 0 || tactics[i].cost_us <= most); ++i) {
+        for (int v = 0; v < family.variants; ++v) {
+            Tactic t = tactics[i];
+            t.p[kernels::variant_place] = v;
+            Emitted e = family.emit(problem, t);
+            double variant = v == 0 ? 0 : variant_us + variant_part * t.cost_us;
+            Candidate c{t.cost_us - tactics[0].cost_us + variant, i, v, texts_of(e)};
+            bool seen = std::any_of(out.candidates.begin(), out.candidates.end(),
+                                    [&c](const Candidate& o) { return o.texts == c.texts; });
+            if (i == 0 && v == 0) {
+                best = std::move(e);
+                out.candidates.push_back(std::move(c));
+            } else if (!seen && e.scratch <= best.scratch) {
+                out.candidates.push_back(std::move(c));
+            }
+        }
+    }
+    return out;
+}
+
+int64_t KernelReuse::add(const Family& family, const Problem& problem,
+                         const std::vector<Tactic>& tactics, Use use) {
+    total_us_ += tactics[0].cost_us;
+    if (tactics.size() == 1 && family.variants == 1) {
+        Emitted e = family.emit(problem, tactics[0]);
+        use(tactics[0], e);
+        return e.scratch;
+    }
+    Emitted best;
+    auto [it, fresh] = known_.emplace(problem_text(family, problem), choices_.size());
+    if (fresh) {
+        choices_.push_back(choices_of(family, problem, tactics, best));
+    } else {
+        best = family.emit(problem, tactics[0]);
+    }
+    Choices& c = choices_[it->second];
+    c.steps += 1;
+    if (c.candidates.size() == 1) {
+        use(tactics[0], best);
+        return best.scratch;
+    }
+    steps_.push_back({it->second, &family, KeptProblem(problem), tactics, std::move(use)});
+    return best.scratch;
+}
+
+/// The cheapest candidate whose texts are all open; `without`: as if this one were not.
+const KernelReuse::Candidate* KernelReuse::cheapest(const Choices& c, size_t without) const {
+    const Candidate* best = nullptr;
+    for (const Candidate& o : c.candidates) {
+        bool has = std::all_of(o.texts.begin(), o.texts.end(),
+                               [&](size_t t) { return open_[t] && t != without; });
+        if (has && (best == nullptr || o.cost_us < best->cost_us)) {
+            best = &o;
+        }
+    }
+    return best;
+}
+
+double KernelReuse::worth_of_a_text() const {
+    return worth_us + worth_part * total_us_;
+}
+
+/// Opens the texts that bring most, until every problem has one and none is worth it any more.
+void KernelReuse::open_texts() {
+    for (;;) {
+        std::map<std::vector<size_t>, double> gains;
+        for (const Choices& c : choices_) {
+            const Candidate* now = cheapest(c, none);
+            double cost = now == nullptr ? unserved : c.steps * now->cost_us;
+            for (const Candidate& o : c.candidates) {
+                gains[o.texts] += std::max(0.0, cost - c.steps * o.cost_us);
+            }
+        }
+        const std::vector<size_t>* best = nullptr;
+        double most = 0;
+        for (const auto& [texts, gain] : gains) {
+            auto closed =
+                std::count_if(texts.begin(), texts.end(), [this](size_t t) { return !open_[t]; });
+            double net = gain - static_cast<double>(closed) * worth_of_a_text();
+            if (closed > 0 && net > most) {
+                most = net;
+                best = &texts;
+            }
+        }
+        if (best == nullptr) {
+            return;
+        }
+        for (size_t t : *best) {
+            open_[t] = true;
+        }
+    }
+}
+
+/// Closes those that others can stand in for, one after another.
+void KernelReuse::close_texts() {
+    for (;;) {
+        std::vector<double> losses(open_.size(), 0);
+        for (const Choices& c : choices_) {
+            const Candidate* now = cheapest(c, none);
+            for (size_t t : now->texts) {
+                const Candidate* then = cheapest(c, t);
+                losses[t] += then == nullptr ? unserved : c.steps * (then->cost_us - now->cost_us);
+            }
+        }
+        size_t least = none;
+        for (size_t t = 0; t < open_.size(); ++t) {
+            if (open_[t] && losses[t] < (least == none ? worth_of_a_text() : losses[least])) {
+                least = t;
+            }
+        }
+        if (least == none) {
+            return;
+        }
+        open_[least] = false;
+    }
+}
+
+void KernelReuse::finish() {
+    open_texts();
+    close_texts();
+    for (Choices& c : choices_) {
+        c.chosen = static_cast<size_t>(cheapest(c, none) - c.candidates.data());
+    }
+    for (const Step& s : steps_) {
+        const Candidate& c = choices_[s.choices].candidates[choices_[s.choices].chosen];
+        Tactic t = s.tactics[c.tactic];
+        t.p[kernels::variant_place] = c.variant;
+        s.use(t, s.family->emit(s.problem.problem(), t));
+    }
+    begin_plan();
+}
+
+} // namespace ingot::cuda

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+// What follows the sums of a contraction, in a form in which those that differ only in the number
+// of addends can share a program.
+#include "kernels/common/expr_text.h"
+#include "kernels/contraction/contraction.h"
+
+#include <algorithm>
+
+namespace ingot::kernels {
+
+namespace {
+
+int argument_count(const ExprInstr& c) {
+    return c.op == ExprOp::In || c.op == ExprOp::Const ? 0
+           : c.op == ExprOp::Cast                      ? 1
+           : c.op == ExprOp::Select                    ? 3
+                                                       : arity(c.op);
+}
+
+/// How often each instruction is read; the result once more.
+std::vector<int> uses_of(const Expr& e) {
+    std::vector<int> uses(e.code.size(), 0);
+    uses.back() = 1;
+    for (const ExprInstr& c : e.code) {
+        for (int k = 0; k < argument_count(c); ++k) {
+            ++uses[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
+        }
+    }
+    return uses;
+}
+
+/// The addends at the beginning of `e`, whose input i is the sum where `is_sum[i]`.
+struct Chain {
+    std::vector<int> addends; // instructions
+    std::vector<bool> taken;  // by the chain, the sum included
+    int end = -1;             // its last instruction
+};
+
+Chain chain_of(const Expr& e, const std::vector<bool>& is_sum) {
+    Chain c;
+    c.taken.assign(e.code.size(), false);
+    std::vector<int> uses = uses_of(e);
+    auto is_input = [&](int n, bool sum) {
+        const ExprInstr& i = e.code[static_cast<size_t>(n)];
+        return i.op == ExprOp::In && is_sum[static_cast<size_t>(i.args[0])] == sum;
+    };
+    int count = static_cast<int>(e.code.size());
+    for (int n = 0; n < count; ++n) {
+        if (is_input(n, true)) {
+            if (c.end >= 0) { // under two numbers
+                return {{}, std::vector<bool>(e.code.size(), false), -1};
+            }
+            c.end = n;
+        }
+    }
+    if (c.end < 0) {
+        return c;
+    }
+    c.taken[static_cast<size_t>(c.end)] = true;
+    for (int n = c.end + 1; n < count; ++n) {
+        const ExprInstr& i = e.code[static_cast<size_t>(n)];
+        bool first = i.args[0] == c.end;
+        int other = first ? i.args[1] : i.args[0];
+        if (i.op != ExprOp::Add || !is_float(i.type) || (!first && i.args[1] != c.end) ||
+            uses[static_cast<size_t>(c.end)] != 1 || other == c.end || !is_input(other, false) ||
+            uses[static_cast<size_t>(other)] != 1) {
+            continue;
+        }
+        c.addends.push_back(other);
+        c.taken[static_cast<size_t>(other)] = true;
+        c.taken[static_cast<size_t>(n)] = true;
+        c.end = n;
+    }
+    return c;
+}
+
+/// sum + addend + addend ..., of the types of these operands; returns the last instruction.
+int begin_body(Expr& out, DType sum, const std::vector<Operand>& operands, size_t addends) {
+    int at = out.in(0, sum);
+    for (size_t i = 0; i < addends; ++i) {
+        at = out.op(ExprOp::Add, at, out.in(static_cast<int>(i) + 1, operands[i].dtype));
+    }
+    return at;
+}
+
+/// Appends those instructions of `e` that are not taken. `at`: where the taken ones are read now;
+/// `inputs`: of the new body, by input of `e`.
+void append_rest(Expr& out, const Expr& e, const std::vector<bool>& taken, std::vector<int> at,
+                 const std::vector<int>& inputs) {
+    if (taken.back()) {
+        return;
+    }
+    for (size_t n = 0; n < e.code.size(); ++n) {
+        if (taken[n]) {
+            continue;
+        }
+        ExprInstr c = e.code[n];
+        if (c.op == ExprOp::In) {
+            c.args[0] = inputs[static_cast<size_t>(c.args[0])];
+        }
+        for (int k = 0; k < argument_count(c); ++k) {
+            auto& arg = c.args[static_cast<size_t>(k)];
+            arg = at[static_cast<size_t>(arg)];
+        }
+        at[n] = static_cast<int>(out.code.size());
+        out.code.push_back(c);
+    }
+}
+
+/// The operands that a map reads besides the sum: the addends first.
+void add_map(Finish& f, const Problem& p, const Node& map, Value sum) {
+    const Expr& e = map.as<Map>().body;
+    std::vector<bool> is_sum;
+    for (Value v : map.inputs) {
+        is_sum.push_back(v == sum);
+    }
+    Chain chain = chain_of(e, is_sum);
+    std::vector<Value> values;
+    auto add = [&](Value v) {
+        if (std::find(values.begin(), values.end(), v) == values.end()) {
+            values.push_back(v);
+        }
+    };
+    for (int n : chain.addends) {
+        add(map.inputs[static_cast<size_t>(e.code[static_cast<size_t>(n)].args[0])]);
+    }
+    f.addends = values.size();
+    if (f.addends != chain.addends.size()) { // one of them twice
+        chain = {{}, std::vector<bool>(e.code.size(), false), -1};
+        f.addends = 0;
+    }
+    for (Value v : map.inputs) {
+        if (v != sum) {
+            add(v);
+        }
+    }
+    for (Value v : values) {
+        Operand o = p.operand(v);
+        o.view = plan::broadcasted(o.view, p.out[0].view.shape);
+        f.operands.push_back(std::move(o));
+    }
+    std::vector<int> inputs;
+    for (Value v : map.inputs) {
+        inputs.push_back(v == sum ? 0
+                                  : static_cast<int>(std::find(values.begin(), values.end(), v) -
+                                                     values.begin()) +
+                                        1);
+    }
+    f.body.code.clear();
+    std::vector<int> at(e.code.size(), 0);
+    if (chain.end >= 0) {
+        at[static_cast<size_t>(chain.end)] = begin_body(f.body, f.sum_type, f.operands, f.addends);
+    }
+    append_rest(f.body, e, chain.taken, std::move(at), inputs);
+}
+
+/// The operands that a map reads besides the two sums.
+void add_pair_map(Finish& f, const Problem& p) {
+    const Node& map = p.group.nodes[3];
+    const Expr& e = map.as<Map>().body;
+    f.sums = 2;
+    Values values = {p.group.nodes[1].outputs[0], p.group.nodes[2].outputs[0]};
+    std::vector<int> inputs;
+    for (Value v : map.inputs) {
+        auto at = std::find(values.begin(), values.end(), v);
+        inputs.push_back(static_cast<int>(at - values.begin()));
+        if (at == values.end()) {
+            values.push_back(v);
+            Operand o = p.operand(v);
+            o.view = plan::broadcasted(o.view, p.out[0].view.shape);
+            f.operands.push_back(std::move(o));
+        }
+    }
+    std::vector<bool> taken(e.code.size(), false);
+    append_rest(f.body, e, taken, std::vector<int>(e.code.size(), 0), inputs);
+}
+
+} // namespace
+
+Finish finish_of(const Problem& p) {
+    Finish f;
+    Value sum = p.group.nodes[0].outputs[0];
+    f.sum_type = p.group.graph.type(sum).dtype;
+    f.type = p.out[0].dtype;
+    if (has_halves(p.group)) {
+        add_pair_map(f, p);
+        return f;
+    }
+    f.body.in(0, f.sum_type);
+    if (p.group.nodes.size() > 1) {
+        add_map(f, p, p.group.nodes[1], sum);
+    }
+    return f;
+}
+
+std::string value_text(const Finish& f, bool wide) {
+    bool two = f.sums == 2;
+    std::string out =
+        str("DEVICE ", wide ? "float" : "OUT", " value_of(ACC sum", two ? ", ACC other" : "");
+    std::vector<std::string> inputs = {"a"};
+    if (two) {
+        inputs.emplace_back("b");
+    }
+    for (size_t i = 0; i < f.operands.size(); ++i) {
+        out += str(", ", c_type(f.operands[i].dtype), " e", i);
+        inputs.push_back(str("widen(e", i, ")"));
+    }
+    std::string_view type = compute_c_type(f.sum_type);
+    out += str(") {\n", type, " a = (", type, ")");
+    std::string wrapped = is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")");
+    out += str(wrapped, "sum;\n");
+    if (two) {
+        out += str(type, " b = (", type, ")", wrapped, "other;\n");
+    }
+    ExprText t = expr_text(f.body, inputs, "v", narrow_result(f.type));
+    out += str(t.statements, "return ", wide ? "(float)(" : "narrow<OUT>(", t.result, ");\n}\n");
+    return out;
+}
+
+namespace {
+
+/// One more addend, which is missing.
+void add_missing(Contraction& c) {
+    Finish& f = c.finish;
+    size_t views = f.operands.size() + 1;
+    Operand o;
+    o.dtype = f.type;
+    o.buffer = missing_operand;
+    f.operands.insert(f.operands.begin() + static_cast<ptrdiff_t>(f.addends), o);
+    for (Loops* l : {&c.batch, &c.rows, &c.columns}) {
+        l->stored.resize(views);
+        auto at = l->stored.begin() + static_cast<ptrdiff_t>(f.addends) + 1;
+        l->stored.insert(at, Shape(l->sizes.size(), 0));
+    }
+    c.columns.stored[f.addends + 1].back() = 1;
+    Expr body;
+    int end = begin_body(body, f.sum_type, f.operands, f.addends + 1);
+    std::vector<int> at(f.body.code.size(), 0);
+    std::vector<bool> taken(f.body.code.size(), false);
+    for (size_t n = 0; n <= 2 * f.addends; ++n) {
+        taken[n] = true;
+    }
+    at[2 * f.addends] = end;
+    std::vector<int> inputs;
+    for (size_t i = 0; i <= f.operands.size(); ++i) {
+        inputs.push_back(static_cast<int>(i <= f.addends ? i : i + 1));
+    }
+    append_rest(body, f.body, taken, std::move(at), inputs);
+    f.body = std::move(body);
+    ++f.addends;
+}
+
+bool may_miss_addends(const Contraction& c) {
+    const Finish& f = c.finish;
+    bool begins = f.body.code[0].op == ExprOp::In && f.body.code[0].args[0] == 0;
+    bool narrow = bit_width(f.type) == 16 && is_float(f.type) && f.sum_type != DType::F64;
+    return begins && narrow && !c.paired() && f.operands.size() == f.addends &&
+           f.addends < staged_addends && vector_columns(c);
+}
+
+} // namespace
+
+Contraction generalised(Contraction c, int variant) {
+    if ((variant & variant_addends) != 0 && may_miss_addends(c)) {
+        while (c.finish.addends < staged_addends) {
+            add_missing(c);
+        }
+    }
+    if ((variant & variant_rows) != 0 && c.rows.rank() == 1) {
+        c.rows.sizes.insert(c.rows.sizes.begin(), 1);
+        for (Shape* s : {&c.rows.a, &c.rows.b}) {
+            if (!s->empty()) {
+                s->insert(s->begin(), 0);
+            }
+        }
+        for (Shape& s : c.rows.stored) {
+            s.insert(s.begin(), 0);
+        }
+    }
+    return c;
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/contraction/persistent.h"
+
+#include "kernels/common/expr_text.h"
+
+namespace ingot::kernels {
+
+namespace {
+
+/// Whether steps along the axes lead nowhere.
+bool stands(const Shape& strides, const Shape& sizes) {
+    for (size_t i = 0; i < strides.size(); ++i) {
+        if (strides[i] != 0 && sizes[i] > 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool is_half(DType d) {
+    return d == DType::F16 || d == DType::BF16;
+}
+
+/// Whether view v of what is stored differs only by column.
+bool by_column(const Contraction& c, size_t v) {
+    return stands(c.batch.stored[v], c.batch.sizes) && stands(c.rows.stored[v], c.rows.sizes);
+}
+
+/// Whether two columns of view v, of which the first is even, can be read at once.
+bool in_twos(const Contraction& c, size_t v) {
+    const Operand& o = c.finish.operands[v - 1];
+    return c.columns.stored[v][0] == 1 && o.view.offset % 2 == 0 && bit_width(o.dtype) <= 32;
+}
+
+/// Whether view v has 16-bit elements side by side, in rows that the copy engine accepts.
+bool in_rows(const Contraction& c, size_t v, const Operand& o) {
+    const Shape& rows = c.rows.stored[v];
+    const Shape& batch = c.batch.stored[v];
+    auto walked = [](const Shape& strides, const Shape& sizes) {
+        for (size_t i = 0; i < strides.size(); ++i) {
+            if (strides[i] < 0 || (strides[i] == 0 && sizes[i] > 1)) {
+                return false;
+            }
+        }
+        return true;
+    };
+    return is_half(o.dtype) && c.columns.stored[v][0] == 1 && o.view.offset % 8 == 0 &&
+           all_multiples(rows, 8) && all_multiples(batch, 8) && walked(rows, c.rows.sizes) &&
+           walked(batch, c.batch.sizes);
+}
+
+} // namespace
+
+Stay stay_of(const Contraction& c) {
+    Stay s;
+    if (c.paired() || c.columns.rank() != 1 || c.n() % 8 != 0 || !is_half(c.a.dtype) ||
+        !in_rows(c, 0, c.out)) {
+        return s;
+    }
+    for (size_t i = 0; i < c.finish.operands.size(); ++i) {
+        const Operand& o = c.finish.operands[i];
+        bool read = by_column(c, i + 1) && (c.columns.stored[i + 1][0] == 0 || in_twos(c, i + 1));
+        if (read) {
+            continue;
+        }
+        if (s.full >= 0 || !in_rows(c, i + 1, o)) {
+            return {};
+        }
+        s.full = static_cast<int>(i);
+    }
+    s.possible = true;
+    return s;
+}
+
+std::string stay_text(const Contraction& c, const Stay& s) {
+    const Finish& f = c.finish;
+    std::string fields;
+    std::string reads;
+    std::string before;
+    std::string first;
+    std::string second;
+    for (size_t i = 0; i < f.operands.size(); ++i) {
+        std::string type = str("Pack<", c_type(f.operands[i].dtype), ", 2>");
+        if (static_cast<int>(i) == s.full) {
+            before +=
+                str(type, " f;\nf.v[0].bits = (u16)full;\nf.v[1].bits = (u16)(full >> 16);\n");
+            first += ", f.v[0]";
+            second += ", f.v[1]";
+            continue;
+        }
+        if (c.columns.stored[i + 1][0] == 0) { // not worth registers
+            first += str(", x", i, "[0]");
+            second += str(", x", i, "[0]");
+            continue;
+        }
+        fields += str(type, " e", i, ";\n");
+        reads += str("x.e", i, " = *(const ", type, "*)(x", i, " + column);\n");
+        first += str(", x.e", i, ".v[0]");
+        second += str(", x.e", i, ".v[1]");
+    }
+    std::string_view pack = f.type == DType::F16 ? "pack_f16" : "pack_bf16";
+    return str(value_text(f, true), "struct Columns {\n", fields,
+               "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
+               "(void)column;\n",
+               reads,
+               "}\nDEVICE u32 finish_pair(ACC a, ACC b, const Columns& x, u32 full EPI_PARAMS) "
+               "{\n(void)x, "
+               "(void)full;\n",
+               before, "return ", pack, "(value_of(a", first, "), value_of(b", second, "));\n}\n");
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// What matrix products and convolutions by wgmma share on the host.
+#pragma once
+
+#include "kernels/contraction/contraction.h"
+#include "kernels/contraction/persistent.h"
+
+#include <algorithm>
+
+namespace ingot::kernels {
+
+struct WgmmaTile {
+    int groups, bn, stages, deep; // warpgroups that multiply; stages of so many slabs
+    /// Measured with 16-bit types, of which a slab takes as long as one of TF32: time of a slab in
+    /// a block that has its SM to itself, and in one of those that share it or take turns there.
+    double step_us, shared_step_us;
+    int blocks = 1;         // of 64 rows that a warpgroup multiplies at a time
+    int resident = 0;       // blocks that are to share an SM; 0: a block takes what it can
+    bool ping_pong = false; // every warpgroup has a tile of its own, blocks stay
+    /// Measured: whole kernels beside what the model says; the same where a block makes several
+    /// tiles.
+    double beside_model = 1;
+    double in_turn = 1;
+    /// Results of 16 bits leave by the copy engine (gemm_wgmma_persistent.cuh); with ping_pong.
+    bool stays = false;
+
+    int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
+    int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }
+    /// Columns that a warp of gemm_wgmma_pp.cuh stores at a time.
+    int wide() const { return bn % 64 == 0 ? 64 : bn % 48 == 0 ? 48 : 32; }
+    /// Columns of the last panel, if it is narrower than 64.
+    int tail() const { return bn % 64; }
+    int64_t shared_bytes() const {
+        int64_t ring = int64_t{stages} * deep * 128 * (bm() + bn);
+        int64_t bars = int64_t{16} * stages;
+        if (stays) { // with two panels of a warpgroup
+            int64_t ends = int64_t{2} * groups;
+            return ring + ends * bm() * 128 + bars + 16 + 16 * ends;
+        }
+        constexpr int64_t slot = 40; // of a thread and row that the epilogue waits for
+        return ping_pong ? ring + int64_t{8} * 16 * (wide() + 8) * 4 + 2 * slot * 256 + bars + 16
+                         : std::max<int64_t>(ring, int64_t{bm()} * (bn + 8) * 4 +
+                                                       4 * slot * 128 * groups) +
+                               bars;
+    }
+    /// Of contraction_variants: an addend that is missing is no full operand.
+    int variant(int v) const { return stays ? v & variant_rows : v; }
+    /// As tactics are named: "128x192_pp".
+    std::string name() const;
+    /// `stay`: the results can leave by the copy engine.
+    bool takes(const Contraction& c, int64_t steps, int splits, bool stay) const;
+};
+std::span<const WgmmaTile> wgmma_tiles();
+
+/// Whether wgmma multiplies two operands of these types: f16, bf16, or f32 rounded to TF32.
+bool wgmma_types(DType a, DType b, bool tf32);
+/// Elements of 16 bytes, the unit in which the copy engine walks a tensor.
+inline int64_t chunk_elements(DType type) {
+    return 128 / bit_width(type);
+}
+/// Elements of a slab: 128 bytes of the depth, what one step multiplies.
+inline int64_t slab_elements(DType type) {
+    return 8 * chunk_elements(type);
+}
+/// A map of an operand, which is rounded to TF32 on its way if it is f32.
+TensorMap wgmma_map(DType type, int rank);
+
+/// Into how many parts the depth may be split: blocks of a cluster.
+std::span<const int> wgmma_splits();
+/// Time of `tiles`, splits not counted, with so many slabs each.
+double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, int64_t steps,
+                     int splits, double dram_bytes, const Arch& arch);
+
+/// Program, grid, block, cluster and shared memory for so many tiles; arguments are the caller's:
+/// maps and result, then these numbers, ...
+/// `conv`: 0, or CONV of wgmma_core.cuh. Where blocks stay, a map of the result takes its place,
+/// then one of the full operand; each is followed by that of the tail, if there is one.
+Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t tiles, int splits, int conv,
+                    const Arch& arch);
+void add_wgmma_numbers(Args& args, const WgmmaTile& t, int splits, bool b_constant,
+                       bool a_batched = false, bool b_batched = false);
+
+} // namespace ingot::kernels

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+// Contraction by wgmma in blocks that stay, whose results of 16 bits leave by the copy engine: a
+// block per SM goes through tiles of 64 * MB x BN, two warpgroups in turn. While one stores its
+// tile the other multiplies. Of the third, two threads keep loading, from tile to tile, and one for
+// each of the others sends what that one has finished.
+//
+// Sums go through the epilogue (read_columns and finish_pair, generated) in registers, and as f16
+// or bf16 into a panel of 64 columns in shared memory, the last panel of 32 where TAIL. A warpgroup
+// has buffers of them in turn. With FULL an operand of the epilogue has the shape of the result:
+// the copy engine brings it into the panel ahead of time, and the result replaces it there.
+constexpr int buffers = 2;
+constexpr int panels = (BN + 63) / 64;
+// Columns that a warp finishes at a time: fewer where sums leave few registers.
+constexpr int wide = MB * BN < 384 ? 32 : 16, chunks = BN / wide;
+constexpr int panel_bytes = tile_m * 128;
+constexpr int panel_at = ST * stage_bytes;
+constexpr int bar_at = panel_at + 2 * buffers * panel_bytes;
+static_assert(PING_PONG && NC == 2 && BN % 32 == 0 && DEEP == 1 && TAIL == (BN % 64 != 0),
+              "two warpgroups, whole panels but for the last");
+
+#if TAIL
+#define PANEL_MAP(name)                                                                            \
+    const __grid_constant__ TensorMap name, const __grid_constant__ TensorMap name##_tail
+#define PANEL_TAKES(name) const TensorMap *name, const TensorMap *name##_tail
+#define PANEL_PASS(name) &name, &name##_tail
+#define PANEL_OF(name, panel) ((panel) == panels - 1 ? name##_tail : name)
+#else
+#define PANEL_MAP(name) const __grid_constant__ TensorMap name
+#define PANEL_TAKES(name) const TensorMap* name
+#define PANEL_PASS(name) &name
+#define PANEL_OF(name, panel) name
+#endif
+#if FULL
+#define FULL_PARAMS , PANEL_MAP(map_x)
+#define FULL_TAKES , PANEL_TAKES(map_x)
+#define FULL_PASS , PANEL_PASS(map_x)
+#else
+#define FULL_PARAMS
+#define FULL_TAKES
+#define FULL_PASS
+#endif
+
+// A warpgroup would wait for ever for more than the block was launched with.
+constexpr int load_registers = 40, multiply_registers = 232;
+static_assert(load_registers + 2 * multiply_registers <= 3 * 168, "65536 / 384, in steps of 8");
+
+/// The tiles of a warpgroup: first, first + step, ...
+struct Tiles {
+    u32 first, step, end;
+    DEVICE Tiles(int group, const Geometry& g CONV_TAKES) {
+        first = blockIdx.x + group * gridDim.x;
+        step = 2 * gridDim.x;
+        end = row_tiles(g CONV_PASS) * column_tiles(g) * (u32)g.batches;
+    }
+    DEVICE u32 count() const { return first < end ? (end - first - 1) / step + 1 : 0; }
+};
+
+/// Barriers of a panel: `ready` when it may be written, or brings the operand; `done` when it may
+/// leave.
+DEVICE u32 ready_of(u32 ends, u32 use) {
+    return ends + use % buffers * 16;
+}
+
+/// Where a panel of a tile begins in the result.
+struct PanelPlace {
+    int panel;
+    int at[4];
+    DEVICE PanelPlace(u32 use, const Tiles& tiles, const Geometry& g CONV_TAKES) {
+        panel = (int)(use % panels);
+        Place tile = place_of(tiles.first + use / panels * tiles.step, g CONV_PASS);
+        at[0] = (int)tile.n0 + panel * 64;
+#if CONV
+        at[1] = tile.row_of.at[0], at[2] = tile.row_of.at[1], at[3] = tile.row_of.at[2];
+#else
+        at[1] = (int)tile.row_of.m0, at[2] = (int)tile.batch, at[3] = 0;
+#endif
+    }
+};
+
+/// One thread for a warpgroup: panel after panel leaves, and becomes ready again.
+DEVICE void send_panels(u32 memory, u32 ends, int group, PANEL_TAKES(map_out) FULL_TAKES,
+                        const Geometry& g CONV_TAKES) {
+    Tiles tiles(group, g CONV_PASS);
+    u32 uses = tiles.count() * panels;
+#pragma unroll 1
+    for (u32 use = 0; use < uses + buffers; use++) {
+        if (use >= buffers) { // send the one that has its place
+            u32 old = use - buffers, bar = ready_of(ends, old) + 8;
+            PanelPlace there(old, tiles, g CONV_PASS);
+            mbar_wait(bar, old / buffers & 1);
+            u32 from = memory + old % buffers * panel_bytes;
+#if BATCHED || CONV
+            tma_store4(PANEL_OF(map_out, there.panel), there.at[0], there.at[1], there.at[2],
+                       there.at[3], from);
+#else
+            tma_store2(PANEL_OF(map_out, there.panel), there.at[0], there.at[1], from);
+#endif
+            bulk_commit();
+            bulk_wait_read<0>();
+        }
+        if (use >= uses)
+            continue;
+        u32 bar = ready_of(ends, use);
+#if FULL
+        PanelPlace there(use, tiles, g CONV_PASS);
+        u32 to = memory + use % buffers * panel_bytes;
+        mbar_expect(bar, tile_rows(g CONV_PASS) * (TAIL && there.panel == panels - 1 ? 64 : 128));
+#if BATCHED || CONV
+        tma_load4(to, PANEL_OF(map_x, there.panel), there.at[0], there.at[1], there.at[2],
+                  there.at[3], bar);
+#else
+        tma_load2(to, PANEL_OF(map_x, there.panel), there.at[0], there.at[1], bar);
+#endif
+#else
+        mbar_arrive(bar);
+#endif
+    }
+    bulk_wait_all();
+}
+
+/// The sums of rows of block i in columns of chunk c, for part == c * MB + i. A switch, since what
+/// the compiler makes of conditions moves all sums every time.
+template <int PART>
+DEVICE void take(float* d, const Sums& sums) {
+    constexpr int part = PART % (chunks * MB);
+#pragma unroll
+    for (int e = 0; e < wide / 2; e++)
+        d[e] = sums.d[part % MB][part / MB * (wide / 2) + e];
+}
+#define TAKE(part)                                                                                 \
+    case part:                                                                                     \
+        take<part>(d, sums);                                                                       \
+        break;
+DEVICE void pick(float* d, const Sums& sums, int part) {
+    static_assert(chunks * MB <= (wide == 16 ? 24 : 12), "as many cases");
+    switch (part) {
+        TAKE(0)
+        TAKE(1)
+        TAKE(2)
+        TAKE(3)
+        TAKE(4)
+        TAKE(5)
+        TAKE(6)
+        TAKE(7)
+        TAKE(8)
+        TAKE(9)
+        TAKE(10)
+#if MB * BN >= 384
+        TAKE(11)
+        TAKE(12)
+        TAKE(13)
+        TAKE(14)
+        TAKE(15)
+        TAKE(16)
+        TAKE(17)
+        TAKE(18)
+        TAKE(19)
+        TAKE(20)
+        TAKE(21)
+        TAKE(22)
+    default:
+        take<23>(d, sums);
+#else
+    default:
+        take<11>(d, sums);
+#endif
+    }
+}
+
+struct ChunkColumns {
+    Columns of[wide / 8];
+    DEVICE void read(int n, const Geometry& g EPI_PARAMS) {
+#pragma unroll
+        for (int j = 0; j < wide / 8; j++)
+            if (n + j * 8 < (int)g.n)
+                read_columns(of[j], n + j * 8 EPI_PASS);
+    }
+};
+
+/// A warp's rows of a tile: `use` counts panels.
+DEVICE void finish_tile(const Sums& sums, u32 memory, u32 ends, u32 use, int n0, int warp, int lane,
+                        const Geometry& g EPI_PARAMS) {
+    // Rows 0..7 of 16, then the others, of 8 columns; the same of the next 8: as matrices come.
+    int row = warp * 16 + (lane & 15), side = lane >> 4;
+    int n = n0 + (lane & 3) * 2;
+    constexpr bool early = wide == 32;
+    ChunkColumns ahead;
+    if (early)
+        ahead.read(n, g EPI_PASS);
+#pragma unroll 1
+    for (int c = 0; c < chunks; c++) {
+        int panel = c * wide / 64, inside = c * wide % 64;
+        u32 q = use + (u32)panel, bar = ready_of(ends, q);
+        ChunkColumns columns = ahead;
+        if (!early)
+            columns.read(n + c * wide, g EPI_PASS);
+        else if (c + 1 < chunks)
+            ahead.read(n + (c + 1) * wide, g EPI_PASS);
+        if (inside == 0)
+            mbar_wait(bar, q / buffers & 1);
+        bool tail = TAIL && panel == panels - 1;
+        u32 at = memory + q % buffers * panel_bytes + row * (tail ? 64 : 128);
+        int chunk = inside / 8 + side, turn = tail ? 0 : lane & 7;
+#pragma unroll 1
+        for (int i = 0; i < MB; i++) {
+            float d[wide / 2];
+            pick(d, sums, c * MB + i);
+#pragma unroll
+            for (int s = 0; s < wide / 16; s++) {
+                u32 to = at + i * (tail ? 64 * 64 : 64 * 128) + ((chunk + s * 2) ^ turn) * 16;
+                u32 other[4] = {}, r[4];
+                if (FULL)
+                    ldmatrix4(other, to);
+#pragma unroll
+                for (int j = 0; j < 4; j++)
+                    r[j] = finish_pair(d[s * 8 + j * 2], d[s * 8 + j * 2 + 1],
+                                       columns.of[s * 2 + j / 2], other[j] EPI_PASS);
+                stmatrix4(to, r[0], r[1], r[2], r[3]);
+            }
+        }
+        if (inside + wide == 64 || c == chunks - 1) {
+            async_fence();
+            sync_warp();
+            if (lane == 0)
+                mbar_arrive(bar + 8);
+        }
+    }
+}
+
+KERNEL void __launch_bounds__(consumers + 128, 1)
+    gemm_wgmma_persistent(const __grid_constant__ TensorMap map_a,
+                          const __grid_constant__ TensorMap map_b, PANEL_MAP(map_out) FULL_PARAMS,
+                          i32 b_constant, i32 a_batched, i32 b_batched CONV_PARAMS,
+                          const __grid_constant__ Geometry g EPI_PARAMS) {
+    SHARED(memory);
+    u32 ring = smem_addr(memory), full = ring + bar_at, turns = full + 16 * ST, ends = turns + 16;
+    int tid = threadIdx.x, group = tid >> 7, lane = tid & 31;
+    if (tid == 0) {
+        for (int i = 0; i < ST; i++) {
+            mbar_init(full + 8 * i, 2);
+            mbar_init(full + 8 * (ST + i), 4);
+        }
+        mbar_init(turns, 4);
+        mbar_init(turns + 8, 4);
+        for (int i = 0; i < 2 * buffers; i++) {
+            mbar_init(ends + 16 * i, 1);
+            mbar_init(ends + 16 * i + 8, 4);
+        }
+        mbar_init_fence();
+    }
+    sync();
+    int all = all_steps(g CONV_PASS);
+    if (group == 2) {
+        regs_dec<load_registers>();
+        Turn turn;
+        int role = (tid - consumers) >> 5;
+        if (lane != 0)
+            return;
+        if (role == 0) {
+            prefetch_map(&map_a);
+            grid_wait();
+            Tiles tiles(0, g CONV_PASS);
+            int bytes = bytes_of_a(g CONV_PASS);
+#pragma unroll 1
+            for (u32 t = tiles.first; t < tiles.end; t += gridDim.x) {
+                Place at = place_of(t, g CONV_PASS);
+                LoadA load(&map_a, at, 0, a_batched CONV_PASS);
+                produce<slab_a>(load, bytes, ring, full, 0, all, turn);
+            }
+        } else if (role == 1) {
+            prefetch_map(&map_b);
+            if (!b_constant)
+                grid_wait();
+            Tiles tiles(0, g CONV_PASS);
+#pragma unroll 1
+            for (u32 t = tiles.first; t < tiles.end; t += gridDim.x) {
+                Place at = place_of(t, g CONV_PASS);
+                LoadB load(&map_b, at, 0, b_batched CONV_PASS);
+                produce<slab_b>(load, slab_b, ring + slab_a, full, 0, all, turn);
+            }
+        } else {
+            grid_wait();
+            int of = role - 2;
+            send_panels(ring + panel_at + of * buffers * panel_bytes, ends + of * buffers * 16, of,
+                        PANEL_PASS(map_out) FULL_PASS, g CONV_PASS);
+        }
+        return;
+    }
+    regs_inc<multiply_registers>();
+    int warp = (tid >> 5) & 3;
+    u32 memory_of = ring + panel_at + group * buffers * panel_bytes,
+        mine = ends + group * buffers * 16;
+    Tiles tiles(group, g CONV_PASS);
+    int i = 0; // of this warpgroup's tiles
+#pragma unroll 1
+    for (u32 t = tiles.first; t < tiles.end; t += tiles.step, i++) {
+        int before = (2 * i + group) * all; // steps of the block's tiles so far
+        Turn turn;
+        turn.stage = before % ST;
+        turn.phase = (u32)(before / ST) & 1;
+        if (i + group > 0)
+            mbar_wait(turns + 8 * group, (u32)(i - 1 + group) & 1);
+        Sums sums;
+        accumulate<true>(sums, ring, full, 0, all, 0, lane, turn, turns + 8 * (1 - group));
+        if (t + tiles.step >= tiles.end)
+            grid_release();
+        if (i == 0)
+            grid_wait();
+        finish_tile(sums, memory_of, mine, (u32)i * panels, (int)place_of(t, g CONV_PASS).n0, warp,
+                    lane, g EPI_PASS);
+    }
+}

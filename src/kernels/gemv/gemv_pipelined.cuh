@@ -1,0 +1,295 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of at most MR rows by blocks that stay: every warp has a ring of slots in shared memory,
+// through which the copy engine brings it one unit of NR columns of B after the other, CHUNK bytes
+// of each at a time. Constant columns are on their way before the kernels before this one end, and
+// while the rows of A are copied to shared memory. NORM: the rows are normalised there first; 2
+// layer norm, 3 RMS norm.
+constexpr int per_load = 16 / sizeof(TB);
+constexpr int chunk = CHUNK / sizeof(TB);
+constexpr int slot_bytes = NR * CHUNK;
+constexpr int ring_warps = 8;
+constexpr int bars_bytes = 512;
+constexpr int keep = 8; // units whose sums are stored together
+constexpr int sums_of_row = keep * NR;
+constexpr int results = MR * sums_of_row / VEC;
+
+/// What the warp's copies have still to bring, in order.
+struct Feed {
+    const TB* b;
+    u32 slots, bars;
+    i32 stages, slot;
+    u32 unit, end;
+    i64 k;
+    const TB* from[NR];
+
+    DEVICE void next(const Geometry& g) {
+        if (unit >= end)
+            return;
+        if (k == 0) {
+#pragma unroll
+            for (int j = 0; j < NR; j++) {
+                i64 n = (i64)unit * NR + j;
+                from[j] = b + offset_of<RN>((u32)(n < g.n ? n : g.n - 1), g.columns, g.bn);
+            }
+        }
+        const i64 left = g.k - k;
+        const u32 bytes = (u32)(left < chunk ? left : chunk) * (u32)sizeof(TB);
+        mbar_expect(bars + slot * 8, NR * bytes);
+#pragma unroll
+        for (int j = 0; j < NR; j++)
+            bulk_load(slots + slot * slot_bytes + j * CHUNK, from[j] + k, bytes, bars + slot * 8);
+        slot = slot + 1 == stages ? 0 : slot + 1;
+        k += chunk;
+        if (k >= g.k)
+            k = 0, unit++;
+    }
+};
+
+/// A sum, or a pair of them, and where its result goes.
+struct Result {
+    i64 at[NV];
+    Extras extras;
+    int sum;
+    bool there;
+
+    DEVICE void find(int i, u32 unit, u32 end, const Geometry& g EPI_PARAMS) {
+        constexpr int of_row = sums_of_row / VEC;
+        const int m = i / of_row, c = i % of_row * VEC;
+        const i64 n = (i64)unit * NR + c;
+        sum = m * sums_of_row + c;
+        there = i < results && m < g.m && n < g.n && unit + c / NR < end;
+        if (!there)
+            return;
+        Spot s;
+        s.batch(g, 0);
+        s.add_row(g, (u32)m);
+        s.add_column(g, (u32)n);
+#pragma unroll
+        for (int v = 0; v < NV; v++)
+            at[v] = s.at[v];
+        read_extras(extras, at, g EPI_PASS);
+    }
+    DEVICE void store(const ACC* sums, const Geometry& g, OUT* out EPI_PARAMS) const {
+        if (!there)
+            return;
+        ACC v[VEC];
+#pragma unroll
+        for (int k = 0; k < VEC; k++)
+            v[k] = sums[sum + k];
+        deliver(v, extras, at[0], g, out EPI_PASS);
+    }
+};
+
+/// A lane's part of a slot, from element k of the slot on, and of the rows, likewise.
+DEVICE void add_piece(ACC (&acc)[MR][NR], const u8* slot, const TA* x, i64 depth) {
+    ACC y[NR][per_load];
+#pragma unroll
+    for (int j = 0; j < NR; j++) {
+        Pack<TB, per_load> w = *(const Pack<TB, per_load>*)(slot + j * CHUNK);
+#pragma unroll
+        for (int e = 0; e < per_load; e++)
+            y[j][e] = (ACC)widen(w.v[e]);
+    }
+#pragma unroll
+    for (int i = 0; i < MR; i++) {
+        Pack<TA, per_load> v = *(const Pack<TA, per_load>*)(x + i * depth);
+#pragma unroll
+        for (int e = 0; e < per_load; e++) {
+            ACC s = (ACC)widen(v.v[e]);
+#pragma unroll
+            for (int j = 0; j < NR; j++)
+                acc[i][j] += s * y[j][e];
+        }
+    }
+}
+/// A slot's share of the sums. x: of its first element.
+DEVICE void add_slot(ACC (&acc)[MR][NR], const u8* slot, const TA* x, i64 left, i64 depth,
+                     int lane) {
+    const int count = left < chunk ? (int)left : chunk;
+#pragma unroll(MR > 1 || per_load > 8 ? 1 : 2)
+    for (int k = lane * per_load; k < count; k += 32 * per_load)
+        add_piece(acc, slot + k * (int)sizeof(TB), x + k, depth);
+}
+
+/// Sums over the warp, for all its lanes.
+DEVICE void gather(ACC (&acc)[MR][NR], ACC* sums, int lane) {
+#pragma unroll
+    for (int i = 0; i < MR; i++)
+#pragma unroll
+        for (int j = 0; j < NR; j++) {
+            ACC v = acc[i][j];
+#pragma unroll
+            for (int m = 16; m > 0; m >>= 1)
+                v += shfl_xor(v, m);
+            if (lane == 0)
+                sums[i * sums_of_row + j] = v;
+            acc[i][j] = (ACC)0;
+        }
+}
+
+/// A row of A; past the last one, that one.
+DEVICE const TA* row_of(const TA* a, int i, const Geometry& g) {
+    return a + offset_of<RM>((u32)(i < g.m ? i : g.m - 1), g.rows, g.am);
+}
+
+#if NORM
+constexpr int row_threads = 256 / MR;
+
+/// Over all threads of a row, in a fixed order.
+DEVICE float row_total(float v, float* parts) {
+#pragma unroll
+    for (int m = 16; m > 0; m >>= 1)
+        v += shfl_xor(v, m);
+    sync();
+    if ((threadIdx.x & 31) == 0)
+        parts[threadIdx.x / 32] = v;
+    sync();
+    const float* own = parts + threadIdx.x / row_threads * (row_threads / 32);
+    v = own[0];
+#pragma unroll
+    for (int w = 1; w < row_threads / 32; w++)
+        v += own[w];
+    return v;
+}
+
+DEVICE void take_rows(TA* x, float* parts, const TA* a, const SCALE* scale, const BIAS* bias,
+                      float epsilon, const Geometry& g) {
+    typedef Pack<TA, per_load> P;
+    const int row = threadIdx.x / row_threads;
+    const P* from = (const P*)row_of(a, row, g);
+    P* to = (P*)(x + row * g.k);
+    const int first = threadIdx.x % row_threads, packs = (int)(g.k / per_load);
+    float mean = 0.0f, sum = 0.0f;
+#pragma unroll 1
+    for (int p = first; p < packs; p += row_threads) {
+        P v = from[p];
+        to[p] = v;
+#pragma unroll
+        for (int e = 0; e < per_load; e++) {
+            float f = (float)widen(v.v[e]);
+            sum += NORM == 2 ? f : f * f;
+        }
+    }
+    sum = row_total(sum, parts);
+    if (NORM == 2) {
+        mean = sum / (float)g.k;
+        sum = 0.0f;
+#pragma unroll 2
+        for (int p = first; p < packs; p += row_threads) {
+            P v = to[p];
+#pragma unroll
+            for (int e = 0; e < per_load; e++) {
+                float d = (float)widen(v.v[e]) - mean;
+                sum += d * d;
+            }
+        }
+        sum = row_total(sum, parts);
+    }
+    const float factor = 1.0f / ingot_sqrt(sum / (float)g.k + epsilon);
+#pragma unroll 1
+    for (int p = first; p < packs; p += row_threads) {
+        P v = to[p];
+        Pack<SCALE, per_load> s = *(const Pack<SCALE, per_load>*)(scale + p * per_load);
+        Pack<BIAS, per_load> t;
+        if (bias)
+            t = *(const Pack<BIAS, per_load>*)(bias + p * per_load);
+#pragma unroll
+        for (int e = 0; e < per_load; e++) {
+            float f = ((float)widen(v.v[e]) - mean) * factor * (float)widen(s.v[e]);
+            v.v[e] = narrow<TA>(f + (bias ? (float)widen(t.v[e]) : 0.0f));
+        }
+        to[p] = v;
+    }
+}
+#else
+DEVICE void take_rows(TA* x, const TA* a, const Geometry& g) {
+    typedef Pack<TA, per_load> P;
+    const int packs = (int)(g.k / per_load);
+#pragma unroll
+    for (int i = 0; i < MR; i++) {
+        const P* from = (const P*)row_of(a, i, g);
+        P* to = (P*)(x + i * g.k);
+#pragma unroll 2
+        for (int p = threadIdx.x; p < packs; p += 256)
+            to[p] = from[p];
+    }
+}
+#endif
+
+KERNEL void __launch_bounds__(256, 2)
+    gemv_pipelined(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out,
+                   i32 stages, i32 per_warp, i32 b_constant, const SCALE* __restrict__ scale,
+                   const BIAS* __restrict__ bias, float epsilon,
+                   const __grid_constant__ Geometry g EPI_PARAMS) {
+    SHARED(memory);
+    grid_release();
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const u32 units = (u32)((g.n + NR - 1) / NR);
+    u32 unit = (warp * gridDim.x + blockIdx.x) * per_warp;
+    const u32 end = unit + per_warp < units ? unit + per_warp : units;
+    const u8* slots = memory + warp * stages * slot_bytes;
+    ACC* sums = (ACC*)(memory + ring_warps * stages * slot_bytes) + warp * (MR * sums_of_row);
+    u8* after = memory + ring_warps * (stages * slot_bytes + MR * sums_of_row * (int)sizeof(ACC));
+    const u32 bars = smem_addr(after) + warp * stages * 8;
+    TA* x = (TA*)(after + bars_bytes);
+    Feed feed = {b, smem_addr(slots), bars, stages, 0, unit, end, 0, {}};
+    if (lane == 0) {
+        for (int s = 0; s < stages; s++)
+            mbar_init(bars + s * 8, 1);
+        mbar_init_fence();
+        if (b_constant)
+            for (int s = 0; s < stages; s++)
+                feed.next(g);
+    }
+    grid_wait();
+    if (lane == 0 && !b_constant)
+        for (int s = 0; s < stages; s++)
+            feed.next(g);
+#if NORM
+    // The sums' place is free until the rows are there.
+    take_rows(x, (float*)(memory + ring_warps * stages * slot_bytes), a, scale, bias, epsilon, g);
+#else
+    take_rows(x, a, g);
+#endif
+    sync(); // for the rows, and for each warp's mbarriers
+    ACC acc[MR][NR];
+#pragma unroll
+    for (int i = 0; i < MR; i++)
+#pragma unroll
+        for (int j = 0; j < NR; j++)
+            acc[i][j] = (ACC)0;
+    Result result;
+    int slot = 0, kept = 0;
+    u32 phase = 0;
+#pragma unroll 1
+    for (; unit < end; unit++) {
+        if (kept == 0 && results <= 32)
+            result.find(lane, unit, end, g EPI_PASS);
+#pragma unroll 1
+        for (i64 k0 = 0; k0 < g.k; k0 += chunk) {
+            mbar_wait(bars + slot * 8, phase);
+            add_slot(acc, slots + slot * slot_bytes, x + k0, g.k - k0, g.k, lane);
+            sync_warp();
+            if (lane == 0)
+                feed.next(g);
+            slot++;
+            if (slot == stages)
+                slot = 0, phase ^= 1;
+        }
+        gather(acc, sums + kept * NR, lane);
+        if (++kept < keep && unit + 1 < end)
+            continue;
+        sync_warp();
+        if (results <= 32) {
+            result.store(sums, g, out EPI_PASS);
+        } else {
+#pragma unroll 1
+            for (int i = lane; i < results; i += 32) {
+                result.find(i, unit + 1 - kept, end, g EPI_PASS);
+                result.store(sums, g, out EPI_PASS);
+            }
+        }
+        sync_warp();
+        kept = 0;
+    }
+}

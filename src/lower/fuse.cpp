@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fusion: maps into maps by substitution of expressions, maps into the kernels before them.
+#include "base/log.h"
+#include "ir/rewrite.h"
+#include "lower/canonical.h"
+#include "lower/lowering.h"
+#include "lower/map_builder.h"
+#include "ops/primitives.h"
+#include "plan/kernel.h"
+#include "plan/views.h"
+
+#include <algorithm>
+
+namespace ingot::plan {
+
+namespace {
+
+constexpr size_t most_inputs = 16;
+constexpr size_t most_instructions = 160;
+
+/// The map that computes v in the new graph, or null.
+const Node* map_of(const Graph& g, Value v) {
+    const Node* p = g.producer(v);
+    return p != nullptr && p->is(map_def) ? p : nullptr;
+}
+
+/// The kernel, not a view or a source, that a map of one reader could follow; or the value's own.
+const Node* kernel_before(const Graph& g, Value v) {
+    const Node* p = g.producer(v);
+    bool works = p != nullptr && !p->is(map_def) && !p->inputs.empty() && !is_view(g, *p);
+    return works ? p : nullptr;
+}
+
+/// Of the operands of a map that are, or are maps over, results of kernels, all but the one that is
+/// computed last: maps among them stay with their kernels.
+std::vector<bool> kept_apart(const Graph& g, std::span<const Value> in) {
+    std::vector<Value> last(in.size()); // the newest result of a kernel behind each operand
+    std::vector<bool> behind(in.size());
+    size_t newest = in.size();
+    for (size_t i = 0; i < in.size(); ++i) {
+        const Node* p = map_of(g, in[i]);
+        for (Value v : p != nullptr ? std::span<const Value>(p->inputs) : in.subspan(i, 1)) {
+            if (kernel_before(g, v) != nullptr && (!behind[i] || last[i] < v)) {
+                behind[i] = true;
+                last[i] = v;
+            }
+        }
+        if (behind[i] && (newest == in.size() || last[newest] < last[i])) {
+            newest = i;
+        }
+    }
+    std::vector<bool> apart(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+        apart[i] = behind[i] && last[i] != last[newest];
+    }
+    return apart;
+}
+
+/// What rules ask about the values of the graph they read.
+struct Readers {
+    std::vector<uint32_t> all;
+    std::vector<uint32_t> maps;
+    std::vector<bool> fixed; // constants and what is computed from them alone, once
+
+    explicit Readers(const Graph& g)
+        : all(use_counts(g)), maps(g.value_count(), 0), fixed(g.value_count(), false) {
+        for (const Node& n : g.nodes()) {
+            bool known = n.is(constant_def) || !n.inputs.empty();
+            for (Value v : n.inputs) {
+                maps[v.id] += n.is(map_def) ? 1 : 0;
+                known = known && fixed[v.id];
+            }
+            for (Value v : n.outputs) {
+                fixed[v.id] = known;
+            }
+        }
+    }
+};
+
+bool is_cheap(const ExprInstr& i) {
+    switch (i.op) {
+    case ExprOp::In:
+    case ExprOp::Const:
+    case ExprOp::Cast:
+    case ExprOp::Select:
+    case ExprOp::Add:
+    case ExprOp::Sub:
+    case ExprOp::Mul:
+    case ExprOp::Min:
+    case ExprOp::Max:
+    case ExprOp::Neg:
+    case ExprOp::Abs:
+    case ExprOp::And:
+    case ExprOp::Or:
+    case ExprOp::Not:
+    case ExprOp::Eq:
+    case ExprOp::Lt:
+    case ExprOp::Le:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/// Whether v is, through views, the result of a kernel.
+bool views_kernel(const Graph& g, Value v) {
+    const Node* p = g.producer(v);
+    while (p != nullptr && is_view(g, *p)) {
+        p = g.producer(p->inputs[0]);
+    }
+    return p != nullptr && !p->is(map_def) && !p->inputs.empty();
+}
+
+/// Whether all readers of a map had better compute it themselves: a few cheap instructions over
+/// values that are in memory anyway, and no more of them to read than the result would be.
+bool is_cheaper_again(const Graph& g, const Node& map, uint32_t readers) {
+    constexpr size_t most = 8;
+    const std::vector<ExprInstr>& code = map.as<Map>().body.code;
+    uint32_t whole = 0;
+    for (Value v : map.inputs) {
+        if (views_kernel(g, v)) {
+            return false; // whose epilogue the map may become
+        }
+        whole += g.type(v).dims == g.type(map.outputs[0]).dims ? 1 : 0;
+    }
+    return code.size() <= most && std::all_of(code.begin(), code.end(), is_cheap) &&
+           whole * readers <= whole + 1 + readers;
+}
+
+std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const Value> in,
+                                    const Readers& readers) {
+    if (!n.is(map_def)) {
+        return std::nullopt;
+    }
+    const Graph& g = r.out();
+    const Dims& dims = r.mapped(r.from().type(n.outputs[0]).dims);
+    MapBuilder b{g, {}, {}};
+    std::vector<int> at;
+    bool any = false;
+    size_t budget = most_instructions;
+    size_t operands = in.size();
+    std::vector<bool> apart = kept_apart(g, in);
+    for (size_t i = 0; i < in.size(); ++i) {
+        const Node* p = map_of(g, in[i]);
+        auto occurrences =
+            static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
+        Value read = n.inputs[i];
+        bool alone = readers.all[read.id] == occurrences && g.type(in[i]).dims == dims;
+        bool fuses =
+            p != nullptr && !apart[i] && p->as<Map>().body.code.size() < budget &&
+            operands + p->inputs.size() <= most_inputs &&
+            (alone || (readers.all[read.id] == readers.maps[read.id] && !readers.fixed[read.id] &&
+                       is_cheaper_again(g, *p, readers.maps[read.id])));
+        if (fuses) {
+            budget -= p->as<Map>().body.code.size();
+            operands += p->inputs.size();
+            at.push_back(b.inline_map(*p));
+            any = true;
+        } else {
+            at.push_back(b.input(in[i]));
+        }
+    }
+    const auto& map = n.as<Map>();
+    if (!any || map.body.code.size() > budget) {
+        return std::nullopt;
+    }
+    int result = b.body.inline_expr(map.body, at);
+    if (static_cast<size_t>(result) + 1 != b.body.code.size()) {
+        return std::nullopt; // the result is a shared earlier instruction
+    }
+    return Values{r.out().add1(map_def, Map{b.body, map.dtype}, b.inputs)};
+}
+
+/// The map in the form that canonical() gives it, `leading` first among its operands.
+std::optional<Values> order_map(Rewriter& r, const Node& n, std::span<const Value> in,
+                                const Readers&) {
+    if (!n.is(map_def)) {
+        return std::nullopt;
+    }
+    const auto& map = n.as<Map>();
+    CanonicalExpr c = canonical(map.body, static_cast<int>(in.size()), -1);
+    Values inputs;
+    for (int i : c.inputs) {
+        inputs.push_back(in[static_cast<size_t>(i)]);
+    }
+    return Values{r.out().add1(map_def, Map{c.body, map.dtype}, inputs)};
+}
+
+/// A body with the producer and, after it, the map; `inputs` gets the operands.
+GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
+                    std::span<const Value> map_in, size_t leading, Values& inputs) {
+    const auto& attrs = map.as<Map>();
+    CanonicalExpr c =
+        canonical(attrs.body, static_cast<int>(map_in.size()), static_cast<int>(leading));
+    Value result = map_in[leading];
+    Graph body = g.sibling("group");
+    std::vector<std::pair<Value, Value>> inside;
+    auto input = [&](Value v) {
+        for (const auto& [outer, inner] : inside) {
+            if (outer == v) {
+                return inner;
+            }
+        }
+        Value inner = body.add_input("", g.type(v));
+        inside.emplace_back(v, inner);
+        inputs.push_back(v);
+        return inner;
+    };
+    Values in;
+    for (Value v : producer.inputs) {
+        in.push_back(input(v));
+    }
+    body.set_origin(producer.name);
+    Values results = body.add(*producer.def, producer.attrs, in);
+    in.clear();
+    for (int i : c.inputs) {
+        Value v = map_in[static_cast<size_t>(i)];
+        in.push_back(v == result ? results[0] : input(v));
+    }
+    body.set_origin(map.name);
+    body.add_output("", body.add1(map_def, Map{c.body, attrs.dtype}, in));
+    return std::make_shared<const Graph>(std::move(body));
+}
+
+std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const Node& n,
+                                    std::span<const Value> in, const Readers& readers) {
+    if (!n.is(map_def)) {
+        return std::nullopt;
+    }
+    // The operand that is computed last waits least for the others.
+    std::vector<size_t> candidates(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+        candidates[i] = i;
+    }
+    std::sort(candidates.begin(), candidates.end(),
+              [&in](size_t a, size_t b) { return in[b] < in[a]; });
+    for (size_t i : candidates) {
+        const Node* p = r.out().producer(in[i]);
+        auto occurrences =
+            static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
+        if (p == nullptr || p->is(map_def) || p->is(constant_def) || p->outputs.size() != 1 ||
+            readers.all[n.inputs[i].id] != occurrences) {
+            continue;
+        }
+        Values inputs;
+        GraphRef body = group_body(r.out(), *p, n, in, i, inputs);
+        Group group{*body, body->nodes(), body->inputs(), body->outputs()};
+        std::string reason = "no kernel of that name";
+        if (kernels.find(p->def->name, group, &reason) == nullptr) {
+            log(LogLevel::Verbose, kernels.backend, ": '", n.name, "' stays apart from '", p->name,
+                "' (", p->def->name, "): ", reason);
+            continue;
+        }
+        std::string kernel(p->def->name);
+        std::string origin = p->name == n.name ? n.name : p->name + " + " + n.name;
+        r.out().set_origin(std::move(origin));
+        return r.out().add(fused_def, Fused{std::move(kernel), body}, inputs);
+    }
+    return std::nullopt;
+}
+
+template <class Rule>
+Graph fuse_with(const Graph& g, const Rule& rule) {
+    return rewrite_all(g, [&rule](const Graph& part) {
+        Readers readers(part);
+        return rewrite(part, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+            return rule(r, n, in, readers);
+        });
+    });
+}
+
+} // namespace
+
+Graph fuse_maps(const Graph& g) {
+    // Twice: a map with two readers has one once the first of them is part of the second.
+    Graph fused = dead_code(fuse_with(g, fuse_into_map));
+    fused = dead_code(fuse_with(fused, fuse_into_map));
+    return dead_code(fuse_with(fused, order_map));
+}
+
+Graph fuse_epilogues(const Graph& g, const KernelSet& kernels) {
+    return dead_code(fuse_with(g, [&kernels](Rewriter& r, const Node& n, std::span<const Value> in,
+                                             const Readers& readers) {
+        return fuse_epilogue(kernels, r, n, in, readers);
+    }));
+}
+
+} // namespace ingot::plan

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse_prologues: a cast of a 16-bit float to f32 becomes part of the kernel that reads it, where
+// the kernel widens what it loads anyway. The cast stays for other readers. A norm of what may be
+// few rows becomes part of the product that alone reads it.
+#include "ir/rewrite.h"
+#include "lower/lowering.h"
+#include "ops/ops.h"
+#include "plan/kernel.h"
+
+#include <algorithm>
+#include <map>
+
+namespace ingot::plan {
+
+namespace {
+
+/// What a map does no more to than widen, or an invalid value.
+Value widened(const Graph& g, Value v) {
+    const Node* p = g.producer(v);
+    bool casts = p != nullptr && p->is(map_def) && p->inputs.size() == 1 &&
+                 p->as<Map>().body.code.size() == 1 && p->as<Map>().dtype == DType::F32;
+    if (!casts) {
+        return {};
+    }
+    DType from = g.type(p->inputs[0]).dtype;
+    return from == DType::F16 || from == DType::BF16 ? p->inputs[0] : Value{};
+}
+
+struct Candidate {
+    std::string kernel;
+    std::vector<Node> nodes; // of `graph`
+    const Graph* graph;
+    Values inputs;  // of `graph`
+    Values outer;   // what they are in the graph around it
+    Value operand;  // the main node's first operand, in `graph`
+    Values results; // of `graph`
+};
+
+/// The node as a group, if its first operand comes from outside.
+std::optional<Candidate> candidate(const Graph& g, const Node& n, std::span<const Value> in) {
+    Candidate c;
+    if (n.is(fused_def)) {
+        const auto& fused = n.as<Fused>();
+        c.kernel = fused.kernel;
+        c.graph = fused.body.get();
+        c.nodes.assign(c.graph->nodes().begin(), c.graph->nodes().end());
+        c.inputs.assign(c.graph->inputs().begin(), c.graph->inputs().end());
+        c.results.assign(c.graph->outputs().begin(), c.graph->outputs().end());
+    } else {
+        c.kernel = std::string(n.def->name);
+        c.graph = &g;
+        c.nodes.push_back(n);
+        c.nodes[0].inputs.assign(in.begin(), in.end());
+        c.inputs = c.nodes[0].inputs;
+        c.results = n.outputs;
+    }
+    c.outer.assign(in.begin(), in.end());
+    if (c.nodes[0].inputs.empty()) {
+        return std::nullopt;
+    }
+    c.operand = c.nodes[0].inputs[0];
+    return c;
+}
+
+/// The candidate's nodes behind what is in `body`, as one node of `g`, if a kernel runs them.
+/// `inside`: of the candidate's values, in `body`.
+std::optional<Values> fused(const KernelSet& kernels, Graph& g, const Candidate& c, Graph body,
+                            std::map<uint32_t, Value> inside, const Values& inputs) {
+    for (const Node& node : c.nodes) {
+        Values operands;
+        for (Value v : node.inputs) {
+            operands.push_back(inside.at(v.id));
+        }
+        body.set_origin(node.name);
+        inside[node.outputs[0].id] = body.add(*node.def, node.attrs, operands)[0];
+    }
+    body.add_output("", inside.at(c.results[0].id));
+    Group group{body, body.nodes(), body.inputs(), body.outputs()};
+    if (kernels.find(c.kernel, group) == nullptr) {
+        return std::nullopt;
+    }
+    return g.add(fused_def, Fused{c.kernel, std::make_shared<const Graph>(std::move(body))},
+                 inputs);
+}
+
+std::optional<Values> fuse_cast(const KernelSet& kernels, Graph& g, const Candidate& c) {
+    if (!kernels.reads_casts(c.kernel)) {
+        return std::nullopt;
+    }
+    Value narrow;
+    Graph body = g.sibling("group");
+    Values inputs;
+    std::map<uint32_t, Value> inside;
+    for (size_t i = 0; i < c.inputs.size(); ++i) {
+        bool first = c.inputs[i] == c.operand;
+        Value source = first ? widened(g, c.outer[i]) : Value{};
+        narrow = source.valid() ? source : narrow;
+        inputs.push_back(source.valid() ? source : c.outer[i]);
+        inside[c.inputs[i].id] = body.add_input("", g.type(inputs.back()));
+    }
+    if (!narrow.valid()) {
+        return std::nullopt;
+    }
+    Expr cast;
+    cast.in(0, g.type(narrow).dtype);
+    Value& operand = inside[c.operand.id];
+    operand = body.add1(map_def, Map{cast, DType::F32}, {operand});
+    return fused(kernels, g, c, std::move(body), std::move(inside), inputs);
+}
+
+/// Rows that every block of a product normalises for itself, at most.
+constexpr int64_t most_normed_rows = 4;
+
+/// Whether a row is the last axis and there may be few of them: one axis may have any size, such
+/// as that of a batch. Where it turns out to be large, the kernel normalises first.
+bool may_have_few_rows(const Type& t) {
+    int64_t rows = 1;
+    int unknown = 0;
+    for (size_t i = 0; i + 1 < t.dims.size(); ++i) {
+        std::optional<int64_t> size = t.dims[i].as_const();
+        rows *= size.value_or(1);
+        unknown += size ? 0 : 1;
+    }
+    return !t.dims.empty() && rows <= most_normed_rows && unknown <= 1;
+}
+
+std::optional<Values> fuse_norm(const KernelSet& kernels, Graph& g, const Candidate& c) {
+    auto at = std::find(c.inputs.begin(), c.inputs.end(), c.operand);
+    bool product = c.nodes[0].is(dot_def) || c.nodes[0].is(ops::quantized_dot_def);
+    if (!product || at == c.inputs.end()) {
+        return std::nullopt;
+    }
+    Value result = c.outer[static_cast<size_t>(at - c.inputs.begin())];
+    const Node* norm = g.producer(result);
+    if (norm == nullptr || !norm->is(ops::layer_norm_def) || !may_have_few_rows(g.type(result))) {
+        return std::nullopt;
+    }
+    Graph body = g.sibling("group");
+    Values inputs;
+    auto input = [&](Value v) {
+        auto known = std::find(inputs.begin(), inputs.end(), v);
+        if (known != inputs.end()) {
+            return body.inputs()[static_cast<size_t>(known - inputs.begin())];
+        }
+        inputs.push_back(v);
+        return body.add_input("", g.type(v));
+    };
+    Values operands;
+    for (Value v : norm->inputs) {
+        operands.push_back(input(v));
+    }
+    std::map<uint32_t, Value> inside;
+    body.set_origin(norm->name);
+    inside[c.operand.id] = body.add(*norm->def, norm->attrs, operands)[0];
+    for (size_t i = 0; i < c.inputs.size(); ++i) {
+        if (c.inputs[i] != c.operand) {
+            inside[c.inputs[i].id] = input(c.outer[i]);
+        }
+    }
+    return fused(kernels, g, c, std::move(body), std::move(inside), inputs);
+}
+
+/// How often each value is read, as a result of the graph too.
+std::map<uint32_t, int> readers_of(const Graph& g) {
+    std::map<uint32_t, int> readers;
+    for (const Node& n : g.nodes()) {
+        for (Value v : n.inputs) {
+            ++readers[v.id];
+        }
+    }
+    for (Value v : g.outputs()) {
+        ++readers[v.id];
+    }
+    return readers;
+}
+
+} // namespace
+
+Graph fuse_prologues(const Graph& g, const KernelSet& kernels) {
+    return dead_code(rewrite_all(g, [&kernels](const Graph& part) {
+        std::map<uint32_t, int> readers = readers_of(part);
+        return rewrite(
+            part,
+            [&](Rewriter& r, const Node& n, std::span<const Value> in) -> std::optional<Values> {
+                bool group = n.is(fused_def);
+                if (n.outputs.size() != 1 || !bodies(n).empty() != group || n.inputs.empty()) {
+                    return std::nullopt;
+                }
+                std::optional<Candidate> c = candidate(r.out(), n, in);
+                if (!c) {
+                    return std::nullopt;
+                }
+                if (auto cast = fuse_cast(kernels, r.out(), *c)) {
+                    return cast;
+                }
+                auto at = std::find(c->inputs.begin(), c->inputs.end(), c->operand);
+                bool alone = at != c->inputs.end() &&
+                             readers[n.inputs[static_cast<size_t>(at - c->inputs.begin())].id] == 1;
+                return alone ? fuse_norm(kernels, r.out(), *c) : std::nullopt;
+            });
+    }));
+}
+
+} // namespace ingot::plan

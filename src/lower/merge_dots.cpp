@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// merge_dots: matrix products of one operand with several constants (query, key and value; gate and
+// up), quantised ones too, become one product with the constants side by side; its parts are
+// slices. A bias or other map that follows each of them alike is merged too.
+#include "ir/rewrite.h"
+#include "lower/lowering.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+namespace ingot::plan {
+
+namespace {
+
+/// Dots that become one, in graph order, and the maps behind them (none, or one each).
+struct Family {
+    std::vector<const Node*> dots;
+    std::vector<const Node*> maps;
+};
+
+int64_t size_at(const Tensor& t, int64_t axis) {
+    return t.shape()[static_cast<size_t>(axis)];
+}
+
+/// Whether a value is a constant of rank 2 whose axes a permute exchanges.
+bool is_exchanged_constant(const Graph& g, const Node& p) {
+    return p.is(permute_def) && g.constant(p.inputs[0]) != nullptr &&
+           p.as<Permute>().perm == std::vector<int64_t>{1, 0};
+}
+
+/// Whether a scale or zero point of a quantised operand, if it is there, has an element for each
+/// column (and block) of it, and comes from constants.
+bool goes_by_column(const Graph& g, Value v, int64_t axis, int64_t columns) {
+    const Node* p = g.producer(v);
+    const Dims& dims = g.type(v).dims;
+    auto at = dims.size() == 1 ? size_t{0} : static_cast<size_t>(axis);
+    return p != nullptr && !is_packed(g.type(v).dtype) &&
+           (p->is(constant_def) || is_exchanged_constant(g, *p)) &&
+           (dims.size() == 1 || dims.size() == 2) && dims[at].is_const(columns);
+}
+
+/// A constant zero point of one element, where operand i is that, else null.
+const Tensor* zero_for_all(const Graph& g, const Node& n, size_t i) {
+    const Tensor* t = i == 3 ? g.constant(n.inputs[i]) : nullptr;
+    return t != nullptr && t->count() == 1 && is_integer(t->dtype()) ? t : nullptr;
+}
+
+/// As free_axis, of a product with a quantised operand. Rows of 4-bit elements must be whole bytes
+/// to lie one behind the other.
+int64_t quantised_free_axis(const Graph& g, const Node& n) {
+    const auto& a = n.as<ops::QuantizedDot>();
+    const Tensor* q = g.constant(n.inputs[1]);
+    if (q == nullptr || q->rank() != 2 || a.b_contract.size() != 1) {
+        return -1;
+    }
+    int64_t axis = 1 - a.b_contract[0];
+    bool joins = !is_packed(q->dtype()) || (axis == 0 && size_at(*q, 1) % 2 == 0);
+    bool by_column = a.block > 0 ? a.axis != axis : a.axis == axis;
+    for (size_t i = 2; i < n.inputs.size(); ++i) {
+        by_column = by_column && (zero_for_all(g, n, i) != nullptr ||
+                                  goes_by_column(g, n.inputs[i], axis, size_at(*q, axis)));
+    }
+    return joins && by_column && size_at(*q, axis) > 1 ? axis : -1;
+}
+
+/// The free axis of the constant operand of a product that can be merged, or -1.
+int64_t free_axis(const Graph& g, const Node& n) {
+    if (n.is(ops::quantized_dot_def)) {
+        return quantised_free_axis(g, n);
+    }
+    if (!n.is(dot_def)) {
+        return -1;
+    }
+    const auto& d = n.as<Dot>();
+    const Tensor* w = g.constant(n.inputs[1]);
+    bool plain = w != nullptr && w->rank() == 2 && !is_packed(w->dtype()) && d.b_batch.empty() &&
+                 d.b_contract.size() == 1;
+    return plain ? 1 - d.b_contract[0] : -1;
+}
+
+/// Tensors of rank 1 or 2 joined along an axis.
+Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
+    Shape shape = parts[0]->shape();
+    shape[static_cast<size_t>(axis)] = 0;
+    for (const Tensor* p : parts) {
+        shape[static_cast<size_t>(axis)] += size_at(*p, axis);
+    }
+    Tensor out = Tensor::empty(parts[0]->dtype(), shape);
+    size_t width = byte_size(out.dtype(), 1);
+    int64_t rows = axis == 0 ? 1 : shape[0];
+    size_t out_row = out.bytes().size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
+    size_t at = 0;
+    for (const Tensor* p : parts) {
+        size_t row = p->bytes().size() / static_cast<size_t>(std::max<int64_t>(rows, 1));
+        for (int64_t r = 0; r < rows; ++r) {
+            std::memcpy(out.mutable_bytes().data() + static_cast<size_t>(r) * out_row + at,
+                        p->bytes().data() + static_cast<size_t>(r) * row, row);
+        }
+        at += row;
+    }
+    CHECK(at == out_row && width > 0, "the parts do not fill the joined constant");
+    return out;
+}
+
+/// Of rank 2.
+Tensor with_axes_exchanged(const Tensor& t) {
+    int64_t rows = t.shape()[0];
+    int64_t columns = t.shape()[1];
+    Tensor out = Tensor::empty(t.dtype(), {columns, rows});
+    size_t width = byte_size(t.dtype(), 1);
+    const std::byte* from = t.bytes().data();
+    std::byte* to = out.mutable_bytes().data();
+    for (int64_t c = 0; c < columns; ++c) {
+        for (int64_t r = 0; r < rows; ++r) {
+            std::memcpy(to + static_cast<size_t>(c * rows + r) * width,
+                        from + static_cast<size_t>(r * columns + c) * width, width);
+        }
+    }
+    return out;
+}
+
+/// The one map that reads the dot's result beside constants of rank 1 along its last axis.
+const Node* bias_map(const Graph& g, const Node& dot,
+                     const std::map<Value, std::vector<const Node*>>& users) {
+    auto it = users.find(dot.outputs[0]);
+    if (it == users.end() || it->second.size() != 1 || it->second[0] == nullptr ||
+        !it->second[0]->is(map_def)) {
+        return nullptr;
+    }
+    const Node& m = *it->second[0];
+    for (Value v : m.inputs) {
+        const Tensor* c = g.constant(v);
+        bool scalar = c != nullptr && c->count() == 1;
+        bool row =
+            c != nullptr && c->rank() == 1 && Dim(c->count()) == g.type(dot.outputs[0]).dims.back();
+        if (v != dot.outputs[0] && !scalar && !row) {
+            return nullptr;
+        }
+    }
+    return &m;
+}
+
+/// Whether two maps do the same, constants per column apart.
+bool alike(const Graph& g, const Node& a, const Node& dot_a, const Node& b, const Node& dot_b) {
+    const auto& x = a.as<Map>();
+    const auto& y = b.as<Map>();
+    if (x.dtype != y.dtype || !(x.body == y.body) || a.inputs.size() != b.inputs.size()) {
+        return false;
+    }
+    for (size_t i = 0; i < a.inputs.size(); ++i) {
+        bool result_a = a.inputs[i] == dot_a.outputs[0];
+        bool result_b = b.inputs[i] == dot_b.outputs[0];
+        if (result_a != result_b) {
+            return false;
+        }
+        if (result_a) {
+            continue;
+        }
+        const Tensor* p = g.constant(a.inputs[i]);
+        const Tensor* q = g.constant(b.inputs[i]);
+        bool same_kind = p->dtype() == q->dtype() && (p->count() == 1) == (q->count() == 1);
+        if (!same_kind || (p->count() == 1 && !(*p == *q))) {
+            return false;
+        }
+    }
+    return true;
+}
+
+class Merger {
+public:
+    explicit Merger(const Graph& g) : g_(g) {
+        std::map<Value, std::vector<const Node*>> users;
+        std::map<std::pair<Value, std::string>, Family> found;
+        for (const Node& n : g.nodes()) {
+            for (Value v : n.inputs) {
+                users[v].push_back(&n);
+            }
+        }
+        for (Value v : g.outputs()) {
+            users[v].push_back(nullptr); // an output stays as it is
+        }
+        for (const Node& n : g.nodes()) {
+            if (free_axis(g, n) >= 0) {
+                std::string key = str(n.def->name, ' ', attrs_key(*n.def, n.attrs.get()), ' ',
+                                      g.type(n.inputs[1]).dims[free_axis(g, n) == 0 ? 1 : 0]);
+                for (size_t i = 1; i < n.inputs.size(); ++i) {
+                    const Type& t = g.type(n.inputs[i]);
+                    const Tensor* zero = zero_for_all(g, n, i);
+                    append(key, str(' ', t.dtype, ' ', t.rank()));
+                    if (zero != nullptr) {
+                        append(key, str(" = ", zero->get_i64(0)));
+                    }
+                }
+                found[{n.inputs[0], key}].dots.push_back(&n);
+            }
+        }
+        for (auto& [key, f] : found) {
+            if (f.dots.size() > 1) {
+                add(std::move(f), users);
+            }
+        }
+    }
+
+    std::optional<Values> rule(Rewriter& r, const Node& n, std::span<const Value> in) {
+        if (auto it = family_of_.find(&n); it != family_of_.end()) {
+            const Family& f = families_[it->second];
+            if (f.dots.front() == &n) {
+                merge(r, f, in[0]);
+            }
+        }
+        auto it = results_.find(&n);
+        return it == results_.end() ? std::nullopt : std::optional(Values{it->second});
+    }
+
+private:
+    void add(Family f, const std::map<Value, std::vector<const Node*>>& users) {
+        for (const Node* d : f.dots) {
+            const Node* m = bias_map(g_, *d, users);
+            bool fits =
+                m != nullptr && (f.maps.empty() || alike(g_, *f.maps[0], *f.dots[0], *m, *d));
+            if (!fits) {
+                f.maps.clear();
+                break;
+            }
+            f.maps.push_back(m);
+        }
+        for (const Node* d : f.dots) {
+            family_of_[d] = families_.size();
+        }
+        families_.push_back(std::move(f));
+    }
+
+    void merge(Rewriter& r, const Family& f, Value x) {
+        Graph& out = r.out();
+        int64_t axis = free_axis(g_, *f.dots[0]);
+        std::vector<const Tensor*> weights;
+        std::string origin;
+        for (const Node* d : f.dots) {
+            weights.push_back(g_.constant(d->inputs[1]));
+            origin += (origin.empty() ? "" : " + ") + d->name;
+        }
+        out.set_origin(origin);
+        Value w = ops::constant(out, joined(weights, axis));
+        Values operands = {x, w};
+        for (size_t i = 2; i < f.dots[0]->inputs.size(); ++i) {
+            bool one = zero_for_all(g_, *f.dots[0], i) != nullptr;
+            operands.push_back(one ? copied(r, f.dots[0]->inputs[i])
+                                   : joined_parameters(out, f, i, axis));
+        }
+        Value products = out.add(*f.dots[0]->def, f.dots[0]->attrs, operands)[0];
+        Value whole = f.maps.empty() ? products : merged_map(out, f, products);
+        auto last = static_cast<int64_t>(out.type(whole).rank()) - 1;
+        int64_t start = 0;
+        for (size_t i = 0; i < f.dots.size(); ++i) {
+            int64_t size = size_at(*weights[i], axis);
+            const Node* replaced = f.maps.empty() ? f.dots[i] : f.maps[i];
+            out.set_origin(replaced->name);
+            if (!f.maps.empty()) { // read by the map alone, which is replaced: dead
+                results_[f.dots[i]] = ops::slice(out, products, last, start, size);
+            }
+            results_[replaced] = ops::slice(out, whole, last, start, size);
+            start += size;
+        }
+    }
+
+    /// A zero point, which may not have been written yet.
+    static Value copied(Rewriter& r, Value v) {
+        return r.is_mapped(v) ? r.mapped(v) : ops::constant(r.out(), *r.from().constant(v));
+    }
+
+    /// Scales or zero points side by side: joined once, and not in every run. Axes that some of
+    /// them exchange are exchanged behind that.
+    Value joined_parameters(Graph& out, const Family& f, size_t input, int64_t axis) const {
+        bool exchanged = g_.constant(f.dots[0]->inputs[input]) == nullptr;
+        std::vector<Tensor> own;
+        own.reserve(f.dots.size());
+        for (const Node* d : f.dots) {
+            own.push_back(parameter(d->inputs[input], exchanged));
+        }
+        std::vector<const Tensor*> parts;
+        for (const Tensor& t : own) {
+            parts.push_back(&t);
+        }
+        int64_t along = own[0].rank() == 1 ? 0 : exchanged ? 1 - axis : axis;
+        Value all = ops::constant(out, joined(parts, along));
+        return exchanged ? ops::permute(out, all, {1, 0}) : all;
+    }
+
+    /// A constant, or one whose axes are exchanged, with its axes exchanged or not.
+    Tensor parameter(Value v, bool exchanged) const {
+        if (const Tensor* t = g_.constant(v)) {
+            return exchanged ? with_axes_exchanged(*t) : *t;
+        }
+        const Tensor& t = *g_.constant(g_.producer(v)->inputs[0]);
+        return exchanged ? t : with_axes_exchanged(t);
+    }
+
+    Value merged_map(Graph& out, const Family& f, Value whole) const {
+        Values in;
+        for (size_t i = 0; i < f.maps[0]->inputs.size(); ++i) {
+            if (f.maps[0]->inputs[i] == f.dots[0]->outputs[0]) {
+                in.push_back(whole);
+                continue;
+            }
+            std::vector<const Tensor*> parts;
+            for (const Node* m : f.maps) {
+                parts.push_back(g_.constant(m->inputs[i]));
+            }
+            in.push_back(ops::constant(out, parts[0]->count() == 1 ? *parts[0] : joined(parts, 0)));
+        }
+        return out.add1(map_def, f.maps[0]->as<Map>(), std::span<const Value>(in));
+    }
+
+    const Graph& g_;
+    std::vector<Family> families_;
+    std::map<const Node*, size_t> family_of_;
+    std::map<const Node*, Value> results_;
+};
+
+} // namespace
+
+Graph merge_dots(const Graph& g) {
+    return dead_code(rewrite_all(g, [](const Graph& part) {
+        Merger merger(part);
+        return rewrite(part, [&merger](Rewriter& r, const Node& n, std::span<const Value> in) {
+            return merger.rule(r, n, in);
+        });
+    }));
+}
+
+} // namespace ingot::plan

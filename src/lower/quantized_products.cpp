@@ -1,0 +1,390 @@
+// SPDX-License-Identifier: Apache-2.0
+// quantized_products: products of two quantised operands become products of integers, with what
+// dequantises the sums behind them; products of floats with a quantised weight become
+// quantized_dot, whose kernels read the weight as it is stored.
+#include "ir/rewrite.h"
+#include "lower/lowering.h"
+#include "lower/packed_transpose.h"
+#include "ops/ops.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace ingot::plan {
+
+namespace {
+
+constexpr int64_t longest_vector = 65536;
+constexpr size_t longest_chain = 4;
+
+/// A dequantised value: (q - zero) * scale. `zero` may be invalid.
+struct Quantised {
+    Value q;
+    Value scale;
+    Value zero;
+    int64_t axis = 0;
+    int64_t block = 0;
+    DType dtype = DType::F32; // as dequantised
+
+    bool per_tensor(const Graph& g) const { return block == 0 && g.constant(scale)->count() == 1; }
+};
+
+bool is_one(const Graph& g, Value v) {
+    const Dims& d = g.type(v).dims;
+    return std::all_of(d.begin(), d.end(), [](const Dim& x) { return x.is_const(1); });
+}
+
+/// The constant that a value is or repeats; null when neither.
+const Tensor* repeated_constant(const Graph& g, Value v) {
+    const Node* p = g.producer(v);
+    return p != nullptr && p->is(broadcast_def) ? g.constant(p->inputs[0]) : g.constant(v);
+}
+
+bool is_cast_between_floats(const Graph& g, const Node& n) {
+    const auto& body = n.as<Map>().body.code;
+    bool casts = std::all_of(body.begin(), body.end(), [](const ExprInstr& i) {
+        return i.op == ExprOp::In || i.op == ExprOp::Cast;
+    });
+    return casts && n.inputs.size() == 1 && is_float(g.type(n.inputs[0]).dtype) &&
+           is_float(g.type(n.outputs[0]).dtype);
+}
+
+/// Looks through casts between floats, and through reshapes and permutes where one scale serves
+/// all; those are then applied to the quantised elements.
+std::optional<Quantised> quantised(Graph& g, Value v) {
+    std::vector<Node> views;
+    const Node* p = g.producer(v);
+    DType dtype = g.type(v).dtype;
+    for (; p != nullptr && views.size() < longest_chain; p = g.producer(p->inputs[0])) {
+        if (p->is(reshape_def) || p->is(permute_def)) {
+            views.push_back(*p);
+        } else if (!p->is(map_def) || !is_cast_between_floats(g, *p)) {
+            break;
+        }
+    }
+    if (p == nullptr || !p->is(ops::dequantize_def)) {
+        return std::nullopt;
+    }
+    const auto& a = p->as<ops::Dequantize>();
+    Quantised out{p->inputs[0], p->inputs[1], {}, a.axis, a.block, dtype};
+    out.zero = p->inputs.size() == 3 ? p->inputs[2] : Value{};
+    bool one = a.block == 0 && is_one(g, out.scale) && (!out.zero.valid() || is_one(g, out.zero));
+    if (!views.empty() && (!one || is_packed(g.type(out.q).dtype))) {
+        return std::nullopt;
+    }
+    for (size_t i = views.size(); i-- > 0;) {
+        out.q = g.add(*views[i].def, views[i].attrs, std::array{out.q})[0];
+    }
+    out.axis = g.type(out.q).rank() > 0 && !one ? normalize_axis(a.axis, g.type(out.q).rank()) : 0;
+    return out;
+}
+
+/// The numbers of a constant zero point, one at least; nullopt when it is not constant.
+std::optional<std::vector<int64_t>> zeros_of(const Graph& g, const Quantised& x) {
+    if (!x.zero.valid()) {
+        return std::vector<int64_t>{0};
+    }
+    const Tensor* t = repeated_constant(g, x.zero);
+    if (t == nullptr || !is_integer(t->dtype()) || t->count() == 0) {
+        return std::nullopt;
+    }
+    std::vector<int64_t> out;
+    for (int64_t i = 0; i < t->count(); ++i) {
+        out.push_back(t->get_i64(i));
+    }
+    return out;
+}
+
+bool all_equal(const std::vector<int64_t>& v, int64_t x) {
+    return std::all_of(v.begin(), v.end(), [x](int64_t y) { return y == x; });
+}
+
+bool is_byte(DType t) {
+    return t == DType::I8 || t == DType::U8;
+}
+
+// --- integer products
+
+/// Visits the elements of a tensor as (element, position along the axis).
+template <class F>
+void for_positions(const Tensor& t, int64_t axis, const F& f) {
+    int64_t inner = 1;
+    for (int64_t i = axis + 1; i < t.rank(); ++i) {
+        inner *= t.shape()[static_cast<size_t>(i)];
+    }
+    int64_t size = t.shape()[static_cast<size_t>(axis)];
+    int64_t at = 0;
+    for (int64_t count = t.count(); at < count;) {
+        for (int64_t c = 0; c < size; ++c) {
+            for (int64_t i = 0; i < inner; ++i) {
+                f(at++, c);
+            }
+        }
+    }
+}
+
+/// A constant weight as signed bytes without zero points, and its sums for each position of the
+/// axis.
+struct SignedWeight {
+    Value v;
+    std::vector<int64_t> sums;
+};
+
+std::optional<SignedWeight> signed_weight(Graph& g, const Quantised& w, int64_t axis) {
+    const Tensor* t = g.constant(w.q);
+    auto zeros = zeros_of(g, w);
+    if (t == nullptr || !zeros || !is_byte(t->dtype())) {
+        return std::nullopt;
+    }
+    bool stays = t->dtype() == DType::I8 && all_equal(*zeros, 0);
+    bool is_signed = t->dtype() == DType::I8;
+    const std::byte* from = t->bytes().data();
+    Tensor shifted = stays ? *t : Tensor::empty(DType::I8, t->shape());
+    std::byte* to = stays ? nullptr : shifted.mutable_bytes().data();
+    SignedWeight out;
+    out.sums.resize(static_cast<size_t>(t->shape()[static_cast<size_t>(axis)]));
+    bool fits = true;
+    for_positions(*t, axis, [&](int64_t at, int64_t c) {
+        auto channel = static_cast<size_t>(c);
+        auto raw = static_cast<uint8_t>(from[at]);
+        int64_t x = is_signed ? static_cast<int8_t>(raw) : raw;
+        x -= zeros->size() == 1 ? (*zeros)[0] : (*zeros)[channel];
+        out.sums[channel] += x;
+        fits = fits && x >= -128 && x <= 127;
+        if (to != nullptr) {
+            to[at] = static_cast<std::byte>(x);
+        }
+    });
+    if (!fits) {
+        return std::nullopt;
+    }
+    out.v = stays ? w.q : ops::constant(g, std::move(shifted));
+    return out;
+}
+
+/// A vector along an axis that has `trailing` axes behind it; a scalar when it has one element.
+template <class T>
+Value along(Graph& g, DType t, const std::vector<T>& v, int64_t trailing) {
+    Shape shape;
+    if (v.size() > 1) {
+        shape.assign(static_cast<size_t>(trailing) + 1, 1);
+        shape[0] = static_cast<int64_t>(v.size());
+    }
+    return ops::constant(g, Tensor::of(t, shape, std::span<const T>(v)));
+}
+
+struct Operands {
+    Quantised x;
+    SignedWeight w;
+    int64_t zero = 0;          // of x
+    std::vector<double> scale; // of the sums
+};
+
+/// x by one scale, w a constant by one or one for each position of `axis`, the axis of the results.
+std::optional<Operands> integer_operands(Graph& g, Value left, Value right, int64_t axis) {
+    auto x = quantised(g, left);
+    auto w = x ? quantised(g, right) : std::nullopt;
+    if (!w || g.constant(x->scale) == nullptr || g.constant(w->scale) == nullptr ||
+        !x->per_tensor(g) || w->block != 0 || !is_byte(g.type(x->q).dtype) ||
+        x->dtype == DType::F64) {
+        return std::nullopt;
+    }
+    auto zero = zeros_of(g, *x);
+    bool aligned = w->per_tensor(g) || w->axis == axis;
+    auto bytes = zero && zero->size() == 1 && aligned ? signed_weight(g, *w, axis) : std::nullopt;
+    if (!bytes) {
+        return std::nullopt;
+    }
+    Operands out{*x, *bytes, (*zero)[0], {}};
+    auto left_scale = static_cast<float>(g.constant(x->scale)->get_f64(0));
+    const Tensor* scales = g.constant(w->scale);
+    for (int64_t i = 0; i < scales->count(); ++i) {
+        out.scale.push_back(left_scale * static_cast<float>(scales->get_f64(i)));
+    }
+    return out;
+}
+
+/// Whether sums of so many products of bytes fit 32 bits.
+bool sums_fit(int64_t depth) {
+    return depth * 255 * 128 < int64_t{1} << 31;
+}
+
+/// (sums - zero of x times sums of w) * scale, in the type that the product had.
+Value dequantised_sums(Graph& g, Value sums, const Operands& o, int64_t trailing, DType type) {
+    if (o.zero != 0) {
+        std::vector<int64_t> shift = o.w.sums;
+        for (int64_t& s : shift) {
+            s *= o.zero;
+        }
+        sums = ops::sub(g, sums, along(g, DType::I32, shift, trailing));
+    }
+    Value scale = along(g, DType::F32, o.scale, trailing);
+    return ops::cast(g, ops::mul(g, ops::cast(g, sums, DType::F32), scale), type);
+}
+
+std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const Value> in) {
+    if (!n.is(ops::conv_def) || r.out().constant(in[1]) != nullptr) {
+        return std::nullopt;
+    }
+    Graph& g = r.out();
+    auto o = integer_operands(g, in[0], in[1], 0);
+    const Tensor* w = o ? g.constant(o->w.v) : nullptr;
+    if (w == nullptr || !sums_fit(w->count() / std::max<int64_t>(w->shape()[0], 1))) {
+        return std::nullopt;
+    }
+    ops::Conv a = n.as<ops::Conv>();
+    for (Dims* pads : {&a.low, &a.high}) {
+        *pads = r.mapped(*pads);
+    }
+    DType type = a.dtype;
+    a.dtype = DType::I32;
+    Value x = o->x.q;
+    auto padded = [](const Dims& d) {
+        return std::any_of(d.begin(), d.end(), [](const Dim& p) { return !p.is_const(0); });
+    };
+    if (o->zero != 0 && (padded(a.low) || padded(a.high))) {
+        // Zero is another number among the quantised.
+        Dims low(2, Dim(0));
+        Dims high(2, Dim(0));
+        low.insert(low.end(), a.low.begin(), a.low.end());
+        high.insert(high.end(), a.high.begin(), a.high.end());
+        x = ops::pad(g, x, low, high, static_cast<double>(o->zero));
+        a.low.assign(a.low.size(), Dim(0));
+        a.high.assign(a.high.size(), Dim(0));
+    }
+    auto spatial = static_cast<int64_t>(a.strides.size());
+    Value sums = ops::conv(g, std::move(a), x, o->w.v);
+    return Values{dequantised_sums(g, sums, *o, spatial, type)};
+}
+
+/// The one axis of b that is neither batch nor contracted, or -1.
+int64_t free_axis(const Graph& g, const Dot& d, Value b) {
+    int rank = g.type(b).rank();
+    bool one = d.b_batch.empty() && static_cast<int>(d.b_contract.size()) + 1 == rank;
+    for (int64_t i = 0; one && i < rank; ++i) {
+        if (std::find(d.b_contract.begin(), d.b_contract.end(), i) == d.b_contract.end()) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+std::optional<Values> integer_dot(Rewriter& r, const Node& n, std::span<const Value> in) {
+    Graph& g = r.out();
+    if (!n.is(dot_def) || !is_float(g.type(in[0]).dtype) || g.constant(in[1]) != nullptr) {
+        return std::nullopt;
+    }
+    Dot d = n.as<Dot>();
+    int64_t axis = free_axis(g, d, in[1]);
+    auto o = axis >= 0 ? integer_operands(g, in[0], in[1], axis) : std::nullopt;
+    const Tensor* w = o ? g.constant(o->w.v) : nullptr;
+    int64_t columns = w != nullptr ? w->shape()[static_cast<size_t>(axis)] : 0;
+    if (w == nullptr || !sums_fit(w->count() / std::max<int64_t>(columns, 1))) {
+        return std::nullopt;
+    }
+    DType type = d.dtype;
+    d.dtype = DType::I32;
+    Value sums = ops::dot(g, std::move(d), o->x.q, o->w.v);
+    return Values{dequantised_sums(g, sums, *o, 0, type)};
+}
+
+// --- quantised weights
+
+/// The zero point in the form that kernels read: a number for all, or one for each place in bytes.
+std::optional<Value> weight_zero(Graph& g, const Quantised& w) {
+    if (!w.zero.valid() || !is_integer(g.type(w.zero).dtype)) {
+        return w.zero;
+    }
+    DType packed = g.type(w.zero).dtype;
+    const Tensor* t = repeated_constant(g, w.zero);
+    if (t == nullptr) {
+        return is_packed(packed) ? std::nullopt : std::optional(w.zero);
+    }
+    auto zeros = zeros_of(g, w);
+    if (!zeros) {
+        return std::nullopt;
+    }
+    DType type = packed == DType::I4 ? DType::I8 : packed == DType::U4 ? DType::U8 : packed;
+    if (all_equal(*zeros, (*zeros)[0])) {
+        return (*zeros)[0] == 0 ? Value{} : ops::scalar_i64(g, type, (*zeros)[0]);
+    }
+    Shape shape = t->shape();
+    return ops::constant(g, Tensor::of(type, shape, std::span<const int64_t>(*zeros)));
+}
+
+bool is_quantised_type(DType t) {
+    return is_byte(t) || t == DType::I4 || t == DType::U4 || t == DType::F8E4M3 ||
+           t == DType::F8E5M2;
+}
+
+std::optional<Values> quantised_weight(Rewriter& r, const Node& n, std::span<const Value> in) {
+    Graph& g = r.out();
+    if (!n.is(dot_def) || g.constant(in[1]) != nullptr) {
+        return std::nullopt;
+    }
+    const auto& d = n.as<Dot>();
+    int64_t axis = free_axis(g, d, in[1]);
+    auto w = axis >= 0 && g.type(in[1]).rank() == 2 ? quantised(g, in[1]) : std::nullopt;
+    if (!w || !is_quantised_type(g.type(w->q).dtype) || (w->block > 0 && w->axis == axis)) {
+        return std::nullopt;
+    }
+    auto zero = weight_zero(g, *w);
+    if (!zero) {
+        return std::nullopt;
+    }
+    ops::QuantizedDot a{d.a_contract, d.b_contract, d.dtype, w->axis, w->block};
+    const Tensor* t = is_packed(g.type(w->q).dtype) ? g.constant(w->q) : nullptr;
+    if (t != nullptr && axis == 1 && w->block == 0) {
+        w->q = ops::constant(g, transposed_packed(*t));
+        a.b_contract = {1};
+        a.axis = 1 - w->axis;
+    } else if (t != nullptr && axis == 1) {
+        w->q = ops::constant(g, transposed_packed(*t));
+        w->scale = ops::permute(g, w->scale, {1, 0});
+        *zero = zero->valid() && g.type(*zero).rank() == 2 ? ops::permute(g, *zero, {1, 0}) : *zero;
+        a.b_contract = {1};
+        a.axis = 1;
+    }
+    return Values{ops::quantized_dot(g, a, in[0], w->q, w->scale, *zero)};
+}
+
+/// Dequantised biases and the like.
+std::optional<Values> constant_vector(Rewriter& r, const Node& n, std::span<const Value> in) {
+    Graph& g = r.out();
+    const Type& type = r.from().type(n.outputs[0]);
+    if (!n.is(ops::dequantize_def) || type.rank() > 1 || n.as<ops::Dequantize>().block != 0) {
+        return std::nullopt;
+    }
+    const Tensor* q = g.constant(in[0]);
+    const Tensor* scale = g.constant(in[1]);
+    const Tensor* zero = in.size() == 3 ? g.constant(in[2]) : nullptr;
+    if (q == nullptr || scale == nullptr || (in.size() == 3 && zero == nullptr) ||
+        q->count() > longest_vector || type.dtype == DType::F64) {
+        return std::nullopt;
+    }
+    std::vector<double> values;
+    for (int64_t i = 0; i < q->count(); ++i) {
+        double z = zero == nullptr ? 0 : zero->get_f64(zero->count() == 1 ? 0 : i);
+        auto steps = static_cast<float>(q->get_f64(i) - z);
+        values.push_back(steps * static_cast<float>(scale->get_f64(scale->count() == 1 ? 0 : i)));
+    }
+    return Values{
+        ops::constant(g, Tensor::of(type.dtype, q->shape(), std::span<const double>(values)))};
+}
+
+} // namespace
+
+Graph quantized_products(const Graph& g) {
+    return dead_code(rewrite_all(g, [](const Graph& part) {
+        return rewrite(part, [](Rewriter& r, const Node& n, std::span<const Value> in) {
+            for (auto* rule : {constant_vector, integer_conv, integer_dot, quantised_weight}) {
+                if (std::optional<Values> out = rule(r, n, in)) {
+                    return out;
+                }
+            }
+            return std::optional<Values>();
+        });
+    }));
+}
+
+} // namespace ingot::plan

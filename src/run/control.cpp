@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+// if and loop: bodies are programs of their own, planned once per shape and run again and again.
+#include "run/control.h"
+
+#include "base/interrupt.h"
+#include "ops/primitives.h"
+#include "run/runner.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <deque>
+
+namespace ingot::plan {
+
+namespace {
+
+int64_t bytes_of(const Operand& o) {
+    return static_cast<int64_t>(byte_size(o.dtype, o.view.count()));
+}
+
+/// Runs `f`, which may throw, as a step's noexcept run.
+template <class F>
+Status guarded(const RunContext& c, std::string_view what, const F& f) noexcept {
+    try {
+        f();
+    } catch (const Error& e) {
+        c.error.set("%.*s: %s", static_cast<int>(what.size()), what.data(), e.what());
+        return {e.code(), "a body failed"};
+    } catch (const std::exception&) {
+        return {ErrorCode::OutOfMemory, "a body ran out of memory"};
+    }
+    return {};
+}
+
+/// Bodies read and write buffers that begin at a multiple of this on devices of their own, where
+/// kernels count on it.
+constexpr size_t buffer_alignment = 64;
+
+bool is_aligned(const std::byte* p) {
+    return reinterpret_cast<uintptr_t>(p) % buffer_alignment == 0;
+}
+
+/// `p` itself where it may be a buffer's start, else a copy of the bytes in `memory`.
+const std::byte* aligned(Device& device, GrowingBuffer& memory, const std::byte* p, int64_t bytes) {
+    if (device.is_host() || is_aligned(p)) {
+        return p;
+    }
+    memory.reserve(std::max<int64_t>(bytes, 1));
+    device.copy(memory.data(), p, static_cast<size_t>(bytes));
+    return memory.data();
+}
+
+void require_shape(const Shape& got, const Shape& expected, std::string_view what, size_t i) {
+    require(got == expected, ErrorCode::InvalidArgument, what, " ", i, " has shape ", got,
+            ", expected ", expected);
+}
+
+// --- if ------------------------------------------------------------------------------------------
+
+class IfStep : public Step {
+public:
+    explicit IfStep(const StepArgs& a)
+        : in_(a.in.begin(), a.in.end()), out_(a.out.begin(), a.out.end()) {
+        for (const auto& body : a.bodies) {
+            branches_.push_back(std::make_unique<Runner>(body, a.device, a.symbols));
+        }
+        for (size_t i = 1; i < in_.size(); ++i) {
+            shapes_.push_back(in_[i].view.shape);
+            copies_.emplace_back(a.device);
+        }
+        inputs_.resize(shapes_.size());
+        results_.resize(out_.size());
+    }
+
+    Status run(const RunContext& c) noexcept override {
+        return guarded(c, "if", [&] { run_branch(c, false); });
+    }
+
+    void run_dynamic(const RunContext& c, DynamicResults& results) override {
+        run_branch(c, true);
+        for (ResultSlot& r : results_) {
+            results.tensors.push_back(std::move(r.tensor));
+        }
+    }
+
+private:
+    void run_branch(const RunContext& c, bool dynamic) {
+        bool condition = false;
+        c.device.read(&condition, c.bytes(in_[0]), sizeof condition);
+        Runner& branch = *branches_[condition ? 0 : 1];
+        branch.prepare(shapes_);
+        for (size_t i = 0; i < inputs_.size(); ++i) {
+            inputs_[i] = aligned(c.device, copies_[i], c.bytes(in_[i + 1]), bytes_of(in_[i + 1]));
+        }
+        for (size_t i = 0; i < results_.size(); ++i) {
+            results_[i] = {};
+            std::optional<Shape> shape = branch.result_shape(i);
+            if (!dynamic && shape) {
+                require_shape(*shape, out_[i].view.shape, "result", i);
+                results_[i].data = c.bytes(out_[i]);
+            }
+        }
+        branch.run(inputs_, results_);
+        for (size_t i = 0; !dynamic && i < results_.size(); ++i) {
+            const Tensor& t = results_[i].tensor;
+            if (t.defined()) {
+                require_shape(t.shape(), out_[i].view.shape, "result", i);
+                c.device.copy(c.bytes(out_[i]), t.bytes().data(), t.bytes().size());
+            }
+        }
+    }
+
+    std::vector<Operand> in_;
+    std::vector<Operand> out_;
+    std::vector<std::unique_ptr<Runner>> branches_;
+    std::deque<GrowingBuffer> copies_; // of captures that lie within a buffer
+    std::vector<Shape> shapes_;
+    std::vector<const std::byte*> inputs_;
+    std::vector<ResultSlot> results_;
+};
+
+// --- loop ----------------------------------------------------------------------------------------
+
+/// A carried value: two buffers, read from and written to in turn.
+struct Carried {
+    explicit Carried(Device& device) : buffers{GrowingBuffer(device), GrowingBuffer(device)} {}
+
+    DType dtype = DType::F32;
+    Shape shape;
+    const std::byte* current = nullptr; // the node's input before the first iteration
+    GrowingBuffer buffers[2];
+    int next = 0;  // the buffer that is free to be written
+    Tensor tensor; // where a result of data-dependent size lies
+
+    int64_t bytes() const { return static_cast<int64_t>(byte_size(dtype, count_of(shape))); }
+};
+
+/// A scanned result: rows one after another.
+struct Scanned {
+    explicit Scanned(Device& device) : rows(device), row_memory(device) {}
+
+    DType dtype = DType::F32;
+    Shape row;                       // shape of one row, once there is one
+    GrowingBuffer rows;              // when their number is not known before
+    std::byte* target = nullptr;     // else: where they go
+    GrowingBuffer row_memory;        // of a row that would not be aligned
+    std::byte* row_target = nullptr; // where it is copied then
+
+    size_t row_bytes() const { return byte_size(dtype, count_of(row)); }
+    /// Where row `i` goes; keeps the rows before it.
+    std::byte* at(Device& device, size_t i) {
+        if (target != nullptr) {
+            return target + i * row_bytes();
+        }
+        auto needed = static_cast<int64_t>((i + 1) * row_bytes());
+        if (needed > rows.bytes()) {
+            GrowingBuffer larger(device);
+            larger.reserve(std::max<int64_t>(2 * needed, 256));
+            device.copy(larger.data(), rows.data(), i * row_bytes());
+            device.synchronize();
+            rows = std::move(larger);
+        }
+        return rows.data() + i * row_bytes();
+    }
+};
+
+/// The value of a scalar that is known before the run; nullopt where it is not.
+std::optional<int64_t> known_scalar(const Graph& g, Value v, const Symbols& symbols) {
+    if (const Tensor* t = g.constant(v); t != nullptr && t->count() == 1) {
+        return t->get_i64(0);
+    }
+    HostRef host = g.host(v);
+    if (host == nullptr || host->elements.size() != 1 || !host->elements[0] ||
+        host->elements[0]->denominator != 1) {
+        return std::nullopt;
+    }
+    return host->elements[0]->numerator.try_eval(symbols);
+}
+
+/// How often a loop runs where no datum decides it: the trip count is known, and the condition is
+/// true and stays so.
+std::optional<int64_t> fixed_trips(const Group& group, const Node& node, const Graph& body,
+                                   const Symbols& symbols) {
+    constexpr int64_t most = 4096; // so that recordings stay small
+    Value next = body.outputs()[0];
+    bool stays = next == body.inputs()[1] || known_scalar(body, next, symbols) == 1;
+    std::optional<int64_t> trips = known_scalar(group.graph, node.inputs[0], symbols);
+    if (!stays || !trips || *trips < 0 || *trips > most ||
+        known_scalar(group.graph, node.inputs[1], symbols) != 1) {
+        return std::nullopt;
+    }
+    return trips;
+}
+
+class LoopStep : public Step {
+public:
+    explicit LoopStep(const StepArgs& a)
+        : runner_(a.bodies[0], a.device, a.symbols), device_(a.device), node_(a.node),
+          symbols_(a.symbols), in_(a.in.begin(), a.in.end()), out_(a.out.begin(), a.out.end()),
+          scalars_(a.device) {
+        auto carried = static_cast<size_t>(a.node.as<Loop>().carried);
+        for (size_t i = 0; i < a.node.outputs.size(); ++i) {
+            if (i < carried) {
+                carried_.emplace_back(a.device);
+            } else {
+                scanned_.emplace_back(a.device);
+            }
+        }
+        scalars_.reserve(sizeof(Scalars));
+        for (size_t i = 0; i < in_.size(); ++i) {
+            copies_.emplace_back(a.device);
+        }
+        const Graph& body = *runner_.program().graph;
+        for (size_t i = 0; i < carried; ++i) {
+            carried_[i].dtype = in_[2 + i].dtype;
+        }
+        for (size_t i = 0; i < scanned_.size(); ++i) {
+            scanned_[i].dtype = body.type(body.outputs()[1 + carried + i]).dtype;
+            packed_ = packed_ || is_packed(scanned_[i].dtype);
+        }
+        shapes_.resize(in_.size());
+        inputs_.resize(in_.size());
+        results_.resize(body.outputs().size());
+        for (size_t i = 2; i < in_.size(); ++i) {
+            shapes_[i] = in_[i].view.shape;
+        }
+        require(!packed_, ErrorCode::Unsupported,
+                "loop: scanned results of 4-bit types are not supported");
+        trips_ = fixed_trips(a.group, a.node, body, a.symbols);
+    }
+
+    /// Once it has run, whether its iterations only enqueue work shows.
+    bool recordable() const override { return trips_ && (!has_run_ || runner_.recordable()); }
+
+    Status run(const RunContext& c) noexcept override {
+        return guarded(c, "loop", [&] { run_static(c); });
+    }
+
+    void run_dynamic(const RunContext& c, DynamicResults& results) override {
+        for (Scanned& s : scanned_) {
+            s.target = nullptr;
+        }
+        int64_t count = iterate(c, -1);
+        for (Carried& v : carried_) {
+            Tensor t = device_.tensor(v.dtype, v.shape);
+            device_.copy(t.mutable_bytes().data(), v.current, t.bytes().size());
+            results.tensors.push_back(std::move(t));
+        }
+        for (size_t i = 0; i < scanned_.size(); ++i) {
+            Scanned& s = scanned_[i];
+            if (count == 0) {
+                s.row = shape_of_no_row(i);
+            }
+            Shape shape = s.row;
+            shape.insert(shape.begin(), count);
+            Tensor t = device_.tensor(s.dtype, shape);
+            device_.copy(t.mutable_bytes().data(), s.rows.data(), t.bytes().size());
+            results.tensors.push_back(std::move(t));
+        }
+        const Dim& symbol = node_.as<Loop>().count;
+        if (!symbol.symbol_name().empty()) {
+            results.symbols.emplace(std::string(symbol.symbol_name()), count);
+        }
+    }
+
+private:
+    void run_static(const RunContext& c) {
+        int64_t limit = -1;
+        for (size_t i = 0; i < scanned_.size(); ++i) {
+            const Operand& o = out_[carried_.size() + i];
+            scanned_[i].target = c.bytes(o);
+            limit = o.view.shape[0];
+        }
+        int64_t count = iterate(c, limit);
+        require(limit < 0 || count == limit, ErrorCode::InvalidArgument, "loop ran ", count,
+                " times, expected ", limit);
+        for (size_t i = 0; i < carried_.size(); ++i) {
+            Carried& v = carried_[i];
+            require_shape(v.shape, out_[i].view.shape, "carried value", i);
+            device_.copy(c.bytes(out_[i]), v.current, static_cast<size_t>(v.bytes()));
+        }
+        for (size_t i = 0; i < scanned_.size() && count > 0; ++i) {
+            Shape row = out_[carried_.size() + i].view.shape;
+            row.erase(row.begin());
+            require_shape(scanned_[i].row, row, "a row of scanned result", i);
+        }
+    }
+
+    /// Runs the body until the condition or the trip count ends it; returns how often. More than
+    /// `limit` iterations (unless negative) are refused before they write.
+    int64_t iterate(const RunContext& c, int64_t limit) {
+        int64_t trips = trips_.value_or(0);
+        condition_ = true;
+        if (!trips_) {
+            device_.read(&trips, c.bytes(in_[0]), sizeof trips);
+            device_.read(&condition_, c.bytes(in_[1]), sizeof condition_);
+        } else if (!has_run_) {
+            write_numbers();
+        }
+        for (size_t i = 0; i < carried_.size(); ++i) {
+            carried_[i].current =
+                aligned(device_, copies_[2 + i], c.bytes(in_[2 + i]), bytes_of(in_[2 + i]));
+            carried_[i].next = 0; // every run uses its buffers alike: a recording allocates nothing
+            carried_[i].shape = in_[2 + i].view.shape;
+        }
+        for (size_t i = 2 + carried_.size(); i < in_.size(); ++i) {
+            inputs_[i] = aligned(device_, copies_[i], c.bytes(in_[i]), bytes_of(in_[i]));
+        }
+        iteration_ = 0;
+        for (; iteration_ < trips && condition_; ++iteration_) {
+            check_interrupt();
+            require(limit < 0 || iteration_ < limit, ErrorCode::InvalidArgument,
+                    "loop runs more than ", limit, " times, which its result's size allows");
+            run_body();
+        }
+        has_run_ = true;
+        return iteration_;
+    }
+
+    /// The scalars of every iteration, where they are known before.
+    void write_numbers() {
+        std::vector<Scalars> all(static_cast<size_t>(std::max<int64_t>(*trips_, 1)));
+        for (size_t i = 0; i < all.size(); ++i) {
+            all[i].iteration = static_cast<int64_t>(i);
+            all[i].condition = true;
+        }
+        scalars_.reserve(static_cast<int64_t>(all.size() * sizeof(Scalars)));
+        device_.write(scalars_.data(), all.data(), all.size() * sizeof(Scalars));
+    }
+
+    /// Where this iteration's scalars are.
+    std::byte* place_scalars() {
+        if (trips_) {
+            return scalars_.data() + static_cast<size_t>(iteration_) * sizeof(Scalars);
+        }
+        Scalars scalars{iteration_, condition_, false};
+        device_.write(scalars_.data(), &scalars, sizeof scalars);
+        return scalars_.data();
+    }
+
+    void run_body() {
+        std::byte* scalars = place_scalars();
+        inputs_[0] = scalars + offsetof(Scalars, iteration);
+        inputs_[1] = scalars + offsetof(Scalars, condition);
+        for (size_t i = 0; i < carried_.size(); ++i) {
+            inputs_[2 + i] = carried_[i].current;
+            if (shapes_[2 + i] != carried_[i].shape) {
+                shapes_[2 + i] = carried_[i].shape;
+            }
+        }
+        runner_.prepare(shapes_);
+        std::byte* next = scalars + offsetof(Scalars, next_condition);
+        results_[0] = {next, {}};
+        for (size_t i = 0; i < carried_.size(); ++i) {
+            aim_carried(i);
+        }
+        for (size_t i = 0; i < scanned_.size(); ++i) {
+            aim_scanned(i);
+        }
+        // Iterations differ in their addresses: they are recorded with the loop or not at all.
+        RunWatch watch;
+        watch.replay = !trips_;
+        runner_.run(inputs_, results_, watch);
+        if (!trips_) {
+            device_.read(&condition_, next, sizeof condition_);
+        }
+        for (size_t i = 0; i < carried_.size(); ++i) {
+            take_carried(i);
+        }
+        for (size_t i = 0; i < scanned_.size(); ++i) {
+            take_scanned(i);
+        }
+    }
+
+    void aim_carried(size_t i) {
+        Carried& v = carried_[i];
+        ResultSlot& slot = results_[1 + i];
+        std::optional<Shape> shape = runner_.result_shape(1 + i);
+        slot = {};
+        if (shape) {
+            GrowingBuffer& buffer = v.buffers[v.next];
+            buffer.reserve(static_cast<int64_t>(byte_size(v.dtype, count_of(*shape))));
+            slot.data = buffer.data();
+            v.shape = std::move(*shape);
+            if (slot.data == nullptr) { // no elements: any address will do
+                slot.data = reinterpret_cast<std::byte*>(&v);
+            }
+        }
+    }
+
+    void take_carried(size_t i) {
+        Carried& v = carried_[i];
+        ResultSlot& slot = results_[1 + i];
+        v.current = slot.data;
+        if (slot.tensor.defined()) {
+            v.tensor = std::move(slot.tensor);
+            v.shape = v.tensor.shape();
+        } else {
+            v.next = 1 - v.next;
+        }
+    }
+
+    void aim_scanned(size_t i) {
+        Scanned& s = scanned_[i];
+        ResultSlot& slot = results_[1 + carried_.size() + i];
+        slot = {};
+        std::optional<Shape> shape = runner_.result_shape(1 + carried_.size() + i);
+        if (shape) {
+            take_row_shape(s, *shape, i);
+            slot.data = s.at(device_, static_cast<size_t>(iteration_));
+            s.row_target = nullptr;
+            if (!device_.is_host() && !is_aligned(slot.data)) {
+                s.row_target = slot.data;
+                s.row_memory.reserve(static_cast<int64_t>(s.row_bytes()));
+                slot.data = s.row_memory.data();
+            }
+            if (slot.data == nullptr) {
+                slot.data = reinterpret_cast<std::byte*>(&s);
+            }
+        }
+    }
+
+    void take_scanned(size_t i) {
+        Scanned& s = scanned_[i];
+        const Tensor& t = results_[1 + carried_.size() + i].tensor;
+        if (!t.defined()) {
+            if (s.row_target != nullptr) {
+                device_.copy(s.row_target, s.row_memory.data(), s.row_bytes());
+            }
+            return;
+        }
+        take_row_shape(s, t.shape(), i);
+        device_.copy(s.at(device_, static_cast<size_t>(iteration_)), t.bytes().data(),
+                     t.bytes().size());
+    }
+
+    void take_row_shape(Scanned& s, const Shape& shape, size_t i) const {
+        if (iteration_ == 0) {
+            s.row = shape;
+        }
+        require(s.row == shape, ErrorCode::InvalidArgument, "scanned result ", i, " has shape ",
+                shape, " in iteration ", iteration_, ", expected ", s.row, " as in iteration 0");
+        if (s.target != nullptr) {
+            const Operand& o = out_[carried_.size() + i];
+            auto total = static_cast<size_t>(bytes_of(o));
+            require((static_cast<size_t>(iteration_) + 1) * s.row_bytes() <= total,
+                    ErrorCode::InvalidArgument, "rows of scanned result ", i, " have shape ", shape,
+                    ", which does not fit ", o.view.shape);
+        }
+    }
+
+    /// The shape of a scanned row when the body never ran: what is not known is 0.
+    Shape shape_of_no_row(size_t i) const {
+        const Graph& body = *runner_.program().graph;
+        Symbols known = symbols_;
+        for (size_t k = 0; k < in_.size(); ++k) {
+            const Dims& dims = body.type(body.inputs()[k]).dims;
+            for (size_t d = 0; d < dims.size(); ++d) {
+                if (!dims[d].symbol_name().empty()) {
+                    known.emplace(std::string(dims[d].symbol_name()), in_[k].view.shape[d]);
+                }
+            }
+        }
+        Shape shape;
+        for (const Dim& d : body.type(body.outputs()[1 + carried_.size() + i]).dims) {
+            shape.push_back(std::max<int64_t>(d.try_eval(known).value_or(0), 0));
+        }
+        return shape;
+    }
+
+    /// What an iteration reads and writes beside the carried values, in the device's memory.
+    struct Scalars {
+        alignas(buffer_alignment) int64_t iteration = 0;
+        alignas(buffer_alignment) bool condition = false;
+        alignas(buffer_alignment) bool next_condition = false;
+    };
+
+    Runner runner_;
+    Device& device_;
+    const Node& node_;
+    Symbols symbols_;
+    std::vector<Operand> in_;
+    std::vector<Operand> out_;
+    std::deque<GrowingBuffer> copies_; // of operands that lie within a buffer
+    std::deque<Carried> carried_;
+    std::deque<Scanned> scanned_;
+    std::vector<Shape> shapes_;
+    std::vector<const std::byte*> inputs_;
+    std::vector<ResultSlot> results_;
+    GrowingBuffer scalars_;
+    int64_t iteration_ = 0;
+    bool condition_ = false;
+    bool packed_ = false;
+    std::optional<int64_t> trips_; // where no datum decides how often it runs
+    bool has_run_ = false;
+};
+
+// --- sizes ---------------------------------------------------------------------------------------
+
+/// The elements of a small tensor become sizes of what follows.
+class TensorToDimsStep : public Step {
+public:
+    explicit TensorToDimsStep(const StepArgs& a)
+        : in_(a.in[0]), out_(a.out[0]), dims_(a.group.first().as<TensorToDims>().symbols) {}
+
+    Status run(const RunContext& c) noexcept override {
+        return guarded(c, "tensor_to_dims", [&] {
+            c.device.copy(c.bytes(out_), c.bytes(in_), static_cast<size_t>(bytes_of(in_)));
+        });
+    }
+
+    void run_dynamic(const RunContext& c, DynamicResults& results) override {
+        auto n = static_cast<size_t>(in_.view.count());
+        std::vector<int64_t> x(n);
+        c.device.read(x.data(), c.bytes(in_), n * sizeof(int64_t));
+        results.tensors = {c.device.tensor(DType::I64, in_.view.shape)};
+        c.device.write(results.tensors[0].mutable_bytes().data(), x.data(), n * sizeof(int64_t));
+        for (size_t i = 0; i < n; ++i) {
+            std::string_view name = dims_[i].symbol_name();
+            require(x[i] >= 0 || name.starts_with('~'), ErrorCode::InvalidArgument,
+                    "a size computed from data is ", x[i], ", expected 0 or more");
+            results.symbols.insert_or_assign(std::string(name), x[i]);
+        }
+    }
+
+private:
+    Operand in_;
+    Operand out_;
+    Dims dims_;
+};
+
+std::optional<std::string> accept(const Group&) {
+    return std::nullopt;
+}
+
+template <class T>
+std::unique_ptr<Step> prepare(const StepArgs& args) {
+    return std::make_unique<T>(args);
+}
+
+const Kernel rows[] = {
+    {.name = "if", .refuse = accept, .prepare = prepare<IfStep>},
+    {.name = "loop", .refuse = accept, .prepare = prepare<LoopStep>},
+    {.name = "tensor_to_dims", .refuse = accept, .prepare = prepare<TensorToDimsStep>}};
+
+} // namespace
+
+const KernelTable control_kernels = rows;
+
+} // namespace ingot::plan

@@ -1,0 +1,550 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run/execution.h"
+
+#include "base/log.h"
+#include "ops/collective.h"
+#include "ops/evaluator.h"
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+
+namespace ingot::plan {
+
+ProgramExecution::ProgramExecution(std::shared_ptr<const Program> program,
+                                   std::shared_ptr<Device> device)
+    : program_(std::move(program)), device_(std::move(device)), runner_(program_, *device_, {}) {
+    watch_.ranges = program_->options.nvtx ? Ranges::Names : Ranges::None;
+    pointers_.resize(program_->graph->inputs().size());
+    slots_.resize(program_->graph->outputs().size());
+    results_.resize(slots_.size());
+    for (size_t i = 0; i < pointers_.size(); ++i) {
+        input_buffers_.emplace_back(*device_);
+    }
+    for (size_t i = 0; i < slots_.size(); ++i) {
+        output_buffers_.emplace_back(*device_);
+    }
+}
+
+void ProgramExecution::prepare(std::span<const Shape> inputs) {
+    try {
+        prepare_or_throw(inputs);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::OutOfMemory) {
+            fail_for_memory(e, inputs);
+        }
+        throw;
+    }
+}
+
+void ProgramExecution::prepare_or_throw(std::span<const Shape> inputs) {
+    shapes_.clear(); // a failure leaves nothing prepared
+    runner_.prepare(inputs);
+    for (size_t i = 0; i < results_.size(); ++i) {
+        results_[i] = runner_.result_shape(i);
+    }
+    shapes_.assign(inputs.begin(), inputs.end());
+}
+
+/// Throws the failure again with what these shapes need and what would fit.
+void ProgramExecution::fail_for_memory(const Error& e, std::span<const Shape> inputs) {
+    std::string advice;
+    // What these shapes took already may be what others lack.
+    runner_.give_back_memory();
+    for (std::deque<GrowingBuffer>* list : {&input_buffers_, &output_buffers_}) {
+        for (GrowingBuffer& b : *list) {
+            b.give_back();
+        }
+    }
+    try {
+        int64_t available = device_->available();
+        if (available >= 0) {
+            advice = what_would_fit(inputs, available);
+        }
+    } catch (const Error& other) {
+        log(LogLevel::Verbose, "what would fit is not known: ", other.what());
+    }
+    shapes_.clear();
+    fail(ErrorCode::OutOfMemory, e.what(), advice);
+}
+
+std::string ProgramExecution::what_would_fit(std::span<const Shape> inputs, int64_t available) {
+    const Graph& g = *program_->graph;
+    Symbols symbols;
+    std::string list;
+    std::vector<std::string_view> names; // of sizes, in order
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        const Type& t = g.type(g.inputs()[i]);
+        bind_symbols(t.dims, inputs[i], symbols, "input");
+        list += str(i == 0 ? "" : ", ", g.value_name(g.inputs()[i]), inputs[i]);
+        for (const Dim& d : t.dims) {
+            bool known = std::find(names.begin(), names.end(), d.symbol_name()) != names.end();
+            if (!d.symbol_name().empty() && !known) {
+                names.push_back(d.symbol_name());
+            }
+        }
+    }
+    auto needed = [&](std::string_view name, int64_t size) {
+        Symbols other = symbols;
+        other.insert_or_assign(std::string(name), size);
+        std::vector<Shape> shapes;
+        for (Value v : g.inputs()) {
+            shapes.push_back(eval(g.type(v).dims, other));
+        }
+        return runner_.needed_bytes(shapes);
+    };
+    std::string text = str("; ", list, " take ", runner_.needed_bytes(inputs),
+                           " bytes in all, and ", available, " can be had");
+    for (std::string_view name : names) {
+        int64_t now = symbols.find(name)->second;
+        if (now < 2 || needed(name, 1) > available) {
+            continue;
+        }
+        int64_t fits = 1;
+        for (int64_t none = now; none - fits > 1;) {
+            int64_t middle = fits + (none - fits) / 2;
+            (needed(name, middle) <= available ? fits : none) = middle;
+        }
+        return str(text, ": ", name, " = ", fits, " instead of ", now, " fits, with ",
+                   needed(name, fits));
+    }
+    return text;
+}
+
+std::optional<Shape> ProgramExecution::output_shape(size_t output) const {
+    require(output < slots_.size(), ErrorCode::InvalidArgument, "output ", output,
+            " does not exist, the graph has ", slots_.size());
+    return shapes_.empty() && !pointers_.empty() ? std::nullopt : results_[output];
+}
+
+Status ProgramExecution::run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept {
+    return guarded([&] { run_or_throw(inputs, outputs); });
+}
+
+Status ProgramExecution::enqueue(std::span<const Binding> inputs, std::span<Binding> outputs,
+                                 void* stream, const OutputMemory& memory) noexcept {
+    return guarded([&] { enqueue_or_throw(inputs, outputs, stream, memory); });
+}
+
+Status ProgramExecution::wait() noexcept {
+    return guarded([&] {
+        device_->synchronize();
+        device_->check_errors();
+    });
+}
+
+int64_t ProgramExecution::persistent_bytes() const {
+    int64_t bytes = 0;
+    for (const std::deque<GrowingBuffer>* list : {&input_buffers_, &output_buffers_}) {
+        for (const GrowingBuffer& b : *list) {
+            bytes += b.bytes();
+        }
+    }
+    return bytes;
+}
+
+int64_t ProgramExecution::activation_bytes(std::span<const Shape> inputs) {
+    shapes_.clear();
+    return runner_.activation_bytes(inputs);
+}
+
+void ProgramExecution::lend_memory(void* memory, int64_t bytes) {
+    device_->synchronize(); // what runs may use the memory before
+    shapes_.clear();
+    runner_.lend_memory(static_cast<std::byte*>(memory), bytes);
+}
+
+template <class F>
+Status ProgramExecution::guarded(const F& run) noexcept {
+    error_.clear();
+    caller_is_asked_ = false;
+    try {
+        try {
+            run();
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::OutOfMemory && !shapes_.empty() && !caller_is_asked_) {
+                fail_for_memory(e, std::vector<Shape>(shapes_));
+            }
+            throw;
+        }
+        return {};
+    } catch (const Error& e) {
+        return failed(e.code(), e.what());
+    } catch (const std::bad_alloc&) {
+        return failed(ErrorCode::OutOfMemory, "the system has no memory left");
+    } catch (const std::exception& e) {
+        return failed(ErrorCode::Internal, e.what());
+    }
+}
+
+Status ProgramExecution::failed(ErrorCode code, const char* text) noexcept {
+    try {
+        error_ = text;
+    } catch (const std::bad_alloc&) {
+        error_.clear();
+        return {ErrorCode::OutOfMemory, "the system has no memory left to say why the run failed"};
+    }
+    return {code, "the run failed; error() says why"};
+}
+
+namespace {
+
+/// A run, for profilers.
+struct Range {
+    Device* device = nullptr;
+    Range(Device& d, Ranges ranges) {
+        if (ranges != Ranges::None && d.has_ranges()) {
+            device = &d;
+            d.begin_range("ingot run");
+        }
+    }
+    ~Range() {
+        if (device != nullptr) {
+            device->end_range();
+        }
+    }
+    Range(const Range&) = delete;
+    Range& operator=(const Range&) = delete;
+};
+
+/// Whether two ranges of memory share bytes.
+bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes) {
+    std::less<const std::byte*> before;
+    const auto* x = static_cast<const std::byte*>(a);
+    const auto* y = static_cast<const std::byte*>(b);
+    return before(x, y + b_bytes) && before(y, x + a_bytes);
+}
+
+bool overlap(const Tensor& a, const Tensor& b) {
+    return overlap(a.bytes().data(), static_cast<int64_t>(a.bytes().size()), b.bytes().data(),
+                   static_cast<int64_t>(b.bytes().size()));
+}
+
+/// Whether kernels may take it for the start of a tensor.
+bool is_aligned(const void* address) {
+    constexpr uintptr_t alignment = 16;
+    return reinterpret_cast<uintptr_t>(address) % alignment == 0;
+}
+
+} // namespace
+
+/// What a run that is captured needs beyond this was refused it: nothing may be allocated then.
+std::byte* ProgramExecution::room(GrowingBuffer& buffer, int64_t bytes) const {
+    require(!is_captured_ || bytes <= buffer.bytes(), ErrorCode::InvalidArgument,
+            "the run copies an input or output, for which memory is needed: run once with these "
+            "addresses outside of the capture, or give addresses that are multiples of 16, and "
+            "outputs apart from inputs");
+    buffer.reserve(bytes);
+    return buffer.data();
+}
+
+void ProgramExecution::set_communicator(void* communicator) {
+    if (communicator != nullptr) {
+        check_collectives(*program_->graph, device_->rank_in(communicator));
+    }
+    device_->set_communicator(communicator);
+}
+
+void ProgramExecution::set_cache_limit(int64_t bytes) {
+    int64_t most = device_->most_cache_bytes();
+    require(bytes >= 0 && bytes <= most, ErrorCode::InvalidArgument, bytes,
+            " bytes of cache cannot be kept, at most ", most, " can on this device");
+    cache_limit_ = bytes;
+    keep_in_cache();
+}
+
+void ProgramExecution::keep_in_cache() {
+    device_->keep_in_cache(runner_.arena().data(), runner_.arena().bytes(), cache_limit_);
+}
+
+int64_t ProgramExecution::bytes_of(Value v, const Shape& shape) const {
+    return static_cast<int64_t>(byte_size(program_->graph->type(v).dtype, count_of(shape)));
+}
+
+void ProgramExecution::bind_input(const Binding& b, size_t i) {
+    const Graph& g = *program_->graph;
+    int64_t bytes = bytes_of(g.inputs()[i], b.shape);
+    require(b.address != nullptr || bytes == 0, ErrorCode::InvalidArgument, "input '",
+            g.value_name(g.inputs()[i]), "' has no address");
+    pointers_[i] = static_cast<const std::byte*>(b.address);
+    if (!is_aligned(b.address)) {
+        std::byte* copy = room(input_buffers_[i], bytes);
+        device_->copy(copy, pointers_[i], static_cast<size_t>(bytes));
+        pointers_[i] = copy;
+    }
+}
+
+void ProgramExecution::bind_output(Binding& b, size_t i, std::span<const Binding> inputs,
+                                   const OutputMemory& memory) {
+    const Graph& g = *program_->graph;
+    slots_[i].data = nullptr;
+    slots_[i].tensor = {};
+    if (!results_[i]) {
+        require(memory != nullptr || b.own, ErrorCode::InvalidArgument, "the size of output '",
+                g.output_names()[i], "' depends on data: give an allocator for it");
+        return;
+    }
+    b.shape = *results_[i];
+    int64_t bytes = bytes_of(g.outputs()[i], b.shape);
+    if (b.own) {
+        b.address = room(output_buffers_[i], std::max<int64_t>(bytes, 1));
+    } else if (b.address == nullptr && memory != nullptr) {
+        caller_is_asked_ = true;
+        b.address = memory(i, b.shape, bytes);
+        caller_is_asked_ = false;
+    }
+    require(b.address != nullptr || bytes == 0, ErrorCode::InvalidArgument, "output '",
+            g.output_names()[i], "' has no address");
+    bool shares = !is_aligned(b.address);
+    for (size_t k = 0; k < inputs.size() && !shares; ++k) {
+        shares =
+            overlap(b.address, bytes, inputs[k].address, bytes_of(g.inputs()[k], inputs[k].shape));
+    }
+    slots_[i].data = static_cast<std::byte*>(b.address);
+    if (shares || bytes == 0) {
+        slots_[i].data = room(output_buffers_[i], std::max<int64_t>(bytes, 1));
+    }
+}
+
+void ProgramExecution::give_output(Binding& b, size_t i, const OutputMemory& memory) {
+    const Graph& g = *program_->graph;
+    Tensor& made = slots_[i].tensor;
+    if (!made.defined()) {
+        int64_t bytes = bytes_of(g.outputs()[i], b.shape);
+        if (slots_[i].data != b.address && bytes > 0) {
+            device_->copy(static_cast<std::byte*>(b.address), slots_[i].data,
+                          static_cast<size_t>(bytes));
+        }
+        return;
+    }
+    b.shape = made.shape();
+    if (b.own) {
+        b.address = made.mutable_bytes().data(); // it stays until the next run
+        return;
+    }
+    auto bytes = static_cast<int64_t>(made.bytes().size());
+    caller_is_asked_ = true;
+    b.address = memory(i, b.shape, bytes);
+    require(b.address != nullptr || bytes == 0, ErrorCode::OutOfMemory, "the allocator of output '",
+            g.output_names()[i], "' gave no memory for ", bytes, " bytes");
+    caller_is_asked_ = false;
+    device_->copy(static_cast<std::byte*>(b.address), made.bytes().data(), made.bytes().size());
+    made = {};
+}
+
+void ProgramExecution::enqueue_or_throw(std::span<const Binding> inputs, std::span<Binding> outputs,
+                                        void* stream, const OutputMemory& memory) {
+    require(inputs.size() == pointers_.size() && outputs.size() == slots_.size(),
+            ErrorCode::InvalidArgument, "got ", inputs.size(), " inputs and ", outputs.size(),
+            " outputs, expected ", pointers_.size(), " and ", slots_.size());
+    bool same = shapes_.size() == inputs.size() && !inputs.empty();
+    for (size_t i = 0; i < inputs.size() && same; ++i) {
+        same = inputs[i].shape == shapes_[i];
+    }
+    if (!same) {
+        std::vector<Shape> shapes;
+        for (const Binding& b : inputs) {
+            shapes.push_back(b.shape);
+        }
+        prepare(shapes);
+    }
+    device_->check_errors();
+    device_->take_priority(stream);
+    Range range(*device_, watch_.ranges);
+    if (device_->is_captured(stream)) {
+        run_captured(inputs, outputs, stream, memory);
+        return;
+    }
+    if (cache_limit_ != 0) {
+        keep_in_cache();
+    }
+    device_->wait_for(stream);
+    run_bound(inputs, outputs, memory);
+    device_->let_wait(stream);
+}
+
+/// The caller's stream stays one that its capture can be ended on, whatever happens.
+void ProgramExecution::run_captured(std::span<const Binding> inputs, std::span<Binding> outputs,
+                                    void* stream, const OutputMemory& memory) {
+    require(capturable(shapes_), ErrorCode::InvalidArgument, "the run cannot be captured: ",
+            runner_.recordable() ? "enqueue one with these shapes outside of the capture first, "
+                                   "which loads kernels and weights"
+                                 : "it waits for sizes that depend on data, or for the host");
+    require(watch_.timer == nullptr || watch_.later, ErrorCode::InvalidArgument,
+            "the run cannot be captured, since it waits for the times of layers: take the profiler "
+            "away, or let times be reported later");
+    require(watch_.observer == nullptr, ErrorCode::InvalidArgument,
+            "the run cannot be captured, since tensors that fusion left are read on the host: "
+            "switch them off");
+    struct Captured {
+        ProgramExecution& e;
+        void* stream;
+        explicit Captured(ProgramExecution& x, void* s) : e(x), stream(s) {
+            e.device_->wait_for(stream);
+            e.is_captured_ = true;
+            e.watch_.replay = false; // a graph of ours is no part of the caller's
+        }
+        ~Captured() {
+            e.is_captured_ = false;
+            e.watch_.replay = true;
+            try {
+                e.device_->end_uploads();
+                e.device_->let_wait(stream);
+            } catch (const std::exception& error) {
+                log(LogLevel::Warning, "a run that is captured: ", error.what());
+            }
+        }
+        Captured(const Captured&) = delete;
+        Captured& operator=(const Captured&) = delete;
+    } captured(*this, stream);
+    run_bound(inputs, outputs, memory);
+}
+
+void ProgramExecution::run_bound(std::span<const Binding> inputs, std::span<Binding> outputs,
+                                 const OutputMemory& memory) {
+    if (watch_.later) {
+        device_->forget_times();
+    }
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        bind_input(inputs[i], i);
+    }
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        bind_output(outputs[i], i, inputs, memory);
+    }
+    device_->end_uploads(); // of a run that failed
+    runner_.run(pointers_, slots_, watch_);
+    device_->end_draws();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        give_output(outputs[i], i, memory);
+    }
+}
+
+void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Tensor> outputs) {
+    const Graph& g = *program_->graph;
+    require(inputs.size() == pointers_.size() && outputs.size() == slots_.size(),
+            ErrorCode::InvalidArgument, "got ", inputs.size(), " inputs and ", outputs.size(),
+            " outputs, expected ", pointers_.size(), " and ", slots_.size());
+    bool same = shapes_.size() == inputs.size();
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        Value v = g.inputs()[i];
+        require(inputs[i].defined() && inputs[i].dtype() == g.type(v).dtype,
+                ErrorCode::InvalidArgument, "input '", g.value_name(v), "' is ",
+                inputs[i].defined() ? name(inputs[i].dtype()) : "not set", ", expected ",
+                g.type(v).dtype);
+        same = same && inputs[i].shape() == shapes_[i];
+    }
+    if (!same || inputs.empty()) {
+        std::vector<Shape> shapes;
+        for (const Tensor& t : inputs) {
+            shapes.push_back(t.shape());
+        }
+        prepare(shapes);
+    }
+    device_->take_priority(nullptr);
+    Range range(*device_, watch_.ranges);
+    if (cache_limit_ != 0) {
+        keep_in_cache();
+    }
+    device_->forget_times();
+    int start = device_->mark_time();
+    take_inputs(inputs);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        aim_output(outputs[i], i, inputs);
+    }
+    device_->end_uploads(); // of a run that failed
+    int computes = device_->mark_time();
+    auto enqueue = std::chrono::steady_clock::now();
+    runner_.run(pointers_, slots_, watch_);
+    std::chrono::duration<double, std::milli> enqueued = std::chrono::steady_clock::now() - enqueue;
+    device_->end_draws();
+    int computed = device_->mark_time();
+    for (size_t i = 0; i < outputs.size(); ++i) {
+        finish_output(outputs[i], i);
+    }
+    int end = device_->mark_time();
+    device_->finish_run();
+    if (end >= 0) {
+        device_->synchronize();
+        times_ = {device_->elapsed_ms(start, computes), device_->elapsed_ms(computes, computed),
+                  device_->elapsed_ms(computed, end), enqueued.count()};
+    }
+}
+
+void ProgramExecution::take_inputs(std::span<const Tensor> inputs) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        std::span<const std::byte> bytes = inputs[i].bytes();
+        if (device_->is_host()) {
+            pointers_[i] = bytes.data();
+            continue;
+        }
+        GrowingBuffer& buffer = input_buffers_[i];
+        buffer.reserve(std::max<int64_t>(static_cast<int64_t>(bytes.size()), 1));
+        device_->write(buffer.data(), bytes.data(), bytes.size());
+        pointers_[i] = buffer.data();
+    }
+}
+
+void ProgramExecution::check_output(const Tensor& t, const Shape& shape, size_t i) const {
+    const Graph& g = *program_->graph;
+    DType dtype = g.type(g.outputs()[i]).dtype;
+    require(t.writable() && t.dtype() == dtype && t.shape() == shape, ErrorCode::InvalidArgument,
+            "output '", g.output_names()[i], "' has to hold ", dtype, shape, ", got ", t.dtype(),
+            t.shape(), t.writable() ? "" : ", which is read-only");
+}
+
+void ProgramExecution::aim_output(Tensor& t, size_t i, std::span<const Tensor> inputs) {
+    slots_[i].data = nullptr;
+    if (slots_[i].tensor.defined()) {
+        slots_[i].tensor = {};
+    }
+    bool is_host = device_->is_host();
+    if (is_host && !t.defined()) {
+        return;
+    }
+    const std::optional<Shape>& shape = results_[i];
+    if (!shape) {
+        return;
+    }
+    if (t.defined()) {
+        check_output(t, *shape, i);
+    } else {
+        const Graph& g = *program_->graph;
+        t = Tensor::empty(g.type(g.outputs()[i]).dtype, *shape);
+    }
+    if (is_host && std::any_of(inputs.begin(), inputs.end(),
+                               [&t](const Tensor& in) { return overlap(in, t); })) {
+        return; // a tensor of its own is copied there at the end
+    }
+    slots_[i].data = t.mutable_bytes().data();
+    if (!is_host) {
+        GrowingBuffer& buffer = output_buffers_[i];
+        buffer.reserve(std::max<int64_t>(static_cast<int64_t>(t.bytes().size()), 1));
+        slots_[i].data = buffer.data();
+    }
+}
+
+void ProgramExecution::finish_output(Tensor& t, size_t i) {
+    Tensor& made = slots_[i].tensor;
+    if (device_->is_host()) {
+        if (!made.defined()) {
+            return;
+        }
+        if (!t.defined()) {
+            t = std::move(made);
+            return;
+        }
+    }
+    if (!made.defined()) {
+        device_->read(t.mutable_bytes().data(), slots_[i].data, t.bytes().size());
+        return;
+    }
+    if (t.defined()) {
+        check_output(t, made.shape(), i);
+    } else {
+        t = Tensor::empty(made.dtype(), made.shape());
+    }
+    device_->read(t.mutable_bytes().data(), made.bytes().data(), made.bytes().size());
+    made = {};
+}
+
+} // namespace ingot::plan

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs a model and its slimmed form on the same inputs and compares what they give.
+#pragma once
+
+#include "onnx/model.h"
+#include "workflow/compare/compare.h"
+
+namespace ingot {
+
+struct SlimCheck {
+    std::vector<std::string> random_inputs;
+    std::vector<TensorDifference> outputs;
+    bool ok() const;
+};
+/// Both as they are imported, without any pass, on the backend. Errors: Unsupported where Ingot
+/// cannot run the model.
+SlimCheck check_slimmed(const onnx::Model& original, const onnx::Model& slimmed,
+                        const Backend& backend, const CompareOptions& options);
+
+} // namespace ingot

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workflow/quantization/quantize.h"
+
+#include "base/error.h"
+#include "slim/prepare.h"
+#include "slim/rules.h"
+#include "slim/slim.h"
+#include "workflow/quantization/quantized_weight.h"
+#include "workflow/quantization/quantizer_placement.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+
+namespace ingot {
+
+namespace {
+
+using slim::Context;
+using slim::is_op;
+
+constexpr int64_t first_channel_opset = 13; // QuantizeLinear with an axis
+constexpr std::string_view contrib = "com.microsoft";
+
+template <size_t N>
+bool is_one_of(const onnx::Node& n, const std::array<std::string_view, N>& types) {
+    return n.domain.empty() && std::find(types.begin(), types.end(), n.op_type) != types.end();
+}
+
+constexpr std::array<std::string_view, 22> pointwise = {
+    "Relu", "LeakyRelu", "Clip",     "HardSwish", "HardSigmoid", "Sigmoid",        "Tanh", "Gelu",
+    "Elu",  "Selu",      "Celu",     "Softplus",  "Softsign",    "Mish",           "Neg",  "Abs",
+    "Erf",  "PRelu",     "Identity", "Dropout",   "Swish",       "ThresholdedRelu"};
+constexpr std::array<std::string_view, 7> joins = {"Add", "Mul", "Sum", "Max", "Min", "Sub", "Div"};
+constexpr std::array<std::string_view, 5> views = {"Reshape", "Transpose", "Flatten", "Squeeze",
+                                                   "Unsqueeze"};
+constexpr std::array<std::string_view, 2> maxima = {"MaxPool", "GlobalMaxPool"};
+constexpr std::array<std::string_view, 7> windows = {
+    "AveragePool",  "GlobalAveragePool", "Resize", "Upsample",
+    "DepthToSpace", "SpaceToDepth",      "Pad"};
+
+/// The constant operand of a product, and the axis of its channels.
+struct Weight {
+    std::string name;
+    int64_t axis = 0;
+};
+
+std::optional<Weight> weight_of(const Context& c, const onnx::Node& n) {
+    std::optional<Weight> w;
+    if (is_op(n, "Conv")) {
+        w = Weight{slim::input(n, 1), 0};
+    } else if (is_op(n, "Gemm") && slim::get_int(n, "transA", 0) == 0) {
+        w = Weight{slim::input(n, 1), slim::get_int(n, "transB", 0) == 0 ? 1 : 0};
+    } else if (is_op(n, "MatMul")) {
+        w = Weight{slim::input(n, 1), 1};
+    }
+    const onnx::Tensor* t = w ? c.edit.constant(w->name) : nullptr;
+    size_t rank = t == nullptr ? 0 : t->dims.size();
+    bool fits = is_op(n, "Conv") ? rank >= 3 : rank == 2;
+    bool floats = fits && c.dtype(w->name) == DType::F32 && c.dtype(n.inputs[0]) == DType::F32;
+    bool variable = floats && c.edit.constant(n.inputs[0]) == nullptr;
+    return variable ? w : std::nullopt;
+}
+
+/// Does it average over the last two axes of pictures, as global pooling does?
+bool averages_pictures(const Context& c, const onnx::Node& n) {
+    if (!is_op(n, "ReduceMean") || c.rank(n.inputs[0]) != 4) {
+        return false;
+    }
+    Context::Parameter axes = c.parameter(n, "axes", 1);
+    std::vector<int64_t> list = axes.known.value_or(std::vector<int64_t>());
+    for (int64_t& a : list) {
+        a = a < 0 ? a + 4 : a;
+    }
+    std::sort(list.begin(), list.end());
+    return list == std::vector<int64_t>{2, 3};
+}
+
+PlacementRole role_of(const Context& c, const onnx::Node& n, size_t variable_inputs) {
+    if (weight_of(c, n)) {
+        return PlacementRole::Product;
+    }
+    if (slim::has_body(n) || n.outputs.size() != 1 || variable_inputs == 0 ||
+        c.dtype(n.outputs[0]) != DType::F32) {
+        return PlacementRole::Other;
+    }
+    if (is_one_of(n, joins) && variable_inputs > 1) {
+        bool plain = n.op_type != "Sub" && n.op_type != "Div"; // those are parts of norms
+        return plain ? PlacementRole::Join : PlacementRole::Other;
+    }
+    if (is_op(n, "Concat")) {
+        return PlacementRole::Concat;
+    }
+    if (variable_inputs > 1) {
+        return PlacementRole::Other;
+    }
+    if (is_one_of(n, pointwise) || is_one_of(n, joins) || is_op(n, "BatchNormalization")) {
+        return PlacementRole::Pointwise;
+    }
+    return is_one_of(n, views)                                ? PlacementRole::View
+           : is_one_of(n, maxima)                             ? PlacementRole::Maximum
+           : is_one_of(n, windows) || averages_pictures(c, n) ? PlacementRole::Window
+                                                              : PlacementRole::Other;
+}
+
+/// Quantises one model, on its main graph.
+class Quantizer {
+public:
+    Quantizer(onnx::Model& model, const CalibrationCache& cache, QuantizeReport& report)
+        : model_(model), cache_(cache), report_(report), facts_(model), names_(model),
+          edit_(model.graph, nullptr, names_), context_{edit_, facts_, model_, options_, opset()} {}
+
+    void run() {
+        sketch();
+        std::vector<float> scales = place(sketch_);
+        size_t nodes = edit_.size();
+        for (size_t t = 0; t < scales.size(); ++t) {
+            if (scales[t] > 0) {
+                quantise_tensor(tensors_[t], scales[t], nodes);
+            }
+        }
+        for (size_t i = 0; i < nodes; ++i) {
+            quantise_product(i);
+        }
+        for (const auto& [weight, dq] : weights_) {
+            if (!dq.empty() && !edit_.is_used(weight.first) &&
+                edit_.constant(weight.first) != nullptr) {
+                edit_.drop_constant(weight.first);
+            }
+        }
+        edit_.finish();
+        if (opset() < first_channel_opset) {
+            model_.opset_imports.emplace(contrib, 1);
+        }
+    }
+
+private:
+    int64_t opset() const {
+        auto at = model_.opset_imports.find("");
+        return at == model_.opset_imports.end() ? 1 : at->second;
+    }
+
+    size_t number(const std::string& tensor) {
+        auto [it, fresh] = numbers_.try_emplace(tensor, tensors_.size());
+        if (fresh) {
+            tensors_.push_back(tensor);
+            auto scale = by_name_.find(tensor);
+            bool floats = context_.dtype(tensor) == DType::F32;
+            sketch_.scales.push_back(scale == by_name_.end() || !floats ? 0 : scale->second);
+        }
+        return it->second;
+    }
+
+    void sketch() {
+        by_name_.insert(cache_.scales.begin(), cache_.scales.end());
+        for (const onnx::ValueInfo& v : edit_.graph().inputs) {
+            number(v.name);
+        }
+        for (size_t i = 0; i < edit_.size(); ++i) {
+            const onnx::Node& n = edit_.node(i);
+            PlacementOp op;
+            for (const std::string& in : n.inputs) {
+                if (!in.empty() && edit_.constant(in) == nullptr) {
+                    op.inputs.push_back(number(in));
+                }
+            }
+            op.role = role_of(context_, n, op.inputs.size());
+            if (op.role == PlacementRole::Product) {
+                op.inputs.resize(1);
+            }
+            for (const std::string& out : n.outputs) {
+                if (!out.empty()) {
+                    op.outputs.push_back(number(out));
+                }
+            }
+            sketch_.ops.push_back(std::move(op));
+        }
+        for (const auto& [name, scale] : cache_.scales) {
+            if (!numbers_.contains(name)) {
+                report_.unknown.push_back(name);
+            }
+        }
+        require(report_.unknown.size() < cache_.scales.size(), ErrorCode::InvalidArgument,
+                "none of the ", cache_.scales.size(),
+                " tensors of the calibration cache is in the model",
+                cache_.scales.empty() ? "" : str(" (the first is '", cache_.scales[0].first, "')"),
+                ": it belongs to another model");
+    }
+
+    onnx::Node node(std::string_view type, std::vector<std::string> inputs, std::string output) {
+        std::string name = edit_.fresh_name(output + "_node");
+        onnx::Node n = slim::make_node(type, std::move(inputs), std::move(output), std::move(name));
+        n.domain = opset() < first_channel_opset ? contrib : "";
+        return n;
+    }
+
+    /// Q and DQ behind a tensor; all nodes read the result, but not through bodies.
+    void quantise_tensor(const std::string& tensor, float scale, size_t nodes) {
+        std::vector<size_t> readers = edit_.readers(tensor);
+        std::string s = context_.add(Tensor::scalar(DType::F32, scale), tensor + "_scale");
+        std::string zero = context_.add(Tensor::scalar_i64(DType::I8, 0), tensor + "_zero_point");
+        std::string q = edit_.fresh_name(tensor + "_QuantizeLinear");
+        std::string dq = edit_.fresh_name(str(tensor, dequantised_suffix));
+        edit_.append(node("QuantizeLinear", {tensor, s, zero}, q));
+        edit_.append(node("DequantizeLinear", {q, s, zero}, dq));
+        for (size_t i : readers) {
+            onnx::Node n = edit_.node(i);
+            if (i < nodes && !slim::has_body(n)) {
+                std::replace(n.inputs.begin(), n.inputs.end(), tensor, dq);
+                edit_.update(i, std::move(n));
+            }
+        }
+        dequantised_.insert(dq);
+        report_.tensors.push_back(tensor);
+    }
+
+    /// Is what a product reads int8, or a view of that?
+    bool reads_int8(const std::string& tensor) const {
+        if (dequantised_.contains(tensor)) {
+            return true;
+        }
+        std::optional<size_t> p = edit_.producer(tensor);
+        return p && is_one_of(edit_.node(*p), views) && reads_int8(edit_.node(*p).inputs[0]);
+    }
+
+    void quantise_product(size_t i) {
+        // The input is a new tensor now: the weight is looked at as the sketch saw it.
+        if (sketch_.ops[i].role != PlacementRole::Product) {
+            return;
+        }
+        onnx::Node n = edit_.node(i);
+        if (!reads_int8(n.inputs[0])) {
+            report_.missing.push_back(tensors_[sketch_.ops[i].inputs[0]]);
+            return;
+        }
+        int64_t axis = is_op(n, "Conv")                                         ? 0
+                       : is_op(n, "Gemm") && slim::get_int(n, "transB", 0) != 0 ? 0
+                                                                                : 1;
+        std::string w = quantised_constant(n.inputs[1], axis);
+        if (!w.empty()) {
+            n.inputs[1] = w;
+            report_.products.push_back(n.outputs[0]);
+            edit_.update(i, std::move(n));
+        }
+    }
+
+    /// The name of the dequantised weight; "" where it has NaN or infinity.
+    std::string quantised_constant(const std::string& name, int64_t axis) {
+        auto [it, fresh] = weights_.try_emplace({name, axis}, "");
+        if (fresh) {
+            QuantizedWeight w = quantized_weight(context_.constant(name).value(), DType::I8, axis);
+            if (std::isfinite(w.error)) {
+                std::string q = context_.add(w.q, name + "_quantized");
+                std::string s = context_.add(w.scale, name + "_scale");
+                Shape channels{w.scale.count()};
+                std::string zero =
+                    context_.add(Tensor::zeros(DType::I8, channels), name + "_zero_point");
+                std::string dq = edit_.fresh_name(str(name, dequantised_suffix));
+                onnx::Node n = node("DequantizeLinear", {q, s, zero}, dq);
+                slim::set_int(n, "axis", axis);
+                edit_.append(std::move(n));
+                it->second = dq;
+            }
+        }
+        return it->second;
+    }
+
+    onnx::Model& model_;
+    const CalibrationCache& cache_;
+    QuantizeReport& report_;
+    SlimOptions options_;
+    slim::Facts facts_;
+    slim::Names names_;
+    slim::GraphEdit edit_;
+    Context context_;
+    std::unordered_map<std::string, float> by_name_;
+    std::vector<std::string> tensors_; // by number
+    std::unordered_map<std::string, size_t> numbers_;
+    PlacementSketch sketch_; // ops are the nodes
+    std::unordered_set<std::string> dequantised_;
+    std::map<std::pair<std::string, int64_t>, std::string> weights_;
+};
+
+bool quantises(const onnx::Graph& g) {
+    auto one = [](const onnx::Node& n) {
+        bool found = n.op_type == "QuantizeLinear" || n.op_type == "DequantizeLinear";
+        slim::each_body(n, [&](const onnx::Graph& b) { found = found || quantises(b); });
+        return found;
+    };
+    return std::any_of(g.nodes.begin(), g.nodes.end(), one);
+}
+
+} // namespace
+
+bool is_quantised(const onnx::Model& model) {
+    return quantises(model.graph) ||
+           std::any_of(model.functions.begin(), model.functions.end(), [](const auto& f) {
+               return std::any_of(
+                   f.second.nodes.begin(), f.second.nodes.end(), [](const onnx::Node& n) {
+                       return n.op_type == "QuantizeLinear" || n.op_type == "DequantizeLinear";
+                   });
+           });
+}
+
+onnx::Model quantisable(const onnx::Model& model) {
+    return slim_model(model);
+}
+
+onnx::Model quantised(const onnx::Model& model, const CalibrationCache& cache,
+                      QuantizeReport* report) {
+    require(!is_quantised(model), ErrorCode::InvalidArgument,
+            "the model quantises or dequantises by itself: it has its scales already and takes no "
+            "calibration cache");
+    onnx::Model out = quantisable(model);
+    QuantizeReport own;
+    Quantizer(out, cache, report == nullptr ? own : *report).run();
+    return out;
+}
+
+} // namespace ingot
