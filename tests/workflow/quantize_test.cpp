@@ -10,7 +10,7 @@
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 #include "passes/pipeline.h"
-#include "slim_models.h"
+#include "slim/slim_models.h"
 #include "workflow/build.h"
 #include "workflow/inputs/inputs.h"
 #include "workflow/quantization/calibrate.h"

@@ -2,7 +2,7 @@
 // Narrow weights without data, and the opsets that they need.
 #include "error_message.h"
 #include "slim/opset.h"
-#include "slim_models.h"
+#include "slim/slim_models.h"
 #include "workflow/inputs/inputs.h"
 #include "workflow/quantization/quantize_weights.h"
 #include "workflow/quantization/quantized_weight.h"

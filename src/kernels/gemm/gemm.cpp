@@ -4,6 +4,7 @@
 #include "kernels/contraction/mma.h"
 #include "kernels/contraction/tactics.h"
 #include "kernels/gemm/normed.h"
+#include "kernels/quantized_dot/quant_shape.h"
 #include "kernels/gemv/gemv.h"
 #include "ops/primitives.h"
 
