@@ -138,7 +138,7 @@ inline bool too_large(const Dims& dims) {
     int64_t count = 1;
     for (const Dim& d : dims) {
         int64_t size = d.try_eval({{"N", 3}, {"?0", 4}, {"?1", 4}}).value_or(8);
-        count *= std::clamp<int64_t>(size, 0, most_elements);
+        count *= std::clamp<int64_t>(size, 0, most_elements + 1);
         if (count > most_elements) {
             return true;
         }
