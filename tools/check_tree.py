@@ -19,28 +19,28 @@ SOURCE_SUFFIXES = (".cpp", ".h", ".cuh", ".py")
 LICENSED_SUFFIXES = SOURCE_SUFFIXES + (".def", ".cmake", ".sh")
 SPDX = "SPDX-License-Identifier: Apache-2.0"
 
-# Folder -> folders that it may include besides itself and base. A folder of src that is missing
-# here may not exist. The engine reaches backends through the interface in plan/backend.h.
-ALLOWED = {
-    "base": (),
-    "ir": (),
-    "ops": ("ir",),
-    "onnx": ("ir", "ops"),
-    "slim": ("ir", "ops", "onnx"),
-    "cache": ("ir",),
-    "plan": ("ir", "ops", "cache"),
-    "lower": ("ir", "ops", "plan"),
-    "run": ("ir", "ops", "plan"),
-    "kernels": ("ir", "ops", "plan"),
-    "passes": ("ir", "ops"),
-    "backends": ("ir", "ops", "cache", "plan", "lower", "run", "kernels", "passes"),
-    "engine": ("ir", "ops", "cache", "plan", "run", "passes"),
-    "workflow": ("ir", "ops", "onnx", "slim", "cache", "plan", "run", "passes", "engine"),
-    "api": ("ir", "ops", "onnx", "slim", "cache", "plan", "run", "kernels", "passes", "engine",
-            "workflow"),
-    "tools": ("ir", "ops", "onnx", "slim", "cache", "plan", "run", "passes", "engine", "workflow",
-              "api"),
-}
+ROW = re.compile(r"\| `(?:src/)?(\w+)` \|.*\| ([^|]*) \|$|\| `(?:src/)?(\w+)` \|.*\| \|$")
+
+
+def read_rooms(text):
+    """{folder: folders that it may include besides itself and base}, from ARCHITECTURE.md's table."""
+    rows = {}
+    for line in text.splitlines():
+        if found := ROW.match(line):
+            names = [name.strip() for name in (found.group(2) or "").split(",") if name.strip()]
+            rows[found.group(1) or found.group(3)] = names
+    rooms = {}
+    for folder, names in rows.items():  # a row may name only what stands above it
+        unknown = [name for name in names if name not in rooms]
+        if unknown:
+            sys.exit(f"ARCHITECTURE.md: the row of {folder} names {', '.join(unknown)}, which no row "
+                     "above it has")
+        rooms[folder] = set(names).union(*(rooms[name] for name in names))
+    return rooms
+
+
+# A folder of src that is missing in the table may not exist.
+ALLOWED = read_rooms((pathlib.Path(__file__).resolve().parents[1] / "ARCHITECTURE.md").read_text())
 # The public headers: they include each other only, and of src only api knows them.
 PUBLIC = re.compile(r"((impl/)?Nv\w+\.h|ingot\.h|ingot/\w+\.h)")
 USES_PUBLIC = ("api", "tools")
@@ -92,13 +92,13 @@ def include_allowed(path, included):
 def check_includes(path, lines):
     folder = folder_of(path)
     if path.parts[0] == "src" and folder not in ALLOWED:
-        yield f"{path}: src/{folder} has no place in the table of tools/check_tree.py"
+        yield f"{path}: src/{folder} has no row in the table of ARCHITECTURE.md"
         return
     for number, line in enumerate(lines, 1):
         found = INCLUDE.match(line)
         if found and not include_allowed(path, found.group(1)):
             yield (f"{path}:{number}: {folder or path.parts[0]} may not include \"{found.group(1)}\" "
-                   "(includes go one way: see the table in tools/check_tree.py)")
+                   "(includes go one way: see the table in ARCHITECTURE.md)")
 
 
 def check_file(path, text):

@@ -145,12 +145,12 @@ INGOT_BENCH_API const char* ingot_bench_profile(void* session, int runs) {
         };
         auto& s = *static_cast<Session*>(session);
         Collector c;
-        s.context->execution().set_timer(&c);
+        s.context->execution().change([&](RunSettings& changed) { changed.timer = &c; });
         for (int i = 0; i < runs; ++i) {
             c.at = 0;
             s.context->run(s.inputs, s.outputs);
         }
-        s.context->execution().set_timer(nullptr);
+        s.context->execution().change([&](RunSettings& changed) { changed.timer = nullptr; });
         std::vector<StepInfo> infos = s.context->execution().steps();
         text.clear();
         for (size_t i = 0; i < c.steps.size(); ++i) {

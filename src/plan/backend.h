@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "base/thread_pool.h"
 #include "ir/profile.h"
+#include "plan/run_settings.h"
 
 #include <cstring>
 #include <functional>
@@ -40,15 +41,6 @@ enum class Tune { Off, Background, Full };
 /// background and swapped in between runs, or before the run. Auto: lazy where a profile leaves a
 /// size open, else none.
 enum class Specialise { None, Lazy, Eager, Auto };
-
-/// Who gives the memory of a device: the application, in place of the driver or the system. Thread
-/// safe.
-struct MemorySource {
-    virtual ~MemorySource() = default;
-    /// At least 256-byte aligned; null when there is none.
-    virtual std::byte* allocate(int64_t bytes) noexcept = 0;
-    virtual void release(std::byte* memory) noexcept = 0;
-};
 
 struct CompileOptions {
     /// Loops run on this pool; null means ThreadPool::shared().
@@ -123,23 +115,6 @@ struct CompileOptions {
     std::function<void(std::string_view pass, const Graph&)> after_pass;
 };
 
-/// One step of a plan, for `inspect` and profiles.
-struct StepInfo {
-    std::string name;           // of the ONNX nodes it came from
-    std::string kernel;         // "conv", "map", "copy", ...
-    std::string implementation; // which loops the kernel chose: "onednn brgconv:avx512_core", "own"
-    std::vector<std::string> inputs; // each operand: dtype, shape, layout, name in quotes
-    std::vector<std::string> outputs;
-};
-
-/// Receives one call per step that ran; `index` counts steps of the run in order.
-struct StepTimer {
-    virtual ~StepTimer() = default;
-    virtual void step(const StepInfo& info, double milliseconds) noexcept = 0;
-    /// Called last: the whole of the run on the same clock, from its first step to its last.
-    virtual void run(double milliseconds) noexcept { (void)milliseconds; }
-};
-
 /// Where an input or output of a run lies: in the memory of the device; for the CPU in any.
 struct Binding {
     void* address = nullptr;
@@ -152,16 +127,20 @@ struct Binding {
 /// error.
 using OutputMemory = std::function<void*(size_t output, const Shape& shape, int64_t bytes)>;
 
-/// What profilers that listen to NVTX are told: nothing; runs and the names of steps; also what
-/// runs them, and on which shapes.
-enum class Ranges { None, Names, Detailed };
-
 /// Milliseconds of the last run, as the device's clock has them.
 struct RunTimes {
     double to_device = 0; // copying inputs
     double compute = 0;
     double to_host = 0; // copying results
     double enqueue = 0; // the caller's time until everything was handed over
+};
+
+/// Bytes that an execution holds.
+struct MemoryUse {
+    int64_t activations = 0; // the arena
+    int64_t scratch = 0;     // of them: for the step of the last plan that needs most
+    int64_t streamed = 0;    // of them: in which constants pass that do not stay on the device
+    int64_t persistent = 0;  // beside them: copies of inputs and outputs
 };
 
 /// The plans and memory of one context. Used by one thread at a time.
@@ -206,21 +185,22 @@ public:
         (void)stream;
         return false;
     }
-    /// An event of the caller's (a CUevent; null for none) that enqueue() records once nothing that
-    /// it has enqueued before will read inputs. The CPU ignores it.
-    virtual void set_inputs_event(void* event) { (void)event; }
-    /// Bytes of the GPU's L2 cache that activations are kept in, with preference over what else
-    /// passes through it; 0: none. All executions of a GPU share its most_cache_bytes(). Errors:
-    /// InvalidArgument for more than these.
-    virtual void set_cache_limit(int64_t bytes) { (void)bytes; }
+    virtual const RunSettings& settings() const = 0;
+    /// Runs from the next one on have these settings. Waits for the runs before where they move
+    /// memory: then the next run has to be prepared again. Errors, after which the settings are
+    /// those from before: InvalidArgument for more of the cache than there is, a communicator of
+    /// other ranks than the graph's collectives have, or of another GPU; Unsupported for a
+    /// communicator on the CPU and where there is no NCCL.
+    virtual void configure(RunSettings settings) = 0;
+    /// configure() with what `f` makes of the settings: f(RunSettings&).
+    template <class F>
+    void change(const F& f) {
+        RunSettings s = settings();
+        f(s);
+        configure(std::move(s));
+    }
     /// 0 where the cache cannot be divided, and on the CPU.
     virtual int64_t most_cache_bytes() const { return 0; }
-    /// An application's communicator (an ncclComm_t), by which the graph's collectives exchange
-    /// data with other executions, each a rank of it. It is valid as long as it is set; null: none.
-    /// Every rank enqueues runs of its own, of the same collectives in the same order. Errors:
-    /// Unsupported on the CPU and where there is no NCCL; InvalidArgument for a communicator of
-    /// other ranks than the collectives have, or of another GPU. The one before then stays.
-    virtual void set_communicator(void* communicator) = 0;
     /// Waits until everything that was enqueued has run, and reports what kernels found wrong.
     virtual Status wait() noexcept = 0;
     /// The message of the last failed run, with its trail; valid until the next call.
@@ -228,40 +208,18 @@ public:
 
     /// Steps of the last prepared or run plan, in order.
     virtual std::vector<StepInfo> steps() const = 0;
-    /// Bytes held for activations.
-    virtual size_t arena_bytes() const = 0;
-    /// Of them, what the step that needs most works in; of the last prepared or run plan.
-    virtual int64_t scratch_bytes() const = 0;
-    /// Of the activations of the plan that was made or found last: those in which constants pass
-    /// that do not stay on the device (CompileOptions::weight_budget).
-    virtual int64_t streamed_bytes() const { return 0; }
-    /// Bytes held beside activations: copies of inputs and outputs.
-    virtual int64_t persistent_bytes() const = 0;
+    virtual MemoryUse memory_use() const = 0;
+    /// Gives back the memory of activations; the next run has to be prepared again.
+    virtual void give_back_memory() = 0;
     /// Bytes that activations take under these shapes of the inputs (where sizes depend on data:
     /// those of the part before). Plans for them; the next run has to be prepared again. Errors: as
     /// prepare.
     virtual int64_t activation_bytes(std::span<const Shape> inputs) = 0;
-    /// Activations lie in this memory of the device from the next run on, until the execution is
-    /// gone or gets other memory; null: in its own. A run that needs more than `bytes` fails. What
-    /// is planned behind a size that depends on data keeps memory of its own.
-    virtual void lend_memory(void* memory, int64_t bytes) = 0;
-    /// What is allocated from now on comes from `source`, and goes back there; null: from the
-    /// source of the options.
-    virtual void set_memory(std::shared_ptr<MemorySource> source) = 0;
     /// Of the last run; zeros where the backend does not measure them.
     virtual RunTimes times() const { return {}; }
-    /// Times every step of later runs; null stops. The timer outlives the execution. With `later`
-    /// a run waits for nothing: report_times() then tells the timer, and steps last until the next
-    /// one starts, waits for the host included.
-    virtual void set_timer(StepTimer* timer, bool later = false) = 0;
     /// Waits for the last run that was timed for later and tells the timer its times (of a captured
     /// run: those of the last launch of its graph). False when there is none. Errors: Device.
     virtual bool report_times() { return false; }
-    /// What NVTX is told of later runs. At first: what the compile options say.
-    virtual void set_ranges(Ranges ranges) { (void)ranges; }
-    /// Calls `f` with a row-major copy of every named value that later runs compute (values that
-    /// fusion swallowed do not occur); empty stops. For `compare --layers`, not for speed.
-    virtual void set_observer(std::function<void(std::string_view, const Tensor&)> f) = 0;
 };
 
 /// A graph compiled for one backend; thread safe. Keeps the graph's constants alive.

@@ -133,25 +133,28 @@ Status ProgramExecution::wait() noexcept {
     });
 }
 
-int64_t ProgramExecution::persistent_bytes() const {
-    int64_t bytes = 0;
+MemoryUse ProgramExecution::memory_use() const {
+    MemoryUse use;
+    use.activations = runner_.arena_bytes();
+    use.scratch = runner_.scratch_bytes();
+    use.streamed = runner_.streamed_bytes();
     for (const std::deque<GrowingBuffer>* list : {&input_buffers_, &output_buffers_}) {
         for (const GrowingBuffer& b : *list) {
-            bytes += b.bytes();
+            use.persistent += b.bytes();
         }
     }
-    return bytes;
+    return use;
+}
+
+void ProgramExecution::give_back_memory() {
+    device_->synchronize(); // what runs may use the memory before
+    shapes_.clear();
+    runner_.give_back_memory();
 }
 
 int64_t ProgramExecution::activation_bytes(std::span<const Shape> inputs) {
     shapes_.clear();
     return runner_.activation_bytes(inputs);
-}
-
-void ProgramExecution::lend_memory(void* memory, int64_t bytes) {
-    device_->synchronize(); // what runs may use the memory before
-    shapes_.clear();
-    runner_.lend_memory(static_cast<std::byte*>(memory), bytes);
 }
 
 template <class F>
@@ -238,23 +241,34 @@ std::byte* ProgramExecution::room(GrowingBuffer& buffer, int64_t bytes) const {
     return buffer.data();
 }
 
-void ProgramExecution::set_communicator(void* communicator) {
-    if (communicator != nullptr) {
-        check_collectives(*program_->graph, device_->rank_in(communicator));
-    }
-    device_->set_communicator(communicator);
-}
-
-void ProgramExecution::set_cache_limit(int64_t bytes) {
+void ProgramExecution::configure(RunSettings settings) {
     int64_t most = device_->most_cache_bytes();
-    require(bytes >= 0 && bytes <= most, ErrorCode::InvalidArgument, bytes,
-            " bytes of cache cannot be kept, at most ", most, " can on this device");
-    cache_limit_ = bytes;
-    keep_in_cache();
+    require(settings.cache_limit >= 0 && settings.cache_limit <= most, ErrorCode::InvalidArgument,
+            settings.cache_limit, " bytes of cache cannot be kept, at most ", most,
+            " can on this device");
+    if (settings.communicator != watch_.communicator) { // the last that may fail
+        if (settings.communicator != nullptr) {
+            check_collectives(*program_->graph, device_->rank_in(settings.communicator));
+        }
+        device_->set_communicator(settings.communicator);
+    }
+    if (settings.memory != watch_.memory) {
+        device_->set_memory(settings.memory);
+    }
+    if (settings.activations != watch_.activations) {
+        device_->synchronize(); // what runs may use the memory before
+        shapes_.clear();
+        runner_.lend_memory(settings.activations.data, settings.activations.bytes);
+    }
+    bool other_limit = settings.cache_limit != watch_.cache_limit;
+    static_cast<RunSettings&>(watch_) = std::move(settings);
+    if (other_limit) {
+        keep_in_cache();
+    }
 }
 
 void ProgramExecution::keep_in_cache() {
-    device_->keep_in_cache(runner_.arena().data(), runner_.arena().bytes(), cache_limit_);
+    device_->keep_in_cache(runner_.arena().data(), runner_.arena().bytes(), watch_.cache_limit);
 }
 
 int64_t ProgramExecution::bytes_of(Value v, const Shape& shape) const {
@@ -355,7 +369,7 @@ void ProgramExecution::enqueue_or_throw(std::span<const Binding> inputs, std::sp
         run_captured(inputs, outputs, stream, memory);
         return;
     }
-    if (cache_limit_ != 0) {
+    if (watch_.cache_limit != 0) {
         keep_in_cache();
     }
     device_->wait_for(stream);
@@ -370,7 +384,7 @@ void ProgramExecution::run_captured(std::span<const Binding> inputs, std::span<B
             runner_.recordable() ? "enqueue one with these shapes outside of the capture first, "
                                    "which loads kernels and weights"
                                  : "it waits for sizes that depend on data, or for the host");
-    require(watch_.timer == nullptr || watch_.later, ErrorCode::InvalidArgument,
+    require(watch_.timer == nullptr || watch_.times_later, ErrorCode::InvalidArgument,
             "the run cannot be captured, since it waits for the times of layers: take the profiler "
             "away, or let times be reported later");
     require(watch_.observer == nullptr, ErrorCode::InvalidArgument,
@@ -402,7 +416,7 @@ void ProgramExecution::run_captured(std::span<const Binding> inputs, std::span<B
 
 void ProgramExecution::run_bound(std::span<const Binding> inputs, std::span<Binding> outputs,
                                  const OutputMemory& memory) {
-    if (watch_.later) {
+    if (watch_.times_later) {
         device_->forget_times();
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
@@ -442,14 +456,14 @@ void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Te
     }
     device_->take_priority(nullptr);
     Range range(*device_, watch_.ranges);
-    if (cache_limit_ != 0) {
+    if (watch_.cache_limit != 0) {
         keep_in_cache();
     }
     device_->forget_times();
     int start = device_->mark_time();
     take_inputs(inputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
-        aim_output(outputs[i], i, inputs);
+        bind_tensor(outputs[i], i, inputs);
     }
     device_->end_uploads(); // of a run that failed
     int computes = device_->mark_time();
@@ -492,7 +506,7 @@ void ProgramExecution::check_output(const Tensor& t, const Shape& shape, size_t 
             t.shape(), t.writable() ? "" : ", which is read-only");
 }
 
-void ProgramExecution::aim_output(Tensor& t, size_t i, std::span<const Tensor> inputs) {
+void ProgramExecution::bind_tensor(Tensor& t, size_t i, std::span<const Tensor> inputs) {
     slots_[i].data = nullptr;
     if (slots_[i].tensor.defined()) {
         slots_[i].tensor = {};

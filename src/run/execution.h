@@ -23,34 +23,19 @@ public:
     Status wait() noexcept override;
     const std::string& error() const noexcept override { return error_; }
     std::vector<StepInfo> steps() const override { return runner_.steps(); }
-    size_t arena_bytes() const override { return static_cast<size_t>(runner_.arena_bytes()); }
-    int64_t scratch_bytes() const override { return runner_.scratch_bytes(); }
-    int64_t streamed_bytes() const override { return runner_.streamed_bytes(); }
-    int64_t persistent_bytes() const override;
+    MemoryUse memory_use() const override;
+    void give_back_memory() override;
     int64_t activation_bytes(std::span<const Shape> inputs) override;
-    void lend_memory(void* memory, int64_t bytes) override;
-    void set_memory(std::shared_ptr<MemorySource> source) override {
-        device_->set_memory(std::move(source));
-    }
+    const RunSettings& settings() const override { return watch_; }
+    void configure(RunSettings settings) override;
     RunTimes times() const override { return times_; }
     bool capturable(std::span<const Shape> inputs) const override {
         return runner_.can_repeat(inputs) && !device_->is_host();
     }
     bool is_captured(void* stream) const override { return device_->is_captured(stream); }
-    void set_inputs_event(void* event) override { watch_.inputs_event = event; }
-    void set_communicator(void* communicator) override;
-    void set_cache_limit(int64_t bytes) override;
     int64_t most_cache_bytes() const override { return device_->most_cache_bytes(); }
-    void set_timer(StepTimer* timer, bool later) override {
-        watch_.timer = timer;
-        watch_.later = later;
-    }
     bool report_times() override {
-        return watch_.timer != nullptr && watch_.later && runner_.report_times(*watch_.timer);
-    }
-    void set_ranges(Ranges ranges) override { watch_.ranges = ranges; }
-    void set_observer(std::function<void(std::string_view, const Tensor&)> f) override {
-        watch_.observer = std::move(f);
+        return watch_.timer != nullptr && watch_.times_later && runner_.report_times(*watch_.timer);
     }
 
 private:
@@ -76,7 +61,7 @@ private:
     void give_output(Binding& b, size_t i, const OutputMemory& memory);
     void take_inputs(std::span<const Tensor> inputs);
     void check_output(const Tensor& t, const Shape& shape, size_t i) const;
-    void aim_output(Tensor& t, size_t i, std::span<const Tensor> inputs);
+    void bind_tensor(Tensor& t, size_t i, std::span<const Tensor> inputs);
     void finish_output(Tensor& t, size_t i);
 
     std::shared_ptr<const Program> program_;
@@ -90,7 +75,6 @@ private:
     std::deque<GrowingBuffer> input_buffers_; // on a device of its own
     std::deque<GrowingBuffer> output_buffers_;
     RunWatch watch_;
-    int64_t cache_limit_ = 0;
     bool is_captured_ = false; // the run that goes on
     RunTimes times_;
     std::string error_;

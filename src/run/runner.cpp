@@ -179,7 +179,7 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
     timed_ms_ = 0;
     ranges_ = watch.ranges;
     inputs_event_ = watch.inputs_event;
-    if (watch.timer != nullptr && watch.later) {
+    if (watch.timer != nullptr && watch.times_later) {
         marked_.clear();
     }
     while (true) {
@@ -201,7 +201,7 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
     if (inputs_event_ != nullptr) {
         device_->record(inputs_event_);
     }
-    if (watch.timer != nullptr && !watch.later) {
+    if (watch.timer != nullptr && !watch.times_later) {
         watch.timer->run(timed_ms_);
     }
 }
@@ -210,7 +210,7 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
     ErrorText error;
     RunContext context{buffers_.data(), program_->pool(), error, *device_};
     dynamic_symbols_.clear();
-    if (watch.timer != nullptr && watch.later && !watch.observer) {
+    if (watch.timer != nullptr && watch.times_later && !watch.observer) {
         mark_steps(plan, context);
         return;
     }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/device.h"
+#include "plan/run_settings.h"
 #include "plan/segment_plan.h"
 
 #include <functional>
@@ -16,14 +17,9 @@ struct ResultSlot {
     Tensor tensor;
 };
 
-/// What watches a run: both may be empty.
-struct RunWatch {
-    StepTimer* timer = nullptr;
-    bool later = false; // the timer is told by report_times()
-    std::function<void(std::string_view, const Tensor&)> observer;
-    bool replay = true;           // segments may be recorded and replayed
-    void* inputs_event = nullptr; // recorded once inputs have been read
-    Ranges ranges = Ranges::None;
+/// One run's.
+struct RunWatch : RunSettings {
+    bool replay = true; // segments may be recorded and replayed
 };
 
 /// Not thread safe. `outer` binds the symbols that the program uses but does not define.

@@ -294,11 +294,11 @@ LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs,
         RunTimes t = context.execution().times();
         plain.push_back(t.compute);
     }
-    context.execution().set_timer(&c);
+    context.execution().change([&](RunSettings& changed) { changed.timer = &c; });
     for (int64_t i = 0; i < runs; ++i) {
         context.run_stored(stored, outputs);
     }
-    context.execution().set_timer(nullptr);
+    context.execution().change([&](RunSettings& changed) { changed.timer = nullptr; });
     LayerProfile p;
     p.runs = runs;
     p.serial_ms = c.whole / static_cast<double>(runs);

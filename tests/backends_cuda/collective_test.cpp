@@ -81,7 +81,7 @@ TEST(Collectives, GroupsOfRanks) {
             c.reduction = c.reduces() ? "sum" : "";
             c.root = c.has_root() ? group[1] : -1;
             auto e = execution_of(exchange_graph(c, in[r].type()), *w.backends[r]);
-            e->set_communicator((*w.communicators)[r]);
+            e->change([&](RunSettings& changed) { changed.communicator = (*w.communicators)[r]; });
             auto at = static_cast<size_t>(c.position(static_cast<int64_t>(r)));
             std::vector<Tensor> members = {in[static_cast<size_t>(group[0])],
                                            in[static_cast<size_t>(group[1])]};
@@ -104,22 +104,29 @@ TEST(Collectives, SayWhatIsWrong) {
               "node 'swap' (collective): all_reduce between 2 ranks: no communicator is set; give "
               "the ncclComm_t of this rank to IExecutionContext::setCommunicator()");
     Communicators three(FAKE_NCCL, {0, 1, 2});
-    EXPECT_EQ(error_of([&] { e->set_communicator(three[0]); }),
+    EXPECT_EQ(error_of([&] {
+                  e->change([&](RunSettings& changed) { changed.communicator = three[0]; });
+              }),
               "node 'swap' exchanges data between 2 ranks, the communicator has 3");
     Collective group{"all_reduce", "sum", 2, {0, 2}, -1};
     auto part = execution_of(exchange_graph(group, four().type()), *w.backends[0]);
-    EXPECT_EQ(error_of([&] { part->set_communicator(three[1]); }),
+    EXPECT_EQ(error_of([&] {
+                  part->change([&](RunSettings& changed) { changed.communicator = three[1]; });
+              }),
               "node 'swap' exchanges data between ranks [0,2], and this is rank 1: each rank needs "
               "an engine with its own group");
-    EXPECT_EQ(error_of([&] { part->set_communicator((*w.communicators)[0]); }),
+    EXPECT_EQ(error_of([&] {
+                  part->change(
+                      [&](RunSettings& changed) { changed.communicator = (*w.communicators)[0]; });
+              }),
               "node 'swap' exchanges data between ranks [0,2], the communicator has 2");
-    e->set_communicator((*w.communicators)[0]);
+    e->change([&](RunSettings& changed) { changed.communicator = (*w.communicators)[0]; });
     constexpr int system_error = 2;
     World::fail(system_error);
     EXPECT_EQ(error_of([&] { run_once(*e, {four()}); }),
               "node 'swap' (collective): ncclAllReduce: unhandled system error (what the fake "
               "says)");
-    e->set_communicator(nullptr);
+    e->change([&](RunSettings& changed) { changed.communicator = nullptr; });
     EXPECT_NE(error_of([&] { run_once(*e, {four()}); }).find("no communicator is set"),
               std::string::npos);
 }
@@ -151,7 +158,7 @@ TEST(Collectives, GroupsThatOverlapAreFound) {
     each_rank(3, [&](size_t r) {
         Collective sum{"all_reduce", "sum", 2, groups[r], -1};
         auto e = execution_of(exchange_graph(sum, four().type()), *w.backends[r]);
-        e->set_communicator((*w.communicators)[r]);
+        e->change([&](RunSettings& changed) { changed.communicator = (*w.communicators)[r]; });
         errors[r] = error_of([&] { run_once(*e, {four()}); });
     });
     for (size_t r = 0; r < 3; ++r) {
@@ -164,7 +171,7 @@ TEST(Collectives, SizesThatDoNotDivide) {
     World w(2);
     Collective cut{"reduce_scatter", "sum", 2, {}, -1};
     auto e = execution_of(exchange_graph(cut, parse_type("f32[N,2]")), *w.backends[0]);
-    e->set_communicator((*w.communicators)[0]);
+    e->change([&](RunSettings& changed) { changed.communicator = (*w.communicators)[0]; });
     EXPECT_EQ(
         error_of([&] {
             e->prepare(std::vector<Shape>{{3, 2}});
@@ -180,9 +187,13 @@ TEST(Collectives, AreOfOneGpu) {
         auto gpu = fake::make_gpu(1);
         auto backend = cuda::make_backend(*gpu);
         auto e = execution_of(exchange_graph({}, four().type()), *backend);
-        EXPECT_EQ(error_of([&] { e->set_communicator((*w.communicators)[0]); }),
+        EXPECT_EQ(error_of([&] {
+                      e->change([&](RunSettings& changed) {
+                          changed.communicator = (*w.communicators)[0];
+                      });
+                  }),
                   "the communicator is of GPU 0, the engine runs on GPU 1");
-        e->set_communicator((*w.communicators)[1]);
+        e->change([&](RunSettings& changed) { changed.communicator = (*w.communicators)[1]; });
     }
     EXPECT_EQ(fake::alive(), "");
 }
@@ -203,7 +214,8 @@ TEST(CollectivesDeathTest, NcclIsMissing) {
         auto backend = cuda::make_backend(gpu);
         auto e = execution_of(exchange_graph({}, four().type()), *backend);
         int any = 0;
-        std::string text = error_of([&] { e->set_communicator(&any); });
+        std::string text = error_of(
+            [&] { e->change([&](RunSettings& changed) { changed.communicator = &any; }); });
         std::fputs(text.c_str(), stderr);
         std::_Exit(0);
     };

@@ -206,23 +206,23 @@ TEST_P(Enqueue, ActivationsInMemoryOfTheCaller) {
     std::vector<Shape> shapes = {{4, 32}};
     int64_t bytes = e->activation_bytes(shapes);
     EXPECT_GE(bytes, 512);
-    EXPECT_EQ(e->arena_bytes(), 0U); // nothing was allocated for it
+    EXPECT_EQ(e->memory_use().activations, 0); // nothing was allocated for it
     ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
-    EXPECT_EQ(static_cast<int64_t>(e->arena_bytes()), bytes);
+    EXPECT_EQ(e->memory_use().activations, bytes);
     ASSERT_TRUE(e->wait().ok()) << e->error();
     std::vector<float> expected = values_at(out[0]);
-    auto* lent = static_cast<unsigned char*>(place.allocate(bytes + 256));
-    e->lend_memory(lent, bytes);
+    auto* lent = static_cast<std::byte*>(place.allocate(bytes + 256));
+    e->change([&](RunSettings& changed) { changed.activations = {lent, bytes}; });
     std::memset(out[0].address, 0, 512);
     ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
     EXPECT_EQ(values_at(out[0]), expected);
-    EXPECT_NE(std::count(lent, lent + bytes, 0xCB), bytes); // it was used
-    EXPECT_EQ(lent[bytes], 0xCB);
-    e->lend_memory(lent, bytes - 1);
+    EXPECT_NE(std::count(lent, lent + bytes, std::byte{0xCB}), bytes); // it was used
+    EXPECT_EQ(lent[bytes], std::byte{0xCB});
+    e->change([&](RunSettings& changed) { changed.activations = {lent, bytes - 1}; });
     EXPECT_FALSE(e->enqueue(in, out, nullptr, {}).ok());
     EXPECT_EQ(e->error(),
               str("activations take ", bytes, " bytes, the memory given for them has ", bytes - 1));
-    e->lend_memory(nullptr, 0);
+    e->change([&](RunSettings& changed) { changed.activations = {}; });
     ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
     EXPECT_EQ(values_at(out[0]), expected);
 }

@@ -215,9 +215,9 @@ TEST(Profile, LayersAreTimedBehindAGateAndAddUp) {
     auto e = execution_of(*backend, options());
     ASSERT_TRUE(run_one(*e, 8).status.ok()) << e->error();
     Timer timer;
-    e->set_timer(&timer);
+    e->change([&](RunSettings& changed) { changed.timer = &timer; });
     ASSERT_TRUE(run_one(*e, 8).status.ok()) << e->error();
-    e->set_timer(nullptr);
+    e->change([&](RunSettings& changed) { changed.timer = nullptr; });
     EXPECT_GE(timer.steps, 2);
     EXPECT_DOUBLE_EQ(timer.sum, 0.25 * timer.steps); // what the fake's events measure
     EXPECT_DOUBLE_EQ(timer.whole, 0.25);

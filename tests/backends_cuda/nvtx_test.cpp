@@ -56,7 +56,7 @@ TEST(Nvtx, ProfilersHearOfRunsAndSteps) {
     auto run = [&](std::optional<Ranges> ranges = std::nullopt) {
         auto e = backend->compile(std::make_shared<const Graph>(g), options)->create_execution();
         if (ranges) {
-            e->set_ranges(*ranges);
+            e->change([&](RunSettings& changed) { changed.ranges = *ranges; });
         }
         std::vector<Tensor> out(1);
         std::vector<Tensor> in = {Tensor::empty(DType::F32, {4, 8})};

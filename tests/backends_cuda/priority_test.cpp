@@ -155,7 +155,7 @@ TEST_F(Priorities, RunsOfSeveralPrioritiesStayInOrder) {
 
 TEST_F(Priorities, TheCacheIsKeptForEveryPriority) {
     auto e = make(RunPriority::Normal);
-    e->set_cache_limit(256);
+    e->change([&](RunSettings& changed) { changed.cache_limit = 256; });
     enqueue(*e);
     auto kept = [] {
         Work log = fake::take_log();
@@ -166,7 +166,7 @@ TEST_F(Priorities, TheCacheIsKeptForEveryPriority) {
     kept();
     enqueue(*e, &hurried);
     EXPECT_EQ(kept(), 1);
-    e->set_cache_limit(0);
+    e->change([&](RunSettings& changed) { changed.cache_limit = 0; });
     fake::take_log();
     enqueue(*e); // back on a stream that still kept it
     Work log = fake::take_log();

@@ -90,7 +90,7 @@ protected:
             r.outputs = context.run(in);
         }
         r.resident = context.executable().packed_bytes();
-        r.streamed = context.execution().streamed_bytes();
+        r.streamed = context.execution().memory_use().streamed;
         std::vector<StepInfo> steps = context.execution().steps();
         for (const StepInfo& s : steps) {
             r.uploads += s.implementation.starts_with("upload") ? 1 : 0;
@@ -204,12 +204,15 @@ TEST(StreamingOrder, TheNextMatrixComesWhileAStepRuns) {
     add({"record", "wait"}); // for what the caller enqueues next
     fake::take_log();
     Timer timer;
-    e->set_timer(&timer, true); // no graph
+    e->change([&](RunSettings& changed) {
+        changed.timer = &timer;
+        changed.times_later = true;
+    }); // no graph
     ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
     std::vector<std::string> log = fake::take_log();
     std::erase(log, "mark");
     EXPECT_EQ(log, expected);
-    e->set_timer(nullptr);
+    e->change([&](RunSettings& changed) { changed.timer = nullptr; });
     for (int i = 0; i < 2; ++i) { // recorded, replayed
         ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
     }

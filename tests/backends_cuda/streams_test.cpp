@@ -122,7 +122,7 @@ TEST_F(Streams, ACaptureEndsWhateverFails) {
 
 TEST_F(Streams, TheEventForInputsIsRecordedBehindTheLastReader) {
     int event = 0;
-    execution->set_inputs_event(&event);
+    execution->change([&](RunSettings& changed) { changed.inputs_event = &event; });
     ASSERT_TRUE(enqueue().ok()) << execution->error();
     EXPECT_EQ(fake::take_log(), (Log{"record", "wait", "launch", "record the caller's", "launch",
                                      "launch", "record", "wait"}));
@@ -131,7 +131,7 @@ TEST_F(Streams, TheEventForInputsIsRecordedBehindTheLastReader) {
     ASSERT_TRUE(enqueue().ok()); // of a graph it is the end
     EXPECT_EQ(fake::take_log(),
               (Log{"record", "wait", "launch a graph", "record the caller's", "record", "wait"}));
-    execution->set_inputs_event(nullptr);
+    execution->change([&](RunSettings& changed) { changed.inputs_event = nullptr; });
     ASSERT_TRUE(enqueue().ok());
     EXPECT_EQ(fake::take_log(), (Log{"record", "wait", "launch a graph", "record", "wait"}));
 }
@@ -148,7 +148,10 @@ struct Timer : StepTimer {
 
 TEST_F(Streams, TimesThatAreAskedForLaterMakeNoRunWait) {
     Timer timer;
-    execution->set_timer(&timer, true);
+    execution->change([&](RunSettings& changed) {
+        changed.timer = &timer;
+        changed.times_later = true;
+    });
     EXPECT_FALSE(execution->report_times()); // nothing has run
     ASSERT_TRUE(enqueue(&caller).ok()) << execution->error();
     EXPECT_EQ(fake::take_log(), (Log{"record", "wait", "mark", "launch", "mark", "launch", "mark",
@@ -165,7 +168,10 @@ TEST_F(Streams, TimesThatAreAskedForLaterMakeNoRunWait) {
     EXPECT_EQ(std::count(log.begin(), log.end(), "launch (captured)"), 3);
     fake::capture(nullptr);
     EXPECT_TRUE(execution->report_times());
-    execution->set_timer(&timer);
+    execution->change([&](RunSettings& changed) {
+        changed.timer = &timer;
+        changed.times_later = false;
+    });
     fake::capture(&caller);
     EXPECT_FALSE(enqueue(&caller).ok());
     EXPECT_EQ(execution->error(),
@@ -176,9 +182,9 @@ TEST_F(Streams, TimesThatAreAskedForLaterMakeNoRunWait) {
 TEST_F(Streams, APartOfTheCacheIsKeptForActivations) {
     int64_t most = execution->most_cache_bytes();
     ASSERT_GT(most, 1024);
-    execution->set_cache_limit(256);
+    execution->change([&](RunSettings& changed) { changed.cache_limit = 256; });
     ASSERT_TRUE(enqueue().ok()) << execution->error();
-    auto arena = static_cast<int64_t>(execution->arena_bytes());
+    auto arena = execution->memory_use().activations;
     ASSERT_GT(arena, 256);
     EXPECT_EQ(fake::set_aside(), 256U);
     std::string kept =
@@ -197,18 +203,18 @@ TEST_F(Streams, APartOfTheCacheIsKeptForActivations) {
               1);
     auto other =
         backend->compile(std::make_shared<const Graph>(three_steps()), {})->create_execution();
-    other->set_cache_limit(1000);
+    other->change([&](RunSettings& changed) { changed.cache_limit = 1000; });
     std::vector<Binding> small = {{in[0].address, {4, 32}}};
     ASSERT_TRUE(other->enqueue(small, out, nullptr, {}).ok()) << other->error();
     EXPECT_EQ(fake::set_aside(), 1256U);
     other.reset();
     EXPECT_EQ(fake::set_aside(), 256U);
     fake::take_log();
-    execution->set_cache_limit(0);
+    execution->change([&](RunSettings& changed) { changed.cache_limit = 0; });
     EXPECT_EQ(fake::take_log(), (Log{"keep 0 bytes, hits 0"}));
     EXPECT_EQ(fake::set_aside(), 0U);
     try {
-        execution->set_cache_limit(most + 1);
+        execution->change([&](RunSettings& changed) { changed.cache_limit = most + 1; });
         FAIL();
     } catch (const Error& e) {
         EXPECT_EQ(e.message(), str(most + 1, " bytes of cache cannot be kept, at most ", most,

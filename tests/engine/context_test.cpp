@@ -182,14 +182,14 @@ TEST_P(Contexts, ASecondThreadIsRefused) {
         errors.push_back(error_of([&] { context.run(sample.inputs); }));
         errors.push_back(error_of([&] { context.prepare(std::array{Shape{2, 3, 32, 32}}); }));
     });
-    context.execution().set_timer(&intruder);
+    context.execution().change([&](RunSettings& changed) { changed.timer = &intruder; });
     EXPECT_TRUE(agrees(context, sample));
     ASSERT_EQ(errors.size(), 2U);
     for (const std::string& e : errors) {
         EXPECT_EQ(e, "this context is in use by another thread; give each thread a context of its "
                      "own");
     }
-    context.execution().set_timer(nullptr);
+    context.execution().change([&](RunSettings& changed) { changed.timer = nullptr; });
     EXPECT_TRUE(agrees(context, sample)) << "the refused calls left the context as it was";
 }
 

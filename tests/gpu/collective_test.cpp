@@ -68,7 +68,7 @@ TEST_F(TwoGpus, GroupsOfRanks) {
     each_rank(n, [&](size_t r) {
         size_t at = n - 1 - r;
         auto e = execution_of(exchange_graph(c, in[at].type()), *backends[r]);
-        e->set_communicator((*communicators)[r]);
+        e->change([&](RunSettings& changed) { changed.communicator = (*communicators)[r]; });
         for (int run = 0; run < 3; ++run) {
             Tensor got = run_once(*e, {in[at]})[0];
             std::string wrong = differs(got, expected_exchange(c, at, 0, in));
@@ -102,7 +102,7 @@ TEST_F(TwoGpus, CapturedByTheCaller) {
         Collective c{"all_reduce", "sum", static_cast<int64_t>(n), {}, -1};
         g.add_output("y", ops::mul(g, ops::collective(g, c, ops::add(g, x, 1.0)), 2.0));
         auto e = execution_of(std::move(g), b);
-        e->set_communicator((*communicators)[r]);
+        e->change([&](RunSettings& changed) { changed.communicator = (*communicators)[r]; });
         std::byte* in = b.allocate(bytes);
         std::byte* out = b.allocate(bytes);
         std::vector<Binding> inputs = {{in, {count}}};
@@ -148,7 +148,7 @@ TEST_F(TwoGpus, CommunicatorsOfAnotherGpuAreRefused) {
                        parse_type("f32[4]")),
         *backends[0]);
     try {
-        e->set_communicator((*communicators)[1]);
+        e->change([&](RunSettings& changed) { changed.communicator = (*communicators)[1]; });
         FAIL();
     } catch (const Error& error) {
         EXPECT_STREQ(error.what(), "the communicator is of GPU 1, the engine runs on GPU 0");
@@ -165,7 +165,7 @@ TEST_F(TwoGpus, TimeOfAnAllReduce) {
         Collective c{"all_reduce", "sum", static_cast<int64_t>(n), {}, -1};
         g.add_output("y", ops::collective(g, c, ops::add(g, x, 1.0)));
         auto e = execution_of(std::move(g), *backends[r]);
-        e->set_communicator((*communicators)[r]);
+        e->change([&](RunSettings& changed) { changed.communicator = (*communicators)[r]; });
         const Backend& b = *backends[r];
         std::byte* in = b.allocate(count * 2);
         std::byte* out = b.allocate(count * 2);

@@ -189,7 +189,7 @@ inline std::string wrong_exchanges(const std::vector<const Backend*>& backends,
             std::vector<std::string> differences(n);
             each_rank(n, [&](size_t r) {
                 auto e = execution_of(exchange_graph(c, {t, to_dims(shape)}), *backends[r]);
-                e->set_communicator(communicators[r]);
+                e->change([&](RunSettings& changed) { changed.communicator = communicators[r]; });
                 Tensor got = run_once(*e, {in[r]})[0];
                 differences[r] =
                     differs(got, expected_exchange(c, r, static_cast<size_t>(c.root), in));
@@ -217,7 +217,7 @@ inline std::string wrong_repetitions(const std::vector<const Backend*>& backends
         Value sum = ops::collective(g, c, ops::add(g, x, 1.0));
         g.add_output("y", ops::mul(g, sum, 2.0));
         auto e = execution_of(std::move(g), *backends[r]);
-        e->set_communicator(communicators[r]);
+        e->change([&](RunSettings& changed) { changed.communicator = communicators[r]; });
         for (int i = 0; i < runs; ++i) {
             Tensor data = Tensor::empty(DType::F32, {4 + i % 2, 8});
             for (int64_t k = 0; k < data.count(); ++k) {

@@ -212,7 +212,7 @@ TEST_P(EveryEngine, MemoryThatRunsOutIsNamed) {
         Context free(shared(), gpu_backend(), options);
         expected = free.run(small);
         int64_t weights = static_cast<int64_t>(free.executable().packed_bytes());
-        int64_t activations = static_cast<int64_t>(free.execution().arena_bytes());
+        int64_t activations = free.execution().memory_use().activations;
         taken = weights + activations + bytes_of(small) + bytes_of(expected);
         constexpr int64_t slack = int64_t{66} << 20; // a piece of weights, error words
         options.memory_limit = weights + activations + bytes_of(small) + bytes_of(expected) + slack;

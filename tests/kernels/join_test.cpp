@@ -132,8 +132,11 @@ TEST(Join, ObserversSeeWhatEveryPartMade) {
         }
     }
     std::map<std::string, Tensor> seen;
-    execution.set_observer(
-        [&seen](std::string_view name, const Tensor& t) { seen.emplace(std::string(name), t); });
+    execution.change([&](RunSettings& changed) {
+        changed.observer = [&seen](std::string_view name, const Tensor& t) {
+            seen.emplace(std::string(name), t);
+        };
+    });
     std::vector<Tensor> out(2);
     ASSERT_TRUE(execution.run(in, out).ok()) << execution.error();
     EXPECT_EQ(execution.steps().size(), 1U);

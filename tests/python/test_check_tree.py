@@ -7,6 +7,9 @@ import sys
 import pytest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "tools" / "check_tree.py"
+sys.path.insert(0, str(SCRIPT.parent))
+from check_tree import read_rooms  # noqa: E402
+
 LICENCE = "SPDX-License-Identifier: Apache-2.0"
 CPP = f"// {LICENCE}\n"
 PY = f"# {LICENCE}\n"
@@ -33,7 +36,7 @@ def test_a_clean_tree_passes(tmp_path):
         "CMakeLists.txt": PY,
         "src/base/a.h": CPP + "#include <vector>\n",
         "src/ir/b.cpp": CPP + '#include "base/a.h"\n#include "ir/b.h"\n',
-        "src/passes/c.cpp": include("kernels/kernel.h"),
+        "src/passes/c.cpp": include("ops/ops.h"),
         "src/engine/d.cpp": include("plan/backend.h"),
         "src/backends/cpu/e.cpp": CPP + '#include "backends/cpu/e.h"\n#include "plan/plan.h"\n',
         "tools/ingot/f.cpp": CPP + '#include "workflow/build.h"\n#include "common.h"\n',
@@ -56,6 +59,12 @@ def test_a_clean_tree_passes(tmp_path):
     ("src/onnx/x.cpp", "kernels/kernel.h"),
     ("src/passes/x.cpp", "onnx/model.h"),
     ("src/plan/x.h", "passes/pipeline.h"),
+    ("src/plan/x.cpp", "run/runner.h"),
+    ("src/lower/x.cpp", "run/runner.h"),
+    ("src/run/x.cpp", "lower/lowering.h"),
+    ("src/slim/x.cpp", "workflow/build.h"),
+    ("src/cache/x.cpp", "plan/backend.h"),
+    ("src/passes/x.cpp", "plan/kernel.h"),
     ("src/backends/cpu/x.cpp", "engine/engine.h"),
     ("src/backends/cpu/x.cpp", "backends/cuda/driver.h"),
     ("src/backends/cuda/x.cpp", "backends/cpu/kernel.h"),
@@ -75,9 +84,21 @@ def test_includes_go_one_way(tmp_path, path, included):
     assert lines[0].startswith(f"{path}:2: ") and f'may not include "{included}"' in lines[0]
 
 
-def test_a_new_folder_of_src_needs_a_place(tmp_path):
+def test_rooms_are_those_of_the_table():
+    rooms = read_rooms(
+        "| `src/base` | errors | |\n| `src/ir` | graphs | |\n| `src/ops` | ops | ir |\n"
+        "| `tools` | the command | ops, base |\n")
+    assert rooms == {"base": set(), "ir": set(), "ops": {"ir"}, "tools": {"ops", "ir", "base"}}
+
+
+def test_a_row_names_rows_above_it():
+    with pytest.raises(SystemExit, match="the row of ir names ops, which no row above it has"):
+        read_rooms("| `src/ir` | graphs | ops |\n| `src/ops` | ops | |\n")
+
+
+def test_a_new_folder_of_src_needs_a_row(tmp_path):
     code, lines = check(tmp_path, {"src/misc/x.h": CPP})
-    assert code == 1 and "src/misc has no place" in lines[0]
+    assert code == 1 and "src/misc has no row" in lines[0]
 
 
 @pytest.mark.parametrize("name", ["src/ir/x.cpp", "src/ir/x.h", "src/kernels/gemm/x.cuh",

@@ -99,9 +99,10 @@ int bench(const Options& o) {
         shapes.push_back(t.shape());
     }
     context.prepare(shapes);
-    info(str("Created execution context with device memory size: ",
-             seconds_text(static_cast<double>(context.execution().arena_bytes()) / 1048576),
-             " MiB"));
+    info(str(
+        "Created execution context with device memory size: ",
+        seconds_text(static_cast<double>(context.execution().memory_use().activations) / 1048576),
+        " MiB"));
     info("Starting inference");
     TimingOptions timing{o.iterations, static_cast<double>(o.warm_up), o.duration, o.sleep_time,
                          o.idle_time};

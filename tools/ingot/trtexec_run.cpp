@@ -58,7 +58,9 @@ void keep_in_cache(const TrtexecRun& run, std::span<const std::unique_ptr<Contex
     }
     auto limit = static_cast<int64_t>(static_cast<double>(most) * ratio);
     for (const auto& context : contexts) {
-        context->execution().set_cache_limit(limit / static_cast<int64_t>(contexts.size()));
+        context->execution().change([&](RunSettings& changed) {
+            changed.cache_limit = limit / static_cast<int64_t>(contexts.size());
+        });
     }
     info(str("Setting persistentCacheLimit to ", limit, " bytes."));
 }
@@ -70,12 +72,14 @@ std::vector<std::unique_ptr<Context>> make_contexts(const TrtexecRun& run,
         contexts.push_back(i == 0 ? std::make_unique<Context>(run.engine, *run.backend, run.compile)
                                   : contexts[0]->sibling());
         if (run.t.o.nvtx_verbosity == "verbose") {
-            contexts.back()->execution().set_ranges(Ranges::Detailed);
+            contexts.back()->execution().change(
+                [&](RunSettings& changed) { changed.ranges = Ranges::Detailed; });
         }
         contexts.back()->prepare(shapes_of(inputs));
         char size[40];
         std::snprintf(size, sizeof(size), "%g",
-                      static_cast<double>(contexts.back()->execution().arena_bytes()) / 0x1p20);
+                      static_cast<double>(contexts.back()->execution().memory_use().activations) /
+                          0x1p20);
         info(str("Created execution context with device memory size: ", size, " MiB"));
     }
     keep_in_cache(run, contexts);

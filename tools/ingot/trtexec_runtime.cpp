@@ -153,28 +153,31 @@ public:
         }
         return all;
     }
-    size_t arena_bytes() const override {
-        return static_cast<size_t>(std::max<int64_t>(loaded_->engine->getDeviceMemorySizeV2(), 0));
+    MemoryUse memory_use() const override {
+        MemoryUse use;
+        use.activations = std::max<int64_t>(loaded_->engine->getDeviceMemorySizeV2(), 0);
+        return use;
     }
-    int64_t scratch_bytes() const override { return 0; }
-    int64_t persistent_bytes() const override { return 0; }
+    void give_back_memory() override {}
     int64_t activation_bytes(std::span<const Shape> inputs) override {
         prepare(inputs);
-        return static_cast<int64_t>(arena_bytes());
+        return memory_use().activations;
     }
-    void lend_memory(void*, int64_t) override { refuse("memory of the caller's"); }
-    void set_memory(std::shared_ptr<MemorySource>) override { refuse("memory of the caller's"); }
-    void set_communicator(void*) override { refuse("a communicator"); }
-    void set_observer(std::function<void(std::string_view, const Tensor&)> f) override {
-        if (f) {
+    const RunSettings& settings() const override { return settings_; }
+    void configure(RunSettings settings) override {
+        if (settings.activations.data != nullptr || settings.memory != nullptr) {
+            refuse("memory of the caller's");
+        }
+        if (settings.communicator != nullptr) {
+            refuse("a communicator");
+        }
+        if (settings.observer) {
             refuse("writing tensors of the graph");
         }
+        settings_ = std::move(settings);
+        context_->setProfiler(settings_.timer == nullptr ? nullptr : this);
     }
     RunTimes times() const override { return times_; }
-    void set_timer(StepTimer* timer, bool) override {
-        timer_ = timer;
-        context_->setProfiler(timer == nullptr ? nullptr : this);
-    }
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -189,8 +192,8 @@ private:
         return graph_.value_name(graph_.inputs()[input]).c_str();
     }
     void reportLayerTime(const char* layer, float ms) noexcept override {
-        if (timer_ != nullptr) {
-            timer_->step({layer, "", "", {}, {}}, static_cast<double>(ms));
+        if (settings_.timer != nullptr) {
+            settings_.timer->step({layer, "", "", {}, {}}, static_cast<double>(ms));
         }
     }
     Shape stored(size_t output, const Shape& shape) const {
@@ -258,7 +261,7 @@ private:
     const Graph& graph_;
     std::unique_ptr<nv::IExecutionContext> context_;
     std::vector<std::unique_ptr<Block>> blocks_; // of inputs, then of outputs
-    StepTimer* timer_ = nullptr;
+    RunSettings settings_;
     RunTimes times_;
     std::string error_;
 };

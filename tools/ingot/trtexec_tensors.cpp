@@ -227,13 +227,15 @@ void save_debug_tensors(const Options& o, Context& context, const std::vector<Te
     std::set<std::string, std::less<>> wanted(marked.begin(), marked.end());
     std::map<std::string, Tensor, std::less<>> seen;
     bool all = o.mark_all_debug || (marked.empty() && !formats.empty());
-    context.execution().set_observer([&](std::string_view name, const Tensor& t) {
-        if (all || wanted.count(name) != 0 || files.count(name) != 0) {
-            seen[std::string(name)] = t.clone();
-        }
+    context.execution().change([&](RunSettings& changed) {
+        changed.observer = [&](std::string_view name, const Tensor& t) {
+            if (all || wanted.count(name) != 0 || files.count(name) != 0) {
+                seen[std::string(name)] = t.clone();
+            }
+        };
     });
     std::vector<Tensor> outputs = context.run(inputs);
-    context.execution().set_observer(nullptr);
+    context.execution().change([&](RunSettings& changed) { changed.observer = nullptr; });
     const Graph& g = context.engine().graph();
     for (size_t i = 0; i < outputs.size(); ++i) { // those that --markDebug added among them
         const std::string& name = g.output_names()[i];

@@ -313,8 +313,11 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
     Context context(engine, backend, options.compile);
     Named layers;
     if (options.layers) {
-        context.execution().set_observer(
-            [&](std::string_view name, const Tensor& t) { layers[std::string(name)] = t.clone(); });
+        context.execution().change([&](RunSettings& changed) {
+            changed.observer = [&](std::string_view name, const Tensor& t) {
+                layers[std::string(name)] = t.clone();
+            };
+        });
     }
     std::vector<Tensor> ours = context.run(inputs.tensors);
     ReferenceReport ort;

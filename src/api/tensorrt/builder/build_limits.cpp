@@ -98,7 +98,7 @@ void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConf
     int64_t scratch = 0;
     for (const std::vector<Shape>& shapes : largest_shapes(*engine)) {
         activations = std::max(activations, context.execution().activation_bytes(shapes));
-        scratch = std::max(scratch, context.execution().scratch_bytes());
+        scratch = std::max(scratch, context.execution().memory_use().scratch);
     }
     log_bytes(config.report(), "Max Scratch Memory", scratch);
     log_bytes(config.report(), "Total Activation Memory", activations);

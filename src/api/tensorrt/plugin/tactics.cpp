@@ -62,9 +62,9 @@ double time_tactic(const PluginBuild& how, const Backend& backend,
     std::vector<double> times;
     for (int i = 0; i < std::max(how.runs, 1); ++i) {
         PluginTimer timer;
-        context.execution().set_timer(&timer);
+        context.execution().change([&](RunSettings& changed) { changed.timer = &timer; });
         context.run(inputs);
-        context.execution().set_timer(nullptr);
+        context.execution().change([&](RunSettings& changed) { changed.timer = nullptr; });
         times.push_back(timer.ms);
     }
     std::sort(times.begin(), times.end());

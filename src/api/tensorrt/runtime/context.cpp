@@ -24,7 +24,7 @@ namespace {
 constexpr int64_t memory_alignment = 256;
 
 /// Where activations lie until the application gives memory for them.
-void* no_memory() {
+std::byte* no_memory() {
     static std::byte none{};
     return &none;
 }
@@ -80,7 +80,7 @@ ContextObject::ContextObject(std::shared_ptr<EngineState> state, const RuntimeCo
     }
     memory_ = [this](size_t i, const Shape&, int64_t bytes) { return output_memory(i, bytes); };
     forget_shapes();
-    context_->execution().set_ranges(ranges_of(nvtx_));
+    change_settings([&](RunSettings& s) { s.ranges = ranges_of(nvtx_); });
     switch (config.getExecutionContextAllocationStrategy()) {
     case ExecutionContextAllocationStrategy::kSTATIC:
         for (int32_t i = state_->profile_count(); i-- > 0;) {
@@ -91,8 +91,7 @@ ContextObject::ContextObject(std::shared_ptr<EngineState> state, const RuntimeCo
         reserve_memory(0);
         break;
     case ExecutionContextAllocationStrategy::kUSER_MANAGED:
-        lent_ = {no_memory(), 0};
-        context_->execution().lend_memory(lent_->first, lent_->second);
+        change_settings([](RunSettings& s) { s.activations = {no_memory(), 0}; });
         break;
     }
     log_memory();
@@ -100,14 +99,13 @@ ContextObject::ContextObject(std::shared_ptr<EngineState> state, const RuntimeCo
 }
 
 void ContextObject::log_memory() const {
-    const Execution& execution = context_->execution();
+    MemoryUse use = context_->execution().memory_use();
     bool is_gpu = state_->place().is_gpu;
-    int64_t beside = execution.persistent_bytes();
     auto packed = static_cast<int64_t>(context_->executable().packed_bytes());
-    log_bytes(report_, "Total Host Persistent Memory", is_gpu ? 0 : packed + beside);
-    log_bytes(report_, "Total Device Persistent Memory", is_gpu ? beside : 0);
-    log_bytes(report_, "Max Scratch Memory", execution.scratch_bytes());
-    log_bytes(report_, "Total Activation Memory", static_cast<int64_t>(execution.arena_bytes()));
+    log_bytes(report_, "Total Host Persistent Memory", is_gpu ? 0 : packed + use.persistent);
+    log_bytes(report_, "Total Device Persistent Memory", is_gpu ? use.persistent : 0);
+    log_bytes(report_, "Max Scratch Memory", use.scratch);
+    log_bytes(report_, "Total Activation Memory", use.activations);
 }
 
 ContextObject::~ContextObject() noexcept {
@@ -134,24 +132,12 @@ void ContextObject::follow_refit() {
         state_->check_weights();
     }
     context_ = state_->make_context(config_->options());
-    Execution& execution = context_->execution();
-    if (storage_allocator_ != nullptr) {
-        execution.set_memory(memory_source(storage_allocator_));
-    }
-    if (lent_) {
-        execution.lend_memory(lent_->first, lent_->second);
-    } else {
+    RunSettings settings = settings_;
+    settings.cache_limit = std::min(settings.cache_limit, context_->execution().most_cache_bytes());
+    context_->execution().configure(std::move(settings));
+    if (settings_.activations.data == nullptr) {
         reserve_memory(profile_);
     }
-    execution.set_ranges(ranges_of(nvtx_));
-    execution.set_inputs_event(input_consumed_);
-    if (communicator_ != nullptr) {
-        execution.set_communicator(communicator_);
-    }
-    execution.set_cache_limit(
-        std::min(static_cast<int64_t>(cache_limit_), execution.most_cache_bytes()));
-    execution.set_timer(profiler_ == nullptr ? nullptr : &times_, !emits_profile_);
-    watch_tensors();
 }
 
 void ContextObject::reserve_memory(int32_t profile) {
@@ -190,10 +176,10 @@ void ContextObject::setDeviceMemoryV2(void* memory, int64_t size) noexcept {
                 ErrorCode::InvalidArgument, "the memory has to be aligned to ", memory_alignment,
                 " bytes");
         bool given = memory != nullptr;
-        lent_ = {given ? memory : no_memory(), given ? size : 0};
-        if (Execution* e = execution()) {
-            e->lend_memory(lent_->first, lent_->second);
-        }
+        change_settings([&](RunSettings& s) {
+            s.activations = {given ? static_cast<std::byte*>(memory) : no_memory(),
+                             given ? size : 0};
+        });
         return 0;
     });
 }
@@ -212,7 +198,7 @@ bool ContextObject::setOptimizationProfileAsync(int32_t profile, cudaStream_t) n
         if (config_->getExecutionContextAllocationStrategy() ==
                 ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE &&
             context_ != nullptr) {
-            context_->execution().lend_memory(nullptr, 0); // gives back the other profile's
+            context_->execution().give_back_memory(); // of the other profile
             reserve_memory(profile);
             log_memory();
         }
@@ -421,10 +407,7 @@ std::optional<int64_t> ContextObject::most_bytes(const IoTensor& t) const {
 
 bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
     return call("IExecutionContext::setInputConsumedEvent", false, [&] {
-        if (Execution* e = execution()) {
-            e->set_inputs_event(event);
-        }
-        input_consumed_ = event;
+        change_settings([&](RunSettings& s) { s.inputs_event = event; });
         if (event != nullptr && !state_->place().is_gpu) {
             log_unused(report_, "IExecutionContext::setInputConsumedEvent", false,
                        "the engine runs on the CPU: inputs are free when enqueueV3() returns");
@@ -435,10 +418,8 @@ bool ContextObject::setInputConsumedEvent(cudaEvent_t event) noexcept {
 
 bool ContextObject::setTemporaryStorageAllocator(nvinfer1::IGpuAllocator* allocator) noexcept {
     return call("IExecutionContext::setTemporaryStorageAllocator", false, [&] {
+        change_settings([&](RunSettings& s) { s.memory = memory_source(allocator); });
         storage_allocator_ = allocator;
-        if (Execution* e = execution()) {
-            e->set_memory(memory_source(allocator));
-        }
         return true;
     });
 }
@@ -449,10 +430,8 @@ bool ContextObject::setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept {
         require(rank_of(checked(verbosity, "the verbosity")) <= rank_of(most),
                 ErrorCode::InvalidArgument, "the verbosity is ", static_cast<int32_t>(verbosity),
                 ", the engine was built with ", static_cast<int32_t>(most));
+        change_settings([&](RunSettings& s) { s.ranges = ranges_of(verbosity); });
         nvtx_ = verbosity;
-        if (Execution* e = execution()) {
-            e->set_ranges(ranges_of(verbosity));
-        }
         if (verbosity != ProfilingVerbosity::kNONE && !state_->place().is_gpu) {
             log_unused(report_, "IExecutionContext::setNvtxVerbosity", false,
                        "the engine runs on the CPU, where NVTX is told nothing");
@@ -470,10 +449,8 @@ void ContextObject::setPersistentCacheLimit(size_t size) noexcept {
             return 0;
         }
         constexpr auto most = static_cast<size_t>(std::numeric_limits<int64_t>::max());
-        if (Execution* e = execution()) {
-            e->set_cache_limit(static_cast<int64_t>(std::min(size, most)));
-        }
-        cache_limit_ = size;
+        change_settings(
+            [&](RunSettings& s) { s.cache_limit = static_cast<int64_t>(std::min(size, most)); });
         return 0;
     });
 }
@@ -502,8 +479,7 @@ bool ContextObject::setCommunicator(void* communicator) noexcept {
         require(has_collectives(state_->graph()), ErrorCode::Unsupported,
                 "the engine has no collective layers");
         follow_refit();
-        context_->execution().set_communicator(communicator);
-        communicator_ = communicator;
+        change_settings([&](RunSettings& s) { s.communicator = communicator; });
         return true;
     });
 }

@@ -86,7 +86,9 @@ public:
     int32_t inferShapes(int32_t most, const char** names) noexcept override;
     size_t updateDeviceMemorySizeForShapes() noexcept override;
     bool setInputConsumedEvent(cudaEvent_t event) noexcept override;
-    cudaEvent_t getInputConsumedEvent() const noexcept override { return input_consumed_; }
+    cudaEvent_t getInputConsumedEvent() const noexcept override {
+        return static_cast<cudaEvent_t>(settings_.inputs_event);
+    }
     bool setOutputAllocator(const char* name,
                             nvinfer1::IOutputAllocator* allocator) noexcept override;
     nvinfer1::IOutputAllocator* getOutputAllocator(const char* name) const noexcept override;
@@ -97,7 +99,9 @@ public:
     }
     bool enqueueV3(cudaStream_t stream) noexcept override;
     void setPersistentCacheLimit(size_t size) noexcept override;
-    size_t getPersistentCacheLimit() const noexcept override { return cache_limit_; }
+    size_t getPersistentCacheLimit() const noexcept override {
+        return static_cast<size_t>(settings_.cache_limit);
+    }
     bool setNvtxVerbosity(nvinfer1::ProfilingVerbosity verbosity) noexcept override;
     nvinfer1::ProfilingVerbosity getNvtxVerbosity() const noexcept override { return nvtx_; }
     void setAuxStreams(cudaStream_t* streams, int32_t count) noexcept override;
@@ -124,8 +128,17 @@ private:
     /// After a refit: the new weights, with this context's settings. Cheap where there was none.
     /// Errors: InvalidArgument where there are no weights.
     void follow_refit();
-    /// Settings go there at once where there are plans; follow_refit() repeats them.
-    Execution* execution() const { return context_ == nullptr ? nullptr : &context_->execution(); }
+    /// Changes the settings by f(RunSettings&), of the execution too. Errors: as
+    /// Execution::configure(); the settings stay.
+    template <class F>
+    void change_settings(const F& f) {
+        RunSettings settings = settings_;
+        f(settings);
+        if (context_ != nullptr) {
+            context_->execution().configure(settings);
+        }
+        settings_ = std::move(settings);
+    }
     void set_address(const char* name, void* data, nvinfer1::TensorIOMode mode);
     void forget_shapes();
     void reserve_memory(int32_t profile);
@@ -153,9 +166,9 @@ private:
     Report report_;
     EngineObject engine_;
     std::unique_ptr<RuntimeConfig> config_;
-    std::shared_ptr<Context> context_;              // null while the engine has no weights
-    uint64_t generation_;                           // of the engine that context_ runs
-    std::optional<std::pair<void*, int64_t>> lent_; // memory of the application
+    std::shared_ptr<Context> context_; // null while the engine has no weights
+    uint64_t generation_;              // of the engine that context_ runs
+    RunSettings settings_;             // of its execution; they outlive a refit
     mutable std::atomic<std::thread::id> user_;
 
     std::string name_;
@@ -177,10 +190,7 @@ private:
     bool debug_unfused_ = false;
     bool debug_sync_ = false;
     nvinfer1::IGpuAllocator* storage_allocator_ = nullptr; // null: the engine's
-    cudaEvent_t input_consumed_ = nullptr;
-    size_t cache_limit_ = 0;
     nvinfer1::ProfilingVerbosity nvtx_;
-    void* communicator_ = nullptr;
 };
 
 std::unique_ptr<ContextObject> make_context(const std::shared_ptr<EngineState>& state,

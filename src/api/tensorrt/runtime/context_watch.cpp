@@ -40,9 +40,10 @@ void ContextObject::setEnqueueEmitsProfile(bool emits) noexcept {
 
 void ContextObject::time_layers() {
     times_.clear();
-    if (Execution* e = execution()) {
-        e->set_timer(profiler_ == nullptr ? nullptr : &times_, !emits_profile_);
-    }
+    change_settings([&](RunSettings& s) {
+        s.timer = profiler_ == nullptr ? nullptr : &times_;
+        s.times_later = !emits_profile_;
+    });
 }
 
 bool ContextObject::reportToProfiler() const noexcept {
@@ -63,12 +64,12 @@ bool ContextObject::reportToProfiler() const noexcept {
 
 void ContextObject::watch_tensors() {
     bool watches = listener_ != nullptr && debug_unfused_;
-    Execution* e = execution();
-    if (e != nullptr && watches) {
-        e->set_observer([this](std::string_view name, const Tensor& t) { observe(name, t); });
-    } else if (e != nullptr) {
-        e->set_observer({});
-    }
+    change_settings([&](RunSettings& s) {
+        s.observer = {};
+        if (watches) {
+            s.observer = [this](std::string_view name, const Tensor& v) { observe(name, v); };
+        }
+    });
 }
 
 void ContextObject::observe(std::string_view name, const Tensor& t) {

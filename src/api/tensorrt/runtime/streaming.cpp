@@ -55,7 +55,7 @@ int64_t EngineState::streaming_scratch_bytes() {
     for (int32_t i = 0; i < profile_count(); ++i) {
         if (std::optional<std::vector<Shape>> shapes = largest_shapes(i)) {
             static_cast<void>(context->activation_bytes(*shapes));
-            most = std::max(most, context->execution().streamed_bytes());
+            most = std::max(most, context->execution().memory_use().streamed);
         }
     }
     return most;
