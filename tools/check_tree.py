@@ -15,6 +15,8 @@ import check_tests  # noqa: E402
 
 LONGEST = 800
 LONG = 500
+LONGEST_SUBJECT = 70
+SUBJECTS_SINCE = "2026-11-22T14:00:00Z"
 SOURCE_SUFFIXES = (".cpp", ".h", ".cuh", ".py")
 LICENSED_SUFFIXES = SOURCE_SUFFIXES + (".def", ".cmake", ".sh")
 SPDX = "SPDX-License-Identifier: Apache-2.0"
@@ -140,6 +142,17 @@ def list_files(root):
             yield pathlib.Path(name)
 
 
+def check_subjects(root):
+    """Subjects of commits that are too long, of those made since the rule is."""
+    git = subprocess.run(["git", "-C", str(root), "log", f"--since={SUBJECTS_SINCE}", "--no-merges",
+                          "--format=%h %s"], capture_output=True, text=True, check=False)
+    for line in git.stdout.splitlines() if git.returncode == 0 else ():
+        name, _, subject = line.partition(" ")
+        if len(subject) > LONGEST_SUBJECT:
+            yield (f"commit {name}: its subject has {len(subject)} characters, at most "
+                   f"{LONGEST_SUBJECT} are allowed: {subject}")
+
+
 def check_tree(root):
     """(violations, warnings) of all files below root."""
     violations, warnings, tests = [], [], {}
@@ -154,6 +167,7 @@ def check_tree(root):
         if path.suffix in SOURCE_SUFFIXES and LONG < length <= LONGEST:
             warnings.append(f"{path}: {length} lines; above {LONG} a file should be split")
     violations += check_tests.check_tests(tests)
+    violations += check_subjects(root)
     return violations, warnings
 
 

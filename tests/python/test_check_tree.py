@@ -162,6 +162,18 @@ def test_files_that_git_ignores_do_not_count(tmp_path):
                      "1 violations, 0 warnings"]
 
 
+def test_subjects_of_commits_are_short(tmp_path):
+    def git(*arguments):
+        subprocess.run(["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b",
+                        *arguments], check=True)
+    git("init", "-q")
+    git("commit", "-q", "--allow-empty", "-m", "s" * 70)
+    assert check(tmp_path, {})[0] == 0
+    git("commit", "-q", "--allow-empty", "-m", "s" * 71)
+    code, lines = check(tmp_path, {})
+    assert code == 1 and "its subject has 71 characters, at most 70 are allowed" in lines[0]
+
+
 ASSERTS = """
 void helper(int x) { EXPECT_EQ(x, 1); }
 template <class T> void through(const T& x, const Options& o = {}) { helper(x); }
