@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a file strictly inside a folder; the two ways to do it, so that both can be tested.
+// Opens a file strictly inside a folder, in two ways; both are declared so that both can be tested.
 #pragma once
 
 #include <string>
@@ -13,10 +13,10 @@ struct BeneathResult {
     bool escape = false; // the path leaves the folder or passes a symbolic link
 };
 
-/// One system call (Linux 5.6); error ENOSYS or EPERM where kernel or sandbox refuse the call.
-/// `relative` has been checked: relative, no "..", no NUL.
+/// One system call (openat2, Linux 5.6); error ENOSYS or EPERM where the kernel or a sandbox
+/// refuses it. `relative` has been checked: relative, no "..", no NUL.
 BeneathResult open_beneath_by_kernel(int folder, const std::string& relative);
-/// The same, one component after the other, for kernels without that call.
+/// The same, component by component, for kernels without that call.
 BeneathResult open_beneath_by_component(int folder, const std::string& relative);
 
 } // namespace ingot

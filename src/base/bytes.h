@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bytes in memory that begin at a cache line, as those of a mapped file begin at a page.
+// Byte buffers aligned to a cache line.
 #pragma once
 
 #include <cstddef>

@@ -24,8 +24,8 @@ inline std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b) {
     return __builtin_mul_overflow(a, b, &r) ? std::nullopt : std::optional(r);
 }
 
-/// Whether all of the `size` elements first, first + step, first + 2 * step, ... lie in [0, limit).
-/// None lie anywhere.
+/// Whether the `size` elements first, first + step, first + 2 * step, ... all lie in [0, limit).
+/// True when `size` is 0.
 inline bool lies_within(int64_t first, int64_t size, int64_t step, int64_t limit) {
     if (size <= 0) {
         return size == 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text that needs no memory: for messages where there may be none.
+// Text in a fixed buffer, for messages when memory may have run out.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace ingot {
 
-/// A C string of as much of the parts, one behind the other, as fits into `size` bytes.
+/// The parts joined into a C string that is cut to `size` bytes.
 template <size_t size>
 class CutText {
 public:

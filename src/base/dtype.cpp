@@ -43,7 +43,7 @@ const Row& row(DType t) {
     return rows[static_cast<size_t>(t)];
 }
 
-// A small binary float format without infinities or NaN handled here.
+// A small binary float format; callers handle infinities and NaN.
 struct Format {
     int mantissa; // stored bits
     int bias;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element types, and the scalar structs for those that C++ has no type for.
+// Element types, and scalar structs for those that C++ lacks.
 #pragma once
 
 #include <bit>
@@ -44,11 +44,10 @@ bool is_signed(DType t);  // floats and signed integers
 inline bool is_packed(DType t) {
     return bit_width(t) < 8;
 }
-/// The most bytes of a tensor or of a block of memory: what the addresses of today's machines
-/// reach. Sums of a few such numbers, and their products with the number of bits of a byte, do not
-/// wrap.
+/// Upper bound on the bytes of a tensor or of an allocation: a 48-bit address space. A few such
+/// sizes can be added, or converted to bits, without overflow.
 inline constexpr int64_t most_tensor_bytes = int64_t{1} << 48;
-/// The most elements of a tensor: those of a 4-bit type.
+/// Upper bound on the elements of a tensor, reached by the 4-bit types.
 inline constexpr int64_t most_tensor_elements = 2 * most_tensor_bytes;
 [[noreturn]] void fail_byte_size(DType t, int64_t count);
 /// Bytes of `count` elements stored densely; packed types round up to a whole byte. Every size of

@@ -65,7 +65,7 @@ int open_readable(const std::string& path, int extra_flags) {
     return descriptor;
 }
 
-/// Facts about an open file that must be a regular one.
+/// The status of an open file, which must be a regular one.
 struct stat regular_file(int descriptor, std::string_view path) {
     struct stat info {};
     if (::fstat(descriptor, &info) != 0) {
@@ -113,7 +113,7 @@ void check_relative(std::string_view relative) {
             advice);
 }
 
-/// The file that a write to `path` replaces: symbolic links are followed, so that they stay.
+/// The file that a write to `path` replaces: the target of symbolic links, so that the links stay.
 std::string write_target(std::string path) {
     check_path(path);
     struct stat info {};
@@ -197,15 +197,15 @@ void MappedFile::release(std::span<const std::byte> part) const {
 
 namespace {
 
-constexpr int most_names = 100; // that are tried
+constexpr int max_attempts = 100; // to find an unused temporary name
 
-/// Beside the target; no two of a process are equal.
+/// A path beside the target, unique within this process.
 std::string temporary_name(const std::string& target) {
     static std::atomic<uint32_t> counter{0};
     return str(target, ".", ::getpid(), "-", counter.fetch_add(1), ".tmp");
 }
 
-/// Whether `name` is what temporary_name() makes of that file's name.
+/// Whether `name` has the form that temporary_name() gives for `target`.
 bool is_temporary_of(std::string_view name, std::string_view target) {
     constexpr std::string_view end = ".tmp";
     if (!name.starts_with(target) || !name.ends_with(end) ||
@@ -217,7 +217,7 @@ bool is_temporary_of(std::string_view name, std::string_view target) {
            std::count(name.begin(), name.end(), '-') == 1;
 }
 
-/// Removes what writers of that file left who were killed. One who writes holds a lock.
+/// Removes the temporary files of killed writers. A live writer holds a lock on its own.
 void collect_left_over(const std::string& target) {
     std::string folder = parent_folder(target);
     std::string_view own = std::string_view(target).substr(target.rfind('/') + 1);
@@ -240,17 +240,17 @@ void collect_left_over(const std::string& target) {
     ::closedir(list);
 }
 
-/// Waits for nobody but one who looks whether it was left over.
+/// Blocks only while another process checks in collect_left_over() whether the file is in use.
 void lock(int descriptor) {
     while (::flock(descriptor, LOCK_EX) != 0 && errno == EINTR) {
     }
 }
 
-/// A file without a name in the folder of that path, which goes when the process does; -1 where the
-/// file system has none.
+/// An unnamed file in the folder of `path`, which vanishes with the process; -1 where the file
+/// system has none.
 int open_unnamed(const std::string& path) {
     if (::access("/proc/self/fd", X_OK) != 0) {
-        return -1; // it could not get a name later
+        return -1; // no later way to give it a name
     }
     return ::open(parent_folder(path).c_str(), O_WRONLY | O_TMPFILE | O_CLOEXEC, 0666);
 }
@@ -264,7 +264,7 @@ AtomicFile::AtomicFile(std::string path) : path_(write_target(std::move(path))) 
         lock(descriptor_);
         return;
     }
-    for (int i = 0; i < most_names && descriptor_ < 0; ++i) {
+    for (int i = 0; i < max_attempts && descriptor_ < 0; ++i) {
         temporary_ = temporary_name(path_);
         descriptor_ = ::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor_ < 0 && errno != EEXIST && errno != EINTR) {
@@ -274,7 +274,8 @@ AtomicFile::AtomicFile(std::string path) : path_(write_target(std::move(path))) 
             lock(descriptor_);
             struct stat info {};
             if (::fstat(descriptor_, &info) == 0 && info.st_nlink == 0) {
-                ::close(std::exchange(descriptor_, -1)); // collected before it was locked
+                ::close(std::exchange(descriptor_,
+                                      -1)); // removed by another process before it was locked
             }
         }
     }
@@ -325,13 +326,13 @@ void AtomicFile::write_at(uint64_t offset, std::span<const std::byte> data) {
 
 void AtomicFile::commit() {
     CHECK(descriptor_ >= 0, "second commit");
-    // Some network and FUSE file systems cannot sync; what they hold is all there is.
+    // Some network and FUSE file systems cannot sync; their contents are as durable as they get.
     if (::fsync(descriptor_) != 0 && errno != EINVAL && errno != ENOSYS) {
         fail_io("write", path_, errno);
     }
     std::string own = str("/proc/self/fd/", descriptor_);
     bool named = !temporary_.empty();
-    for (int i = 0; i < most_names && !named; ++i) {
+    for (int i = 0; i < max_attempts && !named; ++i) {
         temporary_ = temporary_name(path_);
         named =
             ::linkat(AT_FDCWD, own.c_str(), AT_FDCWD, temporary_.c_str(), AT_SYMLINK_FOLLOW) == 0;
@@ -346,7 +347,7 @@ void AtomicFile::commit() {
         fail_io("replace", path_, errno);
     }
     ::close(std::exchange(descriptor_, -1));
-    // Makes the rename itself durable; where folders cannot be synced the file is whole anyway.
+    // Makes the rename durable; where a folder cannot be synced, the file is still whole.
     Descriptor folder(::open(parent_folder(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (folder.value() >= 0) {
         ::fsync(folder.value());
@@ -382,7 +383,7 @@ std::vector<std::byte> read_file(const std::string& path, uint64_t limit_bytes) 
                 "': it is larger than the limit of ", limit_bytes, " bytes");
     };
     check_size(static_cast<uint64_t>(info.st_size));
-    constexpr size_t step = 1 << 16; // beyond what it had at first: it may grow
+    constexpr size_t step = 1 << 16; // beyond the initial size: the file may grow
     std::vector<std::byte> bytes(static_cast<size_t>(info.st_size) + 1);
     size_t come = 0;
     while (true) {

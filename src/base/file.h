@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files: read-only maps, atomic writes, and opening inside a folder without a way out of it.
+// Files: read-only maps, atomic writes, and opening strictly inside a folder.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,9 @@
 
 namespace ingot {
 
-/// A read-only map of a whole regular file. Shared and immutable; thread safe. Others may write to
-/// it meanwhile: read a length once, or use a copy (read_file.h). Truncated: see page_guard.h.
+/// A read-only map of a whole regular file. Shared, immutable, thread safe. Other processes may
+/// write to the file meanwhile: read a length once, or use a copy (read_file.h). Truncation:
+/// page_guard.h.
 class MappedFile {
 public:
     /// Errors (Io): missing, not a regular file, unreadable; the message names path and reason.
@@ -28,7 +29,7 @@ public:
     MappedFile& operator=(const MappedFile&) = delete;
     std::span<const std::byte> bytes() const { return bytes_; }
     const std::string& path() const { return path_; }
-    /// Tells the kernel that these pages are not needed any more (they can be read again).
+    /// Tells the kernel that these pages are no longer needed; they can be read again.
     void release(std::span<const std::byte> part) const;
 
 private:
@@ -37,9 +38,9 @@ private:
     std::string path_;
 };
 
-/// Writes a file whole or not at all: a file without a name in the same folder (where there are
-/// none, a temporary name), fsync, one rename. What was at `path` before stays until the rename.
-/// Nothing uncommitted is left; what a process was killed over is removed by the next writer.
+/// Writes a file whole or not at all: an unnamed file in the same folder (a temporary name where
+/// the file system has none), fsync, one rename. The previous file at `path` stays until the
+/// rename. Nothing uncommitted is left; the next writer removes the leftovers of a killed process.
 class AtomicFile {
 public:
     explicit AtomicFile(std::string path);

@@ -28,7 +28,7 @@ FolderLock::FolderLock(const std::string& folder, double seconds) noexcept
 
 FolderLock::~FolderLock() {
     if (descriptor_ >= 0) {
-        ::close(descriptor_); // which unlocks
+        ::close(descriptor_); // also unlocks
     }
 }
 

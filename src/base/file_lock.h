@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// FolderLock: processes that read, merge and replace a file of a folder take turns.
+// FolderLock: processes take turns to read, merge and replace a file of a folder.
 #pragma once
 
 #include <string>
 
 namespace ingot {
 
-/// Holds an advisory lock of a folder until it is destroyed. Waits for at most `seconds`; then, and
-/// where the folder cannot be locked, goes on without: the lock saves work, not correctness.
+/// Holds an advisory lock of a folder until destroyed. Waits at most `seconds`, then continues
+/// without the lock, as it does where the folder cannot be locked: the lock saves work, not
+/// correctness.
 class FolderLock {
 public:
     explicit FolderLock(const std::string& folder, double seconds = 5) noexcept;

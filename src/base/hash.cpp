@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 
-// The functions of SHA-256 alone: EVP would bring seven megabytes of other algorithms along.
+// The low-level SHA-256 functions: EVP would link seven megabytes of other algorithms.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/sha.h>
 #include <xxhash.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// XXH3-128 (damage), SHA-256 (identity). Inputs are byte ranges; nothing is kept.
+// XXH3-128 (damage) and SHA-256 (identity) over byte ranges.
 #pragma once
 
 #include <array>

@@ -11,7 +11,7 @@ namespace ingot {
 
 namespace {
 
-// A signal reaches the process, not an object: this state cannot belong to anything smaller.
+// A signal reaches the whole process, so this state is global.
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::atomic<bool> requested{false};
 std::atomic<int64_t> deadline{0}; // steady clock, nanoseconds; 0: none
@@ -52,14 +52,14 @@ void clear_interrupt() noexcept {
 
 void set_time_limit(std::chrono::milliseconds limit) {
     limit_ms = limit.count();
-    // A limit of more than a century does not fit into nanoseconds; it never passes.
+    // A limit above a century would overflow nanoseconds; it is never reached.
     std::chrono::milliseconds longest = std::chrono::hours(24 * 36525);
     deadline = limit.count() == 0 ? 0 : now() + std::min(limit, longest).count() * 1'000'000;
 }
 
 void handle_sigint() {
     for (int s : stops) {
-        if (std::signal(s, on_stop) == SIG_IGN) { // as nohup and background jobs have it
+        if (std::signal(s, on_stop) == SIG_IGN) { // nohup and background jobs ignore it
             std::signal(s, SIG_IGN);
         }
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Text is read by the library's event parser and escaped by its printer; neither makes a value of
-// the library's that has elements.
+// nlohmann's event parser reads and its printer escapes; no nlohmann value with elements is built.
 #include "base/json.h"
 
 #include <nlohmann/json.hpp>
@@ -11,7 +10,7 @@ namespace ingot {
 
 namespace {
 
-/// Makes a value of what the parser meets.
+/// Builds a value from the parser's events.
 class Builder : public nlohmann::json_sax<nlohmann::json> {
 public:
     explicit Builder(int levels) : levels_(levels) {}
@@ -25,7 +24,7 @@ public:
         fail(ErrorCode::InvalidArgument, "an integer is expected, got ", text);
     }
     bool string(string_t& v) override { return put(std::move(v)); }
-    bool binary(binary_t&) override { return false; } // not of text
+    bool binary(binary_t&) override { return false; } // binary formats only
     bool start_object(size_t) override { return enter(Json::object()); }
     bool key(string_t& v) override {
         key_ = std::move(v);
@@ -48,7 +47,8 @@ public:
     }
 
 private:
-    /// What is open is the last of its siblings: references to it hold until it is closed.
+    /// Each open container is the last element of its parent, so references to it hold until it
+    /// closes.
     Json& place(Json v) {
         if (open_.empty()) {
             root_ = std::move(v);
@@ -146,7 +146,7 @@ Json& Json::add(Json value) {
     if (std::holds_alternative<std::monostate>(value_)) {
         value_ = List();
     }
-    CHECK(is_list(), "an element for what is no list");
+    CHECK(is_list(), "cannot add an element: not a list");
     return std::get<List>(value_).emplace_back(std::move(value));
 }
 
@@ -154,7 +154,7 @@ Json& Json::set(std::string key, Json value) {
     if (std::holds_alternative<std::monostate>(value_)) {
         value_ = Members();
     }
-    CHECK(std::holds_alternative<Members>(value_), "a member for what is no object");
+    CHECK(std::holds_alternative<Members>(value_), "cannot set a member: not an object");
     auto& all = std::get<Members>(value_);
     all.push_back({std::move(key), std::move(value)});
     return all.back().value;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Json: JSON text that engines carry and inspectors print, as a value. Unlike the value of the
-// library that reads the text, it needs no memory when it is destroyed or moved: where memory runs
-// out, what is half built goes quietly.
+// Json: a JSON value for text that engines carry and inspectors print. Unlike nlohmann's value, it
+// allocates nothing when destroyed or moved, so that a half-built value unwinds safely when memory
+// runs out.
 #pragma once
 
 #include "base/error.h"
@@ -18,8 +18,8 @@
 
 namespace ingot {
 
-/// Null, a truth value, a 64-bit integer, a text, a list or an object whose members keep the order
-/// in which they came; there are no fractions. What does not fit throws InvalidArgument.
+/// Null, bool, 64-bit integer, string, list, or an object that keeps the order of its members; no
+/// fractions. Errors: InvalidArgument for values outside these.
 class Json {
 public:
     struct Member;
@@ -50,12 +50,12 @@ public:
     static Json list();
     static Json object();
 
-    /// Appends to a list, which null becomes; the reference holds until the next one. Without a
-    /// value: null.
+    /// Appends to a list; a null becomes one. The reference holds until the next append. Without a
+    /// value: appends null.
     Json& add();
     Json& add(Json value);
-    /// Appends to an object, which null becomes; the key has to be new. The reference holds
-    /// likewise.
+    /// Appends to an object; a null becomes one. The key must be new. The reference holds until the
+    /// next append.
     Json& set(std::string key, Json value);
 
     bool is_list() const;
@@ -63,11 +63,11 @@ public:
     const Members& members() const;
     const Json& at(size_t index) const;
     const Json& at(std::string_view key) const;
-    /// Null when there is none; the object is searched from its beginning.
+    /// Null when absent. Linear search.
     const Json* find(std::string_view key) const;
 
-    /// As bool, an integer that holds it, std::string, or a std::vector, std::array or std::map of
-    /// these.
+    /// Converts to bool, an integer type that can hold it, std::string, or a std::vector,
+    /// std::array or std::map of these.
     template <class T>
     T get() const {
         T out{};
@@ -80,11 +80,10 @@ public:
         return found == nullptr ? otherwise : found->get<T>();
     }
 
-    /// On one line without spaces, or with each element on a line of its own behind `indent` spaces
-    /// a level. Errors: InvalidArgument for a text that is not UTF-8.
+    /// On one line without spaces, or one element a line with `indent` spaces for each level of
+    /// nesting. Errors: InvalidArgument for a string that is not UTF-8.
     std::string dump(int indent = -1) const;
-    /// Errors: InvalidArgument, also for what is nested deeper than `levels` and for a key that an
-    /// object has twice.
+    /// Errors: InvalidArgument, also for nesting beyond `levels` and for a duplicate key.
     static Json parse(std::string_view text, int levels = 8);
 
 private:

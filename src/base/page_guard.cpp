@@ -18,13 +18,13 @@ namespace ingot {
 
 namespace {
 
-// Read by a signal's handler: nothing here is ever freed or moved.
+// Read by a signal handler: nothing here is ever freed or moved.
 struct Slot {
     std::atomic<bool> taken{false};
     std::atomic<uintptr_t> begin{0};
-    std::atomic<uintptr_t> end{0}; // 0: nothing is watched
+    std::atomic<uintptr_t> end{0}; // 0: unused
     std::atomic<bool> lost{false};
-    std::array<char, 256> path{}; // its end where it is longer
+    std::array<char, 256> path{}; // the last characters of a longer path
 };
 constexpr size_t most_slots = 4096;
 static_assert(std::atomic<uintptr_t>::is_always_lock_free);
@@ -32,7 +32,7 @@ static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 // NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables)
 std::array<Slot, most_slots> slots;
 std::atomic<bool> any_lost{false};
-struct sigaction earlier; // whom others' signals are for
+struct sigaction earlier; // handles the signals that are not ours
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 uintptr_t page_bytes() {
@@ -45,7 +45,7 @@ void hand_on(int signal, siginfo_t* info, void* context) {
         earlier.sa_sigaction(signal, info, context);
     } else if (earlier.sa_handler != SIG_DFL && earlier.sa_handler != SIG_IGN) {
         earlier.sa_handler(signal);
-    } else { // the access is tried again, and ends the process
+    } else { // the retried access ends the process
         struct sigaction standard {};
         standard.sa_handler = SIG_DFL;
         ::sigaction(signal, &standard, nullptr);
@@ -59,7 +59,8 @@ void on_bus_error(int signal, siginfo_t* info, void* context) {
             continue;
         }
         int saved = errno;
-        // The access is tried again, and finds zeros. One page at a time: others may be there yet.
+        // The retried access reads zeros. One page at a time: the other pages may still be
+        // readable.
         uintptr_t page = at / page_bytes() * page_bytes();
         void* there = ::mmap(reinterpret_cast<void*>(page), page_bytes(), PROT_READ,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);

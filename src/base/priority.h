@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How urgently a thread, or work on a device, runs.
+// Priorities of threads and of device work.
 #pragma once
 
 namespace ingot {
 
-/// Of work on a device, among that of all programs that use it. Low: gives way to whatever can be
-/// given way to. Normal: like work of programs that ask for nothing.
+/// Priority of device work among all programs on the device. Low: yields to other work where the
+/// device can. Normal: the default of other programs.
 enum class RunPriority { Low, Normal, High };
 
-/// This thread runs when no other wants the CPU. Where the system refuses, nothing changes.
+/// Runs this thread only when no other wants the CPU. Does nothing where the system refuses.
 void lower_this_threads_priority() noexcept;
 
 } // namespace ingot

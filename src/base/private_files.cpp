@@ -18,11 +18,11 @@ std::string why_untrusted(const std::string& path) {
     }
     uid_t own = ::geteuid();
     if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) {
-        return str("'", path, "' is neither a folder nor a file: give another place");
+        return str("'", path, "' is neither a folder nor a file: give another path");
     }
     if (info.st_uid != own && info.st_uid != 0) {
         return str("'", path, "' belongs to user ", info.st_uid, ", this is user ", own,
-                   ": give a place of your own, or remove it");
+                   ": give a path of your own, or remove it");
     }
     if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         return str("'", path,
@@ -38,7 +38,7 @@ void make_private_folder(const std::string& path) noexcept {
         std::filesystem::create_directories(parent_folder(path), ignored);
         (void)::mkdir(path.c_str(), S_IRWXU);
     } catch (const std::exception&) {
-        return; // what is written there fails, and says so
+        return; // a later write there fails and reports it
     }
 }
 

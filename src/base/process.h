@@ -16,9 +16,9 @@ struct ProcessResult {
 /// the system refuses to start it.
 ProcessResult run_process(const std::vector<std::string>& arguments);
 
-/// The most memory that this process has held so far.
+/// The peak resident memory of this process.
 uint64_t peak_memory_bytes();
-/// What it holds now (resident); 0 when the system does not say.
+/// The current resident memory; 0 when the system does not report it.
 uint64_t memory_bytes();
 
 /// A fresh private folder, removed with its contents by the destructor.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file's bytes as they were at one time, for parsers: those of a MappedFile may change.
+// A private copy of a file's bytes, for parsers: the bytes of a MappedFile may change.
 #pragma once
 
 #include <cstddef>
@@ -9,8 +9,8 @@
 
 namespace ingot {
 
-/// A copy of the whole of a regular file. Errors (Io): as MappedFile::open, and when it is larger
-/// than the limit.
+/// Copies a whole regular file. Errors (Io): as MappedFile::open, and when it is larger than the
+/// limit.
 std::vector<std::byte> read_file(const std::string& path, uint64_t limit_bytes);
 
 } // namespace ingot

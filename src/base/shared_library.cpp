@@ -17,8 +17,8 @@ namespace ingot {
 
 namespace {
 
-/// Whether a 64-bit ELF file has all its bytes: the loader maps what the headers say, and touching
-/// a page behind the end of a file that was cut short ends the process.
+/// Whether a 64-bit ELF file is complete: the loader maps the sizes that its headers declare, and
+/// touching a page beyond the end of a truncated file ends the process.
 bool is_whole(const std::string& path) {
     auto close = [](std::FILE* f) { std::fclose(f); };
     std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "rb"), close);
@@ -86,7 +86,7 @@ bool same_library(const void* a, const void* b) {
 
 SharedLibrary SharedLibrary::open(const std::string& path, std::string& problem) {
     SharedLibrary library;
-    bool is_searched = path.find('/') == std::string::npos; // by the loader, in its own folders
+    bool is_searched = path.find('/') == std::string::npos; // the loader searches its own folders
     if (!is_searched && ::access(path.c_str(), R_OK) != 0) {
         problem = str("'", path, "' does not exist or cannot be read");
     } else if (!is_searched && !is_whole(path)) {

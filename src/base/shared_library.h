@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared libraries that are opened when needed.
+// Shared libraries that are opened at run time.
 #pragma once
 
 #include <string>
 
 namespace ingot {
 
-/// The folder of the program or shared library that this code is linked into; "" when the system
-/// does not tell.
+/// The folder of the program or shared library that contains this code; "" when the system does not
+/// tell.
 std::string own_folder();
-/// What own_folder() tells from now on; "" for what the system tells.
+/// Overrides own_folder(); "" restores the system's answer.
 void set_own_folder(std::string folder);
 
 /// Whether both addresses lie in the same shared library, or both in the program.
@@ -18,8 +18,8 @@ bool same_library(const void* a, const void* b);
 /// A shared library that stays open until the process ends.
 class SharedLibrary {
 public:
-    /// A path, or a bare name that the loader searches for. Its symbols stay private to it. On
-    /// failure nothing is open, and `problem` says why.
+    /// Opens a path, or a bare name that the loader searches for. Its symbols stay private to it.
+    /// On failure nothing is open, and `problem` says why.
     static SharedLibrary open(const std::string& path, std::string& problem);
     explicit operator bool() const { return handle_ != nullptr; }
     /// Null when there is no such symbol.

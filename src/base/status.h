@@ -6,12 +6,12 @@
 
 namespace ingot {
 
-/// A code and a static text; success has neither. Details that need memory (names, shapes) are kept
-/// by the object that failed.
+/// A code and a static text; success has neither. The object that failed keeps details that need
+/// memory (names, shapes).
 class [[nodiscard]] Status {
 public:
     constexpr Status() = default;
-    /// `text` must live for ever (a literal).
+    /// `text` must have static lifetime (a literal).
     constexpr Status(ErrorCode code, const char* text) : code_(code), text_(text) {}
     constexpr bool ok() const { return text_ == nullptr; }
     constexpr ErrorCode code() const { return code_; }

@@ -34,7 +34,7 @@ void append(std::string& out, T v) {
     append_unsigned(out, static_cast<uint64_t>(v));
 }
 
-/// Anything that has `name(x)` (enums) or `to_text(x)` (Dim, Type, ...) prints by it.
+/// Anything with a `name(x)` (enums) or `to_text(x)` (Dim, Type, ...) prints through it.
 template <class T>
 requires(!std::is_arithmetic_v<T>) && requires(const T& v) {
     { name(v) } -> std::convertible_to<std::string_view>;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pieces of a job are claimed from one atomic word that holds the job's number and how many pieces
-// are left. A claim therefore fails once the job is over, so the caller never waits for a thread
-// that came too late to take part, and a late thread never touches the next job's description.
+// Threads claim pieces from one atomic word that holds the job's number and the number of pieces
+// left. A claim fails once the job is over, so the caller never waits for a late thread, and a late
+// thread never touches the description of the next job.
 #include "base/thread_pool.h"
 
 #include "base/error.h"
@@ -26,11 +26,11 @@ using Clock = std::chrono::steady_clock;
 using RangeFunction = void (*)(const void*, int64_t, int64_t);
 using TeamFunction = void (*)(const void*, int);
 
-constexpr int64_t pieces_per_thread = 4; // more than one evens out threads of unequal speed
+constexpr int64_t pieces_per_thread = 4; // more than one balances threads of unequal speed
 constexpr std::chrono::microseconds longest_spin{50};
 constexpr std::chrono::microseconds shortest_spin{2};
 
-// True on a thread that works on a job: what it calls runs serially.
+// True on a thread that works on a job: nested loops run serially.
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local bool inside_job = false;
 
@@ -58,7 +58,7 @@ void pause_cpu() {
 #endif
 }
 
-/// Busy waiting until `done()` holds; false when `limit` passed before.
+/// Spins until `done()` holds; false when `limit` passes first.
 template <class Done>
 bool spin(std::chrono::nanoseconds limit, const Done& done) {
     constexpr int pauses_per_clock_read = 16;
@@ -96,7 +96,7 @@ int64_t divide_up(int64_t a, int64_t b) {
 } // namespace
 
 struct ThreadPool::State {
-    // The job: written while no piece can be claimed; a reader trusts it after a claim succeeded.
+    // The job: written while no piece can be claimed, read only after a successful claim.
     std::atomic<RangeFunction> range{nullptr};
     std::atomic<TeamFunction> team{nullptr};
     std::atomic<const void*> context{nullptr};
@@ -125,7 +125,7 @@ struct ThreadPool::State {
     void wait_until_finished(uint32_t count, uint32_t own);
 };
 
-/// Also where not all workers could be started.
+/// Joins the workers, also after only some could be started.
 ThreadPool::State::~State() {
     stop.store(true);
     number.fetch_add(1);
@@ -140,7 +140,7 @@ uint32_t ThreadPool::State::wait_for_job(uint32_t seen, std::chrono::nanoseconds
     std::chrono::nanoseconds shortest =
         std::min<std::chrono::nanoseconds>(shortest_spin, spin_limit);
     if (spin(patience, changed)) {
-        patience = std::min(patience * 2, spin_limit); // dense work: worth waiting for
+        patience = std::min(patience * 2, spin_limit); // jobs follow closely: spinning pays
         return number.load(std::memory_order_acquire);
     }
     patience = std::max(patience / 2, shortest);
@@ -192,7 +192,7 @@ void ThreadPool::State::run_piece(uint32_t index) {
     range.load(std::memory_order_relaxed)(c, begin, end);
 }
 
-/// A worker's part in a job: of a team's pieces it takes one at most.
+/// A worker's part in a job; it takes at most one piece of a team's job.
 void ThreadPool::State::work(uint32_t job) {
     uint32_t index = 0;
     uint32_t own = 0;
@@ -241,7 +241,7 @@ ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
             threads);
     int cpus = usable_cpus();
     int count = threads == 0 ? cpus : threads;
-    // With more threads than CPUs, spinning would keep out the thread that is waited for.
+    // With more threads than CPUs, spinning would starve the thread being waited for.
     state_->spin_limit = count <= cpus ? longest_spin : std::chrono::microseconds(0);
     state_->workers.reserve(static_cast<size_t>(count - 1));
     for (int i = 1; i < count; ++i) {

@@ -16,10 +16,10 @@ public:
     ThreadPool& operator=(const ThreadPool&) = delete;
     int size() const; // threads that take part, the caller included
 
-    /// Calls f(begin, end) over disjoint ranges that cover [0, n), each at least `grain` long but
-    /// for the last; the caller works too and returns when all are done. Ranges depend on n, grain
-    /// and size() alone, so results are deterministic. Does not allocate. f must not throw. Nested
-    /// calls run serially; calls from several threads at once take turns.
+    /// Calls f(begin, end) over disjoint ranges that cover [0, n), each at least `grain` long
+    /// except the last; the caller works too and returns when all are done. Ranges depend only on
+    /// n, grain and size(), so results are deterministic. Does not allocate. f must not throw.
+    /// Nested calls run serially; concurrent calls take turns.
     template <class F>
     void parallel_for(int64_t n, int64_t grain, const F& f) {
         run(
@@ -34,8 +34,8 @@ public:
             threads, [](const void* c, int i) { (*static_cast<const F*>(c))(i); }, &f);
     }
     /// run_team in two halves: begin_team starts f(context, i) for i in [1, threads) on other
-    /// threads; the caller does its own part, then calls end_team, which waits for them. Returns
-    /// the team's size: 1, with nothing to end, inside a job or when threads is 1.
+    /// threads; the caller runs its own part, then calls end_team, which waits for them. Returns
+    /// the team's size: 1, with nothing to end, when threads is 1 or inside a job.
     int begin_team(int threads, void (*f)(const void*, int), const void* context);
     void end_team();
     /// The pool that CPU execution shares in this process.

@@ -219,7 +219,7 @@ TEST(RuntimeCache, WhatAnotherUserPlantedIsNotRun) {
             RuntimeCache f(path, RuntimeCache::Kind::File);
             bool taken = c.find(key).has_value() || f.find(key).has_value();
             std::string why = str(" belongs to user 65533, this is user ", user,
-                                  ": give a place of your own, or remove it");
+                                  ": give a path of your own, or remove it");
             return !taken && said.text.find("'" + folder + "'" + why) != std::string::npos &&
                    said.text.find("'" + path + "'" + why) != std::string::npos;
         })) << user;
