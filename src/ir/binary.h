@@ -11,20 +11,21 @@
 namespace ingot {
 
 /// Stores the bytes of a tensor in the weights section and returns their offset there. Called once
-/// per constant, in order of nodes; equal tensors may be given the same place.
+/// per constant, in node order; equal tensors may share an offset.
 using PlaceTensor = std::function<uint64_t(const Tensor&)>;
-/// Tensors up to this many bytes stand in the graph itself.
+/// Tensors up to this many bytes are stored inside the graph section.
 inline constexpr size_t max_inline_bytes = 64;
 
 std::vector<std::byte> write_graph(const Graph& g, const PlaceTensor& place);
 
 struct ReadOptions {
     const OpDef* (*find_op)(std::string_view name) = nullptr;
-    /// The tensor at an offset of the weights section; throws where it does not lie within.
+    /// The tensor at an offset of the weights section; throws when it exceeds the section.
     std::function<Tensor(DType dtype, const Shape& shape, uint64_t offset)> fetch;
 };
-/// Reads what write_graph wrote. Trusts nothing: counts are bounded by the bytes present, types are
-/// inferred again and compared. Errors: InvalidEngine with byte position, node, got and expected.
+/// Reads the output of write_graph. Trusts nothing: counts are bounded by the bytes present, types
+/// are inferred again and compared. Errors: InvalidEngine with byte position, node, got and
+/// expected.
 Graph read_graph(std::span<const std::byte> bytes, const ReadOptions& options);
 
 } // namespace ingot

@@ -11,10 +11,10 @@ namespace {
 
 using namespace binary;
 
-// An op as the file describes it: where each stored field goes.
+// An op's attribute layout in the file: the target of each stored field.
 struct Layout {
     const OpDef* def = nullptr;
-    std::vector<size_t> fields; // index in the op's own list
+    std::vector<size_t> fields; // index into the op's own list
 };
 
 class Reader {
@@ -28,7 +28,7 @@ private:
     [[noreturn]] void error(const Args&... args) const {
         fail(ErrorCode::InvalidEngine, "graph section, byte ", at_, ": ", args...);
     }
-    /// Runs f; what it throws becomes InvalidEngine with the position.
+    /// Runs f; its errors become InvalidEngine with the position.
     template <class F>
     decltype(auto) checked(F&& f) const {
         try {
@@ -46,7 +46,7 @@ private:
     int64_t zigzag();
     uint64_t fixed64();
     std::span<const std::byte> raw(uint64_t count);
-    /// A number of things that take at least `each` bytes.
+    /// A count of items that take at least `each` bytes.
     size_t count(std::string_view what, size_t each = 1);
     /// An index below `limit`.
     size_t index(std::string_view what, size_t limit);

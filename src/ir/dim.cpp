@@ -305,7 +305,7 @@ Dims operands(const Dim& d, AtomKind kind) {
     return out;
 }
 
-// Is x <= y for all values of the symbols, as far as bounds and nesting show?
+// Whether x <= y for all values of the symbols, as far as bounds and nesting can prove.
 bool at_most(const Dim& x, const Dim& y) {
     auto below = [](const Dim& a, const Dim& b) { return (a - b).bounds().high <= 0; };
     auto below_y = [&](const Dim& d) { return below(d, y); };
@@ -316,7 +316,7 @@ bool at_most(const Dim& x, const Dim& y) {
            any(operands(y, AtomKind::Max), above_x) || all(operands(y, AtomKind::Min), above_x);
 }
 
-// Operands that can never decide the result; of equal ones the first stays.
+// Drops operands that can never decide the result; of equal ones the first stays.
 Dims without_dominated(const Dims& all, AtomKind kind) {
     auto decides = [kind](const Dim& x, const Dim& y) {
         return kind == AtomKind::Max ? at_most(y, x) : at_most(x, y);

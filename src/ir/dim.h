@@ -94,7 +94,7 @@ Dim product(const Dims& dims);
 std::optional<Dim> broadcast(const Dim& a, const Dim& b);
 std::optional<Dims> broadcast(const Dims& a, const Dims& b);
 Shape eval(const Dims& dims, const Symbols& symbols);
-/// All constant? Then the integers.
+/// The integers when all are constant, else nullopt.
 std::optional<Shape> as_const(const Dims& dims);
 /// Keeps std::as_const from being chosen for a list that is not const.
 inline std::optional<Shape> as_const(Dims& dims) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a symbolic Dim holds, and the integer arithmetic of sizes: for src/ir/dim*.cpp only.
+// The representation of a symbolic Dim, and the integer arithmetic of sizes: for src/ir/dim*.cpp
+// only.
 #pragma once
 
 #include "ir/dim.h"

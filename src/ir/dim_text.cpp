@@ -8,7 +8,7 @@ namespace ingot {
 
 namespace {
 
-/// v with one more digit, away from zero: the smallest number has no positive counterpart.
+/// Appends a digit to v, away from zero, because INT64_MIN has no positive counterpart.
 int64_t accumulate(int64_t v, int digit, bool negative) {
     auto scaled = checked_mul(v, int64_t{10});
     auto sum = scaled ? checked_add(*scaled, int64_t{negative ? -digit : digit}) : std::nullopt;

@@ -22,7 +22,7 @@ enum class ExprOp : uint8_t {
 };
 std::string_view name(ExprOp op);
 int arity(ExprOp op);
-/// op(x, y) == op(y, x), but for which of two NaNs, or of zeros of both signs, comes out.
+/// op(x, y) == op(y, x), except for the choice between two NaNs or between +0 and -0.
 bool is_commutative(ExprOp op);
 /// The value y with op(x, y) == x for all x, or NAN.
 double right_identity(ExprOp op);
@@ -32,8 +32,8 @@ std::string_view device_text(ExprOp op);
 enum class ExprKind : uint8_t { Special, Arith, Float, Bits, Compare, Classify };
 ExprKind kind(ExprOp op);
 
-/// The type in which a map computes with elements of `stored`: f32 for all floats but f64; i8/u8
-/// for packed integers; else itself.
+/// The type in which a map computes elements of type `stored`: f32 for all floats except f64; i8/u8
+/// for packed integers; else `stored` itself.
 DType compute_type(DType stored);
 
 struct ExprInstr {
@@ -82,7 +82,7 @@ struct Scalar {
 /// Reference evaluation of all instructions for one element; `work` has room for code.size()
 /// values.
 Scalar eval(const Expr& e, std::span<const Scalar> inputs, std::span<Scalar> work);
-/// What Cast computes, from a compute type to any dtype.
+/// Casts from a compute type to any dtype.
 Scalar cast_scalar(Scalar v, DType from, DType to, bool saturate);
 /// Wraps an integer to the width of `t`.
 int64_t wrap_integer(int64_t v, DType t);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the rows of expr.def compute, for float, double, int64_t, uint64_t and bool. Every function
-// is total: integer overflow wraps, division by zero gives 0, shifts beyond the width give 0.
+// The functions in the rows of expr.def, for float, double, int64_t, uint64_t and bool. Every
+// function is total: integer overflow wraps, division by zero gives 0, shifts beyond the width give
+// 0.
 #pragma once
 
 #include <cmath>
@@ -55,7 +56,7 @@ T safe_div(T a, T b) {
         return b == 0 ? T(0) : a / b;
     }
 }
-/// Sign of the divisor (Python, ONNX Mod with fmod = 0).
+/// Result has the sign of the divisor (Python, ONNX Mod with fmod = 0).
 template <class T>
 T floor_mod(T a, T b) {
     if constexpr (is_fp<T>) {
@@ -73,7 +74,7 @@ T floor_mod(T a, T b) {
         }
     }
 }
-/// Sign of the dividend (C fmod).
+/// Result has the sign of the dividend (C fmod).
 template <class T>
 T trunc_mod(T a, T b) {
     if constexpr (is_fp<T>) {

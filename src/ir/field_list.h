@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FieldList: the attributes of one op as a list of names and typed pointers, for code that reads or
-// writes them one by one (the text and binary forms).
+// FieldList: the attributes of one op as names and typed pointers, for code that reads or writes
+// them one by one (the text and binary forms).
 #pragma once
 
 #include "ir/graph.h"
@@ -20,7 +20,7 @@ struct FieldList : AttrVisitor {
     FieldList() = default;
     /// The fields of `attrs`, which must outlive the list.
     FieldList(const OpDef& def, void* attrs) { def.visit(attrs, *this); }
-    /// SIZE_MAX when there is none of that name.
+    /// SIZE_MAX when no field has that name.
     size_t find(std::string_view name) const {
         for (size_t i = 0; i < fields.size(); ++i) {
             if (fields[i].first == name) {

@@ -38,7 +38,7 @@ std::vector<NamedType> with_fixed_sizes(std::vector<NamedType> inputs,
         });
     }
     Bounds bounds = symbol_bounds(g, fitting);
-    // A range that has more than the one size wants it left open.
+    // Where a profile gives a range of sizes, the symbol stays open.
     for (const Profile& p : fitting) {
         for (const ShapeRange& r : p.inputs) {
             auto it = std::find_if(inputs.begin(), inputs.end(),

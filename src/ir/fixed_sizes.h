@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes that profiles leave no choice of: min and max agree, in all of them.
+// Sizes that the profiles fix: min and max agree, in all profiles.
 #pragma once
 
 #include "ir/profile.h"
@@ -10,11 +10,11 @@
 
 namespace ingot {
 
-/// An input that is still to be added to a graph.
+/// An input that has not been added to a graph yet.
 using NamedType = std::pair<std::string, Type>;
 
-/// The inputs with the sizes that all profiles fix, wherever their names occur. A range that does
-/// not fit its input is left to check_profile().
+/// The inputs with every fixed size substituted wherever its symbol occurs. A range that does not
+/// fit its input is ignored here; check_profile() reports it.
 std::vector<NamedType> with_fixed_sizes(std::vector<NamedType> inputs,
                                         const std::vector<Profile>& profiles);
 

@@ -23,7 +23,7 @@ const Graph::ValueData& Graph::at(Value v) const {
     return values_[v.id];
 }
 
-// Sizes that are known; what symbols add to them is checked where they get values.
+// Checks constant sizes; symbolic ones are checked when they get values.
 static void check_size(std::string_view what, const Type& t) {
     Shape known;
     for (const Dim& d : t.dims) {

@@ -62,7 +62,7 @@ public:
     const Type& type(Value v) const { return at(v).type; }
     /// The node that computes v, or null for graph inputs.
     const Node* producer(Value v) const;
-    /// Which result of its producer v is.
+    /// The index of v among its producer's results.
     int output_index(Value v) const { return at(v).index; }
     size_t value_count() const { return values_.size(); }
     bool is_input(Value v) const { return at(v).node < 0; }
@@ -79,7 +79,8 @@ public:
     /// New nodes get this name until it changes.
     void set_origin(std::string name) { origin_ = std::move(name); }
     const std::string& origin() const { return origin_; }
-    /// A symbol that no graph of this family uses: "?0", "?1", ...; signed ones begin with "~?".
+    /// A symbol that is unused in this graph and its siblings: "?0", "?1", ...; signed ones begin
+    /// with "~?".
     Dim fresh_symbol(bool is_signed = false);
     /// Makes fresh symbols start above those that this graph uses (after parsing or loading).
     void reserve_symbols();
@@ -111,7 +112,7 @@ private:
 std::shared_ptr<const void> with_visitor(const OpDef& def, const void* attrs, AttrVisitor& visitor);
 /// Reads attributes with a visitor that changes nothing.
 void visit_attrs(const OpDef& def, const void* attrs, AttrVisitor& visitor);
-/// A visitor whose fields all do nothing: override what matters.
+/// A visitor whose functions all do nothing: override the relevant ones.
 struct NullVisitor : AttrVisitor {
     using AttrVisitor::field;
     void field(std::string_view, bool&) override {}

@@ -53,8 +53,8 @@ struct HostElement {
     int64_t denominator = 1;
     bool operator==(const HostElement&) const = default;
 };
-/// What is known, symbolically, of the elements of a small tensor (shapes and the arithmetic on
-/// them), row-major; at most 1024. Unknown elements are nullopt.
+/// The symbolic elements of a small tensor (shapes and the arithmetic on them), as far as they are
+/// known; row-major, at most 1024. Unknown elements are nullopt.
 struct HostValue {
     Shape shape;
     std::vector<std::optional<HostElement>> elements;
@@ -83,7 +83,7 @@ struct OpDef {
     /// Primitives. Errors: InvalidModel with got and expected.
     std::vector<Type> (*infer)(const void* attrs, std::span<const Type> in) = nullptr;
     void (*eval)(const void* attrs, EvalArgs& args) = nullptr;
-    /// Optional, for primitives that shape arithmetic is made of; in[i] may be null.
+    /// Optional; for the primitives of shape arithmetic. in[i] may be null.
     std::vector<HostRef> (*host)(const void* attrs, std::span<const HostRef> in,
                                  std::span<const Type> out) = nullptr;
     /// Composites: adds the primitives (or other composites) that define it.

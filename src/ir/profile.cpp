@@ -24,7 +24,7 @@ void check_profile(const Graph& g, const Profile& p) {
         if (it == names.end()) {
             std::string near = nearest(r.input, names);
             fail(ErrorCode::InvalidArgument, "profile: there is no input '", r.input, "'",
-                 near.empty() ? "" : str(", did you mean '", near, "'?"),
+                 near.empty() ? "." : str(", did you mean '", near, "'?"),
                  " Inputs: ", join(names, ", "));
         }
         const Type& t = g.type(g.inputs()[static_cast<size_t>(it - names.begin())]);

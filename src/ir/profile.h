@@ -27,14 +27,15 @@ struct Profile {
 /// Checks a profile against a graph's inputs. Errors: InvalidArgument naming input (with the
 /// nearest name when it does not exist), dimension, got and allowed.
 void check_profile(const Graph& g, const Profile& p);
-/// Checks that a shape fits an input's type and lies inside one of the profiles (any shape does
-/// when there are none). Errors: InvalidArgument naming input, dimension, got and allowed.
+/// Checks that a shape fits an input's type and lies inside one of the profiles; without profiles,
+/// any shape that fits the type is valid. Errors: InvalidArgument naming input, dimension, got and
+/// allowed.
 void check_shape(const Graph& g, size_t input, const Shape& shape,
                  const std::vector<Profile>& profiles);
 /// Bounds of each symbol over all profiles, where every profile bounds it.
 Bounds symbol_bounds(const Graph& g, const std::vector<Profile>& profiles);
-/// A shape for an input whose caller gives none: the first profile's opt, else its static shape,
-/// else 1 for every symbol.
+/// The default shape of an input: the first profile's opt, else its static shape, else 1 for every
+/// symbol.
 Shape default_shape(const Graph& g, size_t input, const std::vector<Profile>& profiles);
 
 /// "1x3x224x224"; "scalar" for rank 0.

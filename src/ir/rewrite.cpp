@@ -56,7 +56,7 @@ struct BodyCollector : NullVisitor {
     }
 };
 
-// Declarations stand in fields of these two names, by convention of the ops.
+// By convention, ops declare symbols in fields of these two names.
 struct DeclarationCollector : NullVisitor {
     using NullVisitor::field;
     SymbolSet out;

@@ -17,7 +17,7 @@ using SymbolMap = std::map<std::string, Dim, std::less<>>;
 
 // --- attributes ------------------------------------------------------------------------------
 
-/// How to change each kind of attribute; what is empty stays.
+/// How to change each kind of attribute; an empty function leaves its kind alone.
 struct AttrMap {
     std::function<Dim(const Dim&)> dim;
     std::function<DType(DType)> dtype;
@@ -36,15 +36,15 @@ SymbolSet input_symbols(const Graph& g);
 
 // --- rewriting ---------------------------------------------------------------------------------
 
-/// A graph being rewritten: where each old value went, and which symbols were replaced on the way.
-/// Inputs, value names, host values, origins, outputs and their names are kept.
+/// A graph being rewritten: the new value of each old one, and the symbols replaced so far. Inputs,
+/// value names, host values, origins, outputs and their names are kept.
 class Rewriter {
 public:
     explicit Rewriter(const Graph& from);
 
     const Graph& from() const { return from_; }
     Graph& out() { return out_; }
-    /// Where an old value is now; it must have been written.
+    /// The new value of an old one, which must have been written.
     Value mapped(Value old) const;
     Values mapped(std::span<const Value> old) const;
     bool is_mapped(Value old) const { return map_[old.id].valid(); }
@@ -53,11 +53,11 @@ public:
     /// Appends the node with its operands mapped, or with the given ones.
     Values copy(const Node& n);
     Values copy(const Node& n, std::span<const Value> in);
-    /// Says what replaces the results of an old node. Results that are invalid must have no use.
-    /// Errors: Internal when a type differs (apart from replaced symbols).
+    /// Replaces the results of an old node. An invalid replacement requires that the result has no
+    /// use. Errors: Internal when a type differs (apart from replaced symbols).
     void replace(const Node& n, std::span<const Value> by);
-    /// From here on, the symbol is written as `by` in attributes and expected types. Only while its
-    /// definition is being rewritten.
+    /// From here on, writes the symbol as `by` in attributes and expected types. Call only while
+    /// the node that defines it is being rewritten.
     void replace_symbol(std::string_view name, const Dim& by);
     Dim mapped(const Dim& d) const;
     Dims mapped(const Dims& d) const;
@@ -73,21 +73,21 @@ private:
     SymbolMap symbols_;
 };
 
-/// What replaces a node: its results in r.out(), or nullopt to keep it. `in` are its operands
-/// there.
+/// Returns results in r.out() that replace the node, or nullopt to keep it. `in` holds the new
+/// operands.
 using Rule =
     std::function<std::optional<Values>(Rewriter& r, const Node& n, std::span<const Value> in)>;
 /// Applies a rule to every node, in order. Bodies are left alone (see rewrite_bodies).
 Graph rewrite(const Graph& g, const Rule& rule);
-/// Replaces the bodies of the graph's nodes by f(body); bodies inside those are up to f.
+/// Replaces the bodies of the graph's nodes by f(body); f is responsible for nested bodies.
 Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f);
 /// Applies f to all bodies, innermost first, then to the graph itself.
 Graph rewrite_all(const Graph& g, const std::function<Graph(const Graph&)>& f);
 
-/// Without nodes that nothing uses. A node is live when a result is used or when it defines a
-/// symbol that something live mentions. Bodies are cleaned too; graph inputs stay.
+/// The graph without unused nodes. A node is live when a result is used or when it defines a symbol
+/// that a live node mentions. Bodies are cleaned too; graph inputs stay.
 Graph dead_code(const Graph& g);
-/// Expands composites (and what they expand into) except where `keep` says so; in bodies too.
+/// Expands composites, recursively and in bodies too, except where `keep` returns true.
 Graph expand_composites(const Graph& g, const std::function<bool(const Graph&, const Node&)>& keep);
 /// Appends a copy of `body` to `out` with its inputs replaced by `args`; returns its results.
 /// Symbols that the body defines are renamed; those of its input types become the arguments' sizes.
@@ -95,7 +95,7 @@ Values inline_graph(Graph& out, const Graph& body, std::span<const Value> args);
 /// The graph with symbols replaced in all types and attributes (to specialise input sizes).
 Graph substitute_symbols(const Graph& g, const SymbolMap& symbols);
 
-// --- facts -------------------------------------------------------------------------------------
+// --- queries -------------------------------------------------------------------------------------
 
 /// How often each value is an operand or a graph output; indexed by value id.
 std::vector<uint32_t> use_counts(const Graph& g);

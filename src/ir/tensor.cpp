@@ -15,7 +15,7 @@ int64_t count_of(const Shape& shape) {
     bool is_empty = false;
     for (int64_t d : shape) {
         is_empty = is_empty || d == 0;
-        // Sizes beside a zero count too: an operation may leave the zero out.
+        // Sizes beside a zero are bounded too: an operation may drop the zero.
         auto next = checked_mul(n, d == 0 ? 1 : d);
         require(d >= 0 && next && *next <= most_tensor_elements, ErrorCode::InvalidArgument,
                 "shape ", shape,
@@ -30,7 +30,7 @@ int64_t count_of(const Shape& shape) {
 Shape strides_of(const Shape& shape) {
     Shape s(shape.size(), 1);
     for (size_t i = shape.size(); i-- > 1;) {
-        s[i - 1] = s[i] * shape[i]; // fits: count_of() of the shape does
+        s[i - 1] = s[i] * shape[i]; // cannot overflow: count_of() checked the shape
     }
     return s;
 }
@@ -50,7 +50,7 @@ Tensor Tensor::empty(DType dtype, Shape shape) {
     t.mutable_ = static_cast<std::byte*>(p);
     t.bytes_ = {t.mutable_, bytes};
     if (is_packed(dtype) && bytes > 0) {
-        t.mutable_[bytes - 1] = std::byte{0}; // the last nibble may belong to no element
+        t.mutable_[bytes - 1] = std::byte{0}; // the last byte may have an unused nibble
     }
     return t;
 }
@@ -126,7 +126,7 @@ void set_nibble(std::byte* p, int64_t i, unsigned v) {
     p[i / 2] = static_cast<std::byte>((old & ~(15U << shift)) | ((v & 15U) << shift));
 }
 
-// Saturates where a plain conversion would be undefined.
+// Saturates where a plain conversion is undefined.
 int64_t truncate(double v) {
     if (std::isnan(v)) {
         return 0;

@@ -23,7 +23,7 @@ public:
     /// Wraps memory that `owner` keeps alive. bytes.size() must equal the tensor's size.
     static Tensor wrap(DType dtype, Shape shape, std::span<const std::byte> bytes,
                        std::shared_ptr<const void> owner);
-    /// The same over memory that may be written.
+    /// The same over writable memory.
     static Tensor wrap_mutable(DType dtype, Shape shape, std::span<std::byte> bytes,
                                std::shared_ptr<void> owner);
     template <class T>
@@ -69,7 +69,7 @@ public:
     void set_i64(int64_t i, int64_t v);
     /// The same bytes under another shape of the same count.
     Tensor reshaped(Shape shape) const;
-    /// A deep copy that may be written.
+    /// A writable deep copy.
     Tensor clone() const;
     /// Bitwise equality of type and elements.
     bool operator==(const Tensor& o) const;

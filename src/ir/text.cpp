@@ -173,7 +173,8 @@ Tensor Parser::elided(const Type& t, const Shape& shape) {
     std::string_view hash = c_.word();
     c_.expect('>');
     if (!options_.tensor) {
-        c_.error("the contents of ", t, " <", hash, "> are not here: print the graph in full");
+        c_.error("the contents of ", t, " <", hash,
+                 "> are not in the text: print the graph in full");
     }
     Tensor out = options_.tensor(t, hash);
     if (!out.defined() || out.dtype() != t.dtype || out.shape() != shape) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text form of graphs: for people, tests and dumps. What is printed in full parses back to a
+// The text form of graphs: for people, tests and dumps. A graph printed in full parses back to a
 // graph that prints the same.
 //
 //   graph main(%image: f32[batch,1,8,8]) {
@@ -8,10 +8,10 @@
 //     return %2 as scores
 //   }
 //
-// A value is printed by its name where that is unique, else by its number; names that are not plain
-// words are quoted (%"a b"). Attributes appear where they differ from their defaults; bodies stand
-// among them as nested graphs. After an input's type, `= [N,4]` gives contents known symbolically
-// (`_` for those that are not). Space and line breaks are free; `#` starts a comment.
+// A value is printed by its name if that is unique, else by its number; names that are not plain
+// words are quoted (%"a b"). Attributes that equal their defaults are omitted; bodies appear among
+// the attributes as nested graphs. After an input's type, `= [N,4]` gives symbolically known
+// contents (`_` for unknown elements). White space is free; `#` starts a comment.
 #pragma once
 
 #include "ir/graph.h"
@@ -19,7 +19,7 @@
 namespace ingot {
 
 struct PrintOptions {
-    /// Prints constants of any size, the larger ones as x"hex"; else as <hash of their bytes>.
+    /// Prints constants of any size, the larger ones as x"hex"; otherwise as <hash of their bytes>.
     bool full = false;
     /// Constants up to this many elements are printed as numbers.
     int64_t max_elements = 16;
@@ -32,10 +32,11 @@ std::string print_attrs(const OpDef& def, const void* attrs, const PrintOptions&
 struct ParseOptions {
     /// Finds ops by name (ops/op_table.h); null where no op occurs.
     const OpDef* (*find_op)(std::string_view name) = nullptr;
-    /// Gives the contents of constants that were printed as <hash>; empty where there are none.
+    /// Returns the contents of constants that were printed as <hash>; may be empty when there are
+    /// none.
     std::function<Tensor(const Type& type, std::string_view hash)> tensor;
 };
-/// Errors: InvalidArgument with line and column, also in front of what inference throws.
+/// Errors: InvalidArgument with line and column; errors of inference get that prefix.
 Graph parse_graph(std::string_view text, const ParseOptions& options);
 /// Attributes of one op from "fn=\"sum\" axes=[1]"; commas between them are optional.
 std::shared_ptr<const void> parse_attrs(const OpDef& def, std::string_view text,

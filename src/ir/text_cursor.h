@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cursor: a place in the text form of a graph, and the small tokens of its grammar.
+// Cursor: a position in the text form of a graph, and the small tokens of its grammar.
 #pragma once
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ inline bool is_word_char(char c) {
            c == '.' || c == '/' || c == '-';
 }
 
-/// A place in the text, with the small tokens of the grammar.
+/// A position in the text, with the small tokens of the grammar.
 class Cursor {
 public:
     explicit Cursor(std::string_view text) : text_(text) {}
@@ -39,7 +39,7 @@ public:
     [[noreturn]] void error(const Args&... args) const {
         fail(ErrorCode::InvalidArgument, place(at_), ": ", args...);
     }
-    /// Runs f; its errors say where in the text they arose.
+    /// Runs f; prefixes its errors with the position in the text.
     template <class F>
     auto located(size_t position, F&& f) const {
         return with_place([&] { return place(position); }, std::forward<F>(f));
@@ -97,7 +97,7 @@ public:
         }
         if (at_ >= text_.size()) {
             at_ = start;
-            error("a string without an end");
+            error("unterminated string");
         }
         ++at_;
         return located(start, [&] { return unquote(text_.substr(start, at_ - start)); });

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which constants shape a graph while it is built: whoever looks at their elements (a list of axes,
-// a scale that gives a size) may do something else when they change.
+// Records which constants influence the graph while it is built: code that reads their elements (a
+// list of axes, a scale that gives a size) may build another graph when they change.
 #pragma once
 
 #include "ir/graph.h"
@@ -10,10 +10,10 @@
 
 namespace ingot {
 
-/// While it lives, notes the named constants that this thread looks at through Graph::constant, and
-/// those from which contents were computed that it looks at through Graph::host (whoever does so
-/// calls note(); inference, which only hands contents on, does not). The innermost of a thread
-/// notes.
+/// While it lives, records the named constants whose elements this thread reads through
+/// Graph::constant, and the constants behind contents that it reads through Graph::host. Readers of
+/// host contents call note(); inference, which only forwards them, does not. Only the innermost
+/// recorder of a thread records.
 class ValueReads {
 public:
     ValueReads();
@@ -22,7 +22,7 @@ public:
     ValueReads& operator=(const ValueReads&) = delete;
     const std::set<std::string, std::less<>>& names() const { return names_; }
 
-    /// Someone looks at the contents of v.
+    /// Records a read of the contents of v.
     static void note(const Graph& g, Value v);
 
 private:

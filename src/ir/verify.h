@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The verifier: what every graph must satisfy. Runs after each pass and on graphs from files.
+// The verifier: the invariants of every graph. Runs after each pass and on graphs from files.
 #pragma once
 
 #include "base/error.h"
