@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// arg_reduce: where the largest or smallest element of an axis is.
+// arg_reduce: the index of the largest or smallest element along an axis.
 #include "ops/eval_util.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"
@@ -28,7 +28,8 @@ std::vector<Type> infer_arg_reduce(const ArgReduce& a, std::span<const Type> in)
     return {out};
 }
 
-// 1, 0 or -1: `a` is further out than, as far as, or less far than `b`; NaN is outermost.
+// 1, 0 or -1: `a` is more extreme than, equal to, or less extreme than `b`; NaN is the most
+// extreme.
 template <class W>
 int compare_extremes(W a, W b, bool largest) {
     if (a != a || b != b) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention: two contractions around a masked softmax in f32 (f64 for f64). A query that may see no
-// key gives zeros.
+// attention: two contractions around a masked softmax in f32 (f64 for f64). A fully masked query
+// gives zeros.
 #include "base/error.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"
@@ -34,7 +34,7 @@ Value by_head(Graph& g, Value a, Value b, int64_t axis, DType dtype) {
     if (ad[1] == bd[1]) {
         return dot(g, Dot{{0, 1}, {0, 1}, {3}, {axis}, dtype}, a, b);
     }
-    Dim rows = floor_div(ad[1], bd[1]) * ad[2]; // of all heads that share one of b's
+    Dim rows = floor_div(ad[1], bd[1]) * ad[2]; // of all heads that share one head of b
     Value wide = reshape(g, a, {ad[0], bd[1], rows, ad[3]});
     Value y = dot(g, Dot{{0, 1}, {0, 1}, {3}, {axis}, dtype}, wide, b);
     return reshape(g, y, {ad[0], ad[1], ad[2], bd[axis == 3 ? 2 : 3]});
@@ -74,7 +74,7 @@ Values expand_attention(Graph& g, const Attention& a, std::span<const Value> in)
     scores = a.causal ? causal(g, scores, a.offset) : scores;
     Value top = reduce_max(g, scores, {3}, true);
     if (may_hide_all) {
-        // Where all is hidden, subtract 0: the exponentials are then 0, and so is their sum.
+        // For a fully masked row, subtract 0: the exponentials and their sum are then 0.
         top = select(g, unary(g, ExprOp::IsInf, top), scalar(g, wide, 0), top);
     }
     Value e = exp(g, sub(g, scores, top));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How scales and zero points of quantisation line up with the elements they belong to.
+// Aligns scales and zero points of quantisation with the elements they belong to.
 #pragma once
 
 #include "base/error.h"
@@ -7,8 +7,8 @@
 
 namespace ingot::ops {
 
-/// p as something that broadcasts against x: a scalar, one element for each position of `axis`, or
-/// (block > 0) one for each block along it, repeated.
+/// p in a form that broadcasts against x: a scalar, one element per position of `axis`, or (block >
+/// 0) one per block along it, repeated.
 inline Value spread_parameter(Graph& g, std::string_view op, const Type& x, int64_t axis,
                               int64_t block, Value p) {
     const Dims d = dims(g, p);

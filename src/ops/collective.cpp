@@ -17,8 +17,8 @@ struct Operation {
     std::string_view name;
     bool reduces;
     bool has_root;
-    bool cuts; // its input, along axis 0
-    int grows; // axis 0 of the result: 1 as often as there are ranks, -1 that part of it
+    bool cuts; // the input is split along axis 0
+    int grows; // axis 0 of the result: 1 multiplied by the rank count, -1 divided by it
 };
 
 constexpr Operation operations[] = {
@@ -78,13 +78,13 @@ void check_ranks(const Collective& c, const Operation& o) {
 std::vector<Type> infer(const Collective& c, std::span<const Type> in) {
     ensure(in.size() == 1, "got ", in.size(), " inputs, expected 1");
     const Operation* o = find(c.operation);
-    ensure(o != nullptr, "'", c.operation, "' is no operation");
+    ensure(o != nullptr, "'", c.operation, "' is not an operation");
     Type t = in[0];
     if (o->reduces) {
         constexpr std::string_view reductions[] = {"sum", "prod", "min", "max", "avg"};
         bool known = std::find(std::begin(reductions), std::end(reductions), c.reduction) !=
                      std::end(reductions);
-        ensure(known, "'", c.reduction, "' is no reduction");
+        ensure(known, "'", c.reduction, "' is not a reduction");
         ensure(can_reduce(t.dtype, c.reduction), "the ", c.reduction, " of ", t,
                " over ranks does not exist, cast it");
     } else {

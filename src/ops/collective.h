@@ -1,30 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// collective: what several GPUs, each of which runs this graph, exchange through a communicator.
+// collective: data exchange through a communicator between GPUs that all run this graph.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace ingot {
 
-/// x -> x of this rank and of the others. All ranks run the op on inputs of one type. Operations:
+/// x -> x combined over the ranks. All ranks run the op on inputs of the same type. Operations:
 ///   all_reduce      the reduction of all x, element by element
 ///   reduce          the same at `root`, zeros elsewhere
-///   reduce_scatter  of the reduction, cut into `ranks` parts along axis 0, the part of this rank
+///   reduce_scatter  this rank's part of the reduction, split into `ranks` parts along axis 0
 ///   broadcast       x of `root`
 ///   all_gather      all x, one after another along axis 0
 ///   gather          the same at `root`, zeros elsewhere
-///   scatter         of x of `root`, cut into parts along axis 0, the part of this rank
+///   scatter         this rank's part of x of `root`, split into `ranks` parts along axis 0
 ///   all_to_all      part i goes to rank i, and part j of the result comes from rank j
 /// The op has no reference evaluation: it runs on GPUs only.
 struct Collective {
     std::string operation = "all_reduce";
     /// "sum", "prod", "min", "max", "avg" for the operations that reduce, else "".
     std::string reduction = "sum";
-    /// How many take part, 2 or more.
+    /// Number of participating ranks, 2 or more.
     int64_t ranks = 2;
-    /// Which of the communicator's ranks these are, in the order of the parts; empty: all.
+    /// The participating ranks of the communicator, in the order of the parts; empty: all.
     std::vector<int64_t> group;
-    /// For operations that have one: a rank of the communicator; -1 for the others.
+    /// A rank of the communicator, for operations that have a root; else -1.
     int64_t root = -1;
 
     static void fields(auto& s, auto&& f) {
@@ -34,18 +34,17 @@ struct Collective {
 
     bool reduces() const;
     bool has_root() const;
-    /// The position of a rank of the communicator among those that take part; -1 for one that does
-    /// not.
+    /// The position of a communicator's rank among the participating ones; -1 when it is not one.
     int64_t position(int64_t rank) const;
 };
 extern const OpDef collective_def;
 
 namespace ops {
-/// x itself where only one rank takes part. Errors: InvalidModel.
+/// Returns x itself when only one rank takes part. Errors: InvalidModel.
 Value collective(Graph& g, Collective c, Value x);
 } // namespace ops
 
-/// Whether the graph or a body of it exchanges data.
+/// Whether the graph or one of its bodies exchanges data.
 bool has_collectives(const Graph& g);
 
 /// A rank of a communicator.
@@ -54,7 +53,7 @@ struct Rank {
     int64_t ranks = 1;
 };
 /// Errors: InvalidArgument naming the node when a collective of the graph, or of a body, cannot run
-/// as this rank.
+/// on this rank.
 void check_collectives(const Graph& g, const Rank& rank);
 
 } // namespace ingot

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// concat: tensors one after another along an axis.
+// concat: joins tensors along an axis.
 #include "ops/eval_util.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"

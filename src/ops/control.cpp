@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// if, loop and fused: the ops that run body graphs. A body shares the symbols of the graph around
-// it; what it reads from there comes in as inputs.
+// if, loop and fused: the ops that run body graphs. A body shares the symbols of the outer graph;
+// the values it reads from there are its inputs.
 #include "base/interrupt.h"
 #include "ops/eval_util.h"
 #include "ops/op_table.h"
@@ -51,8 +51,8 @@ void check_symbols(std::string_view op, const Dims& symbols) {
 
 // --- if ----------------------------------------------------------------------------------------
 
-// `symbols` names every size of every result: a symbol that the run binds, or the size that both
-// branches have. This form survives a rewriting that makes the branches' sizes equal.
+// `symbols` names every size of every result: a symbol bound at run time, or the size that both
+// branches share. This form survives a rewrite that makes the branches' sizes equal.
 std::vector<Type> named_results(const If& a, std::vector<Type> l, std::span<const Type> r) {
     size_t at = 0;
     for (size_t i = 0; i < l.size(); ++i) {
@@ -119,7 +119,7 @@ struct LoopParts {
     const Graph& body;
     size_t carried;
     size_t scanned;
-    /// Carried values are these inputs of node and body; their results follow the condition's.
+    /// Carried values start at this input of node and body; their results follow the condition's.
     static constexpr size_t first_input = 2;
     static constexpr size_t first_result = 1;
 };
@@ -146,8 +146,8 @@ void check_loop(const Loop& a, std::span<const Type> in) {
     require_scalar("loop", "the body's condition", a.body->type(a.body->outputs()[0]), DType::Bool);
 }
 
-// The type of a carried value is the body's input type: a size of it either stays as it is, or is
-// one of the fresh symbols.
+// The type of a carried value is the body's input type: each of its sizes is either invariant or a
+// fresh symbol.
 Type carried_type(const Loop& a, size_t i) {
     LoopParts p = parts_of(a);
     const Type& before = p.body.type(p.body.inputs()[LoopParts::first_input + i]);
@@ -180,7 +180,7 @@ std::vector<Type> infer_loop(const Loop& a, std::span<const Type> in) {
     return out;
 }
 
-// The shape of one scanned element when there is none to ask.
+// The shape of one scanned element when no iteration ran.
 Shape shape_of_none(const Type& t, const Symbols& known) {
     Shape out;
     for (const Dim& d : t.dims) {
@@ -218,7 +218,7 @@ Tensor stack(const std::vector<Tensor>& rows, size_t result) {
     return out;
 }
 
-// Symbols of the outer graph and, from the initial values, those of carried types.
+// Symbols of the outer graph and those of carried types, from their initial values.
 Symbols symbols_before(const LoopParts& p, const EvalArgs& e) {
     Symbols out = e.symbols;
     for (size_t i = LoopParts::first_input; i < LoopParts::first_input + p.carried; ++i) {

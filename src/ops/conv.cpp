@@ -29,7 +29,7 @@ void check_conv(const Conv& a, const Type& x, const Type& w) {
     }
 }
 
-// x with windows where the kernel is larger than 1, and strides applied elsewhere.
+// x with windows along axes whose kernel is larger than 1, and strides on the others.
 Value windows(Graph& g, const Conv& a, Value x, const Dims& kernel, Dims& taps) {
     Window w;
     for (size_t i = 0; i < a.strides.size(); ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv_transpose: where kernel and stride are equal, one contraction whose taps are the new pixels;
-// else zeros between the elements and a convolution with the mirrored kernel.
+// conv_transpose: where kernel and stride are equal, one contraction whose taps are the output
+// pixels; else zeros between the elements and a convolution with the mirrored kernel.
 #include "ops/op_table.h"
 #include "ops/spatial.h"
 
@@ -30,7 +30,7 @@ void check_conv_transpose(const ConvTranspose& a, const Type& x, const Type& w) 
     }
 }
 
-// Adds `d` zeros at an end of a spatial axis, or cuts -d elements off where it is negative.
+// Adds `d` zeros at an end of a spatial axis, or removes -d elements when d is negative.
 Value grow(Graph& g, Value x, const Dims& low, const Dims& high) {
     Dims pad_low;
     Dims pad_high;
@@ -48,7 +48,7 @@ Value grow(Graph& g, Value x, const Dims& low, const Dims& high) {
     return x;
 }
 
-// stride - 1 zeros between neighbours of each spatial axis.
+// Inserts stride - 1 zeros between neighbours of each spatial axis.
 Value spread(Graph& g, Value x, const std::vector<int64_t>& strides) {
     for (size_t i = 0; i < strides.size(); ++i) {
         if (strides[i] == 1) {
@@ -72,7 +72,7 @@ Dims without_channels(const Dims& kernel) {
     return Dims(kernel.begin() + 2, kernel.end());
 }
 
-// w [C,O/g,k...] -> [O,C/g,k... mirrored]: the kernel of the convolution that does the same.
+// w [C,O/g,k...] -> [O,C/g,k... mirrored]: the kernel of the equivalent convolution.
 Value mirrored(Graph& g, Value w, int64_t groups) {
     const Dims d = dims(g, w);
     Dims split = {groups, floor_div(d[0], groups), d[1]};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot: batched contraction. Operands are copied into [batch, rows, depth] and [batch, depth,
-// columns] of the type that is accumulated in, then multiplied in blocks.
+// columns] of the accumulation type, then multiplied in blocks.
 #include "base/interrupt.h"
 #include "ops/eval_util.h"
 #include "ops/op_table.h"
@@ -32,7 +32,7 @@ void check_dtypes(const Dot& a, DType l, DType r) {
             is_float(l) ? "a float type" : "an integer type");
 }
 
-// Every axis of `used` in range and named once.
+// Every axis of `used` is in range and named once.
 void check_axes(std::string_view side, const Axes& batch, const Axes& contract, const Type& t) {
     Axes used = batch;
     used.insert(used.end(), contract.begin(), contract.end());
@@ -109,15 +109,15 @@ int64_t size_of(const Tensor& t, const Axes& axes) {
     return n;
 }
 
-/// The elements of a tensor with its axes in some order, as T: a view of the tensor where it holds
-/// them so already.
+/// The elements of a tensor with its axes in a given order, as T: a view of the tensor if it
+/// already has that order and type.
 template <class T>
 struct Operand {
     std::vector<T> copy;
     std::span<const T> elements;
 };
 
-/// Runs of axes that stay neighbours in this order.
+/// Runs of axes that stay adjacent in this order.
 struct Runs {
     Shape sizes;
     Shape strides;
@@ -143,7 +143,7 @@ Runs runs_of(const Shape& shape, const Axes& order) {
     return r;
 }
 
-/// T's kind is the dtype's.
+/// T has the same kind (float or integer) as the dtype.
 template <class T>
 Operand<T> ordered(const Tensor& t, const Axes& order) {
     Operand<T> out;
@@ -194,8 +194,8 @@ inline constexpr int64_t lanes = 16 / sizeof(T);
 template <class T>
 inline constexpr int64_t tile_width = 2 * lanes<T>;
 
-/// out[R][tile_width] = a[R][depth] * b[depth][tile_width]; rows of a and b lie apart by their
-/// strides. T is a float type or unsigned, so that overflow wraps.
+/// out[R][tile_width] = a[R][depth] * b[depth][tile_width], with row strides for a and b. T is a
+/// float type or unsigned, so that overflow wraps.
 template <class T, int R>
 void multiply_tile(const T* a, int64_t a_stride, const T* b, int64_t b_stride, int64_t depth,
                    T* out) {
@@ -216,7 +216,8 @@ void multiply_tile(const T* a, int64_t a_stride, const T* b, int64_t b_stride, i
     std::memcpy(out, sums, sizeof(sums));
 }
 
-/// The columns from `first` on, fewer than a tile is wide, as [depth][tile_width] with zeros.
+/// The columns from `first` on, fewer than a tile's width, as [depth][tile_width] padded with
+/// zeros.
 template <class T>
 std::vector<T> last_strip(const T* b, int64_t depth, int64_t columns, int64_t first) {
     std::vector<T> out(static_cast<size_t>(depth * tile_width<T>));
@@ -226,7 +227,7 @@ std::vector<T> last_strip(const T* b, int64_t depth, int64_t columns, int64_t fi
     return out;
 }
 
-/// c[rows][columns] += a[rows][depth] * b[depth][width], `width` being a tile's at most. Blocks of
+/// c[rows][columns] += a[rows][depth] * b[depth][width], with width at most tile_width. Blocks of
 /// the depth are summed in T, their sums in A.
 template <class T, class A>
 void multiply_strip(const T* a, const T* b, int64_t b_stride, A* c, Extents x, int64_t width) {
@@ -273,8 +274,8 @@ std::vector<A> transposed(const std::vector<A>& c, int64_t rows, int64_t columns
     return out;
 }
 
-/// `l` is [batch][rows][depth], `r` [batch][depth][columns]. `swapped`: the result is stored with
-/// rows and columns exchanged, which is its order when the operands were.
+/// `l` is [batch][rows][depth], `r` [batch][depth][columns]. `swapped`: the operands were
+/// exchanged, so the result is stored transposed.
 template <class T, class A>
 void multiply_batches(const Operand<T>& l, const Operand<T>& r, const Extents& x, bool swapped,
                       Tensor& out) {

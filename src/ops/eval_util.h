@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reference evaluations of src/ops share: bulk conversion of elements to the type that is
-// computed in, walks over shapes, movement of packed elements, and checks with one wording.
+// Shared by the reference evaluations of src/ops: bulk conversion of elements to the compute type,
+// walks over shapes, movement of packed elements, and uniform checks.
 #pragma once
 
 #include "base/error.h"
@@ -35,12 +35,12 @@ inline void require_scalar(std::string_view op, std::string_view what, const Typ
             got, ", expected ", Type{dtype, {}});
 }
 
-/// False only where the two sizes can be seen to differ while compiling; the run checks the rest.
+/// False only when the sizes provably differ at compile time; the run checks the rest.
 inline bool may_agree(const Dim& a, const Dim& b) {
     return !a.is_const() || !b.is_const() || a == b;
 }
 
-/// The better known one of two sizes that have to agree.
+/// The more precisely known of two sizes that must agree.
 inline const Dim& known_one(const Dim& a, const Dim& b) {
     return !a.is_const() && b.is_const() ? b : a;
 }
@@ -78,7 +78,7 @@ inline AxisSplit split_at(const Shape& shape, int64_t axis) {
     return s;
 }
 
-/// Walks a shape in row-major order and keeps an offset under each of K lists of strides.
+/// Walks a shape in row-major order and tracks an offset for each of K lists of strides.
 template <size_t K>
 class Walk {
 public:
@@ -119,8 +119,8 @@ struct Tag {
     using type = T;
 };
 
-/// Calls f(Tag<W>) with the type in which the oracle computes: double for floats, uint64_t for u64,
-/// int64_t for all others.
+/// Calls f(Tag<W>) with the oracle's compute type: double for floats, uint64_t for u64, int64_t for
+/// all others.
 template <class F>
 decltype(auto) with_wide(DType t, F&& f) {
     if (is_float(t)) {
@@ -129,8 +129,8 @@ decltype(auto) with_wide(DType t, F&& f) {
     return t == DType::U64 ? f(Tag<uint64_t>{}) : f(Tag<int64_t>{});
 }
 
-/// Calls f(Tag<S>) with the type that stores one element of a dtype that is not packed; Bool gives
-/// bool. False for packed types.
+/// Calls f(Tag<S>) with the storage type of an unpacked dtype's elements; Bool gives bool. False
+/// for packed types.
 template <class F>
 bool with_storage(DType t, F&& f) {
     switch (t) {
@@ -264,7 +264,7 @@ void write(std::span<const W> in, int64_t begin, Tensor& t) {
     }
     if (!whole && t.count() % 2 != 0 && begin + static_cast<int64_t>(in.size()) == t.count()) {
         std::byte& last = t.mutable_bytes().back();
-        last &= std::byte{15}; // equal tensors have equal bytes
+        last &= std::byte{15}; // so that equal tensors have equal bytes
     }
 }
 
@@ -283,8 +283,7 @@ void for_chunks(const Tensor& t, F&& f) {
 
 // --- elements, moved ---------------------------------------------------------------------------
 
-/// A tensor whose elements are whole bytes: packed ones become u8 that hold the bits of one
-/// element.
+/// A tensor with elements of whole bytes: packed ones become u8 that hold the bits of one element.
 inline Tensor byte_elements(const Tensor& t) {
     if (!is_packed(t.dtype())) {
         return t;
@@ -298,8 +297,8 @@ inline Tensor byte_elements(const Tensor& t) {
     return out;
 }
 
-/// Storage for the result of moving elements of `byte_elements` into `out`: `out` itself unless it
-/// is packed. Afterwards store_bytes(that, out).
+/// Storage for results that are moved as whole bytes into `out`: `out` itself unless it is packed.
+/// Call store_bytes(storage, out) afterwards.
 inline Tensor byte_target(const Tensor& out) {
     return is_packed(out.dtype()) ? Tensor::empty(DType::U8, out.shape()) : out;
 }
@@ -316,7 +315,7 @@ inline void store_bytes(const Tensor& moved, Tensor& out) {
     }
 }
 
-/// Hands over a result whose size the op found out: assigns out[i], or fills what is already there.
+/// Returns a result whose size the op has computed: assigns out[i], or fills existing storage.
 inline void deliver(EvalArgs& args, size_t i, const Tensor& result, std::string_view op) {
     Tensor& out = args.out[i];
     if (!out.defined()) {
@@ -331,7 +330,7 @@ inline void deliver(EvalArgs& args, size_t i, const Tensor& result, std::string_
     }
 }
 
-/// All indices, checked to be in [0, size).
+/// All indices; errors when one is outside [0, size).
 inline std::vector<int64_t> checked_indices(std::string_view op, const Tensor& indices,
                                             int64_t size, int64_t axis) {
     auto out = read_all<int64_t>(indices);
@@ -370,7 +369,7 @@ struct MaxOf {
     }
 };
 
-/// "sum", "prod", "min" or "max" of this dtype is defined.
+/// Errors unless `fn` is "sum", "prod", "min" or "max" and defined for this dtype.
 inline void require_combine(std::string_view op, std::string_view fn, const Type& x) {
     require(fn == "sum" || fn == "prod" || fn == "min" || fn == "max", ErrorCode::InvalidModel, op,
             ": fn is ", quote(fn), ", expected sum, prod, min or max");
@@ -378,7 +377,7 @@ inline void require_combine(std::string_view op, std::string_view fn, const Type
             fn, " of ", x, " is not defined, expected min (all), max (any) or a number type");
 }
 
-/// Calls f with the function object of that name.
+/// Calls f with the function object named `fn`.
 template <class F>
 void with_combine(std::string_view fn, F&& f) {
     if (fn == "sum") {
@@ -392,7 +391,7 @@ void with_combine(std::string_view fn, F&& f) {
     }
 }
 
-/// What combining no elements gives: 0, 1, the largest and the smallest value of the dtype.
+/// The result over no elements: 0, 1, the largest and the smallest value of the dtype.
 template <class W>
 W combine_identity(std::string_view fn, DType t) {
     if (fn == "sum" || fn == "prod") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fence: where the types of a part of a graph are held. Passes do not see through it; once
-// `precision` has given everything its type, `drop_fences` takes it away.
+// fence: marks a part of a graph whose types are fixed. Passes do not look through fences;
+// `precision` assigns all types, then `drop_fences` removes the fences.
 #pragma once
 
 #include "ops/ops.h"
@@ -9,26 +9,26 @@
 
 namespace ingot::ops {
 
-/// x -> x. What reads an opening fence, up to closing ones, keeps computing in f32 when the rest of
-/// the graph is converted to a narrower type; what a closing fence gives is kept in f32.
+/// x -> x. Nodes between an opening and a closing fence keep computing in f32 when the rest of the
+/// graph is converted to a narrower type; the result of a closing fence stays f32.
 struct Fence {
     bool opens = false;
     static void fields(auto& s, auto&& f) { f("opens", s.opens); }
 };
 Value fence(Graph& g, Value x, bool opens);
 
-/// Puts parts of one graph between fences. Neighbours share one pair, so that patterns of several
-/// layers are found there; constants and what is not f32 stand outside.
+/// Puts parts of one graph between fences. Adjacent parts share one pair, so that patterns across
+/// layers still match; constants and values that are not f32 stay outside.
 class Fences {
 public:
-    /// What a part reads in place of v.
+    /// The value that a part reads in place of v.
     Value enter(Graph& g, Value v);
-    /// What others read in place of a result of a part.
+    /// The value that others read in place of a part's result.
     Value leave(Graph& g, Value v);
 
 private:
     std::map<uint32_t, Value> entered_; // by the value outside
-    std::map<uint32_t, Value> left_;    // what is behind a closing fence, by its result
+    std::map<uint32_t, Value> left_;    // the value behind a closing fence, by the fence's result
 };
 
 extern const OpDef fence_def;

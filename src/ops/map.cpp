@@ -261,7 +261,7 @@ Dim floor_of(const HostElement& e) {
     return floor_div(e.numerator, e.denominator);
 }
 
-// a - b >= 0, < 0, or unknown.
+// a - b as >= 0, < 0, or unknown.
 Known compare(ExprOp op, const HostElement& a, const HostElement& b) {
     Interval d = (a.numerator * Dim(b.denominator) - b.numerator * Dim(a.denominator)).bounds();
     if (op == ExprOp::Eq) {
@@ -421,7 +421,7 @@ Known host_scalar(const Expr& e, std::span<const Known> in) {
     return v.back();
 }
 
-// Which element of an operand of shape `from` lands on element `i` of the broadcast shape.
+// The index in an operand of shape `from` that element `i` of the broadcast shape reads.
 size_t broadcast_index(int64_t i, const Shape& shape, const Shape& from) {
     int64_t index = 0;
     int64_t stride = 1;
@@ -458,7 +458,7 @@ std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in,
         }
         try {
             r->elements.push_back(host_scalar(a.body, elements));
-        } catch (const Error&) { // beyond what sizes can express, such as INT64_MAX + N
+        } catch (const Error&) { // beyond the range of sizes, such as INT64_MAX + N
             r->elements.emplace_back(std::nullopt);
         }
     }

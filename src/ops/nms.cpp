@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// nms: ONNX NonMaxSuppression. Per batch and class, boxes in order of falling score (the first of
-// equals first) are kept unless they overlap a kept one by more than the threshold.
+// nms: ONNX NonMaxSuppression. Per batch and class, visits boxes by falling score (ties: the first
+// one first) and keeps those that overlap no kept box by more than the threshold.
 #include "base/interrupt.h"
 #include "ops/eval_util.h"
 #include "ops/op_table.h"
@@ -129,7 +129,7 @@ void eval_nms(const Nms& a, EvalArgs& e) {
     require(boxes[2] == 4 && scores[0] == boxes[0] && scores[2] == boxes[1],
             ErrorCode::InvalidArgument, "nms: boxes ", boxes, " and scores ", scores,
             " do not fit, expected [batches,boxes,4] and [batches,classes,boxes]");
-    // In f32 where the boxes are: an overlap equal to the threshold must compare equal.
+    // Computes in f32 for f32 boxes: an overlap equal to the threshold must compare equal.
     auto out = e.in[0].dtype() == DType::F64 ? select_all<double>(a, e) : select_all<float>(a, e);
     Tensor rows = Tensor::of<int64_t>(DType::I64, {static_cast<int64_t>(out.size() / 3), 3}, out);
     deliver(e, 0, rows, "nms");

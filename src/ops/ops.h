@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builders: each adds nodes to a graph and returns the result. The way importers, composites and
-// passes write graphs. All broadcast by NumPy's rule; none converts dtypes: a mismatch throws
+// Builders: each adds nodes to a graph and returns the result. Importers, composites and passes
+// write graphs with them. All broadcast by NumPy's rule; none converts dtypes: a mismatch throws
 // InvalidModel with both types.
 #pragma once
 
@@ -30,7 +30,7 @@ Value binary(Graph& g, ExprOp op, Value a, Value b);
 Value binary(Graph& g, ExprOp op, Value a, double b);
 Value select(Graph& g, Value condition, Value a, Value b);
 Value cast(Graph& g, Value a, DType to, bool saturate = false);
-/// Converts f16/bf16/fp8 to f32 and leaves all else alone: for numerically delicate expansions.
+/// Converts f16/bf16/fp8 to f32 and leaves other types alone: for numerically delicate expansions.
 Value widen(Graph& g, Value a);
 inline Value add(Graph& g, Value a, Value b) {
     return binary(g, ExprOp::Add, a, b);
@@ -84,12 +84,12 @@ inline Value logical_not(Graph& g, Value a) {
     return unary(g, ExprOp::Not, a);
 }
 
-// --- views; each returns x itself where nothing would change
+// --- views; each returns x itself when it would change nothing
 Value reshape(Graph& g, Value x, const Dims& dims);
 Value permute(Graph& g, Value x, const std::vector<int64_t>& perm);
 Value transpose_last(Graph& g, Value x); // swaps the last two axes
 Value broadcast_to(Graph& g, Value x, const Dims& dims);
-/// size elements from start along one axis.
+/// `size` elements from `start` along one axis.
 Value slice(Graph& g, Value x, int64_t axis, const Dim& start, const Dim& size, int64_t step = 1);
 Value reverse(Graph& g, Value x, int64_t axis);
 Value unsqueeze(Graph& g, Value x, const std::vector<int64_t>& axes); // positions in the result
@@ -133,7 +133,7 @@ Value matmul(Graph& g, Value a, Value b, DType dtype);
 const Dims& dims(const Graph& g, Value v);
 /// The elements of an integer tensor of rank 0 or 1 as sizes, when they are known symbolically.
 std::optional<Dims> known_dims(const Graph& g, Value v);
-/// The same, binding fresh symbols at run time where they are not known. `is_signed`: the elements
+/// The same, but binds fresh symbols at run time for unknown elements. `is_signed`: the elements
 /// may be negative.
 Dims dims_from(Graph& g, Value v, bool is_signed = false);
 
@@ -156,7 +156,7 @@ struct Conv {
 Value conv(Graph& g, Conv a, Value x, Value w);
 
 /// (x [N,C,spatial...], w [C,O/groups,kernel...]) -> the transpose of conv's data flow. `low` and
-/// `high` are cut off the full result (negative: zeros are added); out = (in-1)*stride +
+/// `high` are removed from the full result (negative: zeros are added); out = (in-1)*stride +
 /// dilation*(k-1) + 1 - low - high.
 struct ConvTranspose {
     std::vector<int64_t> strides;
@@ -171,9 +171,9 @@ struct ConvTranspose {
 };
 Value conv_transpose(Graph& g, ConvTranspose a, Value x, Value w);
 
-/// x [N,C,spatial...] -> [N,C,positions...]. fn: "max" (padding never wins) or "average" (over the
-/// elements inside, or over low/high padding too when count_padding). `extra` is padding at the
-/// high end that ceil mode adds and that is never counted.
+/// x [N,C,spatial...] -> [N,C,positions...]. fn: "max" (ignores padding) or "average" (over the
+/// elements inside; with count_padding also over low/high padding). `extra` is padding at the high
+/// end for ceil mode; it is never counted.
 struct Pool {
     std::string fn = "max";
     std::vector<int64_t> sizes;
@@ -262,9 +262,9 @@ struct Dequantize {
 };
 Value dequantize(Graph& g, Dequantize a, Value x, Value scale, Value zero_point = {});
 
-/// (a float, q quantised, scale, [zero_point]) -> dot of a and q dequantised to a's dtype; no batch
-/// axes. Scale and zero point are as dequantize has them by `axis` and `block`; a zero point that
-/// is a scalar serves all blocks.
+/// (a float, q quantised, scale, [zero_point]) -> dot of a with q dequantised to a's dtype; no
+/// batch axes. Scale and zero point follow dequantize's rules for `axis` and `block`; a scalar zero
+/// point applies to all blocks.
 struct QuantizedDot {
     std::vector<int64_t> a_contract, b_contract;
     DType dtype = DType::F32;
@@ -302,9 +302,9 @@ Value rope(Graph& g, Rope a, Value x, Value cos, Value sin);
 
 /// x resampled along `axes` to `sizes`. mode: "nearest", "linear" or "cubic" (parameter `cubic`);
 /// coordinates: the names of ONNX Resize's coordinate transformations. `scales` holds one factor an
-/// axis, 0 (or an empty list) for sizes / input sizes. roi (tf_crop_and_resize): starts, then ends;
-/// positions outside the input then get `extrapolation`. Scales, or scales and roi, that are only
-/// known when it runs are inputs (x, scales [axes], roi [2 * axes]) instead.
+/// axis; 0 (or an empty list) means output size / input size. roi (tf_crop_and_resize): starts,
+/// then ends; positions outside the input then get `extrapolation`. Scales, or scales and roi, that
+/// are known only at run time are inputs (x, scales [axes], roi [2 * axes]) instead.
 struct Resize {
     std::vector<int64_t> axes;
     Dims sizes;

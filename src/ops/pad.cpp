@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pad: elements around a tensor, constant or taken from it.
+// pad: adds elements around a tensor, either a constant or copies of the tensor's own.
 #include "ops/eval_util.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"
@@ -36,7 +36,7 @@ std::vector<Type> infer_pad(const Pad& a, std::span<const Type> in) {
     return {out};
 }
 
-// The element of the source that position `i` shows, or -1 for the constant.
+// The index of the source element for position `i`, or -1 for the constant.
 int64_t source_of(const std::string& mode, int64_t i, int64_t n) {
     if (i >= 0 && i < n) {
         return i;
@@ -52,7 +52,7 @@ int64_t source_of(const std::string& mode, int64_t i, int64_t n) {
     return r < n ? r : period - r;
 }
 
-// Per axis, where each position of the result comes from.
+// Per axis, the source index of each position of the result.
 std::vector<std::vector<int64_t>> source_table(const Pad& a, const EvalArgs& e) {
     const Shape& from = e.in[0].shape();
     const Shape& to = e.out[0].shape();
@@ -71,8 +71,8 @@ std::vector<std::vector<int64_t>> source_table(const Pad& a, const EvalArgs& e) 
     return table;
 }
 
-// One row along the last axis: `inner` names the source of each element, `low` of them come before
-// the row at `from`, `size` elements long, which is null where all is constant.
+// One row along the last axis: `inner` gives the source index of each element; `low` elements
+// precede the `size` elements that start at `from`. `from` is null when the whole row is constant.
 struct Row {
     std::span<const int64_t> inner;
     size_t low;

@@ -11,7 +11,7 @@ namespace ingot {
 
 namespace {
 
-/// Bits of an element, by the number of its PluginFieldType.
+/// Bits per element, indexed by PluginFieldType.
 constexpr int field_bits[] = {16, 32, 64, 8, 16, 32, 8, 576, 8, 16, 64, 8, 4, 4};
 
 void ensure(bool condition, const auto&... text) {
@@ -20,7 +20,7 @@ void ensure(bool condition, const auto&... text) {
 
 DType result_dtype(const std::string& text) {
     std::optional<DType> t = parse_dtype(text);
-    ensure(t.has_value(), "'", text, "' is no element type");
+    ensure(t.has_value(), "'", text, "' is not an element type");
     return *t;
 }
 
@@ -29,7 +29,7 @@ void check_sizes_of_data(const Plugin& p, std::span<const Type> results) {
            p.symbols.size(), " symbols, ", p.size_results.size(), " results that hold them and ",
            p.most.size(), " bounds");
     for (size_t i = 0; i < p.symbols.size(); ++i) {
-        ensure(!p.symbols[i].symbol_name().empty(), "'", p.symbols[i], "' is no symbol");
+        ensure(!p.symbols[i].symbol_name().empty(), "'", p.symbols[i], "' is not a symbol");
         int64_t r = p.size_results[i];
         ensure(r >= 0 && r < static_cast<int64_t>(results.size()), "size ", i, " is in result ", r,
                " of ", results.size());
@@ -123,7 +123,7 @@ std::vector<PluginFieldView> plugin_fields(const Plugin& p) {
            " lengths");
     ensure(p.field_bytes.defined() && p.field_bytes.dtype() == DType::U8 &&
                p.field_bytes.rank() == 1,
-           "the bytes of the fields are no list of bytes");
+           "the bytes of the fields are not a u8 tensor of rank 1");
     std::vector<PluginFieldView> out;
     std::span<const std::byte> left = p.field_bytes.bytes();
     for (size_t i = 0; i < count; ++i) {
@@ -145,7 +145,7 @@ void set_plugin_fields(Plugin& p, std::span<const PluginFieldView> fields) {
     size_t total = 0;
     for (const PluginFieldView& f : fields) {
         size_t bytes = field_size(f.type, f.length);
-        CHECK(bytes == f.bytes.size(), "a field with other bytes than it has");
+        CHECK(bytes == f.bytes.size(), "a field's length does not match its bytes");
         total += (bytes + field_alignment - 1) / field_alignment * field_alignment;
     }
     p.field_bytes = Tensor::zeros(DType::U8, {static_cast<int64_t>(total)});

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that Ingot does not know: plugin, whose code the application has, and cuda_source, whose
-// kernel travels with the graph as text. Nothing looks inside: both run on backends only.
+// Opaque layers: plugin runs code of the application; cuda_source carries its kernel as text in the
+// graph. Both run on backends only.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace ingot {
 
-/// Any inputs -> results whose types stand here. The application's code is found by name, version
-/// and namespace when the graph is run (plan/plugin.h), and made anew from the fields.
+/// Any inputs -> results with the types given here. The application's code is found by name,
+/// version and namespace at run time (plan/plugin.h), and re-created from the fields.
 struct Plugin {
     std::string name;
     std::string version;
@@ -16,31 +16,31 @@ struct Plugin {
     /// 3: IPluginV3, from fields; 2: IPluginV2, whose bytes are field 0.
     int64_t generation = 3;
 
-    // Fields: types are the numbers of PluginFieldType, lengths count elements; bytes stand one
-    // after another, each beginning at a multiple of field_alignment.
+    // Fields: types are PluginFieldType numbers, lengths count elements; bytes are concatenated,
+    // each field aligned to field_alignment.
     std::vector<std::string> field_names;
     std::vector<int64_t> field_types;
     std::vector<int64_t> field_lengths;
     Tensor field_bytes = Tensor::zeros(DType::U8, {0});
 
-    // Results: an element type's name and a rank for each, and all their sizes.
+    // Results: the name of an element type and a rank for each, and all their sizes.
     std::vector<std::string> dtypes;
     std::vector<int64_t> ranks;
     Dims sizes;
-    /// Sizes that the plugin finds out: symbols[i] is what it writes to result size_results[i], an
-    /// integer scalar, and at most most[i].
+    /// Data-dependent sizes: the plugin writes symbols[i] to result size_results[i], an integer
+    /// scalar; its value is at most most[i].
     Dims symbols;
     std::vector<int64_t> size_results;
     Dims most;
-    /// For each result the input that it updates in place, or -1; empty for none.
+    /// For each result, the input that it updates in place, or -1; empty when none does.
     std::vector<int64_t> aliases;
-    /// Shape inputs, which are no operands: their ranks (0 or 1), and of each how many elements it
-    /// has, and these.
+    /// Shape inputs, which are not operands: their ranks (0 or 1); then, for each, its element
+    /// count and its elements.
     std::vector<int64_t> shape_ranks;
     Dims shape_values;
 
     int64_t tactic = 0;
-    /// Bytes that it asked for at the largest shapes it was built for.
+    /// Workspace bytes requested at the largest shapes it was built for.
     int64_t workspace = 0;
 
     static void fields(auto& s, auto&& f) {
@@ -55,10 +55,10 @@ struct Plugin {
 };
 extern const OpDef plugin_def;
 
-/// Results as the attributes have them. Errors: InvalidModel for lists that do not fit together.
+/// Result types from the attributes. Errors: InvalidModel for inconsistent lists.
 std::vector<Type> plugin_results(const Plugin& p);
 
-/// One field; its bytes belong to the plugin's attributes.
+/// One field; a view into the plugin's attributes.
 struct PluginFieldView {
     std::string_view name;
     int64_t type = 0;
@@ -66,14 +66,14 @@ struct PluginFieldView {
     std::span<const std::byte> bytes;
 };
 inline constexpr size_t field_alignment = 16;
-/// Bytes of `length` elements of a PluginFieldType. Errors: InvalidModel for a number that is none.
+/// Bytes of `length` elements of a PluginFieldType. Errors: InvalidModel for an unknown type.
 size_t field_size(int64_t type, int64_t length);
-/// Errors: InvalidModel for lists and bytes that do not fit together.
+/// Errors: InvalidModel for inconsistent lists and bytes.
 std::vector<PluginFieldView> plugin_fields(const Plugin& p);
-/// Replaces the fields by copies of these.
+/// Replaces the fields by copies of `fields`.
 void set_plugin_fields(Plugin& p, std::span<const PluginFieldView> fields);
 
-/// A kernel as CUDA C++ text. Texts are as ingot::CudaSource in include/ingot.h has them.
+/// A kernel as CUDA C++ text. ingot::CudaSource in include/ingot.h defines the texts.
 struct SourceKernel {
     std::string title;
     std::string source;
@@ -84,7 +84,7 @@ struct SourceKernel {
     std::string block;
     std::string shared;
     std::string workspace;
-    /// Names that expressions may use beside those of sizes.
+    /// Names that expressions may use in addition to those of sizes.
     std::vector<std::string> int_names;
     std::vector<int64_t> int_values;
     std::vector<std::string> float_names;
@@ -100,7 +100,7 @@ struct SourceKernel {
 };
 extern const OpDef cuda_source_def;
 
-/// What a cuda_source is for inputs of these types.
+/// A cuda_source bound to input types.
 struct BoundSource {
     struct Argument {
         enum class Kind : uint8_t { I64, I32, F32, F64 };
@@ -108,7 +108,7 @@ struct BoundSource {
         Dim integer;
         double real = 0;
     };
-    /// Sizes that the signature says are equal, and where.
+    /// Two sizes that the signature requires to be equal, and their location.
     struct Condition {
         Dim a, b;
         std::string what;
@@ -119,11 +119,11 @@ struct BoundSource {
     Dims block; // three
     Dim shared;
     Dim workspace;
-    /// Names of types in the signature, and what they stand for.
+    /// Type names of the signature and the types they stand for.
     std::vector<std::pair<std::string, DType>> types;
     std::vector<Condition> conditions;
 };
-/// Errors: InvalidArgument with the text, the place in it, and what was expected.
+/// Errors: InvalidArgument with the text, the position in it, and the expectation.
 BoundSource bind_source(const SourceKernel& s, std::span<const Type> in);
 
 } // namespace ingot

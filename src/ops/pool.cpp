@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool: pad, window, reduce; averages divide by a count of what each window covers.
+// pool: pad, window, reduce; averages divide by the number of elements in each window.
 #include "ops/op_table.h"
 #include "ops/spatial.h"
 
@@ -38,7 +38,7 @@ std::vector<int64_t> tap_axes(size_t n) {
     return axes;
 }
 
-// How many elements each position of spatial axis i covers: f32 or f64 [positions].
+// The number of elements under each position of spatial axis i: f32 or f64 [positions].
 Value counts(Graph& g, const Pool& a, size_t i, const Dim& size, DType t) {
     Value ones = full(g, t, {size}, 1);
     double inside = a.count_padding ? 1 : 0;
@@ -48,7 +48,7 @@ Value counts(Graph& g, const Pool& a, size_t i, const Dim& size, DType t) {
     return reduce_sum(g, w, {1});
 }
 
-// x (sums of windows) divided by what they cover.
+// x (sums of windows) divided by the element counts.
 Value averaged(Graph& g, const Pool& a, Value sums, const Dims& in) {
     DType t = g.type(sums).dtype;
     double fixed = 1;

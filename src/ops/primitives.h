@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The primitives: attributes and meaning. Everything else expands into these. Shapes are in Dims,
-// so every size may be symbolic. "Same family" of dtypes means: no implicit conversion anywhere.
+// The primitives: attributes and semantics. Everything else expands into these. Shapes are in Dims,
+// so every size may be symbolic. No primitive converts dtypes implicitly.
 #pragma once
 
 #include "ir/graph.h"
@@ -68,8 +68,8 @@ extern const OpDef map_def;
 
 // --- views: no data moves until a kernel needs it -----------------------------------------------
 
-/// Row-major elements under other dims of the same product. Where the product cannot be proven
-/// equal symbolically, the run checks it.
+/// Row-major elements under other dims with the same product. When equality of the products cannot
+/// be proven symbolically, the run checks it.
 struct Reshape {
     Dims dims;
     static void fields(auto& s, auto&& f) { f("dims", s.dims); }
@@ -83,8 +83,8 @@ struct Permute {
 };
 extern const OpDef permute_def;
 
-/// NumPy's broadcast_to: rank may grow on the left; sizes are equal or 1. A run-time size of 1
-/// where the dims are symbolic repeats too.
+/// NumPy's broadcast_to: rank may grow on the left; sizes are equal or 1. A symbolic size that is 1
+/// at run time also repeats.
 struct Broadcast {
     Dims dims;
     static void fields(auto& s, auto&& f) { f("dims", s.dims); }
@@ -128,7 +128,7 @@ extern const OpDef bitcast_def;
 // --- movement --------------------------------------------------------------------------------
 
 /// (x, value: scalar of x's dtype) -> padded. Modes: "constant", "reflect", "edge", "wrap". Pads
-/// are never negative (slice first). `value` is ignored but for "constant".
+/// are never negative (slice first). Only "constant" reads `value`.
 struct Pad {
     Dims low;
     Dims high;
@@ -144,7 +144,7 @@ struct Concat {
 extern const OpDef concat_def;
 
 /// (x, indices: i64 or i32 of any rank) -> x.shape[:axis] + indices.shape + x.shape[axis+1:].
-/// Indices are in [0, size): the caller has mapped negative ones; others are a run-time error.
+/// Indices are in [0, size): the caller maps negative ones; others are a run-time error.
 struct Gather {
     int64_t axis = 0;
     static void fields(auto& s, auto&& f) { f("axis", s.axis); }
@@ -172,8 +172,8 @@ struct Reduce {
 };
 extern const OpDef reduce_def;
 
-/// x -> i64 without `axis`: where the largest ("max") or smallest ("min") element is; the first of
-/// equals, or the last. NaN counts as the extreme.
+/// x -> i64 without `axis`: the index of the largest ("max") or smallest ("min") element; among
+/// equal ones the first, or the last. NaN counts as the extreme.
 struct ArgReduce {
     std::string fn = "max";
     int64_t axis = 0;
@@ -254,13 +254,13 @@ struct If {
 };
 extern const OpDef if_def;
 
-/// (trips: i64 scalar, condition: bool scalar, carried..., captures...) -> (carried...,
-/// scanned...). body: (iteration: i64 scalar, condition, carried..., captures...) ->
-///       (condition, carried..., scanned...). Scanned results are stacked along a new axis 0 of
-///       size
-/// `count`, a fresh symbol, or the trip count where that is known. Stops after `trips` iterations
-/// or when the condition is false. Sizes of carried values that change between iterations are fresh
-/// symbols in the body and outside: `carried` holds the types of the carried results.
+/// (trips: i64 scalar, condition: bool scalar, carried..., captures...) -> (carried..., scanned...)
+/// body: (iteration: i64 scalar, condition, carried..., captures...) ->
+///       (condition, carried..., scanned...)
+/// Scanned results are stacked along a new axis 0 of size `count`, a fresh symbol, or the trip
+/// count where that is known. Stops after `trips` iterations or when the condition is false. Sizes
+/// of carried values that change between iterations are fresh symbols in the body and outside:
+/// `carried` holds the types of the carried results.
 struct Loop {
     GraphRef body;
     int64_t carried = 0;
@@ -272,8 +272,8 @@ struct Loop {
 };
 extern const OpDef loop_def;
 
-/// (inputs...) -> results of the body: a group of nodes that one kernel runs. Made by lowering for
-/// one backend; `kernel` names the family. Evaluates as its body does.
+/// (inputs...) -> results of the body: a group of nodes that one kernel runs. Lowering creates it
+/// for one backend; `kernel` names the family. Evaluates as its body does.
 struct Fused {
     std::string kernel;
     GraphRef body;

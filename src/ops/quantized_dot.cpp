@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_dot: dequantize and dot. Lowering makes it of these two where a kernel reads the
-// quantised operand as it lies.
+// quantized_dot: dequantize and dot. Lowering forms it from these two where a kernel reads the
+// quantised operand directly.
 #include "base/error.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"

@@ -41,7 +41,7 @@ Block philox(Block c, uint32_t key0, uint32_t key1) {
     return c;
 }
 
-// In [0, 1): 53 bits for f64; for the others the leading 24 of them, which f32 holds exactly.
+// In [0, 1): 53 bits for f64; for the others the leading 24 bits, which are exact in f32.
 double unit(const Block& r, DType dtype) {
     if (dtype == DType::F64) {
         return static_cast<double>(((uint64_t{r[0]} << 32) | r[1]) >> 11) * 0x1p-53;
@@ -56,7 +56,7 @@ double standard_normal(const Block& r) {
     return std::sqrt(-2 * std::log(u)) * std::cos(turn * 6.283185307179586);
 }
 
-// The largest value of a float type below `limit`: rounding must not reach the open end.
+// The largest value of a float type below `limit`: rounding must not reach the excluded bound.
 double value_below(double limit, DType dtype) {
     Tensor t = Tensor::scalar(dtype, limit);
     double step = std::max(std::abs(t.get_f64(0)), 1e-30) * 0x1p-54;

@@ -41,8 +41,8 @@ std::vector<Type> infer_reduce(const Reduce& a, std::span<const Type> in) {
     return {out};
 }
 
-// The input as runs of neighbouring axes that are all kept or all reduced. `strides` are those of
-// the result, 0 for reduced runs.
+// The input as runs of adjacent axes that are all kept or all reduced. `strides` index the result,
+// 0 for reduced runs.
 struct Runs {
     Shape sizes;
     Shape strides;
@@ -143,7 +143,7 @@ std::vector<HostRef> host_reduce(const Reduce& a, const HostRef& in, DType dtype
     try {
         r->elements.emplace_back(HostElement{combine_dims(a.fn, *dims), 1});
     } catch (const Error&) {
-        return {}; // beyond 64 bits: the run wraps, a size cannot
+        return {}; // beyond 64 bits: the run wraps, but a size must not
     }
     auto known = r->elements[0]->numerator.as_const();
     bool wraps = known && dtype == DType::I32 && *known != static_cast<int32_t>(*known);

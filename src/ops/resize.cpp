@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// resize: one axis after another, a gather for "nearest", else a weighted sum of neighbours.
-// Coordinates are f64 (vectors as long as the axis); elements are combined in f32 (f64 for f64).
-// Repeated elements are a broadcast.
+// resize: axis by axis, a gather for "nearest", else a weighted sum of neighbours. Coordinates are
+// f64 (vectors of the axis's size); elements are combined in f32 (f64 for f64). Repeated elements
+// are a broadcast.
 #include "ops/resize.h"
 
 #include "base/error.h"
@@ -16,9 +16,9 @@ namespace {
 
 constexpr DType f64 = DType::F64;
 
-// One axis of a resize: sizes and the factor between them, as f64 scalars of the graph.
+// One axis of a resize: its sizes and scale factor, as f64 scalars of the graph.
 struct Axis {
-    size_t entry; // in the attribute lists
+    size_t entry; // index into the attribute lists
     int64_t axis;
     Dim in;
     Dim out;
@@ -55,7 +55,7 @@ Axis axis_of(Graph& g, const Resize& a, size_t entry, Value x, Value scales) {
     return s;
 }
 
-// `alone` where the result is one element wide, else `usual`.
+// `alone` when the result has one element along the axis, else `usual`.
 Value unless_single(Graph& g, const Axis& s, Value usual, Value alone) {
     return select(g, equal(g, s.full_size, scalar(g, f64, 1)), alone, usual);
 }
@@ -101,7 +101,7 @@ Value coordinates(Graph& g, const Resize& a, const Axis& s, Value roi) {
     return add(g, x, mul(g, last, from));
 }
 
-// Whole coordinates as valid indices: i64, the nearest of [0, in).
+// Integral coordinates as valid indices: i64, clamped to [0, in).
 Value as_indices(Graph& g, const Axis& s, Value x) {
     Value inside = minimum(g, maximum(g, x, 0.0), sub(g, s.in_size, 1.0));
     return cast(g, inside, DType::I64);
@@ -141,7 +141,7 @@ Value kernel(Graph& g, const Resize& a, Value d) {
     return select(g, less(g, one, d), beyond, inner);
 }
 
-// How many neighbours contribute to one result position.
+// The number of neighbours that contribute to one result position.
 Dim tap_count(const Resize& a, const Axis& s) {
     int64_t reach = a.mode == "linear" ? 1 : 2;
     if (!a.antialias) {
@@ -161,7 +161,7 @@ Value weighted_axis(Graph& g, const Resize& a, const Axis& s, Value x, Value at)
     Dim taps = tap_count(a, s);
     Value floor = unary(g, ExprOp::Floor, at);
     Value fraction = unsqueeze(g, sub(g, at, floor), {1});
-    // Neighbour j stands at floor + 1 - taps / 2 + j.
+    // Neighbour j is at floor + 1 - taps / 2 + j.
     Value first = dim_scalar(g, Dim(1) - floor_div(taps, 2), f64);
     Value offset = add(g, iota(g, f64, {1, taps}, 1), first);
     Value place = add(g, unsqueeze(g, floor, {1}), offset);
@@ -212,11 +212,11 @@ void check_resize(const Resize& a, const Type& x, bool roi_given) {
     }
 }
 
-// Whether the nearest neighbour of y is floor(y / scale) for every y where the scale is whole.
+// Whether the nearest neighbour of y is floor(y / scale) for every y when the scale is an integer.
 bool rounds_down(const Resize& a) {
     const std::string& c = a.coordinates;
     const std::string& n = a.nearest;
-    // Centres: (y + 0.5) / scale - 0.5 lies less than a half from the whole number it belongs to.
+    // Centres: (y + 0.5) / scale - 0.5 is less than a half away from floor(y / scale).
     bool centred = c == "half_pixel" || c == "half_pixel_symmetric" || c == "pytorch_half_pixel";
     return (centred && (n == "round_prefer_floor" || n == "round_prefer_ceil")) ||
            (n == "floor" && (c == "asymmetric" || c == "tf_half_pixel_for_nn"));

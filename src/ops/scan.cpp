@@ -26,7 +26,7 @@ std::vector<Type> infer_scan(const Scan& a, std::span<const Type> in) {
     return {in[0]};
 }
 
-// Only what is stored is rounded; the running value is not.
+// Only stored values are rounded; the running value is not.
 template <class W, class F>
 void scan_slabs(const Scan& a, const Tensor& x, Tensor& out, F combine) {
     AxisSplit s = split_at(x.shape(), a.axis);

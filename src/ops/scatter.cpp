@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: rows of axis 0 replaced by, or combined with, rows of updates.
+// scatter: replaces rows of axis 0 by rows of updates, or combines them.
 #include "ops/eval_util.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"

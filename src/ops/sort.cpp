@@ -27,7 +27,7 @@ std::vector<Type> infer_sort(const Sort& a, std::span<const Type> in) {
     return {in[0], {DType::I64, in[0].dims}};
 }
 
-/// NaN above all numbers.
+/// Orders NaN above all numbers.
 template <class W>
 bool less(W a, W b) {
     return a < b || (a == a && b != b);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// constant, iota, and the bridges between sizes and tensors.
+// constant, iota, and the conversions between sizes and tensors.
 #include "base/error.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Padding and windows over the spatial axes of [N,C,spatial...], as convolution and pooling share
-// them.
+// Padding and windows over the spatial axes of [N,C,spatial...], shared by convolution and pooling.
 #pragma once
 
 #include "base/error.h"
@@ -23,7 +22,7 @@ inline Value every(Graph& g, Value x, int64_t axis, int64_t stride) {
     return slice(g, x, axis, 0, floor_div(size - Dim(1), stride) + Dim(1), stride);
 }
 
-/// What stride, dilation and pad lists have in common: one entry for each spatial axis.
+/// Common rule of stride, dilation and pad lists: one entry for each spatial axis.
 inline void require_spatial(std::string_view op, const Type& x, std::string_view what,
                             size_t entries) {
     require(entries + 2 == x.dims.size(), ErrorCode::InvalidModel, op, " of ", x, ": got ", entries,

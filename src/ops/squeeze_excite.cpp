@@ -47,7 +47,7 @@ Expr checked_function(const Expr& e, DType t) {
     return out;
 }
 
-/// A convolution of single pixels with a bias and a function behind it.
+/// A 1x1 convolution with bias, followed by a scalar function.
 Value layer(Graph& g, Value x, Value w, Value b, Expr function) {
     const Type t = g.type(x);
     auto spatial = static_cast<size_t>(t.rank() - 2);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// topk: a stable sort, cut off after k.
+// topk: a stable sort, cut after k.
 #include "base/error.h"
 #include "ops/op_table.h"
 #include "ops/ops.h"

@@ -117,7 +117,7 @@ void eval_broadcast(const Broadcast&, EvalArgs& e) {
     gather_strided(x, e.out[0], 0, strides);
 }
 
-// Known elements under other strides: the symbolic form of gather_strided.
+// Known elements read through other strides: the symbolic form of gather_strided.
 HostRef host_strided(const HostValue& in, const Shape& shape, int64_t offset,
                      const Shape& strides) {
     int64_t count = count_of(shape);
@@ -162,8 +162,8 @@ void check_slice(size_t axis, Range r, int64_t limit, ErrorCode code) {
             limit, ": start ", r.start, ", size ", r.size, ", step ", r.step, " leaves the axis");
 }
 
-// The step between elements of an axis, in elements of memory; of one element none is taken, and
-// the product may not fit.
+// The stride of an axis taken in steps, in elements of memory; 0 for a single element, where the
+// product might overflow.
 int64_t stride_of_steps(int64_t stride, int64_t step, int64_t size) {
     return size > 1 ? stride * step : 0;
 }

@@ -39,8 +39,8 @@ TEST(CollectiveOp, RefusesWhatDoesNotFitTogether) {
         const char* message;
     };
     const Mistake mistakes[] = {
-        {{"swap", "", 2, {}, -1}, "f32[4]", "collective: 'swap' is no operation"},
-        {{"all_reduce", "", 2, {}, -1}, "f32[4]", "collective: '' is no reduction"},
+        {{"swap", "", 2, {}, -1}, "f32[4]", "collective: 'swap' is not an operation"},
+        {{"all_reduce", "", 2, {}, -1}, "f32[4]", "collective: '' is not a reduction"},
         {{"all_gather", "sum", 2, {}, -1},
          "f32[4]",
          "collective: all_gather does not reduce, got 'sum'"},

@@ -40,7 +40,7 @@ TEST(PluginOp, RefusesWhatDoesNotFitTogether) {
         {[](Plugin& p) { p.workspace = -1; }, "it wants -1 bytes of workspace"},
         {[](Plugin& p) { p.tactic = int64_t{1} << 40; }, "its tactic is"},
         {[](Plugin& p) { p.dtypes = {}; }, "0 types and 1 ranks of results"},
-        {[](Plugin& p) { p.dtypes = {"f99"}; }, "'f99' is no element type"},
+        {[](Plugin& p) { p.dtypes = {"f99"}; }, "'f99' is not an element type"},
         {[](Plugin& p) { p.ranks = {-1}; }, "result 0 has rank -1, 1 sizes are left"},
         {[](Plugin& p) { p.ranks = {INT64_MAX}; }, "sizes are left"},
         {[](Plugin& p) {
@@ -99,7 +99,7 @@ TEST(PluginOp, RefusesWhatDoesNotFitTogether) {
          "a field has -1 elements"},
         {[](Plugin& p) { p.field_bytes = Tensor::zeros(DType::U8, {16}); },
          "16 bytes belong to no field"},
-        {[](Plugin& p) { p.field_bytes = Tensor(); }, "are no list of bytes"},
+        {[](Plugin& p) { p.field_bytes = Tensor(); }, "are not a u8 tensor of rank 1"},
     };
     EXPECT_EQ(error_of(one_result()), "");
     for (const Mistake& m : mistakes) {

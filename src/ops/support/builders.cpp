@@ -16,7 +16,7 @@ Expr unary_expr(ExprOp op, DType t) {
     return e;
 }
 
-// The dtype that a map of computed type `t` stores when its operand was stored as `stored`.
+// The dtype in which to store a map of computed type `t` whose operand was stored as `stored`.
 DType stored_type(DType computed, DType stored) {
     return computed == compute_type(stored) ? stored : computed;
 }
@@ -315,7 +315,7 @@ Value matmul(Graph& g, Value a, Value b, DType dtype) {
     int64_t rb = g.type(b).rank();
     require(ra >= 1 && rb >= 1, ErrorCode::InvalidModel, "matmul of ", g.type(a), " and ",
             g.type(b), ": operands need rank 1 at least");
-    if (rb <= 2) { // no batch on the right: the left axes stay as they are
+    if (rb <= 2) { // no batch on the right: the left axes stay in order
         return dot(g, Dot{{}, {}, {ra - 1}, {0}, dtype}, a, b);
     }
     Dims da = dims(g, a);

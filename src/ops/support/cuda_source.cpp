@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The texts of a cuda_source: signature, expressions and arguments, for given types of inputs.
+// Binds a cuda_source's texts (signature, expressions, arguments) to given input types.
 #include "base/error.h"
 #include "ops/plugin.h"
 
@@ -43,7 +43,7 @@ bool is_identifier(std::string_view text) {
     return good;
 }
 
-/// Reads one of the texts from left to right.
+/// Reads one text from left to right.
 class Cursor {
 public:
     Cursor(std::string_view what, std::string_view text) : what_(what), text_(text) { skip(); }
@@ -120,7 +120,7 @@ public:
     Binder(const SourceKernel& s, std::span<const Type> in) : source_(s), in_(in) {
         require(s.int_names.size() == s.int_values.size() &&
                     s.float_names.size() == s.float_values.size(),
-                ErrorCode::InvalidArgument, "there are not as many names as values");
+                ErrorCode::InvalidArgument, "the number of names and of values differs");
         for (size_t i = 0; i < s.int_names.size(); ++i) {
             sizes_.emplace(s.int_names[i], s.int_values[i]);
         }
@@ -131,7 +131,7 @@ public:
 
     BoundSource run() {
         require(is_identifier(source_.kernel), ErrorCode::InvalidArgument, "the kernel's name is '",
-                source_.kernel, "', expected a name of C++");
+                source_.kernel, "', expected a C++ identifier");
         require(source_.source.find(source_.kernel) != std::string::npos,
                 ErrorCode::InvalidArgument, "the source has no function '", source_.kernel, "'");
         signature();
@@ -212,7 +212,7 @@ private:
             }
             if (c.take(rest_text)) {
                 if (rest) {
-                    c.refuse("'...' stands here twice");
+                    c.refuse("'...' occurs twice");
                 }
                 rest = items.size();
                 items.emplace_back(rest_text);
@@ -251,8 +251,8 @@ private:
             return;
         }
         if (rest_->size() != dims.size()) {
-            c.refuse(str("'...' stands for ", rest_->size(), " dimensions, in input ", index,
-                         " for ", dims.size()));
+            c.refuse(str("'...' matches ", rest_->size(), " dimensions, in input ", index, " for ",
+                         dims.size()));
         }
         for (size_t i = 0; i < dims.size(); ++i) {
             agree(c, (*rest_)[i], dims[i], str("'...' of input ", index));
@@ -271,7 +271,7 @@ private:
         }
     }
 
-    /// Both are the same size: `known` becomes the better known one.
+    /// Requires both to be the same size; `known` becomes the more precisely known one.
     void agree(Cursor& c, Dim& known, const Dim& d, const std::string& where) {
         if (known == d) {
             return;
@@ -379,14 +379,14 @@ private:
         }
         auto it = sizes_.find(word);
         if (it == sizes_.end()) {
-            c.refuse(str("'", word, "' is no size of an input"));
+            c.refuse(str("'", word, "' is not a size of an input"));
         }
         return it->second;
     }
 
     Dim function(Cursor& c, const std::string& word, int depth) const {
         if (word != "min" && word != "max" && word != "ceil_div") {
-            c.refuse(str("'", word, "' is no function, expected min, max or ceil_div"));
+            c.refuse(str("'", word, "' is not a function, expected min, max or ceil_div"));
         }
         Dim a = sum(c, depth + 1);
         c.expect(",");

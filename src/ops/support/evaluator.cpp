@@ -271,7 +271,7 @@ Value cast_value(Graph& g, Value v, DType to) {
     return g.type(v).dtype == to ? v : g.add1(map_def, std::move(m), {v});
 }
 
-// A reinterpretation of bits needs the original width.
+// Reinterpreting bits requires the original width.
 Value promoted_bitcast(Graph& out, const Graph& g, const Node& n, Value in) {
     Value narrow = cast_value(out, in, g.type(n.inputs[0]).dtype);
     Value bits = out.add(bitcast_def, n.attrs, std::array{narrow})[0];

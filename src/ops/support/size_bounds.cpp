@@ -17,12 +17,12 @@ int64_t most(const Dim& d, const Bounds& known) {
     return std::max<int64_t>(d.bounds(known).high, 0);
 }
 
-/// The product, unbounded where it overflows; 0 where a factor is, whatever the others are.
+/// The product, unbounded on overflow; 0 when either factor is 0.
 int64_t times(int64_t a, int64_t b) {
     return a == 0 || b == 0 ? 0 : checked_mul(a, b).value_or(unbounded);
 }
 
-/// The largest value of an integer scalar that is known while compiling.
+/// Upper bound of an integer scalar known at compile time.
 int64_t most_of_scalar(const Graph& g, Value v, const Bounds& known) {
     std::optional<Dims> dims = ops::known_dims(g, v);
     return dims && dims->size() == 1 ? most((*dims)[0], known) : unbounded;
@@ -69,7 +69,7 @@ private:
         }
     }
 
-    /// Sizes of the results of an If are those of either branch.
+    /// The sizes of an If's results are those of either branch.
     void branch(const Graph& g, const Node& n, const Graph& body, bool second) {
         BoundWalk inner(known_);
         for (size_t i = 0; i < body.inputs().size(); ++i) {
@@ -88,7 +88,7 @@ private:
         }
     }
 
-    /// The first branch sets what nobody has; the second widens what the first has set.
+    /// The first branch sets unset bounds; the second widens them.
     void join(const Dim& symbol, int64_t high, bool second) {
         std::string name(symbol.symbol_name());
         if (name.empty()) {
@@ -111,7 +111,7 @@ private:
     }
 
     Bounds known_;
-    std::set<std::string, std::less<>> joined_; // symbols of results of Ifs
+    std::set<std::string, std::less<>> joined_; // symbols of If results
 };
 
 } // namespace
