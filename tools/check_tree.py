@@ -53,7 +53,7 @@ BACKENDS = ("cpu", "cuda")
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|tm" + r"p)/")
 # Rules of slim see models that nobody has checked: input() and set_input() allow for what is missing.
 BARE_OPERAND = re.compile(r"\.inputs\[")
-OWN_OPERANDS = ("node.cpp", "edit.cpp", "facts.cpp")
+OWN_OPERANDS = ("node.cpp", "edit.cpp", "analysis.cpp")
 NOTE = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 USING = re.compile(r"\s*using\s+namespace\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')

@@ -48,7 +48,7 @@ std::optional<std::vector<double>> per_channel(const Context& c, const std::stri
     if (!t || !is_float(t->dtype()) || t->rank() > rank) {
         return std::nullopt;
     }
-    const int64_t axis = 1 - (rank - t->rank()); // of the constant
+    const int64_t axis = 1 - (rank - t->rank()); // axis of the constant
     for (int64_t k = 0; k < t->rank(); ++k) {
         const int64_t size = t->shape()[static_cast<size_t>(k)];
         if (size != 1 && !(k == axis && size == channels)) {

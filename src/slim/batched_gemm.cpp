@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exporters flatten a batch of matrices to one, multiply by Gemm and restore the batch. MatMul
-// takes the batch as it is.
+// Exporters flatten a batch of matrices into one matrix, apply Gemm and restore the batch. MatMul
+// takes the batch directly.
 #include "slim/rules.h"
 
 #include <algorithm>
@@ -9,7 +9,7 @@ namespace ingot::slim {
 
 namespace {
 
-// Does `flat` have all axes of `full` but the last in one?
+// Does `flat` merge all axes of `full` except the last into one?
 bool is_flattened(const Type& full, const Type& flat) {
     return full.rank() > 2 && flat.rank() == 2 && full.dims.back() == flat.dims.back();
 }
@@ -19,7 +19,7 @@ bool same_batch(const Type& a, const Type& b) {
     return a.rank() == b.rank() && std::equal(a.dims.begin(), a.dims.end() - 1, b.dims.begin());
 }
 
-// The second operand as MatMul takes it; transposed constants are written anew.
+// The second operand in MatMul's layout; a transposed constant is written in that layout.
 std::optional<std::string> right_operand(Context& c, const onnx::Node& gemm) {
     if (get_int(gemm, "transB", 0) == 0) {
         return input(gemm, 1);

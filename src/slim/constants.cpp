@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that turn what is computed from constants alone into initializers.
+// Rules that turn values computed only from constants into initializers.
 #include "base/interrupt.h"
 #include "slim/fold.h"
 #include "slim/rules.h"
@@ -37,7 +37,7 @@ bool constant_to_initializer(Context& c, size_t i) {
 }
 
 std::optional<Tensor> known_value(const Context& c, const std::string& name) {
-    const Fact* f = name.empty() ? nullptr : c.fact(name);
+    const TensorInfo* f = name.empty() ? nullptr : c.info(name);
     if (f == nullptr || f->host == nullptr || is_float(f->type.dtype)) {
         return std::nullopt;
     }
@@ -74,11 +74,7 @@ const Rule rules[] = {
      "Constant nodes become initializers",
      {"Constant"},
      constant_to_initializer},
-    {"known-value",
-     "constant_folding",
-     "shapes, and arithmetic on them, that are known",
-     {},
-     known_values},
+    {"known-value", "constant_folding", "known shapes and arithmetic on them", {}, known_values},
     {"fold", "constant_folding", "nodes whose operands are all constants", {}, fold},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for control flow that is decided before the model runs.
+// Rules for control flow that is decided at compile time.
 #include "slim/rules.h"
 
 #include <algorithm>
@@ -14,8 +14,8 @@ const onnx::Graph* branch(const onnx::Node& n, bool condition) {
     return a == nullptr ? nullptr : a->g.get();
 }
 
-// The nodes and constants of the branch that runs move into the graph. Names are unique in the
-// whole model, so nothing has to be renamed but the results.
+// Moves the nodes and constants of the taken branch into the graph. Names are unique in the whole
+// model, so only the results are renamed.
 bool decided_if(Context& c, size_t i) {
     const onnx::Node n = c.edit.node(i);
     const std::optional<double> condition = c.filled_with(input(n, 0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that fold what stands around a convolution into it: normalisation, scales, sums, padding.
+// Rules that fold neighbours of a convolution into it: normalisation, scales, sums, padding.
 #include "slim/affine.h"
 #include "slim/rules.h"
 
@@ -11,7 +11,7 @@ namespace ingot::slim {
 
 namespace {
 
-// The convolution that computes an operand of n, which nothing else reads.
+// The convolution that computes an operand of n and has no other reader.
 std::optional<size_t> conv_before(const Context& c, const onnx::Node& n) {
     for (const std::string& name : n.inputs) {
         for (const char* op : {"Conv", "ConvTranspose"}) {
@@ -23,7 +23,7 @@ std::optional<size_t> conv_before(const Context& c, const onnx::Node& n) {
     return std::nullopt;
 }
 
-// Weights that others read too are not copied when they are large.
+// Large weights with other readers are not copied.
 bool may_copy(const Context& c, const std::string& weights) {
     return c.edit.used_once(weights) ||
            c.edit.constant(weights)->bytes.size() <= c.options.size_threshold;
@@ -71,7 +71,7 @@ bool absorb_after(Context& c, size_t i) {
     return true;
 }
 
-// Conv(x * a) is Conv with weights scaled per input channel: padding stays zero.
+// Conv(x * a) is Conv with weights scaled per input channel: zero padding stays zero.
 bool absorb_before(Context& c, size_t i) {
     onnx::Node conv = c.edit.node(i);
     const std::optional<size_t> p = c.only_producer(input(conv, 0), "Mul");
@@ -105,7 +105,7 @@ bool absorb_before(Context& c, size_t i) {
     return false;
 }
 
-// Padding of the spatial axes with a constant: [low..., high...], nothing negative.
+// Constant padding of the spatial axes: [low..., high...], none negative.
 std::optional<std::vector<int64_t>> spatial_pads(const Context& c, const onnx::Node& pad,
                                                  int64_t rank) {
     const Context::Parameter pads = c.parameter(pad, "pads", 1);
@@ -139,7 +139,7 @@ std::optional<std::vector<int64_t>> spatial_pads(const Context& c, const onnx::N
     return out;
 }
 
-// What Pad pads with, where that is known.
+// The value that Pad pads with, when known.
 std::optional<double> pad_value(const Context& c, const onnx::Node& pad) {
     if (c.opset < 11) {
         return static_cast<double>(get_float(pad, "value", 0));
@@ -174,7 +174,7 @@ bool absorb_pad(Context& c, size_t i) {
     const std::vector<int64_t> kernel = get_ints(n, "kernel_shape");
     for (size_t k = 0; k < pads.size(); ++k) {
         pads[k] += (*added)[k];
-        // Runtimes refuse windows of a pool that lie in the padding altogether.
+        // Runtimes refuse pooling windows that lie entirely in the padding.
         if (n.op_type != "Conv" && (kernel.empty() || pads[k] >= kernel[k % kernel.size()])) {
             return false;
         }

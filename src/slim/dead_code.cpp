@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that take out what nothing uses.
+// Rules that remove unused nodes and initializers.
 #include "slim/rules.h"
 
 #include <algorithm>
@@ -39,12 +39,8 @@ bool unused_initializers(Context& c, size_t) {
 }
 
 const Rule rules[] = {
-    {"dead-node", "dead_node_elimination", "nodes whose results nothing uses", {}, dead_nodes},
-    {"unused-initializer",
-     "dead_node_elimination",
-     "initializers that nothing uses",
-     {},
-     unused_initializers},
+    {"dead-node", "dead_node_elimination", "nodes with unused results", {}, dead_nodes},
+    {"unused-initializer", "dead_node_elimination", "unused initializers", {}, unused_initializers},
 };
 
 } // namespace

@@ -145,7 +145,7 @@ void GraphEdit::erase(size_t i) {
 
 void GraphEdit::redirect(const std::string& gone, const std::string& kept) {
     if (gone.empty()) {
-        return; // operands left out have no name
+        return; // omitted operands have no name
     }
     std::vector<size_t> users = readers(gone);
     std::sort(users.begin(), users.end());
@@ -212,7 +212,7 @@ bool GraphEdit::make_constant(const std::string& name, onnx::Tensor t) {
 void GraphEdit::drop_constant(const std::string& name) {
     auto it = constants_.find(name);
     CHECK(it != constants_.end(), "no constant ", name);
-    graph_.initializers[it->second] = onnx::Tensor(); // taken out by finish
+    graph_.initializers[it->second] = onnx::Tensor(); // finish() removes it
     constants_.erase(it);
 }
 

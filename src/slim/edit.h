@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphEdit: one ONNX graph while rules change it. Knows who computes and who reads each tensor, in
-// bodies too, and keeps that right through every change.
+// GraphEdit: one ONNX graph while rules change it. Tracks the producer and the readers of each
+// tensor, in bodies too, through every change.
 #pragma once
 
 #include "onnx/model.h"
@@ -15,11 +15,11 @@
 
 namespace ingot::slim {
 
-/// Takes the nodes out of the graph and puts them back in finish(). A tensor's name always means
-/// the same contents: rules that fuse give the fused node the name of the last result.
+/// Moves the nodes out of the graph; finish() moves them back. The contents behind a tensor's name
+/// never change: a fused node takes the name of the last result.
 class GraphEdit {
 public:
-    /// `outer` is the graph around a body, for its constants; null for the main graph.
+    /// `outer` is the graph that contains a body, for its constants; null for the main graph.
     GraphEdit(onnx::Graph& graph, const GraphEdit* outer, Names& names);
     GraphEdit(const GraphEdit&) = delete;
     GraphEdit& operator=(const GraphEdit&) = delete;
@@ -30,44 +30,45 @@ public:
     const onnx::Node& node(size_t i) const { return nodes_[i]; }
     /// The node that computes a tensor; nullopt for inputs, constants and captures.
     std::optional<size_t> producer(const std::string& name) const;
-    /// The nodes that read a tensor, once for each operand; bodies' reads count for their node.
+    /// The nodes that read a tensor, once per operand; reads in a body count for the node that owns
+    /// it.
     const std::vector<size_t>& readers(const std::string& name) const;
     /// Is it a graph output (or named by a quantisation annotation), so that its name must stay?
     bool is_output(const std::string& name) const { return outputs_.contains(name); }
     bool is_input(const std::string& name) const { return inputs_.contains(name); }
     bool is_used(const std::string& name) const;
-    /// Exactly one operand reads it, and it is no output.
+    /// Whether exactly one operand reads it and it is not an output.
     bool used_once(const std::string& name) const;
 
-    /// The initializer of that name, of this graph or of one around it, or what a Constant node
-    /// holds. Valid until the next change.
+    /// The initializer of that name in this graph or an outer one, or the value of a Constant node.
+    /// Valid until the next change.
     const onnx::Tensor* constant(const std::string& name) const;
     const std::vector<onnx::Tensor>& constants() const { return graph_.initializers; }
-    /// Adds an initializer, named `stem` or like it; returns the name.
+    /// Adds an initializer named `stem`, with a suffix if taken; returns the name.
     std::string add_constant(onnx::Tensor t, const std::string& stem);
-    /// Adds an initializer under its own name, which no graph of the model has any more.
+    /// Adds an initializer under its own name, which is no longer used in the model.
     void adopt_constant(onnx::Tensor t);
 
-    /// Calls f(Graph&) for each body of node i, which f may change.
+    /// Calls f(Graph&) for each body of node i; f may change it.
     void edit_bodies(size_t i, const std::function<void(onnx::Graph&)>& f);
     void update(size_t i, onnx::Node node);
     size_t append(onnx::Node node);
     void erase(size_t i);
-    /// Erases node i, whose result `gone` is the same tensor as `kept`: everyone reads that
-    /// instead. False, and nothing happens, when another result of i is used, or when `gone` must
-    /// keep its name and `kept` cannot take it.
+    /// Erases node i, whose result `gone` equals `kept`, and redirects all readers to `kept`.
+    /// Returns false and changes nothing when another result of i is used, or when `gone` must keep
+    /// its name and `kept` cannot take it.
     bool bypass(size_t i, const std::string& gone, const std::string& kept);
-    /// Lets all readers of `gone` read `kept`, an equal tensor; outputs keep their names.
+    /// Redirects all readers of `gone` to `kept`, an equal tensor; outputs keep their names.
     void redirect(const std::string& gone, const std::string& kept);
-    /// The result `name` of a node is a constant from now on: an initializer, or for an output of
-    /// the graph a Constant node. False where it is that already.
+    /// Turns the result `name` of a node into a constant: an initializer, or a Constant node for a
+    /// graph output. Returns false when it already is one.
     bool make_constant(const std::string& name, onnx::Tensor t);
     void drop_constant(const std::string& name);
     std::string fresh_name(const std::string& stem) { return names_.fresh(stem); }
 
     onnx::Graph& graph() { return graph_; }
     const onnx::Graph& graph() const { return graph_; }
-    /// Sorted nodes go back into the graph.
+    /// Sorts the nodes and moves them back into the graph.
     void finish();
 
 private:
@@ -82,7 +83,7 @@ private:
     std::vector<bool> alive_;
     std::unordered_map<std::string, size_t> producers_;
     std::unordered_map<std::string, std::vector<size_t>> readers_;
-    std::unordered_map<std::string, size_t> constants_; // place in graph_.initializers
+    std::unordered_map<std::string, size_t> constants_; // index into graph_.initializers
     std::unordered_set<std::string> inputs_;
     std::unordered_set<std::string> outputs_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that let equal tensors be one: equal by facts, computed alike, or constants of the same
+// Rules that merge equal tensors: equal by analysis, computed alike, or constants with equal
 // contents.
 #include "base/hash.h"
 #include "base/text.h"
@@ -13,12 +13,12 @@ namespace ingot::slim {
 
 namespace {
 
-// What gives other results each time it runs.
+// Operators with different results in each run.
 constexpr std::array<std::string_view, 7> random_ops = {
     "Bernoulli",        "Dropout",       "Multinomial",      "RandomNormal",
     "RandomNormalLike", "RandomUniform", "RandomUniformLike"};
 
-// Names by the number of their fact, in the order in which they are known.
+// Names by their value number, in the order in which they become available.
 class SameValue {
 public:
     explicit SameValue(Context& c) : c_(c) {}
@@ -47,7 +47,7 @@ public:
 
 private:
     void learn(const std::string& name) {
-        const Fact* f = name.empty() ? nullptr : c_.fact(name);
+        const TensorInfo* f = name.empty() ? nullptr : c_.info(name);
         if (f != nullptr) {
             first_.emplace(f->number, name);
         }
@@ -57,7 +57,7 @@ private:
         bool changed = false;
         const std::vector<std::string> outputs = c_.edit.node(i).outputs;
         for (const std::string& o : outputs) {
-            const Fact* f = o.empty() ? nullptr : c_.fact(o);
+            const TensorInfo* f = o.empty() ? nullptr : c_.info(o);
             if (f == nullptr || !c_.edit.is_used(o)) {
                 continue;
             }
@@ -90,7 +90,7 @@ void append_tensor(std::string& out, const onnx::Tensor& t) {
     append(out, str(t.data_type, t.dims, xxh3_128(t.bytes), t.string_count));
 }
 
-// Equal texts, equal attributes; nullopt for what is not compared.
+// Equal texts mean equal attributes; nullopt for attributes that are not compared.
 std::optional<std::string> attribute_text(const onnx::Node& n) {
     std::vector<std::string> parts;
     for (const onnx::Attribute& a : n.attributes) {
@@ -126,7 +126,7 @@ std::optional<std::string> node_text(const onnx::Node& n) {
     return str(text, "\n#", n.outputs.size());
 }
 
-// Lets the readers of node i's results read those of an equal node before it.
+// Redirects the readers of node i's results to those of an equal earlier node.
 bool merge_into(Context& c, size_t i, size_t first) {
     const std::vector<std::string> gone = c.edit.node(i).outputs;
     std::vector<std::string> kept = c.edit.node(first).outputs;
@@ -169,7 +169,7 @@ bool common_subexpression(Context& c, size_t) {
     return changed;
 }
 
-// Of a large constant, these many bytes at both ends decide whether the rest is looked at.
+// Bytes at both ends of a large constant that are hashed before all contents are compared.
 constexpr size_t probe_bytes = 4096;
 
 bool duplicate_initializers(Context& c, size_t) {
@@ -202,7 +202,7 @@ bool duplicate_initializers(Context& c, size_t) {
 const Rule rules[] = {
     {"same-value",
      "subexpression_elimination",
-     "tensors that are equal by what the importer knows",
+     "tensors that the importer proves equal",
      {},
      same_value},
     {"common-subexpression",
@@ -212,7 +212,7 @@ const Rule rules[] = {
      common_subexpression},
     {"duplicate-initializer",
      "weight_tying",
-     "initializers of the same contents",
+     "initializers with equal contents",
      {},
      duplicate_initializers},
 };

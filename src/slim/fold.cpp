@@ -55,10 +55,10 @@ bool too_large(const Graph& g, uint64_t byte_limit) {
     return count_flops(g, {}) > operation_limit;
 }
 
-// A value that is computed but not yet part of the model.
+// A computed value that is not yet part of the model.
 struct Pending {
     Tensor value;
-    uint64_t replaced = 0; // bytes of constants that only it needs
+    uint64_t replaced = 0; // bytes of constants that only this node uses
 };
 
 class Folder {
@@ -90,7 +90,7 @@ private:
                            [&](const std::string& name) { return is_known(name); });
     }
 
-    // Bytes of constants that go when node i does.
+    // Bytes of constants that become unused when node i is folded.
     uint64_t replaced_bytes(size_t i) const {
         uint64_t bytes = 0;
         for (const std::string& name : c_.edit.node(i).inputs) {
@@ -139,7 +139,8 @@ private:
                            [&](size_t r) { return !is_folded_.contains(r); });
     }
 
-    // Replaces what nodes that stay read of node i, or lets it stay too.
+    // Replaces the results of node i that remaining nodes read, or keeps node i when they are too
+    // large.
     bool settle(size_t i) {
         const std::vector<std::string> outputs = c_.edit.node(i).outputs;
         uint64_t bytes = 0;
@@ -209,7 +210,7 @@ std::optional<std::vector<Tensor>> run_node(const onnx::Model& model, const onnx
         if (e.code() == ErrorCode::Interrupted || e.code() == ErrorCode::OutOfMemory) {
             throw;
         }
-        return std::nullopt; // it fails where it runs, if it does
+        return std::nullopt; // the error belongs to the run of the model
     }
 }
 

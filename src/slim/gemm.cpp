@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that make one Gemm of a matrix product and what stands around it, and MatMul of an Einsum
-// that is nothing else.
+// Rules that merge a matrix product and its neighbours into one Gemm, and turn an Einsum that is a
+// plain matrix product into MatMul.
 #include "slim/affine.h"
 #include "slim/fold.h"
 #include "slim/rules.h"
@@ -12,14 +12,14 @@ namespace ingot::slim {
 
 namespace {
 
-// Types that runtimes multiply by Gemm, and shapes that it takes.
+// Types and shapes that runtimes support in Gemm.
 bool is_matrix(const Context& c, const std::string& name) {
     const std::optional<Type> t = c.type(name);
     return t && t->rank() == 2 &&
            (t->dtype == DType::F32 || t->dtype == DType::F64 || t->dtype == DType::F16);
 }
 
-// Gemm broadcasts C to the result and never the other way round.
+// Gemm broadcasts C to the result, never the result to C.
 bool fits_as_bias(const Context& c, const std::string& bias, const std::string& product,
                   const std::string& sum) {
     const std::optional<Type> b = c.type(bias);
@@ -128,7 +128,7 @@ bool gemm_affine(Context& c, size_t i) {
     return true;
 }
 
-// The transposed matrix behind an operand, where nothing else reads it.
+// The matrix before the transpose of an operand, when the transpose has no other reader.
 std::optional<std::string> transposed_operand(const Context& c, const std::string& name) {
     const std::optional<size_t> p = c.only_producer(name, "Transpose");
     const auto perm = p ? permutation(c, c.edit.node(*p)) : std::nullopt;
@@ -138,7 +138,7 @@ std::optional<std::string> transposed_operand(const Context& c, const std::strin
 bool transpose_gemm(Context& c, size_t i) {
     onnx::Node n = c.edit.node(i);
     const bool matmul = n.op_type == "MatMul";
-    // Before opset 11 Gemm has to add something.
+    // Before opset 11, Gemm requires C.
     if (matmul && (c.opset < 11 || !is_matrix(c, input(n, 0)) || !is_matrix(c, input(n, 1)))) {
         return false;
     }
@@ -158,7 +158,7 @@ bool transpose_gemm(Context& c, size_t i) {
     return changed;
 }
 
-// "...ij,...jk->...ik" with the same distinct letters in front: a batched product as MatMul has it.
+// "...ij,...jk->...ik" with equal, distinct leading letters: a batched product in MatMul's form.
 bool is_matmul(std::string equation) {
     std::erase(equation, ' ');
     const size_t comma = equation.find(',');
@@ -190,7 +190,7 @@ bool einsum_matmul(Context& c, size_t i) {
     const std::optional<Type> a = c.type(input(n, 0));
     const std::optional<Type> b = c.type(input(n, 1));
     if (!a || !b || !(a->dims.back() == b->dims[b->dims.size() - 2])) {
-        return false; // Einsum broadcasts what it sums over too
+        return false; // Einsum also broadcasts the summed axis
     }
     n.op_type = "MatMul";
     n.attributes.clear();

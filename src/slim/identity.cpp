@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for nodes that give back what they are given. Most such nodes fall to same-value; these
-// rules need no facts, or see more than the importer does.
+// Rules for identity nodes. same-value removes most of them; these rules need no analysis, or see
+// more than the importer does.
 #include "onnx/data_type.h"
 #include "slim/rules.h"
 
@@ -20,7 +20,7 @@ bool identity(Context& c, size_t i) {
     return bypass(c, i, 0);
 }
 
-// Before opset 12 a Dropout always infers; later the third operand can say otherwise.
+// Before opset 12, Dropout is always in inference mode; later the third operand decides.
 bool dropout(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     if (has_input(n, 2)) {
@@ -61,7 +61,7 @@ bool single_part(Context& c, size_t i) {
     return n.outputs.size() == 1 && c.same_type(input(n, 0), n.outputs[0]) && bypass(c, i, 0);
 }
 
-// The result has the operand's sizes, and nothing is moved where sizes do not change.
+// The result has the operand's sizes, and equal sizes mean that no element moves.
 bool same_sizes(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     return c.same_type(input(n, 0), n.outputs[0]) && bypass(c, i, 0);
@@ -76,7 +76,7 @@ bool slice(Context& c, size_t i) {
     return forward && same_sizes(c, i);
 }
 
-// Scales of exactly 1, or sizes that are the operand's, resample each element onto itself.
+// Scales of exactly 1, or the operand's own sizes, resample each element onto itself.
 bool resize(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     if (get_string(n, "coordinate_transformation_mode", "") == "tf_crop_and_resize" ||
@@ -95,7 +95,7 @@ bool resize(Context& c, size_t i) {
     return s && c.filled_with(scales) == 1.0 && bypass(c, i, 0);
 }
 
-// A reduction over axes of size 1 gives each element back, where it keeps them.
+// A reduction over axes of size 1 that keeps them is the identity.
 bool reduce(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     return get_int(n, "keepdims", 1) == 1 && same_sizes(c, i);
@@ -103,14 +103,14 @@ bool reduce(Context& c, size_t i) {
 
 const Rule rules[] = {
     {"nop-identity", "dead_node_elimination", "Identity", {"Identity"}, identity},
-    {"nop-dropout", "dead_node_elimination", "Dropout, which infers", {"Dropout"}, dropout},
-    {"nop-cast", "dead_node_elimination", "a cast to the type that is there", {"Cast"}, cast},
+    {"nop-dropout", "dead_node_elimination", "Dropout in inference mode", {"Dropout"}, dropout},
+    {"nop-cast", "dead_node_elimination", "a cast to the same type", {"Cast"}, cast},
     {"nop-transpose",
      "dead_node_elimination",
      "a transpose that moves no axis",
      {"Transpose"},
      transpose},
-    {"nop-pad", "dead_node_elimination", "padding by nothing", {"Pad"}, pad},
+    {"nop-pad", "dead_node_elimination", "padding by zero elements", {"Pad"}, pad},
     {"nop-single",
      "dead_node_elimination",
      "sums, extrema and concatenations of one tensor",
@@ -122,10 +122,10 @@ const Rule rules[] = {
      "reshapes, expansions and tiles that keep all sizes",
      {"Reshape", "Flatten", "Expand", "Tile", "Squeeze", "Unsqueeze"},
      same_sizes},
-    {"nop-slice", "dead_node_elimination", "slices of everything", {"Slice"}, slice},
+    {"nop-slice", "dead_node_elimination", "slices of the whole tensor", {"Slice"}, slice},
     {"nop-resize",
      "dead_node_elimination",
-     "resizing to the sizes that are there",
+     "resizing to the same sizes",
      {"Resize", "Upsample"},
      resize},
     {"nop-reduce",

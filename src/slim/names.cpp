@@ -113,7 +113,7 @@ void rename_definition(Graph& g, const std::string& from, const std::string& to)
 }
 
 void make_body_unique(Graph& g, std::unordered_set<std::string>& taken, Names& names) {
-    std::unordered_set<std::string> own; // an initializer may be an input too
+    std::unordered_set<std::string> own; // an initializer may also be an input
     std::vector<std::string> clashing;
     each_defined(g, [&](const std::string& name) {
         if (own.insert(name).second && !taken.insert(name).second) {
@@ -235,7 +235,7 @@ void sort_nodes(std::vector<Node>& nodes) {
     producer.erase("");
     std::vector<Node> sorted;
     std::vector<uint8_t> state(nodes.size(), 0);  // 0 new, 1 on the stack, 2 done
-    std::vector<std::pair<size_t, size_t>> stack; // node, next of its needs
+    std::vector<std::pair<size_t, size_t>> stack; // node, index of its next operand to visit
     auto push = [&](size_t i) {
         stack.emplace_back(i, 0);
         state[i] = 1;

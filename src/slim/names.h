@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of tensors in ONNX graphs: what bodies capture from outside, renaming, making names unique.
+// Names of tensors in ONNX graphs: captures of bodies, renaming, uniqueness.
 #pragma once
 
 #include "onnx/model.h"
@@ -12,11 +12,11 @@
 
 namespace ingot::slim {
 
-/// All names of tensors in a model; hands out fresh ones.
+/// All tensor names of a model; generates fresh ones.
 class Names {
 public:
     explicit Names(const onnx::Model& model);
-    /// `stem`, or `stem_1`, `stem_2`, ...: the first that nothing has.
+    /// `stem`, `stem_1`, `stem_2`, ...: the first unused one.
     std::string fresh(const std::string& stem);
 
 private:
@@ -35,12 +35,12 @@ void rename_captures(onnx::Node& node, const std::string& from, const std::strin
 /// Reads `to` wherever the graph's nodes, bodies and outputs read `from`.
 void rename_uses(onnx::Graph& graph, const std::string& from, const std::string& to);
 
-/// A copy that shares weights, but no body.
+/// A copy that shares the weights but no body.
 onnx::Model deep_copy(const onnx::Model& model);
-/// Renames what bodies define so that no name of the model is defined twice: values can then move
-/// between graphs. Names of the main graph stay.
+/// Renames definitions in bodies so that no name is defined twice in the model: values can then
+/// move between graphs. Names of the main graph stay.
 void make_names_unique(onnx::Model& model);
-/// Puts the nodes into an order in which each one's inputs come first; one that is valid stays.
+/// Sorts the nodes topologically; a valid order is kept.
 void sort_nodes(std::vector<onnx::Node>& nodes);
 
 } // namespace ingot::slim

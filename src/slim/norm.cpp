@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RMSNormalization, which opset 23 brought, out of the operators that say it before.
+// Recognises RMSNormalization (opset 23) in its spelling by older operators.
 #include "slim/rules.h"
 #include "slim/views.h"
 
@@ -9,7 +9,7 @@ namespace ingot::slim {
 
 namespace {
 
-// x behind x*x or x**2.
+// x, from x*x or x**2.
 std::optional<std::string> squared(const Context& c, const std::string& name) {
     if (const std::optional<size_t> p = c.only_producer(name, "Mul")) {
         const onnx::Node& n = c.edit.node(*p);

@@ -22,9 +22,9 @@ constexpr std::array<std::string_view, 9> reductions = {
 
 struct Change {
     std::string_view op;
-    int64_t since; // the opset with another meaning
+    int64_t since; // the opset that changed the meaning
 };
-// What cannot be rewritten node by node.
+// Changes that cannot be undone node by node.
 constexpr std::array<Change, 3> changes = {
     {{"GroupNormalization", 21}, {"DFT", 20}, {"GridSample", 20}}};
 
@@ -82,9 +82,8 @@ onnx::Model raised_opset(const onnx::Model& model, int64_t wanted) {
         return model;
     }
     require(from >= lowest && model.functions.empty(), ErrorCode::Unsupported,
-            "the model has opset ", from,
-            model.functions.empty() ? "" : " and functions of its own", ", this needs opset ",
-            wanted, ": raise it with onnx.version_converter");
+            "the model has opset ", from, model.functions.empty() ? "" : " and local functions",
+            ", this needs opset ", wanted, ": raise it with onnx.version_converter");
     onnx::Model out = slim::deep_copy(model);
     Raising(out, from, wanted).visit(out.graph);
     out.opset_imports[""] = wanted;

@@ -6,10 +6,10 @@
 
 namespace ingot {
 
-/// The model under an opset of the default domain from 13 on to `wanted`, at most 21: operators
-/// that changed are rewritten (reductions take their axes as an input since 18, Split says how many
-/// parts). A model that is there already stays. Errors: Unsupported naming the node where an
-/// operator changed its meaning, and for opsets below 13.
+/// Converts the model from an opset of the default domain >= 13 to `wanted`, at most 21, by
+/// rewriting changed operators (since 18, reductions take their axes as an input and Split its
+/// number of parts). Returns a model at or above `wanted` unchanged. Errors: Unsupported naming the
+/// node whose operator changed its meaning, and for opsets below 13.
 onnx::Model raised_opset(const onnx::Model& model, int64_t wanted);
 
 } // namespace ingot

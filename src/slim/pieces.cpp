@@ -17,7 +17,7 @@ struct Range {
 };
 using Ranges = std::map<int64_t, Range>; // by axis
 
-// What a Slice with constant bounds takes of each axis that it names.
+// The range that a Slice with constant bounds takes along each axis that it names.
 std::optional<Ranges> ranges_of(const Context& c, const onnx::Node& n, int64_t rank) {
     const Context::Parameter starts = c.parameter(n, "starts", 1);
     const Context::Parameter ends = c.parameter(n, "ends", 2);
@@ -44,7 +44,7 @@ std::optional<Ranges> ranges_of(const Context& c, const onnx::Node& n, int64_t r
     return out;
 }
 
-// x[a.start:a.end][b.start:b.end], where both count forward from the beginning.
+// x[a.start:a.end][b.start:b.end], where both count forward from 0.
 std::optional<Range> range_of_range(const Range& a, const Range& b) {
     const bool simple = a.step == 1 && b.step == 1 && a.start >= 0 && a.end >= 0 && b.start >= 0 &&
                         b.end >= 0 && a.start <= INT32_MAX && b.start <= INT32_MAX;
@@ -146,7 +146,7 @@ bool drop_empty_parts(Context& c, size_t i) {
     return true;
 }
 
-// The parts of one Split, put together again in their order.
+// The parts of one Split, concatenated in their order.
 bool concat_of_split(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     const std::optional<size_t> p = c.producer(input(n, 0), "Split");

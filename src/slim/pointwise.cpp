@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for elementwise operators: neutral operands, casts of casts, what undoes or repeats itself.
+// Rules for elementwise operators: neutral operands, casts of casts, inverse and idempotent pairs.
 #include "onnx/data_type.h"
 #include "slim/fold.h"
 #include "slim/rules.h"
@@ -14,7 +14,7 @@ namespace {
 struct Unit {
     std::string_view op;
     double value = 0;
-    bool left = false; // does it change nothing as the left operand too?
+    bool left = false; // is it neutral as the left operand too?
 };
 
 constexpr std::array<Unit, 7> units = {{{"Add", 0, true},
@@ -39,7 +39,7 @@ bool drop_unit(Context& c, size_t i) {
     return false;
 }
 
-// Where that always takes the same side.
+// A Where that always takes the same side.
 bool decided_where(Context& c, size_t i) {
     const onnx::Node n = c.edit.node(i);
     const std::optional<double> condition = c.filled_with(input(n, 0));
@@ -87,11 +87,11 @@ bool repeated(Context& c, size_t i) {
     return same && c.edit.bypass(i, n.outputs[0], input(n, 0));
 }
 
-// Bits of the integers that a type holds without loss: significand and, for integers, sign.
+// Bits of the integers that a type represents exactly: significand and, for integers, sign.
 struct Precision {
     int bits = 0;
     bool is_signed = true;
-    int exponent = 0; // of floats: bits of the exponent
+    int exponent = 0; // exponent bits, for floats
 };
 
 std::optional<Precision> precision(DType t) {
@@ -173,7 +173,7 @@ std::optional<Scaled> scaled(const Context& c, const onnx::Node& n) {
     return std::nullopt;
 }
 
-// Sums of opposite signs round x on purpose: (x + 3e6) - 3e6. Tiny products lose bits of their own.
+// Sums of opposite signs round x on purpose: (x + 3e6) - 3e6. Tiny products lose bits themselves.
 bool loses_nothing(const Tensor& a, const Tensor& b, const Tensor& merged, bool product) {
     for (int64_t i = 0; is_float(merged.dtype()) && i < merged.count(); ++i) {
         const double v = std::abs(merged.get_f64(i));
@@ -228,10 +228,10 @@ const Rule rules[] = {
      {"Where"},
      decided_where},
     {"where-not", "graph_fusion", "Where whose condition is negated", {"Where"}, where_not},
-    {"undone", "dead_node_elimination", "negating twice", {"Not", "Neg", "BitwiseNot"}, undone},
+    {"undone", "dead_node_elimination", "double negation", {"Not", "Neg", "BitwiseNot"}, undone},
     {"repeated",
      "dead_node_elimination",
-     "doing again what changes nothing the second time",
+     "repeated idempotent operators",
      {"Relu", "Abs", "Sign", "Ceil", "Floor", "Round", "Clip"},
      repeated},
     {"merge-casts", "graph_fusion", "a cast of a cast that loses nothing", {"Cast"}, merge_casts},

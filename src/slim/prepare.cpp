@@ -17,7 +17,7 @@ namespace ingot::slim {
 
 namespace {
 
-// Reading a tensor copies it where its elements are not aligned; large ones are copied once, here.
+// Reading a tensor copies it when its elements are not aligned; large ones are copied once, here.
 void align(onnx::Tensor& t) {
     const onnx::DataTypeInfo* info = onnx::find_data_type(t.data_type);
     const size_t width = info == nullptr ? 1 : static_cast<size_t>(std::max(info->bits, 8)) / 8;
@@ -59,7 +59,7 @@ void freeze_initializers(onnx::Model& model) {
                   [&](const onnx::ValueInfo& v) { return constants.contains(v.name); });
 }
 
-// A size that had a name has the new value wherever that name stands.
+// Every occurrence of a symbolic size takes its new value.
 void set_input_shape(onnx::Model& model, const std::string& name, const Shape& shape) {
     std::vector<onnx::ValueInfo>& inputs = model.graph.inputs;
     auto at = std::find_if(inputs.begin(), inputs.end(),
@@ -135,7 +135,7 @@ onnx::Model prepared(const onnx::Model& model, const SlimOptions& options) {
     return out;
 }
 
-void write_types(onnx::Model& model, const Facts& facts, bool outputs) {
+void write_types(onnx::Model& model, const Analysis& analysis, bool outputs) {
     onnx::Graph& g = model.graph;
     std::map<std::string, onnx::ValueInfo> old;
     for (onnx::ValueInfo& v : g.value_info) {
@@ -145,7 +145,7 @@ void write_types(onnx::Model& model, const Facts& facts, bool outputs) {
     std::unordered_set<std::string> declared;
     for (onnx::ValueInfo& v : g.outputs) {
         declared.insert(v.name);
-        const Fact* f = facts.find(g, v.name);
+        const TensorInfo* f = analysis.find(g, v.name);
         for (size_t k = 0; outputs && f != nullptr && k < v.dims.size(); ++k) {
             const Dim& d = f->type.dims.at(k);
             const bool wrong = v.dims[k].value >= 0 && !d.is_const(v.dims[k].value);
@@ -154,7 +154,7 @@ void write_types(onnx::Model& model, const Facts& facts, bool outputs) {
     }
     for (const onnx::Node& n : g.nodes) {
         for (const std::string& o : n.outputs) {
-            const Fact* f = facts.find(g, o);
+            const TensorInfo* f = analysis.find(g, o);
             if (o.empty() || declared.contains(o)) {
                 continue;
             }

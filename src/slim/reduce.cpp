@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules about reductions: axes that are taken out and put back, softmax before log or argmax.
+// Rules about reductions: axes that are removed and restored, softmax before log or argmax.
 #include "slim/rules.h"
 #include "slim/views.h"
 
@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 12> reductions = {
     "ArgMax",    "ArgMin",     "ReduceL1",  "ReduceL2",   "ReduceLogSum", "ReduceLogSumExp",
     "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum",    "ReduceSumSquare"};
 
-// The axes that a reduction takes, from the front and ascending; nullopt for all or unknown ones.
+// The axes of a reduction, non-negative and ascending; nullopt for all or unknown ones.
 std::optional<Axes> reduced_axes(const Context& c, const onnx::Node& n, int64_t rank) {
     Axes axes;
     if (n.op_type == "ArgMax" || n.op_type == "ArgMin") {
@@ -87,7 +87,7 @@ bool log_softmax(Context& c, size_t i) {
     return true;
 }
 
-// Softmax does not change which element along its axis is the largest.
+// Softmax preserves the position of the largest element along its axis.
 bool monotone_arg(Context& c, size_t i) {
     const onnx::Node n = c.edit.node(i);
     std::optional<size_t> p = c.producer(input(n, 0), "Softmax");
@@ -100,7 +100,7 @@ bool monotone_arg(Context& c, size_t i) {
     int64_t softmax = get_int(c.edit.node(*p), "axis", c.opset < 13 ? 1 : -1);
     axis += axis < 0 ? *rank : 0;
     softmax += softmax < 0 ? *rank : 0;
-    // Before opset 13 softmax flattens all axes from its own on into one.
+    // Before opset 13, softmax flattens its axis and all later ones into one.
     if (axis != softmax || (c.opset < 13 && softmax != *rank - 1)) {
         return false;
     }
@@ -113,7 +113,7 @@ bool monotone_arg(Context& c, size_t i) {
 const Rule rules[] = {
     {"merge-reduce-view",
      "graph_fusion",
-     "axes that a reduction drops and a view puts back",
+     "axes that a reduction drops and a view restores",
      {"Unsqueeze", "Squeeze"},
      merge_reduce_view},
     {"log-softmax", "graph_fusion", "Log of Softmax", {"Log"}, log_softmax, false},

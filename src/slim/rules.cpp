@@ -38,7 +38,7 @@ std::optional<Type> Context::type(const std::string& name) const {
         const std::optional<DType> dtype = onnx::dtype_of(t->data_type);
         return dtype ? std::optional(Type{*dtype, to_dims(t->dims)}) : std::nullopt;
     }
-    const Fact* f = fact(name);
+    const TensorInfo* f = info(name);
     return f == nullptr ? std::nullopt : std::optional(f->type);
 }
 
@@ -112,7 +112,7 @@ std::string Context::add_ints(const std::vector<int64_t>& v, const std::string& 
 
 namespace {
 
-// Operators whose elements all come from their first operand.
+// Operators that only rearrange the elements of their first operand.
 constexpr std::array<std::string_view, 9> rearranging = {"Expand",  "Flatten",   "Identity",
                                                          "Reshape", "Slice",     "Squeeze",
                                                          "Tile",    "Transpose", "Unsqueeze"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that write shape operands as constants where the run would compute them, and leave out
-// operands that say what holds anyway.
+// Rules that write shape operands as constants instead of computing them at run time, and omit
+// operands that equal their defaults.
 #include "slim/rules.h"
 #include "slim/views.h"
 
@@ -28,7 +28,7 @@ bool constant_reshape(Context& c, size_t i) {
     return true;
 }
 
-// Expand keeps a size where its list says 1.
+// Expand keeps a size when its list has a 1 there.
 bool constant_expand(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     if (c.edit.constant(input(n, 1)) != nullptr) {
@@ -57,7 +57,7 @@ bool constant_expand(Context& c, size_t i) {
     return true;
 }
 
-// Recurrent operators begin with zeros where no state is given.
+// Recurrent operators start with zeros when no state is given.
 bool zero_state(Context& c, size_t i) {
     onnx::Node n = c.edit.node(i);
     bool changed = false;
@@ -76,7 +76,7 @@ bool zero_state(Context& c, size_t i) {
     return changed;
 }
 
-// Shape(x)[a:b] is what Shape computes from opset 15 on, with its own attributes.
+// From opset 15 on, Shape's own attributes express Shape(x)[a:b].
 bool slice_of_shape(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     const std::optional<size_t> p = c.only_producer(input(n, 0), "Shape");
@@ -97,8 +97,8 @@ bool slice_of_shape(Context& c, size_t i) {
     return true;
 }
 
-// A broadcast that elementwise operators do by themselves: op(Expand(x), y) is op(x, y) where the
-// result is as large without it.
+// A broadcast that elementwise operators do themselves: op(Expand(x), y) is op(x, y) when the
+// result has the same sizes without it.
 bool needless_expand(Context& c, size_t i) {
     const onnx::Node n = c.edit.node(i);
     for (size_t k = 0; k < n.inputs.size(); ++k) {
@@ -129,12 +129,12 @@ bool needless_expand(Context& c, size_t i) {
 const Rule rules[] = {
     {"constant-reshape",
      "constant_folding",
-     "Reshape to computed sizes that a constant can say",
+     "Reshape to computed sizes that a constant can express",
      {"Reshape"},
      constant_reshape},
     {"constant-expand",
      "constant_folding",
-     "Expand to computed sizes that a constant can say",
+     "Expand to computed sizes that a constant can express",
      {"Expand"},
      constant_expand},
     {"zero-state",

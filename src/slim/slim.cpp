@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The driver: rounds of facts and rules until nothing changes.
+// The driver: rounds of analysis and rules until nothing changes.
 #include "slim/slim.h"
 
 #include "base/error.h"
@@ -18,9 +18,9 @@ namespace slim {
 
 namespace {
 
-// Every rule makes the model smaller, so that rounds come to an end; this is a stop for bugs.
+// Every rule makes the model smaller, so the rounds terminate; this limit catches bugs.
 constexpr int round_limit = 200;
-// Operators of older opsets are not known; rules that know no operator's meaning serve them too.
+// Older opsets are not supported: only rules that ignore the meaning of operators run on them.
 constexpr int64_t lowest_opset = 7;
 constexpr std::array<std::string_view, 5> blind_rules = {
     "constant-to-initializer", "common-subexpression", "duplicate-initializer", "dead-node",
@@ -38,16 +38,16 @@ public:
 
     void to_fixed_point() {
         for (;;) {
-            const Facts facts(model_, options_.keep_initializer_inputs);
+            const Analysis analysis(model_, options_.keep_initializer_inputs);
             Names names(model_);
             ++report_.rounds;
-            if (!round(model_.graph, nullptr, facts, names)) {
+            if (!round(model_.graph, nullptr, analysis, names)) {
                 if (opset_ >= lowest_opset) {
-                    write_types(model_, facts, !options_.input_shapes.empty());
+                    write_types(model_, analysis, !options_.input_shapes.empty());
                 }
                 return;
             }
-            CHECK(report_.rounds < round_limit, "the rules of slim do not come to an end");
+            CHECK(report_.rounds < round_limit, "the rules of slim do not terminate");
         }
     }
 
@@ -82,18 +82,18 @@ private:
         }
     }
 
-    bool round(onnx::Graph& g, const GraphEdit* outer, const Facts& facts, Names& names) {
+    bool round(onnx::Graph& g, const GraphEdit* outer, const Analysis& analysis, Names& names) {
         check_interrupt();
         bool changed = false;
         GraphEdit edit(g, outer, names);
         for (size_t i = 0; i < edit.size(); ++i) {
             if (has_body(edit.node(i))) {
                 edit.edit_bodies(i, [&](onnx::Graph& body) {
-                    changed = round(body, &edit, facts, names) || changed;
+                    changed = round(body, &edit, analysis, names) || changed;
                 });
             }
         }
-        Context c{edit, facts, model_, options_, opset_};
+        Context c{edit, analysis, model_, options_, opset_};
         for (const Rule* r : graph_rules_) {
             changed = applied(*r, c, 0) || changed;
         }
@@ -117,7 +117,7 @@ private:
             for (size_t k = 0; rules != node_rules_.end() && k < rules->second.size(); ++k) {
                 if (applied(*rules->second[k], c, i)) {
                     changed = true;
-                    break; // it may be another operator now
+                    break; // the node may have another operator now
                 }
             }
         }

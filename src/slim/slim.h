@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// slim: simplifies an ONNX model and keeps it ONNX. What tensors are is learnt by importing the
-// model (slim/facts.h); the model itself is rewritten by small rules (slim/rules.h) until none of
-// them applies any more.
+// slim: simplifies an ONNX model and keeps it ONNX. Importing the model gives the types and
+// contents of its tensors; small rules (slim/rules.h) rewrite it until none applies.
 #pragma once
 
 #include "ir/dim.h"
@@ -18,23 +17,23 @@ namespace ingot {
 struct SlimOptions {
     /// Replaces the sizes of these graph inputs.
     std::vector<std::pair<std::string, Shape>> input_shapes;
-    /// Rules, or groups of rules, that are left out: names of slim_rules().
+    /// Rules, or groups of rules, to skip: names of slim_rules().
     std::vector<std::string> skip;
-    /// By how many bytes a folded constant may be larger than the constants it replaces.
+    /// Maximum growth in bytes of a folded constant over the constants it replaces.
     uint64_t size_threshold = uint64_t{64} << 20U;
-    /// Initializers that are graph inputs too stay inputs, and their values are not relied upon.
+    /// Keeps initializers that are also graph inputs as inputs, and does not rely on their values.
     bool keep_initializer_inputs = false;
 };
 
 struct SlimReport {
     int rounds = 0;
-    std::map<std::string, int64_t> applied; // how often each rule changed something
+    std::map<std::string, int64_t> applied; // number of changes by each rule
 };
 
-/// The simplified model: same inputs (but for frozen initializers), same outputs, same opset.
-/// Weights that did not change still lie where `model` has them. The result depends on model and
-/// options alone, and slimming it again changes nothing. Of models below opset 7 only what is dead
-/// or there twice goes. Errors: InvalidModel; InvalidArgument for an unknown input or rule.
+/// The simplified model: same inputs (except frozen initializers), same outputs, same opset.
+/// Unchanged weights share memory with `model`. The result depends only on model and options;
+/// slimming it again changes nothing. Below opset 7, only dead and duplicate parts are removed.
+/// Errors: InvalidModel; InvalidArgument for an unknown input or rule.
 onnx::Model slim_model(const onnx::Model& model, const SlimOptions& options = {},
                        SlimReport* report = nullptr);
 
@@ -42,11 +41,11 @@ struct SlimRuleInfo {
     std::string_view name;
     std::string_view group;
     std::string_view what;
-    bool exact; // results stay equal bit for bit; else within rounding
+    bool exact; // results stay equal bit for bit; otherwise within rounding
 };
 std::vector<SlimRuleInfo> slim_rules();
 
-/// How often each operator occurs, bodies of control flow and functions included.
+/// The number of nodes per operator, including bodies of control flow and functions.
 using OpCounts = std::map<std::string, int64_t>;
 OpCounts count_operators(const onnx::Model& model);
 

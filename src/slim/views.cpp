@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules that merge consecutive views: transposes, and all that leave the order of elements alone.
+// Rules that merge consecutive views: transposes, and views that keep the order of elements.
 #include "slim/views.h"
 
 #include "slim/rules.h"
@@ -45,7 +45,7 @@ std::optional<Axes> permutation(const Context& c, const onnx::Node& n) {
 
 namespace {
 
-// Is every reader of a tensor of the same kind, so that the tensor goes when all are merged?
+// Does every reader of a tensor have this type, so that merging all of them removes the tensor?
 bool only_read_by(const Context& c, const std::string& name, std::string_view op) {
     const std::vector<size_t>& readers = c.edit.readers(name);
     return !c.edit.is_output(name) && std::all_of(readers.begin(), readers.end(), [&](size_t r) {
@@ -75,7 +75,7 @@ bool merge_transposes(Context& c, size_t i) {
     return true;
 }
 
-// Only axes of size 1 move.
+// Whether only axes of size 1 move.
 bool keeps_order(const Context& c, const onnx::Node& transpose) {
     const std::optional<Type> t = c.type(input(transpose, 0));
     const auto perm = permutation(c, transpose);
@@ -93,14 +93,14 @@ bool is_view(const Context& c, const onnx::Node& n) {
            is_op(n, "Unsqueeze") || (is_op(n, "Transpose") && keeps_order(c, n));
 }
 
-// The list of a Reshape that says the same whatever it is applied to.
+// The list of a Reshape whose meaning does not depend on the operand (no zeros).
 std::optional<Axes> absolute_list(const Context& c, const onnx::Node& n) {
     const auto list = is_op(n, "Reshape") ? c.constant_ints(input(n, 1)) : std::nullopt;
     const bool zeros = list && std::find(list->begin(), list->end(), 0) != list->end();
     return zeros ? std::nullopt : list;
 }
 
-// Two views in a row are one Reshape, where a constant can say the sizes.
+// Merges two consecutive views into one Reshape when a constant can express the sizes.
 bool merge_views(Context& c, size_t i) {
     const onnx::Node& n = c.edit.node(i);
     if (!c.edit.used_once(input(n, 0)) || !is_view(c, n)) {
@@ -128,7 +128,7 @@ bool merge_views(Context& c, size_t i) {
 
 // --- Squeeze and Unsqueeze -----------------------------------------------------------------------
 
-// Axes of size 1 that a node takes out of, or puts into, a list of axes.
+// Applies a node that removes or inserts axes of size 1 to a list of axes.
 bool follow(const Context& c, const onnx::Node& n, Axes& list) {
     const Context::Parameter axes = c.parameter(n, "axes", 1);
     if (!axes.known) {

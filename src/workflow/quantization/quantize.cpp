@@ -111,8 +111,8 @@ PlacementRole role_of(const Context& c, const onnx::Node& n, size_t variable_inp
 class Quantizer {
 public:
     Quantizer(onnx::Model& model, const CalibrationCache& cache, QuantizeReport& report)
-        : model_(model), cache_(cache), report_(report), facts_(model), names_(model),
-          edit_(model.graph, nullptr, names_), context_{edit_, facts_, model_, options_, opset()} {}
+        : model_(model), cache_(cache), report_(report), analysis_(model), names_(model),
+          edit_(model.graph, nullptr, names_), context_{edit_, analysis_, model_, options_, opset()} {}
 
     void run() {
         sketch();
@@ -273,7 +273,7 @@ private:
     const CalibrationCache& cache_;
     QuantizeReport& report_;
     SlimOptions options_;
-    slim::Facts facts_;
+    slim::Analysis analysis_;
     slim::Names names_;
     slim::GraphEdit edit_;
     Context context_;

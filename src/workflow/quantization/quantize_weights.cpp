@@ -62,8 +62,8 @@ class WeightQuantizer {
 public:
     WeightQuantizer(onnx::Model& model, const QuantizeWeightsOptions& options,
                     std::vector<QuantizedTensorReport>& report)
-        : model_(model), options_(options), report_(report), facts_(model), names_(model),
-          edit_(model.graph, nullptr, names_), context_{edit_, facts_, model_, slim_, opset()} {}
+        : model_(model), options_(options), report_(report), analysis_(model), names_(model),
+          edit_(model.graph, nullptr, names_), context_{edit_, analysis_, model_, slim_, opset()} {}
 
     void run() {
         size_t nodes = edit_.size();
@@ -173,7 +173,7 @@ private:
     const QuantizeWeightsOptions& options_;
     std::vector<QuantizedTensorReport>& report_;
     SlimOptions slim_;
-    slim::Facts facts_;
+    slim::Analysis analysis_;
     slim::Names names_;
     slim::GraphEdit edit_;
     slim::Context context_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slim/facts.h"
+#include "slim/analysis.h"
 
 #include "base/error.h"
 #include "base/hash.h"
@@ -15,7 +15,7 @@ namespace ingot::slim {
 
 namespace {
 
-// Numbering by the text of what computes a value.
+// Value numbering by the text of the computation.
 class Numbering {
 public:
     explicit Numbering(const Graph& g) : g_(g), numbers_(g.value_count(), 0) {}
@@ -42,7 +42,7 @@ public:
     }
 
 private:
-    // An empty text makes a number that nothing else has.
+    // An empty text gets a unique number.
     void set(Value v, const std::string& text) {
         if (text.empty()) {
             numbers_[v.id] = ++count_;
@@ -53,7 +53,7 @@ private:
         numbers_[v.id] = at->second;
     }
 
-    // Small integers whose contents are sizes that are known.
+    // Small integer tensors whose contents are known sizes.
     std::optional<std::string> known_text(Value v) const {
         const HostRef host = g_.host(v);
         const Type& t = g_.type(v);
@@ -82,7 +82,7 @@ private:
         return text;
     }
 
-    // What the reshapes that end in v began with.
+    // The value behind the chain of reshapes that ends in v.
     Value unshaped(Value v) const {
         for (const Node* p = g_.producer(v); p != nullptr && p->is(reshape_def);) {
             v = p->inputs[0];
@@ -103,11 +103,11 @@ std::vector<uint32_t> number_values(const Graph& g) {
     return Numbering(g).run();
 }
 
-Facts::Facts(const onnx::Model& model, bool keep_inputs) {
+Analysis::Analysis(const onnx::Model& model, bool keep_inputs) {
     const onnx::Model* seen = &model;
     onnx::Model without;
     if (keep_inputs) {
-        without = model; // bodies are shared, and known by their place
+        without = model; // shares its bodies, which are identified by address
         std::unordered_set<std::string> inputs;
         for (const onnx::ValueInfo& v : model.graph.inputs) {
             inputs.insert(v.name);
@@ -120,18 +120,18 @@ Facts::Facts(const onnx::Model& model, bool keep_inputs) {
     options.observe = [&](const onnx::Graph& source, const Graph& g,
                           const std::unordered_map<std::string, Value>& names) {
         const std::vector<uint32_t> numbers = number_values(g);
-        GraphFacts& facts = graphs_[&source == &seen->graph ? &model.graph : &source];
-        facts.clear();
+        GraphInfo& tensors = graphs_[&source == &seen->graph ? &model.graph : &source];
+        tensors.clear();
         for (const auto& [name, v] : names) {
             if (v.valid()) {
-                facts[name] = {g.type(v), g.host(v), numbers[v.id]};
+                tensors[name] = {g.type(v), g.host(v), numbers[v.id]};
             }
         }
     };
     onnx::import_model(*seen, options);
 }
 
-const Fact* Facts::find(const onnx::Graph& graph, const std::string& name) const {
+const TensorInfo* Analysis::find(const onnx::Graph& graph, const std::string& name) const {
     auto g = graphs_.find(&graph);
     if (g == graphs_.end()) {
         return nullptr;
