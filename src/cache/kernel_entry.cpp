@@ -14,7 +14,8 @@ constexpr char magic[8] = {'I', 'N', 'G', 'O', 'T', 'K', 'R', 'N'};
 constexpr uint32_t format_version = 2;
 constexpr size_t longest_text = 256;
 
-/// The fixed part; the key follows, compiler and NVRTC version as text, then the binary.
+/// The fixed part; followed by the key, the compiler and the NVRTC version as text, then the
+/// binary.
 struct Header {
     char magic[8];
     uint32_t version;
@@ -22,7 +23,7 @@ struct Header {
     uint32_t nvrtc_bytes;
     uint32_t reserved;
     uint64_t binary_bytes;
-    uint64_t hash_high; // XXH3-128 of everything behind the header
+    uint64_t hash_high; // XXH3-128 of everything after the header
     uint64_t hash_low;
 };
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One compiled kernel as the runtime cache keeps it: a header, the key, the names of what compiled
-// it, the binary, and a checksum over all of it.
+// A compiled kernel in the runtime cache: a header, the key, the names of the compilers, the
+// binary, and a checksum over everything.
 #pragma once
 
 #include "base/hash.h"
@@ -16,7 +16,7 @@ struct KernelEntry {
     std::string_view compiler;
     std::string_view nvrtc;
     std::string_view binary;
-    std::string problem; // why it cannot be used; the rest is empty then
+    std::string problem; // why it is unusable; the other fields are empty then
 };
 
 std::string encode_entry(const Hash128& key, std::string_view compiler, std::string_view nvrtc,

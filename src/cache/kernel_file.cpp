@@ -19,12 +19,12 @@ namespace fs = std::filesystem;
 
 constexpr char magic[8] = {'I', 'N', 'G', 'O', 'T', 'K', 'R', 'S'};
 
-/// In front of each entry.
+/// Precedes each entry.
 struct Record {
     uint64_t key_high;
     uint64_t key_low;
     uint64_t bytes;
-    uint64_t check; // hash of the three
+    uint64_t check; // hash of the other three fields
 };
 
 uint64_t check_of(const Record& r) {
@@ -43,10 +43,10 @@ KernelFile::KernelFile(std::string path) : path_(std::move(path)) {
     foreign_ = c.foreign;
     if (foreign_ && c.faults.empty()) {
         log(LogLevel::Warning, "runtime cache: ", path_,
-            " is not a file of kernels; it is left as it is and nothing is kept");
+            " is not a file of kernels; it is not changed, and new kernels are not saved");
     }
     for (const Item& f : c.faults) {
-        log(LogLevel::Warning, "runtime cache: ", path_, ": ", f.name, " is left out: ", f.problem);
+        log(LogLevel::Warning, "runtime cache: ", path_, ": ", f.name, " is ignored: ", f.problem);
     }
 }
 
@@ -148,7 +148,7 @@ void KernelFile::write() noexcept {
         if (!changed_ || foreign_ || path_.empty()) {
             return;
         }
-        changed_ = false; // a disk that fails is not tried again for the same kernels
+        changed_ = false; // after a failure, the same kernels are not written again
         make_private_folder(parent_folder(path_));
         FolderLock turn(parent_folder(path_));
         Contents theirs = read();
@@ -162,7 +162,7 @@ void KernelFile::write() noexcept {
         file.commit();
         keep_others_from_writing(path_);
     } catch (const std::exception& e) {
-        log(LogLevel::Warning, "runtime cache: nothing is kept: ", e.what());
+        log(LogLevel::Warning, "runtime cache: nothing is saved: ", e.what());
     }
 }
 

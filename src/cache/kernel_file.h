@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// KernelFile: a runtime cache that is one file. It is read when opened; what is added stays in
-// memory until it is written, together with what other processes wrote meanwhile, by one rename.
+// KernelFile: a runtime cache in one file. Opening reads it; added entries stay in memory until one
+// rename writes them, merged with the entries of other processes.
 #pragma once
 
 #include "base/hash.h"
@@ -16,28 +16,28 @@
 
 namespace ingot::plan {
 
-/// Thread safe. Failing to read or write is logged and costs what the file would have kept.
+/// Thread safe. Read and write failures are logged and lose only the cached kernels.
 class KernelFile {
 public:
     /// "": kept in memory only.
     explicit KernelFile(std::string path);
 
-    /// An undamaged entry as encode_entry made it.
+    /// An undamaged entry in encode_entry's format.
     std::optional<std::string> find(const Hash128& key) const;
     void add(const Hash128& key, std::string entry);
-    /// Writes what was added since it was last written.
+    /// Writes the entries added since the last write.
     void write() noexcept;
-    /// What the file would hold; for those that are kept in memory only.
+    /// The contents of the file; for caches in memory only.
     std::string bytes() const;
-    /// Adds what bytes() gave. False, and nothing is added, when that is damaged.
+    /// Adds the entries of bytes(). Returns false and adds nothing when they are damaged.
     bool merge(std::span<const std::byte> bytes);
 
     struct Item {
-        std::string name; // the key, or the place of what cannot be read
+        std::string name; // the key, or the position of unreadable bytes
         std::string entry;
         std::string problem; // "" when whole
     };
-    /// What the file holds, as it is on disk, and what was added.
+    /// The entries on disk, and those added since.
     std::vector<Item> list() const;
     int clear();
 
@@ -46,7 +46,7 @@ private:
     struct Contents {
         Entries entries;
         std::vector<Item> faults;
-        bool foreign = false; // not a file that this class wrote
+        bool foreign = false; // written by another program
     };
     Contents read() const;
     static std::string encode(const Entries& entries);

@@ -33,8 +33,7 @@ RuntimeCache::Entry entry_of(std::string name, std::span<const std::byte> bytes)
             p.problem};
 }
 
-/// Why nothing is taken from a folder, nor put there: "" where it may be. Said once for each
-/// reason.
+/// Why a folder is neither read nor written; "" when it may be used. Logs each reason once.
 std::string refusal_of(const std::string& folder) {
     std::string why = why_untrusted(folder);
     if (!why.empty()) {
@@ -42,13 +41,13 @@ std::string refusal_of(const std::string& folder) {
         static std::set<std::string> said;
         std::scoped_lock lock(mutex);
         if (said.insert(why).second) {
-            log(LogLevel::Warning, "runtime cache: nothing is kept: ", why);
+            log(LogLevel::Warning, "runtime cache: nothing is saved: ", why);
         }
     }
     return why;
 }
 
-/// Why an entry that is asked for is not taken; "" when it is.
+/// Why an entry that was looked up is not used; "" when it is.
 std::string problem_of(const KernelEntry& e, const CacheKey& key) {
     return !e.problem.empty()           ? e.problem
            : e.key != key.hash          ? "it holds the kernel of another key"
@@ -66,9 +65,9 @@ CacheKey cache_key(std::string_view text, std::string_view compiler) {
     return {s.xxh3(), std::string(compiler)};
 }
 
-RuntimeCache::RuntimeCache(std::string place, Kind kind)
-    : place_(std::move(place)),
-      file_(kind == Kind::Folder ? nullptr : std::make_unique<KernelFile>(place_)) {}
+RuntimeCache::RuntimeCache(std::string path, Kind kind)
+    : path_(std::move(path)),
+      file_(kind == Kind::Folder ? nullptr : std::make_unique<KernelFile>(path_)) {}
 
 std::string RuntimeCache::bytes() const {
     return file_ == nullptr ? std::string() : file_->bytes();
@@ -96,18 +95,18 @@ std::string RuntimeCache::default_folder() {
 }
 
 std::optional<std::string> RuntimeCache::find(const CacheKey& key) {
-    std::string path = path_of(place_, key);
+    std::string path = path_of(path_, key);
     std::error_code ignored;
     try {
         std::shared_ptr<const MappedFile> file;
         std::optional<std::string> kept;
         if (file_ != nullptr) {
             kept = file_->find(key.hash);
-        } else if (fs::exists(path, ignored) && refusal_of(place_).empty()) {
+        } else if (fs::exists(path, ignored) && refusal_of(path_).empty()) {
             std::string why = why_untrusted(path);
             require(why.empty(), ErrorCode::InvalidArgument, why);
-            // No link leads out of the folder.
-            file = MappedFile::open_beneath(place_, fs::path(path).filename().string());
+            // Symbolic links cannot lead out of the folder.
+            file = MappedFile::open_beneath(path_, fs::path(path).filename().string());
         }
         if (!kept && file == nullptr) {
             return std::nullopt;
@@ -117,7 +116,7 @@ std::optional<std::string> RuntimeCache::find(const CacheKey& key) {
         if (problem.empty()) {
             return std::string(p.binary);
         }
-        log(LogLevel::Warning, "runtime cache: ", path, " is left out: ", problem);
+        log(LogLevel::Warning, "runtime cache: ", path, " is ignored: ", problem);
         if (file != nullptr) {
             fs::remove(path, ignored);
         }
@@ -137,14 +136,14 @@ void RuntimeCache::add(const CacheKey& key, std::string_view binary,
             file_->add(key.hash, std::move(entry));
             return;
         }
-        make_private_folder(place_);
-        if (refusal_of(place_).empty()) {
-            write_file(path_of(place_, key), entry);
-            keep_others_from_writing(path_of(place_, key));
+        make_private_folder(path_);
+        if (refusal_of(path_).empty()) {
+            write_file(path_of(path_, key), entry);
+            keep_others_from_writing(path_of(path_, key));
         }
     } catch (const std::exception& e) {
         if (!warned.exchange(true)) {
-            log(LogLevel::Warning, "runtime cache: nothing is kept: ", e.what());
+            log(LogLevel::Warning, "runtime cache: nothing is saved: ", e.what());
         }
     }
 }
@@ -158,8 +157,8 @@ void RuntimeCache::flush() noexcept {
 std::vector<RuntimeCache::Entry> RuntimeCache::list_folder() const {
     std::vector<Entry> all;
     std::error_code problem;
-    std::string refusal = why_untrusted(place_);
-    for (const auto& f : fs::directory_iterator(place_, problem)) {
+    std::string refusal = why_untrusted(path_);
+    for (const auto& f : fs::directory_iterator(path_, problem)) {
         std::string name = f.path().filename().string();
         if (!name.ends_with(suffix)) {
             continue;
@@ -167,7 +166,7 @@ std::vector<RuntimeCache::Entry> RuntimeCache::list_folder() const {
         try {
             std::string why = refusal.empty() ? why_untrusted(f.path().string()) : refusal;
             require(why.empty(), ErrorCode::InvalidArgument, why);
-            auto file = MappedFile::open_beneath(place_, name);
+            auto file = MappedFile::open_beneath(path_, name);
             all.push_back(entry_of(name, file->bytes()));
             const KernelEntry e = parse_entry(file->bytes());
             if (e.problem.empty() && name != to_text(e.key) + std::string(suffix)) {
@@ -204,7 +203,7 @@ int RuntimeCache::clear() {
     int removed = 0;
     std::error_code problem;
     for (const Entry& e : list()) {
-        removed += fs::remove(fs::path(place_) / e.file, problem) ? 1 : 0;
+        removed += fs::remove(fs::path(path_) / e.file, problem) ? 1 : 0;
     }
     return removed;
 }

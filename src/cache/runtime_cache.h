@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The runtime cache: compiled kernels in a folder, one file an entry, or all in one file; shared by
-// any number of processes. A full or read-only disk costs the cache, never the run.
+// The runtime cache: compiled kernels in a folder (one file per entry) or in one file, shared by
+// any number of processes. A full or read-only disk disables the cache and never fails the run.
 #pragma once
 
 #include "base/hash.h"
@@ -14,26 +14,26 @@
 
 namespace ingot::plan {
 
-/// Part of every key, of kernels and of timings: counts changes of how kernels are called.
+/// Part of every key of kernels and timings; incremented when the calling convention changes.
 inline constexpr uint32_t kernel_abi = 1;
 
 class KernelFile;
 
 struct CacheKey {
     Hash128 hash;
-    std::string compiler; // kept in the entry, compared when it is found
+    std::string compiler; // stored in the entry, compared on lookup
 };
-/// `compiler`: what Gpu::compiler() says. Kernels' ABI version is part of the key.
+/// `compiler`: the text of Gpu::compiler(). The key includes kernel_abi.
 CacheKey cache_key(std::string_view text, std::string_view compiler);
 
-/// Thread safe; what is on disk may change under it.
+/// Thread safe; other processes may change the disk contents meanwhile.
 class RuntimeCache {
 public:
     enum class Kind { Folder, File, Memory };
-    /// The folder is made when the first entry is added. A file is read now, and written by flush
-    /// and by the destructor together with what others wrote meanwhile. Memory has no place:
-    /// bytes() gives what it holds, merge() adds to it.
-    explicit RuntimeCache(std::string place, Kind kind = Kind::Folder);
+    /// Folder: created with the first entry. File: read now, written by flush() and by the
+    /// destructor, merged with entries of other processes. Memory: has no path; bytes() returns its
+    /// contents, merge() adds to them.
+    explicit RuntimeCache(std::string path, Kind kind = Kind::Folder);
     ~RuntimeCache();
     RuntimeCache(const RuntimeCache&) = delete;
     RuntimeCache& operator=(const RuntimeCache&) = delete;
@@ -41,18 +41,18 @@ public:
     /// ~/.cache/ingot/kernels; "" when none is known or INGOT_RUNTIME_CACHE is "none".
     static std::string default_folder();
 
-    const std::string& place() const { return place_; }
+    const std::string& place() const { return path_; }
     bool is_file() const { return file_ != nullptr; }
-    /// Everything that a file or memory holds.
+    /// The whole contents of a file or memory cache.
     std::string bytes() const;
-    /// Adds what bytes() gave. False, and nothing is added, when that is damaged.
+    /// Adds the entries of bytes(). Returns false and adds nothing when they are damaged.
     bool merge(std::span<const std::byte> bytes);
-    /// The binary of an undamaged entry. A damaged one is removed.
+    /// The binary of an undamaged entry. A damaged entry is removed.
     std::optional<std::string> find(const CacheKey& key);
-    /// Published by one rename; `nvrtc` names the version that compiled it. Failing is logged once.
+    /// Published by one rename; `nvrtc` is the version that compiled it. Failure is logged once.
     void add(const CacheKey& key, std::string_view binary, const std::string& nvrtc) noexcept;
 
-    /// Writes what a single file does not have yet; a folder always has everything.
+    /// Writes the entries that a single file lacks; a folder is always complete.
     void flush() noexcept;
 
     struct Entry {
@@ -60,10 +60,9 @@ public:
         uint64_t bytes = 0;
         std::string compiler;
         std::string nvrtc;   // the version that compiled it
-        std::string problem; // why it cannot be used; "" when whole
+        std::string problem; // why it is unusable; "" when whole
     };
-    /// Every file of the folder that has an entry's name, or every entry of the file, in order of
-    /// names.
+    /// Every entry of the file, or every file of the folder with an entry's name, sorted by name.
     std::vector<Entry> list() const;
     /// Removes all entries; returns how many.
     int clear();
@@ -71,7 +70,7 @@ public:
 private:
     std::vector<Entry> list_folder() const;
 
-    std::string place_;
+    std::string path_;
     std::unique_ptr<KernelFile> file_; // null: a folder
 };
 

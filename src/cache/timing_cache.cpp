@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The file: a line "ingot timing cache 1 abi N <hash of the rest>", then a line per entry: device,
-// problem, tactic and microseconds, parted by tabs.
+// The file: a line "ingot timing cache 1 abi N <hash of the rest>", then a line per entry with
+// device, problem, tactic and microseconds, separated by tabs.
 #include "cache/timing_cache.h"
 
 #include "base/error.h"
@@ -33,7 +33,7 @@ std::string microseconds(double us) {
     return text;
 }
 
-/// Splits off the part before `end`; what is behind it stays in `text`.
+/// Removes the part before `end`; leaves the part after it in `text`.
 std::string_view part(std::string_view& text, char end) {
     size_t at = std::min(text.find(end), text.size());
     std::string_view out = text.substr(0, at);
@@ -54,7 +54,7 @@ std::string print_timings(const TimingCache::Entries& entries) {
 std::optional<TimingCache::Entries> parse_timings(std::string_view text, std::string& why) {
     std::string_view line = part(text, '\n');
     if (line != first_line(text)) {
-        why = "it is damaged, or of another version";
+        why = "it is damaged or of another version";
         return std::nullopt;
     }
     TimingCache::Entries entries;
@@ -113,7 +113,7 @@ TimingCache::Contents TimingCache::read() const {
     try {
         std::string all = read_text_file(path_);
         if (!all.empty() && !all.starts_with(name)) {
-            why = "it is not a timing cache, and not replaced";
+            why = "it is not a timing cache and is not replaced";
             c.foreign = true;
         } else if (auto entries = parse_timings(all, why)) {
             c.entries = std::move(*entries);
@@ -122,7 +122,7 @@ TimingCache::Contents TimingCache::read() const {
         why = e.what();
     }
     if (!why.empty()) {
-        log(LogLevel::Warning, "timing cache: ", path_, " is left out: ", why);
+        log(LogLevel::Warning, "timing cache: ", path_, " is ignored: ", why);
     }
     return c;
 }
@@ -147,7 +147,7 @@ void TimingCache::save() noexcept {
             return;
         }
         Entries ours = std::move(added_);
-        added_.clear(); // a disk that fails is not tried again for the same entries
+        added_.clear(); // after a failure, the same entries are not written again
         make_private_folder(parent_folder(path_));
         FolderLock turn(parent_folder(path_));
         Contents theirs = read();
@@ -157,10 +157,10 @@ void TimingCache::save() noexcept {
         }
         ours.merge(theirs.entries);
         write_file(path_, print_timings(ours));
-        // What this process met before stays what it was: choices do not change under a context.
+        // This process keeps its earlier entries: choices must not change under a context.
         entries_.merge(ours);
     } catch (const std::exception& e) {
-        log(LogLevel::Warning, "timing cache: nothing is kept: ", e.what());
+        log(LogLevel::Warning, "timing cache: nothing is saved: ", e.what());
     }
 }
 

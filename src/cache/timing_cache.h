@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The timing cache: which tactic was the fastest for a problem on a device. A text file that any
-// number of processes share; a disk that fails costs the cache, never the run.
+// The timing cache: the fastest tactic for a problem on a device. A text file that any number of
+// processes share; disk failures lose the cache and never fail the run.
 #pragma once
 
 #include <map>
@@ -33,18 +33,18 @@ public:
 
     using Entries = std::map<std::string, Timing>; // by device, tab, problem
     Entries entries() const;
-    /// Adds entries; those present stay.
+    /// Adds entries; existing ones stay.
     void merge(const Entries& entries);
     /// Replaces everything.
     void assign(Entries entries);
-    /// Writes what was added, with what other processes wrote meanwhile. Failing is logged.
+    /// Writes the added entries, merged with those of other processes. Failure is logged.
     void save() noexcept;
     size_t size() const;
 
 private:
     struct Contents {
         Entries entries;
-        bool foreign = false; // a file of something else, which is left alone
+        bool foreign = false; // another program's file, which is not changed
     };
     Contents read() const;
 
@@ -55,15 +55,15 @@ private:
     bool foreign_ = false;
 };
 
-/// Entries as the text of a file, and back. nullopt, and `why` says so, for a text that is damaged
-/// or of another version.
+/// Entries as the text of a file, and back. nullopt for text that is damaged or of another version;
+/// `why` gives the reason.
 std::string print_timings(const TimingCache::Entries& entries);
 std::optional<TimingCache::Entries> parse_timings(std::string_view text, std::string& why);
 
-/// A tactic that is known by the hash of its name alone: '#' and 16 hexadecimal digits.
+/// The name of a tactic known only by the hash of its name: '#' and 16 hexadecimal digits.
 std::string hashed_tactic(uint64_t hash);
 uint64_t tactic_hash(std::string_view tactic);
-/// Whether `known`, a name or a hash, means the tactic of this name.
+/// Whether `known`, a name or a hash, denotes the tactic.
 bool names_tactic(std::string_view known, std::string_view tactic);
 
 } // namespace ingot::plan

@@ -173,7 +173,7 @@ TEST(RuntimeCache, WhatOthersMayWriteIsNotRun) {
         Said said;
         EXPECT_FALSE(c.find(key));
         c.add(cache_key("other", "cubin"), "x", "");
-        EXPECT_EQ(said.text, "runtime cache: nothing is kept: '" + folder +
+        EXPECT_EQ(said.text, "runtime cache: nothing is saved: '" + folder +
                                  "' can be written by other users: chmod go-w it, once nothing in "
                                  "it is theirs\n");
         EXPECT_EQ(files_in(folder), 1U);
@@ -262,7 +262,7 @@ TEST(RuntimeCache, EntriesThatChangedPlacesAreNoticed) {
     }
     for (int i : {0, 1}) {
         EXPECT_FALSE(c.find(keys[i]));
-        EXPECT_NE(said.text.find(file(i) + " is left out: it holds the kernel of another key"),
+        EXPECT_NE(said.text.find(file(i) + " is ignored: it holds the kernel of another key"),
                   std::string::npos)
             << said.text;
         EXPECT_FALSE(fs::exists(file(i)));
