@@ -99,7 +99,7 @@ ContainerWriter::ContainerWriter(const std::string& path, uint32_t sections)
 
 ContainerWriter::ContainerWriter(AlignedBytes& memory, uint32_t sections)
     : memory_(&memory), expected_(sections) {
-    CHECK(memory.empty(), "the memory holds something already");
+    CHECK(memory.empty(), "the memory is not empty");
     memory.resize(header_bytes + row_bytes * sections);
 }
 
@@ -112,7 +112,7 @@ void ContainerWriter::append(std::span<const std::byte> data) {
 }
 
 Section& ContainerWriter::current() {
-    CHECK(!sections_.empty(), "no section was begun");
+    CHECK(!sections_.empty(), "no section has begun");
     return sections_.back();
 }
 

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine file's outer form: a fixed header, a table of sections, the sections (ADR 0003). Knows
-// nothing of graphs. All numbers are little-endian.
+// The container of the engine file: a fixed header, a table of sections, the sections (ADR 0003).
+// Independent of graphs. All numbers are little-endian.
 //
-//   header, 64 bytes: magic[8], u32 format, u32 producer, u64 flags (below), u64 table offset, u32
-//   sections,
-//                     u32 row bytes, u64 file bytes, XXH3-128 of the 48 bytes before it and the
-//                     table
+//   header, 64 bytes: magic[8], u32 format, u32 producer, u64 flags (below), u64 table offset,
+//                     u32 sections, u32 row bytes, u64 file bytes,
+//                     XXH3-128 of the 48 bytes before it and the table
 //   row, 88 bytes:    u32 kind, u32 flags (bit 0: required), u64 offset, u64 bytes, XXH3-128,
-//   SHA-256,
-//                     u64 alignment, u64 zero
+//                     SHA-256, u64 alignment, u64 zero
 //
 // Sections follow the table in order, each at the next multiple of its alignment; the gap is zeros.
-// Nothing overlaps, nothing lies outside, and the file ends with the last section.
+// Sections do not overlap, and the file ends with the last one.
 #pragma once
 
 #include "base/bytes.h"
@@ -36,8 +34,8 @@ enum class SectionKind : uint32_t {
     Cubins = 6,    // optional
     Signature = 7, // optional; reserved
     Source = 8,    // optional: the graph before the AOT passes, for a refit
-    Refit = 9,     // with it: which weights can be replaced; required where weights are missing
-    Formats = 10,  // how inputs and outputs lie in memory, where not all are row major
+    Refit = 9,     // with it: the replaceable weights; required when weights are missing
+    Formats = 10,  // memory formats of inputs and outputs, unless all are row major
 };
 std::string_view name(SectionKind k);
 
@@ -48,8 +46,8 @@ inline constexpr uint64_t weight_alignment = 4096; // of the section, for maps a
 
 inline constexpr uint64_t engine_header_bytes = 64;
 
-/// Flags of the header: bit 32 + i says that there are kernels for GPUs of flagged_capabilities[i];
-/// bit 63, that weights may be streamed. Others are unknown.
+/// Flags of the header: bit 32 + i marks kernels for GPUs of flagged_capabilities[i]; bit 63 marks
+/// streamable weights. Others are unknown.
 inline constexpr std::array<int, 11> flagged_capabilities = {80,  86,  87,  88,  89, 90,
                                                              100, 103, 110, 120, 121};
 inline constexpr int first_capability_flag = 32;
@@ -58,20 +56,21 @@ inline constexpr uint64_t known_flags = streaming_flag | ((1ULL << flagged_capab
                                                              << first_capability_flag;
 inline constexpr std::array<char, 8> engine_magic = {'I', 'N', 'G', 'O', 'T', '\r', '\n', '\x1a'};
 
-/// What the header alone tells.
+/// The contents of the header.
 struct EngineHeader {
     uint32_t format = 0;
     uint32_t producer = 0;
     bool is_readable = false; // by this release
     uint64_t file_bytes = 0;
-    std::vector<int> capabilities; // of the GPUs that it has kernels for
+    std::vector<int> capabilities; // compute capabilities with kernels
     bool streams_weights = false;
 };
-/// Of an engine's first engine_header_bytes. Errors: InvalidEngine when they are not those of one.
+/// Reads an engine's first engine_header_bytes. Errors: InvalidEngine when they are not an
+/// engine's.
 EngineHeader read_engine_header(std::span<const std::byte> bytes);
 
-/// Of the weights, from an engine's first bytes; nullopt where these end within the table. Errors:
-/// InvalidEngine for a header or table that is damaged.
+/// The size of the weights, from an engine's first bytes; nullopt when these end inside the table.
+/// Errors: InvalidEngine for a damaged header or table.
 std::optional<uint64_t> weight_bytes_in_table(std::span<const std::byte> bytes);
 
 struct Section {
@@ -90,7 +89,7 @@ class ContainerWriter {
 public:
     /// `sections` is the number of begin() calls to come.
     ContainerWriter(const std::string& path, uint32_t sections);
-    /// To memory, which outlives the writer and is empty before.
+    /// Writes to `memory`, which must be empty and outlive the writer.
     ContainerWriter(AlignedBytes& memory, uint32_t sections);
     void begin(SectionKind kind, bool required, uint64_t alignment = 64);
     void write(std::span<const std::byte> data);
@@ -100,7 +99,7 @@ public:
     void end();
     /// Replaces the hash of a finished section (weights carry the hash of their chunk hashes).
     void set_xxh3(SectionKind kind, const Hash128& h);
-    /// Of the header; known ones. Before commit().
+    /// Sets known flags of the header. Call before commit().
     void set_flags(uint64_t flags) { flags_ = flags; }
     void commit();
 
@@ -117,23 +116,23 @@ private:
     std::unique_ptr<HashStream> hash_;
 };
 
-/// A parsed and checked container. The weights stay where they are; all else is copied before it is
-/// checked, since others may write to a mapped file between that and its use.
+/// A parsed and checked container. The weights are not copied; everything else is copied before it
+/// is checked, because other processes may write to a mapped file between check and use.
 class Container {
 public:
-    /// Checks magic, version, bounds, table hash, and the hash of every section but the weights.
-    /// Errors: InvalidEngine with found, needed and remedy, and the place in the file.
+    /// Checks magic, version, bounds, table hash, and the hash of every section except the weights.
+    /// Errors: InvalidEngine with found, needed and remedy, and the position in the file.
     Container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
     const Section* find(SectionKind k) const;
-    /// The bytes of a section that must be there.
+    /// The bytes of a required section.
     std::span<const std::byte> section(SectionKind k) const;
     const std::vector<Section>& sections() const { return sections_; }
     const std::shared_ptr<const void>& owner() const { return owner_; }
     uint32_t producer() const { return producer_; }
     uint64_t weight_chunks() const;
-    /// Whether a chunk of the weights has the hash that is recorded for it.
+    /// Whether a chunk of the weights matches its recorded hash.
     bool weight_chunk_is_whole(uint64_t chunk) const;
-    /// Errors: InvalidEngine, which says that it has not.
+    /// Throws the InvalidEngine error for a chunk that does not match.
     [[noreturn]] void fail_weight_chunk(uint64_t chunk) const;
 
 private:

@@ -73,9 +73,9 @@ void Context::prepare(std::span<const Shape> shapes) {
     try {
         execution_->prepare(storage_->input_shapes(shapes));
     } catch (const std::bad_alloc&) {
-        fail(ErrorCode::OutOfMemory, "there is no memory to plan for inputs of these shapes");
+        fail(ErrorCode::OutOfMemory, "not enough memory to plan for inputs of these shapes");
     }
-    engine_->check_weights(); // went on while kernels were compiled and weights copied
+    engine_->check_weights(); // the check ran while kernels were compiled and weights copied
 }
 
 int64_t Context::activation_bytes(std::span<const Shape> shapes) {
@@ -124,7 +124,7 @@ std::vector<Tensor> Context::run_stored(std::span<const Tensor> inputs,
     std::vector<Tensor> out(engine_->graph().outputs().size());
     std::copy_n(outputs.begin(), std::min(outputs.size(), out.size()), out.begin());
     require_ok(execution_->run(inputs, out));
-    engine_->check_weights(); // went on meanwhile
+    engine_->check_weights(); // the check ran meanwhile
     return out;
 }
 
@@ -176,7 +176,7 @@ void Context::enqueue(std::span<const Binding> inputs, std::span<Binding> output
     for (size_t i = 0; i < inputs.size(); ++i) {
         check_shape(g, i, inputs[i].shape, engine_->profiles());
     }
-    engine_->check_weights(); // the results go to the caller's memory
+    engine_->check_weights(); // the results reach the caller's memory
     require_ok(storage_->is_plain() ? execution_->enqueue(inputs, outputs, stream, memory)
                                     : enqueue_stored(inputs, outputs, stream, memory));
 }

@@ -43,8 +43,7 @@ auto parse_section(const Container& c, SectionKind kind, F&& f) {
     try {
         return f(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
     } catch (const Error& e) {
-        fail(ErrorCode::InvalidEngine, "section ", kind,
-             " does not hold what it should: ", e.message());
+        fail(ErrorCode::InvalidEngine, "section ", kind, " is invalid: ", e.message());
     }
 }
 
@@ -65,13 +64,13 @@ std::vector<Profile> read_profiles(const Container& c) {
     });
 }
 
-// Sizes and indices are checked before they are used: of a file that others may write to, they are
-// copied (ADR 0015).
+// Sizes and indices are checked before use: if they lie in a file that others may write to, they
+// are copied (ADR 0015).
 bool may_be_indices(DType t) {
     return is_integer(t) && bit_width(t) >= 16;
 }
 
-// Where a weight would lie that has been left out.
+// The offset of a weight that was left out.
 constexpr uint64_t absent_offset = UINT64_MAX;
 
 Graph read_engine_graph(const Container& c, SectionKind kind, AbsentTensors& absent) {
@@ -106,7 +105,7 @@ std::shared_ptr<const RefitSource> read_source(const Container& c, AbsentTensors
         require(it != constants.end() && it->second.dtype() == w.dtype &&
                     it->second.shape() == w.shape,
                 ErrorCode::InvalidEngine, "section refit lists weights '", w.name,
-                "', which the graph does not have like that");
+                "', which the graph does not have with this type");
     }
     return source;
 }
@@ -145,7 +144,7 @@ private:
     std::vector<uint64_t> hashes_;
 };
 
-// Streams weights into the file in the order in which the graph mentions them.
+// Streams weights into the file in graph order.
 class WeightWriter {
 public:
     explicit WeightWriter(ContainerWriter& out) : out_(out) {}
@@ -184,8 +183,8 @@ void write_text(ContainerWriter& out, SectionKind kind, const Json& j) {
     out.end();
 }
 
-// The section of kernels: for each its key (32 hex digits), a little-endian u64 of its bytes, and
-// these.
+// The section of kernels; per kernel: its key (32 hex digits), its size as a little-endian u64, its
+// bytes.
 constexpr size_t kernel_key_bytes = 32;
 
 void write_kernels(ContainerWriter& out, const KernelBinaries& kernels) {
@@ -276,7 +275,7 @@ std::shared_ptr<const Engine> Engine::load_from(std::span<const std::byte> bytes
     return e;
 }
 
-// In the metadata: for which GPUs there are kernels.
+// Metadata key: the compute capabilities with kernels.
 static constexpr const char* capabilities_key = "kernels_for";
 
 std::shared_ptr<const Engine> Engine::with_kernels(KernelBinaries kernels,
@@ -322,7 +321,7 @@ void Engine::check_weights() const {
     if (check_ != nullptr) {
         check_->wait();
     }
-    if (pages_were_lost()) { // later than they were hashed, or of a model's file
+    if (pages_were_lost()) { // lost since they were hashed, or in a model's file
         visit_nodes(*graph_, [](const Graph&, const Node& n) {
             if (n.is(constant_def)) {
                 check_pages(n.as<Constant>().value.bytes());
@@ -349,8 +348,8 @@ size_t Engine::result_count() const {
     const std::string& text = it->second;
     auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), count);
     require(problem == std::errc() && end == text.data() + text.size() && count <= all,
-            ErrorCode::InvalidEngine, "of ", all, " outputs ", text,
-            " are said to be for debugging");
+            ErrorCode::InvalidEngine, "the metadata declares ", text,
+            " debug outputs; the graph has ", all, all == 1 ? " output" : " outputs");
     return all - count;
 }
 
@@ -366,7 +365,7 @@ uint64_t Engine::weight_bytes() const {
 
 namespace {
 
-// What goes into a file.
+// The contents of a file.
 struct Content {
     const Graph& graph;
     const std::vector<Profile>& profiles;
@@ -445,13 +444,13 @@ const KernelBinaries no_kernels;
 const IoFormats plain_formats;
 
 Content content_of(const Engine& engine, const WriteOptions& options) {
-    engine.check_weights(); // they would get hashes that are right
+    engine.check_weights(); // else damaged weights would get valid hashes
     bool keeps = options.refit && engine.source() != nullptr;
     bool weights = options.weights && !engine.weights_missing();
     require(weights || keeps, ErrorCode::InvalidArgument,
-            "an engine that is written without weights has to be refittable: ",
+            "an engine written without weights must be refittable: ",
             engine.source() == nullptr ? "build it with a refit flag"
-                                       : "write it with what a refit needs");
+                                       : "do not drop its refit data");
     return {engine.graph(),
             engine.profiles(),
             engine.metadata(),

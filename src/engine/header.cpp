@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the first bytes of an engine tell. Apart from the container, for who reads nothing else.
+// Reads an engine's first bytes. Separate from the container, for callers that need nothing else.
 #include "base/error.h"
 #include "engine/container.h"
 

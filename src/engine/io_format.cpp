@@ -22,7 +22,7 @@ constexpr std::array f16_i8 = {F16, I8};
 constexpr std::array f16_i8_f8 = {F16, I8, F8E4M3};
 constexpr std::array f32_f16_i8 = {F32, F16, I8};
 
-// Behind row major: those that convolutions compute in, then those with the least to fill up.
+// After row major: the formats that convolutions compute in, then by increasing padding.
 constexpr std::array<IoFormat, 13> all_formats = {{
     {"chw", "kLINEAR", 0, 1, false, false, {}},
     {"hwc", "kHWC", 3, 1, true, false, f32_u8},
@@ -61,7 +61,7 @@ Sizes storage_sizes(const IoFormat& f, const Sizes& sizes) {
     return out;
 }
 
-/// The axes of a tensor from the outermost in memory to the innermost, vectors taken as elements.
+/// The axes of a tensor from the outermost in memory to the innermost, with vectors as elements.
 std::vector<size_t> memory_order(const IoFormat& f, size_t rank) {
     std::vector<size_t> order;
     for (size_t i = 0; i < rank; ++i) {
@@ -107,8 +107,8 @@ void check_format(const Graph& g, Value v, const IoFormat& f, std::string_view k
                   const std::string& name) {
     const Type& t = g.type(v);
     std::string why = refusal(f, t);
-    require(why.empty(), ErrorCode::InvalidArgument, kind, " '", name, "' ", t, " cannot lie as ",
-            f.api_name, ", which ", why);
+    require(why.empty(), ErrorCode::InvalidArgument, kind, " '", name, "' ", t,
+            " cannot be stored as ", f.api_name, ", which ", why);
     if (!f.pads()) {
         return;
     }
@@ -116,10 +116,11 @@ void check_format(const Graph& g, Value v, const IoFormat& f, std::string_view k
     t.dims[f.axis(t.dims.size())].collect_symbols(used);
     SymbolSet known = input_symbols(g);
     for (const std::string& s : used) {
-        require(known.contains(s), ErrorCode::InvalidArgument, kind, " '", name, "' ", t,
-                " cannot lie as ", f.api_name,
-                ": how many channels it has depends on data, so that nobody could give memory for "
-                "it; allow kLINEAR");
+        require(
+            known.contains(s), ErrorCode::InvalidArgument, kind, " '", name, "' ", t,
+            " cannot be stored as ", f.api_name,
+            ": its number of channels depends on data, so its memory cannot be allocated before "
+            "the run; allow kLINEAR");
     }
 }
 
@@ -141,10 +142,10 @@ const IoFormat* find_io_format(std::string_view name) {
 
 std::string refusal(const IoFormat& f, const Type& t) {
     if (f.dla) {
-        return "is a format of DLA, which engines do not run on";
+        return "is a DLA format; engines do not run on DLA";
     }
-    if (t.rank() < f.place) {
-        return str("needs ", f.place, " dimensions or more, not ", t.rank());
+    if (t.rank() < f.channel_axis) {
+        return str("needs ", f.channel_axis, " dimensions or more, not ", t.rank());
     }
     bool holds =
         f.types.empty() || std::find(f.types.begin(), f.types.end(), t.dtype) != f.types.end();
@@ -179,7 +180,7 @@ Shape format_strides(const IoFormat& f, const Shape& shape) {
     std::vector<size_t> order = memory_order(f, shape.size());
     for (size_t i = order.size(); i-- > 0;) {
         int64_t size = shape[order[i]];
-        bool is_channels = f.place > 0 && order[i] == f.axis(shape.size());
+        bool is_channels = f.channel_axis > 0 && order[i] == f.axis(shape.size());
         strides[order[i]] = stride;
         stride =
             size < 0 || stride < 0 ? -1 : stride * (is_channels ? ceil_div(size, f.vector) : size);
@@ -226,9 +227,9 @@ bool IoFormats::are_plain() const {
 void check_formats(const Graph& g, const IoFormats& formats) {
     require(formats.inputs.size() <= g.inputs().size() &&
                 formats.outputs.size() <= g.outputs().size(),
-            ErrorCode::InvalidArgument, "there are formats of ", formats.inputs.size(),
-            " inputs and ", formats.outputs.size(), " outputs, the graph has ", g.inputs().size(),
-            " and ", g.outputs().size());
+            ErrorCode::InvalidArgument, "got formats for ", formats.inputs.size(), " inputs and ",
+            formats.outputs.size(), " outputs, the graph has ", g.inputs().size(), " and ",
+            g.outputs().size());
     for (size_t i = 0; i < formats.inputs.size(); ++i) {
         Value v = g.inputs()[i];
         check_format(g, v, formats.input(i), "input", g.value_name(v));
@@ -263,15 +264,14 @@ IoFormats formats_from_json(const Graph& g, const Json& j) {
             auto it = named.find(name);
             const IoFormat* f = it == named.end() ? &row_major() : find_io_format(it->second);
             require(f != nullptr, ErrorCode::InvalidArgument, kind, " '", name,
-                    "' has the format '", it == named.end() ? "" : it->second,
-                    "', which is not known here");
+                    "' has the unknown format '", it == named.end() ? "" : it->second, "'");
             out.push_back(f);
             if (it != named.end()) {
                 named.erase(it);
             }
         }
-        require(named.empty(), ErrorCode::InvalidArgument, "there is no ", kind, " '",
-                named.empty() ? "" : named.begin()->first, "' to have a format");
+        require(named.empty(), ErrorCode::InvalidArgument, "a format is given for ", kind, " '",
+                named.empty() ? "" : named.begin()->first, "', which does not exist");
         return out;
     };
     std::vector<std::string> names;

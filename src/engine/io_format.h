@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IoFormat: in which order the elements of an engine's input or output lie in memory. The formats
-// are TensorRT's: row major, channels last, and channels in vectors.
+// IoFormat: the memory format of an engine's input or output. The formats are TensorRT's: row
+// major, channels last, and vectorised channels.
 #pragma once
 
 #include "base/json.h"
@@ -16,42 +16,42 @@ namespace ingot {
 
 /// One of io_formats(); compared by address.
 struct IoFormat {
-    std::string_view name;        // as trtexec spells it: "chw32"
+    std::string_view name;        // trtexec's spelling: "chw32"
     std::string_view api_name;    // "kCHW32"
-    int place = 0;                // of the channels, from the end; 0: the format has none
+    int channel_axis = 0;         // the channel axis counted from the end; 0: no channel axis
     int64_t vector = 1;           // channels are padded to a multiple of it
-    bool last = false;            // channels are innermost; else vectors of them are
-    bool dla = false;             // of an accelerator that Ingot does not run on
+    bool last = false;            // channels are innermost; else vectors of channels
+    bool dla = false;             // an accelerator that Ingot does not support
     std::span<const DType> types; // empty: all
 
-    bool is_row_major() const { return place == 0 && !dla; }
-    /// Whether there may be elements that are no part of the tensor.
+    bool is_row_major() const { return channel_axis == 0 && !dla; }
+    /// Whether memory may contain padding elements.
     bool pads() const { return vector > 1; }
-    /// The channels among the axes of a tensor of this rank.
-    size_t axis(size_t rank) const { return rank - static_cast<size_t>(place); }
+    /// The index of the channel axis in a tensor of this rank.
+    size_t axis(size_t rank) const { return rank - static_cast<size_t>(channel_axis); }
 };
 
-/// All of them; the first is row_major(). Of several that a caller takes, the earliest is chosen.
+/// All formats; the first is row_major(). If a caller accepts several, the earliest is chosen.
 std::span<const IoFormat> io_formats();
 const IoFormat& row_major();
-/// Null when there is none of that name.
+/// Null when no format has that name.
 const IoFormat* find_io_format(std::string_view name);
-/// Why tensors of this type cannot lie so; "" when they can.
+/// Why tensors of this type cannot be stored in this format; "" when they can.
 std::string refusal(const IoFormat& f, const Type& t);
 
-/// The sizes of the row-major array that a tensor's memory is: f16[2,5,4,3] in chw4 is
-/// [2,2,4,3,4], in hwc8 [2,4,3,8].
+/// The shape of the row-major array behind a tensor: f16[2,5,4,3] in chw4 is [2,2,4,3,4], in hwc8
+/// [2,4,3,8].
 Dims storage_dims(const IoFormat& f, const Dims& dims);
 Shape storage_shape(const IoFormat& f, const Shape& shape);
-/// The other way round, for a tensor of `channels` channels.
+/// The inverse, for a tensor with `channels` channels.
 Shape tensor_shape(const IoFormat& f, const Shape& storage, int64_t channels);
-/// For each axis of the tensor the distance of neighbours, in elements or, where channels lie in
-/// vectors, in whole vectors; -1 where it depends on a size that is -1.
+/// The stride of each axis of the tensor, in elements or, for vectorised channels, in whole
+/// vectors; -1 when it depends on a size that is -1.
 Shape format_strides(const IoFormat& f, const Shape& shape);
 
-/// The array that `t` is in memory; elements beyond its channels are zeros.
+/// The array that stores `t`; elements beyond its channels are zeros.
 Tensor to_storage(const IoFormat& f, const Tensor& t);
-/// The tensor of that shape from such an array.
+/// The tensor of that shape stored in the array.
 Tensor from_storage(const IoFormat& f, const Tensor& storage, const Shape& shape);
 
 /// The formats of an engine's inputs and outputs by position; those beyond the lists are row major.
@@ -66,10 +66,10 @@ struct IoFormats {
     /// Whether everything is row major.
     bool are_plain() const;
 };
-/// Errors: InvalidArgument naming tensor, type and format where one does not fit, or where the
-/// number of channels, which has to be known before a run, depends on data.
+/// Errors: InvalidArgument naming tensor, type and format when one does not fit, or when the number
+/// of channels depends on data (it must be known before the run).
 void check_formats(const Graph& g, const IoFormats& formats);
-/// {"inputs": {"x": "chw32"}, "outputs": {}}; row major is left out.
+/// {"inputs": {"x": "chw32"}, "outputs": {}}; row major is omitted.
 Json formats_json(const Graph& g, const IoFormats& formats);
 /// Errors: InvalidArgument.
 IoFormats formats_from_json(const Graph& g, const Json& j);

@@ -12,7 +12,7 @@ namespace ingot {
 
 namespace {
 
-/// A name that no input has.
+/// A name that no input uses.
 std::string free_name(const Graph& g, std::string name) {
     auto taken = [&](Value v) { return g.value_name(v) == name; };
     while (std::any_of(g.inputs().begin(), g.inputs().end(), taken)) {
@@ -30,7 +30,7 @@ Value moved(Graph& g, Value x, size_t from, size_t to) {
     return ops::permute(g, x, order);
 }
 
-/// The tensor of these sizes whose array is `x`.
+/// The tensor of these sizes stored in the array `x`.
 Value unstored(Graph& g, Value x, const IoFormat& f, const Dims& dims) {
     size_t axis = f.axis(dims.size());
     x = moved(g, x, g.type(x).dims.size() - 1, f.last ? axis : axis + 1);
@@ -40,7 +40,7 @@ Value unstored(Graph& g, Value x, const IoFormat& f, const Dims& dims) {
     return ops::slice(g, x, static_cast<int64_t>(axis), 0, dims[axis]);
 }
 
-/// The array of a tensor.
+/// The array that stores a tensor.
 Value stored(Graph& g, Value x, const IoFormat& f) {
     Dims dims = g.type(x).dims;
     size_t axis = f.axis(dims.size());
@@ -88,7 +88,7 @@ Graph Storage::with_formats() const {
             out.set_host(to, g.host(from));
         }
     };
-    // Sizes first: how many vectors there are does not tell how many channels.
+    // Sizes first: the number of vectors does not determine the number of channels.
     for (size_t i : open_) {
         Value v = g.inputs()[i];
         const Dims& dims = g.type(v).dims;
@@ -191,7 +191,7 @@ std::vector<Shape> Storage::tensor_shapes(std::span<const Shape> stored) const {
         }
         const Dims& dims = graph_->type(graph_->inputs()[i]).dims;
         auto open = std::find(open_.begin(), open_.end(), i);
-        int64_t channels = array.back(); // where nothing is filled up
+        int64_t channels = array.back(); // when nothing is padded
         if (open != open_.end()) {
             channels = stored[static_cast<size_t>(open - open_.begin())].at(1);
         } else if (f.pads()) {

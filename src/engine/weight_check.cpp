@@ -11,7 +11,7 @@ namespace ingot {
 
 namespace {
 
-// Hashing is bound by memory from about here on; the rest of the CPUs lower graphs and compile.
+// From about this many threads on, hashing is bound by memory; the other CPUs lower and compile.
 constexpr uint64_t most_threads = 4;
 constexpr uint64_t least_for_threads = 1 << 20;
 
@@ -32,7 +32,7 @@ WeightCheck::WeightCheck(Container c, std::string path)
             });
         }
     } catch (const std::exception&) {
-        // There are no threads or no memory left: whoever waits does the work.
+        // No threads or no memory: the waiting thread does the work.
     }
 }
 
@@ -63,7 +63,7 @@ void WeightCheck::wait() {
         return;
     }
     if (next_ < chunks_) {
-        // Work that is left over is shared out; a chunk may take a while, so each is a piece.
+        // Shares the remaining work; a chunk takes long enough to be one piece.
         ThreadPool::shared().parallel_for(static_cast<int64_t>(chunks_), 1,
                                           [this](int64_t begin, int64_t end) {
                                               for (int64_t i = begin; i < end && hash_one(); ++i) {

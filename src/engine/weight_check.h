@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// WeightCheck: the hashes of an engine's weights, compared beside what else is done with them.
+// WeightCheck: compares the hashes of an engine's weights in the background.
 #pragma once
 
 #include "engine/container.h"
@@ -11,19 +11,19 @@
 
 namespace ingot {
 
-/// Hashes the chunks of a container's weights on threads of its own, from the start on, and on
-/// those of whoever waits. Thread safe.
+/// Hashes the chunks of a container's weights on its own threads from construction on, and on
+/// threads that wait. Thread safe.
 class WeightCheck {
 public:
-    /// The bytes of `c` have to live as long as this object, and its owner keeps them. `path` is
-    /// said in errors; "" when there is none.
+    /// The bytes of `c` must outlive this object; their owner keeps them. `path` appears in errors;
+    /// "" when there is none.
     WeightCheck(Container c, std::string path);
-    /// Stops what is still going on.
+    /// Stops the remaining work.
     ~WeightCheck();
     WeightCheck(const WeightCheck&) = delete;
     WeightCheck& operator=(const WeightCheck&) = delete;
-    /// Returns when every chunk has been compared; quick when that was so before. Errors:
-    /// InvalidEngine for the first chunk that differs, with its bytes and what to do, at each call.
+    /// Returns after every chunk has been compared; fast afterwards. Errors: InvalidEngine for the
+    /// first chunk that differs, with its bytes and the remedy, at each call.
     void wait();
 
 private:
@@ -32,7 +32,7 @@ private:
     Container container_;
     std::string path_;
     uint64_t chunks_;
-    std::atomic<uint64_t> next_{0}; // chunk that nobody works on yet
+    std::atomic<uint64_t> next_{0}; // the next unclaimed chunk
     std::atomic<bool> passed_{false};
     std::mutex mutex_;
     std::condition_variable all_done_;

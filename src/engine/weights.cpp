@@ -33,7 +33,7 @@ std::string weight_hash(const Tensor& t) {
 
 namespace {
 
-// f(name, tensor, whether something uses it) for every named constant, bodies included.
+// f(name, tensor, is used) for every named constant, bodies included.
 template <class F>
 void visit_named(const Graph& g, const F& f) {
     std::vector<uint32_t> uses = use_counts(g);
@@ -47,12 +47,12 @@ void visit_named(const Graph& g, const F& f) {
     }
 }
 
-// All constants of one name.
+// All constants that share a name.
 struct Found {
     Tensor tensor;
     std::string hash;
     bool used = false;
-    bool several = false; // of different contents
+    bool several = false; // with different contents
 };
 
 } // namespace
@@ -82,7 +82,7 @@ RefitSource refit_source(const Graph& g, const RefitRequest& request) {
         require(possible || !request.only_named || !asked, ErrorCode::InvalidArgument, "weights '",
                 name, "' are marked as refittable, but ",
                 request.read.contains(name) ? "the network was built from their values"
-                : f.used                    ? "their name stands for several"
+                : f.used                    ? "several constants share their name"
                                             : "nothing uses them",
                 "; unmark them");
         if (!asked || !possible) {
@@ -105,7 +105,7 @@ RefitSource refit_source(const Graph& g, const RefitRequest& request) {
     return source;
 }
 
-// --- other values --------------------------------------------------------------------------------
+// --- replacement --- -----------------------------------------------------------------------------
 
 namespace {
 
@@ -123,7 +123,7 @@ Graph with_values(const Graph& g, const NewValue& value) {
     });
 }
 
-// Contents of these may be sizes, which stay.
+// These may hold sizes, which must not change.
 bool may_be_sizes(const Tensor& t) {
     constexpr int64_t most = 1024;
     return !is_float(t.dtype()) && bit_width(t.dtype()) != 4 && t.dtype() != DType::I8 &&
@@ -149,10 +149,10 @@ Tensor AbsentTensors::make(DType dtype, const Shape& shape) {
     auto bytes = static_cast<size_t>(byte_size(dtype, count_of(shape)));
     constexpr size_t alignment = 64;
     if (zeros_ == nullptr || bytes > bytes_) {
-        // Pages of large blocks that nobody writes are never there.
+        // The system never allocates pages of a large block that nobody writes.
         std::shared_ptr<void> block(std::calloc(bytes + alignment, 1), std::free);
         require(block != nullptr, ErrorCode::OutOfMemory, "there are no ", bytes,
-                " bytes for weights that are missing");
+                " bytes for missing weights");
         auto at = reinterpret_cast<uintptr_t>(block.get());
         zeros_ = static_cast<std::byte*>(block.get()) + (alignment - at % alignment) % alignment;
         bytes_ = bytes;

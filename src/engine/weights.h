@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an engine keeps so that its weights can be replaced (ADR 0009): the graph as it was before
-// the AOT passes, whose constants have names, and how the passes ran.
+// The data that an engine keeps to replace its weights (ADR 0009): the graph before the AOT passes,
+// whose constants have names, and the options of the passes.
 #pragma once
 
 #include "ir/graph.h"
@@ -13,7 +13,7 @@
 
 namespace ingot {
 
-/// A layer that uses weights, and what for: the number of an nvinfer1::WeightsRole.
+/// A layer that uses weights, and their role: the number of an nvinfer1::WeightsRole.
 struct WeightUse {
     std::string layer;
     int32_t role = 0;
@@ -24,51 +24,51 @@ struct Weight {
     std::string name;
     DType dtype = DType::F32;
     Shape shape;
-    std::string hash; // of its bytes at the build
+    std::string hash; // of its bytes at build time
     std::vector<WeightUse> uses;
 
     int64_t bytes() const { return byte_size(dtype, count_of(shape)); }
 };
 
 struct RefitSource {
-    /// Before the AOT passes. Constants of weights have their names, in bodies too.
+    /// The graph before the AOT passes. Weights keep their names, in bodies too.
     std::shared_ptr<const Graph> graph;
-    std::vector<Weight> weights; // those that can be replaced, in the order of the graph
-    /// Hashes of the named constants that cannot, because they shaped the graph or were not asked
-    /// for; "" where a name stands for several.
+    std::vector<Weight> weights; // the replaceable weights, in graph order
+    /// Hashes of the named constants that cannot be replaced, because they shaped the graph or were
+    /// not requested; "" when several share a name.
     std::map<std::string, std::string, std::less<>> fixed;
-    bool identical = false; // weights must be those of the build
+    bool identical = false; // refits must bring the weights of the build
     bool stripped = false;  // built to be written without weights
-    bool missing = false;   // it was written so, and has not been refitted since
+    bool missing = false;   // written without weights and not refitted since
     DType precision = DType::F32;
     std::vector<std::string> disabled_passes;
 
     const Weight* find(std::string_view name) const;
-    /// Of all weights together.
+    /// The total over all weights.
     int64_t bytes() const;
 };
 
-/// What a build is asked to make refittable.
+/// Which weights a build makes refittable.
 struct RefitRequest {
     bool identical = false;
     bool stripped = false;
     /// Only these names; all when `only_named` is false.
     bool only_named = false;
     std::set<std::string, std::less<>> named;
-    /// Constants whose elements were looked at while the graph was made (ir/value_reads.h).
+    /// Constants whose elements were read while the graph was built (ir/value_reads.h).
     std::set<std::string, std::less<>> read;
-    /// Layers and roles by name; a name that is missing is the constant of a layer of its name.
+    /// Layers and roles by name; a missing name denotes the constant of a layer of the same name.
     std::map<std::string, std::vector<WeightUse>, std::less<>> uses;
 };
-/// Errors: InvalidArgument when a name asked for cannot be replaced.
+/// Errors: InvalidArgument when a requested name cannot be replaced.
 RefitSource refit_source(const Graph& g, const RefitRequest& request);
 
 /// A hash of a tensor's bytes, as text.
 std::string weight_hash(const Tensor& t);
 using NamedTensors = std::map<std::string, Tensor, std::less<>>;
-/// The graph with other values for the constants of these names.
+/// The graph with new values for the constants with these names.
 Graph with_constants(const Graph& g, const NamedTensors& values);
-/// The constants of these names that the graph has.
+/// The named constants of the graph.
 NamedTensors named_constants(const Graph& g);
 
 /// Tensors without values, which read as zeros and take no memory.
@@ -82,16 +82,16 @@ private:
     size_t bytes_ = 0;
     std::byte* zeros_ = nullptr;
 };
-/// The source without its weights; the optimised graph without what was made of them.
+/// The source without its weights; also the optimised graph without constants derived from them.
 Graph without_weights(const RefitSource& source, AbsentTensors& absent);
 Graph without_weights(const Graph& optimised, AbsentTensors& absent);
 
 /// Set in the metadata of an engine whose weights may be streamed.
 inline constexpr const char* streaming_property = "weight_streaming";
-/// Bytes of the constants that can be: those of plan/backend.h's streamable_bytes and more.
+/// Bytes of the streamable constants: those of plan/backend.h's streamable_bytes and more.
 int64_t streamable_weight_bytes(const Graph& g);
 
-/// All but the graph, as text.
+/// Everything except the graph, as text.
 std::string to_json_text(const RefitSource& source, bool missing);
 /// Errors: InvalidEngine for a type, InvalidArgument for the text.
 RefitSource refit_source_from_json(std::string_view text);

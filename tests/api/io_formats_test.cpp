@@ -203,7 +203,8 @@ protected:
 };
 
 Shape sample_shape(const Format& f, int64_t channels) {
-    return layout(f.layout).place == 4 ? Shape{2, channels, 2, 3, 2} : Shape{2, channels, 3, 4};
+    return layout(f.layout).channel_axis == 4 ? Shape{2, channels, 2, 3, 2}
+                                              : Shape{2, channels, 3, 4};
 }
 
 TEST_P(IoFormatsApi, EachFormat) {
@@ -212,7 +213,7 @@ TEST_P(IoFormatsApi, EachFormat) {
             SCOPED_TRACE(str(f.description, ' ', channels));
             network.reset(builder->createNetworkV2(0));
             Shape shape = sample_shape(f, channels);
-            doubling(f.type, dims_of(shape), layout(f.layout).place, mask({f.format}));
+            doubling(f.type, dims_of(shape), layout(f.layout).channel_axis, mask({f.format}));
             auto engine = build();
             ASSERT_NE(engine, nullptr) << logger.take_error();
             EXPECT_EQ(sizes(engine->getTensorShape("x")), shape);
@@ -230,7 +231,7 @@ TEST_P(IoFormatsApi, SizesOfEachRun) {
         config.reset(builder->createBuilderConfig());
         Shape open = sample_shape(f, -1);
         open[0] = open[2] = -1;
-        doubling(f.type, dims_of(open), layout(f.layout).place, mask({f.format}));
+        doubling(f.type, dims_of(open), layout(f.layout).channel_axis, mask({f.format}));
         Shape most = sample_shape(f, 40);
         nv::IOptimizationProfile* p = builder->createOptimizationProfile();
         Shape least = sample_shape(f, 1);

@@ -26,7 +26,7 @@ std::shared_ptr<const Engine> doubling(const Layout& layout, DType dtype, const 
     Graph g("doubling");
     Value x = g.add_input("x", parse_type(str(dtype, dims)));
     Value wide = ops::cast(g, x, DType::F32);
-    auto channels = g.type(x).rank() - layout.place;
+    auto channels = g.type(x).rank() - layout.channel_axis;
     g.add_output("y", ops::cast(g, ops::mul(g, wide, 2.0), dtype));
     g.add_output("z", ops::reduce(g, "sum", wide, {channels}));
     const IoFormat& f = format(layout.name);
@@ -60,7 +60,7 @@ void check_run(const std::shared_ptr<const Engine>& engine, const Layout& layout
 }
 
 Shape shape_of(const Layout& layout, int64_t channels) {
-    return layout.place == 4 ? Shape{2, channels, 2, 3, 2} : Shape{2, channels, 3, 4};
+    return layout.channel_axis == 4 ? Shape{2, channels, 2, 3, 2} : Shape{2, channels, 3, 4};
 }
 
 TEST(IoFormats, EveryFormatTypeAndNumberOfChannels) {
@@ -78,7 +78,7 @@ TEST(IoFormats, EveryFormatTypeAndNumberOfChannels) {
 TEST(IoFormats, SizesThatTheRunDecides) {
     for (const Layout& layout : layouts()) {
         for (DType dtype : layout.types) {
-            std::string dims = layout.place == 4 ? "[N,C,D,H,2]" : "[N,C,H,W]";
+            std::string dims = layout.channel_axis == 4 ? "[N,C,D,H,2]" : "[N,C,H,W]";
             SCOPED_TRACE(str(layout.name, ' ', dtype, dims));
             auto engine = doubling(layout, dtype, dims);
             for (int64_t channels : {5, 32, 1}) {
@@ -91,7 +91,7 @@ TEST(IoFormats, SizesThatTheRunDecides) {
 // Three dimensions are enough where channels are the third from the end.
 TEST(IoFormats, WithoutABatch) {
     for (const Layout& layout : layouts()) {
-        Shape shape = layout.place == 4 ? Shape{5, 2, 3, 2} : Shape{5, 3, 2};
+        Shape shape = layout.channel_axis == 4 ? Shape{5, 2, 3, 2} : Shape{5, 3, 2};
         SCOPED_TRACE(layout.name);
         check_run(doubling(layout, layout.types[0], str(shape)), layout, shape);
     }
@@ -196,16 +196,19 @@ std::string error_of(const std::string& type, std::string_view name) {
 
 TEST(IoFormats, WhatDoesNotFitIsRefused) {
     EXPECT_EQ(error_of("f32[1,3,4,4]", "chw2"),
-              "input 'x' f32[1,3,4,4] cannot lie as kCHW2, which holds f16 or bf16, not f32");
-    EXPECT_EQ(error_of("i64[1,3,4,4]", "chw32"),
-              "input 'x' i64[1,3,4,4] cannot lie as kCHW32, which holds f32, f16 or i8, not i64");
-    EXPECT_EQ(error_of("f32[3,4]", "hwc"),
-              "input 'x' f32[3,4] cannot lie as kHWC, which needs 3 dimensions or more, not 2");
-    EXPECT_EQ(error_of("f32[3,4,4]", "dhwc"),
-              "input 'x' f32[3,4,4] cannot lie as kDHWC, which needs 4 dimensions or more, not 3");
+              "input 'x' f32[1,3,4,4] cannot be stored as kCHW2, which holds f16 or bf16, not f32");
+    EXPECT_EQ(
+        error_of("i64[1,3,4,4]", "chw32"),
+        "input 'x' i64[1,3,4,4] cannot be stored as kCHW32, which holds f32, f16 or i8, not i64");
+    EXPECT_EQ(
+        error_of("f32[3,4]", "hwc"),
+        "input 'x' f32[3,4] cannot be stored as kHWC, which needs 3 dimensions or more, not 2");
+    EXPECT_EQ(
+        error_of("f32[3,4,4]", "dhwc"),
+        "input 'x' f32[3,4,4] cannot be stored as kDHWC, which needs 4 dimensions or more, not 3");
     EXPECT_EQ(error_of("f16[1,3,4,4]", "dla_linear"),
-              "input 'x' f16[1,3,4,4] cannot lie as kDLA_LINEAR, which is a format of DLA, which "
-              "engines do not run on");
+              "input 'x' f16[1,3,4,4] cannot be stored as kDLA_LINEAR, which is a DLA format; "
+              "engines do not run on DLA");
     EXPECT_EQ(error_of("f16[1,3,4,4]", "hwc8"), "");
 }
 
@@ -221,9 +224,10 @@ TEST(IoFormats, ChannelsThatDataDecideAreRefused) {
         engine->with_formats({{}, {&format("chw4")}});
         FAIL();
     } catch (const Error& e) {
-        EXPECT_STREQ(e.what(), "output 'y' f16[?0,1,1] cannot lie as kCHW4: how many channels it "
-                               "has depends on data, so that nobody could give memory for it; "
-                               "allow kLINEAR");
+        EXPECT_STREQ(e.what(),
+                     "output 'y' f16[?0,1,1] cannot be stored as kCHW4: its number of channels "
+                     "depends on data, so its memory cannot be allocated before the run; "
+                     "allow kLINEAR");
     }
 }
 
@@ -275,15 +279,16 @@ std::string error_with(const AlignedBytes& bytes, std::string_view formats) {
 
 TEST(IoFormats, DamagedSectionsAreRefused) {
     AlignedBytes bytes = engine_bytes(*doubling(test::layout("hwc8"), DType::F16, "[N,5,2,2]"));
-    std::string start = "section formats does not hold what it should: ";
+    std::string start = "section formats is invalid: ";
     EXPECT_EQ(error_with(bytes, R"({"inputs":{"x":"hwc8"},"outputs":{}})"), "");
     EXPECT_EQ(error_with(bytes, R"({"inputs":{"x":"hwc9"},"outputs":{}})"),
-              start + "input 'x' has the format 'hwc9', which is not known here");
+              start + "input 'x' has the unknown format 'hwc9'");
     EXPECT_EQ(error_with(bytes, R"({"inputs":{"q":"hwc8"},"outputs":{}})"),
-              start + "there is no input 'q' to have a format");
-    EXPECT_EQ(error_with(bytes, R"({"inputs":{},"outputs":{"z":"hwc8"}})"),
-              start +
-                  "output 'z' f32[N,2,2] cannot lie as kHWC8, which holds f16 or bf16, not f32");
+              start + "a format is given for input 'q', which does not exist");
+    EXPECT_EQ(
+        error_with(bytes, R"({"inputs":{},"outputs":{"z":"hwc8"}})"),
+        start +
+            "output 'z' f32[N,2,2] cannot be stored as kHWC8, which holds f16 or bf16, not f32");
     EXPECT_NE(error_with(bytes, R"({"inputs":3})").find(start), std::string::npos);
     EXPECT_NE(error_with(bytes, "nothing").find(start), std::string::npos);
 }
