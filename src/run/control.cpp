@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// if and loop: bodies are programs of their own, planned once per shape and run again and again.
+// if and loop: bodies are separate programs, planned once per shape and run repeatedly.
 #include "run/control.h"
 
 #include "base/interrupt.h"
@@ -18,7 +18,7 @@ int64_t bytes_of(const Operand& o) {
     return static_cast<int64_t>(byte_size(o.dtype, o.view.count()));
 }
 
-/// Runs `f`, which may throw, as a step's noexcept run.
+/// Runs `f`, which may throw, inside a step's noexcept run.
 template <class F>
 Status guarded(const RunContext& c, std::string_view what, const F& f) noexcept {
     try {
@@ -32,15 +32,15 @@ Status guarded(const RunContext& c, std::string_view what, const F& f) noexcept 
     return {};
 }
 
-/// Bodies read and write buffers that begin at a multiple of this on devices of their own, where
-/// kernels count on it.
+/// On devices with their own memory, the buffers that bodies read and write are aligned to this;
+/// kernels rely on it.
 constexpr size_t buffer_alignment = 64;
 
 bool is_aligned(const std::byte* p) {
     return reinterpret_cast<uintptr_t>(p) % buffer_alignment == 0;
 }
 
-/// `p` itself where it may be a buffer's start, else a copy of the bytes in `memory`.
+/// `p` itself when it is aligned like a buffer's start, else a copy of the bytes in `memory`.
 const std::byte* aligned(Device& device, GrowingBuffer& memory, const std::byte* p, int64_t bytes) {
     if (device.is_host() || is_aligned(p)) {
         return p;
@@ -113,7 +113,7 @@ private:
     std::vector<Operand> in_;
     std::vector<Operand> out_;
     std::vector<std::unique_ptr<Runner>> branches_;
-    std::deque<GrowingBuffer> copies_; // of captures that lie within a buffer
+    std::deque<GrowingBuffer> copies_; // copies of captures whose address is not aligned
     std::vector<Shape> shapes_;
     std::vector<const std::byte*> inputs_;
     std::vector<ResultSlot> results_;
@@ -121,7 +121,7 @@ private:
 
 // --- loop ----------------------------------------------------------------------------------------
 
-/// A carried value: two buffers, read from and written to in turn.
+/// A carried value: two buffers, alternately read and written.
 struct Carried {
     explicit Carried(Device& device) : buffers{GrowingBuffer(device), GrowingBuffer(device)} {}
 
@@ -129,25 +129,25 @@ struct Carried {
     Shape shape;
     const std::byte* current = nullptr; // the node's input before the first iteration
     GrowingBuffer buffers[2];
-    int next = 0;  // the buffer that is free to be written
-    Tensor tensor; // where a result of data-dependent size lies
+    int next = 0;  // index of the buffer to write next
+    Tensor tensor; // holds a result of data-dependent size
 
     int64_t bytes() const { return static_cast<int64_t>(byte_size(dtype, count_of(shape))); }
 };
 
-/// A scanned result: rows one after another.
+/// A scanned result: consecutive rows.
 struct Scanned {
     explicit Scanned(Device& device) : rows(device), row_memory(device) {}
 
     DType dtype = DType::F32;
-    Shape row;                       // shape of one row, once there is one
-    GrowingBuffer rows;              // when their number is not known before
-    std::byte* target = nullptr;     // else: where they go
-    GrowingBuffer row_memory;        // of a row that would not be aligned
-    std::byte* row_target = nullptr; // where it is copied then
+    Shape row;                       // the shape of one row, once known
+    GrowingBuffer rows;              // used when the row count is not known before the run
+    std::byte* target = nullptr;     // otherwise: the address of the rows
+    GrowingBuffer row_memory;        // for a row at an unaligned address
+    std::byte* row_target = nullptr; // the address to copy that row to
 
     size_t row_bytes() const { return byte_size(dtype, count_of(row)); }
-    /// Where row `i` goes; keeps the rows before it.
+    /// The address of row `i`; keeps the rows before it.
     std::byte* at(Device& device, size_t i) {
         if (target != nullptr) {
             return target + i * row_bytes();
@@ -164,7 +164,7 @@ struct Scanned {
     }
 };
 
-/// The value of a scalar that is known before the run; nullopt where it is not.
+/// The value of a scalar that is known before the run, else nullopt.
 std::optional<int64_t> known_scalar(const Graph& g, Value v, const Symbols& symbols) {
     if (const Tensor* t = g.constant(v); t != nullptr && t->count() == 1) {
         return t->get_i64(0);
@@ -177,11 +177,11 @@ std::optional<int64_t> known_scalar(const Graph& g, Value v, const Symbols& symb
     return host->elements[0]->numerator.try_eval(symbols);
 }
 
-/// How often a loop runs where no datum decides it: the trip count is known, and the condition is
-/// true and stays so.
+/// The trip count of a loop that does not depend on data: it is known, and the condition is
+/// constant true.
 std::optional<int64_t> fixed_trips(const Group& group, const Node& node, const Graph& body,
                                    const Symbols& symbols) {
-    constexpr int64_t most = 4096; // so that recordings stay small
+    constexpr int64_t most = 4096; // limits the size of captured graphs
     Value next = body.outputs()[0];
     bool stays = next == body.inputs()[1] || known_scalar(body, next, symbols) == 1;
     std::optional<int64_t> trips = known_scalar(group.graph, node.inputs[0], symbols);
@@ -229,7 +229,7 @@ public:
         trips_ = fixed_trips(a.group, a.node, body, a.symbols);
     }
 
-    /// Once it has run, whether its iterations only enqueue work shows.
+    /// The first run shows whether the iterations only enqueue work.
     bool recordable() const override { return trips_ && (!has_run_ || runner_.recordable()); }
 
     Status run(const RunContext& c) noexcept override {
@@ -286,8 +286,9 @@ private:
         }
     }
 
-    /// Runs the body until the condition or the trip count ends it; returns how often. More than
-    /// `limit` iterations (unless negative) are refused before they write.
+    /// Runs the body until the condition or the trip count ends it; returns the number of
+    /// iterations. Refuses to exceed `limit` iterations (unless negative) before it writes their
+    /// results.
     int64_t iterate(const RunContext& c, int64_t limit) {
         int64_t trips = trips_.value_or(0);
         condition_ = true;
@@ -300,7 +301,8 @@ private:
         for (size_t i = 0; i < carried_.size(); ++i) {
             carried_[i].current =
                 aligned(device_, copies_[2 + i], c.bytes(in_[2 + i]), bytes_of(in_[2 + i]));
-            carried_[i].next = 0; // every run uses its buffers alike: a recording allocates nothing
+            carried_[i].next =
+                0; // every run uses the buffers in the same order: a recording allocates nothing
             carried_[i].shape = in_[2 + i].view.shape;
         }
         for (size_t i = 2 + carried_.size(); i < in_.size(); ++i) {
@@ -310,14 +312,14 @@ private:
         for (; iteration_ < trips && condition_; ++iteration_) {
             check_interrupt();
             require(limit < 0 || iteration_ < limit, ErrorCode::InvalidArgument,
-                    "loop runs more than ", limit, " times, which its result's size allows");
+                    "loop runs more than ", limit, " times, the size of its result");
             run_body();
         }
         has_run_ = true;
         return iteration_;
     }
 
-    /// The scalars of every iteration, where they are known before.
+    /// Writes the scalars of all iterations, when they are known before the run.
     void write_numbers() {
         std::vector<Scalars> all(static_cast<size_t>(std::max<int64_t>(*trips_, 1)));
         for (size_t i = 0; i < all.size(); ++i) {
@@ -328,7 +330,7 @@ private:
         device_.write(scalars_.data(), all.data(), all.size() * sizeof(Scalars));
     }
 
-    /// Where this iteration's scalars are.
+    /// The address of this iteration's scalars.
     std::byte* place_scalars() {
         if (trips_) {
             return scalars_.data() + static_cast<size_t>(iteration_) * sizeof(Scalars);
@@ -352,12 +354,12 @@ private:
         std::byte* next = scalars + offsetof(Scalars, next_condition);
         results_[0] = {next, {}};
         for (size_t i = 0; i < carried_.size(); ++i) {
-            aim_carried(i);
+            bind_carried(i);
         }
         for (size_t i = 0; i < scanned_.size(); ++i) {
-            aim_scanned(i);
+            bind_scanned(i);
         }
-        // Iterations differ in their addresses: they are recorded with the loop or not at all.
+        // Addresses differ between iterations: they are recorded with the loop or not at all.
         RunWatch watch;
         watch.replay = !trips_;
         runner_.run(inputs_, results_, watch);
@@ -372,7 +374,7 @@ private:
         }
     }
 
-    void aim_carried(size_t i) {
+    void bind_carried(size_t i) {
         Carried& v = carried_[i];
         ResultSlot& slot = results_[1 + i];
         std::optional<Shape> shape = runner_.result_shape(1 + i);
@@ -382,7 +384,7 @@ private:
             buffer.reserve(static_cast<int64_t>(byte_size(v.dtype, count_of(*shape))));
             slot.data = buffer.data();
             v.shape = std::move(*shape);
-            if (slot.data == nullptr) { // no elements: any address will do
+            if (slot.data == nullptr) { // no elements: any non-null address
                 slot.data = reinterpret_cast<std::byte*>(&v);
             }
         }
@@ -400,7 +402,7 @@ private:
         }
     }
 
-    void aim_scanned(size_t i) {
+    void bind_scanned(size_t i) {
         Scanned& s = scanned_[i];
         ResultSlot& slot = results_[1 + carried_.size() + i];
         slot = {};
@@ -449,7 +451,7 @@ private:
         }
     }
 
-    /// The shape of a scanned row when the body never ran: what is not known is 0.
+    /// The shape of a scanned row when the body never ran; unknown sizes are 0.
     Shape shape_of_no_row(size_t i) const {
         const Graph& body = *runner_.program().graph;
         Symbols known = symbols_;
@@ -468,7 +470,7 @@ private:
         return shape;
     }
 
-    /// What an iteration reads and writes beside the carried values, in the device's memory.
+    /// Device memory that an iteration reads and writes besides the carried values.
     struct Scalars {
         alignas(buffer_alignment) int64_t iteration = 0;
         alignas(buffer_alignment) bool condition = false;
@@ -481,7 +483,7 @@ private:
     Symbols symbols_;
     std::vector<Operand> in_;
     std::vector<Operand> out_;
-    std::deque<GrowingBuffer> copies_; // of operands that lie within a buffer
+    std::deque<GrowingBuffer> copies_; // copies of operands whose address is not aligned
     std::deque<Carried> carried_;
     std::deque<Scanned> scanned_;
     std::vector<Shape> shapes_;
@@ -491,13 +493,13 @@ private:
     int64_t iteration_ = 0;
     bool condition_ = false;
     bool packed_ = false;
-    std::optional<int64_t> trips_; // where no datum decides how often it runs
+    std::optional<int64_t> trips_; // the trip count, when it does not depend on data
     bool has_run_ = false;
 };
 
 // --- sizes ---------------------------------------------------------------------------------------
 
-/// The elements of a small tensor become sizes of what follows.
+/// Binds the elements of a small tensor to sizes of later types.
 class TensorToDimsStep : public Step {
 public:
     explicit TensorToDimsStep(const StepArgs& a)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// if, loop and tensor_to_dims for every backend: the host drives, bodies are programs on the same
+// if, loop and tensor_to_dims for every backend: the host controls, bodies are programs on the same
 // device.
 #pragma once
 

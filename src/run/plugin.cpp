@@ -9,10 +9,10 @@ namespace ingot::plan {
 
 namespace {
 
-/// What all plans of an execution share of one node.
+/// Shared by all plans of an execution for one node.
 struct Attached {
     std::shared_ptr<PluginRun> run;
-    const void* last = nullptr; // the step whose tensors it was told
+    const void* last = nullptr; // the step that last called set_tensors
 };
 
 size_t byte_count(const Operand& o) {
@@ -152,7 +152,7 @@ private:
             in.push_back(c.bytes(o));
         }
         for (size_t i = 0; i < plugin_.aliases.size(); ++i) {
-            if (plugin_.aliases[i] >= 0) { // the input may be needed yet: its copy is updated
+            if (plugin_.aliases[i] >= 0) { // the input may still be needed: its copy is updated
                 auto a = static_cast<size_t>(plugin_.aliases[i]);
                 c.device.copy(static_cast<std::byte*>(out[i]), c.bytes(in_[a]), byte_count(in_[a]));
                 in[a] = out[i];
@@ -162,7 +162,7 @@ private:
         run.enqueue(tensors_, in, out, workspace, c.device.native_stream());
     }
 
-    /// The result as it is once its sizes are known: it is dense, so that it comes first.
+    /// The result at its final sizes: a dense prefix of the allocated tensor.
     Tensor first_part(Tensor& whole, const Dims& dims, const Symbols& symbols, size_t index) const {
         Shape shape = eval(dims, symbols);
         bool fits = std::all_of(shape.begin(), shape.end(), [](int64_t n) { return n >= 0; });
@@ -181,7 +181,7 @@ private:
     std::vector<Operand> out_;
     const void* key_;
     PluginTensors tensors_;
-    std::vector<Dims> partly_; // per result: sizes, of what the plugin finds out alone
+    std::vector<Dims> partly_; // per result: sizes, unknown only where the plugin computes them
     int64_t scratch_bytes_ = 0;
 };
 

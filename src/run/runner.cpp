@@ -129,11 +129,11 @@ SegmentPlan* Runner::plan_next(SegmentPlan& before, const std::vector<const Step
 }
 
 void Runner::activate(SegmentPlan& plan, std::span<ResultSlot> results) {
-    auto level = static_cast<size_t>(plan.level);
-    if (arenas_[level].reserve(plan.arena_bytes)) {
-        bound_[level] = nullptr;
+    auto segment = static_cast<size_t>(plan.level);
+    if (arenas_[segment].reserve(plan.arena_bytes)) {
+        bound_[segment] = nullptr;
     }
-    if (bound_[level] != &plan) {
+    if (bound_[segment] != &plan) {
         auto end = static_cast<size_t>(plan.end_buffer());
         if (buffers_.size() < end) {
             buffers_.resize(end);
@@ -143,15 +143,15 @@ void Runner::activate(SegmentPlan& plan, std::span<ResultSlot> results) {
             const Storage& s = plan.storages[i];
             std::byte*& at = buffers_[static_cast<size_t>(plan.first_buffer) + i];
             if (s.kind == Storage::Kind::Arena) {
-                at = arenas_[level].data() + s.offset;
+                at = arenas_[segment].data() + s.offset;
             } else if (s.kind == Storage::Kind::Constant && s.read && device_->keeps(s.constant)) {
                 at = const_cast<std::byte*>(device_->constant(s.constant));
             }
         }
-        bound_[level] = &plan;
+        bound_[segment] = &plan;
     }
     if (program_->options.poison && plan.arena_bytes > 0) {
-        device_->fill(arenas_[level].data(), poison_byte, static_cast<size_t>(plan.arena_bytes));
+        device_->fill(arenas_[segment].data(), poison_byte, static_cast<size_t>(plan.arena_bytes));
     }
     const Graph& g = *program_->graph;
     for (const OutputPlan& o : plan.outputs) {
@@ -305,7 +305,7 @@ void Runner::run_dynamic(const StepEntry& entry, const RunContext& context) {
     }
     for (const std::string& s : entry.dynamic->symbols) {
         auto it = results.symbols.find(s);
-        // A symbol that no result mentions (the count of a loop without scanned results) is 0.
+        // A symbol that no result uses (the count of a loop without scanned results) is 0.
         dynamic_symbols_.emplace(s, it == results.symbols.end() ? 0 : it->second);
     }
 }
@@ -321,7 +321,7 @@ void Runner::fail_step(const StepEntry& entry, Status status, const ErrorText& e
     std::abort(); // not reached: fail_here throws
 }
 
-/// Bytes from the start of a buffer to the end of the last element that a view of it names.
+/// Bytes from the start of a buffer to the end of the last element of a view.
 static size_t reach(const Operand& o) {
     int64_t last = o.view.offset;
     for (size_t i = 0; i < o.view.shape.size(); ++i) {
@@ -378,7 +378,7 @@ bool Runner::can_repeat(std::span<const Shape> inputs) const {
            it->second->has_run && it->second->arena_bytes <= arenas_[0].bytes();
 }
 
-/// " 'x'": what an operand is called in the graph, or by the memory that it lies in.
+/// " 'x'": the name of an operand in the graph, or of the memory that holds it.
 static std::string named(const Graph& g, const StepEntry& e, size_t i, bool input) {
     std::string name;
     if (e.node != nullptr) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runner: plans of one program for the shapes that occur, their memory, and the loop that runs
+// Runner: the plans of one program, one per shapes seen, their memory, and the loop that runs
 // steps.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace ingot::plan {
 
-/// Where a result goes: to `data`, or, when that is null, to a new tensor.
+/// The destination of a result: `data`, or a new tensor when that is null.
 struct ResultSlot {
     std::byte* data = nullptr;
     Tensor tensor;
@@ -36,34 +36,34 @@ public:
     void run(std::span<const std::byte* const> inputs, std::span<ResultSlot> results,
              const RunWatch& watch = {});
 
-    /// Tells the timer what a run that was timed for later has taken. False when there is none.
+    /// Reports the times of a run that was timed for later. False when there is none.
     bool report_times(StepTimer& timer);
 
     Device& device() const { return *device_; }
     const Program& program() const { return *program_; }
     std::vector<StepInfo> steps() const;
     int64_t arena_bytes() const;
-    /// The most that a step of the plans of the last run takes.
+    /// The largest scratch size of a step in the plans of the last run.
     int64_t scratch_bytes() const;
-    /// The most that constants which are uploaded for steps take at once, in the plan that was made
-    /// or found last.
+    /// The peak size of streamed constants on the device, in the plan made or found last.
     int64_t streamed_bytes() const;
-    /// Whether a run of the shapes prepared last only enqueues work.
+    /// Whether a run with the shapes prepared last only enqueues work.
     bool recordable() const {
         return program_->levels == 1 && root_ != nullptr && root_->recordable();
     }
-    /// Whether that of these shapes does, and has all that it needs from a run before.
+    /// Whether a run with these shapes does, and has everything that it needs from an earlier run.
     bool can_repeat(std::span<const Shape> inputs) const;
-    /// Of the first segment.
+    /// The arena of the first segment.
     const GrowingBuffer& arena() const { return arenas_[0]; }
-    /// Device memory that the first segment takes under these shapes: activations, inputs, known
-    /// results and constants that are not there yet. The next run has to be prepared again.
+    /// Device memory of the first segment under these shapes: activations, inputs, known results
+    /// and constants that are not uploaded yet. Call prepare() before the next run.
     int64_t needed_bytes(std::span<const Shape> inputs);
-    /// The arenas; the next run has to be prepared again.
+    /// Frees the arenas. Call prepare() before the next run.
     void give_back_memory();
-    /// Activations of the first segment under these shapes. The next run has to be prepared again.
+    /// Activation bytes of the first segment under these shapes. Call prepare() before the next
+    /// run.
     int64_t activation_bytes(std::span<const Shape> inputs);
-    /// Where the first segment's activations lie from now on; null: in memory of its own.
+    /// Sets the memory of the first segment's activations; null: memory of its own.
     void lend_memory(std::byte* memory, int64_t bytes);
 
 private:
@@ -88,18 +88,18 @@ private:
     Symbols outer_;
     std::vector<std::pair<std::vector<Shape>, std::unique_ptr<SegmentPlan>>> roots_;
     SegmentPlan* root_ = nullptr;
-    std::vector<SegmentPlan*> chain_;       // plans of the last run, by level
-    std::vector<GrowingBuffer> arenas_;     // by level
-    std::vector<const SegmentPlan*> bound_; // by level: whose storages the table has
+    std::vector<SegmentPlan*> chain_;       // plans of the last run, by segment
+    std::vector<GrowingBuffer> arenas_;     // by segment
+    std::vector<const SegmentPlan*> bound_; // by segment: the plan whose storages are in buffers_
     std::vector<std::byte*> buffers_;
     std::vector<Tensor> dynamic_; // by buffer: results of data-dependent size
-    Symbols dynamic_symbols_;     // bound by the segment that runs
-    double timed_ms_ = 0;         // of the run that is timed, so far
+    Symbols dynamic_symbols_;     // bound by the running segment
+    double timed_ms_ = 0;         // elapsed in the run being timed
     struct Marked {
         StepInfo info;
         int from = -1; // marks of the device's clock
         int to = -1;
-        double ms = 0; // where it has none
+        double ms = 0; // used when the device has no clock
     };
     std::vector<Marked> marked_;   // of a run that is timed for later
     void* inputs_event_ = nullptr; // still to be recorded in this run

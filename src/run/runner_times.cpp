@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long the steps of a run take: measured while it runs, or marked and measured later.
+// Times of steps: measured during the run, or marked and measured later.
 #include "base/interrupt.h"
 #include "run/runner.h"
 
@@ -8,10 +8,10 @@
 
 namespace ingot::plan {
 
-/// Steps that only enqueue are timed in groups, each behind marks of the device's clock and with
-/// the host ahead of it; a step lasts until the next one can start, so nothing overlaps.
+/// Times recordable steps in groups, between marks of the device's clock and with the host running
+/// ahead; a step lasts until the next one can start, so steps do not overlap.
 void Runner::run_timed(SegmentPlan& plan, const RunContext& context, const RunWatch& watch) {
-    constexpr size_t most_at_once = 64; // fewer launches than a driver queues
+    constexpr size_t most_at_once = 64; // less than a driver's launch queue
     std::span<const StepEntry> steps = plan.steps;
     while (!steps.empty()) {
         check_interrupt();
@@ -35,8 +35,8 @@ static StepInfo timed_info(const StepEntry& entry) {
     return {entry.name(), entry.kernel, entry.step->implementation(), {}, {}};
 }
 
-/// Steps between marks of the device's clock, without waiting. Where it has no marks, a step is
-/// over when it returns.
+/// Puts marks of the device's clock between steps, without waiting. Without such a clock, a step
+/// ends when its call returns.
 void Runner::mark_steps(const SegmentPlan& plan, const RunContext& context) {
     int before = device_->mark_time();
     for (const StepEntry& entry : plan.steps) {
@@ -67,7 +67,7 @@ bool Runner::report_times(StepTimer& timer) {
 
 bool Runner::time_together(std::span<const StepEntry> steps, const RunContext& context,
                            StepTimer& timer) {
-    struct Held { // lets the device go on, whatever happens
+    struct Held { // releases the device on every exit path
         Device& device;
         explicit Held(Device& d) : device(d) { device.hold(); }
         ~Held() { device.resume(); }
