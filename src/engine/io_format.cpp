@@ -142,7 +142,7 @@ const IoFormat* find_io_format(std::string_view name) {
 
 std::string refusal(const IoFormat& f, const Type& t) {
     if (f.dla) {
-        return "is a DLA format; engines do not run on DLA";
+        return "needs DLA, and engines do not run on DLA";
     }
     if (t.rank() < f.channel_axis) {
         return str("needs ", f.channel_axis, " dimensions or more, not ", t.rank());

@@ -92,11 +92,10 @@ onnx::Model int8_model(const onnx::Model& model, const BuildConfig& config) {
         return model;
     }
     bool given = !calibration.cache.scales.empty();
-    require(
-        given || calibration.guess_ranges, ErrorCode::InvalidArgument,
-        "INT8 needs to know the ranges of tensors: give a calibration cache (--calib, which "
-        "ingot calibrate makes of sample inputs), a model with QuantizeLinear nodes, or ask "
-        "for --int8WithoutCalibration to measure speed with results that are not to be trusted");
+    require(given || calibration.guess_ranges, ErrorCode::InvalidArgument,
+            "INT8 needs the ranges of tensors: give a calibration cache (--calib; ingot calibrate "
+            "makes one from sample inputs) or a model with QuantizeLinear nodes, or use "
+            "--int8WithoutCalibration to measure speed with unreliable results");
     QuantizeReport report;
     onnx::Model out =
         quantised(model, given ? calibration.cache : guessed_cache(model, config), &report);
@@ -117,7 +116,7 @@ onnx::Model int8_model(const onnx::Model& model, const BuildConfig& config) {
 
 } // namespace
 
-/// How many of these tensors became outputs: inputs and outputs can be seen anyway.
+/// The number of these tensors that became outputs; inputs and outputs are visible anyway.
 static size_t add_debug_outputs(Graph& g, const std::vector<std::string>& names) {
     size_t before = g.outputs().size();
     for (const std::string& name : names) {
@@ -225,7 +224,7 @@ std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties proper
 
 namespace {
 
-/// The shapes of arrays for which kernels are compiled ahead: opt of each profile.
+/// The array shapes for which kernels are compiled ahead: opt of each profile.
 std::vector<std::vector<Shape>> expected_shapes(const Engine& engine, const Storage& storage) {
     const Graph& g = engine.graph();
     std::vector<std::vector<Shape>> all;
@@ -241,7 +240,7 @@ std::vector<std::vector<Shape>> expected_shapes(const Engine& engine, const Stor
             for (const Dim& d : range != nullptr ? Dims() : g.type(v).dims) {
                 require(d.is_const(), ErrorCode::InvalidArgument, "kernels ahead of time: input '",
                         g.value_name(v), "' has a size '", d,
-                        "' that is not known: give --optShapes");
+                        "' that is unknown: give --optShapes");
                 shape.push_back(d.value());
             }
             shapes.push_back(std::move(shape));

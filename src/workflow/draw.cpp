@@ -13,7 +13,7 @@ namespace {
 struct Box {
     std::string title;
     std::string detail;
-    std::vector<size_t> from; // boxes it reads
+    std::vector<size_t> from; // indices of the boxes it reads
     int row = 0;
     double order = 0;
     int x = 0;
@@ -31,7 +31,7 @@ std::string shortened(const std::string& s, size_t limit) {
     return s.size() <= limit ? s : s.substr(0, limit - 3) + "...";
 }
 
-// Inputs, nodes (without constants) and outputs, in an order in which edges point forward.
+// Inputs, nodes (without constants) and outputs in topological order.
 std::vector<Box> boxes_of(const Graph& g) {
     std::vector<Box> boxes;
     std::map<uint32_t, size_t> producer;
@@ -110,7 +110,7 @@ std::string draw_svg(const Graph& g) {
     std::map<int, std::vector<size_t>> rows;
     for (size_t i = 0; i < boxes.size(); ++i) {
         Box& b = boxes[i];
-        for (size_t f : b.from) { // the mean place of what it reads
+        for (size_t f : b.from) { // the mean position of its operands
             b.order += boxes[f].order / static_cast<double>(b.from.size());
         }
         auto& row = rows[b.row];

@@ -29,7 +29,7 @@ const IoFormat& chosen(std::string_view kind, const std::string& name, const Typ
         std::string why = refusal(f, t);
         if (why.empty()) {
             require(!direct || f.is_row_major(), ErrorCode::InvalidArgument, kind, " '", name,
-                    "' would lie as ", f.api_name,
+                    "' would be stored as ", f.api_name,
                     ", which engines reformat when they run, but kDIRECT_IO (--directIO) forbids "
                     "that: clear it, or allow kLINEAR (chw)");
             return f;
@@ -37,8 +37,9 @@ const IoFormat& chosen(std::string_view kind, const std::string& name, const Typ
         append(refused, str(refused.empty() ? "" : "; ", f.api_name, " (", f.name, ") ", why));
     }
     fail(ErrorCode::InvalidArgument, kind, " '", name, "' ", t,
-         " cannot lie in memory as is allowed: ", refused.empty() ? "no format is" : refused,
-         ". It can as ", fitting(t), ": allow one of these, or change the type of the tensor");
+         " has no allowed memory format: ", refused.empty() ? "none is allowed" : refused,
+         ". Formats that fit: ", fitting(t),
+         ": allow one of these, or change the type of the tensor");
 }
 
 } // namespace

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which formats the inputs and outputs of an engine get, of those that its caller takes.
+// Chooses the formats of an engine's inputs and outputs among those that the caller allows.
 #pragma once
 
 #include "engine/io_format.h"
@@ -10,18 +10,18 @@
 
 namespace ingot {
 
-/// By the name of the tensor; one that is not named lies row major.
+/// Keyed by tensor name; tensors without an entry are row major.
 struct AllowedFormats {
     using Named = std::map<std::string, std::vector<const IoFormat*>, std::less<>>;
     Named inputs;
     Named outputs;
-    /// Nothing may be reformatted at the engine's edges.
+    /// Forbids reformatting at the engine's inputs and outputs.
     bool direct = false;
 };
 
-/// Row major where it is allowed, else the earliest of io_formats() that is allowed and fits the
-/// tensor. Errors: InvalidArgument naming tensor, type and formats where none fits, with those that
-/// would, and where `direct` rules out the one that does.
+/// Row major when allowed, else the earliest of io_formats() that is allowed and fits the tensor.
+/// Errors: InvalidArgument naming tensor, type and formats when none fits, with those that would,
+/// and when `direct` rules out the one that does.
 IoFormats choose_formats(const Graph& g, const AllowedFormats& allowed);
 
 } // namespace ingot

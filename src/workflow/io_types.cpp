@@ -19,7 +19,7 @@ namespace {
 using Types = std::vector<DType>;
 
 struct Entry {
-    std::optional<DType> type;            // none: it stays
+    std::optional<DType> type;            // none: unchanged
     std::vector<const IoFormat*> formats; // empty: row major
 };
 
@@ -99,7 +99,7 @@ std::vector<Entry> parse_list(std::string_view option, std::string_view list, si
     return entries;
 }
 
-/// The types that the list gives to values of these types.
+/// The types that the list gives to values of the declared types.
 Types wanted(std::string_view option, std::string_view list, const Types& declared) {
     Types out = declared;
     std::vector<Entry> entries = parse_list(option, list, declared.size());
@@ -116,7 +116,7 @@ Types wanted(std::string_view option, std::string_view list, const Types& declar
     return out;
 }
 
-/// Adds to `named` what the list allows.
+/// Adds to `named` the formats that the list allows.
 void allow(std::string_view option, std::string_view list, const Graph& g,
            std::span<const Value> values, const std::vector<std::string>& names,
            AllowedFormats::Named& named) {
@@ -133,7 +133,7 @@ void allow(std::string_view option, std::string_view list, const Graph& g,
         }
     }
     require(any, ErrorCode::InvalidArgument, option, ' ', list,
-            ": there is none among them that can lie so: name the format of each, in order");
+            ": none of them can have this format: give the format of each, in order");
 }
 
 Types types_of(const Graph& g, std::span<const Value> values) {

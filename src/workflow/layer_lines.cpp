@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layers of a plan as inspectors write them: lines and JSON.
+// The layers of a plan in the inspector's format: lines and JSON.
 #include "base/json.h"
 #include "workflow/timing.h"
 
@@ -9,7 +9,7 @@ namespace ingot {
 
 namespace {
 
-/// "f32[1,16,8,8] strides [1024,1,128,16] 'x'" as what an inspector says of a tensor.
+/// "f32[1,16,8,8] strides [1024,1,128,16] 'x'" as the inspector's JSON for a tensor.
 Json operand_json(std::string text) {
     size_t quote = text.find(" '");
     std::string name;
@@ -47,7 +47,8 @@ Json operands_json(const std::vector<std::string>& operands) {
 
 namespace {
 
-/// "conv1 + relu1" -> "[ONNX Layer: conv1]\x1e[ONNX Layer: relu1]", as inspectors list origins.
+/// "conv1 + relu1" -> "[ONNX Layer: conv1]\x1e[ONNX Layer: relu1]", the inspector's list of
+/// origins.
 std::string onnx_nodes(const std::string& name) {
     constexpr std::string_view plus = " + ";
     std::string out;

@@ -34,7 +34,7 @@ TypesByName parse_list(std::string_view option, std::string_view list) {
     while (!list.empty()) {
         std::string_view entry = list.substr(0, list.find(','));
         list.remove_prefix(std::min(entry.size() + 1, list.size()));
-        size_t colon = entry.rfind(':'); // names may hold colons
+        size_t colon = entry.rfind(':'); // names may contain colons
         require(colon != std::string_view::npos && colon > 0, ErrorCode::InvalidArgument, option,
                 ": '", entry, "': expected NAME:fp32, NAME:fp16 or NAME:bf16");
         types.insert_or_assign(std::string(entry.substr(0, colon)),

@@ -21,7 +21,7 @@ PipelineOptions pipeline_options(DType precision, const std::vector<std::string>
 
 namespace {
 
-/// The tensors' bytes once more, copied in pieces by the pool's threads.
+/// Copies of the tensors, made by the pool's threads.
 NamedTensors copied(const NamedTensors& weights, ThreadPool& pool) {
     constexpr size_t piece_bytes = 1 << 20;
     struct Piece {
@@ -48,7 +48,7 @@ NamedTensors copied(const NamedTensors& weights, ThreadPool& pool) {
     return out;
 }
 
-/// Errors: InvalidArgument for the first whose bytes are not those of the build.
+/// Errors: InvalidArgument for the first weight whose bytes differ from the build's.
 void check_identical(const RefitSource& source, const NamedTensors& weights, ThreadPool& pool) {
     struct Pair {
         const Weight* weight;
@@ -65,7 +65,7 @@ void check_identical(const RefitSource& source, const NamedTensors& weights, Thr
             try {
                 p.hash = weight_hash(*p.given);
             } catch (const std::bad_alloc&) {
-                p.hash.clear(); // is made again below
+                p.hash.clear(); // recomputed below
             }
         }
     });
@@ -73,12 +73,12 @@ void check_identical(const RefitSource& source, const NamedTensors& weights, Thr
         require((p.hash.empty() ? weight_hash(*p.given) : p.hash) == p.weight->hash,
                 ErrorCode::InvalidArgument, "weights '", p.weight->name,
                 "' differ from those of the build; the engine was built with kREFIT_IDENTICAL: "
-                "build it with kREFIT to give it others");
+                "build it with kREFIT to set others");
     }
 }
 
-// The inputs and outputs of an engine are those it was built with, whatever its weights are.
-void check_faces(const Graph& now, const Graph& before) {
+// New weights must not change the types of an engine's inputs and outputs.
+void check_io_types(const Graph& now, const Graph& before) {
     for (size_t i = 0; i < before.outputs().size(); ++i) {
         const Type& a = before.type(before.outputs()[i]);
         const Type& b = now.type(now.outputs()[i]);
@@ -124,7 +124,7 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
     const RefitSource* from = engine.source().get();
     require(from != nullptr, ErrorCode::InvalidArgument,
             "the engine cannot be refitted: build it with a refit flag");
-    engine.check_weights(); // those that stay
+    engine.check_weights(); // the remaining weights
     for (const auto& [name, t] : weights) {
         const Weight* w = from->find(name);
         require(w != nullptr, ErrorCode::InvalidArgument, "the engine has no weights '", name, "'");
@@ -144,7 +144,7 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
     source->missing = false;
     Graph g = run_aot_passes(*source->graph,
                              pipeline_options(source->precision, source->disabled_passes));
-    check_faces(g, engine.graph());
+    check_io_types(g, engine.graph());
     auto made = Engine::create(std::move(g), engine.profiles(), engine.metadata())
                     ->with_formats(engine.formats());
     if (engine.kernels() != nullptr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The weights of an engine as an ONNX model has them. Apart from refit.cpp, which a library without
-// an importer has too.
+// Reads an engine's weights from an ONNX model. Separate from refit.cpp, which libraries without an
+// importer also contain.
 #include "base/error.h"
 #include "onnx/import_node.h"
 #include "workflow/refit.h"

@@ -24,7 +24,7 @@ double ms_since(Clock::time_point start) {
     return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// "%g" as std::ostream prints doubles: six significant digits.
+// "%g": six significant digits, as std::ostream prints doubles.
 std::string number(double v) {
     std::array<char, 40> buffer{};
     std::snprintf(buffer.data(), buffer.size(), "%g", v);
@@ -206,7 +206,7 @@ void trace(Context& context, const std::vector<Tensor>& inputs, const TimingOpti
     t.wall_s = ms_since(start) / 1000;
 }
 
-/// Calls f(0..n-1), each in a thread of its own when there are several; throws what one threw.
+/// Calls f(0..n-1), each on its own thread when there are several; rethrows the first exception.
 template <class F>
 void in_threads(size_t n, const F& f) {
     if (n == 1) {
@@ -364,9 +364,9 @@ std::vector<std::string> profile_lines(const LayerProfile& p) {
         return out;
     }
     out.push_back(str("Layers add up to ", number(total.average_ms), " ms of the ",
-                      number(p.serial_ms), " ms of a run that times them one after the other."));
+                      number(p.serial_ms), " ms of a run that times them serially."));
     out.push_back(str("A plain run takes ", number(p.plain_ms),
-                      " ms: on a GPU its kernels overlap and nothing is measured in between."));
+                      " ms: on a GPU its kernels overlap and no layer is timed."));
     return out;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measuring an engine the way trtexec reports it: a trace of times and a performance summary.
+// Measures an engine in trtexec's format: a trace of times and a performance summary.
 #pragma once
 
 #include "engine/engine.h"
@@ -34,7 +34,7 @@ struct TimingOptions {
 };
 struct Timing {
     int64_t streams = 1;
-    bool on_caller = false; // the calling thread computed: there are no transfers, nothing overlaps
+    bool on_caller = false; // the calling thread computes: no transfers, no overlap
     int64_t warm_up_queries = 0;
     double warm_up_ms = 0;
     std::vector<InferenceTime> trace;
@@ -43,11 +43,11 @@ struct Timing {
 };
 /// Runs until both iterations and duration are met.
 Timing measure(Context& context, const std::vector<Tensor>& inputs, const TimingOptions& options);
-/// Several contexts at once, each driven by a thread of its own until it has met both. The trace
-/// has all inferences in the order in which they began; the outputs are the first context's.
+/// Several contexts concurrently, each driven by its own thread until it has met both. The trace
+/// holds all inferences in start order; the outputs are the first context's.
 Timing measure(std::span<const std::unique_ptr<Context>> contexts,
                const std::vector<Tensor>& inputs, const TimingOptions& options);
-/// The trace as if inputs and outputs were on the device already.
+/// Removes transfers, as if inputs and outputs were already on the device.
 void leave_out_transfers(Timing& t);
 
 struct LayerTime {
@@ -60,12 +60,12 @@ struct LayerTime {
 struct LayerProfile {
     int64_t runs = 0;
     std::vector<LayerTime> layers;
-    double serial_ms = 0; // of such a run from its first layer to its last, on average
-    double plain_ms = 0;  // of a run that is not timed by layers, the median; 0: not measured
+    double serial_ms = 0; // mean time from the first layer to the last
+    double plain_ms = 0;  // median of a run without layer timing; 0: not measured
 };
-/// Runs with a timer on every step. On a GPU one layer then starts when the one before it has
-/// ended, and a layer's time includes that change-over; a plain run replays a graph in which
-/// kernels begin before their predecessors end, so that it takes less than its layers add up to.
+/// Runs with a timer on every step. On a GPU each layer then starts after the previous one has
+/// ended, and its time includes that switch; a plain run replays a graph in which kernels begin
+/// before their predecessors end, so it takes less than the sum of the layers.
 LayerProfile profile_layers(Context& context, const std::vector<Tensor>& inputs, int64_t runs);
 
 /// Element max(n - 1 - int((1 - p/100) * n), 0) of the sorted list; 0 when it is empty.
@@ -73,7 +73,7 @@ double percentile(std::vector<double> values, double p);
 /// The middle element, or the mean of the two middle ones.
 double median(std::vector<double> values);
 
-/// The text from "=== Trace details ===" to the warnings, one line per element, without prefixes.
+/// The text from "=== Trace details ===" to the warnings; one element per line, without prefixes.
 std::vector<std::string> performance_lines(const Timing& t, const std::vector<double>& percentiles,
                                            int64_t average_runs);
 std::vector<std::string> profile_lines(const LayerProfile& p);
@@ -87,7 +87,7 @@ std::string layer_line(const StepInfo& step, bool detailed);
 /// {"Layers": [...], "I/O Tensors": [...]}.
 std::string layers_json(const Graph& engine, const std::vector<StepInfo>& steps, bool detailed);
 std::string layers_json(const Context& context, const std::vector<StepInfo>& steps, bool detailed);
-/// The same as lines: "Layers:", one for each, an empty one, "Bindings:", one for each.
+/// The same as lines: "Layers:", one per layer, an empty one, "Bindings:", one per binding.
 std::vector<std::string> layer_lines(const Graph& engine, const std::vector<StepInfo>& steps,
                                      bool detailed);
 std::vector<std::string> layer_lines(const Context& context, const std::vector<StepInfo>& steps,

@@ -174,7 +174,7 @@ TEST_P(CudaSourceTest, MistakesAreExplained) {
         {[](CudaSource& s) { s.name = nullptr; }, "CudaSource::name is empty"},
         {[](CudaSource& s) { s.block = ""; }, "CudaSource::block is empty"},
         {[](CudaSource& s) { s.kernel = "row sum"; },
-         "the kernel's name is 'row sum', expected a name of C++"},
+         "the kernel's name is 'row sum', expected a C++ identifier"},
         {[](CudaSource& s) { s.kernel = "col_sum"; }, "the source has no function 'col_sum'"},
         {[](CudaSource& s) { s.signature = "float32[n] -> float32[n]"; },
          "source 'RowSum': the signature 'float32[n] -> float32[n]': at character 12 ('-'): input "
@@ -192,7 +192,7 @@ TEST_P(CudaSourceTest, MistakesAreExplained) {
         {[](CudaSource& s) { s.signature = "float32[n, m] -> float99[n]"; }, "expected a type"},
         {[](CudaSource& s) { s.signature = "float32[n, m] -> U[n]"; }, "no input has type U"},
         {[](CudaSource& s) { s.signature = "float32[n, m] -> float32[k]"; },
-         "at character 27 (']'): 'k' is no size of an input"},
+         "at character 27 (']'): 'k' is not a size of an input"},
         {[](CudaSource& s) { s.signature = "float32[n, m] -> float32[n - 5]"; }, "the size is -1"},
         {[](CudaSource& s) { s.signature = "float32[n, m] -> float32[n / 0]"; },
          "division by zero"},
@@ -202,7 +202,7 @@ TEST_P(CudaSourceTest, MistakesAreExplained) {
          "the grid 'n +': at character 4 (its end): expected a number, a name or '('"},
         {[](CudaSource& s) { s.grid = "1, 2, 3, 4"; }, "expected one to three expressions"},
         {[](CudaSource& s) { s.block = "pow(n, 2)"; },
-         "'pow' is no function, expected min, max or ceil_div"},
+         "'pow' is not a function, expected min, max or ceil_div"},
         {[](CudaSource& s) { s.arguments = "n; m"; }, "expected ',' or the end"},
         {[](CudaSource& s) { s.arguments = "float(alpha)"; }, "expected a number"},
         {[](CudaSource& s) { s.arguments = "99999999999999999999"; }, "a number below 2^63"},
@@ -445,7 +445,7 @@ TEST_P(CustomNodes, AreKernelsOfSourceText) {
         EXPECT_EQ(results(), (std::vector<float>{-3.5, -4, -4.5, -5, -5.5, -6}));
     }
     EXPECT_FALSE(parse(model_bytes("my.domain", "Affine", {})));
-    EXPECT_NE(logger.take_error().find("'shift' is no size of an input"), std::string::npos);
+    EXPECT_NE(logger.take_error().find("'shift' is not a size of an input"), std::string::npos);
     EXPECT_TRUE(deregisterCudaSource("my.domain", "Affine"));
     EXPECT_FALSE(deregisterCudaSource("my.domain", "Affine"));
     logger.take_error();

@@ -287,15 +287,16 @@ TEST_P(IoFormatsApi, BuildsThatFail) {
     doubling(DataType::kFLOAT, dims({1, 3, 2, 2}), 3, mask({kCHW2, kCHW4}));
     EXPECT_FALSE(builder->isNetworkSupported(*network, *config));
     logger.take_error();
-    EXPECT_EQ(build_error(), start + "input 'x' f32[1,3,2,2] cannot lie in memory as is allowed: "
-                                     "kCHW2 (chw2) holds f16 or bf16, not f32; kCHW4 (chw4) holds "
-                                     "f16 or i8, not f32. It can as kLINEAR, kHWC, kDHWC, kCHW32: "
-                                     "allow one of these, or change the type of the tensor");
+    EXPECT_EQ(build_error(),
+              start + "input 'x' f32[1,3,2,2] has no allowed memory format: "
+                      "kCHW2 (chw2) holds f16 or bf16, not f32; kCHW4 (chw4) holds "
+                      "f16 or i8, not f32. Formats that fit: kLINEAR, kHWC, kDHWC, kCHW32: "
+                      "allow one of these, or change the type of the tensor");
     x->setAllowedFormats(mask({kLINEAR}));
     y->setAllowedFormats(mask({kDLA_HWC4}));
-    EXPECT_EQ(build_error(), start + "output 'y' f32[1,3,2,2] cannot lie in memory as is allowed: "
-                                     "kDLA_HWC4 (dla_hwc4) is a format of DLA, which engines do "
-                                     "not run on. It can as kLINEAR, kHWC, kDHWC, kCHW32: allow "
+    EXPECT_EQ(build_error(), start + "output 'y' f32[1,3,2,2] has no allowed memory format: "
+                                     "kDLA_HWC4 (dla_hwc4) needs DLA, and engines do not run on "
+                                     "DLA. Formats that fit: kLINEAR, kHWC, kDHWC, kCHW32: allow "
                                      "one of these, or change the type of the tensor");
     y->setAllowedFormats(0); // says so at once, and once more
     std::string text = "tensor 'y' allows formats 0, which are no set of TensorFormat bits: "
@@ -305,9 +306,10 @@ TEST_P(IoFormatsApi, BuildsThatFail) {
     y->setAllowedFormats(mask({kHWC}));
     EXPECT_NE(build(), nullptr) << logger.take_error();
     config->setFlag(nv::BuilderFlag::kDIRECT_IO);
-    EXPECT_EQ(build_error(), start + "output 'y' would lie as kHWC, which engines reformat when "
-                                     "they run, but kDIRECT_IO (--directIO) forbids that: clear "
-                                     "it, or allow kLINEAR (chw)");
+    EXPECT_EQ(build_error(), start +
+                                 "output 'y' would be stored as kHWC, which engines reformat when "
+                                 "they run, but kDIRECT_IO (--directIO) forbids that: clear "
+                                 "it, or allow kLINEAR (chw)");
     y->setAllowedFormats(mask({kHWC, kLINEAR}));
     EXPECT_NE(build(), nullptr) << logger.take_error();
 }
@@ -317,8 +319,8 @@ TEST_P(IoFormatsApi, TooFewDimensions) {
     in->setAllowedFormats(mask({TensorFormat::kHWC}));
     network->markOutput(*network->addIdentity(*in)->getOutput(0));
     EXPECT_EQ(build_error(),
-              "IBuilder::buildSerializedNetwork: input 'x' f32[4,4] cannot lie in memory as is "
-              "allowed: kHWC (hwc) needs 3 dimensions or more, not 2. It can as kLINEAR: allow one "
+              "IBuilder::buildSerializedNetwork: input 'x' f32[4,4] has no allowed memory format: "
+              "kHWC (hwc) needs 3 dimensions or more, not 2. Formats that fit: kLINEAR: allow one "
               "of these, or change the type of the tensor");
 }
 

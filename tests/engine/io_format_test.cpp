@@ -207,7 +207,7 @@ TEST(IoFormats, WhatDoesNotFitIsRefused) {
         error_of("f32[3,4,4]", "dhwc"),
         "input 'x' f32[3,4,4] cannot be stored as kDHWC, which needs 4 dimensions or more, not 3");
     EXPECT_EQ(error_of("f16[1,3,4,4]", "dla_linear"),
-              "input 'x' f16[1,3,4,4] cannot be stored as kDLA_LINEAR, which is a DLA format; "
+              "input 'x' f16[1,3,4,4] cannot be stored as kDLA_LINEAR, which needs DLA, and "
               "engines do not run on DLA");
     EXPECT_EQ(error_of("f16[1,3,4,4]", "hwc8"), "");
 }

@@ -169,7 +169,7 @@ def test_arrays_in_fortran_order_are_read(tmp_path):
 
 def test_a_missing_cache_says_how_one_is_made(tmp_path):
     model, *_ = double(tmp_path)
-    told = ("no.cache: there is no such calibration cache; make one of sample inputs: ingot calibrate MODEL.onnx --data DIR "
-            "-o no.cache, where DIR has them as .npy, .png or .jpg files")
+    told = ("no.cache: there is no such calibration cache; make one from sample inputs: ingot calibrate MODEL.onnx --data DIR "
+            "-o no.cache, where DIR holds .npy, .png or .jpg files")
     assert lines_of(run("--onnx=m.onnx", "--int8", "--calib=no.cache", folder=tmp_path, code=1), "E") == [told]
     assert told in fails("build", model, "--int8", "--calib=no.cache", "-o", tmp_path / "e")[1]

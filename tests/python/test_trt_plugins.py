@@ -322,6 +322,6 @@ def test_kernels_of_source_text():
     LOGGER.take()
     bad = ingot.CudaSource(**{**SQUARE, "grid": "rows"})
     assert ingot.add_cuda_source_layer(network, [x], bad) is None
-    assert "'rows' is no size of an input" in LOGGER.take()
+    assert "'rows' is not a size of an input" in LOGGER.take()
     assert ingot.register_cuda_source("my.domain", "Square", source)
     assert ingot.deregister_cuda_source("my.domain", "Square")

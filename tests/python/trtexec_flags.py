@@ -121,7 +121,7 @@ WRONG = [  # arguments, the error
      "profile: input 'image' dimension 0: min 4, opt 2, max 2, expected min <= opt <= max"),
     (["--onnx=DIGITS", "--useProfile=1"], "--useProfile=1: the engine has 0 profiles"),
     (["--onnx=DIGITS", "--loadInputs=image"], "--loadInputs=image: 'image': expected name:file"),
-    (["--onnx=DIGITS", "--loadInputs=picture:x.bin"], "there is no input 'picture' Inputs: image"),
+    (["--onnx=DIGITS", "--loadInputs=picture:x.bin"], "there is no input 'picture'. Inputs: image"),
     (["--onnx=DIGITS", "--inputIOFormats=int8:chw"],
      "--inputIOFormats int8:chw: entry 1 asks for i8, the model has f32"),
     (["--onnx=DIGITS", "--inputIOFormats=fp16:chw33"],
@@ -129,10 +129,9 @@ WRONG = [  # arguments, the error
      "Types: fp32, fp16, bf16, int32, int64, int8, uint8, fp8, bool. Formats: chw, hwc, hwc8, hwc16, dhwc, dhwc8, chw2, "
      "chw4, chw16, chw32, cdhw32, dla_linear, dla_hwc4"),
     (["--onnx=DIGITS", "--inputIOFormats=chw2"],
-     "input 'image' f32[batch,1,8,8] cannot lie in memory as is allowed: kCHW2 (chw2) holds f16 or bf16, not f32. It can "
-     "as kLINEAR, kHWC, kDHWC, kCHW32: allow one of these, or change the type of the tensor"),
+     "input 'image' f32[batch,1,8,8] has no allowed memory format: kCHW2 (chw2) holds f16 or bf16, not f32. Formats that fit: kLINEAR, kHWC, kDHWC, kCHW32: allow one of these, or change the type of the tensor"),
     (["--onnx=DIGITS", "--inputIOFormats=hwc", "--directIO"],
-     "input 'image' would lie as kHWC, which engines reformat when they run, but kDIRECT_IO (--directIO) forbids that: "
+     "input 'image' would be stored as kHWC, which engines reformat when they run, but kDIRECT_IO (--directIO) forbids that: "
      "clear it, or allow kLINEAR (chw)"),
     (["--onnx=DIGITS", "--loadRefOutputs=scores:x.bin"],
      "--accuracyThreshold with a value above 0 is required with --loadRefOutputs or --refPair"),

@@ -80,7 +80,7 @@ TEST(CalibrationHistogram, TakesHalvesAndDoubles) {
     }
     CalibrationHistogram h;
     EXPECT_EQ(message([&] { h.add(Tensor::i64({1})); }),
-              "calibration looks at tensors of floats, got i64");
+              "calibration observes float tensors, got i64");
 }
 
 // --- thresholds
@@ -267,9 +267,9 @@ TEST(CalibrationCache, SaysHowOneIsMade) {
     std::string path = testing::TempDir() + "no_such.cache";
     EXPECT_EQ(message([&] { read_calibration_cache(path); }),
               path +
-                  ": there is no such calibration cache; make one of sample inputs: ingot "
+                  ": there is no such calibration cache; make one from sample inputs: ingot "
                   "calibrate MODEL.onnx --data DIR -o " +
-                  path + ", where DIR has them as .npy, .png or .jpg files");
+                  path + ", where DIR holds .npy, .png or .jpg files");
 }
 
 TEST(CalibrationCache, TakesALineThatStandsThereTwiceOnce) {

@@ -86,20 +86,22 @@ TEST(IoTypes, FormatsOfEach) {
     EXPECT_EQ(formats("fp16:chw4,uint8:hwc,chw", "hwc,uint8,fp16"), "chw4 hwc hwc chw chw chw ");
     EXPECT_EQ(formats("hwc8+chw32,hwc8+hwc,fp32", ""), "chw32 chw hwc chw chw chw ");
     EXPECT_EQ(formats("hwc+chw,hwc,chw", ""), "chw chw hwc chw chw chw ");
-    EXPECT_EQ(formats("bf16:hwc8,chw,chw", "chw,chw,chw", true),
-              "input 'x' would lie as kHWC8, which engines reformat when they run, but kDIRECT_IO "
-              "(--directIO) forbids that: clear it, or allow kLINEAR (chw)");
-    EXPECT_EQ(formats("chw,chw,hwc", ""),
-              "input 'scale' f32[N] cannot lie in memory as is allowed: kHWC (hwc) needs 3 "
-              "dimensions or more, not 1. It can as kLINEAR: allow one of these, or change the "
-              "type of the tensor");
+    EXPECT_EQ(
+        formats("bf16:hwc8,chw,chw", "chw,chw,chw", true),
+        "input 'x' would be stored as kHWC8, which engines reformat when they run, but kDIRECT_IO "
+        "(--directIO) forbids that: clear it, or allow kLINEAR (chw)");
+    EXPECT_EQ(
+        formats("chw,chw,hwc", ""),
+        "input 'scale' f32[N] has no allowed memory format: kHWC (hwc) needs 3 "
+        "dimensions or more, not 1. Formats that fit: kLINEAR: allow one of these, or change the "
+        "type of the tensor");
 }
 
 TEST(IoTypes, OneFormatForAllThatItFits) {
     EXPECT_EQ(formats("hwc", "hwc"), "hwc hwc hwc hwc chw chw ");
     EXPECT_EQ(formats("fp16:hwc8", ""), "hwc8 chw chw chw chw chw ");
-    EXPECT_EQ(formats("hwc8", ""), "--inputIOFormats hwc8: there is none among them that can lie "
-                                   "so: name the format of each, in order");
+    EXPECT_EQ(formats("hwc8", ""), "--inputIOFormats hwc8: none of them can have this format: give "
+                                   "the format of each, in order");
     EXPECT_EQ(formats("hwc+dla_hwc4", ""), "hwc chw hwc chw chw chw ");
 }
 

@@ -269,10 +269,9 @@ TEST(Quantised, RefusesAModelThatIsQuantised) {
     onnx::Model q = quantised(m, calibrated(m));
     EXPECT_FALSE(is_quantised(m));
     EXPECT_TRUE(is_quantised(q));
-    EXPECT_EQ(
-        message([&] { quantised(q, cache_of(m)); }),
-        "the model quantises or dequantises by itself: it has its scales already and takes no "
-        "calibration cache");
+    EXPECT_EQ(message([&] { quantised(q, cache_of(m)); }),
+              "the model contains quantisation: it already has its scales and takes no "
+              "calibration cache");
 }
 
 // What TensorRT writes for a tensor that was zero throughout.
@@ -336,10 +335,10 @@ TEST_F(Int8Build, IsRefusedWithoutCalibration) {
     BuildConfig config;
     config.calibration.emplace();
     EXPECT_EQ(message([&] { build_engine(path_, config); }),
-              path_ + ": INT8 needs to know the ranges of tensors: give a calibration cache "
-                      "(--calib, which ingot calibrate makes of sample inputs), a model with "
-                      "QuantizeLinear nodes, or ask for --int8WithoutCalibration to measure speed "
-                      "with results that are not to be trusted");
+              path_ +
+                  ": INT8 needs the ranges of tensors: give a calibration cache (--calib; ingot "
+                  "calibrate makes one from sample inputs) or a model with QuantizeLinear nodes, "
+                  "or use --int8WithoutCalibration to measure speed with unreliable results");
 }
 
 TEST_F(Int8Build, GuessesRangesWhenAskedTo) {

@@ -105,7 +105,7 @@ TEST(QuantisedWeights, SensitiveTensorsStay) {
     Builder b;
     b.output(b.node("MatMul", {b.input("x", {1, 512}), b.constant(w)}));
     EXPECT_EQ(message([&] { quantised_weights(b.model(), {}); }),
-              "there is no weight to quantise: of 1 constants of f32 that products read, all stay; "
+              "there is no weight to quantise among 1 f32 constants that products read; "
               "'t0': sensitive: i8 would change it by 0.24671383 %");
 }
 
@@ -113,7 +113,7 @@ TEST(QuantisedWeights, RefusesWhereNothingIsToBeDone) {
     Builder b;
     b.output(b.node("Relu", {b.input("x", {4})}));
     EXPECT_EQ(message([&] { quantised_weights(b.model(), {}); }),
-              "there is no weight to quantise: of 0 constants of f32 that products read, all stay");
+              "there is no weight to quantise among 0 f32 constants that products read");
 }
 
 // --- opsets

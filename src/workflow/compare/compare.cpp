@@ -63,7 +63,7 @@ with open(folder + '/names.txt', 'w') as f:
 bool has_onnxruntime(const std::string& python) {
     try {
         return run_process({python, "-c", "import onnxruntime, onnx, numpy"}).exit_code == 0;
-    } catch (const Error&) { // a file that is no program
+    } catch (const Error&) { // not an executable program
         return false;
     }
 }
@@ -84,7 +84,7 @@ std::string find_python(const std::string& wanted) {
     return "";
 }
 
-/// Results of ONNX Runtime by name; `report` gets its version or why it did not run.
+/// Results of ONNX Runtime by name; `report` gets its version or the reason why it did not run.
 Named run_onnxruntime(const std::string& model, const std::vector<Tensor>& inputs,
                       const CompareOptions& options, ReferenceReport& report) {
     report.reference = "ONNX Runtime";
@@ -135,7 +135,7 @@ Named run_onnxruntime(const std::string& model, const std::vector<Tensor>& input
     return out;
 }
 
-/// What a float64 run gives: results and layers by name, and for outputs that are indices the
+/// The results of a float64 run: results and layers by name, and for outputs that are indices, the
 /// scores that chose them.
 struct Wide {
     struct Chosen {
@@ -151,8 +151,8 @@ Wide run_float64(const std::string& model_path, const std::vector<Tensor>& input
                  const CompareOptions& options, ReferenceReport& report) {
     report.reference = "float64 evaluator";
     if (gflop > gflop_limit && !options.full) {
-        report.skipped = str("the model has ", gflop, " GFLOP, above ", gflop_limit,
-                             "; --full runs it all the same");
+        report.skipped =
+            str("the model has ", gflop, " GFLOP, above ", gflop_limit, "; --full runs it anyway");
         return {};
     }
     onnx::ImportOptions keep;
@@ -190,7 +190,8 @@ Wide run_float64(const std::string& model_path, const std::vector<Tensor>& input
     return out;
 }
 
-/// Differences that are ties: in indices by the scores behind them, in rows by scores beside them.
+/// Accepts ties: for indices by the scores that chose them, for rows by the scores in other
+/// outputs.
 void accept_ties(const std::vector<Tensor>& ours, const Named& reference, const Wide& wide,
                  const Graph& g, const CompareOptions& options, ReferenceReport& report) {
     for (const Wide::Chosen& c : wide.chosen) {
@@ -219,10 +220,10 @@ void accept_ties(const std::vector<Tensor>& ours, const Named& reference, const 
     accept_reordered_rows(rows, options.atol, options.rtol);
 }
 
-/// Says in `report` which of its tensors are further from float64 than is allowed, and how far ours
-/// are, by the report on float64.
-void find_what_is_off(const Named& reference, const Wide& wide, const ReferenceReport& exact,
-                      const CompareOptions& options, ReferenceReport& report) {
+/// Reports which tensors of the reference exceed the tolerance against float64, and the difference
+/// of ours, from the report on float64.
+void find_reference_errors(const Named& reference, const Wide& wide, const ReferenceReport& exact,
+                           const CompareOptions& options, ReferenceReport& report) {
     auto look = [&](const std::vector<TensorDifference>& list,
                     const std::vector<TensorDifference>& ours) {
         for (const TensorDifference& d : list) {
@@ -261,7 +262,7 @@ void compare_all(const Named& ours_layers, const Graph& g, const std::vector<Ten
         report.outputs.push_back(std::move(d));
     }
     for (const auto& [computed, tensor] : ours_layers) {
-        // Calibration puts what it rounds behind the tensor that it rounds.
+        // Calibration inserts its rounding after the tensor that it rounds.
         bool rounded = options.build.calibration && computed.ends_with(dequantised_suffix) &&
                        !reference.contains(computed);
         const std::string name =
@@ -331,7 +332,7 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
     if (ort.skipped.empty()) {
         compare_all(layers, g, ours, reference, options, ort);
         accept_ties(ours, reference, wide, g, options, ort);
-        find_what_is_off(reference, wide, exact, options, ort);
+        find_reference_errors(reference, wide, exact, options, ort);
     }
     report.references.push_back(std::move(ort));
     report.references.push_back(std::move(exact));

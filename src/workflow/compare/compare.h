@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Comparing what an engine computes with references: ONNX Runtime and our evaluator in float64.
+// Compares an engine's results with references: ONNX Runtime and our evaluator in float64.
 #pragma once
 
 #include "workflow/build.h"
@@ -23,22 +23,22 @@ struct ReferenceReport {
     std::string skipped;   // why it was not run
     std::vector<TensorDifference> outputs;
     std::vector<TensorDifference> layers;
-    /// Lines on tensors in which this reference is further from float64 than is allowed.
+    /// One line per tensor in which this reference exceeds the tolerance against float64.
     std::vector<std::string> off;
     bool ok() const;
 };
 struct CompareReport {
     double gflop = 0;
     std::vector<std::string> random_inputs;
-    /// Float64 is the last: where it ran it decides, else the one before it.
+    /// Float64 is last: it decides if it ran, else the one before it.
     std::vector<ReferenceReport> references;
-    /// Null where none ran.
+    /// Null when none ran.
     const ReferenceReport* deciding() const;
-    /// Not without a reference that ran.
+    /// False when no reference ran.
     bool ok() const;
 };
-/// Builds and runs the model on the backend and each reference. What is fused does not change:
-/// `layers` looks at the tensors that exist anyway.
+/// Builds and runs the model on the backend and on each reference. Fusion is unchanged: `layers`
+/// reads the tensors that exist after it.
 CompareReport compare_model(const std::string& model_path, const Backend& backend,
                             const CompareOptions& options);
 

@@ -13,7 +13,7 @@ std::shared_ptr<const Engine> as_engine(const onnx::Model& model) {
     return Engine::create(onnx::import_or_throw(model), {}, {});
 }
 
-// The tensors in the order of the engine's inputs, found by name.
+// Orders the tensors like the engine's inputs, by name.
 std::vector<Tensor> in_order(const Engine& e, const Engine& from,
                              const std::vector<Tensor>& tensors) {
     std::vector<Tensor> out;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a model and its slimmed form on the same inputs and compares what they give.
+// Runs a model and its slimmed form on the same inputs and compares the results.
 #pragma once
 
 #include "onnx/model.h"
@@ -12,8 +12,7 @@ struct SlimCheck {
     std::vector<TensorDifference> outputs;
     bool ok() const;
 };
-/// Both as they are imported, without any pass, on the backend. Errors: Unsupported where Ingot
-/// cannot run the model.
+/// Runs both without any pass on the backend. Errors: Unsupported when Ingot cannot run the model.
 SlimCheck check_slimmed(const onnx::Model& original, const onnx::Model& slimmed,
                         const Backend& backend, const CompareOptions& options);
 

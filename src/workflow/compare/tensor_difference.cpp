@@ -21,7 +21,7 @@ std::string position(const Shape& shape, int64_t i) {
 
 namespace {
 
-/// NaN has a sign that says nothing.
+/// Drops the sign of NaN, which is meaningless.
 double shown(double x) {
     return std::isnan(x) ? std::numeric_limits<double>::quiet_NaN() : x;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a tensor is from the one that it should be. NaN equals nothing, NaN neither.
+// The difference between a tensor and its reference. NaN equals nothing, not even NaN.
 #pragma once
 
 #include "ir/tensor.h"
@@ -10,18 +10,18 @@
 
 namespace ingot {
 
-/// Elements that no distance can be told of: NaN on either side or on both, and infinity that is
-/// not the same on both.
+/// Elements without a distance: NaN on either side or on both, and infinity that differs between
+/// the sides.
 struct Mismatches {
     int64_t count = 0;
     int64_t first = -1; // element
-    /// "element [0,3] is nan, expected 1.5"; "" where there is none.
+    /// "element [0,3] is nan, expected 1.5"; "" when there is none.
     std::string text;
 };
-/// Both of one shape.
+/// Requires equal shapes.
 Mismatches mismatches(const Tensor& ours, const Tensor& reference);
 
-/// Whether two elements are the same number; equal infinities are, NaN never is.
+/// Whether two elements lack a distance; equal infinities do not, NaN always does.
 bool is_mismatch(double ours, double reference);
 
 struct TensorDifference {
@@ -31,20 +31,20 @@ struct TensorDifference {
     double range = 0;        // of the reference's finite elements, and from 0
     int64_t elements = 0;
     Mismatches mismatched;
-    std::string problem; // shapes or types differ, tensor missing
-    /// Elements that differ only because equal scores came in another order (ties.h).
+    std::string problem; // shapes or types differ, or the tensor is missing
+    /// Elements that differ only because equal scores come in another order (ties.h).
     int64_t tied = 0;
     bool within = false;
 
     /// "max error 0.5 (0.1 of the range) over 8 elements, ...", or the problem.
     std::string text() const;
 };
-/// Differences of `ours` from `reference`; within when |difference| <= atol + rtol * range
+/// Differences of `ours` from `reference`; `within` when |difference| <= atol + rtol * range
 /// everywhere and nothing is mismatched.
 TensorDifference difference(std::string name, const Tensor& ours, const Tensor& reference,
                             double atol, double rtol);
 
-/// "[0,3]", where element i of a tensor of this shape is; "[]" in a scalar.
+/// "[0,3]": the position of element i in a tensor of this shape; "[]" in a scalar.
 std::string position(const Shape& shape, int64_t i);
 
 } // namespace ingot

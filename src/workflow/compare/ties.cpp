@@ -32,7 +32,7 @@ std::optional<Chooser> chooser(const Graph& g, Value indices) {
     return std::nullopt;
 }
 
-/// Follows reshapes and conversions, whose elements are those of their one operand.
+/// Looks through reshapes and conversions, whose elements are those of their operand.
 std::optional<Choice> choice_behind(const Graph& g, size_t output) {
     Value v = g.outputs()[output];
     while (is_integer(g.type(v).dtype)) {
@@ -53,7 +53,7 @@ std::optional<Choice> choice_behind(const Graph& g, size_t output) {
     return std::nullopt;
 }
 
-/// Outputs as rows: those that have the scores' sizes in front.
+/// Outputs as rows: those whose leading sizes are the sizes of the scores.
 class Rows {
 public:
     Rows(std::span<const ComparedOutput> all, const ComparedOutput& scores, double atol,
@@ -71,7 +71,7 @@ public:
         count_ = s.empty() ? 0 : s.back();
     }
 
-    /// Elements by which members differ only in order; nullopt: they differ otherwise.
+    /// The number of elements that only changed order; nullopt when the outputs differ otherwise.
     std::optional<int64_t> reordered() const {
         int64_t rows = scores_.ours->count();
         double slack = 2 * scores_.difference->max_absolute;
@@ -115,7 +115,8 @@ private:
         }
         return true;
     }
-    /// How many rows of [first, end) have moved, if each is one of the reference's there.
+    /// The number of rows in [first, end) that moved, provided each one is a row of the reference
+    /// there.
     std::optional<int64_t> matched(int64_t first, int64_t end) const {
         std::vector<bool> used(static_cast<size_t>(end - first), false);
         int64_t moved = 0;

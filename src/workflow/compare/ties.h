@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ties: which of two equal scores comes first is nobody's business, yet indices, labels and boxes
-// that follow the order of scores are other numbers then. These are told from real differences.
+// Ties: the order of equal scores is unspecified, but indices, labels and boxes in that order
+// differ with it. This tells ties from real differences.
 #pragma once
 
 #include "ir/graph.h"
@@ -12,8 +12,8 @@
 
 namespace ingot {
 
-/// An output whose elements are indices along an axis of `scores`, chosen by them (ArgMax, TopK),
-/// or a view of such.
+/// An output whose elements are indices along an axis of `scores` chosen by these (ArgMax, TopK),
+/// or a view of such an output.
 struct Choice {
     size_t output = 0;
     Value indices;
@@ -22,22 +22,22 @@ struct Choice {
 };
 std::vector<Choice> choices(const Graph& g);
 
-/// How many indices differ from the reference's though the scores that they choose are no more than
-/// `slack` apart; nullopt where one differs otherwise, or is chosen twice. Tensors have the order
-/// of elements of Choice::indices.
+/// The number of indices that differ from the reference's while the chosen scores are at most
+/// `slack` apart; nullopt when one differs otherwise or is chosen twice. The elements of both
+/// tensors are in the order of Choice::indices.
 std::optional<int64_t> tied_choices(const Tensor& ours, const Tensor& reference,
                                     const Tensor& scores, int64_t axis, double slack);
 
-/// Outputs of one run, ours and the reference's, with what is known of their differences.
+/// Outputs of one run, ours and the reference's, with their differences so far.
 struct ComparedOutput {
     const Tensor* ours = nullptr;
     const Tensor* reference = nullptr;
     TensorDifference* difference = nullptr;
 };
 
-/// Sets `tied` and `within` of outputs that are rows of scores (an output that agrees, one number a
-/// row) where all such outputs agree once rows of equal scores are put in the reference's order.
-/// Scores are equal where the reference's are no further apart than twice what ours are off.
+/// Sets `tied` and `within` of outputs whose rows follow scores (an output that agrees, one number
+/// per row) when all such outputs agree after rows of equal scores are sorted into the reference's
+/// order. Scores are equal when the reference's differ by at most twice our error.
 void accept_reordered_rows(std::span<const ComparedOutput> outputs, double atol, double rtol);
 
 } // namespace ingot

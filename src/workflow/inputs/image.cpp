@@ -26,7 +26,7 @@ namespace ingot {
 
 namespace {
 
-// A picture of floats, rows of pixels of channels.
+// A picture of floats: rows of pixels of channels.
 struct Picture {
     int64_t height = 0;
     int64_t width = 0;
@@ -58,7 +58,7 @@ Picture decode(const std::string& path, int channels) {
     return out;
 }
 
-// One output position of a resize: input pixels from `first`, with weights that add up to 1.
+// One output position of a resize: input pixels from `first`, with weights that sum to 1.
 struct Tap {
     int64_t first = 0;
     std::vector<float> weights;

@@ -31,7 +31,7 @@ void check_names(const Graph& g, const InputSource& source) {
         if (std::find(names.begin(), names.end(), n) == names.end()) {
             std::string near = nearest(n, names);
             fail(ErrorCode::InvalidArgument, "there is no input '", n, "'",
-                 near.empty() ? "" : str(", did you mean '", near, "'?"),
+                 near.empty() ? "." : str(", did you mean '", near, "'?"),
                  " Inputs: ", join(names, ", "));
         }
     };
@@ -52,7 +52,7 @@ const Shape* given_shape(const InputSource& source, const std::string& name) {
     return nullptr;
 }
 
-// The sizes of an input under what is known; profile or 1 for the rest.
+// The sizes of an input from the known symbols; the profile's or 1 for the rest.
 Shape shape_of(const Engine& e, size_t input, const InputSource& source, const Symbols& symbols) {
     const Graph& g = e.graph();
     Value v = g.inputs()[input];
@@ -73,7 +73,7 @@ Tensor reinterpreted(Tensor t, DType want, const std::string& path, const std::s
     if (t.dtype() == want) {
         return t;
     }
-    if (same_bits && is_float(want)) { // types that NumPy has no name for
+    if (same_bits && is_float(want)) { // types without a NumPy name
         Tensor out = Tensor::empty(want, t.shape());
         std::memcpy(out.mutable_bytes().data(), t.bytes().data(), t.bytes().size());
         return out;
@@ -82,7 +82,7 @@ Tensor reinterpreted(Tensor t, DType want, const std::string& path, const std::s
          "; convert it, for example np.save(path, x.astype(...))");
 }
 
-/// The file holds what lies in the input's memory.
+/// The file holds the bytes of the input's memory.
 Tensor read_raw(const std::string& path, DType dtype, const Shape& shape, const std::string& name,
                 const IoFormat& format) {
     auto file = MappedFile::open(path);
@@ -131,7 +131,7 @@ LoadedInputs load_inputs(const Engine& engine, const InputSource& source) {
         }
         return nullptr;
     };
-    // Arrays know their shape and bind symbols; given shapes do too; the rest follows from those.
+    // Arrays have a shape and bind symbols; given shapes do too; the remaining shapes follow.
     for (size_t i = 0; i < n; ++i) {
         Value v = g.inputs()[i];
         const std::string& name = g.value_name(v);

@@ -16,10 +16,10 @@ struct InputSource {
 };
 struct LoadedInputs {
     std::vector<Tensor> tensors;     // in the order of the graph's inputs
-    std::vector<std::string> random; // names of those that no file gave
+    std::vector<std::string> random; // names of inputs without a file
 };
-/// Shapes come from the file, else `shapes`, else from symbols that other inputs bind, else the
-/// profile. Errors: InvalidArgument naming input, got and expected, and the nearest name.
+/// Shapes come from the file, else `shapes`, else symbols bound by other inputs, else the profile.
+/// Errors: InvalidArgument naming input, got and expected, and the nearest name.
 LoadedInputs load_inputs(const Engine& engine, const InputSource& source);
 
 /// Uniform values from a counter-based generator: floats in [-1, 1), unsigned 8-bit in [0, 255],

@@ -82,7 +82,7 @@ Shape parse_npy_shape(std::string_view rest, const std::string& path) {
     return shape;
 }
 
-/// From an array whose first axis is the innermost.
+/// Reads an array whose first axis is the innermost.
 void copy_from_fortran_order(std::span<const std::byte> data, Tensor& to) {
     auto size = static_cast<size_t>(bit_width(to.dtype()) / 8);
     const Shape& shape = to.shape();

@@ -30,7 +30,7 @@ void refuse_quantised(const Graph& g) {
     });
 }
 
-/// Values that hold floats, depend on an input and have a name, in order, no name twice.
+/// Values that hold floats, depend on an input and have a name, in order, each name once.
 Values watched(const Graph& g) {
     std::vector<bool> depends(g.value_count(), false);
     std::unordered_set<std::string> seen;
@@ -57,7 +57,7 @@ Values watched(const Graph& g) {
     return out;
 }
 
-/// The graph with the values as its last outputs.
+/// The graph with the values as additional last outputs.
 Graph with_outputs(const Graph& g, const Values& values) {
     Graph out = g;
     for (size_t i = 0; i < values.size(); ++i) {
@@ -129,7 +129,7 @@ float Calibrator::scale(size_t tensor) const {
     double threshold = options_.method == CalibrationMethod::MinMax || (by_entropy && sparse)
                            ? h.largest()
                            : calibration_threshold(h.counts(), h.bin_width(), options_);
-    // A share that the first bin reaches says nothing of the rest.
+    // A share within the first bin does not describe the rest.
     threshold = threshold > 0 ? std::min(threshold, h.largest()) : h.largest();
     auto scale = static_cast<float>(threshold / steps);
     return scale > 0 && std::isfinite(scale) ? scale : std::numeric_limits<float>::min();
@@ -155,7 +155,7 @@ CalibrationCache Calibrator::finish() const {
         }
         if (h.skipped() > 0) {
             log(LogLevel::Warning, "calibration: ", h.skipped(), " elements of tensor '",
-                tensors_[i], "' were NaN or infinite; they do not count");
+                tensors_[i], "' were NaN or infinite and are ignored");
         }
         out.scales.emplace_back(tensors_[i], scales[i]);
     }
@@ -166,7 +166,7 @@ namespace {
 
 constexpr std::string_view histogram_magic = "INGOT calibration histograms 1\n";
 
-/// Splits off the first line.
+/// Removes and returns the first line.
 std::string_view line_of(std::string_view& text) {
     size_t end = std::min(text.find('\n'), text.size());
     std::string_view line = text.substr(0, end);
@@ -176,7 +176,7 @@ std::string_view line_of(std::string_view& text) {
 
 } // namespace
 
-// A line for the kind, then for each tensor a line with its name and the bytes of its histogram.
+// A line for the method, then for each tensor a line with its name, and the bytes of its histogram.
 std::string Calibrator::histograms() const {
     std::string out(histogram_magic);
     for (size_t i = 0; i < tensors_.size(); ++i) {

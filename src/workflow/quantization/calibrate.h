@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calibration: batches of sample inputs run through a graph, and for every tensor of floats in it
+// Calibration: runs batches of sample inputs through a graph and chooses, for every float tensor,
 // the scale with which int8 represents it best (calibration_histogram.h has the methods).
 #pragma once
 
@@ -10,30 +10,28 @@
 
 namespace ingot {
 
-/// Collects statistics batch by batch. The result depends neither on the order of the batches nor
-/// on how samples are shared out among them, as far as the backend's results do not. For one
-/// thread.
+/// Collects statistics batch by batch. The result does not depend on the order of the batches or on
+/// their division into samples, as far as the backend's results do not. Not thread safe.
 class Calibrator {
 public:
-    /// `graph` as it was imported, with names on its values (onnx::ImportOptions::keep_names):
-    /// those with a name that hold floats and depend on inputs are looked at. Errors:
-    /// InvalidArgument when the graph quantises already, and for options out of range; what
-    /// compiling it throws.
+    /// `graph` as imported, with value names (onnx::ImportOptions::keep_names): observes the named
+    /// float values that depend on inputs. Errors: InvalidArgument when the graph is already
+    /// quantised, and for options out of range; errors of compilation.
     Calibrator(const Graph& graph, const Backend& backend, const CalibrationOptions& options,
                const CompileOptions& compile = {});
-    /// Inputs in the order of the graph, of its types. Errors: as of Context::run.
+    /// Inputs follow the order and types of the graph's. Errors: as Context::run.
     void add_batch(std::span<const Tensor> inputs);
     int64_t batches() const { return batches_; }
-    /// The tensors that are looked at, in the order of the graph.
+    /// The observed tensors, in graph order.
     const std::vector<std::string>& tensors() const { return tensors_; }
-    /// Scales of all tensors, in the order of the graph. A tensor that was zero throughout gets
-    /// scale 1, which is logged, as NaN and infinity are. By entropy, one that had fewer elements
-    /// outside its first bin than a histogram has bins keeps its largest: so few are no
+    /// Scales of all tensors, in graph order. A tensor that was always zero gets scale 1 and a log
+    /// message, as do NaN and infinity. With the entropy methods, a tensor with fewer elements
+    /// outside its first bin than a histogram has bins keeps its largest magnitude: too few for a
     /// distribution. Errors: InvalidArgument without a batch.
     CalibrationCache finish() const;
 
-    /// What all batches were counted into, as bytes, and back: restore() stands for the batches.
-    /// False, and nothing changes, for bytes of other tensors or that are damaged.
+    /// The state after all batches, as bytes; restore() replaces running them. Returns false and
+    /// changes nothing for damaged bytes or bytes of other tensors.
     std::string histograms() const;
     bool restore(std::span<const std::byte> bytes);
 
@@ -47,15 +45,15 @@ private:
     int64_t batches_ = 0;
 };
 
-/// Scales from random inputs of the shapes that the first profile expects; says in the log that
-/// they are poor. Errors: as of Calibrator.
+/// Scales from random inputs with the shapes of the first profile; logs that they are poor. Errors:
+/// as Calibrator.
 CalibrationCache guessed_ranges(const Graph& graph, const std::vector<Profile>& profiles);
 
-/// What the first line of a cache calls a method: "EntropyCalibration2".
+/// The method's name in the first line of a cache: "EntropyCalibration2".
 std::string_view cache_algorithm(CalibrationMethod m);
 
-/// The graph that quantised() (quantize.h) places scales in: of the simplified model, with names.
-/// Errors: what importing throws.
+/// The graph into which quantised() (quantize.h) places scales: that of the simplified model, with
+/// names. Errors: as import.
 Graph calibration_graph(const onnx::Model& model);
 
 } // namespace ingot

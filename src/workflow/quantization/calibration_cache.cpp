@@ -29,14 +29,14 @@ struct Line {
     void check(bool good, const Args&... args) const {
         require(good, ErrorCode::InvalidArgument, where, ", line ", number, ": ", args...);
     }
-    /// The line, quoted and cut short.
+    /// The line, quoted and truncated.
     std::string got() const {
         constexpr size_t most = 60;
         return quote(text.substr(0, most)) + (text.size() > most ? "..." : "");
     }
 };
 
-/// Without the blanks and the carriage return at its end.
+/// Removes blanks and a carriage return at the end.
 std::string_view trimmed(std::string_view line) {
     size_t last = line.find_last_not_of(" \t\r");
     return line.substr(0, last == std::string_view::npos ? 0 : last + 1);
@@ -106,13 +106,13 @@ CalibrationCache parse_calibration_cache(std::string_view text, std::string_view
 }
 
 CalibrationCache read_calibration_cache(const std::string& path) {
-    std::error_code ignored; // other problems are told by reading
+    std::error_code ignored; // reading reports other problems
     bool there =
         std::filesystem::status(path, ignored).type() != std::filesystem::file_type::not_found;
     require(there, ErrorCode::Io, path,
-            ": there is no such calibration cache; make one of sample inputs: ingot calibrate "
+            ": there is no such calibration cache; make one from sample inputs: ingot calibrate "
             "MODEL.onnx --data DIR -o ",
-            path, ", where DIR has them as .npy, .png or .jpg files");
+            path, ", where DIR holds .npy, .png or .jpg files");
     return parse_calibration_cache(read_text_file(path, size_limit), path);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text that TensorRT keeps calibration in: a line `TRT-<version>-<algorithm>`, then one line
-// `tensor name: 3c010a14` a tensor, the bits of its scale (threshold / 127) as an f32 in hex. Read
-// is what TensorRT reads, and what became of its files on other systems and by hand.
+// TensorRT's calibration cache: a line `TRT-<version>-<algorithm>`, then per tensor a line `tensor
+// name: 3c010a14`, the bits of its scale (threshold / 127) as an f32 in hex. Accepts everything
+// TensorRT accepts, and files changed by other systems or by hand.
 #pragma once
 
 #include <string>
@@ -12,24 +12,24 @@
 namespace ingot {
 
 struct CalibrationCache {
-    std::string version = "8601";                  // as the first line has it, without '-'
+    std::string version = "8601";                  // from the first line, without '-'
     std::string algorithm = "EntropyCalibration2"; // the same
-    /// Finite, no name twice; 0: the tensor was zero throughout, its range is not known.
+    /// Finite, unique names; 0: the tensor was always zero, its range is unknown.
     std::vector<std::pair<std::string, float>> scales;
 
-    /// Null when the tensor is not there.
+    /// Null when absent.
     const float* find(std::string_view tensor) const;
 };
 
-/// Lines may end in \r\n or be empty, hex digits may be of either case and need no leading zeros.
-/// A tensor that stands there twice with the same scale counts once. Errors: InvalidArgument with
-/// `where`, line, got and expected.
+/// Lines may end in \r\n or be empty; hex digits may be of either case and need no leading zeros. A
+/// duplicate tensor with the same scale is ignored. Errors: InvalidArgument with `where`, line, got
+/// and expected.
 CalibrationCache parse_calibration_cache(std::string_view text, std::string_view where);
-/// Errors: Io, which says how a cache is made where there is none, and the above with the path.
+/// Errors: Io, which for a missing file says how to make one, and the above with the path.
 CalibrationCache read_calibration_cache(const std::string& path);
-/// In the order of `scales`, as TensorRT writes it: what such a text was parsed from, it prints as
-/// it was, but for lines that stood there twice. Errors: InvalidArgument for names with a line
-/// break and scales that could not be read back.
+/// In the order of `scales`, in TensorRT's format: printing a parsed text reproduces it, except for
+/// duplicate lines. Errors: InvalidArgument for names with a line break and scales that could not
+/// be read back.
 std::string print_calibration_cache(const CalibrationCache& cache);
 /// Whole or not at all.
 void write_calibration_cache(const CalibrationCache& cache, const std::string& path);

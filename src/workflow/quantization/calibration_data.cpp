@@ -40,7 +40,7 @@ const Shape* find_shape(const CalibrationDataOptions& o, const std::string& name
     return nullptr;
 }
 
-/// The size of a batch that an input fixes; 1 where it is free.
+/// The batch size that an input fixes; 1 when it is free.
 int64_t fixed_batch(const Type& t) {
     return t.rank() > 0 && t.dims[0].is_const() ? t.dims[0].value() : 1;
 }
@@ -65,7 +65,8 @@ CalibrationData::CalibrationData(const Graph& graph, const CalibrationDataOption
         if (graph.inputs().size() > 1) {
             folder += "/" + graph.value_name(v);
             require(fs::is_directory(folder), ErrorCode::Io, folder, ": the model has inputs ",
-                    join(names, ", "), ": expected a folder of samples for each, named like it");
+                    join(names, ", "),
+                    ": expected a folder of samples for each, with the input's name");
         }
         inputs_.push_back({graph.value_name(v), graph.type(v), sample_files(folder)});
         const Input& in = inputs_.back();
@@ -76,7 +77,7 @@ CalibrationData::CalibrationData(const Graph& graph, const CalibrationDataOption
                 inputs_[0].files.size(), ": expected the same number for each input");
     }
     require(!inputs_.empty(), ErrorCode::InvalidArgument, "the model has no inputs to calibrate");
-    // An array that is a whole batch already stands for itself.
+    // An array that already is a whole batch is used unchanged.
     Tensor first = sample(inputs_[0], inputs_[0].files[0]);
     batch_size_ = std::max<int64_t>(fixed_batch(inputs_[0].type), 1);
     batch_size_ = first.rank() > 0 && first.shape()[0] == batch_size_ ? 1 : batch_size_;
@@ -105,7 +106,7 @@ Shape CalibrationData::picture_shape(const Input& in, const std::string& file) c
     return shape;
 }
 
-/// With the axis of batches in front.
+/// The sample with a leading batch axis.
 Tensor CalibrationData::sample(const Input& in, const std::string& file) const {
     if (is_image_path(file)) {
         return read_image(file, in.type.dtype, picture_shape(in, file), options_.image);
@@ -139,7 +140,7 @@ Tensor CalibrationData::stacked(const Input& in, int64_t first) const {
         Shape shape = t.shape();
         require(!shape.empty() && shape[0] == 1, ErrorCode::InvalidArgument, file, " has shape ",
                 shape, ": expected one sample, since batches of ", batch_size_,
-                " are made of the files");
+                " are made from the files");
         shape[0] = batch_size_;
         if (i == 0) {
             out = Tensor::empty(t.dtype(), shape);

@@ -11,21 +11,21 @@ namespace ingot {
 
 struct CalibrationDataOptions {
     std::string folder;
-    /// Sizes of inputs whose pictures the model does not fix.
+    /// Sizes of image inputs that the model does not fix.
     std::vector<std::pair<std::string, Shape>> shapes;
     ImageOptions image;
 };
 
-/// A folder of .npy, .png and .jpg files, or where there are several inputs, of one such folder for
-/// each, named like it. A file holds one sample, or as .npy a whole batch; files go together by
-/// their place in the order of names. Where the model fixes the size of a batch above 1, so many
-/// samples make one; the last is filled up from the beginning.
+/// A folder of .npy, .png and .jpg files or, for several inputs, of one such folder per input with
+/// the input's name. A file holds one sample, or as .npy a whole batch; files of different inputs
+/// are matched by their position in name order. If the model fixes a batch size above 1, that many
+/// samples make a batch; the last batch is filled up from the beginning.
 class CalibrationData {
 public:
     /// Errors: Io; InvalidArgument naming folder, got and expected.
     CalibrationData(const Graph& graph, const CalibrationDataOptions& options);
     int64_t batches() const { return batches_; }
-    /// The inputs of batch i, in the order of the graph. Errors: as above, by file.
+    /// The inputs of batch i, in graph order. Errors: as above, naming the file.
     std::vector<Tensor> batch(int64_t i) const;
 
 private:

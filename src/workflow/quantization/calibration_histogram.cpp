@@ -14,7 +14,7 @@ namespace ingot {
 
 namespace {
 
-constexpr size_t levels = 128; // of magnitudes in int8
+constexpr size_t levels = 128; // of int8 magnitudes
 constexpr size_t first_candidate = 128;
 constexpr double largest_level = 127;
 
@@ -26,8 +26,8 @@ constexpr std::array<std::pair<CalibrationMethod, std::string_view>, 6> names = 
      {CalibrationMethod::Legacy, "legacy"},
      {CalibrationMethod::Mse, "mse"}}};
 
-/// sum P ln(P / Q) between the bins [0, i), `beyond` added to the last, and what 128 levels keep of
-/// them: the bins of a level that hold something get equal shares of its mass.
+/// sum P ln(P / Q) over the bins [0, i), where P has `beyond` added to the last bin and Q is P
+/// reduced to 128 levels: the non-empty bins of a level share its mass equally.
 double divergence(std::span<const double> bins, size_t i, double beyond) {
     auto begin_of = [i](size_t level) { return (level * i + levels - 1) / levels; };
     std::array<double, levels> share{};
@@ -231,7 +231,7 @@ void CalibrationHistogram::add_values(int64_t count, const Get& get) {
 
 void CalibrationHistogram::add(const Tensor& t) {
     require(is_float(t.dtype()), ErrorCode::InvalidArgument,
-            "calibration looks at tensors of floats, got ", t.dtype());
+            "calibration observes float tensors, got ", t.dtype());
     bins_.resize(bin_count);
     if (t.dtype() == DType::F32) {
         const float* x = t.as<float>().data();

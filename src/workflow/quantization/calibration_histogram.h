@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What calibration remembers of a tensor, and the thresholds that the published methods choose from
-// it. A threshold T is the largest magnitude that is not clipped: int8 steps are T / 127.
+// The statistics of a tensor in calibration, and the published methods that choose a threshold from
+// them. A threshold T is the largest magnitude that is not clipped: int8 steps are T / 127.
 #pragma once
 
 #include "ir/tensor.h"
@@ -14,23 +14,23 @@
 
 namespace ingot {
 
-/// Magnitudes |x| counted in bins of one width over [0, range), where range is the power of two
-/// just above the largest of them: a larger one doubles the range and merges bins in pairs, so that
-/// the counts do not depend on the order in which tensors come. NaN and infinity are not counted.
+/// Magnitudes |x| counted in equal bins over [0, range), where range is the power of two just above
+/// the largest one: a larger magnitude doubles the range and merges bins in pairs, so that the
+/// counts do not depend on the order of the tensors. NaN and infinity are not counted.
 class CalibrationHistogram {
 public:
     static constexpr size_t bin_count = 2048;
 
-    /// Any type of floats.
+    /// Any float type.
     void add(const Tensor& t);
-    /// Counts up to the bin of the largest magnitude; empty before anything was added.
+    /// Counts up to the bin of the largest magnitude; empty before the first add().
     std::span<const uint64_t> counts() const;
     double bin_width() const;
     double largest() const { return largest_; }
-    /// How many were NaN or infinite.
+    /// The number of NaN and infinite elements.
     uint64_t skipped() const { return skipped_; }
 
-    /// Everything, as bytes, and back. nullopt for bytes of another length or that cannot be.
+    /// The whole state as bytes, and back. nullopt for bytes of another length or invalid ones.
     std::string bytes() const;
     static std::optional<CalibrationHistogram> from_bytes(std::string_view bytes);
 
@@ -46,23 +46,23 @@ private:
 };
 
 enum class CalibrationMethod {
-    /// The entropy method as S. Migacz presented it (GTC 2017, s7310), of a histogram whose first
-    /// bin is discarded, as NVIDIA documents for TensorRT (MLPerf Inference, calibration): zeros
-    /// behind a ReLU, and noise, would rule it. Of the bins [0, i) for i from 128 on, with all mass
-    /// beyond them in the last, the i whose distribution P diverges least from its reduction Q to
-    /// 128 levels (relative entropy, the first one); T is the middle of bin i, or more: see
-    /// without_costly_clipping.
+    /// The entropy method of S. Migacz (GTC 2017, s7310), on a histogram whose first bin is
+    /// discarded, as NVIDIA documents for TensorRT (MLPerf Inference, calibration): zeros after a
+    /// ReLU, and noise, would dominate it. For each i from 128 on: P is the bins [0, i) with all
+    /// mass beyond them in the last, Q its reduction to 128 levels; chooses the first i with the
+    /// least relative entropy. T is the middle of bin i, or more: see without_costly_clipping.
     Entropy2,
     /// The same as NVIDIA's pytorch-quantization computes it: bin 0 gets the count of bin 1; the
-    /// last i of the least; T is the lower edge of bin i, or more, as for Entropy2.
+    /// last i among equal ones; T is the lower edge of bin i, or more, as for Entropy2.
     Entropy,
     MinMax,
-    /// The lower edge of the first bin at which the share of magnitudes reaches the percentile.
+    /// The lower edge of the first bin at which the cumulative share of magnitudes reaches the
+    /// percentile.
     Percentile,
-    /// A quantile in [0, 1] as Percentile has it, but at least `cutoff` of the range.
+    /// A quantile in [0, 1], computed as Percentile, but at least `cutoff` of the range.
     Legacy,
-    /// Of the middles of bins from 128 on, the first with the least squared error over all bins'
-    /// middles, weighted with their counts.
+    /// Among the middles of bins from 128 on, the first with the least squared error over the
+    /// middles of all bins, weighted by their counts.
     Mse,
 };
 /// "entropy2", "entropy", "minmax", "percentile", "legacy", "mse".
@@ -79,17 +79,17 @@ struct CalibrationOptions {
 /// Throws InvalidArgument for numbers out of their ranges.
 void check_options(const CalibrationOptions& options);
 
-/// The least threshold from `threshold` on, in steps of a bin, that costs no more squared error
-/// than the whole range: error by clipping, with all of a bin in its middle, and by rounding,
-/// step^2 / 12 an element that is neither clipped nor in bin 0. Relative entropy hardly sees how
-/// far clipped values lie; where rare large values carry the result (a face in a picture), this
-/// does.
+/// The smallest threshold from `threshold` on, in steps of a bin, whose squared error does not
+/// exceed that of the whole range. The error is that of clipping, with a bin's elements at its
+/// middle, plus that of rounding, step^2 / 12 for each element that is neither clipped nor in bin
+/// 0. Relative entropy hardly depends on the distance of clipped values; when rare large values
+/// carry the result (a face in a picture), this error does.
 double without_costly_clipping(std::span<const uint64_t> counts, double bin_width,
                                double threshold);
 
-/// The threshold for bins of one width that begin at 0. Where no candidate exists (fewer than 129
-/// bins), and for MinMax, the upper edge of the last bin. Arithmetic in doubles, sums from the
-/// first bin to the last.
+/// The threshold for equal bins that begin at 0. Without a candidate (fewer than 129 bins), and for
+/// MinMax, the upper edge of the last bin. Computes in doubles, sums from the first bin to the
+/// last.
 double calibration_threshold(std::span<const uint64_t> counts, double bin_width,
                              const CalibrationOptions& options);
 

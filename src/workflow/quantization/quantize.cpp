@@ -66,7 +66,7 @@ std::optional<Weight> weight_of(const Context& c, const onnx::Node& n) {
     return variable ? w : std::nullopt;
 }
 
-/// Does it average over the last two axes of pictures, as global pooling does?
+/// Whether it averages over the last two axes of pictures, as global pooling does.
 bool averages_pictures(const Context& c, const onnx::Node& n) {
     if (!is_op(n, "ReduceMean") || c.rank(n.inputs[0]) != 4) {
         return false;
@@ -89,7 +89,7 @@ PlacementRole role_of(const Context& c, const onnx::Node& n, size_t variable_inp
         return PlacementRole::Other;
     }
     if (is_one_of(n, joins) && variable_inputs > 1) {
-        bool plain = n.op_type != "Sub" && n.op_type != "Div"; // those are parts of norms
+        bool plain = n.op_type != "Sub" && n.op_type != "Div"; // those belong to norms
         return plain ? PlacementRole::Join : PlacementRole::Other;
     }
     if (is_op(n, "Concat")) {
@@ -107,12 +107,13 @@ PlacementRole role_of(const Context& c, const onnx::Node& n, size_t variable_inp
                                                               : PlacementRole::Other;
 }
 
-/// Quantises one model, on its main graph.
+/// Quantises one model, in its main graph.
 class Quantizer {
 public:
     Quantizer(onnx::Model& model, const CalibrationCache& cache, QuantizeReport& report)
         : model_(model), cache_(cache), report_(report), analysis_(model), names_(model),
-          edit_(model.graph, nullptr, names_), context_{edit_, analysis_, model_, options_, opset()} {}
+          edit_(model.graph, nullptr, names_), context_{edit_, analysis_, model_, options_,
+                                                        opset()} {}
 
     void run() {
         sketch();
@@ -198,7 +199,7 @@ private:
         return n;
     }
 
-    /// Q and DQ behind a tensor; all nodes read the result, but not through bodies.
+    /// Inserts Q and DQ after a tensor; all nodes read the result, but not through bodies.
     void quantise_tensor(const std::string& tensor, float scale, size_t nodes) {
         std::vector<size_t> readers = edit_.readers(tensor);
         std::string s = context_.add(Tensor::scalar(DType::F32, scale), tensor + "_scale");
@@ -218,7 +219,7 @@ private:
         report_.tensors.push_back(tensor);
     }
 
-    /// Is what a product reads int8, or a view of that?
+    /// Whether a product reads int8 here, or a view of it.
     bool reads_int8(const std::string& tensor) const {
         if (dequantised_.contains(tensor)) {
             return true;
@@ -228,7 +229,7 @@ private:
     }
 
     void quantise_product(size_t i) {
-        // The input is a new tensor now: the weight is looked at as the sketch saw it.
+        // The input is a new tensor by now; the sketch still holds the old weight.
         if (sketch_.ops[i].role != PlacementRole::Product) {
             return;
         }
@@ -248,7 +249,7 @@ private:
         }
     }
 
-    /// The name of the dequantised weight; "" where it has NaN or infinity.
+    /// The name of the dequantised weight; "" when it contains NaN or infinity.
     std::string quantised_constant(const std::string& name, int64_t axis) {
         auto [it, fresh] = weights_.try_emplace({name, axis}, "");
         if (fresh) {
@@ -280,7 +281,7 @@ private:
     std::unordered_map<std::string, float> by_name_;
     std::vector<std::string> tensors_; // by number
     std::unordered_map<std::string, size_t> numbers_;
-    PlacementSketch sketch_; // ops are the nodes
+    PlacementSketch sketch_; // its ops are the nodes
     std::unordered_set<std::string> dequantised_;
     std::map<std::pair<std::string, int64_t>, std::string> weights_;
 };
@@ -313,7 +314,7 @@ onnx::Model quantisable(const onnx::Model& model) {
 onnx::Model quantised(const onnx::Model& model, const CalibrationCache& cache,
                       QuantizeReport* report) {
     require(!is_quantised(model), ErrorCode::InvalidArgument,
-            "the model quantises or dequantises by itself: it has its scales already and takes no "
+            "the model contains quantisation: it already has its scales and takes no "
             "calibration cache");
     onnx::Model out = quantisable(model);
     QuantizeReport own;

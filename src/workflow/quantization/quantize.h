@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From scales to a model that says what is int8: QuantizeLinear and DequantizeLinear around
-// products (placement.h has the rules), with weights stored as int8, a scale for each channel.
+// From scales to a quantised model: QuantizeLinear and DequantizeLinear around products
+// (quantizer_placement.h has the rules), with weights stored as int8, one scale per channel.
 #pragma once
 
 #include "onnx/model.h"
@@ -12,27 +12,28 @@
 
 namespace ingot {
 
-/// What rounds tensor T is called T with this behind it.
+/// The rounded form of tensor T is called T plus this suffix.
 inline constexpr std::string_view dequantised_suffix = "_DequantizeLinear";
 
 struct QuantizeReport {
-    std::vector<std::string> products; // tensors that products of int8 compute
-    std::vector<std::string> tensors;  // that became int8, weights apart
-    std::vector<std::string> missing;  // inputs of products without a scale: those stay floats
-    std::vector<std::string> unknown;  // tensors of the cache that the model does not have
+    std::vector<std::string> products; // tensors computed by int8 products
+    std::vector<std::string> tensors;  // tensors that became int8, without weights
+    std::vector<std::string>
+        missing; // inputs of products without a scale: the products stay floats
+    std::vector<std::string> unknown; // tensors of the cache that the model does not have
 };
 
-/// The model as it is calibrated and quantised: simplified (slim.h), so that batch norms are part
-/// of their convolutions. Errors: InvalidModel.
+/// The form in which models are calibrated and quantised: simplified (slim.h), so that batch norms
+/// are merged into their convolutions. Errors: InvalidModel.
 onnx::Model quantisable(const onnx::Model& model);
 
-/// Does it quantise or dequantise by itself, anywhere?
+/// Whether it contains quantisation anywhere.
 bool is_quantised(const onnx::Model& model);
 
-/// The model with the scales of the cache placed in it: convolutions, matrix products and Gemms of
-/// f32 with constant weights take int8. Inputs and outputs keep their types. Below opset 13, where
-/// ONNX has no scales for each channel, the operators are those of com.microsoft. Errors:
-/// InvalidArgument when the model is quantised already, and when the cache has no tensor of it.
+/// The model with the scales of the cache placed in it: f32 convolutions, matrix products and Gemms
+/// with constant weights take int8. Inputs and outputs keep their types. Below opset 13, where ONNX
+/// has no per-channel scales, the operators are those of com.microsoft. Errors: InvalidArgument
+/// when the model is already quantised, and when no tensor of the cache is in it.
 onnx::Model quantised(const onnx::Model& model, const CalibrationCache& cache,
                       QuantizeReport* report = nullptr);
 

@@ -19,7 +19,7 @@ namespace ingot {
 
 namespace {
 
-/// The axis of the one free axis of a product's constant, or -1.
+/// The only free axis of a product's constant, or -1.
 int64_t channel_axis(const Graph& g, const Node& n) {
     bool product = n.is(ops::conv_def) || n.is(dot_def);
     const Tensor* w = product ? g.constant(n.inputs[1]) : nullptr;
@@ -49,7 +49,7 @@ bool subtracts_or_divides(const Node& n) {
     });
 }
 
-/// Does it reduce the last two axes of pictures?
+/// Whether it reduces the last two axes of pictures.
 bool reduces_pictures(const Graph& g, const Node& n) {
     return n.is(reduce_def) && g.type(n.inputs[0]).rank() == 4 &&
            n.as<Reduce>().axes == std::vector<int64_t>{2, 3};
@@ -63,7 +63,7 @@ PlacementRole role_of(const Graph& g, const Node& n, size_t variable) {
         return PlacementRole::Other;
     }
     if (n.is(map_def) && variable > 1) {
-        bool norm = subtracts_or_divides(n); // or a part of one
+        bool norm = subtracts_or_divides(n); // or part of one
         return norm ? PlacementRole::Other : PlacementRole::Join;
     }
     if (n.is(concat_def)) {
@@ -169,7 +169,7 @@ private:
         report_.tensors.push_back(g_.value_name(v));
     }
 
-    /// Is it int8, or a view of that?
+    /// Whether it is int8, or a view of int8.
     bool is_narrow(Value v) const {
         const Node* p = g_.producer(v);
         bool view = p != nullptr && (p->is(reshape_def) || p->is(permute_def));
@@ -201,9 +201,9 @@ private:
     const Graph& g_;
     QuantizeReport& report_;
     Rewriter r_;
-    PlacementSketch sketch_; // ops are the nodes, tensors the values
+    PlacementSketch sketch_; // its ops are the nodes, its tensors the values
     std::vector<float> scales_;
-    Values narrow_; // by old value: what readers get instead
+    Values narrow_; // by old value: the value that readers get instead
     std::map<std::pair<uint32_t, int64_t>, Value> weights_;
 };
 
@@ -213,11 +213,11 @@ Graph quantised_graph(const Graph& graph, const CalibrationCache& cache, Quantiz
     visit_nodes(graph, [](const Graph&, const Node& n) {
         require(!n.is(ops::quantize_def) && !n.is(ops::dequantize_def), ErrorCode::InvalidArgument,
                 "node '", n.name,
-                "' quantises or dequantises: the network has its scales already and takes no "
+                "' quantises or dequantises: the network already has its scales and takes no "
                 "calibration cache");
     });
     PipelineOptions passes;
-    passes.disabled = {"drop_fences"}; // fences stay, for the passes of the build
+    passes.disabled = {"drop_fences"}; // the passes of the build need the fences
     Graph g = run_aot_passes(graph, passes);
     QuantizeReport own;
     return dead_code(GraphQuantizer(g, cache, report == nullptr ? own : *report).run());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What quantize.h does to an ONNX model, done to a graph: for networks that never were ONNX.
+// The transformation of quantize.h on a graph: for networks that never were ONNX.
 #pragma once
 
 #include "ir/graph.h"
@@ -8,9 +8,9 @@
 namespace ingot {
 
 /// The graph, optimised (the AOT passes, without changing precision), with the scales of the cache
-/// placed in it by the rules of placement.h. Scales are found by the names of values, so the graph
-/// needs those that it had when it was calibrated. Errors: InvalidArgument when the graph quantises
-/// already, and when the cache has no tensor of it.
+/// placed by the rules of quantizer_placement.h. Scales are found by value names, so the graph
+/// needs the names it had at calibration. Errors: InvalidArgument when the graph is already
+/// quantised, and when no tensor of the cache is in it.
 Graph quantised_graph(const Graph& graph, const CalibrationCache& cache,
                       QuantizeReport* report = nullptr);
 

@@ -22,7 +22,7 @@ constexpr std::string_view contrib = "com.microsoft";
 
 struct TypeRule {
     DType type;
-    double most_error; // squared error over squared weights
+    double most_error; // limit of squared error over squared weights
     int64_t opset;
 };
 constexpr TypeRule int8_rule{DType::I8, 1e-3, 13};
@@ -33,7 +33,7 @@ const TypeRule& rule_of(WeightFormat f) {
     return f == WeightFormat::Int8 ? int8_rule : f == WeightFormat::Fp8 ? fp8_rule : int4_rule;
 }
 
-/// A constant operand of a product: its channels, and for matrices the axis of the sums.
+/// A constant operand of a product: its channel axis and, for matrices, the summed axis.
 struct Use {
     std::string name;
     int64_t channels = 0;
@@ -105,7 +105,7 @@ private:
                       : std::vector<TypeRule>{int8_rule};
     }
 
-    /// The name of the dequantised weight; "" where it stays.
+    /// The name of the dequantised weight; "" when it is not quantised.
     const std::string& dequantised(const Use& use) {
         auto [it, fresh] = done_.try_emplace(use, "");
         if (!fresh) {
@@ -192,8 +192,8 @@ onnx::Model quantised_weights(const onnx::Model& model, const QuantizeWeightsOpt
     WeightQuantizer(out, options, list).run();
     bool any = std::any_of(list.begin(), list.end(),
                            [](const QuantizedTensorReport& r) { return r.kept.empty(); });
-    require(any, ErrorCode::InvalidArgument, "there is no weight to quantise: of ", list.size(),
-            " constants of f32 that products read, all stay",
+    require(any, ErrorCode::InvalidArgument, "there is no weight to quantise among ", list.size(),
+            " f32 constants that products read",
             list.empty() ? "" : str("; '", list[0].name, "': ", list[0].kept));
     return out;
 }

@@ -11,7 +11,7 @@ namespace ingot {
 
 namespace {
 
-/// The scale with which a range is held.
+/// The scale that represents a range.
 float scale_for(DType type, double low, double high) {
     double most = std::max(high, -low);
     double scale = type == DType::I8       ? most / 127
@@ -31,7 +31,7 @@ double quantised(DType type, float x, float scale) {
     return std::clamp(std::nearbyint(steps), low, high);
 }
 
-/// Where the scale of an element is.
+/// The index of an element's scale.
 class ScaleIndex {
 public:
     ScaleIndex(const Shape& shape, int64_t axis, int64_t block) : block_(block) {

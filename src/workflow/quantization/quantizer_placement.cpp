@@ -31,7 +31,8 @@ public:
     }
 
 private:
-    /// The last product that pointwise operators lead from to the results of operator i.
+    /// The product whose results reach operator i through pointwise operators; the last one if
+    /// several.
     size_t product_behind(size_t i) const {
         const PlacementOp& op = sketch_.ops[i];
         if (op.role == PlacementRole::Product) {
@@ -47,7 +48,7 @@ private:
         return last;
     }
 
-    /// Makes a tensor int8 with this scale, or its own when 0; a view's source instead.
+    /// Makes a tensor int8 with this scale, or its own when 0; for a view, makes its source int8.
     bool quantise(size_t t, float scale = 0) {
         while (producer_[t] != none && sketch_.ops[producer_[t]].role == PlacementRole::View) {
             scale = scale > 0 ? scale : sketch_.scales[t];
@@ -61,7 +62,7 @@ private:
         return scales_[t] > 0;
     }
 
-    /// The scale of the results where they are int8.
+    /// The scale of int8 results.
     float result_scale(const PlacementOp& op) const {
         return op.outputs.size() == 1 ? scales_[op.outputs[0]] : 0;
     }
@@ -120,7 +121,7 @@ private:
     std::vector<float> scales_;
     std::vector<size_t> producer_; // operator, by tensor
     std::vector<size_t> product_;  // by tensor; see product_behind
-    std::vector<bool> flows_;      // pointwise, pooling, views lead from it to an int8 tensor
+    std::vector<bool> flows_;      // pointwise, pooling and views lead from it to an int8 tensor
 };
 
 } // namespace
