@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CPU backend's face: compile, executions, and the translation of errors at the run's edge.
+// The CPU backend's interface: compile, executions, and the translation of errors to Status.
 
 #include "backends/cpu/library.h"
 #include "backends/cpu/lower.h"
@@ -57,7 +57,7 @@ public:
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& given) const override {
         CompileOptions options = given;
-        // The library chooses its loops, and with them the order of sums, by the number of rows.
+        // oneDNN chooses its loops, and with them the order of sums, by the number of rows.
         options.use_library = options.use_library && !options.batch_invariant;
         check_sources(*graph, options);
         auto lowered = std::make_shared<const Graph>(lower(*graph, options));

@@ -21,8 +21,7 @@ int64_t product(const Shape& s) {
     return n;
 }
 
-/// One image with zeros around it, channels last: sizes and strides (in elements) of the spatial
-/// axes.
+/// One zero-padded image, channels last: sizes and strides (in elements) of the spatial axes.
 struct PaddedImage {
     Shape sizes;
     Shape strides;
@@ -91,7 +90,7 @@ Shape out_sizes(const ConvProblem& p) {
     return s;
 }
 
-/// Offsets in the padded image of the first element under every output position.
+/// Offset in the padded image of the first element under each output position.
 std::vector<int64_t> position_offsets(const ConvProblem& p, const PaddedImage& image) {
     Shape strides = image.strides;
     for (size_t i = 0; i < strides.size(); ++i) {
@@ -100,7 +99,7 @@ std::vector<int64_t> position_offsets(const ConvProblem& p, const PaddedImage& i
     return plan::offsets_of(out_sizes(p), strides);
 }
 
-/// Offsets of the taps of one window.
+/// Offset of each tap of one window.
 std::vector<int64_t> tap_offsets(const ConvProblem& p, const PaddedImage& image) {
     Shape sizes;
     Shape strides = image.strides;

@@ -7,7 +7,7 @@
 
 namespace ingot::cpu {
 
-/// What the conv kernel knows of one convolution. x and out are dense with channels last.
+/// A convolution as the conv kernel sees it. x and out are dense with channels last.
 struct ConvProblem {
     Operand x;
     Operand w;
@@ -20,8 +20,8 @@ struct ConvProblem {
     std::vector<SpatialAxis> axes;
 };
 
-/// A product of positions and kernels over a padded copy of each image; channels of their own
-/// (depthwise) go through rows of multiplications and additions.
+/// A product of positions and kernels over a padded copy of each image; depthwise convolutions use
+/// rows of multiplications and additions.
 std::unique_ptr<Step> make_conv(const ConvProblem& problem, PackCache& packs);
 
 } // namespace ingot::cpu

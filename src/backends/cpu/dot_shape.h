@@ -7,7 +7,7 @@
 
 namespace ingot::cpu {
 
-/// Sizes of a group of axes, and the strides by which each tensor that has them walks.
+/// Sizes of a group of axes, and the strides of each tensor that has them.
 struct AxisGroup {
     Shape sizes;
     Shape a, b, c;

@@ -22,7 +22,7 @@ std::optional<std::string> refuse_epilogue(const Group& group) {
     const Node& map = group.nodes[1];
     Value main = group.nodes[0].outputs[0];
     if (!map.is(map_def) || group.outputs[0] != map.outputs[0]) {
-        return "what follows is not a map";
+        return "the following node is not a map";
     }
     const Type& from = group.graph.type(main);
     const Type& to = group.graph.type(map.outputs[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Epilogues: a fused group is a main node and, after it, at most one map that reads its result.
-// What a kernel cannot do itself runs as a map in place over the result.
+// Epilogues: a fused group is a main node followed by at most one map that reads its result. If a
+// kernel cannot compute the map itself, it runs in place over the result.
 #pragma once
 
 #include "backends/cpu/kernel.h"
@@ -9,12 +9,12 @@ namespace ingot::cpu {
 
 /// The map after the main node, or null.
 const Node* epilogue_of(const Group& group);
-/// Why the group is not one main node with at most a map of the result's shape and width after it.
+/// Why the group is not a main node with at most one map of the result's shape and width.
 std::optional<std::string> refuse_epilogue(const Group& group);
-/// Runs `main`, then the group's map over its result (when there is one). `done` has written `out`.
+/// Runs `main`, which writes `out`, then the group's map (if any) over its result.
 std::unique_ptr<Step> with_epilogue(std::unique_ptr<Step> main, const StepArgs& args);
 
-/// One step after another; scratch memory is shared.
+/// Runs steps in sequence; they share scratch memory.
 class StepSequence : public Step {
 public:
     explicit StepSequence(std::vector<std::unique_ptr<Step>> steps) : steps_(std::move(steps)) {}

@@ -11,7 +11,8 @@ namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t work_budget = 48 << 10; // bytes: registers of one run stay in the first caches
+constexpr int64_t work_budget = 48
+                                << 10; // bytes: the registers of one run stay in the L1/L2 caches
 constexpr int64_t smallest_block = 16;
 
 int64_t width_of(DType t) {
@@ -39,7 +40,7 @@ MapLoop loop_of(const Expr& e, const ExprInstr& c) {
     return map_loop(c.op, e.code[static_cast<size_t>(c.args[0])].type);
 }
 
-/// One element of a constant, as its compute type stores it.
+/// One element of a constant in its compute type.
 void write_constant(const ExprInstr& c, std::byte* to) {
     if (c.type == DType::F32) {
         auto v = static_cast<float>(std::bit_cast<double>(c.imm));
@@ -71,7 +72,7 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
             continue;
         }
         if (n + 1 != e.code.size() && last[n] == 0) {
-            continue; // nothing reads it
+            continue; // unused
         }
         Instruction i;
         i.loop = loop_of(e, c);
@@ -79,8 +80,9 @@ ExprProgram::ExprProgram(const Expr& e, int64_t block_limit) : result_(e.type())
         for (int k = 0; k < arity(c.op); ++k) {
             i.args[k] = at[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
         }
-        // Slots of operands that die here may hold the result: every loop reads element i before
-        // it writes element i, but widths may differ, so only other instructions reuse them.
+        // The target is chosen before the slots of dying operands are freed: in place, an operand
+        // of another width could be overwritten before it is read.
+        // equal width.
         if (n + 1 != e.code.size()) {
             if (free_slots.empty()) {
                 free_slots.push_back(static_cast<int>(slots_++));

@@ -12,21 +12,19 @@ namespace ingot::cpu {
 /// out[i] = f(a[i], b[i], c[i]) for any function and compute type; the vector form where there is
 /// one.
 MapLoop map_loop(ExprOp op, DType type);
-/// Converts `from` (a compute type) as Expr's Cast to `to` does: the result is what an instruction
-/// of type compute_type(to) holds.
+/// Converts `from` (a compute type) like Expr's Cast to `to`: the result has type compute_type(to).
 MapLoop cast_loop(DType from, DType to, bool saturate);
-/// From elements as they are stored to the compute type; null when they are the same. Packed types
-/// have no such loop.
+/// From stored elements to the compute type; null when they are equal. Packed types have none.
 MapLoop load_loop(DType stored);
-/// From the compute type to stored elements, rounding as a store does; null when they are the same.
+/// From the compute type to stored elements, rounding as a store does; null when they are equal.
 MapLoop store_loop(DType stored);
 
 class ExprProgram {
 public:
-    /// `block_limit`: the most elements of one run.
+    /// `block_limit`: the maximum number of elements per run.
     explicit ExprProgram(const Expr& e, int64_t block_limit = 1024);
 
-    /// Elements that one run takes; a power of two, chosen so that a run's registers stay in cache.
+    /// Elements per run; a power of two, chosen so that a run's registers stay in cache.
     int64_t block() const { return block_; }
     /// Bytes of 64-byte aligned memory that a run needs.
     int64_t work_bytes() const { return slots_ * slot_bytes_; }

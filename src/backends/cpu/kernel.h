@@ -7,7 +7,7 @@
 
 namespace ingot::cpu {
 
-// Kernels speak the planner's words throughout.
+// Kernels use the planner's names throughout.
 using plan::any_strides;
 using plan::Device;
 using plan::DynamicResults;

@@ -63,7 +63,7 @@ private:
     std::vector<Operand> posts_;
 };
 
-/// Constant weights in the layout that the primitive wants. They are packed once per layout.
+/// Constant weights in the primitive's layout. They are packed once per layout.
 std::shared_ptr<std::byte> packed_weights(const onednn::Library& library,
                                           onednn::Primitive& primitive,
                                           const onednn::Choice& choice, const LibraryProblem& p,
@@ -100,7 +100,7 @@ const onednn::Library* open_onednn(const std::string& path, std::string& problem
     }
     auto open = reinterpret_cast<onednn::OpenLibrary>(file.symbol(onednn::open_library_symbol));
     if (open == nullptr) {
-        problem = str("'", path, "' is no library of ingot's");
+        problem = str("'", path, "' is not an ingot library");
         return nullptr;
     }
     char why[512] = {};
@@ -178,7 +178,7 @@ std::unique_ptr<Step> make_library_step(const LibraryProblem& problem, const Ste
         library->create(problem.problem, threads_of(args.pool), choice, why, sizeof why),
         DestroyPrimitive{library});
     if (primitive == nullptr) {
-        log(LogLevel::Verbose, "cpu: '", args.node.name, "' runs on own loops: ", why);
+        log(LogLevel::Verbose, "cpu: '", args.node.name, "' runs on ingot's own loops: ", why);
         return nullptr;
     }
     onednn::Primitive& p = *primitive;

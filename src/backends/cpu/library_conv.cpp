@@ -21,7 +21,7 @@ void set_axes(Problem& p, const std::vector<SpatialAxis>& axes) {
     }
 }
 
-/// Whether oneDNN takes the shapes at all.
+/// Whether oneDNN supports the shapes.
 bool serves(const Operand& x, const Operand& out, const std::vector<SpatialAxis>& axes) {
     auto positive = [](int64_t n) { return n > 0; };
     const Shape& in = x.view.shape;
@@ -58,7 +58,7 @@ Array weights_of(const ConvProblem& p) {
     return strided_array(p.w.dtype, shape, strides);
 }
 
-/// An operand that has the result's shape and order, or one element per channel, or one in all.
+/// An operand with the result's shape and order, or one element per channel, or a single element.
 std::optional<Array> operand_of(const View& v, const Order& order) {
     if (plan::is_dense(v, order)) {
         return dense_array(DType::F32, v.shape, order);
@@ -85,7 +85,7 @@ bool one_per_channel(const Array& a) {
     return true;
 }
 
-/// Adds the steps; false when an operand lies as oneDNN does not read it.
+/// Adds the post-ops; false when oneDNN cannot read the layout of an operand.
 bool add_posts(LibraryProblem& p, const Posts& posts, const Order& order) {
     for (size_t i = 0; i < posts.steps.size(); ++i) {
         const PostStep& s = posts.steps[i];
@@ -153,7 +153,7 @@ std::unique_ptr<Step> make_library_pool(PoolKind kind, const std::vector<Spatial
                                         const StepArgs& args) {
     const Operand& x = args.in[0];
     const Operand& out = args.out[0];
-    // A window that lies in the padding alone has no maximum and no average.
+    // A window that lies entirely in the padding has no maximum and no average.
     bool reaches = std::all_of(axes.begin(), axes.end(), [](const SpatialAxis& a) {
         int64_t last = (a.out - 1) * a.stride - a.low;
         return a.low <= (a.size - 1) * a.dilation && last < a.in;

@@ -6,8 +6,8 @@
 
 namespace ingot::cpu {
 
-/// The whole group when oneDNN can apply the epilogue too, else the convolution and, after it, the
-/// map; null when oneDNN does not serve.
+/// The whole group when oneDNN can apply the epilogue, else the convolution followed by the map;
+/// null when oneDNN has no loops for it.
 std::unique_ptr<Step> make_library_conv(const ConvProblem& problem, const StepArgs& args);
 
 enum class PoolKind { Max, Average, AverageWithPadding };

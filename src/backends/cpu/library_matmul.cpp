@@ -13,12 +13,12 @@ namespace {
 
 using onednn::Array;
 
-// Own loops hand out work in smaller pieces: they are faster where a product only streams weights
-// once, and where starting a team costs more than the product.
+// Our own loops split work into smaller pieces: they are faster when a product only streams weights
+// once, and when starting a team costs more than the product.
 constexpr int64_t fewest_rows = 5;
 constexpr int64_t fewest_products = 1 << 17;
 
-/// The stride of a group of axes walked as one axis; nullopt when no single stride does.
+/// The stride of a group of axes merged into one; nullopt when no single stride exists.
 std::optional<int64_t> merged_stride(const Shape& sizes, const Shape& strides) {
     std::optional<int64_t> inner;
     int64_t next = 0;
@@ -44,7 +44,7 @@ int64_t product(const Shape& sizes) {
     return n;
 }
 
-/// A matrix of a batch as oneDNN sees it: [batch axes..., rows, columns].
+/// A matrix of a batch in oneDNN's form: [batch axes..., rows, columns].
 struct Matrix {
     Shape batch;
     Shape batch_strides;
@@ -57,7 +57,7 @@ struct Matrix {
         return s;
     }
 
-    /// Axes of size 1 get strides that fit the others; nullopt when no side lies side by side.
+    /// Axes of size 1 get strides that suit the others; nullopt when neither axis is contiguous.
     std::optional<Array> array(DType t) const {
         Shape s = sizes();
         Shape strides = batch_strides;
@@ -87,7 +87,7 @@ struct Matrix {
     }
 };
 
-/// Batch axes that are left after those of size 1 and pairs that every operand walks as one.
+/// The batch axes after dropping those of size 1 and merging those that every operand can merge.
 struct Batch {
     Shape sizes, a, b, c;
 
@@ -148,7 +148,7 @@ std::optional<Product> product_of(const DotShape& s) {
     return p;
 }
 
-/// An operand of the epilogue, seen as the product's result is: broadcast axes have size 1.
+/// An operand of the epilogue with the axes of the product's result: broadcast axes have size 1.
 std::optional<Array> operand_of(const View& v, const DotShape& s, const Product& p) {
     size_t at = 0;
     auto take = [&](const AxisGroup& g) {
@@ -166,7 +166,7 @@ std::optional<Array> operand_of(const View& v, const DotShape& s, const Product&
     auto is_zero = [](int64_t stride) { return stride == 0; };
     if (!row || !column || p.c.batch.size() > 1 ||
         !std::all_of(batch.begin(), batch.end(), is_zero)) {
-        // With a batch only what every matrix of it shares.
+        // With a batch, only operands that all its matrices share.
         return std::nullopt;
     }
     std::fill(m.batch.begin(), m.batch.end(), 1);

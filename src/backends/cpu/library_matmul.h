@@ -11,8 +11,8 @@ struct DotOperands {
     const std::byte* b_constant = nullptr; // the base of b's buffer, when b is constant
 };
 
-/// The whole group when oneDNN can apply the epilogue too, else the product and, after it, the map;
-/// null when oneDNN does not serve.
+/// The whole group when oneDNN can apply the epilogue, else the product followed by the map; null
+/// when oneDNN has no loops for it.
 std::unique_ptr<Step> make_library_matmul(const DotShape& shape, const DotOperands& operands,
                                           const StepArgs& args);
 

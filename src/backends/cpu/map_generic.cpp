@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops for every scalar function and conversion, by the definitions of expr.def: what has no
-// vector form of its own.
+// Loops for every scalar function and conversion without a vector form, generated from expr.def.
 #include "backends/cpu/expr_program.h"
 #include "ir/expr_math.h"
 
@@ -12,7 +11,7 @@ namespace ingot::cpu {
 
 namespace {
 
-/// Integers compute as the widest type of their sign; bool as 0 and 1.
+/// Integers compute in the widest type of their signedness; bool as 0 and 1.
 template <class T>
 using Wide = std::conditional_t<
     std::is_floating_point_v<T>, T,
@@ -59,7 +58,7 @@ using namespace expr_math;
 #include "ir/expr.def"
 #undef INGOT_EXPR
 
-/// `not` of a bool is not the bits' complement.
+/// Logical not of a bool, which is not the bitwise complement.
 void not_bool(void* out, const void* x, const void*, const void*, int64_t n) {
     auto* r = static_cast<bool*>(out);
     const auto* a = static_cast<const bool*>(x);
@@ -130,8 +129,7 @@ auto with_compute_type(DType t, const F& f) {
     }
 }
 
-// --- conversions
-// -----------------------------------------------------------------------------------
+// --- conversions ---------------------------------------------------------------------------------
 
 /// Truncates; saturates above the range and, for signed types, below it; NaN gives 0.
 template <class To, class From>
@@ -173,7 +171,7 @@ void convert_loop(void* out, const void* x, const void*, const void*, int64_t n)
     }
 }
 
-/// Wraps what is in an 8-bit register to 4 bits.
+/// Wraps the value of an 8-bit register to 4 bits.
 template <class From, bool is_signed>
 void to_nibble(void* out, const void* x, const void*, const void*, int64_t n) {
     auto* r = static_cast<uint8_t*>(out);
@@ -211,7 +209,7 @@ float round_bf16(double v) {
     return f32_from_bf16(bf16_from_f64(v));
 }
 
-/// Rounds to a small float and back, as an instruction of type f32 holds it.
+/// Rounds to a small float and back to f32, the type of the instruction.
 template <class From, DType to, bool saturate>
 void round_loop(void* out, const void* x, const void*, const void*, int64_t n) {
     using Exact = std::conditional_t<std::is_same_v<From, float>, float, double>;

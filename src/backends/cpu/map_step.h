@@ -7,12 +7,12 @@
 
 namespace ingot::cpu {
 
-/// A step that computes out = body(in...), broadcasting; `out` may lie where an input of its shape
-/// lies. Errors: InvalidArgument for shapes that do not broadcast.
+/// A step that computes out = body(in...) with broadcasting; `out` may alias an input of the same
+/// shape. Errors: InvalidArgument for shapes that do not broadcast.
 std::unique_ptr<Step> make_map(const Expr& body, std::span<const Operand> in, const Operand& out);
 /// Why make_map cannot run a map node.
 std::optional<std::string> refuse_map(const Graph& g, const Node& n);
-/// The order of the first input of the result's shape, else `order` stays.
+/// Sets `order` to that of the first input with the result's shape, if any.
 void follow_inputs(std::span<const View> in, const Shape& out, Order& order);
 
 } // namespace ingot::cpu

@@ -11,11 +11,11 @@ namespace ingot::cpu {
 
 namespace {
 
-/// Elements that one chunk of a packed side holds: chunks stay in the last cache.
+/// Elements in one chunk of a packed side: chunks stay in the last-level cache.
 constexpr int64_t chunk_elements = 1 << 20;
-/// Bytes of packed rows that a task keeps in the second cache.
+/// Bytes of packed rows that a task keeps in the L2 cache.
 constexpr int64_t row_block_bytes = 384 << 10;
-/// Multiplications that are worth a task.
+/// Multiplications worth one task.
 constexpr int64_t task_products = 1 << 18;
 constexpr int64_t packing_grain = 1 << 14;
 constexpr int64_t largest_tile = 1024; // elements
@@ -52,7 +52,7 @@ struct PackedSide {
     PackPanel<T> pack = nullptr;
     int64_t width = 0;   // outer elements of a panel
     int64_t size = 0;    // outer elements
-    int64_t chunk = 0;   // of them that are packed at a time (a multiple of width)
+    int64_t chunk = 0;   // of them packed at a time (a multiple of width)
     int64_t scratch = 0; // offset of packed panels in scratch memory, in elements
 
     int64_t panels() const { return ceil_div(size, width); }
@@ -162,8 +162,7 @@ private:
         });
     }
 
-    /// Row panels hold exactly their rows, so that short ones cost less; column panels are filled
-    /// up.
+    /// Row panels hold exactly their rows, so that short ones cost less; column panels are padded.
     void pack_one(const PackedSide<T>& p, const MatmulSide& side, const std::byte* base,
                   int64_t batch, int64_t panel, T* to) const {
         int64_t begin = panel * p.width;
@@ -212,7 +211,7 @@ private:
         int64_t row_blocks = ceil_div(row_panels, rows_at_once);
         int64_t products = std::max<int64_t>(rows_at_once * a_.width * b_.width * depth_, 1);
         int64_t grain = std::max<int64_t>(1, task_products / products);
-        // One unit of work is one panel of columns against one block of row panels.
+        // One unit of work: a panel of columns times a block of row panels.
         int64_t units = chunk.count * row_blocks * column_panels;
         pool.parallel_for(units, grain, [&](int64_t from, int64_t to) {
             for (int64_t u = from; u < to; ++u) {
@@ -275,13 +274,13 @@ private:
     int64_t batches_;
     PackedSide<T> a_;
     PackedSide<T> b_;
-    int64_t group_ = 1; // batches that are packed at a time
+    int64_t group_ = 1; // batches packed at a time
     int64_t scratch_bytes_ = 0;
     MapLoop convert_ = nullptr;
     int64_t c_width_ = 4;
     int64_t row_stride_ = 0;
-    bool direct_ = false;      // whole tiles go straight to c
-    bool stores_rows_ = false; // columns of c lie side by side
+    bool direct_ = false;      // whole tiles are written straight to c
+    bool stores_rows_ = false; // columns of c are contiguous
 };
 
 } // namespace

@@ -11,7 +11,7 @@
 
 namespace ingot::cpu {
 
-/// Where the elements of a side are: element (i, k) of batch n at batch[n] + outer[i] + depth[k].
+/// The element offsets of a side: element (i, k) of batch n is at batch[n] + outer[i] + depth[k].
 struct MatmulSide {
     DType dtype = DType::F32;
     std::vector<int64_t> batch;
@@ -19,7 +19,7 @@ struct MatmulSide {
     std::vector<int64_t> depth;
     /// The base of a constant operand, to be packed once; null for others.
     const std::byte* constant = nullptr;
-    /// What identifies a constant side beside its address (strides and shape).
+    /// Identifies a constant side together with its address (strides and shape).
     std::string key;
 };
 

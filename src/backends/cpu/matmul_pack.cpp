@@ -44,7 +44,7 @@ void pack_rows(T* to, const S* base, std::span<const int64_t> depth, int64_t cou
     }
 }
 
-/// Sources that run along the depth are read in short runs, so that both sides stay in cache.
+/// Sources contiguous along the depth are read in short runs, so that both sides stay in cache.
 template <class T, class S>
 void pack_columns(T* to, const S* base, std::span<const int64_t> outer, int64_t depth,
                   int64_t width) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Packing of matrix operands into panels: `width` outer elements side by side for each depth.
+// Packs matrix operands into panels: `width` outer elements side by side for each depth.
 #pragma once
 
 #include "base/dtype.h"
@@ -8,7 +8,7 @@
 
 namespace ingot::cpu {
 
-/// Packs outer elements [0, count) into to[k * width + i]; fills up to `width` with zeros.
+/// Packs outer elements [0, count) into to[k * width + i]; pads up to `width` with zeros.
 template <class T>
 using PackPanel = void (*)(T* to, const void* base, std::span<const int64_t> outer,
                            std::span<const int64_t> depth, int64_t width);
@@ -17,11 +17,11 @@ using PackPanel = void (*)(T* to, const void* base, std::span<const int64_t> out
 template <class T>
 PackPanel<T> pack_panel_of(DType stored);
 
-/// Bytes widened to 16 bits, those of two depths in one element: k counts pairs, and the last has a
-/// zero where the depth is odd.
+/// Bytes widened to 16 bits, two depths per element: k counts pairs; with an odd depth, the last
+/// pair holds a zero.
 PackPanel<uint32_t> pack_pairs_of(DType stored);
 
-/// Whether offsets count up one by one.
+/// Whether the offsets are consecutive.
 bool consecutive(std::span<const int64_t> offsets);
 
 } // namespace ingot::cpu

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double far_away = 1e6;
 
-/// A function of one number, given by its scalar code.
+/// A function of one number, given by scalar code.
 class Sampled {
 public:
     explicit Sampled(Expr e) : e_(std::move(e)), work_(e_.code.size()) {}
@@ -67,7 +67,7 @@ PostStep step(Function f, double alpha = 0, double beta = 0) {
     return {f, static_cast<float>(alpha), static_cast<float>(beta), -1};
 }
 
-/// Functions whose parameters can be read from a few values.
+/// Recognises functions whose parameters follow from a few values.
 std::optional<PostStep> with_parameters(const Sampled& f) {
     double zero = f(0);
     double slope = f(1) - zero;
@@ -134,7 +134,7 @@ std::optional<PostStep> recognise(const Sampled& f) {
     return std::nullopt;
 }
 
-/// Walks from the main input to the result.
+/// Follows the expression from the main input to the result.
 class Chain {
 public:
     Chain(const Expr& e, int main) : e_(e), follows_(e.code.size(), 0) {
@@ -173,7 +173,7 @@ public:
 private:
     static size_t at(int i) { return static_cast<size_t>(i); }
 
-    /// Whether everything that depends on `from` reaches later instructions through `to` alone.
+    /// Whether all dependents of `from` reach later instructions only through `to`.
     bool separates(int from, int to, const std::map<int, int>& inside) const {
         for (size_t i = at(from) + 1; i < e_.code.size(); ++i) {
             if (inside.count(static_cast<int>(i)) != 0 || follows_[i] == 0) {
@@ -191,7 +191,7 @@ private:
         return true;
     }
 
-    /// Copies instruction i and what it needs, with `from` as the only input. False when it needs
+    /// Copies instruction i and its operands, with `from` as the only input. False when it needs
     /// another input.
     bool copy(int i, int from, Expr& out, std::map<int, int>& done) const {
         if (i == from || done.count(i) != 0) {
@@ -233,7 +233,7 @@ private:
         return std::nullopt;
     }
 
-    /// The one instruction that reads `from`, with an input of the map beside it.
+    /// The only instruction that reads `from`, when its other operand is an input of the map.
     std::optional<PostStep> binary(int from, int& to) const {
         to = -1;
         for (size_t i = at(from) + 1; i < e_.code.size(); ++i) {

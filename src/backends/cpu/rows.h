@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps that work on dense rows of floats one by one; small floats are widened to f32 on the way.
+// Steps on dense rows of floats, one row at a time; small floats are widened to f32.
 #pragma once
 
 #include "backends/cpu/expr_program.h"
@@ -15,8 +15,8 @@ inline bool is_small_float(DType t) {
     return t == DType::F32 || t == DType::F16 || t == DType::BF16;
 }
 
-/// Calls f(const float* in, float* out, index) for each row of `size` elements. For f32 in and out
-/// lie in the tensors; otherwise both are the row in scratch memory (row_scratch_bytes of it).
+/// Calls f(const float* in, float* out, index) for each row of `size` elements. For f32, in and out
+/// point into the tensors; otherwise both are the row in scratch memory (row_scratch_bytes of it).
 struct RowLoop {
     Operand x;
     Operand out;
@@ -49,12 +49,12 @@ struct RowLoop {
     }
 };
 
-/// A vector of f32 made of an operand of any small float type that broadcasts to `shape`.
+/// A vector of f32 from an operand of any small float type that broadcasts to `shape`.
 class FloatVector {
 public:
     FloatVector() = default;
     FloatVector(const Operand& o, const Shape& shape);
-    /// Elements of memory that `get` needs; 0 when the operand can be used where it lies.
+    /// Scratch elements that `get` needs; 0 when the operand can be read in place.
     int64_t scratch() const { return direct_ ? 0 : count_; }
     const float* get(const RunContext& c, float* memory) const;
 

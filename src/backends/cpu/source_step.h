@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels of CUDA source text on the CPU: a function of the application's stands for each.
+// Kernels of CUDA source text on the CPU: host functions of the application replace them.
 #pragma once
 
 #include "ir/graph.h"
@@ -7,7 +7,7 @@
 
 namespace ingot::cpu {
 
-/// Errors: Unsupported for a cuda_source, of bodies too, without such a function.
+/// Errors: Unsupported for a cuda_source, in bodies too, without a host function.
 void check_sources(const Graph& g, const CompileOptions& options);
 
 } // namespace ingot::cpu

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of a convolution or pooling over [N,C,spatial...], with concrete numbers.
+// Concrete sizes of a convolution or pooling over [N,C,spatial...].
 #pragma once
 
 #include "backends/cpu/kernel.h"

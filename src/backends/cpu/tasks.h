@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tasks that need working memory of their own thread.
+// Parallel tasks with per-thread working memory.
 #pragma once
 
 #include "base/thread_pool.h"
@@ -9,8 +9,8 @@
 
 namespace ingot::cpu {
 
-/// Calls f(task, thread) for every task in [0, n); threads take the next one as they become free.
-/// What a task computes must not depend on its thread.
+/// Calls f(task, thread) for every task in [0, n); threads take the next task when free. Results
+/// must not depend on the thread.
 template <class F>
 void for_tasks(ThreadPool& pool, int64_t n, const F& f) {
     auto threads = static_cast<int>(std::min<int64_t>(pool.size(), n));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// attention: keys and values are packed once per head group; then each task takes a block of query
-// rows through scores, softmax and the weighted sum, all in its own memory. Query heads that share
-// keys are rows of one block.
+// attention: packs keys and values once per head group; each task then computes scores, softmax and
+// weighted sum for a block of query rows in its own memory. Query heads that share keys are rows of
+// one block.
 #include "backends/cpu/matmul_pack.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/tasks.h"
@@ -14,7 +14,7 @@ namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t score_bytes = 256 << 10; // of one block of rows: stays in the second cache
+constexpr int64_t score_bytes = 256 << 10; // of one block of rows: stays in the L2 cache
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
 
 int64_t round_up(int64_t n, int64_t to) {
@@ -23,7 +23,7 @@ int64_t round_up(int64_t n, int64_t to) {
 
 struct Sizes {
     int64_t batch, heads, groups, queries, keys, depth, values;
-    int64_t share() const { return heads / groups; } // query heads of a group
+    int64_t share() const { return heads / groups; } // query heads per group
 };
 
 class AttentionStep : public Step {
@@ -83,7 +83,7 @@ private:
         return plan::broadcasted(mask, shape);
     }
 
-    /// Packed keys and values of one (batch, group).
+    /// Elements of the packed keys of one (batch, group).
     int64_t key_elements() const { return keys_padded_ * size_.depth; }
     int64_t pair_elements() const { return key_elements() + values_padded_ * size_.keys; }
     /// Queries packed, scores, probabilities packed, sums, one row of the mask.
@@ -178,7 +178,7 @@ private:
         store(c, n, g, first_row, rows, sums, factors);
     }
 
-    /// The keys that some row of the block sees.
+    /// The number of keys visible to some row of the block.
     int64_t visible_keys(int64_t first_row, int64_t rows) const {
         if (!attrs_.causal) {
             return size_.keys;
@@ -190,7 +190,7 @@ private:
         return std::clamp<int64_t>(most, 0, size_.keys);
     }
 
-    /// One row of scores becomes exponentials; returns what they have to be multiplied by.
+    /// Turns one row of scores into exponentials; returns their normalisation factor.
     float soften(const RunContext& c, const VectorLoops& loops, float* row, float* mask_row,
                  int64_t n, int64_t g, int64_t r, int64_t visible) const {
         auto scale = static_cast<float>(attrs_.scale);
@@ -327,8 +327,8 @@ std::optional<std::string> refuse(const Group& group) {
     return std::nullopt;
 }
 
-/// Results lie as the queries do, so that heads can be joined again without a copy. Rows of values
-/// are always side by side.
+/// Results have the layout of the queries, so that heads are joined without a copy. Rows of values
+/// are always contiguous.
 void layout(LayoutArgs& args) {
     Order order = plan::stride_order(args.in[0]);
     if (order.size() == 4 && order.back() == 3) {
@@ -336,7 +336,7 @@ void layout(LayoutArgs& args) {
     }
 }
 
-/// No keys: a row's sum is over nothing.
+/// Without keys, each row is a sum over nothing.
 std::unique_ptr<Step> prepare(const StepArgs& args) {
     return std::make_unique<AttentionStep>(args);
 }

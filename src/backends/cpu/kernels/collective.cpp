@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// collective: refused, with what to do.
+// collective: refused, with the remedy.
 #include "ops/collective.h"
 
 #include "backends/cpu/kernel.h"

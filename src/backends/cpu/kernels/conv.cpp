@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv: channels last on both sides, whatever the spatial rank.
+// conv: channels last on both sides, for any spatial rank.
 #include "backends/cpu/conv_step.h"
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/library_conv.h"
@@ -18,7 +18,7 @@ std::optional<std::string> refuse(const Group& group) {
     }
     for (size_t i = 2; i < w.dims.size(); ++i) {
         if (!w.dims[i].is_const()) {
-            return "the kernel's size is not known";
+            return "the kernel's size is unknown";
         }
     }
     return refuse_epilogue(group);

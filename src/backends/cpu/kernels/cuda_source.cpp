@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// cuda_source: the function of the application's that stands for the kernel of source text.
+// cuda_source: calls the application's host function that replaces the kernel.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/source_step.h"
 #include "ir/rewrite.h"
@@ -31,7 +31,7 @@ public:
         arguments_ = std::move(b.arguments);
         kernel_ = a.options.plugins == nullptr ? plan::HostKernel()
                                                : a.options.plugins->host_kernel(source);
-        CHECK(kernel_, "compiling found one");
+        CHECK(kernel_, "compiling checked it");
     }
 
     Status run(const RunContext& c) noexcept override {
@@ -89,7 +89,7 @@ void check_sources(const Graph& g, const CompileOptions& options) {
                          static_cast<bool>(options.plugins->host_kernel(source));
             require(found, ErrorCode::Unsupported, "node '", n.name, "': '", source.title,
                     "' is a kernel of CUDA source text, which needs a CUDA device, or on the CPU a "
-                    "function that ingot::registerHostKernel() was given for it");
+                    "function registered with ingot::registerHostKernel()");
         }
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dot: contractions of any axes, strides and dtypes, by blocked products.
+// dot: contractions over any axes, strides and dtypes, by blocked products.
 #include "backends/cpu/dot_shape.h"
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/library_matmul.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gather and scatter: rows copied, or combined, by index. A row is everything behind the axis.
+// gather and scatter: copies or combines rows by index. A row is everything after the axis.
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/kernel.h"
 #include "ops/primitives.h"
@@ -27,7 +27,7 @@ int64_t index_at(const RunContext& c, const Operand& indices, int64_t i) {
                                        : c.at<const int64_t>(indices)[i];
 }
 
-/// The first index outside [0, size) is reported.
+/// Reports the first index outside [0, size).
 Status check_indices(const RunContext& c, const Operand& indices, int64_t size, const char* op) {
     int64_t n = indices.view.count();
     for (int64_t i = 0; i < n; ++i) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // map: a scalar expression over strided operands, a block of elements at a time. A block is a run
-// of the innermost axis, or several rows of it when they are short. Operands that lie densely are
-// used where they lie; others are gathered into a block first, and kept while they repeat.
+// of the innermost axis, or several rows of it when they are short. Dense operands are read in
+// place; others are first gathered into a block, which is kept while it repeats.
 #include "backends/cpu/map_step.h"
 #include "ops/primitives.h"
 
@@ -16,7 +16,7 @@ namespace {
 constexpr size_t max_rank = 12;
 constexpr size_t max_inputs = 24;
 constexpr int64_t stack_bytes = 160 << 10;
-constexpr int64_t grain_work = 32 << 10; // instructions x elements that one task is worth
+constexpr int64_t grain_work = 32 << 10; // instructions x elements worth one task
 
 template <class T>
 void gather_rows(std::byte* to, const std::byte* from, int64_t rows, int64_t n, int64_t row_stride,
@@ -80,7 +80,7 @@ int64_t bytes_of(DType t) {
     return bit_width(t) / 8;
 }
 
-/// One operand as the loops see it; number 0 is the result.
+/// One operand in the loop nest; number 0 is the result.
 struct Walk {
     Operand operand;
     Shape outer;            // strides of the axes outside a block
@@ -89,7 +89,7 @@ struct Walk {
     MapLoop convert = nullptr;
     int64_t width = 4; // bytes as stored
     int64_t compute_width = 4;
-    bool direct = false;   // used where it lies
+    bool direct = false;   // read in place
     int64_t gather_at = 0; // offsets of its blocks in the working memory
     int64_t convert_at = 0;
 };
@@ -146,7 +146,7 @@ public:
     int64_t scratch_bytes() const override { return tasks_ * work_bytes_; }
 
 private:
-    /// Divides the axes: outer ones, and the one or two that make up a block.
+    /// Splits the axes into outer ones and the one or two that form a block.
     void split(const plan::LoopNest& nest) {
         outer_ = nest.sizes;
         int64_t block = program_.block();
@@ -196,7 +196,7 @@ private:
     }
 
     void run_blocks(const RunContext& c, int64_t begin, int64_t end, std::byte* work) const {
-        std::array<const std::byte*, max_inputs> kept{}; // what the gathered blocks hold
+        std::array<const std::byte*, max_inputs> kept{}; // contents of the gathered blocks
         for (int64_t b = begin; b < end; ++b) {
             run_block(c, b, work, kept);
         }
@@ -275,7 +275,7 @@ private:
     bool two_axes_ = false;
     std::vector<Walk> walks_;
     int64_t work_bytes_ = 0;
-    int64_t tasks_ = 0; // when working memory is too large for the stack
+    int64_t tasks_ = 0; // limits the tasks when working memory is too large for the stack
 };
 
 std::unique_ptr<Step> make_map(const Expr& body, std::span<const Operand> in, const Operand& out) {
@@ -310,7 +310,7 @@ void follow_inputs(std::span<const View> in, const Shape& out, Order& order) {
             order = *dense;
             return;
         }
-        // Slices and the like: innermost first where it is innermost in memory.
+        // For slices and the like: keeps the innermost axis in memory innermost.
         bool broadcast = std::find(v.strides.begin(), v.strides.end(), 0) != v.strides.end();
         if (!broadcast) {
             order = plan::stride_order(v);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// layer_norm (with rms) and group_norm, in f32. Groups lie as rows in [N,C,...]; with channels last
-// they are columns, summed up chunk by chunk of positions.
+// layer_norm (with rms) and group_norm, in f32. Groups are rows in [N,C,...]; with channels last
+// they are columns, summed over chunks of positions.
 #include "backends/cpu/rows.h"
 #include "ops/ops.h"
 
@@ -79,8 +79,7 @@ private:
     bool has_bias_ = false;
 };
 
-// --- group_norm
-// ------------------------------------------------------------------------------------
+// --- group_norm ----------------------------------------------------------------------------------
 
 /// Groups in [N,C,...]: each is one row.
 class GroupRowsStep : public Step {
@@ -160,7 +159,7 @@ public:
         float* sums = memory;                     // [chunks][channels]
         float* scale = sums + chunks * channels_; // [channels]
         float* shift = scale + channels_;         // [channels], holds the means at first
-        float* squares = shift + channels_;       // [chunks][channels]: of differences
+        float* squares = shift + channels_;       // [chunks][channels]: squared differences
         for (int64_t n = 0; n < batch_; ++n) {
             const float* x = c.at<const float>(x_) + n * positions_ * channels_;
             float* y = c.at<float>(out_) + n * positions_ * channels_;
@@ -186,7 +185,7 @@ public:
 private:
     static constexpr int64_t chunks = 16;
 
-    /// Sums over the positions of each chunk: of x, or of (x - mean) squared.
+    /// Sums over the positions of each chunk: x, or (x - mean) squared.
     void sum_chunks(const RunContext& c, const float* x, const float* mean, float* sums,
                     float* work) const {
         c.pool.parallel_for(chunks, 1, [&](int64_t begin, int64_t end) {

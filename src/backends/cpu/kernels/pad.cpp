@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// pad: each axis has a table that says which input element an output element shows, or none (the
-// fill value). Runs of consecutive elements along the innermost axis are copied whole.
+// pad: per axis, a table maps each output coordinate to an input coordinate, or to the fill value.
+// Runs of consecutive elements along the innermost axis are copied whole.
 #include "backends/cpu/kernel.h"
 #include "ops/primitives.h"
 
@@ -15,7 +15,7 @@ namespace {
 constexpr size_t max_rank = 16;
 constexpr int64_t grain_bytes = 32 << 10;
 
-/// Input coordinates by output coordinate; -1 shows the fill value.
+/// Input coordinates by output coordinate; -1 for the fill value.
 std::vector<int64_t> source_table(const std::string& mode, int64_t size, int64_t low,
                                   int64_t high) {
     std::vector<int64_t> table;
@@ -160,7 +160,7 @@ private:
     Operand x_;
     Operand value_;
     Operand out_;
-    std::vector<PadAxis> axes_; // outer ones
+    std::vector<PadAxis> axes_; // the outer axes
     PadAxis inner_{};
     std::vector<Run> runs_;
     int64_t outer_ = 1;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// pool: maxima and averages over windows, channels last: rows of channels are folded together.
+// pool: maxima and averages over windows, channels last: combines rows of channels.
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/library_conv.h"
 #include "backends/cpu/rows.h"
@@ -14,11 +14,11 @@ namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t block = 512; // channels that are folded at a time
+constexpr int64_t block = 512; // channels per iteration
 constexpr int64_t grain_elements = 8 << 10;
 
-/// The taps of one position along one axis: [first, last) of the window that lie inside the input,
-/// and what the position covers for averages.
+/// The taps of one position along one axis: [first, last) of the window are inside the input; also
+/// the divisor for averages.
 struct Cover {
     int64_t first = 0;
     int64_t last = 0;
@@ -213,8 +213,8 @@ void layout(LayoutArgs& args) {
     args.order[0] = order;
 }
 
-/// oneDNN's loops; null where it has none, or where positions that only rounding up adds would
-/// count as padding.
+/// oneDNN's loops; null when it has none, or when it would count as padding the extra positions
+/// that rounding up adds.
 std::unique_ptr<Step> from_library(const StepArgs& args) {
     const auto& attrs = args.group.first().as<ops::Pool>();
     Shape extra = eval(attrs.extra, args.symbols);

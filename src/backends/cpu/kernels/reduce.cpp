@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reduce: where the input's innermost axis is summed over, rows are folded to scalars; where it
-// stays, rows are folded elementwise. Floats accumulate in f32 (f64 in f64), in blocks.
+// reduce: if the innermost axis of the input is reduced, rows are folded to scalars; if it is kept,
+// rows are folded elementwise. Floats accumulate in f32 (f64 in f64), in blocks.
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/kernel.h"
 #include "ops/primitives.h"
@@ -14,11 +14,11 @@ namespace ingot::cpu {
 
 namespace {
 
-constexpr int64_t block = 512;       // elements of a row that are folded at a time
-constexpr int64_t partial_rows = 64; // rows that are summed up before they join the total
+constexpr int64_t block = 512;       // elements of a row per iteration
+constexpr int64_t partial_rows = 64; // rows summed before they are added to the total
 constexpr int64_t grain_elements = 16 << 10;
 
-/// What reduces no elements, for a compute type, as its bytes.
+/// The result over no elements, for a compute type, as bytes.
 void write_identity(const std::string& fn, DType t, std::byte* to) {
     auto put = [to](auto v) { std::memcpy(to, &v, sizeof v); };
     bool lowest = fn == "max";
@@ -48,7 +48,7 @@ ExprOp op_of(const std::string& fn) {
                           : ExprOp::Max;
 }
 
-/// Folds n elements of a compute type to one by halving: op(first half, second half).
+/// Reduces n elements of a compute type to one by halving: op(first half, second half).
 void fold(MapLoop op, std::byte* x, int64_t n, int64_t width) {
     while (n > 1) {
         int64_t half = n / 2;
@@ -87,7 +87,7 @@ public:
     }
 
 private:
-    /// `in_order`: the order of a result's elements follows from their number alone.
+    /// `in_order`: the order of a result's elements depends only on their number.
     void split_axes(const Reduce& attrs, bool in_order) {
         View kept{{}, {}, 0};
         View folded{{}, {}, 0};
@@ -133,8 +133,8 @@ private:
         work_ = columns_ ? folded_ * std::min(row_size_, block) : folded_;
     }
 
-    /// n elements of the row at `at`, from its element `first` on, as the compute type: where they
-    /// lie, or in `memory`.
+    /// n elements of the row at `at`, from its element `first` on, as the compute type: in place,
+    /// or in `memory`.
     const std::byte* elements(const RunContext& c, int64_t at, int64_t first, int64_t n,
                               std::byte* memory) const {
         const std::byte* row = c.bytes(x_) + at * stored_;
@@ -239,13 +239,13 @@ private:
     std::array<std::byte, 8> identity_{};
     bool sums_f32_ = false;
     bool columns_ = false;
-    int64_t folded_ = 1;   // elements that make up one result
-    int64_t row_size_ = 1; // rows: of the folded axis; columns: of the kept one
+    int64_t folded_ = 1;   // elements per result
+    int64_t row_size_ = 1; // rows: size of the folded axis; columns: of the kept one
     int64_t row_stride_ = 1;
     int64_t row_to_ = 1; // columns: stride of the result
     int64_t row_blocks_ = 1;
     std::vector<int64_t> to_;              // offsets of results
-    std::vector<int64_t> from_;            // and of the input elements that belong to them
+    std::vector<int64_t> from_;            // offsets of their input elements
     std::vector<int64_t> parts_;           // offsets within one result
     std::vector<int64_t> element_offsets_; // in a row; empty: row_stride_ apart
     int64_t tasks_ = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// reference: the op's own evaluation, for rare ops and types that no other kernel takes. Correct,
-// serial and slow; it copies its operands to row major and allocates.
+// reference: the op's own evaluation, for rare ops and types without another kernel. Correct,
+// serial and slow; copies its operands to row major and allocates.
 #include "plan/reference.h"
 
 #include "backends/cpu/kernel.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// resize of f32, one axis after another: every result is a weighted sum of at most four neighbours.
-// Which ones, and their weights, are read off the op's own expansion, run on a few test rows.
+// resize of f32, axis by axis: every result is a weighted sum of at most four neighbours.
+// Evaluating the op's own expansion on a few test rows gives the neighbours and their weights.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/simd/simd.h"
 #include "ops/evaluator.h"
@@ -14,7 +14,7 @@ namespace ingot::cpu {
 namespace {
 
 constexpr int64_t most_taps = 4;
-constexpr int64_t residues = 8; // neighbours stand side by side: their indices differ modulo 8
+constexpr int64_t residues = 8; // neighbours are adjacent: their indices differ modulo 8
 constexpr int64_t grain_elements = 16 << 10;
 
 struct Tap {
@@ -22,13 +22,13 @@ struct Tap {
     float weight = 0;
 };
 
-/// For one axis: the neighbours of each result position.
+/// For one axis: the neighbours of each result position and their weights.
 struct Taps {
     std::vector<Tap> taps;
     std::vector<int64_t> first; // per position, and one more at the end
 };
 
-/// Row r < 8 has ones where the index is r modulo 8, row 8 + r the quotients there.
+/// Row r < 8 is 1 where index mod 8 is r; row 8 + r holds the quotients there.
 Tensor test_rows(int64_t in) {
     Tensor rows = Tensor::empty(DType::F32, {2 * residues, in});
     auto* at = reinterpret_cast<float*>(rows.mutable_bytes().data());
@@ -177,14 +177,14 @@ private:
     Operand x_;
     Operand out_;
     std::vector<Pass> passes_;
-    int64_t largest_ = 0; // elements between two passes
+    int64_t largest_ = 0; // size of the intermediate between two passes
 };
 
 std::optional<std::string> refuse(const Group& group) {
     const Node& n = group.first();
     const auto& attrs = n.as<ops::Resize>();
     if (n.inputs.size() != 1 || group.graph.type(n.inputs[0]).dtype != DType::F32) {
-        return "scales or a region are computed, or elements are not f32";
+        return "scales or a region are computed at run time, or elements are not f32";
     }
     if (attrs.axes.empty() || attrs.antialias || attrs.coordinates == "tf_crop_and_resize") {
         return str(attrs.antialias ? "antialiasing" : attrs.coordinates);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax and log-softmax along any axis: the planner lays that axis out innermost.
+// softmax and log-softmax along any axis: the planner makes that axis innermost.
 #include "backends/cpu/rows.h"
 #include "ops/ops.h"
 
@@ -69,7 +69,7 @@ void layout(LayoutArgs& args) {
     Order order = plan::dense_order(x).value_or(plan::row_major(x.rank()));
     order.erase(std::find(order.begin(), order.end(), static_cast<int>(axis)));
     order.push_back(static_cast<int>(axis));
-    // Where the axis cannot be told from the innermost one, nothing moves.
+    // No copy is needed when the axis already is innermost, as an axis of size 1 is in any order.
     args.want[0] = order;
     args.order[0] = order;
 }

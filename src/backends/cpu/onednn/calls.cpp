@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The compressed oneDNN library goes to an anonymous file in memory, where the loader reads it: so
-// one file is all that has to be copied, and nothing has to be installed.
+// Unpacks the compressed oneDNN library into an anonymous in-memory file for the loader: a single
+// file has to be copied, and nothing installed.
 #include "backends/cpu/onednn/calls.h"
 
 #include <dlfcn.h>
@@ -10,8 +10,8 @@
 
 #include <cstdio>
 
-// The bytes of INGOT_ONEDNN_BLOB, a zstd frame that knows its size and has a checksum.
-// Strings of asm are no C++: the macro is a string literal.
+// The bytes of INGOT_ONEDNN_BLOB, a zstd frame with size and checksum. The asm string is a macro's
+// string literal.
 asm(".section .rodata.ingot_onednn,\"a\",@progbits\n"
     ".balign 64\n"
     ".hidden ingot_onednn_begin\n"
@@ -32,7 +32,7 @@ namespace {
 
 constexpr unsigned long long largest_library = 1ULL << 30;
 
-/// Unpacks into `file`; null, or what went wrong.
+/// Unpacks into `file`; returns null or the reason of failure.
 const char* unpack(int file) {
     const auto packed = static_cast<size_t>(ingot_onednn_end - ingot_onednn_begin);
     unsigned long long size = ZSTD_getFrameContentSize(ingot_onednn_begin, packed);
@@ -41,11 +41,11 @@ const char* unpack(int file) {
         return "the oneDNN library inside is damaged";
     }
     if (::ftruncate(file, static_cast<off_t>(size)) != 0) {
-        return "there is no memory for the oneDNN library";
+        return "not enough memory for the oneDNN library";
     }
     void* to = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (to == MAP_FAILED) {
-        return "there is no memory for the oneDNN library";
+        return "not enough memory for the oneDNN library";
     }
     size_t got = ZSTD_decompress(to, size, ingot_onednn_begin, packed);
     ::munmap(to, size);
@@ -57,7 +57,7 @@ const char* unpack(int file) {
 bool open_calls(Calls& calls, char* why, size_t why_size) noexcept {
     int file = ::memfd_create("ingot-onednn", MFD_CLOEXEC);
     if (file < 0) {
-        std::snprintf(why, why_size, "the system gives no file in memory");
+        std::snprintf(why, why_size, "the system refused an in-memory file");
         return false;
     }
     const char* problem = unpack(file);

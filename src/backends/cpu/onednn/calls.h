@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// oneDNN as libingot_cpu.so carries it: unpacked into memory, opened, its functions by name.
+// The oneDNN inside libingot_cpu.so: unpacked into memory, opened, functions looked up by name.
 #pragma once
 
 #include <oneapi/dnnl/dnnl.h>
@@ -9,14 +9,14 @@
 namespace ingot::cpu::onednn {
 
 struct Calls {
-// The name of a member cannot stand in parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses)
+// A member's name cannot be parenthesised: NOLINTNEXTLINE(bugprone-macro-parentheses)
 #define INGOT_DNNL(function) decltype(&::function) function = nullptr;
 #include "backends/cpu/onednn/calls.def"
 #undef INGOT_DNNL
 };
 
-/// Opens the library that is linked into this one. False, with the reason in `why`, when that is
-/// not possible. Called once.
+/// Opens the library that is linked into this one. Returns false on failure, with the reason in
+/// `why`. Called once.
 bool open_calls(Calls& calls, char* why, size_t why_size) noexcept;
 
 } // namespace ingot::cpu::onednn

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ten functions of libgomp that oneDNN calls, as GCC's compiled code expects them: a parallel
-// region is started, run by the caller itself, then ended. A region inside a region has one thread.
+// The ten libgomp functions that oneDNN calls, with the semantics of GCC's compiled code: starts a
+// parallel region, whose caller also runs its part, then ends it. A nested region has one thread.
 #include "backends/cpu/onednn/gomp.h"
 
 #include <sched.h>
@@ -24,32 +24,32 @@ struct Team {
 
 constexpr int deepest_nesting = 8;
 
-/// What one thread is doing. Loops of one thread cannot nest without a region in between.
-struct Place {
+/// The state of one thread. A thread's loops cannot nest without a region in between.
+struct ThreadState {
     Team* team = nullptr;
     int thread = 0;
-    long next = 0; // of the loop with a static schedule: the first iteration of the next chunk
+    long next = 0; // of the loop with a static schedule: first iteration of the next chunk
     long end = 0;
     long step = 0;
     long chunk = 0; // iterations; 0: one chunk for each thread
 };
 
-// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): what OpenMP keeps per thread
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): OpenMP's per-thread state
 thread_local const Threads* in_use = nullptr;
-thread_local Place place;
+thread_local ThreadState current;
 thread_local Team teams[deepest_nesting]; // of the regions that this thread started
-thread_local Place outer[deepest_nesting];
+thread_local ThreadState outer[deepest_nesting];
 thread_local int nesting = 0;
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 void work_in_team(const void* context, int thread) {
     auto* team = static_cast<Team*>(const_cast<void*>(context));
-    Place before = place;
-    place = {};
-    place.team = team;
-    place.thread = thread;
+    ThreadState before = current;
+    current = {};
+    current.team = team;
+    current.thread = thread;
     team->region(team->data);
-    place = before;
+    current = before;
 }
 
 void pause_or_yield(int spins) {
@@ -71,41 +71,41 @@ ThreadsInUse::~ThreadsInUse() {
     in_use = before_;
 }
 
-// Some linkers give an alias the visibility of what it stands for.
+// Some linkers give an alias the visibility of its target.
 #pragma GCC visibility push(default)
 extern "C" {
 
 int omp_get_max_threads() {
-    return in_use == nullptr || place.team != nullptr ? 1 : in_use->count;
+    return in_use == nullptr || current.team != nullptr ? 1 : in_use->count;
 }
 
 int omp_get_num_threads() {
-    return place.team == nullptr ? 1 : place.team->threads;
+    return current.team == nullptr ? 1 : current.team->threads;
 }
 
 int omp_get_thread_num() {
-    return place.thread;
+    return current.thread;
 }
 
 int omp_in_parallel() {
-    return place.team != nullptr && place.team->threads > 1 ? 1 : 0;
+    return current.team != nullptr && current.team->threads > 1 ? 1 : 0;
 }
 
-// NOLINTBEGIN(readability-identifier-naming): the names are those of libgomp, which oneDNN calls.
+// NOLINTBEGIN(readability-identifier-naming): libgomp's names.
 void GOMP_parallel_start(Region region, void* data, unsigned threads) {
     if (nesting == deepest_nesting) {
         __builtin_trap();
     }
     Team& team = teams[nesting];
-    outer[nesting] = place;
+    outer[nesting] = current;
     ++nesting;
     team.region = region;
     team.data = data;
     int most = omp_get_max_threads();
     team.threads = threads == 0 ? most : std::min(static_cast<int>(threads), most);
     team.arrived.store(0, std::memory_order_relaxed);
-    place = {};
-    place.team = &team;
+    current = {};
+    current.team = &team;
     if (team.threads > 1) {
         int wanted = team.threads;
         int got = in_use->begin(in_use->pool, wanted, work_in_team, &team);
@@ -120,11 +120,11 @@ void GOMP_parallel_end() {
     if (teams[nesting].threads > 1) {
         in_use->end(in_use->pool);
     }
-    place = outer[nesting];
+    current = outer[nesting];
 }
 
 void GOMP_barrier() {
-    Team* team = place.team;
+    Team* team = current.team;
     if (team == nullptr || team->threads == 1) {
         return;
     }
@@ -140,7 +140,7 @@ void GOMP_barrier() {
 }
 
 bool GOMP_loop_static_next(long* first, long* last) {
-    Place& p = place;
+    ThreadState& p = current;
     bool forward = p.step > 0;
     if (forward ? p.next >= p.end : p.next <= p.end) {
         return false;
@@ -153,7 +153,7 @@ bool GOMP_loop_static_next(long* first, long* last) {
 }
 
 bool GOMP_loop_static_start(long start, long end, long step, long chunk, long* first, long* last) {
-    Place& p = place;
+    ThreadState& p = current;
     long threads = omp_get_num_threads();
     long count = step > 0 ? (end - start + step - 1) / step : (start - end - step - 1) / -step;
     p.chunk = chunk;

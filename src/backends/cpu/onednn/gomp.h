@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenMP runtime that oneDNN is compiled against, on Ingot's threads.
+// The OpenMP runtime of oneDNN, implemented on Ingot's threads.
 #pragma once
 
 #include "backends/cpu/onednn/library.h"
 
 namespace ingot::cpu::onednn {
 
-/// While it lives, parallel regions of this thread run on `threads`.
+/// While it lives, this thread's parallel regions run on `threads`.
 class ThreadsInUse {
 public:
     explicit ThreadsInUse(const Threads& threads);

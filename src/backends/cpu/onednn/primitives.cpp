@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Problems become oneDNN primitives; everything of the interface but its types is here.
+// Turns problems into oneDNN primitives and implements the interface.
 #include "backends/cpu/onednn/calls.h"
 #include "backends/cpu/onednn/gomp.h"
 #include "backends/cpu/onednn/library.h"
@@ -28,7 +28,7 @@ dnnl_engine_t engine = nullptr;
 char library_name[32];
 // NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
-/// Owns one handle of oneDNN's.
+/// Owns one oneDNN handle.
 template <class T, dnnl_status_t (*Calls::*Destroy)(T)>
 class Handle {
 public:
@@ -225,7 +225,7 @@ dnnl_status_t describe(const Problem& p, Operands& o, Description& out) {
         attributes.get());
 }
 
-/// What tells packed layouts apart; false for those that are not plainly blocked.
+/// Text that identifies a packed layout; false for layouts that are not plainly blocked.
 bool describe_layout(const_dnnl_memory_desc_t layout, const Array& w, char* text, size_t size) {
     dnnl_format_kind_t kind = dnnl_format_kind_undef;
     int rank = 0;
@@ -290,7 +290,7 @@ struct Primitive {
 
 namespace {
 
-void aim(const Memory& memory, const void* at) {
+void bind(const Memory& memory, const void* at) {
     if (memory) {
         dnnl.dnnl_memory_set_data_handle(memory.get(), const_cast<void*>(at));
     }
@@ -316,7 +316,7 @@ bool add_arguments(Primitive& m, const Problem& p, const_dnnl_memory_desc_t scra
     return !m.failed;
 }
 
-/// Chooses the layout of constant weights. False when it cannot be told from others.
+/// Chooses the layout of constant weights. False when the layout cannot be identified.
 bool choose_weights(Primitive& m, const Problem& p, Choice& choice) {
     if (!p.constant_w || !m.operands.w) {
         return true;
@@ -362,13 +362,13 @@ Primitive* create(const Problem& problem, const Threads& threads, Choice& choice
         dnnl.dnnl_primitive_desc_query_md(m->description.get(), dnnl_query_scratchpad_md, 0);
     choice.scratch_bytes = static_cast<int64_t>(dnnl.dnnl_memory_desc_get_size(scratch));
     if (!choose_weights(*m, problem, choice)) {
-        return refused("oneDNN wants weights in a form that cannot be shared");
+        return refused("oneDNN needs weights in a layout that cannot be shared");
     }
     if (dnnl.dnnl_primitive_create(m->executable.out(), m->description.get()) != dnnl_success ||
         dnnl.dnnl_stream_create(m->stream.out(), engine, dnnl_stream_default_flags) !=
             dnnl_success ||
         !add_arguments(*m, problem, scratch)) {
-        return refused("oneDNN could not make the primitive");
+        return refused("oneDNN failed to create the primitive");
     }
     return m.release();
 }
@@ -406,20 +406,20 @@ bool pack(Primitive& m, const Threads& threads, const void* w, const Problem& pr
 
 bool run(Primitive& m, const Threads& threads, const Pointers& pointers) noexcept {
     ThreadsInUse scope(threads);
-    aim(m.x, pointers.x);
-    aim(m.w, pointers.w);
-    aim(m.bias, pointers.bias);
-    aim(m.out, pointers.out);
-    aim(m.scratch, pointers.scratch);
+    bind(m.x, pointers.x);
+    bind(m.w, pointers.w);
+    bind(m.bias, pointers.bias);
+    bind(m.out, pointers.out);
+    bind(m.scratch, pointers.scratch);
     for (int i = 0; i < m.post_count; ++i) {
-        aim(m.posts[i], pointers.operands[i]);
+        bind(m.posts[i], pointers.operands[i]);
     }
     return dnnl.dnnl_primitive_execute(m.executable.get(), m.stream.get(), m.argument_count,
                                        m.arguments) == dnnl_success;
 }
 
-/// oneDNN would work on the threads of whichever copy of this library was loaded first: that copy's
-/// entry point, or null when it is this one.
+/// oneDNN uses the threads of the first loaded copy of this library: the entry point of that copy,
+/// or null when it is this one.
 OpenLibrary other_copy() {
     void* first = ::dlopen("ingot_cpu.so", RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
     auto open = first == nullptr
@@ -437,7 +437,7 @@ bool open_once(char* why, size_t why_size) {
         return false;
     }
     if (dnnl.dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) {
-        std::snprintf(why, why_size, "oneDNN finds no CPU that it can use");
+        std::snprintf(why, why_size, "oneDNN does not support this CPU");
         return false;
     }
     const dnnl_version_t* version = dnnl.dnnl_version();
@@ -455,8 +455,8 @@ extern "C" const ingot::cpu::onednn::Library* ingot_cpu_library(int version, cha
                                                                 size_t why_size) {
     using namespace ingot::cpu::onednn;
     if (version != interface_version) {
-        std::snprintf(why, why_size, "it speaks version %d of the interface, not %d",
-                      interface_version, version);
+        std::snprintf(why, why_size, "it has interface version %d, not %d", interface_version,
+                      version);
         return nullptr;
     }
     if (OpenLibrary other = other_copy()) {

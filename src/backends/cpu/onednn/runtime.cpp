@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What oneDNN's binary takes from libstdc++.so and libgcc_s.so that the static libraries lack or
-// hide.
+// Symbols that oneDNN's binary takes from libstdc++.so and libgcc_s.so and that the static
+// libraries lack or hide.
 #include <unwind.h>
 
 #include <atomic>
@@ -11,8 +11,8 @@
 
 namespace ingot::cpu::onednn {
 
-/// The shared state of a future as GCC 4.8 laid it out: oneDNN makes such objects itself, but takes
-/// their virtual functions from the runtime, where only the newer class is left.
+/// The shared state of a future in GCC 4.8's layout: oneDNN makes such objects itself but takes
+/// their virtual functions from the runtime, which has only the newer class.
 class __attribute__((visibility("default"))) FutureState {
 public:
     FutureState() = default;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner kernel of products of bytes: each 32-bit lane holds the elements of two depths, widened
-// to 16 bits, so that one instruction multiplies both and adds their products. Nothing saturates:
-// sums wrap as those of 32-bit integers do. The including file sets tile_width (lanes of a vector)
-// and tile_rows, and defines add_pairs.
+// The inner kernel of byte products: each 32-bit lane holds the elements of two depths, widened to
+// 16 bits, so that one instruction multiplies both and adds the products. Nothing saturates: sums
+// wrap like 32-bit integers. The including file sets tile_width (lanes of a vector) and tile_rows,
+// and defines add_pairs.
 
 using PairVector = unsigned __attribute__((vector_size(tile_width * 4)));
 typedef PairVector PairMemory __attribute__((aligned(4), may_alias));

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of one instruction set. Included inside its namespace, after tile_width, tile_rows and
-// add_pairs.
-// Everything but the table has internal linkage.
+// The function table of one instruction set. Included inside its namespace, after tile_width,
+// tile_rows and add_pairs. Everything except the table has internal linkage.
 
 #if defined(__clang__)
 #define INGOT_VECTORIZE _Pragma("clang loop vectorize(assume_safety)")

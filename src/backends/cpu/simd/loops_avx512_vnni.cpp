@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of bytes by AVX-512 VNNI; compiled with its options (backend.cmake). All other loops are
-// those of AVX-512.
+// Byte products by AVX-512 VNNI; compiled with its options (backend.cmake). All other loops are
+// AVX-512's.
 #include "backends/cpu/simd/simd.h"
 
 #include <immintrin.h>

@@ -29,7 +29,7 @@ inline T mul_(T a, T b) {
     return static_cast<T>(static_cast<U>(a) * static_cast<U>(b));
 }
 
-// One struct per function; `of` is what a lane computes.
+// One struct per function; `of` computes one lane.
 #define INGOT_LANE(Name, R, expression)                                                            \
     template <class T>                                                                             \
     struct Name {                                                                                  \
@@ -114,8 +114,8 @@ void plain_convert(void* out, const void* x, const void*, const void*, int64_t n
     }
 }
 
-/// f32 to 8-bit and 32-bit integers: truncates, saturates where the value is above; below, signed
-/// types saturate. NaN gives 0.
+/// f32 to 8-bit and 32-bit integers: truncates, saturates above the range and, for signed types,
+/// below it. NaN gives 0.
 template <class To>
 void saturating_convert(void* out, const void* x, float low, float high, To top, int64_t n) {
     auto* r = static_cast<To*>(out);
@@ -136,7 +136,7 @@ void f32_to_i8(void* out, const void* x, const void*, const void*, int64_t n) {
     saturating_convert<int8_t>(out, x, -128.0f, 128.0f, 127, n);
 }
 
-/// Negative values wrap, as a conversion through a wide integer does.
+/// Negative values wrap like a conversion through a wide integer.
 void f32_to_u8(void* out, const void* x, const void*, const void*, int64_t n) {
     saturating_convert<uint8_t>(out, x, -2147483648.0f, 256.0f, 255, n);
 }

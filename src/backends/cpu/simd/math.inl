@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementary functions of f32 without branches, so that loops over them become vector code. Errors
-// are at most 2 units in the last place (4 for log near 1) where a fused multiply-add exists.
-// Polynomials: minimax fits over the reduced ranges.
+// Branch-free elementary functions of f32, so that loops over them vectorise. Errors are at most 2
+// units in the last place (4 for log near 1) with a fused multiply-add. Polynomials: minimax fits
+// over the reduced ranges.
 
 #if defined(__FMA__)
 inline float fma_(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
@@ -16,8 +16,8 @@ inline float with_sign(float magnitude, float sign) {
     return float_of(bits_of(magnitude) | (bits_of(sign) & static_cast<int32_t>(0x80000000U)));
 }
 
-/// exp(x) = 2^n * exp(r), |r| <= ln(2)/2. 2^n is applied in two halves, so that results down to the
-/// smallest denormal and up to the largest float are right.
+/// exp(x) = 2^n * exp(r), |r| <= ln(2)/2. 2^n is applied in two halves, so that results are correct
+/// from the smallest denormal to the largest float.
 inline float exp_(float x) {
     constexpr float magic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
     float c = x < -104.0f ? -104.0f : x;

@@ -39,8 +39,8 @@ void matmul_rows(int64_t k, const float* a, const float* b, float* c, int64_t c_
     store_sums<rows>(sums, c, c_stride);
 }
 
-/// Few rows have too few sums to hide the latency of an addition: they take four values of k at a
-/// time, each with sums of its own.
+/// Few rows have too few sums to hide the latency of an addition: they process four values of k at
+/// a time, each with its own sums.
 template <int rows>
 void matmul_few_rows(int64_t k, const float* a, const float* b, float* c, int64_t c_stride) {
     constexpr int64_t b_step = 2 * tile_width;

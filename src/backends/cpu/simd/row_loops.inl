@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions and updates of rows of f32. Sixteen partial results, whatever the vector width is, so
-// that all variants add in one order.
+// Reductions and updates of rows of f32, with sixteen partial results for any vector width, so that
+// all variants add in the same order.
 
 using Lanes = float __attribute__((vector_size(64)));
 typedef Lanes LanesMemory __attribute__((aligned(4), may_alias));

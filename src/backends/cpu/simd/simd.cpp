@@ -41,7 +41,7 @@ std::string_view name(InstructionSet s) {
 
 namespace {
 
-// clang 14 knows no name for it in __builtin_cpu_supports.
+// clang 14 has no name for it in __builtin_cpu_supports.
 bool has_f16c() {
     unsigned a = 0;
     unsigned b = 0;
@@ -63,8 +63,7 @@ InstructionSet supported() {
                         : InstructionSet::Baseline;
 }
 
-/// The user's limit by the two names that oneDNN reads it from, so that one variable holds for its
-/// loops and for ours.
+/// The user's limit, by the two names that oneDNN reads, so that one variable limits both.
 InstructionSet limit() {
     const char* variable = "ONEDNN_MAX_CPU_ISA";
     const char* given = std::getenv(variable);
@@ -78,7 +77,7 @@ InstructionSet limit() {
     std::optional<InstructionSet> known = limit_named(given);
     if (!known) {
         log(LogLevel::Warning, "cpu: ", variable, " is '", given,
-            "', which names no instruction set: all that the CPU has are used. Known are sse41, "
+            "', which is not an instruction set: the limit is ignored. Known are sse41, "
             "avx, avx2, avx2_vnni, avx512_core, avx512_core_vnni, avx512_core_bf16, "
             "avx512_core_fp16, avx512_core_amx and all");
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Vector loops in one variant per instruction set, chosen at run time. The variants are one text
+// Vector loops, one variant per instruction set, chosen at run time. The variants are the same text
 // (*.inl) compiled with different options; they use nothing from the standard library, so that no
-// shared inline function is ever emitted with instructions that an older processor lacks.
+// shared inline function contains instructions that an older processor lacks.
 #pragma once
 
 #include "ir/expr.h"
@@ -15,12 +15,12 @@ namespace ingot::cpu {
 
 enum class InstructionSet { Baseline, Avx2, Avx512, Avx512Vnni };
 std::string_view name(InstructionSet s);
-/// The best one that processor and system support, and that the environment variable
-/// ONEDNN_MAX_CPU_ISA (or DNNL_MAX_CPU_ISA) permits. Read once; a value that names none is ignored
-/// with a warning.
+/// The best set that processor and system support and that the environment variable
+/// ONEDNN_MAX_CPU_ISA (or DNNL_MAX_CPU_ISA) permits. Read once; an unknown value is ignored with a
+/// warning.
 InstructionSet instruction_set();
-/// The best set of own loops below a limit in oneDNN's words ("AVX2", in any case); nullopt when it
-/// names none.
+/// Our best set below a limit in oneDNN's spelling ("AVX2", in any case); nullopt for unknown
+/// names.
 std::optional<InstructionSet> limit_named(std::string_view text);
 /// The processor's name.
 std::string cpu_model();
@@ -34,8 +34,8 @@ struct TileShape {
     int64_t columns = 0;
 };
 
-/// c[rows x tile.columns] = a * b, of bytes widened to 16 bits: each element of the packed panels
-/// holds those of two depths, the first in its low half.
+/// c[rows x tile.columns] = a * b, for bytes widened to 16 bits: each element of the packed panels
+/// holds two depths, the first in its low half.
 using ByteTile = void (*)(int64_t rows, int64_t pairs, const uint32_t* a, const uint32_t* b,
                           uint32_t* c, int64_t c_stride);
 
@@ -64,7 +64,7 @@ struct VectorLoops {
     TileShape tile;
     void (*matmul_tile)(int64_t rows, int64_t k, const float* a, const float* b, float* c,
                         int64_t c_stride);
-    /// The same with one order of additions for every number of rows.
+    /// The same, with an order of additions that does not depend on the number of rows.
     void (*matmul_tile_in_order)(int64_t rows, int64_t k, const float* a, const float* b, float* c,
                                  int64_t c_stride);
     ByteTile byte_tile; // of the same shape
