@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorProto.DataType: what each number is called, how wide it is, which field of a TensorProto
-// carries it, and which DType it becomes.
+// TensorProto.DataType: the name, width, TensorProto field and DType of each number.
 #pragma once
 
 #include "base/dtype.h"
@@ -25,7 +24,7 @@ std::string_view name(DataField f);
 
 struct DataTypeInfo {
     int number = 0;
-    std::string_view name; // Ingot's name where there is a DType
+    std::string_view name; // Ingot's name if it has a DType
     int bits = 0;          // width of one element; 0 for string
     DataField field = DataField::None;
     std::optional<DType> dtype; // nullopt: Ingot has no such type

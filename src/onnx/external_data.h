@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor data outside the model file: parses TensorProto.external_data and maps the files it names,
-// strictly inside the model's folder.
+// Tensor data outside the model file: parses TensorProto.external_data and maps the referenced
+// files, strictly inside the model's folder.
 #pragma once
 
 #include "base/file.h"
@@ -24,8 +24,8 @@ struct ExternalLocation {
 
 using StringPairs = std::vector<std::pair<std::string, std::string>>;
 
-/// Checks keys and values. "checksum" (a SHA-1 that no writer keeps current) and ONNX Runtime's
-/// "prepacked..." keys are accepted and ignored; any other unknown key is an error.
+/// Checks keys and values. Accepts and ignores "checksum" (a SHA-1 that no writer keeps current)
+/// and ONNX Runtime's "prepacked..." keys; any other unknown key is an error.
 ExternalLocation parse_external(const StringPairs& entries);
 
 /// The external files of one model, each mapped once.
@@ -39,7 +39,7 @@ public:
         std::shared_ptr<const MappedFile> file;
     };
     /// The bytes of a tensor whose type and dims need exactly `expected` of them; `what` describes
-    /// the type and dims in errors.
+    /// both in errors.
     Slice map(const ExternalLocation& where, uint64_t expected, std::string_view what);
 
 private:

@@ -68,7 +68,7 @@ Values Import::single(ingot::Graph& g, const Node& node, size_t index,
     import_node(scope, node, index);
     current_ = nullptr;
     if (!refusals_.empty()) {
-        // The last one is the node itself; those before it are of its bodies or functions.
+        // The last refusal is the node's own; earlier ones are those of its bodies or functions.
         const Refusal& whole = refusals_.back();
         std::string reasons;
         for (size_t i = 0; i + 1 < refusals_.size(); ++i) {

@@ -18,7 +18,7 @@ struct Scope {
     std::unordered_map<std::string, Value> names;
     std::unordered_set<std::string> poisoned; // results of refused nodes
     const OpsetImports* opsets = nullptr;
-    // For bodies: outer values that became inputs, in order.
+    // For bodies: captured outer values, in input order.
     std::vector<std::string> capture_names;
     Values captures; // values of parent->g
     int depth = 0;
@@ -60,14 +60,15 @@ private:
     Scope* current_ = nullptr;
 };
 
-/// A constant of ours from the reader's tensor; shares the mapped bytes when they are aligned.
+/// A constant from the reader's tensor; shares the mapped bytes if they are aligned.
 ingot::Tensor tensor_from(const Tensor& t);
-/// The order in which nodes can run: file order when that is valid, else a topological order.
-/// Errors: InvalidModel naming the members of a cycle.
+/// An execution order: file order when valid, else a topological order. Errors: InvalidModel naming
+/// the members of a cycle.
 std::vector<size_t> node_order(const std::vector<Node>& nodes);
 /// The type of a graph input. Errors: Unsupported.
 Type input_type(const ValueInfo& info);
-/// A dim_param as an expression over symbols when it reads as one ("past + 1"), else as one symbol.
+/// A dim_param as an expression over symbols when it parses as one ("past + 1"), else as a single
+/// symbol.
 Dim dim_from_param(std::string_view param);
 
 } // namespace ingot::onnx

@@ -225,7 +225,7 @@ void Import::import_node(Scope& scope, const Node& node, size_t index) {
                 : std::string(
                       "Ingot does not know this operator, and the model does not define it"));
     }
-    if (poisoned) { // its input was refused: only that is worth reporting
+    if (poisoned) { // its input was refused: only that refusal is reported
         scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
         return;
     }
@@ -250,7 +250,7 @@ void Import::name_outputs(Scope& scope, const Node& node, const Values& made) {
         require(i < made.size() && made[i].valid(), ErrorCode::Unsupported, "output ", i, " ('",
                 node.outputs[i], "') is not computed");
         scope.names.emplace(node.outputs[i], made[i]);
-        bool weights = node.op_type == "Constant"; // which a refit finds by name
+        bool weights = node.op_type == "Constant"; // a refit finds it by name
         if ((options_.keep_names || weights) && scope.g->value_name(made[i]).empty()) {
             scope.g->set_value_name(made[i], node.outputs[i]);
         }
@@ -299,7 +299,7 @@ Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& n
     std::vector<Node> nodes;
     for (const Node& n : f.nodes) {
         nodes.push_back(resolved(n, f, node));
-        for (std::string& name : nodes.back().inputs) { // optional inputs that the caller left out
+        for (std::string& name : nodes.back().inputs) { // optional inputs that the caller omitted
             bool formal = std::find(f.inputs.begin(), f.inputs.end(), name) != f.inputs.end();
             name = formal && !inner.names.contains(name) ? std::string() : name;
         }

@@ -17,8 +17,8 @@ namespace ingot::onnx {
 
 class Import; // one import run: graph being built, scopes, opsets
 
-/// What an importer function sees of its node. Attribute getters throw InvalidModel on a wrong
-/// type; the ones without a default throw when it is missing.
+/// The importer function's view of its node. Attribute getters throw InvalidModel for a wrong type;
+/// those without a default throw when the attribute is missing.
 class NodeContext {
 public:
     NodeContext(Import& run, ingot::Graph& g, const Node& node, Values inputs, int64_t opset);
@@ -27,15 +27,15 @@ public:
     const Node& node;
     const int64_t opset; // version of the node's domain that the model imports
 
-    /// Number of inputs named in the model, trailing empty names not counted.
+    /// Number of named inputs; trailing empty names are not counted.
     int input_count() const;
-    /// Input i; throws "missing required input i" where it is absent.
+    /// Input i; throws "missing required input i" when absent.
     Value in(int i) const;
-    /// Input i, or an invalid Value where it is absent or named "".
+    /// Input i, or an invalid Value when absent or named "".
     Value optional(int i) const;
     bool has(int i) const { return optional(i).valid(); }
-    /// Results the model names; the function must return at least as many values (unused may be
-    /// invalid).
+    /// Number of results in the model; the function must return at least as many values (unused
+    /// ones may be invalid).
     int output_count() const;
     bool wants(int i) const; // output i has a name
 
@@ -53,22 +53,23 @@ public:
     DType dtype(int i) const { return type(i).dtype; }
     int64_t rank(int i) const { return type(i).rank(); }
     const Dim& dim(int i, int64_t axis) const;
-    /// The constant behind input i; throws Unsupported "input i ('name') must be a constant" else.
+    /// The constant behind input i; otherwise throws Unsupported "input i ('name') must be a
+    /// constant".
     ingot::Tensor constant(int i) const;
     std::optional<ingot::Tensor> maybe_constant(int i) const;
     /// Integers of a constant input of rank 0 or 1.
     std::vector<int64_t> constant_ints(int i) const;
 
     // Control flow: builds a closed body from a graph attribute. `inputs` are the body's own inputs
-    // (types as given; names from the attribute's graph); everything it captures from outer scopes
-    // becomes further body inputs, listed in `captures` as values of g. The body's outputs are
-    // those of the ONNX graph.
+    // (given types; names from the attribute's graph); values that it captures from outer scopes
+    // become further body inputs, listed in `captures` as values of g. The body's outputs are those
+    // of the ONNX graph.
     struct Body {
         GraphRef graph;
         Values captures;
     };
     Body body(std::string_view attribute, std::span<const Type> inputs) const;
-    /// Two or more bodies with one common list of captures (for If).
+    /// Two or more bodies that share one list of captures (for If).
     std::vector<Body> bodies(std::span<const std::string_view> attributes) const;
 
     /// Throws Unsupported with the joined text.
@@ -105,7 +106,7 @@ const ImporterRow* find_importer(std::string_view domain, std::string_view type,
 
 /// One node that cannot be imported.
 struct Refusal {
-    std::string node; // name, or "#index" where it has none
+    std::string node; // name, or "#index" when unnamed
     std::string domain;
     std::string type;
     int64_t opset = 0;
@@ -115,8 +116,8 @@ struct Refusal {
 struct ImportOptions {
     /// Keep the ONNX name of every tensor on its value (for compare and debugging).
     bool keep_names = false;
-    /// Sees each ONNX graph of the model when it has been imported, with the values of its names:
-    /// the main graph, and bodies, some of them several times (the last one counts).
+    /// Called after each ONNX graph of the model has been imported, with the values of its names:
+    /// the main graph, and bodies, some of them several times (the last call counts).
     std::function<void(const Graph& source, const ingot::Graph& g,
                        const std::unordered_map<std::string, Value>& names)>
         observe;
@@ -125,10 +126,10 @@ struct ImportResult {
     ingot::Graph graph;
     std::vector<Refusal> refusals; // empty on success; else the graph is not usable
 };
-/// Imports everything it can and lists every node it cannot. Throws only when the model itself is
+/// Imports every node it can and lists the refused ones. Throws only when the model itself is
 /// malformed (InvalidModel).
 ImportResult import_model(const Model& model, const ImportOptions& options = {});
-/// import_model, throwing Unsupported with all refusals when there are any.
+/// Calls import_model; throws Unsupported with all refusals when there are any.
 ingot::Graph import_or_throw(const Model& model, const ImportOptions& options = {});
 
 } // namespace ingot::onnx

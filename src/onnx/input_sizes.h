@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes of a model's inputs that are known before it is imported.
+// Fixes input sizes before import.
 #pragma once
 
 #include "ir/profile.h"
@@ -7,8 +7,8 @@
 
 namespace ingot::onnx {
 
-/// Writes the sizes that all profiles fix (min == max) into the inputs' types, wherever their names
-/// occur there. What does not fit an input is left to check_profile().
+/// Writes the sizes that all profiles fix (min == max) into the types of the inputs, wherever their
+/// names occur there. check_profile() reports ranges that do not fit.
 void fix_input_sizes(Model& model, const std::vector<Profile>& profiles);
 
 } // namespace ingot::onnx

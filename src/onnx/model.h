@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// An ONNX model as the reader decodes it: plain structs, close to onnx.proto, before any operator
-// is understood. Bulk data stays in the mapped files. The reader has checked sizes and structure;
-// what operators mean, and which names connect to which, is the importer's matter.
+// An ONNX model as the reader decodes it: plain structs, close to onnx.proto, before operators are
+// interpreted. Bulk data stays in the mapped files. The reader has checked sizes and structure; the
+// importer checks operators and the connection of names.
 #pragma once
 
 #include <compare>
@@ -19,19 +19,19 @@ namespace ingot::onnx {
 
 struct Graph;
 
-/// A dense tensor. `bytes` holds exactly the elements that `dims` and `data_type` say: row-major,
-/// little-endian, without gaps; 4-bit types two to a byte, low nibble first; 2- and 6-bit types as
-/// one bit stream, low bits first; bool as 0 or 1. The start of `bytes` has no alignment: copy out
-/// (memcpy), never cast. `dims` has at most 64 entries, none negative, and the product of those
-/// that are not 0, times the element width, fits in int64.
+/// A dense tensor. `bytes` holds exactly the elements given by `dims` and `data_type`: row-major,
+/// little-endian, without gaps; 4-bit types two per byte, low nibble first; 2- and 6-bit types as
+/// one bit stream, low bits first; bool as 0 or 1. `bytes` may be unaligned: copy with memcpy,
+/// never cast. `dims` has at most 64 entries, none negative, and the product of the non-zero ones
+/// times the element width fits in int64.
 struct Tensor {
     std::string name;
     std::vector<int64_t> dims;
     int data_type = 0; // number of TensorProto.DataType; see data_type.h
     std::span<const std::byte> bytes;
-    std::shared_ptr<const void> owner; // keeps `bytes` alive; null where the caller does
-    int64_t string_count = 0;          // data_type string: how many; the strings are not kept
-    std::string missing = {};          // why there are no bytes yet; read_model may allow it
+    std::shared_ptr<const void> owner; // keeps `bytes` alive; null when the caller does
+    int64_t string_count = 0; // number of strings for data_type string; the strings are not kept
+    std::string missing = {}; // why the bytes are missing; read_model may allow it
 };
 
 /// Coordinate form: `values` is [n]; `indices` is i64 and [n] (linear) or [n, rank]. Indices are in
@@ -63,7 +63,7 @@ enum class AttributeType : uint8_t {
 /// "float", "int", ... as the type's name in onnx.proto, in lower case.
 std::string_view name(AttributeType t);
 
-/// Only the member that `type` names holds a value. A reference (`ref_attr_name` not empty, inside
+/// Only the member named by `type` holds a value. A reference (non-empty `ref_attr_name`, inside
 /// functions only) holds none.
 struct Attribute {
     std::string name;
@@ -84,10 +84,10 @@ struct Attribute {
 
 struct Node {
     std::string op_type; // never empty
-    std::string domain;  // "" is the default domain, also where the file says "ai.onnx"
+    std::string domain;  // "" is the default domain, also spelled "ai.onnx" in files
     std::string overload;
     std::string name;
-    std::vector<std::string> inputs; // "" is an input left out
+    std::vector<std::string> inputs; // "": omitted
     std::vector<std::string> outputs;
     std::vector<Attribute> attributes; // names are unique
 };
@@ -108,7 +108,7 @@ struct ValueInfo {
     int elem_type = 0; // tensors: number of TensorProto.DataType, 0 when not given
     bool has_shape = false;
     std::vector<ShapeDim> dims;
-    std::string type_message; // other kinds: the TypeProto's bytes, as found, for writing back
+    std::string type_message; // other kinds: the TypeProto's bytes, unchanged, for writing back
 };
 
 struct QuantizationAnnotation {
@@ -137,7 +137,7 @@ struct FunctionKey {
     auto operator<=>(const FunctionKey&) const = default; // NOLINT(modernize-use-nullptr)
 };
 
-/// A model-local function. Whether functions call each other in a circle is not checked here.
+/// A model-local function. Recursion between functions is not checked here.
 struct FunctionProto {
     FunctionKey key;
     std::vector<std::string> inputs;
@@ -159,7 +159,7 @@ struct Model {
     Graph graph;
     std::map<FunctionKey, FunctionProto> functions;
     std::vector<std::pair<std::string, std::string>> metadata_props;
-    std::string folder;                // where external data was looked for; "" when in memory
+    std::string folder;                // where external data is searched; "" for models in memory
     std::shared_ptr<const void> owner; // keeps the file mapped
 };
 

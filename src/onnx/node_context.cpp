@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What importer functions call: inputs, attributes and bodies of one node.
+// The functions that importer functions call: inputs, attributes and bodies of one node.
 #include "base/error.h"
 #include "ir/value_reads.h"
 #include "onnx/data_type.h"
@@ -171,7 +171,8 @@ NodeContext::bodies(std::span<const std::string_view> attributes) const {
                                  open.empty() ? nullptr : &open.back()));
     }
     g.set_origin(origin);
-    // Each body knows the captures of those before it; the earlier ones get the later captures too.
+    // Each body knows the captures of the bodies before it; earlier bodies get the later captures
+    // added.
     const Import::OpenBody& last = open.back();
     std::vector<Body> out;
     for (Import::OpenBody& b : open) {

@@ -123,7 +123,7 @@ void add_function(Bytes message, size_t index, Model& m, ReadContext& context) {
                });
 }
 
-// A ModelProto while it is read.
+// The state of reading a ModelProto.
 struct ModelReader {
     Model& m;
     ReadContext& context;
@@ -201,7 +201,7 @@ Model decode_model(Bytes bytes, ReadContext& context) {
             m.ir_version, ", expected 1 or more");
     require(reader.has_graph, ErrorCode::InvalidModel, "the model has no graph");
     require(!m.graph.outputs.empty(), ErrorCode::InvalidModel, "the graph has no outputs");
-    // Before IR version 3 there was one operator set, and nothing said so.
+    // Before IR version 3 there was a single, implicit operator set.
     if (m.opset_imports.empty() && m.ir_version < 3) {
         m.opset_imports.emplace("", 1);
     }
@@ -216,7 +216,8 @@ void refuse_other_files(Bytes bytes) {
             "this is a Git LFS pointer, not the file it stands for; fetch it with 'git lfs pull'");
 }
 
-// Bytes in, structs out: memory beyond what the machine has is one more way for input to be bad.
+// Untrusted bytes may request more memory than the machine has: reports that as an error of the
+// input.
 template <class F>
 auto guard_memory(const F& f) {
     try {

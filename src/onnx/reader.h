@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reads ONNX files: protobuf's wire format with bounds, no libprotobuf, no limit of 2 GB. Nothing
+// Reads ONNX files: bounds-checked protobuf wire format, no libprotobuf, no limit of 2 GB. Nothing
 // in the file is trusted; memory use is bounded by the bytes present. Every error is an Error
-// (InvalidModel; Io where the system refused a file) that names file, graph, node and field.
+// (InvalidModel; Io for a file that the system refused) that names file, graph, node and field.
 #pragma once
 
 #include "onnx/model.h"
@@ -12,19 +12,19 @@
 
 namespace ingot::onnx {
 
-/// How deep graphs may nest in attributes, the outermost included.
+/// The maximum nesting of graphs in attributes, including the outermost.
 inline constexpr int max_nesting = 64;
-/// How many dims a tensor may have.
+/// The maximum number of dims of a tensor.
 inline constexpr int64_t max_rank = 64;
 
-/// Maps and decodes a model; external data is looked for in the file's folder.
+/// Maps and decodes a model; external data is searched in the file's folder.
 Model read_model_file(const std::string& path);
-/// Decodes a model in memory. Tensors point into `bytes`; `owner` keeps them alive, and may be null
-/// when the caller does. An empty `folder` refuses external data.
+/// Decodes a model in memory. Tensors point into `bytes`; `owner` keeps them alive, or is null when
+/// the caller does. An empty `folder` refuses external data.
 Model read_model(std::span<const std::byte> bytes, std::string folder,
                  std::shared_ptr<const void> owner);
-/// The same, but initializers of the main graph whose data cannot be had are no error: they say in
-/// `missing` why, and whoever uses the model gives them bytes first.
+/// The same, but initializers of the main graph may lack their data: `missing` gives the reason,
+/// and the caller must supply the bytes before using the model.
 Model read_model_without_data(std::span<const std::byte> bytes, std::string folder,
                               std::shared_ptr<const void> owner);
 

@@ -14,7 +14,7 @@ constexpr std::array<std::string_view, 15> attribute_type_names = {
     "floats",         "ints",       "strings",    "tensors", "graphs", "sparse_tensor",
     "sparse_tensors", "type_proto", "type_protos"};
 
-/// Counts graphs that are open at once.
+/// Counts open nested graphs.
 class NestedGraph {
 public:
     explicit NestedGraph(ReadContext& context) : context_(context) {
@@ -30,7 +30,7 @@ private:
     ReadContext& context_;
 };
 
-// An AttributeProto while it is read: which members hold something.
+// An AttributeProto while it is read: which members hold a value.
 class AttributeReader {
 public:
     AttributeReader(Bytes message, ReadContext& context)
@@ -49,7 +49,7 @@ public:
 private:
     void found(AttributeType t) { present_ |= 1U << static_cast<unsigned>(t); }
     bool has(AttributeType t) const { return (present_ >> static_cast<unsigned>(t) & 1U) != 0; }
-    // Writers without field presence leave out a zero, and some write one for every member.
+    // Writers without field presence omit zeros, and some write a zero for every member.
     void found_unless(bool is_default, AttributeType t) {
         if (!is_default) {
             found(t);
@@ -176,7 +176,7 @@ void AttributeReader::finish() {
                 shown(a.ref_attr_name), " and holds a value too");
         return;
     }
-    // Models of 2017 carry no type: the one member that holds something tells.
+    // Models of 2017 have no type: the only member with a value determines it.
     for (size_t t = 1; t < attribute_type_names.size(); ++t) {
         if ((present_ >> t & 1U) == 0) {
             continue;

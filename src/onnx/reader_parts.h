@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reader's source files share; not for use outside them.
+// Shared by the reader's source files; private to them.
 #pragma once
 
 #include "base/error.h"
@@ -23,8 +23,8 @@ struct ReadContext {
     ExternalFiles files;
     int graph_depth = 0;
     bool in_function = false;
-    bool initializers_may_lack_data = false; // those of the main graph
-    bool data_may_be_missing = false;        // of the tensor that is being read
+    bool initializers_may_lack_data = false; // applies to the main graph's
+    bool data_may_be_missing = false;        // applies to the tensor being read
 };
 
 Tensor read_tensor_message(Bytes message, ReadContext& context);
@@ -44,10 +44,10 @@ int64_t count_elements(std::span<const int64_t> dims, int bits, int data_type);
 std::string place_of(std::string_view kind, Bytes message, uint32_t name_field, size_t index);
 /// "ai.onnx" and "" are one domain.
 std::string plain_domain(std::string domain);
-/// Fails when two names are equal or one is empty; `kind` says what they name.
+/// Fails when two names are equal or one is empty; `kind` names the kind of object.
 void require_unique(std::vector<std::string_view> names, std::string_view kind);
 
-/// Decodes one element of a repeated message field and appends it, with its place in errors.
+/// Decodes one element of a repeated message field and appends it; errors get its position.
 template <class List, class Read>
 void append_message(List& list, Bytes message, std::string_view kind, uint32_t name_field,
                     const Read& read) {

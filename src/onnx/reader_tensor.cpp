@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // TensorProto and SparseTensorProto. A tensor is read in two passes: the first finds type, dims and
-// how many elements each data field holds, without keeping them; only when these agree does the
+// the element count of each data field, without storing elements; only when these agree does the
 // second allocate and decode.
 #include "base/checked.h"
 #include "base/page_guard.h"
@@ -100,8 +100,8 @@ const DataTypeInfo& known_data_type(int number) {
     return *info;
 }
 
-// Elements that the typed field has to hold: the narrow types share a byte there as they do in
-// memory, but for the 6-bit ones; a complex number is two values.
+// The element count required of the typed field: narrow types share its bytes as in memory, except
+// the 6-bit ones; a complex number is two values.
 int64_t expected_count(const DataTypeInfo& info, int64_t elements) {
     if (info.bits == 4 || info.bits == 2) {
         const int64_t per_value = 8 / info.bits;
@@ -119,14 +119,14 @@ int value_bits(const DataTypeInfo& info) {
     return info.bits == 4 || info.bits == 2 ? 8 : info.bits;
 }
 
-// Writers disagree on whether small types are sign-extended, so both readings of the bits pass.
+// Writers disagree on sign extension of small types, so both readings of the bits are accepted.
 bool fits(uint64_t v, int bits) {
     const auto s = static_cast<int64_t>(v);
     return s >= -(int64_t{1} << (bits - 1)) && s < (int64_t{1} << bits);
 }
 
-// Puts values of up to 64 bits one after the other, low bits first. They were counted before, but
-// what is counted may lie in a file that others write to meanwhile.
+// Appends values of up to 64 bits, low bits first. Rechecks the count, because the file may change
+// between counting and reading.
 class BitSink {
 public:
     BitSink(std::vector<std::byte>& out, int bits) : out_(out), bits_(static_cast<size_t>(bits)) {}
@@ -144,7 +144,7 @@ public:
         }
     }
 
-    /// Errors: InvalidModel when a value could still be put.
+    /// Errors: InvalidModel when there is room for another value.
     void finish() const {
         require(position_ + bits_ > out_.size() * 8, ErrorCode::InvalidModel,
                 "has fewer values than when they were counted", advice);
@@ -240,7 +240,7 @@ void read_strings(TensorParts& parts, int64_t elements) {
             " values, expected ", elements, " (", type_text(t.data_type, t.dims), ")");
 }
 
-// True and false are 1 and 0 from here on, whatever non-zero byte the file has.
+// Normalises true to 1; files may have any non-zero byte.
 void normalise_bool(Tensor& t) {
     const auto is_odd = [](std::byte b) { return b > std::byte{1}; };
     if (std::any_of(t.bytes.begin(), t.bytes.end(), is_odd)) {
@@ -251,8 +251,8 @@ void normalise_bool(Tensor& t) {
     }
 }
 
-// Sizes and indices are checked before they are used: of a file that others may write to, they are
-// copied (ADR 0015).
+// Sizes and indices are checked before use: if they lie in a file that others may write to, they
+// are copied (ADR 0015).
 void own_indices(Tensor& t, const DataTypeInfo& info) {
     if (info.dtype && is_integer(*info.dtype) && bit_width(*info.dtype) >= 16 && t.owner) {
         const Bytes mapped = t.bytes;
@@ -261,7 +261,7 @@ void own_indices(Tensor& t, const DataTypeInfo& info) {
     }
 }
 
-// The error that f throws is kept with the tensor where the data may come later.
+// Stores f's error with the tensor if its data may come later.
 template <class F>
 void with_data(Tensor& t, const ReadContext& context, const F& f) {
     try {

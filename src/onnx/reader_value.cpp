@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ValueInfoProto, and of TypeProto what a tensor needs; other kinds of type are kept as bytes.
+// ValueInfoProto, and the tensor part of TypeProto; other kinds of type are kept as bytes.
 #include "onnx/reader.h"
 #include "onnx/reader_parts.h"
 
@@ -14,7 +14,7 @@ ShapeDim read_dim(Bytes message, ReadContext& context) {
     while (w.next()) {
         switch (w.field()) {
         case 1:
-            // Exporters write -1 for a dimension they do not know.
+            // Exporters write -1 for an unknown dimension.
             dim.value = w.once("dim_value").integer();
             if (dim.value < -1) {
                 w.bad(str("is ", dim.value));

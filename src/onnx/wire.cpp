@@ -171,7 +171,7 @@ std::string peek_text(std::span<const std::byte> message, uint32_t field) {
             w.skip();
         }
     } catch (const Error&) {
-        return {}; // damaged before the name: the caller says which one by its position
+        return {}; // damaged before the name: the caller gives its position instead
     }
     return {};
 }

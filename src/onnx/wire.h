@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A cursor over one protobuf message, on protozero's varint decoder. Lengths are 64 bits wide (a
-// pbf_reader truncates them to 32), wire types are checked instead of asserted, and every error
-// says the byte offset in the file. Nothing is allocated here but the strings asked for.
+// A cursor over one protobuf message, based on protozero's varint decoder. Lengths are 64 bits wide
+// (pbf_reader truncates them to 32), wire types are checked instead of asserted, and every error
+// has the byte offset in the file. Allocates only the requested strings.
 #pragma once
 
 #include <bit>
@@ -16,24 +16,24 @@ namespace ingot::onnx {
 
 class Wire {
 public:
-    /// `origin` is where offsets in messages count from: the first byte of the file.
+    /// `origin`, the first byte of the file, is the zero of offsets in messages.
     Wire(std::span<const std::byte> message, const std::byte* origin)
         : at_(message.data()), end_(message.data() + message.size()), origin_(origin) {}
 
-    /// Moves to the next field; false at the end. The value of the last one must have been read or
+    /// Moves to the next field; false at the end. The previous value must have been read or
     /// skipped.
     bool next();
     uint32_t field() const { return field_; }
 
-    /// Say what the current field is called, for messages: one of these comes before each getter.
-    /// `once` also refuses a second occurrence (field numbers below 64).
+    /// Names the current field for messages: call one of these before each getter. `once` also
+    /// refuses a second occurrence (field numbers below 64).
     Wire& once(const char* name);
     Wire& repeated(const char* name) {
         name_ = name;
         return *this;
     }
 
-    // The value of the current field, consumed. An unexpected wire type is an error.
+    // Consumes and returns the value of the current field. An unexpected wire type is an error.
     std::span<const std::byte> bytes();
     std::string text();
     int64_t integer();
@@ -47,7 +47,7 @@ public:
     /// A repeated field of float or double, packed or not: f(T) for each.
     template <class T, class F>
     void each_fixed(const F& f);
-    /// How many elements each_varint or each_fixed would visit here; consumes the field.
+    /// The number of elements that each_varint or each_fixed would visit; consumes the field.
     int64_t count_varints();
     int64_t count_fixed(size_t width);
 
@@ -71,10 +71,10 @@ private:
     uint64_t seen_ = 0;
 };
 
-/// The first occurrence of a text field of a message that may be damaged; "" when there is none.
-/// For naming things in errors.
+/// The first occurrence of a text field in a possibly damaged message; "" when absent. For names in
+/// errors.
 std::string peek_text(std::span<const std::byte> message, uint32_t field);
-/// A name from a file, fit for a message: control characters escaped, shortened.
+/// A name from a file, safe for messages: control characters escaped, shortened.
 std::string escaped(std::string_view name);
 /// The same in single quotes.
 std::string shown(std::string_view name);

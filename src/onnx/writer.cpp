@@ -23,12 +23,11 @@ constexpr uint64_t default_threshold = 1024;
 
 using Bytes = std::span<const std::byte>;
 
-// A message under construction: its text, and the places in it where bulk data belongs. A message
-// is complete before its parent takes it in, so lengths are known and nothing is moved twice but
-// small text.
+// A message under construction: its text, and the positions in it of bulk data. A message is
+// complete before its parent includes it, so lengths are known and only small text is copied twice.
 class Message {
 public:
-    // For one field; fields that hold messages or bulk data have their own functions below.
+    // For single fields; messages and bulk data have their own functions below.
     protozero::pbf_writer put() { return protozero::pbf_writer(text_); }
 
     void text_unless_empty(uint32_t field, const std::string& value) {
@@ -85,7 +84,7 @@ private:
     uint64_t cut_bytes_ = 0;
 };
 
-// Where initializers go that leave the model.
+// The data file of external initializers.
 struct DataFile {
     std::string location;
     uint64_t threshold = 0;
@@ -130,7 +129,7 @@ Message opset(const std::string& domain, int64_t version) {
     return out;
 }
 
-// Not packed, as protoc writes what onnx.proto declares.
+// Not packed, like protoc's output for onnx.proto.
 void add_integers(Message& out, uint32_t field, const std::vector<int64_t>& list) {
     for (const int64_t v : list) {
         out.put().add_int64(field, v);

@@ -9,7 +9,7 @@ namespace ingot::onnx {
 
 namespace {
 
-// The body of a map under construction, with the dtype it computes in.
+// The body of a map under construction, with its compute dtype.
 struct Body {
     Expr e;
     DType t;
@@ -87,7 +87,7 @@ Values prelu(NodeContext& c) {
     return prelu_by(c, c.in(1));
 }
 
-// Opset 6: one slope, or one for each channel.
+// Opset 6: a single slope, or one per channel.
 Values prelu6(NodeContext& c) {
     Value slope = c.in(1);
     if (c.rank(0) > 1 && c.rank(1) == 1 && !c.dim(1, 0).is_const(1)) {
@@ -187,7 +187,7 @@ Values biased_gelu(NodeContext& c) {
     return {ops::gelu(c.g, x, tanh)};
 }
 
-// x + bias in two halves: the first times gelu of the second.
+// x + bias split into two halves: the first times gelu of the second.
 Values bias_split_gelu(NodeContext& c) {
     Value x = ops::add(c.g, c.in(0), c.in(1));
     const Dim width = ops::dims(c.g, x).back();

@@ -48,7 +48,7 @@ Heads heads_of(NodeContext& c) {
     return h;
 }
 
-// The given mask, hiding keys beyond its end.
+// The given mask, extended to hide keys beyond its end.
 Value whole_mask(NodeContext& c, const Dim& keys) {
     Value mask = c.in(3);
     const Dims d = ops::dims(c.g, mask);
@@ -70,7 +70,7 @@ Value whole_mask(NodeContext& c, const Dim& keys) {
 
 struct Visible {
     Masks masks;
-    bool causal = false; // left to the composite
+    bool causal = false; // handled by the composite
     Dim offset = 0;
 };
 
@@ -116,7 +116,7 @@ Visible visible_keys(NodeContext& c, const Heads& h) {
     return v;
 }
 
-// Output 3: the scores at one of four stages.
+// Output 3: the scores after one of four stages.
 Value scores_at(NodeContext& c, const Heads& h, const Visible& v, const ops::Attention& a,
                 Value mask) {
     ingot::Graph& g = c.g;
@@ -199,7 +199,7 @@ struct Recurrence {
     bool gated = false;
     bool delta = false;
     int64_t heads = 1;
-    int64_t share = 1; // query heads that read one state
+    int64_t share = 1; // query heads per state
     double scale = 1;
 };
 
@@ -239,7 +239,8 @@ GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r,
     }
     Value outer_product = ops::mul(g, ops::unsqueeze(g, k, {3}), ops::unsqueeze(g, v, {2}));
     state = ops::add(g, state, outer_product);
-    state = ops::reshape(g, state, g.type(in[0]).dims); // sizes of other names agree when it runs
+    state = ops::reshape(g, state,
+                         g.type(in[0]).dims); // the run checks that differently named sizes agree
     const Dims d = ops::dims(g, q);
     Value grouped = ops::reshape(g, q, {d[0], r.heads, r.share, d[2]});
     Value y = ops::dot(g, Dot{{0, 1}, {0, 1}, {3}, {2}, t}, grouped, state); // [B,H,share,V]

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cast, CastLike, BitCast. To the 8-bit floats a cast saturates unless `saturate` is 0; to the
-// 4-bit ones it always does.
+// Cast, CastLike, BitCast. Casts to 8-bit floats saturate unless `saturate` is 0; casts to 4-bit
+// floats always do.
 #include "onnx/ops/support/inputs.h"
 
 namespace ingot::onnx {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// AllReduce, AllGather, AllToAll of com.microsoft: one model for each of `group_size` ranks.
+// AllReduce, AllGather, AllToAll of com.microsoft: the same model on each of `group_size` ranks.
 #include "ops/collective.h"
 
 #include "base/error.h"
@@ -24,7 +24,7 @@ Values all_to_all(NodeContext& c) {
     return exchanged(c, "all_to_all", "", c.in(0));
 }
 
-// Parts follow each other along any axis: it comes first while they are gathered.
+// all_gather joins along axis 0, so the requested axis is moved to the front and back.
 Values all_gather(NodeContext& c) {
     int64_t axis = normalize_axis(c.i("axis", 0), c.rank(0));
     if (axis == 0) {

@@ -45,7 +45,7 @@ Dims equal_parts(const NodeContext& c, const Dim& size, int64_t count) {
         return {part, size - part};
     }
     for (size_t i = 1; i < sizes.size(); ++i) {
-        // The last parts get what is left, which may be nothing.
+        // The last parts get the rest, which may be empty.
         sizes[i] = min(part, max(size - part * Dim(static_cast<int64_t>(i)), Dim(0)));
     }
     return sizes;
@@ -77,7 +77,7 @@ Values split(NodeContext& c) {
 
 // --- Pad ---------------------------------------------------------------------------------------
 
-// What is cut off (negative pads) and what is added, at one end of each axis.
+// The elements removed (negative pads) and added at one end of each axis.
 struct End {
     Dims cut;
     Dims add;
@@ -105,7 +105,7 @@ void set_pad(End& end, size_t axis, const Dim& pad) {
     end.cut[axis] = i.low >= 0 ? Dim(0) : i.high <= 0 ? Dim(0) - pad : max(Dim(0) - pad, 0);
 }
 
-// Pads that only the run knows, as i64 [2 * axes], for all axes of x.
+// Pads known only at run time, as i64 [2 * axes], for all axes of x.
 void bind_pads(ingot::Graph& g, Value pads, End& low, End& high) {
     size_t rank = low.add.size();
     Value opposite = ops::unary(g, ExprOp::Neg, pads);

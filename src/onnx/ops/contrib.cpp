@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of com.microsoft that ONNX Runtime's optimiser and the exporters emit: fused products,
+// Operators of com.microsoft that ONNX Runtime's optimiser and exporters produce: fused products,
 // norms with skip connections, embeddings, block-quantised weights.
 #include "base/error.h"
 #include "onnx/ops/support/activations.h"
@@ -43,7 +43,7 @@ std::vector<int64_t> channels_last(int rank) {
     return perm;
 }
 
-// Input, weights and result have their channels last: weights are [O,kernel...,C/groups].
+// Input, weights and result are channels last: weights are [O,kernel...,C/groups].
 Values nhwc_conv(NodeContext& c) {
     ingot::Graph& g = c.g;
     int rank = c.type(0).rank();
@@ -120,7 +120,7 @@ Value unpacked_rows(NodeContext& c, Value bytes, int64_t rows, int64_t count, in
     return ops::slice(c.g, v, 1, 0, count);
 }
 
-// Weights [N,K] of 4 or 8 bits in blocks along K, each with a scale and maybe a zero point.
+// Weights [N,K] of 4 or 8 bits in blocks along K, each with a scale and an optional zero point.
 Values matmul_nbits(NodeContext& c) {
     ingot::Graph& g = c.g;
     int64_t k = positive(c, "K");

@@ -13,7 +13,7 @@ namespace ingot::onnx {
 
 namespace {
 
-// Keys and values of the past in front of new ones, [B,H,T,D].
+// Past keys and values followed by new ones, [B,H,T,D].
 struct Cache {
     Value k;
     Value v;
@@ -85,7 +85,7 @@ Value packed_part(ingot::Graph& g, Value x, int64_t i) {
     return ops::permute(g, part, {0, 2, 1, 3});
 }
 
-// x [B,S,H*D] with its share of the bias, as heads; `from` is where the share begins.
+// x [B,S,H*D] plus its part of the bias, as heads; `from` is the part's offset.
 Value biased_heads(NodeContext& c, Value x, const Dim& from, int64_t heads) {
     if (c.has(3)) {
         Dim size = ops::dims(c.g, x).back();
@@ -113,7 +113,7 @@ Heads heads_of(NodeContext& c) {
         c.ensure(!c.has(3), "packed key and value do not go with a bias");
         return {q, packed_part(g, c.in(1), 0), packed_part(g, c.in(1), 1)};
     }
-    if (c.rank(1) == 4) { // keys and values of another sequence, ready since the first step
+    if (c.rank(1) == 4) { // keys and values of another sequence, unchanged since the first step
         return {q, c.in(1), c.in(2)};
     }
     return {q, biased_heads(c, c.in(1), hidden, heads),
@@ -226,7 +226,7 @@ void rotate(NodeContext& c, GroupQuery& q) {
     q.h.k = rotate_heads(g, q.h.k, cos, sin, rotated, interleaved);
 }
 
-// The cache with `now` [B,G,S,D] written behind each sequence's past: [B,G,T,D].
+// The cache with `now` [B,G,S,D] written after each sequence's past: [B,G,T,D].
 Value written(NodeContext& c, const GroupQuery& q, int past, Value now, const Dim& keys) {
     ingot::Graph& g = c.g;
     const Dims d = ops::dims(g, now);
@@ -270,7 +270,7 @@ Masks group_query_masks(NodeContext& c, const GroupQuery& q, const Dim& keys) {
     return m;
 }
 
-// One more key that all queries see, with a score of its own and no value: it takes a share of the
+// Adds a key that all queries see, with its own score and no value: it only takes a share of the
 // softmax.
 void add_sink(NodeContext& c, Heads& h, Masks& m) {
     bool smooth = c.i("smooth_softmax", 0) > 0;

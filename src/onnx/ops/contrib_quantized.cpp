@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators of com.microsoft on quantised tensors: pointwise ones and pooling through f32, products
-// exactly in i32.
+// Operators of com.microsoft on quantised tensors: pointwise ones and pooling compute in f32,
+// products exactly in i32.
 #include "base/error.h"
 #include "onnx/ops/support/attention.h"
 #include "onnx/ops/support/inputs.h"
@@ -62,7 +62,7 @@ Values reduce_mean(NodeContext& c) {
     return unary(c, [&](Value x) { return ops::reduce_mean(c.g, x, axes, keep); });
 }
 
-// Pools over spatial axes of a channels-first tensor; `channels_last` moves the channels.
+// Pools over spatial axes of a channels-first tensor; `channels_last` adds the transposes.
 template <class F>
 Value pooled(NodeContext& c, Value x, F&& pool) {
     if (c.i("channels_last", 0) == 0) {
@@ -119,7 +119,7 @@ Values where(NodeContext& c) {
     return {requantized(c.g, ops::select(c.g, c.in(0), x, y), c.in(7), c.in(8))};
 }
 
-// i32 times the product of two scales, the second of which may be one for each column.
+// i32 times the product of two scales; the second may be one per column.
 Value scaled(ingot::Graph& g, Value product, Value a_scale, Value b_scale) {
     Value scale = ops::mul(g, ops::reshape(g, a_scale, {}), b_scale);
     return ops::dequantize(g, {g.type(product).rank() - 1, 0, DType::F32}, product, scale);
@@ -154,7 +154,7 @@ struct Dynamic {
     Value zero;
 };
 
-// x quantised to u8 with the range that it has.
+// x quantised to u8 with its actual range.
 Dynamic quantized_now(ingot::Graph& g, Value x) {
     std::vector<int64_t> all;
     for (int64_t i = 0; i < g.type(x).rank(); ++i) {

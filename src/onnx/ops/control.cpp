@@ -45,8 +45,8 @@ Values inlined_branch(NodeContext& c, std::string_view attribute) {
     return out;
 }
 
-// The only node of a branch, constants apart, if it makes the branch's only result of a value of
-// the graph around it; else null.
+// The only node of a branch besides constants, if it computes the branch's only result from a value
+// of the outer graph; else null.
 const Node* only_node(const NodeContext& c, std::string_view attribute) {
     const Attribute* a = c.attribute(attribute);
     if (a == nullptr || a->g == nullptr || a->g->outputs.size() != 1) {
@@ -65,7 +65,7 @@ const Node* only_node(const NodeContext& c, std::string_view attribute) {
     return makes_it ? only : nullptr;
 }
 
-// Whether a value depends on sizes and constants only, no input's elements among them.
+// Whether a value depends only on sizes and constants, not on elements of inputs.
 bool follows_from_sizes(const ingot::Graph& g, Value v) {
     Values open = {v};
     std::set<uint32_t> seen;
@@ -84,7 +84,7 @@ bool follows_from_sizes(const ingot::Graph& g, Value v) {
 }
 
 // TorchScript writes x.squeeze(d) as If(size d == 1, Squeeze(x, d), x), whose rank depends on a
-// size. Its readers were made for one rank: that of the Squeeze, which is checked when it runs.
+// size. Its readers assume the rank of the Squeeze; the run checks it.
 std::string_view squeeze_branch(const NodeContext& c) {
     if (!follows_from_sizes(c.g, c.in(0))) {
         return "";
@@ -101,7 +101,7 @@ std::string_view squeeze_branch(const NodeContext& c) {
     return "";
 }
 
-// Only the branch that runs is imported where the condition is known.
+// When the condition is known, only the taken branch is imported.
 Values conditional(NodeContext& c) {
     c.ensure(c.dtype(0) == DType::Bool, "the condition is ", c.type(0), ", expected bool");
     if (auto known = c.maybe_constant(0)) {
@@ -140,8 +140,8 @@ struct LoopBody {
     Dims varying; // fresh symbols: sizes of carried values that change between iterations
 };
 
-// Imports the body with the initial types; sizes that come out different become symbols, and the
-// body is imported again, until it gives what it takes.
+// Imports the body with the initial types; replaces sizes that change by symbols and imports it
+// again, until its results have its input types.
 LoopBody stable_body(NodeContext& c, std::vector<Type> types) {
     LoopBody r;
     for (bool changed = true; changed;) {
@@ -177,7 +177,7 @@ Value true_scalar(ingot::Graph& g) {
     return ops::scalar_i64(g, DType::Bool, 1);
 }
 
-// How often the loop runs, when nothing but the trip count can end it.
+// The trip count of a loop that nothing else can end.
 Dim trip_count(NodeContext& c, bool endless) {
     if (endless && c.has(0)) {
         auto known = ops::known_dims(c.g, c.in(0));

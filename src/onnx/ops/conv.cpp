@@ -23,7 +23,7 @@ Values conv(NodeContext& c) {
 
 // --- ConvTranspose
 
-// Pads that give the wanted sizes.
+// Pads that give the requested sizes.
 void pads_for(Sliding& s, const Dims& in, const Dims& out, const std::vector<int64_t>& extra) {
     s.low.clear();
     s.high.clear();
@@ -68,8 +68,8 @@ Values conv_transpose(NodeContext& c) {
 
 // --- DeformConv
 
-// Where tap k of output position p reads along spatial axis `axis`, without the learnt offset:
-// f32 [K, positions...].
+// The coordinate that tap k of output position p reads along spatial axis `axis`, without the
+// learnt offset: f32 [K, positions...].
 Value regular_place(ingot::Graph& g, const Sliding& s, const Dims& positions, size_t axis,
                     DType t) {
     std::vector<double> taps;
@@ -123,7 +123,7 @@ Value deformed_samples(NodeContext& c, const Sliding& s, const Dims& positions, 
     return ops::reshape(g, y, out);
 }
 
-// The places of all taps are listed one by one.
+// The coordinates of all taps are listed one by one, so their number is limited.
 void check_tap_count(const NodeContext& c, const Sliding& s) {
     int64_t left = 1 << 16;
     for (int64_t k : s.kernel) {
@@ -196,7 +196,7 @@ Values causal_conv(NodeContext& c) {
 
 // --- Col2Im
 
-// The padded pixel that each (tap, position) adds to, flat: taps first, then positions.
+// The flat index of the padded pixel that each (tap, position) adds to; taps first, then positions.
 Value target_pixels(ingot::Graph& g, const Sliding& s, const Dims& block, const Dims& padded) {
     size_t n = s.count();
     Value index;

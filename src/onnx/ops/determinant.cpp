@@ -8,7 +8,7 @@ namespace ingot::onnx {
 
 namespace {
 
-// Rows `a` and `b` [batch] of x [batch, n, n] exchanged.
+// Swaps rows `a` and `b` [batch] of x [batch, n, n].
 Value exchanged(ingot::Graph& g, Value x, Value a, Value b) {
     const Dims dims = ops::dims(g, x);
     Value row = ops::iota(g, DType::I64, {Dim(1), dims[1]}, 1);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Einsum: operands are multiplied from left to right, each pair by one contraction; diagonals are a
+// Einsum: multiplies operands from left to right, each pair by one contraction; diagonals are a
 // mask and a sum.
 #include "base/error.h"
 #include "onnx/importer.h"
@@ -59,7 +59,7 @@ Equation split_equation(const NodeContext& c) {
     return e;
 }
 
-// Labels of one term; an ellipsis stands for `ellipsis` axes.
+// Labels of one term; an ellipsis expands to `ellipsis` axes.
 Labels labels_of(const NodeContext& c, const std::string& term, int64_t ellipsis) {
     Labels out;
     for (size_t i = 0; i < term.size(); ++i) {
@@ -81,7 +81,7 @@ int64_t letter_count(const std::string& term) {
     return std::count_if(term.begin(), term.end(), [](char x) { return x != '.'; });
 }
 
-// A repeated label: keeps the elements where both indices agree.
+// For a repeated label: keeps the elements whose indices agree.
 void take_diagonals(ingot::Graph& g, Operand& o) {
     for (size_t i = 0; i < o.labels.size(); ++i) {
         for (size_t k = i + 1; k < o.labels.size();) {
@@ -117,7 +117,7 @@ void sum_out(ingot::Graph& g, Operand& o, const Labels& needed) {
     o.labels = kept;
 }
 
-// Axes of size 1 that broadcast against the other operand's are dropped.
+// Drops axes of size 1 that broadcast against the other operand's.
 void drop_broadcast(ingot::Graph& g, Operand& o, const Operand& other) {
     for (int64_t i = static_cast<int64_t>(o.labels.size()) - 1; i >= 0; --i) {
         int label = o.labels[static_cast<size_t>(i)];
@@ -134,7 +134,7 @@ void drop_broadcast(ingot::Graph& g, Operand& o, const Operand& other) {
     }
 }
 
-// Where two shared sizes are not known to be equal, one of them may be 1.
+// When two shared sizes may differ, one of them may be 1.
 void equalise(ingot::Graph& g, Operand& a, Operand& b) {
     Dims da = ops::dims(g, a.v);
     Dims db = ops::dims(g, b.v);

@@ -10,7 +10,7 @@ Values gather(NodeContext& c) {
     return {ops::gather_wrapped(c.g, c.in(0), c.in(1), c.i("axis", 0))};
 }
 
-// Row-major indices into data of the elements that `indices` selects along one axis.
+// Row-major indices into data of the elements selected by `indices` along one axis.
 Value element_index(ingot::Graph& g, const Dims& data, Value indices, size_t axis) {
     const Dims at = ops::dims(g, indices);
     Values coordinates;
@@ -30,8 +30,8 @@ Values gather_elements(NodeContext& c) {
     return {ops::gather(c.g, ops::flatten(c.g, c.in(0)), index, 0)};
 }
 
-// Row-major indices of slices: indices [..., k] name coordinates in axes batch..batch+k-1; the
-// leading `batch` axes of the indices are those of the data.
+// Row-major indices of slices: indices [..., k] are coordinates in axes batch..batch+k-1; the
+// leading `batch` axes of indices and data correspond.
 Value slice_index(ingot::Graph& g, const Dims& data, Value indices, size_t batch, size_t k) {
     Dims at = ops::dims(g, indices);
     at.pop_back();
@@ -48,7 +48,7 @@ Value slice_index(ingot::Graph& g, const Dims& data, Value indices, size_t batch
     return row_major_index(g, coordinates, outer);
 }
 
-// How many coordinates each index tuple has.
+// The number of coordinates per index tuple.
 size_t tuple_size(NodeContext& c, int input, size_t batch) {
     const Type& t = c.type(input);
     c.ensure(t.rank() >= 1, "input ", input, " is ", t, ", expected rank 1 or more");

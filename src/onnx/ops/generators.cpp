@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors made from nothing but sizes and attributes: Constant, ConstantOfShape, EyeLike, Range,
-// and Trilu, which masks with such a tensor.
+// Tensors made only from sizes and attributes: Constant, ConstantOfShape, EyeLike, Range; and
+// Trilu, which masks with such a tensor.
 #include "base/error.h"
 #include "onnx/import_run.h"
 #include "onnx/ops/support/inputs.h"
@@ -11,7 +11,7 @@ namespace ingot::onnx {
 
 namespace {
 
-// Zeros with the values scattered into them: nothing dense is stored or allocated while importing.
+// Scatters the values into zeros, so that importing stores and allocates nothing dense.
 Value sparse_constant(NodeContext& c, const SparseTensor& s) {
     const Dims dims(s.dims.begin(), s.dims.end());
     Value values = ops::constant(c.g, tensor_from(s.values));
@@ -72,7 +72,7 @@ Values constant_of_shape(NodeContext& c) {
     return {ops::broadcast_to(c.g, ops::constant(c.g, value.reshaped({})), dims)};
 }
 
-// row + offset for each row and column: where this equals the column, the diagonal is.
+// row + offset for each row and column; equals the column index on the diagonal.
 Value rows_of(ingot::Graph& g, const Dims& dims) {
     return coordinate(g, {dims[dims.size() - 2], dims[dims.size() - 1]}, 0);
 }

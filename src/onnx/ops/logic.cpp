@@ -32,7 +32,7 @@ Values bitwise(NodeContext& c) {
     return op == ExprOp::Not ? Values{ops::unary(c.g, op, c.in(0))} : compare<op>(c);
 }
 
-// A right shift of a negative number keeps its sign: not(not(x) >> n).
+// An arithmetic right shift of negative numbers: not(not(x) >> n).
 Values bit_shift(NodeContext& c) {
     std::string direction = c.s("direction", "");
     c.ensure(direction == "LEFT" || direction == "RIGHT", "attribute 'direction' is '", direction,

@@ -19,7 +19,7 @@ Values binary(NodeContext& c) {
     return {ops::binary(c.g, op, c.in(0), c.in(1))};
 }
 
-// Opset 6: the second operand is aligned with axes of the first from `axis` on, or with its last.
+// Opset 6: aligns the second operand with axes of the first from `axis` on, or with its last axes.
 template <ExprOp op>
 Values legacy(NodeContext& c) {
     Value b = c.in(1);

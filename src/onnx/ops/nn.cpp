@@ -17,7 +17,7 @@ Value scaled(ingot::Graph& g, Value x, double factor) {
     return factor == 1 ? x : ops::mul(g, x, factor);
 }
 
-// alpha * A' * B' + beta * C; dots contract whichever axis a transposition names.
+// alpha * A' * B' + beta * C; a transposition only changes the contracted axis.
 Values gemm(NodeContext& c) {
     c.ensure(c.rank(0) == 2 && c.rank(1) == 2, "operands are ", c.type(0), " and ", c.type(1),
              ", expected matrices");
@@ -43,7 +43,7 @@ Values softmax13(NodeContext& c) {
     return {ops::softmax(c.g, c.in(0), c.i("axis", -1), log)};
 }
 
-// Before opset 13 all axes from `axis` on count as one.
+// Before opset 13, all axes from `axis` on are flattened into one.
 template <class F>
 Values flattened(NodeContext& c, F&& along) {
     const Dims shape = c.type(0).dims;

@@ -24,8 +24,7 @@ size_t spatial_count(const NodeContext& c) {
     return static_cast<size_t>(c.rank(0) - 2);
 }
 
-// (x - mean) / sqrt(variance + epsilon) * scale + bias, as one factor and one term for each
-// channel.
+// (x - mean) / sqrt(variance + epsilon) * scale + bias, as one factor and one term per channel.
 Value batch_normalized(NodeContext& c, Value x, Value mean, Value variance) {
     ingot::Graph& g = c.g;
     size_t n = c.rank(0) >= 2 ? spatial_count(c) : 0;
@@ -99,7 +98,7 @@ Values group_norm(NodeContext& c) {
     return group_norm_by(c, positive(c, "num_groups"), c.in(1), c.in(2));
 }
 
-// Opset 18: scale and bias are for each group.
+// Opset 18: scale and bias are per group.
 Values group_norm18(NodeContext& c) {
     int64_t groups = positive(c, "num_groups");
     spatial_count(c);
@@ -112,7 +111,7 @@ Values group_norm18(NodeContext& c) {
     return group_norm_by(c, groups, spread(1), spread(2));
 }
 
-// Mean and 1 / deviation over the trailing axes, in the type that stash_type names.
+// Mean and 1 / deviation over the trailing axes, in the type given by stash_type.
 Values statistics(NodeContext& c, Value x, int64_t axis, double epsilon, bool rms) {
     ingot::Graph& g = c.g;
     DType stash = dtype_attribute(c, "stash_type", DType::F32);
@@ -139,7 +138,7 @@ Values layer_norm(NodeContext& c) {
     return out;
 }
 
-// Also what ONNX Runtime calls SimplifiedLayerNormalization; the result has the scale's type.
+// Also ONNX Runtime's SimplifiedLayerNormalization; the result has the scale's type.
 Values rms_norm(NodeContext& c) {
     int64_t axis = c.i("axis", -1);
     double epsilon = c.f("epsilon", 1e-5F);

@@ -25,10 +25,10 @@ ops::Pool pool_attributes(const NodeContext& c, const Dims& spatial, std::string
         Dim positions = ceil_div(padded - span, s.strides[i]) + Dim(1);
         bool may_start_in_padding =
             !s.high[i].is_const() || s.high[i].value() + s.strides[i] > s.span(i);
-        if (may_start_in_padding) { // such windows are left out
+        if (may_start_in_padding) { // such windows are excluded
             positions = min(positions, ceil_div(spatial[i] + s.low[i], s.strides[i]));
         } else if (!padded.is_const()) {
-            p.extra[i] = s.strides[i] - 1; // what is not needed, no window reaches
+            p.extra[i] = s.strides[i] - 1; // windows do not reach unneeded padding
             continue;
         }
         p.extra[i] = max((positions - Dim(1)) * Dim(s.strides[i]) + span - padded, 0);
@@ -63,8 +63,8 @@ std::vector<int64_t> tap_axes(size_t n) {
     return axes;
 }
 
-// The position of each spatial element in the flattened tensor, [1,1,spatial...], counted with the
-// last axis fastest, or with the first.
+// The index of each spatial element in the flattened tensor, [1,1,spatial...], with the last axis
+// fastest or, if column_major, the first.
 Value spatial_index(ingot::Graph& g, const Dims& spatial, bool column_major) {
     size_t n = spatial.size();
     if (!column_major) {
@@ -81,7 +81,7 @@ Value spatial_index(ingot::Graph& g, const Dims& spatial, bool column_major) {
     return ops::unsqueeze(g, ops::permute(g, v, perm), {0, 1});
 }
 
-// Which element of the whole input each window's maximum is; padding is never chosen.
+// The index of each window's maximum in the whole input; padding is never chosen.
 Value max_indices(NodeContext& c, const ops::Pool& p, Value y) {
     ingot::Graph& g = c.g;
     const Dims d = c.type(0).dims;
@@ -90,7 +90,7 @@ Value max_indices(NodeContext& c, const ops::Pool& p, Value y) {
     index = windows(g, p, index, -1);
     Value x = windows(g, p, c.in(0), 0);
     const Dims out = ops::dims(g, y);
-    // Taps that equal the maximum keep their place; the first of them is the smallest tap number.
+    // Taps equal to the maximum keep their number; the smallest number is the first of them.
     Dims flat = out;
     flat.push_back(1);
     for (int64_t k : p.sizes) {
@@ -178,8 +178,8 @@ Values global_lp(NodeContext& c) {
     return {ops::cast(c.g, rooted(c.g, sum, p), c.dtype(0))};
 }
 
-// Values go where the indices say, in a tensor of the size that pooling would have had; a larger
-// output_shape adds zeros behind.
+// Scatters values by their indices into a tensor of the size before pooling; a larger output_shape
+// appends zeros.
 Values max_unpool(NodeContext& c) {
     ingot::Graph& g = c.g;
     const Dims d = c.type(0).dims;

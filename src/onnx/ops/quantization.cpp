@@ -31,7 +31,7 @@ Granularity granularity(const NodeContext& c) {
     return {normalize_axis(axis, rank), block};
 }
 
-// Attribute output_dtype; 0 says nothing.
+// Attribute output_dtype; 0 means unspecified.
 DType named_type(const NodeContext& c, DType fallback) {
     bool given = c.i("output_dtype", 0) != 0;
     return given ? dtype_attribute(c, "output_dtype", fallback) : fallback;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers. A node without a seed gets one from the name of its result, so that the same
-// model gives the same numbers and two nodes give different ones.
+// Random numbers. A node without a seed derives one from the name of its result, so that a model
+// always gives the same numbers and two nodes give different ones.
 #include "onnx/ops/support/inputs.h"
 
 #include <bit>
@@ -48,7 +48,7 @@ Values random_like(NodeContext& c) {
     return {random_tensor(c, normal, t, c.type(0).dims)};
 }
 
-// Uniform numbers in [0, 1) in the type that x computes in.
+// Uniform numbers in [0, 1) in x's compute type.
 Value chances(NodeContext& c, DType t, const Dims& dims) {
     Random r;
     r.dtype = t;
@@ -75,7 +75,7 @@ Values multinomial(NodeContext& c) {
     Value u = chances(c, g.type(p).dtype, {dims[0], Dim(samples), Dim(1)});
     Value passed = ops::binary(g, ExprOp::Le, cumulative, u);
     Value index = ops::reduce_sum(g, ops::cast(g, passed, DType::I64), {2});
-    Value last = ops::dim_scalar(g, dims[1] - Dim(1)); // where rounding leaves the sum below 1
+    Value last = ops::dim_scalar(g, dims[1] - Dim(1)); // used when rounding leaves the sum below 1
     return {ops::cast(g, ops::minimum(g, index, last), dtype_attribute(c, "dtype", DType::I32))};
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU, LSTM. The inputs of all steps go through one matrix product; the steps are a loop whose
-// body holds the recurrent product. Both directions run side by side, along a leading axis.
+// RNN, GRU, LSTM. One matrix product covers the inputs of all steps; the steps are a loop whose
+// body has the recurrent product. Both directions run together, along a leading axis.
 #include "base/error.h"
 #include "onnx/ops/support/activations.h"
 #include "onnx/ops/support/inputs.h"
@@ -12,7 +12,7 @@ namespace ingot::onnx {
 
 namespace {
 
-// What does not change from step to step. Shapes: D directions, B batch, S steps, H hidden.
+// The loop-invariant properties. Shapes: D directions, B batch, S steps, H hidden.
 struct Cell {
     enum class Kind { Rnn, Gru, Lstm };
     Kind kind = Kind::Rnn;
@@ -28,11 +28,11 @@ struct Cell {
     int64_t directions() const { return static_cast<int64_t>(reversed.size()); }
 };
 
-// The tensors that every step reads. Invalid ones are not used.
+// The tensors that every step reads. Unused ones are invalid.
 struct Weights {
     Value x;       // [S,D,B,gates*H]: inputs times W, biases added
-    Value r;       // [D,gates*H,H]; without the last gate where that stands in `rh`
-    Value rh;      // [D,H,H]: what a GRU's reset state is multiplied with
+    Value r;       // [D,gates*H,H]; without the last gate when that is in `rh`
+    Value rh;      // [D,H,H]: multiplies a GRU's reset state
     Value reset;   // [D,1,H]: bias inside the reset of a GRU with linear_before_reset
     Value peep;    // [D,1,3H]
     Value lengths; // i64 [1,B,1]
@@ -131,7 +131,7 @@ Value activate(ingot::Graph& g, const Cell& cell, size_t which, Value x) {
     return ops::concat(g, parts, 0);
 }
 
-// The part of the last axis that belongs to gates [from, from + count).
+// Gates [from, from + count) of the last axis.
 Value gate(ingot::Graph& g, const Cell& cell, Value x, int64_t axis, int64_t from,
            int64_t count = 1) {
     return ops::slice(g, x, axis, Dim(from) * cell.hidden, Dim(count) * cell.hidden);
@@ -146,7 +146,7 @@ Value one_minus(ingot::Graph& g, Value x) {
     return ops::sub(g, ops::scalar(g, g.type(x).dtype, 1), x);
 }
 
-// New states from those before; x is the step's [D,B,gates*H].
+// New states from the previous ones; x is the step's [D,B,gates*H].
 Values rnn_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x, const Values& state) {
     return {activate(g, cell, 0, ops::add(g, x, recurrent(g, cell, state[0], w.r)))};
 }
@@ -193,7 +193,7 @@ Values lstm_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x,
     return {ops::mul(g, o, activate(g, unclipped, 2, c)), c};
 }
 
-// States after one step, then the step's output. Sequences that have ended keep their states.
+// States after one step, then the step's output. Ended sequences keep their states.
 Values step(ingot::Graph& g, const Cell& cell, const Weights& w, Value number,
             const Values& state) {
     Value x = ops::gather(g, w.x, number, 0);
@@ -259,7 +259,7 @@ Values all_steps(ingot::Graph& g, const Cell& cell, const Weights& w, const Valu
     return g.add(loop_def, std::move(loop), operands);
 }
 
-// x [S,B,n] with the steps of each sequence in reverse; what lies beyond its length stays.
+// x [S,B,n] with each sequence reversed up to its length; steps beyond it stay.
 Value reversed_steps(ingot::Graph& g, Value x, Value lengths) {
     if (!lengths.valid()) {
         return ops::reverse(g, x, 0);
@@ -283,7 +283,7 @@ Value row_of(NodeContext& c, const Cell& cell, int i, int64_t from, int64_t coun
     return ops::unsqueeze(c.g, v, {1});
 }
 
-// The biases that can be added before the loop: [D,1,gates*H].
+// The biases that are added before the loop: [D,1,gates*H].
 Value outer_bias(NodeContext& c, const Cell& cell) {
     ingot::Graph& g = c.g;
     Value own = row_of(c, cell, 3, 0, cell.gates);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Reduce family, ArgMax and ArgMin. Axes that only the run knows are reduced by scattering
-// every element to its place in the result.
+// The Reduce family, ArgMax and ArgMin. Axes known only at run time are reduced by scattering every
+// element to its position in the result.
 #include "onnx/ops/support/inputs.h"
 
 #include <limits>
@@ -9,10 +9,10 @@ namespace ingot::onnx {
 
 namespace {
 
-// What to reduce over.
+// The axes to reduce.
 struct Over {
-    std::vector<int64_t> axes; // where known
-    Value value;               // i64 list, where not
+    std::vector<int64_t> axes; // when known
+    Value value;               // i64 list, when not
     int64_t count = 0;
     bool keep = true;
 };
@@ -34,7 +34,7 @@ Over reduced_axes(NodeContext& c) {
     return o;
 }
 
-// A scalar that changes nothing when combined by fn.
+// The neutral element of fn, as a scalar.
 Value neutral_scalar(ingot::Graph& g, const std::string& fn, DType t) {
     if (fn == "sum" || fn == "prod") {
         return ops::scalar(g, t, fn == "sum" ? 0 : 1);
@@ -49,9 +49,9 @@ Value neutral_scalar(ingot::Graph& g, const std::string& fn, DType t) {
     return ops::scalar_i64(g, t, fn == "min" ? all_ones : lowest);
 }
 
-// Sizes of the result with the reduced axes as 1, and as the model wants them.
+// Sizes of the result with the reduced axes as 1, and in the form that the model requests.
 struct RunTimeShape {
-    Value index; // i64 of x's shape: where in the result each element belongs
+    Value index; // i64 of x's shape: the index in the result that each element is added to
     Dims kept;   // rank of x
     Dims out;
 };
@@ -105,7 +105,7 @@ public:
                                    : ops::reduce(g_, fn, x, over_.axes, over_.keep);
     }
 
-    /// The result's elements beside x again: broadcast over the reduced axes.
+    /// The results broadcast back over the reduced axes.
     Value keep(const std::string& fn, Value x) const {
         if (!over_.value.valid()) {
             return ops::reduce(g_, fn, x, over_.axes, true);
@@ -115,7 +115,7 @@ public:
         return reduce_run_time(g_, fn, x, s);
     }
 
-    /// A value of kept axes in the shape that the model wants.
+    /// A value with kept axes, reshaped to the form that the model requests.
     Value drop(Value kept) const {
         if (over_.value.valid()) {
             return ops::reshape(g_, kept, shape_.out);
@@ -123,7 +123,7 @@ public:
         return over_.keep ? kept : ops::squeeze(g_, kept, over_.axes);
     }
 
-    /// How many elements go into each result, as a scalar; where only the run knows the axes.
+    /// The number of elements per result, as a scalar, for axes known only at run time.
     Value count(DType t) const {
         Value results = ops::dim_scalar(g_, product(shape_.kept));
         Value n = ops::div(g_, ops::dim_scalar(g_, total_), results);
@@ -184,7 +184,7 @@ Values reduce_sum_square(NodeContext& c) {
     return {ops::cast(c.g, sum_of_squares(c), c.dtype(0))};
 }
 
-// A function of floats, applied to integers by way of f64.
+// Applies a float function to integers through f64.
 Value by_float(ingot::Graph& g, ExprOp op, Value x) {
     bool fp = is_float(g.type(x).dtype);
     return ops::unary(g, op, fp ? x : ops::cast(g, x, DType::F64));
@@ -200,7 +200,7 @@ Values reduce_log_sum(NodeContext& c) {
     return {ops::cast(c.g, by_float(c.g, ExprOp::Log, sum), c.dtype(0))};
 }
 
-// max + log(sum(exp(x - max))), with 0 for a maximum that is infinite.
+// max + log(sum(exp(x - max))), with 0 in place of an infinite maximum.
 Values reduce_log_sum_exp(NodeContext& c) {
     ingot::Graph& g = c.g;
     DType t = c.dtype(0);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operators that Ingot leaves out, each with its reason. Of the operators on optional values, those
-// that see a tensor or nothing at all work.
+// Unsupported operators, each with the reason. Operators on optional values work on a tensor or on
+// an absent value.
 #include "onnx/importer.h"
 
 namespace ingot::onnx {

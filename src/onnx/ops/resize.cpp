@@ -12,8 +12,8 @@ namespace ingot::onnx {
 
 namespace {
 
-// size * scale rounded down, in the f32 arithmetic of the operator's definition where the size is
-// known; else for scales that are fractions p / q with a small q.
+// floor(size * scale): for a constant size in the f32 arithmetic of the operator's definition; else
+// for scales that are fractions p / q with a small q.
 Dim scaled_size(const NodeContext& c, const Dim& size, double scale) {
     c.ensure(scale >= 0x1p-31 && scale <= 0x1p31, "a scale is ", scale,
              ", expected a number from 2^-31 to 2^31");
@@ -33,12 +33,12 @@ Dim scaled_size(const NodeContext& c, const Dim& size, double scale) {
              ", which is not known; expected a simple fraction");
 }
 
-// What a Resize node asks for, one entry for each of `axes`.
+// The parameters of a Resize node, one entry for each of `axes`.
 struct Request {
     std::vector<int64_t> axes;
     Dims sizes;
-    std::vector<double> scales; // 0: from the sizes
-    Value run_scales;           // where only the run knows them
+    std::vector<double> scales; // 0: derived from the sizes
+    Value run_scales;           // when known only at run time
 };
 
 std::vector<int64_t> resized_axes(const NodeContext& c) {
@@ -50,7 +50,7 @@ std::vector<int64_t> resized_axes(const NodeContext& c) {
     return normalize_axes(axes, c.rank(0));
 }
 
-// Scales that the run computes: sizes become symbols, and factors the ratios of the sizes.
+// For computed scales: sizes become symbols, and factors the ratios of the sizes.
 Dims computed_sizes(NodeContext& c, int input, const std::vector<int64_t>& axes) {
     ingot::Graph& g = c.g;
     if (HostRef h = g.host(c.in(input)); h != nullptr && h->elements.size() == axes.size()) {
@@ -92,7 +92,7 @@ Request from_scales(NodeContext& c, int input, Request r) {
     return r;
 }
 
-// The same where the run knows the sizes.
+// The same for sizes known only at run time.
 void keep_ratio_at_run(NodeContext& c, Request& r, bool smallest) {
     ingot::Graph& g = c.g;
     Dims in;
@@ -107,7 +107,7 @@ void keep_ratio_at_run(NodeContext& c, Request& r, bool smallest) {
     r.run_scales = ops::broadcast_to(g, scale, {static_cast<int64_t>(r.axes.size())});
 }
 
-// Keeps the aspect ratio: one scale for all axes, the smallest or the largest of the ratios.
+// Keeps the aspect ratio: a single scale for all axes, the smallest or the largest of the ratios.
 void keep_ratio(NodeContext& c, Request& r, bool smallest) {
     double scale = 0;
     bool known = true;
@@ -149,14 +149,14 @@ Request from_sizes(NodeContext& c, int input, Request r) {
     return r;
 }
 
-// Where a resize reads, when that is not the whole input: starts, then ends.
+// The region that a resize reads, unless it is the whole input: starts, then ends.
 struct Region {
     std::vector<double> known;
-    Value run; // where only the run knows it
+    Value run; // when known only at run time
 };
 
-// Axes that keep their size and scale are left out, unless a region of them is read, or only the
-// run knows it all.
+// Omits axes that keep size and scale, unless a region of them is read or everything is known only
+// at run time.
 ops::Resize attributes_for(const NodeContext& c, const Request& r, const Region& roi) {
     ops::Resize a;
     std::vector<double> ends;
@@ -180,7 +180,7 @@ ops::Resize attributes_for(const NodeContext& c, const Request& r, const Region&
     return a;
 }
 
-// Adds the node; what only the run knows becomes an input.
+// Adds the node; parameters known only at run time become inputs.
 Value resized(NodeContext& c, const ops::Resize& a, const Request& r, const Region& roi = {}) {
     Value scales = r.run_scales;
     if (roi.run.valid() && !scales.valid()) {
@@ -243,7 +243,7 @@ Values upsample9(NodeContext& c) {
     return upsampled(c, from_scales(c, 1, {resized_axes(c), {}, {}, {}}));
 }
 
-// Like Upsample, but axes that shrink take the next element where others take the previous one.
+// Like Upsample, but shrinking axes take the next element, others the previous one.
 Values resize10(NodeContext& c) {
     Request all = from_scales(c, 1, {resized_axes(c), {}, {}, {}});
     if (c.s("mode", "nearest") != "nearest" || all.run_scales.valid()) {

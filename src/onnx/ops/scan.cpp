@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scan, as a loop whose body picks the elements of this step. Opset 8 has a batch: a loop around
-// it.
+// Scan, as a loop whose body picks the elements of its step. Opset 8 has a batch: an outer loop.
 #include "ir/rewrite.h"
 #include "onnx/ops/support/bodies.h"
 #include "onnx/ops/support/inputs.h"
@@ -11,7 +10,7 @@ namespace ingot::onnx {
 
 namespace {
 
-// One scan over values of the graph that it is added to.
+// One scan over values of the containing graph.
 struct Scanned {
     const ingot::Graph* body = nullptr;
     Values states;
@@ -19,14 +18,14 @@ struct Scanned {
     std::vector<int64_t> axes; // of the inputs, normalised
     std::vector<int64_t> reversed;
     Values captures;
-    Value trips; // i64 scalar; all steps where it is invalid
+    Value trips; // i64 scalar; all steps when invalid
 };
 
 Dim step_count(const ingot::Graph& g, const Scanned& s) {
     return ops::dims(g, s.inputs[0])[static_cast<size_t>(s.axes[0])];
 }
 
-// A state keeps its type: where the body's sizes only look different, the run checks them.
+// A state keeps its type: when the body's sizes only look different, the run checks them.
 Value same_type(NodeContext& c, ingot::Graph& g, Value v, const Type& want) {
     const Type got = g.type(v);
     c.ensure(got.dtype == want.dtype && got.rank() == want.rank(), "a state goes into the body as ",
@@ -76,7 +75,7 @@ Values add_scan(NodeContext& c, ingot::Graph& g, const Scanned& s) {
     return g.add(loop_def, std::move(l), all);
 }
 
-// What a body sees of one step.
+// The type that a body sees in one step.
 Type without_axis(Type t, int64_t axis) {
     t.dims.erase(t.dims.begin() + axis);
     return t;
@@ -145,10 +144,9 @@ Values scan(NodeContext& c) {
     return out;
 }
 
-// --- opset 8: [batch, time, ...] and a length for each sequence
-// -----------------------------------
+// --- opset 8: [batch, time, ...] and a length for each sequence ----------------------------------
 
-// The sequence of one batch element in a graph whose inputs are the whole batch.
+// The sequence of one batch element, in a graph whose inputs are the whole batch.
 Values scan_one(NodeContext& c, ingot::Graph& g, Scanned s, Value batch, Value lengths) {
     for (Value& v : s.states) {
         v = ops::gather(g, v, batch, 0);

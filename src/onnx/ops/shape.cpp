@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes as tensors, and what only changes a tensor's shape: Shape, Size, Reshape, Flatten, Squeeze,
-// Unsqueeze, Transpose, Identity, Expand, Tile.
+// Sizes as tensors, and operators that only change the shape: Shape, Size, Reshape, Flatten,
+// Squeeze, Unsqueeze, Transpose, Identity, Expand, Tile.
 #include "base/error.h"
 #include "ir/value_reads.h"
 #include "onnx/ops/support/inputs.h"
@@ -30,8 +30,8 @@ Values size(NodeContext& c) {
 
 // --- Reshape -----------------------------------------------------------------------------------
 
-// The size that makes the products of `have` and of `want` with it equal. Sizes in both cancel
-// first, so that this holds for a size of 0 too.
+// The size that makes the products of `have` and `want` equal. Common sizes cancel first, so that a
+// size of 0 works too.
 Dim missing_size(Dims have, const Dims& want) {
     Dim others = 1;
     for (const Dim& d : want) {
@@ -47,7 +47,7 @@ Dim missing_size(Dims have, const Dims& want) {
     return floor_div(product(have), others);
 }
 
-// The shape as it will be, at run time: zeros copied, -1 computed.
+// The final shape at run time: zeros copied, -1 computed.
 Value resolved_shape(ingot::Graph& g, const Dims& in, Value shape, int64_t rank, bool allow_zero) {
     Dims copied = in;
     copied.resize(static_cast<size_t>(rank), Dim(1));
@@ -63,7 +63,7 @@ Value resolved_shape(ingot::Graph& g, const Dims& in, Value shape, int64_t rank,
     return ops::select(g, open, ops::div(g, total, others), s);
 }
 
-// What the shape says about one axis while importing: a size, -1, or nothing.
+// The entry of the shape for one axis, if known during import: a size or -1.
 std::optional<Dim> known_size(const HostRef& host, size_t i, const Dims& in, bool allow_zero) {
     const std::optional<HostElement> e = host == nullptr ? std::nullopt : host->elements[i];
     if (!e || e->denominator != 1) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DFT and STFT as products with matrices of roots of unity. A long transform of a composite number
-// of elements is split into two shorter ones (Cooley and Tukey).
+// DFT and STFT as products with matrices of roots of unity. Long transforms of composite length are
+// split into two shorter ones (Cooley and Tukey).
 #include "base/error.h"
 #include "onnx/ops/support/inputs.h"
 
@@ -25,8 +25,8 @@ struct Table {
     Value sin;
 };
 
-// cos and sin of 2 pi p / n for integers p. The turn is split into quarters and a rest by integer
-// arithmetic, so that the multiples of a quarter are exact and the rest is small.
+// cos and sin of 2 pi p / n for integers p. Integer arithmetic splits the turn into quarters and a
+// remainder, so that multiples of a quarter are exact and the remainder is small.
 Table roots(ingot::Graph& g, Value products, const Dim& n, DType t) {
     Value size = ops::dim_scalar(g, n);
     Value quarters = ops::mul(g, ops::binary(g, ExprOp::Mod, products, size), 4.0);
@@ -89,10 +89,10 @@ Complex by_matrix(ingot::Graph& g, const Complex& x, const Dim& n, const Dim& bi
     return y;
 }
 
-// The divisor of n nearest to its square root from below; 1 for primes.
+// The largest divisor of n that does not exceed its square root; 1 for primes.
 int64_t middle_divisor(int64_t n) {
     if (n > (int64_t{1} << 32)) {
-        return 1; // does not fit any memory, and takes long to factor
+        return 1; // too large for any memory, and slow to factor
     }
     auto d = static_cast<int64_t>(std::sqrt(static_cast<double>(n)));
     while (d > 1 && n % d != 0) {
@@ -132,7 +132,7 @@ Complex transform(ingot::Graph& g, const Complex& x, const Dim& n, const Dim& bi
     return y;
 }
 
-// Cuts or fills the middle axis with zeros.
+// Cuts the middle axis, or pads it with zeros.
 Value resized(ingot::Graph& g, Value x, const Dim& n) {
     const Dims dims = ops::dims(g, x);
     if (dims[1] == n) {
@@ -157,7 +157,7 @@ Value joined(ingot::Graph& g, const Complex& y) {
 }
 
 // The real signal of n elements whose spectrum begins with x: the other half is the conjugate, so
-// each bin counts twice but those that have no partner, the first and for even n the last.
+// each bin counts twice except those without a partner, the first and for even n the last.
 Value real_inverse(ingot::Graph& g, const Complex& x, const Dim& n) {
     DType t = g.type(x.re).dtype;
     Dim bins = floor_div(n, 2) + Dim(1);
@@ -244,7 +244,7 @@ Values dft_at(NodeContext& c, int64_t axis) {
     return {ops::cast(c.g, ops::reshape(c.g, y, out), c.dtype(0))};
 }
 
-// An axis that only the run knows becomes the middle one of three.
+// For an axis known only at run time: reshapes it to the middle one of three.
 Values dft_anywhere(NodeContext& c) {
     ingot::Graph& g = c.g;
     const Dims dims = c.type(0).dims;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Slice in all forms. Where the bounds are sizes that are known while importing (numbers or
-// symbols) the result's sizes are expressions; else they are computed on tensors and bound when it
-// runs.
+// Slice in all forms. If the bounds are known sizes during import (numbers or symbols), the
+// result's sizes are expressions; else they are computed on tensors and bound at run time.
 #include "base/error.h"
 #include "ir/value_reads.h"
 #include "onnx/ops/support/inputs.h"
@@ -18,8 +17,8 @@ struct Range {
     Dim size;
 };
 
-// A bound counted from the beginning, before clamping. A symbolic bound counts from the end where
-// it is negative for all sizes of at least 1, and only there.
+// A bound counted from the beginning, before clamping. A symbolic bound counts from the end only if
+// it is negative for all sizes of at least 1.
 Dim from_beginning(const Dim& v, const Dim& size) {
     if (v.is_const()) {
         return v.value() < 0 ? v + size : v;
@@ -44,7 +43,7 @@ Range forward(const Dim& size, const Dim& start, const Dim& end, int64_t step) {
     Dim first = is_far(start, true)    ? size
                 : is_far(start, false) ? Dim(0)
                                        : from_beginning(start, size);
-    // Elements from max(first, 0) to last: min(last - first, last) says the same and stays simple.
+    // Elements from max(first, 0) to last: min(last - first, last) is equal and stays simple.
     Dim count = max(min(last - first, last), 0);
     return {max(first, 0), ceil_div(count, step)};
 }
@@ -59,7 +58,7 @@ Range backward(const Dim& size, const Dim& start, const Dim& end, int64_t step) 
     return {first, step == INT64_MIN ? min(count, 1) : ceil_div(count, -step)};
 }
 
-// The slice of one axis by element of the lists, where all are known.
+// The slice of one axis from entry i of the lists, when all are known.
 std::optional<Range> known_range(const std::array<HostRef, 2>& lists, size_t i, const Dim& size,
                                  int64_t step) {
     Dims bounds;
@@ -95,8 +94,8 @@ struct RunTime {
     Value steps;
 };
 
-// The same arithmetic on tensors. All values are clamped to [-size-1, size+1] first, so that
-// nothing overflows.
+// The same arithmetic on tensors. All values are first clamped to [-size-1, size+1] to avoid
+// overflow.
 RunTime clamped(ingot::Graph& g, const Lists& l) {
     using ops::add;
     using ops::maximum;
@@ -133,7 +132,7 @@ Lists spread(ingot::Graph& g, Lists l, Value axes, const Dims& dims) {
     return l;
 }
 
-// x[start + step * i] along an axis, with a step that only the run knows.
+// x[start + step * i] along an axis, for a step known only at run time.
 Value strided(ingot::Graph& g, Value x, int64_t axis, const Dim& count, Value start, Value step) {
     Value index = ops::iota(g, DType::I64, {count}, 0);
     return ops::gather(g, x, ops::add(g, ops::mul(g, index, step), start), axis);
@@ -141,8 +140,8 @@ Value strided(ingot::Graph& g, Value x, int64_t axis, const Dim& count, Value st
 
 struct Request {
     std::vector<int64_t> axes;
-    std::optional<std::vector<int64_t>> steps; // where known
-    Lists lists;                               // steps and sizes only where tensors are needed
+    std::optional<std::vector<int64_t>> steps; // when known
+    Lists lists;                               // steps and sizes only when tensors are needed
 };
 
 Lists complete(ingot::Graph& g, const Request& r, const Dims& dims) {

@@ -22,7 +22,7 @@ Values topk(NodeContext& c) {
     return topk_of(c, size_input(c, 1));
 }
 
-// An axis that only the run knows becomes the middle one of three.
+// For an axis known only at run time: reshapes it to the middle one of three.
 Values running(NodeContext& c, const std::string& fn) {
     Scan scan{fn, 0, c.i("exclusive", 0) != 0, c.i("reverse", 0) != 0};
     const Dims dims = c.type(0).dims;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TfIdfVectorizer over integers: windows of the input are compared with every n-gram of the pool.
+// TfIdfVectorizer over integers: compares windows of the input with every n-gram of the pool.
 #include "onnx/ops/support/inputs.h"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 struct Pool {
     std::vector<int64_t> tokens;
-    std::vector<int64_t> begins; // where the 1-grams, 2-grams, ... begin in tokens
+    std::vector<int64_t> begins; // offsets in tokens of the 1-grams, 2-grams, ...
     int64_t absent = 0;          // a number that no n-gram contains
 };
 
@@ -37,8 +37,8 @@ Pool read_pool(NodeContext& c) {
     return p;
 }
 
-// f32 [rows, n-grams]: how often each n-gram of one length occurs in x [rows, n] with a distance
-// between its tokens.
+// f32 [rows, n-grams]: the number of occurrences of each n-gram of one length in x [rows, n], with
+// a distance between its tokens.
 Value occurrences(ingot::Graph& g, Value x, const Pool& p, int64_t length, int64_t distance) {
     auto at = static_cast<size_t>(length);
     int64_t grams = (p.begins[at] - p.begins[at - 1]) / length;
@@ -70,7 +70,7 @@ Lengths read_lengths(NodeContext& c, const Pool& p) {
     return l;
 }
 
-// f32 [rows, n-grams of all lengths that are wanted]; `indexes` gets where each goes.
+// f32 [rows, n-grams of all requested lengths]; `indexes` gets the output index of each.
 Value count_all(NodeContext& c, Value x, std::vector<int64_t>& indexes,
                 std::vector<double>& weights) {
     Pool p = read_pool(c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unique: rows are sorted, each run of equal rows is a group, and the groups are put into the order
-// of their first members where the model does not want them sorted.
+// Unique: sorts the rows, makes each run of equal rows a group, and, for unsorted results, orders
+// the groups by their first members.
 #include "onnx/ops/support/inputs.h"
 
 #include <memory>
@@ -9,8 +9,8 @@ namespace ingot::onnx {
 
 namespace {
 
-// The order that sorts the rows of x [n, m]: sorts by the last column, then stably by the one
-// before it, and so on, in a loop over the columns.
+// The permutation that sorts the rows of x [n, m]: a stable sort by each column from the last to
+// the first, in a loop.
 Value row_order(ingot::Graph& g, Value x) {
     const Dims dims = ops::dims(g, x);
     ingot::Graph body = g.sibling("sort_by_column");
@@ -33,13 +33,13 @@ Value row_order(ingot::Graph& g, Value x) {
     return g.add(loop_def, std::move(loop), in)[0];
 }
 
-// bool [n]: where a row of x [n, m] (or an element of x [n]) differs from the one before it.
+// bool [n]: whether a row of x [n, m] (or an element of x [n]) differs from the previous one.
 Value starts_of_groups(ingot::Graph& g, Value x) {
     const Dims dims = ops::dims(g, x);
     Value index = ops::iota(g, DType::I64, {dims[0]}, 0);
     Value before = ops::gather(g, x, ops::maximum(g, ops::sub(g, index, 1.0), 0.0), 0);
     Value same = ops::equal(g, x, before);
-    if (is_float(g.type(x).dtype)) { // NaN is equal to NaN here
+    if (is_float(g.type(x).dtype)) { // here NaN equals NaN
         Value nan = ops::binary(g, ExprOp::And, ops::unary(g, ExprOp::IsNan, x),
                                 ops::unary(g, ExprOp::IsNan, before));
         same = ops::binary(g, ExprOp::Or, same, nan);
@@ -52,7 +52,7 @@ Value starts_of_groups(ingot::Graph& g, Value x) {
 }
 
 struct Groups {
-    Value first;   // i64 [count]: where in x the group's first member is
+    Value first;   // i64 [count]: the index in x of the group's first member
     Value inverse; // i64 [n]: the group of each row of x
     Value counts;  // i64 [count]
 };
@@ -72,7 +72,7 @@ Groups grouped(ingot::Graph& g, Value sorted, Value order) {
     return r;
 }
 
-// Renumbers the groups by where they occur first.
+// Renumbers the groups by their first occurrence.
 Groups by_occurrence(ingot::Graph& g, const Groups& r) {
     const Dim count = ops::dims(g, r.first)[0];
     Values sorted = ops::sort(g, r.first, 0, false);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sampling at computed places and regions: GridSample, AffineGrid, RoiAlign, MaxRoiPool,
+// Sampling at computed coordinates and regions: GridSample, AffineGrid, RoiAlign, MaxRoiPool,
 // NonMaxSuppression.
 #include "base/error.h"
 #include "onnx/ops/support/inputs.h"
@@ -34,8 +34,8 @@ Value reflected(ingot::Graph& g, const Grid& s, Value x, const Dim& size) {
     return ops::add(g, ops::select(g, odd, ops::sub(g, range, rest), rest), low);
 }
 
-// A coordinate in [-1, 1] as a position among the elements of an axis, padding applied. Cubic
-// positions stay outside, as PyTorch and ONNX Runtime have it.
+// A coordinate in [-1, 1] as a position along an axis, with padding applied. Cubic positions may
+// stay outside, as in PyTorch and ONNX Runtime.
 Value position(ingot::Graph& g, const Grid& s, Value normalized, const Dim& size) {
     DType t = g.type(normalized).dtype;
     Value x = ops::add(g, normalized, 1.0);
@@ -65,7 +65,7 @@ Value cubic_weight(ingot::Graph& g, Value d) {
     return ops::select(g, ops::less(g, ops::scalar(g, g.type(d).dtype, 1), d), outer, inner);
 }
 
-// A whole position as a valid index, by the padding mode; a weight of 0 where there is none.
+// An integral position as a valid index, by the padding mode; weight 0 when there is none.
 Tap padded_tap(ingot::Graph& g, const Grid& s, Value at, Value weight, const Dim& size) {
     Value index = s.padding == "reflection" ? reflected(g, s, at, size) : at;
     index = clamp_index(g, index, size);
@@ -167,7 +167,7 @@ Values affine_grid(NodeContext& c) {
 
 // --- RoiAlign
 
-// Along one axis: where the samples of every bin lie, and how many of them count.
+// Along one axis: the position of each bin's samples, and the number of samples that count.
 struct RoiAxis {
     Value start; // f32 [R]
     Value bin;   // f32 [R]: size of one bin
@@ -203,7 +203,8 @@ RoiAxis roi_axis(NodeContext& c, int64_t column, int64_t bins, bool half_pixel) 
     return a;
 }
 
-// Taps [R, bins, samples] (with ones where `spread` says) and, as 0 or 1, which samples count.
+// Taps [R, bins, samples], with the axes `ones` of size 1 added; counts is 1 for samples that
+// count, else 0.
 struct RoiTaps {
     Taps taps;
     Value counts;
@@ -262,7 +263,7 @@ Values roi_align(NodeContext& c) {
         y = ops::reduce_sum(g, ops::mul(g, sum_of(g, parts), counts), {2, 4});
         Value total = ops::maximum(g, ops::mul(g, rows.used, columns.used), 1.0);
         y = ops::div(g, y, ops::unsqueeze(g, total, {1, 2, 3}));
-    } else { // the largest weighted neighbour, as the operator has always computed it
+    } else { // the largest weighted neighbour: the operator's historical behaviour
         y = parts[0];
         for (Value p : parts) {
             y = ops::maximum(g, y, p);
@@ -277,7 +278,7 @@ Values roi_align(NodeContext& c) {
 
 // --- MaxRoiPool
 
-// bool [R, bins, size]: which elements of an axis each bin covers.
+// bool [R, bins, size]: the elements of an axis that each bin covers.
 Value covered(NodeContext& c, int64_t column, int64_t bins, const Dim& size) {
     ingot::Graph& g = c.g;
     DType t = DType::F32;

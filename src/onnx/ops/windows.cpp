@@ -50,7 +50,7 @@ Value from_mel(ingot::Graph& g, Value mel) {
     return ops::mul(g, x, 700.0);
 }
 
-// i64 [bands + 2]: the bins where the triangles begin, peak and end.
+// i64 [bands + 2]: the bins of the triangles' corners: begin, peak and end.
 Value corners(NodeContext& c, const Dim& bands, const Dim& length) {
     ingot::Graph& g = c.g;
     auto number = [&](int i) { return ops::cast(g, to_scalar(g, c.in(i)), DType::F64); };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention operators of ONNX and of ONNX Runtime share: heads, masks, rotation.
+// Shared by the attention operators of ONNX and of ONNX Runtime: heads, masks, rotation.
 #pragma once
 
 #include "onnx/importer.h"
@@ -11,23 +11,24 @@ Value split_heads(ingot::Graph& g, Value x, int64_t heads);
 /// x [B,H,S,D] -> [B,S,H*D].
 Value merge_heads(ingot::Graph& g, Value x);
 
-/// Both may be invalid. `allowed` is bool (false hides), `bias` a float that is added to the
-/// scores; both broadcast to [B,H,S,T].
+/// Both may be invalid. `allowed` is bool (false hides), `bias` a float added to the scores; both
+/// broadcast to [B,H,S,T].
 struct Masks {
     Value allowed;
     Value bias;
 };
-/// Hides, too, what `allowed` says.
+/// Also hides the positions where `allowed` is false.
 void allow_only(ingot::Graph& g, Masks& m, Value allowed);
-/// Adds a mask of keys in a form of com.microsoft: the number of keys [B], ends and starts [2B], or
-/// 0 where a key is hidden [B,T] or [B,S,T]. What is hidden gets attribute mask_filter_value added.
+/// Adds a key mask in one of com.microsoft's forms: the number of keys [B], ends and starts [2B],
+/// or 0 for a hidden key [B,T] or [B,S,T]. Adds attribute mask_filter_value to the scores of hidden
+/// keys.
 void add_key_mask(const NodeContext& c, Masks& m, Value mask, const Dim& batch, const Dim& keys);
 /// Adds a float mask.
 void add_bias(ingot::Graph& g, Masks& m, Value bias);
 /// One mask for ops::attention; invalid when there is none.
 Value combined(ingot::Graph& g, const Masks& m);
 
-/// i64 [1 or B,1,S,1]: the place of each query among the keys, `offset` keys after its own number;
+/// i64 [1 or B,1,S,1]: the position of each query among the keys, its own number plus `offset`;
 /// offset is a scalar or [B].
 Value query_places(ingot::Graph& g, const Dim& queries, Value offset);
 /// i64 [1,1,1,T]
@@ -40,8 +41,8 @@ Value not_above(ingot::Graph& g, Value a, Value b);
 Value rotate_heads(ingot::Graph& g, Value x, Value cos, Value sin, int64_t rotated,
                    bool interleaved);
 
-/// The factor of the scores: `given`, or 1 / sqrt(head size) where it is 0. Multiplies q itself by
-/// that where only the run knows the head size.
+/// The factor of the scores: `given`, or 1 / sqrt(head size) when it is 0. For a head size known
+/// only at run time, multiplies q by it instead.
 double attention_scale(ingot::Graph& g, double given, Value& q);
 
 } // namespace ingot::onnx

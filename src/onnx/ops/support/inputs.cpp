@@ -82,7 +82,7 @@ Dims sizes_input(const NodeContext& c, int i, int64_t count) {
 }
 
 Dim size_input(const NodeContext& c, int i) {
-    auto t = c.maybe_constant(i); // of any type, as OneHot allows
+    auto t = c.maybe_constant(i); // any type, as OneHot permits
     Dim size = 0;
     if (t && t->count() == 1) {
         size = t->get_i64(0);
@@ -153,7 +153,7 @@ Dim product_of(const Dims& dims, size_t from, size_t to) {
 
 namespace {
 
-/// Whether v counts along an axis, as coordinate() makes it.
+/// Whether v holds the coordinates along an axis, as coordinate() builds them.
 bool counts_positions(const ingot::Graph& g, Value v) {
     const ingot::Node* n = g.producer(v);
     while (n != nullptr && n->is(reshape_def)) {

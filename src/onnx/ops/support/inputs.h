@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What importer functions share: integer lists and axes that are known while importing or only at
-// run time, element types from attributes, and row-major indices as tensors.
+// Shared by importer functions: integer lists and axes known during import or only at run time,
+// element types from attributes, and row-major indices as tensors.
 #pragma once
 
 #include "onnx/importer.h"
@@ -11,7 +11,7 @@
 
 namespace ingot::onnx {
 
-/// The element type that an attribute names (TensorProto.DataType). Refuses types Ingot lacks.
+/// The element type named by an attribute (TensorProto.DataType). Refuses unsupported types.
 DType dtype_attribute(const NodeContext& c, std::string_view name, DType fallback);
 
 /// v itself, or converted to i64.
@@ -23,14 +23,14 @@ Value size_scalar(ingot::Graph& g, const Dim& d, DType t);
 /// Element i of a list as a scalar.
 Value element(ingot::Graph& g, Value list, int64_t i);
 
-/// Number of elements of input i, of rank 0 or 1. Refuses when only the run knows it: the rank of a
-/// result depends on it.
+/// Number of elements of input i, of rank 0 or 1. Refuses a number known only at run time: the rank
+/// of a result depends on it.
 int64_t list_length(const NodeContext& c, int i);
-/// Input i as an i64 list of `count` elements; the run checks that where nothing else can.
+/// Input i as an i64 list of `count` elements; the run checks the count if import cannot.
 Value list_input(const NodeContext& c, int i, int64_t count);
-/// The same as sizes, bound when it runs where they are not known. Refuses negative ones.
+/// The same as sizes; unknown ones are bound at run time. Refuses negative ones.
 Dims sizes_input(const NodeContext& c, int i, int64_t count);
-/// Integers of input i where they are known while importing.
+/// Integers of input i, when known during import.
 std::optional<std::vector<int64_t>> known_ints(const NodeContext& c, int i);
 /// Input i, a single number, as a size.
 Dim size_input(const NodeContext& c, int i);
@@ -43,12 +43,12 @@ struct Axes {
     int64_t count = 0;
 };
 Axes read_axes(const NodeContext& c, std::string_view attribute, int input);
-/// bool [rank]: which axes a list names (negative ones count from the back).
+/// bool [rank]: the axes that a list names (negative ones count from the back).
 Value axis_flags(ingot::Graph& g, Value axes, int64_t rank);
-/// i64 [count]: the positions of false among flags, of which there are `count`.
+/// i64 [count]: the positions of false in `flags`.
 Value unflagged(ingot::Graph& g, Value flags, int64_t count);
 
-/// dims around an axis that only the run knows: [before, size, after] as fresh symbols.
+/// Sizes around an axis known only at run time: [before, size, after] as fresh symbols.
 struct AroundAxis {
     Dim before;
     Dim size;
@@ -58,12 +58,12 @@ AroundAxis around_axis(ingot::Graph& g, const Dims& dims, Value axis);
 /// The product of dims in [from, to).
 Dim product_of(const Dims& dims, size_t from, size_t to);
 
-/// i64 of the coordinates' broadcast shape: the row-major index into dims, or one outside of dims
-/// where a coordinate is, never that of another element. Coordinates are integers.
+/// i64 of the coordinates' broadcast shape: the row-major index into dims; when a coordinate is out
+/// of range, an index outside dims, never that of another element. Coordinates are integers.
 Value row_major_index(ingot::Graph& g, std::span<const Value> coordinates, const Dims& dims);
-/// i64 of `dims` with the coordinate along `axis`, of size 1 along all other axes.
+/// i64 of `dims`: the coordinate along `axis`, with size 1 along all other axes.
 Value coordinate(ingot::Graph& g, const Dims& dims, size_t axis);
-/// i64 [count]: coordinates of the elements of a bool list that are true; count is a fresh symbol.
+/// i64 [count]: coordinates of the true elements of a bool list; count is a fresh symbol.
 Value true_positions(ingot::Graph& g, Value flags);
 
 } // namespace ingot::onnx

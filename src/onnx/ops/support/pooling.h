@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The attributes that pooling operators share.
+// The attributes shared by pooling operators.
 #pragma once
 
 #include "onnx/ops/support/spatial.h"
 
 namespace ingot::onnx {
 
-/// The pooling that a node's attributes describe, for an input with these spatial sizes.
+/// The pooling described by a node's attributes, for an input with these spatial sizes.
 ops::Pool pool_attributes(const NodeContext& c, const Dims& spatial, std::string fn);
 
 } // namespace ingot::onnx

@@ -37,7 +37,7 @@ std::vector<int64_t> axes_after(int64_t first, int rank) {
     return axes;
 }
 
-// v [O] as [O,1,...] of the given rank; a scalar stays one.
+// v [O] as [O,1,...] of the given rank; a scalar is unchanged.
 Value leading(ingot::Graph& g, Value v, int rank) {
     if (single(g, v)) {
         return ops::reshape(g, v, {});
@@ -47,7 +47,7 @@ Value leading(ingot::Graph& g, Value v, int rank) {
     return ops::reshape(g, v, d);
 }
 
-// Zero points of rows: [M] becomes [M,1]; other shapes broadcast as they are.
+// Zero points of rows: [M] becomes [M,1]; other shapes already broadcast.
 Value row_zero(ingot::Graph& g, Value zero) {
     zero = wide(g, zero);
     if (single(g, zero)) {
@@ -61,8 +61,8 @@ Value column_zero(ingot::Graph& g, Value zero) {
     return single(g, zero) ? ops::reshape(g, zero, {}) : zero;
 }
 
-/// Ones of 8 bits: a product with them adds up bytes, which, unlike a sum of bytes that were
-/// widened first, folds where the bytes are constant.
+/// Ones of 8 bits: a product with them sums bytes and, unlike a sum of widened bytes, is folded for
+/// constants.
 Value ones(ingot::Graph& g, const Shape& shape) {
     ingot::Tensor t = ingot::Tensor::empty(DType::I8, shape);
     std::fill_n(t.mutable_bytes().data(), t.count(), std::byte{1});
@@ -122,7 +122,7 @@ Value exact_conv(ingot::Graph& g, ops::Conv a, const Quantized& x, const Quantiz
     if (known_zero(g, x.zero)) {
         return ops::conv(g, a, x.v, w.v);
     }
-    // Around the borders lies the zero point; its share of every sum is the same.
+    // The border is filled with the zero point, so its share of every sum is constant.
     Dims low(2, Dim(0));
     Dims high(2, Dim(0));
     low.insert(low.end(), a.low.begin(), a.low.end());

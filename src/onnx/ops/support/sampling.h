@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reading a tensor at fractional coordinates, as a weighted sum of gathered neighbours.
+// Reads a tensor at fractional coordinates, as a weighted sum of gathered neighbours.
 #pragma once
 
 #include "onnx/importer.h"
@@ -9,7 +9,7 @@
 
 namespace ingot::onnx {
 
-/// One neighbour along one axis: a whole number in [0, size) as a float, and its weight.
+/// One neighbour along one axis: an integral coordinate in [0, size) as a float, and its weight.
 struct Tap {
     Value index;
     Value weight; // invalid: 1
@@ -18,9 +18,9 @@ using Taps = std::vector<Tap>;
 
 /// x [lead..., C, sizes...] with `lead` leading axes as rows [product(lead) * product(sizes), C].
 Value point_rows(ingot::Graph& g, Value x, size_t lead);
-/// i64 [lead..., 1, ...] of rank `rank`: the row at which each leading index starts.
+/// i64 [lead..., 1, ...] of rank `rank`: the first row of each leading index.
 Value lead_base(ingot::Graph& g, const Dims& lead, const Dims& sizes, size_t rank);
-/// For every combination of one tap an axis: rows gathered and weighted, [points..., C]. Indices,
+/// For every combination of one tap per axis: rows gathered and weighted, [points..., C]. Indices,
 /// weights and base broadcast to the points' shape.
 std::vector<Value> neighbours(ingot::Graph& g, Value rows, Value base, const Dims& sizes,
                               std::span<const Taps> axes);
@@ -28,9 +28,9 @@ Value sum_of(ingot::Graph& g, std::span<const Value> values);
 /// [lead..., points..., C] -> [lead..., C, points...]
 Value channels_after(ingot::Graph& g, Value v, size_t lead);
 
-/// The nearest of [0, size) to x; 0 for NaN.
+/// x clamped to [0, size); 0 for NaN.
 Value clamp_index(ingot::Graph& g, Value x, const Dim& size);
-/// The two neighbours of a coordinate; those outside [0, size) weigh nothing.
+/// The two neighbours of a coordinate; those outside [0, size) have weight 0.
 Taps linear_taps(ingot::Graph& g, Value coordinate, const Dim& size);
 
 /// Coordinates of one dtype (f32 or f64), one for each axis of `sizes`, each [lead..., points...].

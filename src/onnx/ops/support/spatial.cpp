@@ -21,7 +21,7 @@ std::vector<int64_t> list_or(const NodeContext& c, std::string_view name, size_t
     return v;
 }
 
-// Pads that make ceil(size / stride) positions.
+// Pads that give ceil(size / stride) positions.
 void same_pads(Sliding& s, const Dims& spatial) {
     for (size_t i = 0; i < s.count(); ++i) {
         Dim positions = ceil_div(spatial[i], s.strides[i]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Strides, dilations, pads and auto_pad of the operators that slide a kernel over spatial axes.
+// Strides, dilations, pads and auto_pad of operators that slide a kernel over spatial axes.
 #pragma once
 
 #include "onnx/importer.h"
@@ -18,26 +18,26 @@ struct Sliding {
     std::string auto_pad;
 
     size_t count() const { return kernel.size(); }
-    /// Elements from the first to the last that one window touches along axis i.
+    /// Extent of one window along axis i, from its first to its last element.
     int64_t span(size_t i) const { return dilations[i] * (kernel[i] - 1) + 1; }
 };
 
-/// What an attribute that counts something may be at most; products of two still fit.
+/// Upper bound of count attributes; the product of two does not overflow.
 inline constexpr int64_t largest_count = INT32_MAX;
 /// An attribute in [1, largest_count].
 int64_t positive(const NodeContext& c, std::string_view name);
 int64_t positive(const NodeContext& c, std::string_view name, int64_t fallback);
 
-/// Reads the attributes of a node whose input has `spatial` sizes. `kernel` comes from the weights,
-/// or is empty: then from attribute kernel_shape.
+/// Reads the attributes of a node whose input has `spatial` sizes. `kernel` comes from the weights;
+/// when empty, it is read from attribute kernel_shape.
 Sliding sliding(const NodeContext& c, const Dims& spatial, std::vector<int64_t> kernel = {});
 /// Sizes after the two leading ones.
 Dims spatial_dims(const Type& t);
-/// The kernel's sizes of weights [O,C,kernel...]. Refuses sizes that are not known.
+/// The kernel sizes of weights [O,C,kernel...]. Refuses unknown sizes.
 std::vector<int64_t> kernel_sizes(const NodeContext& c, int weights);
-/// v of rank 1 as [1,C,1,...] with `spatial` trailing ones, to add to [N,C,spatial...].
+/// v of rank 1 as [1,C,1,...] with `spatial` trailing axes, to add to [N,C,spatial...].
 Value per_channel(ingot::Graph& g, Value v, size_t spatial);
-/// The convolution that the attributes of a node describe.
+/// The convolution described by a node's attributes.
 ops::Conv conv_attributes(const NodeContext& c, const Sliding& s, DType result);
 
 } // namespace ingot::onnx
