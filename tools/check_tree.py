@@ -53,7 +53,7 @@ BACKENDS = ("cpu", "cuda")
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|tm" + r"p)/")
 # Rules of slim see models that nobody has checked: input() and set_input() allow for what is missing.
 BARE_OPERAND = re.compile(r"\.inputs\[")
-OWN_OPERANDS = ("node.cpp", "edit.cpp", "analysis.cpp")
+OWN_OPERANDS = ("onnx_node.cpp", "edit.cpp", "analysis.cpp")
 NOTE = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
 USING = re.compile(r"\s*using\s+namespace\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"')
@@ -119,7 +119,7 @@ def check_file(path, text):
             yield f"{path}:{number}: 'using namespace' in a header: {line.strip()}"
         if (path.parts[:2] == ("src", "slim") and path.name not in OWN_OPERANDS
                 and BARE_OPERAND.search(line)):
-            yield f"{path}:{number}: an operand that may be missing: use input() of slim/node.h"
+            yield f"{path}:{number}: an operand that may be missing: use input() of slim/onnx_node.h"
         if NOTE.search(line):
             yield f"{path}:{number}: note to self: {line.strip()}"
 

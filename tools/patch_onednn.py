@@ -13,7 +13,7 @@ import struct
 import sys
 
 REPLACED = {"libgomp.so.1": "ingot_cpu.so", "libstdc++.so.6": None, "libgcc_s.so.1": None}
-# What the static libraries lack or hide is in src/backends/cpu/onednn/runtime.cpp.
+# src/backends/cpu/onednn/gcc_runtime.cpp has the symbols that the static libraries lack or hide.
 OURS = {"_ZTVNSt13__future_base11_State_baseE": "_ZTVN5ingot3cpu6onednn11FutureStateE",
         "_Unwind_Resume": "ingot_unwind_resume"}
 DT_NULL, DT_NEEDED, DT_STRTAB, DT_SYMTAB, DT_STRSZ = 0, 1, 5, 6, 10

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // dequantize: (x - zero point) * scale. Integers are subtracted exactly, in i32.
 #include "base/error.h"
-#include "ops/blocks.h"
 #include "ops/op_table.h"
+#include "ops/quantization_blocks.h"
 
 namespace ingot::ops {
 

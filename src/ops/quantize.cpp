@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // quantize: round(x / scale) + zero point, saturated to a narrow type; in f32 (f64 for f64).
 #include "base/error.h"
-#include "ops/blocks.h"
 #include "ops/op_table.h"
+#include "ops/quantization_blocks.h"
 
 #include <cmath>
 

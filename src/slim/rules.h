@@ -7,7 +7,7 @@
 #include "ir/tensor.h"
 #include "slim/analysis.h"
 #include "slim/edit.h"
-#include "slim/node.h"
+#include "slim/onnx_node.h"
 #include "slim/slim.h"
 
 #include <optional>

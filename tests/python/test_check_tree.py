@@ -140,7 +140,7 @@ def test_notes_to_self_fail(tmp_path, note):
 
 def test_rules_of_slim_read_operands_that_may_be_missing(tmp_path):
     text = f"{CPP}auto& x = node.inputs[1];\n"
-    code, lines = check(tmp_path, {"src/slim/x.cpp": text, "src/slim/node.cpp": text,
+    code, lines = check(tmp_path, {"src/slim/x.cpp": text, "src/slim/onnx_node.cpp": text,
                                    "src/onnx/x.cpp": text})
     assert code == 1 and len(lines) == 2
     assert lines[0].startswith("src/slim/x.cpp:2: an operand that may be missing")

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend's interface: compile, executions, and the translation of errors to Status.
 
-#include "backends/cpu/library.h"
 #include "backends/cpu/lower.h"
+#include "backends/cpu/onednn_library.h"
 #include "backends/cpu/simd/simd.h"
 #include "backends/cpu/source_step.h"
 #include "plan/copy.h"

@@ -2,7 +2,7 @@
 // conv: channels last on both sides, for any spatial rank.
 #include "backends/cpu/conv_step.h"
 #include "backends/cpu/epilogue.h"
-#include "backends/cpu/library_conv.h"
+#include "backends/cpu/onednn_conv.h"
 #include "ops/ops.h"
 
 namespace ingot::cpu {

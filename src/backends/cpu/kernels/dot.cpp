@@ -2,8 +2,8 @@
 // dot: contractions over any axes, strides and dtypes, by blocked products.
 #include "backends/cpu/dot_shape.h"
 #include "backends/cpu/epilogue.h"
-#include "backends/cpu/library_matmul.h"
 #include "backends/cpu/matmul.h"
+#include "backends/cpu/onednn_matmul.h"
 
 #include <algorithm>
 

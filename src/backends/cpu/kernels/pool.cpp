@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // pool: maxima and averages over windows, channels last: combines rows of channels.
 #include "backends/cpu/expr_program.h"
-#include "backends/cpu/library_conv.h"
+#include "backends/cpu/onednn_conv.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/spatial.h"
 #include "ops/ops.h"

@@ -2,7 +2,7 @@
 // The OpenMP runtime of oneDNN, implemented on Ingot's threads.
 #pragma once
 
-#include "backends/cpu/onednn/library.h"
+#include "backends/cpu/onednn/interface.h"
 
 namespace ingot::cpu::onednn {
 

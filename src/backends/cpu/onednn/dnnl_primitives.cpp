@@ -2,7 +2,7 @@
 // Turns problems into oneDNN primitives and implements the interface.
 #include "backends/cpu/onednn/calls.h"
 #include "backends/cpu/onednn/gomp.h"
-#include "backends/cpu/onednn/library.h"
+#include "backends/cpu/onednn/interface.h"
 
 #include <dlfcn.h>
 

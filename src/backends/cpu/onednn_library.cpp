@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/library.h"
+#include "backends/cpu/onednn_library.h"
 
 #include "base/log.h"
 #include "base/shared_library.h"

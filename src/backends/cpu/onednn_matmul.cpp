@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cpu/library_matmul.h"
+#include "backends/cpu/onednn_matmul.h"
 
 #include "backends/cpu/epilogue.h"
-#include "backends/cpu/library.h"
+#include "backends/cpu/onednn_library.h"
 #include "backends/cpu/post_ops.h"
 
 #include <algorithm>

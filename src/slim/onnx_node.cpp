@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slim/node.h"
+#include "slim/onnx_node.h"
 
 #include <algorithm>
 #include <utility>

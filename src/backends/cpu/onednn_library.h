@@ -3,7 +3,7 @@
 #pragma once
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/onednn/library.h"
+#include "backends/cpu/onednn/interface.h"
 
 namespace ingot::cpu {
 
