@@ -49,7 +49,7 @@ public:
 private:
     /// Each open container is the last element of its parent, so references to it hold until it
     /// closes.
-    Json& place(Json v) {
+    Json& insert(Json v) {
         if (open_.empty()) {
             root_ = std::move(v);
             return root_;
@@ -61,13 +61,13 @@ private:
         return parent.set(std::move(key_), std::move(v));
     }
     bool put(Json v) {
-        place(std::move(v));
+        insert(std::move(v));
         return true;
     }
     bool enter(Json v) {
         require(open_.size() < static_cast<size_t>(levels_), ErrorCode::InvalidArgument,
                 "it is nested deeper than ", levels_, " levels");
-        open_.push_back(&place(std::move(v)));
+        open_.push_back(&insert(std::move(v)));
         return true;
     }
     static void check_keys(const Json::Members& members) {

@@ -41,7 +41,7 @@ public:
     /// ~/.cache/ingot/kernels; "" when none is known or INGOT_RUNTIME_CACHE is "none".
     static std::string default_folder();
 
-    const std::string& place() const { return path_; }
+    const std::string& path() const { return path_; }
     bool is_file() const { return file_ != nullptr; }
     /// The whole contents of a file or memory cache.
     std::string bytes() const;

@@ -149,7 +149,7 @@ class WeightWriter {
 public:
     explicit WeightWriter(ContainerWriter& out) : out_(out) {}
 
-    uint64_t place(const Tensor& t) {
+    uint64_t store(const Tensor& t) {
         std::span<const std::byte> bytes = t.bytes();
         std::string key = str(bytes.size(), ":", xxh3_128(bytes));
         auto known = placed_.find(key);
@@ -405,7 +405,7 @@ void write_sections(ContainerWriter& out, const Content& content) {
     WeightWriter weights(out);
     auto written = [&](const Graph& g) {
         return write_graph(
-            g, [&](const Tensor& t) { return absent.has(t) ? absent_offset : weights.place(t); });
+            g, [&](const Tensor& t) { return absent.has(t) ? absent_offset : weights.store(t); });
     };
     std::vector<std::byte> body =
         written(content.weights ? content.graph : without_weights(content.graph, absent));

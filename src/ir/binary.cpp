@@ -70,7 +70,7 @@ private:
 
 class Writer {
 public:
-    explicit Writer(const PlaceTensor& place) : place_(place) {}
+    explicit Writer(const StoreTensor& store) : store_(store) {}
     std::vector<std::byte> run(const Graph& g);
 
 private:
@@ -111,7 +111,7 @@ private:
         }
     }
 
-    const PlaceTensor& place_;
+    const StoreTensor& store_;
     Table strings_, sizes_, types_, layouts_;
 };
 
@@ -167,7 +167,7 @@ void Writer::field(Bytes& b, const Tensor* v) {
     if (here) {
         b.raw(v->bytes());
     } else {
-        b.varint(place_(*v));
+        b.varint(store_(*v));
     }
 }
 
@@ -243,8 +243,8 @@ std::vector<std::byte> Writer::run(const Graph& g) {
 
 } // namespace
 
-std::vector<std::byte> write_graph(const Graph& g, const PlaceTensor& place) {
-    return Writer(place).run(g);
+std::vector<std::byte> write_graph(const Graph& g, const StoreTensor& store) {
+    return Writer(store).run(g);
 }
 
 } // namespace ingot

@@ -12,11 +12,11 @@ namespace ingot {
 
 /// Stores the bytes of a tensor in the weights section and returns their offset there. Called once
 /// per constant, in node order; equal tensors may share an offset.
-using PlaceTensor = std::function<uint64_t(const Tensor&)>;
+using StoreTensor = std::function<uint64_t(const Tensor&)>;
 /// Tensors up to this many bytes are stored inside the graph section.
 inline constexpr size_t max_inline_bytes = 64;
 
-std::vector<std::byte> write_graph(const Graph& g, const PlaceTensor& place);
+std::vector<std::byte> write_graph(const Graph& g, const StoreTensor& store);
 
 struct ReadOptions {
     const OpDef* (*find_op)(std::string_view name) = nullptr;

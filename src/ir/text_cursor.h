@@ -25,7 +25,7 @@ public:
     explicit Cursor(std::string_view text) : text_(text) {}
 
     size_t position() const { return at_; }
-    std::string place(size_t position) const {
+    std::string location(size_t position) const {
         size_t line = 1;
         size_t column = 1;
         for (size_t i = 0; i < position && i < text_.size(); ++i) {
@@ -37,12 +37,12 @@ public:
     }
     template <class... Args>
     [[noreturn]] void error(const Args&... args) const {
-        fail(ErrorCode::InvalidArgument, place(at_), ": ", args...);
+        fail(ErrorCode::InvalidArgument, location(at_), ": ", args...);
     }
     /// Runs f; prefixes its errors with the position in the text.
     template <class F>
     auto located(size_t position, F&& f) const {
-        return with_place([&] { return place(position); }, std::forward<F>(f));
+        return with_place([&] { return location(position); }, std::forward<F>(f));
     }
 
     void space() {

@@ -14,7 +14,7 @@ namespace {
 // A weights section in memory.
 struct Weights {
     std::vector<Tensor> tensors;
-    PlaceTensor place = [this](const Tensor& t) {
+    StoreTensor store = [this](const Tensor& t) {
         tensors.push_back(t);
         return uint64_t{1000} * tensors.size();
     };
@@ -38,7 +38,7 @@ std::string full(const Graph& g) {
 TEST(Binary, EveryOpComesBack) {
     for (const Graph& g : test::sample_graphs()) {
         Weights w;
-        std::vector<std::byte> bytes = write_graph(g, w.place);
+        std::vector<std::byte> bytes = write_graph(g, w.store);
         Graph again = read_graph(bytes, w.read);
         verify(again);
         EXPECT_EQ(full(again), full(g));
@@ -56,7 +56,7 @@ TEST(Binary, SmallConstantsStandInTheGraph) {
     g.add_output("a", ops::constant(g, Tensor::zeros(DType::F32, {16})));
     g.add_output("b", ops::constant(g, Tensor::zeros(DType::F32, {17})));
     Weights w;
-    write_graph(g, w.place);
+    write_graph(g, w.store);
     ASSERT_EQ(w.tensors.size(), 1U);
     EXPECT_EQ(w.tensors[0].count(), 17);
 }
@@ -74,7 +74,7 @@ std::string error_of(std::span<const std::byte> bytes, const ReadOptions& option
 TEST(Binary, EveryTruncationIsRefused) {
     for (const Graph& g : test::sample_graphs()) {
         Weights w;
-        std::vector<std::byte> bytes = write_graph(g, w.place);
+        std::vector<std::byte> bytes = write_graph(g, w.store);
         for (size_t n = 0; n < bytes.size(); ++n) {
             ASSERT_NE(error_of(std::span(bytes).first(n), w.read), "") << n << " bytes";
         }
@@ -86,7 +86,7 @@ TEST(Binary, EveryTruncationIsRefused) {
 TEST(Binary, DamageIsAnErrorOrAnotherValidGraph) {
     Graph g = test::control_graph();
     Weights w;
-    std::vector<std::byte> bytes = write_graph(g, w.place);
+    std::vector<std::byte> bytes = write_graph(g, w.store);
     size_t refused = 0;
     for (size_t i = 0; i < bytes.size(); ++i) {
         for (int bit = 0; bit < 8; ++bit) {
@@ -106,7 +106,7 @@ TEST(Binary, ErrorsSayWhatIsWrong) {
     Graph g("g");
     g.add_output("y", ops::exp(g, g.add_input("x", {DType::F32, {2}})));
     Weights w;
-    std::vector<std::byte> bytes = write_graph(g, w.place);
+    std::vector<std::byte> bytes = write_graph(g, w.store);
     ReadOptions none{[](std::string_view) -> const OpDef* { return nullptr; }, {}};
     EXPECT_NE(error_of(bytes, none).find("unknown op 'map'"), std::string::npos);
     ReadOptions other{[](std::string_view) { return &reshape_def; }, {}};
@@ -124,10 +124,10 @@ TEST(Binary, StoredTypesMustMatchInference) {
     Value x = g.add_input("x", {DType::F32, {2}});
     g.add_output("y", ops::exp(g, x));
     Weights w;
-    std::vector<std::byte> bytes = write_graph(g, w.place);
+    std::vector<std::byte> bytes = write_graph(g, w.store);
     // The input's type entry is the only f32; make the result refer to a type of its own.
     g.add_output("z", ops::reshape(g, x, {1, 2}));
-    std::vector<std::byte> two = write_graph(g, w.place);
+    std::vector<std::byte> two = write_graph(g, w.store);
     bool seen = false;
     for (size_t i = 0; i < two.size() && !seen; ++i) {
         std::vector<std::byte> damaged = two;

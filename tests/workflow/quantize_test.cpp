@@ -68,16 +68,16 @@ TEST(Placement, ProductsReadInt8) {
     PlacementSketch s;
     s.scales = {1, 2, 3};
     s.ops = {{PlacementRole::Product, {0}, {1}}, {PlacementRole::Product, {1}, {2}}};
-    EXPECT_EQ(place(s), (std::vector<float>{1, 2, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{1, 2, 0}));
 }
 
 TEST(Placement, ViewsPassItOn) {
     PlacementSketch s;
     s.scales = {1, 0, 3};
     s.ops = {{PlacementRole::View, {0}, {1}}, {PlacementRole::Product, {1}, {2}}};
-    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{1, 0, 0}));
     s.scales = {0, 5, 3};
-    EXPECT_EQ(place(s), (std::vector<float>{5, 0, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{5, 0, 0}));
 }
 
 // 0 -> conv -> 1 -> relu -> 2 -> conv -> 3; 2 + 3 -> 4 -> conv -> 5. The residual 2 is read as
@@ -90,7 +90,7 @@ TEST(Placement, OfAResidualOnlyTheOldOperandIsStored) {
              {PlacementRole::Product, {2}, {3}},
              {PlacementRole::Join, {2, 3}, {4}},
              {PlacementRole::Product, {4}, {5}}};
-    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 3, 0, 5, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{1, 0, 3, 0, 5, 0}));
 }
 
 // Two products added: the earlier one is stored as int8.
@@ -101,7 +101,7 @@ TEST(Placement, OfTwoProductsTheEarlierIsStored) {
              {PlacementRole::Product, {0}, {2}},
              {PlacementRole::Join, {1, 2}, {3}},
              {PlacementRole::Product, {3}, {4}}};
-    EXPECT_EQ(place(s), (std::vector<float>{1, 2, 0, 4, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{1, 2, 0, 4, 0}));
 }
 
 // x * sigmoid(x) of a product belongs to that product as a whole.
@@ -112,7 +112,7 @@ TEST(Placement, AGateOfItselfIsNotStored) {
              {PlacementRole::Pointwise, {1}, {2}},
              {PlacementRole::Join, {1, 2}, {3}},
              {PlacementRole::Product, {3}, {4}}};
-    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 0, 4, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{1, 0, 0, 4, 0}));
 }
 
 TEST(Placement, PoolingAndConcatenationTakeTheScaleOfTheResult) {
@@ -122,9 +122,9 @@ TEST(Placement, PoolingAndConcatenationTakeTheScaleOfTheResult) {
              {PlacementRole::Maximum, {1}, {2}},
              {PlacementRole::Concat, {0, 2}, {3}},
              {PlacementRole::Product, {3}, {4}}};
-    EXPECT_EQ(place(s), (std::vector<float>{4, 4, 4, 4, 0, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{4, 4, 4, 4, 0, 0}));
     s.ops[1].role = PlacementRole::Window;
-    EXPECT_EQ(place(s), (std::vector<float>{4, 2, 4, 4, 0, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{4, 2, 4, 4, 0, 0}));
 }
 
 TEST(Placement, WhatIsConcatenatedAsFloatsStays) {
@@ -134,7 +134,7 @@ TEST(Placement, WhatIsConcatenatedAsFloatsStays) {
              {PlacementRole::Concat, {0, 1}, {2}},
              {PlacementRole::Pointwise, {2}, {3}},
              {PlacementRole::Product, {3}, {4}}};
-    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 0, 4, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{1, 0, 0, 4, 0}));
 }
 
 TEST(Placement, WhatLeadsToNoProductStays) {
@@ -143,9 +143,9 @@ TEST(Placement, WhatLeadsToNoProductStays) {
     s.ops = {{PlacementRole::Product, {0}, {1}},
              {PlacementRole::Maximum, {1}, {2}},
              {PlacementRole::Other, {2}, {3}}};
-    EXPECT_EQ(place(s), (std::vector<float>{1, 0, 0, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{1, 0, 0, 0}));
     s.scales[0] = 0;
-    EXPECT_EQ(place(s), (std::vector<float>{0, 0, 0, 0}));
+    EXPECT_EQ(assign_scales(s), (std::vector<float>{0, 0, 0, 0}));
 }
 
 // --- models

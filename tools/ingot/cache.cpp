@@ -61,7 +61,7 @@ int list(const RuntimeCache& c, bool only_faults, bool strict) {
         }
     }
     std::printf("%d kernels, %llu bytes, %d faulty, in %s\n", entries,
-                static_cast<unsigned long long>(bytes), faults, c.place().c_str());
+                static_cast<unsigned long long>(bytes), faults, c.path().c_str());
     return only_faults && faults > 0 ? 1 : 0;
 }
 
@@ -69,16 +69,16 @@ int list(const RuntimeCache& c, bool only_faults, bool strict) {
 
 int cache(const Options& o) {
     bool is_file = !o.runtime_cache_file.empty();
-    std::string place = is_file                   ? o.runtime_cache_file
-                        : o.runtime_cache.empty() ? RuntimeCache::default_folder()
-                                                  : o.runtime_cache;
-    require(!place.empty(), ErrorCode::InvalidArgument,
+    std::string path = is_file                   ? o.runtime_cache_file
+                       : o.runtime_cache.empty() ? RuntimeCache::default_folder()
+                                                 : o.runtime_cache;
+    require(!path.empty(), ErrorCode::InvalidArgument,
             "no cache folder is known (HOME is not set): name one by --runtimeCacheDir");
     require(o.model == "ls" || o.model == "verify" || o.model == "clear",
             ErrorCode::InvalidArgument, "cache ", o.model, ": expected ls, verify or clear");
-    RuntimeCache c(place, is_file ? RuntimeCache::Kind::File : RuntimeCache::Kind::Folder);
+    RuntimeCache c(path, is_file ? RuntimeCache::Kind::File : RuntimeCache::Kind::Folder);
     if (o.model == "clear") {
-        std::printf("%d kernels removed from %s\n", c.clear(), place.c_str());
+        std::printf("%d kernels removed from %s\n", c.clear(), path.c_str());
         return 0;
     }
     if (o.json) {

@@ -117,7 +117,7 @@ public:
 
     void run() {
         sketch();
-        std::vector<float> scales = place(sketch_);
+        std::vector<float> scales = assign_scales(sketch_);
         size_t nodes = edit_.size();
         for (size_t t = 0; t < scales.size(); ++t) {
             if (scales[t] > 0) {

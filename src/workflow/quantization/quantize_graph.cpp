@@ -88,7 +88,7 @@ public:
     GraphQuantizer(const Graph& g, const CalibrationCache& cache, QuantizeReport& report)
         : g_(g), report_(report), r_(g), narrow_(g.value_count()) {
         sketch(cache);
-        scales_ = place(sketch_);
+        scales_ = assign_scales(sketch_);
     }
 
     Graph run() {

@@ -126,7 +126,7 @@ private:
 
 } // namespace
 
-std::vector<float> place(const PlacementSketch& sketch) {
+std::vector<float> assign_scales(const PlacementSketch& sketch) {
     return Placement(sketch).run();
 }
 
