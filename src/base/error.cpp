@@ -30,8 +30,28 @@ std::string_view name(ErrorCode c) {
     return "unknown";
 }
 
-Error::Error(ErrorCode code, std::string message)
-    : code_(code), message_(std::move(message)), text_(message_) {}
+std::string_view name(RefusalKind k) {
+    switch (k) {
+    case RefusalKind::None:
+        return "none";
+    case RefusalKind::Operator:
+        return "operator";
+    case RefusalKind::Attribute:
+        return "attribute";
+    case RefusalKind::Input:
+        return "input";
+    case RefusalKind::DataType:
+        return "data type";
+    case RefusalKind::Size:
+        return "size";
+    case RefusalKind::Dynamic:
+        return "dynamic";
+    }
+    return "unknown";
+}
+
+Error::Error(ErrorCode code, std::string message, RefusalKind refusal)
+    : code_(code), refusal_(refusal), message_(std::move(message)), text_(message_) {}
 
 Error& Error::at(std::string place) {
     text_ = str(place, ": ", text_);

@@ -24,12 +24,25 @@ enum class ErrorCode {
 };
 std::string_view name(ErrorCode c);
 
+/// The subject of an Unsupported error: what would have to be different.
+enum class RefusalKind {
+    None,      // no refusal, or nothing below
+    Operator,  // the operation as a whole, or this use of it
+    Attribute, // an attribute's value
+    Input,     // an operand or result that is given or left out, or its value
+    DataType,  // an element type
+    Size,      // a rank, or the size of an axis
+    Dynamic,   // a size or value that has to be known before the run
+};
+std::string_view name(RefusalKind k);
+
 /// What went wrong, in words a user can act on. `trail` grows outwards: each layer that knows where
 /// the failure happened adds one line. what() is "outer: inner: message".
 class Error : public std::exception {
 public:
-    Error(ErrorCode code, std::string message);
+    Error(ErrorCode code, std::string message, RefusalKind refusal = RefusalKind::None);
     ErrorCode code() const { return code_; }
+    RefusalKind refusal() const { return refusal_; }
     const std::string& message() const { return message_; }
     /// Innermost first.
     const std::vector<std::string>& trail() const { return trail_; }
@@ -39,6 +52,7 @@ public:
 
 private:
     ErrorCode code_;
+    RefusalKind refusal_;
     std::string message_;
     std::vector<std::string> trail_;
     std::string text_;
@@ -48,6 +62,12 @@ private:
 template <class... Args>
 [[noreturn]] void fail(ErrorCode code, const Args&... args) {
     throw Error(code, str(args...));
+}
+
+/// Throws Unsupported.
+template <class... Args>
+[[noreturn]] void refuse(RefusalKind kind, const Args&... args) {
+    throw Error(ErrorCode::Unsupported, str(args...), kind);
 }
 
 /// Throws unless the condition holds: for facts about input, never for bugs.

@@ -11,13 +11,17 @@ namespace ingot {
 
 int64_t mul_or_fail(int64_t a, int64_t b) {
     auto r = checked_mul(a, b);
-    require(r.has_value(), ErrorCode::Unsupported, "size arithmetic overflows: ", a, " * ", b);
+    if (!r) {
+        refuse(RefusalKind::Size, "size arithmetic overflows: ", a, " * ", b);
+    }
     return *r;
 }
 
 int64_t add_or_fail(int64_t a, int64_t b) {
     auto r = checked_add(a, b);
-    require(r.has_value(), ErrorCode::Unsupported, "size arithmetic overflows: ", a, " + ", b);
+    if (!r) {
+        refuse(RefusalKind::Size, "size arithmetic overflows: ", a, " + ", b);
+    }
     return *r;
 }
 
@@ -101,8 +105,9 @@ void add_term(Dim::Poly& p, Term t) {
         return;
     }
     p.terms.insert(at, std::move(t));
-    require(p.terms.size() <= max_terms, ErrorCode::Unsupported, "a size expression has more than ",
-            max_terms, " terms");
+    if (p.terms.size() > max_terms) {
+        refuse(RefusalKind::Size, "a size expression has more than ", max_terms, " terms");
+    }
 }
 
 Dim::Poly single_atom(AtomKind kind, std::string key, Dim a, Dim b) {

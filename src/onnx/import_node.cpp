@@ -76,7 +76,7 @@ Values Import::single(ingot::Graph& g, const Node& node, size_t index,
             append(reasons, str("\n  ", r.node, " (", r.domain.empty() ? "" : r.domain + ".",
                                 r.type, ", opset ", r.opset, "): ", r.reason));
         }
-        fail(ErrorCode::Unsupported, whole.reason, reasons.empty() ? "" : ":", reasons);
+        throw Error(whole.code, str(whole.reason, reasons.empty() ? "" : ":", reasons), whole.kind);
     }
     Values out;
     for (const std::string& name : node.outputs) {

@@ -93,7 +93,8 @@ ImportResult Import::run() {
         try {
             scope.names.emplace(info.name, result.graph.add_input(info.name, input_type(info)));
         } catch (const Error& e) {
-            refusals_.push_back({str("input '", info.name, "'"), "", "(input)", 0, e.message()});
+            refusals_.push_back({str("input '", info.name, "'"), "", "(input)", 0, e.message(),
+                                 e.code(), e.refusal()});
             scope.poisoned.insert(info.name);
         }
     }
@@ -117,7 +118,8 @@ ImportResult Import::run() {
 
 void Import::add_initializers(Scope& scope, const Graph& source) {
     auto refuse = [&](const std::string& name, const std::string& reason) {
-        refusals_.push_back({str("initializer '", name, "'"), "", "(initializer)", 0, reason});
+        refusals_.push_back({str("initializer '", name, "'"), "", "(initializer)", 0, reason,
+                             ErrorCode::Unsupported, RefusalKind::DataType});
         scope.poisoned.insert(name);
     };
     for (const Tensor& t : source.initializers) {
@@ -136,13 +138,18 @@ void Import::add_initializers(Scope& scope, const Graph& source) {
 }
 
 Type input_type(const ValueInfo& info) {
-    require(info.kind == ValueKind::Tensor, ErrorCode::Unsupported, "its type is ", name(info.kind),
-            ", expected a tensor");
+    if (info.kind != ValueKind::Tensor) {
+        refuse(RefusalKind::DataType, "its type is ", name(info.kind), ", expected a tensor");
+    }
     auto dtype = dtype_of(info.elem_type);
-    require(dtype.has_value(), ErrorCode::Unsupported, "element type ",
-            data_type_name(info.elem_type), " is not supported");
-    require(info.has_shape, ErrorCode::Unsupported,
-            "it has no shape; give it one (its rank must be known, dimensions may be names)");
+    if (!dtype) {
+        refuse(RefusalKind::DataType, "element type ", data_type_name(info.elem_type),
+               " is not supported");
+    }
+    if (!info.has_shape) {
+        refuse(RefusalKind::Size,
+               "it has no shape; give it one (its rank must be known, dimensions may be names)");
+    }
     Type t{*dtype, {}};
     for (size_t i = 0; i < info.dims.size(); ++i) {
         const ShapeDim& d = info.dims[i];
@@ -184,8 +191,9 @@ Import::Lookup Import::find(Scope& scope, const std::string& name, Value& out) {
 }
 
 void Import::import_graph(Scope& scope, const Graph& source) {
-    require(scope.depth <= max_depth, ErrorCode::Unsupported,
-            "graphs and functions are nested deeper than ", max_depth);
+    if (scope.depth > max_depth) {
+        refuse(RefusalKind::Operator, "graphs and functions are nested deeper than ", max_depth);
+    }
     for (size_t index : node_order(source.nodes)) {
         check_interrupt();
         import_node(scope, source.nodes[index], index);
@@ -194,10 +202,13 @@ void Import::import_graph(Scope& scope, const Graph& source) {
 
 void Import::import_node(Scope& scope, const Node& node, size_t index) {
     int64_t opset = opset_of(scope, node.domain);
-    auto refuse = [&](const std::string& reason) {
+    auto note = [&](const Error& e) {
         refusals_.push_back({node.name.empty() ? str("#", index) : node.name, node.domain,
-                             node.op_type, opset, reason});
+                             node.op_type, opset, e.message(), e.code(), e.refusal()});
         scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
+    };
+    auto unknown = [&](std::string reason) {
+        note(Error(ErrorCode::Unsupported, std::move(reason), RefusalKind::Operator));
     };
     Values inputs;
     bool poisoned = false;
@@ -216,10 +227,10 @@ void Import::import_node(Scope& scope, const Node& node, size_t index) {
     }
     const FunctionProto* function = find_function(node);
     if (opset == 0 && function == nullptr) {
-        return refuse(str("the model imports no opset of domain '", node.domain, "'"));
+        return unknown(str("the model imports no opset of domain '", node.domain, "'"));
     }
     if (find_importer(node.domain, node.op_type, opset) == nullptr && function == nullptr) {
-        return refuse(
+        return unknown(
             is_default(node.domain)
                 ? str("there is no such operator at opset ", opset, ", or Ingot does not know it")
                 : std::string(
@@ -238,7 +249,7 @@ void Import::import_node(Scope& scope, const Node& node, size_t index) {
             e.code() != ErrorCode::InvalidArgument) {
             throw;
         }
-        refuse(e.message());
+        note(e);
     }
 }
 
@@ -247,8 +258,10 @@ void Import::name_outputs(Scope& scope, const Node& node, const Values& made) {
         if (node.outputs[i].empty()) {
             continue;
         }
-        require(i < made.size() && made[i].valid(), ErrorCode::Unsupported, "output ", i, " ('",
-                node.outputs[i], "') is not computed");
+        if (i >= made.size() || !made[i].valid()) {
+            refuse(RefusalKind::Operator, "output ", i, " ('", node.outputs[i],
+                   "') is not computed");
+        }
         scope.names.emplace(node.outputs[i], made[i]);
         bool weights = node.op_type == "Constant"; // a refit finds it by name
         if ((options_.keep_names || weights) && scope.g->value_name(made[i]).empty()) {
@@ -315,8 +328,8 @@ Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& n
         }
         scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
         Values none(node.outputs.size());
-        fail(ErrorCode::Unsupported, "function '", f.key.name,
-             "' has nodes that cannot be imported");
+        refuse(refusals_[refused].kind, "function '", f.key.name,
+               "' has nodes that cannot be imported");
     }
     Values out;
     for (const std::string& name : f.outputs) {
@@ -343,10 +356,12 @@ Import::OpenBody Import::body(Scope& scope, const Graph& source, std::span<const
     }
     for (size_t i = 0; captured_first != nullptr && i < captured_first->captures.size(); ++i) {
         Value v;
-        require(!inner.names.contains(captured_first->capture_names[i]), ErrorCode::Unsupported,
-                "the branches use the name '", captured_first->capture_names[i],
-                "' for different values; rename one");
-        find(inner, captured_first->capture_names[i], v);
+        const std::string& name = captured_first->capture_names[i];
+        if (inner.names.contains(name)) {
+            refuse(RefusalKind::Operator, "the branches use the name '", name,
+                   "' for different values; rename one");
+        }
+        find(inner, name, v);
     }
     size_t refused = refusals_.size();
     add_initializers(inner, source);
@@ -363,8 +378,10 @@ Import::OpenBody Import::body(Scope& scope, const Graph& source, std::span<const
             inner.g->add_output(info.name, v);
         }
     }
-    require(refusals_.size() == refused, ErrorCode::Unsupported, "its body '", source.name,
-            "' has nodes that cannot be imported");
+    if (refusals_.size() != refused) {
+        refuse(refusals_[refused].kind, "its body '", source.name,
+               "' has nodes that cannot be imported");
+    }
     out.capture_names = std::move(inner.capture_names);
     out.captures = std::move(inner.captures);
     return out;
@@ -372,8 +389,10 @@ Import::OpenBody Import::body(Scope& scope, const Graph& source, std::span<const
 
 ingot::Tensor tensor_from(const Tensor& t) {
     auto dtype = dtype_of(t.data_type);
-    require(dtype.has_value(), ErrorCode::Unsupported, "element type ", data_type_name(t.data_type),
-            " is not supported");
+    if (!dtype) {
+        refuse(RefusalKind::DataType, "element type ", data_type_name(t.data_type),
+               " is not supported");
+    }
     require(t.missing.empty(), ErrorCode::InvalidModel, t.missing,
             "; give it with loadInitializer()");
     auto address = reinterpret_cast<uintptr_t>(t.bytes.data());

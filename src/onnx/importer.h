@@ -72,10 +72,10 @@ public:
     /// Two or more bodies that share one list of captures (for If).
     std::vector<Body> bodies(std::span<const std::string_view> attributes) const;
 
-    /// Throws Unsupported with the joined text.
+    /// Throws Unsupported with the joined text; the parser's error code follows from the kind.
     template <class... Args>
-    [[noreturn]] void refuse(const Args&... args) const {
-        fail(ErrorCode::Unsupported, args...);
+    [[noreturn]] void refuse(RefusalKind kind, const Args&... args) const {
+        ingot::refuse(kind, args...);
     }
     /// Throws InvalidModel unless the condition holds.
     template <class... Args>
@@ -111,6 +111,8 @@ struct Refusal {
     std::string type;
     int64_t opset = 0;
     std::string reason;
+    ErrorCode code = ErrorCode::Unsupported; // or InvalidModel, InvalidArgument
+    RefusalKind kind = RefusalKind::None;
 };
 
 struct ImportOptions {

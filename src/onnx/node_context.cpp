@@ -127,7 +127,8 @@ ingot::Tensor NodeContext::constant(int input) const {
     auto t = maybe_constant(input);
     if (!t) {
         const std::string& name = node.inputs[static_cast<size_t>(input)];
-        refuse("input ", input, " ('", name, "') must be a constant; it is computed at run time");
+        refuse(RefusalKind::Dynamic, "input ", input, " ('", name,
+               "') must be a constant; it is computed at run time");
     }
     return *t;
 }

@@ -254,7 +254,7 @@ GraphRef recurrence_body(const ingot::Graph& outer, const Recurrence& r,
 Values linear_attention(NodeContext& c) {
     ingot::Graph& g = c.g;
     if (c.i("state_window", 0) != 0) {
-        c.refuse("attribute 'state_window' is not supported");
+        c.refuse(RefusalKind::Attribute, "attribute 'state_window' is not supported");
     }
     std::string rule = c.s("update_rule", "gated_delta");
     c.ensure(rule == "linear" || rule == "gated" || rule == "delta" || rule == "gated_delta",

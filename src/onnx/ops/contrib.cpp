@@ -54,7 +54,8 @@ Values nhwc_conv(NodeContext& c) {
     std::vector<int64_t> kernel;
     for (const Dim& d : spatial_dims(g.type(w))) {
         if (!d.is_const()) {
-            c.refuse("the weights are ", c.type(1), "; the kernel's size must be known");
+            c.refuse(RefusalKind::Dynamic, "the weights are ", c.type(1),
+                     "; the kernel's size must be known");
         }
         kernel.push_back(d.value());
     }
@@ -128,10 +129,12 @@ Values matmul_nbits(NodeContext& c) {
     int64_t bits = c.i("bits", 4);
     int64_t block = positive(c, "block_size");
     if (bits != 4 && bits != 8) {
-        c.refuse("attribute 'bits' is ", bits, "; only 4 and 8 are supported");
+        c.refuse(RefusalKind::Attribute, "attribute 'bits' is ", bits,
+                 "; only 4 and 8 are supported");
     }
     if (c.has(4)) {
-        c.refuse("input 4 (g_idx) is given; only blocks in order are supported");
+        c.refuse(RefusalKind::Input,
+                 "input 4 (g_idx) is given; only blocks in order are supported");
     }
     c.ensure(c.rank(0) >= 1, "A is a scalar, expected rows of K = ", k, " elements");
     int64_t blocks = (k + block - 1) / block;

@@ -36,7 +36,8 @@ Value stacked(ingot::Graph& g, Value k, Value v) {
 Values attention(NodeContext& c) {
     ingot::Graph& g = c.g;
     if (c.i("past_present_share_buffer", 0) != 0 || c.i("do_rotary", 0) != 0) {
-        c.refuse("past_present_share_buffer and do_rotary are not supported");
+        c.refuse(RefusalKind::Attribute,
+                 "past_present_share_buffer and do_rotary are not supported");
     }
     int64_t heads = positive(c, "num_heads");
     Value qkv = ops::matmul(g, c.in(0), c.in(1));
@@ -123,10 +124,11 @@ Heads heads_of(NodeContext& c) {
 Values multi_head_attention(NodeContext& c) {
     ingot::Graph& g = c.g;
     if (c.has(8) || c.has(9)) {
-        c.refuse("inputs past_sequence_length and cache_indirection are not supported");
+        c.refuse(RefusalKind::Input,
+                 "inputs past_sequence_length and cache_indirection are not supported");
     }
     if (c.wants(3)) {
-        c.refuse("output 3 (qk) is not supported");
+        c.refuse(RefusalKind::Operator, "output 3 (qk) is not supported");
     }
     Heads h = heads_of(c);
     Dim past = 0;
@@ -163,13 +165,13 @@ struct GroupQuery {
 
 void check_group_query(const NodeContext& c) {
     if (c.s("k_quant_type", "NONE") != "NONE" || c.s("v_quant_type", "NONE") != "NONE") {
-        c.refuse("a quantised cache is not supported");
+        c.refuse(RefusalKind::Attribute, "a quantised cache is not supported");
     }
     if (c.i("sliding_window_cache", 0) != 0) {
-        c.refuse("sliding_window_cache is not supported");
+        c.refuse(RefusalKind::Attribute, "sliding_window_cache is not supported");
     }
     if (c.i("qk_output", 0) != 0 || c.wants(3)) {
-        c.refuse("output 3 (output_qk) is not supported");
+        c.refuse(RefusalKind::Operator, "output 3 (output_qk) is not supported");
     }
 }
 
@@ -328,10 +330,11 @@ Values group_query_attention(NodeContext& c) {
 Values rotary(NodeContext& c) {
     ingot::Graph& g = c.g;
     if (c.i("is_packed_batching", 0) != 0) {
-        c.refuse("is_packed_batching is not supported");
+        c.refuse(RefusalKind::Attribute, "is_packed_batching is not supported");
     }
     if (c.f("scale", 1) != 1) {
-        c.refuse("attribute 'scale' is ", c.f("scale", 1), "; only 1 is supported");
+        c.refuse(RefusalKind::Attribute, "attribute 'scale' is ", c.f("scale", 1),
+                 "; only 1 is supported");
     }
     const Dim& half = c.dim(2, 1);
     int64_t rotated = c.i("rotary_embedding_dim", 0);
@@ -343,8 +346,8 @@ Values rotary(NodeContext& c) {
         if (heads == 0) {
             const Dim& size = c.dim(0, 2);
             if (!half.is_const() || half.is_const(0) || !size.is_const()) {
-                c.refuse("num_heads is not given, and the sizes of ", c.type(0), " and ", c.type(2),
-                         " do not tell it");
+                c.refuse(RefusalKind::Dynamic, "num_heads is not given, and the sizes of ",
+                         c.type(0), " and ", c.type(2), " do not tell it");
             }
             heads = size.value() / (2 * half.value());
         }

@@ -182,7 +182,8 @@ Values dynamic_matmul(NodeContext& c) {
 Values attention(NodeContext& c) {
     ingot::Graph& g = c.g;
     if (c.has(8) || c.wants(1)) {
-        c.refuse("a past state is used; only attention without one is supported");
+        c.refuse(RefusalKind::Input,
+                 "a past state is used; only attention without one is supported");
     }
     int64_t heads = positive(c, "num_heads");
     c.ensure(c.rank(0) == 3 && c.rank(1) == 2, "input and weight are ", c.type(0), " and ",

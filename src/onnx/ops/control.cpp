@@ -25,7 +25,7 @@ Dims differing_sizes(NodeContext& c, const ingot::Graph& a, const ingot::Graph& 
         c.ensure(l.dtype == r.dtype, "result ", i, " is ", l, " in one branch and ", r,
                  " in the other");
         if (l.rank() != r.rank()) {
-            c.refuse("result ", i, " is ", l, " in one branch and ", r,
+            c.refuse(RefusalKind::Size, "result ", i, " is ", l, " in one branch and ", r,
                      " in the other: a rank that depends on data is not supported");
         }
         for (size_t d = 0; d < l.dims.size(); ++d) {
@@ -155,8 +155,9 @@ LoopBody stable_body(NodeContext& c, std::vector<Type> types) {
             c.ensure(after.dtype == types[i].dtype, "carried value ", i - 2, " goes in as ",
                      types[i], " and comes out as ", after);
             if (after.rank() != types[i].rank()) {
-                c.refuse("carried value ", i - 2, " goes in as ", types[i], " and comes out as ",
-                         after, ": a rank that changes between iterations is not supported");
+                c.refuse(RefusalKind::Size, "carried value ", i - 2, " goes in as ", types[i],
+                         " and comes out as ", after,
+                         ": a rank that changes between iterations is not supported");
             }
             for (size_t d = 0; d < after.dims.size(); ++d) {
                 Dim& size = types[i].dims[d];

@@ -130,7 +130,8 @@ void check_tap_count(const NodeContext& c, const Sliding& s) {
         left /= k;
     }
     if (left == 0) {
-        c.refuse("the kernel has the sizes ", s.kernel, "; more than 65536 taps are not supported");
+        c.refuse(RefusalKind::Size, "the kernel has the sizes ", s.kernel,
+                 "; more than 65536 taps are not supported");
     }
 }
 
@@ -165,7 +166,8 @@ Values causal_conv(NodeContext& c) {
     ingot::Graph& g = c.g;
     if (c.i("ndim", 1) != 1 || c.i("dilation", 1) != 1 || c.i("channels_last", 0) != 0 ||
         c.i("state_window", 0) != 0) {
-        c.refuse("attributes ndim, dilation, channels_last and state_window are not supported");
+        c.refuse(RefusalKind::Attribute,
+                 "attributes ndim, dilation, channels_last and state_window are not supported");
     }
     c.ensure(c.rank(0) == 3, "input is ", c.type(0), ", expected [N,C,length]");
     std::vector<int64_t> kernel = kernel_sizes(c, 1);
@@ -173,7 +175,8 @@ Values causal_conv(NodeContext& c) {
     int64_t carry = kernel.at(0) - 1;
     Dim channels = d[1].is_const() ? d[1] : c.dim(1, 0);
     if (!channels.is_const()) {
-        c.refuse("input is ", c.type(0), "; the number of channels must be known");
+        c.refuse(RefusalKind::Dynamic, "input is ", c.type(0),
+                 "; the number of channels must be known");
     }
     Value all = c.in(0);
     if (c.has(3)) {

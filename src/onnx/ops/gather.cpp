@@ -53,7 +53,7 @@ size_t tuple_size(NodeContext& c, int input, size_t batch) {
     const Type& t = c.type(input);
     c.ensure(t.rank() >= 1, "input ", input, " is ", t, ", expected rank 1 or more");
     if (!t.dims.back().is_const()) {
-        c.refuse("the last size of input ", input, ", ", t,
+        c.refuse(RefusalKind::Dynamic, "the last size of input ", input, ", ", t,
                  ", is not known before the run, so the rank of the result is not");
     }
     int64_t k = t.dims.back().value();

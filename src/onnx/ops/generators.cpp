@@ -53,9 +53,10 @@ Values constant(NodeContext& c) {
         return {ops::constant(c.g, ingot::Tensor::of<double>(DType::F32, shape, v))};
     }
     if (a.name == "value_string" || a.name == "value_strings") {
-        c.refuse("string tensors are not supported");
+        c.refuse(RefusalKind::DataType, "string tensors are not supported");
     }
-    c.refuse("attribute '", a.name, "' of type ", name(a.type), " gives no tensor");
+    c.refuse(RefusalKind::Attribute, "attribute '", a.name, "' of type ", name(a.type),
+             " gives no tensor");
 }
 
 Values constant_of_shape(NodeContext& c) {

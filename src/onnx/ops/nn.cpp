@@ -26,7 +26,7 @@ Values gemm(NodeContext& c) {
     bool whole = alpha == static_cast<double>(static_cast<int64_t>(alpha)) &&
                  beta == static_cast<double>(static_cast<int64_t>(beta));
     if (!is_float(c.dtype(0)) && !whole) {
-        c.refuse("integers times alpha = ", alpha, " and beta = ", beta);
+        c.refuse(RefusalKind::Attribute, "integers times alpha = ", alpha, " and beta = ", beta);
     }
     int64_t a_axis = c.i("transA", 0) != 0 ? 0 : 1;
     int64_t b_axis = c.i("transB", 0) != 0 ? 1 : 0;
@@ -92,7 +92,7 @@ Values dropout12(NodeContext& c) {
         auto ratio = c.maybe_constant(1);
         bool nothing = ratio && ratio->get_f64(0) == 0;
         if (training && !nothing) {
-            c.refuse("training_mode is set; only inference is supported");
+            c.refuse(RefusalKind::Input, "training_mode is set; only inference is supported");
         }
     }
     return dropped(c);

@@ -44,11 +44,13 @@ Value batch_normalized(NodeContext& c, Value x, Value mean, Value variance) {
 
 Values batch_norm(NodeContext& c) {
     if (c.opset < 9 && c.i("spatial", 1) == 0) {
-        c.refuse("attribute 'spatial' is 0; only statistics for each channel are supported");
+        c.refuse(RefusalKind::Attribute,
+                 "attribute 'spatial' is 0; only statistics for each channel are supported");
     }
     for (int i = 1; i < c.output_count(); ++i) {
         if (c.wants(i) && c.i("is_test", 0) == 0) {
-            c.refuse("output ", i, " of the training form is used; only inference is supported");
+            c.refuse(RefusalKind::Operator, "output ", i,
+                     " of the training form is used; only inference is supported");
         }
     }
     Values out(5);
@@ -89,7 +91,8 @@ Values instance_norm(NodeContext& c) {
     spatial_count(c);
     Dim channels = c.dim(0, 1).is_const() ? c.dim(0, 1) : product(c.type(1).dims);
     if (!channels.is_const()) {
-        c.refuse("input is ", c.type(0), "; the number of channels must be known");
+        c.refuse(RefusalKind::Dynamic, "input is ", c.type(0),
+                 "; the number of channels must be known");
     }
     return group_norm_by(c, channels.value(), c.in(1), c.in(2));
 }

@@ -22,7 +22,7 @@ Granularity granularity(const NodeContext& c) {
     int64_t rank = c.rank(0);
     bool one = product(c.type(1).dims).is_const(1);
     if (block == 0 && c.rank(1) > 1 && !one) {
-        c.refuse("scale is ", c.type(1), " without a block_size");
+        c.refuse(RefusalKind::Size, "scale is ", c.type(1), " without a block_size");
     }
     int64_t axis = c.i("axis", 1);
     if (rank <= 1 || (c.rank(1) == 0 && block == 0)) {

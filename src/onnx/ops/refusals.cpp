@@ -8,11 +8,12 @@ namespace ingot::onnx {
 namespace {
 
 Values sequence(NodeContext& c) {
-    c.refuse("sequences are not supported; a model with a fixed number of tensors needs none");
+    c.refuse(RefusalKind::Operator,
+             "sequences are not supported; a model with a fixed number of tensors needs none");
 }
 
 Values optional(NodeContext& c) {
-    c.refuse("optional values are not supported");
+    c.refuse(RefusalKind::Operator, "optional values are not supported");
 }
 
 Values has_element(NodeContext& c) {
@@ -24,15 +25,17 @@ Values get_element(NodeContext& c) {
 }
 
 Values string(NodeContext& c) {
-    c.refuse("string tensors are not supported");
+    c.refuse(RefusalKind::DataType, "string tensors are not supported");
 }
 
 Values image(NodeContext& c) {
-    c.refuse("decoding images is not part of a model here; pass the decoded picture as input");
+    c.refuse(RefusalKind::Operator,
+             "decoding images is not part of a model here; pass the decoded picture as input");
 }
 
 Values training(NodeContext& c) {
-    c.refuse("operators of training are not supported; export the model for inference");
+    c.refuse(RefusalKind::Operator,
+             "operators of training are not supported; export the model for inference");
 }
 
 const ImporterRow rows[] = {

@@ -29,7 +29,7 @@ Dim scaled_size(const NodeContext& c, const Dim& size, double scale) {
             return floor_div(size * Dim(p), q);
         }
     }
-    c.refuse("a scale of ", scale, " for an axis of size ", size,
+    c.refuse(RefusalKind::Dynamic, "a scale of ", scale, " for an axis of size ", size,
              ", which is not known; expected a simple fraction");
 }
 

@@ -44,7 +44,8 @@ Values scatter_nd(NodeContext& c) {
     c.ensure(!data.empty() && !at.empty(), "the inputs are ", c.type(0), " and ", c.type(1),
              ", expected ranks of at least 1");
     if (!at.back().is_const()) {
-        c.refuse("the last size of the indices, ", c.type(1), ", is not known before the run");
+        c.refuse(RefusalKind::Dynamic, "the last size of the indices, ", c.type(1),
+                 ", is not known before the run");
     }
     int64_t k = at.back().value();
     c.ensure(k <= c.rank(0), "the indices name ", k, " axes of ", c.type(0));

@@ -143,7 +143,7 @@ Values squeeze(NodeContext& c) {
         std::vector<int64_t> ones;
         for (size_t i = 0; i < in.size(); ++i) {
             if (!in[i].is_const()) {
-                c.refuse("no axes are given and size ", i, " of ", c.type(0),
+                c.refuse(RefusalKind::Dynamic, "no axes are given and size ", i, " of ", c.type(0),
                          " is not known before the run, so the rank of the result is not");
             }
             if (in[i].is_const(1)) {
@@ -228,9 +228,15 @@ Values tile(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Identity", 1, identity},   {"", "Shape", 1, shape},     {"", "Size", 1, size},
-    {"", "Reshape", 5, reshape},     {"", "Flatten", 1, flatten}, {"", "Squeeze", 1, squeeze},
-    {"", "Unsqueeze", 1, unsqueeze}, {"", "Expand", 8, expand},   {"", "Tile", 6, tile},
+    {"", "Identity", 1, identity},
+    {"", "Shape", 1, shape},
+    {"", "Size", 1, size},
+    {"", "Reshape", 5, reshape},
+    {"", "Flatten", 1, flatten},
+    {"", "Squeeze", 1, squeeze},
+    {"", "Unsqueeze", 1, unsqueeze},
+    {"", "Expand", 8, expand},
+    {"", "Tile", 6, tile},
     {"", "Transpose", 1, transpose},
 };
 

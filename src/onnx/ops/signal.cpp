@@ -204,7 +204,7 @@ void check_signal(const NodeContext& c, int64_t least_rank) {
     const Type& t = c.type(0);
     c.ensure(t.rank() >= least_rank, "input 0 is ", t, ", expected rank ", least_rank, " or more");
     if (!t.dims.back().is_const()) {
-        c.refuse("the last size of input 0, ", t,
+        c.refuse(RefusalKind::Dynamic, "the last size of input 0, ", t,
                  ", is not known before the run; it tells real from complex");
     }
     c.ensure(t.dims.back().is_const(1) || t.dims.back().is_const(2), "the last size of input 0, ",

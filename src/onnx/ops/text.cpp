@@ -17,7 +17,7 @@ struct Pool {
 
 Pool read_pool(NodeContext& c) {
     if (c.has_attribute("pool_strings")) {
-        c.refuse("string tensors are not supported");
+        c.refuse(RefusalKind::DataType, "string tensors are not supported");
     }
     Pool p{c.ints("pool_int64s"), c.ints("ngram_counts"), 0};
     p.begins.push_back(static_cast<int64_t>(p.tokens.size()));

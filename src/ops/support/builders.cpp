@@ -359,8 +359,10 @@ Dims dims_from(Graph& g, Value v, bool is_signed) {
     const Type t = g.type(v);
     require(t.rank() <= 1 && is_integer(t.dtype), ErrorCode::InvalidModel,
             "sizes must be an integer tensor of rank 0 or 1, got ", t);
-    require(t.rank() == 0 || t.dims[0].is_const(), ErrorCode::Unsupported,
-            "the number of sizes in ", t, " is not known, so the rank of a result is not");
+    if (t.rank() == 1 && !t.dims[0].is_const()) {
+        refuse(RefusalKind::Dynamic, "the number of sizes in ", t,
+               " is not known, so the rank of a result is not");
+    }
     int64_t n = t.rank() == 0 ? 1 : t.dims[0].value();
     HostRef partly = g.host(v);
     if (partly != nullptr) {

@@ -58,29 +58,34 @@ private:
     std::string op_;
 };
 
-bool mentions(const std::string& text, std::string_view word) {
-    return text.find(word) != std::string::npos;
-}
-
-/// What the importer's reason is about.
+/// The code that the parser's documentation gives for why a node was not imported.
 ParserCode code_of(const Error& e) {
-    const std::string& text = e.message();
-    if (e.code() == ErrorCode::OutOfMemory) {
+    switch (e.code()) {
+    case ErrorCode::OutOfMemory:
         return ParserCode::kMEM_ALLOC_FAILED;
-    }
-    if (e.code() == ErrorCode::Internal) {
+    case ErrorCode::Internal:
         return ParserCode::kINTERNAL_ERROR;
+    case ErrorCode::InvalidModel:
+        return ParserCode::kINVALID_NODE;
+    default:
+        break;
     }
-    if (mentions(text, "must be a constant") || mentions(text, "before the run") ||
-        mentions(text, "at run time")) {
+    switch (e.refusal()) {
+    case RefusalKind::None:
+    case RefusalKind::Operator:
+        break;
+    case RefusalKind::Attribute:
+        return ParserCode::kUNSUPPORTED_NODE_ATTR;
+    case RefusalKind::Input:
+        return ParserCode::kUNSUPPORTED_NODE_INPUT;
+    case RefusalKind::DataType:
+        return ParserCode::kUNSUPPORTED_NODE_DATATYPE;
+    case RefusalKind::Size:
+        return ParserCode::kUNSUPPORTED_NODE_SHAPE;
+    case RefusalKind::Dynamic:
         return ParserCode::kUNSUPPORTED_NODE_DYNAMIC;
     }
-    return mentions(text, "attribute")      ? ParserCode::kUNSUPPORTED_NODE_ATTR
-           : mentions(text, "element type") ? ParserCode::kUNSUPPORTED_NODE_DATATYPE
-           : mentions(text, "rank") || mentions(text, "shape") || mentions(text, "sizes")
-               ? ParserCode::kUNSUPPORTED_NODE_SHAPE
-           : mentions(text, "input") ? ParserCode::kUNSUPPORTED_NODE_INPUT
-                                     : ParserCode::kUNSUPPORTED_NODE;
+    return ParserCode::kUNSUPPORTED_NODE;
 }
 
 const onnx::FunctionProto* function_of(const onnx::Model& m, const onnx::Node& n) {
@@ -254,8 +259,7 @@ void ModelLayers::add_node(size_t index) {
             results_.emplace(n.name, std::move(results));
         }
     } catch (const Error& e) {
-        bool invalid = e.code() == ErrorCode::InvalidModel;
-        fail_node(index, invalid ? ParserCode::kINVALID_NODE : code_of(e), e.message(), __LINE__);
+        fail_node(index, code_of(e), e.message(), __LINE__);
     }
 }
 
@@ -368,8 +372,10 @@ void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
         }
         std::vector<NetworkTensor*> in;
         for (const std::string& name : read) {
-            require(!name.empty(), ErrorCode::Unsupported, "input ", in.size(),
-                    " is left out: a plugin needs all before its last");
+            if (name.empty()) {
+                refuse(RefusalKind::Input, "input ", in.size(),
+                       " is left out: a plugin needs all before its last");
+            }
             in.push_back(&constant(name));
         }
         std::string name = n.name.empty() ? str(n.op_type, "_", index) : n.name;
@@ -391,8 +397,7 @@ void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
             results_.emplace(n.name, std::move(results));
         }
     } catch (const Error& e) {
-        bool invalid = e.code() == ErrorCode::InvalidModel;
-        fail_node(index, invalid ? ParserCode::kINVALID_NODE : code_of(e), e.what(), __LINE__);
+        fail_node(index, code_of(e), e.what(), __LINE__);
     }
 }
 

@@ -102,7 +102,7 @@ std::string lower(std::string s) {
 int parameter_count(const NodeContext& c, const std::string& name) {
     const Row* r = find_row(lower(name));
     if (r == nullptr) {
-        c.refuse("activation '", name, "' is not known");
+        c.refuse(RefusalKind::Attribute, "activation '", name, "' is not known");
     }
     return r->parameters;
 }

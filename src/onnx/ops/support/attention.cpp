@@ -41,8 +41,9 @@ void add_key_mask(const NodeContext& c, Masks& m, Value mask, const Dim& batch, 
     if (d.size() == 1) {
         bool both = d[0] == Dim(2) * batch;
         if (!both && d[0].is_const() && batch.is_const() && d[0] != batch) {
-            c.refuse("the key mask is ", g.type(mask), "; of the forms with one axis only [", batch,
-                     "] and [", Dim(2) * batch, "] are supported");
+            c.refuse(RefusalKind::Size, "the key mask is ", g.type(mask),
+                     "; of the forms with one axis only [", batch, "] and [", Dim(2) * batch,
+                     "] are supported");
         }
         Value key = key_places(g, keys);
         Value end = both ? ops::slice(g, wide, 0, 0, batch) : ops::reshape(g, wide, {batch});
@@ -57,7 +58,8 @@ void add_key_mask(const NodeContext& c, Masks& m, Value mask, const Dim& batch, 
         seen = ops::logical_not(g, ops::equal(g, wide, zero));
         seen = d.size() == 2 ? ops::unsqueeze(g, seen, {1, 2}) : ops::unsqueeze(g, seen, {1});
     } else {
-        c.refuse("the key mask is ", g.type(mask), "; only rank 1 to 3 is supported");
+        c.refuse(RefusalKind::Size, "the key mask is ", g.type(mask),
+                 "; only rank 1 to 3 is supported");
     }
     Value hidden = ops::scalar(g, DType::F32, c.f("mask_filter_value", -10000.0));
     add_bias(g, m, ops::select(g, seen, ops::scalar(g, DType::F32, 0), hidden));

@@ -15,7 +15,8 @@ DType dtype_attribute(const NodeContext& c, std::string_view name, DType fallbac
              ", expected a data type");
     auto t = dtype_of(static_cast<int>(number));
     if (!t) {
-        c.refuse("element type ", data_type_name(static_cast<int>(number)), " is not supported");
+        c.refuse(RefusalKind::DataType, "element type ", data_type_name(static_cast<int>(number)),
+                 " is not supported");
     }
     return *t;
 }
@@ -43,7 +44,7 @@ int64_t list_length(const NodeContext& c, int i) {
         return 1;
     }
     if (!t.dims[0].is_const()) {
-        c.refuse("the number of elements of input ", i, ", ", t,
+        c.refuse(RefusalKind::Dynamic, "the number of elements of input ", i, ", ", t,
                  ", is not known before the run, so the rank of the result is not");
     }
     return t.dims[0].value();

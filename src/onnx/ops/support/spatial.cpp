@@ -90,7 +90,8 @@ std::vector<int64_t> kernel_sizes(const NodeContext& c, int weights) {
     std::vector<int64_t> sizes;
     for (const Dim& d : spatial_dims(c.type(weights))) {
         if (!d.is_const()) {
-            c.refuse("the weights are ", c.type(weights), "; the kernel's size must be known");
+            c.refuse(RefusalKind::Dynamic, "the weights are ", c.type(weights),
+                     "; the kernel's size must be known");
         }
         sizes.push_back(d.value());
     }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the importer refuses, by text and by kind; the parser's error codes come from the kinds
+// (tests/api/parser_codes_test.cpp).
+#include "onnx/model_builder.h"
+
+namespace ingot::onnx::test {
+
+namespace {
+
+using Inputs = std::vector<std::string>;
+
+std::string why_refused(Inputs inputs, Node n, std::vector<Tensor> constants = {}) {
+    return refusal(model(graph(std::move(inputs), n.outputs, {n}, std::move(constants))));
+}
+
+TEST(Refusals, SayWhatIsMissing) {
+    EXPECT_EQ(why_refused({"x:f32[N,1]"}, node("Squeeze", {"x"}, {"y"})),
+              "no axes are given and size 0 of f32[N,1] is not known before the run, so the rank "
+              "of the result "
+              "is not");
+    EXPECT_EQ(why_refused({"x:f32[4]", "s:i64[K]"}, node("Reshape", {"x", "s"}, {"y"})),
+              "the number of elements of input 1, i64[K], is not known before the run, so the rank "
+              "of the result "
+              "is not");
+    EXPECT_EQ(why_refused({"x:f32[2]"}, node("SequenceConstruct", {"x"}, {"y"})),
+              "sequences are not supported; a model with a fixed number of tensors needs none");
+    EXPECT_EQ(why_refused({"x:f32[2]"}, node("Cast", {"x"}, {"y"}, {int_of("to", 8)})),
+              "element type string is not supported");
+    EXPECT_EQ(why_refused({"x:f32[2]", "i:i64[2]"}, node("Add", {"x", "i"}, {"y"})),
+              "add of f32[2] and i64[2]: the element types differ");
+    EXPECT_EQ(why_refused({"x:f32[5]"}, node("Split", {"x"}, {"a"}, {int_of("num_outputs", 0)})),
+              "the number of parts is 0 for 1 outputs");
+    EXPECT_EQ(why_refused({"x:f32[2,3]"}, node("Reshape", {"x", "s"}, {"y"}),
+                          {i64_initializer("s", {-1, -1})}),
+              "the shape has -1 more than once");
+}
+
+struct Kind {
+    ErrorCode code;
+    RefusalKind kind;
+};
+
+Kind kind_of(Inputs inputs, Node n, std::vector<Tensor> constants = {}, int64_t opset = 21) {
+    std::vector<Refusal> all =
+        import_model(model(graph(std::move(inputs), n.outputs, {n}, std::move(constants)), opset))
+            .refusals;
+    EXPECT_EQ(all.size(), 1U) << n.op_type;
+    return all.empty() ? Kind{ErrorCode::Internal, RefusalKind::None}
+                       : Kind{all[0].code, all[0].kind};
+}
+
+void expect_kind(RefusalKind kind, Inputs inputs, const Node& n, std::vector<Tensor> constants = {},
+                 int64_t opset = 21) {
+    Kind got = kind_of(std::move(inputs), n, std::move(constants), opset);
+    EXPECT_EQ(got.code, ErrorCode::Unsupported) << n.op_type;
+    EXPECT_EQ(name(got.kind), name(kind)) << n.op_type;
+}
+
+TEST(Refusals, HaveKinds) {
+    Attribute half = attribute("alpha", AttributeType::Float);
+    half.f = 0.5F;
+    expect_kind(RefusalKind::Operator, {"x:f32[2]"}, node("SequenceConstruct", {"x"}, {"y"}));
+    expect_kind(RefusalKind::Operator, {"x:f32[2]"}, node("Frobnicate", {"x"}, {"y"}));
+    expect_kind(RefusalKind::Attribute, {"a:i32[2,2]", "b:i32[2,2]"},
+                node("Gemm", {"a", "b"}, {"y"}, {half}));
+    expect_kind(RefusalKind::Input, {"x:f32[2]"},
+                node("Dropout", {"x", "ratio", "training"}, {"y"}),
+                {initializer("ratio", floats({}, {0.5})), initializer("training", boolean(true))});
+    expect_kind(RefusalKind::DataType, {"x:f32[2]"}, node("Cast", {"x"}, {"y"}, {int_of("to", 8)}));
+    expect_kind(RefusalKind::Size, {"x:f32[4,6]", "s:f32[2,3]"},
+                node("QuantizeLinear", {"x", "s"}, {"y"}));
+    expect_kind(RefusalKind::Dynamic, {"x:f32[N,1]"}, node("Squeeze", {"x"}, {"y"}));
+    expect_kind(RefusalKind::Dynamic, {"x:f32[4]", "s:i64[K]"}, node("Reshape", {"x", "s"}, {"y"}));
+    expect_kind(RefusalKind::Dynamic, {"x:f32[1,1,8,8]", "w:f32[1,1,K,K]"},
+                node("Conv", {"x", "w"}, {"y"}));
+}
+
+TEST(Refusals, OfWhatBreaksTheRulesOfOnnxAreNoRefusals) {
+    Kind got = kind_of({"x:f32[2]", "i:i64[2]"}, node("Add", {"x", "i"}, {"y"}));
+    EXPECT_EQ(got.code, ErrorCode::InvalidModel);
+    EXPECT_EQ(got.kind, RefusalKind::None);
+}
+
+/// What is reported of a node with a body is about the first node in it that was refused.
+TEST(Refusals, OfBodiesPassOutwards) {
+    auto branch = [](std::string name, Node n) {
+        return graph_of(std::move(name), graph({}, {"y"}, {std::move(n)}));
+    };
+    Node n = node("If", {"c"}, {"y"},
+                  {branch("then_branch", node("Cast", {"x"}, {"y"}, {int_of("to", 8)})),
+                   branch("else_branch", node("Identity", {"x"}, {"y"}))});
+    std::vector<Refusal> all =
+        import_model(model(graph({"c:bool[]", "x:f32[]"}, {"y"}, {n}))).refusals;
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].type, "Cast");
+    EXPECT_EQ(all[1].type, "If");
+    EXPECT_EQ(all[1].code, ErrorCode::Unsupported);
+    EXPECT_EQ(all[1].kind, RefusalKind::DataType);
+}
+
+} // namespace
+
+} // namespace ingot::onnx::test
