@@ -24,7 +24,7 @@ constexpr std::array rows = {
     Row{"const", 0, ExprKind::Special, NAN, ""},
     Row{"cast", 1, ExprKind::Special, NAN, ""},
     Row{"select", 3, ExprKind::Special, NAN, ""},
-#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device)                                 \
+#define INGOT_EXPR(Name, text, arity, kind, rounding, identity, cpp, device)                       \
     Row{#text, arity, ExprKind::kind, identity, device},
 #include "ir/expr.def"
 #undef INGOT_EXPR
@@ -39,7 +39,7 @@ T apply_number(ExprOp op, T a, T b) {
     using namespace expr_math;
     switch (op) {
 #define INGOT_ARITH(cpp) return static_cast<T>(cpp);
-#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device)                                 \
+#define INGOT_EXPR(Name, text, arity, kind, rounding, identity, cpp, device)                       \
     case ExprOp::Name:                                                                             \
         if constexpr (ExprKind::kind == ExprKind::Arith ||                                         \
                       (ExprKind::kind == ExprKind::Float && is_fp<T>) ||                           \
@@ -62,7 +62,7 @@ template <class T>
 bool apply_test(ExprOp op, T a, T b) {
     using namespace expr_math;
     switch (op) {
-#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device)                                 \
+#define INGOT_EXPR(Name, text, arity, kind, rounding, identity, cpp, device)                       \
     case ExprOp::Name:                                                                             \
         if constexpr (ExprKind::kind == ExprKind::Compare ||                                       \
                       (ExprKind::kind == ExprKind::Classify && is_fp<T>)) {                        \

@@ -16,7 +16,7 @@ enum class ExprOp : uint8_t {
     Const,  // imm = bits of a double (float types) or the integer
     Cast,   // to `to`; saturating where `imm` is 1
     Select, // args = condition, then, else
-#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device) Name,
+#define INGOT_EXPR(Name, text, arity, kind, rounding, identity, cpp, device) Name,
 #include "ir/expr.def"
 #undef INGOT_EXPR
 };
@@ -73,6 +73,10 @@ std::string to_text(const Expr& e);
 Expr parse_expr(std::string_view text);
 /// Checks types, arities, order and, given them, stored input types. Errors: InvalidArgument.
 void verify(const Expr& e, std::span<const DType> inputs);
+
+/// Whether the result changes little where inputs that are floats do: no comparison, rounding or
+/// conversion to integers reads one.
+bool is_smooth(const Expr& e);
 
 /// One scalar of a compute type: floats live in f, all else in i.
 struct Scalar {

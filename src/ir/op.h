@@ -4,6 +4,7 @@
 #pragma once
 
 #include "ir/expr.h"
+#include "ir/op_facts.h"
 #include "ir/tensor.h"
 #include "ir/type.h"
 
@@ -77,9 +78,11 @@ struct EvalArgs {
 
 struct OpDef {
     std::string_view name;
+    OpFacts facts;
     std::shared_ptr<void> (*make)();
     std::shared_ptr<void> (*copy)(const void* attrs);
     void (*visit)(void* attrs, AttrVisitor& v);
+
     /// Primitives. Errors: InvalidModel with got and expected.
     std::vector<Type> (*infer)(const void* attrs, std::span<const Type> in) = nullptr;
     void (*eval)(const void* attrs, EvalArgs& args) = nullptr;
@@ -95,17 +98,15 @@ struct OpDef {
 namespace detail {
 
 template <class A>
-OpDef base_def(std::string_view name) {
-    OpDef d;
-    d.name = name;
-    d.make = [] { return std::static_pointer_cast<void>(std::make_shared<A>()); };
-    d.copy = [](const void* a) {
-        return std::static_pointer_cast<void>(std::make_shared<A>(*static_cast<const A*>(a)));
-    };
-    d.visit = [](void* a, AttrVisitor& v) {
-        A::fields(*static_cast<A*>(a), [&v](std::string_view n, auto& f) { v.field(n, f); });
-    };
-    return d;
+OpDef base_def(std::string_view name, OpFacts facts) {
+    return {
+        name, facts, [] { return std::static_pointer_cast<void>(std::make_shared<A>()); },
+        [](const void* a) {
+            return std::static_pointer_cast<void>(std::make_shared<A>(*static_cast<const A*>(a)));
+        },
+        [](void* a, AttrVisitor& v) {
+            A::fields(*static_cast<A*>(a), [&v](std::string_view n, auto& f) { v.field(n, f); });
+        }};
 }
 
 } // namespace detail
@@ -113,8 +114,8 @@ OpDef base_def(std::string_view name) {
 /// Defines a primitive from stateless lambdas:
 ///   infer: std::vector<Type>(const A&, std::span<const Type>);  eval: void(const A&, EvalArgs&)
 template <class A, class Infer, class Eval>
-OpDef primitive(std::string_view name, Infer, Eval) {
-    OpDef d = detail::base_def<A>(name);
+OpDef primitive(std::string_view name, OpFacts facts, Infer, Eval) {
+    OpDef d = detail::base_def<A>(name, facts);
     d.infer = [](const void* a, std::span<const Type> in) {
         return Infer{}(*static_cast<const A*>(a), in);
     };
@@ -125,8 +126,8 @@ OpDef primitive(std::string_view name, Infer, Eval) {
 /// The same with symbolic evaluation:
 ///   host: std::vector<HostRef>(const A&, std::span<const HostRef>, std::span<const Type>)
 template <class A, class Infer, class Eval, class Host>
-OpDef primitive(std::string_view name, Infer infer, Eval eval, Host) {
-    OpDef d = primitive<A>(name, infer, eval);
+OpDef primitive(std::string_view name, OpFacts facts, Infer infer, Eval eval, Host) {
+    OpDef d = primitive<A>(name, facts, infer, eval);
     d.host = [](const void* a, std::span<const HostRef> in, std::span<const Type> out) {
         return Host{}(*static_cast<const A*>(a), in, out);
     };
@@ -135,8 +136,8 @@ OpDef primitive(std::string_view name, Infer infer, Eval eval, Host) {
 
 /// Defines a composite: expand is Values(Graph&, const A&, std::span<const Value>).
 template <class A, class Expand>
-OpDef composite(std::string_view name, Expand) {
-    OpDef d = detail::base_def<A>(name);
+OpDef composite(std::string_view name, OpFacts facts, Expand) {
+    OpDef d = detail::base_def<A>(name, facts);
     d.expand = [](Graph& g, const void* a, std::span<const Value> in) {
         return Expand{}(g, *static_cast<const A*>(a), in);
     };

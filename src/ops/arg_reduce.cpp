@@ -72,7 +72,7 @@ void eval_arg_reduce(const ArgReduce& a, EvalArgs& e) {
 } // namespace
 
 const OpDef arg_reduce_def = primitive<ArgReduce>(
-    "arg_reduce",
+    "arg_reduce", {Rounding::Matters, InHalf::Narrow, like_result},
     [](const ArgReduce& a, std::span<const Type> in) { return infer_arg_reduce(a, in); },
     [](const ArgReduce& a, EvalArgs& e) { eval_arg_reduce(a, e); });
 

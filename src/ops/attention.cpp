@@ -95,9 +95,10 @@ Value attention(Graph& g, Attention a, Value q, Value k, Value v, Value mask) {
 }
 
 const OpDef attention_def =
-    composite<Attention>("attention", [](Graph& g, const Attention& a, std::span<const Value> in) {
-        return expand_attention(g, a, in);
-    });
+    composite<Attention>("attention", {Rounding::Smooth, InHalf::Narrow, parameters_from(3)},
+                         [](Graph& g, const Attention& a, std::span<const Value> in) {
+                             return expand_attention(g, a, in);
+                         });
 
 } // namespace ingot::ops
 

@@ -130,7 +130,13 @@ int64_t Collective::position(int64_t rank) const {
 }
 
 const OpDef collective_def = [] {
-    OpDef d = detail::base_def<Collective>("collective");
+    OpDef d = detail::base_def<Collective>("collective", {Rounding::Matters,
+                                                          [](const Graph&, const Node& n) {
+                                                              return n.as<Collective>().reduces()
+                                                                         ? InHalf::Wide
+                                                                         : InHalf::Narrow;
+                                                          },
+                                                          like_result});
     d.infer = [](const void* a, std::span<const Type> in) {
         return infer(*static_cast<const Collective*>(a), in);
     };

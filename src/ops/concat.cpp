@@ -92,7 +92,8 @@ std::vector<HostRef> host_concat(std::span<const HostRef> in, std::span<const Ty
 } // namespace
 
 const OpDef concat_def = primitive<Concat>(
-    "concat", [](const Concat& a, std::span<const Type> in) { return infer_concat(a, in); },
+    "concat", {Rounding::Moves, InHalf::AsOperands, like_result},
+    [](const Concat& a, std::span<const Type> in) { return infer_concat(a, in); },
     [](const Concat& a, EvalArgs& e) { eval_concat(a, e); },
     [](const Concat&, std::span<const HostRef> in, std::span<const Type> out) {
         return host_concat(in, out);

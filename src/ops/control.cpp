@@ -275,17 +275,19 @@ void eval_loop(const Loop& a, EvalArgs& e) {
 } // namespace
 
 const OpDef if_def = primitive<If>(
-    "if", [](const If& a, std::span<const Type> in) { return infer_if(a, in); },
+    "if", {Rounding::Matters, InHalf::Unchanged, like_result},
+    [](const If& a, std::span<const Type> in) { return infer_if(a, in); },
     [](const If& a, EvalArgs& e) {
         run_body(e, e.in[0].get_i64(0) != 0 ? *a.then_body : *a.else_body, e.in.subspan(1), "if");
     });
 
 const OpDef loop_def = primitive<Loop>(
-    "loop", [](const Loop& a, std::span<const Type> in) { return infer_loop(a, in); },
+    "loop", {Rounding::Matters, InHalf::Unchanged, like_result},
+    [](const Loop& a, std::span<const Type> in) { return infer_loop(a, in); },
     [](const Loop& a, EvalArgs& e) { eval_loop(a, e); });
 
 const OpDef fused_def = primitive<Fused>(
-    "fused",
+    "fused", {Rounding::Matters, InHalf::Unchanged, like_result},
     [](const Fused& a, std::span<const Type> in) {
         check_body("fused: the body", a.body, in);
         return result_types(*a.body);

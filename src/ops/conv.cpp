@@ -24,8 +24,10 @@ void check_conv(const Conv& a, const Type& x, const Type& w) {
             "conv kernel ", w, ": its ", w.dims[0], " output channels do not divide into ",
             a.groups, " groups");
     for (size_t i = 2; i < w.dims.size(); ++i) {
-        require(w.dims[i].is_const(), ErrorCode::Unsupported, "conv kernel ", w,
-                ": the kernel's size along axis ", i, " is not known while compiling");
+        if (!w.dims[i].is_const()) {
+            refuse(RefusalKind::Dynamic, "conv kernel ", w, ": the kernel's size along axis ", i,
+                   " is not known while compiling");
+        }
     }
 }
 
@@ -111,10 +113,9 @@ Value conv(Graph& g, Conv a, Value x, Value w) {
     return g.add1(conv_def, std::move(a), {x, w});
 }
 
-const OpDef conv_def =
-    composite<Conv>("conv", [](Graph& g, const Conv& a, std::span<const Value> in) {
-        return expand_conv(g, a, in);
-    });
+const OpDef conv_def = composite<Conv>(
+    "conv", {Rounding::Smooth, InHalf::Narrow, like_result},
+    [](Graph& g, const Conv& a, std::span<const Value> in) { return expand_conv(g, a, in); });
 
 } // namespace ingot::ops
 

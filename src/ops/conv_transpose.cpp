@@ -22,8 +22,10 @@ void check_conv_transpose(const ConvTranspose& a, const Type& x, const Type& w) 
             "conv_transpose of ", x, " with ", w, ": the input has ", x.dims[1],
             " channels, the kernel expects ", w.dims[0]);
     for (size_t i = 0; i < a.strides.size(); ++i) {
-        require(w.dims[i + 2].is_const(), ErrorCode::Unsupported, "conv_transpose kernel ", w,
-                ": the kernel's size along axis ", i + 2, " is not known while compiling");
+        if (!w.dims[i + 2].is_const()) {
+            refuse(RefusalKind::Dynamic, "conv_transpose kernel ", w,
+                   ": the kernel's size along axis ", i + 2, " is not known while compiling");
+        }
         require(a.strides[i] > 0 && a.dilations[i] > 0, ErrorCode::InvalidModel,
                 "conv_transpose stride ", a.strides[i], " and dilation ", a.dilations[i],
                 " must be positive");
@@ -156,10 +158,11 @@ Value conv_transpose(Graph& g, ConvTranspose a, Value x, Value w) {
     return g.add1(conv_transpose_def, std::move(a), {x, w});
 }
 
-const OpDef conv_transpose_def = composite<ConvTranspose>(
-    "conv_transpose", [](Graph& g, const ConvTranspose& a, std::span<const Value> in) {
-        return expand_conv_transpose(g, a, in);
-    });
+const OpDef conv_transpose_def =
+    composite<ConvTranspose>("conv_transpose", {Rounding::Smooth, InHalf::Narrow, like_result},
+                             [](Graph& g, const ConvTranspose& a, std::span<const Value> in) {
+                                 return expand_conv_transpose(g, a, in);
+                             });
 
 } // namespace ingot::ops
 

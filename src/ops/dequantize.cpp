@@ -34,10 +34,11 @@ Value dequantize(Graph& g, Dequantize a, Value x, Value scale, Value zero_point)
                               : g.add1(dequantize_def, a, {x, scale});
 }
 
-const OpDef dequantize_def = composite<Dequantize>(
-    "dequantize", [](Graph& g, const Dequantize& a, std::span<const Value> in) {
-        return expand_dequantize(g, a, in);
-    });
+const OpDef dequantize_def =
+    composite<Dequantize>("dequantize", {Rounding::Smooth, InHalf::Narrow, parameters_from(1)},
+                          [](Graph& g, const Dequantize& a, std::span<const Value> in) {
+                              return expand_dequantize(g, a, in);
+                          });
 
 } // namespace ingot::ops
 

@@ -351,7 +351,19 @@ void eval_dot(const Dot& a, EvalArgs& e) {
 } // namespace
 
 const OpDef dot_def = primitive<Dot>(
-    "dot", [](const Dot& a, std::span<const Type> in) { return infer_dot(a, in); },
+    "dot",
+    {Rounding::Smooth,
+     [](const Graph& g, const Node& n) {
+         const Dims& d = g.type(n.inputs[0]).dims;
+         const auto& axes = n.as<Dot>().a_contract;
+         bool outer = std::all_of(axes.begin(), axes.end(), [&d](int64_t axis) {
+             return d[static_cast<size_t>(axis)].is_const(1);
+         });
+         // An outer product, as of positions and frequencies.
+         return outer ? InHalf::AsOperands : InHalf::Narrow;
+     },
+     like_result},
+    [](const Dot& a, std::span<const Type> in) { return infer_dot(a, in); },
     [](const Dot& a, EvalArgs& e) { eval_dot(a, e); });
 
 extern const OpTable dot_ops;

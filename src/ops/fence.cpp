@@ -41,11 +41,12 @@ Value Fences::leave(Graph& g, Value v) {
     return out;
 }
 
-const OpDef fence_def =
-    composite<Fence>("fence", [](Graph&, const Fence&, std::span<const Value> in) {
-        require(in.size() == 1, ErrorCode::InvalidModel, "fence takes 1 input, got ", in.size());
-        return Values{in[0]};
-    });
+const OpDef fence_def = composite<Fence>("fence", {Rounding::Matters, InHalf::Narrow, like_result},
+                                         [](Graph&, const Fence&, std::span<const Value> in) {
+                                             require(in.size() == 1, ErrorCode::InvalidModel,
+                                                     "fence takes 1 input, got ", in.size());
+                                             return Values{in[0]};
+                                         });
 
 } // namespace ingot::ops
 

@@ -68,7 +68,14 @@ std::vector<HostRef> host_gather(std::span<const HostRef> in) {
 } // namespace
 
 const OpDef gather_def = primitive<Gather>(
-    "gather", [](const Gather& a, std::span<const Type> in) { return infer_gather(a, in); },
+    "gather",
+    {Rounding::Moves,
+     [](const Graph& g, const Node& n) {
+         // Rows of a constant are weights.
+         return g.constant(n.inputs[0]) == nullptr ? InHalf::AsOperands : InHalf::Narrow;
+     },
+     like_result},
+    [](const Gather& a, std::span<const Type> in) { return infer_gather(a, in); },
     [](const Gather& a, EvalArgs& e) { eval_gather(a, e); },
     [](const Gather&, std::span<const HostRef> in, std::span<const Type>) {
         return host_gather(in);

@@ -38,10 +38,9 @@ Value gelu(Graph& g, Value x, bool tanh) {
     return g.add1(gelu_def, Gelu{tanh}, {x});
 }
 
-const OpDef gelu_def =
-    composite<Gelu>("gelu", [](Graph& g, const Gelu& a, std::span<const Value> in) {
-        return expand_gelu(g, a, in);
-    });
+const OpDef gelu_def = composite<Gelu>(
+    "gelu", {Rounding::Smooth, InHalf::Narrow, like_result},
+    [](Graph& g, const Gelu& a, std::span<const Value> in) { return expand_gelu(g, a, in); });
 
 } // namespace ingot::ops
 

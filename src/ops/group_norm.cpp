@@ -41,9 +41,10 @@ Value group_norm(Graph& g, GroupNorm a, Value x, Value scale, Value bias) {
 }
 
 const OpDef group_norm_def =
-    composite<GroupNorm>("group_norm", [](Graph& g, const GroupNorm& a, std::span<const Value> in) {
-        return expand_group_norm(g, a, in);
-    });
+    composite<GroupNorm>("group_norm", {Rounding::Smooth, InHalf::Narrow, parameters_from(1)},
+                         [](Graph& g, const GroupNorm& a, std::span<const Value> in) {
+                             return expand_group_norm(g, a, in);
+                         });
 
 } // namespace ingot::ops
 

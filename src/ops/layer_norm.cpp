@@ -43,9 +43,10 @@ Value layer_norm(Graph& g, LayerNorm a, Value x, Value scale, Value bias) {
 }
 
 const OpDef layer_norm_def =
-    composite<LayerNorm>("layer_norm", [](Graph& g, const LayerNorm& a, std::span<const Value> in) {
-        return expand_layer_norm(g, a, in);
-    });
+    composite<LayerNorm>("layer_norm", {Rounding::Smooth, InHalf::Narrow, parameters_from(1)},
+                         [](Graph& g, const LayerNorm& a, std::span<const Value> in) {
+                             return expand_layer_norm(g, a, in);
+                         });
 
 } // namespace ingot::ops
 

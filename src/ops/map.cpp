@@ -22,7 +22,7 @@ template <class T, class S>
 void number_block(ExprOp op, const S* x, const S* y, S* r, int64_t n) {
     using namespace expr_math;
     switch (op) {
-#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device)                                 \
+#define INGOT_EXPR(Name, text, arity, kind, rounding, identity, cpp, device)                       \
     case ExprOp::Name:                                                                             \
         if constexpr (ExprKind::kind == ExprKind::Arith ||                                         \
                       (ExprKind::kind == ExprKind::Float && is_fp<T>) ||                           \
@@ -45,7 +45,7 @@ template <class T, class S>
 void test_block(ExprOp op, const S* x, const S* y, int64_t* r, int64_t n) {
     using namespace expr_math;
     switch (op) {
-#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device)                                 \
+#define INGOT_EXPR(Name, text, arity, kind, rounding, identity, cpp, device)                       \
     case ExprOp::Name:                                                                             \
         if constexpr (ExprKind::kind == ExprKind::Compare ||                                       \
                       (ExprKind::kind == ExprKind::Classify && is_fp<T>)) {                        \
@@ -468,7 +468,12 @@ std::vector<HostRef> host_map(const Map& a, std::span<const HostRef> in,
 } // namespace
 
 const OpDef map_def = primitive<Map>(
-    "map", [](const Map& a, std::span<const Type> in) { return infer_map(a, in); },
+    "map",
+    {[](const Node& n) {
+         return is_smooth(n.as<Map>().body) ? Rounding::Smooth : Rounding::Matters;
+     },
+     InHalf::AsOperands, any_type},
+    [](const Map& a, std::span<const Type> in) { return infer_map(a, in); },
     [](const Map& a, EvalArgs& e) { eval_map(a, e); },
     [](const Map& a, std::span<const HostRef> in, std::span<const Type> out) {
         return host_map(a, in, out);

@@ -138,7 +138,8 @@ void eval_nms(const Nms& a, EvalArgs& e) {
 } // namespace
 
 const OpDef nms_def = primitive<Nms>(
-    "nms", [](const Nms& a, std::span<const Type> in) { return infer_nms(a, in); },
+    "nms", {Rounding::Matters, InHalf::Wide, like_result},
+    [](const Nms& a, std::span<const Type> in) { return infer_nms(a, in); },
     [](const Nms& a, EvalArgs& e) { eval_nms(a, e); });
 
 extern const OpTable nms_ops;

@@ -40,7 +40,7 @@ void eval_nonzero(EvalArgs& e) {
 } // namespace
 
 const OpDef nonzero_def = primitive<NonZero>(
-    "nonzero",
+    "nonzero", {Rounding::Matters, InHalf::Narrow, like_result},
     [](const NonZero& a, std::span<const Type> in) {
         require_inputs("nonzero", in, 1);
         return std::vector<Type>{{DType::I64, {Dim(in[0].rank()), a.count}}};

@@ -131,7 +131,8 @@ void eval_pad(const Pad& a, EvalArgs& e) {
 } // namespace
 
 const OpDef pad_def = primitive<Pad>(
-    "pad", [](const Pad& a, std::span<const Type> in) { return infer_pad(a, in); },
+    "pad", {Rounding::Moves, InHalf::AsOperands, like_result},
+    [](const Pad& a, std::span<const Type> in) { return infer_pad(a, in); },
     [](const Pad& a, EvalArgs& e) { eval_pad(a, e); });
 
 extern const OpTable pad_ops;

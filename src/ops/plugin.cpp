@@ -163,7 +163,7 @@ void set_plugin_fields(Plugin& p, std::span<const PluginFieldView> fields) {
 
 /// An op without a reference evaluation.
 const OpDef plugin_def = [] {
-    OpDef d = detail::base_def<Plugin>("plugin");
+    OpDef d = detail::base_def<Plugin>("plugin", {Rounding::Matters, InHalf::Wide, like_result});
     d.infer = [](const void* a, std::span<const Type> in) {
         return infer(*static_cast<const Plugin*>(a), in);
     };
@@ -171,7 +171,8 @@ const OpDef plugin_def = [] {
 }();
 
 const OpDef cuda_source_def = [] {
-    OpDef d = detail::base_def<SourceKernel>("cuda_source");
+    OpDef d = detail::base_def<SourceKernel>("cuda_source",
+                                             {Rounding::Matters, InHalf::Wide, like_result});
     d.infer = [](const void* a, std::span<const Type> in) {
         return bind_source(*static_cast<const SourceKernel*>(a), in).results;
     };

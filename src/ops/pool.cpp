@@ -99,10 +99,9 @@ Value pool(Graph& g, Pool a, Value x) {
     return g.add1(pool_def, std::move(a), {x});
 }
 
-const OpDef pool_def =
-    composite<Pool>("pool", [](Graph& g, const Pool& a, std::span<const Value> in) {
-        return expand_pool(g, a, in);
-    });
+const OpDef pool_def = composite<Pool>(
+    "pool", {Rounding::Smooth, InHalf::Narrow, like_result},
+    [](Graph& g, const Pool& a, std::span<const Value> in) { return expand_pool(g, a, in); });
 
 } // namespace ingot::ops
 

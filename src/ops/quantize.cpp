@@ -42,9 +42,10 @@ Value quantize(Graph& g, Quantize a, Value x, Value scale, Value zero_point) {
 }
 
 const OpDef quantize_def =
-    composite<Quantize>("quantize", [](Graph& g, const Quantize& a, std::span<const Value> in) {
-        return expand_quantize(g, a, in);
-    });
+    composite<Quantize>("quantize", {Rounding::Matters, InHalf::Narrow, OperandTypes{1, 1}},
+                        [](Graph& g, const Quantize& a, std::span<const Value> in) {
+                            return expand_quantize(g, a, in);
+                        });
 
 } // namespace ingot::ops
 

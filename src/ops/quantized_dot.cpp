@@ -28,10 +28,11 @@ Value quantized_dot(Graph& g, QuantizedDot a, Value x, Value q, Value scale, Val
                               : g.add1(quantized_dot_def, std::move(a), {x, q, scale});
 }
 
-const OpDef quantized_dot_def = composite<QuantizedDot>(
-    "quantized_dot", [](Graph& g, const QuantizedDot& a, std::span<const Value> in) {
-        return expand_quantized_dot(g, a, in);
-    });
+const OpDef quantized_dot_def =
+    composite<QuantizedDot>("quantized_dot", {Rounding::Matters, InHalf::Narrow, like_result},
+                            [](Graph& g, const QuantizedDot& a, std::span<const Value> in) {
+                                return expand_quantized_dot(g, a, in);
+                            });
 
 } // namespace ingot::ops
 

@@ -91,7 +91,8 @@ void eval_random(const Random& a, EvalArgs& e) {
 } // namespace
 
 const OpDef random_def = primitive<Random>(
-    "random", [](const Random& a, std::span<const Type> in) { return infer_random(a, in); },
+    "random", {Rounding::Matters, InHalf::Wide, like_result},
+    [](const Random& a, std::span<const Type> in) { return infer_random(a, in); },
     [](const Random& a, EvalArgs& e) { eval_random(a, e); });
 
 extern const OpTable random_ops;

@@ -153,7 +153,14 @@ std::vector<HostRef> host_reduce(const Reduce& a, const HostRef& in, DType dtype
 } // namespace
 
 const OpDef reduce_def = primitive<Reduce>(
-    "reduce", [](const Reduce& a, std::span<const Type> in) { return infer_reduce(a, in); },
+    "reduce",
+    {Rounding::Smooth,
+     [](const Graph&, const Node& n) {
+         bool grows = n.as<Reduce>().fn == "sum" || n.as<Reduce>().fn == "prod";
+         return grows ? InHalf::Wide : InHalf::AsOperands;
+     },
+     like_result},
+    [](const Reduce& a, std::span<const Type> in) { return infer_reduce(a, in); },
     [](const Reduce& a, EvalArgs& e) { eval_reduce(a, e); },
     [](const Reduce& a, std::span<const HostRef> in, std::span<const Type> out) {
         return host_reduce(a, in[0], out[0].dtype);

@@ -311,10 +311,9 @@ Value resize(Graph& g, Resize a, Value x, Value scales, Value roi) {
     return g.add1(resize_def, std::move(a), in);
 }
 
-const OpDef resize_def =
-    composite<Resize>("resize", [](Graph& g, const Resize& a, std::span<const Value> in) {
-        return expand_resize(g, a, in);
-    });
+const OpDef resize_def = composite<Resize>(
+    "resize", {Rounding::Smooth, InHalf::Narrow, like_result},
+    [](Graph& g, const Resize& a, std::span<const Value> in) { return expand_resize(g, a, in); });
 
 } // namespace ingot::ops
 

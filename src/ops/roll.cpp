@@ -54,10 +54,9 @@ Value roll(Graph& g, Roll a, Value x) {
     return g.add1(roll_def, std::move(a), {x});
 }
 
-const OpDef roll_def =
-    composite<Roll>("roll", [](Graph& g, const Roll& a, std::span<const Value> in) {
-        return expand_roll(g, a, in);
-    });
+const OpDef roll_def = composite<Roll>(
+    "roll", {Rounding::Moves, InHalf::AsOperands, like_result},
+    [](Graph& g, const Roll& a, std::span<const Value> in) { return expand_roll(g, a, in); });
 
 } // namespace ingot::ops
 

@@ -43,10 +43,9 @@ Value rope(Graph& g, Rope a, Value x, Value cos, Value sin) {
     return g.add1(rope_def, a, {x, cos, sin});
 }
 
-const OpDef rope_def =
-    composite<Rope>("rope", [](Graph& g, const Rope& a, std::span<const Value> in) {
-        return expand_rope(g, a, in);
-    });
+const OpDef rope_def = composite<Rope>(
+    "rope", {Rounding::Smooth, InHalf::Narrow, parameters_from(1)},
+    [](Graph& g, const Rope& a, std::span<const Value> in) { return expand_rope(g, a, in); });
 
 } // namespace ingot::ops
 

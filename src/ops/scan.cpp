@@ -58,7 +58,14 @@ void eval_scan(const Scan& a, EvalArgs& e) {
 } // namespace
 
 const OpDef scan_def = primitive<Scan>(
-    "scan", [](const Scan& a, std::span<const Type> in) { return infer_scan(a, in); },
+    "scan",
+    {Rounding::Matters,
+     [](const Graph&, const Node& n) {
+         bool grows = n.as<Scan>().fn == "sum" || n.as<Scan>().fn == "prod";
+         return grows ? InHalf::Wide : InHalf::Narrow;
+     },
+     like_result},
+    [](const Scan& a, std::span<const Type> in) { return infer_scan(a, in); },
     [](const Scan& a, EvalArgs& e) { eval_scan(a, e); });
 
 extern const OpTable scan_ops;

@@ -96,7 +96,8 @@ void eval_scatter(const Scatter& a, EvalArgs& e) {
 } // namespace
 
 const OpDef scatter_def = primitive<Scatter>(
-    "scatter", [](const Scatter& a, std::span<const Type> in) { return infer_scatter(a, in); },
+    "scatter", {Rounding::Matters, InHalf::Narrow, like_result},
+    [](const Scatter& a, std::span<const Type> in) { return infer_scatter(a, in); },
     [](const Scatter& a, EvalArgs& e) { eval_scatter(a, e); });
 
 extern const OpTable scatter_ops;

@@ -27,10 +27,9 @@ Value softmax(Graph& g, Value x, int64_t axis, bool log) {
     return g.add1(softmax_def, Softmax{normalize_axis(axis, g.type(x).rank()), log}, {x});
 }
 
-const OpDef softmax_def =
-    composite<Softmax>("softmax", [](Graph& g, const Softmax& a, std::span<const Value> in) {
-        return expand_softmax(g, a, in);
-    });
+const OpDef softmax_def = composite<Softmax>(
+    "softmax", {Rounding::Smooth, InHalf::Narrow, like_result},
+    [](Graph& g, const Softmax& a, std::span<const Value> in) { return expand_softmax(g, a, in); });
 
 } // namespace ingot::ops
 

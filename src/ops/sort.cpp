@@ -78,7 +78,8 @@ void eval_sort(const Sort& a, EvalArgs& e) {
 } // namespace
 
 const OpDef sort_def = primitive<Sort>(
-    "sort", [](const Sort& a, std::span<const Type> in) { return infer_sort(a, in); },
+    "sort", {Rounding::Matters, InHalf::Narrow, like_result},
+    [](const Sort& a, std::span<const Type> in) { return infer_sort(a, in); },
     [](const Sort& a, EvalArgs& e) { eval_sort(a, e); });
 
 extern const OpTable sort_ops;

@@ -39,7 +39,7 @@ HostRef host_of(const Dims& values, Shape shape) {
 } // namespace
 
 const OpDef constant_def = primitive<Constant>(
-    "constant",
+    "constant", {Rounding::Matters, InHalf::Unchanged, like_result},
     [](const Constant& a, std::span<const Type>) {
         require(a.value.count() == count_of(a.value.shape()), ErrorCode::InvalidModel,
                 "constant: the tensor has no value");
@@ -59,7 +59,7 @@ const OpDef constant_def = primitive<Constant>(
     });
 
 const OpDef dims_to_tensor_def = primitive<DimsToTensor>(
-    "dims_to_tensor",
+    "dims_to_tensor", {Rounding::Matters, InHalf::Narrow, like_result},
     [](const DimsToTensor& a, std::span<const Type> in) {
         require(in.empty(), ErrorCode::InvalidModel, "dims_to_tensor takes no inputs, got ",
                 in.size());
@@ -87,7 +87,7 @@ const OpDef dims_to_tensor_def = primitive<DimsToTensor>(
     });
 
 const OpDef tensor_to_dims_def = primitive<TensorToDims>(
-    "tensor_to_dims",
+    "tensor_to_dims", {Rounding::Matters, InHalf::Narrow, like_result},
     [](const TensorToDims& a, std::span<const Type> in) {
         require(in.size() == 1 && in[0].rank() == 1 && in[0].dtype == DType::I64 &&
                     in[0].dims[0].is_const(static_cast<int64_t>(a.symbols.size())),
@@ -106,7 +106,7 @@ const OpDef tensor_to_dims_def = primitive<TensorToDims>(
     });
 
 const OpDef iota_def = primitive<Iota>(
-    "iota",
+    "iota", {Rounding::Matters, InHalf::Wide, like_result},
     [](const Iota& a, std::span<const Type> in) {
         require(in.empty(), ErrorCode::InvalidModel, "iota takes no inputs, got ", in.size());
         require(a.axis >= 0 && a.axis < static_cast<int64_t>(a.dims.size()),

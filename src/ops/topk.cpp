@@ -30,10 +30,9 @@ Values topk(Graph& g, TopK a, Value x) {
     return g.add(topk_def, std::move(a), std::array{x});
 }
 
-const OpDef topk_def =
-    composite<TopK>("topk", [](Graph& g, const TopK& a, std::span<const Value> in) {
-        return expand_topk(g, a, in);
-    });
+const OpDef topk_def = composite<TopK>(
+    "topk", {Rounding::Matters, InHalf::Narrow, like_result},
+    [](Graph& g, const TopK& a, std::span<const Value> in) { return expand_topk(g, a, in); });
 
 } // namespace ingot::ops
 

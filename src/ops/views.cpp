@@ -277,7 +277,8 @@ std::vector<Type> infer_bitcast(const Bitcast& a, std::span<const Type> in) {
 } // namespace
 
 const OpDef reshape_def = primitive<Reshape>(
-    "reshape", [](const Reshape& a, std::span<const Type> in) { return infer_reshape(a, in); },
+    "reshape", {Rounding::Moves, InHalf::AsOperands, like_result},
+    [](const Reshape& a, std::span<const Type> in) { return infer_reshape(a, in); },
     [](const Reshape&, EvalArgs& e) {
         const Shape& to = e.out[0].shape();
         require(count_of(to) == e.in[0].count(), ErrorCode::InvalidArgument, "cannot reshape ",
@@ -290,7 +291,8 @@ const OpDef reshape_def = primitive<Reshape>(
     });
 
 const OpDef permute_def = primitive<Permute>(
-    "permute", [](const Permute& a, std::span<const Type> in) { return infer_permute(a, in); },
+    "permute", {Rounding::Moves, InHalf::AsOperands, like_result},
+    [](const Permute& a, std::span<const Type> in) { return infer_permute(a, in); },
     [](const Permute& a, EvalArgs& e) { eval_permute(a, e); },
     [](const Permute& a, std::span<const HostRef> in, std::span<const Type>) {
         if (in[0] == nullptr) {
@@ -307,7 +309,7 @@ const OpDef permute_def = primitive<Permute>(
     });
 
 const OpDef broadcast_def = primitive<Broadcast>(
-    "broadcast",
+    "broadcast", {Rounding::Moves, InHalf::AsOperands, like_result},
     [](const Broadcast& a, std::span<const Type> in) { return infer_broadcast(a, in); },
     [](const Broadcast& a, EvalArgs& e) { eval_broadcast(a, e); },
     [](const Broadcast&, std::span<const HostRef> in, std::span<const Type> out) {
@@ -315,18 +317,21 @@ const OpDef broadcast_def = primitive<Broadcast>(
     });
 
 const OpDef slice_def = primitive<Slice>(
-    "slice", [](const Slice& a, std::span<const Type> in) { return infer_slice(a, in); },
+    "slice", {Rounding::Moves, InHalf::AsOperands, like_result},
+    [](const Slice& a, std::span<const Type> in) { return infer_slice(a, in); },
     [](const Slice& a, EvalArgs& e) { eval_slice(a, e); },
     [](const Slice& a, std::span<const HostRef> in, std::span<const Type> out) {
         return host_slice(a, in, out);
     });
 
 const OpDef window_def = primitive<Window>(
-    "window", [](const Window& a, std::span<const Type> in) { return infer_window(a, in); },
+    "window", {Rounding::Moves, InHalf::AsOperands, like_result},
+    [](const Window& a, std::span<const Type> in) { return infer_window(a, in); },
     [](const Window& a, EvalArgs& e) { eval_window(a, e); });
 
 const OpDef bitcast_def = primitive<Bitcast>(
-    "bitcast", [](const Bitcast& a, std::span<const Type> in) { return infer_bitcast(a, in); },
+    "bitcast", {Rounding::Matters, InHalf::AsOperands, own_types},
+    [](const Bitcast& a, std::span<const Type> in) { return infer_bitcast(a, in); },
     [](const Bitcast& a, EvalArgs& e) {
         const Tensor& x = e.in[0];
         e.out[0] = Tensor::empty(a.dtype, e.out[0].shape());

@@ -4,10 +4,7 @@
 // integers, sums over axes and what is computed from them alone, parameters of norms. Inputs and
 // outputs keep their types. Composites compute their delicate parts in f32 themselves. What stands
 // between fences stays in f32.
-#include "ops/collective.h"
 #include "ops/fence.h"
-#include "ops/plugin.h"
-#include "ops/roll.h"
 #include "passes/passes.h"
 
 #include <algorithm>
@@ -39,32 +36,13 @@ bool is_f32(const Graph& g, Value v) {
     return g.type(v).dtype == DType::F32;
 }
 
-// Ops whose sums or counters need f32.
-bool is_delicate(const Node& n) {
-    if (n.is(reduce_def)) {
-        return n.as<Reduce>().fn == "sum" || n.as<Reduce>().fn == "prod";
-    }
-    if (n.is(scan_def)) {
-        return n.as<Scan>().fn == "sum" || n.as<Scan>().fn == "prod";
-    }
-    if (n.is(collective_def)) {
-        return n.as<Collective>().reduces();
-    }
-    // The application's own code runs on the types that it was given.
-    return n.is(iota_def) || n.is(random_def) || n.is(nms_def) || n.is(plugin_def) ||
-           n.is(cuda_source_def);
+// The op computes in f32, and so does what only serves it.
+bool is_delicate(const Graph& g, const Node& n) {
+    return n.def->facts.in_half(g, n) == InHalf::Wide;
 }
 
-// Operand k may have either type.
-bool reads_either(const Node& n, size_t k) {
-    return n.is(map_def) || (n.is(ops::quantize_def) && k == 0);
-}
-
-// Operand k is used as it is, whatever the type of the result.
-bool keeps_operand(const Node& n, size_t k) {
-    bool parameters = n.is(ops::layer_norm_def) || n.is(ops::group_norm_def) ||
-                      n.is(ops::rope_def) || n.is(ops::quantize_def) || n.is(ops::dequantize_def);
-    return (parameters && k > 0) || (n.is(ops::attention_def) && k == 3) || n.is(bitcast_def);
+const OperandTypes& operand_types(const Node& n) {
+    return n.def->facts.operands;
 }
 
 /// By value: computed between an opening fence and closing ones.
@@ -86,7 +64,7 @@ std::vector<uint32_t> delicate_use_counts(const Graph& g) {
     std::vector<uint32_t> counts(g.value_count());
     for (const Node& n : g.nodes()) {
         for (Value v : n.inputs) {
-            counts[v.id] += is_delicate(n) ? 1 : 0;
+            counts[v.id] += is_delicate(g, n) ? 1 : 0;
         }
     }
     return counts;
@@ -115,10 +93,10 @@ public:
                 if (p == nullptr) {
                     continue;
                 }
-                bool kept =
-                    keeps_operand(n, k) || (!n.outputs.empty() && parameter[n.outputs[0].id]);
-                parameter[v] = parameter[v] || (kept && spreads_width(*p));
-                bool feeds = is_delicate(n) && p->is(map_def) && delicate_uses[v] == uses[v];
+                bool kept = operand_types(n).keeps(k) ||
+                            (!n.outputs.empty() && parameter[n.outputs[0].id]);
+                parameter[v] = parameter[v] || (kept && can_stay_wide(*p));
+                bool feeds = is_delicate(g, n) && p->is(map_def) && delicate_uses[v] == uses[v];
                 bool requantized = p->is(ops::dequantize_def) && n.is(ops::quantize_def) && k == 0;
                 wide_[v] = wide_[v] || parameter[v] || feeds || requantized;
             }
@@ -148,28 +126,16 @@ public:
     }
 
 private:
-    // Ops whose results stay f32 when no narrow operand goes in: not those that use weights.
-    bool spreads_width(const Node& n) const {
-        static const OpDef* const list[] = {
-            &map_def,    &reshape_def, &permute_def, &broadcast_def, &slice_def,    &window_def,
-            &concat_def, &pad_def,     &reduce_def,  &bitcast_def,   &ops::roll_def};
-        if (n.is(dot_def)) { // an outer product, as of positions and frequencies
-            const Dims& d = g_.type(n.inputs[0]).dims;
-            const auto& axes = n.as<Dot>().a_contract;
-            return std::all_of(axes.begin(), axes.end(), [&d](int64_t axis) {
-                return d[static_cast<size_t>(axis)].is_const(1);
-            });
-        }
-        bool rows = n.is(gather_def) && g_.constant(n.inputs[0]) == nullptr;
-        return rows || std::find(std::begin(list), std::end(list), n.def) != std::end(list);
+    // Not ops that use weights, which are narrow whatever reads their results.
+    bool can_stay_wide(const Node& n) const {
+        InHalf type = n.def->facts.in_half(g_, n);
+        return type == InHalf::AsOperands || type == InHalf::Wide;
     }
 
     bool stays_wide(const Node& n) const {
-        if (n.is(constant_def) || is_delicate(n) || !bodies(n).empty()) {
-            return true;
-        }
-        if (!spreads_width(n)) {
-            return false;
+        InHalf type = n.def->facts.in_half(g_, n);
+        if (type != InHalf::AsOperands) {
+            return type != InHalf::Narrow;
         }
         for (Value v : n.inputs) {
             bool variable = is_f32(g_, v) && g_.constant(v) == nullptr;
@@ -192,10 +158,10 @@ private:
             if (!is_f32(g_, old)) {
                 continue;
             }
-            if (reads_either(n, k)) { // constants are as narrow as what is computed
+            if (operand_types(n).takes_either(k)) { // constants are as narrow as what is computed
                 bool narrow = !is_wide(n) && g_.constant(old) != nullptr;
                 in[k] = narrow ? version(r, old, narrow_) : current(r, old);
-            } else if (is_wide(n) || keeps_operand(n, k)) {
+            } else if (is_wide(n) || operand_types(n).keeps(k)) {
                 in[k] = version(r, old, DType::F32);
             } else {
                 in[k] = version(r, old, narrow_);
@@ -230,7 +196,8 @@ private:
         for (Value v : n.outputs) {
             any = any || is_f32(g_, v);
         }
-        if (!any || is_wide(n) || n.is(bitcast_def) || !bodies(n).empty()) {
+        bool own = operand_types(n).keeps(0); // then attributes are about these types
+        if (!any || is_wide(n) || own) {
             return n.attrs;
         }
         AttrMap map;

@@ -108,7 +108,7 @@ class Functions : public testing::TestWithParam<DType> {};
 TEST_P(Functions, AreWhatTheEvaluatorComputes) {
     DType t = GetParam();
     static const ExprOp all[] = {
-#define INGOT_EXPR(Name, text, arity, kind, identity, cpp, device) ExprOp::Name,
+#define INGOT_EXPR(Name, text, arity, kind, rounding, identity, cpp, device) ExprOp::Name,
 #include "ir/expr.def"
 #undef INGOT_EXPR
     };

@@ -30,7 +30,7 @@ T narrow(W v) {
 using namespace expr_math;
 
 // One struct per row of expr.def.
-#define INGOT_EXPR(Name, text, arity, row_kind, identity, cpp, device)                             \
+#define INGOT_EXPR(Name, text, arity, row_kind, rounding, identity, cpp, device)                   \
     template <class T>                                                                             \
     struct Name##Loop {                                                                            \
         static constexpr bool valid =                                                              \
@@ -86,7 +86,7 @@ struct LoopRow {
 template <class T>
 MapLoop loop_for(ExprOp op) {
     static const LoopRow rows[] = {
-#define INGOT_EXPR(Name, text, arity, row_kind, identity, cpp, device)                             \
+#define INGOT_EXPR(Name, text, arity, row_kind, rounding, identity, cpp, device)                   \
     {ExprOp::Name, Name##Loop<T>::valid ? Name##Loop<T>::run : nullptr},
 #include "ir/expr.def"
 #undef INGOT_EXPR

@@ -8,8 +8,6 @@
 #include "base/thread_pool.h"
 #include "ir/rewrite.h"
 #include "ops/ops.h"
-#include "ops/resize.h"
-#include "ops/roll.h"
 
 #include <algorithm>
 #include <map>
@@ -22,50 +20,16 @@ namespace {
 constexpr int64_t most_bytes = int64_t{1} << 30;
 constexpr int64_t grain = 1 << 16;
 
+bool moves(const Node& n) {
+    return n.def->facts.rounding(n) == Rounding::Moves;
+}
+
+bool is_smooth(const Node& n) {
+    return n.def->facts.rounding(n) == Rounding::Smooth;
+}
+
 bool is_half(DType t) {
     return t == DType::F16 || t == DType::BF16;
-}
-
-bool is_one_of(const Node& n, std::initializer_list<const OpDef*> list) {
-    return std::find(list.begin(), list.end(), n.def) != list.end();
-}
-
-/// Ops whose results move a little where their operands do.
-bool is_smooth(const Node& n) {
-    return is_one_of(n, {&dot_def, &ops::conv_def, &ops::conv_transpose_def, &ops::pool_def,
-                         &ops::softmax_def, &ops::layer_norm_def, &ops::group_norm_def,
-                         &ops::gelu_def, &ops::attention_def, &ops::rope_def, &ops::resize_def,
-                         &ops::dequantize_def, &reduce_def});
-}
-
-/// Ops whose results are some of their operands' elements, in all operands that are floats.
-bool only_moves(const Node& n) {
-    return is_one_of(n, {&reshape_def, &permute_def, &broadcast_def, &slice_def, &window_def,
-                         &pad_def, &concat_def, &gather_def, &ops::roll_def});
-}
-
-bool is_smooth(const Expr& e) {
-    return std::all_of(e.code.begin(), e.code.end(), [&e](const ExprInstr& i) {
-        switch (i.op) {
-        case ExprOp::In:
-        case ExprOp::Const:
-        case ExprOp::Select:
-            return true;
-        case ExprOp::Cast:
-            return !is_float(e.code[static_cast<size_t>(i.args[0])].type) ||
-                   (is_float(i.to) && bit_width(i.to) >= 16);
-        case ExprOp::Floor:
-        case ExprOp::Ceil:
-        case ExprOp::Round:
-        case ExprOp::Trunc:
-        case ExprOp::Sign:
-        case ExprOp::Mod:
-        case ExprOp::Fmod:
-            return false;
-        default:
-            return kind(i.op) == ExprKind::Arith || kind(i.op) == ExprKind::Float;
-        }
-    });
 }
 
 /// A map that only converts between floats of up to 32 bits.
@@ -119,8 +83,8 @@ public:
         }
         for (size_t i = g.nodes().size(); i-- > 0;) {
             const Node& n = g.nodes()[i];
-            bool passes_on = only_moves(n) || is_float_cast(g, n);
-            bool exact = passes_on ? exact_[n.outputs[0].id] : !reads_smoothly(n);
+            bool passes_on = moves(n) || is_float_cast(g, n);
+            bool exact = passes_on ? exact_[n.outputs[0].id] : !is_smooth(n);
             for (Value v : n.inputs) {
                 exact_[v.id] = exact_[v.id] || exact;
             }
@@ -141,24 +105,20 @@ public:
     }
 
 private:
-    bool reads_smoothly(const Node& n) const {
-        return n.is(map_def) ? is_smooth(n.as<Map>().body) : is_smooth(n);
-    }
-
     bool is_half_value(Value v) const { return is_half(g_.type(v).dtype); }
     bool is_wide(Value v) const { return wide_.contains(v.id); }
 
     /// Whether the node's halves become f32.
     bool computes_wide(const Node& n) {
         bool halves = !n.outputs.empty() && is_half_value(n.outputs[0]);
-        if (only_moves(n)) {
+        if (moves(n)) {
             return halves && std::any_of(n.inputs.begin(), n.inputs.end(),
                                          [this](Value v) { return is_wide(v); });
         }
         if (n.is(map_def)) {
             bool reads = std::any_of(n.inputs.begin(), n.inputs.end(),
                                      [this](Value v) { return is_wide(v); });
-            return halves || (reads && reads_smoothly(n));
+            return halves || (reads && is_smooth(n));
         }
         halves = halves || std::any_of(n.inputs.begin(), n.inputs.end(),
                                        [this](Value v) { return is_half_value(v); });
@@ -218,7 +178,7 @@ private:
     void widen(const Node& n) {
         Values in = r_.mapped(n.inputs);
         bool map = n.is(map_def);
-        bool rounded = map && !reads_smoothly(n);
+        bool rounded = map && !is_smooth(n);
         bool constants = map && !rounded && constants_fit(n);
         for (size_t k = 0; k < in.size(); ++k) {
             Value old = n.inputs[k];
