@@ -90,13 +90,35 @@ private:
 
 using ImportFunction = Values (*)(NodeContext& c);
 
+/// What an operator has to do with shapes: networks of the API compute them on the host.
+struct ShapeUse {
+    uint32_t inputs = 0;  // bit i: the values of input i are sizes, axes, counts or the like
+    bool results = false; // the results may be such values too
+
+    bool reads(size_t input) const { return input < 32 && (inputs >> input & 1U) != 0; }
+    constexpr ShapeUse and_results() const { return {inputs, true}; }
+};
+/// These inputs are shapes.
+constexpr ShapeUse shape_inputs(std::initializer_list<unsigned> inputs) {
+    ShapeUse s;
+    for (unsigned i : inputs) {
+        s.inputs |= 1U << i;
+    }
+    return s;
+}
+/// The results may be shapes.
+inline constexpr ShapeUse shape_results = {0, true};
+
+inline constexpr int newest_opset = 1 << 30;
+
 /// One row: operator, the opset versions it serves, function. `domain` "" is ai.onnx.
 struct ImporterRow {
     std::string_view domain;
     std::string_view type;
     int since = 1; // lowest opset version of the domain
     ImportFunction import = nullptr;
-    int until = 1 << 30; // highest
+    ShapeUse shapes = {};
+    int until = newest_opset; // highest
 };
 using ImporterTable = std::span<const ImporterRow>;
 

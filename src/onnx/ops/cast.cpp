@@ -35,8 +35,8 @@ Values bit_cast(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Cast", 6, cast},
-    {"", "CastLike", 15, cast_like},
+    {"", "Cast", 6, cast, shape_results},
+    {"", "CastLike", 15, cast_like, shape_results},
     {"", "BitCast", 26, bit_cast},
 };
 

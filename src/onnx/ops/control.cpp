@@ -236,7 +236,7 @@ Values loop(NodeContext& c) {
 
 const ImporterRow rows[] = {
     {"", "If", 1, conditional},
-    {"", "Loop", 1, loop},
+    {"", "Loop", 1, loop, shape_inputs({0})},
 };
 
 } // namespace

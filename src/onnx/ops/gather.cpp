@@ -130,7 +130,7 @@ const ImporterRow rows[] = {
     {"", "GatherND", 11, gather_nd},
     {"", "Compress", 9, compress},
     {"", "NonZero", 9, nonzero},
-    {"", "OneHot", 9, one_hot},
+    {"", "OneHot", 9, one_hot, shape_inputs({1})},
     {"", "ReverseSequence", 10, reverse_sequence},
 };
 

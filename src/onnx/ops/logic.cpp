@@ -87,9 +87,9 @@ Values where(NodeContext& c) {
 const ImporterRow rows[] = {
     {"", "Equal", 7, compare<ExprOp::Eq>},
     {"", "Less", 7, compare<ExprOp::Lt>},
-    {"", "LessOrEqual", 12, compare<ExprOp::Le>},
+    {"", "LessOrEqual", 12, compare<ExprOp::Le>, shape_results},
     {"", "Greater", 7, swapped<ExprOp::Lt>},
-    {"", "GreaterOrEqual", 12, swapped<ExprOp::Le>},
+    {"", "GreaterOrEqual", 12, swapped<ExprOp::Le>, shape_results},
     {"", "And", 7, logical<ExprOp::And>},
     {"", "Or", 7, logical<ExprOp::Or>},
     {"", "Xor", 7, logical<ExprOp::Xor>},

@@ -143,13 +143,13 @@ const ImporterRow rows[] = {
     {"", "Mul", 7, binary<ExprOp::Mul>},
     {"", "Div", 7, binary<ExprOp::Div>},
     {"", "Pow", 7, pow},
-    {"", "Mod", 10, mod},
-    {"", "Sum", 6, variadic<ExprOp::Add>},
-    {"", "Min", 6, variadic<ExprOp::Min>},
-    {"", "Max", 6, variadic<ExprOp::Max>},
-    {"", "Mean", 6, mean},
-    {"", "Clip", 6, clip_attributes},
-    {"", "Clip", 11, clip},
+    {"", "Mod", 10, mod, shape_results},
+    {"", "Sum", 6, variadic<ExprOp::Add>, shape_results},
+    {"", "Min", 6, variadic<ExprOp::Min>, shape_results},
+    {"", "Max", 6, variadic<ExprOp::Max>, shape_results},
+    {"", "Mean", 6, mean, shape_results},
+    {"", "Clip", 6, clip_attributes, shape_results},
+    {"", "Clip", 11, clip, shape_results},
 };
 
 } // namespace

@@ -223,16 +223,16 @@ Values arg(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "ReduceSum", 1, reduce_sum},
-    {"", "ReduceProd", 1, reduce_prod},
-    {"", "ReduceMax", 1, reduce_max},
-    {"", "ReduceMin", 1, reduce_min},
-    {"", "ReduceMean", 1, reduce_mean},
-    {"", "ReduceL1", 1, reduce_l1},
-    {"", "ReduceL2", 1, reduce_l2},
-    {"", "ReduceSumSquare", 1, reduce_sum_square},
-    {"", "ReduceLogSum", 1, reduce_log_sum},
-    {"", "ReduceLogSumExp", 1, reduce_log_sum_exp},
+    {"", "ReduceSum", 1, reduce_sum, shape_results},
+    {"", "ReduceProd", 1, reduce_prod, shape_results},
+    {"", "ReduceMax", 1, reduce_max, shape_results},
+    {"", "ReduceMin", 1, reduce_min, shape_results},
+    {"", "ReduceMean", 1, reduce_mean, shape_results},
+    {"", "ReduceL1", 1, reduce_l1, shape_results},
+    {"", "ReduceL2", 1, reduce_l2, shape_results},
+    {"", "ReduceSumSquare", 1, reduce_sum_square, shape_results},
+    {"", "ReduceLogSum", 1, reduce_log_sum, shape_results},
+    {"", "ReduceLogSumExp", 1, reduce_log_sum_exp, shape_results},
     {"", "ArgMax", 1, arg<true>},
     {"", "ArgMin", 1, arg<false>},
 };

@@ -280,7 +280,7 @@ Values upsample7(NodeContext& c) {
 
 const ImporterRow rows[] = {
     {"", "Resize", 10, resize10},
-    {"", "Resize", 11, resize11},
+    {"", "Resize", 11, resize11, shape_inputs({3})},
     {"", "Upsample", 7, upsample7},
     {"", "Upsample", 9, upsample9},
 };

@@ -222,7 +222,7 @@ Values scan_batched(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Scan", 8, scan_batched, 8},
+    {"", "Scan", 8, scan_batched, {}, 8},
     {"", "Scan", 9, scan},
 };
 

@@ -231,12 +231,12 @@ const ImporterRow rows[] = {
     {"", "Identity", 1, identity},
     {"", "Shape", 1, shape},
     {"", "Size", 1, size},
-    {"", "Reshape", 5, reshape},
+    {"", "Reshape", 5, reshape, shape_inputs({1})},
     {"", "Flatten", 1, flatten},
-    {"", "Squeeze", 1, squeeze},
-    {"", "Unsqueeze", 1, unsqueeze},
-    {"", "Expand", 8, expand},
-    {"", "Tile", 6, tile},
+    {"", "Squeeze", 1, squeeze, shape_inputs({1}).and_results()},
+    {"", "Unsqueeze", 1, unsqueeze, shape_inputs({1})},
+    {"", "Expand", 8, expand, shape_inputs({1}).and_results()},
+    {"", "Tile", 6, tile, shape_inputs({1}).and_results()},
     {"", "Transpose", 1, transpose},
 };
 

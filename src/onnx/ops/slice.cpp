@@ -262,8 +262,8 @@ Values slice_inputs(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Slice", 1, slice_attributes},
-    {"", "Slice", 10, slice_inputs},
+    {"", "Slice", 1, slice_attributes, shape_results},
+    {"", "Slice", 10, slice_inputs, shape_inputs({1, 2, 3, 4}).and_results()},
 };
 
 } // namespace

@@ -51,7 +51,7 @@ Values cum_prod(NodeContext& c) {
 
 const ImporterRow rows[] = {
     {"", "TopK", 1, topk_attribute},
-    {"", "TopK", 10, topk},
+    {"", "TopK", 10, topk, shape_inputs({1})},
     {"", "CumSum", 11, cum_sum},
     {"", "CumProd", 26, cum_prod},
 };

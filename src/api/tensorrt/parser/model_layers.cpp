@@ -9,39 +9,16 @@
 #include "workflow/build.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 namespace ingot::api {
 
 namespace {
 
-/// Inputs whose values are shapes, of nodes that are no layers with a class.
-bool is_shape_input(const std::string& op, size_t i) {
-    static const std::map<std::string, std::vector<size_t>> inputs = {
-        {"Reshape", {1}},        {"Expand", {1}}, {"Tile", {1}},   {"ConstantOfShape", {0}},
-        {"Slice", {1, 2, 3, 4}}, {"Pad", {1, 3}}, {"Resize", {3}}, {"Range", {0, 1, 2}},
-        {"OneHot", {1}},         {"TopK", {1}},   {"Loop", {0}},   {"Unsqueeze", {1}},
-        {"Squeeze", {1}},        {"Split", {1}},
-    };
-    auto it = inputs.find(op);
-    return it != inputs.end() &&
-           std::find(it->second.begin(), it->second.end(), i) != it->second.end();
-}
-
-/// The same for nodes that may be computed on the host when a shape needs it.
-bool may_be_shape(const std::string& op) {
-    static const std::set<std::string_view> ops = {
-        "Cast", "CastLike", "Clip", "Expand", "GreaterOrEqual", "LessOrEqual", "Max", "Mean",
-        "Min",  "Mod",      "Pad",  "Slice",  "Split",          "Squeeze",     "Sum", "Tile"};
-    return ops.contains(op) || op.starts_with("Reduce");
-}
-
 /// A node that no class of layers describes: the type is kPLUGIN, and there is nothing but ILayer.
 class PlainLayer final : public Layer<nv::ILayer> {
 public:
-    PlainLayer(std::string op, size_t results)
-        : Layer(nv::LayerType::kPLUGIN, results), op_(std::move(op)) {}
+    PlainLayer(std::string op, onnx::ShapeUse shapes, size_t results)
+        : Layer(nv::LayerType::kPLUGIN, results), op_(std::move(op)), shapes_(shapes) {}
 
     std::string kind() const override { return op_; }
     Values emit(const Emitter&) override {
@@ -50,12 +27,13 @@ public:
     bool reads_shape(size_t input) const override {
         const auto* op = dynamic_cast<const NodeOp*>(parsed.get());
         std::optional<size_t> at = op == nullptr ? std::nullopt : op->position(input);
-        return at && is_shape_input(op_, *at);
+        return at && shapes_.reads(*at);
     }
-    bool passes_shapes() const override { return may_be_shape(op_); }
+    bool passes_shapes() const override { return shapes_.results; }
 
 private:
     std::string op_;
+    onnx::ShapeUse shapes_;
 };
 
 /// The code that the parser's documentation gives for why a node was not imported.
@@ -326,7 +304,13 @@ LayerBase& ModelLayers::add_plain(const NodePart& part, size_t index,
         }
         sources.push_back(std::move(s));
     }
-    auto layer = std::make_unique<PlainLayer>(part.node.op_type, results.size());
+    const onnx::Node& n = part.node;
+    const onnx::ImporterRow* row =
+        function_of(*model_, n) != nullptr
+            ? nullptr
+            : onnx::find_importer(n.domain, n.op_type, opset_of(*model_, n));
+    auto layer = std::make_unique<PlainLayer>(
+        n.op_type, row == nullptr ? onnx::ShapeUse{} : row->shapes, results.size());
     layer->name = part.label;
     layer->parsed =
         std::make_shared<NodeOp>(model_, part.node, index, std::move(sources), results, part.label);
@@ -347,7 +331,7 @@ LayerBase& ModelLayers::add_constant(const std::string& name, size_t initializer
     const Tensor& t = network_.initializers()[initializer].tensor;
     auto op = std::make_shared<InitializerOp>(initializer);
     if (!has_name(t.dtype()) || t.rank() > nv::Dims::MAX_DIMS) {
-        auto plain = std::make_unique<PlainLayer>("Constant", 1);
+        auto plain = std::make_unique<PlainLayer>("Constant", onnx::ShapeUse{}, 1);
         plain->name = name;
         plain->parsed = std::move(op);
         return *network_.append(std::move(plain), {});
