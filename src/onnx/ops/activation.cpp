@@ -9,29 +9,36 @@ namespace ingot::onnx {
 
 namespace {
 
-// The body of a map under construction, with its compute dtype.
-struct Body {
+// An instruction of a Formula. Numbers are constants and never instructions.
+struct Term {
+    int at;
+};
+
+// The body of a map under construction, with the dtype it computes in.
+struct Formula {
     Expr e;
     DType t;
 
-    int op(ExprOp o, int a, int b = -1) { return e.op(o, a, b); }
-    int op(ExprOp o, int a, double b) { return e.op(o, a, e.constant(t, b)); }
-    int constant(double v) { return e.constant(t, v); }
-    int less(int a, double b) { return e.op(ExprOp::Lt, a, e.constant(t, b)); }
-    int clamp01(int a) { return op(ExprOp::Max, op(ExprOp::Min, a, 1.0), 0.0); }
-    int softplus(int x) {
-        int tail = op(ExprOp::Log1p, op(ExprOp::Exp, op(ExprOp::Neg, op(ExprOp::Abs, x))));
+    Term op(ExprOp o, Term a) { return {e.op(o, a.at)}; }
+    Term op(ExprOp o, Term a, Term b) { return {e.op(o, a.at, b.at)}; }
+    Term op(ExprOp o, Term a, double b) { return op(o, a, constant(b)); }
+    Term constant(double v) { return {e.constant(t, v)}; }
+    Term select(Term condition, Term a, Term b) { return {e.select(condition.at, a.at, b.at)}; }
+    Term less(Term a, double b) { return op(ExprOp::Lt, a, b); }
+    Term clamp01(Term a) { return op(ExprOp::Max, op(ExprOp::Min, a, 1.0), 0.0); }
+    Term softplus(Term x) {
+        Term tail = op(ExprOp::Log1p, op(ExprOp::Exp, op(ExprOp::Neg, op(ExprOp::Abs, x))));
         return op(ExprOp::Add, op(ExprOp::Max, x, 0.0), tail);
     }
 };
 
-// build(body, x) appends the function's instructions; the last one is the result.
+// build(formula, x) appends the function's instructions; the last one is the result.
 template <class Build>
 Values activation(NodeContext& c, Build&& build) {
     DType stored = c.dtype(0);
-    Body b{{}, compute_type(stored)};
-    build(b, b.e.in(0, stored));
-    return {ops::map(c.g, std::move(b.e), stored, std::array{c.in(0)})};
+    Formula f{{}, compute_type(stored)};
+    build(f, Term{f.e.in(0, stored)});
+    return {ops::map(c.g, std::move(f.e), stored, std::array{c.in(0)})};
 }
 
 template <ExprOp op>
@@ -45,34 +52,34 @@ Values relu(NodeContext& c) {
 
 Values leaky_relu(NodeContext& c) {
     double alpha = c.f("alpha", static_cast<double>(0.01F));
-    return activation(c, [&](Body& b, int x) {
-        int small = b.op(ExprOp::Mul, x, alpha);
-        b.e.select(b.less(x, 0), small, x);
+    return activation(c, [&](Formula& f, Term x) {
+        Term small = f.op(ExprOp::Mul, x, alpha);
+        f.select(f.less(x, 0), small, x);
     });
 }
 
 Values elu(NodeContext& c) {
     double alpha = c.f("alpha", 1);
-    return activation(c, [&](Body& b, int x) {
-        int small = b.op(ExprOp::Mul, b.op(ExprOp::Expm1, x), alpha);
-        b.e.select(b.less(x, 0), small, x);
+    return activation(c, [&](Formula& f, Term x) {
+        Term small = f.op(ExprOp::Mul, f.op(ExprOp::Expm1, x), alpha);
+        f.select(f.less(x, 0), small, x);
     });
 }
 
 Values selu(NodeContext& c) {
     double alpha = c.f("alpha", 1.67326319217681884765625);
     double gamma = c.f("gamma", 1.05070102214813232421875);
-    return activation(c, [&](Body& b, int x) {
-        int small = b.op(ExprOp::Mul, b.op(ExprOp::Expm1, x), alpha);
-        b.op(ExprOp::Mul, b.e.select(b.less(x, 0), small, x), gamma);
+    return activation(c, [&](Formula& f, Term x) {
+        Term small = f.op(ExprOp::Mul, f.op(ExprOp::Expm1, x), alpha);
+        f.op(ExprOp::Mul, f.select(f.less(x, 0), small, x), gamma);
     });
 }
 
 Values celu(NodeContext& c) {
     double alpha = c.f("alpha", 1);
-    return activation(c, [&](Body& b, int x) {
-        int small = b.op(ExprOp::Mul, b.op(ExprOp::Expm1, b.op(ExprOp::Div, x, alpha)), alpha);
-        b.e.select(b.less(x, 0), small, x);
+    return activation(c, [&](Formula& f, Term x) {
+        Term small = f.op(ExprOp::Mul, f.op(ExprOp::Expm1, f.op(ExprOp::Div, x, alpha)), alpha);
+        f.select(f.less(x, 0), small, x);
     });
 }
 
@@ -100,46 +107,46 @@ Values prelu6(NodeContext& c) {
 
 Values thresholded_relu(NodeContext& c) {
     double alpha = c.f("alpha", 1);
-    return activation(c, [&](Body& b, int x) {
-        int above = b.op(ExprOp::Lt, b.constant(alpha), x);
-        b.e.select(above, x, b.constant(0));
+    return activation(c, [&](Formula& f, Term x) {
+        Term above = f.op(ExprOp::Lt, f.constant(alpha), x);
+        f.select(above, x, f.constant(0));
     });
 }
 
 Values hard_sigmoid(NodeContext& c) {
     double alpha = c.f("alpha", static_cast<double>(0.2F));
     double beta = c.f("beta", 0.5);
-    return activation(c, [&](Body& b, int x) {
-        b.clamp01(b.op(ExprOp::Add, b.op(ExprOp::Mul, x, alpha), beta));
+    return activation(c, [&](Formula& f, Term x) {
+        f.clamp01(f.op(ExprOp::Add, f.op(ExprOp::Mul, x, alpha), beta));
     });
 }
 
 Values hard_swish(NodeContext& c) {
-    return activation(c, [&](Body& b, int x) {
-        int gate = b.clamp01(b.op(ExprOp::Add, b.op(ExprOp::Mul, x, 1.0 / 6), 0.5));
-        b.op(ExprOp::Mul, x, gate);
+    return activation(c, [&](Formula& f, Term x) {
+        Term gate = f.clamp01(f.op(ExprOp::Add, f.op(ExprOp::Mul, x, 1.0 / 6), 0.5));
+        f.op(ExprOp::Mul, x, gate);
     });
 }
 
 Values softplus(NodeContext& c) {
-    return activation(c, [](Body& b, int x) { b.softplus(x); });
+    return activation(c, [](Formula& f, Term x) { f.softplus(x); });
 }
 
 Values softsign(NodeContext& c) {
-    return activation(c, [](Body& b, int x) {
-        b.op(ExprOp::Div, x, b.op(ExprOp::Add, b.op(ExprOp::Abs, x), 1.0));
+    return activation(c, [](Formula& f, Term x) {
+        f.op(ExprOp::Div, x, f.op(ExprOp::Add, f.op(ExprOp::Abs, x), 1.0));
     });
 }
 
 Values mish(NodeContext& c) {
     return activation(
-        c, [](Body& b, int x) { b.op(ExprOp::Mul, x, b.op(ExprOp::Tanh, b.softplus(x))); });
+        c, [](Formula& f, Term x) { f.op(ExprOp::Mul, x, f.op(ExprOp::Tanh, f.softplus(x))); });
 }
 
 Values sigmoid_gated(NodeContext& c, double alpha) {
-    return activation(c, [&](Body& b, int x) {
-        int gate = alpha == 1 ? x : b.op(ExprOp::Mul, x, alpha);
-        b.op(ExprOp::Mul, x, b.op(ExprOp::Sigmoid, gate));
+    return activation(c, [&](Formula& f, Term x) {
+        Term gate = alpha == 1 ? x : f.op(ExprOp::Mul, x, alpha);
+        f.op(ExprOp::Mul, x, f.op(ExprOp::Sigmoid, gate));
     });
 }
 
@@ -161,17 +168,17 @@ Values shrink(NodeContext& c) {
     double limit = c.f("lambd", 0.5);
     DType stored = c.dtype(0);
     DType t = is_float(stored) ? compute_type(stored) : DType::F32;
-    Body b{{}, t};
-    int x = b.e.in(0, stored);
-    x = compute_type(stored) == t ? x : b.e.cast(x, t);
-    int below = b.op(ExprOp::Add, x, bias);
-    int above = b.op(ExprOp::Sub, x, bias);
-    int inner = b.e.select(b.op(ExprOp::Lt, b.constant(limit), x), above, b.constant(0));
-    int y = b.e.select(b.less(x, -limit), below, inner);
+    Formula f{{}, t};
+    int in = f.e.in(0, stored);
+    Term x{compute_type(stored) == t ? in : f.e.cast(in, t)};
+    Term below = f.op(ExprOp::Add, x, bias);
+    Term above = f.op(ExprOp::Sub, x, bias);
+    Term inner = f.select(f.op(ExprOp::Lt, f.constant(limit), x), above, f.constant(0));
+    Term y = f.select(f.less(x, -limit), below, inner);
     if (!is_float(stored)) {
-        b.e.cast(y, stored);
+        f.e.cast(y.at, stored);
     }
-    return {ops::map(c.g, std::move(b.e), stored, std::array{c.in(0)})};
+    return {ops::map(c.g, std::move(f.e), stored, std::array{c.in(0)})};
 }
 
 Values gelu(NodeContext& c) {
