@@ -25,19 +25,22 @@ ROW = re.compile(r"\| `(?:src/)?(\w+)` \|.*\| ([^|]*) \|$|\| `(?:src/)?(\w+)` \|
 
 
 def read_rooms(text):
-    """{folder: folders that it may include besides itself and base}, from ARCHITECTURE.md's table."""
+    """{folder: folders, and single headers, that it may include besides itself and base}, from
+    ARCHITECTURE.md's table."""
     rows = {}
     for line in text.splitlines():
         if found := ROW.match(line):
             names = [name.strip() for name in (found.group(2) or "").split(",") if name.strip()]
+            # "x.h": of the folder x only x/x.h.
+            names = [f"{name[:-2]}/{name}" if name.endswith(".h") else name for name in names]
             rows[found.group(1) or found.group(3)] = names
     rooms = {}
     for folder, names in rows.items():  # a row may name only what stands above it
-        unknown = [name for name in names if name not in rooms]
+        unknown = [name for name in names if name.split("/")[0] not in rooms]
         if unknown:
             sys.exit(f"ARCHITECTURE.md: the row of {folder} names {', '.join(unknown)}, which no row "
                      "above it has")
-        rooms[folder] = set(names).union(*(rooms[name] for name in names))
+        rooms[folder] = set(names).union(*(rooms.get(name, ()) for name in names))
     return rooms
 
 
@@ -88,7 +91,8 @@ def include_allowed(path, included):
         own = backend_of(path.parts[1:])
         other = backend_of(tuple(included.split("/")))
         return other is None or other == own
-    return target in ("base", folder) or target in ALLOWED.get(folder, ())
+    allowed = ALLOWED.get(folder, ())
+    return target in ("base", folder) or target in allowed or included in allowed
 
 
 def check_includes(path, lines):

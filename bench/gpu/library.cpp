@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // libingot_bench.so: what the GPU benchmarks need, for Python's ctypes, so that Ingot and its peers
 // are timed in one process. Every function returns 0, or 1 with a message in `ingot_bench_error`.
+#include "backends/backends.h"
 #include "engine/engine.h"
 #include "workflow/build.h"
 #include "workflow/inputs/inputs.h"

@@ -34,6 +34,13 @@ inline constexpr size_t streamable_bytes = 4096;
 /// Compiled kernels by the hash of their cache key (32 hex digits).
 using KernelBinaries = std::map<std::string, std::string, std::less<>>;
 
+/// A kernel of a plan for a GPU.
+struct KernelUse {
+    std::string entry;
+    std::string text; // the whole program
+    int launches = 0; // a run
+};
+
 /// How a backend chooses among a kernel's tactics: by its cost model; by timing candidates, in the
 /// background (for the contexts that come later) or before the first run returns.
 enum class Tune { Off, Background, Full };
@@ -247,6 +254,8 @@ public:
     virtual std::string_view name() const = 0; // "cpu"
     /// What it runs on, in words: "AMD EPYC, 2 threads, avx512, onednn 3.2.0".
     virtual std::string description() const = 0;
+    /// Of a GPU: 90 for 9.0; 0 for the CPU.
+    virtual int compute_capability() const { return 0; }
     /// Names what timings belong to: device and compiler, in a line.
     virtual std::string timing_device() const { return ""; }
     /// Copies from memory of the device to the host, after what `stream` holds (a CUstream; null is
@@ -268,32 +277,5 @@ public:
     virtual std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                                       const CompileOptions& options = {}) const = 0;
 };
-
-/// Defined by src/backends/cpu.
-const Backend& cpu_backend();
-/// Defined by src/backends/cuda: the first GPU; null when there is none, and `why` says so.
-const Backend* cuda_backend(std::string& why);
-/// The GPU that CUDA numbers `index`.
-const Backend* cuda_backend(int index, std::string& why);
-/// The number of the GPU that is current for the calling thread (cudaSetDevice); 0 when none is.
-int current_cuda_device();
-/// Compiles, without a GPU, the kernels with which a GPU of a compute capability (90 for 9.0) runs
-/// the graph on inputs of each of these shapes. Errors: Unsupported, InvalidArgument, what the
-/// compiler says. Defined by src/backends/cuda.
-KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
-                                     std::span<const std::vector<Shape>> shapes,
-                                     int compute_capability, const CompileOptions& options);
-/// A kernel of a plan for a GPU.
-struct KernelUse {
-    std::string entry;
-    std::string text; // the whole program
-    int launches = 0; // a run
-};
-/// The kernels that compile_kernels_ahead would compile, without compiling them. Errors: its own.
-std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& graph,
-                                          std::span<const std::vector<Shape>> shapes,
-                                          int compute_capability, const CompileOptions& options);
-/// The compiler of GPU kernels that is found here: "nvrtc 13.0"; "" when there is none.
-std::string kernel_compiler();
 
 } // namespace ingot

@@ -3,10 +3,10 @@
 // where that is there; on the CPU functions of the application stand for them.
 #include "NvOnnxParser.h"
 #include "api/plugin_fixture.h"
+#include "backends/backends.h"
 #include "onnx/data_type.h"
 #include "onnx/model.h"
 #include "onnx/writer.h"
-#include "plan/backend.h"
 
 namespace ingot::test {
 namespace {

@@ -2,6 +2,7 @@
 // Answers of a builder that depend on the device at hand: the CPU, or an emulated GPU.
 #include "api/network_fixture.h"
 #include "api/tensorrt/runtime/place.h"
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "emulator/emulated_gpu.h"
 #include "ingot.h"

@@ -4,6 +4,7 @@
 // that it has none, and why (effects_messages.cpp).
 #include "api/effects.h"
 #include "api/tensorrt/builder/build_settings.h"
+#include "backends/backends.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "source_dir.h"

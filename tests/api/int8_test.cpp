@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // INT8 in networks without quantise layers: calibrators, caches, dynamic ranges.
 #include "api/network_fixture.h"
+#include "backends/backends.h"
 #include "ingot.h"
 #include "ir/rewrite.h"
 #include "ops/ops.h"

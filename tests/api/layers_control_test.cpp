@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Loops and conditionals.
 #include "api/network_fixture.h"
+#include "backends/backends.h"
 
 namespace ingot::test {
 

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "NvInfer.h"
+#include "backends/backends.h"
 #include "engine/engine.h"
-#include "plan/backend.h"
 
 #include <gtest/gtest.h>
 

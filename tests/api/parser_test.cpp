@@ -2,6 +2,7 @@
 // The ONNX parser: the same engine as `ingot build`, layers as in the model, errors by node.
 #include "NvOnnxParser.h"
 #include "api/network_fixture.h"
+#include "backends/backends.h"
 #include "base/file.h"
 #include "ir/text.h"
 #include "onnx/data_type.h"

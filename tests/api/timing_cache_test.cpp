@@ -4,6 +4,7 @@
 #include "api/real_gpu.h"
 #include "api/tensorrt/builder/build_settings.h"
 #include "api/tensorrt/runtime/place.h"
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "base/process.h"
 #include "emulator/emulated_gpu.h"

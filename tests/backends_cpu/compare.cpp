@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends_cpu/compare.h"
 
+#include "backends/backends.h"
 #include "ops/evaluator.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copies that planning avoids or joins.
+#include "backends/backends.h"
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions against the evaluator: sizes around the tiles' edges, strides, types, epilogues.
+#include "backends/backends.h"
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
 

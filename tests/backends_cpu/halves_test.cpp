@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Graphs of f16 and bf16: computed in f32 between their edges, rounded where it matters.
+#include "backends/backends.h"
 #include "backends/cpu/onednn_library.h"
 #include "backends_cpu/compare.h"
 #include "ops/evaluator.h"

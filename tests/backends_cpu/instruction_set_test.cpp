@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ONEDNN_MAX_CPU_ISA holds down own loops as it does oneDNN's.
+#include "backends/backends.h"
 #include "backends/cpu/onednn_library.h"
 #include "backends/cpu/simd/simd.h"
 #include "backends_cpu/compare.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The kernels for movement, reductions, norms, attention and spatial ops, against the evaluator.
+#include "backends/backends.h"
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
 

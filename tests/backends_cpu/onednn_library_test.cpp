@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Products, convolutions and pools through oneDNN against the evaluator; and life without it.
+#include "backends/backends.h"
 #include "backends/cpu/onednn_library.h"
 #include "backends_cpu/compare.h"
 #include "base/process.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Resize of f32 against the evaluator: modes, coordinates, axes and layouts.
+#include "backends/backends.h"
 #include "backends_cpu/compare.h"
 #include "ir/rewrite.h"
 #include "ops/ops.h"

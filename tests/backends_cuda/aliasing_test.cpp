@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An output may lie where an input lies: a state that each run updates.
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "emulator/emulated_gpu.h"
 #include "ops/evaluator.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on emulated GPUs, each rank a thread, by a libnccl of the tests
 // (programs/fake_nccl.cpp).
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "backends/cuda/driver/nccl.h"
 #include "backends_cuda/fake_driver.h"

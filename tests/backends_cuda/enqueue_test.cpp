@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs on memory of the device: against run(), with outputs over inputs, without alignment, of
 // sizes that data decides, and what kernels find wrong.
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "base/error.h"
 #include "emulator/emulated_gpu.h"

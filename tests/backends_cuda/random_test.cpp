@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random numbers on a GPU: others in each run, the same sequence in each execution, and nothing is
 // made anew for them: runs are replayed, repeated by graphs of the caller's, and allocate nothing.
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/allocation_count.h"

@@ -3,6 +3,7 @@
 // directions: its first column on the CPU, its second on a GPU. INGOT_SUITE names the folder that
 // export_suite.py wrote; INGOT_CASES picks the cases whose name contains a text, INGOT_SHARD=1/4
 // the second of four parts; INGOT_STATUS_OUT gets the status as it is now.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "conformance/suite.h"
 #include "engine/engine.h"

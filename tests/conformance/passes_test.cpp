@@ -2,6 +2,7 @@
 // Passes, checked by execution on the ONNX backend suite: results stay the same across every pass
 // that changes a case's graph, in the whole list, in the lists with one pass left out, and alone;
 // the CPU backend gives the same with each of its lowering passes left out.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "conformance/suite.h"
 #include "engine/engine.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts and threads: an engine serves many at once, a context one at a time. `cmake --preset
 // tsan` makes a build in which races show.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "ops/evaluator.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats of inputs and outputs: each with each type and odd numbers of channels, against plain
 // loops that say where an element lies; engines that have them, saved, loaded and damaged.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "engine/container.h"
 #include "engine/engine.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RunSettings: a change holds from the next run on, and one that fails changes nothing.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "ops/ops.h"

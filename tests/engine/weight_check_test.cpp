@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights that do not match their hashes: whoever loads the engine, and whatever is done with it,
 // no result comes of them unless the check was switched off by name.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/process.h"
 #include "engine/container.h"

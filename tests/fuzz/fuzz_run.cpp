@@ -3,6 +3,7 @@
 // sizes of its inputs (right and wrong ones, huge ones, for each run others) and their contents; it
 // is planned and run several times in one context. Each run gives results of the types that the
 // graph has, or fails with an Error that is not about a bug.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "chosen_graph.h"

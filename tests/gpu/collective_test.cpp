@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Collectives on CUDA devices, two or more, by the real NCCL: INGOT_NCCL names it, else the loader
 // finds libnccl.so.2. INGOT_TEST_GPU=1 asks for them.
+#include "backends/backends.h"
 #include "backends/cuda/driver/driver.h"
 #include "gpu/collectives.h"
 #include "gpu/engines.h"

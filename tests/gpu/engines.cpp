@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "gpu/engines.h"
 
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "base/error.h"
 #include "emulator/emulated_gpu.h"

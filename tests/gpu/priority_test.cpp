@@ -2,6 +2,7 @@
 // A program that draws, beside inference on the same GPU: a frame is due at a fixed rate, and is
 // lost when the GPU has not drawn it by its deadline. Inference that gives way loses hardly a frame
 // of those that urgent inference loses.
+#include "backends/backends.h"
 #include "backends/cuda/driver/device_context.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "base/error.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs that serve several problems: missing addends, an axis of rows more; and the choice of
 // few programs for a whole plan.
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "kernels/harness.h"
 #include "ops/ops.h"

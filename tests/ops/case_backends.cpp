@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "case_backends.h"
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "ops/primitives.h"
-#include "plan/backend.h"
 
 #include <algorithm>
 

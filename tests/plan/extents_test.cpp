@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sizes and places that do not fit into 64 bits, or into memory: refused wherever a graph comes to
 // know them, and no step is taken with what is left of them after wrapping.
+#include "backends/backends.h"
 #include "base/checked.h"
 #include "base/error.h"
 #include "engine/engine.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calibration: histograms, thresholds, the cache's text, statistics over batches. Thresholds are
 // compared with a NumPy port of the formulas by tests/python/test_calibrate.py.
+#include "backends/backends.h"
 #include "base/file.h"
 #include "error_message.h"
 #include "ops/ops.h"

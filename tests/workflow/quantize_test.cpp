@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placing scales in models and graphs.
+#include "backends/backends.h"
 #include "base/file.h"
 #include "error_message.h"
 #include "ir/rewrite.h"

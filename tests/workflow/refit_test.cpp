@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refits: an engine with other weights is, byte for byte, the engine that a build from these
 // weights gives; engines without weights are small and do not run.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "ir/value_reads.h"

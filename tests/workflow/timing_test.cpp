@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/backends.h"
 #include "ops/ops.h"
 #include "workflow/timing.h"
 

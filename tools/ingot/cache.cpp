@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ingot cache ls|verify|clear: the runtime cache.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "cache/runtime_cache.h"
 #include "commands.h"
-#include "plan/backend.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common.h"
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "onnx/input_sizes.h"

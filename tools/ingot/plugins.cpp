@@ -2,6 +2,7 @@
 #include "plugins.h"
 
 #include "api/tensorrt/plugin/model.h"
+#include "backends/backends.h"
 #include "base/error.h"
 #include "common.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec: from the options to an engine and the device that runs it.
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
@@ -15,7 +16,6 @@ namespace ingot::tool {
 
 namespace {
 
-constexpr int lowest_capability = 80; // of the GPUs that kernels exist for
 constexpr int level_that_times = 4;
 
 std::string six_digits(double v) {
@@ -150,25 +150,21 @@ std::vector<int> capabilities_of(const TrtexecRun& run) {
         all = compute_capabilities("--computeCapabilities", o.compute_capabilities);
     }
     auto old = std::stable_partition(all.begin(), all.end(),
-                                     [](int cc) { return cc >= lowest_capability; });
+                                     [](int cc) { return cc >= lowest_capability(); });
     for (auto it = old; it != all.end(); ++it) {
         warning(str("--computeCapabilities: ", *it, " is left out, kernels exist from ",
-                    lowest_capability, " on"));
+                    lowest_capability(), " on"));
     }
     all.erase(old, all.end());
     if (!o.use_gpu) {
         return all;
     }
-    constexpr std::string_view words = "compute capability ";
-    std::string about = run.backend->description();
-    size_t at = about.find(words);
-    if (run.on_cpu() || at == std::string::npos) {
+    int here = run.backend->compute_capability();
+    if (here == 0) {
         warning("--useGpu is ignored: there is no GPU here whose kernels could be compiled ahead");
         return all;
     }
-    at += words.size();
-    size_t end = std::min(about.find_first_not_of("0123456789.", at), about.size());
-    all.push_back(compute_capabilities("--useGpu", about.substr(at, end - at)).front());
+    all.push_back(here);
     return all;
 }
 

@@ -284,6 +284,7 @@ public:
     explicit LibraryBackend(std::shared_ptr<Loaded> loaded) : loaded_(std::move(loaded)) {}
     std::string_view name() const override { return loaded_->device->name(); }
     std::string description() const override { return loaded_->device->description(); }
+    int compute_capability() const override { return loaded_->device->compute_capability(); }
     DeviceMemoryInfo memory() const override { return loaded_->device->memory(); }
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph>,
                                               const CompileOptions&) const override {

@@ -3,6 +3,7 @@
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/host_memory.h"
 #include "api/tensorrt/report.h"
+#include "backends/backends.h"
 #include "ingot/slim.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"

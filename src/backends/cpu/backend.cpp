@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CPU backend's interface: compile, executions, and the translation of errors to Status.
 
+#include "backends/backends.h"
 #include "backends/cpu/lower.h"
 #include "backends/cpu/onednn_library.h"
 #include "backends/cpu/simd/simd.h"

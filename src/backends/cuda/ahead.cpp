@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels ahead of time: plans are made for a GPU that is not there, and their programs compiled.
+#include "backends/backends.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"

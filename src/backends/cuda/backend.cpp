@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/backend.h"
 
+#include "backends/backends.h"
 #include "backends/cuda/driver/driver.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
 #include "backends/cuda/run/device.h"
-#include "plan/device_types.h"
 #include "run/execution.h"
 
 #include <algorithm>
@@ -68,9 +68,10 @@ public:
     std::string_view name() const override { return "cuda"; }
     std::string description() const override { return gpu_.description(); }
     DeviceMemoryInfo memory() const override { return {gpu_.free_bytes(), gpu_.total_bytes()}; }
-    GpuFacts facts() const {
+    int compute_capability() const override { return gpu_.arch().cc; }
+    bool compiles() const {
         bool is_real = gpu_.number() >= 0; // others bring compilers of their own
-        return {gpu_.arch().cc, !is_real || nvrtc_knows(std::string(gpu_.arch().nvrtc))};
+        return !is_real || nvrtc_knows(std::string(gpu_.arch().nvrtc));
     }
     std::string timing_device() const override { return cuda::timing_device(gpu_, gpu_.arch()); }
     void read(void* to, const void* from, size_t bytes, void* after) const override {
@@ -225,9 +226,21 @@ const Backend* cuda_backend(int index, std::string& why) {
     return it->second.get();
 }
 
-GpuFacts gpu_facts(const Backend& backend) {
+bool is_fast(const Backend& backend, DType dtype) {
+    constexpr int fp8_units = 89; // the first with units for it; all GPUs from 8.0 on have the rest
+    int cc = backend.compute_capability();
+    bool fp8 = dtype == DType::F8E4M3 || dtype == DType::F8E5M2;
+    bool narrow = dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::I8;
+    return dtype == DType::F32 || (cc > 0 && narrow) || (cc >= fp8_units && fp8);
+}
+
+bool compiles_kernels(const Backend& backend) {
     const auto* gpu = dynamic_cast<const cuda::CudaBackend*>(&backend);
-    return gpu == nullptr ? GpuFacts() : gpu->facts();
+    return gpu == nullptr || gpu->compiles();
+}
+
+int lowest_capability() {
+    return kernels::known_archs().front().cc;
 }
 
 bool runs_kernels_of(int compute_capability, int compiled_for) {
@@ -237,11 +250,6 @@ bool runs_kernels_of(int compute_capability, int compiled_for) {
 
 CudaProblem cuda_problem() {
     return cuda::driver_problem();
-}
-
-int compute_capability(const Backend& backend) {
-    const auto* cuda = dynamic_cast<const cuda::CudaBackend*>(&backend);
-    return cuda == nullptr ? 0 : cuda->arch().cc;
 }
 
 int current_cuda_device() {

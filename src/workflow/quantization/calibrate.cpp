@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/quantization/calibrate.h"
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"

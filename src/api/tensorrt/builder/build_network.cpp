@@ -11,9 +11,9 @@
 #include "api/tensorrt/network/weight_names.h"
 #include "api/tensorrt/plugin/tactics.h"
 #include "api/tensorrt/runtime/place.h"
+#include "backends/backends.h"
 #include "ir/rewrite.h"
 #include "ir/value_reads.h"
-#include "plan/device_types.h"
 #include "workflow/build.h"
 
 #include <algorithm>
@@ -314,7 +314,7 @@ PluginBuild plugin_build(const BuilderConfig& config, const std::vector<Profile>
 /// Of the GPU that the build is for; 0 where there is none.
 int current_capability(const BuilderConfig& config) {
     try {
-        return compute_capability(*find_place(config.device, config.ordinal).backend);
+        return find_place(config.device, config.ordinal).backend->compute_capability();
     } catch (const Error& e) {
         if (e.code() != ErrorCode::Device) {
             throw;

@@ -7,7 +7,7 @@
 #include "api/tensorrt/runtime/place.h"
 #include "api/tensorrt/runtime/read_engine.h"
 #include "api/tensorrt/unused.h"
-#include "plan/device_types.h"
+#include "backends/backends.h"
 
 #include <thread>
 
@@ -148,7 +148,7 @@ bool Builder::platformHasFastInt8() const noexcept {
 bool Builder::platformHasTf32() const noexcept {
     constexpr int ampere = 80; // the first with units for it
     return report_.guard("IBuilder::platformHasTf32", false, [] {
-        return compute_capability(*find_place(Device::kAUTO, 0).backend) >= ampere;
+        return find_place(Device::kAUTO, 0).backend->compute_capability() >= ampere;
     });
 }
 

@@ -4,7 +4,7 @@
 #include "api/tensorrt/builder/timing_cache.h"
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/runtime/place.h"
-#include "kernels/arch.h"
+#include "backends/backends.h"
 
 #include <algorithm>
 #include <limits>
@@ -273,19 +273,6 @@ const nv::ITimingCache* BuilderConfig::getTimingCache() const noexcept {
 
 // --- compute capabilities ------------------------------------------------------------------------
 
-namespace {
-
-bool is_supported(int cc) {
-    try {
-        static_cast<void>(kernels::arch_of(cc));
-        return true;
-    } catch (const Error&) {
-        return false;
-    }
-}
-
-} // namespace
-
 bool BuilderConfig::setNbComputeCapabilities(int32_t v) noexcept {
     return report_.guard("IBuilderConfig::setNbComputeCapabilities", false, [&] {
         constexpr int32_t most = 64;
@@ -310,7 +297,7 @@ bool BuilderConfig::setComputeCapability(nv::ComputeCapability v, int32_t index)
             require(index == 0 && capabilities_.size() == 1, ErrorCode::InvalidArgument,
                     "kCURRENT stands alone, at index 0 of 1");
         } else {
-            require(is_supported(number), ErrorCode::Unsupported, "compute capability ",
+            require(number >= lowest_capability(), ErrorCode::Unsupported, "compute capability ",
                     number / 10, ".", number % 10, " is not supported");
         }
         capabilities_[static_cast<size_t>(index)] = v;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/tensorrt/runtime/place.h"
 
+#include "backends/backends.h"
 #include "base/error.h"
 
 #include <atomic>

@@ -9,6 +9,7 @@
 #include "api/tensorrt/runtime/read_engine.h"
 #include "api/tensorrt/runtime/validity.h"
 #include "api/tensorrt/unused.h"
+#include "backends/backends.h"
 #include "engine/container.h"
 
 #include <algorithm>
@@ -139,11 +140,10 @@ DeviceFacts RuntimeObject::device_facts(const EngineHead& engine) const {
             facts.problem = device_ == Device::kCPU ? CudaProblem::None : cuda_problem();
             return facts;
         }
-        GpuFacts gpu = gpu_facts(*place.backend);
-        facts.compiles = gpu.compiles;
-        facts.runs_kernels =
-            std::any_of(engine.capabilities.begin(), engine.capabilities.end(),
-                        [&](int cc) { return runs_kernels_of(gpu.compute_capability, cc); });
+        int capability = place.backend->compute_capability();
+        facts.compiles = compiles_kernels(*place.backend);
+        facts.runs_kernels = std::any_of(engine.capabilities.begin(), engine.capabilities.end(),
+                                         [&](int cc) { return runs_kernels_of(capability, cc); });
         facts.memory_bytes = place.backend->memory().total;
     } catch (const Error& e) {
         facts.is_gpu = true;

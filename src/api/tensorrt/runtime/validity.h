@@ -3,8 +3,8 @@
 #pragma once
 
 #include "NvInferRuntime.h"
+#include "backends/backends.h"
 #include "engine/container.h"
-#include "plan/gpu_facts.h"
 
 namespace ingot::api {
 

@@ -3,7 +3,7 @@
 // numbers are the driver API's; nothing of NVIDIA's headers is needed to build.
 #pragma once
 
-#include "plan/gpu_facts.h"
+#include "backends/backends.h"
 
 #include <atomic>
 #include <cstddef>

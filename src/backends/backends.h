@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// The backends there are, and what is known of their devices before anything runs on them: the one
+// header of src/backends for other folders.
+#pragma once
+
+#include "plan/backend.h"
+
+namespace ingot {
+
+const Backend& cpu_backend();
+/// The first GPU; null when there is none, and `why` says so.
+const Backend* cuda_backend(std::string& why);
+/// The GPU that CUDA numbers `index`.
+const Backend* cuda_backend(int index, std::string& why);
+/// The number of the GPU that is current for the calling thread (cudaSetDevice); 0 when none is.
+int current_cuda_device();
+/// Compiles, without a GPU, the kernels with which a GPU of a compute capability (90 for 9.0) runs
+/// the graph on inputs of each of these shapes. Errors: Unsupported, InvalidArgument, what the
+/// compiler says.
+KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
+                                     std::span<const std::vector<Shape>> shapes,
+                                     int compute_capability, const CompileOptions& options);
+/// The kernels that compile_kernels_ahead would compile, without compiling them. Errors: its own.
+std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& graph,
+                                          std::span<const std::vector<Shape>> shapes,
+                                          int compute_capability, const CompileOptions& options);
+/// The compiler of GPU kernels that is found here: "nvrtc 13.0"; "" when there is none.
+std::string kernel_compiler();
+
+// --- what a device can do ------------------------------------------------------------------------
+
+/// Whether the backend's device has units for products in this type.
+bool is_fast(const Backend& backend, DType dtype);
+/// Whether a compiler of kernels that knows the backend's GPU is found here; true for the CPU.
+bool compiles_kernels(const Backend& backend);
+/// Kernels exist for GPUs from this compute capability on.
+int lowest_capability();
+/// Whether a GPU of one compute capability runs, as they are, kernels that were compiled for
+/// another.
+bool runs_kernels_of(int compute_capability, int compiled_for);
+
+/// Why no GPU can be used.
+enum class CudaProblem {
+    None,      // the driver works; there may still be no device
+    NoDriver,  // there is none, or it has no device
+    OldDriver, // it is too old
+    Failed,    // it reported an error
+};
+CudaProblem cuda_problem();
+
+} // namespace ingot
