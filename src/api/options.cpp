@@ -1,6 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/options.h"
 
+#include "api/options/build.h"
+#include "api/options/common.h"
+#include "api/options/inspect.h"
+#include "api/options/measure.h"
+#include "api/options/quantize.h"
+#include "api/options/run.h"
+#include "api/options/slim.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -13,9 +20,12 @@ namespace {
 
 using namespace command;
 
+constexpr std::string_view no_tactics = "the CPU has no tactics to choose from";
+constexpr std::string_view no_kernels = "the CPU has no kernels to compile";
+
 constexpr std::array rows = {
-#define INGOT_OPTION(field, type, standard, commands, names, value, help)                          \
-    OptionRow{#field, #type, #standard, commands, names, value, help},
+#define INGOT_OPTION(name, kind, default_value, ...)                                               \
+    OptionRow{.field = #name, .type = #kind, .standard = #default_value, __VA_ARGS__},
 #include "api/options.def"
 #undef INGOT_OPTION
 };
@@ -96,6 +106,19 @@ void set(std::string& field, std::string_view, std::string_view text) {
     field = text;
 }
 
+/// A number, or several joined by commas.
+void check_range(const OptionRow& row, std::string_view name, std::string_view text) {
+    for (const std::string& part : split(text, ',')) {
+        double number = 0;
+        if (!parses(part, number)) {
+            refuse(name, text, "numbers joined by commas");
+        }
+        if (!row.range.holds(number)) {
+            refuse(name, text, row.range.text());
+        }
+    }
+}
+
 void set(std::vector<std::string>& field, std::string_view, std::string_view text) {
     field.emplace_back(text);
 }
@@ -114,7 +137,48 @@ std::string ignored_page() {
     return out;
 }
 
+/// A limit as people write it.
+std::string shown(double limit) {
+    auto whole = static_cast<int64_t>(limit);
+    return static_cast<double>(whole) == limit ? str(whole) : str(limit);
+}
+
 } // namespace
+
+struct Options::Groups {
+#define INGOT_GROUP(Type, name) options::Type name;
+#include "api/options/groups.def"
+#undef INGOT_GROUP
+};
+
+Options::Options() : groups_(std::make_unique<Groups>()) {}
+Options::Options(const Options& other)
+    : model(other.model), groups_(std::make_unique<Groups>(*other.groups_)) {}
+Options::Options(Options&& other) noexcept = default;
+Options::~Options() = default;
+
+Options& Options::operator=(Options other) noexcept {
+    std::swap(model, other.model);
+    std::swap(groups_, other.groups_);
+    return *this;
+}
+
+#define INGOT_GROUP(Type, name)                                                                    \
+    const options::Type& Options::name() const {                                                   \
+        return groups_->name;                                                                      \
+    }                                                                                              \
+    options::Type& Options::name() {                                                               \
+        return groups_->name;                                                                      \
+    }
+#include "api/options/groups.def"
+#undef INGOT_GROUP
+
+std::string OptionRange::text() const {
+    std::string out = high < std::numeric_limits<double>::infinity()
+                          ? str(shown(low), " to ", shown(high))
+                          : str(shown(low), " or more");
+    return other ? str(out, ", or ", shown(*other)) : out;
+}
 
 std::span<const OptionRow> option_rows() {
     return rows;
@@ -169,18 +233,45 @@ void check_value(std::string_view value, std::string_view name, std::string_view
     }
 }
 
-void set_option(Options& o, const OptionRow& row, std::string_view name, std::string_view text) {
-    using Setter = void (*)(Options&, std::string_view, std::string_view);
-    constexpr std::array<Setter, rows.size()> setters = {
-#define INGOT_OPTION(field, type, standard, commands, names, value, help)                          \
-    [](Options& all, std::string_view n, std::string_view t) { set(all.field, n, t); },
+namespace {
+
+/// A row's field, by the row's place in the table.
+struct Field {
+    void (*set)(Options& o, std::string_view name, std::string_view text);
+    bool (*is_changed)(const Options& o);
+};
+constexpr std::array<Field, rows.size()> fields = {{
+#define INGOT_OPTION(field, type, standard, ...)                                                   \
+    {[](Options& o, std::string_view name, std::string_view text) {                                \
+         set(o.INGOT_OPTION_GROUP().field, name, text);                                            \
+     },                                                                                            \
+     [](const Options& o) {                                                                        \
+         const type unchanged = standard;                                                          \
+         return o.INGOT_OPTION_GROUP().field != unchanged;                                         \
+     }},
 #include "api/options.def"
 #undef INGOT_OPTION
-    };
+}};
+
+const Field& field_of(const OptionRow& row) {
+    return fields[static_cast<size_t>(&row - rows.data())];
+}
+
+} // namespace
+
+void set_option(Options& o, const OptionRow& row, std::string_view name, std::string_view text) {
     if (row.value.find('|') != std::string_view::npos) {
         check_value(row.value, name, text);
     }
-    setters[static_cast<size_t>(&row - rows.data())](o, name, text);
+    if (row.has_range()) {
+        check_value(row.type == "Int" ? "N" : row.type == "Real" ? "X" : "LIST", name, text);
+        check_range(row, name, text);
+    }
+    field_of(row).set(o, name, text);
+}
+
+bool is_changed(const Options& o, const OptionRow& row) {
+    return field_of(row).is_changed(o);
 }
 
 std::string environment_name(std::string_view field) {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "api/options.h"
+#include "api/options/build.h"
+#include "api/options/common.h"
+#include "api/options/measure.h"
+#include "api/options/run.h"
 #include "base/error.h"
 
 #include <gtest/gtest.h>
@@ -31,14 +35,14 @@ TEST(Options, AreSetByTheirRows) {
     set("--disablePass", "one");
     set("--disablePass", "two");
     set("--profilingVerbosity", "detailed");
-    EXPECT_TRUE(o.fp16);
-    EXPECT_EQ(o.iterations, 37);
-    EXPECT_EQ(o.duration, 0.5);
-    EXPECT_EQ(o.onnx, "a=b.onnx");
-    EXPECT_EQ(o.disable_passes, (List{"one", "two"}));
-    EXPECT_EQ(o.profiling_verbosity, "detailed");
+    EXPECT_TRUE(o.build().fp16);
+    EXPECT_EQ(o.measure().iterations, 37);
+    EXPECT_EQ(o.measure().duration, 0.5);
+    EXPECT_EQ(o.common().onnx, "a=b.onnx");
+    EXPECT_EQ(o.build().disable_passes, (List{"one", "two"}));
+    EXPECT_EQ(o.build().profiling_verbosity, "detailed");
     set("--fp16", "0");
-    EXPECT_FALSE(o.fp16);
+    EXPECT_FALSE(o.build().fp16);
 }
 
 TEST(Options, BadValues) {
@@ -57,8 +61,57 @@ TEST(Options, BadValues) {
     EXPECT_NO_THROW(check_value("FILE", "--x", "anything"));
 }
 
+TEST(Options, RangesAreSaidInTheRows) {
+    EXPECT_EQ(error_of("--avgRuns", "0"), "--avgRuns=0: expected 1 or more");
+    EXPECT_EQ(error_of("--avgRuns", "x"), "--avgRuns=x: expected a whole number");
+    EXPECT_EQ(error_of("--infStreams", "257"), "--infStreams=257: expected 1 to 256");
+    EXPECT_EQ(error_of("--persistentCacheRatio", "1.5"),
+              "--persistentCacheRatio=1.5: expected 0 to 1");
+    EXPECT_EQ(error_of("--duration", "-2"), "--duration=-2: expected 0 or more, or -1");
+    EXPECT_EQ(error_of("--duration", "nan"), "--duration=nan: expected 0 or more, or -1");
+    EXPECT_EQ(error_of("--duration", "-1"), "no error");
+    EXPECT_EQ(error_of("--percentile", "50,101"), "--percentile=50,101: expected 0 to 100");
+    EXPECT_EQ(error_of("--percentile", "50,x"),
+              "--percentile=50,x: expected numbers joined by commas");
+    EXPECT_EQ(error_of("--percentile", "0,100"), "no error");
+}
+
+TEST(Options, RefusedValuesChangeNothing) {
+    Options o;
+    EXPECT_THROW(set_option(o, *find_option(command::Trtexec, "--infStreams"), "--infStreams", "0"),
+                 Error);
+    EXPECT_EQ(o.measure().streams, Options().measure().streams);
+}
+
+TEST(Options, ChangesAreSeenByRow) {
+    Options o;
+    for (const OptionRow& r : option_rows()) {
+        EXPECT_FALSE(is_changed(o, r)) << r.field;
+    }
+    o.run().tune_budget = 7;
+    o.build().static_plugins = {"a"};
+    for (const OptionRow& r : option_rows()) {
+        EXPECT_EQ(is_changed(o, r), r.field == "tune_budget" || r.field == "static_plugins")
+            << r.field;
+    }
+}
+
+/// A number has a range, or takes any; defaults lie inside.
+TEST(Options, DefaultsAreInTheirRanges) {
+    for (const OptionRow& r : option_rows()) {
+        EXPECT_TRUE(!r.has_range() || r.type == "Int" || r.type == "Real" || r.type == "Text")
+            << r.field;
+        if (r.has_range()) {
+            std::string standard(r.standard);
+            std::erase(standard, '"');
+            Options o;
+            EXPECT_NO_THROW(set_option(o, r, r.field, standard)) << r.field;
+        }
+    }
+}
+
 TEST(Options, AreFoundInTheirCommandsOnly) {
-    EXPECT_EQ(find_option(command::Trtexec, "--threads")->field, "stream_threads");
+    EXPECT_EQ(find_option(command::Trtexec, "--threads"), nullptr);
     EXPECT_EQ(find_option(command::Bench, "--threads")->field, "threads");
     EXPECT_EQ(find_option(command::Check, "--fp16"), nullptr);
     EXPECT_EQ(find_option(command::Trtexec, "--fp"), nullptr);

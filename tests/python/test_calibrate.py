@@ -331,8 +331,6 @@ def test_errors_say_what_to_do(tmp_path, digits):
         ([model, "--data", tmp_path / "doubles", *out], "0.npy holds f64, input 'image' is f32"),
         ([model, "--data", digits, "--algorithm=kl", *out],
          "there is no calibration algorithm 'kl': expected entropy2"),
-        ([model, "--data", digits, "--percentile=120", *out], "percentile is 120, expected 0 to 100"),
-        ([model, "--data", digits, "--batches=-1", *out], "--batches -1: expected 0"),
         ([model, "--data", digits, "--shapes=img:1x1x8x8", *out], "there is no input 'img'"),
         ([dynamic, "--data", tmp_path / "pictures", *out], "give --shapes x:1x3x224x224"),
         ([both, "--data", digits, *out], "a: the model has inputs a, b: expected a folder"),

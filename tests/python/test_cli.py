@@ -149,7 +149,7 @@ def test_compare_finds_a_difference(tmp_path):
     (["run", DIGITS, "--shapes=image:1x2x8x8"], "input 'image' dimension 1 is 2, expected 1"),
     (["run", "no_such_file.onnx"], "no_such_file.onnx"),
     (["bench"], "give one model"),
-    (["bench", DIGITS, "--percentile=101"], "--percentile 101: expected 0 to 100"),
+    (["bench", DIGITS, "--percentile=101"], "--percentile=101: expected 0 to 100"),
     (["inspect", DIGITS, "--graph", "g.pdf"], "expected a name ending in .svg or .dot"),
     (["inspct", DIGITS], "there is no command 'inspct', did you mean 'inspect'? Commands: build"),
 ])
@@ -249,10 +249,18 @@ def test_cache_in_one_file(tmp_path, monkeypatch):
     assert other.read_bytes() == b"the only copy"
 
 
-def test_tuning_modes_are_checked(engine):
-    for option in ("--tune=sometimes", "--specialisation=soon", "--tuneBudget=-1", "--priority=urgent"):
-        code, text = fails("run", engine, option)
-        assert code == 1 and option.split("=")[1] in text
+@pytest.mark.parametrize("command, option, expected", [
+    ("run", "--tune=sometimes", "off, background or full"), ("run", "--specialisation=soon", "lazy, eager or none"),
+    ("run", "--priority=urgent", "low, normal or high"), ("run", "--tuneBudget=-1", "0 or more"),
+    ("run", "--memoryLimit=-1", "0 or more"), ("bench", "--iterations=ten", "a whole number"),
+    ("bench", "--iterations=-1", "0 or more"), ("bench", "--duration=-2", "0 or more, or -1"),
+    ("bench", "--percentile=50,101", "0 to 100"), ("bench", "--profilingVerbosity=some", "layer_names_only, detailed or none"),
+    ("slim", "--size-threshold=-1", "0 or more"), ("calibrate", "--batches=-1", "0 or more"),
+    ("calibrate", "--quantile=2", "0 to 1"),
+])
+def test_values_are_checked_with_the_command_line(command, option, expected, engine):
+    code, text = fails(command, engine, option)
+    assert (code, text) == (2, f"ingot: error: {option}: expected {expected}\nRun 'ingot {command} --help'.\n")
 
 
 OF_A_GPU = {
@@ -293,8 +301,8 @@ def test_the_shapes_of_a_run_are_known_to_the_importer(tmp_path):
 def test_pages_in_docs_are_current():
     docs = ingot.REPOSITORY / "docs"
     status = ingot.REPOSITORY / "tests" / "onnx" / "status.txt"
-    assert (docs / "options.md").read_text() == ingot.call("options-page"), "./dev format writes it anew"
-    assert (docs / "operators.md").read_text() == ingot.call("operators-page", status), "./dev format writes it anew"
+    assert (docs / "options.md").read_text() == ingot.call("options-page"), "./dev pages writes it anew"
+    assert (docs / "operators.md").read_text() == ingot.call("operators-page", status), "./dev pages writes it anew"
 
 
 def test_constant_weights_of_integer_products_are_summed_when_the_engine_is_built(tmp_path):

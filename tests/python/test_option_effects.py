@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No option is accepted in silence: each row of src/api/options.def has a test that proves what it does, shows here
+"""No option is accepted in silence: each row of src/api/options/*.def has a test that proves what it does, shows here
 that it does it, or has a message that says why it has no effect. A new row needs one of these."""
 import pathlib
 import re
@@ -61,8 +61,6 @@ SHOWS = {
     "runtime_platform": (["--runtimePlatform=WindowsAMD64"], "Skipped inference phase since --runtimePlatform"),
     "optimization_level": (["--builderOptimizationLevel=5"],
                            "--builderOptimizationLevel=5: accepted, no effect, because the CPU has no tactics to time"),
-    "calib_batch": (["--calibBatchSize=8"], "--calibBatchSize is ignored: a calibration cache knows no batches"),
-    "stream_threads": (["--threads"], "--threads changes nothing: each of several streams has a thread of its own"),
     "layer_precisions": (["--layerPrecisions=linear:fp32"], "change nothing without --precisionConstraints"),
     "layer_output_types": (["--layerOutputTypes=linear:fp32"], "change nothing without --precisionConstraints"),
 }
@@ -90,8 +88,9 @@ UNITS = {
 TAKEN = {"mark_all_debug", "static_plugins", "serialized_plugins", "no_compilation_cache", "layout", "sleep_time",
          "idle_time", "include_transfers", "avg_runs", "nvrtc", "full", "skip_optimizations", "fp8", "int4"}
 
-ROWS = re.findall(r'^INGOT_OPTION\((\w+), .*?, [\w| ]+, "(-[^"]+)", "',
-                  (ingot.REPOSITORY / "src/api/options.def").read_text(), re.MULTILINE)
+ROWS = re.findall(r'^INGOT_OPTION\((\w+), .*\n\s*\.commands[^.]*\.names = "(-[^"]+)"',
+                  "".join(path.read_text() for path in sorted((ingot.REPOSITORY / "src/api/options").glob("*.def"))),
+                  re.MULTILINE)
 NAMES = {field: names.split(",") for field, names in ROWS}
 PROVED = {field: line.split(":")[0] for line in TESTS.strip().splitlines() for field in line.split(":")[1].split()}
 

@@ -169,11 +169,11 @@ def test_flags_of_our_own(flag):
     ("--timeout=soon", "--timeout=soon: expected a number"),
     ("--noCpuLibrary=yes", "--noCpuLibrary=yes: expected no value: this is a flag"),
     ("--arch=nine", "--arch=nine: expected a whole number"),
-    ("--memoryLimit=-1", "--memoryLimit -1: expected bytes, 0 or more"),
+    ("--memoryLimit=-1", "--memoryLimit=-1: expected 0 or more"),
     ("--nvtx=yes", "--nvtx=yes: expected no value: this is a flag"),
-    ("--tune=sometimes", "--tune sometimes: expected off, background or full"),
-    ("--tuneBudget=-1", "--tuneBudget -1: expected milliseconds, 0 or more"),
-    ("--specialisation=soon", "--specialisation soon: expected lazy, eager or none"),
+    ("--tune=sometimes", "--tune=sometimes: expected off, background or full"),
+    ("--tuneBudget=-1", "--tuneBudget=-1: expected 0 or more"),
+    ("--specialisation=soon", "--specialisation=soon: expected lazy, eager or none"),
     ("--priority=urgent", "--priority=urgent: expected low, normal or high"),
 ])
 def test_flags_of_our_own_are_looked_at(flag, message):

@@ -82,7 +82,7 @@ WRONG = [  # arguments, the error
     (["--onnx=DIGITS", "--iterations=ten"], "--iterations=ten: expected a whole number"),
     (["--onnx=DIGITS", "--iterations=-1"], "--iterations=-1: expected 0 or more"),
     (["--onnx=DIGITS", "--duration=soon"], "--duration=soon: expected a number"),
-    (["--onnx=DIGITS", "--duration=-2"], "--duration=-2: expected seconds, or -1 to run until interrupted"),
+    (["--onnx=DIGITS", "--duration=-2"], "--duration=-2: expected 0 or more, or -1"),
     (["--onnx=DIGITS", "--avgRuns=0"], "--avgRuns=0: expected 1 or more"),
     (["--onnx=DIGITS", "--infStreams=0"], "--infStreams=0: expected 1 to 256"),
     (["--onnx=DIGITS", "--builderOptimizationLevel=6"], "--builderOptimizationLevel=6: expected 0 to 5"),
@@ -93,7 +93,7 @@ WRONG = [  # arguments, the error
     (["--onnx=DIGITS", "--avgTiming=x"], "--avgTiming=x: expected a whole number"),
     (["--onnx=DIGITS", "--persistentCacheRatio=x"], "--persistentCacheRatio=x: expected a number"),
     (["--onnx=DIGITS", "--persistentCacheRatio=1.5"], "--persistentCacheRatio=1.5: expected 0 to 1"),
-    (["--onnx=DIGITS", "--workspace=-1"], "--workspace=-1: expected MiB, 0 or more"),
+    (["--onnx=DIGITS", "--workspace=-1"], "--workspace=-1: expected 0 to 1073741824"),
     (["--onnx=DIGITS", "--useRuntime=light"], "--useRuntime=light: expected full, lean or dispatch"),
     (["--onnx=DIGITS", "--leanDLLPath=lean.so"], "--leanDLLPath needs --useRuntime=lean or dispatch"),
     (["--onnx=DIGITS", "--setPluginsToSerialize=a.so"], "--setPluginsToSerialize: an engine file holds no host code, so "

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "api/options/build.h"
+#include "api/options/common.h"
+#include "api/options/measure.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "commands.h"
@@ -28,58 +31,57 @@ std::string seconds_text(double s) {
 }
 
 std::string model_path(const Options& o) {
-    int given =
-        (o.model.empty() ? 0 : 1) + (o.onnx.empty() ? 0 : 1) + (o.load_engine.empty() ? 0 : 1);
+    int given = (o.model.empty() ? 0 : 1) + (o.common().onnx.empty() ? 0 : 1) +
+                (o.common().load_engine.empty() ? 0 : 1);
     require(given == 1, ErrorCode::InvalidArgument,
             "give one model: --loadEngine=FILE, --onnx=FILE, or a path; got ", given);
-    return !o.model.empty() ? o.model : !o.onnx.empty() ? o.onnx : o.load_engine;
+    return !o.model.empty()           ? o.model
+           : !o.common().onnx.empty() ? o.common().onnx
+                                      : o.common().load_engine;
 }
 
 void report(const Options& o, Context& context, const std::vector<Tensor>& inputs,
             const Timing& t) {
-    if (o.dump_profile || !o.export_profile.empty()) {
-        LayerProfile p = profile_layers(context, inputs, std::max<int64_t>(10, o.iterations));
-        if (o.dump_profile) {
+    if (o.measure().dump_profile || !o.measure().export_profile.empty()) {
+        LayerProfile p =
+            profile_layers(context, inputs, std::max<int64_t>(10, o.measure().iterations));
+        if (o.measure().dump_profile) {
             info("");
             for (const std::string& line : profile_lines(p)) {
                 info(line);
             }
         }
-        if (!o.export_profile.empty()) {
-            write_file(o.export_profile, profile_json(p));
+        if (!o.measure().export_profile.empty()) {
+            write_file(o.measure().export_profile, profile_json(p));
         }
     }
-    bool detailed = o.profiling_verbosity == "detailed";
-    if (o.dump_layer_info) {
+    bool detailed = o.build().profiling_verbosity == "detailed";
+    if (o.measure().dump_layer_info) {
         info("Layer Information:");
         info(layers_json(context, context.execution().steps(), detailed));
     }
-    if (!o.export_layer_info.empty()) {
-        write_file(o.export_layer_info,
+    if (!o.measure().export_layer_info.empty()) {
+        write_file(o.measure().export_layer_info,
                    layers_json(context, context.execution().steps(), detailed));
     }
-    if (!o.export_times.empty()) {
-        write_file(o.export_times, times_json(t));
+    if (!o.measure().export_times.empty()) {
+        write_file(o.measure().export_times, times_json(t));
     }
-    std::string outputs = o.dump_output || !o.export_output.empty()
+    std::string outputs = o.measure().dump_output || !o.measure().export_output.empty()
                               ? outputs_json(context.engine().graph(), t.outputs)
                               : "";
-    if (o.dump_output) {
+    if (o.measure().dump_output) {
         std::printf("%s\n", outputs.c_str());
     }
-    if (!o.export_output.empty()) {
-        write_file(o.export_output, outputs);
+    if (!o.measure().export_output.empty()) {
+        write_file(o.measure().export_output, outputs);
     }
 }
 
 } // namespace
 
 int bench(const Options& o) {
-    std::vector<double> percentiles = parse_numbers(o.percentile);
-    for (double p : percentiles) {
-        require(p >= 0 && p <= 100, ErrorCode::InvalidArgument, "--percentile ", p,
-                ": expected 0 to 100");
-    }
+    std::vector<double> percentiles = parse_numbers(o.measure().percentile);
     std::string path = model_path(o);
     double start = seconds_now();
     bool loaded = is_engine_file(path);
@@ -104,10 +106,10 @@ int bench(const Options& o) {
         seconds_text(static_cast<double>(context.execution().memory_use().activations) / 1048576),
         " MiB"));
     info("Starting inference");
-    TimingOptions timing{o.iterations, static_cast<double>(o.warm_up), o.duration, o.sleep_time,
-                         o.idle_time};
+    TimingOptions timing{o.measure().iterations, static_cast<double>(o.measure().warm_up),
+                         o.measure().duration, o.measure().sleep_time, o.measure().idle_time};
     Timing t = measure(context, inputs.tensors, timing);
-    for (const std::string& line : performance_lines(t, percentiles, o.avg_runs)) {
+    for (const std::string& line : performance_lines(t, percentiles, o.measure().avg_runs)) {
         info(line);
     }
     report(o, context, inputs.tensors, t);

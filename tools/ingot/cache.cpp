@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ingot cache ls|verify|clear: the runtime cache.
+#include "api/options.h"
+#include "api/options/common.h"
+#include "api/options/inspect.h"
+#include "api/options/run.h"
 #include "backends/backends.h"
 #include "base/error.h"
 #include "cache/runtime_cache.h"
@@ -68,10 +72,10 @@ int list(const RuntimeCache& c, bool only_faults, bool strict) {
 } // namespace
 
 int cache(const Options& o) {
-    bool is_file = !o.runtime_cache_file.empty();
-    std::string path = is_file                   ? o.runtime_cache_file
-                       : o.runtime_cache.empty() ? RuntimeCache::default_folder()
-                                                 : o.runtime_cache;
+    bool is_file = !o.run().runtime_cache_file.empty();
+    std::string path = is_file                         ? o.run().runtime_cache_file
+                       : o.run().runtime_cache.empty() ? RuntimeCache::default_folder()
+                                                       : o.run().runtime_cache;
     require(!path.empty(), ErrorCode::InvalidArgument,
             "no cache folder is known (HOME is not set): name one by --runtimeCacheDir");
     require(o.model == "ls" || o.model == "verify" || o.model == "clear",
@@ -81,10 +85,10 @@ int cache(const Options& o) {
         std::printf("%d kernels removed from %s\n", c.clear(), path.c_str());
         return 0;
     }
-    if (o.json) {
-        return print_json(c, o.model == "verify", o.nvrtc);
+    if (o.common().json) {
+        return print_json(c, o.model == "verify", o.inspect().nvrtc);
     }
-    return list(c, o.model == "verify", o.nvrtc);
+    return list(c, o.model == "verify", o.inspect().nvrtc);
 }
 
 } // namespace ingot::tool

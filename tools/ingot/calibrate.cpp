@@ -2,6 +2,9 @@
 // ingot calibrate: sample inputs -> the scale of each tensor, as a cache or placed in the model.
 #include "workflow/quantization/calibrate.h"
 
+#include "api/options/common.h"
+#include "api/options/quantize.h"
+#include "api/options/run.h"
 #include "base/error.h"
 #include "commands.h"
 #include "common.h"
@@ -19,19 +22,19 @@ namespace {
 
 CalibrationOptions calibration_options(const Options& o) {
     CalibrationOptions c;
-    c.method = calibration_method(o.algorithm);
-    c.percentile = o.calibration_percentile;
-    c.quantile = o.quantile;
-    c.cutoff = o.regression_cutoff;
+    c.method = calibration_method(o.quantize().algorithm);
+    c.percentile = o.quantize().calibration_percentile;
+    c.quantile = o.quantize().quantile;
+    c.cutoff = o.quantize().regression_cutoff;
     check_options(c);
     return c;
 }
 
 CalibrationDataOptions data_options(const Options& o) {
     CalibrationDataOptions d;
-    d.folder = o.data;
-    d.shapes = parse_shapes(o.shapes);
-    d.image = {parse_numbers(o.mean), parse_numbers(o.std), o.layout};
+    d.folder = o.quantize().data;
+    d.shapes = parse_shapes(o.common().shapes);
+    d.image = {parse_numbers(o.run().mean), parse_numbers(o.run().std), o.run().layout};
     return d;
 }
 
@@ -39,32 +42,31 @@ CalibrationCache run_batches(const Options& o, const onnx::Model& model) {
     Graph g = calibration_graph(model);
     CalibrationData data(g, data_options(o));
     Calibrator calibrator(g, choose_backend(o), calibration_options(o), compile_options(o));
-    int64_t count = o.batches > 0 ? std::min(o.batches, data.batches()) : data.batches();
+    int64_t count =
+        o.quantize().batches > 0 ? std::min(o.quantize().batches, data.batches()) : data.batches();
     for (int64_t i = 0; i < count; ++i) {
         calibrator.add_batch(data.batch(i));
     }
     std::printf("%lld batches, %zu tensors, %s\n", static_cast<long long>(count),
-                calibrator.tensors().size(), o.algorithm.c_str());
+                calibrator.tensors().size(), o.quantize().algorithm.c_str());
     return calibrator.finish();
 }
 
 } // namespace
 
 int calibrate(const Options& o) {
-    require(!o.output.empty(), ErrorCode::InvalidArgument,
+    require(!o.common().output.empty(), ErrorCode::InvalidArgument,
             "say where to write the result with -o: a calibration cache, or a model (*.onnx)");
-    require(!o.data.empty(), ErrorCode::InvalidArgument,
+    require(!o.quantize().data.empty(), ErrorCode::InvalidArgument,
             "say where the samples are with --data DIR: .npy, .png or .jpg files, or a folder of "
             "them for each input");
-    require(o.batches >= 0, ErrorCode::InvalidArgument, "--batches ", o.batches,
-            ": expected 0 (all) or more");
     calibration_options(o);
     onnx::Model model = onnx::read_model_file(o.model);
     auto place = [&] { return o.model; };
     CalibrationCache cache = with_place(place, [&] { return run_batches(o, model); });
-    if (!o.output.ends_with(".onnx")) {
-        write_calibration_cache(cache, o.output);
-        std::printf("%s: %zu scales\n", o.output.c_str(), cache.scales.size());
+    if (!o.common().output.ends_with(".onnx")) {
+        write_calibration_cache(cache, o.common().output);
+        std::printf("%s: %zu scales\n", o.common().output.c_str(), cache.scales.size());
         return 0;
     }
     QuantizeReport report;
@@ -72,8 +74,8 @@ int calibrate(const Options& o) {
     require(!report.products.empty(), ErrorCode::InvalidArgument, o.model,
             ": nothing would become int8: there is no convolution or matrix product of f32 with a "
             "constant weight");
-    onnx::write_model_file(out, o.output);
-    std::printf("%s: %zu products of int8, %zu tensors stored as int8\n", o.output.c_str(),
+    onnx::write_model_file(out, o.common().output);
+    std::printf("%s: %zu products of int8, %zu tensors stored as int8\n", o.common().output.c_str(),
                 report.products.size(), report.tensors.size());
     for (const std::string& name : report.missing) {
         std::printf("in floats: what reads '%s'\n", name.c_str());

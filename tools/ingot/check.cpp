@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "api/options.h"
+#include "api/options/common.h"
 #include "base/error.h"
 #include "commands.h"
 #include "onnx/importer.h"
@@ -12,7 +14,7 @@ namespace ingot::tool {
 
 int check(const Options& o) {
     onnx::ImportResult r = onnx::import_model(onnx::read_model_file(o.model));
-    if (o.json) {
+    if (o.common().json) {
         nlohmann::json list = nlohmann::json::array();
         for (const onnx::Refusal& n : r.refusals) {
             list.push_back({{"node", n.node},

@@ -3,7 +3,12 @@
 // code.
 #pragma once
 
-#include "api/options.h"
+#include <span>
+#include <string>
+
+namespace ingot {
+class Options; // api/options.h
+}
 
 namespace ingot::tool {
 

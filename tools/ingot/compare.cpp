@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/compare/compare.h"
 
+#include "api/options/common.h"
+#include "api/options/inspect.h"
 #include "commands.h"
 #include "common.h"
 
@@ -55,14 +57,14 @@ int compare(const Options& o) {
     c.build = build_config(o, false);
     c.compile = compile_options(o);
     c.inputs = input_source(o);
-    c.layers = o.layers;
-    c.full = o.full;
-    c.atol = o.atol;
-    c.rtol = o.rtol;
+    c.layers = o.inspect().layers;
+    c.full = o.inspect().full;
+    c.atol = o.inspect().atol;
+    c.rtol = o.inspect().rtol;
     const Backend& backend = choose_backend(o);
     warn_of_gpu_options(o, backend);
     CompareReport r = compare_model(o.model, backend, c);
-    if (o.json) {
+    if (o.common().json) {
         nlohmann::json list = nlohmann::json::array();
         for (const ReferenceReport& f : r.references) {
             list.push_back({{"reference", f.reference},
@@ -80,7 +82,7 @@ int compare(const Options& o) {
     std::printf("%s: %.3g GFLOP a run\n", o.model.c_str(), r.gflop);
     for (const std::string& n : r.random_inputs) {
         std::printf("Using random values for input %s (seed %lld)\n", n.c_str(),
-                    static_cast<long long>(o.seed));
+                    static_cast<long long>(o.common().seed));
     }
     for (const ReferenceReport& f : r.references) {
         print(f, &f == r.deciding());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ingot compat-layout DIR: a folder that looks to a build script like an installation of TensorRT
 // or TensorRT for RTX.
+#include "api/options.h"
 #include "base/error.h"
 #include "base/shared_library.h"
 #include "commands.h"

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "api/options/inspect.h"
+
+#include "api/options/common.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -100,8 +103,8 @@ void print(const Json& j) {
 }
 
 int one_capability(const Options& o) {
-    std::vector<int> capabilities = compute_capabilities("--kernels", o.kernels);
-    require(capabilities.size() == 1, ErrorCode::InvalidArgument, "--kernels ", o.kernels,
+    std::vector<int> capabilities = compute_capabilities("--kernels", o.inspect().kernels);
+    require(capabilities.size() == 1, ErrorCode::InvalidArgument, "--kernels ", o.inspect().kernels,
             ": expected one compute capability");
     return capabilities[0];
 }
@@ -109,7 +112,7 @@ int one_capability(const Options& o) {
 // Lowers the engine for the GPU that --kernels names, else for the CPU.
 void lower(const Options& o, const std::shared_ptr<const Engine>& engine,
            const CompileOptions& options) {
-    if (o.kernels.empty()) {
+    if (o.inspect().kernels.empty()) {
         Context(engine, choose_backend(o), options);
     } else {
         list_kernels(*engine, one_capability(o), options);
@@ -124,7 +127,7 @@ int dump_after(const Options& o) {
         if (std::find(seen.begin(), seen.end(), pass) == seen.end()) {
             seen.emplace_back(pass);
         }
-        if (pass == o.dump_after) {
+        if (pass == o.inspect().dump_after) {
             text = print(g);
         }
     };
@@ -137,13 +140,14 @@ int dump_after(const Options& o) {
         config.after_pass = after_pass;
         build_engine(o.model, config);
     }
-    if (o.dump_after == "list") {
+    if (o.inspect().dump_after == "list") {
         std::printf("%s\n", join(seen, "\n").c_str());
         return 0;
     }
-    std::string near = nearest(o.dump_after, seen);
-    require(!text.empty(), ErrorCode::InvalidArgument, "there is no pass '", o.dump_after, "'",
-            near.empty() ? "" : str(", did you mean '", near, "'?"), " Passes: ", join(seen, ", "));
+    std::string near = nearest(o.inspect().dump_after, seen);
+    require(!text.empty(), ErrorCode::InvalidArgument, "there is no pass '", o.inspect().dump_after,
+            "'", near.empty() ? "" : str(", did you mean '", near, "'?"),
+            " Passes: ", join(seen, ", "));
     std::fputs(text.c_str(), stdout);
     return 0;
 }
@@ -156,7 +160,7 @@ void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine)
     }
     context.prepare(shapes);
     std::vector<StepInfo> steps = context.execution().steps();
-    if (o.json) {
+    if (o.common().json) {
         std::printf("%s\n", layers_json(context, steps, true).c_str());
         return;
     }
@@ -177,7 +181,7 @@ int print_kernels(const Options& o, const Engine& engine) {
     for (const KernelUse& k : kernels) {
         launches += k.launches;
         std::string hash = to_text(xxh3_128(std::as_bytes(std::span(k.text)))).substr(0, 16);
-        if (o.json) {
+        if (o.common().json) {
             list.push_back(
                 {{"entry", k.entry}, {"launches", k.launches}, {"hash", hash}, {"text", k.text}});
         } else {
@@ -185,7 +189,7 @@ int print_kernels(const Options& o, const Engine& engine) {
                         k.entry.c_str());
         }
     }
-    if (o.json) {
+    if (o.common().json) {
         std::printf("%s\n", list.dump(2).c_str());
     } else {
         std::printf("%d launches of %zu kernels\n", launches, kernels.size());
@@ -196,28 +200,28 @@ int print_kernels(const Options& o, const Engine& engine) {
 } // namespace
 
 int inspect(const Options& o) {
-    if (!o.dump_after.empty()) {
+    if (!o.inspect().dump_after.empty()) {
         return dump_after(o);
     }
     std::shared_ptr<const Engine> engine = open_model(o, o.model);
     engine->check_weights();
-    if (!o.graph.empty()) {
-        bool svg = o.graph.ends_with(".svg");
-        require(svg || o.graph.ends_with(".dot"), ErrorCode::InvalidArgument, "--graph ", o.graph,
-                ": expected a name ending in .svg or .dot");
-        write_file(o.graph, svg ? draw_svg(engine->graph()) : draw_dot(engine->graph()));
-        std::printf("wrote %s\n", o.graph.c_str());
+    if (!o.inspect().graph.empty()) {
+        bool svg = o.inspect().graph.ends_with(".svg");
+        require(svg || o.inspect().graph.ends_with(".dot"), ErrorCode::InvalidArgument, "--graph ",
+                o.inspect().graph, ": expected a name ending in .svg or .dot");
+        write_file(o.inspect().graph, svg ? draw_svg(engine->graph()) : draw_dot(engine->graph()));
+        std::printf("wrote %s\n", o.inspect().graph.c_str());
         return 0;
     }
-    if (o.layers) {
+    if (o.inspect().layers) {
         print_layers(o, engine);
         return 0;
     }
-    if (!o.kernels.empty()) {
+    if (!o.inspect().kernels.empty()) {
         return print_kernels(o, *engine);
     }
     Json j = describe(*engine, MappedFile::open(o.model)->bytes().size());
-    if (o.json) {
+    if (o.common().json) {
         std::printf("%s\n", j.dump(2).c_str());
     } else {
         print(j);

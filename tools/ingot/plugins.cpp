@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins.h"
 
+#include "api/options/build.h"
+#include "api/options/run.h"
 #include "api/tensorrt/plugin/model.h"
 #include "backends/backends.h"
 #include "base/error.h"
@@ -9,17 +11,17 @@
 namespace ingot::tool {
 
 bool has_plugin_libraries(const Options& o) {
-    return !o.static_plugins.empty() || !o.dynamic_plugins.empty();
+    return !o.build().static_plugins.empty() || !o.build().dynamic_plugins.empty();
 }
 
 void load_plugin_libraries(const Options& o) {
-    require(o.serialized_plugins.empty(), ErrorCode::Unsupported,
+    require(o.build().serialized_plugins.empty(), ErrorCode::Unsupported,
             "--setPluginsToSerialize: an engine file holds no host code, so that no library can "
             "travel in it; give --dynamicPlugins=FILE here and wherever the engine is loaded");
-    for (const std::string& path : o.static_plugins) {
+    for (const std::string& path : o.build().static_plugins) {
         api::open_plugin_library(path);
     }
-    for (const std::string& path : o.dynamic_plugins) {
+    for (const std::string& path : o.build().dynamic_plugins) {
         static_cast<api::PluginRegistry&>(*getPluginRegistry()).load(path);
     }
 }
@@ -29,12 +31,12 @@ namespace {
 /// Where plugins' tactics are timed; null where an engine may be meant for a GPU that is not here:
 /// a plugin for it would not survive the host's addresses.
 const Backend* timing_place(Options o) {
-    bool numbered =
-        !o.device.empty() && o.device.find_first_not_of("0123456789") == std::string::npos;
+    bool numbered = !o.run().device.empty() &&
+                    o.run().device.find_first_not_of("0123456789") == std::string::npos;
     std::string why;
-    const Backend* gpu = numbered ? cuda_backend(std::stoi(o.device), why) : nullptr;
-    bool host = o.device == "cpu";
-    o.device = numbered ? "auto" : o.device;
+    const Backend* gpu = numbered ? cuda_backend(std::stoi(o.run().device), why) : nullptr;
+    bool host = o.run().device == "cpu";
+    o.run().device = numbered ? "auto" : o.run().device;
     const Backend* found = gpu != nullptr ? gpu : &choose_backend(o);
     return found == &cpu_backend() && !host ? nullptr : found;
 }
@@ -46,11 +48,11 @@ void take_plugins(BuildConfig& c, const Options& o) {
         return;
     }
     std::shared_ptr<plan::TimingCache> timings;
-    if (!o.timing_cache_file.empty()) {
-        timings = std::make_shared<plan::TimingCache>(o.timing_cache_file);
+    if (!o.run().timing_cache_file.empty()) {
+        timings = std::make_shared<plan::TimingCache>(o.run().timing_cache_file);
     }
-    bool timed_before = o.error_on_timing_miss;
-    bool first = o.plugin_override;
+    bool timed_before = o.build().error_on_timing_miss;
+    bool first = o.build().plugin_override;
     c.import = [o, timings, timed_before, first](const onnx::Model& model,
                                                  const BuildConfig& config) {
         if (!api::has_custom_nodes(model)) {

@@ -2,9 +2,12 @@
 // Libraries of plugins that options name, and what of them builds and runs need.
 #pragma once
 
-#include "api/options.h"
 #include "engine/engine.h"
 #include "workflow/build.h"
+
+namespace ingot {
+class Options; // api/options.h
+}
 
 namespace ingot::tool {
 

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "api/options/run.h"
+
+#include "api/options/common.h"
 #include "base/error.h"
 #include "commands.h"
 #include "common.h"
@@ -47,20 +50,21 @@ int run(const Options& o) {
     LoadedInputs inputs = load_inputs(*engine, input_source(o));
     for (const std::string& n : inputs.random) {
         std::printf("Using random values for input %s (seed %lld)\n", n.c_str(),
-                    static_cast<long long>(o.seed));
+                    static_cast<long long>(o.common().seed));
     }
     std::vector<Tensor> outputs = context.run(inputs.tensors);
-    if (!o.save_outputs.empty()) {
+    if (!o.run().save_outputs.empty()) {
         std::error_code error;
-        std::filesystem::create_directories(o.save_outputs, error);
-        require(!error, ErrorCode::Io, o.save_outputs,
+        std::filesystem::create_directories(o.run().save_outputs, error);
+        require(!error, ErrorCode::Io, o.run().save_outputs,
                 ": cannot create the folder: ", error.message());
     }
     const Graph& g = engine->graph();
     for (size_t i = 0; i < outputs.size(); ++i) {
         print_summary(g.output_names()[i], outputs[i]);
-        if (!o.save_outputs.empty()) {
-            write_npy(o.save_outputs + "/" + file_name(g.output_names()[i]) + ".npy", outputs[i]);
+        if (!o.run().save_outputs.empty()) {
+            write_npy(o.run().save_outputs + "/" + file_name(g.output_names()[i]) + ".npy",
+                      outputs[i]);
         }
     }
     return 0;

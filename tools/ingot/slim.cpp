@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "slim/slim.h"
+#include "api/options/slim.h"
 
+#include "api/options/common.h"
+#include "api/options/inspect.h"
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -9,6 +11,7 @@
 #include "onnx/data_type.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
+#include "slim/slim.h"
 #include "workflow/compare/slim_check.h"
 
 #include <nlohmann/json.hpp>
@@ -35,16 +38,14 @@ std::string joined_by_x(const std::string& spec) {
 
 SlimOptions slim_options(const Options& o) {
     SlimOptions s;
-    for (const std::string& spec : o.input_shapes) {
+    for (const std::string& spec : o.slim().input_shapes) {
         for (auto& shape : parse_shapes(joined_by_x(spec))) {
             s.input_shapes.push_back(std::move(shape));
         }
     }
-    s.skip = o.skip_optimizations;
-    require(o.size_threshold >= 0, ErrorCode::InvalidArgument, "--size-threshold ",
-            o.size_threshold, ": expected a number of bytes");
-    s.size_threshold = static_cast<uint64_t>(o.size_threshold);
-    s.keep_initializer_inputs = o.keep_initializer_inputs;
+    s.skip = o.slim().skip_optimizations;
+    s.size_threshold = static_cast<uint64_t>(o.slim().size_threshold);
+    s.keep_initializer_inputs = o.slim().keep_initializer_inputs;
     return s;
 }
 
@@ -169,7 +170,7 @@ void print_json(const Side& before, const Side& after, const SlimReport& report,
 } // namespace
 
 int slim(const Options& o) {
-    require(o.inspect || !o.output.empty(), ErrorCode::InvalidArgument,
+    require(o.slim().inspect || !o.common().output.empty(), ErrorCode::InvalidArgument,
             "say where to write the result with -o, or give --inspect to see what it would be");
     const double start = seconds_now();
     const onnx::Model model = onnx::read_model_file(o.model);
@@ -179,29 +180,29 @@ int slim(const Options& o) {
     Side before{count_operators(model), tensor_bytes(model.graph), 0};
     Side after{count_operators(slimmed), tensor_bytes(slimmed.graph), 0};
     before.file = size_on_disk(o.model, before.weights);
-    if (!o.output.empty()) {
+    if (!o.common().output.empty()) {
         onnx::WriteOptions write;
-        if (o.save_as_external_data) {
+        if (o.slim().save_as_external_data) {
             write.external_threshold = 1024;
         }
-        onnx::write_model_file(slimmed, o.output, write);
-        after.file = size_on_disk(o.output, after.weights);
+        onnx::write_model_file(slimmed, o.common().output, write);
+        after.file = size_on_disk(o.common().output, after.weights);
     }
     const double seconds = seconds_now() - start;
-    if (o.json) {
+    if (o.common().json) {
         print_json(before, after, report, seconds);
     } else {
-        print_table(slimmed, before, after, !o.output.empty(), seconds);
+        print_table(slimmed, before, after, !o.common().output.empty(), seconds);
     }
-    if (!o.model_check) {
+    if (!o.slim().model_check) {
         return 0;
     }
     CompareOptions c;
     c.compile = compile_options(o);
     c.inputs = input_source(o);
-    c.atol = o.atol;
-    c.rtol = o.rtol;
-    return report_check(check_slimmed(model, slimmed, cpu_backend(), c), o.seed);
+    c.atol = o.inspect().atol;
+    c.rtol = o.inspect().rtol;
+    return report_check(check_slimmed(model, slimmed, cpu_backend(), c), o.common().seed);
 }
 
 } // namespace ingot::tool

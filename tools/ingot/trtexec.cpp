@@ -2,6 +2,10 @@
 // trtexec, and tensorrt_rtx, which is the same under another name: banner, notes, exit code.
 #include "trtexec.h"
 
+#include "api/options/build.h"
+#include "api/options/common.h"
+#include "api/options/measure.h"
+#include "api/options/run.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/interrupt.h"
@@ -74,23 +78,23 @@ void run(std::span<const std::string> arguments) {
     TrtexecRun r;
     r.t = parse_trtexec(arguments);
     const Options& o = r.t.o;
-    if (o.help) {
+    if (o.common().help) {
         std::fputs(trtexec_help().c_str(), stdout);
         return;
     }
-    if (o.version) {
+    if (o.common().version) {
         info(str("Ingot ", INGOT_VERSION, ", command line of TensorRT ", version_text()));
         return;
     }
-    set_log_sink(log_to_lines, nullptr, o.verbose ? LogLevel::Verbose : LogLevel::Warning);
-    if (o.timeout > 0) {
-        set_time_limit(std::chrono::milliseconds(static_cast<int64_t>(o.timeout * 1000)));
+    set_log_sink(log_to_lines, nullptr, o.common().verbose ? LogLevel::Verbose : LogLevel::Warning);
+    if (o.common().timeout > 0) {
+        set_time_limit(std::chrono::milliseconds(static_cast<int64_t>(o.common().timeout * 1000)));
     }
-    if (o.plan_version) {
-        print_plan_version(o.load_engine);
+    if (o.build().plan_version) {
+        print_plan_version(o.common().load_engine);
         return;
     }
-    if (!o.no_tf32) {
+    if (!o.run().no_tf32) {
         info("TF32 is enabled by default. Add --noTF32 flag to further improve accuracy with some "
              "performance cost.");
     }
@@ -102,19 +106,19 @@ void run(std::span<const std::string> arguments) {
     }
     open_engine(r);
     set_weight_budget(r);
-    bool elsewhere = o.runtime_platform != "SameAsBuild";
-    if (!o.time_deserialize && !elsewhere && !r.engine->weights_missing()) {
+    bool elsewhere = o.build().runtime_platform != "SameAsBuild";
+    if (!o.measure().time_deserialize && !elsewhere && !r.engine->weights_missing()) {
         choose_runtime(r);
     }
-    if (o.time_deserialize) {
+    if (o.measure().time_deserialize) {
         time_deserialization(o);
-    } else if (o.skip_inference || elsewhere) {
+    } else if (o.build().skip_inference || elsewhere) {
         report_engine(r);
         info(str("Skipped inference phase since --",
-                 o.skip_inference ? "skipInference" : "runtimePlatform", " is added."));
+                 o.build().skip_inference ? "skipInference" : "runtimePlatform", " is added."));
     } else {
         require(!r.engine->weights_missing(), ErrorCode::InvalidArgument,
-                o.load_engine.empty() ? o.output : o.load_engine,
+                o.common().load_engine.empty() ? o.common().output : o.common().load_engine,
                 ": the engine has no weights, so nothing can run: give those of its model by "
                 "--refitFromOnnx=FILE, or --skipInference to leave running out");
         run_inference(r);

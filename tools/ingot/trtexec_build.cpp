@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec: from the options to an engine and the device that runs it.
+#include "api/options/build.h"
+#include "api/options/common.h"
+#include "api/options/measure.h"
+#include "api/options/run.h"
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -29,7 +33,7 @@ std::string mebibytes(uint64_t bytes) {
 }
 
 void choose_device(TrtexecRun& run) {
-    const std::string& device = run.t.o.device;
+    const std::string& device = run.t.o.run().device;
     bool numbered = !device.empty() && device.size() < 4 &&
                     device.find_first_not_of("0123456789") == std::string::npos;
     std::string why;
@@ -63,30 +67,30 @@ void choose_device(TrtexecRun& run) {
         }
     }
     Options others = run.t.o; // these were told above
-    others.runtime_cache_file.clear();
-    others.timing_cache_file.clear();
+    others.run().runtime_cache_file.clear();
+    others.run().timing_cache_file.clear();
     warn_of_gpu_options(others, *run.backend);
-    if (run.t.o.optimization_level >= level_that_times && !run.t.has("tune")) {
-        warning(str("--builderOptimizationLevel=", run.t.o.optimization_level,
+    if (run.t.o.build().optimization_level >= level_that_times && !run.t.has("tune")) {
+        warning(str("--builderOptimizationLevel=", run.t.o.build().optimization_level,
                     ": accepted, no effect, because the CPU has no tactics to time"));
     }
 }
 
 void set_compile_options(TrtexecRun& run) {
     Options o = run.t.o;
-    o.threads = o.cpu_threads;
-    if (o.no_compilation_cache) {
-        o.runtime_cache = "none";
-        o.runtime_cache_file.clear();
+    o.run().threads = o.run().cpu_threads;
+    if (o.run().no_compilation_cache) {
+        o.run().runtime_cache = "none";
+        o.run().runtime_cache_file.clear();
     }
-    o.no_cuda_graph = o.no_cuda_graph || o.graph_strategy == "disable";
-    bool times = o.optimization_level >= level_that_times || !o.timing_cache_file.empty() ||
-                 o.error_on_timing_miss;
+    o.run().no_cuda_graph = o.run().no_cuda_graph || o.run().graph_strategy == "disable";
+    bool times = o.build().optimization_level >= level_that_times ||
+                 !o.run().timing_cache_file.empty() || o.build().error_on_timing_miss;
     if (times && !run.t.has("tune")) {
-        o.tune = "full";
+        o.run().tune = "full";
     }
     run.compile = compile_options(o);
-    run.compile.nvtx = o.nvtx || o.nvtx_verbosity != "none";
+    run.compile.nvtx = o.run().nvtx || o.run().nvtx_verbosity != "none";
     auto shared = run.t.pools.find("tacticSharedMem");
     if (shared != run.t.pools.end()) {
         run.compile.shared_memory = shared->second;
@@ -109,7 +113,7 @@ std::vector<Profile> profiles_of(const TrtexecOptions& t) {
         std::vector<Profile> one = profile_from_specs(s[0], s[1], s[2]);
         all.insert(all.end(), one.begin(), one.end());
     }
-    return all.empty() ? profile_from_specs("", t.o.shapes, "") : all;
+    return all.empty() ? profile_from_specs("", t.o.common().shapes, "") : all;
 }
 
 /// The profiles without the inputs whose values they state: the run takes those up.
@@ -137,8 +141,8 @@ BuildConfig config_of(const TrtexecRun& run) {
     const Options& o = run.t.o;
     BuildConfig c = build_config(o, false);
     c.profiles = profiles_of(run.t);
-    c.keep_names = o.profiling_verbosity == "detailed" || debugs_tensors(o);
-    c.debug_tensors = parse_names(o.mark_debug);
+    c.keep_names = o.build().profiling_verbosity == "detailed" || debugs_tensors(o);
+    c.debug_tensors = parse_names(o.build().mark_debug);
     return c;
 }
 
@@ -146,8 +150,8 @@ BuildConfig config_of(const TrtexecRun& run) {
 std::vector<int> capabilities_of(const TrtexecRun& run) {
     const Options& o = run.t.o;
     std::vector<int> all;
-    if (!o.compute_capabilities.empty()) {
-        all = compute_capabilities("--computeCapabilities", o.compute_capabilities);
+    if (!o.build().compute_capabilities.empty()) {
+        all = compute_capabilities("--computeCapabilities", o.build().compute_capabilities);
     }
     auto old = std::stable_partition(all.begin(), all.end(),
                                      [](int cc) { return cc >= lowest_capability(); });
@@ -156,7 +160,7 @@ std::vector<int> capabilities_of(const TrtexecRun& run) {
                     lowest_capability(), " on"));
     }
     all.erase(old, all.end());
-    if (!o.use_gpu) {
+    if (!o.build().use_gpu) {
         return all;
     }
     int here = run.backend->compute_capability();
@@ -179,13 +183,14 @@ void build(TrtexecRun& run) {
         }
         info(
             str("Finished parsing network model. Parse time: ", six_digits(seconds_now() - start)));
-        if (o.int8 && o.calib.empty() && !o.uncalibrated_int8 && quantises(g)) {
+        if (o.build().int8 && o.build().calib.empty() && !o.build().uncalibrated_int8 &&
+            quantises(g)) {
             info("--int8: the model's own QuantizeLinear and DequantizeLinear nodes are used");
         }
         print_profile_shapes(g, shape_profiles(g, config.profiles));
     };
     config.choose_profiles = shape_profiles;
-    run.engine = build_engine(o.onnx, config);
+    run.engine = build_engine(o.common().onnx, config);
     run.compile.plugins = plugins_of(*run.engine);
     std::vector<int> capabilities = capabilities_of(run);
     if (!capabilities.empty()) {
@@ -196,13 +201,13 @@ void build(TrtexecRun& run) {
     }
     run.built_s = seconds_now() - start;
     info(str("Engine built in ", six_digits(run.built_s), " sec."));
-    if (o.monitor_memory) {
+    if (o.build().monitor_memory) {
         info(str("Peak host memory after building: ", mebibytes(peak_memory_bytes()), " MiB"));
     }
 }
 
 void save(TrtexecRun& run) {
-    const std::string& path = run.t.o.output;
+    const std::string& path = run.t.o.common().output;
     write_engine(path, *run.engine, as_built(*run.engine));
     info(str("Created engine with size: ", mebibytes(MappedFile::open(path)->bytes().size()),
              " MiB"));
@@ -212,7 +217,7 @@ void load(TrtexecRun& run, const std::string& path) {
     double start = seconds_now();
     run.engine = Engine::load(path, check_weights(run.t.o));
     run.compile.plugins = plugins_of(*run.engine);
-    if (run.t.o.skip_inference) { // else the first run waits for it
+    if (run.t.o.build().skip_inference) { // else the first run waits for it
         run.engine->check_weights();
     }
     info(str("Loaded engine with size: ", mebibytes(MappedFile::open(path)->bytes().size()),
@@ -223,8 +228,8 @@ void load(TrtexecRun& run, const std::string& path) {
 } // namespace
 
 bool debugs_tensors(const Options& o) {
-    return !o.mark_debug.empty() || o.mark_all_debug || !o.save_debug.empty() ||
-           !o.save_all_debug.empty();
+    return !o.build().mark_debug.empty() || o.build().mark_all_debug ||
+           !o.measure().save_debug.empty() || !o.measure().save_all_debug.empty();
 }
 
 void open_engine(TrtexecRun& run) {
@@ -233,20 +238,20 @@ void open_engine(TrtexecRun& run) {
     load_plugin_libraries(o);
     set_compile_options(run);
     if (run.t.loads()) {
-        load(run, o.load_engine);
+        load(run, o.common().load_engine);
         refit_engine(run);
-        if (!o.output.empty()) {
+        if (!o.common().output.empty()) {
             save(run);
         }
         return;
     }
-    require(!is_engine_file(o.onnx), ErrorCode::InvalidArgument, o.onnx,
-            " is an engine, not an ONNX model: give it as --loadEngine=", o.onnx);
+    require(!is_engine_file(o.common().onnx), ErrorCode::InvalidArgument, o.common().onnx,
+            " is an engine, not an ONNX model: give it as --loadEngine=", o.common().onnx);
     build(run);
-    if (!o.output.empty()) {
+    if (!o.common().output.empty()) {
         save(run);
-        if (!o.skip_inference && as_built(*run.engine).weights) {
-            load(run, o.output);
+        if (!o.build().skip_inference && as_built(*run.engine).weights) {
+            load(run, o.common().output);
         }
     }
     refit_engine(run);
@@ -254,7 +259,8 @@ void open_engine(TrtexecRun& run) {
 
 void time_deserialization(const Options& o) {
     constexpr int runs = 20;
-    const std::string& path = o.load_engine.empty() ? o.output : o.load_engine;
+    const std::string& path =
+        o.common().load_engine.empty() ? o.common().output : o.common().load_engine;
     require(!path.empty(), ErrorCode::InvalidArgument,
             "--timeDeserialize needs an engine file: give --loadEngine or --saveEngine");
     auto once = [&] {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "trtexec_options.h"
 
+#include "api/options/build.h"
+#include "api/options/common.h"
+#include "api/options/measure.h"
+#include "api/options/run.h"
 #include "base/error.h"
 #include "common.h"
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdlib>
 
 namespace ingot::tool {
@@ -105,15 +108,10 @@ void Parser::known(const OptionRow& row, const std::string& name, const std::str
         check(slot.empty(), name, "=", value, " is given twice for the same index: it was ", slot);
         slot = value;
     };
-    constexpr int64_t most = 63; // profiles and pairs
     if (row.field == "profile_index") {
-        check(t_.o.profile_index >= 0 && t_.o.profile_index <= most, name, "=", value,
-              ": expected 0 to ", most);
-        profile_ = static_cast<size_t>(t_.o.profile_index);
+        profile_ = static_cast<size_t>(t_.o.build().profile_index);
     } else if (row.field == "reference_pair") {
-        check(t_.o.reference_pair >= 0 && t_.o.reference_pair <= most, name, "=", value,
-              ": expected 0 to ", most);
-        pair_ = static_cast<size_t>(t_.o.reference_pair);
+        pair_ = static_cast<size_t>(t_.o.measure().reference_pair);
         t_.pairs.resize(std::max(t_.pairs.size(), pair_ + 1));
     } else if (row.field == "min_shapes" || row.field == "opt_shapes" ||
                row.field == "max_shapes") {
@@ -156,7 +154,7 @@ void Parser::environment() {
 void Parser::pools() {
     constexpr std::array<std::string_view, 5> names = {"workspace", "tacticSharedMem", "dlaSRAM",
                                                        "dlaLocalDRAM", "dlaGlobalDRAM"};
-    for (const std::string& list : t_.o.pools) {
+    for (const std::string& list : t_.o.build().pools) {
         for (const std::string& part : parse_names(list)) {
             std::string name = part.substr(0, part.find(':'));
             check(std::find(names.begin(), names.end(), name) != names.end(),
@@ -181,9 +179,7 @@ void Parser::pools() {
     }
     if (t_.has("workspace_mebibytes")) {
         constexpr int64_t mebibyte = 1 << 20;
-        check(t_.o.workspace_mebibytes >= 0 && t_.o.workspace_mebibytes < mebibyte * mebibyte,
-              "--workspace=", t_.o.workspace_mebibytes, ": expected MiB, 0 or more");
-        t_.pools.emplace("workspace", t_.o.workspace_mebibytes * mebibyte);
+        t_.pools.emplace("workspace", t_.o.build().workspace_mebibytes * mebibyte);
     }
     for (const auto& [name, bytes] : t_.pools) {
         if (name != "workspace" && name != "tacticSharedMem") {
@@ -194,44 +190,11 @@ void Parser::pools() {
     }
 }
 
-void check_numbers(const Options& o) {
-    struct Range {
-        std::string_view name;
-        int64_t value;
-        int64_t low;
-        int64_t high;
-    };
-    constexpr int64_t any = INT64_MAX;
-    for (const Range& r : {Range{"--iterations", o.iterations, 0, any},
-                           {"--warmUp", o.warm_up, 0, any},
-                           {"--sleepTime", o.sleep_time, 0, any},
-                           {"--idleTime", o.idle_time, 0, any},
-                           {"--avgRuns", o.avg_runs, 1, any},
-                           {"--infStreams", o.streams, 1, 256},
-                           {"--useProfile", o.use_profile, 0, any},
-                           {"--calibBatchSize", o.calib_batch, 0, any},
-                           {"--cpuThreads", o.cpu_threads, 0, 1024},
-                           {"--builderOptimizationLevel", o.optimization_level, 0, 5}}) {
-        check(r.value >= r.low && r.value <= r.high, r.name, "=", r.value, ": expected ", r.low,
-              r.high == any ? std::string(" or more") : str(" to ", r.high));
-    }
-    check(o.duration >= 0 || o.duration == -1, "--duration=", o.duration,
-          ": expected seconds, or -1 to run until interrupted");
-    check(o.cache_ratio >= 0 && o.cache_ratio <= 1, "--persistentCacheRatio=", o.cache_ratio,
-          ": expected 0 to 1");
-    check(o.lean_path.empty() || o.use_runtime != "full",
-          "--leanDLLPath needs --useRuntime=lean or dispatch");
-    for (double p : parse_numbers(o.percentile)) {
-        check(p >= 0 && p <= 100, "--percentile=", o.percentile, ": ", p,
-              " is not between 0 and 100");
-    }
-}
-
 void check_references(const TrtexecOptions& t) {
     bool several = t.has("reference_pair");
     bool compared = several || t.has("load_references");
     check(
-        !compared || t.o.accuracy_threshold > 0,
+        !compared || t.o.measure().accuracy_threshold > 0,
         "--accuracyThreshold with a value above 0 is required with --loadRefOutputs or --refPair");
     check(!several || t.pairs.size() > 1,
           "--refPair needs two pairs at least; leave it out for a single pair");
@@ -241,30 +204,11 @@ void check_references(const TrtexecOptions& t) {
     }
 }
 
-void note_unused(TrtexecOptions& t) {
-    if (t.has("calib_batch")) {
-        t.notes.push_back(
-            {true, "--calibBatchSize is ignored: a calibration cache knows no batches"});
-    }
-    if (t.has("stream_threads")) {
-        t.notes.push_back({false, "--threads changes nothing: each of several streams has a "
-                                  "thread of its own"});
-    }
-}
-
 // Options that only building reads: trtexec takes them beside --loadEngine, too.
 void note_build_options(TrtexecOptions& t) {
-    constexpr std::array<std::string_view, 18> build_only = {
-        "onnx",           "min_shapes",     "opt_shapes",
-        "max_shapes",     "profile_index",  "fp16",
-        "bf16",           "int8",           "calib",
-        "best",           "strongly_typed", "input_formats",
-        "output_formats", "direct_io",      "disable_passes",
-        "mark_debug",     "mark_all_debug", "uncalibrated_int8"};
     std::vector<std::string> names;
     for (const OptionRow& r : option_rows()) {
-        if (t.has(r.field) &&
-            std::find(build_only.begin(), build_only.end(), r.field) != build_only.end()) {
+        if (r.build_only && t.has(r.field)) {
             names.push_back(split_names(r.names).front());
         }
     }
@@ -278,19 +222,20 @@ void note_build_options(TrtexecOptions& t) {
 void note_precision(TrtexecOptions& t) {
     Options& o = t.o;
     auto warn = [&](std::string text) { t.notes.push_back({true, std::move(text)}); };
-    if (o.strongly_typed && (o.fp16 || o.bf16 || o.int8 || o.best)) {
+    if (o.build().strongly_typed &&
+        (o.build().fp16 || o.build().bf16 || o.build().int8 || o.build().best)) {
         warn("precision flags have no effect with --stronglyTyped: the model's own types hold");
-        o.fp16 = o.bf16 = o.int8 = o.best = false;
+        o.build().fp16 = o.build().bf16 = o.build().int8 = o.build().best = false;
     }
-    if (o.best) {
-        o.fp16 = true;
-        o.int8 = o.int8 || !o.calib.empty();
+    if (o.build().best) {
+        o.build().fp16 = true;
+        o.build().int8 = o.build().int8 || !o.build().calib.empty();
     }
-    if (o.fp16 && o.bf16) {
+    if (o.build().fp16 && o.build().bf16) {
         warn("--bf16 has no effect beside --fp16: one type of half precision is used");
-        o.bf16 = false;
+        o.build().bf16 = false;
     }
-    if (!o.calib.empty() && !o.int8) {
+    if (!o.build().calib.empty() && !o.build().int8) {
         warn("--calib has no effect without --int8");
     }
 }
@@ -298,28 +243,33 @@ void note_precision(TrtexecOptions& t) {
 TrtexecOptions Parser::parse() {
     while (at_ < arguments_.size()) {
         argument();
-        if (t_.o.help || t_.o.version) {
+        if (t_.o.common().help || t_.o.common().version) {
             return std::move(t_);
         }
     }
     environment();
     pools();
-    check_numbers(t_.o);
+    check(t_.o.run().lean_path.empty() || t_.o.run().use_runtime != "full",
+          "--leanDLLPath needs --useRuntime=lean or dispatch");
     check_references(t_);
     for (size_t i = 0; i < t_.shape_specs.size(); ++i) {
         const auto& s = t_.shape_specs[i];
         check(!s[0].empty() || !s[1].empty() || !s[2].empty(), "--profile=", i,
               " has no shapes: profiles are numbered from 0 without gaps");
     }
-    check(t_.loads() || !t_.o.onnx.empty(), "Model missing: give --onnx=FILE or --loadEngine=FILE");
-    check(!t_.o.plan_version || t_.loads(), "--getPlanVersionOnly needs --loadEngine=FILE");
+    check(t_.loads() || !t_.o.common().onnx.empty(),
+          "Model missing: give --onnx=FILE or --loadEngine=FILE");
+    check(!t_.o.build().plan_version || t_.loads(), "--getPlanVersionOnly needs --loadEngine=FILE");
     note_precision(t_);
     note_build_options(t_);
-    note_unused(t_);
     return std::move(t_);
 }
 
 } // namespace
+
+bool TrtexecOptions::loads() const {
+    return !o.common().load_engine.empty();
+}
 
 TrtexecOptions parse_trtexec(std::span<const std::string> arguments) {
     return Parser(arguments).parse();

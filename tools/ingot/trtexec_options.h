@@ -34,7 +34,7 @@ struct TrtexecOptions {
     std::map<std::string, std::string, std::less<>> ignored; // values of options without effect
 
     bool has(std::string_view field) const { return given.count(field) != 0; }
-    bool loads() const { return !o.load_engine.empty(); }
+    bool loads() const; // an engine, and builds none
 };
 
 /// Reads "--name=value", "--name value" and "--flag". Errors: InvalidArgument for unknown options

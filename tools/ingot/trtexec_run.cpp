@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec: contexts, measuring, and the reports that follow.
+#include "api/options/build.h"
+#include "api/options/common.h"
+#include "api/options/measure.h"
+#include "api/options/run.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "common.h"
@@ -46,7 +50,7 @@ void say_overridden_shapes(const Engine& engine, const InputSource& source,
 
 /// --persistentCacheRatio: contexts share what the GPU can set aside.
 void keep_in_cache(const TrtexecRun& run, std::span<const std::unique_ptr<Context>> contexts) {
-    double ratio = run.t.o.cache_ratio;
+    double ratio = run.t.o.measure().cache_ratio;
     if (ratio <= 0) {
         return;
     }
@@ -68,10 +72,10 @@ void keep_in_cache(const TrtexecRun& run, std::span<const std::unique_ptr<Contex
 std::vector<std::unique_ptr<Context>> make_contexts(const TrtexecRun& run,
                                                     const std::vector<Tensor>& inputs) {
     std::vector<std::unique_ptr<Context>> contexts;
-    for (int64_t i = 0; i < run.t.o.streams; ++i) {
+    for (int64_t i = 0; i < run.t.o.measure().streams; ++i) {
         contexts.push_back(i == 0 ? std::make_unique<Context>(run.engine, *run.backend, run.compile)
                                   : contexts[0]->sibling());
-        if (run.t.o.nvtx_verbosity == "verbose") {
+        if (run.t.o.run().nvtx_verbosity == "verbose") {
             contexts.back()->execution().change(
                 [&](RunSettings& changed) { changed.ranges = Ranges::Detailed; });
         }
@@ -88,51 +92,52 @@ std::vector<std::unique_ptr<Context>> make_contexts(const TrtexecRun& run,
 
 void print_performance(const TrtexecRun& run, Timing& t) {
     const Options& o = run.t.o;
-    if (!o.include_transfers && !t.on_caller) {
+    if (!o.measure().include_transfers && !t.on_caller) {
         leave_out_transfers(t);
         info("Inputs and outputs are copied all the same: Throughput includes that, the latencies "
              "below do not");
     }
-    for (const std::string& line : performance_lines(t, parse_numbers(o.percentile), o.avg_runs)) {
+    for (const std::string& line :
+         performance_lines(t, parse_numbers(o.measure().percentile), o.measure().avg_runs)) {
         line.starts_with("* ") ? warning(line) : info(line);
     }
     info("");
 }
 
 void print_profile(const Options& o, Context& context, const std::vector<Tensor>& inputs) {
-    if (!o.dump_profile && o.export_profile.empty()) {
+    if (!o.measure().dump_profile && o.measure().export_profile.empty()) {
         return;
     }
-    LayerProfile p = profile_layers(context, inputs, std::max<int64_t>(10, o.iterations));
-    if (o.dump_profile) {
+    LayerProfile p = profile_layers(context, inputs, std::max<int64_t>(10, o.measure().iterations));
+    if (o.measure().dump_profile) {
         info("");
         for (const std::string& line : profile_lines(p)) {
             info(line);
         }
         info("");
     }
-    if (!o.export_profile.empty()) {
-        write_file(o.export_profile, profile_json(p));
+    if (!o.measure().export_profile.empty()) {
+        write_file(o.measure().export_profile, profile_json(p));
     }
 }
 
 void print_layers(const Options& o, const Context& context, const std::vector<StepInfo>& steps) {
-    if (!o.dump_layer_info && o.export_layer_info.empty()) {
+    if (!o.measure().dump_layer_info && o.measure().export_layer_info.empty()) {
         return;
     }
-    if (o.profiling_verbosity == "none") {
+    if (o.build().profiling_verbosity == "none") {
         warning("--profilingVerbosity=none leaves out what is known of layers");
         return;
     }
-    bool detailed = o.profiling_verbosity == "detailed";
-    if (o.dump_layer_info) {
+    bool detailed = o.build().profiling_verbosity == "detailed";
+    if (o.measure().dump_layer_info) {
         info("Layer Information:");
         for (const std::string& line : layer_lines(context, steps, detailed)) {
             info(line);
         }
     }
-    if (!o.export_layer_info.empty()) {
-        write_file(o.export_layer_info, layers_json(context, steps, detailed));
+    if (!o.measure().export_layer_info.empty()) {
+        write_file(o.measure().export_layer_info, layers_json(context, steps, detailed));
     }
 }
 
@@ -167,21 +172,21 @@ void write_reports(TrtexecRun& run, Context& context, const std::vector<Tensor>&
     const Graph& g = run.engine->graph();
     std::vector<Tensor> outputs(t.outputs); // without those for debugging
     outputs.resize(std::min(outputs.size(), run.engine->result_count()));
-    if (o.dump_output) {
+    if (o.measure().dump_output) {
         print_outputs(g, outputs);
     }
-    if (!o.export_output.empty()) {
-        write_file(o.export_output, outputs_json(g, outputs));
+    if (!o.measure().export_output.empty()) {
+        write_file(o.measure().export_output, outputs_json(g, outputs));
     }
-    if (!o.export_times.empty()) {
-        write_file(o.export_times, times_json(t));
+    if (!o.measure().export_times.empty()) {
+        write_file(o.measure().export_times, times_json(t));
     }
-    if (o.dump_raw) {
+    if (o.measure().dump_raw) {
         dump_raw(*run.engine, inputs, outputs);
     }
     print_profile(o, context, inputs);
     print_layers(o, context, context.execution().steps());
-    if (!o.save_debug.empty() || !o.save_all_debug.empty()) {
+    if (!o.measure().save_debug.empty() || !o.measure().save_all_debug.empty()) {
         save_debug_tensors(o, context, inputs);
     }
 }
@@ -191,12 +196,12 @@ void write_reports(TrtexecRun& run, Context& context, const std::vector<Tensor>&
 InputSource trtexec_inputs(const TrtexecOptions& t, const Engine& engine,
                            const ReferencePair& pair) {
     const std::vector<Profile>& profiles = engine.profiles();
-    auto index = static_cast<size_t>(t.o.use_profile);
+    auto index = static_cast<size_t>(t.o.measure().use_profile);
     require(index == 0 || index < profiles.size(), ErrorCode::InvalidArgument,
             "--useProfile=", index, ": the engine has ", profiles.size(), " profiles");
     InputSource s;
-    s.seed = static_cast<uint64_t>(t.o.seed);
-    s.shapes = parse_shapes(t.o.shapes);
+    s.seed = static_cast<uint64_t>(t.o.common().seed);
+    s.shapes = parse_shapes(t.o.common().shapes);
     s.files = parse_files("--loadInputs", pair.inputs);
     for (const ShapeRange& r :
          profiles.empty() ? std::vector<ShapeRange>{} : profiles[index].inputs) {
@@ -226,7 +231,7 @@ LoadedInputs trtexec_load_inputs(const TrtexecOptions& t, const Engine& engine,
                                  InputSource source) {
     const Graph& g = engine.graph();
     std::map<std::string, Shape> values;
-    auto profile = static_cast<size_t>(t.o.use_profile);
+    auto profile = static_cast<size_t>(t.o.measure().use_profile);
     if (profile < t.shape_specs.size()) { // the engine keeps no values in its profiles
         const auto& s = t.shape_specs[profile];
         for (const Profile& p : profile_from_specs(s[0], s[1], s[2])) {
@@ -267,11 +272,11 @@ void run_inference(TrtexecRun& run) {
     }
     std::vector<std::unique_ptr<Context>> contexts = make_contexts(run, inputs.tensors);
     info("Starting inference");
-    Timing t = measure(
-        contexts, inputs.tensors,
-        {o.iterations, static_cast<double>(o.warm_up), o.duration, o.sleep_time, o.idle_time});
+    Timing t = measure(contexts, inputs.tensors,
+                       {o.measure().iterations, static_cast<double>(o.measure().warm_up),
+                        o.measure().duration, o.measure().sleep_time, o.measure().idle_time});
     print_performance(run, t);
-    if (o.dump_profiles) {
+    if (o.measure().dump_profiles) {
         print_profiles(*run.engine);
     }
     write_reports(run, *contexts[0], inputs.tensors, t);
@@ -280,10 +285,10 @@ void run_inference(TrtexecRun& run) {
 
 void report_engine(TrtexecRun& run) {
     const Options& o = run.t.o;
-    if (o.dump_profiles) {
+    if (o.measure().dump_profiles) {
         print_profiles(*run.engine);
     }
-    if (!o.dump_layer_info && o.export_layer_info.empty()) {
+    if (!o.measure().dump_layer_info && o.measure().export_layer_info.empty()) {
         return;
     }
     Context context(run.engine, *run.backend, run.compile);

@@ -2,6 +2,7 @@
 #include "trtexec_runtime.h"
 
 #include "NvInfer.h"
+#include "api/options/run.h"
 #include "api/tensorrt/runtime/lean_library.h"
 #include "base/error.h"
 #include "base/file.h"
@@ -332,7 +333,7 @@ void say_what_is_left_out(const TrtexecRun& run) {
     }
     if (!names.empty()) {
         warning(str(join(names, ", "), names.size() == 1 ? " has" : " have",
-                    " no effect with --useRuntime=", run.t.o.use_runtime,
+                    " no effect with --useRuntime=", run.t.o.run().use_runtime,
                     ": that library runs the engine with its own defaults"));
     }
 }
@@ -341,29 +342,29 @@ void say_what_is_left_out(const TrtexecRun& run) {
 
 void choose_runtime(TrtexecRun& run) {
     const Options& o = run.t.o;
-    if (o.use_runtime == "full") {
+    if (o.run().use_runtime == "full") {
         return;
     }
     require(run.engine->result_count() == run.engine->graph().outputs().size(),
             ErrorCode::Unsupported, "tensors for debugging need --useRuntime=full");
-    bool lean = o.use_runtime == "lean";
-    api::LeanLibrary library = lean && !o.lean_path.empty()
-                                   ? api::LeanLibrary::open(o.lean_path)
-                                   : open_library(str("libingot_", o.use_runtime, ".so"));
+    bool lean = o.run().use_runtime == "lean";
+    api::LeanLibrary library = lean && !o.run().lean_path.empty()
+                                   ? api::LeanLibrary::open(o.run().lean_path)
+                                   : open_library(str("libingot_", o.run().use_runtime, ".so"));
     auto loaded = std::make_shared<Loaded>();
     loaded->device = run.backend;
     loaded->first = library.create_runtime(&loaded->logger);
     loaded->logger.check(loaded->first != nullptr, "createInferRuntime");
     nv::IRuntime* runtime = loaded->first.get();
-    if (!lean && !o.lean_path.empty()) {
-        loaded->runtime.reset(runtime->loadRuntime(o.lean_path.c_str()));
+    if (!lean && !o.run().lean_path.empty()) {
+        loaded->runtime.reset(runtime->loadRuntime(o.run().lean_path.c_str()));
         loaded->logger.check(loaded->runtime != nullptr, "IRuntime::loadRuntime");
         runtime = loaded->runtime.get();
     }
-    bool numbered = o.device.find_first_not_of("0123456789") == std::string::npos;
+    bool numbered = o.run().device.find_first_not_of("0123456789") == std::string::npos;
     bool cpu = run.on_cpu();
     library.set_device(*runtime, static_cast<int32_t>(cpu ? Device::kCPU : Device::kGPU),
-                       cpu || !numbered ? 0 : std::stoi(o.device));
+                       cpu || !numbered ? 0 : std::stoi(o.run().device));
     lend_plugins(*runtime);
     AlignedBytes bytes = engine_bytes(*run.engine);
     loaded->engine.reset(runtime->deserializeCudaEngine(bytes.data(), bytes.size()));

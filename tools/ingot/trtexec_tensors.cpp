@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec: tensors as text, as files, and beside expected ones.
+#include "api/options/build.h"
+#include "api/options/measure.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/page_guard.h"
@@ -144,8 +146,8 @@ double l0(const Tensor& a, const Tensor& b, double atol, double rtol) {
 /// 0 for equal tensors, larger the further they are apart; but for l0, infinite where one element
 /// is NaN.
 double difference(const Options& o, const Tensor& a, const Tensor& b) {
-    if (o.accuracy_algorithm == "l0") {
-        return l0(a, b, o.accuracy_atol, o.accuracy_rtol);
+    if (o.measure().accuracy_algorithm == "l0") {
+        return l0(a, b, o.measure().accuracy_atol, o.measure().accuracy_rtol);
     }
     double absolute = 0;
     double squared = 0;
@@ -167,10 +169,10 @@ double difference(const Options& o, const Tensor& a, const Tensor& b) {
     }
     auto n = static_cast<double>(std::max<int64_t>(1, a.count()));
     double cosine = aa == 0 && bb == 0 ? 1 : dot / std::sqrt(aa * bb);
-    double result = o.accuracy_algorithm == "l1"    ? absolute / n
-                    : o.accuracy_algorithm == "l2"  ? squared / n
-                    : o.accuracy_algorithm == "cos" ? 1 - cosine
-                                                    : largest;
+    double result = o.measure().accuracy_algorithm == "l1"    ? absolute / n
+                    : o.measure().accuracy_algorithm == "l2"  ? squared / n
+                    : o.measure().accuracy_algorithm == "cos" ? 1 - cosine
+                                                              : largest;
     return std::isfinite(result) && std::isfinite(largest) ? result : HUGE_VAL;
 }
 
@@ -219,14 +221,14 @@ void dump_raw(const Engine& engine, const std::vector<Tensor>& inputs,
 
 void save_debug_tensors(const Options& o, Context& context, const std::vector<Tensor>& inputs) {
     std::map<std::string, std::string, std::less<>> files;
-    for (auto& [name, file] : parse_files("--saveDebugTensors", o.save_debug)) {
+    for (auto& [name, file] : parse_files("--saveDebugTensors", o.measure().save_debug)) {
         files[name] = file;
     }
-    std::vector<std::string> formats = debug_formats(o.save_all_debug);
-    std::vector<std::string> marked = parse_names(o.mark_debug);
+    std::vector<std::string> formats = debug_formats(o.measure().save_all_debug);
+    std::vector<std::string> marked = parse_names(o.build().mark_debug);
     std::set<std::string, std::less<>> wanted(marked.begin(), marked.end());
     std::map<std::string, Tensor, std::less<>> seen;
-    bool all = o.mark_all_debug || (marked.empty() && !formats.empty());
+    bool all = o.build().mark_all_debug || (marked.empty() && !formats.empty());
     context.execution().change([&](RunSettings& changed) {
         changed.observer = [&](std::string_view name, const Tensor& t) {
             if (all || wanted.count(name) != 0 || files.count(name) != 0) {
@@ -295,15 +297,15 @@ void check_accuracy(const TrtexecOptions& t, Context& context, const InputSource
             std::string odd = mismatches(actual, expected).text;
             std::string text = str(six_digits(loss), odd.empty() ? "" : "; ", odd);
             info(str("Accuracy loss for tensor ", name, " of pair ", p, " (",
-                     t.o.accuracy_algorithm, "): ", text));
-            if (!(loss <= t.o.accuracy_threshold)) {
+                     t.o.measure().accuracy_algorithm, "): ", text));
+            if (!(loss <= t.o.measure().accuracy_threshold)) {
                 append(failed, str(failed.empty() ? "" : ", ", name, " of pair ", p, " by ", text));
             }
         }
     }
     require(failed.empty(), ErrorCode::InvalidArgument,
             "outputs differ from the expected ones by more than --accuracyThreshold=",
-            t.o.accuracy_threshold, ": ", failed);
+            t.o.measure().accuracy_threshold, ": ", failed);
 }
 
 } // namespace ingot::tool

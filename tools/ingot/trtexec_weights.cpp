@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec: weights that are replaced, and weights that stay on the host.
+#include "api/options/build.h"
 #include "base/error.h"
 #include "common.h"
 #include "onnx/reader.h"
@@ -92,24 +93,24 @@ void time_refit(const Engine& engine) {
 
 void refit_engine(TrtexecRun& run) {
     const Options& o = run.t.o;
-    bool asked = !o.refit_from.empty() || o.dump_refit || o.time_refit;
+    bool asked = !o.build().refit_from.empty() || o.build().dump_refit || o.build().time_refit;
     if (!asked) {
         return;
     }
     require(run.engine->source() != nullptr, ErrorCode::InvalidArgument,
             "the engine cannot be refitted: build it with --refit or --stripWeights");
-    if (o.dump_refit) {
+    if (o.build().dump_refit) {
         dump_refit(*run.engine->source());
     }
-    if (!o.refit_from.empty()) {
+    if (!o.build().refit_from.empty()) {
         double start = seconds_now();
-        onnx::Model model = onnx::read_model_file(o.refit_from);
+        onnx::Model model = onnx::read_model_file(o.build().refit_from);
         run.engine = with_place(
-            [&] { return o.refit_from; },
+            [&] { return o.build().refit_from; },
             [&] { return refitted(*run.engine, weights_of_model(*run.engine->source(), model)); });
         info(str("Engine refitted in ", seconds_now() - start, " sec."));
     }
-    if (o.time_refit) {
+    if (o.build().time_refit) {
         require(!run.engine->weights_missing(), ErrorCode::InvalidArgument,
                 "--timeRefit: the engine has no weights; give --refitFromOnnx too");
         time_refit(*run.engine);
@@ -117,7 +118,7 @@ void refit_engine(TrtexecRun& run) {
 }
 
 void set_weight_budget(TrtexecRun& run) {
-    const std::string& text = run.t.o.streaming_budget;
+    const std::string& text = run.t.o.build().streaming_budget;
     int64_t all = streamable_weight_bytes(run.engine->graph());
     int64_t budget = budget_bytes(text, all, automatic_budget(*run.backend, all));
     if (text == "-2") {

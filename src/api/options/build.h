@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options of what an engine is built of and for.
+#pragma once
+
+#include "api/options/types.h"
+
+namespace ingot::options {
+
+struct Build {
+#define INGOT_OPTION(field, type, standard, ...) type field = standard;
+#include "api/options/build.def"
+#undef INGOT_OPTION
+};
+
+} // namespace ingot::options
