@@ -30,8 +30,9 @@ std::optional<std::vector<std::string>> infer_shapes(Context& self) {
 void bind_props(Class& c) {
     common(c);
     prop<&Context::getName, &Context::setName>(c, "name", "For messages and profilers.");
-    prop<&Context::getDebugSync, &Context::setDebugSync>(c, "debug_sync",
-                                                         "Synchronise after every layer.");
+    prop<&Context::getDebugSync, &Context::setDebugSync>(
+        c, "debug_sync",
+        "Wait for the end of every run, so that its errors show where it was enqueued.");
     prop<&Context::getEnqueueEmitsProfile, &Context::setEnqueueEmitsProfile>(
         c, "enqueue_emits_profile", "Default True.");
     prop<&Context::getPersistentCacheLimit, &Context::setPersistentCacheLimit>(
