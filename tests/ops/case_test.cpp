@@ -145,7 +145,21 @@ Graph between_maps(const OpCase& c) {
 void check_backends(const OpCase& c, const Graph& g, const std::vector<Tensor>& inputs,
                     const std::vector<Tensor>& results, const std::string& form) {
     for (const CaseBackend& b : case_backends()) {
-        expect_close(c, b.run(g, inputs), results, str(b.name, form));
+        std::vector<Tensor> got = b.run(g, inputs);
+        if (c.exact && form.empty()) {
+            expect_equal(got, results, b.name);
+        } else {
+            expect_close(c, got, results, str(b.name, form));
+        }
+    }
+}
+
+// The sign that zeros are wanted to have.
+void check_negative_zeros(const std::vector<std::string>& want, const Tensor& result) {
+    for (size_t i = 0; i < want.size(); ++i) {
+        bool zero_with_sign = want[i] == "-0" && is_float(result.dtype());
+        EXPECT_TRUE(!zero_with_sign || std::signbit(result.get_f64(static_cast<int64_t>(i))))
+            << "element " << i << " is 0, expected -0";
     }
 }
 
@@ -159,8 +173,10 @@ void check_wanted(const OpCase& c, const std::vector<Tensor>& results) {
         ASSERT_EQ(static_cast<int64_t>(numbers.size()), results[i].count());
         DType wide = is_float(results[i].dtype()) ? DType::F64 : DType::I64;
         Tensor want = Tensor::of<double>(wide, results[i].shape(), numbers);
-        double limit = c.tolerance.value_or(tolerance_of(c.def->name, results[i].dtype()));
+        double limit =
+            c.exact ? 0 : c.tolerance.value_or(tolerance_of(c.def->name, results[i].dtype()));
         EXPECT_EQ(difference(results[i], want, limit), "") << "wanted result " << i;
+        check_negative_zeros(c.want[i], results[i]);
     }
 }
 
@@ -267,6 +283,8 @@ TEST(OpCoverage, MistakesInACaseAreErrors) {
     EXPECT_EQ(error("op sort axis=0 | f32[3]:=1,2"), "invalid argument: got 2 values for f32[3]");
     EXPECT_EQ(error("op sort axis=0 | f32[3]:1-2"),
               "invalid argument: 'f32[3]:1-2': expected type:from..to or type:=values");
+    EXPECT_EQ(error("op sort axis=0 | f32[3] | exact"),
+              "invalid argument: 'exact' says how well a 'want' is met, and there is none");
     EXPECT_EQ(error("op sort axis=0 | i64[3]:2..N | N=2"), "invalid argument: no values in 2..2");
 }
 

@@ -76,6 +76,8 @@ void parse_options(OpCase& c, const std::vector<std::string>& options) {
             c.tolerance = number<double>(options[++i]);
         } else if (options[i] == "evaluator-only") {
             c.evaluator_only = true;
+        } else if (options[i] == "exact") {
+            c.exact = true;
         } else if (options[i] == "want" && !last) {
             c.want.push_back(split(options[++i], ','));
         } else if (size_t equals = options[i].find('='); equals != std::string::npos) {
@@ -150,6 +152,8 @@ OpCase parse_case(const std::string& place, const std::string& text) {
         c.inputs.push_back(parse_input(w));
     }
     parse_options(c, words(parts.size() > 2 ? parts[2] : ""));
+    require(!c.exact || !c.want.empty(), ErrorCode::InvalidArgument,
+            "'exact' says how well a 'want' is met, and there is none");
     complete_sizes(c);
     return c;
 }

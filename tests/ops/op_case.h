@@ -9,7 +9,8 @@
 // excluded, sizes allowed) or a list of values; -f32[N] is not an operand: it only says what N is.
 // After them: `tol` against the f64 evaluation (relative to the largest result; for integers the
 // steps they may differ by), the values that symbols take, one evaluation each (else 1, 3, 4), what
-// the results must be (`want`, once per result), and `evaluator-only` for ops that backends make
+// the results must be (`want`, once per result; -0 has its sign), `exact` where the evaluator and
+// every backend give that without any tolerance, and `evaluator-only` for ops that backends make
 // themselves. A line that begins with space continues the one before; # starts a comment.
 #pragma once
 
@@ -39,6 +40,7 @@ struct OpCase {
     std::vector<CaseInput> inputs;
     std::optional<double> tolerance;
     bool evaluator_only = false;
+    bool exact = false;
     std::map<std::string, std::vector<int64_t>> sizes;
     std::vector<std::vector<std::string>> want;
 };

@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The composites as their definitions read, element by element in float64 and by no one's library: src/ops
+knows nothing of this and this nothing of src/ops. Attributes have the ops' names; arrays are float64 or int64."""
+import itertools
+import math
+
+import numpy as np
+
+
+def windows(size, taps, strides, dilations, low):
+    """For each position: the source indices of its taps along each axis, some of them outside."""
+    for at in np.ndindex(*size):
+        yield at, [[i * s - lo + k * d for k in range(n)]
+                   for i, n, s, d, lo in zip(at, taps, strides, dilations, low)]
+
+
+def positions(size, taps, strides, dilations, low, high):
+    return [(n + lo + hi - (k - 1) * d - 1) // s + 1
+            for n, k, s, d, lo, hi in zip(size, taps, strides, dilations, low, high)]
+
+
+def inside(index, size):
+    return all(0 <= i < n for i, n in zip(index, size))
+
+
+def conv(x, w, strides, dilations, low, high, groups):
+    taps, size = w.shape[2:], x.shape[2:]
+    out_size = positions(size, taps, strides, dilations, low, high)
+    y = np.zeros([x.shape[0], w.shape[0], *out_size], x.dtype)
+    each = w.shape[0] // groups
+    for at, sources in windows(out_size, taps, strides, dilations, low):
+        for tap in np.ndindex(*taps):
+            source = tuple(s[k] for s, k in zip(sources, tap))
+            if not inside(source, size):
+                continue
+            for o in range(w.shape[0]):
+                for c in range(w.shape[1]):
+                    channel = (o // each) * w.shape[1] + c
+                    y[(slice(None), o, *at)] += x[(slice(None), channel, *source)] * w[(o, c, *tap)]
+    return y
+
+
+def conv_transpose(x, w, strides, dilations, low, high, groups):
+    """Each element of x, times the kernel, is added to the result where conv would read it from."""
+    taps, size = w.shape[2:], x.shape[2:]
+    out_size = [(n - 1) * s + (k - 1) * d + 1 - lo - hi
+                for n, k, s, d, lo, hi in zip(size, taps, strides, dilations, low, high)]
+    y = np.zeros([x.shape[0], w.shape[1] * groups, *out_size], x.dtype)
+    each = w.shape[0] // groups
+    for at, targets in windows(size, taps, strides, dilations, low):
+        for tap in np.ndindex(*taps):
+            target = tuple(t[k] for t, k in zip(targets, tap))
+            if not inside(target, out_size):
+                continue
+            for c in range(w.shape[0]):
+                for o in range(w.shape[1]):
+                    channel = (c // each) * w.shape[1] + o
+                    y[(slice(None), channel, *target)] += x[(slice(None), c, *at)] * w[(c, o, *tap)]
+    return y
+
+
+def pool(x, fn, sizes, strides, dilations, low, high, extra, count_padding=False):
+    size = x.shape[2:]
+    out_size = positions(size, sizes, strides, dilations, low, [h + e for h, e in zip(high, extra)])
+    y = np.zeros([*x.shape[:2], *out_size], x.dtype)
+    for at, sources in windows(out_size, sizes, strides, dilations, low):
+        taps = list(itertools.product(*sources))
+        seen = [x[(slice(None), slice(None), *t)] for t in taps if inside(t, size)]
+        if fn == "max":
+            y[(slice(None), slice(None), *at)] = np.max(seen, axis=0)
+            continue
+        padded = [all(-lo <= i < n + hi for i, n, lo, hi in zip(t, size, low, high)) for t in taps]
+        count = sum(padded) if count_padding else len(seen)
+        y[(slice(None), slice(None), *at)] = sum(seen) / count
+    return y
+
+
+def softmax(x, axis, log=False):
+    e = np.exp(x - x.max(axis, keepdims=True))
+    y = e / e.sum(axis, keepdims=True)
+    return x - x.max(axis, keepdims=True) - np.log(e.sum(axis, keepdims=True)) if log else y
+
+
+def layer_norm(x, scale, bias=0.0, axis=-1, epsilon=1e-5, rms=False):
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    centred = x if rms else x - x.mean(axes, keepdims=True)
+    return centred / np.sqrt((centred * centred).mean(axes, keepdims=True) + epsilon) * scale + bias
+
+
+def group_norm(x, scale, bias, groups=1, epsilon=1e-5):
+    parts = np.split(x, groups, axis=1)
+    axes = tuple(range(1, x.ndim))
+    y = [(p - p.mean(axes, keepdims=True)) / np.sqrt(p.var(axes, keepdims=True) + epsilon) for p in parts]
+    channel = (-1,) + (1,) * (x.ndim - 2)
+    return np.concatenate(y, axis=1) * scale.reshape(channel) + bias.reshape(channel)
+
+
+def gelu(x, tanh=False):
+    if tanh:
+        return x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x ** 3))) / 2
+    return x * np.array([math.erfc(-v / math.sqrt(2)) for v in x.flat]).reshape(x.shape) / 2
+
+
+def topk(x, k, axis, largest=True):
+    """Among equals, the lower index comes first."""
+    rows = np.moveaxis(x, axis, -1)
+    at = np.zeros([*rows.shape[:-1], k], np.int64)
+    for i in np.ndindex(*rows.shape[:-1]):
+        row = rows[i]
+        at[i] = sorted(range(len(row)), key=lambda j, row=row: -row[j] if largest else row[j])[:k]
+    return (np.moveaxis(np.take_along_axis(rows, at, -1), -1, axis), np.moveaxis(at, -1, axis))
+
+
+def roll(x, axes, shifts):
+    for axis, shift in zip(axes, shifts):
+        n = x.shape[axis]
+        x = np.take(x, [(i - shift) % n for i in range(n)], axis)
+    return x
+
+
+def rope(x, cos, sin, interleaved=False):
+    half = x.shape[-1] // 2
+    y = np.zeros_like(x)
+    for i in range(half):
+        a, b = (2 * i, 2 * i + 1) if interleaved else (i, i + half)
+        turn = (x[..., a] + 1j * x[..., b]) * (cos + 1j * sin)[..., i]
+        y[..., a], y[..., b] = turn.real, turn.imag
+    return y
+
+
+def attention(q, k, v, mask=None, scale=1.0, softcap=0.0, causal=False, offset=0):
+    (batch, heads, queries, _), keys = q.shape, k.shape[2]
+    each = heads // k.shape[1]
+    y = np.zeros([batch, heads, queries, v.shape[3]])
+    for b, h, s in np.ndindex(batch, heads, queries):
+        scores = k[b, h // each] @ q[b, h, s] * scale
+        scores = softcap * np.tanh(scores / softcap) if softcap else scores
+        if mask is not None:
+            row = np.broadcast_to(mask, [batch, heads, queries, keys])[b, h, s]
+            scores = np.where(row, scores, -np.inf) if row.dtype == bool else scores + row
+        if causal:
+            scores = np.where(np.arange(keys) <= s + offset, scores, -np.inf)
+        seen = scores > -np.inf
+        if seen.any():
+            y[b, h, s] = softmax(scores[seen], 0) @ v[b, h // each][seen]
+    return y
+
+
+def squeeze_excite(x, w1, b1, w2, b2, act, gate):
+    hidden = act(x.mean(tuple(range(2, x.ndim))) @ w1.T + b1)
+    factor = gate(hidden @ w2.T + b2)
+    return x * factor.reshape(*factor.shape, *([1] * (x.ndim - 2)))
+
+
+def spread(p, shape, axis, block):
+    """A scale or zero point for each element of an array of that shape."""
+    if block:
+        return np.take(p, [i // block for i in range(shape[axis])], axis)
+    if p.size == 1:
+        return np.full(shape, p.reshape(-1)[0])
+    ahead = [1] * len(shape)
+    ahead[axis] = p.size
+    return np.broadcast_to(p.reshape(ahead), shape)
+
+
+def quantize(x, scale, zero=None, axis=1, block=0, limits=None):
+    """limits: of the integer type; without, what is left to do is the cast."""
+    y = x / spread(scale, x.shape, axis, block)
+    y = np.rint(y) if limits else y
+    y = y if zero is None else y + spread(zero, x.shape, axis, block)
+    return np.clip(y, *limits) if limits else y
+
+
+def dequantize(x, scale, zero=None, axis=1, block=0):
+    steps = x if zero is None else x - spread(zero, x.shape, axis, block)
+    return steps * spread(scale, x.shape, axis, block)
+
+
+def source_coordinate(coordinates, i, scale, size, out_size, roi):
+    full = size * scale
+    if coordinates == "asymmetric":
+        return i / scale
+    if coordinates == "align_corners":
+        return 0.0 if full == 1 else i * (size - 1) / (full - 1)
+    if coordinates == "tf_half_pixel_for_nn":
+        return (i + 0.5) / scale
+    if coordinates == "tf_crop_and_resize":
+        start, end = roi
+        step = 0.5 * (end - start) if full == 1 else i * (end - start) / (full - 1)
+        return (start + step) * (size - 1)
+    centre = (i + 0.5) / scale - 0.5
+    if coordinates == "pytorch_half_pixel":
+        return -0.5 if full == 1 else centre
+    if coordinates == "half_pixel_symmetric":
+        return centre + size / 2 * (1 - out_size / full)
+    assert coordinates == "half_pixel"
+    return centre
+
+
+def nearest_index(rule, at):
+    down, rest = math.floor(at), at - math.floor(at)
+    up = {"floor": False, "ceil": rest > 0, "round_prefer_floor": rest > 0.5, "round_prefer_ceil": rest >= 0.5}
+    return down + up[rule]
+
+
+def kernel(mode, distance, a):
+    d = abs(distance)
+    if mode == "linear":
+        return max(0.0, 1 - d)
+    if d <= 1:
+        return (a + 2) * d ** 3 - (a + 3) * d ** 2 + 1
+    return a * (d ** 3 - 5 * d ** 2 + 8 * d - 4) if d < 2 else 0.0
+
+
+def neighbours(mode, at, size, squeeze, cubic, exclude_outside):
+    """The weights of the elements, some of them outside, that the one at a coordinate is made of."""
+    reach = math.ceil(2 / squeeze) + 1
+    places = range(math.floor(at) - reach, math.floor(at) + reach + 1)
+    weights = {p: kernel(mode, (p - at) * squeeze, cubic) for p in places if not exclude_outside or 0 <= p < size}
+    total = sum(weights.values()) if exclude_outside or squeeze < 1 else 1.0
+    return {p: w / total for p, w in weights.items() if w}
+
+
+def resize(x, axes, sizes, scales=(), mode="nearest", coordinates="half_pixel", nearest="round_prefer_floor", roi=(),
+           cubic=-0.75, extrapolation=0.0, antialias=False, exclude_outside=False):
+    for entry, axis in enumerate(axes):
+        size, out_size = x.shape[axis], sizes[entry]
+        scale = (scales[entry] if len(scales) else 0) or out_size / size
+        region = (roi[entry], roi[len(axes) + entry]) if len(roi) else None
+        rows = []
+        for i in range(out_size):
+            at = source_coordinate(coordinates, i, scale, size, out_size, region)
+            if mode == "nearest":
+                row = np.take(x, min(max(nearest_index(nearest, at), 0), size - 1), axis)
+            else:
+                weights = neighbours(mode, at, size, min(scale, 1.0) if antialias else 1.0, cubic, exclude_outside)
+                row = sum(np.take(x, min(max(p, 0), size - 1), axis) * w for p, w in weights.items())
+            if coordinates == "tf_crop_and_resize" and not 0 <= at <= size - 1:
+                row = np.full_like(row, extrapolation)
+            rows.append(row)
+        x = np.stack(rows, axis)
+    return x
