@@ -266,7 +266,11 @@ Values expand_resize(Graph& g, const Resize& a, std::span<const Value> in) {
             x = extrapolated(g, a, s, x, at);
         }
     }
-    return {cast(g, is_integer(t) && !nearest ? unary(g, ExprOp::Round, x) : x, t, !is_float(t))};
+    if (is_integer(t) && !nearest) {
+        x = unary(g, ExprOp::Round, x);
+        x = is_signed(t) ? x : maximum(g, x, 0.0); // a cast saturates above and wraps below 0
+    }
+    return {cast(g, x, t, !is_float(t))};
 }
 
 } // namespace

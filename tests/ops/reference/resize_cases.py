@@ -87,6 +87,7 @@ def linear_and_cubic(mode):
     resize(Given("bf16", [6]), [0], [4], mode=mode, antialias=True)
     resize(Given("f64", [5]), [0], [7], mode=mode, tol=1e-9)
     resize(Given("i8", [4], [-128, 127, -128, 127]), [0], [7], mode=mode)
+    resize(Given("u8", [4], [0, 255, 255, 0]), [0], [7], mode=mode)
     resize(Given("i8", [5], [0, 1, 2, -1, -2]), [0], [10], mode=mode, coordinates="asymmetric")
     resize(Given("i32", [3], [-1000001, 70000, 999999]), [0], [5], mode=mode, coordinates="align_corners", tol=1)
 
