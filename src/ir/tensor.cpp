@@ -208,7 +208,7 @@ void Tensor::set_f64(int64_t i, double v) {
     case DType::F8E4M3:
         return store(p, i, f8e4m3_from_f32(static_cast<float>(v)));
     case DType::F8E5M2:
-        return store(p, i, f8e5m2_from_f32(static_cast<float>(v)));
+        return store(p, i, f8e5m2_from_f32(static_cast<float>(v), !std::isinf(v)));
     case DType::F4E2M1:
         return set_nibble(p, i, f4e2m1_from_f32(static_cast<float>(v)));
     case DType::Bool:

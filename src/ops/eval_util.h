@@ -8,6 +8,7 @@
 #include "ir/op.h"
 
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <span>
@@ -199,7 +200,8 @@ void narrow_one(W v, std::byte* p) {
         if constexpr (std::is_same_v<S, f8e4m3>) {
             s.bits = f8e4m3_from_f32(static_cast<float>(v));
         } else if constexpr (std::is_same_v<S, f8e5m2>) {
-            s.bits = f8e5m2_from_f32(static_cast<float>(v));
+            // An infinity stays one: a cast that saturates has left none.
+            s.bits = f8e5m2_from_f32(static_cast<float>(v), !std::isinf(static_cast<double>(v)));
         } else if constexpr (std::is_same_v<S, f16> || std::is_same_v<S, bf16>) {
             s = S(static_cast<double>(v));
         } else {

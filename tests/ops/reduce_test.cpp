@@ -128,8 +128,8 @@ TEST(Reduce, OverNoElements) {
         }
         double low = over("max");
         double high = over("min");
-        if (is_float(t) && bit_width(t) <= 8) { // stores saturate
-            EXPECT_EQ(high, t == DType::F4E2M1 ? 6 : t == DType::F8E4M3 ? 448 : 57344);
+        if (t == DType::F4E2M1 || t == DType::F8E4M3) { // they have no infinity
+            EXPECT_EQ(high, t == DType::F4E2M1 ? 6 : 448);
             EXPECT_EQ(low, -high);
         } else if (is_float(t)) {
             EXPECT_EQ(high, INFINITY) << name(t);

@@ -293,7 +293,7 @@ uint8_t e4m3_bits(float v) {
     return f8e4m3_from_f32(v, true);
 }
 uint8_t e5m2_bits(float v) {
-    return f8e5m2_from_f32(v, true);
+    return f8e5m2_from_f32(v, !std::isinf(v)); // a cast that saturates has left none
 }
 
 } // namespace

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stored element types and their loads and stores. A kernel computes in C (float, double or an
 // integer) and stores T; load<T> and store<T> convert as ir/expr.h says: floats round to nearest
-// even, fp8 saturates.
+// even, fp8 saturates, but an infinity that E5M2 stores stays one.
 struct F16 {
     u16 bits;
 };
@@ -60,7 +60,8 @@ DEVICE u8 f8e4m3_of(float x) {
     return f8_round<4, 3>(x, 0x7eu, 0x7fu, true);
 }
 DEVICE u8 f8e5m2_of(float x) {
-    return f8_round<5, 2>(x, 0x7bu, 0x7fu, true);
+    bool infinite = (__float_as_uint(x) & 0x7fffffffu) == 0x7f800000u;
+    return f8_round<5, 2>(x, infinite ? 0x7cu : 0x7bu, 0x7fu, true);
 }
 DEVICE float f32_of_f8e4m3(u8 b) {
     return (b & 0x7fu) == 0x7fu ? __uint_as_float(0x7fc00000u) : f8_widen<4, 3>(b);

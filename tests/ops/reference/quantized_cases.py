@@ -68,8 +68,11 @@ def quantizations():
     fine = [1.0625, 1.1875, -1.0625, 17, 19, 0.001953125, 0.0009765625, -0.0029296875, 448, 464, 465, -1e6]
     for saturate in (True, False):
         quantize("f8e4m3", Given("f32", [12], fine), Given("f32", [], [1]), saturate=saturate)
-        quantize("f8e5m2", Given("f32", [4], [1.125, 1.375, 57344, 3e-6]), Given("f32", [], [1]), saturate=saturate)
+        quantize("f8e5m2", Given("f32", [6], [1.125, 1.375, 57344, 61440, -65536, 3e-6]), Given("f32", [], [1]),
+                 saturate=saturate)
         quantize("f8e4m3", Given("f32", [2, 3], span=(-300, 300)), scales("f32", [2], 2), axis=0, saturate=saturate)
+        quantize("f8e5m2", Given("f32", [3], [NAN, INF, -INF]), Given("f32", [], [1]), saturate=saturate,
+                 compare=False)
     quantize("f8e4m3", Given("f16", [2, 4], span=(-9, 9)), scales("f16", [2, 2], 4), block=2)
     quantize("f4e2m1", Given("f32", [10], [0.25, 0.75, 1.25, 1.75, 2.5, 3.5, 5, -0.3, 7, -100]), Given("f32", [], [1]))
     quantize("f4e2m1", Given("f32", [2, 4]), scales("f32", [2, 2], 4), block=2)
@@ -105,7 +108,7 @@ def dequantizations():
     dequantize("f32", Given("i32", [5], [-2**31, 2**31 - 1, 2**24 + 1, 2**24 + 3, -5]), Given("f32", [], [0.5]))
     dequantize("f32", Given("i32", [2, 2], span=(-9999, 9999)), scales("f32", [2], 2), Given("i32", [2], [0, 7]))
     dequantize("f32", Given("f8e4m3", [2, 3]), scales("f32", [2], 2), axis=0)
-    dequantize("f32", Given("f8e5m2", [5], [57344, -0.0000152587890625, NAN, 0, -1.75]), Given("f32", [], [2]))
+    dequantize("f32", Given("f8e5m2", [5], [57344, -0.0000152587890625, NAN, INF, -1.75]), Given("f32", [], [2]))
     dequantize("f32", Given("f4e2m1", [9], [0, 0.5, 1, 1.5, 2, 3, 4, 6, -6]), Given("f32", [], [0.5]))
     dequantize("f32", Given("f4e2m1", [2, 4]), scales("f32", [2, 2], 4), block=2)
     for dtype in ("f16", "bf16"):  # results between two values of the type: to the even one
