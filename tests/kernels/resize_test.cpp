@@ -103,6 +103,18 @@ TEST(Resize, DTypes) {
     }
 }
 
+// Cubic weights reach beyond both ends of the type.
+TEST(Resize, WholeNumbersSaturate) {
+    for (const char* t : {"u8[1,2,6,5]", "i8[1,2,6,5]", "u16[1,2,6,5]"}) {
+        bool is_small = parse_type(t).dtype == DType::I8;
+        FamilyOptions o;
+        o.low = is_small ? -128 : 0;
+        o.high = is_small ? 127 : 255;
+        o.tolerance = 1;
+        expect_family(graph_of(t, resize_of("cubic", "half_pixel", {9, 8})), o);
+    }
+}
+
 TEST(Resize, CropAndOtherAxes) {
     ops::Resize a = resize_of("linear", "tf_crop_and_resize", {9, 7});
     a.roi = {0.2, -0.3, 0.9, 1.4};

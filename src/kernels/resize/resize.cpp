@@ -185,6 +185,9 @@ std::string stored_text(const Stage& s) {
     if (is_integer(s.to.dtype)) {
         x = e.op(ExprOp::Round, x);
     }
+    if (is_integer(s.to.dtype) && !is_signed(s.to.dtype)) { // a cast wraps below 0
+        x = e.op(ExprOp::Max, x, e.constant(s.wide ? DType::F64 : DType::F32, 0));
+    }
     e.cast(x, s.to.dtype, !is_float(s.to.dtype));
     std::string input = "sum[v]";
     ExprText t = expr_text(e, std::span(&input, 1));
