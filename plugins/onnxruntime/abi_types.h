@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// Types of the C ABI of ONNX Runtime, API 24 to 31, that a plugin uses: opaque handles and numbers.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace ingot::ort {
+
+struct OrtStatus;
+struct OrtEnv;
+struct OrtSession;
+struct OrtSessionOptions;
+struct OrtRunOptions;
+struct OrtValue;
+struct OrtTypeInfo;
+struct OrtTensorTypeAndShapeInfo;
+struct OrtMemoryInfo;
+struct OrtKernelContext;
+struct OrtKernelInfo;
+struct OrtLogger;
+struct OrtOpAttr;
+struct OrtKeyValuePairs;
+struct OrtHardwareDevice;
+struct OrtEpDevice;
+struct OrtValueInfo;
+struct OrtNode;
+struct OrtGraph;
+struct OrtExternalInitializerInfo;
+struct OrtMemoryDevice;
+struct OrtSyncStream;
+struct OrtEpGraphSupportInfo;
+struct OrtNodeComputeContext;
+struct OrtKernelRegistry;
+struct OrtKernelDefBuilder;
+struct OrtKernelDef;
+struct OrtDataType;
+struct OrtDeviceEpIncompatibilityDetails;
+struct OrtProfilingEvent;
+struct OrtProfilingEventsContainer;
+struct OrtCompileApi;
+struct OrtEpContextConfig;
+
+enum OrtErrorCode : int32_t {
+    ORT_OK = 0,
+    ORT_FAIL = 1,
+    ORT_INVALID_ARGUMENT = 2,
+    ORT_NO_SUCHFILE = 3,
+    ORT_NOT_IMPLEMENTED = 9,
+    ORT_INVALID_GRAPH = 10,
+    ORT_EP_FAIL = 11,
+};
+enum OrtLoggingLevel : int32_t {
+    ORT_LOGGING_LEVEL_VERBOSE = 0,
+    ORT_LOGGING_LEVEL_INFO = 1,
+    ORT_LOGGING_LEVEL_WARNING = 2,
+    ORT_LOGGING_LEVEL_ERROR = 3,
+    ORT_LOGGING_LEVEL_FATAL = 4,
+};
+/// The numbers are those of TensorProto.DataType up to FLOAT4E2M1.
+enum ONNXTensorElementDataType : int32_t {
+    ONNX_TENSOR_ELEMENT_DATA_TYPE_UNDEFINED = 0,
+    ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING = 8,
+    ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT4E2M1 = 23,
+};
+enum OrtOpAttrType : int32_t {
+    ORT_OP_ATTR_UNDEFINED = 0,
+    ORT_OP_ATTR_INT = 1,
+    ORT_OP_ATTR_INTS = 2,
+    ORT_OP_ATTR_FLOAT = 3,
+    ORT_OP_ATTR_FLOATS = 4,
+    ORT_OP_ATTR_STRING = 5,
+    ORT_OP_ATTR_STRINGS = 6,
+    ORT_OP_ATTR_GRAPH = 7,
+    ORT_OP_ATTR_TENSOR = 8,
+};
+enum OrtHardwareDeviceType : int32_t {
+    OrtHardwareDeviceType_CPU = 0,
+    OrtHardwareDeviceType_GPU = 1,
+    OrtHardwareDeviceType_NPU = 2,
+};
+enum OrtMemoryInfoDeviceType : int32_t {
+    OrtMemoryInfoDeviceType_CPU = 0,
+    OrtMemoryInfoDeviceType_GPU = 1,
+};
+enum OrtDeviceMemoryType : int32_t {
+    OrtDeviceMemoryType_DEFAULT = 0,
+    OrtDeviceMemoryType_HOST_ACCESSIBLE = 5,
+};
+enum OrtAllocatorType : int32_t {
+    OrtInvalidAllocator = -1,
+    OrtDeviceAllocator = 0,
+};
+enum OrtMemType : int32_t {
+    OrtMemTypeCPUInput = -2,
+    OrtMemTypeCPUOutput = -1,
+    OrtMemTypeDefault = 0,
+};
+enum OrtCompiledModelCompatibility : int32_t {
+    OrtCompiledModelCompatibility_EP_NOT_APPLICABLE = 0,
+    OrtCompiledModelCompatibility_EP_SUPPORTED_OPTIMAL = 1,
+    OrtCompiledModelCompatibility_EP_SUPPORTED_PREFER_RECOMPILATION = 2,
+    OrtCompiledModelCompatibility_EP_UNSUPPORTED = 3,
+};
+/// Bits of OrtEpApi::DeviceEpIncompatibilityDetails_SetDetails.
+enum OrtDeviceEpIncompatibilityReason : uint32_t {
+    OrtDeviceEpIncompatibility_NONE = 0,
+    OrtDeviceEpIncompatibility_DRIVER_INCOMPATIBLE = 1,
+    OrtDeviceEpIncompatibility_DEVICE_INCOMPATIBLE = 2,
+    OrtDeviceEpIncompatibility_MISSING_DEPENDENCY = 4,
+};
+
+} // namespace ingot::ort

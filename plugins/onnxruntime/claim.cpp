@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/onnxruntime/claim.h"
+
+#include "plugins/onnxruntime/partition.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+namespace ingot::ort {
+
+namespace {
+
+/// Integers of rank 0 or 1: what shapes are computed of.
+bool is_shape_like(const Host& host, const OrtValueInfo* v) {
+    ValueType t = type_of(host, v);
+    constexpr int32_t int32_type = 6;
+    constexpr int32_t int64_type = 7;
+    return t.is_tensor && t.has_shape && t.dims.size() <= 1 &&
+           (t.element == int64_type || t.element == int32_type);
+}
+
+/// Whether a part is too little to be worth two copies: one node, or nothing but arithmetic of
+/// shapes.
+bool is_island(const Host& host, const std::vector<const OrtNode*>& nodes,
+               std::span<const size_t> part) {
+    if (part.size() == 1) {
+        return subgraphs_of(host, nodes[part[0]]).empty();
+    }
+    return std::all_of(part.begin(), part.end(), [&](size_t i) {
+        std::vector<const OrtValueInfo*> outputs = outputs_of(host, nodes[i]);
+        return std::all_of(outputs.begin(), outputs.end(), [&](const OrtValueInfo* v) {
+            return v == nullptr || is_shape_like(host, v);
+        });
+    });
+}
+
+std::vector<PartitionNode> partition_nodes(const Host& host,
+                                           const std::vector<const OrtNode*>& nodes,
+                                           const std::vector<std::string>& reasons) {
+    std::unordered_map<std::string, size_t> producers;
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        for (const OrtValueInfo* v : outputs_of(host, nodes[i])) {
+            producers.emplace(name_of(host, v), i);
+        }
+    }
+    producers.erase("");
+    std::vector<PartitionNode> out(nodes.size());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        out[i].supported = reasons[i].empty();
+        std::vector<const OrtValueInfo*> read = inputs_of(host, nodes[i]);
+        for (const OrtValueInfo* v : implicit_inputs_of(host, nodes[i])) {
+            read.push_back(v);
+        }
+        for (const OrtValueInfo* v : read) {
+            if (auto it = producers.find(name_of(host, v)); it != producers.end()) {
+                out[it->second].readers.push_back(i);
+            }
+        }
+    }
+    return out;
+}
+
+/// Values that only tensors can be: a node beside others hands over tensors.
+void refuse_other_kinds(const Host& host, const std::vector<const OrtNode*>& nodes,
+                        std::vector<std::string>& reasons) {
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        for (const OrtValueInfo* v : outputs_of(host, nodes[i])) {
+            if (reasons[i].empty() && v != nullptr && !name_of(host, v).empty() &&
+                !type_of(host, v).is_tensor) {
+                reasons[i] = str("output '", name_of(host, v), "' is no tensor");
+            }
+        }
+    }
+}
+
+} // namespace
+
+Claim claim_graph(const Host& host, const OrtGraph* graph, const Options& options,
+                  const std::shared_ptr<ApiLogger>& logger) {
+    Claim claim;
+    std::vector<const OrtNode*> nodes = nodes_of(host, graph);
+    claim.nodes = nodes.size();
+    if (nodes.empty()) {
+        return claim;
+    }
+    OnnxModelRequest request;
+    request.nodes = nodes;
+    request.outputs = outputs_of(host, nodes.back());
+    std::erase(request.outputs, nullptr);
+    request.value_types = true;
+    OnnxModel model = onnx_model(host, graph, request);
+    std::vector<std::string> reasons = claim_nodes(model, nodes.size(), logger);
+    refuse_other_kinds(host, nodes, reasons);
+    auto excluded = options.excluded_types();
+    for (size_t i = 0; i < nodes.size() && !excluded.empty(); ++i) {
+        if (excluded.contains(text_of(host, nodes[i]).type)) {
+            reasons[i] = "nv_op_types_to_exclude names it";
+        }
+    }
+    std::vector<PartitionNode> parts = partition_nodes(host, nodes, reasons);
+    for (const std::vector<size_t>& group : partition(parts)) {
+        bool whole = group.size() == nodes.size();
+        std::vector<size_t> taken;
+        for (const std::vector<size_t>& part : components(parts, group)) {
+            if (whole || !is_island(host, nodes, part)) {
+                taken.insert(taken.end(), part.begin(), part.end());
+                continue;
+            }
+            for (size_t i : part) {
+                reasons[i] = "it is not worth the copies between devices";
+            }
+        }
+        std::sort(taken.begin(), taken.end());
+        claim.claimed += taken.size();
+        if (!taken.empty()) {
+            auto& out = claim.groups.emplace_back();
+            for (size_t i : taken) {
+                out.push_back(nodes[i]);
+            }
+        }
+    }
+    for (size_t i = 0; i < nodes.size(); ++i) {
+        if (!reasons[i].empty()) {
+            NodeText t = text_of(host, nodes[i]);
+            Claim::Left& left = claim.left[t.domain.empty() ? t.type : t.domain + "." + t.type];
+            if (left.count++ == 0) {
+                left.first = described(host, nodes[i]);
+                left.reason = reasons[i];
+            }
+        }
+    }
+    return claim;
+}
+
+std::string left_table(const Claim& claim) {
+    std::string text;
+    for (const auto& [type, left] : claim.left) {
+        text += str(text.empty() ? "" : "\n", "  ", type, " x ", left.count, ", first ", left.first,
+                    ": ", left.reason);
+    }
+    return text;
+}
+
+} // namespace ingot::ort

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// NodeCompute: a fused node as ONNX Runtime runs it, on contexts of an engine.
+#pragma once
+
+#include "plugins/onnxruntime/engine.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+namespace ingot::ort {
+
+/// Output memory of which only the run says how much it takes; kept for the next run.
+class OutputBuffer final : public nvinfer1::IOutputAllocator {
+public:
+    ~OutputBuffer() override;
+    void* reallocateOutputAsync(const char* name, void* current, uint64_t size, uint64_t alignment,
+                                cudaStream_t stream) override;
+    void notifyShape(const char* name, const nvinfer1::Dims& dims) noexcept override;
+    const void* data() const { return memory_; }
+    const nvinfer1::Dims& dims() const { return dims_; }
+
+private:
+    void* memory_ = nullptr;
+    uint64_t size_ = 0;
+    nvinfer1::Dims dims_{};
+};
+
+/// A context with what its last run was given.
+struct RunContext {
+    std::unique_ptr<nvinfer1::IExecutionContext> context;
+    std::vector<nvinfer1::Dims> shapes;                      // of the inputs, as set
+    std::map<size_t, std::unique_ptr<OutputBuffer>> buffers; // by output
+    std::vector<nvinfer1::Dims> output_shapes;               // under these
+    bool shapes_known = false;
+    int32_t profile = 0;
+};
+
+/// What binds a fused node to an engine.
+struct NodeBinding {
+    std::string what; // for messages
+    /// Inputs of the engine: name, and which input of the node.
+    std::vector<std::pair<std::string, size_t>> inputs;
+    /// Outputs of the node in their order.
+    std::vector<std::string> outputs;
+};
+
+/// Runs of several threads go on beside each other, each with a context from a pool.
+class NodeCompute : public OrtNodeComputeInfo {
+public:
+    /// `profile` is where the session keeps the profile that runs choose.
+    NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding);
+
+private:
+    static OrtStatus* create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext* context,
+                                   void** state);
+    static OrtStatus* compute(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
+    static void release_state(OrtNodeComputeInfo* self, void* state);
+
+    std::unique_ptr<RunContext> take();
+    void give_back(std::unique_ptr<RunContext> c);
+    void run(RunContext& c, OrtKernelContext* kernel);
+    void set_inputs(RunContext& c, OrtKernelContext* kernel);
+    void learn_outputs(RunContext& c);
+    void set_outputs(RunContext& c, OrtKernelContext* kernel);
+    void finish_outputs(RunContext& c, OrtKernelContext* kernel);
+    [[noreturn]] void failed(const char* otherwise);
+
+    Host host_;
+    LoadedEngine engine_;
+    NodeBinding binding_;
+    std::vector<nvinfer1::Dims> declared_; // shapes of the inputs in the engine
+    std::mutex mutex_;
+    std::vector<std::unique_ptr<RunContext>> idle_;
+};
+
+} // namespace ingot::ort

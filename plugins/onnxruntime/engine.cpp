@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/onnxruntime/engine.h"
+
+#include "NvOnnxParser.h"
+
+namespace ingot::ort {
+
+namespace nv = nvinfer1;
+
+namespace {
+
+template <class T>
+std::unique_ptr<T> made(T* object, ApiLogger& logger, const char* what) {
+    std::unique_ptr<T> out(object);
+    require(out != nullptr, ErrorCode::Internal, what, ": ",
+            logger.take_errors("it could not be made"));
+    return out;
+}
+
+/// A network and what makes it; members go in the order in which they were made.
+struct Building {
+    std::unique_ptr<nv::IBuilder> builder;
+    std::unique_ptr<nv::INetworkDefinition> network;
+    std::unique_ptr<nvonnxparser::IParser> parser;
+};
+
+Building start(const OnnxModel& model, ApiLogger& logger, bool strongly_typed) {
+    Building b;
+    b.builder = made(nv::createInferBuilder(logger), logger, "builder");
+    auto flag = static_cast<uint32_t>(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED);
+    b.network =
+        made(b.builder->createNetworkV2(strongly_typed ? 1U << flag : 0U), logger, "network");
+    b.parser = made(nvonnxparser::createParser(*b.network, logger), logger, "parser");
+    require(b.parser->loadModelProto(model.bytes.data(), model.bytes.size()),
+            ErrorCode::InvalidModel, logger.take_errors("the model cannot be read"));
+    for (const auto& [name, weight] : model.weights) {
+        require(b.parser->loadInitializer(name.c_str(), weight.data, weight.bytes),
+                ErrorCode::InvalidModel, logger.take_errors("a weight cannot be given"));
+    }
+    return b;
+}
+
+std::string parser_errors(const nvonnxparser::IParser& parser) {
+    std::string text;
+    for (int i = 0; i < parser.getNbErrors(); ++i) {
+        text += text.empty() ? "" : "\n";
+        text += parser.getError(i)->desc();
+    }
+    return text;
+}
+
+void add_profiles(Building& b, nv::IBuilderConfig& config, const BuildRequest& request,
+                  ApiLogger& logger) {
+    for (const ShapeProfile& p : request.profiles) {
+        nv::IOptimizationProfile* profile = b.builder->createOptimizationProfile();
+        require(profile != nullptr, ErrorCode::Internal, logger.take_errors("no profile"));
+        for (const auto& [name, ranges] : p) {
+            constexpr nv::OptProfileSelector selectors[] = {nv::OptProfileSelector::kMIN,
+                                                            nv::OptProfileSelector::kOPT,
+                                                            nv::OptProfileSelector::kMAX};
+            for (size_t i = 0; i < 3; ++i) {
+                nv::Dims dims{static_cast<int32_t>(ranges[i].size()), {}};
+                std::copy(ranges[i].begin(), ranges[i].end(), dims.d);
+                require(profile->setDimensions(name.c_str(), selectors[i], dims),
+                        ErrorCode::InvalidArgument,
+                        logger.take_errors("a shape of a profile does not fit"));
+            }
+        }
+        require(config.addOptimizationProfile(profile) >= 0, ErrorCode::InvalidArgument,
+                logger.take_errors("a profile does not fit"));
+    }
+}
+
+void apply_options(nv::IBuilderConfig& config, const BuildRequest& request) {
+    const Options& o = *request.options;
+    if (o.nv_max_workspace_size > 0) {
+        config.setMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE, o.nv_max_workspace_size);
+    }
+    if (o.nv_max_shared_mem_size > 0) {
+        config.setMemoryPoolLimit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY,
+                                  o.nv_max_shared_mem_size);
+    }
+    if (o.ingot_precision == "fp16") {
+        config.setFlag(nv::BuilderFlag::kFP16);
+    }
+    if (o.ingot_precision == "bf16") {
+        config.setFlag(nv::BuilderFlag::kBF16);
+    }
+    if (o.nv_weight_streaming_budget != "0") {
+        config.setFlag(nv::BuilderFlag::kWEIGHT_STREAMING);
+    }
+    if (request.stripped) {
+        config.setFlag(nv::BuilderFlag::kSTRIP_PLAN);
+    }
+    if (o.nv_detailed_build_log || o.nv_enable_profiling) {
+        config.setProfilingVerbosity(nv::ProfilingVerbosity::kDETAILED);
+    }
+    std::vector<int> capabilities = o.target_capabilities();
+    config.setNbComputeCapabilities(static_cast<int32_t>(capabilities.size()));
+    for (size_t i = 0; i < capabilities.size(); ++i) {
+        config.setComputeCapability(static_cast<nv::ComputeCapability>(capabilities[i]),
+                                    static_cast<int32_t>(i));
+    }
+}
+
+} // namespace
+
+EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
+                         const std::shared_ptr<ApiLogger>& logger, const std::string& what) {
+    return with_place(
+        [&] { return str("building ", what); },
+        [&] {
+            Building b = start(model, *logger, request.options->ingot_precision == "fp32");
+            if (!b.parser->parseModelProto()) {
+                std::string errors = parser_errors(*b.parser);
+                fail(ErrorCode::Unsupported,
+                     logger->take_errors(errors.empty() ? "the parser failed" : errors.c_str()));
+            }
+            auto config = made(b.builder->createBuilderConfig(), *logger, "configuration");
+            require(setDevice(*config, request.target.device, request.target.ordinal),
+                    ErrorCode::Device, logger->take_errors("there is no such device"));
+            apply_options(*config, request);
+            add_profiles(b, *config, request, *logger);
+            return made(b.builder->buildSerializedNetwork(*b.network, *config), *logger, "engine");
+        });
+}
+
+std::vector<std::string> claim_nodes(const OnnxModel& model, size_t node_count,
+                                     const std::shared_ptr<ApiLogger>& logger) {
+    Building b = start(model, *logger, true);
+    std::vector<std::string> reasons(node_count);
+    auto take = [](int64_t node, const char* reason, void* user) {
+        auto& out = *static_cast<std::vector<std::string>*>(user);
+        out.at(static_cast<size_t>(node)) = reason == nullptr ? "" : reason;
+    };
+    require(claimNodes(*b.parser, take, &reasons), ErrorCode::InvalidModel,
+            logger->take_errors("the model cannot be judged"));
+    logger->take_errors("");
+    return reasons;
+}
+
+LoadedEngine load_engine(const void* bytes, size_t size, const Target& target,
+                         const std::shared_ptr<ApiLogger>& logger, const std::string& what) {
+    return with_place([&] { return str("loading ", what); },
+                      [&] {
+                          LoadedEngine out;
+                          out.logger = logger;
+                          out.runtime = made(nv::createInferRuntime(*logger), *logger, "runtime");
+                          require(setDevice(*out.runtime, target.device, target.ordinal),
+                                  ErrorCode::Device,
+                                  logger->take_errors("there is no such device"));
+                          out.engine.reset(out.runtime->deserializeCudaEngine(bytes, size));
+                          require(out.engine != nullptr, ErrorCode::InvalidEngine,
+                                  logger->take_errors("the engine cannot be read"));
+                          return out;
+                      });
+}
+
+} // namespace ingot::ort

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+// Factory: what a registered library offers to an environment: devices, and providers for them.
+#pragma once
+
+#include "plugins/onnxruntime/host.h"
+#include "plugins/onnxruntime/options.h"
+
+#include <string>
+
+namespace ingot::ort {
+
+class Factory : public OrtEpFactory {
+public:
+    /// `registered` is the name that the library was registered under.
+    Factory(const Host& host, const OrtLogger* logger, std::string registered);
+
+private:
+    static const char* get_name(const OrtEpFactory* self);
+    static const char* get_vendor(const OrtEpFactory* self);
+    static const char* get_version(const OrtEpFactory* self);
+    static uint32_t get_vendor_id(const OrtEpFactory* self);
+    static OrtStatus* get_supported_devices(OrtEpFactory* self,
+                                            const OrtHardwareDevice* const* devices, size_t count,
+                                            OrtEpDevice** out, size_t room, size_t* made);
+    static OrtStatus* create_ep(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                                const OrtKeyValuePairs* const* metadata, size_t count,
+                                const OrtSessionOptions* options, const OrtLogger* logger,
+                                OrtEp** out);
+    static void release_ep(OrtEpFactory* self, OrtEp* ep);
+
+    void offer(const OrtHardwareDevice* device, const OptionMap& defaults, OrtEpDevice** out);
+    bool allows_cpu(const OptionMap& environment) const;
+
+    Host host_;
+    const OrtLogger* logger_;
+    std::string name_;
+};
+
+/// The provider's name for a name that a library is registered under: programs may know it by
+/// others.
+std::string provider_name(const std::string& registered);
+/// Whether a compiled model of this `source` is ours.
+bool is_our_source(std::string_view source);
+
+} // namespace ingot::ort

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ONNX Runtime's graph says of values, nodes and attributes, as values of ours.
+#pragma once
+
+#include "plugins/onnxruntime/host.h"
+
+#include <memory>
+#include <optional>
+
+namespace ingot::ort {
+
+/// The type of a value as far as it is known before a run.
+struct ValueType {
+    bool is_tensor = false;
+    int32_t element = 0; // TensorProto.DataType
+    bool has_shape = false;
+    std::vector<int64_t> dims; // -1: open
+    std::vector<std::string> params;
+};
+ValueType type_of(const Host& host, const OrtValueInfo* value);
+/// "" for null, which stands for an input or output that is left out.
+std::string name_of(const Host& host, const OrtValueInfo* value);
+
+std::vector<const OrtNode*> nodes_of(const Host& host, const OrtGraph* graph);
+std::vector<const OrtValueInfo*> inputs_of(const Host& host, const OrtGraph* graph);
+std::vector<const OrtValueInfo*> outputs_of(const Host& host, const OrtGraph* graph);
+std::vector<const OrtValueInfo*> initializers_of(const Host& host, const OrtGraph* graph);
+std::vector<const OrtValueInfo*> inputs_of(const Host& host, const OrtNode* node);
+std::vector<const OrtValueInfo*> outputs_of(const Host& host, const OrtNode* node);
+std::vector<const OrtValueInfo*> implicit_inputs_of(const Host& host, const OrtNode* node);
+
+struct NodeText {
+    std::string name;
+    std::string type;
+    std::string domain;
+};
+NodeText text_of(const Host& host, const OrtNode* node);
+/// "node 'conv1' (Conv)"; the first output stands for a missing name.
+std::string described(const Host& host, const OrtNode* node);
+
+struct Subgraph {
+    std::string attribute;
+    const OrtGraph* graph;
+};
+std::vector<Subgraph> subgraphs_of(const Host& host, const OrtNode* node);
+
+/// The bytes of an attribute, read as `type`; strings come without what ends them.
+std::string attribute_bytes(const Host& host, const OrtOpAttr* attribute, OrtOpAttrType type);
+/// Attributes of a node by name; null when it has none of that name.
+const OrtOpAttr* find_attribute(const Host& host, const OrtNode* node, const char* name);
+std::optional<std::string> string_attribute(const Host& host, const OrtNode* node,
+                                            const char* name);
+std::optional<int64_t> int_attribute(const Host& host, const OrtNode* node, const char* name);
+
+/// A tensor of the host: memory stays its own.
+struct TensorView {
+    int32_t element = 0;
+    std::vector<int64_t> dims;
+    const void* data = nullptr;
+    size_t bytes = 0;
+};
+/// Errors: Unsupported for strings and for what is no tensor.
+TensorView view_of(const Host& host, const OrtValue* value);
+
+} // namespace ingot::ort

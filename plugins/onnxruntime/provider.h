@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Provider: the execution provider of one session.
+#pragma once
+
+#include "plugins/onnxruntime/claim.h"
+#include "plugins/onnxruntime/compute.h"
+
+#include <memory>
+#include <mutex>
+
+namespace ingot::ort {
+
+struct ProviderRequest {
+    Host host;
+    std::string name; // of the provider
+    Target target;
+    OptionMap entries; // of the session
+    const OrtLogger* logger = nullptr;
+};
+
+class Provider : public OrtEp {
+public:
+    /// Errors: InvalidArgument for options.
+    explicit Provider(ProviderRequest request);
+
+private:
+    static const char* get_name(const OrtEp* self);
+    static OrtStatus* get_capability(OrtEp* self, const OrtGraph* graph,
+                                     OrtEpGraphSupportInfo* info);
+    static OrtStatus* compile(OrtEp* self, const OrtGraph** graphs, const OrtNode** fused,
+                              size_t count, OrtNodeComputeInfo** infos, OrtNode** context_nodes);
+    static void release_infos(OrtEp* self, OrtNodeComputeInfo** infos, size_t count);
+    static OrtStatus* on_run_start(OrtEp* self, const OrtRunOptions* options);
+    static OrtStatus* is_concurrent_run_supported(OrtEp* self, bool* out);
+    static OrtStatus* on_session_initialization_end(OrtEp* self);
+
+    void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
+    void fuse(OrtEpGraphSupportInfo* info, const std::vector<const OrtNode*>& nodes) const;
+    std::unique_ptr<NodeCompute> compile_node(const OrtGraph* graph, const OrtNode* fused);
+    /// What went wrong where the host does not listen. Errors: that.
+    void throw_pending() const;
+
+    Host host_;
+    std::string name_;
+    Target target_;
+    Log log_;
+    std::shared_ptr<ApiLogger> api_logger_;
+    Options options_;
+    std::vector<ShapeProfile> profiles_;
+    ContextOptions context_;
+    std::unique_ptr<Error> pending_;
+};
+
+} // namespace ingot::ort
