@@ -9,6 +9,10 @@
 #define INGOT_VERSION_MINOR 1
 #define INGOT_VERSION_PATCH 0
 
+namespace nvonnxparser {
+class IParser;
+}
+
 namespace ingot {
 
 /// Where something runs.
@@ -102,6 +106,12 @@ struct HostCall {
 /// of several threads may call it at once. Returns 0 for success; another number fails the run.
 using HostKernel = int32_t (*)(const HostCall& call);
 
+/// Told what Ingot thinks of a node. Must not throw, nor use the parser.
+/// \param node its index in the model's main graph.
+/// \param reason nullptr when Ingot takes it, else why not; valid during the call.
+/// \param user is what claimNodes() was given.
+using NodeVerdict = void (*)(int64_t node, const char* reason, void* user);
+
 } // namespace ingot
 
 // Called through the inline functions below; strings are copied.
@@ -125,6 +135,8 @@ ingotAddCudaSourceLayer(nvinfer1::INetworkDefinition* network, nvinfer1::ITensor
 extern "C" TENSORRTAPI bool ingotRegisterCudaSource(const char* domain, const char* op,
                                                     const ingot::CudaSource* source) noexcept;
 extern "C" TENSORRTAPI bool ingotDeregisterCudaSource(const char* domain, const char* op) noexcept;
+extern "C" TENSORRTAPI bool ingotClaimNodes(nvonnxparser::IParser* parser,
+                                            ingot::NodeVerdict verdict, void* user) noexcept;
 extern "C" TENSORRTAPI bool ingotRegisterHostKernel(const char* name, ingot::HostKernel kernel,
                                                     void* user) noexcept;
 extern "C" TENSORRTAPI bool ingotDeregisterHostKernel(const char* name) noexcept;
@@ -234,6 +246,17 @@ static inline bool registerHostKernel(const char* name, HostKernel kernel,
 /// Engines that have a context keep it. \returns false when there is none.
 static inline bool deregisterHostKernel(const char* name) noexcept {
     return ingotDeregisterHostKernel(name);
+}
+
+/// Judges each node of the model that IParser::loadModelProto() read by itself, once, in an order
+/// in which they can run; the parser's network stays as it is. Where a node is refused, its results
+/// have the type that the model's value_info says, so that others are judged behind it: several
+/// parts of a model that are taken can be cut out and built. Initialisers that the parser does not
+/// have are given to it before (IParser::loadInitializer()).
+/// \returns false for a model that is malformed as a whole; the parser's errors say why.
+static inline bool claimNodes(nvonnxparser::IParser& parser, NodeVerdict verdict,
+                              void* user) noexcept {
+    return ingotClaimNodes(&parser, verdict, user);
 }
 
 /// Number of the algorithm of IInt8MseCalibrator.

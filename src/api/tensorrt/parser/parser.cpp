@@ -2,6 +2,7 @@
 #include "api/tensorrt/parser/parser.h"
 
 #include "api/tensorrt/globals.h"
+#include "api/tensorrt/parser/claim.h"
 #include "api/tensorrt/parser/model_layers.h"
 #include "api/tensorrt/unused.h"
 #include "onnx/import_node.h"
@@ -140,6 +141,14 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* path) n
             parts_.back().nodes.push_back(static_cast<int64_t>(node));
         }
         return all;
+    });
+}
+
+bool Parser::claim(NodeVerdict verdict, void* user) noexcept {
+    return guarded("claimNodes", [&] {
+        require(verdict != nullptr, ErrorCode::InvalidArgument, "verdict is nullptr");
+        claim_nodes(*model_.get(), verdict, user);
+        return true;
     });
 }
 

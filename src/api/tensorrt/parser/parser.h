@@ -6,6 +6,7 @@
 #include "NvOnnxParser.h"
 #include "api/tensorrt/network/network.h"
 #include "api/tensorrt/parser/given_model.h"
+#include "ingot.h"
 #include "onnx/model.h"
 
 #include <memory>
@@ -85,6 +86,8 @@ public:
     bool loadInitializer(const char* name, const void* data, size_t size) noexcept override;
     bool parseModelProto() noexcept override;
     bool setBuilderConfig(const nv::IBuilderConfig* builder_config) noexcept override;
+    /// ingot::claimNodes().
+    bool claim(NodeVerdict verdict, void* user) noexcept;
 
 private:
     bool plugins_first() const noexcept {
