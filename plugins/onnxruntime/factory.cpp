@@ -105,7 +105,7 @@ OrtStatus* Factory::get_supported_devices(OrtEpFactory* self,
 }
 
 void Factory::offer(const OrtHardwareDevice* device, const OptionMap& defaults, OrtEpDevice** out) {
-    Pairs metadata(host_, {{"version", ingot::version()}});
+    Pairs metadata(host_, {});
     Pairs options(host_, defaults);
     host_.check(host_.ep->CreateEpDevice(this, device, metadata.get(), options.get(), out));
 }
