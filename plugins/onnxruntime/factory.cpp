@@ -60,6 +60,8 @@ Factory::Factory(const Host& host, const OrtLogger* logger, std::string register
     GetSupportedDevices = get_supported_devices;
     CreateEp = create_ep;
     ReleaseEp = release_ep;
+    CreateDataTransfer = create_data_transfer;
+    IsStreamAware = is_stream_aware;
 }
 
 const char* Factory::get_name(const OrtEpFactory* self) {
@@ -85,6 +87,15 @@ bool Factory::allows_cpu(const OptionMap& environment) const {
     }
     auto it = environment.find("ingot_allow_cpu");
     return it != environment.end() && parse_bool("ingot_allow_cpu", it->second);
+}
+
+OrtStatus* Factory::create_data_transfer(OrtEpFactory*, OrtDataTransferImpl** out) {
+    *out = nullptr;
+    return nullptr;
+}
+
+bool Factory::is_stream_aware(const OrtEpFactory*) {
+    return false;
 }
 
 OrtStatus* Factory::get_supported_devices(OrtEpFactory* self,

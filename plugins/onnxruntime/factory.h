@@ -27,6 +27,8 @@ private:
                                 const OrtSessionOptions* options, const OrtLogger* logger,
                                 OrtEp** out);
     static void release_ep(OrtEpFactory* self, OrtEp* ep);
+    static OrtStatus* create_data_transfer(OrtEpFactory* self, OrtDataTransferImpl** out);
+    static bool is_stream_aware(const OrtEpFactory* self);
 
     void offer(const OrtHardwareDevice* device, const OptionMap& defaults, OrtEpDevice** out);
     bool allows_cpu(const OptionMap& environment) const;
