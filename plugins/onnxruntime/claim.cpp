@@ -5,10 +5,20 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 namespace ingot::ort {
 
 namespace {
+
+/// What a node reads, its bodies included.
+std::vector<const OrtValueInfo*> read_by(const Host& host, const OrtNode* node) {
+    std::vector<const OrtValueInfo*> read = inputs_of(host, node);
+    for (const OrtValueInfo* v : implicit_inputs_of(host, node)) {
+        read.push_back(v);
+    }
+    return read;
+}
 
 /// Integers of rank 0 or 1: what shapes are computed of.
 bool is_shape_like(const Host& host, const OrtValueInfo* v) {
@@ -35,8 +45,7 @@ bool is_island(const Host& host, const std::vector<const OrtNode*>& nodes,
 }
 
 std::vector<PartitionNode> partition_nodes(const Host& host,
-                                           const std::vector<const OrtNode*>& nodes,
-                                           const std::vector<std::string>& reasons) {
+                                           const std::vector<const OrtNode*>& nodes) {
     std::unordered_map<std::string, size_t> producers;
     for (size_t i = 0; i < nodes.size(); ++i) {
         for (const OrtValueInfo* v : outputs_of(host, nodes[i])) {
@@ -46,12 +55,7 @@ std::vector<PartitionNode> partition_nodes(const Host& host,
     producers.erase("");
     std::vector<PartitionNode> out(nodes.size());
     for (size_t i = 0; i < nodes.size(); ++i) {
-        out[i].supported = reasons[i].empty();
-        std::vector<const OrtValueInfo*> read = inputs_of(host, nodes[i]);
-        for (const OrtValueInfo* v : implicit_inputs_of(host, nodes[i])) {
-            read.push_back(v);
-        }
-        for (const OrtValueInfo* v : read) {
+        for (const OrtValueInfo* v : read_by(host, nodes[i])) {
             if (auto it = producers.find(name_of(host, v)); it != producers.end()) {
                 out[it->second].readers.push_back(i);
             }
@@ -71,6 +75,60 @@ void refuse_other_kinds(const Host& host, const std::vector<const OrtNode*>& nod
             }
         }
     }
+}
+
+bool can_cross(const Host& host, const OrtValueInfo* v) {
+    if (host.get_from<bool>(host.api->ValueInfo_IsConstantInitializer, v)) {
+        return true;
+    }
+    ValueType t = type_of(host, v);
+    return t.is_tensor && t.has_shape;
+}
+
+/// What comes into a group from others needs a rank, which inside of it only Ingot has to know.
+/// Refuses the nodes that read such values; false when there are none.
+bool refuse_unknown_inputs(const Host& host, const std::vector<const OrtNode*>& nodes,
+                           std::span<const size_t> group, std::vector<std::string>& reasons) {
+    std::unordered_set<std::string> made;
+    bool any = false;
+    for (size_t i : group) {
+        for (const OrtValueInfo* v : outputs_of(host, nodes[i])) {
+            made.insert(name_of(host, v));
+        }
+    }
+    for (size_t i : group) {
+        for (const OrtValueInfo* v : read_by(host, nodes[i])) {
+            if (v != nullptr && !made.contains(name_of(host, v)) && !can_cross(host, v)) {
+                reasons[i] = str("input '", name_of(host, v),
+                                 "' comes from another part of the graph, and its rank is not "
+                                 "known before the run");
+                any = true;
+            }
+        }
+    }
+    return any;
+}
+
+/// Groups of nodes without a reason, each of which can be built by itself; refuses further nodes
+/// for that.
+std::vector<std::vector<size_t>> groups_of(const Host& host,
+                                           const std::vector<const OrtNode*>& nodes,
+                                           std::vector<PartitionNode>& parts,
+                                           std::vector<std::string>& reasons) {
+    for (bool again = true; again;) {
+        for (size_t i = 0; i < nodes.size(); ++i) {
+            parts[i].supported = reasons[i].empty();
+        }
+        std::vector<std::vector<size_t>> groups = partition(parts);
+        again = false;
+        for (const std::vector<size_t>& group : groups) {
+            again = refuse_unknown_inputs(host, nodes, group, reasons) || again;
+        }
+        if (!again) {
+            return groups;
+        }
+    }
+    return {};
 }
 
 } // namespace
@@ -97,8 +155,8 @@ Claim claim_graph(const Host& host, const OrtGraph* graph, const Options& option
             reasons[i] = "nv_op_types_to_exclude names it";
         }
     }
-    std::vector<PartitionNode> parts = partition_nodes(host, nodes, reasons);
-    for (const std::vector<size_t>& group : partition(parts)) {
+    std::vector<PartitionNode> parts = partition_nodes(host, nodes);
+    for (const std::vector<size_t>& group : groups_of(host, nodes, parts, reasons)) {
         bool whole = group.size() == nodes.size();
         std::vector<size_t> taken;
         for (const std::vector<size_t>& part : components(parts, group)) {
