@@ -77,6 +77,9 @@ void refuse_other_kinds(const Host& host, const std::vector<const OrtNode*>& nod
     }
 }
 
+/// From this release on the inputs of a fused node include what its bodies alone read.
+constexpr uint32_t hands_over_implicit_inputs = 28;
+
 bool can_cross(const Host& host, const OrtValueInfo* v) {
     if (host.get_from<bool>(host.api->ValueInfo_IsConstantInitializer, v)) {
         return true;
@@ -90,10 +93,14 @@ bool can_cross(const Host& host, const OrtValueInfo* v) {
 bool refuse_unknown_inputs(const Host& host, const std::vector<const OrtNode*>& nodes,
                            std::span<const size_t> group, std::vector<std::string>& reasons) {
     std::unordered_set<std::string> made;
+    std::unordered_set<std::string> handed_over; // by hosts that forget what only bodies read
     bool any = false;
     for (size_t i : group) {
         for (const OrtValueInfo* v : outputs_of(host, nodes[i])) {
             made.insert(name_of(host, v));
+        }
+        for (const OrtValueInfo* v : inputs_of(host, nodes[i])) {
+            handed_over.insert(name_of(host, v));
         }
     }
     for (size_t i : group) {
@@ -102,6 +109,16 @@ bool refuse_unknown_inputs(const Host& host, const std::vector<const OrtNode*>& 
                 reasons[i] = str("input '", name_of(host, v),
                                  "' comes from another part of the graph, and its rank is not "
                                  "known before the run");
+                any = true;
+            }
+        }
+        for (const OrtValueInfo* v : implicit_inputs_of(host, nodes[i])) {
+            std::string name = name_of(host, v);
+            if (host.version < hands_over_implicit_inputs && !made.contains(name) &&
+                !handed_over.contains(name) &&
+                !host.get_from<bool>(host.api->ValueInfo_IsConstantInitializer, v)) {
+                reasons[i] = str("its body reads '", name, "', which ONNX Runtime before 1.",
+                                 hands_over_implicit_inputs, " does not hand to providers");
                 any = true;
             }
         }

@@ -57,6 +57,11 @@ std::vector<std::vector<Activation>> activations_of(const NodeContext& c, const 
     std::vector<std::string> names;
     if (const Attribute* a = c.attribute("activations")) {
         names = a->strings;
+        // ONNX's own default for RNN, which some writers spell out, has an entry for a reverse
+        // direction too.
+        if (names == std::vector<std::string>{"Tanh", "Tanh"} && all == 1) {
+            names.pop_back();
+        }
     }
     while (names.size() < all && (names.empty() || names.size() == each)) {
         names.insert(names.end(), defaults.begin(), defaults.end());
