@@ -31,7 +31,9 @@ struct OrtApi {
                                         size_t count);
     Slots<1> unused_64;
     OrtStatus* (*GetTensorTypeAndShape)(const OrtValue* value, OrtTensorTypeAndShapeInfo** out);
-    Slots<22> unused_66;
+    Slots<12> unused_66;
+    OrtStatus* (*GetAllocatorWithDefaultOptions)(OrtAllocator** out);
+    Slots<9> unused_79;
     OrtStatus* (*KernelContext_GetInputCount)(const OrtKernelContext* context, size_t* out);
     OrtStatus* (*KernelContext_GetOutputCount)(const OrtKernelContext* context, size_t* out);
     OrtStatus* (*KernelContext_GetInput)(const OrtKernelContext* context, size_t index,
@@ -162,6 +164,7 @@ INGOT_SLOT(OrtApi, GetDimensionsCount, 61);
 INGOT_SLOT(OrtApi, GetDimensions, 62);
 INGOT_SLOT(OrtApi, GetSymbolicDimensions, 63);
 INGOT_SLOT(OrtApi, GetTensorTypeAndShape, 65);
+INGOT_SLOT(OrtApi, GetAllocatorWithDefaultOptions, 78);
 INGOT_SLOT(OrtApi, KernelContext_GetInputCount, 88);
 INGOT_SLOT(OrtApi, KernelContext_GetOutputCount, 89);
 INGOT_SLOT(OrtApi, KernelContext_GetInput, 90);

@@ -46,8 +46,51 @@ void OutputBuffer::notifyShape(const char*, const nv::Dims& dims) noexcept {
     dims_ = dims;
 }
 
+NodeBinding bind_node(const nv::ICudaEngine& engine, const std::string& what,
+                      const std::vector<std::string>& inputs,
+                      const std::vector<std::string>& outputs) {
+    NodeBinding binding;
+    binding.what = what;
+    binding.outputs = outputs;
+    std::vector<std::string> made;
+    for (int32_t i = 0; i < engine.getNbIOTensors(); ++i) {
+        const char* name = engine.getIOTensorName(i);
+        if (engine.getTensorIOMode(name) == nv::TensorIOMode::kOUTPUT) {
+            made.emplace_back(name);
+            continue;
+        }
+        auto it = std::find(inputs.begin(), inputs.end(), name);
+        require(it != inputs.end(), ErrorCode::InvalidEngine, "engine/model mismatch: ", what,
+                " has no input '", name, "', which the engine has; the node's inputs are ",
+                join(inputs, ", "));
+        binding.inputs.emplace_back(name, static_cast<size_t>(it - inputs.begin()));
+    }
+    for (const std::string& name : outputs) {
+        require(std::find(made.begin(), made.end(), name) != made.end(), ErrorCode::InvalidEngine,
+                "engine/model mismatch: the engine has no output '", name, "', which ", what,
+                " has; its outputs are ", join(made, ", "));
+    }
+    return binding;
+}
+
+NoCompute::NoCompute(const Host& host) : host_(host) {
+    ort_version_supported = host.version;
+    CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) {
+        *state = self;
+        return static_cast<OrtStatus*>(nullptr);
+    };
+    Compute = compute;
+    ReleaseState = [](OrtNodeComputeInfo*, void*) {};
+}
+
+OrtStatus* NoCompute::compute(OrtNodeComputeInfo* self, void*, OrtKernelContext*) {
+    return static_cast<NoCompute*>(self)->host_.status(
+        ORT_NOT_IMPLEMENTED,
+        "[NvTensorRTRTX EP] inference is not available in a compile-only session");
+}
+
 NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding)
-    : OrtNodeComputeInfo{}, host_(host), engine_(std::move(engine)), binding_(std::move(binding)) {
+    : host_(host), engine_(std::move(engine)), binding_(std::move(binding)) {
     ort_version_supported = host.version;
     CreateState = create_state;
     Compute = compute;

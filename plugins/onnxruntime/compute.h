@@ -47,10 +47,33 @@ struct NodeBinding {
     std::vector<std::string> outputs;
 };
 
-/// Runs of several threads go on beside each other, each with a context from a pool.
-class NodeCompute : public OrtNodeComputeInfo {
+/// Errors: InvalidEngine for an engine whose inputs and outputs are not the node's.
+NodeBinding bind_node(const nvinfer1::ICudaEngine& engine, const std::string& what,
+                      const std::vector<std::string>& inputs,
+                      const std::vector<std::string>& outputs);
+
+/// What the host is given for a fused node.
+class NodeRunner : public OrtNodeComputeInfo {
 public:
-    /// `profile` is where the session keeps the profile that runs choose.
+    NodeRunner() : OrtNodeComputeInfo{} {}
+    virtual ~NodeRunner() = default;
+    NodeRunner(const NodeRunner&) = delete;
+    NodeRunner& operator=(const NodeRunner&) = delete;
+};
+
+/// Stands for a node of a session that only compiles.
+class NoCompute final : public NodeRunner {
+public:
+    explicit NoCompute(const Host& host);
+
+private:
+    static OrtStatus* compute(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
+    Host host_;
+};
+
+/// Runs of several threads go on beside each other, each with a context from a pool.
+class NodeCompute final : public NodeRunner {
+public:
     NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding);
 
 private:

@@ -136,6 +136,7 @@ OrtStatus* Factory::create_ep(OrtEpFactory* self, const OrtHardwareDevice* const
         request.name = f.name_;
         request.logger = logger;
         request.entries = session_entries(f.host_, options);
+        request.callbacks = context_callbacks(f.host_, options);
         *out = std::make_unique<Provider>(std::move(request)).release();
     });
 }

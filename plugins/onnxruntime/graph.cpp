@@ -40,6 +40,15 @@ std::string name_of(const Host& host, const OrtValueInfo* value) {
     return name == nullptr ? "" : name;
 }
 
+std::vector<std::string> names_of(const Host& host,
+                                  const std::vector<const OrtValueInfo*>& values) {
+    std::vector<std::string> out;
+    for (const OrtValueInfo* v : values) {
+        out.push_back(name_of(host, v));
+    }
+    return out;
+}
+
 std::vector<const OrtNode*> nodes_of(const Host& host, const OrtGraph* graph) {
     return host.list(host.api->Graph_GetNumNodes, host.api->Graph_GetNodes, graph);
 }

@@ -20,6 +20,7 @@ struct ValueType {
 ValueType type_of(const Host& host, const OrtValueInfo* value);
 /// "" for null, which stands for an input or output that is left out.
 std::string name_of(const Host& host, const OrtValueInfo* value);
+std::vector<std::string> names_of(const Host& host, const std::vector<const OrtValueInfo*>& values);
 
 std::vector<const OrtNode*> nodes_of(const Host& host, const OrtGraph* graph);
 std::vector<const OrtValueInfo*> inputs_of(const Host& host, const OrtGraph* graph);

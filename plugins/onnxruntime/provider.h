@@ -4,6 +4,7 @@
 
 #include "plugins/onnxruntime/claim.h"
 #include "plugins/onnxruntime/compute.h"
+#include "plugins/onnxruntime/context.h"
 
 #include <memory>
 #include <mutex>
@@ -15,6 +16,7 @@ struct ProviderRequest {
     std::string name; // of the provider
     Target target;
     OptionMap entries; // of the session
+    ContextCallbacks callbacks;
     const OrtLogger* logger = nullptr;
 };
 
@@ -33,10 +35,19 @@ private:
     static OrtStatus* on_run_start(OrtEp* self, const OrtRunOptions* options);
     static OrtStatus* is_concurrent_run_supported(OrtEp* self, bool* out);
     static OrtStatus* on_session_initialization_end(OrtEp* self);
+    static const char* get_compatibility_info(OrtEp* self, const OrtGraph* graph);
+    static OrtStatus* get_callback_support(const OrtEp* self, uint32_t* flags);
 
     void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
+    bool claim_contexts(const OrtGraph* graph, OrtEpGraphSupportInfo* info) const;
     void fuse(OrtEpGraphSupportInfo* info, const std::vector<const OrtNode*>& nodes) const;
-    std::unique_ptr<NodeCompute> compile_node(const OrtGraph* graph, const OrtNode* fused);
+    std::unique_ptr<NodeRunner> compile_node(const OrtGraph* graph, const OrtNode* fused,
+                                             OrtNode** context_node);
+    std::unique_ptr<NodeRunner> load_context(const OrtGraph* graph, const OrtNode* node,
+                                             const OrtNode* fused);
+    std::unique_ptr<NodeRunner> runner(std::span<const std::byte> bytes, const OrtNode* fused,
+                                       const std::string& what);
+    void check_validity(std::span<const std::byte> bytes, const std::string& what);
     /// What went wrong where the host does not listen. Errors: that.
     void throw_pending() const;
 
@@ -48,6 +59,9 @@ private:
     Options options_;
     std::vector<ShapeProfile> profiles_;
     ContextOptions context_;
+    ContextCallbacks callbacks_;
+    ContextWriter writer_;
+    std::string compatibility_;
     std::unique_ptr<Error> pending_;
 };
 

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/onnxruntime/context.h"
+
+#include "base/hash.h"
+#include "plugins/onnxruntime/factory.h"
+
+#include <filesystem>
+#include <limits>
+
+namespace ingot::ort {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* context_type = "EPContext";
+constexpr const char* context_domain = "com.microsoft";
+
+/// What binds an engine to its node: "xxh3=<32 hex digits> bytes=<n>".
+std::string binding_of(std::span<const std::byte> bytes) {
+    return str("xxh3=", to_text(xxh3_128(bytes)), " bytes=", bytes.size());
+}
+
+class Attributes {
+public:
+    explicit Attributes(const Host& host) : host_(host) {}
+    ~Attributes() {
+        for (OrtOpAttr* a : list_) {
+            host_.api->ReleaseOpAttr(a);
+        }
+    }
+    Attributes(const Attributes&) = delete;
+    Attributes& operator=(const Attributes&) = delete;
+    void text(const char* name, std::string_view value) {
+        add(name, value.data(), value.size(), ORT_OP_ATTR_STRING);
+    }
+    void integer(const char* name, int64_t value) { add(name, &value, 1, ORT_OP_ATTR_INT); }
+    OrtOpAttr** data() { return list_.data(); }
+    size_t size() const { return list_.size(); }
+
+private:
+    void add(const char* name, const void* data, size_t length, OrtOpAttrType type) {
+        OrtOpAttr* a = nullptr;
+        host_.check(host_.api->CreateOpAttr(name, data, static_cast<int>(length), type, &a));
+        list_.push_back(a);
+    }
+    Host host_;
+    std::vector<OrtOpAttr*> list_;
+};
+
+std::string model_path_of(const Host& host, const OrtGraph* graph) {
+    const char* path = host.get_from<const char*>(host.api->Graph_GetModelPath, graph);
+    return path == nullptr ? "" : path;
+}
+
+ContextPlace place_of(const fs::path& path) {
+    fs::path folder = path.parent_path();
+    return {folder.empty() ? "." : folder.string(), path.stem().string()};
+}
+
+std::vector<const char*> pointers(const std::vector<std::string>& texts) {
+    std::vector<const char*> out;
+    for (const std::string& t : texts) {
+        out.push_back(t.c_str());
+    }
+    return out;
+}
+
+void check_binding(const Host& host, const OrtNode* node, std::span<const std::byte> bytes,
+                   const std::string& where) {
+    std::string notes = string_attribute(host, node, "notes").value_or("");
+    size_t at = notes.find("xxh3=");
+    if (at == std::string::npos) {
+        return; // not written by us
+    }
+    std::string expected = notes.substr(at);
+    std::string got = binding_of(bytes);
+    require(got == expected, ErrorCode::InvalidEngine, where,
+            " is not the engine that the model "
+            "was compiled with: got ",
+            got, ", expected ", expected,
+            "; it was damaged, or replaced by that of another model: compile the model again");
+}
+
+} // namespace
+
+ContextCallbacks context_callbacks(const Host& host, const OrtSessionOptions* options) {
+    ContextCallbacks out;
+    constexpr uint32_t since = 31;
+    if (host.version < since) {
+        return out;
+    }
+    OrtEpContextConfig* config = nullptr;
+    host.check(host.ep->SessionOptions_GetEpContextConfig(options, &config));
+    if (config != nullptr) {
+        std::unique_ptr<OrtEpContextConfig, decltype(host.ep->ReleaseEpContextConfig)> owned(
+            config, host.ep->ReleaseEpContextConfig);
+        host.check(host.ep->EpContextConfig_GetEpContextDataWriteFunc(config, &out.write,
+                                                                      &out.write_state));
+        host.check(
+            host.ep->EpContextConfig_GetEpContextDataReadFunc(config, &out.read, &out.read_state));
+    }
+    return out;
+}
+
+ContextPlace output_place(const ContextOptions& options, const std::string& model_path) {
+    if (!options.file_path.empty()) {
+        return place_of(options.file_path);
+    }
+    if (model_path.empty()) {
+        return {};
+    }
+    ContextPlace place = place_of(model_path);
+    place.stem += "_ctx";
+    return place;
+}
+
+ContextPlace input_place(const ContextOptions& options, const std::string& model_path) {
+    if (!model_path.empty()) {
+        return place_of(model_path);
+    }
+    return options.file_path.empty() ? ContextPlace{} : place_of(options.file_path);
+}
+
+std::string ContextWriter::store(const ContextPlace& place, std::span<const std::byte> bytes) {
+    std::string name = str(place.stem.empty() ? "model" : place.stem, "_", count_, ".engine");
+    if (callbacks_.write != nullptr) {
+        host_.check(
+            callbacks_.write(callbacks_.write_state, name.c_str(), bytes.data(), bytes.size()));
+        return name;
+    }
+    require(!place.folder.empty(), ErrorCode::InvalidArgument,
+            "the engine is to be beside the compiled model, and it is not known where that will "
+            "be: set ep.context_file_path, or embed the engine (ep.context_embed_mode 1)");
+    fs::path folder = fs::path(place.folder);
+    std::error_code error;
+    fs::create_directories(folder, error);
+    write_file((folder / name).string(), bytes);
+    return name;
+}
+
+OrtNode* ContextWriter::write(const OrtGraph* graph, const OrtNode* fused, const Engine& engine) {
+    std::string model_path = model_path_of(host_, graph);
+    ContextPlace place = output_place(options_, model_path);
+    constexpr auto most = static_cast<size_t>(std::numeric_limits<int32_t>::max());
+    require(!options_.embed || engine.bytes.size() <= most, ErrorCode::InvalidArgument,
+            "the engine has ", engine.bytes.size(), " bytes, and a model file holds at most ", most,
+            ": keep it beside the model (ep.context_embed_mode 0)");
+    NodeText text = text_of(host_, fused);
+    Attributes a(host_);
+    a.integer("main_context", 1);
+    a.integer("embed_mode", options_.embed ? 1 : 0);
+    if (options_.embed) {
+        a.text("ep_cache_context",
+               {reinterpret_cast<const char*>(engine.bytes.data()), engine.bytes.size()});
+    } else {
+        a.text("ep_cache_context", store(place, engine.bytes));
+    }
+    a.text("ep_sdk_version", ingot::version());
+    a.text("onnx_model_filename", fs::path(model_path).filename().string());
+    a.text("hardware_architecture", engine.architecture);
+    a.text("partition_name", str(place.stem.empty() ? "model" : place.stem, "_", count_));
+    a.text("source", ep_name);
+    a.text("notes", str(engine.weightless ? "weightless " : "", binding_of(engine.bytes)));
+    std::vector<std::string> inputs = names_of(host_, inputs_of(host_, fused));
+    std::vector<std::string> outputs = names_of(host_, outputs_of(host_, fused));
+    OrtNode* node = nullptr;
+    host_.check(host_.editor->CreateNode(
+        context_type, context_domain, text.name.c_str(), pointers(inputs).data(), inputs.size(),
+        pointers(outputs).data(), outputs.size(), a.data(), a.size(), &node));
+    ++count_;
+    return node;
+}
+
+bool is_context_node(const Host& host, const OrtNode* node) {
+    NodeText t = text_of(host, node);
+    return t.type == context_type && t.domain == context_domain;
+}
+
+bool is_our_context(const Host& host, const OrtNode* node) {
+    std::optional<std::string> source = string_attribute(host, node, "source");
+    return is_context_node(host, node) && (!source || source->empty() || is_our_source(*source));
+}
+
+ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode* node,
+                          const ContextOptions& options, const ContextCallbacks& callbacks) {
+    ContextBytes out;
+    std::optional<std::string> content = string_attribute(host, node, "ep_cache_context");
+    require(content && !content->empty(), ErrorCode::InvalidModel,
+            "the EPContext node has no attribute 'ep_cache_context', which holds the engine or its "
+            "file name: compile the model again");
+    if (int_attribute(host, node, "embed_mode").value_or(1) == 1) {
+        out.embedded_ = std::move(*content);
+        out.bytes_ = std::as_bytes(std::span(out.embedded_.data(), out.embedded_.size()));
+        check_binding(host, node, out.bytes_, "the embedded engine");
+        return out;
+    }
+    const std::string& name = *content;
+    if (callbacks.read != nullptr) {
+        OrtAllocator* allocator = nullptr;
+        host.check(host.api->GetAllocatorWithDefaultOptions(&allocator));
+        void* data = nullptr;
+        size_t size = 0;
+        host.check(callbacks.read(callbacks.read_state, name.c_str(), allocator, &data, &size));
+        out.given_.reset(data, [allocator](void* p) { allocator->Free(allocator, p); });
+        out.bytes_ = {static_cast<const std::byte*>(data), size};
+        check_binding(host, node, out.bytes_, str("what the application gave for '", name, "'"));
+        return out;
+    }
+    ContextPlace place = input_place(options, model_path_of(host, graph));
+    require(!place.folder.empty(), ErrorCode::InvalidArgument,
+            "the model was read from memory, "
+            "and its engine '",
+            name,
+            "' is a file: set ep.context_file_path to where the model "
+            "would be");
+    try {
+        out.file_ = MappedFile::open_beneath(place.folder, name);
+    } catch (Error& e) {
+        e.at(str("can't find engine cache: ", (fs::path(place.folder) / name).string(),
+                 ". Please make sure engine cache is in the same directory or sub-directory of "
+                 "context model"));
+        throw;
+    }
+    out.bytes_ = out.file_->bytes();
+    check_binding(host, node, out.bytes_, str("'", out.file_->path(), "'"));
+    return out;
+}
+
+} // namespace ingot::ort
