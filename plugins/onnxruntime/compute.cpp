@@ -89,15 +89,68 @@ OrtStatus* NoCompute::compute(OrtNodeComputeInfo* self, void*, OrtKernelContext*
         "[NvTensorRTRTX EP] inference is not available in a compile-only session");
 }
 
-NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding)
-    : host_(host), engine_(std::move(engine)), binding_(std::move(binding)) {
+void LayerTimes::reportLayerTime(const char* name, float ms) noexcept {
+    try {
+        layers_.push_back({name, static_cast<double>(ms) * 1000});
+    } catch (...) { // without memory there is one layer less in the file
+    }
+}
+
+std::vector<ProfileFile::Layer> LayerTimes::take() {
+    std::vector<ProfileFile::Layer> taken;
+    taken.swap(layers_);
+    return taken;
+}
+
+NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding,
+                         std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache)
+    : host_(host), settings_(std::move(settings)), cache_(std::move(cache)),
+      engine_(std::move(engine)), binding_(std::move(binding)) {
     ort_version_supported = host.version;
     CreateState = create_state;
     Compute = compute;
     ReleaseState = release_state;
-    for (const auto& [name, input] : binding_.inputs) {
-        declared_.push_back(engine_.engine->getTensorShape(name.c_str()));
+    profiles_ = engine_.engine->getNbOptimizationProfiles();
+    for (const auto& [name, index] : binding_.inputs) {
+        nv::Dims most =
+            engine_.engine->getProfileShape(name.c_str(), 0, nv::OptProfileSelector::kMAX);
+        nv::Dims declared = engine_.engine->getTensorShape(name.c_str());
+        for (int32_t d = 0; d < most.nbDims; ++d) {
+            has_profiles_ = has_profiles_ || (declared.d[d] < 0 && most.d[d] >= 0);
+        }
     }
+    engine_.logger->take_errors(""); // of inputs without limits
+    if (settings_->profile != nullptr) {
+        subgraph_ = settings_->profile->add_subgraph(binding_.what);
+    }
+    configure();
+    give_back(take()); // what cannot be made is known before the first run
+}
+
+/// Of contexts that are made from here on.
+void NodeCompute::configure() {
+    std::lock_guard<std::mutex> lock(settings_->mutex);
+    config_.reset(engine_.engine->createRuntimeConfig());
+    if (config_ == nullptr) {
+        failed("contexts cannot be configured");
+    }
+    if (settings_->options.enable_cuda_graph && settings_->profile == nullptr) {
+        config_->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+    }
+    setPriority(*config_, settings_->low_priority ? Priority::kLOW : Priority::kNORMAL);
+    if (cache_ != nullptr) {
+        cache_->attach(*config_);
+    }
+    int64_t streamable = engine_.engine->getStreamableWeightsSize();
+    if (streamable > 0) {
+        int64_t bytes =
+            settings_->budget.bytes(streamable, engine_.engine->getWeightStreamingAutomaticBudget())
+                .value_or(streamable);
+        if (!engine_.engine->setWeightStreamingBudgetV2(bytes)) {
+            failed("the budget of streamed weights cannot be set");
+        }
+    }
+    budget_changes_ = settings_->changes;
 }
 
 OrtStatus* NodeCompute::create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext*,
@@ -125,18 +178,25 @@ void NodeCompute::failed(const char* otherwise) {
 }
 
 std::unique_ptr<RunContext> NodeCompute::take() {
-    {
-        std::lock_guard<std::mutex> lock(mutex_);
-        if (!idle_.empty()) {
-            std::unique_ptr<RunContext> c = std::move(idle_.back());
-            idle_.pop_back();
-            return c;
-        }
+    std::lock_guard<std::mutex> lock(mutex_);
+    if (budget_changes_ != settings_->changes) {
+        idle_.clear(); // a budget is set while there are no contexts
+        configure();
+    }
+    if (!idle_.empty()) {
+        std::unique_ptr<RunContext> c = std::move(idle_.back());
+        idle_.pop_back();
+        return c;
     }
     auto c = std::make_unique<RunContext>();
-    c->context.reset(engine_.engine->createExecutionContext());
+    c->changes = budget_changes_;
+    c->context.reset(engine_.engine->createExecutionContext(config_.get()));
     if (c->context == nullptr) {
         failed("a context cannot be made");
+    }
+    if (settings_->profile != nullptr) {
+        c->times = std::make_unique<LayerTimes>();
+        c->context->setProfiler(c->times.get());
     }
     c->shapes.assign(binding_.inputs.size(), nv::Dims{-1, {}});
     return c;
@@ -144,7 +204,9 @@ std::unique_ptr<RunContext> NodeCompute::take() {
 
 void NodeCompute::give_back(std::unique_ptr<RunContext> c) {
     std::lock_guard<std::mutex> lock(mutex_);
-    idle_.push_back(std::move(c));
+    if (c->changes == settings_->changes) {
+        idle_.push_back(std::move(c));
+    }
 }
 
 void NodeCompute::run(RunContext& c, OrtKernelContext* kernel) {
@@ -157,29 +219,114 @@ void NodeCompute::run(RunContext& c, OrtKernelContext* kernel) {
         failed("the run failed");
     }
     finish_outputs(c, kernel);
+    if (c.times != nullptr) {
+        settings_->profile->add_run(subgraph_, c.times->take());
+    }
+}
+
+bool NodeCompute::fits(int32_t profile, const std::vector<nv::Dims>& shapes) const {
+    for (size_t i = 0; i < shapes.size(); ++i) {
+        const char* name = binding_.inputs[i].first.c_str();
+        nv::Dims least =
+            engine_.engine->getProfileShape(name, profile, nv::OptProfileSelector::kMIN);
+        nv::Dims most =
+            engine_.engine->getProfileShape(name, profile, nv::OptProfileSelector::kMAX);
+        for (int32_t d = 0; d < shapes[i].nbDims && d < least.nbDims; ++d) {
+            if (shapes[i].d[d] < least.d[d] || shapes[i].d[d] > most.d[d]) {
+                return false;
+            }
+        }
+    }
+    return true;
+}
+
+void NodeCompute::outside(const std::vector<nv::Dims>& shapes,
+                          std::optional<int32_t> profile) const {
+    std::string text;
+    for (size_t i = 0; i < shapes.size(); ++i) {
+        const char* name = binding_.inputs[i].first.c_str();
+        for (int32_t d = 0; d < shapes[i].nbDims; ++d) {
+            std::string limits;
+            bool ever = false;
+            for (int32_t p = profile.value_or(0); p < (profile ? *profile + 1 : profiles_); ++p) {
+                int64_t least =
+                    engine_.engine->getProfileShape(name, p, nv::OptProfileSelector::kMIN).d[d];
+                int64_t most =
+                    engine_.engine->getProfileShape(name, p, nv::OptProfileSelector::kMAX).d[d];
+                ever = ever || (shapes[i].d[d] >= least && shapes[i].d[d] <= most);
+                limits +=
+                    str(limits.empty() ? "" : ", ", least, " to ", most, " (profile ", p, ")");
+            }
+            if (!ever) {
+                text += str(text.empty() ? "" : "; ", "input '", name, "' has size ",
+                            shapes[i].d[d], " in dimension ", d, ", expected ", limits);
+            }
+        }
+    }
+    fail(ErrorCode::InvalidArgument,
+         text.empty() ? std::string("no profile fits the shapes of all inputs together") : text,
+         "; give other shapes, or add a profile (nv_profile_min_shapes, nv_profile_opt_shapes, "
+         "nv_profile_max_shapes)");
+}
+
+/// The profile that the run names; else the present one if it fits, else the first that does.
+void NodeCompute::choose_profile(RunContext& c, const std::vector<nv::Dims>& shapes) {
+    int32_t chosen = c.profile;
+    if (std::optional<int64_t> named = settings_->profile_of_run()) {
+        require(*named >= 0 && *named < profiles_, ErrorCode::InvalidArgument,
+                "nv_profile_index is ", *named, ", but the engine has ", profiles_,
+                " profiles, counted from 0");
+        chosen = static_cast<int32_t>(*named);
+        if (!fits(chosen, shapes)) {
+            outside(shapes, chosen);
+        }
+    } else if (!fits(chosen, shapes)) {
+        for (chosen = 0; chosen < profiles_ && !fits(chosen, shapes);) {
+            ++chosen;
+        }
+        if (chosen == profiles_) {
+            outside(shapes, std::nullopt);
+        }
+    }
+    if (chosen != c.profile) {
+        if (!c.context->setOptimizationProfileAsync(chosen, nullptr)) {
+            failed("the profile cannot be chosen");
+        }
+        c.profile = chosen;
+        c.shapes.assign(c.shapes.size(), nv::Dims{-1, {}});
+        c.shapes_known = false;
+    }
 }
 
 void NodeCompute::set_inputs(RunContext& c, OrtKernelContext* kernel) {
-    for (size_t i = 0; i < binding_.inputs.size(); ++i) {
-        const auto& [name, index] = binding_.inputs[i];
+    std::vector<TensorView> tensors;
+    std::vector<nv::Dims> shapes;
+    for (const auto& [name, index] : binding_.inputs) {
         const OrtValue* value = nullptr;
         host_.check(host_.api->KernelContext_GetInput(kernel, index, &value));
         require(value != nullptr, ErrorCode::InvalidArgument, "input '", name, "' is missing");
-        TensorView t = view_of(host_, value);
-        nv::Dims dims{static_cast<int32_t>(t.dims.size()), {}};
+        TensorView& t = tensors.emplace_back(view_of(host_, value));
         require(t.dims.size() <= nv::Dims::MAX_DIMS, ErrorCode::InvalidArgument, "input '", name,
                 "' has rank ", t.dims.size(), ", expected at most ", nv::Dims::MAX_DIMS);
+        nv::Dims& dims = shapes.emplace_back();
+        dims.nbDims = static_cast<int32_t>(t.dims.size());
         std::copy(t.dims.begin(), t.dims.end(), dims.d);
-        if (!same(c.shapes[i], dims)) {
+    }
+    if (has_profiles_) {
+        choose_profile(c, shapes);
+    }
+    for (size_t i = 0; i < binding_.inputs.size(); ++i) {
+        const char* name = binding_.inputs[i].first.c_str();
+        if (!same(c.shapes[i], shapes[i])) {
             c.shapes_known = false;
             c.shapes[i] = nv::Dims{-1, {}};
-            if (!c.context->setInputShape(name.c_str(), dims)) {
-                failed(str("input '", name, "' cannot be ", text_of(dims)).c_str());
+            if (!c.context->setInputShape(name, shapes[i])) {
+                failed(str("input '", name, "' cannot be ", text_of(shapes[i])).c_str());
             }
-            c.shapes[i] = dims;
+            c.shapes[i] = shapes[i];
         }
-        const void* data = t.bytes == 0 ? nothing : t.data;
-        if (!c.context->setInputTensorAddress(name.c_str(), data)) {
+        const void* data = tensors[i].bytes == 0 ? nothing : tensors[i].data;
+        if (!c.context->setInputTensorAddress(name, data)) {
             failed("an address cannot be set");
         }
     }

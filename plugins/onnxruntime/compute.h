@@ -3,6 +3,8 @@
 #pragma once
 
 #include "plugins/onnxruntime/engine.h"
+#include "plugins/onnxruntime/run_settings.h"
+#include "plugins/onnxruntime/runtime_cache.h"
 
 #include <map>
 #include <memory>
@@ -28,14 +30,26 @@ private:
     nvinfer1::Dims dims_{};
 };
 
+/// Times of the layers of one run.
+class LayerTimes final : public nvinfer1::IProfiler {
+public:
+    void reportLayerTime(const char* name, float ms) noexcept override;
+    std::vector<ProfileFile::Layer> take();
+
+private:
+    std::vector<ProfileFile::Layer> layers_;
+};
+
 /// A context with what its last run was given.
 struct RunContext {
+    std::unique_ptr<LayerTimes> times; // null: not asked for
     std::unique_ptr<nvinfer1::IExecutionContext> context;
     std::vector<nvinfer1::Dims> shapes;                      // of the inputs, as set
     std::map<size_t, std::unique_ptr<OutputBuffer>> buffers; // by output
     std::vector<nvinfer1::Dims> output_shapes;               // under these
     bool shapes_known = false;
     int32_t profile = 0;
+    uint64_t changes = 0; // RunSettings::changes when it was made
 };
 
 /// What binds a fused node to an engine.
@@ -74,7 +88,9 @@ private:
 /// Runs of several threads go on beside each other, each with a context from a pool.
 class NodeCompute final : public NodeRunner {
 public:
-    NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding);
+    /// `cache` may be null.
+    NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding,
+                std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache);
 
 private:
     static OrtStatus* create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext* context,
@@ -82,9 +98,14 @@ private:
     static OrtStatus* compute(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
     static void release_state(OrtNodeComputeInfo* self, void* state);
 
+    void configure();
     std::unique_ptr<RunContext> take();
     void give_back(std::unique_ptr<RunContext> c);
     void run(RunContext& c, OrtKernelContext* kernel);
+    void choose_profile(RunContext& c, const std::vector<nvinfer1::Dims>& shapes);
+    bool fits(int32_t profile, const std::vector<nvinfer1::Dims>& shapes) const;
+    [[noreturn]] void outside(const std::vector<nvinfer1::Dims>& shapes,
+                              std::optional<int32_t> profile) const;
     void set_inputs(RunContext& c, OrtKernelContext* kernel);
     void learn_outputs(RunContext& c);
     void set_outputs(RunContext& c, OrtKernelContext* kernel);
@@ -92,9 +113,15 @@ private:
     [[noreturn]] void failed(const char* otherwise);
 
     Host host_;
+    std::shared_ptr<RunSettings> settings_;
+    std::unique_ptr<RuntimeCache> cache_; // goes last
     LoadedEngine engine_;
+    std::unique_ptr<nvinfer1::IRuntimeConfig> config_;
     NodeBinding binding_;
-    std::vector<nvinfer1::Dims> declared_; // shapes of the inputs in the engine
+    int32_t profiles_ = 1;
+    bool has_profiles_ = false;   // that limit shapes
+    size_t subgraph_ = 0;         // of the profile file
+    uint64_t budget_changes_ = 0; // RunSettings::changes when the budget was applied
     std::mutex mutex_;
     std::vector<std::unique_ptr<RunContext>> idle_;
 };

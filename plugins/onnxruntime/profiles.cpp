@@ -152,12 +152,13 @@ std::vector<ShapeProfile> profiles_for(const std::vector<ShapeProfile>& profiles
 }
 
 void check_profile_names(const std::vector<ShapeProfile>& profiles,
+                         const std::vector<std::string>& values,
                          const std::vector<std::string>& inputs) {
+    std::set<std::string, std::less<>> known(values.begin(), values.end());
     for (const ShapeProfile& p : profiles) {
         for (const auto& [name, ranges] : p) {
-            require(std::find(inputs.begin(), inputs.end(), name) != inputs.end(),
-                    ErrorCode::InvalidArgument, "the profile shapes name '", name,
-                    "', which is no input of the model; its inputs are ", join(inputs, ", "));
+            require(known.contains(name), ErrorCode::InvalidArgument, "the profile shapes name '",
+                    name, "', which is no input of the model; its inputs are ", join(inputs, ", "));
         }
     }
 }

@@ -24,8 +24,9 @@ std::vector<ShapeProfile> parse_profiles(const Options& options);
 /// Errors: InvalidArgument for a rank that is not the input's.
 std::vector<ShapeProfile> profiles_for(const std::vector<ShapeProfile>& profiles,
                                        const std::map<std::string, std::vector<int64_t>>& shapes);
-/// Errors: InvalidArgument naming a profile's name that is none of `inputs`.
+/// Errors: InvalidArgument naming a profile's name that is none of `values`, and the `inputs`.
 void check_profile_names(const std::vector<ShapeProfile>& profiles,
+                         const std::vector<std::string>& values,
                          const std::vector<std::string>& inputs);
 
 } // namespace ingot::ort

@@ -25,12 +25,21 @@ int64_t ms_since(std::chrono::steady_clock::time_point start) {
 
 Provider::Provider(ProviderRequest request)
     : OrtEp{}, host_(request.host), name_(std::move(request.name)), target_(request.target),
-      log_(host_, request.logger),
-      options_(parse_options(with_prefix(request.entries, option_prefix(name_)))),
-      profiles_(parse_profiles(options_)),
+      log_(host_, request.logger), settings_(std::make_shared<RunSettings>()),
+      options_(settings_->options),
       context_(context_options(request.entries, option_prefix(name_))),
-      callbacks_(request.callbacks), writer_(host_, context_, callbacks_),
-      compatibility_(compatibility_text(options_, target_)) {
+      callbacks_(request.callbacks), writer_(host_, context_, callbacks_) {
+    settings_->options = parse_options(with_prefix(request.entries, option_prefix(name_)));
+    check_device();
+    settings_->budget = StreamingBudget::parse(options_.nv_weight_streaming_budget);
+    profiles_ = parse_profiles(options_);
+    compatibility_ = compatibility_text(options_, target_);
+    if (options_.nv_enable_profiling) {
+        settings_->profile = std::make_shared<ProfileFile>(options_.nv_profiling_output_file, log_);
+    }
+    if (!options_.nv_runtime_cache_path.empty()) {
+        cache_folder_ = prepare_cache_folder(options_.nv_runtime_cache_path, log_);
+    }
     api_logger_ = std::make_shared<ApiLogger>(log_, options_.nv_detailed_build_log);
     ort_version_supported = host_.version;
     GetName = get_name;
@@ -38,10 +47,24 @@ Provider::Provider(ProviderRequest request)
     Compile = compile;
     ReleaseNodeComputeInfos = release_infos;
     OnRunStart = on_run_start;
+    OnRunEnd = on_run_end;
+    SetDynamicOptions = set_dynamic_options;
     IsConcurrentRunSupported = is_concurrent_run_supported;
     OnSessionInitializationEnd = on_session_initialization_end;
     GetCompiledModelCompatibilityInfo = get_compatibility_info;
     GetEpContextDataCallbackSupport = get_callback_support;
+}
+
+/// What the options say of a device has to be the one that the session was given.
+void Provider::check_device() {
+    if (options_.given.contains("device_id")) {
+        require(options_.device_id == target_.ordinal, ErrorCode::InvalidArgument,
+                "Invalid device ID: ", options_.device_id, ", the session's device is ",
+                target_.ordinal, ": leave the option out, or choose another device");
+    }
+    if (target_.device == Device::kCPU && options_.user_compute_stream != 0) {
+        log_.warning("user_compute_stream has no effect on the CPU");
+    }
 }
 
 const char* Provider::get_name(const OrtEp* self) {
@@ -72,8 +95,49 @@ OrtStatus* Provider::on_session_initialization_end(OrtEp* self) {
     return guard(me(self).host_, [&] { me(self).throw_pending(); });
 }
 
-OrtStatus* Provider::on_run_start(OrtEp* self, const OrtRunOptions*) {
-    return guard(me(self).host_, [&] { me(self).throw_pending(); });
+OrtStatus* Provider::on_run_start(OrtEp* self, const OrtRunOptions* options) {
+    Provider& p = me(self);
+    return guard(p.host_, [&] {
+        p.throw_pending();
+        const char* index = p.host_.api->GetRunConfigEntry(options, "nv_profile_index");
+        p.settings_->set_profile_of_run(
+            index == nullptr ? std::nullopt
+                             : std::optional<int64_t>(parse_int("nv_profile_index", index)));
+    });
+}
+
+OrtStatus* Provider::on_run_end(OrtEp* self, const OrtRunOptions*, bool) {
+    me(self).settings_->set_profile_of_run(std::nullopt);
+    return nullptr;
+}
+
+OrtStatus* Provider::set_dynamic_options(OrtEp* self, const char* const* keys,
+                                         const char* const* values, size_t count) {
+    Provider& p = me(self);
+    return guard(p.host_, [&] {
+        for (size_t i = 0; i < count; ++i) {
+            p.set_dynamic_option(keys[i], values[i]);
+        }
+    });
+}
+
+void Provider::set_dynamic_option(const std::string& key, const std::string& value) {
+    constexpr const char* workload = "ep.dynamic.workload_type";
+    constexpr const char* budget = "nv_weight_streaming_budget";
+    if (key == workload) {
+        require(value == "Default" || value == "Efficient", ErrorCode::InvalidArgument,
+                "dynamic option \"", key, "\" is \"", value, "\", expected Default or Efficient");
+        std::lock_guard<std::mutex> lock(settings_->mutex);
+        settings_->low_priority = value == "Efficient";
+    } else if (key == budget) {
+        StreamingBudget parsed = StreamingBudget::parse(value);
+        std::lock_guard<std::mutex> lock(settings_->mutex);
+        settings_->budget = parsed;
+    } else {
+        fail(ErrorCode::InvalidArgument, "Unknown dynamic option: \"", key, "\"; known are \"",
+             workload, "\" and \"", budget, "\"");
+    }
+    ++settings_->changes;
 }
 
 // --- which nodes ---------------------------------------------------------------------------------
@@ -119,10 +183,27 @@ bool Provider::claim_contexts(const OrtGraph* graph, OrtEpGraphSupportInfo* info
     return any;
 }
 
+/// Profiles may name any value of the graph: parts of it have inputs of their own.
+void Provider::check_profiles(const OrtGraph* graph) const {
+    if (profiles_.empty() ||
+        host_.get_from<const OrtNode*>(host_.api->Graph_GetParentNode, graph) != nullptr) {
+        return;
+    }
+    std::vector<std::string> inputs = names_of(host_, inputs_of(host_, graph));
+    std::vector<std::string> values = inputs;
+    for (const OrtNode* n : nodes_of(host_, graph)) {
+        for (const OrtValueInfo* v : outputs_of(host_, n)) {
+            values.push_back(name_of(host_, v));
+        }
+    }
+    check_profile_names(profiles_, values, inputs);
+}
+
 void Provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
     if (claim_contexts(graph, info)) {
         return;
     }
+    check_profiles(graph);
     auto start = std::chrono::steady_clock::now();
     Claim claim = claim_graph(host_, graph, options_, api_logger_);
     bool is_body = host_.get_from<const OrtNode*>(host_.api->Graph_GetParentNode, graph) != nullptr;
@@ -194,6 +275,9 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
             shapes.emplace(std::move(name), type_of(host_, v).dims);
         }
     }
+    if (options_.nv_dump_subgraphs) {
+        dump(graph, fused, request);
+    }
     BuildRequest build{target_, &options_, profiles_for(profiles_, shapes), false};
     EngineBytes bytes = build_engine(model, build, api_logger_, what);
     std::span<const std::byte> content(static_cast<const std::byte*>(bytes->data()), bytes->size());
@@ -208,6 +292,17 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
         return std::make_unique<NoCompute>(host_);
     }
     return runner(content, fused, what);
+}
+
+void Provider::dump(const OrtGraph* graph, const OrtNode* fused, OnnxModelRequest request) {
+    std::string path = text_of(host_, fused).name + ".onnx";
+    std::replace(path.begin(), path.end(), '/', '_');
+    try {
+        request.self_contained = true;
+        write_file(path, onnx_model(host_, graph, request).bytes);
+    } catch (const Error& e) {
+        log_.warning(str("nv_dump_subgraphs: '", path, "' is not written: ", e.what()));
+    }
 }
 
 void Provider::check_validity(std::span<const std::byte> bytes, const std::string& what) {
@@ -240,7 +335,13 @@ std::unique_ptr<NodeRunner> Provider::runner(std::span<const std::byte> bytes, c
     LoadedEngine engine = load_engine(bytes.data(), bytes.size(), target_, api_logger_, what);
     NodeBinding binding = bind_node(*engine.engine, what, names_of(host_, inputs_of(host_, fused)),
                                     names_of(host_, outputs_of(host_, fused)));
-    return std::make_unique<NodeCompute>(host_, std::move(engine), std::move(binding));
+    std::unique_ptr<RuntimeCache> cache;
+    if (!cache_folder_.empty()) {
+        cache = std::make_unique<RuntimeCache>(cache_folder_, bytes,
+                                               options_.ingot_runtime_cache_limit, log_);
+    }
+    return std::make_unique<NodeCompute>(host_, std::move(engine), std::move(binding), settings_,
+                                         std::move(cache));
 }
 
 } // namespace ingot::ort

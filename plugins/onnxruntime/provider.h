@@ -33,11 +33,15 @@ private:
                               size_t count, OrtNodeComputeInfo** infos, OrtNode** context_nodes);
     static void release_infos(OrtEp* self, OrtNodeComputeInfo** infos, size_t count);
     static OrtStatus* on_run_start(OrtEp* self, const OrtRunOptions* options);
+    static OrtStatus* on_run_end(OrtEp* self, const OrtRunOptions* options, bool synchronize);
+    static OrtStatus* set_dynamic_options(OrtEp* self, const char* const* keys,
+                                          const char* const* values, size_t count);
     static OrtStatus* is_concurrent_run_supported(OrtEp* self, bool* out);
     static OrtStatus* on_session_initialization_end(OrtEp* self);
     static const char* get_compatibility_info(OrtEp* self, const OrtGraph* graph);
     static OrtStatus* get_callback_support(const OrtEp* self, uint32_t* flags);
 
+    void check_device();
     void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
     bool claim_contexts(const OrtGraph* graph, OrtEpGraphSupportInfo* info) const;
     void fuse(OrtEpGraphSupportInfo* info, const std::vector<const OrtNode*>& nodes) const;
@@ -48,6 +52,9 @@ private:
     std::unique_ptr<NodeRunner> runner(std::span<const std::byte> bytes, const OrtNode* fused,
                                        const std::string& what);
     void check_validity(std::span<const std::byte> bytes, const std::string& what);
+    void set_dynamic_option(const std::string& key, const std::string& value);
+    void check_profiles(const OrtGraph* graph) const;
+    void dump(const OrtGraph* graph, const OrtNode* fused, OnnxModelRequest request);
     /// What went wrong where the host does not listen. Errors: that.
     void throw_pending() const;
 
@@ -56,7 +63,9 @@ private:
     Target target_;
     Log log_;
     std::shared_ptr<ApiLogger> api_logger_;
-    Options options_;
+    std::shared_ptr<RunSettings> settings_;
+    const Options& options_;
+    std::string cache_folder_; // "": none
     std::vector<ShapeProfile> profiles_;
     ContextOptions context_;
     ContextCallbacks callbacks_;

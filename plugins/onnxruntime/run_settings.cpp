@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/onnxruntime/run_settings.h"
+
+#include "base/file.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <ctime>
+
+namespace ingot::ort {
+
+namespace {
+
+struct ThreadRun {
+    const RunSettings* session = nullptr;
+    int64_t profile = 0;
+};
+// The host tells the options of a run to the provider on the thread that runs, and nothing to
+// nodes.
+thread_local ThreadRun thread_run;
+
+std::string json_text(std::string_view text) {
+    std::string out = "\"";
+    for (char c : text) {
+        if (c == '"' || c == '\\') {
+            out += '\\';
+        }
+        out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    }
+    return out + '"';
+}
+
+std::string default_path() {
+    std::time_t now = std::time(nullptr);
+    std::tm parts{};
+    localtime_r(&now, &parts);
+    char text[32] = {};
+    std::strftime(text, sizeof(text), "%Y%m%d_%H%M%S", &parts);
+    return str("trt_rtx_profile_", text, "_", getpid(), ".json");
+}
+
+} // namespace
+
+std::optional<int64_t> RunSettings::profile_of_run() const {
+    return thread_run.session == this ? std::optional<int64_t>(thread_run.profile) : std::nullopt;
+}
+
+void RunSettings::set_profile_of_run(std::optional<int64_t> index) const {
+    thread_run = index ? ThreadRun{this, *index} : ThreadRun{};
+}
+
+StreamingBudget StreamingBudget::parse(std::string_view text) {
+    const std::string whole(text);
+    auto invalid = [&](const char* why) {
+        fail(ErrorCode::InvalidArgument, "Invalid nv_weight_streaming_budget: ", whole, ". ", why);
+    };
+    StreamingBudget out;
+    double v = 0;
+    auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), v);
+    if (error != std::errc() || !std::isfinite(v)) {
+        invalid("Expected 0, -1, 1, a number of bytes with or without B, K, M or G, or a "
+                "percentage.");
+    }
+    text.remove_prefix(static_cast<size_t>(at - text.data()));
+    out.amount_ = v;
+    if (text == "%") {
+        if (v < 0 || v > 100) {
+            invalid("The weight streaming percentage must be between 0 and 100.");
+        }
+        out.kind_ = Kind::Percent;
+        return out;
+    }
+    constexpr std::string_view units = "BKMG";
+    if (!text.empty()) {
+        size_t unit = units.find(text.front());
+        if (text.size() != 1 || unit == std::string_view::npos) {
+            invalid("Invalid unit specifier. Valid base-2 unit suffixes include: B, K, M, G.");
+        }
+        out.amount_ = std::ldexp(v, static_cast<int>(unit) * 10);
+    } else if (v == 0 || v == -1 || v == 1) {
+        out.kind_ = v == 0 ? Kind::Off : v == 1 ? Kind::Least : Kind::Automatic;
+        return out;
+    }
+    if (out.amount_ < 0 || out.amount_ > 9e18) {
+        invalid("The number of bytes must be 0 or more.");
+    }
+    out.kind_ = Kind::Bytes;
+    return out;
+}
+
+std::optional<int64_t> StreamingBudget::bytes(int64_t streamable, int64_t automatic) const {
+    switch (kind_) {
+    case Kind::Off:
+        return std::nullopt;
+    case Kind::Automatic:
+        return automatic;
+    case Kind::Least:
+        return 0;
+    case Kind::Percent:
+        return static_cast<int64_t>(static_cast<double>(streamable) * amount_ / 100);
+    case Kind::Bytes:
+        break;
+    }
+    return static_cast<int64_t>(amount_);
+}
+
+ProfileFile::ProfileFile(std::string path, Log log)
+    : path_(path.empty() ? default_path() : std::move(path)), log_(log) {}
+
+size_t ProfileFile::add_subgraph(const std::string& name) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    size_t number = runs_.size();
+    runs_.push_back(0);
+    events_ += str(events_.empty() ? "" : ",\n", R"({"name":"process_name","ph":"M","pid":)",
+                   number, R"(,"args":{"name":)", json_text(name), "}}");
+    return number;
+}
+
+void ProfileFile::add_run(size_t subgraph, const std::vector<Layer>& layers) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    size_t run = runs_.at(subgraph)++;
+    double at = 0;
+    for (const Layer& l : layers) {
+        events_ +=
+            str(",\n", R"({"name":)", json_text(l.name),
+                R"(,"cat":"nv::trt::layer","ph":"X","ts":)", at, R"(,"dur":)", l.us, R"(,"pid":)",
+                subgraph, R"(,"tid":)", run, R"(,"args":{"onnx_nodes":)", json_text(l.name), "}}");
+        at += l.us;
+    }
+    try {
+        write_file(path_, str("[\n", events_, "\n]\n"));
+    } catch (const Error& e) {
+        if (!std::exchange(warned_, true)) {
+            log_.warning(str("the profile is not written: ", e.what()));
+        }
+    }
+}
+
+} // namespace ingot::ort
