@@ -29,17 +29,31 @@ std::string text_of(const nv::Dims& d) {
 } // namespace
 
 OutputBuffer::~OutputBuffer() {
-    ::operator delete(memory_, std::align_val_t(256));
+    free();
+}
+
+void OutputBuffer::free() noexcept {
+    if (memory_ != nullptr && device_ != nullptr) {
+        device_->release(memory_);
+    } else {
+        ::operator delete(memory_, std::align_val_t(256));
+    }
+    memory_ = nullptr;
 }
 
 void* OutputBuffer::reallocateOutputAsync(const char*, void*, uint64_t size, uint64_t,
                                           cudaStream_t) {
     if (memory_ == nullptr || size > size_) {
-        ::operator delete(memory_, std::align_val_t(256));
+        free();
         size_ = std::max<uint64_t>(size, 256);
-        memory_ = ::operator new(size_, std::align_val_t(256), std::nothrow);
+        try {
+            memory_ = device_ == nullptr ? ::operator new(size_, std::align_val_t(256))
+                                         : device_->allocate(size_);
+        } catch (...) {
+            return nullptr; // the run fails for that
+        }
     }
-    return memory_;
+    return device_ == nullptr ? memory_ : device_->engine_address(memory_);
 }
 
 void OutputBuffer::notifyShape(const char*, const nv::Dims& dims) noexcept {
@@ -103,9 +117,10 @@ std::vector<ProfileFile::Layer> LayerTimes::take() {
 }
 
 NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding,
-                         std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache)
-    : host_(host), settings_(std::move(settings)), cache_(std::move(cache)),
-      engine_(std::move(engine)), binding_(std::move(binding)) {
+                         std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache,
+                         std::shared_ptr<DeviceMemory> device)
+    : host_(host), device_(std::move(device)), settings_(std::move(settings)),
+      cache_(std::move(cache)), engine_(std::move(engine)), binding_(std::move(binding)) {
     ort_version_supported = host.version;
     CreateState = create_state;
     Compute = compute;
@@ -215,10 +230,15 @@ void NodeCompute::run(RunContext& c, OrtKernelContext* kernel) {
         learn_outputs(c);
     }
     set_outputs(c, kernel);
-    if (!c.context->enqueueV3(nullptr)) {
+    void* stream = nullptr;
+    if (device_ != nullptr) {
+        host_.check(host_.api->KernelContext_GetGPUComputeStream(kernel, &stream));
+    }
+    void* given = device_ == nullptr ? nullptr : device_->engine_stream(stream);
+    if (!c.context->enqueueV3(static_cast<cudaStream_t>(given))) {
         failed("the run failed");
     }
-    finish_outputs(c, kernel);
+    finish_outputs(c, kernel, stream);
     if (c.times != nullptr) {
         settings_->profile->add_run(subgraph_, c.times->take());
     }
@@ -299,12 +319,14 @@ void NodeCompute::choose_profile(RunContext& c, const std::vector<nv::Dims>& sha
 }
 
 void NodeCompute::set_inputs(RunContext& c, OrtKernelContext* kernel) {
+    std::vector<const OrtValue*> values;
     std::vector<TensorView> tensors;
     std::vector<nv::Dims> shapes;
     for (const auto& [name, index] : binding_.inputs) {
         const OrtValue* value = nullptr;
         host_.check(host_.api->KernelContext_GetInput(kernel, index, &value));
         require(value != nullptr, ErrorCode::InvalidArgument, "input '", name, "' is missing");
+        values.push_back(value);
         TensorView& t = tensors.emplace_back(view_of(host_, value));
         require(t.dims.size() <= nv::Dims::MAX_DIMS, ErrorCode::InvalidArgument, "input '", name,
                 "' has rank ", t.dims.size(), ", expected at most ", nv::Dims::MAX_DIMS);
@@ -325,7 +347,7 @@ void NodeCompute::set_inputs(RunContext& c, OrtKernelContext* kernel) {
             }
             c.shapes[i] = shapes[i];
         }
-        const void* data = tensors[i].bytes == 0 ? nothing : tensors[i].data;
+        const void* data = engine_address(values[i], tensors[i].data, tensors[i].bytes, name);
         if (!c.context->setInputTensorAddress(name, data)) {
             failed("an address cannot be set");
         }
@@ -341,7 +363,8 @@ void NodeCompute::learn_outputs(RunContext& c) {
         c.output_shapes.push_back(dims);
         nv::IOutputAllocator* allocator = nullptr;
         if (!is_known(dims)) {
-            allocator = c.buffers.emplace(i, std::make_unique<OutputBuffer>()).first->second.get();
+            allocator =
+                c.buffers.emplace(i, std::make_unique<OutputBuffer>(device_)).first->second.get();
         }
         if (!c.context->setOutputAllocator(name, allocator)) {
             failed("an output cannot be bound");
@@ -350,48 +373,62 @@ void NodeCompute::learn_outputs(RunContext& c) {
     c.shapes_known = true;
 }
 
-namespace {
-
-void* output_data(const Host& host, OrtKernelContext* kernel, size_t index, const nv::Dims& dims) {
-    OrtValue* value = nullptr;
-    host.check(host.api->KernelContext_GetOutput(kernel, index, dims.d,
-                                                 static_cast<size_t>(dims.nbDims), &value));
-    void* data = nullptr;
-    if (value != nullptr) {
-        host.check(host.api->GetTensorMutableData(value, &data));
+void* NodeCompute::engine_address(const OrtValue* value, const void* data, size_t bytes,
+                                  const std::string& name) const {
+    void* memory = const_cast<void*>(data); // inputs are only read
+    if (bytes == 0) {
+        return nothing;
     }
-    return data == nullptr ? nothing : data;
+    if (device_ == nullptr) {
+        return memory;
+    }
+    const OrtMemoryDevice* place = host_.ep->Value_GetMemoryDevice(value);
+    require(host_.ep->MemoryDevice_GetDeviceType(place) == OrtMemoryInfoDeviceType_GPU,
+            ErrorCode::Internal, "'", name, "' is in memory of the CPU, expected the GPU's");
+    return device_->engine_address(memory);
 }
-
-} // namespace
 
 void NodeCompute::set_outputs(RunContext& c, OrtKernelContext* kernel) {
     for (size_t i = 0; i < binding_.outputs.size(); ++i) {
         if (c.buffers.contains(i)) {
             continue;
         }
-        void* data = output_data(host_, kernel, i, c.output_shapes[i]);
-        if (!c.context->setOutputTensorAddress(binding_.outputs[i].c_str(), data)) {
+        const std::string& name = binding_.outputs[i];
+        const nv::Dims& dims = c.output_shapes[i];
+        OrtValue* value = nullptr;
+        host_.check(host_.api->KernelContext_GetOutput(kernel, i, dims.d,
+                                                       static_cast<size_t>(dims.nbDims), &value));
+        require(value != nullptr, ErrorCode::Internal, "output '", name, "' has no memory");
+        size_t bytes = 0;
+        void* data = nullptr;
+        host_.check(host_.api->GetTensorSizeInBytes(value, &bytes));
+        host_.check(host_.api->GetTensorMutableData(value, &data));
+        if (!c.context->setOutputTensorAddress(name.c_str(),
+                                               engine_address(value, data, bytes, name))) {
             failed("an address cannot be set");
         }
     }
 }
 
-void NodeCompute::finish_outputs(RunContext& c, OrtKernelContext* kernel) {
+void NodeCompute::finish_outputs(RunContext& c, OrtKernelContext* kernel, void* stream) {
     for (const auto& [i, buffer] : c.buffers) {
         OrtValue* value = nullptr;
         const nv::Dims& dims = buffer->dims();
         host_.check(host_.api->KernelContext_GetOutput(kernel, i, dims.d,
                                                        static_cast<size_t>(dims.nbDims), &value));
-        if (value == nullptr) {
-            continue;
-        }
+        require(value != nullptr, ErrorCode::Internal, "output '", binding_.outputs[i],
+                "' has no memory");
         size_t bytes = 0;
         void* data = nullptr;
         host_.check(host_.api->GetTensorSizeInBytes(value, &bytes));
         host_.check(host_.api->GetTensorMutableData(value, &data));
-        if (bytes != 0) {
+        if (bytes == 0) {
+            continue;
+        }
+        if (device_ == nullptr) {
             std::memcpy(data, buffer->data(), bytes);
+        } else {
+            device_->copy(data, buffer->data(), bytes, stream);
         }
     }
 }

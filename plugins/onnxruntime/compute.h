@@ -2,6 +2,7 @@
 // NodeCompute: a fused node as ONNX Runtime runs it, on contexts of an engine.
 #pragma once
 
+#include "plugins/onnxruntime/device_memory.h"
 #include "plugins/onnxruntime/engine.h"
 #include "plugins/onnxruntime/run_settings.h"
 #include "plugins/onnxruntime/runtime_cache.h"
@@ -17,6 +18,8 @@ namespace ingot::ort {
 /// Output memory of which only the run says how much it takes; kept for the next run.
 class OutputBuffer final : public nvinfer1::IOutputAllocator {
 public:
+    /// On the host for null.
+    explicit OutputBuffer(std::shared_ptr<DeviceMemory> device) : device_(std::move(device)) {}
     ~OutputBuffer() override;
     void* reallocateOutputAsync(const char* name, void* current, uint64_t size, uint64_t alignment,
                                 cudaStream_t stream) override;
@@ -25,6 +28,8 @@ public:
     const nvinfer1::Dims& dims() const { return dims_; }
 
 private:
+    void free() noexcept;
+    std::shared_ptr<DeviceMemory> device_;
     void* memory_ = nullptr;
     uint64_t size_ = 0;
     nvinfer1::Dims dims_{};
@@ -88,9 +93,10 @@ private:
 /// Runs of several threads go on beside each other, each with a context from a pool.
 class NodeCompute final : public NodeRunner {
 public:
-    /// `cache` may be null.
+    /// `cache` may be null; `device` is for the CPU.
     NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding,
-                std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache);
+                std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache,
+                std::shared_ptr<DeviceMemory> device);
 
 private:
     static OrtStatus* create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext* context,
@@ -109,10 +115,13 @@ private:
     void set_inputs(RunContext& c, OrtKernelContext* kernel);
     void learn_outputs(RunContext& c);
     void set_outputs(RunContext& c, OrtKernelContext* kernel);
-    void finish_outputs(RunContext& c, OrtKernelContext* kernel);
+    void finish_outputs(RunContext& c, OrtKernelContext* kernel, void* stream);
+    void* engine_address(const OrtValue* value, const void* data, size_t bytes,
+                         const std::string& name) const;
     [[noreturn]] void failed(const char* otherwise);
 
     Host host_;
+    std::shared_ptr<DeviceMemory> device_; // null: the CPU
     std::shared_ptr<RunSettings> settings_;
     std::unique_ptr<RuntimeCache> cache_; // goes last
     LoadedEngine engine_;

@@ -2,6 +2,7 @@
 #include "plugins/onnxruntime/factory.h"
 
 #include "ingot.h"
+#include "plugins/onnxruntime/compatibility.h"
 #include "plugins/onnxruntime/provider.h"
 
 #include <algorithm>
@@ -51,7 +52,8 @@ bool is_our_source(std::string_view source) {
 }
 
 Factory::Factory(const Host& host, const OrtLogger* logger, std::string registered)
-    : OrtEpFactory{}, host_(host), logger_(logger), name_(provider_name(registered)) {
+    : OrtEpFactory{}, host_(host), logger_(logger), name_(provider_name(registered)),
+      wants_virtual_(registered.ends_with(".virtual")) {
     ort_version_supported = host.version;
     GetName = get_name;
     GetVendor = get_vendor;
@@ -60,6 +62,11 @@ Factory::Factory(const Host& host, const OrtLogger* logger, std::string register
     GetSupportedDevices = get_supported_devices;
     CreateEp = create_ep;
     ReleaseEp = release_ep;
+    ValidateCompiledModelCompatibilityInfo = validate;
+    CreateAllocator = create_allocator;
+    ReleaseAllocator = release_allocator;
+    CreateSyncStreamForDevice = create_stream;
+    GetHardwareDeviceIncompatibilityDetails = get_incompatibility;
     CreateDataTransfer = create_data_transfer;
     IsStreamAware = is_stream_aware;
 }
@@ -80,22 +87,112 @@ const char* Factory::get_version(const OrtEpFactory*) {
     return ingot::version();
 }
 
-bool Factory::allows_cpu(const OptionMap& environment) const {
-    const char* variable = std::getenv("INGOT_ALLOW_CPU");
-    if (variable != nullptr && *variable != '\0') {
-        return parse_bool("INGOT_ALLOW_CPU", variable);
+namespace {
+
+/// A switch of the process's environment, or else of the host's.
+bool is_on(const OptionMap& environment, const char* variable, const char* key) {
+    const char* text = std::getenv(variable);
+    if (text != nullptr && *text != '\0') {
+        return parse_bool(variable, text);
     }
-    auto it = environment.find("ingot_allow_cpu");
-    return it != environment.end() && parse_bool("ingot_allow_cpu", it->second);
+    auto it = environment.find(key);
+    return it != environment.end() && parse_bool(key, it->second);
 }
 
-OrtStatus* Factory::create_data_transfer(OrtEpFactory*, OrtDataTransferImpl** out) {
+} // namespace
+
+OrtStatus* Factory::create_data_transfer(OrtEpFactory* self, OrtDataTransferImpl** out) {
+    Factory& f = me(self);
     *out = nullptr;
-    return nullptr;
+    return guard(f.host_, [&] {
+        if (is_stream_aware(self)) {
+            *out = std::make_unique<DataTransfer>(f.host_, f.gpus_).release();
+        }
+    });
 }
 
-bool Factory::is_stream_aware(const OrtEpFactory*) {
-    return false;
+bool Factory::is_stream_aware(const OrtEpFactory* self) {
+    const auto& f = *static_cast<const Factory*>(self);
+    return f.gpus_ != nullptr && std::any_of(f.gpus_->entries().begin(), f.gpus_->entries().end(),
+                                             [](const auto& e) { return e->memory != nullptr; });
+}
+
+OrtStatus* Factory::create_allocator(OrtEpFactory* self, const OrtMemoryInfo* info,
+                                     const OrtKeyValuePairs*, OrtAllocator** out) {
+    Factory& f = me(self);
+    *out = nullptr;
+    return guard(f.host_, [&] {
+        bool pinned = false;
+        const GpuTable::Entry* e = f.gpus_ == nullptr ? nullptr : f.gpus_->find(info, pinned);
+        require(e != nullptr, ErrorCode::InvalidArgument,
+                "an allocator is asked for memory that is "
+                "on no GPU of this provider");
+        *out = std::make_unique<Allocator>(f.host_, e->memory, pinned ? e->pinned : e->info, pinned)
+                   .release();
+    });
+}
+
+void Factory::release_allocator(OrtEpFactory*, OrtAllocator* allocator) {
+    std::unique_ptr<Allocator>(static_cast<Allocator*>(allocator)).reset();
+}
+
+OrtStatus* Factory::create_stream(OrtEpFactory* self, const OrtMemoryDevice* device,
+                                  const OrtKeyValuePairs*, OrtSyncStreamImpl** out) {
+    Factory& f = me(self);
+    *out = nullptr;
+    return guard(f.host_, [&] {
+        auto memory = f.gpus_->memory(f.host_.ep->MemoryDevice_GetDeviceId(device));
+        require(memory != nullptr, ErrorCode::InvalidArgument,
+                "a stream is asked for on no GPU of this provider");
+        *out = std::make_unique<Stream>(f.host_, std::move(memory), nullptr, false).release();
+    });
+}
+
+OrtStatus* Factory::get_incompatibility(OrtEpFactory* self, const OrtHardwareDevice* device,
+                                        OrtDeviceEpIncompatibilityDetails* details) {
+    Factory& f = me(self);
+    return guard(f.host_, [&] {
+        OptionMap environment = environment_entries(f.host_);
+        bool is_cpu = f.host_.api->HardwareDevice_Type(device) == OrtHardwareDeviceType_CPU;
+        Incompatibility found = is_cpu && is_on(environment, "INGOT_ALLOW_CPU", "ingot_allow_cpu")
+                                    ? Incompatibility{}
+                                    : incompatibility(f.host_, device);
+        f.host_.check(f.host_.ep->DeviceEpIncompatibilityDetails_SetDetails(
+            details, found.reasons, 0, found.text.empty() ? nullptr : found.text.c_str()));
+    });
+}
+
+OrtStatus* Factory::validate(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                             size_t count, const char* info, OrtCompiledModelCompatibility* out) {
+    Factory& f = me(self);
+    return guard(f.host_, [&] {
+        const GpuTable::Entry* e =
+            f.gpus_ == nullptr || count == 0 ? nullptr : f.gpus_->find(devices[0]);
+        *out =
+            judge_compatibility(info == nullptr ? "" : info, e == nullptr ? 0 : e->gpu.capability);
+    });
+}
+
+void Factory::find_gpus_once(const OptionMap& environment, const OrtHardwareDevice* const* devices,
+                             size_t count) {
+    if (gpus_ != nullptr) {
+        return;
+    }
+    auto table = std::make_shared<GpuTable>(host_);
+    if (is_on({}, "INGOT_SIMULATED_GPU", "")) {
+        table->add_simulated();
+    } else {
+        table->add_real(devices, count);
+    }
+    std::string prefix = str("ep_factory.", name_, ".");
+    OptionMap own = with_prefix(environment, prefix);
+    if (wants_virtual_ || own.contains("nv_target_sm") ||
+        is_on(environment, "INGOT_VIRTUAL_GPU", "allow_virtual_devices")) {
+        auto id = own.find("nv_hardware_device_id");
+        table->add_virtual(static_cast<uint32_t>(
+            id == own.end() ? 0 : parse_unsigned(prefix + id->first, id->second)));
+    }
+    gpus_ = std::move(table);
 }
 
 OrtStatus* Factory::get_supported_devices(OrtEpFactory* self,
@@ -105,20 +202,51 @@ OrtStatus* Factory::get_supported_devices(OrtEpFactory* self,
     *made = 0;
     return guard(f.host_, [&] {
         OptionMap environment = environment_entries(f.host_);
+        f.find_gpus_once(environment, devices, count);
+        for (const auto& e : f.gpus_->entries()) {
+            if (*made == room) {
+                return;
+            }
+            OptionMap defaults = {{"device_id", str(e->gpu.ordinal)}};
+            auto sm = environment.find(str("ep_factory.", f.name_, ".nv_target_sm"));
+            if (e->memory == nullptr && sm != environment.end()) {
+                defaults.emplace("nv_target_sm", sm->second);
+            }
+            f.offer(e->hardware, std::move(defaults), e.get(), out + *made);
+            ++*made;
+        }
         for (size_t i = 0; i < count && *made < room; ++i) {
             bool is_cpu = f.host_.api->HardwareDevice_Type(devices[i]) == OrtHardwareDeviceType_CPU;
-            if (is_cpu && f.allows_cpu(environment)) {
-                f.offer(devices[i], {{"device_id", "0"}}, out + *made);
+            if (is_cpu && is_on(environment, "INGOT_ALLOW_CPU", "ingot_allow_cpu")) {
+                f.offer(devices[i], {{"device_id", "0"}}, nullptr, out + *made);
                 ++*made;
             }
         }
     });
 }
 
-void Factory::offer(const OrtHardwareDevice* device, const OptionMap& defaults, OrtEpDevice** out) {
-    Pairs metadata(host_, {});
+void Factory::offer(const OrtHardwareDevice* device, OptionMap defaults, const GpuTable::Entry* gpu,
+                    OrtEpDevice** out) {
+    Pairs metadata(host_, {{"nv_ep_ort_api_version", str(host_.version)}});
     Pairs options(host_, defaults);
     host_.check(host_.ep->CreateEpDevice(this, device, metadata.get(), options.get(), out));
+    if (gpu != nullptr && gpu->memory != nullptr) {
+        host_.check(host_.ep->EpDevice_AddAllocatorInfo(*out, gpu->info));
+        host_.check(host_.ep->EpDevice_AddAllocatorInfo(*out, gpu->pinned));
+    }
+}
+
+/// Errors: InvalidArgument naming the devices, unless they are one.
+void Factory::check_one(const OrtHardwareDevice* const* devices, size_t count) const {
+    std::string names;
+    for (size_t i = 0; i < count; ++i) {
+        const GpuTable::Entry* e = gpus_ == nullptr ? nullptr : gpus_->find(devices[i]);
+        names += str(i == 0 ? "" : ", ", e == nullptr ? "the CPU" : e->gpu.name);
+    }
+    bool same = count > 0 && std::all_of(devices, devices + count,
+                                         [&](const auto* d) { return d == devices[0]; });
+    require(same, ErrorCode::InvalidArgument, "the session names ", count, " devices (", names,
+            "), expected 1: a session runs on one device; give each its own session");
 }
 
 OrtStatus* Factory::create_ep(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
@@ -128,14 +256,18 @@ OrtStatus* Factory::create_ep(OrtEpFactory* self, const OrtHardwareDevice* const
     Factory& f = me(self);
     *out = nullptr;
     return guard(f.host_, [&] {
-        require(count == 1, ErrorCode::InvalidArgument, "the session names ", count,
-                " devices, expected 1: a session runs on one device");
-        static_cast<void>(devices);
+        f.check_one(devices, count);
         ProviderRequest request;
         request.host = f.host_;
         request.name = f.name_;
         request.logger = logger;
         request.entries = session_entries(f.host_, options);
+        request.gpus = f.gpus_;
+        request.gpu = f.gpus_ == nullptr ? nullptr : f.gpus_->find(devices[0]);
+        if (request.gpu != nullptr) {
+            bool runs_there = request.gpu->memory != nullptr && !request.gpu->is_simulated;
+            request.target = {runs_there ? Device::kGPU : Device::kCPU, request.gpu->gpu.ordinal};
+        }
         request.callbacks = context_callbacks(f.host_, options);
         *out = std::make_unique<Provider>(std::move(request)).release();
     });

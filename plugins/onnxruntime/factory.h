@@ -2,6 +2,7 @@
 // Factory: what a registered library offers to an environment: devices, and providers for them.
 #pragma once
 
+#include "plugins/onnxruntime/gpus.h"
 #include "plugins/onnxruntime/host.h"
 #include "plugins/onnxruntime/options.h"
 
@@ -27,15 +28,29 @@ private:
                                 const OrtSessionOptions* options, const OrtLogger* logger,
                                 OrtEp** out);
     static void release_ep(OrtEpFactory* self, OrtEp* ep);
+    static OrtStatus* validate(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
+                               size_t count, const char* info, OrtCompiledModelCompatibility* out);
+    static OrtStatus* create_allocator(OrtEpFactory* self, const OrtMemoryInfo* info,
+                                       const OrtKeyValuePairs* options, OrtAllocator** out);
+    static void release_allocator(OrtEpFactory* self, OrtAllocator* allocator);
+    static OrtStatus* create_stream(OrtEpFactory* self, const OrtMemoryDevice* device,
+                                    const OrtKeyValuePairs* options, OrtSyncStreamImpl** out);
+    static OrtStatus* get_incompatibility(OrtEpFactory* self, const OrtHardwareDevice* device,
+                                          OrtDeviceEpIncompatibilityDetails* details);
     static OrtStatus* create_data_transfer(OrtEpFactory* self, OrtDataTransferImpl** out);
     static bool is_stream_aware(const OrtEpFactory* self);
 
-    void offer(const OrtHardwareDevice* device, const OptionMap& defaults, OrtEpDevice** out);
-    bool allows_cpu(const OptionMap& environment) const;
+    void find_gpus_once(const OptionMap& environment, const OrtHardwareDevice* const* devices,
+                        size_t count);
+    void check_one(const OrtHardwareDevice* const* devices, size_t count) const;
+    void offer(const OrtHardwareDevice* device, OptionMap defaults, const GpuTable::Entry* gpu,
+               OrtEpDevice** out);
 
     Host host_;
     const OrtLogger* logger_;
     std::string name_;
+    bool wants_virtual_ = false; // by the name that it was registered under
+    std::shared_ptr<GpuTable> gpus_;
 };
 
 /// The provider's name for a name that a library is registered under: programs may know it by

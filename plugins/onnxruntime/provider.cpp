@@ -25,8 +25,8 @@ int64_t ms_since(std::chrono::steady_clock::time_point start) {
 
 Provider::Provider(ProviderRequest request)
     : OrtEp{}, host_(request.host), name_(std::move(request.name)), target_(request.target),
-      log_(host_, request.logger), settings_(std::make_shared<RunSettings>()),
-      options_(settings_->options),
+      gpus_(std::move(request.gpus)), gpu_(request.gpu), log_(host_, request.logger),
+      settings_(std::make_shared<RunSettings>()), options_(settings_->options),
       context_(context_options(request.entries, option_prefix(name_))),
       callbacks_(request.callbacks), writer_(host_, context_, callbacks_) {
     settings_->options = parse_options(with_prefix(request.entries, option_prefix(name_)));
@@ -46,6 +46,13 @@ Provider::Provider(ProviderRequest request)
     GetCapability = get_capability;
     Compile = compile;
     ReleaseNodeComputeInfos = release_infos;
+    if (gpu_ != nullptr && gpu_->memory != nullptr) {
+        kernels_ = std::make_unique<MemcpyKernels>(host_, name_, gpus_);
+        GetKernelRegistry = get_kernel_registry;
+        CreateSyncStreamForDevice = create_stream;
+        GetDefaultMemoryDevice = get_default_memory;
+        Sync = sync;
+    }
     OnRunStart = on_run_start;
     OnRunEnd = on_run_end;
     SetDynamicOptions = set_dynamic_options;
@@ -62,8 +69,13 @@ void Provider::check_device() {
                 "Invalid device ID: ", options_.device_id, ", the session's device is ",
                 target_.ordinal, ": leave the option out, or choose another device");
     }
-    if (target_.device == Device::kCPU && options_.user_compute_stream != 0) {
-        log_.warning("user_compute_stream has no effect on the CPU");
+    if (options_.user_compute_stream == 0) {
+        return;
+    }
+    if (gpu_ == nullptr || gpu_->memory == nullptr) {
+        log_.warning("user_compute_stream has no effect without a GPU");
+    } else {
+        gpu_->memory->check_stream(reinterpret_cast<void*>(options_.user_compute_stream));
     }
 }
 
@@ -74,6 +86,40 @@ const char* Provider::get_name(const OrtEp* self) {
 OrtStatus* Provider::is_concurrent_run_supported(OrtEp*, bool* out) {
     *out = true;
     return nullptr;
+}
+
+OrtStatus* Provider::create_stream(OrtEp* self, const OrtMemoryDevice* device,
+                                   OrtSyncStreamImpl** out) {
+    Provider& p = me(self);
+    *out = nullptr;
+    return guard(p.host_, [&] {
+        auto memory = p.gpus_->memory(p.host_.ep->MemoryDevice_GetDeviceId(device));
+        require(memory == p.gpu_->memory, ErrorCode::InvalidArgument,
+                "a stream is asked for on another GPU than the session's");
+        bool low = false;
+        {
+            std::lock_guard<std::mutex> lock(p.settings_->mutex);
+            low = p.settings_->low_priority;
+        }
+        auto* given = reinterpret_cast<void*>(p.options_.user_compute_stream);
+        *out = std::make_unique<Stream>(p.host_, std::move(memory), given, low).release();
+    });
+}
+
+OrtStatus* Provider::get_kernel_registry(OrtEp* self, const OrtKernelRegistry** out) {
+    *out = me(self).kernels_->registry();
+    return nullptr;
+}
+
+OrtStatus* Provider::get_default_memory(const OrtEp* self, const OrtMemoryDevice** out) {
+    const auto& p = *static_cast<const Provider*>(self);
+    *out = p.host_.ep->MemoryInfo_GetMemoryDevice(p.gpu_->info);
+    return nullptr;
+}
+
+OrtStatus* Provider::sync(OrtEp* self) {
+    Provider& p = me(self);
+    return guard(p.host_, [&] { p.gpu_->memory->wait(); });
 }
 
 const char* Provider::get_compatibility_info(OrtEp* self, const OrtGraph*) {
@@ -288,7 +334,8 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
     if (context_node != nullptr) {
         *context_node = writer_.write(graph, fused, {content, architecture_text(options_), false});
     }
-    if (context_.compile_only) {
+    bool is_virtual = gpu_ != nullptr && gpu_->memory == nullptr;
+    if (context_.compile_only || is_virtual) {
         return std::make_unique<NoCompute>(host_);
     }
     return runner(content, fused, what);
@@ -341,7 +388,8 @@ std::unique_ptr<NodeRunner> Provider::runner(std::span<const std::byte> bytes, c
                                                options_.ingot_runtime_cache_limit, log_);
     }
     return std::make_unique<NodeCompute>(host_, std::move(engine), std::move(binding), settings_,
-                                         std::move(cache));
+                                         std::move(cache),
+                                         gpu_ == nullptr ? nullptr : gpu_->memory);
 }
 
 } // namespace ingot::ort

@@ -5,6 +5,7 @@
 #include "plugins/onnxruntime/claim.h"
 #include "plugins/onnxruntime/compute.h"
 #include "plugins/onnxruntime/context.h"
+#include "plugins/onnxruntime/memory.h"
 
 #include <memory>
 #include <mutex>
@@ -17,6 +18,8 @@ struct ProviderRequest {
     Target target;
     OptionMap entries; // of the session
     ContextCallbacks callbacks;
+    std::shared_ptr<const GpuTable> gpus;
+    const GpuTable::Entry* gpu = nullptr; // of `gpus`; null: the CPU
     const OrtLogger* logger = nullptr;
 };
 
@@ -38,6 +41,11 @@ private:
                                           const char* const* values, size_t count);
     static OrtStatus* is_concurrent_run_supported(OrtEp* self, bool* out);
     static OrtStatus* on_session_initialization_end(OrtEp* self);
+    static OrtStatus* create_stream(OrtEp* self, const OrtMemoryDevice* device,
+                                    OrtSyncStreamImpl** out);
+    static OrtStatus* get_kernel_registry(OrtEp* self, const OrtKernelRegistry** out);
+    static OrtStatus* get_default_memory(const OrtEp* self, const OrtMemoryDevice** out);
+    static OrtStatus* sync(OrtEp* self);
     static const char* get_compatibility_info(OrtEp* self, const OrtGraph* graph);
     static OrtStatus* get_callback_support(const OrtEp* self, uint32_t* flags);
 
@@ -61,6 +69,9 @@ private:
     Host host_;
     std::string name_;
     Target target_;
+    std::shared_ptr<const GpuTable> gpus_;
+    const GpuTable::Entry* gpu_;
+    std::unique_ptr<MemcpyKernels> kernels_;
     Log log_;
     std::shared_ptr<ApiLogger> api_logger_;
     std::shared_ptr<RunSettings> settings_;

@@ -16,6 +16,7 @@ onnxruntime = pytest.importorskip(
 
 REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 NAME = "NvTensorRTRTXExecutionProvider"
+SIMULATED = os.environ.get("INGOT_SIMULATED_GPU") == "1"
 RELEASE = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
 
 
@@ -30,8 +31,9 @@ def library():
 
 @functools.lru_cache
 def device():
-    """The provider's device, after its library was registered under its own name."""
-    os.environ["INGOT_ALLOW_CPU"] = "1"
+    """The provider's device, after its library was registered under its own name: the CPU, or with
+    INGOT_SIMULATED_GPU=1 a GPU that is simulated on host memory, which nobody else can touch."""
+    os.environ["INGOT_ALLOW_CPU"] = "0" if SIMULATED else "1"
     onnxruntime.register_execution_provider_library(NAME, str(library()))
     found = [d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME]
     assert len(found) == 1, found

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU through CUDA's driver, which is opened when it is first needed. Each call makes the GPU's
+// primary context current for itself only.
+#include "base/shared_library.h"
+#include "plugins/onnxruntime/device_memory.h"
+
+namespace ingot::ort {
+
+namespace {
+
+using Result = int;
+using Device = int;
+using Address = unsigned long long;
+
+constexpr Result out_of_memory = 2;
+constexpr Result not_ready = 600;
+constexpr int capability_major = 75; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+constexpr int capability_minor = 76;
+constexpr unsigned non_blocking = 1; // CU_STREAM_NON_BLOCKING
+constexpr unsigned no_timing = 2;    // CU_EVENT_DISABLE_TIMING
+
+struct Driver {
+    Result (*init)(unsigned) = nullptr;
+    Result (*device_count)(int*) = nullptr;
+    Result (*device_name)(char*, int, Device) = nullptr;
+    Result (*device_attribute)(int*, int, Device) = nullptr;
+    Result (*device_pci_bus)(char*, int, Device) = nullptr;
+    Result (*retain_context)(void**, Device) = nullptr;
+    Result (*release_context)(Device) = nullptr;
+    Result (*push_context)(void*) = nullptr;
+    Result (*pop_context)(void**) = nullptr;
+    Result (*synchronize)() = nullptr;
+    Result (*mem_alloc)(Address*, size_t) = nullptr;
+    Result (*mem_free)(Address) = nullptr;
+    Result (*host_alloc)(void**, size_t, unsigned) = nullptr;
+    Result (*host_free)(void*) = nullptr;
+    Result (*memcpy_async)(Address, Address, size_t, void*) = nullptr;
+    Result (*stream_create)(void**, unsigned, int) = nullptr;
+    Result (*stream_priorities)(int*, int*) = nullptr;
+    Result (*stream_destroy)(void*) = nullptr;
+    Result (*stream_synchronize)(void*) = nullptr;
+    Result (*stream_context)(void*, void**) = nullptr;
+    Result (*stream_wait)(void*, void*, unsigned) = nullptr;
+    Result (*event_create)(void**, unsigned) = nullptr;
+    Result (*event_destroy)(void*) = nullptr;
+    Result (*event_record)(void*, void*) = nullptr;
+    Result (*event_synchronize)(void*) = nullptr;
+    Result (*event_query)(void*) = nullptr;
+    Result (*error_text)(Result, const char**) = nullptr;
+    std::string problem;
+
+    Driver() {
+        SharedLibrary library = SharedLibrary::open("libcuda.so.1", problem);
+        if (!library) {
+            problem = "NVIDIA's driver is not installed: " + problem;
+            return;
+        }
+        auto find = [&](auto& function, const char* name) {
+            function =
+                reinterpret_cast<std::remove_reference_t<decltype(function)>>(library.symbol(name));
+            if (function == nullptr) {
+                problem = str("NVIDIA's driver is too old: it has no ", name);
+            }
+        };
+        find(init, "cuInit");
+        find(device_count, "cuDeviceGetCount");
+        find(device_name, "cuDeviceGetName");
+        find(device_attribute, "cuDeviceGetAttribute");
+        find(device_pci_bus, "cuDeviceGetPCIBusId");
+        find(retain_context, "cuDevicePrimaryCtxRetain");
+        find(release_context, "cuDevicePrimaryCtxRelease_v2");
+        find(push_context, "cuCtxPushCurrent_v2");
+        find(pop_context, "cuCtxPopCurrent_v2");
+        find(synchronize, "cuCtxSynchronize");
+        find(mem_alloc, "cuMemAlloc_v2");
+        find(mem_free, "cuMemFree_v2");
+        find(host_alloc, "cuMemHostAlloc");
+        find(host_free, "cuMemFreeHost");
+        find(memcpy_async, "cuMemcpyAsync");
+        find(stream_create, "cuStreamCreateWithPriority");
+        find(stream_priorities, "cuCtxGetStreamPriorityRange");
+        find(stream_destroy, "cuStreamDestroy_v2");
+        find(stream_synchronize, "cuStreamSynchronize");
+        find(stream_context, "cuStreamGetCtx");
+        find(stream_wait, "cuStreamWaitEvent");
+        find(event_create, "cuEventCreate");
+        find(event_destroy, "cuEventDestroy_v2");
+        find(event_record, "cuEventRecord");
+        find(event_synchronize, "cuEventSynchronize");
+        find(event_query, "cuEventQuery");
+        find(error_text, "cuGetErrorString");
+        if (problem.empty()) {
+            Result r = init(0);
+            problem = r == 0 ? "" : str("NVIDIA's driver does not start: ", text(r));
+        }
+    }
+    std::string text(Result r) const {
+        const char* words = nullptr;
+        error_text(r, &words);
+        return str(words == nullptr ? "unknown error" : words, " (", r, ")");
+    }
+    void check(Result r, const char* what) const {
+        require(r == 0, r == out_of_memory ? ErrorCode::OutOfMemory : ErrorCode::Device, what, ": ",
+                r == 0 ? std::string() : text(r));
+    }
+};
+
+const Driver& driver() {
+    static const Driver opened;
+    return opened;
+}
+
+class CudaMemory final : public DeviceMemory {
+public:
+    explicit CudaMemory(Device device) : device_(device) {
+        driver().check(driver().retain_context(&context_, device), "the GPU cannot be used");
+    }
+    ~CudaMemory() override { driver().release_context(device_); }
+
+    void* allocate(size_t bytes) override {
+        Current current(*this);
+        Address out = 0;
+        driver().check(driver().mem_alloc(&out, bytes == 0 ? 1 : bytes), "device memory");
+        return reinterpret_cast<void*>(out);
+    }
+    void release(void* memory) noexcept override {
+        Current current(*this);
+        driver().mem_free(reinterpret_cast<Address>(memory));
+    }
+    void* allocate_pinned(size_t bytes) override {
+        Current current(*this);
+        void* out = nullptr;
+        driver().check(driver().host_alloc(&out, bytes == 0 ? 1 : bytes, 1), "pinned memory");
+        return out;
+    }
+    void release_pinned(void* memory) noexcept override {
+        Current current(*this);
+        driver().host_free(memory);
+    }
+    void copy(void* target, const void* source, size_t bytes, void* stream) override {
+        Current current(*this);
+        if (stream ==
+            nullptr) { // streams that do not wait for the default one may still work on it
+            driver().check(driver().synchronize(), "copy");
+        }
+        driver().check(driver().memcpy_async(reinterpret_cast<Address>(target),
+                                             reinterpret_cast<Address>(source), bytes, stream),
+                       "copy");
+        if (stream == nullptr) {
+            driver().check(driver().stream_synchronize(nullptr), "copy");
+        }
+    }
+    void* create_stream(bool low_priority) override {
+        Current current(*this);
+        int lowest = 0;
+        int highest = 0;
+        driver().check(driver().stream_priorities(&lowest, &highest), "stream");
+        void* out = nullptr;
+        driver().check(driver().stream_create(&out, non_blocking, low_priority ? lowest : 0),
+                       "stream");
+        return out;
+    }
+    void release_stream(void* stream) noexcept override {
+        Current current(*this);
+        driver().stream_destroy(stream);
+    }
+    void wait_for_stream(void* stream) override {
+        Current current(*this);
+        driver().check(driver().stream_synchronize(stream), "a run on the GPU failed");
+    }
+    void wait() override {
+        Current current(*this);
+        driver().check(driver().synchronize(), "a run on the GPU failed");
+    }
+    void* create_event() override {
+        Current current(*this);
+        void* out = nullptr;
+        driver().check(driver().event_create(&out, no_timing), "event");
+        return out;
+    }
+    void release_event(void* event) noexcept override {
+        Current current(*this);
+        driver().event_destroy(event);
+    }
+    void record(void* event, void* stream) override {
+        Current current(*this);
+        driver().check(driver().event_record(event, stream), "event");
+    }
+    void make_wait(void* stream, void* event) override {
+        Current current(*this);
+        driver().check(driver().stream_wait(stream, event, 0), "event");
+    }
+    void wait_for_event(void* event) override {
+        Current current(*this);
+        driver().check(driver().event_synchronize(event), "event");
+    }
+    bool has_passed(void* event) override {
+        Current current(*this);
+        Result r = driver().event_query(event);
+        if (r != not_ready) {
+            driver().check(r, "event");
+        }
+        return r == 0;
+    }
+    void check_stream(void* stream) override {
+        Current current(*this);
+        void* owner = nullptr;
+        driver().check(driver().stream_context(stream, &owner), "user_compute_stream");
+        require(owner == context_, ErrorCode::InvalidArgument,
+                "user_compute_stream belongs to another context than GPU ", device_,
+                "'s primary one: make the stream there (the runtime API does)");
+    }
+
+private:
+    /// The context is current as long as this lives; what was before is so again.
+    class Current {
+    public:
+        explicit Current(const CudaMemory& m) { driver().push_context(m.context_); }
+        ~Current() {
+            void* mine = nullptr;
+            driver().pop_context(&mine);
+        }
+        Current(const Current&) = delete;
+        Current& operator=(const Current&) = delete;
+    };
+    Device device_;
+    void* context_ = nullptr;
+};
+
+} // namespace
+
+std::vector<Gpu> find_gpus(std::string& problem) {
+    const Driver& d = driver();
+    problem = d.problem;
+    std::vector<Gpu> out;
+    int count = 0;
+    if (!problem.empty() || d.device_count(&count) != 0) {
+        return out;
+    }
+    for (int i = 0; i < count; ++i) {
+        Gpu gpu;
+        gpu.ordinal = i;
+        char text[256] = {};
+        int major = 0;
+        int minor = 0;
+        d.check(d.device_attribute(&major, capability_major, i), "compute capability");
+        d.check(d.device_attribute(&minor, capability_minor, i), "compute capability");
+        gpu.capability = 10 * major + minor;
+        d.check(d.device_name(text, sizeof(text), i), "name of a GPU");
+        gpu.name = text;
+        d.check(d.device_pci_bus(text, sizeof(text), i), "PCI address of a GPU");
+        gpu.pci_bus = text;
+        out.push_back(std::move(gpu));
+    }
+    return out;
+}
+
+std::shared_ptr<DeviceMemory> open_gpu(int32_t ordinal) {
+    return std::make_shared<CudaMemory>(ordinal);
+}
+
+} // namespace ingot::ort

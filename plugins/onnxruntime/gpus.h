@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+// GpuTable: the GPUs that a factory offers, and what ONNX Runtime calls their memory.
+#pragma once
+
+#include "plugins/onnxruntime/device_memory.h"
+#include "plugins/onnxruntime/options.h"
+
+#include <memory>
+#include <vector>
+
+namespace ingot::ort {
+
+inline constexpr int oldest_capability = 80;
+
+/// Filled while the factory offers devices, then constant; sessions keep it alive.
+class GpuTable {
+public:
+    explicit GpuTable(const Host& host) : host_(host) {}
+    ~GpuTable();
+    GpuTable(const GpuTable&) = delete;
+    GpuTable& operator=(const GpuTable&) = delete;
+
+    struct Entry {
+        Gpu gpu;
+        const OrtHardwareDevice* hardware = nullptr;
+        OrtHardwareDevice* own_hardware = nullptr; // where the host lists none
+        std::shared_ptr<DeviceMemory> memory;      // null: only to compile for
+        OrtMemoryInfo* info = nullptr;
+        OrtMemoryInfo* pinned = nullptr;
+        bool is_simulated = false;
+        /// What the host is told of it.
+        const char* metadata = nullptr;
+    };
+    /// GPUs of capability 8.0 and up, matched with what the host lists by PCI address.
+    void add_real(const OrtHardwareDevice* const* devices, size_t count);
+    void add_simulated();
+    /// A GPU that is only compiled for.
+    void add_virtual(uint32_t hardware_id);
+    const std::vector<std::unique_ptr<Entry>>& entries() const { return entries_; }
+    const Entry* find(const OrtHardwareDevice* hardware) const;
+    /// Null where there is none of this number.
+    std::shared_ptr<DeviceMemory> memory(uint32_t device) const;
+    /// The entry whose memory this is, and whether the pinned one; null for others.
+    const Entry* find(const OrtMemoryInfo* info, bool& is_pinned) const;
+
+private:
+    Entry& add(Gpu gpu, std::shared_ptr<DeviceMemory> memory, const char* metadata);
+    void make_hardware(Entry& e, uint32_t id);
+    Host host_;
+    std::vector<std::unique_ptr<Entry>> entries_;
+};
+
+/// Why a device is none for this provider: bits of OrtDeviceEpIncompatibilityReason, and words.
+struct Incompatibility {
+    uint32_t reasons = 0;
+    std::string text;
+};
+Incompatibility incompatibility(const Host& host, const OrtHardwareDevice* device);
+
+} // namespace ingot::ort

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+// What ONNX Runtime gets for the memory of a GPU: allocators, copies, streams.
+#pragma once
+
+#include "plugins/onnxruntime/gpus.h"
+
+#include <map>
+#include <mutex>
+#include <vector>
+
+namespace ingot::ort {
+
+/// Memory of a GPU, or pinned memory of the host for it. Memory that was allocated for a stream is
+/// kept when it is freed, and given again where the stream is the same, or has passed its last use.
+class Allocator final : public OrtAllocator {
+public:
+    /// `info` outlives it.
+    Allocator(const Host& host, std::shared_ptr<DeviceMemory> memory, const OrtMemoryInfo* info,
+              bool pinned);
+    ~Allocator();
+    Allocator(const Allocator&) = delete;
+    Allocator& operator=(const Allocator&) = delete;
+
+private:
+    struct Block {
+        void* memory = nullptr;
+        size_t bytes = 0;
+        void* stream = nullptr; // that it was last used on
+        void* event = nullptr;  // recorded when it was freed
+    };
+    static void* alloc(OrtAllocator* self, size_t bytes);
+    static void free(OrtAllocator* self, void* memory);
+    static const OrtMemoryInfo* get_info(const OrtAllocator* self);
+    static void* alloc_on_stream(OrtAllocator* self, size_t bytes, OrtSyncStream* stream);
+    static OrtStatus* shrink(OrtAllocator* self);
+    void* take(size_t bytes, void* stream);
+    void give(void* memory) noexcept;
+    void release_kept() noexcept;
+
+    Host host_;
+    std::shared_ptr<DeviceMemory> memory_;
+    const OrtMemoryInfo* info_;
+    bool pinned_;
+    std::mutex mutex_;
+    std::map<void*, Block> used_;       // for streams
+    std::multimap<size_t, Block> kept_; // by size
+};
+
+/// Copies between the host and GPUs, and within one. Deletes itself when it is released.
+class DataTransfer final : public OrtDataTransferImpl {
+public:
+    DataTransfer(const Host& host, std::shared_ptr<const GpuTable> gpus);
+    /// In the order of `stream`, and complete where it is null or the target is on the host.
+    void copy(const OrtValue* source, OrtValue* target, void* stream) const;
+
+private:
+    static void release(OrtDataTransferImpl* self);
+    static bool can_copy(const OrtDataTransferImpl* self, const OrtMemoryDevice* source,
+                         const OrtMemoryDevice* target);
+    static OrtStatus* copy_tensors(OrtDataTransferImpl* self, const OrtValue** sources,
+                                   OrtValue** targets, OrtSyncStream** streams, size_t count);
+    Host host_;
+    std::shared_ptr<const GpuTable> gpus_;
+};
+
+/// A stream of the plugin's own, or the application's (`given`, null for none). Deletes itself when
+/// it is released.
+class Stream final : public OrtSyncStreamImpl {
+public:
+    Stream(const Host& host, std::shared_ptr<DeviceMemory> memory, void* given, bool low_priority);
+    ~Stream();
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+    DeviceMemory& memory() const { return *memory_; }
+    void* handle() const { return stream_; }
+
+private:
+    static void release(OrtSyncStreamImpl* self);
+    static void* get_handle(OrtSyncStreamImpl* self);
+    static OrtStatus* create_notification(OrtSyncStreamImpl* self, OrtSyncNotificationImpl** out);
+    static OrtStatus* flush(OrtSyncStreamImpl* self);
+    static OrtStatus* on_session_run_end(OrtSyncStreamImpl* self);
+
+    Host host_;
+    std::shared_ptr<DeviceMemory> memory_;
+    void* stream_;
+    bool owned_;
+};
+
+/// The stream of the host's object; null for null.
+void* stream_handle(const Host& host, const OrtSyncStream* stream);
+
+/// Kernels for the copies that ONNX Runtime puts between our nodes and those of the CPU: without
+/// them such a copy leaves its result on the wrong side.
+class MemcpyKernels {
+public:
+    MemcpyKernels(const Host& host, const std::string& provider,
+                  std::shared_ptr<const GpuTable> gpus);
+    ~MemcpyKernels();
+    MemcpyKernels(const MemcpyKernels&) = delete;
+    MemcpyKernels& operator=(const MemcpyKernels&) = delete;
+    const OrtKernelRegistry* registry() const { return registry_; }
+
+private:
+    void add(const char* type, const std::string& provider, bool to_host);
+    Host host_;
+    OrtKernelRegistry* registry_ = nullptr;
+    DataTransfer transfer_;
+};
+
+} // namespace ingot::ort

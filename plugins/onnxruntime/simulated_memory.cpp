@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPU on host memory: one file in memory, mapped twice. The first mapping, whose addresses
+// everybody gets, has no access rights; the plugin adds the distance to the second one.
+#include "plugins/onnxruntime/device_memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <map>
+#include <mutex>
+
+namespace ingot::ort {
+
+namespace {
+
+constexpr size_t space = 2ULL << 30U;
+constexpr size_t alignment = 256;
+
+class SimulatedMemory final : public DeviceMemory {
+public:
+    SimulatedMemory() {
+        int file = memfd_create("ingot_simulated_gpu", MFD_CLOEXEC);
+        require(file >= 0 && ftruncate(file, static_cast<off_t>(space)) == 0, ErrorCode::Device,
+                "the simulated GPU has no memory");
+        shown_ = static_cast<std::byte*>(mmap(nullptr, space, PROT_NONE, MAP_SHARED, file, 0));
+        real_ = static_cast<std::byte*>(
+            mmap(nullptr, space, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0));
+        close(file);
+        require(shown_ != MAP_FAILED && real_ != MAP_FAILED, ErrorCode::Device,
+                "the simulated GPU has no addresses");
+        free_.emplace(0, space);
+    }
+    ~SimulatedMemory() override {
+        munmap(shown_, space);
+        munmap(real_, space);
+    }
+
+    void* allocate(size_t bytes) override {
+        size_t wanted = (bytes + alignment - 1) / alignment * alignment;
+        wanted = wanted == 0 ? alignment : wanted;
+        std::lock_guard<std::mutex> lock(mutex_);
+        for (auto it = free_.begin(); it != free_.end(); ++it) {
+            if (it->second >= wanted) {
+                auto [at, room] = *it;
+                free_.erase(it);
+                if (room > wanted) {
+                    free_.emplace(at + wanted, room - wanted);
+                }
+                used_.emplace(at, wanted);
+                return shown_ + at;
+            }
+        }
+        fail(ErrorCode::OutOfMemory, "the simulated GPU has no ", bytes, " bytes left");
+    }
+    void release(void* memory) noexcept override {
+        std::lock_guard<std::mutex> lock(mutex_);
+        auto it = used_.find(static_cast<size_t>(static_cast<std::byte*>(memory) - shown_));
+        if (it != used_.end()) {
+            free_.insert(*it);
+            used_.erase(it);
+        }
+    }
+    void* allocate_pinned(size_t bytes) override {
+        return ::operator new(bytes + 1, std::align_val_t(alignment));
+    }
+    void release_pinned(void* memory) noexcept override {
+        ::operator delete(memory, std::align_val_t(alignment));
+    }
+    void copy(void* target, const void* source, size_t bytes, void*) override {
+        std::memmove(engine_address(target), engine_address(const_cast<void*>(source)), bytes);
+    }
+    // Everything is complete when its call returns; handles only have to differ.
+    void* create_stream(bool) override { return allocate_pinned(1); }
+    void release_stream(void* stream) noexcept override { release_pinned(stream); }
+    void wait_for_stream(void*) override {}
+    void wait() override {}
+    void* create_event() override { return allocate_pinned(1); }
+    void release_event(void* event) noexcept override { release_pinned(event); }
+    void record(void*, void*) override {}
+    void make_wait(void*, void*) override {}
+    void wait_for_event(void*) override {}
+    bool has_passed(void*) override { return true; }
+    void check_stream(void*) override {}
+    void* engine_address(void* memory) const override {
+        auto* at = static_cast<std::byte*>(memory);
+        bool is_ours = at >= shown_ && at < shown_ + space;
+        return is_ours ? real_ + (at - shown_) : at;
+    }
+    void* engine_stream(void*) const override { return nullptr; }
+
+private:
+    std::byte* shown_ = nullptr;
+    std::byte* real_ = nullptr;
+    std::mutex mutex_;
+    std::map<size_t, size_t> free_; // bytes by place; neighbours are not joined
+    std::map<size_t, size_t> used_;
+};
+
+} // namespace
+
+std::shared_ptr<DeviceMemory> simulated_gpu() {
+    return std::make_shared<SimulatedMemory>();
+}
+
+} // namespace ingot::ort
