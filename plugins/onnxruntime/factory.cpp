@@ -127,7 +127,8 @@ OrtStatus* Factory::create_allocator(OrtEpFactory* self, const OrtMemoryInfo* in
         require(e != nullptr, ErrorCode::InvalidArgument,
                 "an allocator is asked for memory that is "
                 "on no GPU of this provider");
-        *out = std::make_unique<Allocator>(f.host_, e->memory, pinned ? e->pinned : e->info, pinned)
+        *out = std::make_unique<Allocator>(f.host_, f.gpus_, e->memory,
+                                           pinned ? e->pinned : e->info, pinned)
                    .release();
     });
 }
@@ -144,7 +145,8 @@ OrtStatus* Factory::create_stream(OrtEpFactory* self, const OrtMemoryDevice* dev
         auto memory = f.gpus_->memory(f.host_.ep->MemoryDevice_GetDeviceId(device));
         require(memory != nullptr, ErrorCode::InvalidArgument,
                 "a stream is asked for on no GPU of this provider");
-        *out = std::make_unique<Stream>(f.host_, std::move(memory), nullptr, false).release();
+        *out =
+            std::make_unique<Stream>(f.host_, f.gpus_, std::move(memory), nullptr, false).release();
     });
 }
 

@@ -52,7 +52,7 @@ GpuTable::Entry& GpuTable::add(Gpu gpu, std::shared_ptr<DeviceMemory> memory,
     e.memory = std::move(memory);
     e.metadata = metadata;
     if (e.memory != nullptr) {
-        constexpr size_t alignment = 256;
+        constexpr size_t alignment = 0; // others describe the same memory so
         host_.check(host_.api->CreateMemoryInfo_V2(
             "Cuda", OrtMemoryInfoDeviceType_GPU, nvidia_vendor, e.gpu.ordinal,
             OrtDeviceMemoryType_DEFAULT, alignment, OrtDeviceAllocator, &e.info));
@@ -141,6 +141,21 @@ const GpuTable::Entry* GpuTable::find(const OrtMemoryInfo* info, bool& is_pinned
         }
     }
     return nullptr;
+}
+
+void GpuTable::add_stream(const OrtSyncStreamImpl* stream) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    streams_.insert(stream);
+}
+
+void GpuTable::remove_stream(const OrtSyncStreamImpl* stream) const noexcept {
+    std::lock_guard<std::mutex> lock(mutex_);
+    streams_.erase(stream);
+}
+
+bool GpuTable::has_stream(const OrtSyncStreamImpl* stream) const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return streams_.contains(stream);
 }
 
 Incompatibility incompatibility(const Host& host, const OrtHardwareDevice* device) {

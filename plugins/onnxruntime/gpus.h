@@ -6,6 +6,8 @@
 #include "plugins/onnxruntime/options.h"
 
 #include <memory>
+#include <mutex>
+#include <set>
 #include <vector>
 
 namespace ingot::ort {
@@ -42,12 +44,19 @@ public:
     std::shared_ptr<DeviceMemory> memory(uint32_t device) const;
     /// The entry whose memory this is, and whether the pinned one; null for others.
     const Entry* find(const OrtMemoryInfo* info, bool& is_pinned) const;
+    // Streams that are alive. Releases before 1.31 hand over streams of the CPU too, of which their
+    // OrtEpApi::SyncStream_GetImpl returns anything.
+    void add_stream(const OrtSyncStreamImpl* stream) const;
+    void remove_stream(const OrtSyncStreamImpl* stream) const noexcept;
+    bool has_stream(const OrtSyncStreamImpl* stream) const;
 
 private:
     Entry& add(Gpu gpu, std::shared_ptr<DeviceMemory> memory, const char* metadata);
     void make_hardware(Entry& e, uint32_t id);
     Host host_;
     std::vector<std::unique_ptr<Entry>> entries_;
+    mutable std::mutex mutex_;
+    mutable std::set<const OrtSyncStreamImpl*> streams_;
 };
 
 /// Why a device is none for this provider: bits of OrtDeviceEpIncompatibilityReason, and words.

@@ -20,9 +20,10 @@ size_t rounded(size_t bytes) {
 
 // --- allocator -----------------------------------------------------------------------------------
 
-Allocator::Allocator(const Host& host, std::shared_ptr<DeviceMemory> memory,
-                     const OrtMemoryInfo* info, bool pinned)
-    : OrtAllocator{}, host_(host), memory_(std::move(memory)), info_(info), pinned_(pinned) {
+Allocator::Allocator(const Host& host, std::shared_ptr<const GpuTable> gpus,
+                     std::shared_ptr<DeviceMemory> memory, const OrtMemoryInfo* info, bool pinned)
+    : OrtAllocator{}, host_(host), gpus_(std::move(gpus)), memory_(std::move(memory)), info_(info),
+      pinned_(pinned) {
     version = host.version;
     Alloc = alloc;
     Free = free;
@@ -59,7 +60,7 @@ void* Allocator::alloc(OrtAllocator* self, size_t bytes) {
 void* Allocator::alloc_on_stream(OrtAllocator* self, size_t bytes, OrtSyncStream* stream) {
     auto& me = *static_cast<Allocator*>(self);
     try {
-        void* handle = stream_handle(me.host_, stream);
+        void* handle = stream_handle(me.host_, *me.gpus_, stream);
         return handle == nullptr ? alloc(self, bytes) : me.take(rounded(bytes), handle);
     } catch (...) {
         return nullptr;
@@ -139,10 +140,12 @@ void DataTransfer::release(OrtDataTransferImpl* self) {
 
 namespace {
 
-/// Whether it is memory of a GPU; pinned memory is the host's.
+/// Whether it is memory of a GPU; pinned memory is the host's. Addresses that an application binds
+/// as "cuda" come without a vendor before 1.31.
 bool is_device(const Host& host, const OrtMemoryDevice* d) {
+    uint32_t vendor = host.ep->MemoryDevice_GetVendorId(d);
     return host.ep->MemoryDevice_GetDeviceType(d) == OrtMemoryInfoDeviceType_GPU &&
-           host.ep->MemoryDevice_GetVendorId(d) == nvidia_vendor &&
+           (vendor == nvidia_vendor || vendor == 0) &&
            host.ep->MemoryDevice_GetMemoryType(d) == OrtDeviceMemoryType_DEFAULT;
 }
 
@@ -191,7 +194,7 @@ OrtStatus* DataTransfer::copy_tensors(OrtDataTransferImpl* self, const OrtValue*
     return guard(me.host_, [&] {
         for (size_t i = 0; i < count; ++i) {
             me.copy(sources[i], targets[i],
-                    streams == nullptr ? nullptr : stream_handle(me.host_, streams[i]));
+                    streams == nullptr ? nullptr : stream_handle(me.host_, *me.gpus_, streams[i]));
         }
     });
 }
@@ -202,9 +205,10 @@ namespace {
 
 class Notification final : public OrtSyncNotificationImpl {
 public:
-    Notification(const Host& host, std::shared_ptr<DeviceMemory> memory, void* stream)
-        : OrtSyncNotificationImpl{}, host_(host), memory_(std::move(memory)), stream_(stream),
-          event_(memory_->create_event()) {
+    Notification(const Host& host, std::shared_ptr<const GpuTable> gpus,
+                 std::shared_ptr<DeviceMemory> memory, void* stream)
+        : OrtSyncNotificationImpl{}, host_(host), gpus_(std::move(gpus)),
+          memory_(std::move(memory)), stream_(stream), event_(memory_->create_event()) {
         ort_version_supported = host.version;
         Release = [](OrtSyncNotificationImpl* self) {
             std::unique_ptr<Notification>(static_cast<Notification*>(self)).reset();
@@ -216,7 +220,7 @@ public:
         WaitOnDevice = [](OrtSyncNotificationImpl* self, OrtSyncStream* consumer) {
             auto& me = *static_cast<Notification*>(self);
             return guard(me.host_, [&] {
-                me.memory_->make_wait(stream_handle(me.host_, consumer), me.event_);
+                me.memory_->make_wait(stream_handle(me.host_, *me.gpus_, consumer), me.event_);
             });
         };
         WaitOnHost = [](OrtSyncNotificationImpl* self) {
@@ -230,6 +234,7 @@ public:
 
 private:
     Host host_;
+    std::shared_ptr<const GpuTable> gpus_;
     std::shared_ptr<DeviceMemory> memory_;
     void* stream_;
     void* event_;
@@ -237,9 +242,9 @@ private:
 
 } // namespace
 
-Stream::Stream(const Host& host, std::shared_ptr<DeviceMemory> memory, void* given,
-               bool low_priority)
-    : OrtSyncStreamImpl{}, host_(host), memory_(std::move(memory)),
+Stream::Stream(const Host& host, std::shared_ptr<const GpuTable> gpus,
+               std::shared_ptr<DeviceMemory> memory, void* given, bool low_priority)
+    : OrtSyncStreamImpl{}, host_(host), gpus_(std::move(gpus)), memory_(std::move(memory)),
       stream_(given == nullptr ? memory_->create_stream(low_priority) : given),
       owned_(given == nullptr) {
     ort_version_supported = host.version;
@@ -248,9 +253,11 @@ Stream::Stream(const Host& host, std::shared_ptr<DeviceMemory> memory, void* giv
     CreateNotification = create_notification;
     Flush = flush;
     OnSessionRunEnd = on_session_run_end;
+    gpus_->add_stream(this);
 }
 
 Stream::~Stream() {
+    gpus_->remove_stream(this);
     if (owned_) {
         memory_->release_stream(stream_);
     }
@@ -268,7 +275,7 @@ OrtStatus* Stream::create_notification(OrtSyncStreamImpl* self, OrtSyncNotificat
     auto& me = *static_cast<Stream*>(self);
     *out = nullptr;
     return guard(me.host_, [&] {
-        *out = std::make_unique<Notification>(me.host_, me.memory_, me.stream_).release();
+        *out = std::make_unique<Notification>(me.host_, me.gpus_, me.memory_, me.stream_).release();
     });
 }
 
@@ -281,12 +288,12 @@ OrtStatus* Stream::on_session_run_end(OrtSyncStreamImpl*) {
     return nullptr;
 }
 
-void* stream_handle(const Host& host, const OrtSyncStream* stream) {
+void* stream_handle(const Host& host, const GpuTable& gpus, const OrtSyncStream* stream) {
     if (stream == nullptr) {
         return nullptr;
     }
-    const auto* ours = static_cast<const Stream*>(host.ep->SyncStream_GetImpl(stream));
-    return ours == nullptr ? nullptr : ours->handle();
+    const OrtSyncStreamImpl* impl = host.ep->SyncStream_GetImpl(stream);
+    return gpus.has_stream(impl) ? static_cast<const Stream*>(impl)->handle() : nullptr;
 }
 
 // --- kernels -------------------------------------------------------------------------------------

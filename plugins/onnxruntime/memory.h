@@ -15,8 +15,8 @@ namespace ingot::ort {
 class Allocator final : public OrtAllocator {
 public:
     /// `info` outlives it.
-    Allocator(const Host& host, std::shared_ptr<DeviceMemory> memory, const OrtMemoryInfo* info,
-              bool pinned);
+    Allocator(const Host& host, std::shared_ptr<const GpuTable> gpus,
+              std::shared_ptr<DeviceMemory> memory, const OrtMemoryInfo* info, bool pinned);
     ~Allocator();
     Allocator(const Allocator&) = delete;
     Allocator& operator=(const Allocator&) = delete;
@@ -38,6 +38,7 @@ private:
     void release_kept() noexcept;
 
     Host host_;
+    std::shared_ptr<const GpuTable> gpus_;
     std::shared_ptr<DeviceMemory> memory_;
     const OrtMemoryInfo* info_;
     bool pinned_;
@@ -67,11 +68,11 @@ private:
 /// it is released.
 class Stream final : public OrtSyncStreamImpl {
 public:
-    Stream(const Host& host, std::shared_ptr<DeviceMemory> memory, void* given, bool low_priority);
+    Stream(const Host& host, std::shared_ptr<const GpuTable> gpus,
+           std::shared_ptr<DeviceMemory> memory, void* given, bool low_priority);
     ~Stream();
     Stream(const Stream&) = delete;
     Stream& operator=(const Stream&) = delete;
-    DeviceMemory& memory() const { return *memory_; }
     void* handle() const { return stream_; }
 
 private:
@@ -82,13 +83,14 @@ private:
     static OrtStatus* on_session_run_end(OrtSyncStreamImpl* self);
 
     Host host_;
+    std::shared_ptr<const GpuTable> gpus_;
     std::shared_ptr<DeviceMemory> memory_;
     void* stream_;
     bool owned_;
 };
 
-/// The stream of the host's object; null for null.
-void* stream_handle(const Host& host, const OrtSyncStream* stream);
+/// The stream of the host's object; null where it is none of ours.
+void* stream_handle(const Host& host, const GpuTable& gpus, const OrtSyncStream* stream);
 
 /// Kernels for the copies that ONNX Runtime puts between our nodes and those of the CPU: without
 /// them such a copy leaves its result on the wrong side.

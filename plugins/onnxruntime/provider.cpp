@@ -102,7 +102,7 @@ OrtStatus* Provider::create_stream(OrtEp* self, const OrtMemoryDevice* device,
             low = p.settings_->low_priority;
         }
         auto* given = reinterpret_cast<void*>(p.options_.user_compute_stream);
-        *out = std::make_unique<Stream>(p.host_, std::move(memory), given, low).release();
+        *out = std::make_unique<Stream>(p.host_, p.gpus_, std::move(memory), given, low).release();
     });
 }
 
