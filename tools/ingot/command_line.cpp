@@ -80,6 +80,7 @@ int unknown_command(const std::string& word, std::span<const Command> commands) 
         names.emplace_back(c.name);
     }
     names.emplace_back("trtexec");
+    names.emplace_back("perf-test");
     std::string near = nearest(word, names);
     std::fprintf(stderr, "ingot: error: there is no command '%s'%s Commands: %s\n", word.c_str(),
                  near.empty() ? "." : str(", did you mean '", near, "'?").c_str(),
@@ -98,7 +99,8 @@ int usage_error(const Command* c, const std::string& what) {
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv,
                                                   std::span<const Command> commands) {
     CLI::App app{"Ingot: any ONNX model becomes a portable engine and runs"};
-    app.footer("trtexec takes TensorRT's options: ingot trtexec --help");
+    app.footer("trtexec takes TensorRT's options: ingot trtexec --help\n"
+               "perf-test takes those of onnxruntime_perf_test: ingot perf-test --help");
     app.set_version_flag("--version", "ingot " INGOT_VERSION);
     app.require_subcommand(1);
     std::string word = argc > 1 ? argv[1] : "";

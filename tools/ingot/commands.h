@@ -28,6 +28,9 @@ int compat_layout(const Options& o);
 /// was called by. Returns the exit code.
 int trtexec(const std::string& command, std::span<const std::string> arguments);
 
+/// onnxruntime_perf_test's command line, likewise.
+int perf_test(std::span<const std::string> arguments);
+
 /// The page docs/operators.md, from the importers and the status list of the ONNX suite.
 std::string operators_page(const std::string& status_file);
 

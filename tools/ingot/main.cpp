@@ -80,6 +80,10 @@ bool is_trtexec(std::string_view name) {
     return name == "trtexec" || name == "tensorrt_rtx";
 }
 
+bool is_perf_test(std::string_view name) {
+    return name == "perf-test" || name == "onnxruntime_perf_test";
+}
+
 int parse_and_run(int argc, char** argv) {
     if (print_page(argc, argv)) {
         return 0;
@@ -91,6 +95,12 @@ int parse_and_run(int argc, char** argv) {
     }
     if (argc > 1 && is_trtexec(words[1])) {
         return trtexec(words[1], std::span(words).subspan(2));
+    }
+    if (is_perf_test(called)) {
+        return perf_test(std::span(words).subspan(1));
+    }
+    if (argc > 1 && is_perf_test(words[1])) {
+        return perf_test(std::span(words).subspan(2));
     }
     Options options;
     std::variant<CommandLine, int> parsed = parse_command_line(argc, argv, commands);
