@@ -208,8 +208,8 @@ public:
     /// A cache from what ITimingCache::serialize() wrote, or, for size 0, an empty one. The caller
     /// deletes it.
     virtual ITimingCache* createTimingCache(const void* blob, std::size_t size) const noexcept = 0;
-    /// Builds read and extend it. Returns false when it is of another release, or of another device
-    /// unless ignoreMismatch.
+    /// Builds read and extend it, `cache` itself. Returns false when it is of another device unless
+    /// ignoreMismatch.
     virtual bool setTimingCache(const ITimingCache& cache, bool ignoreMismatch) noexcept = 0;
     /// The cache set, else that of the last build, else nullptr. Do not delete the result.
     virtual const ITimingCache* getTimingCache() const noexcept = 0;

@@ -11,6 +11,7 @@
 #include "base/private_files.h"
 #include "cache/runtime_cache.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <filesystem>
@@ -93,7 +94,15 @@ bool names_tactic(std::string_view known, std::string_view tactic) {
     return known == tactic || (known.starts_with('#') && tactic_hash(known) == tactic_hash(tactic));
 }
 
-TimingCache::TimingCache(std::string path) : path_(std::move(path)) {
+std::string layer_problem(std::string_view layer, std::string_view problem) {
+    std::string text = str("layer '", layer, "': ", problem);
+    std::replace_if(
+        text.begin(), text.end(), [](char c) { return c == '\n' || c == '\t' || c == '\r'; }, ' ');
+    return text;
+}
+
+TimingCache::TimingCache(std::string path, bool by_layer)
+    : path_(std::move(path)), by_layer_(by_layer) {
     Contents c = read();
     entries_ = std::move(c.entries);
     foreign_ = c.foreign;
@@ -140,6 +149,37 @@ void TimingCache::add(const std::string& device, const std::string& problem, Tim
     entries_.insert_or_assign(str(device, '\t', problem), std::move(t));
 }
 
+void TimingCache::add(const TimedProblem& p) {
+    const TimedProblem::Row& best = p.rows.at(p.best);
+    add(p.device, p.problem, {best.tactic, best.us});
+    for (const auto& l : listeners()) {
+        l->timed(p);
+    }
+}
+
+void TimingCache::miss(const std::string& layer, const std::string& tactic) const {
+    for (const auto& l : listeners()) {
+        l->missed(layer, tactic);
+    }
+}
+
+void TimingCache::listen(const std::shared_ptr<TimingListener>& listener) {
+    std::scoped_lock lock(mutex_);
+    std::erase_if(listeners_, [](const auto& l) { return l.expired(); });
+    listeners_.push_back(listener);
+}
+
+std::vector<std::shared_ptr<TimingListener>> TimingCache::listeners() const {
+    std::scoped_lock lock(mutex_);
+    std::vector<std::shared_ptr<TimingListener>> out;
+    for (const auto& l : listeners_) {
+        if (auto live = l.lock()) {
+            out.push_back(std::move(live));
+        }
+    }
+    return out;
+}
+
 void TimingCache::save() noexcept {
     try {
         std::scoped_lock lock(mutex_);
@@ -176,6 +216,22 @@ void TimingCache::merge(const Entries& entries) {
             added_.insert_or_assign(key, timing);
         }
     }
+}
+
+bool TimingCache::change(const std::string& entry, const std::optional<Timing>& t) {
+    std::scoped_lock lock(mutex_);
+    auto it = entries_.find(entry);
+    if (it == entries_.end()) {
+        return false;
+    }
+    if (t) {
+        it->second = *t;
+        added_.insert_or_assign(entry, *t);
+    } else {
+        entries_.erase(it);
+        added_.erase(entry);
+    }
+    return true;
 }
 
 void TimingCache::assign(Entries entries) {

@@ -133,6 +133,8 @@ TEST_F(TimingCacheTest, builds_on_a_gpu_fill_it_and_the_engine_carries_it) {
 
     config->setFlag(nv::BuilderFlag::kERROR_ON_TIMING_CACHE_MISS); // all is there
     EXPECT_NE(build(), nullptr);
+    EXPECT_EQ(empty->queryKeys(nullptr, 0), timed) << "the cache itself is extended, no copy of it";
+    empty = cache_of("");
     ASSERT_TRUE(config->setTimingCache(*empty, false));
     EXPECT_EQ(builder->buildSerializedNetwork(*network, *config), nullptr);
     EXPECT_NE(logger.errors.back().find("the timing cache has no entry for "), std::string::npos)

@@ -2,10 +2,13 @@
 #include "api/tensorrt/builder/build_timings.h"
 
 #include "api/tensorrt/builder/build_settings.h"
+#include "api/tensorrt/builder/timing_cache.h"
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/runtime/place.h"
 #include "workflow/inputs/inputs.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <limits>
 
 namespace ingot::api {
@@ -36,6 +39,69 @@ CompileOptions timing_options(const BuilderConfig& config) {
     return o;
 }
 
+std::string hex(nv::TimingCacheKey key) {
+    std::string text = "0x";
+    for (uint8_t byte : key.data) {
+        char two[3];
+        std::snprintf(two, sizeof two, "%02x", byte);
+        text += two;
+    }
+    return text;
+}
+
+std::string hex(uint64_t hash) {
+    return str("0x", plan::hashed_tactic(hash).substr(1));
+}
+
+std::string milliseconds(double us) {
+    constexpr double us_per_ms = 1000;
+    char text[32];
+    std::snprintf(text, sizeof text, "%.6f", us / us_per_ms);
+    return text;
+}
+
+/// Writes what was timed as programs read it that edit the cache (NVIDIA's
+/// sampleEditableTimingCache): the op with its key, a row per tactic, the choice.
+class TimingLog final : public plan::TimingListener {
+public:
+    explicit TimingLog(const Report& report) : report_(report) {}
+
+    void timed(const plan::TimedProblem& p) override {
+        const plan::TimedProblem::Row& best = p.rows.at(p.best);
+        double fastest = best.us;
+        for (const auto& r : p.rows) {
+            fastest = std::min(fastest, r.us);
+        }
+        line("=============== Computing costs for ", p.layer);
+        line("Autotuning op ", p.layer, "(key: ", hex(timing_key(str(p.device, '\t', p.problem))),
+             "):");
+        line("tactic_id, cost(in ms), cost/fastest_cost, cost by model(in ms), kernel_name, "
+             "tactic_hash,");
+        for (size_t i = 0; i < p.rows.size(); ++i) {
+            const plan::TimedProblem::Row& r = p.rows[i];
+            char ratio[32];
+            std::snprintf(ratio, sizeof ratio, "%.3f", fastest > 0 ? r.us / fastest : 1);
+            line("  ", i, ", ", milliseconds(r.us), ", ", ratio, ", ", milliseconds(r.expected_us),
+                 ", ", r.kernel, ", ", hex(plan::tactic_hash(r.tactic)), ',');
+        }
+        line("The selected tactic is (tactic hash, cost(in ms)):",
+             hex(plan::tactic_hash(best.tactic)), ", ", milliseconds(best.us));
+    }
+    void missed(const std::string& layer, const std::string& tactic) override {
+        report_.log(nv::ILogger::Severity::kWARNING,
+                    str("the timing cache gives layer '", layer, "' the tactic ", tactic,
+                        ", which it does not have; it is chosen anew. The verbose log of a build "
+                        "with an empty cache lists a layer's tactics"));
+    }
+
+private:
+    template <class... Parts>
+    void line(const Parts&... parts) const {
+        report_.log(nv::ILogger::Severity::kVERBOSE, str(parts...));
+    }
+    Report report_;
+};
+
 } // namespace
 
 int64_t tactic_memory(const BuilderConfig& config) {
@@ -59,6 +125,14 @@ std::shared_ptr<const Engine> with_timings(std::shared_ptr<const Engine> engine,
     }
     CompileOptions options = timing_options(config);
     options.plugins = std::move(plugins);
+    auto log = std::make_shared<TimingLog>(config.report());
+    options.timing_cache->listen(log);
+    if (config.has(Flag::kEDITABLE_TIMING_CACHE) && !options.timing_cache->by_layer()) {
+        config.report().log(nv::ILogger::Severity::kWARNING,
+                            "kEDITABLE_TIMING_CACHE is set, but the timing cache was made before: "
+                            "its entries cannot be changed, and layers share them; set the flag "
+                            "before createTimingCache()");
+    }
     Context context(engine, *place.backend, options);
     context.run(load_inputs(*engine, {}).tensors);
     if (options.timing_cache->size() == 0) {

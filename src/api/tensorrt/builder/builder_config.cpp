@@ -230,13 +230,16 @@ bool BuilderConfig::setCalibrationProfile(const nv::IOptimizationProfile* profil
 
 // --- timing cache --------------------------------------------------------------------------------
 
-std::unique_ptr<TimingCacheObject> BuilderConfig::make_cache() const {
-    return std::make_unique<TimingCacheObject>(
-        report_,
-        [place = device, number = ordinal] {
-            return find_place(place, number).backend->timing_device();
-        },
-        has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE));
+std::unique_ptr<TimingCacheObject>
+BuilderConfig::make_cache(std::shared_ptr<plan::TimingCache> timings) const {
+    if (timings == nullptr) {
+        timings =
+            std::make_shared<plan::TimingCache>("", has(nv::BuilderFlag::kEDITABLE_TIMING_CACHE));
+    }
+    auto here = [place = device, number = ordinal] {
+        return find_place(place, number).backend->timing_device();
+    };
+    return std::make_unique<TimingCacheObject>(report_, here, std::move(timings));
 }
 
 const std::shared_ptr<plan::TimingCache>& BuilderConfig::timings() const {
@@ -260,9 +263,11 @@ nv::ITimingCache* BuilderConfig::createTimingCache(const void* blob,
 
 bool BuilderConfig::setTimingCache(const nv::ITimingCache& cache, bool ignore_mismatch) noexcept {
     return report_.guard("IBuilderConfig::setTimingCache", false, [&] {
-        std::unique_ptr<TimingCacheObject> copy = make_cache();
-        copy->add(static_cast<const TimingCacheObject&>(cache), ignore_mismatch);
-        timing_cache_ = std::move(copy);
+        auto shared = make_cache(static_cast<const TimingCacheObject&>(cache).timings());
+        if (!ignore_mismatch) {
+            shared->check_device();
+        }
+        timing_cache_ = std::move(shared);
         return true;
     });
 }

@@ -121,7 +121,9 @@ public:
 private:
     std::shared_ptr<ProfileObject> find(const nv::IOptimizationProfile* profile) const;
     void warn_dla() const;
-    std::unique_ptr<TimingCacheObject> make_cache() const;
+    /// Null: a new one, editable where the flag is set.
+    std::unique_ptr<TimingCacheObject>
+    make_cache(std::shared_ptr<plan::TimingCache> timings = nullptr) const;
 
     Report report_;
     std::shared_ptr<const ProfileList> known_;

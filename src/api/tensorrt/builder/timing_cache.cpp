@@ -15,20 +15,19 @@ namespace {
 
 constexpr double us_per_ms = 1000;
 
-/// The key of an entry: a hash of device and problem.
-nv::TimingCacheKey key_of(std::string_view entry) {
+bool same_key(const nv::TimingCacheKey& a, const nv::TimingCacheKey& b) {
+    return std::memcmp(a.data, b.data, sizeof a.data) == 0;
+}
+
+} // namespace
+
+nv::TimingCacheKey timing_key(std::string_view entry) {
     Hash128 hash = xxh3_128(std::as_bytes(std::span(entry)));
     nv::TimingCacheKey key{};
     std::memcpy(key.data, &hash.high, sizeof hash.high);
     std::memcpy(key.data + sizeof hash.high, &hash.low, sizeof hash.low);
     return key;
 }
-
-bool same_key(const nv::TimingCacheKey& a, const nv::TimingCacheKey& b) {
-    return std::memcmp(a.data, b.data, sizeof a.data) == 0;
-}
-
-} // namespace
 
 void TimingCacheObject::read(std::span<const std::byte> bytes) {
     if (bytes.empty()) {
@@ -42,18 +41,22 @@ void TimingCacheObject::read(std::span<const std::byte> bytes) {
     timings_->merge(*entries);
 }
 
-void TimingCacheObject::add(const TimingCacheObject& other, bool ignore_mismatch) {
-    plan::TimingCache::Entries entries = other.timings_->entries();
-    if (!ignore_mismatch && !entries.empty()) {
-        std::string here = place_();
-        for (const auto& [key, timing] : entries) {
-            std::string device = key.substr(0, key.find('\t'));
-            require(device == here, ErrorCode::InvalidArgument, "the timing cache is of '", device,
-                    "', this is '", here,
-                    "'; ignoreMismatch takes it nevertheless, without effect here");
-        }
+void TimingCacheObject::check_device() const {
+    plan::TimingCache::Entries entries = timings_->entries();
+    std::string here = entries.empty() ? std::string() : place_();
+    for (const auto& [key, timing] : entries) {
+        std::string device = key.substr(0, key.find('\t'));
+        require(device == here, ErrorCode::InvalidArgument, "the timing cache is of '", device,
+                "', this is '", here,
+                "'; ignoreMismatch takes it nevertheless, without effect here");
     }
-    timings_->merge(entries);
+}
+
+void TimingCacheObject::add(const TimingCacheObject& other, bool ignore_mismatch) {
+    if (!ignore_mismatch) {
+        TimingCacheObject(report_, place_, other.timings_).check_device();
+    }
+    timings_->merge(other.timings_->entries());
 }
 
 nv::IHostMemory* TimingCacheObject::serialize() const noexcept {
@@ -87,7 +90,7 @@ int64_t TimingCacheObject::queryKeys(nv::TimingCacheKey* key_buffer,
         int64_t i = 0;
         for (const auto& entry : timings_->entries()) {
             if (key_buffer != nullptr && i < capacity) {
-                key_buffer[i] = key_of(entry.first);
+                key_buffer[i] = timing_key(entry.first);
             }
             ++i;
         }
@@ -99,7 +102,7 @@ nv::TimingCacheValue TimingCacheObject::query(const nv::TimingCacheKey& key) con
     const nv::TimingCacheValue none{nv::TimingCacheValue::kINVALID_TACTIC_HASH, 0};
     return report_.guard("ITimingCache::query", none, [&] {
         for (const auto& [entry, timing] : timings_->entries()) {
-            if (same_key(key_of(entry), key)) {
+            if (same_key(timing_key(entry), key)) {
                 return nv::TimingCacheValue{plan::tactic_hash(timing.tactic),
                                             static_cast<float>(timing.us / us_per_ms)};
             }
@@ -111,26 +114,24 @@ nv::TimingCacheValue TimingCacheObject::query(const nv::TimingCacheKey& key) con
 bool TimingCacheObject::update(const nv::TimingCacheKey& key,
                                const nv::TimingCacheValue& value) noexcept {
     return report_.guard("ITimingCache::update", false, [&] {
-        require(editable_, ErrorCode::InvalidArgument,
+        require(timings_->by_layer(), ErrorCode::InvalidArgument,
                 "the cache was made without kEDITABLE_TIMING_CACHE: set the flag before "
                 "createTimingCache()");
         plan::TimingCache::Entries entries = timings_->entries();
         auto it = entries.begin();
-        while (it != entries.end() && !same_key(key_of(it->first), key)) {
+        while (it != entries.end() && !same_key(timing_key(it->first), key)) {
             ++it;
         }
         require(it != entries.end(), ErrorCode::InvalidArgument, "there is no such key");
-        if (std::isnan(value.timingMSec)) {
-            entries.erase(it);
-        } else {
+        std::optional<plan::Timing> now;
+        if (!std::isnan(value.timingMSec)) {
             require(value.tacticHash != nv::TimingCacheValue::kINVALID_TACTIC_HASH,
                     ErrorCode::InvalidArgument, "the hash is kINVALID_TACTIC_HASH");
             bool other = plan::tactic_hash(it->second.tactic) != value.tacticHash;
-            it->second.tactic = other ? plan::hashed_tactic(value.tacticHash) : it->second.tactic;
-            it->second.us = static_cast<double>(value.timingMSec) * us_per_ms;
+            now = {other ? plan::hashed_tactic(value.tacticHash) : it->second.tactic,
+                   static_cast<double>(value.timingMSec) * us_per_ms};
         }
-        timings_->assign(std::move(entries));
-        return true;
+        return timings_->change(it->first, now);
     });
 }
 

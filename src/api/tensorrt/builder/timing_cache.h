@@ -12,18 +12,25 @@
 
 namespace ingot::api {
 
+/// The key of an entry: a hash of "<device><tab><problem>".
+nvinfer1::TimingCacheKey timing_key(std::string_view entry);
+
 class TimingCacheObject final : public nvinfer1::ITimingCache {
 public:
+    using Timings = std::shared_ptr<plan::TimingCache>;
     /// `place`: names the device that timings are for, when asked (Backend::timing_device()).
-    TimingCacheObject(const Report& report, std::function<std::string()> place, bool editable)
-        : report_(report), place_(std::move(place)), editable_(editable) {}
+    /// Entries can be edited where `timings` keeps layers apart.
+    TimingCacheObject(const Report& report, std::function<std::string()> place, Timings timings)
+        : report_(report), place_(std::move(place)), timings_(std::move(timings)) {}
 
     /// Errors: InvalidArgument for bytes that serialize() did not write.
     void read(std::span<const std::byte> bytes);
+    /// Errors: InvalidArgument where the timings are of another device.
+    void check_device() const;
     /// Adds what is not there. Errors: InvalidArgument for timings of another device.
     void add(const TimingCacheObject& other, bool ignore_mismatch);
     /// What builds time, find and extend.
-    const std::shared_ptr<plan::TimingCache>& timings() const { return timings_; }
+    const Timings& timings() const { return timings_; }
 
     nvinfer1::IHostMemory* serialize() const noexcept override;
     bool combine(const nvinfer1::ITimingCache& input_cache, bool ignore_mismatch) noexcept override;
@@ -37,8 +44,7 @@ public:
 private:
     Report report_;
     std::function<std::string()> place_;
-    bool editable_;
-    std::shared_ptr<plan::TimingCache> timings_ = std::make_shared<plan::TimingCache>("");
+    Timings timings_;
 };
 
 } // namespace ingot::api

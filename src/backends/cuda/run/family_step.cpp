@@ -105,9 +105,11 @@ private:
 /// The step's launches by the options, else by what was timed, else by the model, where several
 /// that it puts close together are decided between when the plan is complete.
 void choose(FamilyStep& step, const Family& family, const Problem& problem,
-            const std::vector<Tactic>& tactics, CudaDevice& device, const std::string& what) {
+            const std::vector<Tactic>& tactics, CudaDevice& device, const std::string& layer) {
     const CudaState& state = device.state();
-    auto name = [&family](const Tactic& t) { return str(family.name, ' ', t.name); };
+    auto name = [&family](const Tactic& t, bool timed = false) {
+        return implementation_text(family.name, t.name, timed);
+    };
     auto it = std::find_if(tactics.begin(), tactics.end(), [&](const Tactic& t) {
         return !state.options.force_tactic.empty() &&
                t.name.starts_with(state.options.force_tactic);
@@ -117,7 +119,7 @@ void choose(FamilyStep& step, const Family& family, const Problem& problem,
     if (it != tactics.end()) {
         tactic = static_cast<size_t>(it - tactics.begin());
     } else if (state.tuner != nullptr) {
-        tactic = device.choices().choose(*state.tuner, family, problem, tactics, what, timed);
+        tactic = device.choices().choose(*state.tuner, family, problem, tactics, layer, timed);
     }
     const ProfilePrograms* profile = state.profile_programs.get();
     if (it == tactics.end() && !timed && profile != nullptr && !profile->is_open()) {
@@ -128,8 +130,7 @@ void choose(FamilyStep& step, const Family& family, const Problem& problem,
         auto use = [&step, name](const Tactic& t, const Emitted& e) { step.set(e, name(t)); };
         step.reserve_scratch(device.reuse().add(family, problem, tactics, use));
     } else {
-        step.set(family.emit(problem, tactics[tactic]),
-                 str(name(tactics[tactic]), timed ? " (timed)" : ""));
+        step.set(family.emit(problem, tactics[tactic]), name(tactics[tactic], timed));
     }
 }
 
@@ -162,10 +163,10 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
                     args.constants, device.arch(), args.options.tf32, args.options.batch_invariant};
     std::vector<Tactic> tactics = family.tactics(problem);
     CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
-    std::string what = str("node '", args.node.name, "' (", family.name, ")");
+    std::string what = layer_text(args.node.name, family.name);
     keep_to_workspace(tactics, family, problem, args.options, what);
     auto step = std::make_unique<FamilyStep>(device, what);
-    choose(*step, family, problem, tactics, device, what);
+    choose(*step, family, problem, tactics, device, args.node.name);
     if (tactics.size() > 1) {
         // The operands and symbols outlive the call, as copies; the graph by the program.
         step->set_fallback([kept = KeptProblem(problem), &family, generic = tactics.back()] {

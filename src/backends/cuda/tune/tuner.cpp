@@ -27,6 +27,10 @@ std::string timing_device(const Gpu& gpu, const kernels::Arch& arch) {
     return device;
 }
 
+std::string implementation_text(std::string_view family, std::string_view tactic, bool timed) {
+    return str(family, ' ', tactic, timed ? " (timed)" : "");
+}
+
 Tuner::Tuner(CudaState& state, std::shared_ptr<plan::TimingCache> cache, int64_t weight_bytes)
     : state_(std::shared_ptr<void>(), &state), cache_(std::move(cache)),
       device_(timing_device(state.gpu, state.arch)),
@@ -47,6 +51,15 @@ Tuner::~Tuner() {
 
 std::optional<plan::Timing> Tuner::find(const std::string& problem) const {
     return cache_->find(device_, problem);
+}
+
+std::string Tuner::key_of(const std::string& layer, std::string problem) const {
+    std::string own = plan::layer_problem(layer, problem);
+    return cache_->by_layer() || cache_->find(device_, own) ? own : problem;
+}
+
+void Tuner::miss(const std::string& layer, const std::string& tactic) const {
+    cache_->miss(layer, tactic);
 }
 
 bool Tuner::must_know() const {
@@ -139,11 +152,16 @@ void Tuner::time_jobs(std::vector<TuningJob> jobs, bool background) {
             }
             auto best = left_ms() > 0 ? bench.fastest(job, left_ms) : std::nullopt;
             if (best) {
-                const std::string& tactic = job.candidates[best->candidate].tactic;
-                cache_->add(device_, job.problem, {tactic, best->us});
+                plan::TimedProblem p{job.layer, device_, job.problem, {}, best->best};
+                for (const TuningBench::Time& t : best->times) {
+                    const TuningJob::Candidate& c = job.candidates[t.candidate];
+                    p.rows.push_back({c.tactic, implementation_text(job.family, c.tactic, true),
+                                      t.us, c.cost_us});
+                }
+                cache_->add(p);
                 timed++;
-                log(LogLevel::Verbose, "cuda: ", job.what, ": ", tactic, " takes ", best->us,
-                    " us, the best of ", job.candidates.size());
+                log(LogLevel::Verbose, "cuda: ", job.what, ": ", p.rows[p.best].tactic, " takes ",
+                    p.rows[p.best].us, " us, the best of ", job.candidates.size());
             }
         }
     } catch (const Error& e) {
@@ -161,7 +179,7 @@ void Tuner::time_jobs(std::vector<TuningJob> jobs, bool background) {
 
 size_t TacticChoices::choose(Tuner& tuner, const kernels::Family& family,
                              const kernels::Problem& problem, const std::vector<Tactic>& tactics,
-                             const std::string& what, bool& timed) {
+                             const std::string& layer, bool& timed) {
     std::vector<Tactic> candidates = candidates_of(tactics);
     if (candidates.size() < 2) {
         return 0;
@@ -173,21 +191,24 @@ size_t TacticChoices::choose(Tuner& tuner, const kernels::Family& family,
         return it == tactics.end() ? std::nullopt
                                    : std::optional(static_cast<size_t>(it - tactics.begin()));
     };
-    std::string key = problem_text(family, problem);
+    std::string key = tuner.key_of(layer, problem_text(family, problem));
     auto it = made_.find(key);
     bool is_new = it == made_.end();
     if (is_new) {
         std::optional<plan::Timing> known = tuner.find(key);
         bool usable = known && place(known->tactic);
+        if (known && !usable) {
+            tuner.miss(layer, known->tactic);
+        }
         require(usable || !tuner.must_know(), ErrorCode::InvalidArgument,
-                "the timing cache has no entry for ", what, ": ", key);
+                "the timing cache has no entry for ", layer_text(layer, family.name), ": ", key);
         it =
             made_
                 .emplace(key, usable ? Choice{known->tactic, true} : Choice{tactics[0].name, false})
                 .first;
         bool offered = !usable && tuner.wants(key);
         if (offered) {
-            tuner.add(make_job(family, problem, candidates, key, what));
+            tuner.add(make_job(family, problem, candidates, key, layer));
         }
         if (tuner.is_full() && (offered || !known)) {
             open_.push_back(key);

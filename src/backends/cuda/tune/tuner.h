@@ -23,6 +23,9 @@ class TuningBench;
 /// Names a device in the timing cache.
 std::string timing_device(const Gpu& gpu, const kernels::Arch& arch);
 
+/// StepInfo::implementation of a step that uses a tactic.
+std::string implementation_text(std::string_view family, std::string_view tactic, bool timed);
+
 /// Thread safe.
 class Tuner {
 public:
@@ -37,6 +40,10 @@ public:
     bool is_full() const { return mode_ == Tune::Full; }
     /// A problem that is not in the timing cache is an error.
     bool must_know() const;
+    /// The key of a layer's problem: the layer's own where the cache has one or keeps them apart.
+    std::string key_of(const std::string& layer, std::string problem) const;
+    /// The cache knows a tactic for the layer that it does not have.
+    void miss(const std::string& layer, const std::string& tactic) const;
     /// The winner of a problem, where it is known.
     std::optional<plan::Timing> find(const std::string& problem) const;
     /// Another step has this problem. True when a job for it is welcome: the first time, while
@@ -78,7 +85,7 @@ public:
     /// the model; `timed` says whether it was the fastest of several. Offers the problem to the
     /// tuner where nobody timed it yet.
     size_t choose(Tuner& tuner, const kernels::Family& family, const kernels::Problem& problem,
-                  const std::vector<kernels::Tactic>& tactics, const std::string& what,
+                  const std::vector<kernels::Tactic>& tactics, const std::string& layer,
                   bool& timed);
     /// Full tuning: times what was offered; true when there are new winners among the problems of
     /// this context, so that plans made with the model's choices are made again.

@@ -277,17 +277,18 @@ std::optional<TuningBench::Result> TuningBench::fastest(const TuningJob& job,
     if (racers[0].us.empty()) {
         return std::nullopt;
     }
-    Result best{racers[0].candidate, median(racers[0].us)};
+    Result result;
     for (const Racer& r : racers) {
         double us = median(r.us);
         log(LogLevel::Verbose, "cuda: ", job.what, ": tactic ", job.candidates[r.candidate].tactic,
             " is expected to take ", job.candidates[r.candidate].cost_us, " us and takes ", us,
             " us");
-        if (us < best.us * margin) {
-            best = {r.candidate, us};
+        result.times.push_back({r.candidate, us});
+        if (us < result.times[result.best].us * margin) {
+            result.best = result.times.size() - 1;
         }
     }
-    return best;
+    return result;
 }
 
 } // namespace ingot::cuda

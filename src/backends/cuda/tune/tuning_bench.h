@@ -19,9 +19,13 @@ public:
     TuningBench(const TuningBench&) = delete;
     TuningBench& operator=(const TuningBench&) = delete;
 
-    struct Result {
+    struct Time {
         size_t candidate = 0;
         double us = 0; // the median of its runs
+    };
+    struct Result {
+        std::vector<Time> times; // of those that ran, in the order of the job
+        size_t best = 0;         // among them
     };
     /// Asks for the kernels of a job, so that they compile while others are timed.
     void request(const TuningJob& job) const;

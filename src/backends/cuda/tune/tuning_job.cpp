@@ -87,11 +87,17 @@ std::string problem_text(const kernels::Family& family, const Problem& p) {
     return text;
 }
 
+std::string layer_text(std::string_view layer, std::string_view family) {
+    return str("node '", layer, "' (", family, ")");
+}
+
 TuningJob make_job(const kernels::Family& family, const Problem& p,
-                   const std::vector<Tactic>& candidates, std::string problem, std::string what) {
+                   const std::vector<Tactic>& candidates, std::string problem, std::string layer) {
     TuningJob job;
     job.problem = std::move(problem);
-    job.what = std::move(what);
+    job.layer = std::move(layer);
+    job.family = family.name;
+    job.what = layer_text(job.layer, family.name);
     job.cost_us = candidates.front().cost_us;
     for (const Tactic& t : candidates) {
         job.candidates.push_back({t.name, t.cost_us, family.emit(p, t)});

@@ -24,7 +24,9 @@ struct TuningJob {
         double cost_us; // by the model
         kernels::Emitted emitted;
     };
-    std::string problem;                 // its key in the timing cache
+    std::string problem; // its key in the timing cache
+    std::string layer;   // that has it
+    std::string_view family;
     std::string what;                    // names it in messages
     double cost_us = 0;                  // of the model's choice, by the model
     std::vector<Candidate> candidates;   // the model's choice first
@@ -40,6 +42,8 @@ std::string problem_text(const kernels::Family& family, const kernels::Problem& 
 /// Emits the candidates. Errors: what the family throws.
 TuningJob make_job(const kernels::Family& family, const kernels::Problem& p,
                    const std::vector<kernels::Tactic>& candidates, std::string problem,
-                   std::string what);
+                   std::string layer);
+/// A layer of a family, as messages name it.
+std::string layer_text(std::string_view layer, std::string_view family);
 
 } // namespace ingot::cuda
