@@ -444,6 +444,7 @@ def quantized():
           "xs": f32(0.01), "ws": f32(0.01), "mask": np.array([4, 2], np.int32), "xz": u8(120),
           "wz": u8(130)}, num_heads=2, constants=("w",))
     products()
+    blocks()
     for block, axis in ((0, 1), (2, 1), (3, 0)):
         data = values(16, 3, 6, low=-9, high=9)
         scale = {0: values(17, 6, low=0.1), 2: values(17, 3, 3, low=0.1),
@@ -528,6 +529,65 @@ def resampling():
          domain="")
 
 
+def quantized_recurrent():
+    """By one thread, since ONNX Runtime quantises the states of each thread's sequences apart; with signed weights of
+    7 bits, since its products of u8 and s8 saturate on CPUs without VNNI."""
+    lengths = np.array([6, 3, 1], np.int32)
+    for direction in ("forward", "reverse", "bidirectional"):
+        d = 2 if direction == "bidirectional" else 1
+        for columns in (False, True):
+            shape = (d, 20) if columns else (d,)
+            base = {"x": values(1, 6, 3, 4), "w": whole(2, -64, 64, d, 4, 20, dtype=np.int8),
+                    "r": whole(3, -64, 64, d, 5, 20, dtype=np.int8), "b": heads(4, d, 40),
+                    "lengths": None, "h": None, "c": None, "p": None,
+                    "ws": values(8, *shape, low=0.002, high=0.01), "wz": np.zeros(shape, np.int8),
+                    "rs": values(9, *shape, low=0.002, high=0.01), "rz": np.zeros(shape, np.int8)}
+            fixed = ("w", "r", "b", "ws", "wz", "rs", "rz")
+            name = f"DynamicQuantizeLSTM_{direction}{'_columns' if columns else ''}"
+            common = dict(hidden_size=5, direction=direction, constants=fixed)
+            Case(name, "DynamicQuantizeLSTM", base, outputs=3, **common)
+            if columns:
+                Case(f"{name}_lengths", "DynamicQuantizeLSTM",
+                     {**base, "lengths": lengths, "h": heads(5, d, 3, 5), "c": heads(6, d, 3, 5),
+                      "p": heads(7, d, 15)}, outputs=3, dynamic=("x", "lengths"), **common)
+                Case(f"{name}_last", "DynamicQuantizeLSTM", {**base, "lengths": lengths},
+                     outputs=[False, True, True], **common)
+    Case("DynamicQuantizeLSTM_unsigned", "DynamicQuantizeLSTM",
+         {**base, "w": whole(2, 0, 256, 2, 4, 20), "r": whole(3, 0, 256, 2, 5, 20),
+          "ws": values(8, 2, low=0.002, high=0.01), "wz": np.array([120, 99], np.uint8),
+          "rs": values(9, 2, low=0.002, high=0.01), "rz": np.array([140, 101], np.uint8)},
+         outputs=3, direction="bidirectional", hidden_size=5)
+
+
+def blocks():
+    """What onnxruntime.quantization makes of Gather, of MatMul by 4 bits of bitsandbytes, and of embeddings."""
+    ids = np.array([[3, 0, 6], [1, 6, -2]], np.int64)
+    for bits, width in ((4, 20), (8, 40)):
+        for zeros in (False, True):
+            scales = values(2, 7, 3, low=0.01, high=0.1)
+            zero = whole(3, 0, 256, 7, 2 if bits == 4 else 3)
+            Case(f"GatherBlockQuantized_{bits}{'_zeros' if zeros else ''}", "GatherBlockQuantized",
+                 {"data": whole(1, 0, 256, 7, width), "ids": ids, "s": scales,
+                  **({"z": zero} if zeros else {})}, constants=("data", "s", "z"), bits=bits,
+                 gather_axis=0, quantize_axis=1, block_size=16)
+    for kind in (0, 1):
+        k, n = 24, 5
+        Case(f"MatMulBnb4_{kind}", "MatMulBnb4",
+             {"a": values(4, 3, k), "b": whole(5, 0, 256, k * n // 2),
+              "most": values(6, math.ceil(k * n / 32), low=0.1, high=2)}, constants=("b", "most"),
+             K=k, N=n, block_size=32, quant_type=kind)
+    ids = np.array([[3, 0, 6], [1, 6, 2]], np.int32)
+    tables = {"word": whole(7, 0, 256, 7, 8), "position": whole(8, 0, 256, 4, 8),
+              "segment": whole(9, 0, 256, 2, 8), "gamma": whole(10, 0, 256, 8),
+              "beta": whole(11, 0, 256, 8)}
+    scales = {f"{k}_s": f32(0.01 + 0.003 * i) for i, k in enumerate(tables)}
+    zeros = {f"{k}_z": u8(100 + 9 * i) for i, k in enumerate(tables)}
+    mask = {"mask": np.array([[1, 1, 0], [1, 1, 1]], np.int32)}
+    Case("QEmbedLayerNormalization", "QEmbedLayerNormalization",
+         {"ids": ids, "segments": (ids % 2).astype(np.int32), **tables, **mask, **scales, **zeros},
+         outputs=2, constants=(*tables, *scales, *zeros), epsilon=1e-5)
+
+
 def recurrent():
     sizes = {"RNN": 1, "GRU": 3, "LSTM": 4}
     lengths = np.array([6, 3, 1], np.int32)
@@ -545,6 +605,7 @@ def recurrent():
             if op == "GRU":
                 Case(f"{op}_{direction}_reset", op, base, outputs=2, linear_before_reset=1, **common)
             Case(f"{op}_{direction}_clip", op, base, outputs=outputs, clip=0.4, **common)
+    quantized_recurrent()
     d = {"x": values(1, 6, 3, 4), "w": heads(2, 1, 20, 4), "r": heads(3, 1, 20, 5),
          "b": heads(4, 1, 40), "lengths": None, "h": None, "c": None, "p": heads(7, 1, 15)}
     Case("LSTM_peephole", "LSTM", d, outputs=3, domain="", hidden_size=5)
@@ -590,7 +651,9 @@ def write(case, out):
     if case.oracle is not None:
         results = [case.oracle(**feeds)]
     else:
-        session = ort.InferenceSession(data, providers=["CPUExecutionProvider"])
+        one_thread = ort.SessionOptions()
+        one_thread.intra_op_num_threads = 1
+        session = ort.InferenceSession(data, one_thread, providers=["CPUExecutionProvider"])
         results = session.run(None, feeds)
     (folder / "model.onnx").write_bytes(data)
     for i, (key, value) in enumerate(feeds.items()):

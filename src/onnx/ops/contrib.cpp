@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "onnx/ops/support/activations.h"
 #include "onnx/ops/support/inputs.h"
+#include "onnx/ops/support/quantized.h"
 #include "onnx/ops/support/spatial.h"
 
 #include <array>
@@ -196,18 +197,25 @@ Values skip_rms_norm(NodeContext& c) {
     return skip_norm(c, true, c.in(2), {}, c.optional(3));
 }
 
+template <bool quantized>
 Values embed_layer_norm(NodeContext& c) {
     ingot::Graph& g = c.g;
     const Dims ids = c.type(0).dims;
     c.ensure(ids.size() == 2, "input_ids is ", c.type(0), ", expected [batch,sequence]");
-    Value sum = ops::gather_wrapped(g, c.in(2), c.in(0), 0);
-    Value positions = c.has(8) ? ops::gather_wrapped(g, c.in(3), c.in(8), 0)
-                               : ops::slice(g, c.in(3), 0, 0, ids[1]);
-    sum = ops::add(g, sum, positions);
+    // Rows of tables 2 to 4, norms 5 and 6: floats, or u8 with scales from 8 and zero points
+    // from 13.
+    auto plain = [&](int i, Value v) {
+        return quantized ? dequantized(g, {v, c.in(i + 6), c.in(i + 11)}) : v;
+    };
+    Value sum = plain(2, ops::gather_wrapped(g, c.in(2), c.in(0), 0));
+    Value positions = !quantized && c.has(8) ? ops::gather_wrapped(g, c.in(3), c.in(8), 0)
+                                             : ops::slice(g, c.in(3), 0, 0, ids[1]);
+    sum = ops::add(g, sum, plain(3, positions));
     if (c.has(1) && c.has(4)) {
-        sum = ops::add(g, sum, ops::gather_wrapped(g, c.in(4), c.in(1), 0));
+        sum = ops::add(g, sum, plain(4, ops::gather_wrapped(g, c.in(4), c.in(1), 0)));
     }
-    Value y = ops::layer_norm(g, {-1, c.f("epsilon", 1e-12F), false}, sum, c.in(5), c.in(6));
+    Value y = ops::layer_norm(g, {-1, c.f("epsilon", 1e-12F), false}, sum, plain(5, c.in(5)),
+                              plain(6, c.in(6)));
     Value mask;
     if (c.wants(1)) {
         mask = c.has(7) ? ops::reduce_sum(g, ops::cast(g, c.in(7), DType::I32), {1})
@@ -240,7 +248,8 @@ const ImporterRow rows[] = {
     {"com.microsoft", "MatMulNBits", 1, matmul_nbits},
     {"com.microsoft", "SkipLayerNormalization", 1, skip_layer_norm},
     {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, skip_rms_norm},
-    {"com.microsoft", "EmbedLayerNormalization", 1, embed_layer_norm},
+    {"com.microsoft", "EmbedLayerNormalization", 1, embed_layer_norm<false>},
+    {"com.microsoft", "QEmbedLayerNormalization", 1, embed_layer_norm<true>},
     {"com.microsoft", "BiasSoftmax", 1, bias_softmax},
     {"com.microsoft", "BiasAdd", 1, bias_add},
 };

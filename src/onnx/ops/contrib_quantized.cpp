@@ -148,31 +148,10 @@ Values matmul_to_float(NodeContext& c) {
     return {c.has(6) ? ops::add(g, y, c.in(6)) : y};
 }
 
-struct Dynamic {
-    Value v;
-    Value scale;
-    Value zero;
-};
-
-// x quantised to u8 with its actual range.
-Dynamic quantized_now(ingot::Graph& g, Value x) {
-    std::vector<int64_t> all;
-    for (int64_t i = 0; i < g.type(x).rank(); ++i) {
-        all.push_back(i);
-    }
-    Value low = ops::minimum(g, ops::reduce(g, "min", x, all), 0.0);
-    Value high = ops::maximum(g, ops::reduce_max(g, x, all), 0.0);
-    Value scale = ops::div(g, ops::sub(g, high, low), 255.0);
-    scale = ops::select(g, ops::equal(g, high, low), ops::scalar(g, DType::F32, 1), scale);
-    Value zero = ops::unary(g, ExprOp::Round, ops::unary(g, ExprOp::Neg, ops::div(g, low, scale)));
-    zero = ops::cast(g, zero, DType::U8, true);
-    return {requantized(g, x, scale, zero), scale, zero};
-}
-
 // (A: f32, B, b scale, [b zero], [bias])
 Values dynamic_matmul(NodeContext& c) {
     ingot::Graph& g = c.g;
-    Dynamic a = quantized_now(g, c.in(0));
+    Quantized a = quantized_now(g, c.in(0));
     Value y = exact_matmul(g, {a.v, {}, a.zero}, {c.in(1), {}, c.optional(3)});
     y = scaled(g, y, a.scale, c.in(2));
     return {c.has(4) ? ops::add(g, y, c.in(4)) : y};

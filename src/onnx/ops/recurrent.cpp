@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// RNN, GRU, LSTM. One matrix product covers the inputs of all steps; the steps are a loop whose
-// body has the recurrent product. Both directions run together, along a leading axis.
+// RNN, GRU, LSTM, and the LSTM of quantised weights that ONNX Runtime's quantize_dynamic makes. The
+// inputs of all steps go through one matrix product; the steps are a loop whose body holds the
+// recurrent product. Both directions run side by side, along a leading axis.
 #include "base/error.h"
 #include "onnx/ops/support/activations.h"
 #include "onnx/ops/support/inputs.h"
+#include "onnx/ops/support/quantized.h"
 #include "onnx/ops/support/spatial.h"
 
 #include <array>
@@ -23,6 +25,8 @@ struct Cell {
     double clip = 0;
     bool linear_before_reset = false;
     bool input_forget = false;
+    bool quantized = false;   // W and R: [D,inputs,gates*H] and [D,H,gates*H], of 8 bits
+    bool hides_ended = false; // states of sequences that have ended count as 0 in a quantised range
     DType t = DType::F32;
 
     int64_t directions() const { return static_cast<int64_t>(reversed.size()); }
@@ -36,10 +40,15 @@ struct Weights {
     Value reset;   // [D,1,H]: bias inside the reset of a GRU with linear_before_reset
     Value peep;    // [D,1,3H]
     Value lengths; // i64 [1,B,1]
+    // Of a quantised r, which is [D,H,gates*H]; [D,1,1 or gates*H].
+    Value r_scale;
+    Value r_zero; // i32; invalid for 0
+    Value r_sums; // i32 [D,1,gates*H]: of the columns of r - r_zero
 
     template <class F>
     static void fields(auto& w, F&& f) {
-        f(w.x), f(w.r), f(w.rh), f(w.reset), f(w.peep), f(w.lengths);
+        f(w.x), f(w.r), f(w.rh), f(w.reset), f(w.peep), f(w.lengths), f(w.r_scale), f(w.r_zero),
+            f(w.r_sums);
     }
 };
 
@@ -101,7 +110,9 @@ Cell cell_of(const NodeContext& c, Cell::Kind kind, int64_t gates) {
     }
     c.ensure(c.rank(0) == 3 && c.rank(1) == 3 && c.rank(2) == 3, "X, W and R are ", c.type(0), ", ",
              c.type(1), " and ", c.type(2), ", expected rank 3");
-    cell.hidden = c.dim(2, 2);
+    cell.quantized = c.has(8);
+    cell.hides_ended = c.wants(0);
+    cell.hidden = c.dim(2, cell.quantized ? 1 : 2);
     if (!cell.hidden.is_const()) {
         cell.hidden = positive(c, "hidden_size");
     }
@@ -147,6 +158,29 @@ Value recurrent(ingot::Graph& g, const Cell& cell, Value h, Value r) {
     return ops::dot(g, Dot{{0}, {0}, {2}, {2}, cell.t}, h, r);
 }
 
+// i32 times the scales of both operands.
+Value scaled(ingot::Graph& g, Value product, Value x_scale, Value w_scale) {
+    return ops::mul(g, ops::cast(g, product, DType::F32), ops::mul(g, x_scale, w_scale));
+}
+
+// As `recurrent` with quantised weights: each step quantises the states of a direction with the
+// range that they have. `number`: of the step.
+Value quantized_recurrent(ingot::Graph& g, const Cell& cell, const Weights& w, Value h,
+                          Value number) {
+    if (w.lengths.valid() && cell.hides_ended) {
+        Value last = ops::sub(g, number, ops::scalar_i64(g, DType::I64, 1));
+        h = ops::select(g, ops::less(g, last, w.lengths), h, ops::scalar(g, cell.t, 0));
+    }
+    Quantized q = quantized_now(g, h, true);
+    Value zero = ops::unsqueeze(g, ops::cast(g, q.zero, DType::I32), {1, 2});
+    Value y = ops::sub(g, ops::matmul(g, q.v, w.r, DType::I32), ops::mul(g, zero, w.r_sums));
+    if (w.r_zero.valid()) {
+        Value rows = ops::reduce_sum(g, ops::cast(g, q.v, DType::I32), {2}, true);
+        y = ops::sub(g, y, ops::mul(g, rows, w.r_zero));
+    }
+    return scaled(g, y, ops::unsqueeze(g, q.scale, {1, 2}), w.r_scale);
+}
+
 Value one_minus(ingot::Graph& g, Value x) {
     return ops::sub(g, ops::scalar(g, g.type(x).dtype, 1), x);
 }
@@ -180,10 +214,12 @@ Values gru_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x, co
     return {ops::add(g, ops::mul(g, one_minus(g, z), candidate), ops::mul(g, z, h))};
 }
 
-Values lstm_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x,
+Values lstm_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value number, Value x,
                  const Values& state) {
     Value before = state[1];
-    Value all = ops::add(g, x, recurrent(g, cell, state[0], w.r));
+    Value product = cell.quantized ? quantized_recurrent(g, cell, w, state[0], number)
+                                   : recurrent(g, cell, state[0], w.r);
+    Value all = ops::add(g, x, product);
     auto peeped = [&](int64_t which, int64_t peep, Value c) {
         Value v = gate(g, cell, all, 2, which);
         return w.peep.valid() ? ops::add(g, v, ops::mul(g, gate(g, cell, w.peep, 2, peep), c)) : v;
@@ -202,7 +238,7 @@ Values lstm_step(ingot::Graph& g, const Cell& cell, const Weights& w, Value x,
 Values step(ingot::Graph& g, const Cell& cell, const Weights& w, Value number,
             const Values& state) {
     Value x = ops::gather(g, w.x, number, 0);
-    Values next = cell.kind == Cell::Kind::Lstm  ? lstm_step(g, cell, w, x, state)
+    Values next = cell.kind == Cell::Kind::Lstm  ? lstm_step(g, cell, w, number, x, state)
                   : cell.kind == Cell::Kind::Gru ? gru_step(g, cell, w, x, state)
                                                  : rnn_step(g, cell, w, x, state);
     Value y = next[0];
@@ -300,21 +336,56 @@ Value outer_bias(NodeContext& c, const Cell& cell) {
     return ops::add(g, own, row_of(c, cell, 3, cell.gates, cell.gates));
 }
 
-Weights weights_of(NodeContext& c, const Cell& cell, Value x) {
+// Scales or zero points, [D] or [D,gates*H], as [D,1,1 or gates*H].
+Value column_parameter(NodeContext& c, const Cell& cell, int i) {
+    Dim columns = Dim(cell.gates) * cell.hidden;
+    c.ensure(c.rank(i) == 1 || (c.rank(i) == 2 && c.dim(i, 1) == columns), "input ", i, " is ",
+             c.type(i), ", expected [", cell.directions(), "] or [", cell.directions(), ',',
+             columns, ']');
+    Dim each = c.rank(i) == 1 ? Dim(1) : columns;
+    return ops::reshape(c.g, c.in(i), {cell.directions(), 1, each});
+}
+
+// x [S,B,n] where steps count for the longest sequence, 0 behind.
+Value steps_that_count(ingot::Graph& g, Value x, Value lengths) {
+    Value most = ops::reduce_max(g, lengths, {0, 1, 2});
+    Value number = ops::iota(g, DType::I64, {ops::dims(g, x)[0], 1, 1}, 0);
+    return ops::select(g, ops::less(g, number, most), x, ops::scalar(g, g.type(x).dtype, 0));
+}
+
+// The inputs' product with quantised weights: one range for all steps and both directions.
+void set_quantized(NodeContext& c, const Cell& cell, Weights& w, Value x) {
     ingot::Graph& g = c.g;
-    Weights w;
-    const Dims xd = ops::dims(g, x);
-    if (c.has(4)) {
-        auto known = known_ints(c, 4);
-        bool full = known && xd[0].is_const();
-        for (size_t i = 0; full && i < known->size(); ++i) {
-            full = (*known)[i] == xd[0].value();
-        }
-        w.lengths = full ? Value{} : ops::reshape(g, to_i64(g, c.in(4)), {1, xd[1], 1});
+    Quantized q = quantized_now(g, w.lengths.valid() ? steps_that_count(g, x, w.lengths) : x);
+    Dim columns = Dim(cell.gates) * cell.hidden;
+    Value input = ops::reshape(g, c.in(1), {cell.directions(), ops::dims(g, x)[2], columns});
+    Value scale = column_parameter(c, cell, 8);
+    Value zero = column_parameter(c, cell, 9);
+    std::vector<Value> directions;
+    for (int64_t d = 0; d < cell.directions(); ++d) {
+        auto part = [&](Value v) { return ops::squeeze(g, ops::slice(g, v, 0, d, 1), {0}); };
+        Value p = exact_matmul(g, q, {part(input), {}, part(zero)});
+        p = scaled(g, p, q.scale, part(scale));
+        p = cell.reversed[static_cast<size_t>(d)] ? reversed_steps(g, p, w.lengths) : p;
+        directions.push_back(ops::unsqueeze(g, p, {1}));
     }
+    w.x = ops::concat(g, directions, 1);
+    w.r = ops::reshape(g, c.in(2), {cell.directions(), cell.hidden, columns});
+    w.r_scale = column_parameter(c, cell, 10);
+    w.r_sums = ops::reduce_sum(g, ops::cast(g, w.r, DType::I32), {1}, true);
+    if (!is_known_zero(g, c.in(11))) {
+        w.r_zero = ops::cast(g, column_parameter(c, cell, 11), DType::I32);
+        Value count = ops::cast(g, ops::dim_scalar(g, cell.hidden), DType::I32);
+        w.r_sums = ops::sub(g, w.r_sums, ops::mul(g, count, w.r_zero));
+    }
+}
+
+// The inputs' product with weights of floats.
+void set_float(NodeContext& c, const Cell& cell, Weights& w, Value x) {
+    ingot::Graph& g = c.g;
     std::vector<Value> directions;
     Dim rows = Dim(cell.gates) * cell.hidden;
-    Value input = ops::reshape(g, c.in(1), {cell.directions(), rows, xd[2]});
+    Value input = ops::reshape(g, c.in(1), {cell.directions(), rows, ops::dims(g, x)[2]});
     for (size_t d = 0; d < cell.reversed.size(); ++d) {
         Value wd = ops::squeeze(g, ops::slice(g, input, 0, static_cast<int64_t>(d), 1), {0});
         Value p = ops::dot(g, Dot{{}, {}, {2}, {1}, cell.t}, x, wd); // [S,B,gates*H]
@@ -327,6 +398,25 @@ Weights weights_of(NodeContext& c, const Cell& cell, Value x) {
     if (cell.kind == Cell::Kind::Gru && !cell.linear_before_reset) {
         w.rh = gate(g, cell, w.r, 1, 2);
         w.r = gate(g, cell, w.r, 1, 0, 2);
+    }
+}
+
+Weights weights_of(NodeContext& c, const Cell& cell, Value x) {
+    ingot::Graph& g = c.g;
+    Weights w;
+    const Dims xd = ops::dims(g, x);
+    if (c.has(4)) {
+        auto known = known_ints(c, 4);
+        bool full = known && xd[0].is_const();
+        for (size_t i = 0; full && i < known->size(); ++i) {
+            full = (*known)[i] == xd[0].value();
+        }
+        w.lengths = full ? Value{} : ops::reshape(g, to_i64(g, c.in(4)), {1, xd[1], 1});
+    }
+    if (cell.quantized) {
+        set_quantized(c, cell, w, x);
+    } else {
+        set_float(c, cell, w, x);
     }
     if (c.has(3)) {
         w.x = ops::add(g, w.x, outer_bias(c, cell));
@@ -386,6 +476,7 @@ const ImporterRow rows[] = {
     {"", "RNN", 7, rnn},
     {"", "GRU", 7, gru},
     {"", "LSTM", 7, lstm},
+    {"com.microsoft", "DynamicQuantizeLSTM", 1, lstm},
 };
 
 } // namespace

@@ -8,9 +8,7 @@
 
 namespace ingot::onnx {
 
-namespace {
-
-bool known_zero(const ingot::Graph& g, Value v) {
+bool is_known_zero(const ingot::Graph& g, Value v) {
     if (!v.valid()) {
         return true;
     }
@@ -22,6 +20,8 @@ bool known_zero(const ingot::Graph& g, Value v) {
     }
     return t != nullptr;
 }
+
+namespace {
 
 bool single(const ingot::Graph& g, Value v) {
     return product(ops::dims(g, v)).is_const(1);
@@ -108,18 +108,29 @@ Value requantized(ingot::Graph& g, Value x, Value scale, Value zero, DType fallb
     return ops::quantize(g, {1, 0, t, true}, x, scale, zero);
 }
 
+Quantized quantized_now(ingot::Graph& g, Value x, bool each) {
+    std::vector<int64_t> axes = axes_after(each ? 1 : 0, g.type(x).rank());
+    Value low = ops::minimum(g, ops::reduce(g, "min", x, axes), 0.0);
+    Value high = ops::maximum(g, ops::reduce_max(g, x, axes), 0.0);
+    Value scale = ops::div(g, ops::sub(g, high, low), 255.0);
+    scale = ops::select(g, ops::equal(g, high, low), ops::scalar(g, DType::F32, 1), scale);
+    Value zero = ops::unary(g, ExprOp::Round, ops::unary(g, ExprOp::Neg, ops::div(g, low, scale)));
+    zero = ops::cast(g, zero, DType::U8, true);
+    return {ops::quantize(g, {0, 0, DType::U8, true}, x, scale, zero), scale, zero};
+}
+
 Value exact_conv(ingot::Graph& g, ops::Conv a, const Quantized& x, const Quantized& w) {
     a.dtype = DType::I32;
-    if (!known_zero(g, w.zero)) {
+    if (!is_known_zero(g, w.zero)) {
         int rank = g.type(w.v).rank();
         Value wi = ops::sub(g, wide(g, w.v), leading(g, wide(g, w.zero), rank));
         Value xi = wide(g, x.v);
-        if (!known_zero(g, x.zero)) {
+        if (!is_known_zero(g, x.zero)) {
             xi = ops::sub(g, xi, ops::reshape(g, wide(g, x.zero), {}));
         }
         return ops::conv(g, a, xi, wi);
     }
-    if (known_zero(g, x.zero)) {
+    if (is_known_zero(g, x.zero)) {
         return ops::conv(g, a, x.v, w.v);
     }
     // The border is filled with the zero point, so its share of every sum is constant.
@@ -140,8 +151,8 @@ Value exact_conv(ingot::Graph& g, ops::Conv a, const Quantized& x, const Quantiz
 Value exact_matmul(ingot::Graph& g, const Quantized& a, const Quantized& b) {
     int rank_a = g.type(a.v).rank();
     int rank_b = g.type(b.v).rank();
-    bool offset_a = !known_zero(g, a.zero);
-    bool offset_b = !known_zero(g, b.zero);
+    bool offset_a = !is_known_zero(g, a.zero);
+    bool offset_b = !is_known_zero(g, b.zero);
     if (rank_a < 2 || rank_b < 2) {
         Value x = offset_a ? ops::sub(g, wide(g, a.v), column_zero(g, a.zero)) : wide(g, a.v);
         Value y = wide(g, b.v);
