@@ -109,6 +109,17 @@ TEST(CpuDot, LargeOperandsGoInChunks) {
     expect_same_as_evaluator(g);
     Graph tall = matmul_graph(DType::F32, {1100, 2100}, {2100, 40}, false, DType::F32);
     expect_same_as_evaluator(tall);
+    for (auto [m, n] : {std::pair{130, 1100}, {1100, 40}, {2200, 4400}}) {
+        Graph product = matmul_graph(DType::F32, {m, 2100}, {2100, n}, false, DType::F32);
+        CompileOptions own_loops;
+        own_loops.use_library = false;
+        auto execution = cpu_backend()
+                             .compile(std::make_shared<const Graph>(product), own_loops)
+                             ->create_execution();
+        execution->prepare(std::array{Shape{m, 2100}, Shape{2100, n}});
+        // Both sides packed at once would be 10, 9 and 55 MB.
+        EXPECT_LT(execution->scratch_bytes(), 2.1 * (4 << 20)) << m << 'x' << n;
+    }
 }
 
 TEST(CpuDot, ManyBatches) {

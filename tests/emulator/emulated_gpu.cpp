@@ -138,6 +138,7 @@ public:
 
     void launch(const cuda::Recording& r) override {
         not_recording("a launch of a recording");
+        gpu_.count_replay();
         for (const std::function<void()>& work : static_cast<const EmulatedRecording&>(r).work) {
             work();
         }

@@ -54,6 +54,9 @@ public:
     std::string problems() const;
     Memory& memory() { return memory_; }
     uint64_t launches() const { return launches_; }
+    /// Recordings that were launched.
+    uint64_t replays() const { return replays_; }
+    void count_replay() { ++replays_; }
 
     /// Work that waits for this stream of a caller's, until the stream waits for it, is recorded
     /// from now on, until end_capture. Null cannot be captured.
@@ -72,6 +75,7 @@ private:
     EmulatedOptions options_;
     Memory memory_;
     std::atomic<uint64_t> launches_{0};
+    std::atomic<uint64_t> replays_{0};
     mutable std::mutex mutex_;
     std::string problems_;
     bool late_uploads_ = false;

@@ -78,6 +78,11 @@ TEST(Pad, KeepsVectorsWhereSizesAllow) {
     Value x = g.add_input("x", parse_type("f16[2,16,16]"));
     g.add_output("y", ops::pad(g, x, {0, 1, 8}, {0, 0, 16}, 0.0));
     sweep(g, {.tolerance = 0});
+    EXPECT_NE(expect_family(g, {.tolerance = 0}).texts.at(0).find(" r[8];"), std::string::npos);
+    Graph odd;
+    Value v = odd.add_input("x", parse_type("f16[2,16,16]"));
+    odd.add_output("y", ops::pad(odd, v, {0, 1, 4}, {0, 0, 16}, 0.0));
+    EXPECT_NE(expect_family(odd, {.tolerance = 0}).texts.at(0).find(" r[4];"), std::string::npos);
 }
 
 TEST(Pad, ScalarAndEmpty) {

@@ -229,7 +229,8 @@ std::optional<std::string> refusal(const Graph& g, std::string_view family) {
     return std::nullopt;
 }
 
-void expect_backend(const Graph& g, const BackendOptions& options) {
+BackendRun expect_backend(const Graph& g, const BackendOptions& options) {
+    BackendRun out;
     SCOPED_TRACE(str("seed ", options.seed, ", compute capability ", options.cc));
     try {
         std::vector<Tensor> inputs =
@@ -247,7 +248,12 @@ void expect_backend(const Graph& g, const BackendOptions& options) {
                 backend->compile(std::make_shared<const Graph>(g), compile)->create_execution();
             for (int run = 0; run < options.runs; ++run) {
                 device.set_reversed(run % 2 == 1);
+                auto before = device.counts();
                 std::vector<Tensor> got = run_backend(*execution, inputs, expected, run > 0);
+                if (auto after = device.counts()) {
+                    out.launches = after->launches - before->launches;
+                    out.replays = after->replays - before->replays;
+                }
                 for (size_t i = 0; i < got.size(); ++i) {
                     EXPECT_EQ(difference(got[i], expected[i],
                                          is_float(got[i].dtype()) ? options.tolerance : 0),
@@ -258,12 +264,17 @@ void expect_backend(const Graph& g, const BackendOptions& options) {
                 }
                 first = run == 0 ? got : first;
             }
+            for (const StepInfo& s : execution->steps()) {
+                out.kernels.push_back(s.kernel);
+                out.implementations.push_back(s.implementation);
+            }
         }
         EXPECT_EQ(device.problems(), "");
         EXPECT_EQ(device.used(), 0) << "bytes of device memory that were not released";
     } catch (const Error& e) {
         ADD_FAILURE() << e.what();
     }
+    return out;
 }
 
 } // namespace ingot::test

@@ -82,9 +82,17 @@ struct BackendOptions {
     std::vector<Tensor> inputs = {}; // as above
     int runs = 3;                    // plain, recorded, replayed
 };
+/// What ran, to be asserted on.
+struct BackendRun {
+    std::vector<std::string> kernels;         // of the steps in their order
+    std::vector<std::string> implementations; // StepInfo's
+    /// Of the last run; -1 on a real device, which does not count.
+    int64_t launches = -1;
+    int64_t replays = -1;
+};
 /// Through the whole CUDA backend: lowering, planner, recording. Results of all runs must be the
 /// same bytes.
-void expect_backend(const Graph& g, const BackendOptions& options = {});
+BackendRun expect_backend(const Graph& g, const BackendOptions& options = {});
 
 /// Random elements in [low, high], clamped to what the dtype holds; both bools.
 Tensor random_elements(DType t, const Shape& shape, unsigned seed, double low = -2,

@@ -41,7 +41,11 @@ TEST(Pointwise, WalksAnyStrides) {
 }
 
 TEST(Pointwise, UnrollsLargeScalarLoops) {
-    expect_family(sum_of("f32[300,239]", "f32[300,1]"), {.strided = true});
+    FamilyRun run = expect_family(sum_of("f32[300,239]", "f32[300,1]"), {.strided = true});
+    EXPECT_NE(run.texts.at(0).find("#pragma unroll\nfor (int e = 0; e < 4; ++e)"),
+              std::string::npos);
+    run = expect_family(sum_of("f32[30,239]", "f32[30,1]"), {.strided = true});
+    EXPECT_EQ(run.texts.at(0).find("e < 4; ++e"), std::string::npos) << "few elements";
 }
 
 TEST(Pointwise, TransposesThroughTiles) {

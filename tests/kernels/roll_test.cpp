@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace ingot::test {
 namespace {
 
@@ -121,7 +123,16 @@ TEST(Roll, LoweringTakesTheMovesAroundIt) {
     Value sum = ops::add(g, x, back);
     rows = ops::matmul(g, windows(g, sum, 2, 3, 16), w);
     g.add_output("y", ops::add(g, sum, image(g, rows, 2, 3, 16)));
-    expect_backend(g, {.tolerance = 2e-3});
+    BackendRun run = expect_backend(g, {.tolerance = 2e-3});
+    auto count = [&](std::string_view kernel) {
+        return std::count_if(run.kernels.begin(), run.kernels.end(), [&](const std::string& k) {
+            return k.find(kernel) != std::string::npos;
+        });
+    };
+    EXPECT_EQ(count("roll"), 3) << join(run.kernels, ", ");
+    for (const char* apart : {"permute", "slice", "concat", "map"}) {
+        EXPECT_EQ(count(apart), 0) << join(run.kernels, ", ");
+    }
 }
 
 } // namespace

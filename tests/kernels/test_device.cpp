@@ -228,6 +228,14 @@ std::string TestDevice::problems() const {
     return real_ != nullptr ? real_->problems() : emulated_->problems();
 }
 
+std::optional<TestDevice::Counts> TestDevice::counts() const {
+    if (emulated_ == nullptr) {
+        return std::nullopt;
+    }
+    return Counts{static_cast<int64_t>(emulated_->launches()),
+                  static_cast<int64_t>(emulated_->replays())};
+}
+
 int64_t TestDevice::used() const {
     return real_ != nullptr ? real_->used() : emulated_->memory().used();
 }

@@ -6,6 +6,7 @@
 #include "emulator/emulated_gpu.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,12 @@ public:
     void set_reversed(bool reversed);
     std::string problems() const;
     int64_t used() const;
+    /// Kernels and recordings launched so far; null on a real device.
+    struct Counts {
+        int64_t launches = 0;
+        int64_t replays = 0;
+    };
+    std::optional<Counts> counts() const;
 
 private:
     class CheckedGpu;
