@@ -1,14 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
 """No option is accepted in silence: each row of src/api/options/*.def has a test that proves what it does, shows here
 that it does it, or has a message that says why it has no effect. A new row needs one of these."""
+import ctypes
 import pathlib
 import re
+import struct
+import subprocess
+import sys
 
+import numpy as np
+import onnx
 import pytest
+from onnx import TensorProto, helper, numpy_helper
+from PIL import Image
 
 import ingot_command as ingot
 from test_cli import OF_A_GPU
 from test_trtexec import DIGITS, QUICK, run
+from trtexec_flags import SHOWN, WORKS
 
 # The tests that prove an option, and name it: test: fields.
 TESTS = """
@@ -62,6 +71,12 @@ SHOWS = {
     "optimization_level": (["--builderOptimizationLevel=5"],
                            "--builderOptimizationLevel=5: accepted, no effect, because the CPU has no tactics to time"),
     "layer_precisions": (["--layerPrecisions=linear:fp32"], "change nothing without --precisionConstraints"),
+    "avg_runs": (["--avgRuns=1"], "Trace averages of 1 runs"),
+    "no_compilation_cache": (["--noCompilationCache"],
+                             "--noCompilationCache: accepted, no effect, because the CPU has no kernels to compile"),
+    "include_transfers": (["--includeDataTransfers"],
+                          "--includeDataTransfers: accepted, no effect, because runs on the CPU copy nothing"),
+    "idle_time": (["--idleTime=1500"], r"Timing trace has 2 queries over (1\.[5-9]|[2-9]\.)[\d.]* s"),
     "layer_output_types": (["--layerOutputTypes=linear:fp32"], "change nothing without --precisionConstraints"),
 }
 
@@ -69,8 +84,8 @@ SHOWS = {
 UNITS = {
     "direct_io": ("api/io_formats_test.cpp", "kDIRECT_IO (--directIO)"),
     "precision_constraints": ("workflow/layer_types_test.cpp", "LayerTypeRule"),
-    "size_threshold": ("workflow/slim_test.cpp", "size_threshold"),
-    "keep_initializer_inputs": ("workflow/slim_test.cpp", "keep_initializer_inputs"),
+    "size_threshold": ("slim/slim_test.cpp", "size_threshold"),
+    "keep_initializer_inputs": ("slim/slim_test.cpp", "keep_initializer_inputs"),
     "no_library": ("engine/context_test.cpp", "use_library"),
     "cpu_threads": ("engine/context_test.cpp", "ThreadPool pool"),
     "no_cuda_graph": ("backends_cuda/streams_test.cpp", "record_graphs"),
@@ -81,12 +96,15 @@ UNITS = {
     "pools": ("api/memory_strategies_test.cpp", "workspace"),
     "workspace_mebibytes": ("api/memory_strategies_test.cpp", "workspace"),
     "kernels": ("python/test_kernels.py", "--kernels=90"),
+    "static_plugins": ("python/test_plugin_libraries.py", "--staticPlugins={REGISTERED}"),
+    "skip_optimizations": ("python/test_python_slim.py", 'skip_optimizations=["constant_folding"]'),
+    "fp8": ("python/test_quantize.py", '"--fp8": 0.08'),
+    "int4": ("python/test_quantize.py", '"--int4": 0.2'),
     "disable_passes": ("conformance/passes_test.cpp", "disabled_passes"),
 }
 
-# Only known to be taken: whoever touches one of these proves it first.
-TAKEN = {"mark_all_debug", "static_plugins", "serialized_plugins", "no_compilation_cache", "layout", "sleep_time",
-         "idle_time", "include_transfers", "avg_runs", "nvrtc", "full", "skip_optimizations", "fp8", "int4"}
+# Of these the tests stand in this file.
+HERE = {"mark_all_debug", "layout", "sleep_time", "nvrtc", "full", "serialized_plugins"}
 
 ROWS = re.findall(r'^INGOT_OPTION\((\w+), .*\n\s*\.commands[^.]*\.names = "(-[^"]+)"',
                   "".join(path.read_text() for path in sorted((ingot.REPOSITORY / "src/api/options").glob("*.def"))),
@@ -101,10 +119,9 @@ def of_a_gpu():
 
 
 def test_no_option_is_without_an_effect_or_a_message():
-    known = set(PROVED) | set(SHOWS) | set(UNITS) | of_a_gpu() | TAKEN
+    known = set(PROVED) | set(SHOWS) | set(UNITS) | of_a_gpu() | HERE
     assert set(NAMES) - known == set(), "give each a test, or a message, and a row here"
     assert known - set(NAMES) == set()
-    assert not TAKEN & (set(PROVED) | set(SHOWS) | set(UNITS) | of_a_gpu())
 
 
 def test_each_claim_has_a_test_that_names_the_option():
@@ -123,3 +140,97 @@ def test_what_an_option_prints(field):
     arguments, pattern = SHOWS[field]
     assert re.search(pattern, run("--onnx", DIGITS, *QUICK, *arguments))
     assert not re.search(pattern, run("--onnx", DIGITS, *QUICK))
+
+
+def test_every_working_flag_is_proved():
+    """By what it prints (SHOWN), or by its option's test."""
+    proved = set(PROVED) | set(SHOWS) | set(UNITS) | of_a_gpu() | set(HERE)
+    options = {name for field in proved for name in NAMES[field]}
+    missing = {flag for flag in WORKS if flag not in SHOWN and flag.split("=")[0] not in options}
+    assert missing == set(), missing
+    assert set(SHOWN) - set(WORKS) == set()
+
+
+def debug_tensors(*flags):
+    return set(re.findall(r"Debug tensor (\w+) ", run("--onnx", DIGITS, *QUICK, "--saveAllDebugTensors=summary", *flags)))
+
+
+def test_every_tensor_becomes_a_debug_tensor():
+    assert debug_tensors("--markDebug=relu1") == {"relu1"}
+    assert debug_tensors("--markDebug=relu1", "--markUnfusedTensorsAsDebugTensors") > {"relu1", "pool1", "pool2"}
+
+
+def test_libraries_do_not_travel_in_an_engine():
+    text = run("--onnx", DIGITS, *QUICK, "--setPluginsToSerialize=a.so", code=1)
+    assert "--setPluginsToSerialize: an engine file holds no host code" in text
+
+
+def test_a_pause_before_the_measurement():
+    started = [ingot.binary().parent / "trtexec", f"--onnx={DIGITS}", *QUICK]
+    subprocess.run(started, timeout=300, check=True, capture_output=True)
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([*started, "--sleepTime=600000"], timeout=10, check=False, capture_output=True)
+
+
+def identity(path, shape, nodes=None, inputs=(), constants=()):
+    nodes = nodes or [helper.make_node("Identity", ["x"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, shape), *inputs],
+                              [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)], list(constants))
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), str(path))
+    return path
+
+
+@pytest.mark.parametrize("layout, shape", [("nhwc", (1, 3, 3, 3)), ("nchw", (1, 3, 3, 3)), ("hwc", (3, 3, 3)),
+                                           ("chw", (3, 3, 3))])
+def test_pictures_lie_as_the_layout_says(layout, shape, tmp_path):
+    # Three sizes of 3: the shape alone does not say which of them are channels.
+    pixels = np.arange(27, dtype=np.uint8).reshape(3, 3, 3)
+    Image.fromarray(pixels).save(tmp_path / "p.png")
+    model = identity(tmp_path / "m.onnx", shape)
+    ingot.call("run", model, "--device=cpu", f"--input=x={tmp_path}/p.png", f"--layout={layout}", "--std=1",
+               f"--save-outputs={tmp_path}/{layout}")
+    expected = pixels if layout.endswith("hwc") else pixels.transpose(2, 0, 1)
+    assert np.array_equal(np.load(tmp_path / layout / "y.npy").reshape(3, 3, 3), expected)
+
+
+def test_large_models_are_compared_in_float64_only_if_asked(tmp_path, monkeypatch):
+    monkeypatch.setenv("INGOT_PYTHON", sys.executable)
+    # 128 GFLOP of a branch that is not taken.
+    big = numpy_helper.from_array(np.array([4000, 4000]), "size")
+    then = helper.make_graph([helper.make_node("ConstantOfShape", ["size"], ["m"]),
+                              helper.make_node("MatMul", ["m", "m"], ["mm"]),
+                              helper.make_node("ReduceSum", ["mm"], ["s"], keepdims=0),
+                              helper.make_node("Add", ["x", "s"], ["t"])], "then", [],
+                             [helper.make_tensor_value_info("t", TensorProto.FLOAT, [2])], [big])
+    otherwise = helper.make_graph([helper.make_node("Neg", ["x"], ["e"])], "else", [],
+                                  [helper.make_tensor_value_info("e", TensorProto.FLOAT, [2])])
+    nodes = [helper.make_node("ReduceSum", ["x"], ["sum"], keepdims=0), helper.make_node("Greater", ["sum", "most"], ["c"]),
+             helper.make_node("If", ["c"], ["y"], then_branch=then, else_branch=otherwise)]
+    model = identity(tmp_path / "m.onnx", [2], nodes, constants=[numpy_helper.from_array(np.float32(1e9), "most")])
+    assert "the model has 128 GFLOP, above 50; --full runs it all the same" in ingot.call("compare", model, "--device=cpu")
+    assert "--full runs it all the same" not in ingot.call("compare", model, "--device=cpu", "--full")
+
+
+class Hash(ctypes.Structure):
+    _fields_ = [("low", ctypes.c_uint64), ("high", ctypes.c_uint64)]
+
+
+def kernel_entry(nvrtc):
+    """An entry of a kernel cache (src/cache/kernel_entry.cpp), as another NVRTC would have filled it."""
+    library = ctypes.CDLL("libxxhash.so.0")
+    library.XXH3_128bits.restype = Hash
+    rest = struct.pack("<QQ", 1, 2) + b"compiler" + nvrtc + b"binary"
+    h = library.XXH3_128bits(rest, ctypes.c_size_t(len(rest)))
+    return struct.pack("<8sIIIIQQQ", b"INGOTKRN", 2, 8, len(nvrtc), 0, 6, h.high, h.low) + rest
+
+
+def test_kernels_of_another_compiler_are_faults_only_if_asked(tmp_path):
+    folder = tmp_path / "kernels"
+    folder.mkdir(mode=0o700)
+    entry = folder / f"{1:016x}{2:016x}.kernel"
+    entry.write_bytes(kernel_entry(b"NVRTC 1.0"))
+    entry.chmod(0o600)
+    assert "0 faulty" in ingot.call("cache", "verify", f"--runtimeCacheDir={folder}")
+    done = subprocess.run([ingot.binary(), "cache", "verify", "--nvrtc", f"--runtimeCacheDir={folder}"], text=True,
+                          capture_output=True, check=False)
+    assert done.returncode == 1 and "it was compiled by NVRTC 1.0, found here: " in done.stdout + done.stderr

@@ -14,7 +14,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import ingot_command as ingot
-from trtexec_flags import ALREADY, IGNORED, USERS_LINES, WORKS, WRONG
+from trtexec_flags import ALREADY, IGNORED, SHOWN, USERS_LINES, WORKS, WRONG
 
 DIGITS = ingot.REPOSITORY / "examples" / "digits" / "digits.onnx"
 QUICK = ("--iterations=2", "--duration=0", "--warmUp=0")
@@ -122,9 +122,25 @@ def test_flags_that_work(flag, engine, folder):
     model = ["--loadEngine", engine] if flag in ("--getPlanVersionOnly", "--timeDeserialize") else ["--onnx", DIGITS]
     name = flag.split("=")[0]
     quick = [q for q in QUICK if not q.startswith(name + "=")]
-    text = run(*model, *quick, flag, folder=folder)
+    def behind_options(*flags):
+        for path in folder.iterdir():
+            if path.name not in ("image.npy", "model.onnx"):
+                path.unlink()
+        text = run(*model, *flags, folder=folder)
+        assert "&&&& PASSED" in text
+        return text[max(text.find("=== Device Information ==="), 0):], {path.name for path in folder.iterdir()}
+
+    text, files = behind_options(*quick, flag)
     told = [line for line in lines_of(text, "[IW]") if re.match(rf"{name}\S* (is ignored|changes nothing)", line)]
-    assert not told and "&&&& PASSED" in text
+    assert not told
+    if flag in SHOWN:
+        plain, before = behind_options(*(() if flag == "--getPlanVersionOnly" else QUICK))
+        proof = SHOWN[flag]
+        if proof.startswith("file:"):
+            assert proof[5:] in files - before
+        else:
+            assert re.search(proof, text, re.MULTILINE), text
+            assert not re.search(proof, plain, re.MULTILINE), "a run without the flag says so too"
 
 
 @pytest.mark.parametrize("flag", ALREADY + IGNORED)

@@ -41,6 +41,53 @@ WORKS = """
 --useRuntime=full --useRuntime=lean --useRuntime=dispatch --errorOnTimingCacheMiss --persistentCacheRatio=0.5
 --enablePluginOverride --memPoolSize=workspace:1024 --workspace=1024 --nvtxMode=verbose --nvtxVerbosity=none
 """.split()
+# What a run with the flag prints behind its list of options, or the file that it writes, and a run without does not.
+# The other working flags stand for options that test_option_effects.py proves.
+SHOWN = {
+    "--minShapes=image:1x1x8x8": "profile 0 to: MIN=1x1x8x8",
+    "--optShapes=image:2x1x8x8": "profile 0 to: .* OPT=2x1x8x8",
+    "--maxShapes=image:4x1x8x8": "profile 0 to: .* MAX=4x1x8x8",
+    "--shapes=image:3x1x8x8": "profile 0 to: MIN=3x1x8x8 OPT=3x1x8x8 MAX=3x1x8x8",
+    "--saveEngine=new.engine": "file:new.engine",
+    "--getPlanVersionOnly": r"Plan was created with TensorRT version [\d.]+ \(Ingot",
+    "--timingCacheFile=timing.cache": "no timing cache is read or written: the CPU has no kernels to compile or time",
+    "--runtimeCacheFile=runtime.cache": "no runtime cache is read or written: the CPU has no kernels to compile or time",
+    "--builderOptimizationLevel=5": "--builderOptimizationLevel=5: accepted, no effect, because the CPU has no tactics",
+    "--runtimePlatform=WindowsAMD64": "Skipped inference phase since --runtimePlatform is added",
+    "--layerPrecisions=conv1:fp32": "change nothing without --precisionConstraints",
+    "--layerOutputTypes=conv1:fp32": "change nothing without --precisionConstraints",
+    "--markDebug=linear": "there is no tensor 'linear' to mark for debugging",
+    "--monitorMemory": r"Peak host memory after building: [\d.]+ MiB",
+    "--iterations=10": "Timing trace has 10 queries",
+    "--infStreams=2": "Timing trace has 4 queries",
+    "--streams=2": "Timing trace has 4 queries",
+    "--timeDeserialize": r"Total deserialization time = \S+ milliseconds in \d+ iterations",
+    "--skipInference": "Skipped inference phase since --skipInference is added",
+    "--buildOnly": "Skipped inference phase since --skipInference is added",
+    "--saveDebugTensors=linear:linear.npy": "debug tensor 'linear' does not occur",
+    "--saveAllDebugTensors=summary": r"Debug tensor pool1 f32 1x16x4x4: min \S+ max \S+ mean \S+, 0 not finite",
+    "--verbose": r"\[V\] \[Ingot\] pass dead_code: \d+ -> \d+ nodes",
+    "--avgRuns=1": "Trace averages of 1 runs",
+    "--percentile=50,99.9": r"percentile\(50%\) = \S+ ms, percentile\(99.9%\) = \S+ ms",
+    "--dumpOutput": r"scores: \(1x10\)",
+    "--dumpRawBindingsToFile": "file:scores.output.1.10.Float.raw",
+    "--dumpProfile": r"conv1 \+ relu1$",
+    "--dumpLayerInfo": r"\[I\] conv1 \+ relu1$",
+    "--dumpOptimizationProfile": r"Model input image \(profile 0\): any shape \[batch,1,8,8\]",
+    "--exportTimes=times.json": "file:times.json",
+    "--exportOutput=output.json": "file:output.json",
+    "--exportProfile=profile.json": "file:profile.json",
+    "--exportLayerInfo=layers.json": "file:layers.json",
+    "--device=0": "there is no GPU 0",
+    "--specializeStrategyDS=lazy": "--specialisation: accepted, no effect, because the CPU has no kernels to compile",
+    "--specializeStrategyDS=eager": "--specialisation: accepted, no effect, because the CPU has no kernels to compile",
+    "--specializeStrategyDS=none": "--specialisation: accepted, no effect, because the CPU has no kernels to compile",
+    "--refitFromOnnx=model.onnx": r"Engine refitted in \S+ sec",
+    "--timeRefit": r"Total refit time = \S+ milliseconds in \d+ iterations",
+    "--dumpRefit": r"linear\.weight: f32\[10,128\]",
+    "--noCompilationCache": "--noCompilationCache: accepted, no effect, because the CPU has no kernels to compile",
+    "--includeDataTransfers": "--includeDataTransfers: accepted, no effect, because runs on the CPU copy nothing",
+}
 # These ask for what happens anyway.
 ALREADY = """
 --versionCompatible --vc --excludeLeanRuntime --ignoreParsedPluginLibs --pluginInstanceNorm --pi --asyncFileReader --hardwareCompatibilityLevel=none
