@@ -136,7 +136,7 @@ protected:
     /// Lines at kINFO that match.
     size_t count_lines(const std::string& pattern) {
         std::regex r(pattern);
-        std::vector<std::string> lines = logger.others();
+        std::vector<std::string> lines = logger.infos();
         return static_cast<size_t>(
             std::count_if(lines.begin(), lines.end(),
                           [&r](const std::string& l) { return std::regex_match(l, r); }));
@@ -209,6 +209,9 @@ void runs_on(nvinfer1::IRuntime& runtime, A& allocator, const AlignedBytes& byte
     std::unique_ptr<nvinfer1::IExecutionContext> c(engine->createExecutionContext());
     ASSERT_NE(c, nullptr);
     EXPECT_GT(allocator.blocks.given, 0);
+    c.reset();
+    engine.reset();
+    EXPECT_EQ(allocator.blocks.live_bytes(), 0U);
 }
 
 TEST_P(MemoryStrategies, AllocatorsOfAllGenerations) {
@@ -272,10 +275,10 @@ TEST_P(MemoryStrategies, TemporaryStorageHasItsOwnAllocator) {
 }
 
 TEST_P(MemoryStrategies, TheLogSaysWhatMemoryIsTaken) {
-    size_t before = logger.others().size();
+    size_t before = logger.infos().size();
     auto engine = load(*chain());
     auto c = context(*engine);
-    std::vector<std::string> lines = logger.others();
+    std::vector<std::string> lines = logger.infos();
     lines.erase(lines.begin(), lines.begin() + static_cast<std::ptrdiff_t>(before));
     const std::string change = R"(: CPU [+-]\d+, GPU [+-]\d+, now: CPU \d+, GPU \d+ \(MiB\))";
     std::vector<std::string> expected = {
@@ -361,7 +364,7 @@ TEST_P(MemoryLimits, TacticsBeyondTheWorkspaceAreSkippedAndTheLogSaysSo) {
     auto c = context(*bounded);
     ASSERT_NE(c, nullptr) << logger.take_error();
     EXPECT_LE(bounded->getDeviceMemorySizeV2(), 1000);
-    std::vector<std::string> lines = logger.others();
+    std::vector<std::string> lines = logger.infos();
     EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const std::string& l) {
         return std::regex_match(l, std::regex("node 'deep' \\(dot\\): tactic \\S+ is skipped, it "
                                               "needs \\d+ bytes of workspace, the limit is 1000"));
@@ -455,7 +458,7 @@ TEST_P(MemoryLimitsOfTheCpu, ABuildFailsWhereTheWorkspaceDoesNotDo) {
         << error;
     EXPECT_NE(build_with_workspace(logger, Device::kCPU, size_t{1} << 30), nullptr)
         << logger.take_error();
-    std::vector<std::string> lines = logger.others();
+    std::vector<std::string> lines = logger.infos();
     for (const char* line :
          {"Max Scratch Memory: \\d+ bytes", "Total Activation Memory: \\d+ bytes"}) {
         EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [&](const std::string& l) {
@@ -466,7 +469,7 @@ TEST_P(MemoryLimitsOfTheCpu, ABuildFailsWhereTheWorkspaceDoesNotDo) {
 
 TEST_P(MemoryLimits, ABuildSaysWhichTacticsTheWorkspaceRulesOut) {
     EXPECT_NE(build_with_workspace(logger, Device::kAUTO, 1000), nullptr) << logger.take_error();
-    std::vector<std::string> lines = logger.others();
+    std::vector<std::string> lines = logger.infos();
     EXPECT_TRUE(std::any_of(lines.begin(), lines.end(), [](const std::string& l) {
         return std::regex_match(l, std::regex("node 'deep' \\(dot\\): tactic \\S+ is skipped, it "
                                               "needs \\d+ bytes of workspace, the limit is 1000"));

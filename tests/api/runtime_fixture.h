@@ -34,6 +34,9 @@ public:
         } else {
             others_.emplace_back(msg);
         }
+        if (severity == Severity::kINFO) {
+            infos_.emplace_back(msg);
+        }
     }
     /// What was reported since the last call; "" when nothing was.
     std::string take_error() {
@@ -45,6 +48,11 @@ public:
         errors_.clear();
         return all;
     }
+    /// Those at kINFO.
+    std::vector<std::string> infos() {
+        std::scoped_lock lock(mutex_);
+        return infos_;
+    }
     std::vector<std::string> others() {
         std::scoped_lock lock(mutex_);
         return others_;
@@ -53,6 +61,7 @@ public:
 private:
     std::mutex mutex_;
     std::vector<std::string> errors_;
+    std::vector<std::string> infos_;
     std::vector<std::string> others_;
 };
 
