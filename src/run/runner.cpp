@@ -432,13 +432,19 @@ int64_t Runner::streamed_bytes() const {
 
 int64_t Runner::scratch_bytes() const {
     int64_t most = 0;
+    auto add = [&most](const SegmentPlan& plan) {
+        for (const StepEntry& e : plan.steps) {
+            most = std::max(most, e.step->scratch_bytes());
+        }
+    };
     for (const SegmentPlan* plan : chain_) {
         if (plan == nullptr) {
             break;
         }
-        for (const StepEntry& e : plan->steps) {
-            most = std::max(most, e.step->scratch_bytes());
-        }
+        add(*plan);
+    }
+    if (chain_.front() == nullptr && !roots_.empty()) { // planned, but not prepared
+        add(*roots_.front().second);
     }
     return most;
 }

@@ -21,11 +21,11 @@ bool is_limited(const BuilderConfig& config, Pool pool) {
            static_cast<size_t>(std::numeric_limits<int64_t>::max());
 }
 
-/// nullopt where the engine may run on another device than one that is here.
-std::optional<Place> place_of(const BuilderConfig& config) {
+/// nullopt where there is no device, and, with `sure`, where the engine may run on another one.
+std::optional<Place> place_of(const BuilderConfig& config, bool sure) {
     try {
         Place place = find_place(config.device, config.ordinal);
-        bool elsewhere = !place.is_gpu && config.device == Device::kAUTO;
+        bool elsewhere = sure && !place.is_gpu && config.device == Device::kAUTO;
         return elsewhere ? std::nullopt : std::optional(place);
     } catch (const Error& e) {
         if (e.code() != ErrorCode::Device) {
@@ -60,6 +60,26 @@ std::vector<std::vector<Shape>> largest_shapes(const Engine& engine) {
     return all;
 }
 
+bool is_limited(const BuilderConfig& config) {
+    return is_limited(config, Pool::kWORKSPACE) || is_limited(config, Pool::kTACTIC_SHARED_MEMORY);
+}
+
+/// What contexts take: "Total Host Persistent Memory: 123 bytes", and so on.
+void log_context_memory(Context& context, const BuilderConfig& config, bool is_gpu) {
+    int64_t activations = 0;
+    int64_t scratch = 0;
+    for (const std::vector<Shape>& shapes : largest_shapes(context.engine())) {
+        activations = std::max(activations, context.execution().activation_bytes(shapes));
+        scratch = std::max(scratch, context.execution().memory_use().scratch);
+    }
+    int64_t beside = context.execution().memory_use().persistent;
+    auto packed = static_cast<int64_t>(context.executable().packed_bytes());
+    log_bytes(config.report(), "Total Host Persistent Memory", is_gpu ? 0 : packed + beside);
+    log_bytes(config.report(), "Total Device Persistent Memory", is_gpu ? beside : 0);
+    log_bytes(config.report(), "Max Scratch Memory", scratch);
+    log_bytes(config.report(), "Total Activation Memory", activations);
+}
+
 } // namespace
 
 CompileOptions limited_options(const BuilderConfig& config) {
@@ -81,27 +101,30 @@ CompileOptions limited_options(const BuilderConfig& config) {
 
 void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConfig& config,
                   const std::shared_ptr<plan::PluginHost>& plugins) {
-    bool limited =
-        is_limited(config, Pool::kWORKSPACE) || is_limited(config, Pool::kTACTIC_SHARED_MEMORY);
-    std::optional<Place> place = limited ? place_of(config) : std::nullopt;
+    bool limited = is_limited(config);
+    std::optional<Place> place = place_of(config, limited);
     // A plugin may be made for the GPU that is not here.
     bool foreign = place && plugins != nullptr && !place->is_gpu && config.device != Device::kCPU;
-    if (!place || foreign) {
+    // Planning for a GPU compiles kernels: without a limit that is left to what times them, and
+    // runs.
+    if (!place || foreign || (place->is_gpu && !limited)) {
         return;
     }
     CompileOptions options = limited_options(config);
     options.plugins = plugins;
     options.runtime_cache =
         config.has(Flag::kDISABLE_COMPILATION_CACHE) ? "" : cache_folder_option();
-    Context context(engine, *place->backend, options);
-    int64_t activations = 0;
-    int64_t scratch = 0;
-    for (const std::vector<Shape>& shapes : largest_shapes(*engine)) {
-        activations = std::max(activations, context.execution().activation_bytes(shapes));
-        scratch = std::max(scratch, context.execution().memory_use().scratch);
+    try {
+        Context context(engine, *place->backend, options);
+        log_context_memory(context, config, place->is_gpu);
+    } catch (const Error& e) {
+        if (limited || e.code() == ErrorCode::Interrupted) {
+            throw;
+        }
+        // Nothing was asked of this device: it may be another one that runs the engine.
+        config.report().log(nv::ILogger::Severity::kVERBOSE,
+                            str("the memory of contexts is not known: ", e.what()));
     }
-    log_bytes(config.report(), "Max Scratch Memory", scratch);
-    log_bytes(config.report(), "Total Activation Memory", activations);
 }
 
 } // namespace ingot::api

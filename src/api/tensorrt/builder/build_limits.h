@@ -8,9 +8,10 @@
 
 namespace ingot::api {
 
-/// Where kWORKSPACE or kTACTIC_SHARED_MEMORY is limited: plans the engine for the device at hand
-/// and the largest shapes of each profile, logs what memory that takes, and what the limits rule
-/// out. Errors: OutOfMemory naming layer, bytes needed and limit where nothing is left.
+/// Plans the engine for the device at hand and the largest shapes of each profile, and logs what
+/// memory that takes; on a GPU only where kWORKSPACE or kTACTIC_SHARED_MEMORY is limited. What the
+/// limits rule out is logged too. Errors: OutOfMemory naming layer, bytes needed and limit where
+/// nothing is left.
 void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConfig& config,
                   const std::shared_ptr<plan::PluginHost>& plugins);
 

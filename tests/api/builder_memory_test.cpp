@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the builder says of the memory that contexts of an engine will take.
+#include "api/effects.h"
+
+#include <array>
+#include <regex>
+
+namespace ingot::test {
+
+namespace {
+
+/// The number of the one line "<what>: <number> bytes" at kINFO; -1 where there is none.
+int64_t bytes_of(const Lines& lines, const std::string& what) {
+    int64_t found = -1;
+    for (const auto& [severity, line] : lines.all) {
+        std::smatch m;
+        if (severity == nv::ILogger::Severity::kINFO &&
+            std::regex_match(line, m, std::regex(what + ": (\\d+) bytes"))) {
+            EXPECT_EQ(found, -1) << what << " is said twice";
+            found = std::stoll(m[1]);
+        }
+    }
+    return found;
+}
+
+TEST(BuilderMemory, IsLoggedWithoutALimit) {
+    for (bool limited : {false, true}) {
+        Scene s;
+        if (limited) {
+            s.config->setMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE, 1U << 30U);
+        }
+        ASSERT_NE(s.build(), nullptr);
+        std::array<int64_t, 4> built{};
+        const std::array<std::string, 4> names = {"Total Host Persistent Memory",
+                                                  "Total Device Persistent Memory",
+                                                  "Max Scratch Memory", "Total Activation Memory"};
+        for (size_t i = 0; i < names.size(); ++i) {
+            built[i] = bytes_of(s.lines, names[i]);
+            EXPECT_GE(built[i], 0) << names[i];
+        }
+        EXPECT_EQ(built[1], 0) << "a CPU has no memory of a device";
+        s.load();
+        s.lines.all.clear();
+        s.context.reset(s.engine->createExecutionContext());
+        EXPECT_EQ(built[2], bytes_of(s.lines, names[2])) << "as the context says";
+        EXPECT_LE(built[3], bytes_of(s.lines, names[3])) << "which rounds to its allocations";
+    }
+}
+
+} // namespace
+
+} // namespace ingot::test
