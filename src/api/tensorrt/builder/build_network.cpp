@@ -365,6 +365,7 @@ void check_network(const Network& network, const BuilderConfig& config) {
 std::shared_ptr<const Engine> build_network(const Network& network, const BuilderConfig& config) {
     check_flags(network, config);
     log_unused_settings(config);
+    log_unused_settings(network, config);
     MemoryChange change(config.report(), &cpu_backend(), "Building engine");
     Progress progress(config.getProgressMonitor());
     progress.at("Importing layers", 0);

@@ -5,6 +5,8 @@
 #include "api/tensorrt/runtime/place.h"
 #include "api/tensorrt/unused.h"
 
+#include <set>
+
 namespace ingot::api {
 
 namespace {
@@ -152,6 +154,21 @@ void log_unused_settings(const BuilderConfig& config) {
             log_unused(config.report(), str("IBuilderConfig::", u.name), u.happens_anyway,
                        u.reason);
         }
+    }
+}
+
+void log_unused_settings(const Network& network, const BuilderConfig& config) {
+    std::set<LayerBase::Unused> all;
+    for (const auto& layer : network.layers()) {
+        std::vector<LayerBase::Unused> more = layer->unused_settings();
+        all.insert(more.begin(), more.end());
+        if (!layer->metadata.empty()) {
+            all.insert({"ILayer::setMetadata",
+                        "an inspector names the nodes of a model by the names of their layers"});
+        }
+    }
+    for (const LayerBase::Unused& u : all) {
+        log_unused(config.report(), u.setting, u.happens_anyway, u.reason);
     }
 }
 

@@ -12,5 +12,7 @@ class Network;
 /// "kSPARSE_WEIGHTS: accepted, no effect, because ..." at kWARNING for each that was made; "...:
 /// nothing changes, because ..." at kINFO where it asks for what happens anyway.
 void log_unused_settings(const BuilderConfig& config);
+/// The same of the network's layers, each setting once.
+void log_unused_settings(const Network& network, const BuilderConfig& config);
 
 } // namespace ingot::api

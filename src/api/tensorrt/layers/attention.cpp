@@ -70,8 +70,25 @@ public:
         check_heads(e);
         return {attended(e, causal)};
     }
+    std::vector<Unused> unused_settings() const override {
+        std::vector<Unused> all;
+        if (given(AttentionUnit::Scale) && owner.quantised == nv::DataType::kFLOAT) {
+            all.push_back({"IAttention::setNormalizationQuantizeScale",
+                           "setNormalizationQuantizeToType() says no type"});
+        }
+        if (given(AttentionUnit::QueryLengths) && !packed(owner.query_form)) {
+            all.push_back({"IAttention::setQueryLengths",
+                           "queries of the form kPADDED_BHND are computed in their full length"});
+        }
+        if (owner.getDecomposable()) {
+            all.push_back({"IAttention::setDecomposable",
+                           "an attention that no kernel takes whole is always decomposed", true});
+        }
+        return all;
+    }
 
 private:
+    bool given(size_t i) const { return inputs.size() > i && inputs[i] != nullptr; }
     static bool packed(nv::AttentionIOForm form) {
         return form == nv::AttentionIOForm::kPACKED_NHD;
     }

@@ -96,6 +96,13 @@ public:
                           require(v == nv::DataType::kFLOAT || v == nv::DataType::kHALF,
                                   ErrorCode::InvalidArgument, "the precision is ", name_of(v),
                                   ", expected FLOAT or HALF"))
+    std::vector<Unused> unused_settings() const override {
+        if (precision_ == nv::DataType::kFLOAT) {
+            return {};
+        }
+        return {{"INormalizationLayer::setComputePrecision",
+                 "means and variances are computed in FP32"}};
+    }
 
 private:
     // Scale and bias are 1 before the axis.

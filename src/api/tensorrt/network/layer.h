@@ -151,6 +151,15 @@ public:
     virtual std::vector<nv::Weights> all_weights() const { return {}; }
     /// Whether it may be computed on the host when a shape needs it.
     virtual bool passes_shapes() const { return false; }
+    /// A setting that changes nothing, and why.
+    struct Unused {
+        const char* setting;
+        const char* reason;
+        bool happens_anyway = false;
+        auto operator<=>(const Unused&) const = default;
+    };
+    /// Those that were set. Builds log each once, whatever the number of layers.
+    virtual std::vector<Unused> unused_settings() const { return {}; }
     /// Whether it is for more than one GPU.
     virtual bool spans_ranks() const { return false; }
     /// How many of its inputs come before it; those after close a circle.
