@@ -5,6 +5,7 @@
 #pragma once
 
 #include "kernels/arch.h"
+#include "kernels/tactic.h"
 #include "plan/kernel.h"
 
 #include <array>
@@ -117,16 +118,6 @@ struct Emitted {
     std::vector<Launch> launches; // run in order
     int64_t scratch = 0;          // bytes
 };
-
-/// One choice of parameters; what they mean is the family's own. The name is stable: it can be
-/// forced and is kept in the timing cache.
-struct Tactic {
-    std::string name;
-    std::array<int, 8> p{};
-    double cost_us = 0; // by the family's model
-};
-/// The place in Tactic::p of the variant, below Family::variants.
-inline constexpr size_t variant_place = 7;
 
 struct Problem {
     const Group& group;

@@ -167,7 +167,7 @@ FamilyRun expect_family(const Graph& g, const FamilyOptions& options) {
         Placement placement(c.group, arch, options);
         std::vector<Tactic> tactics = placement.tactics();
         Tactic t = pick(tactics, options.tactic);
-        t.p[kernels::variant_place] = options.variant;
+        t.variant = options.variant;
         SCOPED_TRACE("tactic " + t.name);
         return run_case(c, arch, t, options, placement);
     } catch (const Error& e) {

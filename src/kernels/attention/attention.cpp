@@ -144,22 +144,18 @@ std::vector<Tactic> tactics(const Problem& p) {
     }
     add_wgmma_tactics(list, p, s);
     add_mma_tactics(list, p, s);
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    std::stable_sort(list.begin(), list.end(), cheaper);
     list.push_back(simt_tactic(p, s));
     return list;
 }
 
-Launch main_launch(const Heads& s, const Tactic& t) {
-    switch (static_cast<Way>(t.p[0])) {
-    case Way::Wgmma:
-        return wgmma_launch(s, t);
-    case Way::Mma:
-        return mma_launch(s, t);
-    case Way::Simt:
-        break;
+Schedule schedule_of(const Problem& p, const Heads& s, const Tactic& t) {
+    for (auto* of_algorithm : {wgmma_schedule, mma_schedule, simt_schedule}) {
+        if (std::optional<Schedule> schedule = of_algorithm(p, s, t)) {
+            return std::move(*schedule);
+        }
     }
-    return simt_launch(s, t);
+    fail(ErrorCode::Internal, "no attention by ", t.name);
 }
 
 Emitted emit(const Problem& p, const Tactic& t) {
@@ -168,14 +164,14 @@ Emitted emit(const Problem& p, const Tactic& t) {
     if (p.out[0].view.count() == 0) {
         return out;
     }
-    int cluster = cluster_of(t);
-    int64_t unit = cluster > 1 ? 8 : step_keys(t);
+    Schedule how = schedule_of(p, s, t);
+    int64_t unit = how.cluster > 1 ? 8 : how.keys;
     int64_t part =
-        std::max<int64_t>(1, div_up(div_up(s.arg.keys, int64_t{cluster} * t.p[1]), unit)) * unit;
+        std::max<int64_t>(1, div_up(div_up(s.arg.keys, how.cluster * how.splits), unit)) * unit;
     s.arg.part = static_cast<int32_t>(part);
     s.arg.splits =
-        cluster > 1 ? 1 : static_cast<int32_t>(std::max<int64_t>(1, div_up(s.arg.keys, part)));
-    Launch l = main_launch(s, t);
+        how.cluster > 1 ? 1 : static_cast<int32_t>(std::max<int64_t>(1, div_up(s.arg.keys, part)));
+    Launch l = how.launch(s);
     require(l.grid[1] <= max_grid_y && l.grid[2] <= max_grid_y, ErrorCode::Unsupported,
             "attention of ", s.q.view.shape, ": batches and heads are at most ", max_grid_y);
     out.launches.push_back(std::move(l));

@@ -56,6 +56,41 @@ int64_t shared_bytes(const Heads& s, int64_t rows, int64_t keys) {
     return (rows + 4 * keys) * row + bias;
 }
 
+/// Tiles of rows; tiles of 16 rows have one for all warps, of which each has its own keys.
+struct RowTiles {
+    int rows = 64;
+    int keys = 64; // of a stage
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("rows", self.rows);
+        field("keys", self.keys);
+    }
+};
+struct Mma : RowTiles {
+    static constexpr std::string_view pattern = "att_mma_{rows}x{keys}";
+};
+struct MmaTf32 : RowTiles {
+    static constexpr std::string_view pattern = "att_tf32_{rows}x{keys}";
+};
+/// Tiles of 16 rows whose keys the blocks of a cluster share.
+struct ClusterTiles {
+    int cluster = 2;
+    int warps = 4;
+    int keys = 128; // of a stage
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("cluster", self.cluster);
+        field("warps", self.warps);
+        field("keys", self.keys);
+    }
+};
+struct MmaCluster : ClusterTiles {
+    static constexpr std::string_view pattern = "att_mma_c{cluster}w{warps}_16x{keys}";
+};
+struct MmaClusterTf32 : ClusterTiles {
+    static constexpr std::string_view pattern = "att_tf32_c{cluster}w{warps}_16x{keys}";
+};
+
 /// How 16 rows are shared by warps, and those by the blocks of a cluster.
 struct Across {
     int warps = 4;
@@ -83,47 +118,54 @@ int64_t across_keys(const Heads& s) {
 /// Where wgmma runs too, what was measured of these tactics lies this far above the model.
 constexpr double beside_wgmma = 1.55;
 
+int64_t tile_splits(const Problem& p, const Heads& s, int64_t rows) {
+    return splits_of(p, s, s.blocks(rows), 256);
+}
+
+int64_t across_splits(const Problem& p, const Heads& s, const Across& a) {
+    return a.cluster > 1 ? 1 : splits_of(p, s, s.blocks(16), 512);
+}
+
 Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
     bool wide = s.dtype == DType::F32;
-    int64_t bm = int64_t{16} * mi * warps;
-    int64_t blocks = s.blocks(bm);
-    int64_t splits = splits_of(p, s, blocks, 256);
-    Tactic t;
-    t.name = str(wide ? "att_tf32_" : "att_mma_", bm, "x", stage_keys(s));
-    t.p = {static_cast<int>(Way::Mma), static_cast<int>(splits), static_cast<int>(stage_keys(s)),
-           mi, warps};
-    double waves = static_cast<double>(div_up(blocks * splits, int64_t{2} * p.arch.sms));
+    int bm = 16 * mi * warps;
+    int64_t splits = tile_splits(p, s, bm);
+    double waves = static_cast<double>(div_up(s.blocks(bm) * splits, int64_t{2} * p.arch.sms));
     double flop =
         4.0 * static_cast<double>(bm) * s.arg.keys / static_cast<double>(splits) * s.arg.depth * 2;
     double rate = p.arch.mma_per_clock * p.arch.clock_ghz * 1000 * (mi == 2 ? 0.33 : 0.27) *
                   (wide ? 0.45 : 1);
     constexpr double begin_us = 1.8; // of a tile: rows of q, the first keys
-    t.cost_us = 2.5 + waves * (begin_us + flop / rate) + (splits > 1 ? 2.5 : 0);
-    t.cost_us *= p.arch.has_wgmma() ? beside_wgmma : 1;
-    return t;
+    double us = 2.5 + waves * (begin_us + flop / rate) + (splits > 1 ? 2.5 : 0);
+    us *= p.arch.has_wgmma() ? beside_wgmma : 1;
+    RowTiles tiles = {bm, static_cast<int>(stage_keys(s))};
+    return wide ? make_tactic(MmaTf32{tiles}, us) : make_tactic(Mma{tiles}, us);
 }
 
 /// For so few rows that a tile of them has one warp: each of several warps has its own keys. What
 /// takes time is how fast one block gets keys and values.
-Tactic across(const Problem& p, const Heads& s, const Across& a) {
-    int64_t blocks = s.blocks(16) * a.cluster;
-    int64_t splits = a.cluster > 1 ? 1 : splits_of(p, s, blocks, 512);
-    Tactic t;
-    t.name = str(s.dtype == DType::F32 ? "att_tf32_" : "att_mma_",
-                 a.cluster > 1 ? str("c", a.cluster, "w", a.warps, "_") : std::string(), "16x",
-                 a.stage());
-    t.p = {
-        static_cast<int>(Way::Mma), static_cast<int>(splits), a.stage(), 1, a.warps, 1, a.cluster};
-    auto waves = static_cast<double>(div_up(blocks * splits, p.arch.sms));
+double across_us(const Problem& p, const Heads& s, const Across& a) {
+    int64_t splits = across_splits(p, s, a);
+    auto waves = static_cast<double>(div_up(s.blocks(16) * a.cluster * splits, p.arch.sms));
     auto keys = static_cast<double>(div_up(s.arg.keys, splits * a.cluster));
     constexpr double bytes_per_us = 80e3;
     double bytes = keys * 2 * static_cast<double>(s.arg.depth * bit_width(s.dtype)) / 8;
     double stages = std::ceil(keys / a.stage());
     double stage_us = 0.1 + 0.00625 * a.keys;
-    t.cost_us = 3.5 + waves * (bytes / bytes_per_us + stage_us * stages) + (splits > 1 ? 2.5 : 0) +
+    double us = 3.5 + waves * (bytes / bytes_per_us + stage_us * stages) + (splits > 1 ? 2.5 : 0) +
                 (a.cluster > 1 ? 0.15 : 0);
-    t.cost_us *= p.arch.has_wgmma() ? beside_wgmma : 1;
-    return t;
+    return us * (p.arch.has_wgmma() ? beside_wgmma : 1);
+}
+
+Tactic across(const Problem& p, const Heads& s, const Across& a) {
+    bool wide = s.dtype == DType::F32;
+    double us = across_us(p, s, a);
+    if (a.cluster > 1) {
+        ClusterTiles tiles = {a.cluster, a.warps, a.stage()};
+        return wide ? make_tactic(MmaClusterTf32{tiles}, us) : make_tactic(MmaCluster{tiles}, us);
+    }
+    RowTiles tiles = {16, a.stage()};
+    return wide ? make_tactic(MmaTf32{tiles}, us) : make_tactic(Mma{tiles}, us);
 }
 
 /// The cluster by the model. The fewer keys a warp has, the sooner it is done with them; with many
@@ -158,6 +200,65 @@ void add_across(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
     }
 }
 
+/// What a program is made for.
+struct Tiling {
+    int mi = 1; // times 16: rows of a warp
+    int warps = 4;
+    int stage = 64; // keys
+    std::optional<Across> across;
+};
+
+/// nullopt for tactics of another algorithm.
+std::optional<Tiling> tiling_of(const Heads& s, const Tactic& t) {
+    const ClusterTiles* c = t.as<MmaCluster>();
+    c = c == nullptr ? t.as<MmaClusterTf32>() : c;
+    if (c != nullptr) {
+        return Tiling{1, c->warps, c->keys, Across{c->warps, c->keys / c->warps, c->cluster}};
+    }
+    const RowTiles* r = t.as<Mma>();
+    r = r == nullptr ? t.as<MmaTf32>() : r;
+    if (r == nullptr) {
+        return std::nullopt;
+    }
+    if (r->rows == 16) {
+        Across a{1, static_cast<int>(across_keys(s))};
+        a.warps = r->keys / a.keys;
+        return Tiling{1, a.warps, r->keys, a};
+    }
+    int mi = r->rows == 128 ? 2 : 1;
+    return Tiling{mi, r->rows / (16 * mi), r->keys, std::nullopt};
+}
+
+Launch mma_launch(const Heads& s, const Tiling& t) {
+    bool half = s.dtype == DType::F16;
+    bool wide = s.dtype == DType::F32;
+    int mi = t.mi;
+    int cluster = t.across ? t.across->cluster : 1;
+    bool keep = wide ? mi == 1 && s.arg.depth <= 64 : s.arg.depth <= 128;
+    Launch l;
+    Defines d;
+    d.add("TF32", wide ? 1 : 0).add("E", wide ? "float" : "u16").add("DH", s.arg.depth);
+    d.add("MI", mi).add("NW", t.warps).add("BN", t.stage);
+    d.add("SN", t.across ? t.across->keys : unrolled_keys(s, mi));
+    d.add("QREG", keep ? 1 : 0).add("ACROSS", t.across ? 1 : 0).add("CLUSTER", cluster);
+    add_softmax(d, s, false);
+    d.add("MMA", wide ? "mma_tf32" : half ? "mma_f16" : "mma_bf16");
+    d.add("PACK", half ? "pack_f16" : "pack_bf16");
+    l.program = {{"types", "attention_common"},
+                 d.text(),
+                 "attention_mma",
+                 std::string(device_file("attention_softmax"))};
+    l.entry = "attention_mma";
+    int64_t bm = int64_t{16} * mi * (t.across ? 1 : t.warps);
+    l.block = 32 * t.warps;
+    l.shared = t.across ? across_bytes(s, *t.across) : shared_bytes(s, bm, t.stage);
+    l.grid = {div_up(s.rows, bm) * cluster, int64_t{s.arg.groups} * s.arg.splits, s.batch};
+    l.cluster = cluster;
+    l.args.pointer(s.q).pointer(s.k).pointer(s.v);
+    add_arguments(l, s);
+    return l;
+}
+
 } // namespace
 
 void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
@@ -176,36 +277,18 @@ void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s
     }
 }
 
-Launch mma_launch(const Heads& s, const Tactic& t) {
-    bool half = s.dtype == DType::F16;
-    bool wide = s.dtype == DType::F32;
-    int mi = t.p[3];
-    bool is_across = t.p[5] != 0;
-    int cluster = cluster_of(t);
-    bool keep = wide ? mi == 1 && s.arg.depth <= 64 : s.arg.depth <= 128;
-    Launch l;
-    Defines d;
-    d.add("TF32", wide ? 1 : 0).add("E", wide ? "float" : "u16").add("DH", s.arg.depth);
-    d.add("MI", mi).add("NW", t.p[4]).add("BN", t.p[2]);
-    d.add("SN", is_across ? t.p[2] / t.p[4] : unrolled_keys(s, mi));
-    d.add("QREG", keep ? 1 : 0).add("ACROSS", is_across ? 1 : 0).add("CLUSTER", cluster);
-    add_softmax(d, s, false);
-    d.add("MMA", wide ? "mma_tf32" : half ? "mma_f16" : "mma_bf16");
-    d.add("PACK", half ? "pack_f16" : "pack_bf16");
-    l.program = {{"types", "attention_common"},
-                 d.text(),
-                 "attention_mma",
-                 std::string(device_file("attention_softmax"))};
-    l.entry = "attention_mma";
-    int64_t bm = int64_t{16} * mi * (is_across ? 1 : t.p[4]);
-    l.block = 32 * t.p[4];
-    l.shared = is_across ? across_bytes(s, {t.p[4], t.p[2] / t.p[4], cluster})
-                         : shared_bytes(s, bm, t.p[2]);
-    l.grid = {div_up(s.rows, bm) * cluster, int64_t{s.arg.groups} * s.arg.splits, s.batch};
-    l.cluster = cluster;
-    l.args.pointer(s.q).pointer(s.k).pointer(s.v);
-    add_arguments(l, s);
-    return l;
+std::optional<Schedule> mma_schedule(const Problem& p, const Heads& s, const Tactic& t) {
+    std::optional<Tiling> tiling = tiling_of(s, t);
+    if (!tiling) {
+        return std::nullopt;
+    }
+    Schedule how;
+    how.splits = tiling->across ? across_splits(p, s, *tiling->across)
+                                : tile_splits(p, s, int64_t{16} * tiling->mi * tiling->warps);
+    how.keys = tiling->stage;
+    how.cluster = tiling->across ? tiling->across->cluster : 1;
+    how.launch = [tiling = *tiling](const Heads& heads) { return mma_launch(heads, tiling); };
+    return how;
 }
 
 } // namespace ingot::kernels::attention

@@ -39,9 +39,16 @@ Launch program(const Heads& s, int form, int rq, int epl, int keys) {
     return l;
 }
 
-} // namespace
+struct Simt : NoParameters {
+    static constexpr std::string_view pattern = "simt";
+};
 
-Tactic simt_tactic(const Problem& p, const Heads& s) {
+/// Rows and elements of a thread, and whether keys and values are staged.
+struct Choice {
+    int64_t rows = 1, elements = 1;
+    bool staged = false;
+};
+Choice choice_of(const Problem& p, const Heads& s) {
     int64_t wide = element_bytes(s);
     int64_t limit = std::min<int64_t>(p.arch.shared_per_block, 99 << 10);
     int64_t epl = 1;
@@ -55,23 +62,14 @@ Tactic simt_tactic(const Problem& p, const Heads& s) {
     int64_t base = base_elements(s, rq) * wide;
     require(base <= limit, ErrorCode::Unsupported, "attention with heads of ", s.arg.depth,
             " elements, at most ", limit / (8 * wide) - 32, " are supported");
-    int64_t keys = base + staged_elements(s, epl) * wide <= limit ? 1 : 0;
-    int64_t splits = splits_of(p, s, s.blocks(8 * rq), 256);
-    Tactic t;
-    t.name = "simt";
-    t.p = {static_cast<int>(Way::Simt), static_cast<int>(splits), static_cast<int>(rq),
-           static_cast<int>(epl), static_cast<int>(keys)};
-    double flop = 4.0 * static_cast<double>(s.rows) * s.arg.groups * static_cast<double>(s.batch) *
-                  s.arg.keys * s.arg.depth;
-    t.cost_us = 3 + flop / (p.arch.sms * 64.0 * p.arch.clock_ghz * 1000);
-    return t;
+    return {rq, epl, base + staged_elements(s, epl) * wide <= limit};
 }
 
-Launch simt_launch(const Heads& s, const Tactic& t) {
-    int rq = t.p[2];
-    int epl = t.p[3];
-    Launch l = program(s, 0, rq, epl, t.p[4]);
-    int64_t keys = t.p[4] != 0 ? staged_elements(s, epl) : 0;
+Launch simt_launch(const Heads& s, const Choice& c) {
+    auto rq = static_cast<int>(c.rows);
+    auto epl = static_cast<int>(c.elements);
+    Launch l = program(s, 0, rq, epl, c.staged ? 1 : 0);
+    int64_t keys = c.staged ? staged_elements(s, epl) : 0;
     l.shared = (base_elements(s, rq) + keys) * element_bytes(s);
     int64_t columns = div_up(s.arg.values, int64_t{32} * epl);
     l.grid = {div_up(s.rows, int64_t{8} * rq), int64_t{s.arg.groups} * s.arg.splits,
@@ -82,19 +80,29 @@ Launch simt_launch(const Heads& s, const Tactic& t) {
     return l;
 }
 
+} // namespace
+
+Tactic simt_tactic(const Problem& p, const Heads& s) {
+    choice_of(p, s); // refuses heads that are too large
+    double flop = 4.0 * static_cast<double>(s.rows) * s.arg.groups * static_cast<double>(s.batch) *
+                  s.arg.keys * s.arg.depth;
+    return make_tactic(Simt{}, 3 + flop / (p.arch.sms * 64.0 * p.arch.clock_ghz * 1000));
+}
+
+std::optional<Schedule> simt_schedule(const Problem& p, const Heads& s, const Tactic& t) {
+    if (!t.is<Simt>()) {
+        return std::nullopt;
+    }
+    Choice c = choice_of(p, s);
+    return Schedule{splits_of(p, s, s.blocks(8 * c.rows), 256), 32, 1,
+                    [c](const Heads& heads) { return simt_launch(heads, c); }};
+}
+
 Launch merge_launch(const Heads& s, int64_t count) {
     Launch l = program(s, 1, 1, 1, 0);
     l.grid = {div_up(count, 8), 1, 1};
     l.args.scratch(0).pointer(s.out).value(s.arg).i64(count);
     return l;
-}
-
-int64_t step_keys(const Tactic& t) {
-    return static_cast<Way>(t.p[0]) == Way::Simt ? 32 : t.p[2];
-}
-
-int cluster_of(const Tactic& t) {
-    return static_cast<Way>(t.p[0]) == Way::Mma ? std::max(t.p[6], 1) : 1;
 }
 
 } // namespace ingot::kernels::attention

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wgmma and the copy engine (9.0): forms by how many warpgroups share a block and blocks an SM.
+#include "base/error.h"
 #include "kernels/attention/heads.h"
 
 #include <algorithm>
@@ -29,6 +30,17 @@ constexpr Form forms[] = {
     {"256s1z", 4, 1, false, 112, false, true}, {"256s1zf", 4, 1, false, 112, true, true},
     {"128s2z", 2, 2, false, 104, false, true}, {"128s2zf", 2, 2, false, 104, true, true},
     {"192s1z", 3, 1, false, 160, false, true}, {"192s1zf", 3, 1, false, 160, true, true},
+};
+
+struct Wgmma {
+    static constexpr std::string_view pattern = "att_wgmma_{form}_k{keys}";
+    std::string form; // by name
+    int keys = 0;     // of a step
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("form", self.form);
+        field("keys", self.keys);
+    }
 };
 
 constexpr bool registers_suffice() {
@@ -104,16 +116,16 @@ int64_t looping_blocks(const Problem& p, const Heads& s, const Form& f, int64_t 
     return f.lazy && s.blocks(int64_t{64} * f.groups) * splits > most ? most : 0;
 }
 
-/// `loop`: rows of q have two places.
-int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t places, bool loop) {
+/// `loop`: rows of q have two stages.
+int64_t shared_bytes(const Heads& s, const Form& f, int64_t keys, int64_t stages, bool loop) {
     int64_t row = div_up(s.arg.depth, 64) * 128;
     int64_t bias = s.has_mask && s.mask_of_keys ? keys * 4 : 0;
-    return int64_t{f.groups} * (loop ? 2 : 1) * 64 * row + places * (keys * row + bias + 16);
+    return int64_t{f.groups} * (loop ? 2 : 1) * 64 * row + stages * (keys * row + bias + 16);
 }
 
-int64_t places_of(const Problem& p, const Heads& s, const Form& f, int64_t keys) {
-    auto fits = [&](int64_t places) {
-        int64_t bytes = shared_bytes(s, f, keys, places, f.lazy);
+int64_t stages_of(const Problem& p, const Heads& s, const Form& f, int64_t keys) {
+    auto fits = [&](int64_t stages) {
+        int64_t bytes = shared_bytes(s, f, keys, stages, f.lazy);
         return bytes <= p.arch.shared_per_block &&
                f.per_sm * (bytes + 1024) <= p.arch.shared_per_sm;
     };
@@ -210,44 +222,20 @@ TensorMap map_of(const Operand& o, int64_t keys) {
     return m;
 }
 
-} // namespace
+/// What a program is made for, and its blocks where these loop over tiles, else 0.
+struct Tiling {
+    int64_t keys = 0, stages = 0, blocks = 0;
+};
 
-void add_wgmma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
-    if (!runs(p, s)) {
-        return;
-    }
-    for (int i = 0; i < static_cast<int>(std::size(forms)); ++i) {
-        const Form& f = forms[i];
-        int64_t most = most_keys(f, s);
-        if (most == 0) {
-            continue;
-        }
-        int64_t splits = best_splits(p, s, f, most);
-        int64_t keys = keys_of_step(div_up(s.arg.keys, splits), most);
-        int64_t places = places_of(p, s, f, keys);
-        if (places == 0) {
-            continue;
-        }
-        Tactic t;
-        t.name = str("att_wgmma_", f.name, "_k", keys);
-        t.p = {static_cast<int>(Way::Wgmma), static_cast<int>(splits),
-               static_cast<int>(keys),       i,
-               static_cast<int>(places),     static_cast<int>(looping_blocks(p, s, f, splits))};
-        t.cost_us = cost_us(p, s, f, keys, splits) * (f.fma_exp ? 1.02 : 1);
-        list.push_back(std::move(t));
-    }
-}
-
-Launch wgmma_launch(const Heads& s, const Tactic& t) {
-    const Form& f = forms[t.p[3]];
-    bool half = s.dtype == DType::F16, loop = t.p[5] > 0;
+Launch wgmma_launch(const Heads& s, const Form& f, const Tiling& t) {
+    bool half = s.dtype == DType::F16, loop = t.blocks > 0;
     int64_t tiles = div_up(s.rows, int64_t{64} * f.groups),
             parts = int64_t{s.arg.groups} * s.arg.splits;
     Launch l;
     Defines d;
     d.add("WGMMA_TYPE", half ? "\"f16\"" : "\"bf16\"").add("PACK", half ? "pack_f16" : "pack_bf16");
-    d.add("DH", s.arg.depth).add("WG", f.groups).add("BN", t.p[2]).add("SN", t.p[2]);
-    d.add("ST", t.p[4]).add("OVERLAP", f.overlap ? 1 : 0).add("PER_SM", f.per_sm);
+    d.add("DH", s.arg.depth).add("WG", f.groups).add("BN", t.keys).add("SN", t.keys);
+    d.add("ST", t.stages).add("OVERLAP", f.overlap ? 1 : 0).add("PER_SM", f.per_sm);
     d.add("REGS", f.registers).add("LAZY", f.lazy ? 1 : 0).add("LOOP", loop ? 1 : 0);
     add_softmax(d, s, f.fma_exp);
     l.program = {{"types"},
@@ -257,16 +245,53 @@ Launch wgmma_launch(const Heads& s, const Tactic& t) {
                      device_file("attention_softmax"))};
     l.entry = "attention_wgmma";
     l.block = 128 * (f.groups + 1);
-    l.shared = shared_bytes(s, f, t.p[2], t.p[4], loop);
+    l.shared = shared_bytes(s, f, t.keys, t.stages, loop);
     l.grid = {tiles, parts, s.batch};
     tiles *= parts * s.batch;
     if (loop) {
-        l.grid = {std::min<int64_t>(tiles, t.p[5]), 1, 1};
+        l.grid = {std::min<int64_t>(tiles, t.blocks), 1, 1};
     }
-    l.args.pointer(s.q).map(s.k, map_of(s.k, t.p[2])).map(s.v, map_of(s.v, t.p[2]));
+    l.args.pointer(s.q).map(s.k, map_of(s.k, t.keys)).map(s.v, map_of(s.v, t.keys));
     add_arguments(l, s);
     l.args.i32(tiles);
     return l;
+}
+
+} // namespace
+
+void add_wgmma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
+    if (!runs(p, s)) {
+        return;
+    }
+    for (const Form& f : forms) {
+        int64_t most = most_keys(f, s);
+        if (most == 0) {
+            continue;
+        }
+        int64_t splits = best_splits(p, s, f, most);
+        int64_t keys = keys_of_step(div_up(s.arg.keys, splits), most);
+        if (stages_of(p, s, f, keys) > 0) {
+            double us = cost_us(p, s, f, keys, splits) * (f.fma_exp ? 1.02 : 1);
+            Wgmma parameters = {std::string(f.name), static_cast<int>(keys)};
+            list.push_back(make_tactic(std::move(parameters), us));
+        }
+    }
+}
+
+std::optional<Schedule> wgmma_schedule(const Problem& p, const Heads& s, const Tactic& t) {
+    const auto* w = t.as<Wgmma>();
+    if (w == nullptr) {
+        return std::nullopt;
+    }
+    const auto* f = std::find_if(std::begin(forms), std::end(forms),
+                                 [w](const Form& form) { return form.name == w->form; });
+    CHECK(f != std::end(forms), "no form '", w->form, "'");
+    Schedule how;
+    how.splits = best_splits(p, s, *f, most_keys(*f, s));
+    how.keys = w->keys;
+    Tiling tiling{w->keys, stages_of(p, s, *f, w->keys), looping_blocks(p, s, *f, how.splits)};
+    how.launch = [f, tiling](const Heads& heads) { return wgmma_launch(heads, *f, tiling); };
+    return how;
 }
 
 } // namespace ingot::kernels::attention

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ways to compute attention share on the host: the problem as kernels see it, and each
-// way's tactics and launches. Tactic::p[0] is the Way.
+// What the algorithms of attention share on the host: the problem as kernels see it, and the
+// tactics and launches of each.
 #pragma once
 
 #include "kernels/common/expr_text.h"
 #include "kernels/reduce/reduce_rows.h"
 #include "ops/ops.h"
 
-namespace ingot::kernels::attention {
+#include <functional>
 
-enum class Way : int { Simt, Mma, Wgmma };
+namespace ingot::kernels::attention {
 
 /// `struct Attn` of attention_common.cuh.
 struct AttnArg {
@@ -41,18 +41,23 @@ int64_t splits_of(const Problem& p, const Heads& s, int64_t blocks, int64_t leas
 void add_mask(Defines& d, const Heads& s);
 void add_softmax(Defines& d, const Heads& s, bool fma_exp);
 
+/// How a tactic runs.
+struct Schedule {
+    int64_t splits = 1;  // parts of the keys, at most; a second kernel merges them
+    int64_t keys = 32;   // of one step, of which a split has a multiple
+    int64_t cluster = 1; // blocks that share the keys of the same rows
+    /// The main kernel with its arguments, of heads whose splits are set.
+    std::function<Launch(const Heads& s)> launch;
+};
+
 void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s);
 void add_wgmma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s);
 Tactic simt_tactic(const Problem& p, const Heads& s);
 
-/// Keys of one step, of which a split has a multiple.
-int64_t step_keys(const Tactic& t);
-/// Blocks of a cluster that share the keys of the same rows.
-int cluster_of(const Tactic& t);
-/// The main kernel with its arguments.
-Launch mma_launch(const Heads& s, const Tactic& t);
-Launch wgmma_launch(const Heads& s, const Tactic& t);
-Launch simt_launch(const Heads& s, const Tactic& t);
+/// nullopt for tactics of another algorithm.
+std::optional<Schedule> mma_schedule(const Problem& p, const Heads& s, const Tactic& t);
+std::optional<Schedule> wgmma_schedule(const Problem& p, const Heads& s, const Tactic& t);
+std::optional<Schedule> simt_schedule(const Problem& p, const Heads& s, const Tactic& t);
 /// The kernel that merges the splits of `count` rows.
 Launch merge_launch(const Heads& s, int64_t count);
 /// Arguments behind q, k and v: mask, results, sums in scratch memory, struct Attn.

@@ -223,8 +223,8 @@ std::string literal(DType type, int64_t imm) {
                               : str("(", compute_c_type(type), ")(", imm, ")");
 }
 
-std::string_view fast_math_for(std::string_view text) {
-    return text.find("fast_") != std::string_view::npos ? device_file("fast_math") : "";
+std::string_view fast_math_file(const ExprText& t) {
+    return t.fast_math ? device_file("fast_math") : "";
 }
 
 bool narrow_result(DType stored) {
@@ -259,6 +259,7 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
         int sum = fast ? plus_one(e, n) : -1;
         if (sum >= 0 && skipped[static_cast<size_t>(sum)]) {
             const ExprInstr& f = e.code[static_cast<size_t>(sum)];
+            out.fast_math = true;
             text = str(f.op == ExprOp::Erf ? "fast_erf_plus_1(" : "fast_tanh_plus_1(",
                        at[static_cast<size_t>(f.args[0])], ")");
         } else if (c.op == ExprOp::Cast) {
@@ -271,6 +272,7 @@ ExprText expr_text(const Expr& e, std::span<const std::string> inputs, std::stri
             }
             bool quick = fast && compute_c_type(c.type) == "float" && !fast_text(c.op).empty();
             if (text.empty()) {
+                out.fast_math = out.fast_math || quick;
                 text = substituted(quick ? fast_text(c.op) : device_text(c.op),
                                    operand_text(arg(0), c.op, from),
                                    arity(c.op) > 1 ? operand_text(arg(1), c.op, from) : "");

@@ -19,14 +19,15 @@ std::string_view compute_c_type(DType stored);
 struct ExprText {
     std::string statements; // declare what `result` uses
     std::string result;     // an expression of e.type()
+    bool fast_math = false; // calls functions of fast_math.cuh
 };
 /// `inputs`: one device expression per input of the map, of its compute type; evaluated as often as
 /// it occurs. Variables are named `prefix` and a number. `fast`: exp, sigmoid, tanh and erf of f32
 /// come from fast_math.cuh, which is precise enough for a narrow_result.
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
                    std::string_view prefix = "v", bool fast = false);
-/// What device text with such functions needs before it: fast_math.cuh, or nothing.
-std::string_view fast_math_for(std::string_view text);
+/// What the text needs in front of it: fast_math.cuh, or nothing.
+std::string_view fast_math_file(const ExprText& t);
 /// f16 and bf16.
 bool narrow_result(DType stored);
 

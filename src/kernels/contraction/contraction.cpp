@@ -2,12 +2,9 @@
 #include "kernels/contraction/contraction.h"
 
 #include "base/error.h"
-#include "kernels/common/expr_text.h"
 #include "ops/primitives.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 
 namespace ingot::kernels {
 
@@ -52,69 +49,6 @@ void merge(Loops& loops) {
     fill(loops, loops.stored.size());
 }
 
-std::optional<std::string> refuse_finish(const Group& group, Value quantised) {
-    for (const Node& n : group.nodes) {
-        for (const Values* values : {&n.inputs, &n.outputs}) {
-            for (Value v : *values) {
-                if (is_packed(group.graph.type(v).dtype) && v != quantised) {
-                    return "4-bit elements";
-                }
-            }
-        }
-    }
-    if (group.nodes.size() > 2 || group.outputs.size() != 1) {
-        return "more than one node after the main one";
-    }
-    if (group.nodes.size() == 1) {
-        return std::nullopt;
-    }
-    const Node& map = group.nodes[1];
-    if (!map.is(map_def) || group.outputs[0] != map.outputs[0]) {
-        return "what follows is not a map";
-    }
-    const Dims& from = group.graph.type(group.nodes[0].outputs[0]).dims;
-    const Type& to = group.graph.type(map.outputs[0]);
-    return from == to.dims ? std::nullopt : std::optional(str("the map broadcasts it to ", to));
-}
-
-bool has_halves(const Group& group) {
-    return group.nodes.size() == 4 && group.nodes[1].is(slice_def) && group.nodes[2].is(slice_def);
-}
-
-std::optional<std::string> refuse_halves(const Group& group) {
-    const Graph& g = group.graph;
-    Value main = group.nodes[0].outputs[0];
-    const Node& map = group.nodes[3];
-    const Dims& whole = g.type(main).dims;
-    const Dims& half = g.type(group.nodes[1].outputs[0]).dims;
-    if (!map.is(map_def) || group.outputs.size() != 1 || group.outputs[0] != map.outputs[0] ||
-        g.type(map.outputs[0]).dims != half) {
-        return "what follows the halves is not a map of their shape";
-    }
-    if (whole.empty() || !whole.back().is_const() || whole.back() != half.back() + half.back()) {
-        return "no halves of the last axis";
-    }
-    for (size_t i : {1, 2}) {
-        const Node& n = group.nodes[i];
-        const auto& s = n.as<Slice>();
-        Dims starts(whole.size(), Dim(0));
-        starts.back() = i == 1 ? Dim(0) : half.back();
-        Dims sizes = whole;
-        sizes.back() = half.back();
-        if (n.inputs[0] != main || s.starts != starts || s.sizes != sizes || s.steps.back() != 1) {
-            return "no halves of the last axis";
-        }
-    }
-    bool reads_whole = std::find(map.inputs.begin(), map.inputs.end(), main) != map.inputs.end();
-    for (Value v : map.inputs) {
-        if (reads_whole || is_packed(g.type(v).dtype)) {
-            return reads_whole ? "the map reads the whole too" : "4-bit elements";
-        }
-    }
-    return is_packed(g.type(map.outputs[0]).dtype) ? std::optional<std::string>("4-bit elements")
-                                                   : std::nullopt;
-}
-
 namespace {
 
 bool contains(const std::vector<int64_t>& axes, int axis) {
@@ -123,11 +57,11 @@ bool contains(const std::vector<int64_t>& axes, int axis) {
 
 /// Adds the next axis of the result, of which `loops` has `size`.
 void add_stored(Loops& loops, const Contraction& c, size_t axis) {
-    size_t views = c.finish.operands.size() + 1;
+    size_t views = c.epilogue.operands.size() + 1;
     loops.stored.resize(views);
     loops.stored[0].push_back(c.out.view.strides[axis]);
     for (size_t v = 1; v < views; ++v) {
-        loops.stored[v].push_back(c.finish.operands[v - 1].view.strides[axis]);
+        loops.stored[v].push_back(c.epilogue.operands[v - 1].view.strides[axis]);
     }
 }
 
@@ -175,7 +109,7 @@ Contraction contraction_of(const Problem& p, const Dot& d) {
     c.b = p.operand(n.inputs[1]);
     c.out = p.out[0];
     c.b_constant = p.constants[static_cast<size_t>(p.group.input_index(n.inputs[1]))] != nullptr;
-    c.finish = finish_of(p);
+    c.epilogue = epilogue_of(p);
     const View& a = c.a.view;
     const View& b = c.b.view;
     size_t axis = 0;
@@ -199,7 +133,7 @@ Contraction contraction_of(const Problem& p, const Dot& d) {
     }
     int64_t half = c.paired() ? halve(c.columns) : 0;
     pair_axes(c.depth, a, b, d.a_contract, d.b_contract);
-    size_t views = c.finish.operands.size() + 1;
+    size_t views = c.epilogue.operands.size() + 1;
     for (Loops* l : {&c.batch, &c.rows, &c.columns, &c.depth}) {
         fill(*l, l == &c.depth ? 0 : views);
         if (l->count() > 0) {
@@ -243,210 +177,6 @@ int64_t reach(const Loops& loops, const Shape& strides) {
         sum += (loops.sizes[i] - 1) * strides[i];
     }
     return sum;
-}
-
-namespace {
-
-constexpr int vector_size = 8;
-
-const Operand& stored_operand(const Contraction& c, size_t v) {
-    return v == 0 ? c.out : c.finish.operands[v - 1];
-}
-
-/// Results that a thread stores at a time, at most.
-int64_t most_results(const Contraction& c) {
-    return c.paired() ? vector_size / 2 : vector_size;
-}
-
-/// The last axis of the columns along which results are stored.
-size_t result_axis(const Contraction& c) {
-    return c.columns.sizes.size() - c.finish.sums;
-}
-
-/// How far the next result is in view v.
-int64_t result_step(const Contraction& c, size_t v) {
-    return c.columns.stored[v][result_axis(c)];
-}
-
-/// Whether view v has the columns side by side, in aligned vectors.
-bool has_vectors(const Contraction& c, size_t v) {
-    int64_t n = most_results(c);
-    Shape outer = c.columns.stored[v];
-    outer.resize(result_axis(c));
-    const Operand& o = stored_operand(c, v);
-    return result_step(c, v) == 1 && o.view.offset % n == 0 && bit_width(o.dtype) <= 32 &&
-           all_multiples(outer, n) && all_multiples(c.rows.stored[v], n) &&
-           all_multiples(c.batch.stored[v], n);
-}
-
-} // namespace
-
-bool vector_columns(const Contraction& c) {
-    return c.columns.sizes[result_axis(c)] % most_results(c) == 0 && has_vectors(c, 0);
-}
-
-int store_width(const Contraction& c) {
-    return vector_columns(c) ? vector_size : least_width(c);
-}
-
-int least_width(const Contraction& c) {
-    return static_cast<int>(c.finish.sums);
-}
-
-namespace {
-
-/// struct Extras, what the epilogue reads for VEC columns; void read_extras(extras, offsets, ...);
-/// void deliver(sums, extras, offsets, ...), and a deliver that does both.
-std::string deliver_text(const Contraction& c, int vector) {
-    std::string fields;
-    std::string reads;
-    std::string elements;
-    std::string_view count = c.paired() ? "VEC / 2" : "VEC";
-    std::string_view sums = c.paired() ? "v[2 * k], v[2 * k + 1]" : "v[k]";
-    for (size_t i = 0; i < c.finish.operands.size(); ++i) {
-        std::string_view type = c_type(c.finish.operands[i].dtype);
-        if (vector == least_width(c) || result_step(c, i + 1) == 0) {
-            append(fields, str(type, " e", i, ";\n"));
-            append(reads, str("x.e", i, " = x", i, "[at[", i + 1, "]];\n"));
-            append(elements, str(", x.e", i));
-            continue;
-        }
-        append(fields, str("Pack<", type, ", ", count, "> e", i, ";\n"));
-        append(elements, str(", x.e", i, ".v[k]"));
-        if (has_vectors(c, i + 1)) {
-            append(reads, str("x.e", i, " = *(const Pack<", type, ", ", count, ">*)(x", i, " + at[",
-                              i + 1, "]);\n"));
-        } else {
-            append(reads, str("#pragma unroll\nfor (int k = 0; k < ", count, "; k++) x.e", i,
-                              ".v[k] = x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - ",
-                              c.finish.sums, "]];\n"));
-        }
-    }
-    return str("struct Extras {\n", fields,
-               "};\nDEVICE void read_extras(Extras& x, const i64* at, const Geometry& g "
-               "EPI_PARAMS) {\n(void)x, (void)at, (void)g;\n",
-               reads,
-               "}\nDEVICE void deliver(const ACC* v, const Extras& x, i64 at, const "
-               "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\nPack<OUT, ",
-               count, "> r;\n#pragma unroll\nfor (int k = 0; k < ", count,
-               "; k++) r.v[k] = value_of(", sums, elements, ");\n*(Pack<OUT, ", count,
-               ">*)(out + at) = r;\n}\n"
-               "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, OUT* out "
-               "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
-               "deliver(v, x, at[0], g, out EPI_PASS);\n}\n");
-}
-
-/// Of an epilogue with two operands, such as a bias and a residual: both, where they can be copied
-/// to shared memory in vectors.
-size_t staged_operands(const Contraction& c, int vector) {
-    size_t count = c.finish.operands.size();
-    bool all = vector == vector_size && count == 2 && !c.paired();
-    for (size_t i = 0; all && i < count; ++i) {
-        all = bit_width(c.finish.operands[i].dtype) == 16 && c.columns.stored[i + 1].back() != 0 &&
-              has_vectors(c, i + 1);
-    }
-    return all ? count : 0;
-}
-
-/// void fetch_extras(slot, bytes between operands, offsets, ...): starts the copies of what
-/// read_extras reads; void take_extras(extras, slot, bytes between operands).
-std::string staged_text(const Contraction& c) {
-    std::string starts;
-    std::string reads;
-    for (size_t i = 0; i < c.finish.operands.size(); ++i) {
-        std::string_view type = c_type(c.finish.operands[i].dtype);
-        bool optional = i < c.finish.addends;
-        std::string from = str("x", i, " + at[", i + 1, "]");
-        append(starts, optional
-                           ? str("cp_async16(slot + ", i, " * step, x", i, " != 0 ? (const void*)(",
-                                 from, ") : out, x", i, " != 0 ? 16 : 0);\n")
-                           : str("cp_async16(slot + ", i, " * step, ", from, ", 16);\n"));
-        append(reads,
-               str("x.e", i, " = *(const Pack<", type, ", VEC>*)(slot + ", i, " * step);\n"));
-    }
-    return str(
-        "constexpr i64 nowhere = (i64)1 << 62;\nDEVICE void fetch_extras(u32 slot, int step, "
-        "const i64* at, const OUT* out EPI_PARAMS) {\n",
-        starts, "}\nDEVICE void take_extras(Extras& x, const u8* slot, int step) {\n", reads,
-        "}\n");
-}
-
-} // namespace
-
-StoreText store_text(const Contraction& c, int vector) {
-    const Finish& f = c.finish;
-    size_t staged = staged_operands(c, vector);
-    StoreText t;
-    t.staged = staged > 0;
-    t.paired = c.paired();
-    t.defines =
-        str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
-            c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
-            "\n#define RN ", c.columns.rank(), "\n#define RK ", c.depth.rank(), "\n#define NV ",
-            f.operands.size() + 1, "\n#define VEC ", vector, "\n#define STAGED ", staged, "\n");
-    std::string params;
-    std::string pass;
-    for (size_t i = 0; i < f.operands.size(); ++i) {
-        params += str(", const ", c_type(f.operands[i].dtype), "* __restrict__ x", i);
-        pass += str(", x", i);
-    }
-    t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass, "\n");
-    t.functions = value_text(f) + deliver_text(c, vector) + (staged > 0 ? staged_text(c) : "");
-    t.functions.insert(0, fast_math_for(t.functions));
-    return t;
-}
-
-std::string StoreText::store_tile() const {
-    return str(device_file("store_tile"), paired ? device_file("pair_store") : "");
-}
-
-namespace {
-
-template <size_t N>
-void add_array(Args& args, std::span<const int64_t> words) {
-    std::array<int64_t, N> a{};
-    std::copy(words.begin(), words.end(), a.begin());
-    args.value(a);
-}
-
-} // namespace
-
-void add_words(Args& args, std::span<const int64_t> words) {
-    if (words.size() <= 32) {
-        add_array<32>(args, words);
-    } else if (words.size() <= 64) {
-        add_array<64>(args, words);
-    } else if (words.size() <= 128) {
-        add_array<128>(args, words);
-    } else {
-        require(words.size() <= 384, ErrorCode::Unsupported,
-                "a contraction's operands have too many axes that cannot be merged");
-        add_array<384>(args, words);
-    }
-}
-
-void add_geometry(Args& args, const Contraction& c) {
-    std::vector<int64_t> w = {c.batches(), c.m(), c.n(), c.k()};
-    auto add = [&w](const Shape& s) { w.insert(w.end(), s.begin(), s.end()); };
-    for (const Loops* l : {&c.batch, &c.rows, &c.columns, &c.depth}) {
-        add(l->sizes);
-    }
-    for (const Shape* s :
-         {&c.batch.a, &c.rows.a, &c.depth.a, &c.batch.b, &c.columns.b, &c.depth.b}) {
-        add(*s);
-    }
-    for (const Loops* l : {&c.batch, &c.rows, &c.columns}) {
-        for (const Shape& s : l->stored) {
-            add(s);
-        }
-    }
-    add_words(args, w);
-}
-
-void add_operands(Args& args, const Contraction& c) {
-    for (const Operand& o : c.finish.operands) {
-        o.buffer == missing_operand ? args.null() : args.pointer(o);
-    }
 }
 
 } // namespace ingot::kernels

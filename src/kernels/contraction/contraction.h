@@ -4,9 +4,8 @@
 // b[batch][column][depth]).
 #pragma once
 
-#include "base/text.h"
-#include "ir/expr.h"
-#include "kernels/family.h"
+#include "base/integers.h"
+#include "kernels/contraction/epilogue.h"
 #include "ops/primitives.h"
 
 namespace ingot::kernels {
@@ -21,25 +20,11 @@ struct Loops {
     int64_t count() const;
 };
 
-/// What follows the sums. `body` begins with the addends: ((sum + operand 0) + operand 1) ...; each
-/// of them may be missing, and counts as -0 then. Of two sums, those of a pair of columns, there
-/// are no addends.
-struct Finish {
-    DType sum_type = DType::F32;
-    DType type = DType::F32; // as stored
-    size_t sums = 1;
-    Expr body; // of the sums and the operands, in this order
-    size_t addends = 0;
-    std::vector<Operand> operands; // broadcast to the result's shape
-};
-/// As Operand::buffer: an addend that is missing.
-constexpr int missing_operand = -3;
-
 struct Contraction {
     Operand a, b, out;
     bool b_constant = false;
     Loops batch, rows, columns, depth;
-    Finish finish;
+    Epilogue epilogue;
 
     int64_t batches() const { return batch.count(); }
     int64_t m() const { return rows.count(); }
@@ -48,20 +33,9 @@ struct Contraction {
     bool empty() const { return batches() * m() * n() == 0; }
     /// Whether columns come in pairs, a result from each: the innermost axis of the columns has two
     /// elements, a column in the first half of b's and its like in the second.
-    bool paired() const { return finish.sums == 2; }
+    bool paired() const { return epilogue.sums == 2; }
 };
 
-/// Why the group is not one main node with at most a map of the result's shape after it. Only
-/// `quantised` may have 4-bit elements.
-std::optional<std::string> refuse_finish(const Group& group, Value quantised = {});
-/// Whether the group is a main node, two slices and a map, as for gated linear units; then why it
-/// is not one whose map reads the halves of the main node's last axis, the first one first.
-bool has_halves(const Group& group);
-std::optional<std::string> refuse_halves(const Group& group);
-Finish finish_of(const Problem& p);
-/// Part of the epilogue's text: OUT value_of(ACC sum, elements of the operands); `wide`: a float,
-/// not yet narrowed to a result of 16 bits.
-std::string value_text(const Finish& f, bool wide = false);
 /// The same work for a more general program, which others may have already. Variants are sums of
 /// these: two addends, of which some are missing; an axis of rows of size 1 before the only one.
 constexpr int variant_addends = 1;
@@ -83,30 +57,6 @@ std::string_view sum_c_type(DType a, DType b, DType result);
 void fill(Loops& loops, size_t stored);
 /// Merges axes that all tensors walk as one.
 void merge(Loops& loops);
-
-/// Whether everything stored and read at the end can be walked in vectors of 8 columns.
-bool vector_columns(const Contraction& c);
-/// Columns that a thread stores at a time (VEC), at most and at least.
-int store_width(const Contraction& c);
-int least_width(const Contraction& c);
-
-/// Device text: what precedes contract.cuh (types, ranks, EPI_PARAMS), and the epilogue behind it;
-/// for store_staged.cuh, too, where it defines STAGED as more than 0.
-struct StoreText {
-    std::string defines;
-    std::string functions;
-    bool staged = false;
-    bool paired = false;
-
-    /// store_tile.cuh, and what makes it take pairs.
-    std::string store_tile() const;
-};
-StoreText store_text(const Contraction& c, int vector);
-/// `struct Geometry` of contract.cuh as an argument, and the epilogue's pointers.
-void add_geometry(Args& args, const Contraction& c);
-void add_operands(Args& args, const Contraction& c);
-/// A struct of 64-bit integers as one argument. The device's struct may be shorter.
-void add_words(Args& args, std::span<const int64_t> words);
 
 /// Whether `loops` strides of one operand and its offset are multiples of `n`, apart from the
 /// innermost stride `inner`.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The analytic cost model of tiled contractions. Its constants were measured on a GPU of compute
 // capability 9.0.
-#include "kernels/contraction/tactics.h"
+#include "kernels/contraction/cost.h"
 
 #include <algorithm>
 
@@ -32,13 +32,13 @@ double traffic_bytes(const Contraction& c) {
     auto n = static_cast<double>(c.n());
     auto k = static_cast<double>(c.k());
     auto batches = static_cast<double>(c.batches());
-    double results = m * n / static_cast<double>(c.finish.sums);
+    double results = m * n / static_cast<double>(c.epilogue.sums);
     double bits = m * k * bit_width(c.a.dtype) + n * k * bit_width(c.b.dtype) +
                   results * bit_width(c.out.dtype);
-    return batches * bits / 8 + operand_bytes(c.finish);
+    return batches * bits / 8 + operand_bytes(c.epilogue);
 }
 
-double operand_bytes(const Finish& f) {
+double operand_bytes(const Epilogue& f) {
     double bytes = 0;
     for (const Operand& o : f.operands) {
         double elements = 1;

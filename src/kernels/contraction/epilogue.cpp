@@ -1,12 +1,77 @@
 // SPDX-License-Identifier: Apache-2.0
-// What follows the sums of a contraction, in a form in which those that differ only in the number
-// of addends can share a program.
+// The epilogue in a form in which those that differ only in the number of addends can share a
+// program.
+#include "kernels/contraction/epilogue.h"
+
 #include "kernels/common/expr_text.h"
-#include "kernels/contraction/contraction.h"
+#include "ops/primitives.h"
 
 #include <algorithm>
 
 namespace ingot::kernels {
+
+std::optional<std::string> refuse_epilogue(const Group& group, Value quantised) {
+    for (const Node& n : group.nodes) {
+        for (const Values* values : {&n.inputs, &n.outputs}) {
+            for (Value v : *values) {
+                if (is_packed(group.graph.type(v).dtype) && v != quantised) {
+                    return "4-bit elements";
+                }
+            }
+        }
+    }
+    if (group.nodes.size() > 2 || group.outputs.size() != 1) {
+        return "more than one node after the main one";
+    }
+    if (group.nodes.size() == 1) {
+        return std::nullopt;
+    }
+    const Node& map = group.nodes[1];
+    if (!map.is(map_def) || group.outputs[0] != map.outputs[0]) {
+        return "what follows is not a map";
+    }
+    const Dims& from = group.graph.type(group.nodes[0].outputs[0]).dims;
+    const Type& to = group.graph.type(map.outputs[0]);
+    return from == to.dims ? std::nullopt : std::optional(str("the map broadcasts it to ", to));
+}
+
+bool has_halves(const Group& group) {
+    return group.nodes.size() == 4 && group.nodes[1].is(slice_def) && group.nodes[2].is(slice_def);
+}
+
+std::optional<std::string> refuse_halves(const Group& group) {
+    const Graph& g = group.graph;
+    Value main = group.nodes[0].outputs[0];
+    const Node& map = group.nodes[3];
+    const Dims& whole = g.type(main).dims;
+    const Dims& half = g.type(group.nodes[1].outputs[0]).dims;
+    if (!map.is(map_def) || group.outputs.size() != 1 || group.outputs[0] != map.outputs[0] ||
+        g.type(map.outputs[0]).dims != half) {
+        return "what follows the halves is not a map of their shape";
+    }
+    if (whole.empty() || !whole.back().is_const() || whole.back() != half.back() + half.back()) {
+        return "no halves of the last axis";
+    }
+    for (size_t i : {1, 2}) {
+        const Node& n = group.nodes[i];
+        const auto& s = n.as<Slice>();
+        Dims starts(whole.size(), Dim(0));
+        starts.back() = i == 1 ? Dim(0) : half.back();
+        Dims sizes = whole;
+        sizes.back() = half.back();
+        if (n.inputs[0] != main || s.starts != starts || s.sizes != sizes || s.steps.back() != 1) {
+            return "no halves of the last axis";
+        }
+    }
+    bool reads_whole = std::find(map.inputs.begin(), map.inputs.end(), main) != map.inputs.end();
+    for (Value v : map.inputs) {
+        if (reads_whole || is_packed(g.type(v).dtype)) {
+            return reads_whole ? "the map reads the whole too" : "4-bit elements";
+        }
+    }
+    return is_packed(g.type(map.outputs[0]).dtype) ? std::optional<std::string>("4-bit elements")
+                                                   : std::nullopt;
+}
 
 namespace {
 
@@ -108,7 +173,7 @@ void append_rest(Expr& out, const Expr& e, const std::vector<bool>& taken, std::
 }
 
 /// The operands that a map reads besides the sum: the addends first.
-void add_map(Finish& f, const Problem& p, const Node& map, Value sum) {
+void add_map(Epilogue& f, const Problem& p, const Node& map, Value sum) {
     const Expr& e = map.as<Map>().body;
     std::vector<bool> is_sum;
     for (Value v : map.inputs) {
@@ -155,7 +220,7 @@ void add_map(Finish& f, const Problem& p, const Node& map, Value sum) {
 }
 
 /// The operands that a map reads besides the two sums.
-void add_pair_map(Finish& f, const Problem& p) {
+void add_pair_map(Epilogue& f, const Problem& p) {
     const Node& map = p.group.nodes[3];
     const Expr& e = map.as<Map>().body;
     f.sums = 2;
@@ -177,8 +242,8 @@ void add_pair_map(Finish& f, const Problem& p) {
 
 } // namespace
 
-Finish finish_of(const Problem& p) {
-    Finish f;
+Epilogue epilogue_of(const Problem& p) {
+    Epilogue f;
     Value sum = p.group.nodes[0].outputs[0];
     f.sum_type = p.group.graph.type(sum).dtype;
     f.type = p.out[0].dtype;
@@ -193,46 +258,11 @@ Finish finish_of(const Problem& p) {
     return f;
 }
 
-std::string value_text(const Finish& f, bool wide) {
-    bool two = f.sums == 2;
-    std::string out =
-        str("DEVICE ", wide ? "float" : "OUT", " value_of(ACC sum", two ? ", ACC other" : "");
-    std::vector<std::string> inputs = {"a"};
-    if (two) {
-        inputs.emplace_back("b");
-    }
-    for (size_t i = 0; i < f.operands.size(); ++i) {
-        out += str(", ", c_type(f.operands[i].dtype), " e", i);
-        inputs.push_back(str("widen(e", i, ")"));
-    }
-    std::string_view type = compute_c_type(f.sum_type);
-    out += str(") {\n", type, " a = (", type, ")");
-    std::string wrapped = is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")");
-    out += str(wrapped, "sum;\n");
-    if (two) {
-        out += str(type, " b = (", type, ")", wrapped, "other;\n");
-    }
-    ExprText t = expr_text(f.body, inputs, "v", narrow_result(f.type));
-    out += str(t.statements, "return ", wide ? "(float)(" : "narrow<OUT>(", t.result, ");\n}\n");
-    return out;
-}
-
-namespace {
-
-/// One more addend, which is missing.
-void add_missing(Contraction& c) {
-    Finish& f = c.finish;
-    size_t views = f.operands.size() + 1;
+void add_missing_addend(Epilogue& f) {
     Operand o;
     o.dtype = f.type;
     o.buffer = missing_operand;
     f.operands.insert(f.operands.begin() + static_cast<ptrdiff_t>(f.addends), o);
-    for (Loops* l : {&c.batch, &c.rows, &c.columns}) {
-        l->stored.resize(views);
-        auto at = l->stored.begin() + static_cast<ptrdiff_t>(f.addends) + 1;
-        l->stored.insert(at, Shape(l->sizes.size(), 0));
-    }
-    c.columns.stored[f.addends + 1].back() = 1;
     Expr body;
     int end = begin_body(body, f.sum_type, f.operands, f.addends + 1);
     std::vector<int> at(f.body.code.size(), 0);
@@ -250,34 +280,24 @@ void add_missing(Contraction& c) {
     ++f.addends;
 }
 
-bool may_miss_addends(const Contraction& c) {
-    const Finish& f = c.finish;
-    bool begins = f.body.code[0].op == ExprOp::In && f.body.code[0].args[0] == 0;
-    bool narrow = bit_width(f.type) == 16 && is_float(f.type) && f.sum_type != DType::F64;
-    return begins && narrow && !c.paired() && f.operands.size() == f.addends &&
-           f.addends < staged_addends && vector_columns(c);
-}
-
-} // namespace
-
-Contraction generalised(Contraction c, int variant) {
-    if ((variant & variant_addends) != 0 && may_miss_addends(c)) {
-        while (c.finish.addends < staged_addends) {
-            add_missing(c);
-        }
+std::string value_text(const Epilogue& f, bool wide) {
+    bool two = f.sums == 2;
+    std::string params = two ? ", ACC other" : "";
+    std::vector<std::string> inputs = {"a"};
+    if (two) {
+        inputs.emplace_back("b");
     }
-    if ((variant & variant_rows) != 0 && c.rows.rank() == 1) {
-        c.rows.sizes.insert(c.rows.sizes.begin(), 1);
-        for (Shape* s : {&c.rows.a, &c.rows.b}) {
-            if (!s->empty()) {
-                s->insert(s->begin(), 0);
-            }
-        }
-        for (Shape& s : c.rows.stored) {
-            s.insert(s.begin(), 0);
-        }
+    for (size_t i = 0; i < f.operands.size(); ++i) {
+        append(params, str(", ", c_type(f.operands[i].dtype), " e", i));
+        inputs.push_back(str("widen(e", i, ")"));
     }
-    return c;
+    std::string_view type = compute_c_type(f.sum_type);
+    std::string wrapped = is_float(f.sum_type) ? "" : str("(", c_type(f.sum_type), ")");
+    std::string second = two ? str(type, " b = (", type, ")", wrapped, "other;\n") : "";
+    ExprText t = expr_text(f.body, inputs, "v", narrow_result(f.type));
+    return str(fast_math_file(t), "DEVICE ", wide ? "float" : "OUT", " value_of(ACC sum", params,
+               ") {\n", type, " a = (", type, ")", wrapped, "sum;\n", second, t.statements,
+               "return ", wide ? "(float)(" : "narrow<OUT>(", t.result, ");\n}\n");
 }
 
 } // namespace ingot::kernels

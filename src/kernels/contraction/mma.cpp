@@ -3,7 +3,7 @@
 
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
-#include "kernels/contraction/tactics.h"
+#include "kernels/contraction/cost.h"
 
 #include <algorithm>
 
@@ -16,7 +16,6 @@ constexpr MmaTile tiles[] = {
     {64, 64, 128, 4, 32, 32}, {128, 128, 64, 4, 64, 64}, {128, 64, 64, 4, 64, 32},
     {64, 32, 128, 4, 32, 16}, {32, 64, 128, 4, 16, 32},  {16, 64, 128, 4, 16, 16},
 };
-constexpr int tile_count = static_cast<int>(std::size(tiles));
 
 int resident_blocks(const MmaTile& t, const Arch& arch) {
     auto by_shared = arch.shared_per_sm / (t.shared_bytes() + 1024);
@@ -28,6 +27,13 @@ int resident_blocks(const MmaTile& t, const Arch& arch) {
 
 std::span<const MmaTile> mma_tiles() {
     return tiles;
+}
+
+const MmaTile& MmaSplit::tile() const {
+    const auto* t = std::find_if(std::begin(tiles), std::end(tiles),
+                                 [this](const MmaTile& m) { return m.bm == bm && m.bn == bn; });
+    CHECK(t != std::end(tiles), "no tile of ", bm, " x ", bn);
+    return *t;
 }
 
 bool mma_type(DType a, DType b, bool tf32) {
@@ -109,106 +115,6 @@ void add_split_sum(Emitted& e, const Contraction& c, int vector, int splits) {
     add_geometry(l.args, c);
     add_operands(l.args, c);
     e.launches.push_back(std::move(l));
-}
-
-namespace {
-
-struct Side {
-    bool usable = false;
-    bool aligned = false;
-};
-
-/// How rows with the depth inside can be loaded.
-Side depth_side(const Operand& o, const Shape& batch, const Loops& outer, const Shape& strides,
-                const Shape& depth) {
-    int64_t chunk = 128 / bit_width(o.dtype);
-    int64_t far = reach(outer, strides);
-    Side s;
-    s.usable = depth.size() == 1 && far >= 0 && far < (int64_t{1} << 32);
-    s.aligned = s.usable && depth[0] == 1 && o.view.offset % chunk == 0 &&
-                all_multiples(batch, chunk) && all_multiples(strides, chunk);
-    return s;
-}
-
-/// Whether B can be loaded with the columns inside, in aligned chunks.
-bool columns_inside(const Contraction& c) {
-    constexpr int64_t chunk = 8;
-    Shape outer = c.columns.b;
-    outer.pop_back();
-    return bit_width(c.b.dtype) == 16 && c.depth.rank() == 1 && c.columns.b.back() == 1 &&
-           c.columns.sizes.back() % chunk == 0 && c.b.view.offset % chunk == 0 &&
-           all_multiples(outer, chunk) && all_multiples(c.depth.b, chunk) &&
-           all_multiples(c.batch.b, chunk);
-}
-
-} // namespace
-
-void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32) {
-    Side a = depth_side(c.a, c.batch.a, c.rows, c.rows.a, c.depth.a);
-    Side b = depth_side(c.b, c.batch.b, c.columns, c.columns.b, c.depth.b);
-    bool columns = !b.aligned && columns_inside(c);
-    if (!mma_type(c.a.dtype, c.b.dtype, tf32) || !a.usable || !(b.usable || columns) ||
-        c.k() == 0 || c.empty()) {
-        return;
-    }
-    double slow = (a.aligned ? 1 : 2) * (b.aligned || columns ? 1.0 : 2.0);
-    // Measured: what a product takes less than the model says, and a convolution does not.
-    constexpr double beside_wgmma_us = 3;
-    constexpr double least_us = 1.5;
-    for (int i = 0; i < tile_count; ++i) {
-        const MmaTile& t = tiles[i];
-        // Larger warp tiles would spill.
-        int most = slow > 1 ? 1024 : c.a.dtype == DType::F32 ? 2048 : 4096;
-        if (t.wm * t.wn > most) {
-            continue;
-        }
-        int64_t steps = div_up(c.k(), t.bk * 8 / bit_width(c.a.dtype));
-        for (int s : split_choices(steps, t.bm)) {
-            double us = slow * mma_cost_us(t, {c.batches(), c.m(), c.n(), c.k()}, s, c.a.dtype,
-                                           traffic_bytes(c), arch);
-            us = arch.has_wgmma() ? std::max(least_us, us - beside_wgmma_us) : us;
-            out.push_back(make_tactic(str("mma_", t.bm, "x", t.bn, "_s", s), Way::Mma, i, s, us));
-        }
-    }
-}
-
-Emitted emit_mma(const Contraction& c, const Arch& arch, const Tactic& tactic) {
-    const MmaTile& tile = tiles[tactic.p[1]];
-    int splits = tactic.p[2];
-    Side a = depth_side(c.a, c.batch.a, c.rows, c.rows.a, c.depth.a);
-    Side b = depth_side(c.b, c.batch.b, c.columns, c.columns.b, c.depth.b);
-    bool columns = !b.aligned && columns_inside(c);
-    int vector = store_width(c);
-    StoreText t = store_text(c, vector);
-    Launch l;
-    l.program.uses = {"types", "math"};
-    l.program.defines =
-        str(mma_defines(tile, c.a.dtype, arch, columns), t.defines, "#define A_ALIGNED ", a.aligned,
-            "\n#define B_ALIGNED ", b.aligned || columns, "\n");
-    l.program.body = mma_body(t);
-    l.program.family = "gemm_mma";
-    l.entry = "gemm_mma";
-    bool partial = splits > 1 && !arch.has_cluster();
-    l.grid = {c.batches() * div_up(c.m(), tile.bm) * div_up(c.n(), tile.bn) * splits, 1, 1};
-    l.block = tile.threads();
-    l.shared = tile.shared_bytes();
-    l.cluster = partial ? 1 : splits;
-    l.args.pointer(c.a).pointer(c.b).pointer(c.out);
-    if (partial) {
-        l.args.scratch(0);
-    } else {
-        l.args.null();
-    }
-    l.args.i32(splits);
-    add_geometry(l.args, c);
-    add_operands(l.args, c);
-    Emitted e;
-    e.launches.push_back(std::move(l));
-    if (partial) {
-        e.scratch = int64_t{4} * splits * c.batches() * c.m() * c.n();
-        add_split_sum(e, c, vector, splits);
-    }
-    return e;
 }
 
 } // namespace ingot::kernels

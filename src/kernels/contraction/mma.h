@@ -2,7 +2,7 @@
 // What matrix products and convolutions by mma.sync share on the host: tiles, their text and cost.
 #pragma once
 
-#include "kernels/contraction/contraction.h"
+#include "kernels/contraction/store_text.h"
 
 #include <algorithm>
 
@@ -18,6 +18,29 @@ struct MmaTile {
     }
 };
 std::span<const MmaTile> mma_tiles();
+
+/// The parameters of each algorithm by mma.sync.
+struct MmaSplit {
+    int bm = 0, bn = 0; // of one of mma_tiles
+    int splits = 1;     // of the depth
+
+    const MmaTile& tile() const;
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("bm", self.bm);
+        field("bn", self.bn);
+        field("splits", self.splits);
+    }
+};
+/// Drops tactics of the algorithm that split the depth. The others add along it by one instruction,
+/// whatever the tile: they are batch invariant.
+template <class Mma>
+void drop_splits(std::vector<Tactic>& tactics) {
+    std::erase_if(tactics, [](const Tactic& t) {
+        const Mma* m = t.as<Mma>();
+        return m != nullptr && m->splits > 1;
+    });
+}
 
 /// Whether tensor cores multiply these.
 bool mma_type(DType a, DType b, bool tf32);

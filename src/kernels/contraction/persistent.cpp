@@ -28,11 +28,11 @@ bool by_column(const Contraction& c, size_t v) {
 
 /// Whether two columns of view v, of which the first is even, can be read at once.
 bool in_twos(const Contraction& c, size_t v) {
-    const Operand& o = c.finish.operands[v - 1];
+    const Operand& o = c.epilogue.operands[v - 1];
     return c.columns.stored[v][0] == 1 && o.view.offset % 2 == 0 && bit_width(o.dtype) <= 32;
 }
 
-/// Whether view v has 16-bit elements side by side, in rows that the copy engine accepts.
+/// Whether view v has 16-bit elements side by side, in rows that TMA accepts.
 bool in_rows(const Contraction& c, size_t v, const Operand& o) {
     const Shape& rows = c.rows.stored[v];
     const Shape& batch = c.batch.stored[v];
@@ -51,14 +51,14 @@ bool in_rows(const Contraction& c, size_t v, const Operand& o) {
 
 } // namespace
 
-Stay stay_of(const Contraction& c) {
-    Stay s;
+PersistentEpilogue persistent_epilogue(const Contraction& c) {
+    PersistentEpilogue s;
     if (c.paired() || c.columns.rank() != 1 || c.n() % 8 != 0 || !is_half(c.a.dtype) ||
         !in_rows(c, 0, c.out)) {
         return s;
     }
-    for (size_t i = 0; i < c.finish.operands.size(); ++i) {
-        const Operand& o = c.finish.operands[i];
+    for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
+        const Operand& o = c.epilogue.operands[i];
         bool read = by_column(c, i + 1) && (c.columns.stored[i + 1][0] == 0 || in_twos(c, i + 1));
         if (read) {
             continue;
@@ -72,8 +72,8 @@ Stay stay_of(const Contraction& c) {
     return s;
 }
 
-std::string stay_text(const Contraction& c, const Stay& s) {
-    const Finish& f = c.finish;
+std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
+    const Epilogue& f = c.epilogue;
     std::string fields;
     std::string reads;
     std::string before;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tiles of sums that go through the epilogue in registers and leave by the copy engine
+// Tiles of sums that go through the epilogue in registers and leave by TMA
 // (gemm_wgmma_persistent.cuh): what allows it, and the device text.
 #pragma once
 
@@ -8,17 +8,17 @@
 namespace ingot::kernels {
 
 /// How the epilogue's operands come into registers: those that differ only by column, or not at
-/// all, by loads; at most one other, of the result's shape, by the copy engine.
-struct Stay {
+/// all, by loads; at most one other, of the result's shape, by TMA.
+struct PersistentEpilogue {
     bool possible = false;
     int full = -1; // that operand
 };
-/// Of the axes of a contraction's rows as the copy engine may walk them, the caller decides.
-Stay stay_of(const Contraction& c);
+/// Of the axes of a contraction's rows as TMA may walk them, the caller decides.
+PersistentEpilogue persistent_epilogue(const Contraction& c);
 
 /// struct Columns, what the operands that differ by column have for two columns; void
 /// read_columns(columns, first column, ...); u32 finish_pair(sums, columns, two elements of the
 /// full operand).
-std::string stay_text(const Contraction& c, const Stay& s);
+std::string persistent_text(const Contraction& c, const PersistentEpilogue& s);
 
 } // namespace ingot::kernels

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/contraction/wgmma.h"
 
+#include "base/error.h"
 #include "kernels/common/expr_text.h"
-#include "kernels/contraction/tactics.h"
+#include "kernels/contraction/persistent.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,89 +31,6 @@ constexpr WgmmaTile tiles[] = {
     {2, 160, 4, 1, 0.475, 0.475, 2, 0, true, 1.1, 0.92, true},
     {2, 192, 4, 1, 0.57, 0.57, 2, 0, true, 1.1, 0.92, true},
 };
-constexpr int tile_count = static_cast<int>(std::size(tiles));
-
-/// The axes as one tensor walks them, which other tensors may keep from being merged.
-struct Walk {
-    Shape sizes, strides;
-};
-Walk walk_of(const Loops& loops, const Shape& strides) {
-    View v{loops.sizes, strides};
-    plan::LoopNest nest = plan::merged_loops(std::span(&v, 1), plan::row_major(v.rank()));
-    if (nest.sizes.empty()) {
-        return {{1}, {0}};
-    }
-    return {nest.sizes, nest.strides[0]};
-}
-
-/// Whether the copy engine can load rows with the depth inside: at most one axis of batch, one of
-/// rows, everything in multiples of 16 bytes.
-bool loadable(const Operand& o, const Loops& batch_loops, const Shape& batch_strides,
-              const Loops& outer_loops, const Shape& outer_strides, const Shape& depth) {
-    int64_t chunk = chunk_elements(o.dtype);
-    Shape batch = walk_of(batch_loops, batch_strides).strides;
-    Shape outer = walk_of(outer_loops, outer_strides).strides;
-    bool broadcast = outer_loops.count() > 1 && outer[0] == 0;
-    return batch.size() == 1 && outer.size() == 1 && depth.size() == 1 && depth[0] == 1 &&
-           o.view.offset % chunk == 0 && all_multiples(batch, chunk) &&
-           all_multiples(outer, chunk) && batch[0] >= 0 && outer[0] >= 0 && !broadcast;
-}
-
-/// The columns of b as the copy engine walks them: of pairs, the first ones.
-Loops columns_of_b(const Contraction& c) {
-    Loops out = c.columns;
-    if (c.paired()) {
-        out.sizes.pop_back();
-        out.b.pop_back();
-    }
-    return out;
-}
-
-bool runs(const Contraction& c, const Arch& arch, bool tf32) {
-    int64_t chunk = chunk_elements(c.b.dtype);
-    Loops columns = columns_of_b(c);
-    bool pairs = !c.paired() || (c.columns.b.back() > 0 && c.columns.b.back() % chunk == 0);
-    return arch.has_wgmma() && wgmma_types(c.a.dtype, c.b.dtype, tf32) && pairs && c.k() > 0 &&
-           loadable(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.depth.a) &&
-           loadable(c.b, c.batch, c.batch.b, columns, columns.b, c.depth.b);
-}
-
-/// Rows of one operand as the copy engine walks them.
-TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_strides,
-                 const Loops& outer, const Shape& outer_strides, int64_t depth, int box) {
-    bool batched = batch.count() > 1;
-    TensorMap m = wgmma_map(o.dtype, batched ? 4 : 2);
-    auto rows = static_cast<uint64_t>(outer.count());
-    uint64_t element = static_cast<uint64_t>(bit_width(o.dtype)) / 8;
-    uint64_t row = element * static_cast<uint64_t>(walk_of(outer, outer_strides).strides[0]);
-    // Axes that are not walked still need a stride that the copy engine accepts.
-    if (rows == 1 || row == 0) {
-        row = 16 * static_cast<uint64_t>(div_up(depth, chunk_elements(o.dtype)));
-    }
-    int64_t step = walk_of(batch, batch_strides).strides[0];
-    bool steps = batched && step != 0;
-    uint64_t slice = steps ? element * static_cast<uint64_t>(step) : row * rows;
-    m.sizes = {static_cast<uint64_t>(depth), rows, steps ? static_cast<uint64_t>(batch.count()) : 1,
-               1, 1};
-    m.strides = {row, slice, slice, slice};
-    m.box[1] = static_cast<uint32_t>(box);
-    return m;
-}
-
-/// Columns of b, of which a tile has so many; those of a pair follow one another.
-TensorMap map_of_b(const Contraction& c, int tile) {
-    Loops columns = columns_of_b(c);
-    int box = tile / static_cast<int>(c.finish.sums);
-    TensorMap m = map_of(c.b, c.batch, c.batch.b, columns, columns.b, c.k(), box);
-    if (c.paired()) {
-        m.rank = 4;
-        m.sizes = {m.sizes[0], 2, m.sizes[1], m.sizes[2], 1};
-        m.strides = {static_cast<uint64_t>(c.columns.b.back() * bit_width(c.b.dtype) / 8),
-                     m.strides[0], m.strides[1], m.strides[1]};
-        m.box = {m.box[0], 2, m.box[1], 1, 1};
-    }
-    return m;
-}
 
 } // namespace
 
@@ -133,17 +51,24 @@ std::span<const WgmmaTile> wgmma_tiles() {
     return tiles;
 }
 
+const WgmmaTile& WgmmaSplit::form() const {
+    const auto* t = std::find_if(std::begin(tiles), std::end(tiles),
+                                 [this](const WgmmaTile& w) { return w.name() == tile; });
+    CHECK(t != std::end(tiles), "no tile '", tile, "'");
+    return *t;
+}
+
 std::string WgmmaTile::name() const {
-    std::string kind = stays          ? "_turns"
+    std::string kind = persistent     ? "_turns"
                        : ping_pong    ? "_pp"
                        : resident > 0 ? str("_r", resident)
                                       : "";
     return str(bm(), "x", bn, kind);
 }
 
-bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool stay) const {
-    if (stays || (ping_pong && stay)) {
-        return stays && stay && splits == 1;
+bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_store) const {
+    if (persistent || (ping_pong && tma_store)) {
+        return persistent && tma_store && splits == 1;
     }
     // Operands of 32 bits beside the sums of so wide a tile would spill.
     if (ping_pong && bn > 128 && c.a.dtype == DType::F32) {
@@ -171,7 +96,7 @@ struct BlockTime {
 };
 
 /// Instructions for a result, beside those of the multiplication.
-double finish_instructions(const Finish& f) {
+double epilogue_instructions(const Epilogue& f) {
     double n = 6;
     for (const ExprInstr& c : f.body.code) {
         bool function = c.op == ExprOp::Erf || c.op == ExprOp::Tanh || c.op == ExprOp::Sigmoid ||
@@ -181,10 +106,10 @@ double finish_instructions(const Finish& f) {
     return n;
 }
 
-BlockTime block_time(const WgmmaTile& t, const Finish& f, const Loops& rows, const Arch& arch) {
-    if (t.stays) { // a warp per scheduler
+BlockTime block_time(const WgmmaTile& t, const Epilogue& f, const Loops& rows, const Arch& arch) {
+    if (t.persistent) { // a warp per scheduler
         double results = t.bm() * t.bn / 128.0;
-        return {1.3, 0.6 + results * finish_instructions(f) / (arch.clock_ghz * 1e3)};
+        return {1.3, 0.6 + results * epilogue_instructions(f) / (arch.clock_ghz * 1e3)};
     }
     int varying = 0; // operands that differ from row to row
     for (size_t i = 0; i < f.operands.size(); ++i) {
@@ -243,14 +168,14 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
     // The clock falls when all tensor cores work; what takes turns was measured so.
     double power = t.ping_pong ? 1 : 1 + 0.18 * std::clamp((busy - 0.6) / 0.4, 0.0, 1.0);
     double step = t.step_us * power;
-    BlockTime b = block_time(t, c.finish, c.rows, arch);
+    BlockTime b = block_time(t, c.epilogue, c.rows, arch);
     double us = splits > 1 ? split_us(t, b, count, own_steps, splits, step, arch)
                            : compute_us(t, b, count, own_steps, step, arch);
     double loaded = static_cast<double>(count * steps) * (t.bm() + t.bn) * 128;
     double from_l2 = std::min(busy * sm_bytes_per_clock, l2_bytes_per_clock) * arch.sms;
     double l2 = loaded / (from_l2 * arch.clock_ghz * 1e3);
     // Measured: blocks that stay load while they store; of others, stores and loads take turns.
-    double dram = dram_bytes / (arch.dram_gbs * 0.8e3) * (t.stays ? 1 : 1.3);
+    double dram = dram_bytes / (arch.dram_gbs * 0.8e3) * (t.persistent ? 1 : 1.3);
     double beside_model = t.beside_model * (count > arch.sms ? t.in_turn : 1);
     return launch_us + beside_model * std::max(us, b.start + std::max(l2, dram));
 }
@@ -264,12 +189,11 @@ void add_tile_text(Program& p, const StoreText& text) {
                   device_file("wgmma_core"), text.paired ? device_file("pair_load") : "");
 }
 
-void add_stay_text(Program& p, const WgmmaTile& t, const Contraction& c) {
-    Stay s = stay_of(c);
+void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c) {
+    PersistentEpilogue s = persistent_epilogue(c);
     p.defines +=
         str("#define TAIL ", t.tail() > 0 ? 1 : 0, "\n#define FULL ", s.full >= 0 ? 1 : 0, "\n");
-    std::string text = stay_text(c, s);
-    p.body += str(device_file("contract"), fast_math_for(text), text, device_file("wgmma_core"));
+    p.body += str(device_file("contract"), persistent_text(c, s), device_file("wgmma_core"));
 }
 
 } // namespace
@@ -287,12 +211,12 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
                                       : "bf16",
             "\"\n", wide ? "#define WGMMA_TF32\n" : "", "#define SLAB_K ", slab_elements(c.a.dtype),
             "\n#define NC ", t.groups, "\n#define MB ", t.blocks, "\n#define BN ", t.bn,
-            "\n#define ST ", t.stages, "\n#define DEEP ", t.deep, "\n#define RESIDENT ", t.resident,
-            "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
+            "\n#define ST ", t.stages, "\n#define DEEP ", t.k_blocks, "\n#define RESIDENT ",
+            t.resident, "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
             "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
     l.program.body = device_file("wgmma");
-    if (t.stays) {
-        add_stay_text(l.program, t, c);
+    if (t.persistent) {
+        add_persistent_text(l.program, t, c);
         l.program.family = "gemm_wgmma_persistent";
     } else {
         add_tile_text(l.program, text);
@@ -312,86 +236,6 @@ void add_wgmma_numbers(Args& args, const WgmmaTile& t, int splits, bool b_consta
         args.i32(splits);
     }
     args.i32(b_constant ? 1 : 0).i32(a_batched ? 1 : 0).i32(b_batched ? 1 : 0);
-}
-
-namespace {
-
-/// Whether the copy engine can store results: at most one axis of batch, one of rows.
-bool can_stay(const Contraction& c) {
-    Stay s = stay_of(c);
-    if (!s.possible) {
-        return false;
-    }
-    for (size_t v : {0, s.full + 1}) {
-        if (walk_of(c.batch, c.batch.stored[v]).sizes.size() != 1 ||
-            walk_of(c.rows, c.rows.stored[v]).sizes.size() != 1) {
-            return false;
-        }
-    }
-    return true;
-}
-
-/// The panels of what is stored as view v, and of the last one if it is narrower.
-void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v) {
-    const Operand& o = v == 0 ? c.out : c.finish.operands[v - 1];
-    TensorMap m = map_of(o, c.batch, c.batch.stored[v], c.rows, c.rows.stored[v], c.n(), t.bm());
-    args.map(o, m);
-    if (t.tail() > 0) {
-        m.box[0] = static_cast<uint32_t>(t.tail());
-        m.swizzle128 = false;
-        args.map(o, m);
-    }
-}
-
-} // namespace
-
-void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch,
-                       bool tf32) {
-    if (!runs(c, arch, tf32)) {
-        return;
-    }
-    bool stay = can_stay(c);
-    for (int i = 0; i < tile_count; ++i) {
-        const WgmmaTile& t = tiles[i];
-        int64_t count = c.batches() * div_up(c.m(), t.bm()) * div_up(c.n(), t.bn);
-        int64_t steps = div_up(c.k(), slab_elements(c.a.dtype));
-        for (int s : wgmma_splits()) {
-            if (!t.takes(c, steps, s, stay)) {
-                continue;
-            }
-            double preference = 1 + (t.groups == 1 ? 0.02 * i : 0.0);
-            double us = preference * wgmma_cost_us(t, c, count, steps, s, traffic_bytes(c), arch);
-            out.push_back(make_tactic(str("wgmma_", t.name(), "_s", s), Way::Wgmma, i, s, us));
-        }
-    }
-}
-
-Emitted emit_wgmma(const Contraction& plain, const Arch& arch, const Tactic& tactic) {
-    const WgmmaTile& tile = tiles[tactic.p[1]];
-    Contraction c = generalised(plain, tile.variant(tactic.p[variant_place]));
-    int splits = tactic.p[2];
-    int64_t count = c.batches() * div_up(c.m(), tile.bm()) * div_up(c.n(), tile.bn);
-    Launch l = wgmma_launch(tile, c, count, splits, 0, arch);
-    l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
-    l.args.map(c.b, map_of_b(c, tile.bn));
-    auto walked = [&c](const Shape& s) {
-        return c.batches() > 1 && walk_of(c.batch, s).strides[0] != 0;
-    };
-    if (tile.stays) {
-        Stay s = stay_of(c);
-        add_panel_maps(l.args, tile, c, 0);
-        if (s.full >= 0) {
-            add_panel_maps(l.args, tile, c, static_cast<size_t>(s.full) + 1);
-        }
-    } else {
-        l.args.pointer(c.out);
-    }
-    add_wgmma_numbers(l.args, tile, splits, c.b_constant, walked(c.batch.a), walked(c.batch.b));
-    add_geometry(l.args, c);
-    add_operands(l.args, c);
-    Emitted e;
-    e.launches.push_back(std::move(l));
-    return e;
 }
 
 } // namespace ingot::kernels

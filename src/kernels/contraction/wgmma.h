@@ -2,15 +2,14 @@
 // What matrix products and convolutions by wgmma share on the host.
 #pragma once
 
-#include "kernels/contraction/contraction.h"
-#include "kernels/contraction/persistent.h"
+#include "kernels/contraction/store_text.h"
 
 #include <algorithm>
 
 namespace ingot::kernels {
 
 struct WgmmaTile {
-    int groups, bn, stages, deep; // warpgroups that multiply; stages of so many slabs
+    int groups, bn, stages, k_blocks; // warpgroups that multiply; stages of so many slabs
     /// Measured with 16-bit types, of which a slab takes as long as one of TF32: time of a slab in
     /// a block that has its SM to itself, and in one of those that share it or take turns there.
     double step_us, shared_step_us;
@@ -21,8 +20,8 @@ struct WgmmaTile {
     /// tiles.
     double beside_model = 1;
     double in_turn = 1;
-    /// Results of 16 bits leave by the copy engine (gemm_wgmma_persistent.cuh); with ping_pong.
-    bool stays = false;
+    /// Results of 16 bits leave by TMA (gemm_wgmma_persistent.cuh); with ping_pong.
+    bool persistent = false;
 
     int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
     int threads() const { return 128 * groups + (resident > 0 ? 32 : 128); }
@@ -31,9 +30,9 @@ struct WgmmaTile {
     /// Columns of the last panel, if it is narrower than 64.
     int tail() const { return bn % 64; }
     int64_t shared_bytes() const {
-        int64_t ring = int64_t{stages} * deep * 128 * (bm() + bn);
+        int64_t ring = int64_t{stages} * k_blocks * 128 * (bm() + bn);
         int64_t bars = int64_t{16} * stages;
-        if (stays) { // with two panels of a warpgroup
+        if (persistent) { // with two panels of a warpgroup
             int64_t ends = int64_t{2} * groups;
             return ring + ends * bm() * 128 + bars + 16 + 16 * ends;
         }
@@ -44,17 +43,30 @@ struct WgmmaTile {
                                bars;
     }
     /// Of contraction_variants: an addend that is missing is no full operand.
-    int variant(int v) const { return stays ? v & variant_rows : v; }
+    int variant(int v) const { return persistent ? v & variant_rows : v; }
     /// As tactics are named: "128x192_pp".
     std::string name() const;
-    /// `stay`: the results can leave by the copy engine.
-    bool takes(const Contraction& c, int64_t steps, int splits, bool stay) const;
+    /// `tma_store`: the results can leave by TMA.
+    bool takes(const Contraction& c, int64_t steps, int splits, bool tma_store) const;
 };
 std::span<const WgmmaTile> wgmma_tiles();
 
+/// The parameters of each algorithm by wgmma.
+struct WgmmaSplit {
+    std::string tile; // WgmmaTile::name
+    int splits = 1;   // of the depth: blocks of a cluster
+
+    const WgmmaTile& form() const;
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("tile", self.tile);
+        field("splits", self.splits);
+    }
+};
+
 /// Whether wgmma multiplies two operands of these types: f16, bf16, or f32 rounded to TF32.
 bool wgmma_types(DType a, DType b, bool tf32);
-/// Elements of 16 bytes, the unit in which the copy engine walks a tensor.
+/// Elements of 16 bytes, the unit in which TMA walks a tensor.
 inline int64_t chunk_elements(DType type) {
     return 128 / bit_width(type);
 }

@@ -2,9 +2,9 @@
 // conv, with the map that follows it: channels innermost on both sides, whatever the spatial rank.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
-#include "kernels/contraction/mma.h"
-#include "kernels/contraction/tactics.h"
-#include "kernels/conv/conv_shape.h"
+#include "kernels/contraction/simt.h"
+#include "kernels/conv/algorithms.h"
+#include "kernels/gemm/gemm.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -13,13 +13,12 @@ namespace ingot::kernels {
 
 namespace {
 
-// Tactic::p[0], beyond Way.
-constexpr int way_simt = 16;
-constexpr int way_mma = 17;
-constexpr int way_depthwise = 18;
-constexpr int way_wgmma = 19;
-constexpr int way_stem = 20;
-constexpr int way_strip = 21;
+struct ConvSimt : NoParameters {
+    static constexpr std::string_view pattern = "conv_simt";
+};
+struct ConvMma : MmaSplit {
+    static constexpr std::string_view pattern = "conv_mma_{bm}x{bn}_s{splits}";
+};
 
 bool depthwise_node(const Group& group) {
     const Node& n = group.first();
@@ -38,7 +37,7 @@ std::optional<std::string> refuse(const Group& group) {
     if (rank < 3 || rank > 5) {
         return str("an input of rank ", rank);
     }
-    return refuse_finish(group);
+    return refuse_epilogue(group);
 }
 
 /// What conv_stem.cuh is for, which reads its input as it lies.
@@ -134,9 +133,7 @@ void add_mma(std::vector<Tactic>& out, const ConvShape& s, const Problem& p) {
         return;
     }
     Alignment a = alignment_of(s, c);
-    std::span<const MmaTile> tiles = mma_tiles();
-    for (size_t i = 0; i < tiles.size(); ++i) {
-        const MmaTile& t = tiles[i];
+    for (const MmaTile& t : mma_tiles()) {
         // Larger warp tiles would spill.
         int most = !a.x ? 1024 : s.x.dtype == DType::F32 ? 2048 : 4096;
         if (t.wm * t.wn > most) {
@@ -147,57 +144,49 @@ void add_mma(std::vector<Tactic>& out, const ConvShape& s, const Problem& p) {
             double us =
                 (a.x ? 1.1 : 2.0) * mma_cost_us(t, {c.batches(), c.m(), c.n(), c.k()}, split,
                                                 s.x.dtype, bytes_moved(s, c), p.arch);
-            Tactic tactic = make_tactic(str("conv_mma_", t.bm, "x", t.bn, "_s", split), Way::Mma,
-                                        static_cast<int>(i), split, us);
-            tactic.p[0] = way_mma;
-            out.push_back(std::move(tactic));
+            out.push_back(make_tactic(ConvMma{{t.bm, t.bn, split}}, us));
         }
     }
 }
 
-bool cheaper(const Tactic& a, const Tactic& b) {
-    return a.cost_us < b.cost_us;
+std::vector<Tactic> pointwise_tactics(const ConvShape& s, const Problem& p) {
+    std::vector<Tactic> all = gemm_tactics(pointwise_contraction(s), p);
+    if (!p.batch_invariant) {
+        add_wgmma_conv(all, s, p.arch, p.tf32);
+        std::stable_sort(all.begin(), all.end(), cheaper);
+    }
+    return all;
 }
 
 std::vector<Tactic> tactics(const Problem& p) {
     ConvShape s = conv_shape(p);
-    std::vector<Tactic> all;
     if (!s.depthwise() && s.pointwise()) {
-        all = contraction_tactics(pointwise_contraction(s), p);
-        if (p.batch_invariant) {
-            return all;
-        }
-        add_wgmma_conv(all, s, p.arch, p.tf32, way_wgmma);
-        std::stable_sort(all.begin(), all.end(), cheaper);
-        return all;
+        return pointwise_tactics(s, p);
     }
+    std::vector<Tactic> all;
     if (s.depthwise()) {
-        add_depthwise(all, s, p.arch, way_depthwise, way_strip);
+        add_depthwise(all, s, p.arch);
         if (p.batch_invariant) {
-            // Each adds up a window in the same order, but only tiles skip what is outside.
-            int way = all[0].p[0];
-            std::erase_if(all, [way](const Tactic& t) { return t.p[0] != way; });
+            // Each adds up a window in the same order, but only strips skip what is outside.
+            const Algorithm* first = all[0].algorithm;
+            std::erase_if(all, [first](const Tactic& t) { return t.algorithm != first; });
             return all;
         }
-        std::stable_sort(all.begin(), all.end(), cheaper);
     } else if (s.out.view.count() > 0) {
         if (!p.batch_invariant) {
-            add_wgmma_conv(all, s, p.arch, p.tf32, way_wgmma);
-            add_stem_conv(all, s, p.arch, way_stem);
+            add_wgmma_conv(all, s, p.arch, p.tf32);
+            add_stem_conv(all, s, p.arch);
         }
         add_mma(all, s, p);
-        std::stable_sort(all.begin(), all.end(), cheaper);
     }
+    std::stable_sort(all.begin(), all.end(), cheaper);
     if (p.batch_invariant) {
-        std::erase_if(all, [](const Tactic& t) { return t.p[2] > 1; }); // splits
+        drop_splits<ConvMma>(all);
         if (!all.empty()) {
             return all;
         }
     }
-    Tactic simt = simt_tactic(window_contraction(s), p.arch);
-    simt.name = "conv_simt";
-    simt.p[0] = way_simt;
-    all.push_back(simt);
+    all.push_back(make_tactic(ConvSimt{}, simt_cost_us(window_contraction(s), p.arch)));
     return all;
 }
 
@@ -225,10 +214,11 @@ Emitted emit_simt_conv(const ConvShape& s) {
     return e;
 }
 
-Emitted emit_mma_conv(const ConvShape& s, const Arch& arch, const Tactic& tactic) {
-    const MmaTile& tile = mma_tiles()[static_cast<size_t>(tactic.p[1])];
-    int splits = tactic.p[2];
-    Contraction c = generalised(window_contraction(s), tactic.p[variant_place] & variant_rows);
+Emitted emit_mma_conv(const ConvShape& s, const Arch& arch, const ConvMma& parameters,
+                      int variant) {
+    const MmaTile& tile = parameters.tile();
+    int splits = parameters.splits;
+    Contraction c = generalised(window_contraction(s), variant & variant_rows);
     Alignment a = alignment_of(s, c);
     int vector = vector_columns(c) ? 8 : 1;
     StoreText t = store_text(c, vector);
@@ -270,21 +260,22 @@ Emitted emit(const Problem& p, const Tactic& t) {
     if (s.out.view.count() == 0) {
         return {};
     }
-    switch (t.p[0]) {
-    case way_simt:
-        return emit_simt_conv(s);
-    case way_mma:
-        return emit_mma_conv(s, p.arch, t);
-    case way_depthwise:
-    case way_strip:
-        return emit_depthwise(s, t, t.p[0] == way_strip);
-    case way_wgmma:
-        return emit_wgmma_conv(s, p.arch, t);
-    case way_stem:
-        return emit_stem_conv(s, p.arch, t);
-    default:
-        return emit_contraction(pointwise_contraction(s), p.arch, t);
+    if (const auto* mma = t.as<ConvMma>()) {
+        return emit_mma_conv(s, p.arch, *mma, t.variant);
     }
+    if (const auto* wgmma = t.as<ConvWgmma>()) {
+        return emit_wgmma_conv(s, p.arch, *wgmma, t.variant);
+    }
+    if (const auto* depthwise = t.as<ConvDepthwise>()) {
+        return emit_depthwise(s, *depthwise);
+    }
+    if (const auto* strip = t.as<ConvStrip>()) {
+        return emit_strip(s, *strip);
+    }
+    if (const auto* stem = t.as<ConvStem>()) {
+        return emit_stem_conv(s, p.arch, *stem);
+    }
+    return t.is<ConvSimt>() ? emit_simt_conv(s) : emit_gemm(pointwise_contraction(s), p.arch, t);
 }
 
 const Family rows[] = {{.name = "conv",

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's side of conv_depthwise.cuh and conv_strip.cuh: convolutions of each channel by itself.
 #include "kernels/common/expr_text.h"
-#include "kernels/contraction/tactics.h"
-#include "kernels/conv/conv_shape.h"
+#include "kernels/contraction/cost.h"
+#include "kernels/conv/algorithms.h"
 
 #include <algorithm>
 #include <cmath>
@@ -29,13 +29,13 @@ double dram_us(const ConvShape& s, const Arch& arch) {
     auto bytes = [](const Operand& o) {
         return static_cast<double>(o.view.count()) * bit_width(o.dtype) / 8;
     };
-    return (bytes(s.x) + bytes(s.w) + bytes(s.out) + operand_bytes(s.finish)) /
+    return (bytes(s.x) + bytes(s.w) + bytes(s.out) + operand_bytes(s.epilogue)) /
            (arch.dram_gbs * 0.8e3);
 }
 
 /// Instructions that follow the sum of a result.
 double end_instructions(const ConvShape& s) {
-    return 1 + 1.3 * static_cast<double>(s.finish.body.code.size());
+    return 1 + 1.3 * static_cast<double>(s.epilogue.body.code.size());
 }
 
 // --- conv_depthwise: anything
@@ -54,29 +54,6 @@ double generic_us(const ConvShape& s, int wide, const Arch& arch) {
     double rounds = std::max(1.0, warps / (resident * arch.sms));
     double clocks = std::max(issue, rounds * (start_clocks + taps * step_clocks)) + 0.3 * issue;
     return 0.7 + std::max(clocks / (arch.clock_ghz * 1e3), dram_us(s, arch));
-}
-
-Emitted emit_generic(const ConvShape& s, int wide) {
-    Contraction c = depthwise_contraction(s);
-    int width = has_vectors(s, c) ? static_cast<int>(vector) : 1;
-    StoreText t = store_text(c, width);
-    Launch l;
-    l.program.uses = {"types", "math"};
-    l.program.defines = str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype),
-                            "\n", t.defines, "#define WIDE ", wide, "\n");
-    l.program.body = str(device_file("contract"), t.functions, device_file("window"));
-    l.program.family = "conv_depthwise";
-    l.entry = "conv_depthwise";
-    int64_t lines = s.images * s.window.out[0] * s.window.out[1] * div_up(s.window.out[2], wide);
-    l.block = generic_threads;
-    l.grid = {div_up(lines * (s.channels / width), l.block), 1, 1};
-    l.args.pointer(s.x).pointer(s.w).pointer(s.out).i64(s.tap_step);
-    add_window(l.args, s.window);
-    add_geometry(l.args, c);
-    add_operands(l.args, c);
-    Emitted e;
-    e.launches.push_back(std::move(l));
-    return e;
 }
 
 // --- conv_strip: tiles of the plane in shared memory
@@ -248,16 +225,17 @@ std::vector<int64_t> shares(int64_t n, int64_t most) {
     return all;
 }
 
-Tactic strip_tactic(const StripTile& t, int way, double us) {
-    return {str("conv_strip_", t.rows, "x", t.runs * t.work.wide, "x", t.eights * vector, "_v",
-                t.work.vec, "w", t.work.wide),
-            {way, t.work.vec, t.work.wide, narrow_int(t.rows), narrow_int(t.runs),
-             narrow_int(t.eights)},
-            us};
+ConvStrip parameters_of(const StripTile& t) {
+    return {narrow_int(t.rows), narrow_int(t.runs * t.work.wide), narrow_int(t.eights * vector),
+            t.work.vec, t.work.wide};
+}
+
+StripTile tile_of(const ConvStrip& p) {
+    return {{p.vec, p.wide}, p.rows, p.columns / p.wide, p.channels / vector};
 }
 
 /// The best tile of small blocks and of large ones for each thread's work.
-void add_strips(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way) {
+void add_strips(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch) {
     constexpr int small_block = 128;
     // Elements of a row, in registers.
     const int most_used = bit_width(s.x.dtype) == 16 ? 64 : 40;
@@ -266,7 +244,11 @@ void add_strips(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, 
         if (used * work.vec > most_used) {
             continue;
         }
-        std::array<std::optional<Tactic>, 2> best;
+        struct Best {
+            StripTile tile;
+            double us = 0;
+        };
+        std::array<std::optional<Best>, 2> best;
         for (int64_t eights : shares(s.channels / vector, 32)) {
             for (int64_t runs : shares(div_up(s.window.out[2], work.wide), 32)) {
                 for (int64_t rows : shares(s.window.out[1], 16)) {
@@ -275,16 +257,16 @@ void add_strips(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, 
                         continue;
                     }
                     double us = strip_us(s, t, arch);
-                    std::optional<Tactic>& kept = best[t.threads() > small_block ? 1 : 0];
-                    if (!kept || us < kept->cost_us) {
-                        kept = strip_tactic(t, way, us);
+                    std::optional<Best>& kept = best[t.threads() > small_block ? 1 : 0];
+                    if (!kept || us < kept->us) {
+                        kept = {t, us};
                     }
                 }
             }
         }
-        for (std::optional<Tactic>& b : best) {
+        for (const std::optional<Best>& b : best) {
             if (b) {
-                out.push_back(std::move(*b));
+                out.push_back(make_tactic(parameters_of(b->tile), b->us));
             }
         }
     }
@@ -333,8 +315,43 @@ StripArg strip_arg(const ConvShape& s, const StripTile& t) {
     return a;
 }
 
-Emitted emit_strip(const ConvShape& s, const Tactic& tactic) {
-    StripTile t = {{tactic.p[1], tactic.p[2]}, tactic.p[3], tactic.p[4], tactic.p[5]};
+} // namespace
+
+void add_depthwise(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch) {
+    if (s.out.view.count() > 0 && strip_runs(s, depthwise_contraction(s))) {
+        add_strips(out, s, arch);
+    }
+    for (int wide : {1, 4}) {
+        out.push_back(make_tactic(ConvDepthwise{wide}, generic_us(s, wide, arch)));
+    }
+}
+
+Emitted emit_depthwise(const ConvShape& s, const ConvDepthwise& parameters) {
+    int wide = parameters.wide;
+    Contraction c = depthwise_contraction(s);
+    int width = has_vectors(s, c) ? static_cast<int>(vector) : 1;
+    StoreText t = store_text(c, width);
+    Launch l;
+    l.program.uses = {"types", "math"};
+    l.program.defines = str("#define TA ", c_type(s.x.dtype), "\n#define TB ", c_type(s.w.dtype),
+                            "\n", t.defines, "#define WIDE ", wide, "\n");
+    l.program.body = str(device_file("contract"), t.functions, device_file("window"));
+    l.program.family = "conv_depthwise";
+    l.entry = "conv_depthwise";
+    int64_t lines = s.images * s.window.out[0] * s.window.out[1] * div_up(s.window.out[2], wide);
+    l.block = generic_threads;
+    l.grid = {div_up(lines * (s.channels / width), l.block), 1, 1};
+    l.args.pointer(s.x).pointer(s.w).pointer(s.out).i64(s.tap_step);
+    add_window(l.args, s.window);
+    add_geometry(l.args, c);
+    add_operands(l.args, c);
+    Emitted e;
+    e.launches.push_back(std::move(l));
+    return e;
+}
+
+Emitted emit_strip(const ConvShape& s, const ConvStrip& parameters) {
+    StripTile t = tile_of(parameters);
     Contraction c = depthwise_contraction(s);
     StoreText text = store_text(c, t.work.vec);
     Launch l;
@@ -356,23 +373,6 @@ Emitted emit_strip(const ConvShape& s, const Tactic& tactic) {
     Emitted e;
     e.launches.push_back(std::move(l));
     return e;
-}
-
-} // namespace
-
-void add_depthwise(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int generic_way,
-                   int strip_way) {
-    if (s.out.view.count() > 0 && strip_runs(s, depthwise_contraction(s))) {
-        add_strips(out, s, arch, strip_way);
-    }
-    for (int wide : {1, 4}) {
-        out.push_back(
-            {str("conv_depthwise_w", wide), {generic_way, wide}, generic_us(s, wide, arch)});
-    }
-}
-
-Emitted emit_depthwise(const ConvShape& s, const Tactic& t, bool strip) {
-    return strip ? emit_strip(s, t) : emit_generic(s, t.p[1]);
 }
 
 } // namespace ingot::kernels

@@ -2,6 +2,7 @@
 #include "kernels/conv/conv_shape.h"
 
 #include "base/error.h"
+#include "kernels/contraction/store_text.h"
 #include "ops/ops.h"
 
 namespace ingot::kernels {
@@ -40,7 +41,7 @@ ConvShape conv_shape(const Problem& p) {
     s.w = p.operand(n.inputs[1]);
     s.w_constant = p.constants[static_cast<size_t>(p.group.input_index(n.inputs[1]))] != nullptr;
     s.out = p.out[0];
-    s.finish = finish_of(p);
+    s.epilogue = epilogue_of(p);
     const View& x = s.x.view;
     const View& w = s.w.view;
     s.images = x.shape[0];
@@ -89,10 +90,10 @@ namespace {
 
 /// Strides of the stored views along one axis of the result, times `factor`.
 void add_stored(Loops& loops, const ConvShape& s, size_t axis, int64_t factor) {
-    loops.stored.resize(s.finish.operands.size() + 1);
+    loops.stored.resize(s.epilogue.operands.size() + 1);
     loops.stored[0].push_back(s.out.view.strides[axis] * factor);
     for (size_t v = 1; v < loops.stored.size(); ++v) {
-        loops.stored[v].push_back(s.finish.operands[v - 1].view.strides[axis] * factor);
+        loops.stored[v].push_back(s.epilogue.operands[v - 1].view.strides[axis] * factor);
     }
 }
 
@@ -102,7 +103,7 @@ Contraction start(const ConvShape& s, int64_t batches) {
     c.b = s.w;
     c.out = s.out;
     c.b_constant = s.w_constant;
-    c.finish = s.finish;
+    c.epilogue = s.epilogue;
     int64_t channels = s.channels / s.groups;
     int64_t results = s.results / batches;
     c.batch.sizes = {batches};

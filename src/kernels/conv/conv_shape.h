@@ -24,7 +24,7 @@ struct ConvShape {
     WindowArg window;
     /// The stride of w between kernel positions.
     int64_t tap_step = 0;
-    Finish finish;
+    Epilogue epilogue;
 
     int64_t taps() const { return window.kernel[0] * window.kernel[1] * window.kernel[2]; }
     bool depthwise() const { return groups == channels && results == channels && groups > 1; }
@@ -43,21 +43,5 @@ Contraction pointwise_contraction(const ConvShape& s);
 Contraction depthwise_contraction(const ConvShape& s);
 
 void add_window(Args& args, const WindowArg& w);
-
-/// By wgmma, where the copy engine can fetch the windows: no groups, and either no steps between
-/// windows of several elements, or windows that lie side by side. `way`: Tactic::p[0].
-void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, bool tf32,
-                    int way);
-Emitted emit_wgmma_conv(const ConvShape& s, const Arch& arch, const Tactic& t);
-
-/// Each channel by itself. Ways: Tactic::p[0] of the one for everything, and of the one for aligned
-/// channels of f16, bf16 or f32 in a plane (`strip`).
-void add_depthwise(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int generic_way,
-                   int strip_way);
-Emitted emit_depthwise(const ConvShape& s, const Tactic& t, bool strip);
-
-/// Up to four channels in f16 or bf16, on tensor cores of any GPU.
-void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way);
-Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const Tactic& t);
 
 } // namespace ingot::kernels

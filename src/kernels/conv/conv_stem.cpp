@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host's side of conv_stem.cuh: convolutions of up to four channels.
 #include "kernels/common/expr_text.h"
-#include "kernels/contraction/mma.h"
-#include "kernels/contraction/tactics.h"
-#include "kernels/conv/conv_shape.h"
+#include "kernels/conv/algorithms.h"
 
 #include <algorithm>
 #include <cmath>
@@ -30,10 +28,6 @@ struct StemTile {
     int columns = 32;
     int rows = 1;
 };
-
-int64_t round_up(int64_t v, int64_t n) {
-    return div_up(v, n) * n;
-}
 
 uint64_t inverse(int64_t n) {
     return static_cast<uint64_t>(div_up(int64_t{1} << 32, n));
@@ -117,7 +111,7 @@ double stem_us(const ConvShape& s, const StemTile& t, const Arch& arch) {
 
 } // namespace
 
-void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch, int way) {
+void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arch) {
     Contraction c = window_contraction(s);
     if (c.k() == 0 || !runs(s, c)) {
         return;
@@ -125,15 +119,15 @@ void add_stem_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& arc
     for (StemTile t : {StemTile{64, 1}, StemTile{64, 2}, StemTile{32, 1}, StemTile{32, 2}}) {
         bool wasted = t.columns == 64 && (s.results <= 32 || !vector_columns(c));
         if (!wasted && fits(stem_of(s, t), t)) {
-            out.push_back({str("conv_stem_", warps * t.rows, "x", across, "x", t.columns),
-                           {way, t.columns, t.rows},
-                           stem_us(s, t, arch)});
+            ConvStem parameters = {static_cast<int>(warps) * t.rows, static_cast<int>(across),
+                                   t.columns};
+            out.push_back(make_tactic(parameters, stem_us(s, t, arch)));
         }
     }
 }
 
-Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const Tactic& tactic) {
-    StemTile tile = {tactic.p[1], tactic.p[2]};
+Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const ConvStem& parameters) {
+    StemTile tile = {parameters.columns, parameters.rows / static_cast<int>(warps)};
     Contraction c = window_contraction(s);
     StemArg a = stem_of(s, tile);
     StoreText t = store_text(c, vector_columns(c) ? 8 : 1);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution by wgmma: a tile's rows are a patch of result positions (width x height x images);
-// for every kernel position its inputs are a box of x, shifted, which the copy engine fetches.
-#include "kernels/contraction/tactics.h"
-#include "kernels/contraction/wgmma.h"
-#include "kernels/conv/conv_shape.h"
+// for every kernel position its inputs are a box of x, shifted, which TMA fetches.
+#include "kernels/contraction/cost.h"
+#include "kernels/contraction/persistent.h"
+#include "kernels/conv/algorithms.h"
 
 #include <optional>
 
@@ -81,7 +81,7 @@ bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
            w.dilation[1] * w.kernel[1] < 1000 && w.dilation[2] * w.kernel[2] < 1000;
 }
 
-/// A stride in bytes that the copy engine accepts, also where an axis of size 1 has none.
+/// A stride in bytes that TMA accepts, also where an axis of size 1 has none.
 uint64_t bytes_of_stride(DType type, int64_t stride, int64_t size, int64_t otherwise) {
     return static_cast<uint64_t>((size > 1 ? stride : otherwise) * bit_width(type) / 8);
 }
@@ -190,9 +190,9 @@ std::optional<Sizes> strides_along(const Contraction& c, size_t v, const Sizes& 
     return last == offset(step - 1) ? std::optional(strides) : std::nullopt;
 }
 
-/// Whether the copy engine can store patches of results, and load the full operand.
-bool can_stay(const Contraction& c, const Sizes& out) {
-    Stay s = stay_of(c);
+/// Whether TMA can store patches of results, and load the full operand.
+bool can_store_by_tma(const Contraction& c, const Sizes& out) {
+    PersistentEpilogue s = persistent_epilogue(c);
     return s.possible && c.batches() == 1 && strides_along(c, 0, out) &&
            strides_along(c, static_cast<size_t>(s.full) + 1, out);
 }
@@ -200,7 +200,7 @@ bool can_stay(const Contraction& c, const Sizes& out) {
 /// Panels of patches of what is stored as view v, and of the last panel if it is narrower.
 void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v,
                     const PatchArg& p) {
-    const Operand& o = v == 0 ? c.out : c.finish.operands[v - 1];
+    const Operand& o = v == 0 ? c.out : c.epilogue.operands[v - 1];
     Sizes strides = *strides_along(c, v, p.out);
     TensorMap m;
     m.dtype = o.dtype;
@@ -223,7 +223,7 @@ void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t
 }
 
 double bytes_moved(const ConvShape& s) {
-    double bytes = operand_bytes(s.finish);
+    double bytes = operand_bytes(s.epilogue);
     for (const Operand* o : {&s.x, &s.w, &s.out}) {
         bytes += static_cast<double>(o->view.count()) * bit_width(o->dtype) / 8;
     }
@@ -232,49 +232,46 @@ double bytes_moved(const ConvShape& s) {
 
 } // namespace
 
-void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch& arch, bool tf32,
-                    int way) {
+void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch& arch, bool tf32) {
     ConvShape s = runs_as_channels(shape);
     if (s.out.view.count() == 0 || !runs(s, arch, tf32)) {
         return;
     }
     Contraction c = window_contraction(shape);
     std::span<const WgmmaTile> tiles = wgmma_tiles();
-    bool stay = can_stay(c, patch_of(s, 1).out);
+    bool tma_store = can_store_by_tma(c, patch_of(s, 1).out);
     for (size_t i = 0; i < tiles.size(); ++i) {
         const WgmmaTile& t = tiles[i];
         PatchArg p = patch_of(s, t.bm());
         int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, t.bn);
         int64_t steps = s.taps() * p.channel_steps;
         for (int split : wgmma_splits()) {
-            if (!t.takes(c, steps, split, stay)) {
+            if (!t.takes(c, steps, split, tma_store)) {
                 continue;
             }
             double us = (1.03 + (t.groups == 1 ? 0.02 * static_cast<double>(i) : 0.0)) *
                         wgmma_cost_us(t, c, count, steps, split, bytes_moved(s), arch);
-            Tactic tactic = make_tactic(str("conv_wgmma_", t.name(), "_s", split), Way::Wgmma,
-                                        static_cast<int>(i), split, us);
-            tactic.p[0] = way;
-            out.push_back(std::move(tactic));
+            out.push_back(make_tactic(ConvWgmma{{t.name(), split}}, us));
         }
     }
 }
 
-Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const Tactic& tactic) {
-    const WgmmaTile& tile = wgmma_tiles()[static_cast<size_t>(tactic.p[1])];
-    int splits = tactic.p[2];
-    Contraction c = generalised(window_contraction(shape), tile.variant(tactic.p[variant_place]));
+Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const ConvWgmma& parameters,
+                        int variant) {
+    const WgmmaTile& tile = parameters.form();
+    int splits = parameters.splits;
+    Contraction c = generalised(window_contraction(shape), tile.variant(variant));
     ConvShape s = runs_as_channels(shape);
     PatchArg p = patch_of(s, tile.bm());
     int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, tile.bn);
     Launch l = wgmma_launch(tile, c, count, splits, in_pairs(s) ? 2 : 1, arch);
     l.args.map(s.x, input_map(s, p));
     l.args.map(s.w, weight_map(s, tile.bn));
-    if (tile.stays) {
-        Stay stay = stay_of(c);
+    if (tile.persistent) {
+        PersistentEpilogue e = persistent_epilogue(c);
         add_panel_maps(l.args, tile, c, 0, p);
-        if (stay.full >= 0) {
-            add_panel_maps(l.args, tile, c, static_cast<size_t>(stay.full) + 1, p);
+        if (e.full >= 0) {
+            add_panel_maps(l.args, tile, c, static_cast<size_t>(e.full) + 1, p);
         }
     } else {
         l.args.pointer(s.out);

@@ -21,11 +21,12 @@ double bytes_of(const Problem& p) {
     return bytes + static_cast<double>(byte_size(p.out[0].dtype, p.out[0].view.count()));
 }
 
+struct Generic : NoParameters {
+    static constexpr std::string_view pattern = "generic";
+};
+
 std::vector<Tactic> one_tactic(const Problem& p) {
-    Tactic t;
-    t.name = "generic";
-    t.cost_us = 1.5 + bytes_of(p) / (p.arch.dram_gbs * 1e3);
-    return {t};
+    return {make_tactic(Generic{}, 1.5 + bytes_of(p) / (p.arch.dram_gbs * 1e3))};
 }
 
 std::optional<std::string> refuse_packed_dot(const Group& group) {

@@ -166,16 +166,18 @@ Emitted emit_gather(const Problem& p, const Tactic&) {
     return out;
 }
 
+struct ByRows : NoParameters {
+    static constexpr std::string_view pattern = "rows";
+};
+
 std::vector<Tactic> one_tactic(const Problem& p) {
     double bytes = 0;
     for (const Operand& o : p.in) {
         bytes += static_cast<double>(byte_size(o.dtype, o.view.count()));
     }
     auto result = static_cast<double>(byte_size(p.out[0].dtype, p.out[0].view.count()));
-    Tactic t;
-    t.name = "rows";
-    t.cost_us = 2 + (std::min(bytes, 2 * result) + result) / (p.arch.dram_gbs * 1e3);
-    return {t};
+    return {make_tactic(ByRows{},
+                        2 + (std::min(bytes, 2 * result) + result) / (p.arch.dram_gbs * 1e3))};
 }
 
 const Family families[] = {{.name = "gather",

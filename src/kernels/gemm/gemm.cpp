@@ -1,74 +1,79 @@
 // SPDX-License-Identifier: Apache-2.0
 // dot, with the map that follows it: batched matrix products of any layout.
+#include "kernels/gemm/gemm.h"
+
 #include "base/error.h"
-#include "kernels/contraction/mma.h"
-#include "kernels/contraction/tactics.h"
-#include "kernels/gemm/normed.h"
-#include "kernels/quantized_dot/quant_shape.h"
+#include "kernels/contraction/normed.h"
+#include "kernels/gemm/algorithms.h"
 #include "kernels/gemv/gemv.h"
-#include "ops/primitives.h"
+#include "kernels/quantized_dot/tiles.h"
 
 #include <algorithm>
 #include <numeric>
 
 namespace ingot::kernels {
 
-std::vector<Tactic> contraction_tactics(const Contraction& c, const Problem& p) {
+namespace {
+
+/// Tiles that are brought by TMA, of weights of 16 bits.
+struct GemvTiles : TileShare {
+    static constexpr std::string_view pattern = "gemv_tiles_s{share}_b{blocks_per_sm}";
+};
+struct NormedGemvTiles : TileShare {
+    static constexpr std::string_view pattern = "normed_tiles_s{share}_b{blocks_per_sm}";
+};
+
+} // namespace
+
+std::vector<Tactic> gemm_tactics(const Contraction& c, const Problem& p) {
     std::vector<Tactic> all;
     if (!c.empty()) {
         if (!p.batch_invariant) {
             add_gemv_tactics(all, c, p.arch);
-            add_tile_tactics(all, tile_shape(c), nullptr, static_cast<int>(Way::Tiles),
-                             "gemv_tiles_s", p.arch);
+            add_tile_tactics<GemvTiles>(all, tile_shape(c), nullptr, p.arch);
             add_wgmma_tactics(all, c, p.arch, p.tf32);
             add_short_tactic(all, c, p.arch);
         }
         add_mma_tactics(all, c, p.arch, p.tf32);
     }
     if (p.batch_invariant) {
-        std::erase_if(all, [](const Tactic& t) { return t.p[2] > 1; });
+        drop_splits<GemmMma>(all);
     }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    std::stable_sort(all.begin(), all.end(), cheaper);
     if (all.empty() || !p.batch_invariant) {
         all.push_back(simt_tactic(c, p.arch));
     }
     return all;
 }
 
-Emitted emit_contraction(const Contraction& c, const Arch& arch, const Tactic& t) {
-    switch (static_cast<Way>(t.p[0])) {
-    case Way::Mma:
-        return emit_mma(generalised(c, t.p[variant_place] & variant_rows), arch, t);
-    case Way::Wgmma:
-        return emit_wgmma(c, arch, t);
-    case Way::Gemv:
-        return emit_gemv(c, t);
-    case Way::Ring:
-        return emit_ring(c, t, arch);
-    case Way::Short:
-        return emit_short(c);
-    case Way::Tiles:
-        return emit_tiles(tile_shape(c), nullptr, t, arch);
-    case Way::NormedRing: // of groups that begin with a norm
-    case Way::NormedTiles:
-    case Way::Simt:
-        break;
+Emitted emit_gemm(const Contraction& c, const Arch& arch, const Tactic& t) {
+    if (const auto* mma = t.as<GemmMma>()) {
+        return emit_mma(generalised(c, t.variant & variant_rows), arch, *mma);
     }
+    if (const auto* wgmma = t.as<GemmWgmma>()) {
+        return emit_wgmma(c, arch, *wgmma, t.variant);
+    }
+    if (const auto* tiles = t.as<GemvTiles>()) {
+        return emit_tiles(tile_shape(c), nullptr, *tiles, arch);
+    }
+    if (t.is<ShortDot>()) {
+        return emit_short(c);
+    }
+    if (std::optional<Emitted> e = emit_gemv(c, arch, t)) {
+        return std::move(*e);
+    }
+    CHECK(t.is<GemmSimt>(), "no product of matrices by ", t.name);
     return emit_simt(c);
 }
 
 namespace {
 
 std::optional<std::string> refuse(const Group& group) {
-    if (has_norm(group)) {
-        return refuse_normed(group, refuse);
-    }
     if (!group.first().is(dot_def)) {
         return "no dot";
     }
     if (!has_halves(group)) {
-        return refuse_finish(group);
+        return refuse_epilogue(group);
     }
     const auto& d = group.first().as<Dot>();
     auto rank = static_cast<size_t>(group.graph.type(group.first().inputs[1]).rank());
@@ -120,10 +125,6 @@ Order depth_inside(int rank, const std::vector<int64_t>& batch,
 /// Tensor cores want the depth innermost; 16-bit activations may have the columns there instead.
 /// An operand of rank 2 at most is taken for a weight, which is packed once.
 void layout(LayoutArgs& args) {
-    if (has_norm(args.group)) {
-        layout_normed(args, layout);
-        return;
-    }
     const Node& n = args.group.first();
     const auto& d = n.as<Dot>();
     DType type = args.group.graph.type(n.inputs[0]).dtype;
@@ -162,22 +163,40 @@ void layout(LayoutArgs& args) {
     }
 }
 
-std::vector<Tactic> tactics(const Problem& p) {
-    return has_norm(p.group) ? normed_tactics(p) : contraction_tactics(contraction_of(p), p);
+void add_inside(std::vector<Tactic>& out, const Problem& product, const RowNorm& norm) {
+    Contraction c = contraction_of(product);
+    add_normed_gemv_tactics(out, c, norm, product.arch);
+    add_tile_tactics<NormedGemvTiles>(out, tile_shape(c), &norm, product.arch);
 }
 
-Emitted emit(const Problem& p, const Tactic& t) {
-    return has_norm(p.group) ? emit_normed(p, t) : emit_contraction(contraction_of(p), p.arch, t);
+std::optional<Emitted> emit_inside(const Problem& product, const RowNorm& norm, const Tactic& t) {
+    if (const auto* tiles = t.as<NormedGemvTiles>()) {
+        return emit_tiles(tile_shape(contraction_of(product)), &norm, *tiles, product.arch);
+    }
+    if (const auto* gemv = t.as<NormedGemv>()) {
+        return emit_normed_gemv(contraction_of(product), norm, *gemv, product.arch);
+    }
+    return std::nullopt;
 }
 
-const Family rows[] = {{.name = "dot",
-                        .refuse = refuse,
-                        .layout = layout,
-                        .tactics = tactics,
-                        .emit = emit,
-                        .strided_results = true,
-                        .takes_groups = true,
-                        .variants = contraction_variants}};
+constexpr NormedProduct products = {
+    .refuse = refuse,
+    .layout = layout,
+    .tactics = [](const Problem& p) { return gemm_tactics(contraction_of(p), p); },
+    .emit = [](const Problem& p,
+               const Tactic& t) { return emit_gemm(contraction_of(p), p.arch, t); },
+    .add_inside = add_inside,
+    .emit_inside = emit_inside};
+
+const Family rows[] = {
+    {.name = "dot",
+     .refuse = [](const Group& group) { return refuse_with_norm(group, products); },
+     .layout = [](LayoutArgs& args) { layout_with_norm(args, products); },
+     .tactics = [](const Problem& p) { return tactics_with_norm(p, products); },
+     .emit = [](const Problem& p, const Tactic& t) { return emit_with_norm(p, t, products); },
+     .strided_results = true,
+     .takes_groups = true,
+     .variants = contraction_variants}};
 
 } // namespace
 

@@ -1,16 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
-#include "kernels/contraction/tactics.h"
+#include "kernels/contraction/simt.h"
+#include "kernels/gemm/algorithms.h"
 
-#include <algorithm>
+#include <cstdlib>
 
 namespace ingot::kernels {
 
 namespace {
-
-constexpr int64_t tile = simt_tile;
-constexpr int64_t pitch = tile + 8;
 
 /// Whether neighbouring rows lie closer than neighbouring depths.
 bool outer_fast(const Loops& outer, const Shape& outer_strides, const Shape& depth_strides) {
@@ -19,33 +17,10 @@ bool outer_fast(const Loops& outer, const Shape& outer_strides, const Shape& dep
     return outer.count() > 1 && o != 0 && (d == 0 || o < d);
 }
 
-bool wide_sums(const Contraction& c) {
-    std::string_view type = sum_c_type(c.a.dtype, c.b.dtype, c.finish.sum_type);
-    return type == "double" || type == "u64";
-}
-
 } // namespace
 
-std::string simt_body(const StoreText& t) {
-    return str(device_file("contract"), t.functions, t.store_tile(), device_file("simt_core"));
-}
-
-int64_t simt_shared(const Contraction& c) {
-    return tile * pitch * (wide_sums(c) ? 8 : 4);
-}
-
 Tactic simt_tactic(const Contraction& c, const Arch& arch) {
-    TileWork w;
-    w.blocks = c.batches() * div_up(c.m(), tile) * div_up(c.n(), tile);
-    w.resident = 4;
-    w.steps = static_cast<double>(div_up(c.k(), 16));
-    w.step_flops = 2.0 * tile * tile * 16;
-    w.step_us = 0.6;
-    w.efficiency = (wide_sums(c) ? 16.0 : 128.0) / arch.mma_per_clock;
-    w.l2_bytes = static_cast<double>(w.blocks) * w.steps * 2 * tile * 16 * 4;
-    w.dram_bytes = traffic_bytes(c);
-    constexpr double beside_model = 2.2; // measured
-    return make_tactic("simt", Way::Simt, 0, 0, beside_model * tile_cost_us(w, arch));
+    return make_tactic(GemmSimt{}, simt_cost_us(c, arch));
 }
 
 Emitted emit_simt(const Contraction& c) {
@@ -67,7 +42,7 @@ Emitted emit_simt(const Contraction& c) {
     l.program.body = simt_body(t);
     l.program.family = "gemm_simt";
     l.entry = "gemm_simt";
-    l.grid = {c.batches() * div_up(c.m(), tile) * div_up(c.n(), tile), 1, 1};
+    l.grid = {c.batches() * div_up(c.m(), simt_tile) * div_up(c.n(), simt_tile), 1, 1};
     l.shared = simt_shared(c);
     l.args.pointer(c.a).pointer(c.b).pointer(c.out);
     add_geometry(l.args, c);

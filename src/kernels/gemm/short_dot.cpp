@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/expr_text.h"
-#include "kernels/contraction/tactics.h"
+#include "kernels/contraction/cost.h"
+#include "kernels/gemm/algorithms.h"
 
 #include <algorithm>
 
@@ -45,12 +46,12 @@ double cost_us(const Contraction& c, const Arch& arch) {
 
 void add_short_tactic(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
     bool packed = is_packed(c.a.dtype) || is_packed(c.b.dtype);
-    bool pieces = c.k() % (128 / bit_width(c.b.dtype)) == 0; // as other ways need them
+    bool pieces = c.k() % (128 / bit_width(c.b.dtype)) == 0; // as other algorithms need them
     if (c.k() == 0 || c.k() > longest || pieces || c.depth.rank() != 1 || c.paired() || packed ||
         c.batches() * c.m() * c.n() > most_products / c.k()) {
         return;
     }
-    out.push_back(make_tactic("short", Way::Short, 0, 0, cost_us(c, arch)));
+    out.push_back(make_tactic(ShortDot{}, cost_us(c, arch)));
 }
 
 Emitted emit_short(const Contraction& c) {

@@ -2,6 +2,8 @@
 #include "kernels/gemv/gemv.h"
 
 #include "kernels/common/expr_text.h"
+#include "kernels/contraction/cost.h"
+#include "kernels/gemv/gemv_rows.h"
 
 #include <algorithm>
 
@@ -33,7 +35,7 @@ bool bytes(const Contraction& c) {
 
 bool runs(const Contraction& c) {
     int64_t chunk = gemv_chunk(c);
-    std::string_view sum = sum_c_type(c.a.dtype, c.b.dtype, c.finish.sum_type);
+    std::string_view sum = sum_c_type(c.a.dtype, c.b.dtype, c.epilogue.sum_type);
     bool wide = bit_width(c.a.dtype) > 8 || bytes(c);
     return c.m() <= (wide ? most_gemv_rows : most_gemv_rows / 2) && c.k() % chunk == 0 &&
            (sum == "float" || sum == "u32") && bit_width(c.a.dtype) <= 32 &&
@@ -71,24 +73,13 @@ double cost_us(const Contraction& c, int share, const Arch& arch) {
     return 0.3 + std::max(memory_us, math_us);
 }
 
-} // namespace
-
-void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
+/// With a and b exchanged where only the columns are few.
+Contraction with_few_rows(const Contraction& c) {
     bool swap = c.m() > most_gemv_rows && c.n() <= most_gemv_rows && !c.paired();
-    Contraction s = swap ? swapped(c) : c;
-    if (!runs(s) || s.k() == 0) {
-        return;
-    }
-    for (int share : {1, 2, 4, 8}) {
-        out.push_back(make_tactic(str("gemv_s", share), Way::Gemv, share, swap ? 1 : 0,
-                                  cost_us(s, share, arch)));
-    }
-    add_ring_tactics(out, s, swap, arch);
+    return swap ? swapped(c) : c;
 }
 
-Emitted emit_gemv(const Contraction& c, const Tactic& tactic) {
-    Contraction s = tactic.p[2] != 0 ? swapped(c) : c;
-    int share = tactic.p[1];
+Emitted emit(const Contraction& s, int share) {
     int rows = gemv_rows(s);
     int columns = columns_of(s);
     StoreText t = store_text(s, least_width(s));
@@ -109,6 +100,29 @@ Emitted emit_gemv(const Contraction& c, const Tactic& tactic) {
     Emitted e;
     e.launches.push_back(std::move(l));
     return e;
+}
+
+} // namespace
+
+void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
+    Contraction s = with_few_rows(c);
+    if (!runs(s) || s.k() == 0) {
+        return;
+    }
+    for (int share : {1, 2, 4, 8}) {
+        out.push_back(make_tactic(Gemv{share}, cost_us(s, share, arch)));
+    }
+    add_pipelined_tactics(out, s, arch);
+}
+
+std::optional<Emitted> emit_gemv(const Contraction& c, const Arch& arch, const Tactic& t) {
+    if (const auto* gemv = t.as<Gemv>()) {
+        return emit(with_few_rows(c), gemv->share);
+    }
+    if (const auto* pipelined = t.as<PipelinedGemv>()) {
+        return emit_pipelined(with_few_rows(c), *pipelined, arch);
+    }
+    return std::nullopt;
 }
 
 } // namespace ingot::kernels

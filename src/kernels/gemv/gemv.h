@@ -1,38 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the ways for products of few rows share.
+// Products of few rows or columns.
 #pragma once
 
-#include "kernels/contraction/tactics.h"
+#include "kernels/contraction/normed.h"
+#include "kernels/contraction/store_text.h"
 
 namespace ingot::kernels {
 
-constexpr int64_t most_gemv_rows = 8;
-
-/// Rows that a kernel is made for: 1, 2, 4 or 8.
-int gemv_rows(const Contraction& c);
-/// Whether chunks of `n` elements along the depth are dense and aligned.
-bool chunked(const Operand& o, const Shape& batch, const Shape& outer, const Shape& depth,
-             int64_t n);
-/// Elements of b in 16 bytes.
-inline int64_t gemv_chunk(const Contraction& c) {
-    return 128 / bit_width(c.b.dtype);
-}
-
-/// Columns through rings in shared memory that the copy engine fills (9.0 and later).
-void add_ring_tactics(std::vector<Tactic>& out, const Contraction& c, bool swap, const Arch& arch);
-Emitted emit_ring(const Contraction& c, const Tactic& t, const Arch& arch);
-
-/// Rows that are normalised over the depth before they are multiplied.
-struct RowNorm {
-    bool rms = false;
-    double epsilon = 0;
-    std::vector<Operand> vectors; // the scale, then perhaps a bias, as they broadcast to the rows
-    bool constant = true;         // all of them
+/// A warp, or several, for a few columns; up to 8 rows or columns.
+struct Gemv {
+    static constexpr std::string_view pattern = "gemv_s{share}";
+    int share = 1; // warps that share the depth of a column
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("share", self.share);
+    }
 };
-/// Likewise; every block normalises the rows.
-void add_normed_ring_tactics(std::vector<Tactic>& out, const Contraction& c, const RowNorm& norm,
+/// Columns that TMA brings through stages in shared memory (9.0 and later).
+struct PipelinedGemv {
+    static constexpr std::string_view pattern = "gemv_pipelined_s{stages}_b{blocks_per_sm}";
+    int stages = 0;
+    int blocks_per_sm = 1;
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("stages", self.stages);
+        field("blocks_per_sm", self.blocks_per_sm);
+    }
+};
+/// The same, of rows that every block normalises.
+struct NormedGemv : PipelinedGemv {
+    static constexpr std::string_view pattern = "normed_ring_s{stages}_b{blocks_per_sm}";
+};
+
+/// Tactics of Gemv and PipelinedGemv.
+void add_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
+/// nullopt for a tactic of another algorithm.
+std::optional<Emitted> emit_gemv(const Contraction& c, const Arch& arch, const Tactic& t);
+
+void add_normed_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const RowNorm& norm,
                              const Arch& arch);
-Emitted emit_normed_ring(const Contraction& c, const RowNorm& norm, const Tactic& t,
+Emitted emit_normed_gemv(const Contraction& c, const RowNorm& norm, const NormedGemv& parameters,
                          const Arch& arch);
 
 } // namespace ingot::kernels

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/expr_text.h"
-#include "kernels/gemv/gemv.h"
+#include "kernels/contraction/cost.h"
+#include "kernels/gemv/gemv_rows.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,6 @@ namespace ingot::kernels {
 namespace {
 
 // As in gemv_pipelined.cuh.
-constexpr int64_t ring_warps = 8;
 constexpr int64_t unit_columns = 2;
 constexpr int64_t chunk_bytes = 2048;
 constexpr int64_t kept_units = 8;
@@ -23,8 +23,8 @@ int64_t units_of(const Contraction& c) {
 
 int64_t shared_bytes(const Contraction& c, int64_t stages) {
     int64_t rows = gemv_rows(c);
-    return ring_warps * stages * unit_columns * chunk_bytes +
-           ring_warps * rows * kept_units * unit_columns * 4 + bars_bytes +
+    return pipeline_warps * stages * unit_columns * chunk_bytes +
+           pipeline_warps * rows * kept_units * unit_columns * 4 + bars_bytes +
            rows * c.k() * bit_width(c.a.dtype) / 8;
 }
 
@@ -38,7 +38,7 @@ bool runs(const Contraction& c, const Arch& arch) {
     int64_t row_bytes = gemv_rows(c) * c.k() * bit_width(c.a.dtype) / 8;
     constexpr int64_t least_bytes = 1 << 19; // of b
     return arch.has_tma() && c.batches() == 1 && c.m() <= most_rows(c) && c.k() % n == 0 &&
-           sum_c_type(c.a.dtype, c.b.dtype, c.finish.sum_type) == "float" &&
+           sum_c_type(c.a.dtype, c.b.dtype, c.epilogue.sum_type) == "float" &&
            bit_width(c.a.dtype) <= 32 && bit_width(c.b.dtype) <= 32 &&
            row_bytes <= most_row_bytes && c.k() * bit_width(c.b.dtype) / 8 >= 512 &&
            c.n() * c.k() * bit_width(c.b.dtype) / 8 >= least_bytes && c.n() < (1 << 30) &&
@@ -53,7 +53,7 @@ struct Shares {
 Shares shares_of(const Contraction& c, int64_t per_sm, const Arch& arch) {
     int64_t units = units_of(c);
     int64_t most = std::min(units, per_sm * arch.sms);
-    int64_t per_warp = div_up(units, most * ring_warps);
+    int64_t per_warp = div_up(units, most * pipeline_warps);
     return {std::min(most, div_up(units, per_warp)), per_warp};
 }
 
@@ -78,42 +78,30 @@ double cost_us(const Contraction& c, int64_t stages, int64_t per_sm, const Arch&
     return start_us + rounds * block_us + std::max(dram_us, math_us);
 }
 
-void add_forms(std::vector<Tactic>& out, const Contraction& c, Tactic t, const Arch& arch) {
-    struct Form {
-        int stages, per_sm;
-    };
-    std::string prefix = t.name;
-    double before = t.cost_us;
+/// `before_us`: of what comes before the first columns.
+template <class P>
+void add_tactics(std::vector<Tactic>& out, const Contraction& c, double before_us,
+                 const Arch& arch) {
     // Where it can be, two blocks of the first fit an SM, so that the next kernel's columns come
     // early.
     int few = shared_bytes(c, 3) <= arch.shared_per_block ? 3 : 2;
-    for (Form f : {Form{few, 1}, {few, 2}, {6, 1}, {few, 8}}) {
-        bool small = units_of(c) < int64_t{f.per_sm} * arch.sms * ring_warps;
-        if (shared_bytes(c, f.stages) > arch.shared_per_block || (f.per_sm > 1 && small)) {
-            continue;
+    for (PipelinedGemv g : {PipelinedGemv{few, 1}, {few, 2}, {6, 1}, {few, 8}}) {
+        bool small = units_of(c) < int64_t{g.blocks_per_sm} * arch.sms * pipeline_warps;
+        if (shared_bytes(c, g.stages) <= arch.shared_per_block &&
+            (g.blocks_per_sm == 1 || !small)) {
+            double us = before_us + cost_us(c, g.stages, g.blocks_per_sm, arch);
+            P parameters;
+            parameters.stages = g.stages;
+            parameters.blocks_per_sm = g.blocks_per_sm;
+            out.push_back(make_tactic(parameters, us));
         }
-        t.name = str(prefix, f.stages, "_b", f.per_sm);
-        t.p[1] = f.stages;
-        t.p[3] = f.per_sm;
-        t.cost_us = before + cost_us(c, f.stages, f.per_sm, arch);
-        out.push_back(t);
     }
 }
 
-/// Whether vectors of the norm can be read 16 bytes of b at a time.
-bool reads_vectors(const Contraction& c, const RowNorm& norm) {
-    return std::all_of(norm.vectors.begin(), norm.vectors.end(), [&](const Operand& o) {
-        Shape outer = o.view.strides;
-        outer.pop_back();
-        return o.view.strides.back() == 1 && o.view.offset % gemv_chunk(c) == 0 &&
-               bit_width(o.dtype) <= 32 && is_float(o.dtype) &&
-               std::all_of(outer.begin(), outer.end(), [](int64_t s) { return s == 0; });
-    });
-}
-
-Emitted emit(const Contraction& c, const RowNorm* norm, const Tactic& t, const Arch& arch) {
-    int stages = t.p[1];
-    Shares shares = shares_of(c, t.p[3], arch);
+Emitted emit(const Contraction& c, const RowNorm* norm, const PipelinedGemv& parameters,
+             const Arch& arch) {
+    int stages = parameters.stages;
+    Shares shares = shares_of(c, parameters.blocks_per_sm, arch);
     StoreText text = store_text(c, least_width(c));
     bool has_bias = norm != nullptr && norm->vectors.size() > 1;
     std::string_view scale = norm == nullptr ? "float" : c_type(norm->vectors[0].dtype);
@@ -151,27 +139,27 @@ Emitted emit(const Contraction& c, const RowNorm* norm, const Tactic& t, const A
 
 } // namespace
 
-void add_ring_tactics(std::vector<Tactic>& out, const Contraction& c, bool swap, const Arch& arch) {
+void add_pipelined_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
     if (runs(c, arch) && c.k() > 0) {
-        add_forms(out, c, make_tactic("gemv_pipelined_s", Way::Ring, 0, swap ? 1 : 0, 0), arch);
+        add_tactics<PipelinedGemv>(out, c, 0, arch);
     }
 }
 
-Emitted emit_ring(const Contraction& c, const Tactic& t, const Arch& arch) {
-    return emit(t.p[2] != 0 ? swapped(c) : c, nullptr, t, arch);
+Emitted emit_pipelined(const Contraction& c, const PipelinedGemv& parameters, const Arch& arch) {
+    return emit(c, nullptr, parameters, arch);
 }
 
-void add_normed_ring_tactics(std::vector<Tactic>& out, const Contraction& c, const RowNorm& norm,
+void add_normed_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const RowNorm& norm,
                              const Arch& arch) {
     constexpr double norm_us = 0.4; // while the first columns are on their way
-    if (runs(c, arch) && c.k() > 0 && reads_vectors(c, norm)) {
-        add_forms(out, c, make_tactic("normed_ring_s", Way::NormedRing, 0, 0, norm_us), arch);
+    if (runs(c, arch) && c.k() > 0 && norm.reads_vectors(gemv_chunk(c))) {
+        add_tactics<NormedGemv>(out, c, norm_us, arch);
     }
 }
 
-Emitted emit_normed_ring(const Contraction& c, const RowNorm& norm, const Tactic& t,
+Emitted emit_normed_gemv(const Contraction& c, const RowNorm& norm, const NormedGemv& parameters,
                          const Arch& arch) {
-    return emit(c, &norm, t, arch);
+    return emit(c, &norm, parameters, arch);
 }
 
 } // namespace ingot::kernels

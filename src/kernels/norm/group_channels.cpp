@@ -83,11 +83,8 @@ std::optional<Tactic> channels_tactic(const Problem& p) {
     if (!s) {
         return std::nullopt;
     }
-    Tactic t;
-    t.name = "channels";
     double bytes = static_cast<double>(s->x.view.count() * bytes_of(s->x.dtype));
-    t.cost_us = 8 + 5 * bytes / (p.arch.dram_gbs * 1000);
-    return t;
+    return make_tactic(GroupChannels{}, 8 + 5 * bytes / (p.arch.dram_gbs * 1000));
 }
 
 Emitted emit_channels(const Problem& p) {

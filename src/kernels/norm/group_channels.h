@@ -7,6 +7,9 @@
 namespace ingot::kernels {
 
 /// "channels"; nullopt where the operands lie otherwise, or the map reads more than the result.
+struct GroupChannels : NoParameters {
+    static constexpr std::string_view pattern = "channels";
+};
 std::optional<Tactic> channels_tactic(const Problem& p);
 Emitted emit_channels(const Problem& p);
 

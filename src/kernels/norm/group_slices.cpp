@@ -82,39 +82,50 @@ std::optional<Slices> slices_of(const Problem& p) {
     return s;
 }
 
-/// p: 0 the form, 1 pixels of a block, 2 of a block of the second launch.
-std::optional<Tactic> one_launch(const Slices& s, const Arch& arch) {
-    std::optional<Tactic> best;
+struct OneLaunch : NoParameters {
+    static constexpr std::string_view pattern = "cluster";
+};
+struct TwoLaunches : NoParameters {
+    static constexpr std::string_view pattern = "slices";
+};
+
+/// The blocks of a slice are a cluster; nullopt where they do not fit.
+struct OneCut {
+    int64_t cluster = 1;
+    int64_t part = 0; // pixels of a block
+    double us = 0;
+};
+std::optional<OneCut> one_launch(const Slices& s, const Arch& arch) {
+    std::optional<OneCut> best;
     for (int64_t cluster = 1; cluster <= (arch.has_cluster() ? 8 : 1); cluster *= 2) {
         int64_t part = div_up(s.shape.pixels, cluster);
         if (s.shared(part) > arch.shared_per_block) {
             continue;
         }
-        Tactic t;
-        t.name = "cluster";
-        t.p = {0, static_cast<int>(part), static_cast<int>(cluster)};
         double copy = block_bytes_us(arch, s.shape.images * s.slices * cluster, 2 * s.bytes(part));
         constexpr double in_cluster = 1.9; // measured
-        t.cost_us = 2.6 + (cluster > 1 ? 0.6 + in_cluster * copy : copy);
-        if (!best || t.cost_us < best->cost_us) {
-            best = t;
+        double us = 2.6 + (cluster > 1 ? 0.6 + in_cluster * copy : copy);
+        if (!best || us < best->us) {
+            best = {cluster, part, us};
         }
     }
     return best;
 }
 
-Tactic two_launches(const Slices& s, const Arch& arch) {
+/// Pixels of a block, in each launch.
+struct TwoCuts {
+    int64_t first = 0, last = 0;
+    double us = 0;
+};
+TwoCuts two_launches(const Slices& s, const Arch& arch) {
     int64_t lines = s.shape.images * s.slices; // of pixels, in slices
     int64_t blocks = div_up(blocks_per_sm * arch.sms, lines);
     int64_t part = std::max<int64_t>(32, div_up(s.shape.pixels, blocks));
     int64_t most = s.most_part(arch.shared_per_sm / blocks_per_sm - 1024);
     int64_t first = std::min(part, most);
-    Tactic t;
-    t.name = "slices";
-    t.p = {1, static_cast<int>(first), static_cast<int>(part)};
-    t.cost_us = 5.2 + block_bytes_us(arch, lines * div_up(s.shape.pixels, first), s.bytes(first)) +
+    double us = 5.2 + block_bytes_us(arch, lines * div_up(s.shape.pixels, first), s.bytes(first)) +
                 block_bytes_us(arch, lines * div_up(s.shape.pixels, part), 2 * s.bytes(part));
-    return t;
+    return {first, part, us};
 }
 
 class Emitter {
@@ -190,30 +201,35 @@ std::vector<Tactic> group_slices_tactics(const Problem& p) {
     if (!s) {
         return {};
     }
-    std::vector<Tactic> list{two_launches(*s, p.arch)};
-    if (std::optional<Tactic> t = one_launch(*s, p.arch)) {
-        list.push_back(*t);
+    std::vector<Tactic> list{make_tactic(TwoLaunches{}, two_launches(*s, p.arch).us)};
+    if (std::optional<OneCut> one = one_launch(*s, p.arch)) {
+        list.push_back(make_tactic(OneLaunch{}, one->us));
     }
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    std::stable_sort(list.begin(), list.end(), cheaper);
     return list;
 }
 
-Emitted emit_group_slices(const Problem& p, const Tactic& t) {
+std::optional<Emitted> emit_group_slices(const Problem& p, const Tactic& t) {
+    if (!t.is<OneLaunch>() && !t.is<TwoLaunches>()) {
+        return std::nullopt;
+    }
     Slices s = *slices_of(p);
     Emitter e(p, s);
     Emitted out;
-    int64_t part = t.p[1];
-    if (t.p[0] == 0) {
+    if (t.is<OneLaunch>()) {
+        std::optional<OneCut> one = one_launch(s, p.arch);
+        CHECK(one, "a slice does not fit a cluster");
         // The last blocks of a cluster may have no pixels.
-        Launch l = e.launch(0, part, part);
-        l.grid[0] = l.cluster = t.p[2];
+        Launch l = e.launch(0, one->part, one->part);
+        l.cluster = static_cast<int>(one->cluster);
+        l.grid[0] = one->cluster;
         out.launches.push_back(std::move(l));
         return out;
     }
-    out.scratch = s.shape.images * s.shape.groups * div_up(s.shape.pixels, part) * 8;
-    out.launches.push_back(e.launch(1, part, part));
-    out.launches.push_back(e.launch(2, t.p[2], part));
+    TwoCuts two = two_launches(s, p.arch);
+    out.scratch = s.shape.images * s.shape.groups * div_up(s.shape.pixels, two.first) * 8;
+    out.launches.push_back(e.launch(1, two.first, two.first));
+    out.launches.push_back(e.launch(2, two.last, two.first));
     return out;
 }
 

@@ -9,6 +9,7 @@ namespace ingot::kernels {
 
 /// "cluster" and "slices", best first; none where the operands lie otherwise.
 std::vector<Tactic> group_slices_tactics(const Problem& p);
-Emitted emit_group_slices(const Problem& p, const Tactic& t);
+/// nullopt for a tactic of another algorithm.
+std::optional<Emitted> emit_group_slices(const Problem& p, const Tactic& t);
 
 } // namespace ingot::kernels

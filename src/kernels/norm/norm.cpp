@@ -19,9 +19,29 @@ namespace ingot::kernels {
 
 namespace {
 
-// As a tactic's form.
-constexpr int by_channels = 16;
-constexpr int by_slices = 17;
+/// Rows in registers, by a class of row_classes.
+struct Registers {
+    static constexpr std::string_view pattern = "registers_{threads}x{per}";
+    int threads = 32; // of a row
+    int per = 8;      // elements of a thread
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("threads", self.threads);
+        field("per", self.per);
+    }
+};
+/// Rows in parts, each in registers, by three launches.
+struct Parts : NoParameters {
+    static constexpr std::string_view pattern = "parts";
+};
+/// Rows that are read more than once.
+struct Looped : NoParameters {
+    static constexpr std::string_view pattern = "looped";
+};
+/// Rows across threads that stand side by side.
+struct Columns : NoParameters {
+    static constexpr std::string_view pattern = "columns";
+};
 
 enum Op { SoftmaxOp = 0, LogSoftmaxOp = 1, LayerOp = 2, RmsOp = 3 };
 
@@ -137,8 +157,11 @@ bool takes_vector(const Rows& s, size_t v, const View& view, int64_t vector) {
     return ok;
 }
 
+enum Form { InRegisters = 0, InLoops = 1, InColumns = 2 }; // FORM of norm_rows.cuh
+
+/// How a tactic runs.
 struct Choice {
-    int form = 0;
+    Form form = InRegisters;
     int threads = 32; // of a row
     int block = 256;
     int per = 8;
@@ -163,7 +186,7 @@ std::span<const RowClass> classes_of(const Rows& s) {
 
 Choice looped(const Problem& p, const Rows& s) {
     Choice c;
-    c.form = 1;
+    c.form = InLoops;
     bool few = p.batch_invariant || s.kept.arg.count < 1024;
     c.block = s.row.arg.count > 16384 && few ? 1024 : 256;
     c.threads = c.block;
@@ -192,10 +215,10 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     auto n = static_cast<double>(s.row.arg.count);
     double row = 2 * n * static_cast<double>(bytes_of(s.x.dtype));
     int64_t rows = s.kept.arg.count;
-    if (c.form == 1) {
+    if (c.form == InLoops) {
         return 3 + 2 * block_bytes_us(arch, rows, 1.5 * row);
     }
-    if (c.form == 2) {
+    if (c.form == InColumns) {
         return 2.5 + block_bytes_us(arch, div_up(rows, 32), 32 * row);
     }
     if (c.parts) {
@@ -217,53 +240,75 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
            std::max(alone, shared * (1 + 0.05 * idle));
 }
 
-Tactic tactic_of(const Rows& s, const Choice& c, const Arch& arch) {
-    static const char* const names[] = {"registers", "looped", "columns"};
-    Tactic t;
-    t.name = c.parts ? "parts" : names[c.form];
-    t.p = {c.form, c.threads, c.block, c.per, c.vector, c.parts ? 1 : 0, c.scale_vectors ? 1 : 0};
-    t.cost_us = cost_us(s, c, arch);
-    return t;
-}
-
 /// Threads of a block of whole warps, one a row.
 int warps_block(int64_t rows, const Arch& arch) {
     int64_t warps = std::clamp<int64_t>(rows / arch.sms, 1, 8);
     return 32 * static_cast<int>(std::bit_floor(static_cast<uint64_t>(warps)));
 }
 
+/// Text grows with the loads of a thread and what they cost: only where these are few does a row
+/// choose between classes.
+bool short_text(const Rows& s, const Choice& c) {
+    return c.vector >= 4 && s.row.axes == 1;
+}
+bool long_text(const Rows& s, const Choice& c) {
+    return c.vector == 1 && s.row.axes > 1;
+}
+
+/// nullopt for a tactic of another algorithm.
+std::optional<Choice> choice_of(const Problem& p, const Rows& s, const Tactic& t) {
+    if (t.is<Looped>()) {
+        return looped(p, s);
+    }
+    Choice c = vectorized(p, s);
+    if (t.is<Columns>()) {
+        c.form = InColumns;
+        return c;
+    }
+    if (t.is<Parts>()) {
+        c.parts = true;
+        c.block = c.threads = 256;
+        c.per = s.wide() ? 8 : long_text(s, c) ? 16 : 32;
+        return c;
+    }
+    if (const auto* r = t.as<Registers>()) {
+        c.threads = r->threads;
+        c.per = r->per;
+        c.block = c.threads == 32 ? warps_block(s.kept.arg.count, p.arch) : c.threads;
+        return c;
+    }
+    return std::nullopt;
+}
+
+template <class P>
+Tactic row_tactic(const Problem& p, const Rows& s, P parameters) {
+    Tactic t = make_tactic(parameters, 0);
+    t.cost_us = cost_us(s, *choice_of(p, s, t), p.arch);
+    return t;
+}
+
 void add_row_tactics(std::vector<Tactic>& list, const Problem& p, const Rows& s) {
     int64_t n = s.row.arg.count;
-    int64_t rows = s.kept.arg.count;
     auto inner = static_cast<size_t>(s.row.axes - 1);
     auto outer = static_cast<size_t>(s.kept.axes - 1);
     Choice c = vectorized(p, s);
     if (s.row.arg.strides[0][inner] != 1 && s.kept.arg.strides[0][outer] == 1 &&
         s.kept.arg.sizes[outer] >= 16 && n <= 65536 && !p.batch_invariant) {
-        c.form = 2;
-        list.push_back(tactic_of(s, c, p.arch));
+        list.push_back(row_tactic(p, s, Columns{}));
         return;
     }
-    // Text grows with the loads of a thread and what they cost: only where these are few does a row
-    // choose between classes.
-    bool short_text = c.vector >= 4 && s.row.axes == 1;
-    bool long_text = c.vector == 1 && s.row.axes > 1;
     for (const RowClass& k : classes_of(s)) {
-        bool offered = (list.empty() || short_text) && (k.per <= 16 || !long_text);
+        bool offered = (list.empty() || short_text(s, c)) && (k.per <= 16 || !long_text(s, c));
         if (n <= int64_t{k.threads} * k.per && offered &&
-            (k.threads > 32 || k.per != (short_text && s.affine() ? 32 : 40))) {
-            c.threads = k.threads;
-            c.per = k.per;
-            c.block = k.threads == 32 ? warps_block(rows, p.arch) : k.threads;
-            list.push_back(tactic_of(s, c, p.arch));
+            (k.threads > 32 || k.per != (short_text(s, c) && s.affine() ? 32 : 40))) {
+            list.push_back(row_tactic(p, s, Registers{k.threads, k.per}));
         }
     }
     if (list.empty() && s.affine()) {
-        c.parts = true;
-        c.block = c.threads = 256;
-        c.per = s.wide() ? 8 : long_text ? 16 : 32;
-        if (div_up(n, int64_t{c.block} * c.per) <= max_grid_y) {
-            list.push_back(tactic_of(s, c, p.arch));
+        Tactic parts = row_tactic(p, s, Parts{});
+        Choice how = *choice_of(p, s, parts);
+        if (div_up(n, int64_t{how.block} * how.per) <= max_grid_y) {
+            list.push_back(std::move(parts));
         }
     }
 }
@@ -272,23 +317,16 @@ std::vector<Tactic> tactics(const Problem& p) {
     Rows s = rows_of(p);
     std::vector<Tactic> list;
     add_row_tactics(list, p, s);
-    if (list.empty() || list[0].p[0] != 1) {
-        list.push_back(tactic_of(s, looped(p, s), p.arch));
-    }
+    list.push_back(row_tactic(p, s, Looped{}));
     if (p.batch_invariant) {
         return {list.front()}; // by the length of a row alone
     }
     std::vector<Tactic> slices = group_slices_tactics(p);
-    for (Tactic& t : slices) {
-        t.p = {by_slices, t.p[0], t.p[1], t.p[2]};
-        list.push_back(t);
-    }
+    list.insert(list.end(), slices.begin(), slices.end());
     if (std::optional<Tactic> t = channels_tactic(p); t && slices.empty()) {
-        t->p[0] = by_channels;
-        list.push_back(*t);
+        list.push_back(std::move(*t));
     }
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    std::stable_sort(list.begin(), list.end(), cheaper);
     return list;
 }
 
@@ -311,8 +349,10 @@ Args& number(Args& a, const Rows& s, double v) {
 
 Launch main_launch(const Problem& p, const Rows& s, const Choice& c, int parts) {
     Launch l;
-    l.program = {
-        {"types", "math", "loops"}, defines(s, c, c.form, parts), "norm_rows", s.epilogue.text};
+    l.program = {{"types", "math", "loops"},
+                 defines(s, c, static_cast<int>(c.form), parts),
+                 "norm_rows",
+                 s.epilogue.text};
     l.entry = "norm_rows";
     l.block = c.block;
     l.args.pointer(s.x).pointer(p.out[0]);
@@ -360,16 +400,16 @@ void emit_parts(const Problem& p, const Rows& s, const Choice& c, Emitted& out) 
 }
 
 Emitted emit(const Problem& p, const Tactic& t) {
-    if (t.p[0] == by_channels) {
+    if (t.is<GroupChannels>()) {
         return emit_channels(p);
     }
-    if (t.p[0] == by_slices) {
-        Tactic form = t;
-        form.p = {t.p[1], t.p[2], t.p[3]};
-        return emit_group_slices(p, form);
+    if (std::optional<Emitted> e = emit_group_slices(p, t)) {
+        return std::move(*e);
     }
     Rows s = rows_of(p);
-    Choice c{t.p[0], t.p[1], t.p[2], t.p[3], t.p[4], t.p[5] != 0, t.p[6] != 0};
+    std::optional<Choice> choice = choice_of(p, s, t);
+    CHECK(choice, "no rows by ", t.name);
+    const Choice& c = *choice;
     Emitted out;
     int64_t rows = s.kept.arg.count;
     if (rows == 0 || s.row.arg.count == 0) {
@@ -382,7 +422,7 @@ Emitted emit(const Problem& p, const Tactic& t) {
     Launch l = main_launch(p, s, c, 0);
     l.args.null();
     s.epilogue.pass(l.args);
-    l.grid[0] = c.form == 2 ? div_up(rows, 32) : div_up(rows, c.block / c.threads);
+    l.grid[0] = c.form == InColumns ? div_up(rows, 32) : div_up(rows, c.block / c.threads);
     out.launches.push_back(std::move(l));
     return out;
 }

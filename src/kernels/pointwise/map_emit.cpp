@@ -92,11 +92,13 @@ ExprText body_text(const MapJob& job, const MapLoops& l, F&& value) {
     return t;
 }
 
-Launch launch(const MapJob& job, std::string_view form, Signature s, const std::string& body) {
+/// `value`: the expression in `body`.
+Launch launch(const MapJob& job, std::string_view form, Signature s, const ExprText& value,
+              const std::string& body) {
     Launch out;
     out.entry = str(job.entry, form);
     out.program.uses = {"types", "math", "strided"};
-    out.program.body = str(fast_math_for(body), "KERNEL void __launch_bounds__(", threads, ") ",
+    out.program.body = str(fast_math_file(value), "KERNEL void __launch_bounds__(", threads, ") ",
                            out.entry, "(", s.params, ") {\n", body, "}\n");
     out.block = threads;
     out.args = std::move(s.args);
@@ -227,7 +229,7 @@ Launch vectors(const MapJob& job, const MapLoops& l) {
             index.split("i"), "o[e] = ", place, ";\n", load, "}\n}\ngrid_release();\n", each, type,
             " r[", v, "];\n#pragma unroll\nfor (int v = 0; v < ", v, "; ++v) {\n", body.statements,
             "r[v] = ", body.result, ";\n}\n", store, "}\n}\n");
-    Launch out = launch(job, "", std::move(s), text);
+    Launch out = launch(job, "", std::move(s), body, text);
     out.grid = {blocks_for(n, int64_t{threads} * l.unroll), 1, 1};
     return out;
 }
@@ -261,7 +263,7 @@ Launch tiles(const MapJob& job, const MapLoops& l, int axis) {
             t.side * t.side / threads, "; ++c) {\nconst u32 j = threadIdx.x + c * ", threads,
             ", gx = x + j % ", t.side, ", gy = y0 + j / ", t.side, ";\nif (gx < n && gy < m) {\n",
             body.statements, "y[", place, "] = ", body.result, ";\n}\n}\n");
-    Launch out = launch(job, "_tile", std::move(s), text);
+    Launch out = launch(job, "_tile", std::move(s), body, text);
     out.grid = {product(t.sizes), 1, 1};
     out.shared = shared;
     return out;
@@ -296,7 +298,7 @@ Launch nibbles(const MapJob& job, const MapLoops& l) {
         return element_text(l, k, at);
     });
     Launch out = launch(
-        job, "_packed", s,
+        job, "_packed", s, body,
         str("grid_wait();\nconst ", index.type(), " t = (", index.type(), ")blockIdx.x * ", threads,
             "u + threadIdx.x;\nif (t * 2 >= n) return;\nu32 byte = 0;\n", s.offset_type,
             " at = 0;\nbool both = false;\n#pragma unroll\nfor (int k = 0; k < 2; ++k) {\nconst ",

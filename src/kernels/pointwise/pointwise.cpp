@@ -43,11 +43,12 @@ double bytes_of(const Problem& p) {
     return bytes + static_cast<double>(byte_size(p.out[0].dtype, p.out[0].view.count()));
 }
 
+struct MapLaunch : NoParameters {
+    static constexpr std::string_view pattern = "map";
+};
+
 std::vector<Tactic> map_tactics(const Problem& p) {
-    Tactic t;
-    t.name = "map";
-    t.cost_us = 1.5 + bytes_of(p) / (p.arch.dram_gbs * 1e3);
-    return {t};
+    return {make_tactic(MapLaunch{}, 1.5 + bytes_of(p) / (p.arch.dram_gbs * 1e3))};
 }
 
 Emitted emit(const Problem& p, const Tactic&) {

@@ -92,14 +92,15 @@ Pooling pooling_of(const Problem& p) {
     return s;
 }
 
+struct Direct : NoParameters {
+    static constexpr std::string_view pattern = "direct";
+};
+
 std::vector<Tactic> tactics(const Problem& p) {
     Pooling s = pooling_of(p);
-    Tactic t;
-    t.name = "direct";
     double bytes = static_cast<double>(p.out[0].view.count() + s.x.view.count()) *
                    static_cast<double>(bytes_of(s.x.dtype));
-    t.cost_us = 2 + bytes / (p.arch.dram_gbs * 1000);
-    return {t};
+    return {make_tactic(Direct{}, 2 + bytes / (p.arch.dram_gbs * 1000))};
 }
 
 Emitted emit(const Problem& p, const Tactic&) {

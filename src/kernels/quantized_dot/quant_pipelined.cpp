@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/common/expr_text.h"
-#include "kernels/quantized_dot/quant_shape.h"
+#include "kernels/gemv/gemv_rows.h"
+#include "kernels/quantized_dot/tiles.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,7 +11,6 @@ namespace ingot::kernels {
 namespace {
 
 // As in quant_pipelined.cuh.
-constexpr int64_t ring_warps = 8;
 constexpr int64_t tile_columns = 16;
 constexpr int64_t tile_bytes = 2048;
 constexpr int64_t row_bytes_of_tile = 128;
@@ -35,23 +35,19 @@ int zeros_of(const QuantShape& s) {
     return !s.zero ? 0 : by_block ? 2 : 1;
 }
 
-int64_t round_up(int64_t n, int64_t step) {
-    return div_up(n, step) * step;
-}
-
 /// Scales of a tile's column.
 int64_t tile_scales(const QuantShape& s) {
     return std::max<int64_t>(1, tile_elements(s) / block_of(s));
 }
 
-/// Elements that the copy engine brings for 16 columns, of half of them where they are pairs.
+/// Elements that TMA brings for 16 columns, of half of them where they are pairs.
 int64_t box_width(const QuantShape& s, const Operand& o) {
     int64_t least = 128 / bit_width(o.dtype);
     return s.c.paired() ? std::max<int64_t>(tile_columns / 2, least) : tile_columns;
 }
 
 int64_t box_bytes(const QuantShape& s, const Operand& o) {
-    auto halves = static_cast<int64_t>(s.c.finish.sums);
+    auto halves = static_cast<int64_t>(s.c.epilogue.sums);
     int64_t n = tile_scales(s) * box_width(s, o) * halves * bit_width(o.dtype) / 8;
     return round_up(n, 128);
 }
@@ -71,18 +67,18 @@ int64_t rows_bytes(const QuantShape& s) {
 }
 
 int64_t stage_bytes(const QuantShape& s) {
-    return ring_warps * (tile_bytes + extra_bytes(s) + 8);
+    return pipeline_warps * (tile_bytes + extra_bytes(s) + 8);
 }
 
 int64_t shared_bytes(const QuantShape& s, int64_t stages) {
     return stages * stage_bytes(s) + sums_bytes + zeros_bytes + rows_bytes(s);
 }
 
-/// Whether the copy engine can bring rows of blocks, the columns side by side. Boxes begin at
+/// Whether TMA can bring rows of blocks, the columns side by side. Boxes begin at
 /// multiples of 16 bytes: others ended in an illegal instruction on an H200.
 bool loadable(const QuantShape& s, const Parameter& p) {
     auto bytes = [&](int64_t n) { return n * bit_width(p.operand.dtype) / 8; };
-    auto halves = static_cast<int64_t>(s.c.finish.sums);
+    auto halves = static_cast<int64_t>(s.c.epilogue.sums);
     int64_t half = s.c.n() / halves;
     return p.column_step == 1 && bytes(tile_columns / halves) % 16 == 0 && p.block_step > 0 &&
            bytes(p.block_step) % 16 == 0 && bytes(p.operand.view.offset) % 16 == 0 &&
@@ -120,7 +116,7 @@ bool runs(const QuantShape& s, const Arch& arch) {
            zeros_fit(s) && blocks_fit(s) && rows_bytes(s) <= most_row_bytes;
 }
 
-/// Blocks of threads of a grid, of which each has ring_warps / share groups of warps; the first
+/// Blocks of threads of a grid, of which each has pipeline_warps / share groups of warps; the first
 /// `more` groups make one unit of columns more than `few`. A grid has a block, or more, for every
 /// SM, even where some have nothing to do: two kernels are on the GPU at a time, and if the first
 /// left SMs free, two blocks of the second would share one, and it would take twice as long.
@@ -130,7 +126,7 @@ struct Shares {
 Shares shares_of(const QuantShape& s, int64_t share, int64_t per_sm, const Arch& arch) {
     int64_t units = div_up(s.c.n(), tile_columns);
     int64_t blocks = 2 * units < arch.sms ? units : per_sm * arch.sms;
-    int64_t groups = blocks * (ring_warps / share);
+    int64_t groups = blocks * (pipeline_warps / share);
     return {blocks, units / groups, units % groups};
 }
 
@@ -147,7 +143,7 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     auto units = static_cast<double>(div_up(s.c.n(), tile_columns));
     auto depth = static_cast<double>(depth_tiles(s));
     // Units of the busiest SM.
-    int64_t everywhere = per_sm * (ring_warps / share) * g.few;
+    int64_t everywhere = per_sm * (pipeline_warps / share) * g.few;
     auto busiest = static_cast<double>(everywhere + div_up(g.more, arch.sms));
     double uneven = std::max(1.0, std::min(busiest, units) * arch.sms / units);
     double streams = per_sm > 1 ? 1.15 : 1; // more of them reach less of the memory's speed
@@ -179,9 +175,9 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     return start_us + (turns - 1) * block_us + std::max({dram_us, math_us, warp_us});
 }
 
-/// The axes of a parameter as the copy engine walks them: columns, halves of pairs, blocks.
+/// The axes of a parameter as TMA walks them: columns, halves of pairs, blocks.
 TensorMap parameter_map(const QuantShape& s, const Parameter& p) {
-    auto halves = static_cast<uint64_t>(s.c.finish.sums);
+    auto halves = static_cast<uint64_t>(s.c.epilogue.sums);
     auto size = static_cast<uint64_t>(bit_width(p.operand.dtype) / 8);
     uint64_t columns = static_cast<uint64_t>(s.c.n()) / halves;
     uint64_t row = static_cast<uint64_t>(p.block_step) * size;
@@ -200,7 +196,7 @@ TensorMap parameter_map(const QuantShape& s, const Parameter& p) {
 TensorMap weight_map(const QuantShape& s) {
     const Contraction& c = s.c;
     auto bytes = [&](int64_t n) { return static_cast<uint64_t>(n * bit_width(c.b.dtype) / 8); };
-    auto halves = static_cast<uint64_t>(c.finish.sums);
+    auto halves = static_cast<uint64_t>(c.epilogue.sums);
     uint64_t columns = static_cast<uint64_t>(c.n()) / halves;
     uint64_t row = bytes(c.columns.b[0]);
     uint64_t half = halves == 1 ? row * columns : bytes(c.columns.b.back());
@@ -210,20 +206,9 @@ TensorMap weight_map(const QuantShape& s) {
     m.sizes = {bytes(c.k()), columns, halves, 1, 1};
     m.strides = {row, half, half * halves};
     m.box = {static_cast<uint32_t>(row_bytes_of_tile),
-             static_cast<uint32_t>(tile_columns / c.finish.sums), static_cast<uint32_t>(halves), 1,
-             1};
+             static_cast<uint32_t>(tile_columns / c.epilogue.sums), static_cast<uint32_t>(halves),
+             1, 1};
     return m;
-}
-
-/// Whether vectors of the norm can be read 8 elements at a time.
-bool reads_vectors(const RowNorm& norm) {
-    return std::all_of(norm.vectors.begin(), norm.vectors.end(), [](const Operand& o) {
-        Shape outer = o.view.strides;
-        outer.pop_back();
-        return o.view.strides.back() == 1 && o.view.offset % 8 == 0 && bit_width(o.dtype) <= 32 &&
-               is_float(o.dtype) &&
-               std::all_of(outer.begin(), outer.end(), [](int64_t n) { return n == 0; });
-    });
 }
 
 std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText& text) {
@@ -255,47 +240,49 @@ std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText
                "\n#define MAP_PASS ", pass, "\n");
 }
 
+/// As many as leave room for the next kernel's first tiles beside this one: without that, chains of
+/// products took 3 us more for each.
+int64_t stages_of(const QuantShape& s, const Arch& arch) {
+    int64_t half = arch.shared_per_sm / 2 - 1024;
+    int64_t room = std::min(half, arch.shared_per_block) - shared_bytes(s, 0);
+    return std::min(room / stage_bytes(s), most_stages);
+}
+
 } // namespace
 
-void add_tile_tactics(std::vector<Tactic>& out, const QuantShape& s, const RowNorm* norm, int way,
-                      std::string_view name, const Arch& arch) {
-    if (!runs(s, arch) || (norm != nullptr && !reads_vectors(*norm))) {
-        return;
+std::vector<TileChoice> tile_choices(const QuantShape& s, const RowNorm* norm, const Arch& arch) {
+    std::vector<TileChoice> out;
+    if (!runs(s, arch) || (norm != nullptr && !norm->reads_vectors(8))) {
+        return out;
     }
-    constexpr double norm_us = 0.4; // while the first tiles are on their way
-    // So that the next kernel's first tiles come beside this one: without that, chains of products
-    // took 3 us more for each.
-    int64_t half = arch.shared_per_sm / 2 - 1024;
+    int64_t stages = stages_of(s, arch);
+    if (stages < 2) {
+        return out;
+    }
+    const double norm_us = norm == nullptr ? 0 : 0.4; // while the first tiles are on their way
     // A thread stores one result at a time at most: of 8 rows of 16 columns two warps have too
     // many.
     int64_t least = gemv_rows(s.c) > 4 ? 4 : 2;
-    for (int64_t share : {8, 4, 2}) {
+    for (int share : {8, 4, 2}) {
         if (share < least || (share > least && depth_tiles(s) < share)) {
             continue;
         }
-        for (int64_t per_sm : {1, 2}) {
-            if (per_sm > 1 && div_up(s.c.n(), tile_columns) <= arch.sms) {
-                continue;
+        for (int per_sm : {1, 2}) {
+            if (per_sm == 1 || div_up(s.c.n(), tile_columns) > arch.sms) {
+                double us = cost_us(s, share, stages, per_sm, arch);
+                out.push_back({{share, per_sm}, us + norm_us});
             }
-            int64_t room = std::min(half, arch.shared_per_block) - shared_bytes(s, 0);
-            int64_t stages = std::min(room / stage_bytes(s), most_stages);
-            if (stages < 2) {
-                continue;
-            }
-            double us = cost_us(s, share, stages, per_sm, arch);
-            out.push_back({str(name, share, "_b", per_sm),
-                           {way, static_cast<int>(stages), 0, static_cast<int>(per_sm),
-                            static_cast<int>(share)},
-                           us + (norm == nullptr ? 0 : norm_us)});
         }
     }
+    return out;
 }
 
-Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const Tactic& t, const Arch& arch) {
+Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const TileShare& parameters,
+                   const Arch& arch) {
     const Contraction& c = s.c;
-    int64_t stages = t.p[1];
-    int64_t share = t.p[4];
-    Shares shares = shares_of(s, share, t.p[3], arch);
+    int64_t stages = stages_of(s, arch);
+    int64_t share = parameters.share;
+    Shares shares = shares_of(s, share, parameters.blocks_per_sm, arch);
     StoreText text = store_text(c, least_width(c));
     Launch l;
     l.program.uses = {"types", "math", "packed"};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with a quantised weight, as its ways see it.
+// A product with a quantised weight, as its algorithms see it.
 #pragma once
 
-#include "kernels/gemv/gemv.h"
+#include "kernels/contraction/contraction.h"
 
 namespace ingot::kernels {
 
@@ -34,16 +34,5 @@ inline QuantShape tile_shape(const Contraction& c) {
 
 /// What quant_weights.cuh needs to be told.
 std::string quant_defines(const QuantShape& s);
-
-/// Tactic::p[0].
-constexpr int quant_way_ring = 3;
-constexpr int quant_way_normed_ring = 4;
-
-/// Tiles that the copy engine brings and the tensor cores multiply (9.0 and later); tactics have
-/// `way` as p[0] and names that begin so. `norm`: of the rows, before they are multiplied; may be
-/// null.
-void add_tile_tactics(std::vector<Tactic>& out, const QuantShape& s, const RowNorm* norm, int way,
-                      std::string_view name, const Arch& arch);
-Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const Tactic& t, const Arch& arch);
 
 } // namespace ingot::kernels

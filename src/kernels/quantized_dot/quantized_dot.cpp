@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/quantized_dot/quantized_dot.h"
-
+// quantized_dot, with the map that follows it: products with a weight that is read as it is
+// stored, in 4 or 8 bits, and dequantised in registers.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
+#include "kernels/contraction/cost.h"
 #include "kernels/contraction/mma.h"
-#include "kernels/contraction/tactics.h"
-#include "kernels/gemm/normed.h"
-#include "kernels/quantized_dot/quant_shape.h"
+#include "kernels/contraction/simt.h"
+#include "kernels/gemv/gemv_rows.h"
+#include "kernels/quantized_dot/tiles.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -15,13 +16,29 @@ namespace ingot::kernels {
 
 namespace {
 
-// Tactic::p[0].
-constexpr int way_gemv = 0;
-constexpr int way_mma = 1;
-constexpr int way_simt = 2;
+struct QuantGemv {
+    static constexpr std::string_view pattern = "quant_gemv_s{share}";
+    int share = 1; // warps that share the depth of a column
+    template <class Self, class F>
+    static void fields(Self& self, F&& field) {
+        field("share", self.share);
+    }
+};
+struct QuantMma : MmaSplit {
+    static constexpr std::string_view pattern = "quant_mma_{bm}x{bn}_s{splits}";
+};
+struct QuantSimt : NoParameters {
+    static constexpr std::string_view pattern = "quant_simt";
+};
+struct QuantPipelined : TileShare {
+    static constexpr std::string_view pattern = "quant_pipelined_s{share}_b{blocks_per_sm}";
+};
+/// The same, of rows that every block normalises.
+struct NormedQuant : TileShare {
+    static constexpr std::string_view pattern = "normed_quant_ring_s{share}_b{blocks_per_sm}";
+};
 
 constexpr int64_t depth_unit = 16; // elements of the depth that are read at once
-constexpr int64_t most_rows = 8;
 
 int64_t contracted(const ops::QuantizedDot& a) {
     return a.b_contract[0];
@@ -71,16 +88,12 @@ bool grouped(const QuantShape& s) {
            all_aligned(c.b, c.columns.b, q) && c.columns.rank() == least_width(c);
 }
 
-int rows_of(const Contraction& c) {
-    return c.m() <= 1 ? 1 : c.m() <= 2 ? 2 : c.m() <= 4 ? 4 : 8;
-}
-
 int columns_of(const Contraction& c) {
-    return rows_of(c) >= 4 ? 2 : 4;
+    return gemv_rows(c) >= 4 ? 2 : 4;
 }
 
 double gemv_cost_us(const Contraction& c, int share, const Arch& arch) {
-    int rows = rows_of(c);
+    int rows = gemv_rows(c);
     auto k = static_cast<double>(c.k());
     auto blocks = static_cast<double>(div_up(c.n(), columns_of(c))) * share / 8;
     double busy = std::min<double>(arch.sms, std::max(blocks, 1.0));
@@ -100,9 +113,7 @@ bool fits_tile(const MmaTile& t, DType type) {
 
 void add_mma(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
     DType type = c.a.dtype;
-    std::span<const MmaTile> tiles = mma_tiles();
-    for (size_t i = 0; i < tiles.size(); ++i) {
-        const MmaTile& t = tiles[i];
+    for (const MmaTile& t : mma_tiles()) {
         if (!fits_tile(t, type)) {
             continue;
         }
@@ -115,9 +126,7 @@ void add_mma(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
                           (arch.clock_ghz * 1e3);
             double us = fill + mma_cost_us(t, {1, c.m(), c.n(), c.k()}, split, type,
                                            traffic_bytes(c), arch);
-            out.push_back({str("quant_mma_", t.bm, "x", t.bn, "_s", split),
-                           {way_mma, static_cast<int>(i), split},
-                           us});
+            out.push_back(make_tactic(QuantMma{{t.bm, t.bn, split}}, us));
         }
     }
 }
@@ -145,7 +154,7 @@ void add_blocks(Args& args, const QuantShape& s) {
 
 Emitted emit_gemv(const QuantShape& s, int share) {
     const Contraction& c = s.c;
-    int rows = rows_of(c);
+    int rows = gemv_rows(c);
     int columns = columns_of(c);
     StoreText t = store_text(c, least_width(c));
     Launch l;
@@ -168,10 +177,10 @@ Emitted emit_gemv(const QuantShape& s, int share) {
     return e;
 }
 
-Emitted emit_mma(const QuantShape& s, const Arch& arch, const Tactic& tactic) {
+Emitted emit_mma(const QuantShape& s, const Arch& arch, const QuantMma& parameters) {
     const Contraction& c = s.c;
-    const MmaTile& tile = mma_tiles()[static_cast<size_t>(tactic.p[1])];
-    int splits = tactic.p[2];
+    const MmaTile& tile = parameters.tile();
+    int splits = parameters.splits;
     int vector = store_width(c);
     StoreText t = store_text(c, vector);
     Launch l;
@@ -230,18 +239,7 @@ bool is_computed_in_f32(DType t) {
     return t == DType::F32 || t == DType::F16 || t == DType::BF16;
 }
 
-} // namespace
-
-std::string quant_defines(const QuantShape& s) {
-    DType q = s.c.b.dtype;
-    int kind = q == DType::F8E4M3 ? 2 : q == DType::F8E5M2 ? 3 : is_signed(q) ? 1 : 0;
-    return str("#define Q_BITS ", bit_width(q), "\n#define Q_KIND ", kind, "\n#define SCALE ",
-               c_type(s.scale.operand.dtype), "\n#define PAIRED ", s.c.paired() ? 1 : 0,
-               "\n#define HAS_ZERO ", s.zero ? 1 : 0, "\n#define ZERO ",
-               s.zero ? c_type(s.zero->operand.dtype) : "u8", "\n");
-}
-
-std::optional<std::string> refuse_quantized_dot(const Group& group) {
+std::optional<std::string> refuse(const Group& group) {
     const Node& n = group.first();
     if (!n.is(ops::quantized_dot_def)) {
         return "no quantized_dot";
@@ -261,10 +259,10 @@ std::optional<std::string> refuse_quantized_dot(const Group& group) {
     if (a.block > 0 && normalize_axis(a.axis, 2) != contracted(a)) {
         return "blocks of columns";
     }
-    return has_halves(group) ? refuse_halves(group) : refuse_finish(group, n.inputs[1]);
+    return has_halves(group) ? refuse_halves(group) : refuse_epilogue(group, n.inputs[1]);
 }
 
-void layout_quantized_dot(LayoutArgs& args) {
+void layout(LayoutArgs& args) {
     const Node& n = args.group.first();
     const auto& a = n.as<ops::QuantizedDot>();
     auto x = static_cast<size_t>(args.group.input_index(n.inputs[0]));
@@ -281,7 +279,7 @@ void layout_quantized_dot(LayoutArgs& args) {
         order.push_back(static_cast<int>(depth));
         args.want[x] = order;
     }
-    // Blocks of columns side by side, as the copy engine brings them for products of few rows.
+    // Blocks of columns side by side, as TMA brings them for products of few rows.
     const Type& type = args.group.graph.type(n.inputs[0]);
     for (size_t i = 2; i < n.inputs.size() && bit_width(type.dtype) == 16; ++i) {
         auto at = static_cast<size_t>(args.group.input_index(n.inputs[i]));
@@ -296,54 +294,34 @@ void layout_quantized_dot(LayoutArgs& args) {
     }
 }
 
-std::vector<Tactic> quantized_dot_tactics(const Problem& p) {
+std::vector<Tactic> tactics(const Problem& p) {
     QuantShape s = shape_of(p);
     std::vector<Tactic> all;
     if (!s.c.empty() && !p.batch_invariant) {
-        add_tile_tactics(all, s, nullptr, quant_way_ring, "quant_pipelined_s", p.arch);
+        add_tile_tactics<QuantPipelined>(all, s, nullptr, p.arch);
     }
     if (!s.c.empty() && grouped(s)) {
         for (int share : {1, 2, 4, 8}) {
-            if (s.c.m() <= most_rows && !p.batch_invariant) {
-                all.push_back({str("quant_gemv_s", share),
-                               {way_gemv, share},
-                               gemv_cost_us(s.c, share, p.arch)});
+            if (s.c.m() <= most_gemv_rows && !p.batch_invariant) {
+                all.push_back(make_tactic(QuantGemv{share}, gemv_cost_us(s.c, share, p.arch)));
             }
         }
         if (s.c.a.dtype != DType::F32 || p.tf32) {
             add_mma(all, s.c, p.arch);
         }
     }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    std::stable_sort(all.begin(), all.end(), cheaper);
     if (p.batch_invariant) {
-        std::erase_if(all, [](const Tactic& t) { return t.p[2] > 1; }); // splits
+        drop_splits<QuantMma>(all);
         if (!all.empty()) {
             return all;
         }
     }
-    Tactic simt = simt_tactic(s.c, p.arch);
-    all.push_back({"quant_simt", {way_simt}, simt.cost_us});
+    all.push_back(make_tactic(QuantSimt{}, simt_cost_us(s.c, p.arch)));
     return all;
 }
 
-void add_normed_quantized_dot_tactics(std::vector<Tactic>& out, const Problem& p,
-                                      const RowNorm& norm) {
-    QuantShape s = shape_of(p);
-    if (!s.c.empty()) {
-        add_tile_tactics(out, s, &norm, quant_way_normed_ring, "normed_quant_ring_s", p.arch);
-    }
-}
-
-bool normalises_inside(const Tactic& t) {
-    return t.p[0] == quant_way_normed_ring;
-}
-
-Emitted emit_normed_quantized_dot(const Problem& p, const RowNorm& norm, const Tactic& t) {
-    return emit_tiles(shape_of(p), &norm, t, p.arch);
-}
-
-Emitted emit_quantized_dot(const Problem& p, const Tactic& t) {
+Emitted emit(const Problem& p, const Tactic& t) {
     QuantShape s = shape_of(p);
     if (s.c.empty()) {
         return {};
@@ -351,44 +329,59 @@ Emitted emit_quantized_dot(const Problem& p, const Tactic& t) {
     constexpr int64_t most = int64_t{1} << 31;
     require(s.c.m() < most && s.c.n() < most && s.c.k() < most, ErrorCode::Unsupported,
             "a product of ", s.c.m(), " x ", s.c.n(), " x ", s.c.k(), " has an extent beyond 2^31");
-    return t.p[0] == quant_way_ring ? emit_tiles(s, nullptr, t, p.arch)
-           : t.p[0] == way_gemv     ? emit_gemv(s, t.p[1])
-           : t.p[0] == way_mma      ? emit_mma(s, p.arch, t)
-                                    : emit_simt(s);
+    if (const auto* pipelined = t.as<QuantPipelined>()) {
+        return emit_tiles(s, nullptr, *pipelined, p.arch);
+    }
+    if (const auto* gemv = t.as<QuantGemv>()) {
+        return emit_gemv(s, gemv->share);
+    }
+    if (const auto* mma = t.as<QuantMma>()) {
+        return emit_mma(s, p.arch, *mma);
+    }
+    CHECK(t.is<QuantSimt>(), "no product with a quantised weight by ", t.name);
+    return emit_simt(s);
 }
 
-namespace {
-
-std::optional<std::string> refuse_with_norm(const Group& group) {
-    return has_norm(group) ? refuse_normed(group, refuse_quantized_dot)
-                           : refuse_quantized_dot(group);
-}
-
-void layout_with_norm(LayoutArgs& args) {
-    if (has_norm(args.group)) {
-        layout_normed(args, layout_quantized_dot);
-    } else {
-        layout_quantized_dot(args);
+void add_inside(std::vector<Tactic>& out, const Problem& product, const RowNorm& norm) {
+    QuantShape s = shape_of(product);
+    if (!s.c.empty()) {
+        add_tile_tactics<NormedQuant>(out, s, &norm, product.arch);
     }
 }
 
-std::vector<Tactic> with_norm_tactics(const Problem& p) {
-    return has_norm(p.group) ? normed_tactics(p) : quantized_dot_tactics(p);
+std::optional<Emitted> emit_inside(const Problem& product, const RowNorm& norm, const Tactic& t) {
+    const auto* tiles = t.as<NormedQuant>();
+    return tiles == nullptr
+               ? std::nullopt
+               : std::optional(emit_tiles(shape_of(product), &norm, *tiles, product.arch));
 }
 
-Emitted emit_with_norm(const Problem& p, const Tactic& t) {
-    return has_norm(p.group) ? emit_normed(p, t) : emit_quantized_dot(p, t);
-}
+constexpr NormedProduct products = {.refuse = refuse,
+                                    .layout = layout,
+                                    .tactics = tactics,
+                                    .emit = emit,
+                                    .add_inside = add_inside,
+                                    .emit_inside = emit_inside};
 
-const Family rows[] = {{.name = "quantized_dot",
-                        .refuse = refuse_with_norm,
-                        .layout = layout_with_norm,
-                        .tactics = with_norm_tactics,
-                        .emit = emit_with_norm,
-                        .strided_results = true,
-                        .takes_groups = true}};
+const Family rows[] = {
+    {.name = "quantized_dot",
+     .refuse = [](const Group& group) { return refuse_with_norm(group, products); },
+     .layout = [](LayoutArgs& args) { layout_with_norm(args, products); },
+     .tactics = [](const Problem& p) { return tactics_with_norm(p, products); },
+     .emit = [](const Problem& p, const Tactic& t) { return emit_with_norm(p, t, products); },
+     .strided_results = true,
+     .takes_groups = true}};
 
 } // namespace
+
+std::string quant_defines(const QuantShape& s) {
+    DType q = s.c.b.dtype;
+    int kind = q == DType::F8E4M3 ? 2 : q == DType::F8E5M2 ? 3 : is_signed(q) ? 1 : 0;
+    return str("#define Q_BITS ", bit_width(q), "\n#define Q_KIND ", kind, "\n#define SCALE ",
+               c_type(s.scale.operand.dtype), "\n#define PAIRED ", s.c.paired() ? 1 : 0,
+               "\n#define HAS_ZERO ", s.zero ? 1 : 0, "\n#define ZERO ",
+               s.zero ? c_type(s.zero->operand.dtype) : "u8", "\n");
+}
 
 extern const FamilyTable quantized_dot_families;
 const FamilyTable quantized_dot_families = rows;

@@ -82,7 +82,19 @@ bool contiguous(const Nest& n) {
     return n.arg.strides[0][n.axes - 1] == 1 && n.arg.sizes[n.axes - 1] > 1;
 }
 
-Tactic tactic_of(const Problem& p, const Shape2& s, bool columns) {
+struct ByRows : NoParameters {
+    static constexpr std::string_view pattern = "rows";
+};
+struct ByColumns : NoParameters {
+    static constexpr std::string_view pattern = "columns";
+};
+
+/// Threads of a result, elements of a load, and parts of the reduced axes, for either algorithm.
+struct Choice {
+    int threads = 1, vector = 1, splits = 1;
+};
+
+Choice choice_of(const Problem& p, const Shape2& s, bool columns) {
     int64_t rows = s.kept.arg.count;
     int64_t size = s.inner.arg.count;
     const Nest& along = columns ? s.kept : s.inner;
@@ -100,23 +112,23 @@ Tactic tactic_of(const Problem& p, const Shape2& s, bool columns) {
                            div_up(size, least), int64_t{1024}});
         threads = columns ? 8 : block;
     }
-    Tactic t;
-    t.name = columns ? "columns" : "rows";
-    t.p = {columns ? 1 : 0, static_cast<int>(threads), vector, static_cast<int>(splits)};
-    double bytes = static_cast<double>(rows) * static_cast<double>(size) *
+    return {static_cast<int>(threads), vector, static_cast<int>(splits)};
+}
+
+double cost_us(const Problem& p, const Shape2& s, bool columns) {
+    double bytes = static_cast<double>(s.kept.arg.count) * static_cast<double>(s.inner.arg.count) *
                    static_cast<double>(bytes_of(s.x.dtype));
-    t.cost_us = 2 + bytes / (p.arch.dram_gbs * 1000) + (splits > 1 ? 2 : 0);
-    return t;
+    return 2 + bytes / (p.arch.dram_gbs * 1000) + (choice_of(p, s, columns).splits > 1 ? 2 : 0);
 }
 
 std::vector<Tactic> tactics(const Problem& p) {
     Shape2 s = shape_of(p);
-    std::vector<Tactic> list{tactic_of(p, s, false)};
+    std::vector<Tactic> list{make_tactic(ByRows{}, cost_us(p, s, false))};
     if (p.batch_invariant) {
         return list; // whose order is that of the reduced axes' size alone
     }
     if (contiguous(s.kept) && s.kept.arg.sizes[s.kept.axes - 1] >= 16) {
-        list.push_back(tactic_of(p, s, true));
+        list.push_back(make_tactic(ByColumns{}, cost_us(p, s, true)));
         if (!contiguous(s.inner)) {
             list[0].cost_us += list[0].cost_us;
             std::swap(list[0], list[1]);
@@ -153,18 +165,17 @@ Emitted emit(const Problem& p, const Tactic& t) {
     if (s.kept.arg.count == 0) {
         return out;
     }
-    bool columns = t.p[0] == 1;
-    int64_t threads = t.p[1];
-    int64_t vector = t.p[2];
-    int64_t splits = t.p[3];
-    int64_t unit = columns ? 8 : threads * vector;
+    bool columns = t.is<ByColumns>();
+    Choice c = choice_of(p, s, columns);
+    int64_t splits = c.splits;
+    int64_t unit = columns ? 8 : int64_t{c.threads} * c.vector;
     int64_t part = std::max<int64_t>(1, div_up(div_up(s.inner.arg.count, splits), unit)) * unit;
     splits = std::max<int64_t>(1, div_up(s.inner.arg.count, part));
     Launch l = launch_of(s, columns ? "reduce_columns" : "reduce_rows", columns ? 1 : 0,
-                         columns ? 256 : t.p[1], t.p[2]);
+                         columns ? 256 : c.threads, c.vector);
     int64_t width = s.kept.arg.sizes[s.kept.axes - 1];
-    l.grid = {columns ? s.kept.arg.count / width * div_up(width, 32 * vector)
-                      : div_up(s.kept.arg.count * threads, block),
+    l.grid = {columns ? s.kept.arg.count / width * div_up(width, int64_t{32} * c.vector)
+                      : div_up(s.kept.arg.count * c.threads, block),
               splits, 1};
     l.args.pointer(s.x).pointer(p.out[0]);
     if (splits > 1) {

@@ -117,8 +117,8 @@ RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main_index) {
     DType to = g.type(p.group.outputs[0]).dtype;
     std::string params;
     std::string pass;
-    std::string statements;
-    std::string result = "value";
+    ExprText body;
+    body.result = "value";
     if (p.group.nodes.size() > main_index + 1) {
         e.map = &p.group.nodes[main_index + 1];
         std::vector<std::string> inputs;
@@ -133,14 +133,12 @@ RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main_index) {
             pass += str(", e", k);
             inputs.push_back(str("widen(e", k, "[at[", static_cast<size_t>(first) + k, "]])"));
         }
-        ExprText t = expr_text(e.map->as<Map>().body, inputs, "v", narrow_result(to));
-        statements = t.statements;
-        result = t.result;
+        body = expr_text(e.map->as<Map>().body, inputs, "v", narrow_result(to));
     }
-    e.text = str(fast_math_for(statements + result), "#define OUT ", c_type(to), "\n#define R ",
+    e.text = str(fast_math_file(body), "#define OUT ", c_type(to), "\n#define R ",
                  compute_c_type(from), "\n#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass,
                  "\nDEVICE OUT epilogue(R value, const i64* at EPI_PARAMS) {\n(void)at;\n",
-                 statements, "return narrow<OUT>(", result, ");\n}\n");
+                 body.statements, "return narrow<OUT>(", body.result, ");\n}\n");
     return e;
 }
 

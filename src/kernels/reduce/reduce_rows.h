@@ -3,6 +3,7 @@
 // follow the main node of a group, and the text of defines.
 #pragma once
 
+#include "base/integers.h"
 #include "base/text.h"
 #include "kernels/family.h"
 
@@ -85,9 +86,6 @@ std::optional<std::string> refuse_packed(DType t);
 
 /// Launches hold at most this many blocks along y and z.
 constexpr int64_t max_grid_y = 65535;
-inline int64_t div_up(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
 inline int64_t bytes_of(DType t) {
     return bit_width(t) / 8;
 }

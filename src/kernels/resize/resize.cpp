@@ -334,13 +334,14 @@ Emitted emit(const Problem& p, const Tactic&) {
     return out;
 }
 
+struct Tables : NoParameters {
+    static constexpr std::string_view pattern = "tables";
+};
+
 std::vector<Tactic> tactics(const Problem& p) {
-    Tactic t;
-    t.name = "tables";
     double bytes = static_cast<double>(p.in[0].view.count() + p.out[0].view.count()) *
                    static_cast<double>(bytes_of(p.in[0].dtype));
-    t.cost_us = 4 + bytes / (p.arch.dram_gbs * 1000);
-    return {t};
+    return {make_tactic(Tables{}, 4 + bytes / (p.arch.dram_gbs * 1000))};
 }
 
 std::optional<std::string> refuse(const Group& group) {

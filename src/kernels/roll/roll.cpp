@@ -300,16 +300,17 @@ Emitted emit(const Problem& p, const Tactic&) {
     return out;
 }
 
+struct Generic : NoParameters {
+    static constexpr std::string_view pattern = "generic";
+};
+
 std::vector<Tactic> tactics(const Problem& p) {
     double bytes = 0;
     for (const Operand& o : p.in) {
         bytes += static_cast<double>(byte_size(o.dtype, o.view.count()));
     }
     bytes += static_cast<double>(byte_size(p.out[0].dtype, p.out[0].view.count()));
-    Tactic t;
-    t.name = "generic";
-    t.cost_us = 1.5 + bytes / (p.arch.dram_gbs * 1e3);
-    return {t};
+    return {make_tactic(Generic{}, 1.5 + bytes / (p.arch.dram_gbs * 1e3))};
 }
 
 const Family families[] = {{.name = "roll",

@@ -16,7 +16,15 @@ namespace {
 
 constexpr int64_t tile = 2048; // TILE of scan.cuh
 
-enum Method { ByRow = 0, ByTiles = 1, ByColumn = 4 };
+struct ByRow : NoParameters {
+    static constexpr std::string_view pattern = "rows";
+};
+struct ByTiles : NoParameters {
+    static constexpr std::string_view pattern = "tiles";
+};
+struct ByColumn : NoParameters {
+    static constexpr std::string_view pattern = "columns";
+};
 
 /// `struct Line` of scan.cuh.
 struct LineArg {
@@ -74,29 +82,24 @@ std::vector<Tactic> scan_tactics(const Problem& p) {
     std::vector<Tactic> list;
     double bytes = static_cast<double>(rows) * static_cast<double>(s.line.n) *
                    static_cast<double>(2 * bytes_of(s.x.dtype));
-    auto add = [&](const char* name, Method m, double cost) {
-        Tactic t;
-        t.name = name;
-        t.p[0] = m;
-        t.cost_us = 2 + cost + bytes / (p.arch.dram_gbs * 1000);
-        list.push_back(t);
+    auto add = [&](auto algorithm, double cost) {
+        list.push_back(make_tactic(algorithm, 2 + cost + bytes / (p.arch.dram_gbs * 1000)));
     };
     double tiles = static_cast<double>(div_up(s.line.n, tile));
     double waves = static_cast<double>(div_up(rows, int64_t{8} * p.arch.sms));
-    add("rows", ByRow, 1.5 * tiles * waves);
+    add(ByRow{}, 1.5 * tiles * waves);
     if (p.batch_invariant) {
         return list;
     }
     if (s.line.n > tile && rows <= max_grid_y) {
-        add("tiles", ByTiles, 4 + 1.5 * tiles * static_cast<double>(rows) / (8.0 * p.arch.sms));
+        add(ByTiles{}, 4 + 1.5 * tiles * static_cast<double>(rows) / (8.0 * p.arch.sms));
     }
     bool side_by_side = s.kept.arg.strides[0][s.kept.axes - 1] == 1;
     if (side_by_side && rows >= 64) {
         double per = static_cast<double>(div_up(rows, int64_t{2048} * p.arch.sms));
-        add("columns", ByColumn, 0.2 * static_cast<double>(s.line.n) * per);
+        add(ByColumn{}, 0.2 * static_cast<double>(s.line.n) * per);
     }
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    std::stable_sort(list.begin(), list.end(), cheaper);
     return list;
 }
 
@@ -107,7 +110,7 @@ Emitted emit_scan(const Problem& p, const Tactic& t) {
     if (rows == 0 || s.line.n == 0) {
         return out;
     }
-    if (t.p[0] == ByColumn) {
+    if (t.is<ByColumn>()) {
         Launch l = launch_of(s, "scan_columns", 4);
         l.grid[0] = div_up(rows, 256);
         l.args.pointer(s.x).pointer(p.out[0]).value(s.kept.arg).value(s.line);
@@ -123,7 +126,7 @@ Emitted emit_scan(const Problem& p, const Tactic& t) {
         l.args.pointer(s.x).pointer(p.out[0]).scratch(0).value(s.kept.arg).value(s.line);
         out.launches.push_back(std::move(l));
     };
-    if (t.p[0] == ByRow) {
+    if (t.is<ByRow>()) {
         add(0);
         return out;
     }

@@ -31,7 +31,21 @@ namespace {
 
 constexpr int64_t scratch_limit = int64_t{512} << 20;
 
-enum Method { InShared = 0, ByRounds = 1, ByRadix = 2, BySelect = 3, InRegisters = 4 };
+struct InShared : NoParameters {
+    static constexpr std::string_view pattern = "shared";
+};
+struct ByRounds : NoParameters {
+    static constexpr std::string_view pattern = "rounds";
+};
+struct ByRadix : NoParameters {
+    static constexpr std::string_view pattern = "radix";
+};
+struct BySelect : NoParameters {
+    static constexpr std::string_view pattern = "select";
+};
+struct InRegisters : NoParameters {
+    static constexpr std::string_view pattern = "registers";
+};
 constexpr int64_t select_bins = 2048; // BINS and TILE of select.cuh
 constexpr int64_t select_tile = 2048;
 
@@ -330,36 +344,31 @@ int add_radix_passes(Emitted& e, const KeyType& k, const RadixBuffers& b, int64_
 std::vector<Tactic> sort_tactics(const Problem& p) {
     Sorting s = sorting_of(p);
     std::vector<Tactic> list;
-    auto add = [&](const char* name, Method m, double passes) {
-        Tactic t;
-        t.name = name;
-        t.p[0] = m;
+    auto by_passes = [&](auto algorithm, double passes) {
         double bytes = static_cast<double>(s.rows()) * static_cast<double>(s.n) * 12;
-        t.cost_us = 3 + passes * (3 + bytes / (p.arch.dram_gbs * 1000));
-        list.push_back(t);
+        double us = 3 + passes * (3 + bytes / (p.arch.dram_gbs * 1000));
+        list.push_back(make_tactic(algorithm, us));
     };
     double sizes = static_cast<double>(s.rows()) * static_cast<double>(s.n) *
                    static_cast<double>(bytes_of(s.x.dtype)) / (p.arch.dram_gbs * 1000);
     if (s.n <= s.most()) {
-        add("shared", InShared, 5);
+        by_passes(InShared{}, 5);
         if (s.key.bits <= 32 && s.n > 128) {
-            add("registers", InRegisters, 1.5);
+            by_passes(InRegisters{}, 1.5);
         }
     } else if (s.k * 8 <= s.most()) {
         int64_t blocks = s.rows() * div_up(s.n, s.most());
         double share = 1 - static_cast<double>(s.k) / static_cast<double>(s.most());
-        add("rounds", ByRounds, 0);
-        list.back().cost_us =
-            6 + 25 * static_cast<double>(div_up(blocks, int64_t{4} * p.arch.sms)) / share;
+        auto waves = static_cast<double>(div_up(blocks, int64_t{4} * p.arch.sms));
+        list.push_back(make_tactic(ByRounds{}, 6 + 25 * waves / share));
     }
     if (s.n > s.most() && s.k <= s.most() && s.rows() <= max_grid_y) {
         auto digits = static_cast<double>(div_up(s.key.bits, 11));
-        add("select", BySelect, 0);
-        list.back().cost_us = 2.5 * (2 * digits + 5) + 6 + (digits + 2) * sizes;
+        double us = 2.5 * (2 * digits + 5) + 6 + (digits + 2) * sizes;
+        list.push_back(make_tactic(BySelect{}, us));
     }
-    add("radix", ByRadix, s.key.bits * 0.35);
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    by_passes(ByRadix{}, s.key.bits * 0.35);
+    std::stable_sort(list.begin(), list.end(), cheaper);
     return list;
 }
 
@@ -368,10 +377,10 @@ Emitted emit_sort(const Problem& p, const Tactic& t) {
     if (s.rows() == 0 || s.k == 0) {
         return {};
     }
-    return t.p[0] == ByRadix       ? emit_radix(p, s)
-           : t.p[0] == InRegisters ? emit_registers(p, s)
-           : t.p[0] == BySelect    ? emit_select(p, s)
-                                   : emit_rounds(p, s);
+    return t.is<ByRadix>()       ? emit_radix(p, s)
+           : t.is<InRegisters>() ? emit_registers(p, s)
+           : t.is<BySelect>()    ? emit_select(p, s)
+                                 : emit_rounds(p, s);
 }
 
 } // namespace ingot::kernels

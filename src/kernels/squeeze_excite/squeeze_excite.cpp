@@ -152,10 +152,20 @@ double cut_us(const Shapes& s, const Cut& c, const Arch& arch) {
     return std::max(sm, static_cast<double>(blocks) * c.moved(s) / (arch.dram_gbs * 1000)) + slow;
 }
 
-/// p: 0 the form, 1 slices, 2 pixels of a block, 3 of a block of the second launch, 4 whether the
-/// weights lie in shared memory.
-std::optional<Tactic> one_launch(const Shapes& s, const Arch& arch) {
-    std::optional<Tactic> best;
+struct OneLaunch : NoParameters {
+    static constexpr std::string_view pattern = "cluster";
+};
+struct TwoLaunches : NoParameters {
+    static constexpr std::string_view pattern = "slices";
+};
+
+/// The blocks of an image are a cluster; nullopt where they do not fit.
+struct OneCut {
+    Cut cut;
+    double us = 0;
+};
+std::optional<OneCut> one_launch(const Shapes& s, const Arch& arch) {
+    std::optional<OneCut> best;
     for (int64_t blocks = 1; blocks <= (arch.has_cluster() ? 8 : 1); blocks *= 2) {
         for (int64_t slices = 1; slices <= blocks; slices *= 2) {
             int64_t part = div_up(s.pixels, blocks / slices);
@@ -167,19 +177,20 @@ std::optional<Tactic> one_launch(const Shapes& s, const Arch& arch) {
                 c.blocks != blocks) {
                 continue;
             }
-            Tactic t;
-            t.name = "cluster";
-            t.p = {0, static_cast<int>(slices), static_cast<int>(part), 0, c.weights ? 1 : 0};
-            t.cost_us = 3 + (blocks > 1 ? 0.7 : 0) + cut_us(s, c, arch);
-            if (!best || t.cost_us < best->cost_us) {
-                best = t;
+            double us = 3 + (blocks > 1 ? 0.7 : 0) + cut_us(s, c, arch);
+            if (!best || us < best->us) {
+                best = {c, us};
             }
         }
     }
     return best;
 }
 
-Tactic two_launches(const Shapes& s, const Arch& arch) {
+struct TwoCuts {
+    Cut first, last;
+    double us = 0;
+};
+TwoCuts two_launches(const Shapes& s, const Arch& arch) {
     constexpr int64_t slice_bytes = 128; // of a pixel, at least
     int64_t shared = arch.shared_per_sm / blocks_per_sm - 1024;
     int64_t columns = div_up(slice_bytes, s.vector * s.bytes);
@@ -201,27 +212,27 @@ Tactic two_launches(const Shapes& s, const Arch& arch) {
     int64_t part = std::clamp<int64_t>(div_up(s.pixels, wanted), 1, room);
     int64_t second = std::max<int64_t>(1, blocks_per_sm * arch.sms / (lines * slices));
     second = std::clamp<int64_t>(div_up(s.pixels, second), std::min<int64_t>(16, room), room);
-    Tactic t;
-    t.name = "slices";
-    t.p = {1, static_cast<int>(slices), static_cast<int>(part), static_cast<int>(second),
-           weights ? 1 : 0};
-    Cut first = cut_of(s, 1, slices, part, weights);
-    Cut last = cut_of(s, 2, slices, second, weights);
-    double parts = static_cast<double>(first.blocks * s.hidden * 4);
-    t.cost_us = 5.4 + cut_us(s, first, arch) + cut_us(s, last, arch) +
-                parts / (moved_per_clock * arch.clock_ghz * 1000);
-    return t;
+    TwoCuts c{cut_of(s, 1, slices, part, weights), cut_of(s, 2, slices, second, weights)};
+    double parts = static_cast<double>(c.first.blocks * s.hidden * 4);
+    c.us = 5.4 + cut_us(s, c.first, arch) + cut_us(s, c.last, arch) +
+           parts / (moved_per_clock * arch.clock_ghz * 1000);
+    return c;
+}
+
+/// Shapes by which an image is shared out.
+Shapes cut_shapes(const Problem& p) {
+    Shapes s = shapes_of(p);
+    s.images = p.batch_invariant ? 1 : s.images; // they decide how sums are shared out
+    return s;
 }
 
 std::vector<Tactic> tactics(const Problem& p) {
-    Shapes s = shapes_of(p);
-    s.images = p.batch_invariant ? 1 : s.images; // they decide how sums are shared out
-    std::vector<Tactic> list{two_launches(s, p.arch)};
-    if (std::optional<Tactic> t = one_launch(s, p.arch)) {
-        list.push_back(*t);
+    Shapes s = cut_shapes(p);
+    std::vector<Tactic> list{make_tactic(TwoLaunches{}, two_launches(s, p.arch).us)};
+    if (std::optional<OneCut> one = one_launch(s, p.arch)) {
+        list.push_back(make_tactic(OneLaunch{}, one->us));
     }
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    std::stable_sort(list.begin(), list.end(), cheaper);
     if (p.batch_invariant) {
         list.resize(1);
     }
@@ -325,13 +336,16 @@ Emitted emit(const Problem& p, const Tactic& t) {
     }
     require(s.pixels <= INT32_MAX / 2, ErrorCode::Unsupported, "squeeze_excite of images of ",
             s.pixels, " pixels, at most ", INT32_MAX / 2, " are supported");
-    bool weights = t.p[4] != 0;
-    Cut first = cut_of(s, t.p[0], t.p[1], t.p[2], weights);
-    out.launches.push_back(e.launch(first, 0));
-    if (t.p[0] == 1) {
-        out.scratch = s.images * s.hidden * first.blocks * 4;
-        out.launches.push_back(e.launch(cut_of(s, 2, t.p[1], t.p[3], weights), first.blocks));
+    if (t.is<OneLaunch>()) {
+        std::optional<OneCut> one = one_launch(cut_shapes(p), p.arch);
+        CHECK(one, "an image does not fit a cluster");
+        out.launches.push_back(e.launch(one->cut, 0));
+        return out;
     }
+    TwoCuts two = two_launches(cut_shapes(p), p.arch);
+    out.launches.push_back(e.launch(two.first, 0));
+    out.scratch = s.images * s.hidden * two.first.blocks * 4;
+    out.launches.push_back(e.launch(two.last, two.first.blocks));
     return out;
 }
 

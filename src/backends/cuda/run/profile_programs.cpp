@@ -192,7 +192,7 @@ size_t ProfilePrograms::choose(const Family& family, const Problem& problem,
     for (size_t i = 0; i < tactics.size(); ++i) {
         for (int v = i == 0 ? 1 : 0; v < family.variants; ++v) {
             Tactic t = tactics[i];
-            t.p[kernels::variant_place] = v;
+            t.variant = v;
             Emitted other = family.emit(problem, t);
             if (has(other)) {
                 emitted = std::move(other);

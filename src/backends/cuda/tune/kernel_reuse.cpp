@@ -63,7 +63,7 @@ KernelReuse::Choices KernelReuse::choices_of(const Family& family, const Problem
     for (size_t i = 0; i < tactics.size() && (i == 0 || tactics[i].cost_us <= most); ++i) {
         for (int v = 0; v < family.variants; ++v) {
             Tactic t = tactics[i];
-            t.p[kernels::variant_place] = v;
+            t.variant = v;
             Emitted e = family.emit(problem, t);
             double variant = v == 0 ? 0 : variant_us + variant_part * t.cost_us;
             Candidate c{t.cost_us - tactics[0].cost_us + variant, i, v, texts_of(e)};
@@ -186,7 +186,7 @@ void KernelReuse::finish() {
     for (const Step& s : steps_) {
         const Candidate& c = choices_[s.choices].candidates[choices_[s.choices].chosen];
         Tactic t = s.tactics[c.tactic];
-        t.p[kernels::variant_place] = c.variant;
+        t.variant = c.variant;
         s.use(t, s.family->emit(s.problem.problem(), t));
     }
     begin_plan();

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/gemm/normed.h"
+#include "kernels/contraction/normed.h"
 
 #include "base/error.h"
-#include "kernels/quantized_dot/quant_shape.h"
-#include "kernels/quantized_dot/quantized_dot.h"
+#include "base/integers.h"
 #include "ops/ops.h"
 
 #include <algorithm>
@@ -132,10 +131,8 @@ RowNorm row_norm(const Problem& p) {
 }
 
 constexpr int64_t scratch_step = 256;
-
-bool is_quantised(const Group& whole) {
-    return whole.nodes[1].is(ops::quantized_dot_def);
-}
+/// Of the names of tactics that normalise in a launch of its own.
+constexpr std::string_view apart_prefix = "norm_";
 
 const std::vector<int64_t>* contracted_of(const Node& product) {
     return product.is(dot_def)                  ? &product.as<Dot>().a_contract
@@ -143,14 +140,7 @@ const std::vector<int64_t>* contracted_of(const Node& product) {
                                                 : nullptr;
 }
 
-} // namespace
-
-bool has_norm(const Group& group) {
-    return group.first().is(ops::layer_norm_def) && group.nodes.size() > 1;
-}
-
-std::optional<std::string> refuse_normed(const Group& group,
-                                         std::optional<std::string> (*product)(const Group&)) {
+std::optional<std::string> refuse_normed(const Group& group, const NormedProduct& product) {
     const Node& norm = group.first();
     const Node& dot = group.nodes[1];
     const std::vector<int64_t>* contracted = contracted_of(dot);
@@ -173,78 +163,52 @@ std::optional<std::string> refuse_normed(const Group& group,
     if (auto reason = norm_family().refuse(norm_group(group))) {
         return reason;
     }
-    return product(ProductGroup(group).group());
+    return product.refuse(ProductGroup(group).group());
 }
 
-void layout_normed(LayoutArgs& args, void (*product)(LayoutArgs&)) {
+void layout_normed(LayoutArgs& args, const NormedProduct& product) {
     ProductGroup rest(args.group);
     auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
     std::vector<View> in(args.in.begin(), args.in.end());
     in.push_back(plan::dense(args.in[x].shape));
     std::vector<std::optional<Order>> want(in.size());
     LayoutArgs own{rest.group(), args.symbols, args.use_library, in, args.out, want, args.order};
-    product(own);
+    product.layout(own);
     std::copy(want.begin(), want.end() - 1, args.want.begin());
     if (args.in[x].strides.back() != 1 && args.in[x].shape.back() != 1) {
         args.want[x] = plan::row_major(args.in[x].rank());
     }
 }
 
-std::vector<Tactic> normed_tactics(const Problem& p) {
+std::vector<Tactic> normed_tactics(const Problem& p, const NormedProduct& product) {
     Product apart(p, between(p, 0));
     double norm_us = Norm(p, between(p, 0)).cost_us();
-    bool quantised = is_quantised(p.group);
-    std::vector<Tactic> all =
-        quantised ? quantized_dot_tactics(apart.problem())
-                  : contraction_tactics(contraction_of(apart.problem()), apart.problem());
+    std::vector<Tactic> all = product.tactics(apart.problem());
     for (Tactic& t : all) {
-        t.name = "norm_" + t.name;
+        t.name.insert(0, apart_prefix);
         t.cost_us += norm_us;
     }
     if (p.batch_invariant) {
         return all;
     }
     Product inside(p, rows_of(p));
-    if (quantised) {
-        add_normed_quantized_dot_tactics(all, inside.problem(), row_norm(p));
-    } else {
-        Contraction c = contraction_of(inside.problem());
-        RowNorm norm = row_norm(p);
-        add_normed_ring_tactics(all, c, norm, p.arch);
-        add_tile_tactics(all, tile_shape(c), &norm, static_cast<int>(Way::NormedTiles),
-                         "normed_tiles_s", p.arch);
-    }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const Tactic& a, const Tactic& b) { return a.cost_us < b.cost_us; });
+    product.add_inside(all, inside.problem(), row_norm(p));
+    std::stable_sort(all.begin(), all.end(), cheaper);
     return all;
 }
 
-Emitted emit_normed(const Problem& p, const Tactic& t) {
-    bool quantised = is_quantised(p.group);
-    if (quantised && normalises_inside(t)) {
-        Product inside(p, rows_of(p));
-        return emit_normed_quantized_dot(inside.problem(), row_norm(p), t);
-    }
-    if (!quantised && static_cast<Way>(t.p[0]) == Way::NormedTiles) {
-        Product inside(p, rows_of(p));
-        RowNorm norm = row_norm(p);
-        return emit_tiles(tile_shape(contraction_of(inside.problem())), &norm, t, p.arch);
-    }
-    if (!quantised && static_cast<Way>(t.p[0]) == Way::NormedRing) {
-        Product inside(p, rows_of(p));
-        return emit_normed_ring(contraction_of(inside.problem()), row_norm(p), t, p.arch);
-    }
+/// The norm's launches, then those of the product.
+Emitted emit_apart(const Problem& p, const Tactic& t, const NormedProduct& product) {
     // The product's own scratch memory comes first.
     int64_t before = 0;
     Emitted out;
     for (int i = 0; i < 2; ++i) {
         Product apart(p, between(p, before));
-        out = quantised ? emit_quantized_dot(apart.problem(), t)
-                        : emit_contraction(contraction_of(apart.problem()), p.arch, t);
+        out = product.emit(apart.problem(), t);
         if (out.scratch <= before) {
             break;
         }
-        before = div_up(out.scratch, scratch_step) * scratch_step;
+        before = round_up(out.scratch, scratch_step);
     }
     Operand rows = between(p, before);
     Norm norm(p, rows);
@@ -253,6 +217,47 @@ Emitted emit_normed(const Problem& p, const Tactic& t) {
                         std::make_move_iterator(first.end()));
     out.scratch = before + div_up(rows.view.count() * bit_width(rows.dtype), 8);
     return out;
+}
+
+} // namespace
+
+bool RowNorm::reads_vectors(int64_t n) const {
+    return std::all_of(vectors.begin(), vectors.end(), [n](const Operand& o) {
+        Shape outer = o.view.strides;
+        outer.pop_back();
+        return o.view.strides.back() == 1 && o.view.offset % n == 0 && bit_width(o.dtype) <= 32 &&
+               is_float(o.dtype) &&
+               std::all_of(outer.begin(), outer.end(), [](int64_t s) { return s == 0; });
+    });
+}
+
+bool has_norm(const Group& group) {
+    return group.first().is(ops::layer_norm_def) && group.nodes.size() > 1;
+}
+
+std::optional<std::string> refuse_with_norm(const Group& group, const NormedProduct& product) {
+    return has_norm(group) ? refuse_normed(group, product) : product.refuse(group);
+}
+
+void layout_with_norm(LayoutArgs& args, const NormedProduct& product) {
+    if (has_norm(args.group)) {
+        layout_normed(args, product);
+    } else {
+        product.layout(args);
+    }
+}
+
+std::vector<Tactic> tactics_with_norm(const Problem& p, const NormedProduct& product) {
+    return has_norm(p.group) ? normed_tactics(p, product) : product.tactics(p);
+}
+
+Emitted emit_with_norm(const Problem& p, const Tactic& t, const NormedProduct& product) {
+    if (!has_norm(p.group)) {
+        return product.emit(p, t);
+    }
+    Product inside(p, rows_of(p));
+    std::optional<Emitted> e = product.emit_inside(inside.problem(), row_norm(p), t);
+    return e ? std::move(*e) : emit_apart(p, t, product);
 }
 
 } // namespace ingot::kernels

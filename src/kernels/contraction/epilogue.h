@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The epilogue of a contraction: the map that follows the sums, or the sums of a pair of columns.
+#pragma once
+
+#include "base/text.h"
+#include "ir/expr.h"
+#include "kernels/family.h"
+
+namespace ingot::kernels {
+
+/// What follows the sums. `body` begins with the addends: ((sum + operand 0) + operand 1) ...; each
+/// of them may be missing, and counts as -0 then. Of two sums, those of a pair of columns, there
+/// are no addends.
+struct Epilogue {
+    DType sum_type = DType::F32;
+    DType type = DType::F32; // as stored
+    size_t sums = 1;
+    Expr body; // of the sums and the operands, in this order
+    size_t addends = 0;
+    std::vector<Operand> operands; // broadcast to the result's shape
+};
+/// As Operand::buffer: an addend that is missing.
+constexpr int missing_operand = -3;
+
+/// Why the group is not one main node with at most a map of the result's shape after it. Only
+/// `quantised` may have 4-bit elements.
+std::optional<std::string> refuse_epilogue(const Group& group, Value quantised = {});
+/// Whether the group is a main node, two slices and a map, as for gated linear units; then why it
+/// is not one whose map reads the halves of the main node's last axis, the first one first.
+bool has_halves(const Group& group);
+std::optional<std::string> refuse_halves(const Group& group);
+Epilogue epilogue_of(const Problem& p);
+/// One more addend, which is missing. All operands are addends.
+void add_missing_addend(Epilogue& e);
+/// Part of the epilogue's text: OUT value_of(ACC sum, elements of the operands), behind the file
+/// that it calls; `wide`: a float, not yet narrowed to a result of 16 bits.
+std::string value_text(const Epilogue& f, bool wide = false);
+
+} // namespace ingot::kernels

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+// Groups of a layer_norm over the last axis, which only the product behind it reads, and what
+// follows that: products of few rows normalise them in every block, other ones in a launch of its
+// own.
+#pragma once
+
+#include "kernels/family.h"
+
+namespace ingot::kernels {
+
+/// Rows that are normalised over the depth before they are multiplied.
+struct RowNorm {
+    bool rms = false;
+    double epsilon = 0;
+    std::vector<Operand> vectors; // the scale, then perhaps a bias, as they broadcast to the rows
+    bool constant = true;         // all of them
+
+    /// Whether the vectors can be read `n` elements at a time.
+    bool reads_vectors(int64_t n) const;
+};
+
+/// A family of products, as seen by groups that begin with a norm.
+struct NormedProduct {
+    std::optional<std::string> (*refuse)(const Group& group);
+    void (*layout)(LayoutArgs& args);
+    std::vector<Tactic> (*tactics)(const Problem& product);
+    Emitted (*emit)(const Problem& product, const Tactic& t);
+    /// Tactics that normalise the rows in every block.
+    void (*add_inside)(std::vector<Tactic>& out, const Problem& product, const RowNorm& norm);
+    /// nullopt when the tactic is none of those.
+    std::optional<Emitted> (*emit_inside)(const Problem& product, const RowNorm& norm,
+                                          const Tactic& t);
+};
+
+/// Whether the group begins with a norm.
+bool has_norm(const Group& group);
+/// The functions of a family for its products with or without a norm before them.
+std::optional<std::string> refuse_with_norm(const Group& group, const NormedProduct& product);
+void layout_with_norm(LayoutArgs& args, const NormedProduct& product);
+std::vector<Tactic> tactics_with_norm(const Problem& p, const NormedProduct& product);
+Emitted emit_with_norm(const Problem& p, const Tactic& t, const NormedProduct& product);
+
+} // namespace ingot::kernels

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/contraction/store_text.h"
+
+#include "base/error.h"
+#include "kernels/common/expr_text.h"
+
+#include <array>
+
+namespace ingot::kernels {
+
+namespace {
+
+constexpr int vector_size = 8;
+
+const Operand& stored_operand(const Contraction& c, size_t v) {
+    return v == 0 ? c.out : c.epilogue.operands[v - 1];
+}
+
+/// Results that a thread stores at a time, at most.
+int64_t most_results(const Contraction& c) {
+    return c.paired() ? vector_size / 2 : vector_size;
+}
+
+/// The last axis of the columns along which results are stored.
+size_t result_axis(const Contraction& c) {
+    return c.columns.sizes.size() - c.epilogue.sums;
+}
+
+/// How far the next result is in view v.
+int64_t result_step(const Contraction& c, size_t v) {
+    return c.columns.stored[v][result_axis(c)];
+}
+
+/// Whether view v has the columns side by side, in aligned vectors.
+bool has_vectors(const Contraction& c, size_t v) {
+    int64_t n = most_results(c);
+    Shape outer = c.columns.stored[v];
+    outer.resize(result_axis(c));
+    const Operand& o = stored_operand(c, v);
+    return result_step(c, v) == 1 && o.view.offset % n == 0 && bit_width(o.dtype) <= 32 &&
+           all_multiples(outer, n) && all_multiples(c.rows.stored[v], n) &&
+           all_multiples(c.batch.stored[v], n);
+}
+
+} // namespace
+
+bool vector_columns(const Contraction& c) {
+    return c.columns.sizes[result_axis(c)] % most_results(c) == 0 && has_vectors(c, 0);
+}
+
+int store_width(const Contraction& c) {
+    return vector_columns(c) ? vector_size : least_width(c);
+}
+
+int least_width(const Contraction& c) {
+    return static_cast<int>(c.epilogue.sums);
+}
+
+namespace {
+
+/// struct Extras, what the epilogue reads for VEC columns; void read_extras(extras, offsets, ...);
+/// void deliver(sums, extras, offsets, ...), and a deliver that does both.
+std::string deliver_text(const Contraction& c, int vector) {
+    std::string fields;
+    std::string reads;
+    std::string elements;
+    std::string_view count = c.paired() ? "VEC / 2" : "VEC";
+    std::string_view sums = c.paired() ? "v[2 * k], v[2 * k + 1]" : "v[k]";
+    for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
+        std::string_view type = c_type(c.epilogue.operands[i].dtype);
+        if (vector == least_width(c) || result_step(c, i + 1) == 0) {
+            append(fields, str(type, " e", i, ";\n"));
+            append(reads, str("x.e", i, " = x", i, "[at[", i + 1, "]];\n"));
+            append(elements, str(", x.e", i));
+            continue;
+        }
+        append(fields, str("Pack<", type, ", ", count, "> e", i, ";\n"));
+        append(elements, str(", x.e", i, ".v[k]"));
+        if (has_vectors(c, i + 1)) {
+            append(reads, str("x.e", i, " = *(const Pack<", type, ", ", count, ">*)(x", i, " + at[",
+                              i + 1, "]);\n"));
+        } else {
+            append(reads, str("#pragma unroll\nfor (int k = 0; k < ", count, "; k++) x.e", i,
+                              ".v[k] = x", i, "[at[", i + 1, "] + k * g.cn[", i + 1, "][RN - ",
+                              c.epilogue.sums, "]];\n"));
+        }
+    }
+    return str("struct Extras {\n", fields,
+               "};\nDEVICE void read_extras(Extras& x, const i64* at, const Geometry& g "
+               "EPI_PARAMS) {\n(void)x, (void)at, (void)g;\n",
+               reads,
+               "}\nDEVICE void deliver(const ACC* v, const Extras& x, i64 at, const "
+               "Geometry& g, OUT* out EPI_PARAMS) {\n(void)x, (void)g;\nPack<OUT, ",
+               count, "> r;\n#pragma unroll\nfor (int k = 0; k < ", count,
+               "; k++) r.v[k] = value_of(", sums, elements, ");\n*(Pack<OUT, ", count,
+               ">*)(out + at) = r;\n}\n"
+               "DEVICE void deliver(const ACC* v, const i64* at, const Geometry& g, OUT* out "
+               "EPI_PARAMS) {\nExtras x;\nread_extras(x, at, g EPI_PASS);\n"
+               "deliver(v, x, at[0], g, out EPI_PASS);\n}\n");
+}
+
+/// Of an epilogue with two operands, such as a bias and a residual: both, where they can be copied
+/// to shared memory in vectors.
+size_t staged_operands(const Contraction& c, int vector) {
+    size_t count = c.epilogue.operands.size();
+    bool all = vector == vector_size && count == 2 && !c.paired();
+    for (size_t i = 0; all && i < count; ++i) {
+        all = bit_width(c.epilogue.operands[i].dtype) == 16 &&
+              c.columns.stored[i + 1].back() != 0 && has_vectors(c, i + 1);
+    }
+    return all ? count : 0;
+}
+
+/// void fetch_extras(slot, bytes between operands, offsets, ...): starts the copies of what
+/// read_extras reads; void take_extras(extras, slot, bytes between operands).
+std::string staged_text(const Contraction& c) {
+    std::string starts;
+    std::string reads;
+    for (size_t i = 0; i < c.epilogue.operands.size(); ++i) {
+        std::string_view type = c_type(c.epilogue.operands[i].dtype);
+        bool optional = i < c.epilogue.addends;
+        std::string from = str("x", i, " + at[", i + 1, "]");
+        append(starts, optional
+                           ? str("cp_async16(slot + ", i, " * step, x", i, " != 0 ? (const void*)(",
+                                 from, ") : out, x", i, " != 0 ? 16 : 0);\n")
+                           : str("cp_async16(slot + ", i, " * step, ", from, ", 16);\n"));
+        append(reads,
+               str("x.e", i, " = *(const Pack<", type, ", VEC>*)(slot + ", i, " * step);\n"));
+    }
+    return str(
+        "constexpr i64 nowhere = (i64)1 << 62;\nDEVICE void fetch_extras(u32 slot, int step, "
+        "const i64* at, const OUT* out EPI_PARAMS) {\n",
+        starts, "}\nDEVICE void take_extras(Extras& x, const u8* slot, int step) {\n", reads,
+        "}\n");
+}
+
+} // namespace
+
+StoreText store_text(const Contraction& c, int vector) {
+    const Epilogue& f = c.epilogue;
+    size_t staged = staged_operands(c, vector);
+    StoreText t;
+    t.staged = staged > 0;
+    t.paired = c.paired();
+    t.defines =
+        str("#define ACC ", sum_c_type(c.a.dtype, c.b.dtype, f.sum_type), "\n#define OUT ",
+            c_type(f.type), "\n#define RB ", c.batch.rank(), "\n#define RM ", c.rows.rank(),
+            "\n#define RN ", c.columns.rank(), "\n#define RK ", c.depth.rank(), "\n#define NV ",
+            f.operands.size() + 1, "\n#define VEC ", vector, "\n#define STAGED ", staged, "\n");
+    std::string params;
+    std::string pass;
+    for (size_t i = 0; i < f.operands.size(); ++i) {
+        params += str(", const ", c_type(f.operands[i].dtype), "* __restrict__ x", i);
+        pass += str(", x", i);
+    }
+    t.defines += str("#define EPI_PARAMS ", params, "\n#define EPI_PASS ", pass, "\n");
+    t.functions = value_text(f) + deliver_text(c, vector) + (staged > 0 ? staged_text(c) : "");
+    return t;
+}
+
+std::string StoreText::store_tile() const {
+    return str(device_file("store_tile"), paired ? device_file("pair_store") : "");
+}
+
+namespace {
+
+template <size_t N>
+void add_array(Args& args, std::span<const int64_t> words) {
+    std::array<int64_t, N> a{};
+    std::copy(words.begin(), words.end(), a.begin());
+    args.value(a);
+}
+
+} // namespace
+
+void add_words(Args& args, std::span<const int64_t> words) {
+    if (words.size() <= 32) {
+        add_array<32>(args, words);
+    } else if (words.size() <= 64) {
+        add_array<64>(args, words);
+    } else if (words.size() <= 128) {
+        add_array<128>(args, words);
+    } else {
+        require(words.size() <= 384, ErrorCode::Unsupported,
+                "a contraction's operands have too many axes that cannot be merged");
+        add_array<384>(args, words);
+    }
+}
+
+void add_geometry(Args& args, const Contraction& c) {
+    std::vector<int64_t> w = {c.batches(), c.m(), c.n(), c.k()};
+    auto add = [&w](const Shape& s) { w.insert(w.end(), s.begin(), s.end()); };
+    for (const Loops* l : {&c.batch, &c.rows, &c.columns, &c.depth}) {
+        add(l->sizes);
+    }
+    for (const Shape* s :
+         {&c.batch.a, &c.rows.a, &c.depth.a, &c.batch.b, &c.columns.b, &c.depth.b}) {
+        add(*s);
+    }
+    for (const Loops* l : {&c.batch, &c.rows, &c.columns}) {
+        for (const Shape& s : l->stored) {
+            add(s);
+        }
+    }
+    add_words(args, w);
+}
+
+void add_operands(Args& args, const Contraction& c) {
+    for (const Operand& o : c.epilogue.operands) {
+        o.buffer == missing_operand ? args.null() : args.pointer(o);
+    }
+}
+
+} // namespace ingot::kernels

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// Device text that walks a contraction's axes and stores its results, and the arguments of both.
+#pragma once
+
+#include "kernels/contraction/contraction.h"
+
+namespace ingot::kernels {
+
+/// Whether everything stored and read at the end can be walked in vectors of 8 columns.
+bool vector_columns(const Contraction& c);
+/// Columns that a thread stores at a time (VEC), at most and at least.
+int store_width(const Contraction& c);
+int least_width(const Contraction& c);
+
+/// Device text: what precedes contract.cuh (types, ranks, EPI_PARAMS), and the epilogue behind it;
+/// for store_staged.cuh, too, where it defines STAGED as more than 0.
+struct StoreText {
+    std::string defines;
+    std::string functions;
+    bool staged = false;
+    bool paired = false;
+
+    /// store_tile.cuh, and what makes it take pairs.
+    std::string store_tile() const;
+};
+StoreText store_text(const Contraction& c, int vector);
+/// `struct Geometry` of contract.cuh as an argument, and the epilogue's pointers.
+void add_geometry(Args& args, const Contraction& c);
+void add_operands(Args& args, const Contraction& c);
+/// A struct of 64-bit integers as one argument. The device's struct may be shorter.
+void add_words(Args& args, std::span<const int64_t> words);
+
+} // namespace ingot::kernels

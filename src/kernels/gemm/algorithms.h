@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+// The algorithms for products of matrices: each lists its tactics with their costs, and emits
+// launches. Those for few rows are in gemv/ and quantized_dot/.
+#pragma once
+
+#include "kernels/contraction/mma.h"
+#include "kernels/contraction/wgmma.h"
+
+namespace ingot::kernels {
+
+/// Any element types, any strides, any GPU.
+struct GemmSimt : NoParameters {
+    static constexpr std::string_view pattern = "simt";
+};
+Tactic simt_tactic(const Contraction& c, const Arch& arch);
+Emitted emit_simt(const Contraction& c);
+
+/// f16, bf16, f32 as TF32, i8 on tensor cores by mma.sync.
+struct GemmMma : MmaSplit {
+    static constexpr std::string_view pattern = "mma_{bm}x{bn}_s{splits}";
+};
+void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32);
+Emitted emit_mma(const Contraction& c, const Arch& arch, const GemmMma& parameters);
+
+/// f16, bf16, f32 as TF32 by wgmma and TMA (9.0).
+struct GemmWgmma : WgmmaSplit {
+    static constexpr std::string_view pattern = "wgmma_{tile}_s{splits}";
+};
+void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32);
+Emitted emit_wgmma(const Contraction& c, const Arch& arch, const GemmWgmma& parameters,
+                   int variant);
+
+/// A thread for each result, where the depth is short. Sums in the order of the depth.
+struct ShortDot : NoParameters {
+    static constexpr std::string_view pattern = "short";
+};
+void add_short_tactic(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
+Emitted emit_short(const Contraction& c);
+
+} // namespace ingot::kernels

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/contraction/cost.h"
+#include "kernels/contraction/persistent.h"
+#include "kernels/gemm/algorithms.h"
+
+#include <algorithm>
+
+namespace ingot::kernels {
+
+namespace {
+
+/// The axes as one tensor walks them, which other tensors may keep from being merged.
+struct Walk {
+    Shape sizes, strides;
+};
+Walk walk_of(const Loops& loops, const Shape& strides) {
+    View v{loops.sizes, strides};
+    plan::LoopNest nest = plan::merged_loops(std::span(&v, 1), plan::row_major(v.rank()));
+    if (nest.sizes.empty()) {
+        return {{1}, {0}};
+    }
+    return {nest.sizes, nest.strides[0]};
+}
+
+/// Whether TMA can load rows with the depth inside: at most one axis of batch, one of
+/// rows, everything in multiples of 16 bytes.
+bool loadable(const Operand& o, const Loops& batch_loops, const Shape& batch_strides,
+              const Loops& outer_loops, const Shape& outer_strides, const Shape& depth) {
+    int64_t chunk = chunk_elements(o.dtype);
+    Shape batch = walk_of(batch_loops, batch_strides).strides;
+    Shape outer = walk_of(outer_loops, outer_strides).strides;
+    bool broadcast = outer_loops.count() > 1 && outer[0] == 0;
+    return batch.size() == 1 && outer.size() == 1 && depth.size() == 1 && depth[0] == 1 &&
+           o.view.offset % chunk == 0 && all_multiples(batch, chunk) &&
+           all_multiples(outer, chunk) && batch[0] >= 0 && outer[0] >= 0 && !broadcast;
+}
+
+/// The columns of b as TMA walks them: of pairs, the first ones.
+Loops columns_of_b(const Contraction& c) {
+    Loops out = c.columns;
+    if (c.paired()) {
+        out.sizes.pop_back();
+        out.b.pop_back();
+    }
+    return out;
+}
+
+bool runs(const Contraction& c, const Arch& arch, bool tf32) {
+    int64_t chunk = chunk_elements(c.b.dtype);
+    Loops columns = columns_of_b(c);
+    bool pairs = !c.paired() || (c.columns.b.back() > 0 && c.columns.b.back() % chunk == 0);
+    return arch.has_wgmma() && wgmma_types(c.a.dtype, c.b.dtype, tf32) && pairs && c.k() > 0 &&
+           loadable(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.depth.a) &&
+           loadable(c.b, c.batch, c.batch.b, columns, columns.b, c.depth.b);
+}
+
+/// Rows of one operand as TMA walks them.
+TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_strides,
+                 const Loops& outer, const Shape& outer_strides, int64_t depth, int box) {
+    bool batched = batch.count() > 1;
+    TensorMap m = wgmma_map(o.dtype, batched ? 4 : 2);
+    auto rows = static_cast<uint64_t>(outer.count());
+    uint64_t element = static_cast<uint64_t>(bit_width(o.dtype)) / 8;
+    uint64_t row = element * static_cast<uint64_t>(walk_of(outer, outer_strides).strides[0]);
+    // Axes that are not walked still need a stride that TMA accepts.
+    if (rows == 1 || row == 0) {
+        row = 16 * static_cast<uint64_t>(div_up(depth, chunk_elements(o.dtype)));
+    }
+    int64_t step = walk_of(batch, batch_strides).strides[0];
+    bool steps = batched && step != 0;
+    uint64_t slice = steps ? element * static_cast<uint64_t>(step) : row * rows;
+    m.sizes = {static_cast<uint64_t>(depth), rows, steps ? static_cast<uint64_t>(batch.count()) : 1,
+               1, 1};
+    m.strides = {row, slice, slice, slice};
+    m.box[1] = static_cast<uint32_t>(box);
+    return m;
+}
+
+/// Columns of b, of which a tile has so many; those of a pair follow one another.
+TensorMap map_of_b(const Contraction& c, int tile) {
+    Loops columns = columns_of_b(c);
+    int box = tile / static_cast<int>(c.epilogue.sums);
+    TensorMap m = map_of(c.b, c.batch, c.batch.b, columns, columns.b, c.k(), box);
+    if (c.paired()) {
+        m.rank = 4;
+        m.sizes = {m.sizes[0], 2, m.sizes[1], m.sizes[2], 1};
+        m.strides = {static_cast<uint64_t>(c.columns.b.back() * bit_width(c.b.dtype) / 8),
+                     m.strides[0], m.strides[1], m.strides[1]};
+        m.box = {m.box[0], 2, m.box[1], 1, 1};
+    }
+    return m;
+}
+
+/// Whether TMA can store results: at most one axis of batch, one of rows.
+bool can_store_by_tma(const Contraction& c) {
+    PersistentEpilogue s = persistent_epilogue(c);
+    if (!s.possible) {
+        return false;
+    }
+    for (size_t v : {0, s.full + 1}) {
+        if (walk_of(c.batch, c.batch.stored[v]).sizes.size() != 1 ||
+            walk_of(c.rows, c.rows.stored[v]).sizes.size() != 1) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// The panels of what is stored as view v, and of the last one if it is narrower.
+void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v) {
+    const Operand& o = v == 0 ? c.out : c.epilogue.operands[v - 1];
+    TensorMap m = map_of(o, c.batch, c.batch.stored[v], c.rows, c.rows.stored[v], c.n(), t.bm());
+    args.map(o, m);
+    if (t.tail() > 0) {
+        m.box[0] = static_cast<uint32_t>(t.tail());
+        m.swizzle128 = false;
+        args.map(o, m);
+    }
+}
+
+} // namespace
+
+void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch,
+                       bool tf32) {
+    if (!runs(c, arch, tf32)) {
+        return;
+    }
+    bool tma_store = can_store_by_tma(c);
+    std::span<const WgmmaTile> tiles = wgmma_tiles();
+    for (size_t i = 0; i < tiles.size(); ++i) {
+        const WgmmaTile& t = tiles[i];
+        int64_t count = c.batches() * div_up(c.m(), t.bm()) * div_up(c.n(), t.bn);
+        int64_t steps = div_up(c.k(), slab_elements(c.a.dtype));
+        for (int s : wgmma_splits()) {
+            if (!t.takes(c, steps, s, tma_store)) {
+                continue;
+            }
+            double preference = 1 + (t.groups == 1 ? 0.02 * static_cast<double>(i) : 0.0);
+            double us = preference * wgmma_cost_us(t, c, count, steps, s, traffic_bytes(c), arch);
+            out.push_back(make_tactic(GemmWgmma{{t.name(), s}}, us));
+        }
+    }
+}
+
+Emitted emit_wgmma(const Contraction& plain, const Arch& arch, const GemmWgmma& parameters,
+                   int variant) {
+    const WgmmaTile& tile = parameters.form();
+    Contraction c = generalised(plain, tile.variant(variant));
+    int splits = parameters.splits;
+    int64_t count = c.batches() * div_up(c.m(), tile.bm()) * div_up(c.n(), tile.bn);
+    Launch l = wgmma_launch(tile, c, count, splits, 0, arch);
+    l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
+    l.args.map(c.b, map_of_b(c, tile.bn));
+    auto walked = [&c](const Shape& s) {
+        return c.batches() > 1 && walk_of(c.batch, s).strides[0] != 0;
+    };
+    if (tile.persistent) {
+        PersistentEpilogue s = persistent_epilogue(c);
+        add_panel_maps(l.args, tile, c, 0);
+        if (s.full >= 0) {
+            add_panel_maps(l.args, tile, c, static_cast<size_t>(s.full) + 1);
+        }
+    } else {
+        l.args.pointer(c.out);
+    }
+    add_wgmma_numbers(l.args, tile, splits, c.b_constant, walked(c.batch.a), walked(c.batch.b));
+    add_geometry(l.args, c);
+    add_operands(l.args, c);
+    Emitted e;
+    e.launches.push_back(std::move(l));
+    return e;
+}
+
+} // namespace ingot::kernels
