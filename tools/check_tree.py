@@ -52,6 +52,28 @@ USES_PUBLIC = ("api", "tools")
 # Backends do not know each other.
 BACKENDS = ("cpu", "cuda")
 
+# Folder of src/kernels -> folders there that it may include besides itself and common.
+KERNELS = {
+    "common": (),
+    "pointwise": (),
+    "rope": ("pointwise",),
+    "copy": ("pointwise",),
+    "roll": ("pointwise", "copy"),
+    "reduce": ("copy",),
+    "attention": ("reduce",),
+    "norm": ("reduce",),
+    "pool": ("reduce",),
+    "squeeze_excite": ("reduce",),
+    "gather": ("pointwise", "copy", "reduce"),
+    "resize": ("pointwise", "copy", "reduce"),
+    "scan_sort": ("copy", "reduce"),
+    "contraction": (),
+    "gemv": ("contraction",),
+    "quantized_dot": ("contraction", "gemv"),
+    "gemm": ("contraction", "gemv", "quantized_dot"),
+    "conv": ("contraction", "gemm"),
+}
+
 # Split, so that this file passes its own check.
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|tm" + r"p)/")
 # Rules of slim see models that nobody has checked: input() and set_input() allow for what is missing.
@@ -77,6 +99,18 @@ def backend_of(parts):
     return parts[1] if len(parts) > 2 and parts[0] == "backends" and parts[1] in BACKENDS else None
 
 
+def kernels_room(parts):
+    """The folder of src/kernels, of a path below src; None for its own files."""
+    return parts[1] if len(parts) > 2 and parts[0] == "kernels" else None
+
+
+def kernels_include_allowed(path, included):
+    """The same within src/kernels, whose own files know no family."""
+    room, target = kernels_room(path.parts[1:]), kernels_room(tuple(included.split("/")))
+    return target is None or target == room or (
+        room is not None and (target == "common" or target in KERNELS.get(room, ())))
+
+
 def include_allowed(path, included):
     """Whether the file at `path` may include the project header `included`."""
     folder = folder_of(path)
@@ -91,6 +125,8 @@ def include_allowed(path, included):
         own = backend_of(path.parts[1:])
         other = backend_of(tuple(included.split("/")))
         return other is None or other == own
+    if folder == "kernels" and target == "kernels":
+        return kernels_include_allowed(path, included)
     allowed = ALLOWED.get(folder, ())
     return target in ("base", folder) or target in allowed or included in allowed
 
@@ -99,6 +135,10 @@ def check_includes(path, lines):
     folder = folder_of(path)
     if path.parts[0] == "src" and folder not in ALLOWED:
         yield f"{path}: src/{folder} has no row in the table of ARCHITECTURE.md"
+        return
+    room = kernels_room(path.parts[1:]) if path.parts[0] == "src" else None
+    if room is not None and room not in KERNELS:
+        yield f"{path}: src/kernels/{room} has no place in the table of tools/check_tree.py"
         return
     for number, line in enumerate(lines, 1):
         found = INCLUDE.match(line)

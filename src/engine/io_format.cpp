@@ -2,6 +2,7 @@
 #include "engine/io_format.h"
 
 #include "base/error.h"
+#include "base/integers.h"
 #include "ir/rewrite.h"
 
 #include <algorithm>
@@ -39,10 +40,6 @@ constexpr std::array<IoFormat, 13> all_formats = {{
     {"dla_hwc4", "kDLA_HWC4", 3, 4, true, true, f16_i8},
 }};
 
-int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
-
 template <class Sizes>
 Sizes storage_sizes(const IoFormat& f, const Sizes& sizes) {
     if (f.is_row_major()) {
@@ -50,7 +47,7 @@ Sizes storage_sizes(const IoFormat& f, const Sizes& sizes) {
     }
     Sizes out = sizes;
     size_t axis = f.axis(sizes.size());
-    auto vectors = ceil_div(sizes[axis], f.vector);
+    auto vectors = div_up(sizes[axis], f.vector);
     if (f.last) {
         out.erase(out.begin() + static_cast<std::ptrdiff_t>(axis));
         out.push_back(vectors * f.vector);
@@ -183,7 +180,7 @@ Shape format_strides(const IoFormat& f, const Shape& shape) {
         bool is_channels = f.channel_axis > 0 && order[i] == f.axis(shape.size());
         strides[order[i]] = stride;
         stride =
-            size < 0 || stride < 0 ? -1 : stride * (is_channels ? ceil_div(size, f.vector) : size);
+            size < 0 || stride < 0 ? -1 : stride * (is_channels ? div_up(size, f.vector) : size);
     }
     return strides;
 }

@@ -2,6 +2,7 @@
 #include "kernels/family.h"
 
 #include "base/error.h"
+#include "base/text.h"
 
 #include <cstring>
 #include <limits>
@@ -79,13 +80,42 @@ Args& Args::f64(double v) {
     return value(v);
 }
 
+std::string parameters_text(std::span<const KernelParameter> parameters) {
+    std::string out;
+    for (const KernelParameter& p : parameters) {
+        append(out, str(out.empty() ? "" : ", ", p.type, ' ', p.name));
+    }
+    return out;
+}
+
+std::string statements_text(const KernelText& k, std::string_view number) {
+    std::string out = k.statements;
+    for (size_t at = out.find(block_number); at != std::string::npos;
+         at = out.find(block_number, at + number.size())) {
+        out.replace(at, block_number.size(), number);
+    }
+    return out;
+}
+
+std::string generated_text(const Program& p) {
+    std::string out = p.defines;
+    if (!p.kernel) {
+        return out + p.body;
+    }
+    const KernelText& k = *p.kernel;
+    for (const auto& [name, value] : k.constants) {
+        append(out, str("#define ", name, ' ', value, '\n'));
+    }
+    return str(out, p.body, "KERNEL void __launch_bounds__(", k.threads, ") ", k.name, "(",
+               parameters_text(k.parameters), ") {\n", statements_text(k, "blockIdx.x"), "}\n");
+}
+
 std::string full_text(const Program& p) {
     std::string out(device_file("ptx"));
     for (std::string_view name : p.uses) {
         out += device_file(name);
     }
-    out += p.defines;
-    out += p.body;
+    out += generated_text(p);
     if (!p.family.empty()) {
         out += device_file(p.family);
     }

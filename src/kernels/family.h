@@ -91,14 +91,42 @@ enum class ErrorWord : uint32_t {
     IndexOutOfRange = 1, // gather, scatter: an index is outside the axis
 };
 
+/// A parameter of a generated kernel.
+struct KernelParameter {
+    enum class Kind : uint8_t { Pointer, I32, U32, I64, U64, Other };
+    Kind kind = Kind::Other;
+    std::string type; // as declared: "const float*", "u32", or "I" for the index type of the text
+    std::string name;
+};
+
+/// The number of a block in KernelText::statements, which stands for blockIdx.x.
+inline constexpr std::string_view block_number = "$block";
+
+/// A kernel whose text is generated, for a row of blocks.
+struct KernelText {
+    std::string name;
+    std::vector<std::pair<std::string, std::string>> constants; // "#define"s: name, value
+    std::vector<KernelParameter> parameters;                    // as the arguments of the launch
+    std::string statements;
+    int threads = 256;    // of a block
+    bool divides = false; // an index by sizes that are parameters
+};
+/// The parameters as declared, separated by commas.
+std::string parameters_text(std::span<const KernelParameter> parameters);
+/// The statements with `number` as the number of the block.
+std::string statements_text(const KernelText& k, std::string_view number);
+
 /// Device text: the common files that it uses, by name ("types", "math", ...; ptx always comes
 /// first), `#define`s, then the family's own text. Equal programs are compiled once.
 struct Program {
     std::vector<std::string_view> uses;
-    std::string defines;     // "#define BM 64\n..."
-    std::string_view family; // a .cuh of this folder by name ("gemm_mma"), or empty
-    std::string body;        // generated text behind `defines`, before the family's file
+    std::string defines;              // "#define BM 64\n..."
+    std::string_view family;          // a .cuh of this folder by name ("gemm_mma"), or empty
+    std::string body;                 // generated text behind `defines`, before the family's file
+    std::optional<KernelText> kernel = {}; // behind `body`
 };
+/// What was generated of a program: all but the device files by name.
+std::string generated_text(const Program& p);
 /// The whole translation unit. `ptx` replaces the device's own intrinsics file where given.
 std::string full_text(const Program& p);
 /// The text of an embedded .cuh by its stem. Aborts on an unknown one.

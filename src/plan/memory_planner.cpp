@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/integers.h"
 
 #include <algorithm>
 #include <map>
@@ -15,7 +16,7 @@ namespace {
 int64_t align_up(int64_t bytes, int64_t alignment) {
     require(bytes >= 0 && bytes <= most_tensor_bytes, ErrorCode::OutOfMemory, "a value of ", bytes,
             " bytes does not fit into memory");
-    return (bytes + alignment - 1) / alignment * alignment;
+    return round_up(bytes, alignment);
 }
 
 /// The lowest offset at which `size` bytes fit between the placed blocks that live at the same

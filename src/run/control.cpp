@@ -2,6 +2,7 @@
 // if and loop: bodies are separate programs, planned once per shape and run repeatedly.
 #include "run/control.h"
 
+#include "base/integers.h"
 #include "base/interrupt.h"
 #include "ops/primitives.h"
 #include "run/runner.h"
@@ -36,13 +37,9 @@ Status guarded(const RunContext& c, std::string_view what, const F& f) noexcept 
 /// kernels rely on it.
 constexpr size_t buffer_alignment = 64;
 
-bool is_aligned(const std::byte* p) {
-    return reinterpret_cast<uintptr_t>(p) % buffer_alignment == 0;
-}
-
 /// `p` itself when it is aligned like a buffer's start, else a copy of the bytes in `memory`.
 const std::byte* aligned(Device& device, GrowingBuffer& memory, const std::byte* p, int64_t bytes) {
-    if (device.is_host() || is_aligned(p)) {
+    if (device.is_host() || is_aligned(p, buffer_alignment)) {
         return p;
     }
     memory.reserve(std::max<int64_t>(bytes, 1));
@@ -411,7 +408,7 @@ private:
             take_row_shape(s, *shape, i);
             slot.data = s.at(device_, static_cast<size_t>(iteration_));
             s.row_target = nullptr;
-            if (!device_.is_host() && !is_aligned(slot.data)) {
+            if (!device_.is_host() && !is_aligned(slot.data, buffer_alignment)) {
                 s.row_target = slot.data;
                 s.row_memory.reserve(static_cast<int64_t>(s.row_bytes()));
                 slot.data = s.row_memory.data();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/execution.h"
 
+#include "base/integers.h"
 #include "base/log.h"
 #include "ops/collective.h"
 #include "ops/evaluator.h"
@@ -223,11 +224,8 @@ bool overlap(const Tensor& a, const Tensor& b) {
                    static_cast<int64_t>(b.bytes().size()));
 }
 
-/// Whether kernels may take it for the start of a tensor.
-bool is_aligned(const void* address) {
-    constexpr uintptr_t alignment = 16;
-    return reinterpret_cast<uintptr_t>(address) % alignment == 0;
-}
+/// Kernels take an address for the start of a tensor where it is a multiple of this.
+constexpr size_t tensor_alignment = 16;
 
 } // namespace
 
@@ -281,7 +279,7 @@ void ProgramExecution::bind_input(const Binding& b, size_t i) {
     require(b.address != nullptr || bytes == 0, ErrorCode::InvalidArgument, "input '",
             g.value_name(g.inputs()[i]), "' has no address");
     pointers_[i] = static_cast<const std::byte*>(b.address);
-    if (!is_aligned(b.address)) {
+    if (!is_aligned(b.address, tensor_alignment)) {
         std::byte* copy = room(input_buffers_[i], bytes);
         device_->copy(copy, pointers_[i], static_cast<size_t>(bytes));
         pointers_[i] = copy;
@@ -309,7 +307,7 @@ void ProgramExecution::bind_output(Binding& b, size_t i, std::span<const Binding
     }
     require(b.address != nullptr || bytes == 0, ErrorCode::InvalidArgument, "output '",
             g.output_names()[i], "' has no address");
-    bool shares = !is_aligned(b.address);
+    bool shares = !is_aligned(b.address, tensor_alignment);
     for (size_t k = 0; k < inputs.size() && !shares; ++k) {
         shares =
             overlap(b.address, bytes, inputs[k].address, bytes_of(g.inputs()[k], inputs[k].shape));

@@ -145,6 +145,24 @@ const Tactic& pick(const std::vector<Tactic>& tactics, const std::string& name) 
     fail(ErrorCode::InvalidArgument, "no tactic '", name, "'; there are:", all);
 }
 
+/// Each tactic of a problem has a name of its own, which says all of its parameters.
+void check_names(const std::vector<Tactic>& tactics) {
+    std::set<std::string> seen;
+    for (const Tactic& t : tactics) {
+        EXPECT_TRUE(seen.insert(t.name).second) << "two tactics '" << t.name << "'";
+        // Before the name, a family may say that a norm comes first.
+        bool parsed = false;
+        for (std::string_view prefix : {"", "norm_"}) {
+            std::string_view name = t.name;
+            if (name.starts_with(prefix)) {
+                name.remove_prefix(prefix.size());
+                parsed = parsed || kernels::parse_tactic(*t.algorithm, name).has_value();
+            }
+        }
+        EXPECT_TRUE(parsed) << "'" << t.name << "' is no name of '" << t.algorithm->pattern << "'";
+    }
+}
+
 std::vector<Tensor> run_backend(Execution& execution, const std::vector<Tensor>& inputs,
                                 const std::vector<Tensor>& expected, bool poisoned) {
     std::vector<Tensor> got(expected.size());
@@ -191,6 +209,7 @@ std::vector<std::string> sweep(const Graph& g, FamilyOptions options) {
             Placement placement(c.group, arch, options);
             std::vector<Tactic> tactics = placement.tactics();
             EXPECT_FALSE(tactics.empty());
+            check_names(tactics);
             std::vector<Emitted> emitted;
             for (const Tactic& t : tactics) {
                 emitted.push_back(placement.emit(t));

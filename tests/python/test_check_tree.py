@@ -39,6 +39,9 @@ def test_a_clean_tree_passes(tmp_path):
         "src/passes/c.cpp": include("ops/ops.h"),
         "src/engine/d.cpp": include("plan/backend.h"),
         "src/api/i.cpp": include("backends/backends.h"),
+        "src/kernels/family.cpp": include("kernels/family.h"),
+        "src/kernels/gemm/i.cpp": include("kernels/family.h") + '#include "kernels/gemm/i.h"\n'
+                                  '#include "kernels/common/text.h"\n#include "kernels/gemv/gemv.h"\n',
         "src/backends/cpu/e.cpp": CPP + '#include "backends/cpu/e.h"\n#include "plan/plan.h"\n',
         "tools/ingot/f.cpp": CPP + '#include "workflow/build.h"\n#include "common.h"\n',
         "include/NvX.h": include("NvInferVersion.h") + '#include "ingot/engine.h"\n',
@@ -66,6 +69,14 @@ def test_a_clean_tree_passes(tmp_path):
     ("src/slim/x.cpp", "workflow/build.h"),
     ("src/cache/x.cpp", "plan/backend.h"),
     ("src/passes/x.cpp", "plan/kernel.h"),
+    ("src/kernels/common/x.cpp", "kernels/contraction/contraction.h"),
+    ("src/kernels/contraction/x.cpp", "kernels/gemm/gemm.h"),
+    ("src/kernels/gemv/x.h", "kernels/quantized_dot/tiles.h"),
+    ("src/kernels/quantized_dot/x.cpp", "kernels/gemm/gemm.h"),
+    ("src/kernels/gemm/x.cpp", "kernels/conv/conv_shape.h"),
+    ("src/kernels/conv/x.cpp", "kernels/gemv/gemv.h"),
+    ("src/kernels/pointwise/x.cpp", "kernels/reduce/reduce_rows.h"),
+    ("src/kernels/family.h", "kernels/common/text.h"),
     ("src/backends/cpu/x.cpp", "engine/engine.h"),
     ("src/backends/cpu/x.cpp", "backends/cuda/driver.h"),
     ("src/backends/cuda/x.cpp", "backends/cpu/kernel.h"),
@@ -103,6 +114,12 @@ def test_a_row_names_rows_above_it():
 def test_a_new_folder_of_src_needs_a_row(tmp_path):
     code, lines = check(tmp_path, {"src/misc/x.h": CPP})
     assert code == 1 and "src/misc has no row" in lines[0]
+
+
+def test_a_new_family_needs_a_place(tmp_path):
+    code, lines = check(tmp_path, {"src/kernels/misc/misc.cpp": CPP, "src/kernels/arch.h": CPP})
+    assert code == 1 and len(lines) == 2
+    assert lines[0].startswith("src/kernels/misc/misc.cpp: src/kernels/misc has no place")
 
 
 @pytest.mark.parametrize("name", ["src/ir/x.cpp", "src/ir/x.h", "src/kernels/gemm/x.cuh",

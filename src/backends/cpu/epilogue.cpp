@@ -3,33 +3,22 @@
 
 #include "backends/cpu/map_step.h"
 #include "ops/primitives.h"
+#include "plan/epilogue.h"
 
 #include <algorithm>
 
 namespace ingot::cpu {
 
-const Node* epilogue_of(const Group& group) {
-    return group.nodes.size() > 1 ? &group.nodes[1] : nullptr;
-}
-
 std::optional<std::string> refuse_epilogue(const Group& group) {
-    if (group.nodes.size() > 2 || group.outputs.size() != 1) {
-        return "more than one node after the main one";
+    std::optional<std::string> why = plan::refuse_epilogue(group);
+    const Node* map = plan::epilogue_of(group);
+    if (why || map == nullptr) {
+        return why;
     }
-    if (group.nodes.size() == 1) {
-        return std::nullopt;
-    }
-    const Node& map = group.nodes[1];
-    Value main = group.nodes[0].outputs[0];
-    if (!map.is(map_def) || group.outputs[0] != map.outputs[0]) {
-        return "the following node is not a map";
-    }
-    const Type& from = group.graph.type(main);
-    const Type& to = group.graph.type(map.outputs[0]);
-    if (from.dims != to.dims || from.dtype != to.dtype) {
-        return str("the map makes ", to, " of ", from);
-    }
-    return refuse_map(group.graph, map);
+    const Type& from = group.graph.type(group.nodes[0].outputs[0]);
+    const Type& to = group.graph.type(map->outputs[0]);
+    return from.dtype == to.dtype ? refuse_map(group.graph, *map)
+                                  : std::optional(str("the map makes ", to, " of ", from));
 }
 
 std::unique_ptr<Step> with_epilogue(std::unique_ptr<Step> main, const StepArgs& args) {

@@ -4,12 +4,12 @@
 #pragma once
 
 #include "backends/cpu/kernel.h"
+#include "plan/epilogue.h"
 
 namespace ingot::cpu {
 
-/// The map after the main node, or null.
-const Node* epilogue_of(const Group& group);
-/// Why the group is not a main node with at most one map of the result's shape and width.
+using plan::epilogue_of;
+/// As plan::refuse_epilogue, with a map that keeps the element type.
 std::optional<std::string> refuse_epilogue(const Group& group);
 /// Runs `main`, which writes `out`, then the group's map (if any) over its result.
 std::unique_ptr<Step> with_epilogue(std::unique_ptr<Step> main, const StepArgs& args);

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/matmul_pack.h"
+#include "base/integers.h"
 #include "plan/program.h"
 
 #include <algorithm>
@@ -19,10 +20,6 @@ constexpr int64_t row_block_bytes = 384 << 10;
 constexpr int64_t task_products = 1 << 18;
 constexpr int64_t packing_grain = 1 << 14;
 constexpr int64_t largest_tile = 1024; // elements
-
-int64_t ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
-}
 
 /// Any element type: a small block of sums in plain C++.
 template <class T>
@@ -55,7 +52,7 @@ struct PackedSide {
     int64_t chunk = 0;   // of them packed at a time (a multiple of width)
     int64_t scratch = 0; // offset of packed panels in scratch memory, in elements
 
-    int64_t panels() const { return ceil_div(size, width); }
+    int64_t panels() const { return div_up(size, width); }
 };
 
 template <class T>
@@ -64,7 +61,7 @@ public:
     MatmulOf(MatmulSpec spec, DType accumulator, TileShape tile, TileFunction<T> run_tile,
              PackCache& packs)
         : spec_(std::move(spec)), tile_(tile), run_tile_(run_tile),
-          depth_(ceil_div(static_cast<int64_t>(spec_.a.depth.size()), depths_of_element)),
+          depth_(div_up(static_cast<int64_t>(spec_.a.depth.size()), depths_of_element)),
           batches_(static_cast<int64_t>(spec_.batch.size())) {
         init_side(a_, spec_.a, tile_.rows, packs);
         init_side(b_, spec_.b, tile_.columns, packs);
@@ -181,7 +178,7 @@ private:
             return;
         }
         int64_t from_panel = begin / p.width;
-        int64_t panels = ceil_div(std::min(p.chunk, p.size - begin), p.width);
+        int64_t panels = div_up(std::min(p.chunk, p.size - begin), p.width);
         int64_t panel = p.width * depth_;
         int64_t grain = std::max<int64_t>(1, packing_grain / std::max<int64_t>(panel, 1));
         pool.parallel_for(count * panels, grain, [&](int64_t from, int64_t to) {
@@ -198,17 +195,17 @@ private:
         if (p.constant != nullptr) {
             return p.constant.get() + ((chunk.first + batch) * p.panels() + panel) * size;
         }
-        int64_t panels = ceil_div(std::min(p.chunk, p.size - begin), p.width);
+        int64_t panels = div_up(std::min(p.chunk, p.size - begin), p.width);
         return packed + p.scratch + (batch * panels + panel - begin / p.width) * size;
     }
 
     void multiply(const Chunk& chunk, const T* packed, std::byte* c, ThreadPool& pool) const {
-        int64_t row_panels = ceil_div(std::min(a_.chunk, a_.size - chunk.row), a_.width);
-        int64_t column_panels = ceil_div(std::min(b_.chunk, b_.size - chunk.column), b_.width);
+        int64_t row_panels = div_up(std::min(a_.chunk, a_.size - chunk.row), a_.width);
+        int64_t column_panels = div_up(std::min(b_.chunk, b_.size - chunk.column), b_.width);
         int64_t panel_bytes =
             std::max<int64_t>(a_.width * depth_ * static_cast<int64_t>(sizeof(T)), 1);
         int64_t rows_at_once = std::clamp<int64_t>(row_block_bytes / panel_bytes, 1, row_panels);
-        int64_t row_blocks = ceil_div(row_panels, rows_at_once);
+        int64_t row_blocks = div_up(row_panels, rows_at_once);
         int64_t products = std::max<int64_t>(rows_at_once * a_.width * b_.width * depth_, 1);
         int64_t grain = std::max<int64_t>(1, task_products / products);
         // One unit of work: a panel of columns times a block of row panels.

@@ -5,34 +5,15 @@
 
 #include "kernels/common/expr_text.h"
 #include "ops/primitives.h"
+#include "plan/epilogue.h"
 
 #include <algorithm>
 
 namespace ingot::kernels {
 
 std::optional<std::string> refuse_epilogue(const Group& group, Value quantised) {
-    for (const Node& n : group.nodes) {
-        for (const Values* values : {&n.inputs, &n.outputs}) {
-            for (Value v : *values) {
-                if (is_packed(group.graph.type(v).dtype) && v != quantised) {
-                    return "4-bit elements";
-                }
-            }
-        }
-    }
-    if (group.nodes.size() > 2 || group.outputs.size() != 1) {
-        return "more than one node after the main one";
-    }
-    if (group.nodes.size() == 1) {
-        return std::nullopt;
-    }
-    const Node& map = group.nodes[1];
-    if (!map.is(map_def) || group.outputs[0] != map.outputs[0]) {
-        return "what follows is not a map";
-    }
-    const Dims& from = group.graph.type(group.nodes[0].outputs[0]).dims;
-    const Type& to = group.graph.type(map.outputs[0]);
-    return from == to.dims ? std::nullopt : std::optional(str("the map broadcasts it to ", to));
+    std::optional<std::string> why = plan::refuse_packed(group, quantised);
+    return why ? why : plan::refuse_epilogue(group);
 }
 
 bool has_halves(const Group& group) {

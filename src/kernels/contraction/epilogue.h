@@ -22,8 +22,7 @@ struct Epilogue {
 /// As Operand::buffer: an addend that is missing.
 constexpr int missing_operand = -3;
 
-/// Why the group is not one main node with at most a map of the result's shape after it. Only
-/// `quantised` may have 4-bit elements.
+/// As plan::refuse_epilogue; only `quantised` may have 4-bit elements.
 std::optional<std::string> refuse_epilogue(const Group& group, Value quantised = {});
 /// Whether the group is a main node, two slices and a map, as for gated linear units; then why it
 /// is not one whose map reads the halves of the main node's last axis, the first one first.

@@ -84,22 +84,17 @@ std::string source_text(const std::string& mode, size_t n) {
 
 /// Statements that find the source of the element at x0, x1, ...: `at`, whether it is `inside`, and
 /// `to`, its place in the result. Adds the parameters that they use.
-template <class F>
 std::string locate_text(const std::vector<PadAxis>& axes, const std::string& mode, int64_t v,
-                        std::string& params, F&& number) {
+                        Signature& parameters) {
     std::string body = "I at = 0, to = 0;\nbool inside = true;\n";
     for (size_t k = 0; k < axes.size(); ++k) {
         const PadAxis& a = axes[k];
-        append(params, str(", I t", k, ", I f", k));
-        number(a.to);
-        number(a.from);
+        parameters.index(str("t", k), a.to).index(str("f", k), a.from);
         std::string x = k + 1 == axes.size() && v > 1 ? str("(I)x", k, " * ", v) : str("(I)x", k);
         append(body, str("to += ", x, " * t", k, ";\nI c", k, " = ", x,
                          a.padded() ? str(" - l", k) : std::string(), ";\n"));
         if (a.padded()) {
-            append(params, str(", I l", k, ", I n", k));
-            number(a.low);
-            number(a.from_size);
+            parameters.index(str("l", k), a.low).index(str("n", k), a.from_size);
             append(body, source_text(mode, k));
         }
         append(body, str("at += c", k, " * f", k, ";\n"));
@@ -107,27 +102,24 @@ std::string locate_text(const std::vector<PadAxis>& axes, const std::string& mod
     return body;
 }
 
-std::string vector_text(const std::string& params, const IndexText& index, const std::string& body,
-                        const std::string& type, int64_t v) {
-    return str(
-        "KERNEL void __launch_bounds__(256) pad(", params, ") {\ngrid_wait();\nconst ",
-        index.type(), " i = (", index.type(),
-        ")blockIdx.x * 256u + threadIdx.x;\nif (i >= n) return;\n", index.split("i"), body, type,
-        " r[", v, "];\nif (inside) load_pack<", type, ", ", v, ">(r, x + at);\nelse {\nconst ",
-        type, " q = *value;\n#pragma unroll\nfor (int k = 0; k < ", v,
-        "; ++k) r[k] = q;\n}\ngrid_release();\nstore_pack<", type, ", ", v, ">(y + to, r);\n}\n");
+std::string vector_text(const IndexText& index, const std::string& body, const std::string& type,
+                        int64_t v) {
+    return str("grid_wait();\nconst ", index.type(), " i = (", index.type(), ")", block_number,
+               " * 256u + threadIdx.x;\nif (i >= n) return;\n", index.split("i"), body, type, " r[",
+               v, "];\nif (inside) load_pack<", type, ", ", v, ">(r, x + at);\nelse {\nconst ",
+               type, " q = *value;\n#pragma unroll\nfor (int k = 0; k < ", v,
+               "; ++k) r[k] = q;\n}\ngrid_release();\nstore_pack<", type, ", ", v,
+               ">(y + to, r);\n");
 }
 
 /// A thread makes one byte of the dense result.
-std::string packed_text(const std::string& params, const IndexText& index,
-                        const std::string& body) {
-    return str("KERNEL void __launch_bounds__(256) pad(", params, ") {\ngrid_wait();\nconst ",
-               index.type(), " b = (", index.type(),
-               ")blockIdx.x * 256u + threadIdx.x;\nif (b * 2 >= n) return;\nu32 byte = 0;\n"
+std::string packed_text(const IndexText& index, const std::string& body) {
+    return str("grid_wait();\nconst ", index.type(), " b = (", index.type(), ")", block_number,
+               " * 256u + threadIdx.x;\nif (b * 2 >= n) return;\nu32 byte = 0;\n"
                "#pragma unroll\nfor (int k = 0; k < 2; ++k) {\nconst ",
                index.type(), " i = b * 2 + k;\nif (i < n) {\n", index.split("i"), body,
                "byte |= (u32)load_nibble<U4>(inside ? x : value, inside ? at : 0).bits"
-               " << (4 * k);\n}\n}\ngrid_release();\ny[b] = (u8)byte;\n}\n");
+               " << (4 * k);\n}\n}\ngrid_release();\ny[b] = (u8)byte;\n");
 }
 
 } // namespace
@@ -175,27 +167,17 @@ Emitted emit_pad(const Problem& p, const Tactic&) {
     IndexText index(sizes, wide);
     int64_t n = count / v;
 
-    Launch l;
     bool packed = is_packed(p.out[0].dtype);
     std::string type(packed ? "u8" : c_type(raw_dtype(p.out[0].dtype)));
-    std::string params = str(type, "* y, const ", type, "* x, const ", type, "* value, ",
-                             index.type(), " n", index.params());
-    l.args.pointer(p.out[0]).pointer(p.in[0]).pointer(p.in[1]);
-    auto number = [&](int64_t value) {
-        if (wide) {
-            l.args.i64(value);
-        } else {
-            l.args.i32(value);
-        }
-    };
-    number(n);
-    index.add(l.args);
-    std::string body = locate_text(axes, mode, v, params, number);
-    l.program.uses = {"types", "math", "strided"};
+    Signature parameters(wide);
+    parameters.pointer(type + "*", "y", p.out[0]).pointer(str("const ", type, "*"), "x", p.in[0]);
+    parameters.pointer(str("const ", type, "*"), "value", p.in[1]).size("n", n);
+    index.add(parameters);
+    std::string body = locate_text(axes, mode, v, parameters);
+    Launch l =
+        std::move(parameters)
+            .launch("pad", packed ? packed_text(index, body) : vector_text(index, body, type, v));
     l.program.defines = wide ? "typedef i64 I;\n" : "typedef i32 I;\n";
-    l.program.body =
-        packed ? packed_text(params, index, body) : vector_text(params, index, body, type, v);
-    l.entry = "pad";
     l.grid = {blocks_for(packed ? (n + 1) / 2 : n), 1, 1};
     out.launches.push_back(std::move(l));
     return out;

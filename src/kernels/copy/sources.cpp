@@ -49,27 +49,15 @@ DEVICE double cos_turn(double t) {
 }
 )";
 
-Launch per_element(std::string entry, const std::string& params, const std::string& body, int64_t n,
-                   bool wide, Args args) {
-    std::string_view u = wide ? "u64" : "u32";
-    Launch l;
-    l.program.uses = {"types", "math", "strided"};
-    l.program.body =
-        str("KERNEL void __launch_bounds__(256) ", entry, "(", params, ") {\ngrid_wait();\nconst ",
-            u, " i = (", u, ")blockIdx.x * 256u + threadIdx.x;\ngrid_release();\nif (i < n) {\n",
-            body, "}\n}\n");
-    l.entry = std::move(entry);
+Launch per_element(std::string entry, Signature parameters, const std::string& body, int64_t n) {
+    std::string u(parameters.size_type());
+    Launch l =
+        std::move(parameters)
+            .launch(std::move(entry),
+                    str("grid_wait();\nconst ", u, " i = (", u, ")", block_number,
+                        " * 256u + threadIdx.x;\ngrid_release();\nif (i < n) {\n", body, "}\n"));
     l.grid = {blocks_for(n), 1, 1};
-    l.args = std::move(args);
     return l;
-}
-
-void add_count(Args& args, int64_t n, bool wide) {
-    if (wide) {
-        args.i64(n);
-    } else {
-        args.i32(n);
-    }
 }
 
 constexpr int64_t most_narrow = int64_t{1} << 30;
@@ -105,25 +93,22 @@ Emitted emit_iota(const Problem& p, const Tactic&) {
     }
     bool wide = std::max(n, span_of(o.view)) >= most_narrow;
     IndexText index(o.view.shape, wide);
-    std::string_view offset = wide ? "i64" : "i32";
-    std::string params = str(c_type(o.dtype), "* y, ", index.type(), " n", index.params());
-    Args args;
-    args.pointer(o);
-    add_count(args, n, wide);
-    index.add(args);
+    Signature parameters(wide);
+    parameters.pointer(str(c_type(o.dtype), "*"), "y", o).size("n", n);
+    index.add(parameters);
     std::vector<std::string> x;
     std::vector<std::string> strides;
     for (size_t k = 0; k < o.view.shape.size(); ++k) {
         x.push_back(str("x", k));
         strides.push_back(str("s", k));
-        append(params, str(", ", offset, " s", k));
-        add_count(args, o.view.strides[k], wide);
+        parameters.offset(strides.back(), o.view.strides[k]);
     }
     std::string body = index.split("i");
     std::string value = stored_text(DType::I64, o.dtype,
                                     str("((i64)x", p.group.first().as<Iota>().axis, ")"), body);
-    append(body, str("y[", offset_text(offset, x, strides), "] = ", value, ";\n"));
-    out.launches.push_back(per_element("iota", params, body, n, wide, std::move(args)));
+    append(body,
+           str("y[", offset_text(parameters.offset_type(), x, strides), "] = ", value, ";\n"));
+    out.launches.push_back(per_element("iota", std::move(parameters), body, n));
     finish_packed(o, p.out[0], out);
     return out;
 }
@@ -143,12 +128,9 @@ Emitted emit_random(const Problem& p, const Tactic&) {
     bool wide = n >= most_narrow;
     bool uniform = a.kind == "uniform";
     double top = a.a < a.b ? std::max(a.a, value_below(a.b, a.dtype)) : INFINITY;
-    Args args;
-    args.pointer(o);
-    add_count(args, n, wide);
-    args.f64(a.a).f64(a.b).f64(top).i64(a.seed).run_state();
-    std::string params = str(c_type(o.dtype), "* y, ", wide ? "u64" : "u32",
-                             " n, double a, double b, double top, u64 seed, u64* state");
+    Signature parameters(wide);
+    parameters.pointer(str(c_type(o.dtype), "*"), "y", o).size("n", n).f64("a", a.a).f64("b", a.b);
+    parameters.f64("top", top).u64("seed", a.seed).run_state("state");
     // Each run has a key of its own, as plan/reference.h has it.
     std::string body = str("const u64 run = state[0], key = seed + run * 0x9E3779B97F4A7C15ull;\n"
                            "if (i == 0) state[1] = run + 1;\n"
@@ -172,7 +154,7 @@ Emitted emit_random(const Problem& p, const Tactic&) {
     }
     std::string value = stored_text(DType::F64, o.dtype, "v", body);
     append(body, str("y[i] = ", value, ";\n"));
-    out.launches.push_back(per_element("philox", params, body, n, wide, std::move(args)));
+    out.launches.push_back(per_element("philox", std::move(parameters), body, n));
     if (!uniform) {
         out.launches.back().program.defines = cos_turn;
     }
@@ -206,18 +188,16 @@ Emitted emit_concat(const Problem& p, const Tactic&) {
             continue;
         }
         IndexText index(o.view.shape, true);
-        std::string params =
-            str("u8* y, const u8* x, u64 n, u64 count, i64 start, i64 size", index.params());
-        Args args;
-        args.pointer(o).pointer(from).i64((n + 1) / 2).i64(n).i64(start).i64(size);
-        index.add(args);
+        Signature parameters(true);
+        parameters.pointer("u8*", "y", o).pointer("const u8*", "x", from).u64("n", (n + 1) / 2);
+        parameters.u64("count", n).i64("start", start).i64("size", size);
+        index.add(parameters);
         std::vector<std::string> x;
         std::vector<std::string> strides;
         for (size_t k = 0; k < want.size(); ++k) {
             x.push_back(k == axis ? "at" : str("x", k));
             strides.push_back(str("s", k));
-            append(params, str(", i64 s", k));
-            args.i64(from.view.strides[k]);
+            parameters.i64(strides.back(), from.view.strides[k]);
         }
         std::string body =
             str("u32 byte = 0, mask = 0;\n#pragma unroll\nfor (u32 k = 0; k < 2; ++k) {\n"
@@ -229,7 +209,7 @@ Emitted emit_concat(const Problem& p, const Tactic&) {
                 out.launches.empty() ? "y[i] = (u8)byte;\n"
                                      : "if (mask) y[i] = (u8)((y[i] & ~mask) | byte);\n");
         out.launches.push_back(
-            per_element("concat_nibbles", params, body, (n + 1) / 2, true, std::move(args)));
+            per_element("concat_nibbles", std::move(parameters), body, (n + 1) / 2));
         start += size;
     }
     return out;

@@ -61,33 +61,23 @@ GatherLoops gather_loops(const Problem& p) {
     return l;
 }
 
-/// The kernel's parameters up to the strides, and the offsets that follow from coordinates x0...
+/// The kernel's parameters, and the offsets that follow from coordinates x0...
 struct GatherText {
-    std::string params;
+    explicit GatherText(bool wide) : parameters(wide) {}
+    Signature parameters;
     std::string out, x, index;
-    Args args;
 };
 
 GatherText gather_text(const Problem& p, const GatherLoops& l, const IndexText& split, int64_t n,
                        int64_t scale) {
     const Operand& x = p.operand(p.group.first().inputs[0]);
     const Operand& index = p.operand(p.group.first().inputs[1]);
-    GatherText t;
+    GatherText t(l.wide);
     std::string type(is_packed(x.dtype) ? "u8" : c_type(raw_dtype(x.dtype)));
-    t.params = str(type, "* y, const ", type, "* x, const ", c_type(index.dtype),
-                   "* indices, u32* error, ", split.type(), " n, I size, I row", split.params());
-    auto number = [&](int64_t v) {
-        if (l.wide) {
-            t.args.i64(v);
-        } else {
-            t.args.i32(v);
-        }
-    };
-    t.args.pointer(p.out[0]).pointer(x).pointer(index).error_word();
-    number(n);
-    number(l.size);
-    number(l.row);
-    split.add(t.args);
+    t.parameters.pointer(type + "*", "y", p.out[0]).pointer(str("const ", type, "*"), "x", x);
+    t.parameters.pointer(str("const ", c_type(index.dtype), "*"), "indices", index);
+    t.parameters.error_word("error").size("n", n).index("size", l.size).index("row", l.row);
+    split.add(t.parameters);
     auto offset = [&](const Shape& strides, std::string_view stem) {
         std::vector<std::string> coordinates;
         std::vector<std::string> names;
@@ -95,8 +85,7 @@ GatherText gather_text(const Problem& p, const GatherLoops& l, const IndexText& 
             bool last = k + 1 == strides.size();
             coordinates.push_back(last && scale > 1 ? str("x", k, " * ", scale) : str("x", k));
             names.push_back(str(stem, k));
-            append(t.params, str(", I ", stem, k));
-            number(strides[k]);
+            t.parameters.index(names.back(), strides[k]);
         }
         return offset_text("I", coordinates, names);
     };
@@ -113,17 +102,15 @@ Launch gather_vectors(const Problem& p, const GatherLoops& l) {
     IndexText split(sizes, l.wide);
     int64_t n = p.out[0].view.count() / l.vector;
     GatherText t = gather_text(p, l, split, n, l.vector);
-    Launch out;
-    out.program.body = str("KERNEL void __launch_bounds__(256) gather(", t.params,
-                           ") {\ngrid_wait();\nconst ", split.type(), " i = (", split.type(),
-                           ")blockIdx.x * 256u + threadIdx.x;\nif (i >= n) return;\n",
+    std::string text = str("grid_wait();\nconst ", split.type(), " i = (", split.type(), ")",
+                           block_number, " * 256u + threadIdx.x;\nif (i >= n) return;\n",
                            split.split("i"), "const i64 at = (i64)indices[", t.index,
                            "];\nif (at < 0 || at >= (i64)size) { *error = 1; return; }\n", type,
                            " r[", l.vector, "];\nload_pack<", type, ", ", l.vector, ">(r, x + (",
                            t.x, " + (I)at * row));\ngrid_release();\nstore_pack<", type, ", ",
-                           l.vector, ">(y + (", t.out, "), r);\n}\n");
+                           l.vector, ">(y + (", t.out, "), r);\n");
+    Launch out = std::move(t.parameters).launch("gather", std::move(text));
     out.grid = {blocks_for(n), 1, 1};
-    out.args = std::move(t.args);
     return out;
 }
 
@@ -132,19 +119,17 @@ Launch gather_nibbles(const Problem& p, const GatherLoops& l) {
     IndexText split(l.sizes, l.wide);
     int64_t n = p.out[0].view.count();
     GatherText t = gather_text(p, l, split, n, 1);
-    Launch out;
-    out.program.body =
-        str("KERNEL void __launch_bounds__(256) gather(", t.params, ") {\ngrid_wait();\nconst ",
-            split.type(), " b = (", split.type(),
-            ")blockIdx.x * 256u + threadIdx.x;\nif (b * 2 >= n) return;\nu32 byte = 0;\n"
+    std::string text =
+        str("grid_wait();\nconst ", split.type(), " b = (", split.type(), ")", block_number,
+            " * 256u + threadIdx.x;\nif (b * 2 >= n) return;\nu32 byte = 0;\n"
             "#pragma unroll\nfor (int k = 0; k < 2; ++k) {\nconst ",
             split.type(), " i = b * 2 + k;\nif (i < n) {\n", split.split("i"),
             "const i64 at = (i64)indices[", t.index,
             "];\nif (at < 0 || at >= (i64)size) { *error = 1; return; }\n"
             "byte |= (u32)load_nibble<U4>(x, ",
-            t.x, " + (I)at * row).bits << (4 * k);\n}\n}\ngrid_release();\ny[b] = (u8)byte;\n}\n");
+            t.x, " + (I)at * row).bits << (4 * k);\n}\n}\ngrid_release();\ny[b] = (u8)byte;\n");
+    Launch out = std::move(t.parameters).launch("gather", std::move(text));
     out.grid = {blocks_for((n + 1) / 2), 1, 1};
-    out.args = std::move(t.args);
     return out;
 }
 
@@ -159,9 +144,7 @@ Emitted emit_gather(const Problem& p, const Tactic&) {
     }
     GatherLoops l = gather_loops(p);
     Launch launch = is_packed(p.out[0].dtype) ? gather_nibbles(p, l) : gather_vectors(p, l);
-    launch.program.uses = {"types", "math", "strided"};
     launch.program.defines = l.wide ? "typedef i64 I;\n" : "typedef i32 I;\n";
-    launch.entry = "gather";
     out.launches.push_back(std::move(launch));
     return out;
 }

@@ -96,12 +96,15 @@ struct RestText {
         }
         strides = nest.strides;
         split = IndexText(nest.sizes, false);
-        std::string params = split.params();
+        std::string params;
         std::string names;
+        for (const IndexText::Number& n : split.numbers()) {
+            append(params, str(", u32 ", n.name));
+            append(names, str(", ", n.name));
+        }
         std::vector<std::string> x;
         for (size_t k = 0; k < nest.sizes.size(); ++k) {
             x.push_back(str("x", k));
-            append(names, k == 0 ? std::string() : str(", d", k, ", d", k, "m, d", k, "h"));
         }
         std::string offsets;
         for (size_t v = 0; v < views.size(); ++v) {
@@ -118,7 +121,9 @@ struct RestText {
                    offsets, "}\n");
     }
     void pass(Args& args) const {
-        split.add(args);
+        for (const IndexText::Number& n : split.numbers()) {
+            args.value(static_cast<uint32_t>(n.value));
+        }
         for (const Shape& view : strides) {
             for (int64_t s : view) {
                 args.i64(s);

@@ -14,26 +14,33 @@ IndexText::IndexText(Shape sizes, bool wide, std::string_view name)
     }
 }
 
-std::string IndexText::params() const {
-    std::string out;
+std::vector<IndexText::Number> IndexText::numbers() const {
+    std::vector<Number> out;
     for (size_t n = 1; n < sizes_.size(); ++n) {
-        std::string d = str(name_, n);
-        append(out, wide_ ? str(", u64 ", d) : str(", u32 ", d, ", u32 ", d, "m, u32 ", d, "h"));
+        std::string name = str(name_, n);
+        auto d = static_cast<uint64_t>(sizes_[n]);
+        out.push_back({name, d});
+        if (!wide_) {
+            int shift = 31 + std::bit_width(d - 1);
+            out.push_back({name + "m", ((uint64_t{1} << shift) + d - 1) / d});
+            out.push_back({name + "h", static_cast<uint64_t>(shift)});
+        }
     }
     return out;
 }
 
-void IndexText::add(Args& args) const {
-    for (size_t n = 1; n < sizes_.size(); ++n) {
-        if (wide_) {
-            args.i64(sizes_[n]);
-            continue;
-        }
-        auto d = static_cast<uint64_t>(sizes_[n]);
-        auto shift = static_cast<uint32_t>(31 + std::bit_width(d - 1));
-        auto magic = static_cast<uint32_t>(((uint64_t{1} << shift) + d - 1) / d);
-        args.value(static_cast<uint32_t>(d)).value(magic).value(shift);
+void IndexText::add(Signature& s) const {
+    for (Number& n : numbers()) {
+        wide_ ? s.u64(std::move(n.name), static_cast<int64_t>(n.value))
+              : s.word(std::move(n.name), static_cast<uint32_t>(n.value));
     }
+    if (rank() > 1) {
+        s.set_divides();
+    }
+}
+
+void IndexText::add_count(Signature& s, std::string name, int64_t n) const {
+    wide_ ? s.u64(std::move(name), n) : s.u32(std::move(name), n);
 }
 
 std::string IndexText::split(std::string_view index, std::string_view x) const {

@@ -3,7 +3,8 @@
 // "strided" (strided.cuh).
 #pragma once
 
-#include "kernels/family.h"
+#include "base/integers.h"
+#include "kernels/common/signature.h"
 
 #include <string>
 #include <string_view>
@@ -17,9 +18,16 @@ public:
     /// `name` starts the names of the arguments.
     IndexText(Shape sizes, bool wide, std::string_view name = "d");
 
-    /// ", u32 d1, u32 d1m, u32 d1h, ..."
-    std::string params() const;
-    void add(Args& args) const;
+    /// The sizes as the text reads them, all of type(): d1, d1m, d1h, ...
+    struct Number {
+        std::string name;
+        uint64_t value;
+    };
+    std::vector<Number> numbers() const;
+    /// Adds these as parameters.
+    void add(Signature& s) const;
+    /// Adds a number of indices.
+    void add_count(Signature& s, std::string name, int64_t n) const;
     /// Statements that declare constants `x`0, `x`1, ... from the expression `index`.
     std::string split(std::string_view index, std::string_view x = "x") const;
     /// "u32" or "u64"
@@ -39,7 +47,7 @@ std::string offset_text(std::string_view type, std::span<const std::string> coor
 int64_t span_of(const View& v);
 /// Blocks of `threads` for n threads.
 inline int64_t blocks_for(int64_t n, int64_t threads = 256) {
-    return (n + threads - 1) / threads;
+    return div_up(n, threads);
 }
 
 } // namespace ingot::kernels

@@ -13,41 +13,31 @@ namespace {
 
 constexpr int threads = 256;
 
-/// Parameters and the offsets that they make, shared by all forms.
-struct Signature {
-    std::string params;
-    Args args;
-    std::vector<std::vector<std::string>> strides; // names: result first, then inputs in use
-    std::string offset_type;                       // i32 or i64
-};
-
 std::string pointer_type(DType t) {
     return is_packed(t) ? "u8" : std::string(c_type(t));
 }
 
+/// Parameters, and the names of the strides among them: the result's first, then those of inputs
+/// in use.
+struct MapSignature {
+    explicit MapSignature(bool wide) : parameters(wide) {}
+    Signature parameters;
+    std::vector<std::vector<std::string>> strides;
+    std::string_view offset_type() const { return parameters.offset_type(); }
+};
+
 /// The innermost stride is written as a literal where it is 0 or 1; `scale` is the number of
 /// elements that one step of the innermost coordinate stands for.
-Signature signature(const MapJob& job, const MapLoops& l, const IndexText& index, int64_t n,
-                    int64_t scale) {
-    Signature s;
-    s.offset_type = l.wide ? "i64" : "i32";
-    s.params = str(pointer_type(job.out.dtype), "* y");
-    s.args.pointer(job.out);
+MapSignature signature(const MapJob& job, const MapLoops& l, const IndexText& index, int64_t n,
+                       int64_t scale) {
+    MapSignature s(l.wide);
+    s.parameters.pointer(pointer_type(job.out.dtype) + "*", "y", job.out);
     for (size_t k = 0; k < l.in.size(); ++k) {
-        append(s.params, str(", const ", pointer_type(l.dtypes[k]), "* p", k));
-        s.args.pointer(*l.operands[k]);
+        s.parameters.pointer(str("const ", pointer_type(l.dtypes[k]), "*"), str("p", k),
+                             *l.operands[k]);
     }
-    append(s.params, str(", ", index.type(), " n"));
-    auto number = [&](int64_t v) {
-        if (l.wide) {
-            s.args.i64(v);
-        } else {
-            s.args.i32(v);
-        }
-    };
-    number(n);
-    append(s.params, index.params());
-    index.add(s.args);
+    index.add_count(s.parameters, "n", n);
+    index.add(s.parameters);
     for (size_t k = 0; k <= l.in.size(); ++k) {
         const Shape& strides = k == 0 ? l.out : l.in[k - 1];
         std::vector<std::string> names;
@@ -58,8 +48,7 @@ Signature signature(const MapJob& job, const MapLoops& l, const IndexText& index
                 continue;
             }
             names.push_back(str("s", k, "_", a));
-            append(s.params, str(", ", s.offset_type, " ", names.back()));
-            number(strides[a]);
+            s.parameters.offset(names.back(), strides[a]);
         }
         s.strides.push_back(std::move(names));
     }
@@ -92,16 +81,11 @@ ExprText body_text(const MapJob& job, const MapLoops& l, F&& value) {
     return t;
 }
 
-/// `value`: the expression in `body`.
-Launch launch(const MapJob& job, std::string_view form, Signature s, const ExprText& value,
-              const std::string& body) {
-    Launch out;
-    out.entry = str(job.entry, form);
-    out.program.uses = {"types", "math", "strided"};
-    out.program.body = str(fast_math_file(value), "KERNEL void __launch_bounds__(", threads, ") ",
-                           out.entry, "(", s.params, ") {\n", body, "}\n");
-    out.block = threads;
-    out.args = std::move(s.args);
+/// `value`: the expression in `statements`.
+Launch launch(const MapJob& job, std::string_view form, MapSignature s, const ExprText& value,
+              std::string statements) {
+    Launch out = std::move(s.parameters).launch(str(job.entry, form), std::move(statements));
+    out.program.body = fast_math_file(value);
     return out;
 }
 
@@ -198,11 +182,10 @@ Launch vectors(const MapJob& job, const MapLoops& l) {
     sizes.back() = (sizes.back() + v - 1) / v;
     IndexText index(sizes, l.wide);
     int64_t n = product(sizes);
-    Signature s = signature(job, l, index, n, v);
+    MapSignature s = signature(job, l, index, n, v);
     bool tail = l.sizes.size() == 1 && v > 1; // the last vector may be shorter
     if (tail) {
-        append(s.params, ", i32 last");
-        s.args.i32(l.count - (n - 1) * v);
+        s.parameters.i32("last", l.count - (n - 1) * v);
     }
     std::vector<std::string> x = coordinates(l.sizes.size());
     std::string declare;
@@ -210,7 +193,7 @@ Launch vectors(const MapJob& job, const MapLoops& l) {
     for (size_t k = 0; k < l.in.size(); ++k) {
         append(declare,
                str(c_type(l.dtypes[k]), " q", k, "[", l.unroll, "][", many(l, k) ? v : 1, "];\n"));
-        append(load, load_text(l, k, offset_text(s.offset_type, x, s.strides[k + 1]), tail));
+        append(load, load_text(l, k, offset_text(s.offset_type(), x, s.strides[k + 1]), tail));
     }
     ExprText body = body_text(
         job, l, [&](size_t k) { return str("q", k, "[e][", many(l, k) ? "v" : "0", "]"); });
@@ -221,11 +204,11 @@ Launch vectors(const MapJob& job, const MapLoops& l) {
                                       "y[o[e] + v] = r[v]");
     std::string each =
         str("#pragma unroll\nfor (int e = 0; e < ", l.unroll, "; ++e) {\nconst ", index.type(),
-            " i = (", index.type(), ")blockIdx.x * ", threads * l.unroll, "u + (u32)e * ", threads,
-            "u + threadIdx.x;\nif (i < n) {\n");
-    std::string place = offset_text(s.offset_type, x, s.strides[0]);
+            " i = (", index.type(), ")", block_number, " * ", threads * l.unroll, "u + (u32)e * ",
+            threads, "u + threadIdx.x;\nif (i < n) {\n");
+    std::string place = offset_text(s.offset_type(), x, s.strides[0]);
     std::string text =
-        str("grid_wait();\n", declare, s.offset_type, " o[", l.unroll, "];\n", each,
+        str("grid_wait();\n", declare, s.offset_type(), " o[", l.unroll, "];\n", each,
             index.split("i"), "o[e] = ", place, ";\n", load, "}\n}\ngrid_release();\n", each, type,
             " r[", v, "];\n#pragma unroll\nfor (int v = 0; v < ", v, "; ++v) {\n", body.statements,
             "r[v] = ", body.result, ";\n}\n", store, "}\n}\n");
@@ -238,14 +221,13 @@ Launch tiles(const MapJob& job, const MapLoops& l, int axis) {
     auto along = static_cast<size_t>(axis);
     TileLoops t = tile_loops(l, along);
     IndexText index(t.sizes, false);
-    Signature s = signature(job, l, index, l.sizes.back(), 1);
-    append(s.params, ", u32 m");
-    s.args.i32(l.sizes[along]);
+    MapSignature s = signature(job, l, index, l.sizes.back(), 1);
+    index.add_count(s.parameters, "m", l.sizes[along]);
     std::string fill;
     int64_t shared = 0;
     std::vector<std::string> value(l.in.size());
     for (size_t k = 0; k < l.in.size(); ++k) {
-        std::string at = offset_text(s.offset_type, t.x, s.strides[k + 1]);
+        std::string at = offset_text(s.offset_type(), t.x, s.strides[k + 1]);
         if (l.inner(k) == 0 || l.inner(k) == 1) {
             value[k] = element_text(l, k, at);
             continue;
@@ -256,9 +238,9 @@ Launch tiles(const MapJob& job, const MapLoops& l, int axis) {
         shared += (int64_t{t.side} * (t.side + 1) * (bit_width(l.dtypes[k]) / 8) + 15) / 16 * 16;
     }
     ExprText body = body_text(job, l, [&](size_t k) { return value[k]; });
-    std::string place = offset_text(s.offset_type, t.x, s.strides[0]);
+    std::string place = offset_text(s.offset_type(), t.x, s.strides[0]);
     std::string text =
-        str("SHARED(mem);\ngrid_wait();\n", index.split("blockIdx.x"), t.begin, fill,
+        str("SHARED(mem);\ngrid_wait();\n", index.split(block_number), t.begin, fill,
             "sync();\ngrid_release();\n#pragma unroll 4\nfor (int c = 0; c < ",
             t.side * t.side / threads, "; ++c) {\nconst u32 j = threadIdx.x + c * ", threads,
             ", gx = x + j % ", t.side, ", gy = y0 + j / ", t.side, ";\nif (gx < n && gy < m) {\n",
@@ -285,25 +267,20 @@ Launch nibbles(const MapJob& job, const MapLoops& l) {
     sizes.back() += is_dense ? 0 : sizes.back() % 2;
     IndexText index(sizes, l.wide);
     int64_t n = product(sizes);
-    Signature s = signature(job, l, index, n, 1);
-    append(s.params, str(", ", index.type(), " inner"));
-    if (l.wide) {
-        s.args.i64(l.sizes.back());
-    } else {
-        s.args.i32(l.sizes.back());
-    }
+    MapSignature s = signature(job, l, index, n, 1);
+    index.add_count(s.parameters, "inner", l.sizes.back());
     std::vector<std::string> x = coordinates(l.sizes.size());
     ExprText body = body_text(job, l, [&](size_t k) {
-        std::string at = offset_text(s.offset_type, x, s.strides[k + 1]);
+        std::string at = offset_text(s.offset_type(), x, s.strides[k + 1]);
         return element_text(l, k, at);
     });
     Launch out = launch(
         job, "_packed", s, body,
-        str("grid_wait();\nconst ", index.type(), " t = (", index.type(), ")blockIdx.x * ", threads,
-            "u + threadIdx.x;\nif (t * 2 >= n) return;\nu32 byte = 0;\n", s.offset_type,
+        str("grid_wait();\nconst ", index.type(), " t = (", index.type(), ")", block_number, " * ",
+            threads, "u + threadIdx.x;\nif (t * 2 >= n) return;\nu32 byte = 0;\n", s.offset_type(),
             " at = 0;\nbool both = false;\n#pragma unroll\nfor (int k = 0; k < 2; ++k) {\nconst ",
             index.type(), " i = t * 2 + k;\nif (i < n) {\n", index.split("i"), "if (", x.back(),
-            " < inner) {\nif (k == 0) at = ", offset_text(s.offset_type, x, s.strides[0]),
+            " < inner) {\nif (k == 0) at = ", offset_text(s.offset_type(), x, s.strides[0]),
             ";\nboth = k == 1;\n", body.statements, "byte |= (u32)", body.result,
             ".bits << (4 * k);\n}\n}\n}\ngrid_release();\n"
             "y[at >> 1] = (u8)(both ? byte : (y[at >> 1] & 0xf0u) | byte);\n"));

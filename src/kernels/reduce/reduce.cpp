@@ -9,6 +9,7 @@
 #include "kernels/reduce/combine.h"
 #include "kernels/reduce/reduce_rows.h"
 #include "ops/primitives.h"
+#include "plan/epilogue.h"
 
 #include <algorithm>
 #include <array>
@@ -204,6 +205,9 @@ std::optional<std::string> refuse(const Group& group) {
     }
     if (main_index(group) == 0) {
         return refuse_rows(group);
+    }
+    if (auto why = plan::refuse_packed(group)) {
+        return why;
     }
     const Node& cast = group.first();
     const Node& main = group.nodes[1];

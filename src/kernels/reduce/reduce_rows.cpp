@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "ops/primitives.h"
+#include "plan/epilogue.h"
 
 #include <algorithm>
 
@@ -71,42 +72,13 @@ int vector_width(const Operand& o, std::span<const int64_t> multiples, int most)
     return static_cast<int>(n);
 }
 
-std::optional<std::string> refuse_packed(DType t) {
-    if (is_packed(t)) {
-        return str("elements are ", t);
-    }
-    return std::nullopt;
-}
-
 std::optional<std::string> refuse_rows(const Group& group) {
-    if (group.nodes.size() > 2 || group.outputs.size() != 1) {
-        return "more than one node after the main one";
-    }
-    for (Value v : group.inputs) {
-        if (auto why = refuse_packed(group.graph.type(v).dtype)) {
-            return why;
-        }
-    }
-    Value main = group.nodes[0].outputs[0];
-    if (auto why = refuse_packed(group.graph.type(main).dtype)) {
-        return why;
-    }
-    if (group.nodes.size() == 1) {
-        return std::nullopt;
-    }
-    const Node& map = group.nodes[1];
-    if (!map.is(map_def) || group.outputs[0] != map.outputs[0]) {
-        return "what follows is not a map";
-    }
-    const Type& from = group.graph.type(main);
-    const Type& to = group.graph.type(map.outputs[0]);
-    if (from.dims != to.dims) {
-        return str("the map makes ", to, " of ", from);
-    }
-    if (map.inputs.size() > 4) {
-        return "the map reads more than 3 operands besides";
-    }
-    return refuse_packed(to.dtype);
+    std::optional<std::string> why = plan::refuse_packed(group);
+    why = why ? why : plan::refuse_epilogue(group);
+    const Node* map = plan::epilogue_of(group);
+    return !why && map != nullptr && map->inputs.size() > 4
+               ? "the map reads more than 3 operands besides"
+               : why;
 }
 
 RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main_index) {

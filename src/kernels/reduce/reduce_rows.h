@@ -78,11 +78,8 @@ struct RowEpilogue {
 /// `first`: index into `at` of the first operand's offset; `main`: the main node's place in the
 /// group.
 RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main = 0);
-/// Why the group is not one main node with one result and at most one map of the result's shape
-/// after it, all of element types that stand alone in memory; nullopt when it is.
+/// As plan::refuse_epilogue, of element types that stand alone in memory and of few operands.
 std::optional<std::string> refuse_rows(const Group& group);
-/// Why an element type cannot be addressed one by one.
-std::optional<std::string> refuse_packed(DType t);
 
 /// Launches hold at most this many blocks along y and z.
 constexpr int64_t max_grid_y = 65535;

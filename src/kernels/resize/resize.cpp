@@ -212,24 +212,21 @@ std::string value_text(const Stage& s, int v, bool crop) {
 /// Statements that find the first element and the place of the result, and each axis' tables. Adds
 /// the parameters that they use.
 std::string place_text(const Stage& s, const std::vector<size_t>& order, int v, bool crop,
-                       std::string& params, Args& args) {
+                       Signature& parameters) {
     std::string body = "i64 at = 0, to = 0;\nbool outside = false;\n";
     for (size_t k = 0; k < order.size(); ++k) {
         std::string x = str("(i64)x", k, k + 1 == order.size() && v > 1 ? str(" * ", v) : "");
-        append(params, str(", i64 t", k));
-        args.i64(s.to.view.strides[order[k]]);
+        parameters.i64(str("t", k), s.to.view.strides[order[k]]);
         append(body, str("to += ", x, " * t", k, ";\n"));
         int i = s.resizes(order[k]);
         int64_t stride = s.from.view.strides[order[k]];
         if (i < 0) {
-            append(params, str(", i64 f", k));
-            args.i64(stride);
+            parameters.i64(str("f", k), stride);
             append(body, str("at += ", x, " * f", k, ";\n"));
             continue;
         }
         const AxisArg& a = s.r.arg.axis[s.axes[static_cast<size_t>(i)]];
-        append(params, str(", i64 r", i, ", i32 table", i, ", i32 taps", i));
-        args.i64(stride).i32(a.at).i32(a.taps);
+        parameters.i64(str("r", i), stride).i32(str("table", i), a.at).i32(str("taps", i), a.taps);
         append(body, str("const i32* place", i, " = places + table", i, " + (i32)x", k, " * taps",
                          i, ";\nconst ", s.compute(), "* weight", i, " = weights + table", i,
                          " + (i32)x", k, " * taps", i, ";\n(void)weight", i, ";\n"));
@@ -254,34 +251,26 @@ Launch stage_launch(const Stage& s) {
     int64_t n = y.count() / v;
     bool many = n >= int64_t{1} << 30;
     IndexText index(sizes, many);
-    Launch l;
-    std::string params = str("O* y, const T* x, const i32* places, const ", s.compute(),
-                             "* weights, double fill, ", index.type(), " n", index.params());
-    l.args.pointer(s.to).pointer(s.from).scratch(0).scratch(s.weights);
-    l.args.f64(s.r.attrs.extrapolation);
-    if (many) {
-        l.args.i64(n);
-    } else {
-        l.args.i32(n);
-    }
-    index.add(l.args);
+    Signature parameters(many);
+    parameters.pointer("O*", "y", s.to).pointer("const T*", "x", s.from);
+    parameters.scratch("const i32*", "places", 0);
+    parameters.scratch(str("const ", s.compute(), "*"), "weights", s.weights);
+    parameters.f64("fill", s.r.attrs.extrapolation).size("n", n);
+    index.add(parameters);
     bool crop = s.r.attrs.coordinates == "tf_crop_and_resize";
-    std::string body = place_text(s, order, v, crop, params, l.args);
+    std::string body = place_text(s, order, v, crop, parameters);
     std::string type(c_type(s.r.nearest ? raw_dtype(s.from.dtype) : s.from.dtype));
-    l.program.uses = {"types", "math", "strided"};
     bool convert = s.r.nearest && crop; // the fill has a value
     type = convert ? std::string(c_type(s.from.dtype)) : type;
-    l.program.defines = str("typedef ", type, " T;\ntypedef ",
-                            s.r.nearest ? type
-                            : s.last    ? std::string(c_type(s.to.dtype))
-                                        : std::string(s.compute()),
-                            " O;\n#define V ", v, "\n");
-    l.program.body =
-        str("KERNEL void __launch_bounds__(256) resize(", params, ") {\ngrid_wait();\nconst ",
-            index.type(), " i = (", index.type(),
-            ")blockIdx.x * 256u + threadIdx.x;\nif (i >= n) return;\n", index.split("i"), body,
-            value_text(s, v, crop), "grid_release();\n*(Pack<O, V>*)(y + to) = o;\n}\n");
-    l.entry = "resize";
+    Launch l =
+        std::move(parameters)
+            .launch("resize", str("grid_wait();\nconst ", index.type(), " i = (", index.type(), ")",
+                                  block_number, " * 256u + threadIdx.x;\nif (i >= n) return;\n",
+                                  index.split("i"), body, value_text(s, v, crop),
+                                  "grid_release();\n*(Pack<O, V>*)(y + to) = o;\n"));
+    std::string result(s.r.nearest ? type : s.last ? str(c_type(s.to.dtype)) : str(s.compute()));
+    l.program.defines = str("typedef ", type, " T;\ntypedef ", result, " O;\n");
+    l.program.kernel->constants = {{"V", str(v)}};
     l.grid = {blocks_for(n), 1, 1};
     return l;
 }

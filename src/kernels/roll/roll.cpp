@@ -244,17 +244,15 @@ std::string result_text(const RollJob& job) {
 Launch roll_launch(const Problem& p, const RollJob& job) {
     const View& y = p.out[0].view;
     int64_t n = y.count() / job.vector;
-    Launch out;
-    out.args.pointer(p.out[0]).pointer(p.operand(job.chain.source()));
-    std::string pointers = "Y* y, const X* x";
+    Signature parameters(job.wide);
+    parameters.pointer("Y*", "y", p.out[0]).pointer("const X*", "x", p.operand(job.chain.source()));
     for (size_t k = 0; k < job.readings.size(); ++k) {
         if (const Reading& r = job.readings[k]; r.operand != nullptr) {
-            append(pointers, str(", const ", c_type(r.dtype), "* p", k));
-            out.args.pointer(*r.operand);
+            parameters.pointer(str("const ", c_type(r.dtype), "*"), str("p", k), *r.operand);
         }
     }
-    WalkText walk(job.wide, out.args);
-    walk.number(n);
+    parameters.size("n", n);
+    WalkText walk(parameters);
     walk.begin(y.shape, job.order, job.vector);
     walk.offset("at_y", y, job.vector > 1 ? job.along : -1);
     std::string loads;
@@ -279,15 +277,15 @@ Launch roll_launch(const Problem& p, const RollJob& job) {
     }
     walk.offset("at_x", p.operand(job.chain.source()).view, job.vector > 1 ? job.inner : -1);
     std::string index(walk.index_type());
-    out.program.uses = {"types", "math", "strided"};
-    out.program.defines = str("typedef ", c_type(job.source_type), " X;\ntypedef ",
-                              c_type(job.result_type), " Y;\n#define V ", job.vector, "\n");
-    out.program.body = str("KERNEL void __launch_bounds__(256) roll(", pointers, ", ", index, " n",
-                           walk.params, ") {\ngrid_wait();\nconst ", index, " i = (", index,
-                           ")blockIdx.x * 256u + threadIdx.x;\nif (i >= n) return;\n", walk.body,
-                           "X a[V];\nload_pack<X, V>(a, x + at_x);\n", loads, "grid_release();\n",
-                           result_text(job), "}\n");
-    out.entry = "roll";
+    Launch out =
+        std::move(parameters)
+            .launch("roll", str("grid_wait();\nconst ", index, " i = (", index, ")", block_number,
+                                " * 256u + threadIdx.x;\nif (i >= n) return;\n", walk.body,
+                                "X a[V];\nload_pack<X, V>(a, x + at_x);\n", loads,
+                                "grid_release();\n", result_text(job)));
+    out.program.defines =
+        str("typedef ", c_type(job.source_type), " X;\ntypedef ", c_type(job.result_type), " Y;\n");
+    out.program.kernel->constants = {{"V", str(job.vector)}};
     out.grid = {blocks_for(n), 1, 1};
     return out;
 }

@@ -80,18 +80,9 @@ void Run::roll(std::span<const int64_t> axes, const Shape& shifts) {
     }
 }
 
-void WalkText::number(int64_t v) {
-    if (wide_) {
-        args_.i64(v);
-    } else {
-        args_.i32(v);
-    }
-}
-
 std::string WalkText::parameter(int64_t v, bool is_offset) {
     std::string name = str("k", names_++);
-    append(params, str(", ", is_offset ? offset_type() : index_type(), " ", name));
-    number(v);
+    is_offset ? parameters_.offset(name, v) : parameters_.size(name, v);
     return name;
 }
 
@@ -116,8 +107,7 @@ void WalkText::begin(const Shape& shape, const plan::Order& order, int64_t vecto
     Shape sizes = sizes_of(shape, axes);
     sizes.back() /= vector;
     IndexText index(sizes, wide_);
-    append(params, index.params());
-    index.add(args_);
+    index.add(parameters_);
     append(body, index.split("i"));
     for (size_t k = 0; k < axes.size(); ++k) {
         at_[axes[k]] = str("x", k);
@@ -146,8 +136,7 @@ void WalkText::reshape(const Shape& from) {
         std::string divisor = str("d", names_++, "_");
         std::string coordinate = str("x", names_++, "_");
         IndexText split(sizes_of(from, g.b), wide_, divisor);
-        append(params, split.params());
-        split.add(args_);
+        split.add(parameters_);
         append(body, split.split(joined, coordinate));
         for (size_t k = 0; k < g.b.size(); ++k) {
             at[g.b[k]] = str(coordinate, k);

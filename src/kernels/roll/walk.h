@@ -28,10 +28,10 @@ struct Run {
     void roll(std::span<const int64_t> axes, const Shape& shifts);
 };
 
-/// Parameters with their arguments, and statements.
+/// Statements, and the parameters that they use.
 class WalkText {
 public:
-    WalkText(bool wide, Args& args) : wide_(wide), args_(args) {}
+    explicit WalkText(Signature& parameters) : wide_(parameters.wide()), parameters_(parameters) {}
 
     /// Begins at an element of a result of this shape: index `i` counts vectors of `vector`
     /// elements along the last of `order`, in that order of the axes.
@@ -44,11 +44,9 @@ public:
     /// Declares `name`, the offset of the element at the present coordinates; `inner`, if any, is
     /// an axis of stride 1.
     void offset(const std::string& name, const View& v, int inner);
-    std::string_view index_type() const { return wide_ ? "u64" : "u32"; }
-    std::string_view offset_type() const { return wide_ ? "i64" : "i32"; }
-    void number(int64_t v);
+    std::string_view index_type() const { return parameters_.size_type(); }
+    std::string_view offset_type() const { return parameters_.offset_type(); }
 
-    std::string params;
     std::string body;
 
 private:
@@ -56,7 +54,7 @@ private:
     std::string declare(const std::string& value);
 
     bool wide_;
-    Args& args_;
+    Signature& parameters_;
     Shape shape_;
     std::vector<std::string> at_; // per axis; empty where its size is 1
     int names_ = 0;

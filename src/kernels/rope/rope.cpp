@@ -78,24 +78,14 @@ Launch emit_rotation(const Problem& p, const RopeLoops& l) {
     sizes.back() /= l.vector;
     IndexText split(sizes, l.wide);
     int64_t vectors = p.out[0].view.count() / 2 / l.vector;
-    Launch out;
-    std::string params;
+    Signature parameters(l.wide);
     for (size_t k = 0; k < 4; ++k) {
-        append(params, str(k > 0 ? ", const " : "", c_type(operands[k]->dtype), "* ", names[k]));
-        out.args.pointer(*operands[k]);
+        parameters.pointer(str(k > 0 ? "const " : "", c_type(operands[k]->dtype), "*"),
+                           std::string(names[k]), *operands[k]);
     }
-    append(params, str(", ", split.type(), " n, I y_pair, I x_pair", split.params()));
-    auto number = [&](int64_t v) {
-        if (l.wide) {
-            out.args.i64(v);
-        } else {
-            out.args.i32(v);
-        }
-    };
-    number(vectors);
-    number(l.y_pair);
-    number(l.x_pair);
-    split.add(out.args);
+    split.add_count(parameters, "n", vectors);
+    parameters.index("y_pair", l.y_pair).index("x_pair", l.x_pair);
+    split.add(parameters);
     std::string offsets;
     for (size_t k = 0; k < 4; ++k) {
         std::vector<std::string> coordinates;
@@ -105,24 +95,23 @@ Launch emit_rotation(const Problem& p, const RopeLoops& l) {
             coordinates.push_back(last && l.vector > 1 ? str("x", a, " * ", l.vector)
                                                        : str("x", a));
             strides.push_back(str("s", k, "_", a));
-            append(params, str(", I ", strides.back()));
-            number(l.nest.strides[k][a]);
+            parameters.index(strides.back(), l.nest.strides[k][a]);
         }
         append(offsets,
                str("const I at_", names[k], " = ", offset_text("I", coordinates, strides), ";\n"));
     }
     std::string index(split.type());
-    out.program.body =
-        str("KERNEL void __launch_bounds__(256) rope(", params, ") {\ngrid_wait();\nconst ", index,
-            " i = (", index, ")blockIdx.x * 256u + threadIdx.x;\nif (i >= n) return;\n",
-            split.split("i"), offsets,
+    std::string statements =
+        str("grid_wait();\nconst ", index, " i = (", index, ")", block_number,
+            " * 256u + threadIdx.x;\nif (i >= n) return;\n", split.split("i"), offsets,
             "X a[V], b[V], p[V], q[V];\nW c[V], s[V];\nload_pack<X, V>(a, x + at_x);\n"
             "load_pack<X, V>(b, x + (at_x + x_pair));\nload_pack<W, V>(c, cosine + at_cosine);\n"
             "load_pack<W, V>(s, sine + at_sine);\ngrid_release();\n#pragma unroll\n"
             "for (int k = 0; k < V; ++k) {\nconst C u = widen(a[k]), v = widen(b[k]);\n"
             "const C cu = (C)widen(c[k]), su = (C)widen(s[k]);\n"
             "p[k] = narrow<X>((C)(u * cu - v * su));\nq[k] = narrow<X>((C)(u * su + v * cu));\n}\n"
-            "store_pack<X, V>(y + at_y, p);\nstore_pack<X, V>(y + (at_y + y_pair), q);\n}\n");
+            "store_pack<X, V>(y + at_y, p);\nstore_pack<X, V>(y + (at_y + y_pair), q);\n");
+    Launch out = std::move(parameters).launch("rope", std::move(statements));
     out.grid = {blocks_for(vectors), 1, 1};
     return out;
 }
@@ -147,11 +136,10 @@ Emitted emit(const Problem& p, const Tactic&) {
     Launch launch = emit_rotation(p, l);
     DType x = p.out[0].dtype;
     DType angles = p.operand(p.group.first().inputs[1]).dtype;
-    launch.program.uses = {"types", "math", "strided"};
-    launch.program.defines = str("typedef ", l.wide ? "i64" : "i32", " I;\ntypedef ", c_type(x),
-                                 " X;\ntypedef ", c_type(angles), " W;\ntypedef ",
-                                 c_type(compute_type(x)), " C;\n#define V ", l.vector, "\n");
-    launch.entry = "rope";
+    launch.program.defines =
+        str("typedef ", l.wide ? "i64" : "i32", " I;\ntypedef ", c_type(x), " X;\ntypedef ",
+            c_type(angles), " W;\ntypedef ", c_type(compute_type(x)), " C;\n");
+    launch.program.kernel->constants = {{"V", str(l.vector)}};
     out.launches.push_back(std::move(launch));
     return out;
 }

@@ -90,10 +90,6 @@ Shapes shapes_of(const Problem& p) {
     return s;
 }
 
-int64_t up_to(int64_t n, int64_t unit) {
-    return div_up(n, unit) * unit;
-}
-
 /// How one launch shares out an image, and where things lie in shared memory.
 struct Cut {
     int phase = 0;
@@ -105,7 +101,7 @@ struct Cut {
     int64_t weights_at = 0, weight_bytes = 0, data_at = 0, shared = 0;
 
     double moved(const Shapes& s) const { // bytes of a block
-        int64_t line = up_to(columns * s.vector * s.bytes, 32);
+        int64_t line = round_up(columns * s.vector * s.bytes, 32);
         int64_t pixels = part * (phase == 0 ? 2 : 1) + (phase == 2 ? part : 0);
         int64_t layers = phase == 0 ? 2 : 1;
         return static_cast<double>(line * (pixels + layers * s.hidden));
@@ -124,14 +120,14 @@ Cut cut_of(const Shapes& s, int phase, int64_t slices, int64_t part, bool weight
     c.part = part;
     c.blocks = c.slices * div_up(s.pixels, std::max<int64_t>(part, 1));
     c.weights = weights;
-    int64_t most = up_to(s.hidden, 4);
-    int64_t width = up_to(c.columns * s.vector, 4);
+    int64_t most = round_up(s.hidden, 4);
+    int64_t width = round_up(c.columns * s.vector, 4);
     int64_t floats = most + 9 * width;
     if (phase != 1) {
         floats += most + width + (phase == 0 ? c.blocks * most : 0);
     }
     c.weights_at = floats * 4;
-    c.weight_bytes = up_to(s.hidden * c.columns * s.vector * s.bytes, 16);
+    c.weight_bytes = round_up(s.hidden * c.columns * s.vector * s.bytes, 16);
     c.data_at = c.weights_at + (weights ? c.weight_bytes * (phase == 0 ? 2 : 1) : 0);
     c.shared = c.data_at + part * (c.columns | 1) * s.vector * s.bytes;
     return c;

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/interrupt.h"
+#include "ir/rewrite.h"
 #include "ops/primitives.h"
 
 #include <algorithm>
@@ -104,19 +105,6 @@ public:
     }
 
 private:
-    static std::vector<uint32_t> use_counts(const Graph& g) {
-        std::vector<uint32_t> uses(g.value_count(), 0);
-        for (const Node& n : g.nodes()) {
-            for (Value v : n.inputs) {
-                ++uses[v.id];
-            }
-        }
-        for (Value v : g.outputs()) {
-            ++uses[v.id];
-        }
-        return uses;
-    }
-
     void run_node(const Graph& g, const Node& n, std::vector<Tensor>& values) {
         std::vector<Tensor> in;
         for (Value v : n.inputs) {

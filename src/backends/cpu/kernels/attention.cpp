@@ -5,6 +5,7 @@
 #include "backends/cpu/matmul_pack.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/tasks.h"
+#include "base/integers.h"
 #include "ops/ops.h"
 
 #include <cmath>
@@ -16,10 +17,6 @@ namespace {
 
 constexpr int64_t score_bytes = 256 << 10; // of one block of rows: stays in the L2 cache
 constexpr float minus_infinity = -std::numeric_limits<float>::infinity();
-
-int64_t round_up(int64_t n, int64_t to) {
-    return (n + to - 1) / to * to;
-}
 
 struct Sizes {
     int64_t batch, heads, groups, queries, keys, depth, values;

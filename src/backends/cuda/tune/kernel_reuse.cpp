@@ -39,8 +39,7 @@ std::string hash_of(const kernels::Launch& l) {
     for (std::string_view file : l.program.uses) {
         add(file);
     }
-    add(l.program.defines);
-    add(l.program.body);
+    add(generated_text(l.program));
     add(l.program.family);
     return to_text(s.xxh3());
 }
