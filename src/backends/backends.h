@@ -24,6 +24,16 @@ KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
 std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& graph,
                                           std::span<const std::vector<Shape>> shapes,
                                           int compute_capability, const CompileOptions& options);
+/// The plan for inputs of these shapes, as Execution::plan_text() writes it, for a GPU that is not
+/// here. Errors: its own.
+std::string plan_text_ahead(const std::shared_ptr<const Graph>& graph,
+                            std::span<const Shape> shapes, int compute_capability,
+                            const CompileOptions& options);
+/// The graph as a GPU gets it; needs none. Errors: Unsupported naming a node.
+Graph lower_ahead(const Graph& graph, const CompileOptions& options);
+/// Names of the passes that lower a graph, in order.
+std::vector<std::string> cpu_lowering_passes();
+std::vector<std::string> cuda_lowering_passes();
 /// The compiler of GPU kernels that is found here: "nvrtc 13.0"; "" when there is none.
 std::string kernel_compiler();
 

@@ -73,9 +73,7 @@ Tensor dequantised(const Tensor& q, const Tensor& scale, const Tensor* zero,
     return out;
 }
 
-} // namespace
-
-Graph dequantized_constants(const Graph& g) {
+Graph dequantised(const Graph& g) {
     int64_t bytes = 0;
     return dead_code(rewrite_all(g, [&](const Graph& part) {
         return rewrite(part, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
@@ -94,6 +92,14 @@ Graph dequantized_constants(const Graph& g) {
             return std::optional(Values{ops::constant(r.out(), std::move(wide))});
         });
     }));
+}
+
+} // namespace
+
+Pass dequantized_constants(const KernelSet&) {
+    return {"dequantized_constants",
+            "constants that are dequantised become floats, up to 1 GiB of them",
+            [](const Graph& g, const PassOptions&) { return dequantised(g); }, false, true};
 }
 
 } // namespace ingot::plan

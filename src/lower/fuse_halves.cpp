@@ -245,15 +245,18 @@ private:
     std::vector<uint32_t> uses_;
 };
 
+Graph fused(const Graph& g, const KernelSet& kernels) {
+    HalvesFuser fuser(g, kernels);
+    return dead_code(rewrite(g, [&fuser](Rewriter& r, const Node& n, std::span<const Value>) {
+        return fuser.rule(r, n);
+    }));
+}
+
 } // namespace
 
-Graph fuse_halves(const Graph& g, const KernelSet& kernels) {
-    return dead_code(rewrite_all(g, [&kernels](const Graph& part) {
-        HalvesFuser fuser(part, kernels);
-        return rewrite(part, [&fuser](Rewriter& r, const Node& n, std::span<const Value>) {
-            return fuser.rule(r, n);
-        });
-    }));
+Pass fuse_halves(const KernelSet& kernels) {
+    return {"fuse_halves", "maps of the halves of a product become part of its kernel",
+            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, true};
 }
 
 } // namespace ingot::plan

@@ -190,8 +190,7 @@ std::optional<Values> fuse_behind(const KernelSet& kernels, Rewriter& r, const N
     return fuse_roll(kernels, r, roll, behind);
 }
 
-/// Rules for one graph, without its bodies.
-Graph fuse_in(const Graph& g, const KernelSet& kernels) {
+Graph fused(const Graph& g, const KernelSet& kernels) {
     Graph read =
         dead_code(rewrite(g, [&kernels](Rewriter& r, const Node& n, std::span<const Value> in) {
             return is_roll(n)      ? fuse_roll(kernels, r, r.current(n), {})
@@ -206,18 +205,9 @@ Graph fuse_in(const Graph& g, const KernelSet& kernels) {
 
 } // namespace
 
-Graph fuse_moves(const Graph& g, const KernelSet& kernels) {
-    AttrMap map;
-    map.body = [&kernels](const GraphRef& b) {
-        return std::make_shared<const Graph>(fuse_moves(*b, kernels));
-    };
-    // Bodies too, but groups are made already.
-    Graph out = rewrite(g, [&map](Rewriter& r, const Node& n, std::span<const Value> in) {
-        return n.is(fused_def) || bodies(n).empty()
-                   ? std::optional<Values>()
-                   : r.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), map), in);
-    });
-    return fuse_in(out, kernels);
+Pass fuse_moves(const KernelSet& kernels) {
+    return {"fuse_moves", "reshapes and permutes become part of rolls and of maps that read them",
+            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, true};
 }
 
 } // namespace ingot::plan

@@ -174,31 +174,33 @@ std::map<uint32_t, int> readers_of(const Graph& g) {
     return readers;
 }
 
+Graph fused(const Graph& g, const KernelSet& kernels) {
+    std::map<uint32_t, int> readers = readers_of(g);
+    return dead_code(rewrite(
+        g, [&](Rewriter& r, const Node& n, std::span<const Value> in) -> std::optional<Values> {
+            bool group = n.is(fused_def);
+            if (n.outputs.size() != 1 || !bodies(n).empty() != group || n.inputs.empty()) {
+                return std::nullopt;
+            }
+            std::optional<Candidate> c = candidate(r.out(), n, in);
+            if (!c) {
+                return std::nullopt;
+            }
+            if (auto cast = fuse_cast(kernels, r.out(), *c)) {
+                return cast;
+            }
+            auto at = std::find(c->inputs.begin(), c->inputs.end(), c->operand);
+            bool alone = at != c->inputs.end() &&
+                         readers[n.inputs[static_cast<size_t>(at - c->inputs.begin())].id] == 1;
+            return alone ? fuse_norm(kernels, r.out(), *c) : std::nullopt;
+        }));
+}
+
 } // namespace
 
-Graph fuse_prologues(const Graph& g, const KernelSet& kernels) {
-    return dead_code(rewrite_all(g, [&kernels](const Graph& part) {
-        std::map<uint32_t, int> readers = readers_of(part);
-        return rewrite(
-            part,
-            [&](Rewriter& r, const Node& n, std::span<const Value> in) -> std::optional<Values> {
-                bool group = n.is(fused_def);
-                if (n.outputs.size() != 1 || !bodies(n).empty() != group || n.inputs.empty()) {
-                    return std::nullopt;
-                }
-                std::optional<Candidate> c = candidate(r.out(), n, in);
-                if (!c) {
-                    return std::nullopt;
-                }
-                if (auto cast = fuse_cast(kernels, r.out(), *c)) {
-                    return cast;
-                }
-                auto at = std::find(c->inputs.begin(), c->inputs.end(), c->operand);
-                bool alone = at != c->inputs.end() &&
-                             readers[n.inputs[static_cast<size_t>(at - c->inputs.begin())].id] == 1;
-                return alone ? fuse_norm(kernels, r.out(), *c) : std::nullopt;
-            });
-    }));
+Pass fuse_prologues(const KernelSet& kernels) {
+    return {"fuse_prologues", "casts and norms become part of the kernels that read them",
+            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, true};
 }
 
 } // namespace ingot::plan

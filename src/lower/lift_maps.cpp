@@ -165,16 +165,19 @@ std::optional<Values> lift_over_concat(Rewriter& r, const Node& n, std::span<con
     return out.add(*now.def, now.attrs, parts);
 }
 
+Graph lifted(const Graph& g) {
+    std::vector<uint32_t> uses = use_counts(g);
+    return dead_code(rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+        auto lifted = lift(r, n, in, uses);
+        return lifted ? lifted : lift_over_concat(r, n, in, uses);
+    }));
+}
+
 } // namespace
 
-Graph lift_maps(const Graph& g) {
-    return dead_code(rewrite_all(g, [](const Graph& part) {
-        std::vector<uint32_t> uses = use_counts(part);
-        return rewrite(part, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-            auto lifted = lift(r, n, in, uses);
-            return lifted ? lifted : lift_over_concat(r, n, in, uses);
-        });
-    }));
+Pass lift_maps(const KernelSet&) {
+    return {"lift_maps", "maps move before the views that part them from a kernel",
+            [](const Graph& g, const PassOptions&) { return lifted(g); }, true};
 }
 
 } // namespace ingot::plan

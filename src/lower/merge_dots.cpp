@@ -319,15 +319,18 @@ private:
     std::map<const Node*, Value> results_;
 };
 
+Graph merged(const Graph& g) {
+    Merger merger(g);
+    return dead_code(rewrite(g, [&merger](Rewriter& r, const Node& n, std::span<const Value> in) {
+        return merger.rule(r, n, in);
+    }));
+}
+
 } // namespace
 
-Graph merge_dots(const Graph& g) {
-    return dead_code(rewrite_all(g, [](const Graph& part) {
-        Merger merger(part);
-        return rewrite(part, [&merger](Rewriter& r, const Node& n, std::span<const Value> in) {
-            return merger.rule(r, n, in);
-        });
-    }));
+Pass merge_dots(const KernelSet&) {
+    return {"merge_dots", "products of one operand with several constants become one",
+            [](const Graph& g, const PassOptions&) { return merged(g); }, true};
 }
 
 } // namespace ingot::plan

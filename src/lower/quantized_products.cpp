@@ -372,19 +372,22 @@ std::optional<Values> constant_vector(Rewriter& r, const Node& n, std::span<cons
         ops::constant(g, Tensor::of(type.dtype, q->shape(), std::span<const double>(values)))};
 }
 
+Graph with_quantised_products(const Graph& g) {
+    return dead_code(rewrite(g, [](Rewriter& r, const Node& n, std::span<const Value> in) {
+        for (auto* rule : {constant_vector, integer_conv, integer_dot, quantised_weight}) {
+            if (std::optional<Values> out = rule(r, n, in)) {
+                return out;
+            }
+        }
+        return std::optional<Values>();
+    }));
+}
+
 } // namespace
 
-Graph quantized_products(const Graph& g) {
-    return dead_code(rewrite_all(g, [](const Graph& part) {
-        return rewrite(part, [](Rewriter& r, const Node& n, std::span<const Value> in) {
-            for (auto* rule : {constant_vector, integer_conv, integer_dot, quantised_weight}) {
-                if (std::optional<Values> out = rule(r, n, in)) {
-                    return out;
-                }
-            }
-            return std::optional<Values>();
-        });
-    }));
+Pass quantized_products(const KernelSet&) {
+    return {"quantized_products", "products of quantised operands become integer ones",
+            [](const Graph& g, const PassOptions&) { return with_quantised_products(g); }, false};
 }
 
 } // namespace ingot::plan

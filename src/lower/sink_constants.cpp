@@ -68,11 +68,16 @@ std::optional<Values> sink(Rewriter& r, const Node& n, std::span<const Value> in
     return r.out().add(*n.def, map_attrs(*n.def, n.attrs.get(), map), kept);
 }
 
+Graph sunk(const Graph& g) {
+    // Outer graphs first: a constant may sink through several bodies.
+    return rewrite_bodies(rewrite(g, sink), sunk);
+}
+
 } // namespace
 
-Graph sink_constants(const Graph& g) {
-    // Outer graphs first: a constant may sink through several bodies.
-    return rewrite_bodies(rewrite(g, sink), sink_constants);
+Pass sink_constants(const KernelSet&) {
+    return {"sink_constants", "constants that bodies capture move into them",
+            [](const Graph& g, const PassOptions&) { return sunk(g); }, true, true};
 }
 
 } // namespace ingot::plan

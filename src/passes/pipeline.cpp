@@ -2,15 +2,9 @@
 #include "passes/pipeline.h"
 
 #include "base/error.h"
-#include "base/interrupt.h"
-#include "base/log.h"
-#include "ir/verify.h"
-#include "ops/ops.h"
 #include "passes/passes.h"
 
 #include <algorithm>
-#include <array>
-#include <chrono>
 
 namespace ingot {
 
@@ -45,98 +39,8 @@ const Pass& find_pass(std::string_view name) {
          near.empty() ? str(", expected one of ", names) : str(", did you mean '", near, "'?"));
 }
 
-namespace {
-
-// The sizes of a body's results have names that the node around it knows. Where a pass has found
-// one of them out and no node binds it any more, it is bound again.
-Graph with_result_sizes(Graph now, const Graph& before) {
-    SymbolSet defined = input_symbols(now);
-    for (const Node& n : now.nodes()) {
-        defined.merge(declared_symbols(n));
-    }
-    Dims lost;
-    Dims found;
-    for (size_t i = 0; i < now.outputs().size(); ++i) {
-        const Dims& want = before.type(before.outputs()[i]).dims;
-        const Dims& have = now.type(now.outputs()[i]).dims;
-        for (size_t d = 0; d < want.size(); ++d) {
-            bool named = !want[d].symbol_name().empty() && !(want[d] == have[d]);
-            if (named && defined.insert(std::string(want[d].symbol_name())).second) {
-                lost.push_back(want[d]);
-                found.push_back(have[d]);
-            }
-        }
-    }
-    if (lost.empty()) {
-        return now;
-    }
-    Rewriter r(now);
-    for (const Node& n : now.nodes()) {
-        r.replace(n, r.copy(n));
-    }
-    Graph& g = r.out();
-    g.add(tensor_to_dims_def, TensorToDims{lost}, std::array{ops::dims_tensor(g, found)});
-    for (size_t i = 0; i < now.outputs().size(); ++i) {
-        Value v = r.mapped(now.outputs()[i]);
-        Dims dims = ops::dims(g, v);
-        const Dims& want = before.type(before.outputs()[i]).dims;
-        for (size_t d = 0; d < dims.size(); ++d) {
-            bool again = std::find(lost.begin(), lost.end(), want[d]) != lost.end();
-            dims[d] = again ? want[d] : dims[d];
-        }
-        g.add_output(now.output_names()[i], ops::reshape(g, v, dims));
-    }
-    return std::move(g);
-}
-
-} // namespace
-
-Graph run_pass(const Pass& pass, const Graph& g, const PassOptions& options) {
-    std::function<Graph(const Graph&)> body = [&](const Graph& b) {
-        return with_result_sizes(pass.run(rewrite_bodies(b, body), options), b);
-    };
-    return with_place([&] { return str("pass '", pass.name, "'"); },
-                      [&] { return pass.run(rewrite_bodies(g, body), options); });
-}
-
-namespace {
-
-double milliseconds_since(std::chrono::steady_clock::time_point start) {
-    std::chrono::duration<double, std::milli> d = std::chrono::steady_clock::now() - start;
-    return d.count();
-}
-
-} // namespace
-
 Graph run_aot_passes(const Graph& g, const PipelineOptions& options) {
-    for (const std::string& name : options.disabled) {
-        find_pass(name);
-    }
-    auto list = aot_passes();
-    Graph now = g;
-    for (size_t i = 0; i < list.size(); ++i) {
-        const Pass& pass = *list[i];
-        const auto& off = options.disabled;
-        if (std::find(off.begin(), off.end(), pass.name) != off.end()) {
-            continue;
-        }
-        check_interrupt();
-        if (options.progress) {
-            options.progress(pass, i, list.size());
-        }
-        auto start = std::chrono::steady_clock::now();
-        size_t before = count_nodes(now);
-        now = run_pass(pass, now, options.pass);
-        if (options.verify) {
-            with_place([&] { return str("after pass '", pass.name, "'"); }, [&] { verify(now); });
-        }
-        log(LogLevel::Verbose, "pass ", pass.name, ": ", before, " -> ", count_nodes(now),
-            " nodes in ", static_cast<int64_t>(milliseconds_since(start)), " ms");
-        if (options.dump_after) {
-            options.dump_after(pass, now);
-        }
-    }
-    return now;
+    return run_passes(aot_passes(), g, options);
 }
 
 } // namespace ingot

@@ -118,6 +118,8 @@ struct CompileOptions {
     bool nvtx = false;
     /// Lowering passes that are left out, by name.
     std::vector<std::string> disabled_passes;
+    /// The graph is verified after each of them.
+    bool verify_passes = false;
     /// Called with the graph after each lowering pass; may be empty.
     std::function<void(std::string_view pass, const Graph&)> after_pass;
 };
@@ -215,6 +217,9 @@ public:
 
     /// Steps of the last prepared or run plan, in order.
     virtual std::vector<StepInfo> steps() const = 0;
+    /// The plan that was prepared or run last, as plan/plan_text.h writes it. What a size that
+    /// depends on data comes before is there once a run has planned it.
+    virtual std::string plan_text() = 0;
     virtual MemoryUse memory_use() const = 0;
     /// Gives back the memory of activations; the next run has to be prepared again.
     virtual void give_back_memory() = 0;

@@ -67,6 +67,9 @@ public:
     virtual void run_dynamic(const RunContext& context, DynamicResults& results);
     /// Which loops were chosen, in words.
     virtual std::string implementation() const { return "own"; }
+    /// The plans of the programs that the step runs (the bodies of if and loop), as plan_text.h
+    /// writes them.
+    virtual std::string bodies_text() { return ""; }
     /// Bytes of working memory during run; the planner sets `scratch` to a buffer of that size.
     virtual int64_t scratch_bytes() const { return 0; }
     /// Whether run only enqueues work, so that a device may record it and repeat it later.

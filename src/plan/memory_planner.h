@@ -21,7 +21,7 @@ struct ArenaPlan {
 };
 
 /// Blocks whose intervals intersect never share bytes. Deterministic. Errors: OutOfMemory when the
-/// arena would pass 2^62 bytes.
+/// arena would pass 2^48 bytes.
 ArenaPlan plan_arena(std::span<const Block> blocks, int64_t alignment = 64);
 
 /// The most bytes (each block rounded up to the alignment) that live at one step: no plan is

@@ -122,8 +122,26 @@ std::unique_ptr<SegmentPlan> Planner::build() {
     }
     finish_arena();
     place_uploads();
+    number_lifetimes();
     std::erase_if(plan_->steps, [](const StepEntry& e) { return e.step == nullptr; });
     return std::move(plan_);
+}
+
+/// Lifetimes count the steps that the plan ends up with; what lives to the end, to their number.
+void Planner::number_lifetimes() {
+    std::vector<int64_t> places; // while planning, of the steps that stay
+    for (size_t i = 0; i < plan_->steps.size(); ++i) {
+        if (plan_->steps[i].step != nullptr) {
+            places.push_back(moved_.empty() ? static_cast<int64_t>(i) : moved_[i]);
+        }
+    }
+    for (Storage& s : plan_->storages) {
+        auto first = std::lower_bound(places.begin(), places.end(), s.first);
+        auto last = std::upper_bound(places.begin(), places.end(), s.last);
+        bool ends = s.last < planned_steps_;
+        s.first = first - places.begin();
+        s.last = ends ? last - places.begin() - 1 : static_cast<int64_t>(places.size());
+    }
 }
 
 void Planner::plan_node(uint32_t index) {
@@ -435,6 +453,7 @@ void Planner::finish_outputs() {
 }
 
 void Planner::finish_arena() {
+    planned_steps_ = now();
     std::vector<Block> blocks;
     std::vector<size_t> index;
     bool last = plan_->level + 1 == program_.levels;

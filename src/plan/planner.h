@@ -28,6 +28,7 @@ private:
     void finish_copies();
     void finish_outputs();
     void finish_arena();
+    void number_lifetimes();
 
     // streamed.cpp: constants that the device does not keep
     /// The operand, or, where it is such a constant, a place that a step before fills with it.
@@ -72,7 +73,10 @@ private:
         bool beside = false;
         size_t storage = 0;
     };
-    std::vector<Upload> uploads_;                // in the order of steps
+    std::vector<Upload> uploads_; // in the order of steps
+    /// Per step: where it came while planning, where uploads have moved steps; else empty.
+    std::vector<int64_t> moved_;
+    int64_t planned_steps_ = 0;
     std::vector<std::vector<size_t>> output_of_; // per value: graph outputs it is
     std::vector<char> written_;                  // per graph output of this segment: done
 };

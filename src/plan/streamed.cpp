@@ -120,14 +120,17 @@ void Planner::place_uploads() {
             wait.step = std::make_unique<AwaitStep>();
             wait.kernel = "weights";
             steps.push_back(std::move(wait));
+            moved_.push_back(static_cast<int64_t>(i));
             awaited = true;
         }
         for (; begun < beside.size() && beside[begun]->anchor == i; ++begun) {
             steps.push_back(std::move(in_order[beside[begun]->step]));
+            moved_.push_back(static_cast<int64_t>(i));
             awaited = false;
         }
         if (in_order[i].step != nullptr) {
             steps.push_back(std::move(in_order[i]));
+            moved_.push_back(static_cast<int64_t>(i));
         }
     }
 }

@@ -48,12 +48,12 @@ View dense(const Shape& shape) {
 }
 
 bool is_dense(const View& v, const Order& order) {
+    if (v.count() == 0) {
+        return true;
+    }
     int64_t stride = 1;
     for (size_t i = order.size(); i-- > 0;) {
         auto axis = static_cast<size_t>(order[i]);
-        if (v.shape[axis] == 0) {
-            return true;
-        }
         if (v.shape[axis] == 1) {
             continue;
         }

@@ -47,6 +47,15 @@ const std::byte* aligned(Device& device, GrowingBuffer& memory, const std::byte*
     return memory.data();
 }
 
+/// The plan of a body, as it ran last, or as it would run on inputs of these shapes.
+std::string body_text(std::string_view name, Runner& runner, std::span<const Shape> shapes) {
+    try {
+        return str(name, ": ", runner.plan_text(shapes));
+    } catch (const Error& e) {
+        return str(name, ": not planned: ", e.what(), "\n");
+    }
+}
+
 void require_shape(const Shape& got, const Shape& expected, std::string_view what, size_t i) {
     require(got == expected, ErrorCode::InvalidArgument, what, " ", i, " has shape ", got,
             ", expected ", expected);
@@ -78,6 +87,11 @@ public:
         for (ResultSlot& r : results_) {
             results.tensors.push_back(std::move(r.tensor));
         }
+    }
+
+    std::string bodies_text() override {
+        return str(body_text("then", *branches_[0], shapes_),
+                   body_text("else", *branches_[1], shapes_));
     }
 
 private:
@@ -225,6 +239,8 @@ public:
                 "loop: scanned results of 4-bit types are not supported");
         trips_ = fixed_trips(a.group, a.node, body, a.symbols);
     }
+
+    std::string bodies_text() override { return body_text("body", runner_, shapes_); }
 
     /// The first run shows whether the iterations only enqueue work.
     bool recordable() const override { return trips_ && (!has_run_ || runner_.recordable()); }

@@ -4,6 +4,7 @@
 #include "base/interrupt.h"
 #include "ops/evaluator.h"
 #include "plan/copy.h"
+#include "plan/plan_text.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -362,14 +363,6 @@ void Runner::observe(const StepEntry& entry, const RunWatch& watch) const {
     }
 }
 
-std::string describe(const Operand& o) {
-    std::string text = str(o.dtype, o.view.shape);
-    if (!is_dense(o.view)) {
-        text += str(" strides ", o.view.strides);
-    }
-    return text;
-}
-
 bool Runner::can_repeat(std::span<const Shape> inputs) const {
     auto it = std::find_if(roots_.begin(), roots_.end(), [&](const auto& r) {
         return std::equal(inputs.begin(), inputs.end(), r.first.begin(), r.first.end());
@@ -416,6 +409,20 @@ std::vector<StepInfo> Runner::steps() const {
         }
     }
     return out;
+}
+
+std::string Runner::plan_text(std::span<const Shape> inputs) {
+    std::vector<const SegmentPlan*> planned;
+    for (const SegmentPlan* plan : chain_) {
+        if (plan == nullptr) {
+            break;
+        }
+        planned.push_back(plan);
+    }
+    if (planned.empty() && inputs.size() == program_->graph->inputs().size()) {
+        planned.push_back(plan_root(inputs));
+    }
+    return plan::plan_text(*program_, planned);
 }
 
 int64_t Runner::arena_bytes() const {

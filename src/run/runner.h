@@ -42,6 +42,9 @@ public:
     Device& device() const { return *device_; }
     const Program& program() const { return *program_; }
     std::vector<StepInfo> steps() const;
+    /// The plans that were prepared or run last, as text; where there are none, the first segment's
+    /// for these shapes. Errors: as prepare.
+    std::string plan_text(std::span<const Shape> inputs = {});
     int64_t arena_bytes() const;
     /// The largest scratch size of a step in the plans of the last run.
     int64_t scratch_bytes() const;
@@ -105,8 +108,5 @@ private:
     void* inputs_event_ = nullptr; // still to be recorded in this run
     Ranges ranges_ = Ranges::None; // of this run
 };
-
-/// "f32[1,64,56,56]", with strides unless row major.
-std::string describe(const Operand& o);
 
 } // namespace ingot::plan

@@ -10,6 +10,7 @@
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
 #include "workflow/io_types.h"
+#include "workflow/plans.h"
 #include "workflow/quantization/calibrate.h"
 #include "workflow/quantization/quantize.h"
 #include "workflow/refit.h"
@@ -139,6 +140,52 @@ static size_t add_debug_outputs(Graph& g, const std::vector<std::string>& names)
     return g.outputs().size() - before;
 }
 
+/// `allowed` and `refit` in the place of the configuration's own: what came to light meanwhile is
+/// in them.
+static std::shared_ptr<const Engine> engine_of(Graph g, Properties properties,
+                                               const AllowedFormats& allowed,
+                                               const std::optional<RefitRequest>& refit,
+                                               const BuildConfig& config) {
+    if (config.after_pass) {
+        config.after_pass("import", g);
+    }
+    std::vector<Profile> profiles = profiles_for(g, config);
+    for (const Profile& p : profiles) {
+        check_profile(g, p);
+    }
+    IoFormats formats = choose_formats(g, allowed);
+    std::shared_ptr<RefitSource> source;
+    if (refit) {
+        source = std::make_shared<RefitSource>(refit_source(g, *refit));
+        source->precision = config.precision;
+        source->disabled_passes = config.disabled_passes;
+    }
+    check_pass_names(config.disabled_passes);
+    PipelineOptions passes = pipeline_options(config.precision, config.disabled_passes);
+    passes.progress = [&](const Pass& pass, size_t index, size_t count) {
+        if (config.progress) {
+            config.progress(pass.name,
+                            0.2 + 0.8 * static_cast<double>(index) / static_cast<double>(count));
+        }
+    };
+    if (config.after_pass) {
+        passes.dump_after = [&](const Pass& pass, const Graph& graph) {
+            config.after_pass(pass.name, graph);
+        };
+    }
+    g = run_aot_passes(g, passes);
+    if (config.progress) {
+        config.progress("done", 1);
+    }
+    properties["precision"] = std::string(name(config.precision));
+    if (config.weight_streaming) {
+        properties[streaming_property] = "on";
+    }
+    auto engine = Engine::create(std::move(g), std::move(profiles), std::move(properties))
+                      ->with_formats(std::move(formats));
+    return source == nullptr ? engine : engine->with_source(source);
+}
+
 std::shared_ptr<const Engine> build_engine(const std::string& model_path,
                                            const BuildConfig& config) {
     auto report = [&](std::string_view phase, double fraction) {
@@ -165,13 +212,19 @@ std::shared_ptr<const Engine> build_engine(const std::string& model_path,
     g = hold_layer_types(g, config.layer_types, config.precision);
     g = with_io_types(g, config.input_types, config.output_types);
     Properties properties = model_properties(model);
-    BuildConfig known = config;
-    allow_formats(g, config.input_types, config.output_types, known.formats);
+    AllowedFormats formats = config.formats;
+    allow_formats(g, config.input_types, config.output_types, formats);
     put_debug_outputs(add_debug_outputs(g, config.debug_tensors), properties);
-    if (known.refit) {
-        known.refit->read.insert(reads.names().begin(), reads.names().end());
+    std::optional<RefitRequest> refit = config.refit;
+    if (refit) {
+        refit->read.insert(reads.names().begin(), reads.names().end());
     }
-    return build_engine_from_graph(std::move(g), std::move(properties), known);
+    return engine_of(std::move(g), std::move(properties), formats, refit, config);
+}
+
+std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties properties,
+                                                      const BuildConfig& config) {
+    return engine_of(std::move(g), std::move(properties), config.formats, config.refit, config);
 }
 
 Properties model_properties(const onnx::Model& model) {
@@ -180,47 +233,6 @@ Properties model_properties(const onnx::Model& model) {
     properties["producer"] =
         str(model.producer_name, model.producer_version.empty() ? "" : " ", model.producer_version);
     return properties;
-}
-
-std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties properties,
-                                                      const BuildConfig& config) {
-    if (config.after_pass) {
-        config.after_pass("import", g);
-    }
-    std::vector<Profile> profiles = profiles_for(g, config);
-    for (const Profile& p : profiles) {
-        check_profile(g, p);
-    }
-    IoFormats formats = choose_formats(g, config.formats);
-    std::shared_ptr<RefitSource> source;
-    if (config.refit) {
-        source = std::make_shared<RefitSource>(refit_source(g, *config.refit));
-        source->precision = config.precision;
-        source->disabled_passes = config.disabled_passes;
-    }
-    PipelineOptions passes = pipeline_options(config.precision, config.disabled_passes);
-    passes.progress = [&](const Pass& pass, size_t index, size_t count) {
-        if (config.progress) {
-            config.progress(pass.name,
-                            0.2 + 0.8 * static_cast<double>(index) / static_cast<double>(count));
-        }
-    };
-    if (config.after_pass) {
-        passes.dump_after = [&](const Pass& pass, const Graph& graph) {
-            config.after_pass(pass.name, graph);
-        };
-    }
-    g = run_aot_passes(g, passes);
-    if (config.progress) {
-        config.progress("done", 1);
-    }
-    properties["precision"] = std::string(name(config.precision));
-    if (config.weight_streaming) {
-        properties[streaming_property] = "on";
-    }
-    auto engine = Engine::create(std::move(g), std::move(profiles), std::move(properties))
-                      ->with_formats(std::move(formats));
-    return source == nullptr ? engine : engine->with_source(source);
 }
 
 namespace {

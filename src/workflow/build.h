@@ -36,11 +36,14 @@ struct BuildConfig {
     /// major (io_types.h).
     std::string input_types;
     std::string output_types;
-    /// Allowed memory formats of inputs and outputs. build_engine() adds those of the two lists.
+    /// Allowed memory formats of inputs and outputs. The build of a model adds those of the two lists.
     AllowedFormats formats;
     LayerTypes layer_types;
+    /// Passes to leave out; those that lower are left out where the engine runs
+    /// (CompileOptions::disabled_passes).
     std::vector<std::string> disabled_passes;
-    /// Makes weights replaceable later (refit.h). The import adds the constants that it read.
+    /// Makes weights replaceable later (refit.h). The build of a model adds to `read` the constants
+    /// that the import read.
     std::optional<RefitRequest> refit;
     /// Allows some weights to stay on the host (CompileOptions::weight_budget).
     bool weight_streaming = false;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants that are dequantised, as the CPU's lowering makes floats of them.
-#include "lower/lowering.h"
+#include "lower/passes.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 
@@ -46,7 +46,7 @@ TEST(DequantizedConstants, AreWhatDequantizeGives) {
         {DType::I4, {2, 10, 3}, 1, 4, {2, 3, 3}, false}, {DType::F8E4M3, {5, 2}, 1, 0, {2}, false},
     };
     for (const DequantizeCase& c : cases) {
-        Graph folded = plan::dequantized_constants(graph_of(c, true));
+        Graph folded = plan::after(plan::dequantized_constants, graph_of(c, true));
         ASSERT_NE(folded.constant(folded.outputs()[0]), nullptr);
         Tensor q = counting(c.type, c.shape, 1);
         EXPECT_EQ(*folded.constant(folded.outputs()[0]),
@@ -57,10 +57,10 @@ TEST(DequantizedConstants, AreWhatDequantizeGives) {
 
 TEST(DequantizedConstants, OthersStay) {
     DequantizeCase c{DType::I8, {3, 4}, 0, 0, {3}, false};
-    Graph g = plan::dequantized_constants(graph_of(c, false));
+    Graph g = plan::after(plan::dequantized_constants, graph_of(c, false));
     EXPECT_EQ(g.constant(g.outputs()[0]), nullptr);
     c.type = DType::I32;
-    g = plan::dequantized_constants(graph_of(c, true));
+    g = plan::after(plan::dequantized_constants, graph_of(c, true));
     EXPECT_EQ(g.constant(g.outputs()[0]), nullptr);
 }
 

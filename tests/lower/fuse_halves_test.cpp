@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/lowering.h"
+#include "lower/passes.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 
@@ -47,8 +47,8 @@ struct Product {
 
 /// The graph behind the passes before this one, and this one.
 Graph fused(const Graph& g) {
-    Graph maps = fuse_maps(expand_unclaimed(g, kernels()));
-    return fuse_halves(lift_maps(maps), kernels());
+    Graph maps = after(fuse_maps, after(expand, g, kernels()));
+    return after(fuse_halves, after(lift_maps, maps), kernels());
 }
 
 int64_t groups_of_four(const Graph& g) {
@@ -118,7 +118,7 @@ TEST(FuseHalves, TwoProductsOfOneOperand) {
     Product p;
     Value up = ops::matmul(p.g, p.x, ops::constant(p.g, random_tensor(p.rng, {8, 12})));
     p.g.add_output("z", ops::mul(p.g, ops::unary(p.g, ExprOp::Sigmoid, p.y), up));
-    Graph merged = merge_dots(p.g);
+    Graph merged = after(merge_dots, p.g);
     EXPECT_EQ(groups_of_four(fused(merged)), 1);
     EXPECT_EQ(maps_of(fused(merged)), 0);
 }

@@ -2,7 +2,7 @@
 // Maps into maps: which ones, and that results stay.
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "lower/lowering.h"
+#include "lower/passes.h"
 #include "ops/evaluator.h"
 #include "ops/op_table.h"
 #include "ops/primitives.h"
@@ -20,9 +20,9 @@ size_t maps_of(const Graph& g) {
                                              [](const Node& n) { return n.is(map_def); }));
 }
 
-Graph fused(const std::string& text, Graph (*pass)(const Graph&)) {
+Graph fused(const std::string& text, MakePass pass) {
     Graph g = parse_graph(text, {&find_op, {}});
-    Graph out = pass(g);
+    Graph out = after(pass, g);
     verify(out);
     std::vector<Tensor> in;
     for (Value v : g.inputs()) {
@@ -104,7 +104,7 @@ TEST(LiftMaps, OverAConcatOfMaps) {
 })";
     Graph g = fused(text, lift_maps);
     EXPECT_TRUE(g.producer(g.outputs()[0])->is(concat_def));
-    EXPECT_EQ(maps_of(fuse_maps(g)), 2U);
+    EXPECT_EQ(maps_of(after(fuse_maps, g)), 2U);
 }
 
 TEST(LiftMaps, NotOverAConcatOfKernels) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "lower/lowering.h"
+#include "lower/passes.h"
 #include "ops/evaluator.h"
 #include "ops/op_table.h"
 #include "ops/roll.h"
@@ -40,9 +40,9 @@ size_t count(const Graph& g, std::string_view name) {
 }
 
 Graph fused(const Graph& g) {
-    Graph out = fuse_moves(g, kernels());
+    Graph out = after(fuse_moves, g, kernels());
     verify(out);
-    EXPECT_EQ(print(fuse_moves(out, kernels())), print(out)) << "not idempotent";
+    EXPECT_EQ(print(after(fuse_moves, out, kernels())), print(out)) << "not idempotent";
     std::vector<Tensor> in;
     for (Value v : g.inputs()) {
         Tensor t = Tensor::empty(DType::F32, eval(g.type(v).dims, {}));

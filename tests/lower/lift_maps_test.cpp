@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/lowering.h"
+#include "lower/passes.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 
@@ -57,7 +57,7 @@ void expect_same(const Graph& before, const Graph& after, std::mt19937& rng) {
 TEST(LiftMaps, OverAPermute) {
     std::mt19937 rng(1);
     Graph g = through(rng, [](Graph& h, Value y) { return ops::permute(h, y, {1, 2, 0}); });
-    Graph lifted = lift_maps(lift_maps(g));
+    Graph lifted = after(lift_maps, after(lift_maps, g));
     EXPECT_TRUE(map_reads_dot(lifted));
     expect_same(g, lifted, rng);
 }
@@ -65,7 +65,7 @@ TEST(LiftMaps, OverAPermute) {
 TEST(LiftMaps, OverAReshapeThatKeepsTheLastAxis) {
     std::mt19937 rng(2);
     Graph g = through(rng, [](Graph& h, Value y) { return ops::reshape(h, y, {6, 6}); });
-    Graph lifted = lift_maps(g);
+    Graph lifted = after(lift_maps, g);
     EXPECT_TRUE(map_reads_dot(lifted));
     expect_same(g, lifted, rng);
 }
@@ -73,7 +73,7 @@ TEST(LiftMaps, OverAReshapeThatKeepsTheLastAxis) {
 TEST(LiftMaps, ABiasAlongAnotherLastAxisStays) {
     std::mt19937 rng(3);
     Graph g = through(rng, [](Graph& h, Value y) { return ops::reshape(h, y, {4, 9}); });
-    Graph lifted = lift_maps(g);
+    Graph lifted = after(lift_maps, g);
     EXPECT_FALSE(map_reads_dot(lifted));
     expect_same(g, lifted, rng);
 }
@@ -83,7 +83,7 @@ TEST(LiftMaps, AReshapeBehindAPermuteStays) {
     Graph g = through(rng, [](Graph& h, Value y) {
         return ops::permute(h, ops::reshape(h, y, {2, 3, 2, 3}), {0, 2, 1, 3});
     });
-    Graph lifted = lift_maps(g);
+    Graph lifted = after(lift_maps, g);
     EXPECT_FALSE(map_reads_dot(lifted));
     expect_same(g, lifted, rng);
 }
@@ -96,7 +96,7 @@ TEST(LiftMaps, AViewWithAnotherReaderStays) {
         ops::permute(g, ops::matmul(g, x, ops::constant(g, random_tensor(rng, {8, 6}))), {1, 0, 2});
     g.add_output("sum", ops::add(g, y, ops::unary(g, ExprOp::Neg, y)));
     g.add_output("seen", y);
-    Graph lifted = lift_maps(g);
+    Graph lifted = after(lift_maps, g);
     EXPECT_FALSE(map_reads_dot(lifted));
     expect_same(g, lifted, rng);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/lowering.h"
+#include "lower/passes.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 
@@ -51,7 +51,7 @@ void expect_same(const Graph& before, const Graph& after, std::mt19937& rng) {
 TEST(MergeDots, ProductsOfOneOperandBecomeOne) {
     std::mt19937 rng(1);
     Graph g = products(rng, [](Graph&, Value y, int64_t) { return y; });
-    Graph merged = merge_dots(g);
+    Graph merged = after(merge_dots, g);
     EXPECT_EQ(dots_of(merged), 1);
     expect_same(g, merged, rng);
 }
@@ -61,7 +61,7 @@ TEST(MergeDots, BiasesMergeToo) {
     Graph g = products(rng, [&rng](Graph& graph, Value y, int64_t n) {
         return ops::add(graph, y, ops::constant(graph, random_tensor(rng, {n})));
     });
-    Graph merged = merge_dots(g);
+    Graph merged = after(merge_dots, g);
     EXPECT_EQ(dots_of(merged), 1);
     EXPECT_EQ(std::count_if(merged.nodes().begin(), merged.nodes().end(),
                             [](const Node& n) { return n.is(map_def); }),
@@ -74,7 +74,7 @@ TEST(MergeDots, MapsThatDifferStayBehindTheSlices) {
     Graph g = products(rng, [](Graph& graph, Value y, int64_t n) {
         return ops::mul(graph, y, static_cast<double>(n));
     });
-    Graph merged = merge_dots(g);
+    Graph merged = after(merge_dots, g);
     EXPECT_EQ(dots_of(merged), 1);
     expect_same(g, merged, rng);
 }
@@ -86,7 +86,7 @@ TEST(MergeDots, ProductsOfDifferentOperandsStay) {
         Value x = g.add_input(str("x", i), {DType::F32, {3, 8}});
         g.add_output(str("y", i), ops::matmul(g, x, ops::constant(g, random_tensor(rng, {8, 4}))));
     }
-    EXPECT_EQ(dots_of(merge_dots(g)), 2);
+    EXPECT_EQ(dots_of(after(merge_dots, g)), 2);
 }
 
 TEST(MergeDots, TransposedConstantsJoinAlongTheOtherAxis) {
@@ -100,7 +100,7 @@ TEST(MergeDots, TransposedConstantsJoinAlongTheOtherAxis) {
         Value w = ops::constant(g, random_tensor(rng, {n, 8}));
         g.add_output(str("y", n), ops::dot(g, d, x, w));
     }
-    Graph merged = merge_dots(g);
+    Graph merged = after(merge_dots, g);
     EXPECT_EQ(dots_of(merged), 1);
     expect_same(g, merged, rng);
 }
@@ -150,7 +150,7 @@ Graph quantised_products(const Quantised& q) {
 
 void expect_merged(const Quantised& q, int64_t products) {
     Graph g = quantised_products(q);
-    Graph merged = merge_dots(g);
+    Graph merged = after(merge_dots, g);
     EXPECT_EQ(std::count_if(merged.nodes().begin(), merged.nodes().end(),
                             [](const Node& n) { return n.is(ops::quantized_dot_def); }),
               products);

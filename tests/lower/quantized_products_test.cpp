@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "lower/lowering.h"
+#include "lower/passes.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 
@@ -87,7 +87,7 @@ TEST(QuantizedProducts, ConvolutionsBecomeIntegerOnes) {
           ConvCase{.w = DType::U8, .w_zero = 128, .per_channel = false},
           ConvCase{.x_zero = 128, .groups = 8}}) {
         Graph g = conv_of(c);
-        Graph lowered = quantized_products(g);
+        Graph lowered = after(quantized_products, g);
         const Node* conv = find(lowered, ops::conv_def);
         ASSERT_NE(conv, nullptr);
         EXPECT_EQ(conv->as<ops::Conv>().dtype, DType::I32);
@@ -104,7 +104,7 @@ TEST(QuantizedProducts, ConvolutionsBecomeIntegerOnes) {
 
 TEST(QuantizedProducts, WeightsThatDoNotFitSignedBytesStay) {
     Graph g = conv_of({.w = DType::U8, .w_zero = 3});
-    EXPECT_NE(find(quantized_products(g), ops::dequantize_def), nullptr);
+    EXPECT_NE(find(after(quantized_products, g), ops::dequantize_def), nullptr);
 }
 
 TEST(QuantizedProducts, ProductsBecomeIntegerOnes) {
@@ -121,7 +121,7 @@ TEST(QuantizedProducts, ProductsBecomeIntegerOnes) {
                                      : ops::scalar(g, DType::F32, 0.03);
             w = ops::dequantize(g, {1, 0, DType::F32}, w, scale);
             g.add_output("y", ops::dot(g, Dot{{}, {}, {1}, {0}, DType::F32}, x, w));
-            Graph lowered = quantized_products(g);
+            Graph lowered = after(quantized_products, g);
             const Node* dot = find(lowered, dot_def);
             ASSERT_NE(dot, nullptr);
             EXPECT_EQ(dot->as<Dot>().dtype, DType::I32);
@@ -158,7 +158,7 @@ TEST(QuantizedProducts, WeightsStayPacked) {
             for (bool columns_inside : {false, true}) {
                 SCOPED_TRACE(str(t, " block ", block, columns_inside ? " [k,n]" : " [n,k]"));
                 Graph g = weight_only(t, block, columns_inside, is_float(t) ? -1 : 5);
-                Graph lowered = quantized_products(g);
+                Graph lowered = after(quantized_products, g);
                 const Node* dot = find(lowered, ops::quantized_dot_def);
                 ASSERT_NE(dot, nullptr);
                 EXPECT_EQ(find(lowered, ops::dequantize_def), nullptr);
@@ -177,7 +177,7 @@ TEST(QuantizedProducts, WeightsStayPacked) {
 
 TEST(QuantizedProducts, EqualZeroPointsBecomeOne) {
     Graph g = weight_only(DType::U4, 16, false, 0);
-    const Graph lowered = quantized_products(g);
+    const Graph lowered = after(quantized_products, g);
     const Node* dot = find(lowered, ops::quantized_dot_def);
     ASSERT_NE(dot, nullptr);
     EXPECT_EQ(dot->inputs.size(), 3U) << "zero points that are all 0 are left out";

@@ -121,6 +121,29 @@ def test_inspect(engine, tmp_path):
     assert (tmp_path / "g.svg").read_text().startswith("<svg") and "digraph" in (tmp_path / "g.dot").read_text()
     assert ingot.call("inspect", engine, "--layers").count("\n") >= 3
     assert "there is no pass 'simplifi', did you mean 'simplify'?" in fails("inspect", DIGITS, "--dump-after=simplifi")[1]
+    listed = ingot.call("inspect", DIGITS, "--dump-after=list").split()
+    assert listed[0] == "import" and listed.index("fold_constants") < listed.index("fuse_epilogues")
+    assert listed.count("dead_code") == 1
+    for model, gpu in ((DIGITS, []), (engine, []), (DIGITS, ["--kernels=90"]), (engine, ["--kernels=90"])):
+        for extra in ([], ["--verify-passes"]):
+            assert "fused(" in ingot.call("inspect", model, "--dump-after=fuse_epilogues", *gpu, *extra)
+        text = ingot.call("inspect", model, "--dump-after=dead_code", "--disablePass=fuse_epilogues", *gpu)
+        assert "graph " in text and "fused(" not in text
+        assert "merge_dots" in ingot.call("inspect", model, "--dump-after=list", *gpu) or not gpu
+
+
+def test_inspect_prints_the_plan(engine):
+    on_cpu = ingot.call("inspect", engine, "--plan", "--shapes=image:3x1x8x8")
+    assert "input b0 'image' f32[3,1,8,8]" in on_cpu and "  step 0: conv " in on_cpu
+    assert "bytes at " in on_cpu and "constant f32" in on_cpu
+    assert "f32[4,1,8,8]" in ingot.call("inspect", engine, "--plan"), "what the profile expects"
+    on_gpu = {cc: ingot.call("inspect", engine, "--plan", f"--kernels={cc}") for cc in (80, 90)}
+    assert on_gpu[80] != on_cpu and "  step 0: conv " in on_gpu[80]
+    for text in (on_cpu, *on_gpu.values()):
+        assert text.startswith("1 segment\n") and "output b1 'scores'" in text
+    fewer = ingot.call("inspect", engine, "--plan", "--disablePass=fuse_epilogues")
+    assert fewer.count("  step ") > on_cpu.count("  step ")
+    assert "there is no input 'x', expected one of [image]" in fails("inspect", engine, "--plan", "--shapes=x:3")[1]
 
 
 def test_compare_agrees_with_both_references():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The count of composites in every model is golden: a pass that stops recognising a pattern, or starts
-to recognise too much, shows here. INGOT_UPDATE=1 writes the counts as they are now; review the diff."""
+to recognise too much, shows here. INGOT_WRITE_GOLDENS=1 writes the counts as they are now; review the diff."""
 import json
 import os
 import pathlib
@@ -50,7 +50,7 @@ def test_composites_are_as_listed(path, tmp_path):
     described = json.loads(ingot.call("inspect", with_empty_weights(path, tmp_path), "--json"))
     counts = {name: n for name, n in described["operators"].items() if name in COMPOSITES}
     golden = json.loads(GOLDEN.read_text()) if GOLDEN.is_file() else {}
-    if os.environ.get("INGOT_UPDATE"):
+    if os.environ.get("INGOT_WRITE_GOLDENS"):
         golden[path.stem] = counts
         GOLDEN.write_text(json.dumps(golden, indent=1, sort_keys=True) + "\n")
     assert golden.get(path.stem) == counts

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The kernels that a plan for compute capability 9.0 launches, in half precision: how many different
 ones, and which. kernels.json holds, per model, each kernel's launches by entry and hash of the whole
-text: a change of device text shows which models' kernels moved. INGOT_UPDATE=1 rewrites it."""
+text: a change of device text shows which models' kernels moved. INGOT_WRITE_GOLDENS=1 rewrites it."""
 import json
 import os
 import pathlib
@@ -41,7 +41,7 @@ def test_few_kernels_and_the_known_ones(name):
     shapes, most = CASES[name]
     got = kernels_of(name, shapes)
     golden = json.loads(GOLDEN.read_text()) if GOLDEN.exists() else {}
-    if os.environ.get("INGOT_UPDATE"):
+    if os.environ.get("INGOT_WRITE_GOLDENS"):
         golden[name] = dict(sorted(got.items()))
         GOLDEN.write_text(json.dumps(golden, indent=1, sort_keys=True) + "\n")
     listing = "\n".join(f"{launches:6} {kernel}" for kernel, launches in sorted(got.items()))
@@ -50,5 +50,5 @@ def test_few_kernels_and_the_known_ones(name):
     known = golden.get(name, {})
     moved = [f"{kernel}: {known.get(kernel, 0)} launches before, {got.get(kernel, 0)} now"
              for kernel in sorted(known.keys() | got.keys()) if known.get(kernel) != got.get(kernel)]
-    assert not moved, (f"{name}: kernels moved; if that was meant, run this test with INGOT_UPDATE=1\n"
+    assert not moved, (f"{name}: kernels moved; if that was meant, run this test with INGOT_WRITE_GOLDENS=1\n"
                        + "\n".join(moved))

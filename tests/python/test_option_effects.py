@@ -57,7 +57,8 @@ test_streams_run_at_once: threads streams
 test_json_exports: dump_profile export_profile export_times export_output
 test_debug_tensors: save_debug save_all_debug
 test_check_lists_every_unsupported_node: json
-test_inspect: dump_after graph layers
+test_inspect: dump_after graph layers verify_passes
+test_inspect_prints_the_plan: plan
 test_input_shapes: input_shapes
 test_external_data: save_as_external_data
 test_table_and_check: model_check

@@ -4,7 +4,7 @@
 #include "base/file.h"
 #include "error_message.h"
 #include "ir/rewrite.h"
-#include "lower/lowering.h"
+#include "lower/passes.h"
 #include "onnx/importer.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -48,7 +48,7 @@ struct Products {
     int floating = 0;
 };
 Products products_of(const Graph& optimised) {
-    Graph g = plan::quantized_products(optimised);
+    Graph g = plan::after(plan::quantized_products, optimised);
     Products out;
     visit_nodes(g, [&](const Graph& part, const Node& n) {
         if (n.is(ops::conv_def) || n.is(dot_def)) {
@@ -346,7 +346,7 @@ TEST_F(Int8Build, GuessesRangesWhenAskedTo) {
     BuildConfig config;
     config.calibration.emplace();
     config.calibration->guess_ranges = true;
-    Graph g = plan::quantized_products(build_engine(path_, config)->graph());
+    Graph g = plan::after(plan::quantized_products, build_engine(path_, config)->graph());
     EXPECT_TRUE(std::any_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) {
         return n.is(ops::conv_def) && g.type(n.outputs[0]).dtype == DType::I32;
     }));
@@ -358,7 +358,7 @@ TEST_F(Int8Build, UsesTheCacheAndHalvesTogether) {
     config.calibration->cache = calibrated(small_net());
     config.precision = DType::F16;
     auto engine = build_engine(path_, config);
-    Graph g = plan::quantized_products(engine->graph());
+    Graph g = plan::after(plan::quantized_products, engine->graph());
     int integer = 0;
     for (const Node& n : g.nodes()) {
         bool product = n.is(ops::conv_def) || n.is(dot_def);

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "onnx/input_sizes.h"
 #include "plugins.h"
+#include "workflow/plans.h"
 
 #include <unistd.h>
 
@@ -173,6 +174,9 @@ CompileOptions compile_options(const Options& o) {
         c.pool = pool.get();
     }
     c.use_library = !o.run().no_library;
+    check_pass_names(o.build().disable_passes);
+    c.disabled_passes = o.build().disable_passes;
+    c.verify_passes = o.build().verify_passes;
     c.tf32 = !o.run().no_tf32;
     c.force_tactic = o.run().force_tactic;
     c.record_graphs = !o.run().no_cuda_graph;

@@ -9,6 +9,7 @@
 #include "common.h"
 #include "ir/text.h"
 #include "workflow/draw.h"
+#include "workflow/plans.h"
 #include "workflow/timing.h"
 
 #include <nlohmann/json.hpp>
@@ -109,17 +110,12 @@ int one_capability(const Options& o) {
     return capabilities[0];
 }
 
-// Lowers the engine for the GPU that --kernels names, else for the CPU.
-void lower(const Options& o, const std::shared_ptr<const Engine>& engine,
-           const CompileOptions& options) {
-    if (o.inspect().kernels.empty()) {
-        Context(engine, choose_backend(o), options);
-    } else {
-        list_kernels(*engine, one_capability(o), options);
-    }
+/// The compute capability of --kernels; 0, the CPU, where it is not given.
+int chosen_capability(const Options& o) {
+    return o.inspect().kernels.empty() ? 0 : one_capability(o);
 }
 
-// Builds, or lowers, once more and prints the graph after the named pass.
+// Builds and lowers once more, and prints the graph after the named pass.
 int dump_after(const Options& o) {
     std::vector<std::string> seen;
     std::string text;
@@ -131,14 +127,18 @@ int dump_after(const Options& o) {
             text = print(g);
         }
     };
+    std::shared_ptr<const Engine> engine;
     if (is_engine_file(o.model)) {
-        CompileOptions options = compile_options(o);
-        options.after_pass = after_pass;
-        lower(o, open_model(o, o.model), options);
+        engine = open_model(o, o.model);
     } else {
         BuildConfig config = build_config(o, false);
         config.after_pass = after_pass;
-        build_engine(o.model, config);
+        engine = build_engine(o.model, config);
+    }
+    if (text.empty()) {
+        CompileOptions options = compile_options(o, *engine);
+        options.after_pass = after_pass;
+        lowered_graph(*engine, chosen_capability(o), options);
     }
     if (o.inspect().dump_after == "list") {
         std::printf("%s\n", join(seen, "\n").c_str());
@@ -152,13 +152,35 @@ int dump_after(const Options& o) {
     return 0;
 }
 
+/// Of --shapes; else what profiles expect.
+std::vector<Shape> input_shapes(const Options& o, const Engine& engine) {
+    const Graph& g = engine.graph();
+    auto given = parse_shapes(o.common().shapes);
+    std::vector<Shape> shapes;
+    std::vector<std::string> names;
+    for (size_t i = 0; i < g.inputs().size(); ++i) {
+        const std::string& name = names.emplace_back(g.value_name(g.inputs()[i]));
+        auto it = std::find_if(given.begin(), given.end(),
+                               [&name](const auto& s) { return s.first == name; });
+        shapes.push_back(it != given.end() ? it->second : default_shape(g, i, engine.profiles()));
+    }
+    for (const auto& [name, shape] : given) {
+        require(std::find(names.begin(), names.end(), name) != names.end(),
+                ErrorCode::InvalidArgument, "--shapes: there is no input '", name,
+                "', expected one of ", names);
+    }
+    return shapes;
+}
+
+void print_plan(const Options& o, const std::shared_ptr<const Engine>& engine) {
+    std::string text = plan_text(engine, chosen_capability(o), input_shapes(o, *engine),
+                                 compile_options(o, *engine));
+    std::fputs(text.c_str(), stdout);
+}
+
 void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine) {
     Context context(engine, choose_backend(o), compile_options(o, *engine));
-    std::vector<Shape> shapes;
-    for (size_t i = 0; i < engine->graph().inputs().size(); ++i) {
-        shapes.push_back(default_shape(engine->graph(), i, engine->profiles()));
-    }
-    context.prepare(shapes);
+    context.prepare(input_shapes(o, *engine));
     std::vector<StepInfo> steps = context.execution().steps();
     if (o.common().json) {
         std::printf("%s\n", layers_json(context, steps, true).c_str());
@@ -215,6 +237,10 @@ int inspect(const Options& o) {
     }
     if (o.inspect().layers) {
         print_layers(o, engine);
+        return 0;
+    }
+    if (o.inspect().plan) {
+        print_plan(o, engine);
         return 0;
     }
     if (!o.inspect().kernels.empty()) {

@@ -139,6 +139,7 @@ public:
     Status wait() noexcept override { return {}; }
     const std::string& error() const noexcept override { return error_; }
 
+    std::string plan_text() override { return ""; } // the library tells of layers only
     std::vector<StepInfo> steps() const override {
         std::unique_ptr<nv::IEngineInspector> inspector(loaded_->engine->createEngineInspector());
         inspector->setExecutionContext(context_.get());

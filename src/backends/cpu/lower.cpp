@@ -1,27 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lower.h"
 
-#include "ir/rewrite.h"
-#include "lower/lowering.h"
+#include "backends/cpu/kernel.h"
 
-namespace ingot::cpu {
+namespace ingot {
 
-namespace {
+namespace plan {
+#define INGOT_PASS(name) Pass name(const KernelSet& kernels);
+#include "backends/cpu/lowering.def"
+#undef INGOT_PASS
+} // namespace plan
 
-const plan::LoweringPass passes[] = {
-    {"sink_constants", [](const Graph& g) { return plan::sink_constants(g); }},
-    {"widen_halves", [](const Graph& g) { return widen_halves(g); }},
-    {"dequantized_constants", [](const Graph& g) { return plan::dequantized_constants(g); }},
-    {"expand", [](const Graph& g) { return plan::expand_unclaimed(g, cpu_kernels()); }},
-    {"fuse_maps", [](const Graph& g) { return plan::fuse_maps(g); }},
-    {"fuse_epilogues", [](const Graph& g) { return plan::fuse_epilogues(g, cpu_kernels()); }},
-    {"dead_code", [](const Graph& g) { return dead_code(g); }},
-};
+namespace cpu {
 
-} // namespace
-
-Graph lower(const Graph& g, const CompileOptions& options) {
-    return plan::run_lowering(passes, g, options);
+std::span<const Pass> lowering_passes() {
+    static const Pass list[] = {
+#define INGOT_PASS(name) plan::name(cpu_kernels()),
+#include "backends/cpu/lowering.def"
+#undef INGOT_PASS
+    };
+    return list;
 }
 
-} // namespace ingot::cpu
+Graph lower(const Graph& g, const CompileOptions& options) {
+    return plan::run_lowering(lowering_passes(), g, options);
+}
+
+} // namespace cpu
+
+std::vector<std::string> cpu_lowering_passes() {
+    std::vector<std::string> names;
+    for (const Pass& p : cpu::lowering_passes()) {
+        names.emplace_back(p.name);
+    }
+    return names;
+}
+
+} // namespace ingot

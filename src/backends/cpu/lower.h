@@ -2,14 +2,13 @@
 // The lowering list of the CPU backend: an engine's graph becomes nodes that its kernels run.
 #pragma once
 
-#include "backends/cpu/kernel.h"
+#include "lower/lowering.h"
 
 namespace ingot::cpu {
 
+/// The passes of lowering.def, in order.
+std::span<const Pass> lowering_passes();
 /// Runs the list over the graph and its bodies. Errors: Unsupported naming a node.
 Graph lower(const Graph& g, const CompileOptions& options);
-
-/// f16 and bf16 between nodes become f32 where results stay within their types' tolerances.
-Graph widen_halves(const Graph& g);
 
 } // namespace ingot::cpu

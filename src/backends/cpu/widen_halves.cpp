@@ -4,15 +4,15 @@
 // inputs and outputs, and what is only moved or read by ops of which a rounding is the point
 // (comparisons, casts to integers, quantisation, sorting), keep their types and values.
 #include "backends/cpu/expr_program.h"
-#include "backends/cpu/lower.h"
 #include "base/thread_pool.h"
 #include "ir/rewrite.h"
+#include "lower/lowering.h"
 #include "ops/ops.h"
 
 #include <algorithm>
 #include <map>
 
-namespace ingot::cpu {
+namespace ingot::plan {
 
 namespace {
 
@@ -65,7 +65,7 @@ Expr without_last_rounding(Expr e, DType stored) {
 
 Tensor widened(const Tensor& t) {
     Tensor out = Tensor::empty(DType::F32, t.shape());
-    MapLoop load = load_loop(t.dtype());
+    cpu::MapLoop load = cpu::load_loop(t.dtype());
     float* to = out.as_mutable<float>().data();
     const std::byte* from = t.bytes().data();
     ThreadPool::shared().parallel_for(t.count(), grain, [&](int64_t begin, int64_t end) {
@@ -205,12 +205,17 @@ private:
     std::map<uint32_t, Value> wide_;
 };
 
-} // namespace
-
-Graph widen_halves(const Graph& g) {
+Graph widened(const Graph& g) {
     int64_t bytes = 0;
     return dead_code(
         rewrite_all(g, [&bytes](const Graph& part) { return Widening(part, bytes).run(); }));
 }
 
-} // namespace ingot::cpu
+} // namespace
+
+Pass widen_halves(const KernelSet&) {
+    return {"widen_halves", "f16 and bf16 between nodes become f32",
+            [](const Graph& g, const PassOptions&) { return widened(g); }, false, true};
+}
+
+} // namespace ingot::plan

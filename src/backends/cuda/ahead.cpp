@@ -81,10 +81,15 @@ const kernels::Arch& known_arch(int compute_capability) {
     return arch;
 }
 
-/// Plans for each of the shapes; the programs that they request.
-std::shared_ptr<ProgramCache> plan_ahead(AbsentGpu& gpu, const std::shared_ptr<const Graph>& graph,
-                                         std::span<const std::vector<Shape>> shapes,
-                                         const CompileOptions& options) {
+/// What plans for a GPU that is not here leave behind.
+struct PlannedAhead {
+    std::shared_ptr<ProgramCache> programs; // that they request
+    std::string text;                       // of the last one
+};
+
+/// Plans for each of the shapes.
+PlannedAhead plan_ahead(AbsentGpu& gpu, const std::shared_ptr<const Graph>& graph,
+                        std::span<const std::vector<Shape>> shapes, const CompileOptions& options) {
     int threads =
         std::min(static_cast<int>(std::thread::hardware_concurrency()), most_compile_threads);
     auto programs = std::make_shared<ProgramCache>(gpu, nullptr, nullptr, threads);
@@ -100,7 +105,7 @@ std::shared_ptr<ProgramCache> plan_ahead(AbsentGpu& gpu, const std::shared_ptr<c
     for (const std::vector<Shape>& s : shapes) {
         runner.prepare(s);
     }
-    return programs;
+    return {std::move(programs), runner.plan_text()};
 }
 
 } // namespace
@@ -111,7 +116,7 @@ KernelBinaries compile_kernels_ahead(const std::shared_ptr<const Graph>& graph,
                                      std::span<const std::vector<Shape>> shapes,
                                      int compute_capability, const CompileOptions& options) {
     cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), true);
-    return cuda::plan_ahead(gpu, graph, shapes, options)->binaries();
+    return cuda::plan_ahead(gpu, graph, shapes, options).programs->binaries();
 }
 
 std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& graph,
@@ -120,7 +125,21 @@ std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& gr
     cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), false);
     CompileOptions generic = options;
     generic.specialise = Specialise::None;
-    return cuda::plan_ahead(gpu, graph, shapes, generic)->programs();
+    return cuda::plan_ahead(gpu, graph, shapes, generic).programs->programs();
+}
+
+std::string plan_text_ahead(const std::shared_ptr<const Graph>& graph,
+                            std::span<const Shape> shapes, int compute_capability,
+                            const CompileOptions& options) {
+    cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), false);
+    CompileOptions generic = options;
+    generic.specialise = Specialise::None;
+    std::vector<Shape> once(shapes.begin(), shapes.end());
+    return cuda::plan_ahead(gpu, graph, std::span(&once, 1), generic).text;
+}
+
+Graph lower_ahead(const Graph& graph, const CompileOptions& options) {
+    return cuda::lower(graph, options);
 }
 
 } // namespace ingot

@@ -2,10 +2,12 @@
 // The lowering list of the CUDA backend: an engine's graph becomes nodes that its families run.
 #pragma once
 
-#include "plan/backend.h"
+#include "lower/lowering.h"
 
 namespace ingot::cuda {
 
+/// The passes of lowering.def, in order.
+std::span<const Pass> lowering_passes();
 /// Runs the list over the graph and its bodies. Errors: Unsupported naming a node.
 Graph lower(const Graph& g, const CompileOptions& options);
 

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fusion: maps into maps by substitution of expressions, maps into the kernels before them.
-#include "base/log.h"
+// fuse_maps: maps become part of the maps that read them, by substitution of expressions.
 #include "ir/rewrite.h"
 #include "lower/canonical.h"
 #include "lower/lowering.h"
 #include "lower/map_builder.h"
 #include "ops/primitives.h"
-#include "plan/kernel.h"
 #include "plan/views.h"
 
 #include <algorithm>
@@ -186,103 +184,26 @@ std::optional<Values> order_map(Rewriter& r, const Node& n, std::span<const Valu
     return Values{r.out().add1(map_def, Map{c.body, map.dtype}, inputs)};
 }
 
-/// A body with the producer and, after it, the map; `inputs` gets the operands.
-GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
-                    std::span<const Value> map_in, size_t leading, Values& inputs) {
-    const auto& attrs = map.as<Map>();
-    CanonicalExpr c =
-        canonical(attrs.body, static_cast<int>(map_in.size()), static_cast<int>(leading));
-    Value result = map_in[leading];
-    Graph body = g.sibling("group");
-    std::vector<std::pair<Value, Value>> inside;
-    auto input = [&](Value v) {
-        for (const auto& [outer, inner] : inside) {
-            if (outer == v) {
-                return inner;
-            }
-        }
-        Value inner = body.add_input("", g.type(v));
-        inside.emplace_back(v, inner);
-        inputs.push_back(v);
-        return inner;
-    };
-    Values in;
-    for (Value v : producer.inputs) {
-        in.push_back(input(v));
-    }
-    body.set_origin(producer.name);
-    Values results = body.add(*producer.def, producer.attrs, in);
-    in.clear();
-    for (int i : c.inputs) {
-        Value v = map_in[static_cast<size_t>(i)];
-        in.push_back(v == result ? results[0] : input(v));
-    }
-    body.set_origin(map.name);
-    body.add_output("", body.add1(map_def, Map{c.body, attrs.dtype}, in));
-    return std::make_shared<const Graph>(std::move(body));
+using MapRule = std::optional<Values> (*)(Rewriter&, const Node&, std::span<const Value>,
+                                          const Readers&);
+
+Graph rewritten(const Graph& g, MapRule rule) {
+    Readers readers(g);
+    return dead_code(rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+        return rule(r, n, in, readers);
+    }));
 }
 
-std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const Node& n,
-                                    std::span<const Value> in, const Readers& readers) {
-    if (!n.is(map_def)) {
-        return std::nullopt;
-    }
-    // The operand that is computed last waits least for the others.
-    std::vector<size_t> candidates(in.size());
-    for (size_t i = 0; i < in.size(); ++i) {
-        candidates[i] = i;
-    }
-    std::sort(candidates.begin(), candidates.end(),
-              [&in](size_t a, size_t b) { return in[b] < in[a]; });
-    for (size_t i : candidates) {
-        const Node* p = r.out().producer(in[i]);
-        auto occurrences =
-            static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
-        if (p == nullptr || p->is(map_def) || p->is(constant_def) || p->outputs.size() != 1 ||
-            readers.all[n.inputs[i].id] != occurrences) {
-            continue;
-        }
-        Values inputs;
-        GraphRef body = group_body(r.out(), *p, n, in, i, inputs);
-        Group group{*body, body->nodes(), body->inputs(), body->outputs()};
-        std::string reason = "no kernel of that name";
-        if (kernels.find(p->def->name, group, &reason) == nullptr) {
-            log(LogLevel::Verbose, kernels.backend, ": '", n.name, "' stays apart from '", p->name,
-                "' (", p->def->name, "): ", reason);
-            continue;
-        }
-        std::string kernel(p->def->name);
-        std::string origin = p->name == n.name ? n.name : p->name + " + " + n.name;
-        r.out().set_origin(std::move(origin));
-        return r.out().add(fused_def, Fused{std::move(kernel), body}, inputs);
-    }
-    return std::nullopt;
-}
-
-template <class Rule>
-Graph fuse_with(const Graph& g, const Rule& rule) {
-    return rewrite_all(g, [&rule](const Graph& part) {
-        Readers readers(part);
-        return rewrite(part, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
-            return rule(r, n, in, readers);
-        });
-    });
+Graph fused(const Graph& g) {
+    // Twice: a map with two readers has one once the first of them is part of the second.
+    return rewritten(rewritten(rewritten(g, fuse_into_map), fuse_into_map), order_map);
 }
 
 } // namespace
 
-Graph fuse_maps(const Graph& g) {
-    // Twice: a map with two readers has one once the first of them is part of the second.
-    Graph fused = dead_code(fuse_with(g, fuse_into_map));
-    fused = dead_code(fuse_with(fused, fuse_into_map));
-    return dead_code(fuse_with(fused, order_map));
-}
-
-Graph fuse_epilogues(const Graph& g, const KernelSet& kernels) {
-    return dead_code(fuse_with(g, [&kernels](Rewriter& r, const Node& n, std::span<const Value> in,
-                                             const Readers& readers) {
-        return fuse_epilogue(kernels, r, n, in, readers);
-    }));
+Pass fuse_maps(const KernelSet&) {
+    return {"fuse_maps", "maps become part of the maps that read them",
+            [](const Graph& g, const PassOptions&) { return fused(g); }, false};
 }
 
 } // namespace ingot::plan

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// fuse_epilogues: a map becomes part of the kernel that produces one of its operands, where the
+// kernel accepts.
+#include "base/log.h"
+#include "ir/rewrite.h"
+#include "lower/canonical.h"
+#include "lower/lowering.h"
+#include "ops/primitives.h"
+#include "plan/kernel.h"
+
+#include <algorithm>
+
+namespace ingot::plan {
+
+namespace {
+
+/// A body with the producer and, after it, the map; `inputs` gets the operands.
+GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
+                    std::span<const Value> map_in, size_t leading, Values& inputs) {
+    const auto& attrs = map.as<Map>();
+    CanonicalExpr c =
+        canonical(attrs.body, static_cast<int>(map_in.size()), static_cast<int>(leading));
+    Value result = map_in[leading];
+    Graph body = g.sibling("group");
+    std::vector<std::pair<Value, Value>> inside;
+    auto input = [&](Value v) {
+        for (const auto& [outer, inner] : inside) {
+            if (outer == v) {
+                return inner;
+            }
+        }
+        Value inner = body.add_input("", g.type(v));
+        inside.emplace_back(v, inner);
+        inputs.push_back(v);
+        return inner;
+    };
+    Values in;
+    for (Value v : producer.inputs) {
+        in.push_back(input(v));
+    }
+    body.set_origin(producer.name);
+    Values results = body.add(*producer.def, producer.attrs, in);
+    in.clear();
+    for (int i : c.inputs) {
+        Value v = map_in[static_cast<size_t>(i)];
+        in.push_back(v == result ? results[0] : input(v));
+    }
+    body.set_origin(map.name);
+    body.add_output("", body.add1(map_def, Map{c.body, attrs.dtype}, in));
+    return std::make_shared<const Graph>(std::move(body));
+}
+
+std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const Node& n,
+                                    std::span<const Value> in, std::span<const uint32_t> readers) {
+    if (!n.is(map_def)) {
+        return std::nullopt;
+    }
+    // The operand that is computed last waits least for the others.
+    std::vector<size_t> candidates(in.size());
+    for (size_t i = 0; i < in.size(); ++i) {
+        candidates[i] = i;
+    }
+    std::sort(candidates.begin(), candidates.end(),
+              [&in](size_t a, size_t b) { return in[b] < in[a]; });
+    for (size_t i : candidates) {
+        const Node* p = r.out().producer(in[i]);
+        auto occurrences =
+            static_cast<uint32_t>(std::count(n.inputs.begin(), n.inputs.end(), n.inputs[i]));
+        if (p == nullptr || p->is(map_def) || p->is(constant_def) || p->outputs.size() != 1 ||
+            readers[n.inputs[i].id] != occurrences) {
+            continue;
+        }
+        Values inputs;
+        GraphRef body = group_body(r.out(), *p, n, in, i, inputs);
+        Group group{*body, body->nodes(), body->inputs(), body->outputs()};
+        std::string reason = "no kernel of that name";
+        if (kernels.find(p->def->name, group, &reason) == nullptr) {
+            log(LogLevel::Verbose, kernels.backend, ": '", n.name, "' stays apart from '", p->name,
+                "' (", p->def->name, "): ", reason);
+            continue;
+        }
+        std::string kernel(p->def->name);
+        std::string origin = p->name == n.name ? n.name : p->name + " + " + n.name;
+        r.out().set_origin(std::move(origin));
+        return r.out().add(fused_def, Fused{std::move(kernel), body}, inputs);
+    }
+    return std::nullopt;
+}
+
+Graph fused(const Graph& g, const KernelSet& kernels) {
+    std::vector<uint32_t> readers = use_counts(g);
+    return dead_code(rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
+        return fuse_epilogue(kernels, r, n, in, readers);
+    }));
+}
+
+} // namespace
+
+Pass fuse_epilogues(const KernelSet& kernels) {
+    return {"fuse_epilogues", "maps become part of the kernels that produce their operands",
+            [&kernels](const Graph& g, const PassOptions&) { return fused(g, kernels); }, true};
+}
+
+} // namespace ingot::plan
