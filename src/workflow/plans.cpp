@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workflow/plans.h"
 
+#include "backends/backends.h"
 #include "base/error.h"
 #include "passes/pipeline.h"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/lower.h"
 
+#include "backends/backends.h"
 #include "backends/cpu/kernel.h"
 
 namespace ingot {
