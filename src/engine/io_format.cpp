@@ -40,6 +40,11 @@ constexpr std::array<IoFormat, 13> all_formats = {{
     {"dla_hwc4", "kDLA_HWC4", 3, 4, true, true, f16_i8},
 }};
 
+using ingot::div_up;
+Dim div_up(const Dim& a, int64_t b) {
+    return ceil_div(a, b);
+}
+
 template <class Sizes>
 Sizes storage_sizes(const IoFormat& f, const Sizes& sizes) {
     if (f.is_row_major()) {

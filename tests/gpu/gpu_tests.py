@@ -21,6 +21,7 @@ Parts (all of them, or those of --parts=a,b):
   api           the tests of TensorRT's API on the device, in memory that kernels and tests share
   collectives   NCCL between the GPUs of the machine: every operation, reduction and type, in graphs of
                 the caller's too. It needs two GPUs and libnccl.so.2 (INGOT_NCCL), and says so else
+  onnxruntime   the execution provider in stock ONNX Runtime: models, bound memory, compiled models
   python        the Python package on the device: arrays of other libraries, the guide's listings
   memcheck      compute-sanitizer's four tools over tests of every family
   profile       the layers' times add up to the run's (timed alone, after all others)
@@ -466,6 +467,18 @@ def priority(r):
     return good, values
 
 
+def onnxruntime(r):
+    """The execution provider, in a process of its own; rehearsed on the simulated GPU."""
+    names = (r.a.models.split(",") if r.a.models else
+             ["resnet50", "bert_base_dynamo", "llama_tiny_decode", "mobilenet_v3_large"])
+    library = os.environ.get("INGOT_ONNXRUNTIME") or r.program("libingot_onnxruntime.so")
+    code, text, seconds = r.run([sys.executable, HERE / "onnxruntime_gpu.py", library, *names],
+                                {"INGOT_SIMULATED_GPU": "1" if r.a.rehearse else "0"})
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    report = json.loads(lines[-1]) if lines else {"error": text[-800:]}
+    return code == 0, {**report, "seconds": seconds}
+
+
 # In the order in which they start; the last two run when all others are done.
 PARTS = {
     "models": models,
@@ -480,6 +493,7 @@ PARTS = {
     "api": api,
     "collectives": collectives,
     "python": python,
+    "onnxruntime": onnxruntime,
     "memcheck": memcheck,
     "profile": over_models("LayersAddUpToTheRun", REPLAYED, at_once=1),
     "priority": priority,

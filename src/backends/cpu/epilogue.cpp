@@ -9,7 +9,7 @@
 
 namespace ingot::cpu {
 
-std::optional<std::string> refuse_epilogue(const Group& group) {
+std::optional<std::string> refuse_map_epilogue(const Group& group) {
     std::optional<std::string> why = plan::refuse_epilogue(group);
     const Node* map = plan::epilogue_of(group);
     if (why || map == nullptr) {

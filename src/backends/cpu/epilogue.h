@@ -10,7 +10,7 @@ namespace ingot::cpu {
 
 using plan::epilogue_of;
 /// As plan::refuse_epilogue, with a map that keeps the element type.
-std::optional<std::string> refuse_epilogue(const Group& group);
+std::optional<std::string> refuse_map_epilogue(const Group& group);
 /// Runs `main`, which writes `out`, then the group's map (if any) over its result.
 std::unique_ptr<Step> with_epilogue(std::unique_ptr<Step> main, const StepArgs& args);
 

@@ -11,7 +11,7 @@
 
 namespace ingot::kernels {
 
-std::optional<std::string> refuse_epilogue(const Group& group, Value quantised) {
+std::optional<std::string> refuse_contraction(const Group& group, Value quantised) {
     std::optional<std::string> why = plan::refuse_packed(group, quantised);
     return why ? why : plan::refuse_epilogue(group);
 }

@@ -23,7 +23,7 @@ struct Epilogue {
 constexpr int missing_operand = -3;
 
 /// As plan::refuse_epilogue; only `quantised` may have 4-bit elements.
-std::optional<std::string> refuse_epilogue(const Group& group, Value quantised = {});
+std::optional<std::string> refuse_contraction(const Group& group, Value quantised = {});
 /// Whether the group is a main node, two slices and a map, as for gated linear units; then why it
 /// is not one whose map reads the halves of the main node's last axis, the first one first.
 bool has_halves(const Group& group);

@@ -37,7 +37,7 @@ std::optional<std::string> refuse(const Group& group) {
     if (rank < 3 || rank > 5) {
         return str("an input of rank ", rank);
     }
-    return refuse_epilogue(group);
+    return refuse_contraction(group);
 }
 
 /// What conv_stem.cuh is for, which reads its input as it lies.

@@ -73,7 +73,7 @@ std::optional<std::string> refuse(const Group& group) {
         return "no dot";
     }
     if (!has_halves(group)) {
-        return refuse_epilogue(group);
+        return refuse_contraction(group);
     }
     const auto& d = group.first().as<Dot>();
     auto rank = static_cast<size_t>(group.graph.type(group.first().inputs[1]).rank());

@@ -21,7 +21,7 @@ std::vector<IndexText::Number> IndexText::numbers() const {
         auto d = static_cast<uint64_t>(sizes_[n]);
         out.push_back({name, d});
         if (!wide_) {
-            int shift = 31 + std::bit_width(d - 1);
+            int shift = 31 + static_cast<int>(std::bit_width(d - 1));
             out.push_back({name + "m", ((uint64_t{1} << shift) + d - 1) / d});
             out.push_back({name + "h", static_cast<uint64_t>(shift)});
         }

@@ -259,7 +259,7 @@ std::optional<std::string> refuse(const Group& group) {
     if (a.block > 0 && normalize_axis(a.axis, 2) != contracted(a)) {
         return "blocks of columns";
     }
-    return has_halves(group) ? refuse_halves(group) : refuse_epilogue(group, n.inputs[1]);
+    return has_halves(group) ? refuse_halves(group) : refuse_contraction(group, n.inputs[1]);
 }
 
 void layout(LayoutArgs& args) {

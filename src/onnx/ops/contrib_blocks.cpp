@@ -30,16 +30,17 @@ Values gather_blocks(NodeContext& c) {
     int64_t bits = c.i("bits", 4);
     bool bytes = c.dtype(0) == DType::U8;
     if (axis == quantized) {
-        c.refuse("attributes 'gather_axis' and 'quantize_axis' are both ", axis,
-                 "; rows are looked up across blocks only");
+        c.refuse(RefusalKind::Attribute, "attributes 'gather_axis' and 'quantize_axis' are both ",
+                 axis, "; rows are looked up across blocks only");
     }
     if (bytes && bits != 4 && bits != 8) {
-        c.refuse("attribute 'bits' is ", bits, "; only 4 and 8 are supported");
+        c.refuse(RefusalKind::Attribute, "attribute 'bits' is ", bits,
+                 "; only 4 and 8 are supported");
     }
     c.ensure(c.rank(2) == rank, "scales are ", c.type(2), ", expected rank ", rank);
     bool packed = bytes && bits == 4;
     if (packed && axis == rank - 1) {
-        c.refuse("attribute 'gather_axis' is ", axis,
+        c.refuse(RefusalKind::Attribute, "attribute 'gather_axis' is ", axis,
                  ", along which two numbers share a byte; gather along another axis");
     }
     // What is looked up stands at `axis`: the blocks' axis moves by its rank.

@@ -31,15 +31,14 @@ struct PlacementSketch {
     std::vector<PlacementOp> ops;
 };
 
-/// The scale that each tensor is to be quantised with; 0: it stays as it is. The rules, from the
 /// The quantisation scale of each tensor; 0: not quantised. The rules, from the last operator to
 /// the first:
 /// - a product's input is int8; for a view, so is the view's source;
 /// - the operands of a join on the way to an int8 tensor are int8, except those that its last
-/// product
-///   computes: these are added before anything is stored;
+///   product computes: these are added before anything is stored;
 /// - inputs of pooling on the way to an int8 tensor are int8, and of concatenations with an int8
 ///   result; they take the scale of the result where that loses nothing.
 /// A product is left alone when neither its input nor the input's source has a known scale.
+std::vector<float> assign_scales(const PlacementSketch& sketch);
 
 } // namespace ingot

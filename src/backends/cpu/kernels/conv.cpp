@@ -21,7 +21,7 @@ std::optional<std::string> refuse(const Group& group) {
             return "the kernel's size is unknown";
         }
     }
-    return refuse_epilogue(group);
+    return refuse_map_epilogue(group);
 }
 
 void layout(LayoutArgs& args) {

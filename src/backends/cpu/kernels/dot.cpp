@@ -128,7 +128,7 @@ std::optional<std::string> refuse(const Group& group) {
     if (is_packed(t)) {
         return "4-bit elements";
     }
-    return refuse_epilogue(group);
+    return refuse_map_epilogue(group);
 }
 
 std::unique_ptr<Step> prepare(const StepArgs& args) {

@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX Runtime with Ingot's execution provider on a GPU: whole models against ONNX Runtime's CPU
+provider, memory of the device bound, compiled models, many sessions. Prints JSON; exit code 1 where
+something is wrong. With INGOT_SIMULATED_GPU=1 the GPU is simulated.
+
+  onnxruntime_gpu.py LIBRARY [MODEL...]
+"""
+import json
+import os
+import pathlib
+import statistics
+import sys
+import tempfile
+import time
+
+import numpy as np
+import onnxruntime
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "python"))
+from models import MODELS, model_file  # noqa: E402
+
+NAME = "NvTensorRTRTXExecutionProvider"
+LIMIT = 1e-2  # of the output's range: f32 products round their operands to TF32
+VENDOR = 0x10DE
+SIMULATED = os.environ.get("INGOT_SIMULATED_GPU") == "1"
+
+
+def register(library):
+    os.environ["INGOT_ALLOW_CPU"] = "0"
+    onnxruntime.register_execution_provider_library(NAME, str(library))
+    found = [d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME]
+    if not found:
+        sys.exit("onnxruntime_gpu.py: the provider offers no device")
+    return found[0]
+
+
+def options_for(device, entries=None):
+    made = onnxruntime.SessionOptions()
+    made.log_severity_level = 3
+    made.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
+    for key, value in (entries or {}).items():
+        made.add_session_config_entry(key, value)
+    made.add_provider_for_devices([device], {})
+    return made
+
+
+def session(device, path):
+    return onnxruntime.InferenceSession(str(path), options_for(device), enable_fallback=False)
+
+
+def worst_error(got, want):
+    """The largest difference, of the range of what is wanted."""
+    worst = 0.0
+    for a, b in zip(got, want):
+        if a.shape != b.shape or a.dtype != b.dtype:
+            return float("inf")
+        if b.size:
+            span = max(float(b.max()) - float(b.min()), 1e-12)
+            error = np.abs(a.astype(np.float64) - b.astype(np.float64)).max() / span
+            worst = max(worst, float(error) if np.isfinite(error) else float("inf"))
+    return worst
+
+
+def bound(made, feeds, outputs):
+    """A binding of device memory, and its outputs, which are filled with -1 first."""
+    binding = made.io_binding()
+    for name, array in feeds.items():
+        binding.bind_ortvalue_input(name, onnxruntime.OrtValue.ortvalue_from_numpy(
+            np.ascontiguousarray(array), "gpu", 0, VENDOR))
+    values = {}
+    for info, array in zip(made.get_outputs(), outputs):
+        values[info.name] = onnxruntime.OrtValue.ortvalue_from_numpy(
+            np.full_like(array, -1), "gpu", 0, VENDOR)
+        binding.bind_ortvalue_output(info.name, values[info.name])
+    return binding, values
+
+
+def median_us(run, times):
+    taken = []
+    for _ in range(times):
+        start = time.perf_counter()
+        run()
+        taken.append((time.perf_counter() - start) * 1e6)
+    return round(statistics.median(taken), 1)
+
+
+def check_model(device, name, folder, times):
+    report, path = {}, model_file(name)
+    start = time.perf_counter()
+    made = session(device, path)
+    report["session_s"] = round(time.perf_counter() - start, 3)
+    cpu = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for dims in MODELS[name].checks:
+        feeds = MODELS[name].make_inputs(dims)
+        want = cpu.run(None, feeds)
+        shape = " ".join(f"{k}={v}" for k, v in dims.items())
+        start = time.perf_counter()
+        got = made.run(None, feeds)
+        report.setdefault("first_run_s", round(time.perf_counter() - start, 3))
+        report[f"error {shape}"] = worst_error(got, want)
+        binding, values = bound(made, feeds, want)
+        for _ in range(3):  # the third replays a recorded graph
+            made.run_with_iobinding(binding)
+        report[f"bound error {shape}"] = worst_error([v.numpy() for v in values.values()], want)
+        report[f"bound us {shape}"] = median_us(lambda b=binding: made.run_with_iobinding(b), times)
+    target = folder / f"{name}_ctx.onnx"
+    start = time.perf_counter()
+    onnxruntime.ModelCompiler(options_for(device), str(path), embed_compiled_data_into_model=False
+                              ).compile_to_file(str(target))
+    report["compile_s"] = round(time.perf_counter() - start, 3)
+    start = time.perf_counter()
+    loaded = session(device, target)
+    got = loaded.run(None, feeds)
+    report["context_first_output_s"] = round(time.perf_counter() - start, 3)
+    report["context error"] = worst_error(got, want)
+    good = all(v <= LIMIT for k, v in report.items() if "error" in k)
+    return good, report
+
+
+def check_memory(device, name, sessions):
+    """Sessions made and closed leave no memory of the device behind."""
+    path, used = model_file(name), []
+    feeds = MODELS[name].make_inputs(MODELS[name].checks[0])
+    for i in range(sessions):
+        session(device, path).run(None, feeds)
+        if i in (sessions // 2, sessions - 1):
+            used.append(free_bytes())
+    if None in used:
+        return True, {"sessions": sessions, "leak": "not known"}
+    return used[0] - used[1] <= 8 << 20, {"sessions": sessions, "lost_bytes": used[0] - used[1]}
+
+
+def free_bytes():
+    if SIMULATED:
+        return None
+    try:
+        import torch
+        return torch.cuda.mem_get_info()[0]
+    except (ImportError, RuntimeError):
+        return None
+
+
+def main():
+    library, *names = sys.argv[1:]
+    device = register(library)
+    report = {"onnxruntime": onnxruntime.__version__, "device": dict(device.ep_metadata),
+              "vendor": device.device.vendor, "hardware": dict(device.device.metadata)}
+    good = True
+    with tempfile.TemporaryDirectory() as folder:
+        for name in names or ["resnet50", "bert_base_dynamo", "mobilenet_v3_large"]:
+            try:
+                fine, report[name] = check_model(device, name, pathlib.Path(folder),
+                                                 3 if SIMULATED else 200)
+            except Exception as e:  # pylint: disable=broad-except
+                fine, report[name] = False, {"failed": str(e)[-800:]}
+            good = good and fine
+    try:
+        fine, report["memory"] = check_memory(device, (names or ["mobilenet_v3_large"])[-1], 20)
+    except Exception as e:  # pylint: disable=broad-except
+        fine, report["memory"] = False, {"failed": str(e)[-800:]}
+    report["good"] = good and fine
+    print(json.dumps(report))
+    return 0 if report["good"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
