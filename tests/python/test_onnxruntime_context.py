@@ -244,3 +244,30 @@ def test_weights_of_what_is_left_to_others_stay_in_the_model(tmp_path):
     x = np.random.default_rng(6).standard_normal((3, 8)).astype(np.float32)
     got, = session(tmp_path / "ctx.onnx", whole=False).run(None, {"x": x})
     np.testing.assert_allclose(got, on_cpu(mixed, {"x": x})[0], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.skipif(not hasattr(onnxruntime.ModelCompiler, "set_ep_context_data_write_func"),
+                    reason="onnxruntime before 1.31 has no callbacks for engines: they were NOT tested")
+def test_engines_go_through_the_applications_own_functions(source, tmp_path):
+    kept = {}
+
+    def turned(data):  # an encryption, so to speak
+        return bytes(b ^ 0x5A for b in data)
+
+    def write(name, data):
+        kept[name] = turned(data.read(0, data.size))
+
+    def read(name, buffer):
+        buffer.allocate(len(kept[name]))
+        buffer.write(turned(kept[name]), 0)
+
+    compiler = onnxruntime.ModelCompiler(session_options(), str(source),
+                                         embed_compiled_data_into_model=False)
+    compiler.set_ep_context_data_write_func(write)
+    compiler.compile_to_file(str(tmp_path / "m.onnx"))
+    assert list(kept) == ["m_0.engine"] and not list(tmp_path.glob("*.engine"))
+    options = session_options()
+    options.set_ep_context_data_read_func(read, 1 << 30)
+    check_runs(onnxruntime.InferenceSession(str(tmp_path / "m.onnx"), options, enable_fallback=False))
+    with pytest.raises(Exception, match="can't find engine cache"):
+        session(tmp_path / "m.onnx")

@@ -3,6 +3,7 @@
 its own, with a package folder as a wheel has it."""
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -214,3 +215,20 @@ def test_command_says_what_is_found(package):
     assert done.returncode == 0, done.stdout
     assert f"onnxruntime: {onnxruntime.__version__} at " in done.stdout
     assert "libingot_onnxruntime.so" in done.stdout and "device 0: CPU" in done.stdout
+
+
+@pytest.mark.parametrize("embed", ["True", "False"])
+def test_sample_prints_its_four_times(package, tmp_path, embed):
+    paths = [str(package), str(pathlib.Path(onnxruntime.__file__).parents[1])]
+    done = subprocess.run(
+        [sys.executable, REPOSITORY / "examples" / "ep_context" / "sample_compile.py", "-i",
+         package / "model.onnx", "-o", tmp_path / "model_ctx.onnx", "-p",
+         "NvTensorRTRTXExecutionProvider", "-e", embed],
+        env={**os.environ, "INGOT_ALLOW_CPU": "1", "PYTHONPATH": os.pathsep.join(paths)}, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert done.returncode == 0, done.stdout
+    for line in ("Original session load time", "Compile time", "Context model session load time",
+                 "Context model session load time with runtime cache"):
+        assert re.search(rf"^> {line}: [\d.e-]+ sec$", done.stdout, re.MULTILINE), done.stdout
+    assert "Program finished successfully." in done.stdout
+    assert (tmp_path / "model_ctx_0.engine").exists() == (embed == "False")

@@ -92,7 +92,9 @@ def test_contents(made):
                    ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/NOTICE")}
     libraries = {"ingot/libingot.so", extension, "ingot/_ingot.pyi"}
     onednn = {"ingot/libingot_cpu.so", "ingot/libingot_cpu.licenses.txt"}
-    assert names - onednn == sources | information | libraries
+    plugin = "ingot/libingot_onnxruntime.so"
+    assert names - onednn - {plugin} == sources | information | libraries
+    assert (plugin in names) == (LIBRARIES / "libingot_onnxruntime.so").exists()
     assert (names & onednn == onednn) == (LIBRARIES / "libingot_cpu.so").exists()
     assert "ingot/py.typed" in names and "ingot/config.py" in names
 
