@@ -31,6 +31,9 @@ Provider::Provider(ProviderRequest request)
       callbacks_(request.callbacks), writer_(host_, context_, callbacks_) {
     settings_->options = parse_options(with_prefix(request.entries, option_prefix(name_)));
     check_device();
+    require(!context_.enable || !context_.weightless, ErrorCode::Unsupported,
+            "ep.enable_weightless is set, but compiled models without weights are not supported; "
+            "leave it out");
     settings_->budget = StreamingBudget::parse(options_.nv_weight_streaming_budget);
     profiles_ = parse_profiles(options_);
     compatibility_ = compatibility_text(options_, target_);

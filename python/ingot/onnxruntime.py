@@ -13,7 +13,9 @@ import contextlib
 import os
 import pathlib
 import sys
+import typing
 import weakref
+from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["get_ep_name", "get_ep_names", "get_library_path", "register", "unregister"]
 
@@ -23,22 +25,24 @@ _OURS = {name.lower() for name in (_NAME, *_OTHER_NAMES)}
 _LIBRARY = "libingot_onnxruntime.so"
 _OLDEST = (1, 24)
 
-_registered = None  # the name that the library is registered under
-_originals = {}  # what register() replaced
-_given = weakref.WeakKeyDictionary()  # SessionOptions: the options that our provider has in them
+_registered: str | None = None  # the name that the library is registered under
+_originals: dict[str, typing.Any] = {}  # what register() replaced
+# SessionOptions: the options that our provider has in them.
+_given: weakref.WeakKeyDictionary[typing.Any, dict[str, str]] = weakref.WeakKeyDictionary()
+_Options = Mapping[str, typing.Any]
 
 
-def get_ep_name():
+def get_ep_name() -> str:
     """The provider's name."""
     return _NAME
 
 
-def get_ep_names():
+def get_ep_names() -> list[str]:
     """The names of all providers in the library: one."""
     return [_NAME]
 
 
-def get_library_path():
+def get_library_path() -> str:
     """The library's path, for onnxruntime.register_execution_provider_library(). Raises
     FileNotFoundError."""
     folder = pathlib.Path(__file__).absolute().parent
@@ -50,8 +54,8 @@ def get_library_path():
                             "ingot's wheel again")
 
 
-def _onnxruntime():
-    import onnxruntime
+def _onnxruntime() -> typing.Any:
+    import onnxruntime  # type: ignore[import-untyped, unused-ignore]
     release = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
     if release < _OLDEST:
         raise RuntimeError(f"onnxruntime {onnxruntime.__version__} is installed, expected 1.24 or "
@@ -60,7 +64,7 @@ def _onnxruntime():
 
 
 @contextlib.contextmanager
-def _cpu_allowed(allow):
+def _cpu_allowed(allow: bool | None) -> Iterator[None]:
     """The library reads the variable while it is registered."""
     before = os.environ.get("INGOT_ALLOW_CPU")
     if allow is not None:
@@ -74,7 +78,7 @@ def _cpu_allowed(allow):
                 os.environ["INGOT_ALLOW_CPU"] = before
 
 
-def register(name=_NAME, *, allow_cpu=None):
+def register(name: str = _NAME, *, allow_cpu: bool | None = None) -> None:
     """Registers the library with ONNX Runtime under `name`; again is no error.
 
     allow_cpu: whether the CPU is offered as a device. None: as the variable INGOT_ALLOW_CPU says,
@@ -90,7 +94,7 @@ def register(name=_NAME, *, allow_cpu=None):
     _understand_names(onnxruntime)
 
 
-def unregister():
+def unregister() -> None:
     """Takes the library out of ONNX Runtime. Sessions that use it have to be gone."""
     global _registered
     if _registered is None:
@@ -102,11 +106,11 @@ def unregister():
     onnxruntime.SessionOptions.add_provider = _originals.pop("add_provider")
 
 
-def _is_ours(name):
+def _is_ours(name: object) -> bool:
     return isinstance(name, str) and name.lower() in _OURS
 
 
-def _device(onnxruntime, options):
+def _device(onnxruntime: typing.Any, options: Mapping[str, str]) -> typing.Any:
     devices = [d for d in onnxruntime.get_ep_devices() if _is_ours(d.ep_name)]
     if not devices:
         raise RuntimeError(
@@ -123,7 +127,7 @@ def _device(onnxruntime, options):
                      f"{', '.join(d.ep_options.get('device_id', '?') for d in devices)}")
 
 
-def _add(onnxruntime, session_options, options):
+def _add(onnxruntime: typing.Any, session_options: typing.Any, options: _Options | None) -> None:
     """Our provider into session options, once."""
     texts = {key: str(value) for key, value in (options or {}).items()}
     before = _given.get(session_options)
@@ -136,7 +140,8 @@ def _add(onnxruntime, session_options, options):
     _given[session_options] = texts
 
 
-def _pairs(providers, provider_options):
+def _pairs(providers: Sequence[typing.Any],
+           provider_options: Sequence[_Options] | None) -> list[tuple[typing.Any, _Options]]:
     """[(name, options)] of what InferenceSession takes."""
     if provider_options is not None and len(providers) != len(provider_options):
         raise ValueError(f"there are {len(providers)} providers and {len(provider_options)} "
@@ -150,18 +155,20 @@ def _pairs(providers, provider_options):
     return pairs
 
 
-def _understand_names(onnxruntime):
+def _understand_names(onnxruntime: typing.Any) -> None:
     session_init = onnxruntime.InferenceSession.__init__
     add_provider = onnxruntime.SessionOptions.add_provider
     _originals.update(session=session_init, add_provider=add_provider)
 
-    def add_any_provider(self, name, options=None):
+    def add_any_provider(self: typing.Any, name: str, options: _Options | None = None) -> None:
         if _is_ours(name):
             _add(onnxruntime, self, options)
         else:
             add_provider(self, name, options or {})
 
-    def init(self, path_or_bytes, sess_options=None, providers=None, provider_options=None, **more):
+    def init(self: typing.Any, path_or_bytes: typing.Any, sess_options: typing.Any = None,
+             providers: Sequence[typing.Any] | None = None,
+             provider_options: Sequence[_Options] | None = None, **more: typing.Any) -> None:
         pairs = _pairs(providers, provider_options) if providers else []
         if any(_is_ours(name) for name, _ in pairs):
             sess_options = onnxruntime.SessionOptions() if sess_options is None else sess_options
@@ -177,7 +184,7 @@ def _understand_names(onnxruntime):
     onnxruntime.SessionOptions.add_provider = add_any_provider
 
 
-def _report():
+def _report() -> bool:
     """Lines on what is found; True when sessions can run."""
     try:
         onnxruntime = _onnxruntime()

@@ -104,6 +104,20 @@ def test_every_option_is_accepted_with_its_default():
     run(session(model(), {key: value.strip('"') for key, value in defaults.items()}))
 
 
+def test_the_page_names_every_option_and_no_other():
+    page = (REPOSITORY / "docs" / "onnxruntime.md").read_text()
+    table = page.split("| key | default | effect |")[1].split("\n\n")[0]
+    named = {key for row in table.splitlines() if row.startswith("| `")
+             for key in re.findall(r"`(\w+)`", row.split("|")[1])}
+    assert named == {key for key in OPTIONS if not key.startswith("profile_")
+                     and key != "multi_rotary_cache_concat_offset"}
+
+
+def test_what_is_not_supported_is_refused(tmp_path):
+    with pytest.raises(Exception, match="compiled models without weights are not supported"):
+        session(model(), {"nv_weight_stripped_engine_enable_experimental": "1"})
+
+
 # --- profiles ---
 
 def profile(least, usual, most, prefix="nv_"):
