@@ -170,3 +170,16 @@ def test_runs_of_many_threads_on_one_session():
     for t in threads:
         t.join()
     assert not wrong
+
+
+def test_sessions_that_are_made_and_closed_leave_no_memory():
+    def resident_mib():
+        with open("/proc/self/statm", encoding="ascii") as f:
+            return int(f.read().split()[1]) * 4096 / 2**20
+    model = mlp(np.random.default_rng(5))
+    x = np.ones((3, 64), np.float32)
+    for count in (30, 150):
+        before = resident_mib()
+        for _ in range(count):
+            session(model).run(None, {"x": x})
+    assert resident_mib() - before < 8

@@ -36,6 +36,8 @@ constexpr std::string_view names_of_lean[] = {
     "libnvinfer_vc_plugin.so", "libnvinfer_vc_plugin.so.10", "libnvinfer_vc_plugin.so.11"};
 constexpr std::string_view names_of_dispatch[] = {
     "libnvinfer_dispatch.so", "libnvinfer_dispatch.so.10", "libnvinfer_dispatch.so.11"};
+// What NVIDIA's provider for ONNX Runtime is called.
+constexpr std::string_view names_of_plugin[] = {"libonnxruntime_providers_nv_tensorrt_rtx.so"};
 constexpr std::string_view program_names[] = {"trtexec", "tensorrt_rtx"};
 
 /// The first of `places` that has `name`, else an error that lists them.
@@ -96,6 +98,10 @@ int compat_layout(const Options& o) {
                   to / "lib" / str("libingot_lean.so.", engine_producer >> 16U));
         put_library(found("libingot_dispatch.so", {library.parent_path()}), to / "lib",
                     names_of_dispatch);
+        if (fs::exists(library.parent_path() / "libingot_onnxruntime.so")) {
+            put_library(library.parent_path() / "libingot_onnxruntime.so", to / "lib",
+                        names_of_plugin);
+        }
         copy_over(found("ingot", {folder}), to / "bin/ingot");
         for (std::string_view name : program_names) {
             link_over("ingot", to / "bin" / name);
