@@ -101,6 +101,17 @@ public:
         });
     }
     nv::DataType getToType() const noexcept override { return target; }
+    std::vector<LayerBase::Unused> unused_settings() const override {
+        int32_t rank = this->inputs[0]->getDimensions().nbDims;
+        bool used = rank > 1 && this->inputs[1]->getDimensions().nbDims == rank;
+        if (blocks.nbDims == 0 || used) {
+            return {};
+        }
+        return {{this->type() == nv::LayerType::kQUANTIZE ? "IQuantizeLayer::setBlockShape"
+                                                          : "IDequantizeLayer::setBlockShape",
+                 "the scale has not as many axes as the input, so that it is not one for each "
+                 "block"}};
+    }
 
 protected:
     Spread spread(const Emitter& e) const {
@@ -116,9 +127,6 @@ protected:
         if (e.rank(1) == e.rank(0) && e.rank(0) > 1) {
             return blocked(e, blocks, e.in[1]);
         }
-        require(blocks.nbDims == 0 || e.rank(0) < 2, ErrorCode::InvalidArgument, "the block is ",
-                text_of(blocks), ", but input 1 ", this->inputs[1]->quoted(), ", the scale, is ",
-                e.type(1), ", expected one for each block: rank ", e.rank(0));
         int64_t axis = std::max(scale_axis, 0);
         bool scalar = e.rank(1) == 0 || (e.rank(1) == 1 && e.dims(1)[0].is_const(1));
         require(scalar || scale_axis >= 0 || e.rank(0) == 1, ErrorCode::InvalidArgument, "input 1 ",

@@ -1,0 +1,139 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Breaks the product in one place at a time, and says which test notices.
+
+  mutations.py [--only TEXT] [--build FOLDER] [--check] [--table FILE]
+
+Each row of ROWS replaces one text of a source by another, builds a test program and runs the tests that
+should fail; the source is put back, also after Ctrl-C. A row whose tests pass all the same has survived: a
+test is missing or weak. --check only looks whether each text still occurs once. Use a checkout without
+changes of your own: what is built meanwhile is broken.
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
+
+# Source, text, what takes its place, test program, tests (as --gtest_filter).
+ROWS = [
+    ("src/backends/cpu/matmul.cpp", "chunk_elements = 1 << 20", "chunk_elements = 1 << 30",
+     "test_backends_cpu", "CpuDot.LargeOperandsGoInChunks"),
+    ("src/backends/cpu/matmul.cpp", "if (row == 0 || b_.chunk < b_.size) {", "if (row == 0) {",
+     "test_backends_cpu", "CpuDot.LargeOperandsGoInChunks"),
+    ("src/run/control.cpp", "return trips_ && (!has_run_ || runner_.recordable());", "return false;",
+     "test_kernels", "Loops.KnownTripsAreRecorded"),
+    ("src/run/control.cpp", "bool stays = next == body.inputs()[1] ||", "bool stays = true ||",
+     "test_kernels", "Loops.ConditionsOnDataAreLookedAt"),
+    ("src/kernels/copy/pad.cpp", "int64_t v = 128 / bit_width(p.out[0].dtype);", "int64_t v = 1;",
+     "test_kernels", "Pad.KeepsVectorsWhereSizesAllow"),
+    ("src/kernels/pointwise/map_job.cpp", "l.count >= (1 << 16)", "l.count >= (1 << 30)",
+     "test_kernels", "Pointwise.UnrollsLargeScalarLoops"),
+    ("src/kernels/gather/gather.cpp", ".in_place = true", ".in_place = false",
+     "test_kernels", "Scatter.WritesInPlace"),
+    ("src/lower/fuse_moves.cpp", "return is_roll(n)      ? fuse_roll", "return is_roll(n) && n.outputs.empty() ? fuse_roll",
+     "test_kernels", "Roll.LoweringTakesTheMovesAroundIt"),
+    ("src/kernels/rope/rope.cpp", ".strided_results = true", ".strided_results = false",
+     "test_kernels", "Rope.ReadsHeadsOfAProductAndWritesIntoACache"),
+    ("src/backends/cuda/tune/tuner.cpp", "return cache_->by_layer() || cache_->find(device_, own) ? own : problem;",
+     "return problem;", "test_api", "EditableTiming.*"),
+    ("src/api/tensorrt/builder/build_timings.cpp", "options.timing_cache->listen(log);", "",
+     "test_api", "EditableTiming.*"),
+    ("src/api/tensorrt/builder/builder_config.cpp",
+     "make_cache(static_cast<const TimingCacheObject&>(cache).timings());", "make_cache();",
+     "test_api", "EditableTiming.*:TimingCacheTest.*"),
+    ("src/cache/timing_cache.cpp", "it->second = *t;", "it->second.us = t->us;",
+     "test_api", "EditableTiming.*:TimingCacheTest.*"),
+    ("src/api/tensorrt/builder/build_limits.cpp", 'log_bytes(config.report(), "Max Scratch Memory", scratch);', "",
+     "test_api", "BuilderMemory.*"),
+    ("src/onnx/ops/recurrent.cpp", "if (w.lengths.valid() && cell.hides_ended) {", "if (false) {",
+     "test_onnx", "*DynamicQuantizeLSTM*"),
+    ("src/onnx/ops/recurrent.cpp", "w.lengths.valid() ? steps_that_count(g, x, w.lengths) : x", "x",
+     "test_onnx", "*DynamicQuantizeLSTM*"),
+    ("src/onnx/ops/recurrent.cpp", "ops::sub(g, w.r_sums, ops::mul(g, count, w.r_zero))", "w.r_sums",
+     "test_onnx", "*DynamicQuantizeLSTM*"),
+    ("src/onnx/ops/recurrent.cpp", "Quantized q = quantized_now(g, h, true);",
+     "Quantized q = quantized_now(g, h, true);\n    q.zero = ops::full(g, DType::U8, ops::dims(g, q.zero), 0);",
+     "test_onnx", "*DynamicQuantizeLSTM*"),
+    ("src/onnx/ops/support/quantized.cpp", "ops::sub(g, high, low), 255.0)", "ops::sub(g, high, low), 256.0)",
+     "test_onnx", "*DynamicQuantize*"),
+    ("src/onnx/ops/contrib_blocks.cpp", "bits == 4 ? 8 : 128", "bits == 4 ? 7 : 128",
+     "test_onnx", "*GatherBlockQuantized*"),
+    ("src/onnx/ops/contrib_blocks.cpp", "ops::reverse(g, codes, 1)", "codes",
+     "test_onnx", "*MatMulBnb4*"),
+    ("src/onnx/ops/contrib.cpp", "c.in(i + 6), c.in(i + 11)", "c.in(i + 6), c.in(13)",
+     "test_onnx", "*QEmbedLayerNormalization*"),
+    ("src/cache/kernel_entry.cpp", "if (hash.high != h.hash_high || hash.low != h.hash_low) {", "if (false) {",
+     "test_cache", "*"),
+    ("src/cache/runtime_cache.cpp", "e.key != key.hash ", "false ", "test_cache", "*"),
+    ("src/cache/timing_cache.cpp", "if (line != first_line(text)) {", "if (false) {", "test_cache", "*"),
+    ("src/base/checked.h", "return first >= 0 && first < limit && last && *last >= 0 && *last < limit;",
+     "return first >= 0 && first < limit;", "test_base", "*"),
+    ("src/ir/dim.cpp", "? q - 1 : q;", "? q : q;", "test_ir", "*"),
+    ("src/ir/profile.cpp", "r.min[i] >= 0 && r.min[i] <= r.opt[i] &&", "r.min[i] >= 0 &&", "test_ir", "*"),
+    ("src/engine/container.cpp", "constexpr uint64_t hashed_header_bytes = 48;",
+     "constexpr uint64_t hashed_header_bytes = 40;", "test_engine", "*"),
+    ("src/backends/cpu/kernels/pool.cpp", "c.start + (c.last - 1) * a.dilation >= a.in", "c.start + (c.last - 1) > a.in",
+     "test_backends_cpu", "*Pool*"),
+    ("src/backends/cpu/kernels/reduce.cpp", 'bool lowest = fn == "max";', 'bool lowest = fn == "min";',
+     "test_backends_cpu", "*Reduc*"),
+    ("src/base/thread_pool.cpp", "return (a - 1) / b + 1;", "return a / b + 1;", "test_base", "*ThreadPool*"),
+]
+
+
+def killers(output):
+    """Names of the tests that failed, those of parameters as one."""
+    found = re.findall(r"^\[  FAILED  \] ([\w/]+\.\w+)", output, re.MULTILINE)
+    return sorted(set(found)) or ["the program ended"]
+
+
+def try_row(row, build):
+    source, old, new, program, tests = row
+    path = REPOSITORY / source
+    text = path.read_text()
+    try:
+        path.write_text(text.replace(old, new))
+        made = subprocess.run(["ninja", "-C", build, program], capture_output=True, text=True, check=False)
+        if made.returncode != 0:
+            return "does not compile: " + made.stdout[-300:]
+        done = subprocess.run([build / "tests" / program, f"--gtest_filter={tests}"], cwd=REPOSITORY, text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800, check=False)
+        return "SURVIVED" if done.returncode == 0 else ", ".join(killers(done.stdout))
+    except subprocess.TimeoutExpired:
+        return "killed by the time limit"
+    finally:
+        path.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", default="")
+    parser.add_argument("--build", type=pathlib.Path, default=REPOSITORY / "build")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--table", type=pathlib.Path)
+    options = parser.parse_args()
+    stale = [f"{source}: {old!r}" for source, old, *_ in ROWS if (REPOSITORY / source).read_text().count(old) != 1]
+    if stale:
+        sys.exit("these texts do not occur once: mend ROWS\n" + "\n".join(stale))
+    if options.check:
+        return
+    survived, lines = 0, ["| source | broken | noticed by |", "|---|---|---|"]
+    for row in ROWS:
+        if options.only not in " ".join(row):
+            continue
+        start = time.monotonic()
+        result = try_row(row, options.build)
+        survived += result == "SURVIVED" or result.startswith("does not compile")
+        print(f"{row[0]}: {row[1]!r} -> {row[2]!r}: {result} ({time.monotonic() - start:.0f} s)", flush=True)
+        old, new = (text.replace("\n", " ").replace("|", "\\|") for text in row[1:3])
+        lines.append(f"| {row[0]} | `{old}` → `{new}` | {result} |")
+    if options.table:
+        options.table.write_text("\n".join(lines) + "\n")
+    sys.exit(survived != 0)
+
+
+if __name__ == "__main__":
+    main()
