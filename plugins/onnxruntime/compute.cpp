@@ -87,7 +87,7 @@ NodeBinding bind_node(const nv::ICudaEngine& engine, const std::string& what,
     return binding;
 }
 
-NoCompute::NoCompute(const Host& host) : host_(host) {
+NoCompute::NoCompute(const Host& host, const char* why) : host_(host), why_(why) {
     ort_version_supported = host.version;
     CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) {
         *state = self;
@@ -98,9 +98,8 @@ NoCompute::NoCompute(const Host& host) : host_(host) {
 }
 
 OrtStatus* NoCompute::compute(OrtNodeComputeInfo* self, void*, OrtKernelContext*) {
-    return static_cast<NoCompute*>(self)->host_.status(
-        ORT_NOT_IMPLEMENTED,
-        "[NvTensorRTRTX EP] inference is not available in a compile-only session");
+    const auto& me = *static_cast<NoCompute*>(self);
+    return me.host_.status(ORT_NOT_IMPLEMENTED, me.why_);
 }
 
 void LayerTimes::reportLayerTime(const char* name, float ms) noexcept {

@@ -80,14 +80,15 @@ public:
     NodeRunner& operator=(const NodeRunner&) = delete;
 };
 
-/// Stands for a node of a session that only compiles.
+/// Stands for a node that nothing runs here: `why` is the error of every run.
 class NoCompute final : public NodeRunner {
 public:
-    explicit NoCompute(const Host& host);
+    NoCompute(const Host& host, const char* why);
 
 private:
     static OrtStatus* compute(OrtNodeComputeInfo* self, void* state, OrtKernelContext* context);
     Host host_;
+    const char* why_;
 };
 
 /// Runs of several threads go on beside each other, each with a context from a pool.

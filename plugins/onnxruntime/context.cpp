@@ -161,7 +161,7 @@ OrtNode* ContextWriter::write(const OrtGraph* graph, const OrtNode* fused, const
     a.text("hardware_architecture", engine.architecture);
     a.text("partition_name", str(place.stem.empty() ? "model" : place.stem, "_", count_));
     a.text("source", ep_name);
-    a.text("notes", str(engine.weightless ? "weightless " : "", binding_of(engine.bytes)));
+    a.text("notes", binding_of(engine.bytes));
     std::vector<std::string> inputs = names_of(host_, inputs_of(host_, fused));
     std::vector<std::string> outputs = names_of(host_, outputs_of(host_, fused));
     OrtNode* node = nullptr;

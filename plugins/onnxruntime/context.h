@@ -43,7 +43,6 @@ public:
     struct Engine {
         std::span<const std::byte> bytes;
         std::string architecture; // of the GPUs that it has kernels for
-        bool weightless = false;
     };
     /// The node that stands for `fused` in the compiled model; the host takes it over. An external
     /// engine is written whole or not at all. Errors: Io; InvalidArgument when there is no place

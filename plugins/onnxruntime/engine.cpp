@@ -89,13 +89,13 @@ void apply_options(nv::IBuilderConfig& config, const BuildRequest& request) {
     if (o.nv_weight_streaming_budget != "0") {
         config.setFlag(nv::BuilderFlag::kWEIGHT_STREAMING);
     }
-    if (request.stripped) {
-        config.setFlag(nv::BuilderFlag::kSTRIP_PLAN);
-    }
     if (o.nv_detailed_build_log || o.nv_enable_profiling) {
         config.setProfilingVerbosity(nv::ProfilingVerbosity::kDETAILED);
     }
-    std::vector<int> capabilities = o.target_capabilities();
+    std::vector<int> capabilities;
+    if (request.kernels_ahead) {
+        capabilities = o.target_capabilities();
+    }
     config.setNbComputeCapabilities(static_cast<int32_t>(capabilities.size()));
     for (size_t i = 0; i < capabilities.size(); ++i) {
         config.setComputeCapability(static_cast<nv::ComputeCapability>(capabilities[i]),

@@ -26,7 +26,7 @@ struct BuildRequest {
     Target target;
     const Options* options = nullptr;
     std::vector<ShapeProfile> profiles; // none: any shape
-    bool stripped = false;              // without the weights, which are put back when it is loaded
+    bool kernels_ahead = true;          // for the GPUs that nv_target_sm names
 };
 using EngineBytes = std::unique_ptr<nvinfer1::IHostMemory>;
 

@@ -102,9 +102,10 @@ void check(const Options& o) {
             "Auxiliary streams must be greater than 0 when using external auxiliary streams: "
             "\"user_aux_stream_array\" is given, \"nv_length_aux_stream_array\" is ",
             o.nv_length_aux_stream_array);
-    require(!o.nv_weight_stripped_engine_enable_experimental, ErrorCode::Unsupported,
-            "provider option \"nv_weight_stripped_engine_enable_experimental\" is set, but compiled "
-            "models without weights are not supported; leave it out");
+    require(
+        !o.nv_weight_stripped_engine_enable_experimental, ErrorCode::Unsupported,
+        "provider option \"nv_weight_stripped_engine_enable_experimental\" is set, but compiled "
+        "models without weights are not supported; leave it out");
     static_cast<void>(o.target_capabilities());
 }
 

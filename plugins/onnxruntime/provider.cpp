@@ -14,6 +14,12 @@ Provider& me(OrtEp* self) {
     return *static_cast<Provider*>(self);
 }
 
+bool are_known(const std::map<std::string, std::vector<int64_t>>& shapes) {
+    return std::all_of(shapes.begin(), shapes.end(), [](const auto& s) {
+        return std::all_of(s.second.begin(), s.second.end(), [](int64_t d) { return d >= 0; });
+    });
+}
+
 /// Milliseconds since `start`.
 int64_t ms_since(std::chrono::steady_clock::time_point start) {
     using std::chrono::milliseconds;
@@ -327,7 +333,12 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
     if (options_.nv_dump_subgraphs) {
         dump(graph, fused, request);
     }
-    BuildRequest build{target_, &options_, profiles_for(profiles_, shapes), false};
+    BuildRequest build{target_, &options_, profiles_for(profiles_, shapes)};
+    build.kernels_ahead = !build.profiles.empty() || are_known(shapes);
+    if (!build.kernels_ahead && !options_.nv_target_sm.empty()) {
+        log_.info(str(what, ": nv_target_sm has no effect, since sizes are open and there are no "
+                            "profiles; kernels are compiled where the model is loaded"));
+    }
     EngineBytes bytes = build_engine(model, build, api_logger_, what);
     std::span<const std::byte> content(static_cast<const std::byte*>(bytes->data()), bytes->size());
     if (options_.nv_detailed_build_log) {
@@ -335,13 +346,11 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
                       " took: ", ms_since(start), " ms"));
     }
     if (context_node != nullptr) {
-        *context_node = writer_.write(graph, fused, {content, architecture_text(options_), false});
+        *context_node = writer_.write(
+            graph, fused, {content, build.kernels_ahead ? architecture_text(options_) : "any"});
     }
-    bool is_virtual = gpu_ != nullptr && gpu_->memory == nullptr;
-    if (context_.compile_only || is_virtual) {
-        return std::make_unique<NoCompute>(host_);
-    }
-    return runner(content, fused, what);
+    std::unique_ptr<NodeRunner> none = runner_of_none();
+    return none != nullptr ? std::move(none) : runner(content, fused, what);
 }
 
 void Provider::dump(const OrtGraph* graph, const OrtNode* fused, OnnxModelRequest request) {
@@ -370,14 +379,27 @@ std::unique_ptr<NodeRunner> Provider::load_context(const OrtGraph* graph, const 
     std::string what = str("the compiled part ", described(host_, node));
     return with_place([&] { return str("loading ", what); },
                       [&]() -> std::unique_ptr<NodeRunner> {
-                          if (context_.compile_only) {
-                              return std::make_unique<NoCompute>(host_);
+                          if (auto none = runner_of_none()) {
+                              return none;
                           }
                           ContextBytes content =
                               read_context(host_, graph, node, context_, callbacks_);
                           check_validity(content.bytes(), what);
                           return runner(content.bytes(), fused, what);
                       });
+}
+
+std::unique_ptr<NodeRunner> Provider::runner_of_none() const {
+    if (context_.compile_only) {
+        return std::make_unique<NoCompute>(
+            host_, "[NvTensorRTRTX EP] inference is not available in a compile-only session");
+    }
+    if (gpu_ != nullptr && gpu_->memory == nullptr) {
+        return std::make_unique<NoCompute>(
+            host_, "[NvTensorRTRTX EP] the session's GPU is virtual: models can be compiled for it "
+                   "(CompileModel, or ep.context_enable), and run on a real one");
+    }
+    return nullptr;
 }
 
 std::unique_ptr<NodeRunner> Provider::runner(std::span<const std::byte> bytes, const OrtNode* fused,

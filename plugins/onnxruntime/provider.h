@@ -57,6 +57,8 @@ private:
                                              OrtNode** context_node);
     std::unique_ptr<NodeRunner> load_context(const OrtGraph* graph, const OrtNode* node,
                                              const OrtNode* fused);
+    /// Null where nodes run.
+    std::unique_ptr<NodeRunner> runner_of_none() const;
     std::unique_ptr<NodeRunner> runner(std::span<const std::byte> bytes, const OrtNode* fused,
                                        const std::string& what);
     void check_validity(std::span<const std::byte> bytes, const std::string& what);
