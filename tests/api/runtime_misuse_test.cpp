@@ -82,7 +82,7 @@ const Misuse misuses[] = {
          o.serialization.setFlag(nvinfer1::SerializationFlag::kEXCLUDE_WEIGHTS);
          return o.engine.serializeWithConfig(o.serialization) != nullptr;
      },
-     "ICudaEngine::serializeWithConfig: an engine that is written without weights has to be "
+     "ICudaEngine::serializeWithConfig: an engine written without weights must be "
      "refittable: build it with a refit flag"},
     {"Flags", [](Objects& o) { return o.serialization.setFlags(64); },
      "ISerializationConfig::setFlags: flags are 64, expected bits of 7"},

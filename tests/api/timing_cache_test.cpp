@@ -77,7 +77,7 @@ TEST_F(TimingCacheTest, entries_are_read_asked_for_and_written) {
     EXPECT_EQ(logger.errors.back(), "IBuilderConfig::createTimingCache: the " +
                                         std::to_string(two.size() - 1) +
                                         " bytes are no timing cache of this release: it is "
-                                        "damaged, or of another version; start with an empty one");
+                                        "damaged or of another version; start with an empty one");
 }
 
 TEST_F(TimingCacheTest, only_editable_ones_can_be_changed) {

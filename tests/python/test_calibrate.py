@@ -342,7 +342,7 @@ def test_errors_say_what_to_do(tmp_path, digits):
         text = fails("calibrate", *arguments)
         assert re.search(expected, text), f"{arguments}\n{text}"
     text = fails("build", model, "--int8", "-o", tmp_path / "x.engine")
-    assert "INT8 needs to know the ranges of tensors" in text
+    assert "INT8 needs the ranges of tensors" in text
     text = ingot.call("build", model, "--int8", "--int8WithoutCalibration", "-o", tmp_path / "x.engine")
     assert "guessed from random inputs" in text
     (tmp_path / "bad.cache").write_text("nonsense")

@@ -227,7 +227,7 @@ TEST(Refit, SaysWhatIsWrong) {
               "the engine cannot be refitted: build it with a refit flag");
     EXPECT_NE(message([&] {
                   engine_bytes(*a->with_source(nullptr), {false, true});
-              }).find("has to be refittable"),
+              }).find("must be refittable"),
               std::string::npos);
     m.graph.initializers.clear();
     EXPECT_NE(message([&] { weights_of_model(*a->source(), m); }).find("the model has no weights"),
