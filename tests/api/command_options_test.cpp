@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compile options of a backend from the options of commands.
 #include "../tools/ingot/common.h"
+#include "api/options/run.h"
 #include "base/error.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ TEST(CommandOptions, ThePriorityOfRuns) {
         }
     }
     Options o;
-    o.priority = "urgent"; // from the environment, say
+    o.run().priority = "urgent"; // from the environment, say
     try {
         tool::compile_options(o);
         FAIL();
