@@ -130,7 +130,7 @@ protected:
             EXPECT_EQ(engine.getTensorDataType(name), f.type);
             bool vectors = l.vector > 1;
             EXPECT_EQ(engine.getTensorVectorizedDim(name),
-                      vectors ? engine.getTensorShape(name).nbDims - l.place : -1);
+                      vectors ? engine.getTensorShape(name).nbDims - l.channel_axis : -1);
             EXPECT_EQ(engine.getTensorComponentsPerElement(name), vectors ? l.vector : -1);
             EXPECT_EQ(engine.getTensorBytesPerComponent(name),
                       vectors ? bit_width(f.dtype) / 8 : -1);
@@ -177,7 +177,7 @@ protected:
         const Layout& l = layout(f.layout);
         nv::Dims strides = c.getTensorStrides("x");
         Shape shape = t.shape();
-        auto channels = shape.size() - static_cast<size_t>(l.place);
+        auto channels = shape.size() - static_cast<size_t>(l.channel_axis);
         auto width = static_cast<size_t>(bit_width(f.dtype) / 8);
         for (int64_t i = 0; i < t.count(); ++i) {
             int64_t element = 0;

@@ -118,7 +118,7 @@ TEST(CpuDot, LargeOperandsGoInChunks) {
                              ->create_execution();
         execution->prepare(std::array{Shape{m, 2100}, Shape{2100, n}});
         // Both sides packed at once would be 10, 9 and 55 MB.
-        EXPECT_LT(execution->scratch_bytes(), 2.1 * (4 << 20)) << m << 'x' << n;
+        EXPECT_LT(execution->memory_use().scratch, 2.1 * (4 << 20)) << m << 'x' << n;
     }
 }
 

@@ -15,7 +15,7 @@ namespace ingot::test {
 
 struct Layout {
     std::string_view name;
-    int place = 3; // of the channels, from the end
+    int channel_axis = 3; // from the end
     int64_t vector = 1;
     bool minor = false; // [..][H][W][C] padded, else [..][C / vector][H][W][vector]
     std::vector<DType> types;
@@ -56,7 +56,7 @@ struct Sizes {
     int64_t vectors = 1;
 
     Sizes(const Layout& l, const Shape& shape) {
-        auto axis = static_cast<int>(shape.size()) - l.place;
+        auto axis = static_cast<int>(shape.size()) - l.channel_axis;
         for (int i = 0; i < static_cast<int>(shape.size()); ++i) {
             (i < axis ? outer : i > axis ? inner : channels) *= shape[static_cast<size_t>(i)];
         }
@@ -95,7 +95,7 @@ inline void store(const Layout& l, const Tensor& t, std::span<std::byte> to, int
 inline Tensor channel_sums(const Layout& l, const Tensor& t) {
     Sizes s(l, t.shape());
     Shape shape = t.shape();
-    shape.erase(shape.end() - l.place);
+    shape.erase(shape.end() - l.channel_axis);
     Tensor out = Tensor::zeros(DType::F32, shape);
     for (int64_t i = 0; i < t.count(); ++i) {
         int64_t to = i / (s.channels * s.inner) * s.inner + i % s.inner;

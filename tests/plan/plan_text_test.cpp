@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plans of small models, as text, on both backends: tests/plan/texts/MODEL.{cpu,cuda}.txt. The
 // same runs give the evaluator's results. INGOT_WRITE_GOLDENS=1 writes the texts.
+#include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "emulator/emulated_gpu.h"
 #include "engine/engine.h"
