@@ -120,9 +120,9 @@ std::string statements_text(const KernelText& k, std::string_view number);
 /// first), `#define`s, then the family's own text. Equal programs are compiled once.
 struct Program {
     std::vector<std::string_view> uses;
-    std::string defines;              // "#define BM 64\n..."
-    std::string_view family;          // a .cuh of this folder by name ("gemm_mma"), or empty
-    std::string body;                 // generated text behind `defines`, before the family's file
+    std::string defines;     // "#define BM 64\n..."
+    std::string_view family; // a .cuh of this folder by name ("gemm_mma"), or empty
+    std::string body;        // generated text behind `defines`, before the family's file
     std::optional<KernelText> kernel = {}; // behind `body`
 };
 /// What was generated of a program: all but the device files by name.

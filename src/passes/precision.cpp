@@ -93,8 +93,8 @@ public:
                 if (p == nullptr) {
                     continue;
                 }
-                bool kept = operand_types(n).keeps(k) ||
-                            (!n.outputs.empty() && parameter[n.outputs[0].id]);
+                bool kept =
+                    operand_types(n).keeps(k) || (!n.outputs.empty() && parameter[n.outputs[0].id]);
                 parameter[v] = parameter[v] || (kept && can_stay_wide(*p));
                 bool feeds = is_delicate(g, n) && p->is(map_def) && delicate_uses[v] == uses[v];
                 bool requantized = p->is(ops::dequantize_def) && n.is(ops::quantize_def) && k == 0;

@@ -36,7 +36,8 @@ struct BuildConfig {
     /// major (io_types.h).
     std::string input_types;
     std::string output_types;
-    /// Allowed memory formats of inputs and outputs. The build of a model adds those of the two lists.
+    /// Allowed memory formats of inputs and outputs. The build of a model adds those of the two
+    /// lists.
     AllowedFormats formats;
     LayerTypes layer_types;
     /// Passes to leave out; those that lower are left out where the engine runs
