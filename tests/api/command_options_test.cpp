@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Compile options of a backend from the options of commands.
 #include "../tools/ingot/common.h"
-#include "api/options/run.h"
 #include "base/error.h"
 
 #include <gtest/gtest.h>
@@ -24,12 +23,11 @@ TEST(CommandOptions, ThePriorityOfRuns) {
         }
     }
     Options o;
-    o.run().priority = "urgent"; // from the environment, say
     try {
-        tool::compile_options(o);
+        set_option(o, *find_option(command::Run, "--priority"), "--priority", "urgent");
         FAIL();
     } catch (const Error& e) {
-        EXPECT_EQ(e.message(), "--priority urgent: expected low, normal or high");
+        EXPECT_EQ(e.message(), "--priority=urgent: expected low, normal or high");
     }
 }
 
