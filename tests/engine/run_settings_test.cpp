@@ -40,6 +40,7 @@ std::shared_ptr<const Engine> engine() {
     Graph g("settings");
     Value x = g.add_input("x", parse_type("f32[64,64]"));
     Value a = ops::matmul(g, x, x);
+    g.set_value_name(a, "a"); // observers see values with names
     g.add_output("y", ops::matmul(g, a, a));
     return Engine::create(std::move(g), {}, {});
 }

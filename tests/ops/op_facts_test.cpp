@@ -99,7 +99,9 @@ TEST(OpFacts, SmoothOpsAnswerSmallChangesWithSmallOnes) {
     constexpr double most = 2000; // times as large; products of rows of a few dozen elements
     std::set<std::string_view> seen;
     for_cases([&](const OpCase& c, const Graph& g) {
-        if (c.def->facts.rounding(node_of(g)) != Rounding::Smooth) {
+        // Reference cases stand at ties and limits, where every function may jump.
+        if (c.def->facts.rounding(node_of(g)) != Rounding::Smooth ||
+            c.place.starts_with("reference.case")) {
             return;
         }
         EvalOptions f64;
