@@ -29,7 +29,7 @@ SIMULATED = os.environ.get("INGOT_SIMULATED_GPU") == "1"
 
 def register(library):
     os.environ["INGOT_ALLOW_CPU"] = "0"
-    onnxruntime.register_execution_provider_library(NAME, str(library))
+    onnxruntime.register_execution_provider_library(NAME, str(pathlib.Path(library).resolve()))
     found = [d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME]
     if not found:
         sys.exit("onnxruntime_gpu.py: the provider offers no device")
