@@ -53,7 +53,7 @@ std::optional<plan::Timing> Tuner::find(const std::string& problem) const {
     return cache_->find(device_, problem);
 }
 
-std::string Tuner::key_of(const std::string& layer, std::string problem) const {
+std::string Tuner::key_of(const std::string& layer, const std::string& problem) const {
     std::string own = plan::layer_problem(layer, problem);
     return cache_->by_layer() || cache_->find(device_, own) ? own : problem;
 }

@@ -41,7 +41,7 @@ public:
     /// A problem that is not in the timing cache is an error.
     bool must_know() const;
     /// The key of a layer's problem: the layer's own where the cache has one or keeps them apart.
-    std::string key_of(const std::string& layer, std::string problem) const;
+    std::string key_of(const std::string& layer, const std::string& problem) const;
     /// The cache knows a tactic for the layer that it does not have.
     void miss(const std::string& layer, const std::string& tactic) const;
     /// The winner of a problem, where it is known.
