@@ -76,7 +76,7 @@ def test_the_other_commands_take_them_too(folder):
         outputs = ingot.run(folder / model, {"x": X}, folder / "run", extra=[option, *shapes])
         assert np.array_equal(outputs["y"], 2 * np.maximum(X, 0) + 0.5)
     assert "plugin" in ingot.call("inspect", folder / "model.onnx", option)
-    with pytest.raises(RuntimeError, match="give its library as --dynamicPlugins=FILE"):
+    with pytest.raises(RuntimeError, match="the command takes a library as --dynamicPlugins=FILE"):
         ingot.run(folder / "built.engine", {"x": X}, folder / "run")
 
 

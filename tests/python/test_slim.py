@@ -190,7 +190,7 @@ def test_inspect_writes_nothing(folder):
 
 
 @pytest.mark.parametrize("options, told", [
-    ([], "give the path of the result"),
+    ([], "say where to write the result with -o"),
     (["--inspect", "--input-shapes", "picture:1x1x8x8"], "has no input 'picture'"),
     (["--inspect", "--skip-optimizations", "graph_fusio"], "did you mean graph_fusion?"),
 ])

@@ -133,7 +133,7 @@ WRONG = [  # arguments, the error
     (["--onnx=DIGITS", "--avgRuns=0"], "--avgRuns=0: expected 1 or more"),
     (["--onnx=DIGITS", "--infStreams=0"], "--infStreams=0: expected 1 to 256"),
     (["--onnx=DIGITS", "--builderOptimizationLevel=6"], "--builderOptimizationLevel=6: expected 0 to 5"),
-    (["--onnx=DIGITS", "--percentile=101"], "--percentile=101: 101 is not between 0 and 100"),
+    (["--onnx=DIGITS", "--percentile=101"], "--percentile=101: expected 0 to 100"),
     (["--onnx=DIGITS", "--profilingVerbosity=some"],
      "--profilingVerbosity=some: expected layer_names_only, detailed or none"),
     (["--onnx=DIGITS", "--sparsity=some"], "--sparsity=some: expected disable, enable or force"),
