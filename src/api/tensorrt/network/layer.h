@@ -156,7 +156,7 @@ public:
         const char* setting;
         const char* reason;
         bool happens_anyway = false;
-        auto operator<=>(const Unused&) const = default;
+        auto operator<=>(const Unused&) const = default; // NOLINT(modernize-use-nullptr)
     };
     /// Those that were set. Builds log each once, whatever the number of layers.
     virtual std::vector<Unused> unused_settings() const { return {}; }
