@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the three samples share: their arguments, clocks, session options with the provider, and the
-// cache of compiled kernels beside the program's work.
+// Shared by the three samples: arguments, clocks, session options with the provider, and the cache
+// of compiled kernels beside the work of the program.
 #pragma once
 
 // ONNX Runtime's library is opened, not linked, also with its own headers.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ONNX Runtime's graph says of values, nodes and attributes, as values of ours.
+// Values, nodes and attributes of a graph of ONNX Runtime, as types of ours.
 #pragma once
 
 #include "plugins/onnxruntime/host.h"

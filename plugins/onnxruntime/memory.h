@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ONNX Runtime gets for the memory of a GPU: allocators, copies, streams.
+// Memory of a GPU as ONNX Runtime sees it: allocators, copies, streams.
 #pragma once
 
 #include "plugins/onnxruntime/gpus.h"

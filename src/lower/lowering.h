@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the lowering lists of backends are made of: passes from an engine's graph to nodes that a
+// The passes of the lowering lists: they turn an engine's graph into nodes that a
 // backend's kernels run. Each leaves the meaning as it is. A file here defines one, as
 // `Pass <name>(const KernelSet& kernels)`; a row in the lowering.def of a backend puts it into that
 // backend's list.

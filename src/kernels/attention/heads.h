@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the algorithms of attention share on the host: the problem as kernels see it, and the
-// tactics and launches of each.
+// The host side of all attention algorithms: the problem as kernels see it, and the tactics and
+// launches of each algorithm.
 #pragma once
 
 #include "kernels/common/expr_text.h"

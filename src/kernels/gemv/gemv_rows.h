@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the algorithms for products of few rows share.
+// Shared by the algorithms for products of few rows.
 #pragma once
 
 #include "kernels/gemv/gemv.h"

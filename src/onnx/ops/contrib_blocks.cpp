@@ -43,7 +43,7 @@ Values gather_blocks(NodeContext& c) {
         c.refuse(RefusalKind::Attribute, "attribute 'gather_axis' is ", axis,
                  ", along which two numbers share a byte; gather along another axis");
     }
-    // What is looked up stands at `axis`: the blocks' axis moves by its rank.
+    // The looked-up rows replace `axis`: the axis of blocks moves by the rank of the indices.
     int64_t moved = quantized < axis ? quantized : quantized + c.rank(1) - 1;
     auto rows = [&](int i) {
         Value v = ops::gather_wrapped(g, c.in(i), c.in(1), axis);

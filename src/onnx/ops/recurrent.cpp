@@ -40,7 +40,7 @@ struct Weights {
     Value reset;   // [D,1,H]: bias inside the reset of a GRU with linear_before_reset
     Value peep;    // [D,1,3H]
     Value lengths; // i64 [1,B,1]
-    // Of a quantised r, which is [D,H,gates*H]; [D,1,1 or gates*H].
+    // The scale of a quantised r[D,H,gates*H]: [D,1,1] or [D,1,gates*H].
     Value r_scale;
     Value r_zero; // i32; invalid for 0
     Value r_sums; // i32 [D,1,gates*H]: of the columns of r - r_zero
