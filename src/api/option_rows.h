@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of options (options.def), and of those that trtexec accepts and ignores.
+// The table of options (options.def), and of the trtexec options that are accepted and ignored.
 #pragma once
 
 #include <limits>
@@ -30,11 +30,11 @@ enum Bit : unsigned {
 };
 }
 
-/// The numbers that an option takes.
+/// The valid range of a number.
 struct OptionRange {
     double low = -std::numeric_limits<double>::infinity();
     double high = std::numeric_limits<double>::infinity();
-    std::optional<double> other; // is taken too
+    std::optional<double> other; // one more valid value
 
     bool holds(double v) const { return (v >= low && v <= high) || v == other; }
     /// "0 to 5", "0 or more", "0 or more, or -1".
@@ -51,40 +51,40 @@ constexpr OptionRange between(double low, double high) {
 struct OptionRow {
     std::string_view field;
     std::string_view type;
-    std::string_view standard; // the default as written in the table
+    std::string_view standard; // the default, spelled as in the table
     unsigned commands = 0;
     std::string_view names;
     std::string_view value = {};
-    OptionRange range = {}; // of a number, or of each in a list of them that a Text holds
+    OptionRange range = {}; // of a number, or of each number in a Text that holds a list
     bool build_only = false;
-    std::string_view on_cpu = {};      // why it has no effect on the CPU; "": it has one
-    std::string_view same_on_cpu = {}; // why the CPU does so anyway; "": it does not
+    std::string_view on_cpu = {};      // the reason why it has no effect on the CPU; "": it has one
+    std::string_view same_on_cpu = {}; // the reason why the CPU behaves so anyway; "": it does not
     std::string_view help;
 
     bool has_range() const { return range.low > -std::numeric_limits<double>::infinity(); }
 };
 std::span<const OptionRow> option_rows();
-/// The row that `name` ("--fp16") stands for in a command; null when there is none.
+/// The row that `name` ("--fp16") selects in a command; null for an unknown name.
 const OptionRow* find_option(unsigned command, std::string_view name);
 /// Sets a row's field from text: a Flag by "", 1, true, 0 or false; a List grows. A VALUE of the
-/// form a|b|c lists all that is allowed. Errors: InvalidArgument with `name`, got and expected.
+/// form a|b|c lists every valid value. Errors: InvalidArgument with `name`, got and expected.
 void set_option(Options& o, const OptionRow& row, std::string_view name, std::string_view text);
-/// Whether the row's field has another value than its default.
+/// Whether the row's field differs from its default.
 bool is_changed(const Options& o, const OptionRow& row);
 
-/// An option of trtexec that is accepted and does nothing (trtexec_ignored.def).
+/// A trtexec option that is accepted and does nothing (trtexec_ignored.def).
 struct IgnoredRow {
     std::string_view names;
     std::string_view value; // "" for a flag, [VALUE] where it may be left out
-    bool already;           // asks for what happens anyway
+    bool already;           // asks for behaviour that is always on
     std::string_view reason;
 };
 std::span<const IgnoredRow> ignored_rows();
 const IgnoredRow* find_ignored(std::string_view name);
-/// The single names of a row: "--vc,--versionCompatible" -> two.
+/// The names of a row: "--vc,--versionCompatible" gives two.
 std::vector<std::string> split_names(std::string_view names);
-/// Checks text against a VALUE: N is an integer, X a number, a|b|c a choice, else anything goes.
-/// Errors: as set_option.
+/// Checks text against a VALUE: N is an integer, X a number, a|b|c a choice; any other VALUE
+/// accepts every text. Errors: as set_option.
 void check_value(std::string_view value, std::string_view name, std::string_view text);
 
 /// The environment variable that sets an option where the command line does not: INGOT_FIELD.

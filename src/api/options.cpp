@@ -52,7 +52,7 @@ constexpr std::array<CommandName, 11> command_names = {{{Build, "build"},
                                                         {Quantize, "quantize"},
                                                         {Trtexec, "trtexec"}}};
 
-/// Bars would end a cell of a table.
+/// Escapes bars, which would end a table cell.
 std::string in_table(std::string_view text) {
     std::string out;
     for (char c : text) {
@@ -61,7 +61,7 @@ std::string in_table(std::string_view text) {
     return out;
 }
 
-/// The parts of a list, between separators.
+/// Splits a list at the separators.
 std::vector<std::string> split(std::string_view list, char separator) {
     std::vector<std::string> out;
     for (size_t start = 0; start <= list.size();) {
@@ -106,7 +106,7 @@ void set(std::string& field, std::string_view, std::string_view text) {
     field = text;
 }
 
-/// A number, or several joined by commas.
+/// Checks a number, or each number of a comma-separated list.
 void check_range(const OptionRow& row, std::string_view name, std::string_view text) {
     for (const std::string& part : split(text, ',')) {
         double number = 0;
@@ -137,7 +137,7 @@ std::string ignored_page() {
     return out;
 }
 
-/// A limit as people write it.
+/// A limit as text, without trailing zeros.
 std::string shown(double limit) {
     auto whole = static_cast<int64_t>(limit);
     return static_cast<double>(whole) == limit ? str(whole) : str(limit);
@@ -235,7 +235,7 @@ void check_value(std::string_view value, std::string_view name, std::string_view
 
 namespace {
 
-/// A row's field, by the row's place in the table.
+/// The field of a row, by the row's index in the table.
 struct Field {
     void (*set)(Options& o, std::string_view name, std::string_view text);
     bool (*is_changed)(const Options& o);

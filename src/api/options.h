@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options: the values of all rows of options.def, in groups. Who reads a group includes
-// api/options/<group>.h, and is compiled anew when a row is added to it; nobody else is.
+// Options: the values of all rows of options.def, in groups. A source that reads a group includes
+// api/options/<group>.h; a new row recompiles only these sources.
 #pragma once
 
 #include "api/option_rows.h"

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint32_t major_shift = 16; // of a producer's version
 
-/// Copies what is left of the bytes that were read already.
+/// Copies the unread rest of `first`.
 int64_t take(std::span<const std::byte>& first, void* to, int64_t bytes) {
     size_t n = std::min(first.size(), static_cast<size_t>(std::max<int64_t>(bytes, 0)));
     std::memcpy(to, first.data(), n);
@@ -25,7 +25,7 @@ int64_t take(std::span<const std::byte>& first, void* to, int64_t bytes) {
     return static_cast<int64_t>(n);
 }
 
-/// Gives the bytes that were read from a reader already, then the reader's.
+/// Replays bytes that were read already, then reads on from the reader.
 class WholeReader final : public nvinfer1::IStreamReader {
 public:
     WholeReader(std::span<const std::byte> first, nvinfer1::IStreamReader& rest)
@@ -39,7 +39,7 @@ private:
     nvinfer1::IStreamReader& rest_;
 };
 
-/// The same. It cannot seek, which runtimes do not do.
+/// The same; does not seek, and runtimes never seek.
 class WholeReaderV2 final : public nvinfer1::IStreamReaderV2 {
 public:
     WholeReaderV2(std::span<const std::byte> first, nvinfer1::IStreamReaderV2& rest)
@@ -317,7 +317,7 @@ bool DispatchRuntime::set_verify_weights(bool verify) noexcept {
 
 bool DispatchRuntime::set_device(int32_t device, int32_t ordinal) noexcept {
     return report_.guard("ingot::setDevice", false, [&] {
-        // The runtime of this release knows what there is.
+        // The runtime of this release lists all of them.
         const LeanLibrary& library = LeanLibraries::shared().current();
         auto probe = library.create_runtime(report_.logger());
         if (probe == nullptr || !library.set_device(*probe, device, ordinal)) {

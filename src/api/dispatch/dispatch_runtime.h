@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DispatchRuntime: an IRuntime that has no engine code of its own: each engine is loaded by the
-// lean runtime library for its version.
+// DispatchRuntime: an IRuntime without engine code. The lean runtime library of an engine's version
+// loads the engine.
 #pragma once
 
 #include "api/tensorrt/report.h"
@@ -19,12 +19,12 @@ public:
     static LeanLibraries& shared();
     /// Errors: those of LeanLibrary::find.
     const LeanLibrary& of_major(uint32_t major, bool is_readable);
-    /// That of this release.
+    /// The library of this release.
     const LeanLibrary& current();
-    /// The one that made the engine or configuration; null when none did.
+    /// The library that made the engine or configuration; null for an object made elsewhere.
     const LeanLibrary* of_engine(const nvinfer1::ICudaEngine& engine) { return maker(&engine); }
     const LeanLibrary* of_config(const nvinfer1::IRuntimeConfig& config) { return maker(&config); }
-    /// For every library, those opened later too. False when one of them refuses.
+    /// Applies to every library, including those opened later. False when one of them refuses.
     bool set_cache_folder(const char* path);
 
 private:
@@ -72,7 +72,7 @@ public:
                                                uint64_t* diagnostics) const noexcept override;
     void setDeferredWeightsLoading(bool defer) noexcept override;
     bool getDeferredWeightsLoading() const noexcept override { return settings_.deferred; }
-    // Not passed on: lean libraries of earlier releases do not have it, and it has no effect.
+    // Not forwarded: lean libraries of earlier releases lack it, and it has no effect.
     bool setDLAWorkspaceAllocationStrategy(
         nvinfer1::DLAWorkspaceAllocationStrategy strategy) noexcept override;
     nvinfer1::DLAWorkspaceAllocationStrategy
@@ -98,10 +98,10 @@ private:
         int32_t device = 0;
         int32_t ordinal = 0;
     };
-    /// The runtime for an engine, from its first bytes; made when it is first needed. Errors:
+    /// The runtime for an engine, chosen by its first bytes and made at the first use. Errors:
     /// InvalidEngine, those of LeanLibraries::of_major.
     nvinfer1::IRuntime& runtime_for(std::span<const std::byte> header) const;
-    /// `change` on every runtime there is.
+    /// Calls `change` on every runtime that exists.
     template <class F>
     void for_all(const char* method, const F& change) const noexcept;
     void configure(nvinfer1::IRuntime& runtime, const LeanLibrary& library) const;

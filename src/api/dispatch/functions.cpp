@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that libingot_dispatch.so shows. What needs a runtime asks the lean libraries.
+// The exported functions of libingot_dispatch.so. Functions that need a runtime ask the lean
+// libraries.
 #include "api/dispatch/dispatch_runtime.h"
 #include "api/tensorrt/library.h"
 #include "ingot.h"

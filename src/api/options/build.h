@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of what an engine is built of and for.
+// Options of a build: target, precision, profiles, limits.
 #pragma once
 
 #include "api/options/types.h"

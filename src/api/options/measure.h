@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of what is measured, compared and reported of runs.
+// Options of timing, comparison and reports.
 #pragma once
 
 #include "api/options/types.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of a run: where, with which kernels, on which inputs.
+// Options of a run: device, kernels, inputs.
 #pragma once
 
 #include "api/options/types.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of options.
+// The value types of options.
 #pragma once
 
 #include <cstdint>

@@ -30,7 +30,7 @@ constexpr std::array<TypeRow, 12> types = {{{Api::kFLOAT, "FLOAT", DType::F32},
                                             {Api::kFP4, "FP4", DType::F4E2M1},
                                             {Api::kE8M0, "E8M0", std::nullopt}}};
 
-// By number.
+// Indexed by LayerType.
 constexpr std::array<std::string_view, 57> kinds = {"Convolution",
                                                     "Cast",
                                                     "Activation",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Types, shapes and weights of the public API as Ingot's own, and back.
+// Converts types, shapes and weights of the public API to Ingot's own, and back.
 #pragma once
 
 #include "NvInfer.h"
@@ -13,17 +13,16 @@ namespace ingot::api {
 
 namespace nv = nvinfer1;
 
-/// Errors: InvalidArgument for a number that is no type, Unsupported for one that Ingot lacks.
+/// Errors: InvalidArgument for an unknown number, Unsupported for a type that Ingot lacks.
 DType dtype_of(nv::DataType t);
-/// The type itself, or the one that stands for it in the API where it has no name there (f64:
-/// kFLOAT).
+/// The API's type; a type without a name there maps to its nearest (f64: kFLOAT).
 nv::DataType data_type_of(DType t);
 /// "FLOAT", "INT64", ...
 std::string_view name_of(nv::DataType t);
-/// "CONVOLUTION" is "Convolution": the word for a layer in its default name.
+/// The word for a layer in its default name: "Convolution" for kCONVOLUTION.
 std::string_view kind_of(nv::LayerType t);
 
-/// Whether a number is one of the enumeration's current names.
+/// Whether a number is a current enumerator of E.
 template <class E>
 bool is_one_of(E value) {
     return static_cast<int32_t>(value) >= 0 && static_cast<int32_t>(value) < nv::EnumMax<E>();
@@ -36,26 +35,26 @@ E checked(E value, std::string_view what) {
     return value;
 }
 
-/// -1 for sizes that are not known.
+/// Unknown sizes become -1.
 nv::Dims api_dims(const Dims& dims);
 nv::Dims api_dims(const Shape& shape);
-/// No shape.
+/// The Dims that mean "no shape".
 nv::Dims no_dims();
-/// The numbers. Errors: InvalidArgument for a number of dimensions that is not 0 to 8.
+/// The sizes. Errors: InvalidArgument for a rank outside 0 to 8.
 Shape numbers_of(const nv::Dims& d, std::string_view what);
 /// "[1,-1,3]", as shapes print in messages.
 std::string text_of(const nv::Dims& d);
-/// All dimensions from a mask of bits. Errors: InvalidArgument for bits beyond the rank.
+/// The axes whose bits are set. Errors: InvalidArgument for bits beyond the rank.
 std::vector<int64_t> axes_of(uint32_t mask, int64_t rank, std::string_view what);
 
 bool same_weights(const nv::Weights& a, const nv::Weights& b);
 inline bool is_empty(const nv::Weights& w) {
     return w.count == 0;
 }
-/// The caller's memory as a tensor, not copied where it is aligned. Errors: InvalidArgument when
-/// there are not as many weights as the shape has elements, or no memory.
+/// The caller's memory as a tensor, copied only where it is unaligned. Errors: InvalidArgument when
+/// the weight count differs from the shape's element count, or the memory is null.
 Tensor weights_tensor(const nv::Weights& w, Shape shape, std::string_view what);
-/// What weights are in themselves. Errors: InvalidArgument.
+/// Checks type, count and pointer. Errors: InvalidArgument.
 void check_weights(const nv::Weights& w, std::string_view what);
 
 } // namespace ingot::api

@@ -20,7 +20,8 @@ namespace {
 struct CacheFolder {
     std::mutex mutex;
     std::optional<std::string> chosen;
-    std::set<std::string> shown; // what ingotGetCacheFolder() gave: others may be reading it
+    // returned by ingotGetCacheFolder(): other threads may still read them
+    std::set<std::string> shown;
 };
 
 CacheFolder& cache() {
@@ -28,7 +29,7 @@ CacheFolder& cache() {
     return folder;
 }
 
-/// Makes the folder and a file in it. Errors: Io.
+/// Checks that the folder can be made and written. Errors: Io.
 void check_writable(const std::string& folder) {
     std::error_code problem;
     make_private_folder(folder);
@@ -54,7 +55,7 @@ bool initLibNvInferPlugins(void* logger, const char*) {
     return true;
 }
 
-// Functions without an object report to standard error: the first logger may be gone.
+// Functions without an object report to standard error: the first logger may already be destroyed.
 
 bool ingotSetCacheFolder(const char* path) noexcept {
     return ingot::api::Report().guard("ingot::setCacheFolder", false, [&] {

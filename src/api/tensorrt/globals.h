@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What belongs to the process: the folder of compiled kernels.
+// State of the whole process: the folder of compiled kernels.
 #pragma once
 
 #include "api/tensorrt/library.h"
@@ -8,7 +8,7 @@
 
 namespace ingot::api {
 
-/// CompileOptions::runtime_cache of contexts without an IRuntimeCache.
+/// The default of CompileOptions::runtime_cache, for contexts without an IRuntimeCache.
 std::string cache_folder_option();
 
 } // namespace ingot::api

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every library of the API tells of itself: its version, the process's first logger.
+// The parts that every library of the API has: its version, the process's first logger.
 #pragma once
 
 #include "NvInferRuntime.h"
 
 namespace ingot::api {
 
-/// Makes it what getLogger() gives unless there is one already; null is ignored.
+/// Becomes the result of getLogger() unless one is set; null is ignored.
 void remember_logger(nvinfer1::ILogger* logger) noexcept;
-/// Reports, and returns false, for a version of the headers that this library does not serve.
+/// Reports, and returns false for, an unsupported version of the headers.
 bool check_version(int32_t version, nvinfer1::ILogger* logger, const char* method) noexcept;
 } // namespace ingot::api

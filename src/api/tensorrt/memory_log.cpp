@@ -37,7 +37,7 @@ MemoryChange::Use MemoryChange::now() const noexcept {
             use.gpu = m.total - m.free;
         }
     } catch (const std::exception&) {
-        use.gpu = 0; // a lost device says so where it is used
+        use.gpu = 0; // the next use of the device reports that it is lost
     }
     return use;
 }

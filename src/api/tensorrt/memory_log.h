@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The lines on memory that loggers get, in TensorRT's words.
+// Log lines on memory, in TensorRT's wording.
 #pragma once
 
 #include "api/tensorrt/report.h"
@@ -9,12 +9,12 @@
 
 namespace ingot::api {
 
-/// Logs at kINFO, when it goes, how the memory of process and device changed since it was made:
-/// "[MemUsageChange] <operation>: CPU +1, GPU +2, now: CPU 10, GPU 20 (MiB)". CPU is what this
-/// process holds; GPU is what all processes hold on the device together, 0 where there is none.
+/// Its destructor logs at kINFO how the memory of process and device changed since the constructor:
+/// "[MemUsageChange] <operation>: CPU +1, GPU +2, now: CPU 10, GPU 20 (MiB)". CPU counts this
+/// process; GPU counts all processes on the device, 0 without a device.
 class MemoryChange {
 public:
-    /// With a device that is null nothing is logged unless set_device names one.
+    /// A null device logs nothing unless set_device names one.
     MemoryChange(const Report& report, const Backend* device, std::string operation);
     ~MemoryChange();
     MemoryChange(const MemoryChange&) = delete;
@@ -34,10 +34,10 @@ private:
     Use before_;
 };
 
-/// "[MemUsageStats] <phase>: CPU 10, peak 12 (MiB)" at kINFO: what the process holds and held.
+/// Logs "[MemUsageStats] <phase>: CPU 10, peak 12 (MiB)" at kINFO for this process.
 void log_memory_use(const Report& report, std::string_view phase);
 
-/// "<what>: <bytes> bytes" at kINFO.
+/// Logs "<what>: <bytes> bytes" at kINFO.
 void log_bytes(const Report& report, std::string_view what, int64_t bytes);
 
 } // namespace ingot::api

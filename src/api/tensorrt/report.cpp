@@ -75,7 +75,7 @@ void Report::error(nvinfer1::ErrorCode code, std::string_view method,
             return;
         }
     }
-    // What a recorder cannot hold, and what nobody records.
+    // For errors that do not fit a recorder, and without a recorder.
     auto severity = code == nvinfer1::ErrorCode::kINTERNAL_ERROR
                         ? nvinfer1::ILogger::Severity::kINTERNAL_ERROR
                         : nvinfer1::ILogger::Severity::kERROR;

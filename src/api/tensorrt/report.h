@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Report: where an object of the public API says what went wrong; and the wall behind which nothing
-// throws. Every method of the API that can fail is written
+// Report: the error channel of an object of the public API, and its exception barrier. Every method
+// of the API that can fail is written
 //
 //     return report_.guard("IRuntime::deserializeCudaEngine", nullptr, [&] { ... });
 #pragma once
@@ -18,8 +18,8 @@ namespace ingot::api {
 
 nvinfer1::ErrorCode api_code(ErrorCode c) noexcept;
 
-/// The recorder when there is one, else the logger, else standard error. Children copy their
-/// parent's. Recorders are counted. Thread safe, except set_recorder and assignment.
+/// Reports to the recorder, else the logger, else standard error. Children copy their parent's
+/// report. Recorders are reference counted. Thread safe, except set_recorder and assignment.
 class Report {
 public:
     explicit Report(nvinfer1::ILogger* logger = nullptr,
@@ -30,16 +30,16 @@ public:
 
     nvinfer1::ILogger* logger() const noexcept { return logger_; }
     nvinfer1::IErrorRecorder* recorder() const noexcept { return recorder_; }
-    /// Lets the old recorder go and holds the new one; null for none.
+    /// Releases the old recorder and holds the new one; null for none.
     void set_recorder(nvinfer1::IErrorRecorder* recorder) noexcept;
 
-    /// "<method>: <text>"; cut to the recorder's length, whole to the logger. Where there is no
-    /// memory for that, its beginning.
+    /// Reports "<method>: <text>"; cut to the recorder's length, whole to the logger. Without
+    /// memory for it, only its beginning.
     void error(nvinfer1::ErrorCode code, std::string_view method,
                std::string_view text) const noexcept;
     void log(nvinfer1::ILogger::Severity severity, std::string_view text) const noexcept;
 
-    /// The result of f; `failure` when it throws, which is reported.
+    /// The result of f; `failure` when f throws, after reporting the error.
     template <class R, class F>
     R guard(std::string_view method, R failure, const F& f) const noexcept {
         try {

@@ -19,7 +19,8 @@ namespace ingot::api {
 
 namespace {
 
-constexpr uint64_t external_threshold = 1024; // bytes of weights that go outside where asked to
+// bytes; larger weights go to the external file, if requested
+constexpr uint64_t external_threshold = 1024;
 
 std::vector<std::pair<std::string, Shape>> shapes_of(const SlimShape* list, int32_t count) {
     std::vector<std::pair<std::string, Shape>> out;
@@ -56,7 +57,7 @@ onnx::Model read(const void* model, size_t size, const char* path) {
     return onnx::read_model({static_cast<const std::byte*>(model), size}, folder, nullptr);
 }
 
-/// Errors: InvalidArgument that names the outputs that differ.
+/// Errors: InvalidArgument naming the outputs that differ.
 void check(const onnx::Model& before, const onnx::Model& after, const SlimRequest& r) {
     CompareOptions c;
     c.inputs.shapes = shapes_of(r.checkShapes, r.nbCheckShapes);

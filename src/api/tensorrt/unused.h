@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings that are accepted and change nothing say so.
+// Logs settings that are accepted and change nothing.
 #pragma once
 
 #include "api/tensorrt/report.h"
 
 namespace ingot::api {
 
-/// "<setting>: accepted, no effect, because <reason>", a warning; where it asks for what happens
-/// anyway "<setting>: nothing changes, because <reason>", at kINFO.
+/// Logs "<setting>: accepted, no effect, because <reason>" as a warning; for behaviour that is
+/// always on "<setting>: nothing changes, because <reason>" at kINFO.
 inline void log_unused(const Report& report, std::string_view setting, bool happens_anyway,
                        std::string_view reason) noexcept {
     using Severity = nvinfer1::ILogger::Severity;

@@ -21,7 +21,8 @@ bool is_limited(const BuilderConfig& config, Pool pool) {
            static_cast<size_t>(std::numeric_limits<int64_t>::max());
 }
 
-/// nullopt where there is no device, and, with `sure`, where the engine may run on another one.
+/// The device to plan for; nullopt where there is none. With `sure`, also nullopt where the engine
+/// may run on another device.
 std::optional<Place> place_of(const BuilderConfig& config, bool sure) {
     try {
         Place place = find_place(config.device, config.ordinal);
@@ -35,7 +36,7 @@ std::optional<Place> place_of(const BuilderConfig& config, bool sure) {
     }
 }
 
-/// The largest shapes of the inputs in each profile, those without open sizes.
+/// The largest input shapes of each profile; profiles with open sizes are left out.
 std::vector<std::vector<Shape>> largest_shapes(const Engine& engine) {
     const Graph& g = engine.graph();
     std::vector<Profile> profiles = engine.profiles();
@@ -64,7 +65,7 @@ bool is_limited(const BuilderConfig& config) {
     return is_limited(config, Pool::kWORKSPACE) || is_limited(config, Pool::kTACTIC_SHARED_MEMORY);
 }
 
-/// What contexts take: "Total Host Persistent Memory: 123 bytes", and so on.
+/// Logs the memory of a context: "Total Host Persistent Memory: 123 bytes", and so on.
 void log_context_memory(Context& context, const BuilderConfig& config, bool is_gpu) {
     int64_t activations = 0;
     int64_t scratch = 0;
@@ -103,10 +104,9 @@ void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConf
                   const std::shared_ptr<plan::PluginHost>& plugins) {
     bool limited = is_limited(config);
     std::optional<Place> place = place_of(config, limited);
-    // A plugin may be made for the GPU that is not here.
+    // A plugin may be built for a GPU that this machine lacks.
     bool foreign = place && plugins != nullptr && !place->is_gpu && config.device != Device::kCPU;
-    // Planning for a GPU compiles kernels: without a limit that is left to what times them, and
-    // runs.
+    // Planning for a GPU compiles kernels. Without a limit, timing and running compile them later.
     if (!place || foreign || (place->is_gpu && !limited)) {
         return;
     }
@@ -121,7 +121,7 @@ void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConf
         if (limited || e.code() == ErrorCode::Interrupted) {
             throw;
         }
-        // Nothing was asked of this device: it may be another one that runs the engine.
+        // The configuration names no device: the engine may run on another one.
         config.report().log(nv::ILogger::Severity::kVERBOSE,
                             str("the memory of contexts is not known: ", e.what()));
     }

@@ -8,14 +8,14 @@
 
 namespace ingot::api {
 
-/// Plans the engine for the device at hand and the largest shapes of each profile, and logs what
-/// memory that takes; on a GPU only where kWORKSPACE or kTACTIC_SHARED_MEMORY is limited. What the
-/// limits rule out is logged too. Errors: OutOfMemory naming layer, bytes needed and limit where
-/// nothing is left.
+/// Plans the engine for the available device and the largest shapes of each profile, and logs the
+/// memory that the plan takes; on a GPU only where kWORKSPACE or kTACTIC_SHARED_MEMORY is limited.
+/// Logs the tactics that the limits exclude. Errors: OutOfMemory naming layer, bytes needed and
+/// limit where no tactic is left.
 void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConfig& config,
                   const std::shared_ptr<plan::PluginHost>& plugins);
 
-/// The options that the limits, and flags of arithmetic, stand for.
+/// The compile options that follow from the limits and the arithmetic flags.
 CompileOptions limited_options(const BuilderConfig& config);
 
 } // namespace ingot::api

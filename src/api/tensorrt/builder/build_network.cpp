@@ -89,7 +89,8 @@ bool flag_allows(const BuilderConfig& config, nv::DataType t) {
                                       : config.has(Flag::kFP8);
 }
 
-/// Whether types of layers count. Errors: InvalidArgument for one that must be obeyed and cannot.
+/// Whether layer types are honoured. Errors: InvalidArgument for a type that must be obeyed and
+/// cannot be.
 bool obeys_types(const Network& network, const BuilderConfig& config) {
     bool obey = config.has(Flag::kOBEY_PRECISION_CONSTRAINTS);
     bool prefer = config.has(Flag::kPREFER_PRECISION_CONSTRAINTS);
@@ -126,7 +127,7 @@ int64_t pool_limit(const BuilderConfig& config, nv::MemoryPoolType pool) {
     return static_cast<int64_t>(std::min(config.getMemoryPoolLimit(pool), most));
 }
 
-/// Checks values that a profile has for an input of the network.
+/// Checks the values that a profile gives for an input of the network.
 void check_values(const Network& network, const std::string& name, const Shape& values) {
     auto it = std::find_if(network.inputs().begin(), network.inputs().end(),
                            [&](const auto& t) { return t->name() == name; });
@@ -220,7 +221,8 @@ EngineFacts facts_of(const Network& network, const BuilderConfig& config) {
 
 // --- progress ------------------------------------------------------------------------------------
 
-// One phase of a fixed number of steps, and in it one for each pass. Phases end when it goes.
+// One phase with a fixed number of steps, and a nested phase for each pass. The destructor ends
+// open phases.
 class Progress {
 public:
     explicit Progress(nv::IProgressMonitor* monitor) : monitor_(monitor) {
@@ -270,7 +272,7 @@ private:
 
 // --- runs that allocate nothing -----------------------------------------------------------------
 
-/// Errors: Unsupported for what decides sizes, or what runs, while it runs.
+/// Errors: Unsupported for ops with data-dependent sizes or control flow.
 void check_user_allocation(const Graph& g) {
     SymbolSet known = input_symbols(g);
     for (const Node& n : g.nodes()) {
@@ -293,10 +295,11 @@ PluginBuild plugin_build(const BuilderConfig& config, const std::vector<Profile>
     how.place = [&config]() -> const Backend* {
         try {
             Place place = find_place(config.device, config.ordinal);
-            // A plugin may be made for the GPU that is not here: host addresses would crash it.
+            // A plugin may be built for a GPU that this machine lacks: host addresses would crash
+            // it.
             return place.is_gpu || config.device == Device::kCPU ? place.backend : nullptr;
         } catch (const Error&) {
-            return nullptr; // the engine is for a GPU that is not here
+            return nullptr; // the engine is for a GPU that this machine lacks
         }
     };
     if (config.has_timing_cache() && !config.has(Flag::kDISABLE_TIMING_CACHE)) {
@@ -311,7 +314,7 @@ PluginBuild plugin_build(const BuilderConfig& config, const std::vector<Profile>
 
 // --- kernels ahead of time -----------------------------------------------------------------------
 
-/// Of the GPU that the build is for; 0 where there is none.
+/// The capability of the GPU that the build targets; 0 without a GPU.
 int current_capability(const BuilderConfig& config) {
     try {
         return find_place(config.device, config.ordinal).backend->compute_capability();

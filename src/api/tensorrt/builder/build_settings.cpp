@@ -67,7 +67,8 @@ EngineFacts read_facts(const Engine& engine) {
     if (found == engine.metadata().end()) {
         const std::vector<std::string>& names = engine.graph().output_names();
         auto results = static_cast<std::ptrdiff_t>(engine.result_count());
-        facts.debug_tensors.assign(names.begin() + results, names.end()); // of trtexec --markDebug
+        // from trtexec --markDebug
+        facts.debug_tensors.assign(names.begin() + results, names.end());
         return facts;
     }
     try {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a builder's configuration says of an engine beyond graph, weights and profiles. It travels
-// in the engine's metadata: the builder writes it, the runtime reads it.
+// The builder's settings that an engine keeps beside graph, weights and profiles. They travel in
+// the engine's metadata: the builder writes them, the runtime reads them.
 #pragma once
 
 #include "NvInferRuntime.h"
@@ -29,18 +29,18 @@ struct EngineFacts {
     int64_t workspace = std::numeric_limits<int64_t>::max(); // bytes of kWORKSPACE
     int64_t shared_memory = 0;    // bytes of kTACTIC_SHARED_MEMORY; 0: what the device has
     bool streams_weights = false; // kWEIGHT_STREAMING
-    std::map<std::string, std::string> aliases; // outputs, and the input that each is written over
-    std::vector<std::string> debug_tensors;     // names that markDebug() marked
+    std::map<std::string, std::string> aliases; // output -> the input whose memory it overwrites
+    std::vector<std::string> debug_tensors;     // the tensors of markDebug()
     bool debug_unfused = false;                 // markUnfusedTensorsAsDebugTensors()
     std::vector<ProfileValues<int64_t>> values; // by profile
     std::vector<ProfileValues<int32_t>> narrow_values; // the same, clamped
 };
 
 void put_facts(const EngineFacts& facts, Properties& properties);
-/// Defaults stand for what an engine does not say. Errors: InvalidEngine for what it says wrong.
+/// Missing settings keep their defaults. Errors: InvalidEngine for malformed ones.
 EngineFacts read_facts(const Engine& engine);
 
-/// Timings of tactics, which travel with the engine beside its facts.
+/// Timings of tactics, stored in the engine beside its settings.
 void put_timings(const plan::TimingCache::Entries& timings, Properties& properties);
 /// Null when the engine has none.
 std::shared_ptr<plan::TimingCache> timings_of(const Engine& engine);

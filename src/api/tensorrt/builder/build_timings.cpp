@@ -19,7 +19,7 @@ using Flag = nv::BuilderFlag;
 
 constexpr int32_t timing_level = 4;
 constexpr double budget_ms = 10000;
-constexpr double long_budget_ms = 60000; // of level 5
+constexpr double long_budget_ms = 60000; // at level 5
 
 CompileOptions timing_options(const BuilderConfig& config) {
     CompileOptions o;
@@ -60,8 +60,8 @@ std::string milliseconds(double us) {
     return text;
 }
 
-/// Writes what was timed as programs read it that edit the cache (NVIDIA's
-/// sampleEditableTimingCache): the op with its key, a row per tactic, the choice.
+/// Logs timings in the form that programs parse to edit the cache (NVIDIA's
+/// sampleEditableTimingCache): the op with its key, one row per tactic, the choice.
 class TimingLog final : public plan::TimingListener {
 public:
     explicit TimingLog(const Report& report) : report_(report) {}

@@ -100,8 +100,8 @@ nv::ICudaEngine* Builder::buildEngineWithConfig(nv::INetworkDefinition& network,
         [&]() -> nv::ICudaEngine* {
             auto& ours = static_cast<BuilderConfig&>(config);
             auto engine = build_network(static_cast<Network&>(network), ours);
-            // Weights of the caller need not outlive the network: a copy holds its
-            // own.
+            // The engine gets its own copy of the weights, because the caller's need not outlive
+            // the network.
             AlignedBytes bytes = engine_bytes(*engine, as_built(*engine));
             Place place = find_place(ours.device, ours.ordinal);
             std::shared_ptr<MemorySource> source =
@@ -146,7 +146,7 @@ bool Builder::platformHasFastInt8() const noexcept {
 }
 
 bool Builder::platformHasTf32() const noexcept {
-    constexpr int ampere = 80; // the first with units for it
+    constexpr int ampere = 80; // the first with sparse units
     return report_.guard("IBuilder::platformHasTf32", false, [] {
         return find_place(Device::kAUTO, 0).backend->compute_capability() >= ampere;
     });
@@ -166,7 +166,7 @@ extern "C" void* createInferBuilder_INTERNAL(void* logger, int32_t version) noex
     ingot::api::remember_logger(ours);
     return ingot::api::Report(ours).guard(
         "createInferBuilder", static_cast<void*>(nullptr), [&]() -> void* {
-            // As the interface, whose address the caller takes it for.
+            // Converted to the interface, whose address the caller expects.
             nvinfer1::IBuilder* builder = std::make_unique<ingot::api::Builder>(ours).release();
             return builder;
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builder: IBuilder. Makes networks, configurations and profiles, and engines of them.
+// Builder: IBuilder. Makes networks, configurations and profiles, and builds engines.
 #pragma once
 
 #include "api/tensorrt/builder/builder_config.h"
@@ -49,10 +49,10 @@ private:
     static int32_t default_threads();
 };
 
-/// The engine of a network. Errors: those of the layers; InvalidArgument for settings that
-/// contradict each other; Unsupported; Interrupted when the monitor says so.
+/// Builds a network's engine. Errors: those of the layers; InvalidArgument for settings that
+/// contradict each other; Unsupported; Interrupted when the monitor cancels.
 std::shared_ptr<const Engine> build_network(const Network& network, const BuilderConfig& config);
-/// All that can be said without optimising. Errors: as above.
+/// Checks everything that needs no optimisation. Errors: as above.
 void check_network(const Network& network, const BuilderConfig& config);
 
 } // namespace ingot::api

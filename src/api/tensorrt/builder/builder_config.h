@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// BuilderConfig: IBuilderConfig, settings and their checks.
+// BuilderConfig: IBuilderConfig, the settings and their checks.
 #pragma once
 
 #include "NvInfer.h"
@@ -28,12 +28,12 @@ public:
     const Profiles& profiles() const { return profiles_; }
     /// Compute capabilities to compile for: 90 for 9.0, or kCURRENT alone.
     const std::vector<nv::ComputeCapability>& capabilities() const { return capabilities_; }
-    /// Of setCalibrationProfile(), or null.
+    /// The profile of setCalibrationProfile(), or null.
     const ProfileObject* calibration_profile() const { return calibration_profile_.get(); }
-    /// What a build times tactics into: the timing cache set, or one of its own.
+    /// The timing cache that a build fills: the one set, or one of its own.
     const std::shared_ptr<plan::TimingCache>& timings() const;
     bool has_timing_cache() const { return timing_cache_ != nullptr; }
-    /// INT8 without ranges was asked for by name.
+    /// This quickstart route asks for INT8 without ranges.
     static constexpr const char* guess_route = "-int8_without_calibration=on";
     bool guesses_ranges() const { return route_ == guess_route; }
     bool has(nv::BuilderFlag f) const { return ((flags_ >> static_cast<uint32_t>(f)) & 1U) != 0; }
@@ -121,7 +121,7 @@ public:
 private:
     std::shared_ptr<ProfileObject> find(const nv::IOptimizationProfile* profile) const;
     void warn_dla() const;
-    /// Null: a new one, editable where the flag is set.
+    /// Makes a new cache for null, editable where the flag is set.
     std::unique_ptr<TimingCacheObject>
     make_cache(std::shared_ptr<plan::TimingCache> timings = nullptr) const;
 
@@ -138,7 +138,7 @@ private:
     cudaStream_t stream_ = nullptr;
     nv::ProfilingVerbosity verbosity_ = nv::ProfilingVerbosity::kLAYER_NAMES_ONLY;
     nv::TacticSources tactic_sources_ = 3;
-    mutable std::unique_ptr<TimingCacheObject> timing_cache_; // builds fill it
+    mutable std::unique_ptr<TimingCacheObject> timing_cache_; // filled by builds
     std::map<nv::MemoryPoolType, std::size_t> pools_;
     std::map<nv::PreviewFeature, bool> previews_;
     int32_t level_ = 3;

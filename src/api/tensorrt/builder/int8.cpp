@@ -63,7 +63,7 @@ CalibrationOptions options_of(nv::IInt8Calibrator& c) {
 
 // --- batches -------------------------------------------------------------------------------------
 
-/// The shapes of one batch, input by input.
+/// The input shapes of one batch.
 class BatchShapes {
 public:
     BatchShapes(const Graph& g, const BuilderConfig& config, int64_t batch)
@@ -136,7 +136,7 @@ bool next_batch(nv::IInt8Calibrator& calibrator, const Graph& g, const std::vect
     return true;
 }
 
-/// Histograms of an earlier build, where a legacy calibrator kept them.
+/// Reads histograms of an earlier build that a legacy calibrator kept.
 bool take_histograms(nv::IInt8LegacyCalibrator* legacy, Calibrator& c, const Report& report) {
     size_t length = 0;
     const void* data = legacy == nullptr ? nullptr : legacy->readHistogramCache(length);
@@ -205,7 +205,7 @@ CalibrationCache scales_of(nv::IInt8Calibrator& calibrator, const Graph& g,
 
 // --- ranges --------------------------------------------------------------------------------------
 
-/// Ranges that tensors were given; they go before those of the calibrator.
+/// Takes dynamic ranges set on tensors; they override the calibrator's.
 void take_ranges(const Network& network, CalibrationCache& cache) {
     auto take = [&](const NetworkTensor& t) {
         if (!t.dynamicRangeIsSet()) {

@@ -25,7 +25,7 @@ size_t checked_selector(nv::OptProfileSelector select) {
 
 } // namespace
 
-// min <= opt <= max for what is set; ranks are equal.
+// Checks min <= opt <= max and equal ranks of the shapes that are set.
 void ProfileObject::check_triple(const std::string& input, const Triple& t, bool complete) {
     for (size_t a = 0; a < 3; ++a) {
         require(!complete || t[a].has_value(), ErrorCode::InvalidArgument, "input '", input,

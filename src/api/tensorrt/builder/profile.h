@@ -37,7 +37,7 @@ public:
     const int32_t* getShapeValues(const char* input_name,
                                   nvinfer1::OptProfileSelector select) const noexcept override;
 
-    /// Errors: InvalidArgument naming an input that lacks a shape, or whose sizes are not in order.
+    /// Errors: InvalidArgument naming an input that lacks a shape, or whose sizes are out of order.
     void check() const;
     /// The shapes. Errors: as check().
     Profile profile() const;
@@ -46,17 +46,18 @@ public:
     std::map<std::string, std::array<Shape, 3>> values() const;
 
 private:
-    using Triple = std::array<std::optional<Shape>, 3>; // by OptProfileSelector
+    using Triple = std::array<std::optional<Shape>, 3>; // indexed by OptProfileSelector
     static void check_triple(const std::string& input, const Triple& t, bool complete);
 
     Report report_;
     std::map<std::string, Triple> shapes_;
     std::map<std::string, Triple> values_;
-    mutable std::map<std::string, std::array<std::vector<int32_t>, 3>> narrow_; // getShapeValues()
+    // for getShapeValues()
+    mutable std::map<std::string, std::array<std::vector<int32_t>, 3>> narrow_;
     float extra_memory_ = 1;
 };
 
-/// The profiles that a builder made, for as long as the builder or one of its configurations lives.
+/// The profiles that a builder made. Lives as long as the builder or one of its configurations.
 /// Thread safe.
 class ProfileList {
 public:
@@ -65,7 +66,7 @@ public:
         std::scoped_lock lock(mutex_);
         return all_.emplace_back(std::move(made)).get();
     }
-    /// Null when it is not one of them.
+    /// Null for a foreign profile.
     std::shared_ptr<ProfileObject> find(const nvinfer1::IOptimizationProfile* profile) const {
         std::scoped_lock lock(mutex_);
         for (const std::shared_ptr<ProfileObject>& p : all_) {

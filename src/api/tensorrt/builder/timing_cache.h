@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TimingCacheObject: ITimingCache, the tactics that were the fastest, by key.
+// TimingCacheObject: ITimingCache, the fastest tactics by key.
 #pragma once
 
 #include "NvInfer.h"
@@ -18,18 +18,18 @@ nvinfer1::TimingCacheKey timing_key(std::string_view entry);
 class TimingCacheObject final : public nvinfer1::ITimingCache {
 public:
     using Timings = std::shared_ptr<plan::TimingCache>;
-    /// `place`: names the device that timings are for, when asked (Backend::timing_device()).
-    /// Entries can be edited where `timings` keeps layers apart.
+    /// `place` names the timed device when called (Backend::timing_device()). Entries are editable
+    /// where `timings` keeps layers apart.
     TimingCacheObject(const Report& report, std::function<std::string()> place, Timings timings)
         : report_(report), place_(std::move(place)), timings_(std::move(timings)) {}
 
     /// Errors: InvalidArgument for bytes that serialize() did not write.
     void read(std::span<const std::byte> bytes);
-    /// Errors: InvalidArgument where the timings are of another device.
+    /// Errors: InvalidArgument for timings of another device.
     void check_device() const;
-    /// Adds what is not there. Errors: InvalidArgument for timings of another device.
+    /// Adds missing entries. Errors: InvalidArgument for timings of another device.
     void add(const TimingCacheObject& other, bool ignore_mismatch);
-    /// What builds time, find and extend.
+    /// The timings that builds look up and extend.
     const Timings& timings() const { return timings_; }
 
     nvinfer1::IHostMemory* serialize() const noexcept override;

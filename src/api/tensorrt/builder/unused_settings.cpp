@@ -17,7 +17,7 @@ using Feature = nv::PreviewFeature;
 
 struct Unused {
     const char* name;
-    bool happens_anyway; // what it asks for
+    bool happens_anyway; // the setting asks for behaviour that is always on
     bool (*is_set)(const BuilderConfig&);
     const char* reason;
 };
@@ -37,12 +37,12 @@ bool previews(const BuilderConfig& c) {
     return c.getPreviewFeature(F);
 }
 
-/// Whether there is a GPU on which the build could time tactics.
+/// Whether the build has no GPU to time tactics on.
 bool times_nothing(const BuilderConfig& config) {
     try {
         return !find_place(config.device, config.ordinal).is_gpu;
     } catch (const Error&) {
-        return true; // the engine is for a GPU that is not here
+        return true; // the engine is for a GPU that this machine lacks
     }
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Settings of a build that are accepted and change nothing: each that was made is told, once a
-// build, with the reason.
+// Build settings that are accepted and change nothing: each build logs those that were set, with
+// the reason.
 #pragma once
 
 #include "api/tensorrt/builder/builder_config.h"
@@ -9,10 +9,10 @@ namespace ingot::api {
 
 class Network;
 
-/// "kSPARSE_WEIGHTS: accepted, no effect, because ..." at kWARNING for each that was made; "...:
-/// nothing changes, because ..." at kINFO where it asks for what happens anyway.
+/// Logs "kSPARSE_WEIGHTS: accepted, no effect, because ..." at kWARNING for each setting; "...:
+/// nothing changes, because ..." at kINFO for behaviour that is always on.
 void log_unused_settings(const BuilderConfig& config);
-/// The same of the network's layers, each setting once.
+/// The same for settings of the network's layers, each setting once.
 void log_unused_settings(const Network& network, const BuilderConfig& config);
 
 } // namespace ingot::api

@@ -21,7 +21,7 @@ protected:
     AttentionUnit& owner;
 };
 
-// Shows the inputs; the ops belong to the other one.
+// The layer with the inputs; the other layer of the pair emits the ops.
 class AttentionInput final : public AttentionBorder<nv::IAttentionInputLayer> {
 public:
     explicit AttentionInput(AttentionUnit& unit)
@@ -40,7 +40,7 @@ public:
     void check(const InputTypes& in) const override {
         for (size_t i = 0; i < 3; ++i) {
             expect_float(*this, in, i);
-            expect_rank(*this, in, i, 3, 4); // the forms may be set later
+            expect_rank(*this, in, i, 3, 4); // the layouts may be set later
             expect_same_dtype(*this, in, 0, i);
         }
         if (in.size() > AttentionUnit::Mask && in[AttentionUnit::Mask]) {
@@ -124,7 +124,7 @@ private:
         }
         return spelled_out(e, softmax, quantised, causal);
     }
-    // The tokens of all sequences as one sequence, whose mask keeps them apart.
+    // Joins the tokens of all sequences into one sequence, with a mask that keeps them apart.
     Value of_packed(const Emitter& e, bool causal) const {
         Graph& g = e.g;
         require(!e.has(AttentionUnit::Mask), ErrorCode::Unsupported,
@@ -173,7 +173,7 @@ private:
         bool right = owner.causal == nv::CausalMaskKind::kLOWER_RIGHT;
         return right ? e.dims(1)[2] - e.dims(0)[2] : Dim(0);
     }
-    // The given mask, and the lengths of keys as one.
+    // The given mask combined with the mask of key lengths.
     Value mask(const Emitter& e) const {
         Value m = e.has(AttentionUnit::Mask) ? e.in[AttentionUnit::Mask] : Value{};
         if (!e.has(AttentionUnit::KeyValueLengths)) {
@@ -192,7 +192,7 @@ private:
         Value never = ops::scalar(g, g.type(m).dtype, -std::numeric_limits<double>::infinity());
         return ops::select(g, inside, m, never);
     }
-    // Each group's keys or values, once for each of its heads.
+    // Repeats each group's keys or values for every head of the group.
     static Value for_heads(const Emitter& e, size_t i) {
         const Dims d = e.dims(i);
         const Dim& heads = e.dims(0)[1];

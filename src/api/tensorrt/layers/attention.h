@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IAttention: settings of an attention that stands in the network as a pair of layers.
+// IAttention: the settings of an attention, which is a pair of layers in the network.
 #pragma once
 
 #include "api/tensorrt/network/network.h"
@@ -47,15 +47,15 @@ public:
     bool setKeyValueLengths(nv::ITensor* lengths) noexcept override;
     nv::ITensor* getKeyValueLengths() const noexcept override { return input(KeyValueLengths); }
 
-    // Inputs of the layer that computes.
+    // Inputs of the computing layer.
     enum Input : size_t { Query, Key, KeyValue, Mask, Scale, QueryLengths, KeyValueLengths, Count };
     nv::AttentionNormalizationOp normalization = nv::AttentionNormalizationOp::kSOFTMAX;
     nv::CausalMaskKind causal = nv::CausalMaskKind::kNONE;
     nv::DataType quantised = nv::DataType::kFLOAT;
     nv::AttentionIOForm query_form = nv::AttentionIOForm::kPADDED_BHND;
     nv::AttentionIOForm key_value_form = nv::AttentionIOForm::kPADDED_BHND;
-    LayerBase* begins = nullptr;   // in the network: kATTENTION_INPUT
-    LayerBase* computes = nullptr; // kATTENTION_OUTPUT
+    LayerBase* begins = nullptr;   // the kATTENTION_INPUT layer
+    LayerBase* computes = nullptr; // the kATTENTION_OUTPUT layer
 
 private:
     nv::ITensor* input(size_t i) const noexcept { return computes->input(static_cast<int32_t>(i)); }

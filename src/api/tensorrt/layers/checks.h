@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What layers expect of their inputs. Each check passes where the type is not known yet, and throws
+// Checks of a layer's inputs. Each check passes while the type is unknown, and throws
 // InvalidArgument "input 0 'x' is f32[2,3], expected ...".
 #pragma once
 
@@ -17,15 +17,15 @@ void expect_dtype(const LayerBase& layer, const InputTypes& in, size_t i,
 void expect_same_dtype(const LayerBase& layer, const InputTypes& in, size_t a, size_t b);
 void expect_rank(const LayerBase& layer, const InputTypes& in, size_t i, int64_t least,
                  int64_t most = nv::Dims::MAX_DIMS);
-/// Equal ranks, unless the layer is of a model; sizes are equal, or 1.
+/// Equal ranks, except for layers of a parsed model; sizes equal, or 1.
 void expect_broadcast(const LayerBase& layer, const InputTypes& in,
                       std::initializer_list<size_t> which);
 /// An axis of an input, 0 to rank - 1.
 void expect_axis(const LayerBase& layer, const InputTypes& in, size_t i, int64_t axis);
-/// Exactly one bit, which names an axis of the input.
+/// Exactly one bit, which selects an axis of the input.
 int64_t one_axis(uint32_t mask);
 
-/// v itself, or converted.
+/// v, converted if it has another type.
 Value as_dtype(Graph& g, Value v, DType t);
 /// The default axis of softmax and concatenation.
 inline int64_t third_from_last(int64_t rank) {

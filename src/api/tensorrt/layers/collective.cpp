@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives: what several GPUs exchange.
+// Collectives: data exchange between GPUs.
 #include "ops/collective.h"
 
 #include "api/tensorrt/layers/checks.h"
@@ -61,7 +61,7 @@ public:
     }
 
 private:
-    Collective op_; // but for the number of ranks
+    Collective op_; // without the number of ranks
 };
 
 } // namespace

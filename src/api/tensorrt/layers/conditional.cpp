@@ -94,7 +94,8 @@ void Conditional::close(Emission& e) const {
                        }
                    };
                    fill(then, 0);
-                   for (const Emission::Capture& c : then.captures()) { // one list for both
+                   // both branches share one list
+                   for (const Emission::Capture& c : then.captures()) {
                        otherwise.capture(*c.tensor);
                    }
                    fill(otherwise, 1);

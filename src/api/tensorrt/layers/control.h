@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops and conditionals: what ties their border layers together.
+// Loops and conditionals: they own their border layers.
 #pragma once
 
 #include "api/tensorrt/network/network.h"
@@ -13,12 +13,12 @@ class IteratorLayer;
 class Recurrence;
 class TripLimitLayer;
 
-/// The body of a method that adds a border layer: a layer of class L, which `all` has from then on.
+/// The body of a method that adds a border layer: a layer of class L, which is appended to `all`.
 template <class L, class... Args>
 L* add_to(std::vector<L*>& all, Network& network, std::string_view method,
           std::initializer_list<nv::ITensor*> in, Args... args) noexcept {
     return network.report().guard(method, static_cast<L*>(nullptr), [&] {
-        all.push_back(nullptr); // nothing fails once the network has the layer
+        all.push_back(nullptr); // reserves the slot: nothing fails once the network owns the layer
         all.back() = network.add<L>(method, in, args...);
         L* layer = all.back();
         if (layer == nullptr) {
@@ -28,8 +28,8 @@ L* add_to(std::vector<L*>& all, Network& network, std::string_view method,
     });
 }
 
-/// A loop becomes one op when the first of its results is needed. Its body is what its results and
-/// recurrences need of what depends on its iterators and recurrences.
+/// A loop becomes one op when a result is first needed. Its body holds the needed layers that
+/// depend on its iterators and recurrences.
 class LoopUnit final : public nv::ILoop {
 public:
     LoopUnit(Network& network, std::string name) : network_(network), name_(std::move(name)) {}
@@ -44,7 +44,7 @@ public:
     void setName(const char* name) noexcept override;
     const char* getName() const noexcept override { return name_.c_str(); }
 
-    /// Adds the loop's op to the emission's graph; sets the values of all its outputs.
+    /// Adds the loop's op to the emission's graph and sets the values of all outputs.
     void close(Emission& e) const;
     const TripLimitLayer* limit(nv::TripLimit kind) const;
 
@@ -58,7 +58,7 @@ private:
     std::vector<LoopOutputLayer*> outputs_;
 };
 
-/// A conditional becomes one op when the first of its results is needed.
+/// A conditional becomes one op when a result is first needed.
 class Conditional final : public nv::IIfConditional {
 public:
     Conditional(Network& network, std::string name) : network_(network), name_(std::move(name)) {}

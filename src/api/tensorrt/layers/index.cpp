@@ -66,7 +66,7 @@ public:
     INGOT_ENUM_SETTING(IGatherLayer, nv::GatherMode, Mode, mode_, {}, "the mode")
 
 private:
-    // Row b of the data by row b of the indices.
+    // Gathers row b of the data by row b of the indices.
     Value batched(const Emitter& e) const {
         Graph& g = e.g;
         const Dims data = e.dims(0);
@@ -238,7 +238,7 @@ public:
                                   ", expected 1 or more"))
 
 private:
-    // Only the best boxes of each class keep their score.
+    // Keeps the scores of the best boxes of each class, and zeroes the others.
     Value limited(Graph& g, Value scores) const {
         const Dim boxes = ops::dims(g, scores)[2];
         if (boxes.is_const() && boxes.value() <= limit_) {

@@ -64,7 +64,7 @@ public:
         t.dims.erase(t.dims.begin() + axis_);
         return {e.emission.unknown(t)};
     }
-    /// The slice of iteration i (a scalar); those beyond the end are the last one.
+    /// The slice of iteration i (a scalar); iterations beyond the end get the last slice.
     Value slice(Graph& g, Value x, Value i) const {
         const Dim size = ops::dims(g, x)[static_cast<size_t>(axis_)];
         Value last = ops::sub(g, ops::dim_scalar(g, size), 1.0);
@@ -113,12 +113,12 @@ public:
     static Dim length(Graph& g, Value v) {
         return ops::dims_from(g, ops::reshape(g, as_dtype(g, v, DType::I64), {Dim(1)}))[0];
     }
-    /// What the loop stacked along axis 0, `length` of it.
+    /// The stacked results along axis 0, cut or padded to `length`.
     Value finished(Graph& g, Value stacked, Value length_value) const {
         Dim count = ops::dims(g, stacked)[0];
         Dim wanted = length(g, length_value);
         Value y = stacked;
-        if (!(count == wanted)) { // what the loop did not reach is 0
+        if (!(count == wanted)) { // rows of iterations that did not run are 0
             Dims low(ops::dims(g, y).size(), Dim(0));
             Dims high = low;
             high[0] = wanted;
@@ -218,7 +218,7 @@ private:
                           });
     }
 
-    // Whether the iteration after this one runs: the condition, computed of what it will see.
+    // Whether another iteration runs: the condition, computed from the next iteration's values.
     Value next_condition(const Values& next) {
         if (while_ == nullptr) {
             return ops::scalar_i64(graph_, DType::Bool, 1);
@@ -285,7 +285,7 @@ private:
         }
     }
 
-    // Which recurrence an output of the last value belongs to.
+    // The index of the recurrence whose last value an output returns.
     size_t last_of(const LoopOutputLayer& out) const {
         for (size_t i = 0; i < loop_.recurrences_.size(); ++i) {
             const Recurrence& r = *loop_.recurrences_[i];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, reductions, top-k, products, running sums.
+// Softmax, reductions, top-k, products, cumulative sums.
 #include "api/tensorrt/layers/checks.h"
 #include "api/tensorrt/layers/settings.h"
 #include "onnx/model.h"
@@ -224,7 +224,7 @@ private:
     std::array<nv::MatrixOperation, 2> op_;
 };
 
-// Letters, commas and dots, with an arrow or without.
+// Accepts letters, commas and dots, with an arrow or without.
 void check_equation(std::string_view text) {
     size_t arrow = text.find("->");
     std::string_view left = text.substr(0, arrow);

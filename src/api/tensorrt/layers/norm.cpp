@@ -105,7 +105,7 @@ public:
     }
 
 private:
-    // Scale and bias are 1 before the axis.
+    // Whether scale and bias are 1 before the axis.
     static bool varies_along_trailing(const Emitter& e, int64_t axis) {
         for (size_t i = 1; i < 3; ++i) {
             for (size_t d = 0; d < static_cast<size_t>(axis); ++d) {
@@ -116,7 +116,7 @@ private:
         }
         return true;
     }
-    // Scale or bias has the shape 1 C 1 ... .
+    // Whether scale or bias has the shape 1 C 1 ... .
     static bool per_channel(const Emitter& e, size_t i) {
         const Dims& d = e.dims(i);
         bool fits = e.dims(0)[1].is_const() && d[1] == e.dims(0)[1];
@@ -125,7 +125,7 @@ private:
         }
         return fits;
     }
-    // Scale and bias of ONNX, which stand at the end of the shape; one of each for one channel.
+    // Scale and bias in ONNX's form, with the trailing dimensions; one of each for one channel.
     Value as_in_model(const Emitter& e, const std::vector<int64_t>& axes) const {
         int64_t first = axes.front();
         bool trailing = first + static_cast<int64_t>(axes.size()) == e.rank(0);
@@ -151,7 +151,7 @@ private:
                 channels, " channels do not divide into ", groups_, " groups");
         return group_norm(e, groups_, parameter(e, 1), parameter(e, 2));
     }
-    // Of groups, one element for each channel.
+    // A per-group parameter, expanded to one element per channel.
     Value parameter(const Emitter& e, size_t i) const {
         int64_t channels = e.dims(0)[1].value();
         int64_t expected = v2_ ? channels : groups_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers of the application: plugins of both generations, and kernels given as text.
+// Layers of application code: plugins of both generations, and kernels in source text.
 #include "api/tensorrt/layers/plugin.h"
 
 #include "api/tensorrt/plugin/call.h"
@@ -16,7 +16,7 @@ namespace {
 
 using nv::DynamicPluginTensorDesc;
 
-constexpr int ranges = 3; // of a profile: smallest, expected, largest
+constexpr int ranges = 3; // of a profile: min, opt, max
 
 /// Sizes of a network's inputs under a profile.
 std::array<Symbols, ranges> profile_symbols(const Network& network, const Profile& profile) {
@@ -28,7 +28,7 @@ std::array<Symbols, ranges> profile_symbols(const Network& network, const Profil
         }
         Type type = input->input_type();
         if (range->opt.size() != type.dims.size()) {
-            continue; // which the build reports
+            continue; // the build reports it
         }
         for (size_t d = 0; d < type.dims.size(); ++d) {
             std::string_view name = type.dims[d].symbol_name();
@@ -80,7 +80,7 @@ std::string text_or_empty(const char* text) {
     return text == nullptr ? "" : text;
 }
 
-/// Both generations: the plugin is an IPluginV3, or is made to look like one.
+/// Works for both generations: the plugin is an IPluginV3, or is adapted to one.
 template <class Face>
 class PluginLayer : public Layer<Face> {
 public:
@@ -221,7 +221,7 @@ private:
         return p;
     }
 
-    /// What an engine holds: the plugin is configured for the profiles and gives its fields.
+    /// Configures the plugin for the profiles and collects the fields that the engine stores.
     void finish(PluginBuild& how, std::span<const Type> in, std::span<const Type> out,
                 const SizeExprs& sizes, Plugin& p) {
         std::vector<Profile> profiles = *how.profiles;
@@ -254,7 +254,7 @@ private:
         how.used.push_back({p, clone_of(*plugin_)});
     }
 
-    /// The tactic for the sizes that are expected.
+    /// The tactic for the opt sizes.
     int32_t tactic_under(const PluginBuild& how, std::span<const Type> in, Plugin p,
                          const Symbols& expected) {
         std::vector<Type> types;

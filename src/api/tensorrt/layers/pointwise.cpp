@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that compute element by element: activation, parametric ReLU, element-wise, unary, scale,
-// select, cast, identity.
+// Elementwise layers: activation, parametric ReLU, element-wise, unary, scale, select, cast,
+// identity.
 #include "api/tensorrt/layers/checks.h"
 #include "api/tensorrt/layers/settings.h"
 #include "onnx/model.h"
@@ -144,8 +144,8 @@ public:
                        "the operation")
 
 private:
-    // Integers: what is left over by rounding down is taken off, and the division is exact. Where
-    // both sides are known sizes, this is known too.
+    // Integers: subtracts the remainder first, so that the division is exact. The result is a known
+    // size where both operands are.
     static Value floor_div(Graph& g, Value a, Value b) {
         if (is_float(g.type(a).dtype)) {
             return ops::unary(g, ExprOp::Floor, ops::div(g, a, b));

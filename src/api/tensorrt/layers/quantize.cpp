@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Quantisation: by given scales, and by scales that are computed.
+// Quantisation by given scales, and by computed scales.
 #include "api/tensorrt/layers/blocks.h"
 #include "api/tensorrt/layers/checks.h"
 #include "api/tensorrt/layers/settings.h"
@@ -33,15 +33,15 @@ void check_block(const nv::Dims& b) {
     }
 }
 
-// A scale, ready for ops::quantize: a scalar, a list along an axis, or one for each block along it.
+// A scale in the form of ops::quantize: a scalar, a list along an axis, or one per block along it.
 struct Spread {
     Value scale;
     int64_t axis = 1;
     int64_t block = 0;
 };
 
-// Blocks along several axes become blocks along the last of them: along the others the scales are
-// repeated.
+// Blocks along several axes become blocks along the last of them; the scales are repeated along the
+// others.
 Spread blocked(const Emitter& e, const nv::Dims& block, Value scale) {
     const Dims x = e.dims(0);
     Spread out{scale, 0, 0};
@@ -325,7 +325,7 @@ QuantizedBlocks quantize_blocks(Graph& g, Value x, const BlockQuantization& how,
     if (second.valid()) {
         used = ops::mul(g, used, second);
     }
-    Value zero = ops::scalar(g, DType::F32, 0); // of blocks of zeros
+    Value zero = ops::scalar(g, DType::F32, 0); // for blocks of zeros
     used = ops::select(g, ops::equal(g, used, zero), ops::scalar(g, DType::F32, 1), used);
     q.scales = ops::reshape(g, used, scales);
     ops::Quantize quantize{how.axis, how.size, dtype_of(how.to), true};

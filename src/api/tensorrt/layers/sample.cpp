@@ -107,7 +107,7 @@ private:
         case nv::ResizeCoordinateTransformation::kHALF_PIXEL:
             break;
         }
-        // The one that takes index 0 for a dimension of 1.
+        // The mode that maps a dimension of 1 to index 0.
         return selector_ == nv::ResizeSelector::kUPPER ? "pytorch_half_pixel" : "half_pixel";
     }
     std::string rounding() const {

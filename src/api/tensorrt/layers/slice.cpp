@@ -91,7 +91,7 @@ private:
         }
         return d;
     }
-    // nullopt where only the run knows the strides.
+    // nullopt where the strides are known only at run time.
     std::optional<Values> strict(const Emitter& e, const Places& at) const {
         Slice s{Dims(e.dims(0).size(), Dim(0)), e.dims(0),
                 std::vector<int64_t>(e.dims(0).size(), 1)};
@@ -119,7 +119,7 @@ private:
         }
         return e.g.add(slice_def, s, std::span(&e.in[0], 1));
     }
-    // One axis by index; adds what is outside to `outside`.
+    // Indexes one axis; adds a mask of out-of-range elements to `outside`.
     Value sampled(const Emitter& e, Value y, const Places& at, size_t i,
                   std::optional<Value>& outside) const {
         Graph& g = e.g;
@@ -246,7 +246,7 @@ private:
         return e.has(i) ? as_dtype(e.g, ops::reshape(e.g, e.in[i], {}), t)
                         : ops::scalar(e.g, t, otherwise);
     }
-    // alpha + beta . index, in the type of the result.
+    // alpha + beta . index, in the result's type.
     Value linspace(const Emitter& e, const Dims& dims, DType t) const {
         Graph& g = e.g;
         Value y = e.has(1) ? as_dtype(g, e.in[1], t) : number(g, t, true);

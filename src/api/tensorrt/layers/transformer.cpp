@@ -67,7 +67,7 @@ public:
     int32_t aliased_input(size_t) const override { return 0; }
     void check(const InputTypes& in) const override {
         expect_rank(*this, in, 0, 4, 4);
-        expect_rank(*this, in, 1, 3, 4); // the form may be set later
+        expect_rank(*this, in, 1, 3, 4); // the layout may be set later
         expect_same_dtype(*this, in, 0, 1);
         expect_index(*this, in, 2);
         expect_rank(*this, in, 2, 1, 1);
@@ -107,7 +107,7 @@ public:
     nv::ITensor* getUpdateLengths() const noexcept override { return input(3); }
 
 private:
-    // For each place of the cache the token that belongs there, if there is one.
+    // For each slot of the cache, the new token that goes there, if any.
     static Value of_packed(const Emitter& e) {
         require(e.has(3), ErrorCode::InvalidArgument,
                 "the update is packed, but where its sequences start is not said; set it with "
@@ -134,7 +134,7 @@ private:
     nv::AttentionIOForm form_ = nv::AttentionIOForm::kPADDED_BHND;
 };
 
-// Every expert is computed for every token; the scores of those that were not chosen are 0.
+// Computes every expert for every token; the scores of unchosen experts are 0.
 class Moe final : public Layer<nv::IMoELayer> {
 public:
     Moe() : Layer(nv::LayerType::kMOE, 1) {}
@@ -241,7 +241,7 @@ private:
                     ", expected sizes of 1 or more");
         }
     }
-    // Quantised and back: B E S I.
+    // Quantises and dequantises: B E S I.
     Value quantised(const Emitter& e, Value inner) const {
         Graph& g = e.g;
         DType t = e.dtype(Hidden);
@@ -250,7 +250,7 @@ private:
             inner = ops::quantize(g, {1, 0, dtype_of(quantised_), true}, inner, scale);
             return ops::dequantize(g, {1, 0, t}, inner, scale);
         }
-        const nv::Dims& block = dynamic_block_; // of B, S, K, I
+        const nv::Dims& block = dynamic_block_; // over B, S, K, I
         bool along_last =
             block.nbDims == 4 && block.d[0] == 1 && block.d[1] == 1 && block.d[2] == 1;
         require(along_last, ErrorCode::Unsupported, "the block is ", text_of(block),

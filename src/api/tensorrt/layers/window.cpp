@@ -15,7 +15,7 @@ nv::Dims repeated(int64_t value, int32_t rank) {
     return d;
 }
 
-// As many numbers as the window has sizes, each at least `least`.
+// Checks for one number per window dimension, each at least `least`.
 void check_sizes(const nv::Dims& v, const nv::Dims& window, int64_t least, std::string_view what) {
     Shape numbers = numbers_of(v, what);
     require(v.nbDims == window.nbDims, ErrorCode::InvalidArgument, what, " ", text_of(v), " has ",
@@ -38,7 +38,7 @@ int64_t checked_count(int64_t v, std::string_view what) {
     return v;
 }
 
-// What convolution, deconvolution and pooling have in common.
+// Settings that convolution, deconvolution and pooling share.
 struct Geometry {
     nv::Dims window;
     nv::Dims stride;
@@ -51,7 +51,7 @@ struct Geometry {
         : window(size), stride(repeated(1, size.nbDims)), dilation(repeated(1, size.nbDims)),
           before(repeated(0, size.nbDims)), after(repeated(0, size.nbDims)) {}
 
-    // The sizes that others are measured by change with the window's rank.
+    // Settings follow the window's rank.
     void resize(const nv::Dims& size) {
         if (size.nbDims != window.nbDims) {
             nv::PaddingMode kept = mode;
@@ -66,9 +66,9 @@ struct Geometry {
     struct Pads {
         Dims low;
         Dims high;
-        Dims extra; // zeros at the end that rounding up adds
+        Dims extra; // zeros at the end, added by rounding up
     };
-    // For input sizes of the spatial dimensions.
+    // The padding for these sizes of the spatial dimensions.
     Pads pads(std::span<const Dim> sizes) const {
         Pads p;
         for (size_t i = 0; i < rank(); ++i) {
@@ -95,7 +95,7 @@ struct Geometry {
     static std::vector<int64_t> list(const nv::Dims& d) { return {d.d, d.d + d.nbDims}; }
 };
 
-// The settings of Geometry; `least` is the smallest padding.
+// The setters of Geometry; `least` is the smallest padding.
 template <class Interface>
 class Windowed : public Layer<Interface> {
 public:
@@ -153,7 +153,7 @@ protected:
     Geometry geometry;
 };
 
-// Kernel, bias, maps, groups, dilation.
+// The setters for kernel, bias, maps, groups, dilation.
 template <class Interface>
 class Convolving : public Windowed<Interface> {
 public:
@@ -223,7 +223,7 @@ public:
     nv::Dims getDilationNd() const noexcept override { return this->geometry.dilation; }
 
 protected:
-    // The kernel with `outer` x `inner` in front of the window, checked.
+    // The kernel, checked, with `outer` x `inner` in front of the window.
     Value kernel(const Emitter& e, int64_t outer, int64_t inner) const {
         Shape shape = {outer, inner};
         shape.insert(shape.end(), this->geometry.window.d,
@@ -315,7 +315,7 @@ public:
         bool same = geometry.mode == nv::PaddingMode::kSAME_UPPER ||
                     geometry.mode == nv::PaddingMode::kSAME_LOWER;
         for (size_t i = 0; i < geometry.rank(); ++i) {
-            int64_t total = geometry.reach(i) - geometry.stride.d[i]; // leaves in * stride
+            int64_t total = geometry.reach(i) - geometry.stride.d[i]; // input size * stride
             int64_t half = total / 2;
             bool upper = geometry.mode == nv::PaddingMode::kSAME_UPPER;
             int64_t low = upper ? half : total - half;

@@ -120,7 +120,7 @@ void Emission::emit(LayerBase& layer) {
     try {
         emit_now(layer);
     } catch (const Error& e) {
-        is_broken_ = true; // until it is noted; there may be memory the next time
+        is_broken_ = true; // until it is noted; a later attempt may have memory
         if (e.code() != ErrorCode::OutOfMemory) {
             emitted_[&layer] = e;
             is_broken_ = false;
@@ -134,7 +134,7 @@ void Emission::emit(LayerBase& layer) {
 
 namespace {
 
-/// By its precision, or, where that is free, by the type of a result.
+/// By its precision or, where none is set, by a result's type.
 bool computes_in_float(const LayerBase& layer) {
     return layer.precision ? layer.precision == nv::DataType::kFLOAT
                            : std::any_of(layer.output_types.begin(), layer.output_types.end(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Emission: one graph being filled from a network: that which answers questions for types, that of
-// an engine, or a body of a loop or conditional.
+// Emission: one graph being filled from a network: the graph for type queries, an engine's graph,
+// or the body of a loop or conditional.
 #pragma once
 
 #include "api/tensorrt/network/layer.h"
@@ -18,49 +18,49 @@ struct PluginBuild;
 class Emission {
 public:
     enum class Purpose {
-        Types, // loops and conditionals are cut: what comes out of a border is an unknown value
+        Types, // loops and conditionals are cut: their results are unknown values
         Build,
     };
-    /// What an engine's graph has beyond the layers' ops.
+    /// Additions to an engine's graph beside the layers' ops.
     struct Marks {
         /// Values have the names of their tensors.
         bool names = false;
-        /// Layers whose types are set stand between fences (ops/fence.h).
+        /// Fences (ops/fence.h) surround layers with set types.
         bool types = false;
         /// Constants of layers' weights have the weights' names.
         bool weights = false;
-        /// Plugins are configured, and say what the engine has to hold; null: not yet.
+        /// Configures plugins and collects the engine's plugin data; null: not yet.
         PluginBuild* plugins = nullptr;
     };
     /// Fills the main graph.
     Emission(const Network& network, Purpose purpose, Graph& g);
     Emission(const Network& network, Purpose purpose, Graph& g, const Marks& marks);
-    /// Fills a body whose inside is `place`: what lies elsewhere is taken from `outer` and becomes
-    /// an input of the body. Constants are repeated.
+    /// Fills the body of `place`. Values from elsewhere come from `outer` and become inputs of the
+    /// body; constants are copied.
     Emission(Emission& outer, Graph& g, const void* place);
-    /// Computes what lies in `place` in the graph of `base`, once more where it has been, with
-    /// presets of its own; what lies elsewhere is as in `base`.
+    /// Emits the layers of `place` again into the graph of `base`, with its own presets; other
+    /// values are those of `base`.
     static Emission inside(Emission& base, const void* place);
 
     Graph& graph() { return g_; }
     Purpose purpose() const { return purpose_; }
     const Network& network() const { return network_; }
     const Marks& marks() const { return marks_; }
-    /// Something else than an error of a layer was thrown (no memory): start anew.
+    /// An exception other than a layer's error was thrown (no memory): start anew.
     bool is_broken() const { return is_broken_; }
-    /// The main graph's constants and inputs, in the order in which the importer would add them.
+    /// Adds the main graph's constants and inputs in the importer's order.
     void begin();
     /// The value of a tensor; emits what it needs. Errors: those of the layers, with their names.
     Value value(const NetworkTensor& t);
     /// The value of an initializer of a parsed model.
     Value initializer(size_t index);
-    /// Whether it is known already.
+    /// Whether the tensor has a value already.
     bool has(const NetworkTensor& t) const { return values_.contains(&t); }
-    /// Says what a tensor is in this graph.
+    /// Sets the value of a tensor in this graph.
     void preset(const NetworkTensor& t, Value v);
-    /// Adds a layer's ops unless that has been done. Errors are kept, and thrown each time.
+    /// Adds a layer's ops once. Keeps an error and throws it again each time.
     void emit(LayerBase& layer);
-    /// An input of the type graph that stands for something unknown.
+    /// An input of the type graph, for an unknown value.
     Value unknown(const Type& t);
     bool has_unknowns() const { return unknowns_ > 0; }
 
@@ -92,7 +92,7 @@ private:
     std::map<size_t, Value> initializers_;
     std::map<const LayerBase*, std::optional<Error>> emitted_;
     std::vector<Capture> captures_;
-    ops::Fences fences_; // around layers that keep their types
+    ops::Fences fences_; // around layers that keep their set types
     int64_t unknowns_ = 0;
 };
 

@@ -10,7 +10,7 @@ namespace ingot::api {
 
 namespace {
 
-// By the number of the TensorFormat.
+// Indexed by TensorFormat.
 constexpr std::array<std::string_view, 13> names = {
     "chw",    "chw2", "hwc8",       "chw4",     "chw16", "chw32", "dhwc8",
     "cdhw32", "hwc",  "dla_linear", "dla_hwc4", "hwc16", "dhwc"};

@@ -159,7 +159,7 @@ void LayerBase::require_settable() {
                     ErrorCode::Unsupported, "output ", i, " is ", is, ", but would be ", would_be);
         }
     } catch (const Error& e) {
-        network().changed(); // what has been tried is no part of the network
+        network().changed(); // undoes the trial
         fail(ErrorCode::Unsupported,
              "it does what a node of the model says, and with settings it cannot do the same: ",
              e.message(), "; leave it as it is, or add layers in its place");

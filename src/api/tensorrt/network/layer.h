@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a network is made of: tensors, and layers that add their ops to a Graph. A class of a layer
-// holds the settings of one public interface and one function, emit().
+// The parts of a network: tensors, and layers that add their ops to a Graph. A layer class holds
+// the settings of one public interface and one function, emit().
 #pragma once
 
 #include "api/tensorrt/convert.h"
@@ -22,7 +22,7 @@ class LayerBase;
 class Network;
 class ParsedOp;
 
-/// A tensor of a network: an input of it, or a result of a layer.
+/// A tensor of a network: an input, or a result of a layer.
 class NetworkTensor final : public nv::ITensor {
 public:
     NetworkTensor(Network& network, LayerBase* producer, std::string name)
@@ -39,14 +39,14 @@ public:
 
     void rename(std::string name) { name_ = std::move(name); }
 
-    // Of a network input.
+    // The type of a network input.
     Type input_type() const;
     nv::DataType declared_type = nv::DataType::kFLOAT;
     nv::Dims declared_dims{};
     std::vector<std::string> dimension_names;
-    /// Of a model's input whose type has no name in the API.
+    /// For a model's input whose type has no name in the API.
     std::optional<DType> exact_type;
-    /// What a network output is cast to.
+    /// The type that a network output is cast to.
     std::optional<nv::DataType> cast_type;
 
     void setName(const char* name) noexcept override;
@@ -78,14 +78,13 @@ private:
     std::optional<std::pair<float, float>> range_;
 };
 
-/// Loops and conditionals whose insides a tensor belongs to: those on whose border inputs it
-/// depends.
+/// The loops and conditionals that contain a tensor: those whose border inputs it depends on.
 using Places = std::set<const void*>;
-/// Types of a layer's inputs; an input that is not set has none.
+/// Types of a layer's inputs; nullopt for an input that is not set.
 using InputTypes = std::vector<std::optional<Type>>;
 
-/// What emit() works with: the graph that is filled, the values of the layer's inputs (invalid
-/// where they are not set).
+/// The arguments of emit(): the graph to fill and the values of the layer's inputs (invalid where
+/// not set).
 class Emitter {
 public:
     Emitter(Emission& from, Graph& graph, const LayerBase& of, Values inputs)
@@ -101,11 +100,11 @@ public:
     const Dims& dims(size_t i) const { return type(i).dims; }
     DType dtype(size_t i) const { return type(i).dtype; }
     int64_t rank(size_t i) const { return type(i).rank(); }
-    /// Elements of a list or scalar input as sizes, bound when it runs where they are not known.
+    /// The elements of a list or scalar input as sizes; unknown sizes are bound at run time.
     Dims sizes(size_t i, bool is_signed = false) const {
         return ops::dims_from(g, in[i], is_signed);
     }
-    /// Integers of an input that must be known at build. Errors: InvalidArgument.
+    /// The integers of an input that must be constant. Errors: InvalidArgument.
     std::vector<int64_t> constant_ints(size_t i) const;
     /// The ops of an ONNX operator (opset 24).
     Values onnx(std::string_view op, std::span<const Value> inputs,
@@ -121,7 +120,7 @@ onnx::Attribute attribute(std::string_view name, double v);
 onnx::Attribute attribute(std::string_view name, std::string v);
 onnx::Attribute attribute(std::string_view name, std::vector<int64_t> v);
 
-/// A layer, whichever interface it has.
+/// The common base of layers of all interfaces.
 class LayerBase {
 public:
     LayerBase(nv::LayerType type, size_t count) : type_(type), output_count_(count) {}
@@ -129,43 +128,43 @@ public:
     LayerBase(const LayerBase&) = delete;
     LayerBase& operator=(const LayerBase&) = delete;
 
-    /// The public face.
+    /// The public interface.
     virtual nv::ILayer& face() = 0;
     /// Adds the layer's ops and returns its results. Errors: InvalidArgument, Unsupported.
     virtual Values emit(const Emitter& e) = 0;
-    /// What can be said of inputs as soon as they are set. Errors: InvalidArgument.
+    /// Checks inputs as soon as they are set. Errors: InvalidArgument.
     virtual void check(const InputTypes& in) const { static_cast<void>(in); }
-    /// How many inputs there may be.
+    /// The largest number of inputs.
     virtual size_t input_limit() const { return inputs.size(); }
-    /// Whether the values of an input are used as a shape.
+    /// Whether the values of an input are a shape.
     virtual bool reads_shape(size_t input) const {
         static_cast<void>(input);
         return false;
     }
-    /// The input that a result is written over; -1 for none.
+    /// The input whose memory a result overwrites; -1 for none.
     virtual int32_t aliased_input(size_t output) const {
         static_cast<void>(output);
         return -1;
     }
-    /// Weights of the caller that it holds.
+    /// The caller's weights that the layer holds.
     virtual std::vector<nv::Weights> all_weights() const { return {}; }
-    /// Whether it may be computed on the host when a shape needs it.
+    /// Whether the host may compute it where a shape needs it.
     virtual bool passes_shapes() const { return false; }
-    /// A setting that changes nothing, and why.
+    /// A setting that changes nothing, with the reason.
     struct Unused {
         const char* setting;
         const char* reason;
         bool happens_anyway = false;
         auto operator<=>(const Unused&) const = default; // NOLINT(modernize-use-nullptr)
     };
-    /// Those that were set. Builds log each once, whatever the number of layers.
+    /// The unused settings that were set. Builds log each once, however many layers have it.
     virtual std::vector<Unused> unused_settings() const { return {}; }
-    /// Whether it is for more than one GPU.
+    /// Whether it needs more than one GPU.
     virtual bool spans_ranks() const { return false; }
-    /// How many of its inputs come before it; those after close a circle.
+    /// The number of inputs from earlier layers; later inputs close a recurrence.
     virtual size_t forward_inputs() const { return inputs.size(); }
-    /// At the end of a loop or conditional: adds all of it, results included, to the graph of an
-    /// engine. Returns false for other layers.
+    /// At the end of a loop or conditional: adds the whole op, with its results, to an engine's
+    /// graph. Other layers return false.
     virtual bool close(Emission& e) const {
         static_cast<void>(e);
         return false;
@@ -177,9 +176,9 @@ public:
     nv::LayerType type() const { return type_; }
     /// "layer 'conv1' (Convolution)", for messages.
     std::string described() const;
-    /// What stands in the brackets.
+    /// The text in the brackets.
     virtual std::string kind() const;
-    /// emit(), or what the model's node adds while the settings are those of the node.
+    /// emit(), or the ops of the model's node while the settings equal the node's.
     Values compute(const Emitter& e, const InputTypes& in);
 
     std::vector<NetworkTensor*> inputs; // null where an optional one is not set
@@ -189,16 +188,16 @@ public:
     int32_t rank_count = 1;
     std::optional<nv::DataType> precision;
     std::vector<std::optional<nv::DataType>> output_types;
-    /// Where it stands in the network.
+    /// Index in the network.
     size_t position = 0;
 
-    // Of a layer that the parser made.
+    // For layers that the parser made.
 
     bool from_model = false;
-    /// What its node adds. Gone once a setting, or an input that the node does not have, is set:
-    /// then emit() adds what the settings say.
+    /// The ops of the node. Reset once a setting, or an input that the node lacks, is set: then
+    /// emit() applies the settings.
     std::shared_ptr<const ParsedOp> parsed;
-    /// The layer one of whose settings its value has become: it cannot change any more.
+    /// The layer whose setting holds the value of this layer, which is fixed from then on.
     const LayerBase* settles = nullptr;
 
     // The methods of ILayer.
@@ -215,27 +214,27 @@ public:
     void reset_output_type(int32_t i) noexcept;
 
 protected:
-    /// Called by the network once the layer belongs to it.
+    /// Called by the network when it takes the layer.
     friend class Network;
     void attach(Network& network, size_t at, std::vector<NetworkTensor*> in);
 
-    /// A setter's work: what a query needs is emitted anew. Errors in `f` keep the old value and
-    /// are reported as "<method>: layer 'x' (Kind): ...".
+    /// Applies a setter and invalidates cached queries. An error in `f` keeps the old value and is
+    /// reported as "<method>: layer 'x' (Kind): ...".
     template <class F>
     bool change(std::string_view method, const F& f) noexcept;
     template <class T>
     void assign(std::string_view method, T& member, T value) noexcept;
-    /// change() of what every layer has: a parsed layer still does what its node says.
+    /// change() for settings that every layer has: a parsed layer keeps its node's ops.
     template <class F>
     bool adjust(std::string_view method, const F& f) noexcept;
 
 private:
     /// Errors: InvalidArgument where `settles` is set.
     void require_free() const;
-    /// Of a parsed layer: whether its class can do what the node does, which a setter would change.
-    /// Errors: Unsupported, with the reason.
+    /// For a parsed layer: whether its class can express the node, as a setter requires. Errors:
+    /// Unsupported, with the reason.
     void require_settable();
-    /// Settings differ from those of the node, unless the parser is setting them.
+    /// Marks the settings as different from the node's, unless the parser is setting them.
     void leave_model() noexcept;
     Network* network_ = nullptr;
     nv::LayerType type_;

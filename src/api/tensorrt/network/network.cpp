@@ -43,9 +43,9 @@ Emission& Network::types() const {
 const Type& Network::type_of(const NetworkTensor& t) const {
     Emission& e = types();
     for (; t.producer() != nullptr && next_ <= t.producer()->position; ++next_) {
-        try { // those before it first: the stack stays flat
+        try { // earlier layers first: the recursion stays flat
             e.emit(*layers_[next_]);
-        } catch (const Error& error) { // thrown again where the layer is asked for
+        } catch (const Error& error) { // thrown again when the layer is queried
             if (error.code() == ErrorCode::OutOfMemory) {
                 throw;
             }
@@ -131,7 +131,7 @@ const Places& Network::places_of(const NetworkTensor& t) const {
     Places places;
     const LayerBase* layer = t.producer();
     if (layer != nullptr) {
-        places_.emplace(&t, Places()); // a circle ends here
+        places_.emplace(&t, Places()); // breaks the recursion of a cycle
         try {
             for (size_t i = 0; i < layer->inputs.size() && i < layer->forward_inputs(); ++i) {
                 if (layer->inputs[i] != nullptr) {
@@ -141,7 +141,7 @@ const Places& Network::places_of(const NetworkTensor& t) const {
             }
             layer->cross(places);
         } catch (...) {
-            places_.clear(); // what was found while this was not known may be wrong
+            places_.clear(); // results that were computed meanwhile may be wrong
             throw;
         }
     }
@@ -224,7 +224,7 @@ std::vector<NetworkTensor*> Network::list(nv::ITensor* const* in, int32_t count)
 
 void Network::take(std::unique_ptr<LayerBase> layer, std::vector<NetworkTensor*> in) {
     layer->attach(*this, layers_.size(), std::move(in));
-    if (is_reading() || layer->parsed != nullptr) { // as the model has it
+    if (is_reading() || layer->parsed != nullptr) { // keeps the model's layer
         layer->from_model = true;
         layers_.push_back(std::move(layer));
         return;
@@ -428,7 +428,7 @@ bool Network::isDebugTensor(const nv::ITensor& tensor) const noexcept {
     return debug_.contains(static_cast<const NetworkTensor*>(&tensor));
 }
 
-// In the order of the layers: engines of the same network are the same.
+// In layer order: equal networks give equal engines.
 std::vector<const NetworkTensor*> Network::debug_outputs() const {
     std::vector<const NetworkTensor*> out;
     for (const auto& layer : layers_) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Network: INetworkDefinition. An ordered list of layers, which are added to a graph when something
-// asks for a type, and again when an engine is built.
+// Network: INetworkDefinition. An ordered list of layers, which are emitted into a graph when a
+// type is queried, and again when an engine is built.
 #pragma once
 
 #include "api/tensorrt/network/emission.h"
@@ -29,38 +29,39 @@ public:
     Network(nv::IBuilder& builder, nv::NetworkDefinitionCreationFlags flags, const Report& report);
     ~Network() override;
 
-    /// Nothing is reported while the parser reads a node.
+    /// Silent while the parser reads a node.
     const Report& report() const { return reading_ != nullptr ? *reading_ : report_; }
     const std::vector<std::unique_ptr<LayerBase>>& layers() const { return layers_; }
     const std::vector<std::unique_ptr<NetworkTensor>>& inputs() const { return inputs_; }
     const std::vector<NetworkTensor*>& outputs() const { return outputs_; }
     const std::vector<NetworkTensor*>& shape_outputs() const { return shape_outputs_; }
-    /// Of tensors that markDebug() marked.
+    /// The tensors of markDebug().
     std::vector<std::string> debug_names() const;
-    /// Those of them that are neither inputs nor outputs: they become outputs behind the others.
+    /// The marked tensors that are neither inputs nor outputs: they become extra outputs behind the
+    /// others.
     std::vector<const NetworkTensor*> debug_outputs() const;
     bool debug_unfused() const { return debug_unfused_; }
 
-    /// What is known of tensors is out of date: settings have changed.
+    /// Invalidates cached types after a change of settings.
     void changed() const;
-    /// Emits what the tensor needs. Errors: those of the layers.
+    /// Emits the layers that the tensor needs. Errors: those of the layers.
     const Type& type_of(const NetworkTensor& t) const;
     /// nullopt where type_of has errors.
     std::optional<Type> try_type_of(const NetworkTensor& t) const;
-    /// Everything, with outputs. Errors: those of the layers; InvalidArgument without outputs.
+    /// The whole graph, with outputs. Errors: those of the layers; InvalidArgument without outputs.
     Graph build(const Emission::Marks& marks = {}) const;
     /// Whether a tensor's values are used as a shape.
     bool is_shape(const NetworkTensor& t) const;
-    /// Whether they are used otherwise.
+    /// Whether they are also used as data.
     bool is_data(const NetworkTensor& t) const;
     const Places& places_of(const NetworkTensor& t) const;
-    /// The graph that answers for types, with what has been asked for so far.
+    /// The graph of type queries, as far as it is emitted.
     Emission& types() const;
 
-    /// A tensor of the caller as ours. Errors: InvalidArgument for one of another network.
+    /// The tensor as our class. Errors: InvalidArgument for a tensor of another network.
     NetworkTensor& ours(nv::ITensor& t, std::string_view what) const;
     /// Takes a layer, makes its outputs, and checks its inputs. Errors: InvalidArgument; the
-    /// network is then as before.
+    /// network is then unchanged.
     template <class L>
     L* append(std::unique_ptr<L> layer, const std::vector<NetworkTensor*>& in) {
         L* p = layer.get();
@@ -87,19 +88,19 @@ public:
         });
     }
 
-    // What a parsed model brings along.
+    // State that a parsed model adds.
 
-    /// An initializer, which is added to graphs before inputs and layers. Returns its index.
+    /// Adds an initializer, which comes before inputs and layers in graphs. Returns its index.
     size_t add_initializer(std::string name, Tensor t);
     struct Initializer {
         std::string name;
         Tensor tensor;
     };
     const std::vector<Initializer>& initializers() const { return initializers_; }
-    /// The initializer whose memory the weights are.
+    /// The initializer that owns the memory of the weights.
     std::optional<size_t> initializer_of(const nv::Weights& w) const;
-    /// While it lives, layers are made of what a model's node says: they are not checked, what is
-    /// known of types stays, and errors go to `report`.
+    /// While it lives, layers are made from a model's node: they are not checked, cached types
+    /// stay, and errors go to `report`.
     class Reading {
     public:
         Reading(Network& network, const Report& report)
@@ -116,14 +117,14 @@ public:
     };
     bool is_reading() const { return reading_ != nullptr; }
 
-    /// The name that setWeightsName() gave; null where it gave none.
+    /// The name of setWeightsName(), or null.
     const std::string* given_name(const nv::Weights& w) const;
-    /// Those that markWeightsRefittable() named.
+    /// The names of markWeightsRefittable().
     const std::set<std::string, std::less<>>& refittable_names() const { return refittable_; }
     Properties properties;
-    /// Keeps something alive as long as the network.
+    /// Keeps the owner alive as long as the network.
     void keep(std::shared_ptr<const void> owner) { kept_.push_back(std::move(owner)); }
-    /// Takes back all that came after a state(): for a model that cannot be parsed.
+    /// Removes everything added since a state(), for a model that cannot be parsed.
     struct State {
         size_t layers, inputs, outputs, initializers;
     };
@@ -303,7 +304,7 @@ private:
     std::vector<std::unique_ptr<Conditional>> conditionals_;
     std::vector<std::unique_ptr<AttentionUnit>> attentions_;
 
-    // What the last questions needed.
+    // Caches of the type queries.
     mutable std::unique_ptr<Graph> graph_;
     mutable std::unique_ptr<Emission> emission_;
     mutable std::unordered_map<const NetworkTensor*, Places> places_;

@@ -76,7 +76,7 @@ bool NetworkTensor::isNetworkOutput() const noexcept {
 
 void NetworkTensor::setAllowedFormats(nv::TensorFormats formats) noexcept {
     network_.report().guard("ITensor::setAllowedFormats", [&] {
-        formats_ = formats; // a build with a mask that means nothing fails
+        formats_ = formats; // a mask without meaning fails at build
         static_cast<void>(formats_of(formats, str("tensor ", quoted())));
     });
 }

@@ -32,7 +32,7 @@ const RoleName& role_of(std::string_view what) {
     return role_names[std::size(role_names) - 1];
 }
 
-/// The order in which all_weights() has them.
+/// In the order of all_weights().
 std::vector<std::string_view> words_of(nv::LayerType type) {
     switch (type) {
     case nv::LayerType::kCONVOLUTION:
@@ -75,7 +75,7 @@ std::optional<RefitRequest> refit_request(const Network& network, const BuilderC
         std::vector<nv::Weights> all = layer->all_weights();
         std::vector<std::string_view> words = words_of(layer->type());
         for (size_t i = 0; i < std::min(all.size(), words.size()); ++i) {
-            // What a node's settings tell without an initializer has no constant of its own.
+            // A setting that a parsed node gives without an initializer has no constant of its own.
             bool there = layer->parsed == nullptr || network.initializer_of(all[i]);
             if (!is_empty(all[i]) && there) {
                 request.uses[weights_name(*layer, all[i], words[i])].push_back(

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of the weights of a network's layers: what a refit knows them by.
+// Names of the weights of a network's layers, by which a refit finds them.
 #pragma once
 
 #include "api/tensorrt/network/layer.h"
@@ -9,11 +9,11 @@ namespace ingot::api {
 
 class BuilderConfig;
 
-/// The name that setWeightsName() gave, else "<layer>.<kernel, bias, shift, scale, power or
-/// constant>". `what` is as messages call them: "the kernel weights".
+/// The name of setWeightsName(), else "<layer>.<kernel, bias, shift, scale, power or constant>".
+/// `what` is the term of messages: "the kernel weights".
 std::string weights_name(const LayerBase& layer, const nv::Weights& w, std::string_view what);
-/// What the flags of a configuration ask for; nullopt when no weights are to be refitted. Errors:
-/// InvalidArgument for flags that do not go together.
+/// The refit request of the configuration's flags; nullopt when no weights are refittable. Errors:
+/// InvalidArgument for conflicting flags.
 std::optional<RefitRequest> refit_request(const Network& network, const BuilderConfig& config);
 
 } // namespace ingot::api

@@ -104,7 +104,7 @@ private:
     const onnx::Model& model_;
     ingot::Graph graph_;
     std::unordered_map<std::string, Value> values_;
-    std::unordered_map<std::string, std::string> unknown_; // why
+    std::unordered_map<std::string, std::string> unknown_; // value -> reason
     std::unordered_map<std::string, const onnx::ValueInfo*> types_;
     size_t count_ = 0;
 };

@@ -12,12 +12,12 @@ namespace ingot::api {
 class GivenModel {
 public:
     void read_file(const char* path);
-    /// Copies the bytes; `path` is the file that they came from, for external data, or null.
+    /// Copies the bytes; `path` is their file, for external data, or null.
     void read_bytes(const void* model, size_t size, const char* path);
-    /// The same for a model whose external data is given by set_initializer().
+    /// The same for a model whose external data comes from set_initializer().
     void read_bytes_without_data(const void* model, size_t size, const char* path);
     void set_initializer(const char* name, const void* data, size_t size);
-    /// Errors: InvalidArgument while nothing was read.
+    /// Errors: InvalidArgument before a model is read.
     const std::shared_ptr<onnx::Model>& get() const;
 
 private:

@@ -14,7 +14,7 @@ namespace ingot::api {
 
 namespace {
 
-/// A node that no class of layers describes: the type is kPLUGIN, and there is nothing but ILayer.
+/// A node without a layer class: its type is kPLUGIN, and it has the methods of ILayer only.
 class PlainLayer final : public Layer<nv::ILayer> {
 public:
     PlainLayer(std::string op, onnx::ShapeUse shapes, size_t results)
@@ -36,7 +36,7 @@ private:
     onnx::ShapeUse shapes_;
 };
 
-/// The code that the parser's documentation gives for why a node was not imported.
+/// The parser's documented code for the reason why a node was not imported.
 ParserCode code_of(const Error& e) {
     switch (e.code()) {
     case ErrorCode::OutOfMemory:
@@ -79,7 +79,7 @@ int64_t opset_of(const onnx::Model& m, const onnx::Node& n) {
     return it == m.opset_imports.end() ? 0 : it->second;
 }
 
-/// Gemm with a third operand is a product and a sum, as its two layers; other nodes are one.
+/// Gemm with a third operand becomes two layers, a product and a sum; other nodes become one.
 std::vector<ModelLayers::NodePart> parts_of(const onnx::Model& m, const onnx::Node& n,
                                             size_t index) {
     std::string label = n.name.empty() ? str(n.op_type, "_", index) : n.name;
@@ -224,7 +224,7 @@ void ModelLayers::add_node(size_t index) {
                              : std::string("Ingot does not know this operator"),
                          __LINE__);
     }
-    if (poisoned) { // what it reads was refused: only that is worth reporting
+    if (poisoned) { // an input was refused: only that refusal is reported
         poisoned_.insert(n.outputs.begin(), n.outputs.end());
         return;
     }
@@ -253,7 +253,7 @@ std::vector<NetworkTensor*> ModelLayers::add_part(const NodePart& part, size_t i
     if (function_of(*model_, n) == nullptr) {
         layers = TypedNode(*this, n, index, part.label).add();
     }
-    std::vector<NetworkTensor*> results; // by output of the node, or only those with a name
+    std::vector<NetworkTensor*> results; // by output of the node, or only the named ones
     bool plain = layers.empty();
     if (plain) {
         layers = {&add_plain(part, index, named)};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a model to layers of a network: one for each node, constant layers for initializers that
-// layers read as tensors, and two for a Gemm with a bias.
+// From a model to layers of a network: one per node, two for a Gemm with a bias, and a constant
+// layer for each initializer that layers read as a tensor.
 #pragma once
 
 #include "api/tensorrt/network/network.h"
@@ -11,21 +11,20 @@ namespace ingot::api {
 
 struct CustomNode;
 
-/// Adds inputs, initializers, nodes and outputs of a model to a network; collects what cannot be
-/// added.
+/// Adds inputs, initializers, nodes and outputs of a model to a network; collects errors.
 class ModelLayers {
 public:
-    /// `plugins_first`: a plugin named as an operator takes its place.
+    /// `plugins_first`: a plugin with an operator's name replaces it.
     ModelLayers(Network& network, std::shared_ptr<const onnx::Model> model, bool plugins_first)
         : network_(network), model_(std::move(model)), plugins_first_(plugins_first) {}
 
-    /// Errors (thrown): InvalidModel for a model that is malformed as a whole.
+    /// Throws InvalidModel for a malformed model.
     void run();
     ParserErrors& errors() { return errors_; }
-    /// By name of the node, the first of each; those without a name are left out.
+    /// By node name, the first node of each name; unnamed nodes are left out.
     using Results = std::unordered_map<std::string, std::vector<NetworkTensor*>>;
     const Results& results() const { return results_; }
-    /// Indices of nodes in the order in which they run, and which of them cannot be imported.
+    /// Node indices in execution order, and the nodes that cannot be imported.
     const std::vector<size_t>& order() const { return order_; }
     bool refused(size_t node) const { return refused_.contains(node); }
 
@@ -37,7 +36,7 @@ public:
 
 private:
     class TypedNode;
-    /// What a name stands for: a tensor; or an initializer, with the tensor that shows it, if any.
+    /// The meaning of a name: a tensor; or an initializer, with its constant tensor, if any.
     struct Source {
         NetworkTensor* tensor = nullptr;
         std::optional<size_t> initializer;
@@ -47,7 +46,7 @@ private:
     void add_node(size_t index);
     std::vector<NetworkTensor*> add_part(const NodePart& part, size_t index);
     LayerBase& add_plain(const NodePart& part, size_t index, const std::vector<size_t>& results);
-    /// A tensor; of an initializer, the output of its constant layer.
+    /// The tensor; for an initializer, the output of its constant layer.
     NetworkTensor& constant(const std::string& name);
     LayerBase& add_constant(const std::string& name, size_t initializer);
     bool is_fixed(const Source& s) const;
@@ -60,8 +59,9 @@ private:
     std::shared_ptr<const onnx::Model> model_;
     bool plugins_first_;
     std::unordered_map<std::string, Source> names_;
-    std::unordered_set<const NetworkTensor*> fixed_; // computed of nothing but constants
-    std::unordered_set<std::string> poisoned_; // results of refused nodes, and what needs them
+    std::unordered_set<const NetworkTensor*> fixed_; // computed from constants alone
+    // results of refused nodes, and of nodes that read them
+    std::unordered_set<std::string> poisoned_;
     Results results_;
     std::vector<size_t> order_;
     std::unordered_set<size_t> refused_;

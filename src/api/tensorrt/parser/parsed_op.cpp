@@ -16,13 +16,13 @@ NodeOp::NodeOp(std::shared_ptr<const onnx::Model> model, const onnx::Node& node,
                std::vector<NodeSource> sources, std::vector<size_t> results, std::string label)
     : model_(std::move(model)), node_(node), index_(index), sources_(std::move(sources)),
       results_(std::move(results)), label_(std::move(label)) {
-    for (size_t r : results_) { // all results of the layer are wanted
+    for (size_t r : results_) { // all results of the layer are needed
         node_.outputs.resize(std::max(node_.outputs.size(), r + 1));
         if (node_.outputs[r].empty()) {
             node_.outputs[r] = str("result ", r, " of ", label_);
         }
     }
-    // Inputs of one name can become different ones.
+    // Two inputs with one name may become different values.
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
         std::string& name = node_.inputs[i];
         bool again = std::find(node_.inputs.begin(), node_.inputs.begin() + static_cast<int64_t>(i),

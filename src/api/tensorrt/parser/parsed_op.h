@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a layer of a parsed model adds to a graph while its settings are those of the model: the ops
-// of the node that it was made of.
+// The ops that a parsed layer adds to a graph while its settings equal the model's: those of its
+// node.
 #pragma once
 
 #include "api/tensorrt/network/layer.h"
@@ -30,8 +30,8 @@ private:
     size_t index_;
 };
 
-/// Where a node's input, or a name that its bodies take from outside, comes from: an input of the
-/// layer, else a tensor whose value the layer's settings tell, else an initializer.
+/// The source of a node's input, or of a name that its bodies capture: an input of the layer, else
+/// a tensor whose value is one of the layer's settings, else an initializer.
 struct NodeSource {
     std::string name;
     std::optional<size_t> input;
@@ -41,16 +41,16 @@ struct NodeSource {
 
 class NodeOp final : public ParsedOp {
 public:
-    /// Sources of the node's inputs come first, one for each, also where it is left out. `results`
-    /// says which of the node's outputs those of the layer are. `label` is the layer's name: once
-    /// it has another, that stands for the node's own in profiles.
+    /// `sources`: the node's inputs first, one each, including omitted ones. `results`: the node
+    /// output of each layer output. `label`: the layer's name; a later name replaces the node's in
+    /// profiles.
     NodeOp(std::shared_ptr<const onnx::Model> model, const onnx::Node& node, size_t index,
            std::vector<NodeSource> sources, std::vector<size_t> results, std::string label);
     Values emit(const Emitter& e) const override;
-    /// All results of the node; `name` stands for its own in profiles, unless it is empty.
+    /// All results of the node; a non-empty `name` replaces its own in profiles.
     Values emit_as(const Emitter& e, const std::string& name) const;
     bool reads(size_t input) const override;
-    /// Which of the node's inputs an input of the layer is.
+    /// The node input that an input of the layer maps to.
     std::optional<size_t> position(size_t input) const;
 
 private:
@@ -62,20 +62,20 @@ private:
     std::string label_;
 };
 
-/// One result of a node that is a layer for each of its results.
+/// One result of a node that has a layer for each result.
 class PartOp final : public ParsedOp {
 public:
     PartOp(std::shared_ptr<const NodeOp> whole, std::vector<LayerBase*> layers, size_t which,
            std::string label)
         : whole_(std::move(whole)), layers_(std::move(layers)), which_(which),
           label_(std::move(label)) {}
-    /// The other layers get their results as well, unless they differ from this one.
+    /// Also sets the results of the node's other layers, unless their settings differ.
     Values emit(const Emitter& e) const override;
     bool reads(size_t input) const override { return whole_->reads(input); }
 
 private:
     std::shared_ptr<const NodeOp> whole_;
-    std::vector<LayerBase*> layers_; // of the node's results; they live as long as the network
+    std::vector<LayerBase*> layers_; // by node result; they live as long as the network
     size_t which_;
     std::string label_;
 };

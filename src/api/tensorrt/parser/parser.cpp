@@ -132,7 +132,7 @@ bool Parser::supportsModelV2(const void* model, size_t size, const char* path) n
         layers.run();
         bool all = layers.errors().empty();
         take_errors(std::move(layers.errors()));
-        // Neighbours in the order of running, so that no part needs what comes after it.
+        // Neighbours in execution order, so that no part needs a result of a later one.
         for (size_t node : layers.order()) {
             bool supported = !layers.refused(node);
             if (parts_.empty() || parts_.back().supported != supported) {

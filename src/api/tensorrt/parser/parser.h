@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Parser: nvonnxparser::IParser. Nodes become layers of the classes that say what they do; their
-// ops are those of the importer's own functions.
+// Parser: nvonnxparser::IParser. Nodes become layers of matching classes; their ops come from the
+// importer's own functions.
 #pragma once
 
 #include "NvOnnxParser.h"
@@ -39,7 +39,7 @@ public:
     int32_t localFunctionStackSize() const noexcept override {
         return static_cast<int32_t>(functions_.size());
     }
-    /// The node is a call of this function of the model.
+    /// The node is in this function of the model.
     void set_function(std::string f) {
         function_ = std::move(f);
         functions_ = {function_.c_str()};
@@ -59,7 +59,7 @@ private:
 
 using ParserErrors = std::vector<std::unique_ptr<ParserError>>;
 
-/// What an error of the model as a whole is called.
+/// The parser's code for an error of the whole model.
 ParserCode code_for_model(ErrorCode c);
 class Parser final : public nvonnxparser::IParser {
 public:
@@ -97,7 +97,7 @@ private:
         std::vector<int64_t> nodes;
         bool supported = false;
     };
-    /// Runs f; what it throws becomes an error without a node.
+    /// Runs f; an exception becomes an error without a node.
     template <class F>
     bool guarded(std::string_view method, const F& f) noexcept;
     void take_errors(ParserErrors errors);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ParserRefitter: nvonnxparser::IParserRefitter. Finds the weights of an engine in a model by their
-// names.
+// ParserRefitter: nvonnxparser::IParserRefitter. Finds an engine's weights in a model by name.
 #pragma once
 
 #include "api/tensorrt/parser/parser.h"

@@ -10,7 +10,7 @@ namespace ingot::api {
 
 namespace {
 
-/// Notes that something failed, and whether for lack of memory.
+/// Records failures silently, lack of memory separately.
 class Silence final : public nv::ILogger, public nv::IErrorRecorder {
 public:
     void log(Severity, const char*) noexcept override {}
@@ -26,7 +26,7 @@ public:
     ErrorDesc getErrorDesc(int32_t) const noexcept override { return ""; }
     bool hasOverflowed() const noexcept override { return false; }
     void clear() noexcept override { failed = false; }
-    RefCount incRefCount() noexcept override { return 1; } // it outlives who reports to it
+    RefCount incRefCount() noexcept override { return 1; } // outlives its users
     RefCount decRefCount() noexcept override { return 1; }
 
     bool failed = false;
@@ -96,13 +96,13 @@ std::vector<LayerBase*> ModelLayers::TypedNode::made(NodeReading read) {
         onnx::look_at_node(*all_.model_, types.graph(), node_, in, [&](const onnx::NodeContext& c) {
             first = read(NodeReader(network_, c, inputs));
         });
-    } catch (const Error& e) { // the importer says it
+    } catch (const Error& e) { // the importer reports it
         if (e.code() == ErrorCode::OutOfMemory) {
             throw;
         }
         readable = false;
     }
-    if (silence.lacked_memory) { // with memory the class may fit
+    if (silence.lacked_memory) { // the class may fit when there is memory
         throw std::bad_alloc();
     }
     if (!readable || silence.failed) {
@@ -161,7 +161,7 @@ bool ModelLayers::TypedNode::tells(const LayerBase& layer, std::vector<NodeSourc
     return true;
 }
 
-// What the tensor's value is computed of cannot change any more.
+// Fixes everything that the tensor's value is computed from.
 void ModelLayers::TypedNode::settle(const NetworkTensor& t, const LayerBase& layer) {
     LayerBase* producer = t.producer();
     if (producer->settles != nullptr) {

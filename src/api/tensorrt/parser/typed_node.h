@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TypedNode: a node of a model as layers with classes of their own.
+// TypedNode: adds layers with their own classes for a model node.
 #pragma once
 
 #include "api/tensorrt/parser/layer_builders/layer_builder.h"
@@ -14,15 +14,15 @@ public:
         : all_(all), network_(all.network_), node_(n), index_(index), label_(label),
           before_(network_.state()) {}
 
-    /// One layer, or one for each result. None, and nothing is added, where no class fits.
+    /// One layer, or one per result. Returns none, and adds nothing, where no class fits.
     std::vector<LayerBase*> add();
 
 private:
     const Source* source(int i) const;
     std::vector<LayerBase*> made(NodeReading read);
-    /// Whether the layers have all results that the node has.
+    /// Whether the layers have all results of the node.
     bool cover(const std::vector<LayerBase*>& layers) const;
-    /// Whether all that the node reads is an input of the layer, or known to its settings.
+    /// Whether every input of the node is an input of the layer, or known to its settings.
     bool tells(const LayerBase& layer, std::vector<NodeSource>& sources) const;
     static void settle(const NetworkTensor& t, const LayerBase& layer);
     void take_back();

@@ -16,7 +16,7 @@ using nv::PluginTensorDesc;
 
 namespace {
 
-/// The part of that kind, null when it has none.
+/// The part of that kind, or null.
 template <class Part>
 Part* part_of(nv::IPluginV3& plugin, nv::PluginCapabilityType type, std::string_view kind,
               std::string_view name) {
@@ -106,7 +106,7 @@ std::unique_ptr<nv::IPluginV3> clone_of(nv::IPluginV3& plugin) {
 
 std::vector<Type> plugin_results(const nv::IPluginV3OneBuild& build, std::span<const Type> in,
                                  std::span<const Dims> shape_inputs, SizeExprs& sizes) {
-    // getOutputShapes() is not const, though it is asked of a plugin that stays as it is.
+    // getOutputShapes() is not const but leaves the plugin unchanged.
     auto& rule = const_cast<nv::IPluginV3OneBuild&>(build);
     std::vector<nv::DataType> types;
     std::vector<DimsExprs> dims;
@@ -217,7 +217,7 @@ void serialize_fields(nv::IPluginV3OneRuntime& runtime, Plugin& to) {
             ErrorCode::InvalidArgument, method, " gave ", all->nbFields, " fields at ",
             all->fields == nullptr ? "nullptr" : "an address");
     std::vector<PluginFieldView> fields;
-    std::vector<nv::Dims> shapes; // without the bytes that say nothing
+    std::vector<nv::Dims> shapes; // without the padding bytes
     shapes.reserve(static_cast<size_t>(all->nbFields));
     for (int32_t i = 0; i < all->nbFields; ++i) {
         const nv::PluginField& f = all->fields[i];

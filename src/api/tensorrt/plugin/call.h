@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls of plugins that check what comes back. All errors are InvalidArgument or Unsupported, and
-// name the plugin's method.
+// Checked calls of plugins. All errors are InvalidArgument or Unsupported and name the plugin's
+// method.
 #pragma once
 
 #include "NvInfer.h"
@@ -11,7 +11,7 @@
 
 namespace ingot::api {
 
-/// The parts of a plugin; they live as long as it.
+/// The parts of a plugin; they live as long as the plugin.
 struct PluginParts {
     nvinfer1::IPluginV3OneCore* core = nullptr;
     nvinfer1::IPluginV3OneBuild* build = nullptr; // may be null at run time
@@ -25,24 +25,24 @@ std::string plugin_text(const nvinfer1::IPluginV3OneCore& core);
 /// A clone, to be deleted.
 std::unique_ptr<nvinfer1::IPluginV3> clone_of(nvinfer1::IPluginV3& plugin);
 
-/// What it gives for inputs of these types; sizes that it finds out are in `sizes`.
+/// The result types for these input types; `sizes` receives the data-dependent sizes.
 std::vector<Type> plugin_results(const nvinfer1::IPluginV3OneBuild& build, std::span<const Type> in,
                                  std::span<const Dims> shape_inputs, SizeExprs& sizes);
 
 /// Descriptions of operands; unknown sizes are -1.
 nvinfer1::PluginTensorDesc plugin_desc(DType dtype, const Shape& shape);
 nvinfer1::DynamicPluginTensorDesc fixed_desc(const nvinfer1::PluginTensorDesc& desc);
-/// That it runs on these types, inputs first, dense and row major.
+/// Checks that it supports these types, inputs first, dense and row major.
 void check_formats(nvinfer1::IPluginV3OneBuild& build,
                    std::span<const nvinfer1::DynamicPluginTensorDesc> all, size_t inputs);
 void configure(nvinfer1::IPluginV3OneBuild& build,
                std::span<const nvinfer1::DynamicPluginTensorDesc> all, size_t inputs);
 int64_t workspace_of(const nvinfer1::IPluginV3OneBuild& build,
                      std::span<const nvinfer1::DynamicPluginTensorDesc> all, size_t inputs);
-/// Its own implementations, each once; empty when it names none.
+/// The plugin's own tactics, without repeats; empty when it has none.
 std::vector<int32_t> tactics_of(nvinfer1::IPluginV3OneBuild& build);
 
-/// Copies the fields that the plugin wants to be made from again.
+/// Copies the fields from which the plugin can be created again.
 void serialize_fields(nvinfer1::IPluginV3OneRuntime& runtime, Plugin& to);
 
 } // namespace ingot::api

@@ -43,7 +43,7 @@ std::string key_of(const Plugin& p) {
 
 // --- one execution -------------------------------------------------------------------------------
 
-/// What a plugin of a context may use.
+/// The resources that the plugins of a context may use.
 class Resources final : public nv::IPluginResourceContext {
 public:
     Resources(nv::IGpuAllocator* allocator, const Report& report)
@@ -106,7 +106,7 @@ private:
 
 // --- one engine ----------------------------------------------------------------------------------
 
-/// Other versions and namespaces in which a creator of that name is registered.
+/// Other versions and namespaces of a registered creator with that name.
 std::string others_of(PluginRegistry& registry, const Plugin& p) {
     std::string places = registry.places_of(p.name);
     return places.empty() ? std::string("no creator of that name is registered")
@@ -173,7 +173,7 @@ public:
     }
 
     int64_t prepare(const Plugin& p, const PluginTensors& t) override {
-        // Plans are made in several threads, plugins are written for one.
+        // Several threads plan at once, but plugins need not be thread safe.
         std::scoped_lock lock(planning_);
         return with_place([&] { return text_of(p); }, [&] { return checked_workspace(p, t); });
     }
@@ -228,7 +228,7 @@ private:
         return *it->second;
     }
 
-    /// A file may say anything of types and shapes: the plugin is asked.
+    /// An engine file may hold any types and shapes: ask the plugin.
     int64_t checked_workspace(const Plugin& p, const PluginTensors& t) {
         Made& made = find(p);
         std::unique_ptr<nv::IPluginV3> scratch;
@@ -296,7 +296,7 @@ private:
     Report report_;
     std::map<std::string, std::unique_ptr<Made>> made_;
     bool has_sources_ = false;
-    std::map<std::string, plan::HostKernel> host_kernels_; // those asked for
+    std::map<std::string, plan::HostKernel> host_kernels_; // those requested
 };
 
 } // namespace

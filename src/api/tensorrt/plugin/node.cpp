@@ -40,10 +40,10 @@ bool is_old(const nv::IPluginCreatorInterface& creator) {
 
 // --- attributes to fields ------------------------------------------------------------------------
 
-/// Fields with the memory that they point to.
+/// Plugin fields, with the memory that they point to.
 class Fields {
 public:
-    /// `wanted`: the type that the creator lists, kUNKNOWN for any.
+    /// `wanted`: the type in the creator's list, kUNKNOWN for any.
     void add(const onnx::Attribute& a, Kind wanted) {
         switch (a.type) {
         case AttributeType::Int:
@@ -87,7 +87,8 @@ private:
                 " elements");
         const auto* bytes = static_cast<const std::byte*>(data);
         Tensor& copy = memory_.emplace_back(
-            Tensor::zeros(DType::U8, {static_cast<int64_t>(count * size + 1)})); // texts end by 0
+            // texts are zero-terminated
+            Tensor::zeros(DType::U8, {static_cast<int64_t>(count * size + 1)}));
         std::copy(bytes, bytes + count * size, copy.mutable_bytes().begin());
         fields_.emplace_back(a.name.c_str(), copy.bytes().data(), kind,
                              static_cast<int32_t>(count));
@@ -161,7 +162,7 @@ private:
     std::deque<Tensor> memory_;
 };
 
-/// The node's attributes as the creator wants them; those that it does not list are left out.
+/// Converts the node's attributes to the creator's fields; unlisted attributes are left out.
 void take_attributes(const onnx::Node& n, const nv::PluginFieldCollection* listed, Fields& fields) {
     for (const onnx::Attribute& a : n.attributes) {
         if (a.name == version_attribute || a.name == namespace_attribute ||
@@ -189,7 +190,7 @@ void take_attributes(const onnx::Node& n, const nv::PluginFieldCollection* liste
 
 // --- layers --------------------------------------------------------------------------------------
 
-/// Shape inputs last. Returns how many there are.
+/// Moves shape inputs to the end. Returns their number.
 size_t sort_inputs(const onnx::Node& n, std::vector<NetworkTensor*>& inputs) {
     const onnx::Attribute* a = find(n, shapes_attribute);
     if (a == nullptr) {

@@ -107,7 +107,7 @@ public:
             return plugin_.getWorkspaceSize(descs(in, in_count).data(), in_count,
                                             descs(out, out_count).data(), out_count);
         } catch (const std::exception&) {
-            return SIZE_MAX; // refused by who asked
+            return SIZE_MAX; // the caller refuses it
         }
     }
 

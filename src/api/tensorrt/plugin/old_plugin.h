@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IPluginV2DynamicExt as an IPluginV3: the library runs one generation only.
+// Adapts IPluginV2DynamicExt to IPluginV3: the library runs one generation only.
 #pragma once
 
 #include "NvInfer.h"
@@ -12,7 +12,7 @@ namespace ingot::api {
 nvinfer1::IPluginV2DynamicExt& dynamic_plugin(nvinfer1::IPluginV2& plugin);
 /// Takes the plugin, which is destroyed with the result.
 std::unique_ptr<nvinfer1::IPluginV3> adapt_plugin(nvinfer1::IPluginV2DynamicExt& plugin);
-/// What adapt_plugin was given.
+/// The plugin inside an adapter of adapt_plugin.
 nvinfer1::IPluginV2& adapted_plugin(nvinfer1::IPluginV3& plugin);
 
 } // namespace ingot::api

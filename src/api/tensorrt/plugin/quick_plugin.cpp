@@ -22,7 +22,7 @@ constexpr std::string_view quick_core = "PLUGIN_V3QUICK_CORE";
 constexpr std::string_view quick_build = "PLUGIN_V3QUICK_BUILD";
 constexpr std::string_view quick_runtime = "PLUGIN_V3QUICK_RUNTIME";
 constexpr std::string_view quick_creator = "PLUGIN CREATOR_V3QUICK";
-// Its address tells an adapter's part from those of applications.
+// Its address distinguishes an adapter's part from an application's.
 constexpr char adapted_build[] = "PLUGIN_V3ONE_BUILD";
 
 std::string_view kind_of(const nv::IVersionedInterface& i) {
@@ -49,7 +49,7 @@ std::vector<nv::Dims> strides_of(const PluginTensorDesc* list, int32_t count) {
     return all;
 }
 
-/// The build part of an adapter, which is told more than its interface has.
+/// The build part of an adapter, which also receives the ranks of inputs.
 class AdaptedBuild : public nv::IPluginV3OneBuildV2 {
 public:
     nv::InterfaceInfo getInterfaceInfo() const noexcept override { return {adapted_build, 2, 0}; }
@@ -177,7 +177,7 @@ public:
     }
 
 private:
-    /// Null where the plugin has no part of this kind.
+    /// Null where the plugin lacks this part.
     template <class Part>
     Part* part(nv::PluginCapabilityType type, std::string_view kind) {
         nv::IPluginCapability* found = plugin_->getCapabilityInterface(type);
@@ -198,12 +198,12 @@ private:
     nv::IPluginV3QuickCore* core_ = nullptr;
     nv::IPluginV3QuickBuild* build_ = nullptr; // may be null at run time
     nv::IPluginV3QuickRuntime* runtime_ = nullptr;
-    std::vector<PluginTensorDesc> combinations_; // those asked for last
+    std::vector<PluginTensorDesc> combinations_; // the latest query
     std::vector<nv::Dims> in_strides_;
     std::vector<nv::Dims> out_strides_;
 };
 
-/// The build part of an adapter; null for others.
+/// The build part of an adapter; null for other parts.
 AdaptedBuild* find_adapted(nv::IPluginCapability* part) {
     // NOLINTNEXTLINE(bugprone-string-compare): addresses are compared.
     const bool is_ours = part != nullptr && part->getInterfaceInfo().kind == adapted_build;

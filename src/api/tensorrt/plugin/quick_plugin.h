@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plugins of impl/NvInferPythonPlugin.h as those that the library runs.
+// Adapts the plugins of impl/NvInferPythonPlugin.h to those that the library runs.
 #pragma once
 
 #include "NvInfer.h"
@@ -10,20 +10,21 @@
 
 namespace ingot::api {
 
-/// A plugin with the parts that the library runs: itself, or an adapter that owns it. Errors:
-/// Unsupported for one of those whose kernels are compiled ahead.
+/// The plugin itself, if it has the parts that the library runs, else an adapter that owns it.
+/// Errors: Unsupported for a plugin whose kernels are compiled ahead of time.
 std::unique_ptr<nvinfer1::IPluginV3> runnable_plugin(std::unique_ptr<nvinfer1::IPluginV3> plugin);
-/// The plugin that the application knows.
+/// The application's own plugin.
 nvinfer1::IPluginV3& origin_of(nvinfer1::IPluginV3& plugin);
-/// Before getOutputDataTypes(): the inputs, whose numbers of dimensions an adapted plugin is told.
+/// Tells an adapted plugin the ranks of its inputs, before getOutputDataTypes().
 void tell_ranks(const nvinfer1::IPluginV3OneBuild& build, std::span<const Type> in);
 
-/// By a creator of either kind; null where it gives nullptr. The result is runnable.
+/// Creates a plugin with a creator of either kind; null where the creator returns null. The result
+/// is runnable.
 std::unique_ptr<nvinfer1::IPluginV3> create_plugin(nvinfer1::IPluginCreatorInterface& creator,
                                                    const char* name,
                                                    const nvinfer1::PluginFieldCollection& fields,
                                                    nvinfer1::TensorRTPhase phase);
-/// The fields that createPlugin() of such a creator understands.
+/// The fields that such a creator's createPlugin() accepts.
 const nvinfer1::PluginFieldCollection* field_names(nvinfer1::IPluginCreatorInterface& creator);
 
 } // namespace ingot::api

@@ -21,11 +21,11 @@ bool is_old(const IPluginCreatorInterface& creator) {
     return std::string_view(creator.getInterfaceInfo().kind) == "PLUGIN CREATOR_V1";
 }
 
-/// The list in a place of its own: the same one for an equal list.
+/// A stored copy of the list; equal lists share one copy.
 template <class Creator>
 Creator* const* give_out(std::set<std::vector<Creator*>>& lists, std::vector<Creator*> list,
                          int32_t* count) {
-    list.reserve(list.size() + 1); // an empty one has an address too
+    list.reserve(list.size() + 1); // an empty list needs an address too
     const std::vector<Creator*>& kept = *lists.insert(std::move(list)).first;
     if (count != nullptr) {
         *count = static_cast<int32_t>(kept.size());
@@ -60,7 +60,7 @@ Identity identity_of(const IPluginCreatorInterface& creator) {
     return {or_empty(c.getPluginName()), or_empty(c.getPluginVersion())};
 }
 
-/// Libraries of plugins log where the process does.
+/// Plugin libraries log to the process's first logger.
 class FirstLogger final : public nvinfer1::ILoggerFinder {
 public:
     nvinfer1::ILogger* findLogger() override { return getLogger(); }
@@ -214,7 +214,7 @@ nvinfer1::IPluginRegistry::PluginLibraryHandle PluginRegistry::load(const std::s
     auto before = creators_;
     try {
         for (IPluginCreatorInterface*& c : all) {
-            // Its registrars may have registered one as the library was opened.
+            // The library's registrars may have registered it while it was opened.
             Identity id = identity_of(*c);
             auto there = creators_.find(Key{"", id.name, id.version});
             if (there != creators_.end() && same_library(there->second, handle)) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IPluginRegistry: that of the process, and those of builders and runtimes, which ask it.
+// IPluginRegistry: the registry of the process, and those of builders and runtimes, which fall back
+// to it.
 #pragma once
 
 #include "api/tensorrt/report.h"
@@ -16,19 +17,20 @@ namespace ingot::api {
 
 class PluginRegistry final : public nvinfer1::IPluginRegistry {
 public:
-    /// `parent` is asked for what this one does not have; null for none.
+    /// Lookups fall back to `parent`; null for none.
     explicit PluginRegistry(nvinfer1::IPluginRegistry* parent = nullptr)
         : parent_(static_cast<PluginRegistry*>(parent)) {}
     virtual ~PluginRegistry() = default;
 
-    /// Opens a library and registers what its getCreators() or getPluginCreators() gives; before,
-    /// its setLoggerFinder() gets a finder of getLogger(). Errors: Io, InvalidArgument,
+    /// Opens a library and registers the creators of its getCreators() or getPluginCreators(),
+    /// after giving its setLoggerFinder() a finder of getLogger(). Errors: Io, InvalidArgument,
     /// Unsupported.
     PluginLibraryHandle load(const std::string& path);
-    /// How many creators there are, those of parents included.
+    /// The number of creators, including those of parents.
     size_t creator_count() const;
 
-    /// Where creators of that name are: "version '1' of namespace ''", ...; "" for none.
+    /// The versions and namespaces of a creator name: "version '1' of namespace ''", ...; "" for
+    /// none.
     std::string places_of(const std::string& name);
 
     bool registerCreator(nvinfer1::IPluginCreatorInterface& creator,
@@ -77,11 +79,11 @@ private:
     std::atomic<bool> parent_search_{true};
     mutable std::mutex mutex_;
     std::map<Key, nvinfer1::IPluginCreatorInterface*> creators_;
-    // Given out; they stay, since any thread may be reading one.
+    // Returned lists are kept, since any thread may still read one.
     mutable Lists<nvinfer1::IPluginCreatorInterface> lists_;
     mutable Lists<nvinfer1::IPluginCreator> old_lists_;
     std::map<std::string, Resource> resources_;
-    // Creators by library; libraries stay open, because plugins may live on.
+    // Creators by library; libraries stay open, because plugins may outlive the registration.
     std::map<PluginLibraryHandle, std::vector<nvinfer1::IPluginCreatorInterface*>> libraries_;
 };
 

@@ -51,7 +51,7 @@ const IDimensionExpr* SizeExprs::guarded(const F& f) noexcept {
     try {
         return f();
     } catch (const std::bad_alloc&) {
-        problem_ = "no memory"; // short: it needs none
+        problem_ = "no memory"; // short enough not to allocate
     } catch (const std::exception& e) {
         try {
             problem_ = e.what();

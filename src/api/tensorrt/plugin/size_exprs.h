@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IExprBuilder over Dim: what a plugin's shape rule computes with.
+// IExprBuilder over Dim, for the shape rules of plugins.
 #pragma once
 
 #include "NvInfer.h"
@@ -29,7 +29,7 @@ private:
 
 class SizeExprs final : public nvinfer1::IExprBuilder {
 public:
-    /// `fresh` gives a symbol for a size that the plugin finds out.
+    /// `fresh` makes a symbol for a data-dependent size.
     explicit SizeExprs(std::function<Dim()> fresh) : fresh_(std::move(fresh)) {}
     virtual ~SizeExprs() = default;
 
@@ -41,7 +41,8 @@ public:
     };
     const std::vector<SizeTensor>& size_tensors() const { return size_tensors_; }
     const nvinfer1::IDimensionExpr* make(Dim d, bool of_data = false);
-    /// The value of an expression. Errors: InvalidArgument for null or another builder's.
+    /// The value of an expression. Errors: InvalidArgument for null, or an expression of another
+    /// builder.
     const Dim& value(const nvinfer1::IDimensionExpr* e, const std::string& what) const;
 
     const nvinfer1::IDimensionExpr* constant(int64_t value) noexcept override;
@@ -58,7 +59,7 @@ private:
     std::function<Dim()> fresh_;
     std::deque<SizeExpr> all_;
     std::vector<SizeTensor> size_tensors_;
-    std::string problem_; // why an operation gave null
+    std::string problem_; // the reason why an operation returned null
 };
 
 } // namespace ingot::api

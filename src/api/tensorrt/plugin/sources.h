@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels given as text: the public struct as Ingot's own, and those that stand for ONNX operators.
+// Source kernels: the public struct in Ingot's form, and the kernels registered for ONNX operators.
 #pragma once
 
 #include "ingot.h"
@@ -10,7 +10,7 @@
 
 namespace ingot::api {
 
-/// Errors: InvalidArgument for a text that has to be there.
+/// Errors: InvalidArgument for a missing text.
 SourceKernel source_kernel(const CudaSource& source);
 /// The kernel registered for an ONNX operator. Thread safe.
 std::optional<SourceKernel> find_source(const std::string& domain, const std::string& op);

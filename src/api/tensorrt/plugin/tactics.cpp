@@ -19,7 +19,7 @@ bool is_known(std::span<const Type> in) {
     });
 }
 
-/// The plugin alone.
+/// An engine with this plugin alone.
 std::shared_ptr<const Engine> engine_of(const Plugin& p, std::span<const Type> in) {
     Graph g;
     Values inputs;
@@ -41,7 +41,7 @@ struct PluginTimer final : StepTimer {
     double ms = 0;
 };
 
-/// Milliseconds of one run of the plugin's step: the median of some, after one that warms up.
+/// Milliseconds of one run of the plugin's step: the median of several runs, after a warm-up.
 double time_tactic(const PluginBuild& how, const Backend& backend,
                    const std::shared_ptr<plan::PluginHost>& host, const Plugin& p,
                    std::span<const Type> in) {
@@ -50,7 +50,7 @@ double time_tactic(const PluginBuild& how, const Backend& backend,
     options.memory_limit = how.memory_limit;
     options.record_graphs = false;
     Context context(engine_of(p, in), backend, options);
-    std::vector<Tensor> inputs; // zeros: whatever an integer is used for, 0 is likely to be valid
+    std::vector<Tensor> inputs; // zeros: 0 is likely to be valid for an integer of any meaning
     for (const Type& t : in) {
         Shape shape;
         for (const Dim& d : t.dims) {
@@ -71,7 +71,7 @@ double time_tactic(const PluginBuild& how, const Backend& backend,
     return times[times.size() / 2];
 }
 
-/// What decides how long the tactics take, as one line.
+/// Everything that the tactics' times depend on, as one line.
 std::string problem_of(const Plugin& p, std::string_view id, std::span<const Type> in,
                        std::span<const int32_t> tactics) {
     std::string text = str(plugin_text(p.name, p.version, p.space), " id '", id, "':");

@@ -23,13 +23,13 @@ namespace {
 
 constexpr int64_t memory_alignment = 256;
 
-/// Where activations lie until the application gives memory for them.
+/// The address of activations until the application provides memory.
 std::byte* no_memory() {
     static std::byte none{};
     return &none;
 }
 
-/// How much a verbosity tells.
+/// The amount of detail of a verbosity.
 int rank_of(ProfilingVerbosity v) {
     return v == ProfilingVerbosity::kNONE ? 0 : v == ProfilingVerbosity::kLAYER_NAMES_ONLY ? 1 : 2;
 }
@@ -110,7 +110,7 @@ void ContextObject::log_memory() const {
 
 ContextObject::~ContextObject() noexcept {
     state_->remove_user(*this);
-    // The streams of runs are the caller's; what they hold is done by contract.
+    // The caller must have finished the runs on its streams.
     context_.reset();
 }
 
@@ -127,7 +127,7 @@ void ContextObject::follow_refit() {
         return;
     }
     generation_ = state_->generation();
-    context_ = nullptr; // gives its memory back first
+    context_ = nullptr; // returns its memory first
     if (state_->engine().weights_missing()) {
         state_->check_weights();
     }
@@ -198,7 +198,7 @@ bool ContextObject::setOptimizationProfileAsync(int32_t profile, cudaStream_t) n
         if (config_->getExecutionContextAllocationStrategy() ==
                 ExecutionContextAllocationStrategy::kON_PROFILE_CHANGE &&
             context_ != nullptr) {
-            context_->execution().give_back_memory(); // of the other profile
+            context_->execution().give_back_memory(); // of the previous profile
             reserve_memory(profile);
             log_memory();
         }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IExecutionContext: shapes, addresses and settings of one caller, on a Context of the engine.
+// IExecutionContext: one caller's shapes, addresses and settings, on a Context of the engine.
 #pragma once
 
 #include "api/tensorrt/runtime/engine.h"
@@ -11,8 +11,8 @@
 
 namespace ingot::api {
 
-/// Holds a context for the calling thread; may be nested. Errors: InvalidArgument when another
-/// thread is inside.
+/// Reserves a context for the calling thread; may be nested. Errors: InvalidArgument when another
+/// thread uses it.
 class InUse {
 public:
     explicit InUse(std::atomic<std::thread::id>& user);
@@ -24,7 +24,7 @@ private:
     std::atomic<std::thread::id>* user_; // null: nested
 };
 
-/// Keeps the times of the last run's layers.
+/// Stores the layer times of the last run.
 class LayerTimes final : public StepTimer {
 public:
     void step(const StepInfo& info, double milliseconds) noexcept override;
@@ -44,7 +44,7 @@ public:
     ~ContextObject() noexcept override;
 
     const std::shared_ptr<EngineState>& state() const { return state_; }
-    /// Under the shapes set. Errors: InvalidArgument when some are missing.
+    /// The steps for the shapes set. Errors: InvalidArgument when some are missing.
     std::vector<StepInfo> steps() const;
     void let_go() override;
 
@@ -117,7 +117,7 @@ public:
     bool setCommunicator(void* communicator) noexcept override;
 
 private:
-    /// f, with the context held for this thread.
+    /// Runs f with the context reserved for this thread.
     template <class R, class F>
     R call(const char* method, R failure, const F& f) const noexcept {
         return report_.guard(method, failure, [&]() -> R {
@@ -125,11 +125,11 @@ private:
             return f();
         });
     }
-    /// After a refit: the new weights, with this context's settings. Cheap where there was none.
-    /// Errors: InvalidArgument where there are no weights.
+    /// After a refit, switches to the new weights and keeps this context's settings. Cheap without
+    /// a refit. Errors: InvalidArgument while the engine has no weights.
     void follow_refit();
-    /// Changes the settings by f(RunSettings&), of the execution too. Errors: as
-    /// Execution::configure(); the settings stay.
+    /// Changes the settings by f(RunSettings&), also in the execution. Errors: as
+    /// Execution::configure(); the settings are then unchanged.
     template <class F>
     void change_settings(const F& f) {
         RunSettings settings = settings_;
@@ -143,17 +143,18 @@ private:
     void forget_shapes();
     void reserve_memory(int32_t profile);
     void log_memory() const;
-    /// Sizes under the shapes set so far.
+    /// The sizes that the shapes set so far determine.
     Symbols symbols() const;
     Shape shape_of(const IoTensor& t) const;
     std::vector<Shape> input_shapes() const;
     void run(void* const* addresses, cudaStream_t stream);
-    /// Reads the inputs whose values the profile bounds. Errors: InvalidArgument for one outside.
+    /// Reads the inputs whose values the profile bounds. Errors: InvalidArgument for a value out of
+    /// bounds.
     void check_values(cudaStream_t stream) const;
     void wait();
     void* output_memory(size_t output, int64_t bytes);
-    /// Of an output under the shapes set: its bytes, at most; nullopt where a shape is missing or
-    /// nothing bounds it.
+    /// The largest size of an output under the shapes set, in bytes; nullopt where a shape is
+    /// missing or the size is unbounded.
     std::optional<int64_t> most_bytes(const IoTensor& t) const;
     void time_layers();
     void watch_tensors();
@@ -167,8 +168,8 @@ private:
     EngineObject engine_;
     std::unique_ptr<RuntimeConfig> config_;
     std::shared_ptr<Context> context_; // null while the engine has no weights
-    uint64_t generation_;              // of the engine that context_ runs
-    RunSettings settings_;             // of its execution; they outlive a refit
+    uint64_t generation_;              // of the engine under context_
+    RunSettings settings_;             // of the execution; they outlive a refit
     mutable std::atomic<std::thread::id> user_;
 
     std::string name_;
@@ -177,16 +178,16 @@ private:
     std::vector<void*> addresses_;                        // by tensor
     std::vector<nvinfer1::IOutputAllocator*> allocators_; // by output
     std::vector<Binding> inputs_;
-    std::vector<Binding> outputs_; // those for debugging last
+    std::vector<Binding> outputs_; // debug outputs last
     OutputMemory memory_;
-    cudaStream_t stream_ = nullptr; // of the run that goes on
-    void* const* given_ = nullptr;  // its addresses, by tensor
+    cudaStream_t stream_ = nullptr; // of the current run
+    void* const* given_ = nullptr;  // addresses of the current run, by tensor
 
     mutable LayerTimes times_;
     nvinfer1::IProfiler* profiler_ = nullptr;
     bool emits_profile_ = true;
     nvinfer1::IDebugListener* listener_ = nullptr;
-    std::set<std::string, std::less<>> debug_tensors_; // switched on
+    std::set<std::string, std::less<>> debug_tensors_; // the enabled ones
     bool debug_unfused_ = false;
     bool debug_sync_ = false;
     nvinfer1::IGpuAllocator* storage_allocator_ = nullptr; // null: the engine's

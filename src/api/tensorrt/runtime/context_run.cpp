@@ -15,7 +15,7 @@ void* ContextObject::output_memory(size_t output, int64_t bytes) {
         require(given_[tensor] != nullptr, ErrorCode::InvalidArgument, "output '", name,
                 "' has no memory: call setTensorAddress() or, where its size depends on data, "
                 "setOutputAllocator()");
-        // The application has no other measure of how much memory that has to be.
+        // The application has no other way to know the required size.
         std::optional<int64_t> most = most_bytes(state_->tensors()[tensor]);
         require(most.has_value(), ErrorCode::InvalidArgument, "the size of output '", name,
                 "' depends on data, and nothing bounds it: setTensorAddress() cannot say how much "
@@ -32,8 +32,8 @@ void* ContextObject::output_memory(size_t output, int64_t bytes) {
     return memory;
 }
 
-/// While the stream is being captured nothing can be read, and the graph will run on other values:
-/// what is captured has no sizes that they decide.
+/// During stream capture nothing can be read, and the graph will run on other values: captured
+/// steps have no data-dependent sizes.
 void ContextObject::check_values(cudaStream_t stream) const {
     const auto& profiles = state_->facts().values;
     auto profile = static_cast<size_t>(profile_);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who watches the runs of a context: profilers and debug listeners.
+// Observers of a context's runs: profilers and debug listeners.
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/runtime/context.h"
 
@@ -12,7 +12,7 @@ void LayerTimes::step(const StepInfo& info, double milliseconds) noexcept {
         times_.emplace_back(info.name.empty() ? info.kernel : info.name,
                             static_cast<float>(milliseconds));
     } catch (const std::exception&) {
-        times_.clear(); // rather none than some
+        times_.clear(); // no times rather than incomplete ones
     }
 }
 
@@ -52,7 +52,7 @@ bool ContextObject::reportToProfiler() const noexcept {
         if (!emits_profile_) {
             LayerTimes before = std::exchange(times_, LayerTimes());
             if (context_ == nullptr || !context_->execution().report_times()) {
-                times_ = std::move(before); // those of a run that waited for a debug listener
+                times_ = std::move(before); // times of a run that waited for a debug listener
             }
         }
         require(!times_.empty(), ErrorCode::InvalidArgument,
@@ -74,7 +74,7 @@ void ContextObject::watch_tensors() {
 
 void ContextObject::observe(std::string_view name, const Tensor& t) {
     std::string owned(name);
-    if (!engine_.isDebugTensor(owned.c_str())) { // those are shown after the run
+    if (!engine_.isDebugTensor(owned.c_str())) { // debug outputs are shown after the run
         show(owned, t.dtype(), t.shape(), t.bytes().data(), true);
     }
 }
@@ -103,7 +103,8 @@ void ContextObject::show_debug_tensors() {
             show(name, dtype, b.shape, b.address, !state_->place().is_gpu);
             return;
         }
-        Tensor array = Tensor::empty(dtype, storage_shape(f, b.shape)); // listeners read row major
+        // listeners expect row-major data
+        Tensor array = Tensor::empty(dtype, storage_shape(f, b.shape));
         state_->place().backend->read(array.mutable_bytes().data(), b.address, array.bytes().size(),
                                       stream_);
         Tensor t = from_storage(f, array, b.shape);

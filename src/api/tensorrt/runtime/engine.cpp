@@ -117,7 +117,7 @@ nvinfer1::IRuntimeConfig* EngineObject::createRuntimeConfig() noexcept {
                          });
 }
 
-// Addresses are those of the device, for every tensor: sizes that values decide are read there.
+// All addresses are device addresses: shape tensors are read there too.
 nvinfer1::TensorLocation EngineObject::getTensorLocation(const char* name) const noexcept {
     return report_.guard("ICudaEngine::getTensorLocation", nvinfer1::TensorLocation::kDEVICE, [&] {
         static_cast<void>(state_->tensor(name));
@@ -225,7 +225,7 @@ nvinfer1::Dims EngineObject::getProfileShape(const char* name, int32_t profile,
 
 namespace {
 
-/// Null where nothing is set.
+/// Null for an empty list.
 template <class T>
 const T* find_values(const std::vector<ProfileValues<T>>& all, int32_t profile,
                      const std::string& input, nvinfer1::OptProfileSelector select) {

@@ -110,8 +110,8 @@ private:
     Report report_;
 };
 
-/// An engine of the API that runs at `place`; its plugins are made from `registry`, null for that
-/// of the process. Errors: InvalidEngine; Unsupported for a plugin without a creator.
+/// An engine of the API on `place`; its plugins come from `registry`, null for the process's.
+/// Errors: InvalidEngine; Unsupported for a plugin without a creator.
 std::unique_ptr<EngineObject> make_engine(std::shared_ptr<const Engine> engine, const Place& place,
                                           nvinfer1::IGpuAllocator* allocator, const Report& report,
                                           bool weights_loaded = true,

@@ -186,7 +186,7 @@ CompileOptions EngineState::compile_options(const RunOptions& options,
     o.kernel_cache = options.cache;
     o.priority = options.priority;
     o.timing_cache = timings_of(*engine_);
-    if (o.timing_cache != nullptr) { // what was timed at build is found, nothing else is timed
+    if (o.timing_cache != nullptr) { // uses the build's timings; times nothing else
         o.tune = Tune::Full;
         o.tune_budget_ms = 0;
     }
@@ -241,7 +241,7 @@ std::shared_ptr<Context> EngineState::make_context(const RunOptions& options) {
     if (engine_->weights_missing()) {
         check_weights();
     }
-    // Whoever has the context keeps what it shares with later ones.
+    // The context keeps the base alive for later ones.
     std::shared_ptr<const Context> shared = base(options);
     ++contexts_;
     return {shared->sibling().release(), [shared, this](const Context* c) {

@@ -63,7 +63,7 @@ std::unique_ptr<nvinfer1::IRuntime> LeanLibrary::load_runtime(const char* path,
     return r;
 }
 
-/// Its own: the interface has been checked.
+/// Its own number: the interface is checked by then.
 int32_t LeanLibrary::interface_version() const {
     auto version = function<int32_t (*)()>("getInferLibVersion");
     return version == nullptr ? NV_TENSORRT_VERSION : version();
@@ -126,7 +126,7 @@ const char* LeanLibrary::cache_folder() const {
 }
 
 bool LeanLibrary::made(const void* object) const {
-    const void* table = nullptr; // of its virtual functions
+    const void* table = nullptr; // the object's virtual functions
     std::memcpy(&table, object, sizeof table);
     return same_library(table, library_.symbol(create_name));
 }

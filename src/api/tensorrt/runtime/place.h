@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Place: the device that an engine runs on, and the application's allocator as its memory.
+// Place: the device of an engine, and the application's allocator as its memory.
 #pragma once
 
 #include "NvInferRuntime.h"
@@ -13,11 +13,10 @@ struct Place {
     bool is_gpu = false;
 };
 
-/// kAUTO: the GPU that is current for the calling thread (another one where `ordinal` says which)
-/// if there is one, else the CPU. Errors: Device when there is no such GPU; InvalidArgument for a
-/// number that is no device.
+/// kAUTO: the calling thread's current GPU (or GPU `ordinal`) if there is one, else the CPU.
+/// Errors: Device when there is no such GPU; InvalidArgument for an unknown device number.
 Place find_place(Device device, int32_t ordinal);
-/// For tests: this backend stands for every GPU; null: what is found.
+/// For tests: replaces every GPU by this backend; null: the real GPUs.
 void set_gpu(const Backend* backend);
 
 /// The allocator as a source of memory; null for null.

@@ -12,7 +12,7 @@ namespace ingot::api {
 
 namespace {
 
-// What a header claims is believed once so much has come.
+// A header's sizes are trusted once this much has arrived.
 constexpr size_t most_unseen = 64ULL << 20;
 constexpr size_t piece_bytes = 1ULL << 20;
 
@@ -30,8 +30,8 @@ EngineBytes allocate(size_t size, const std::shared_ptr<MemorySource>& source) {
     return {{memory, release}, size};
 }
 
-/// Fills `to` by `read(to, n)`: up to n bytes, 0 at the end, negative on an error. How many came;
-/// `before` did before.
+/// Fills `to` with `read(to, n)`, which returns at most n bytes, 0 at the end, negative on an
+/// error. Returns the bytes read; `before` counts earlier ones.
 template <class Read>
 size_t fill(std::span<std::byte> to, size_t before, const Read& read) {
     size_t at = 0;

@@ -26,7 +26,7 @@ std::vector<std::string> names_of(const RefitSource& source) {
     return names;
 }
 
-/// Fills up to `size` entries by layer and role; returns how many there are.
+/// Fills up to `size` entries with layers and roles; returns the full count.
 int32_t list_uses(const std::vector<const Weight*>& weights, int32_t size, const char** layers,
                   WeightsRole* roles) {
     require(size >= 0, ErrorCode::InvalidArgument, "there is no room for ", size, " entries");
@@ -207,7 +207,7 @@ bool Refitter::setMaxThreads(int32_t max_threads) noexcept {
 
 Tensor Refitter::tensor_of(const Weight& w, const Given& given, cudaStream_t stream) const {
     auto bytes = static_cast<size_t>(w.bytes());
-    if (w.dtype == DType::F64 && !given.tensor.defined()) { // which the API calls kFLOAT
+    if (w.dtype == DType::F64 && !given.tensor.defined()) { // kFLOAT in the API
         Tensor narrow = tensor_of({w.name, DType::F32, w.shape, {}, {}}, given, stream);
         std::span<const float> values = narrow.as<float>();
         return Tensor::of<float>(DType::F64, w.shape, values);
@@ -263,7 +263,7 @@ extern "C" void* createInferRefitter_INTERNAL(void* engine, void* logger,
         "createInferRefitter", static_cast<void*>(nullptr), [&]() -> void* {
             require(engine != nullptr, ErrorCode::InvalidArgument, "the engine is null");
             auto* face = static_cast<nvinfer1::ICudaEngine*>(engine);
-            const void* table = nullptr; // of its virtual functions
+            const void* table = nullptr; // the object's virtual functions
             std::memcpy(&table, static_cast<const void*>(face), sizeof table);
             static const char here = 0;
             require(same_library(table, &here), ErrorCode::InvalidArgument,

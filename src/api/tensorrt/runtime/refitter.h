@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IRefitter over an EngineState: weights that were set, by name, until a refit takes them.
+// IRefitter over an EngineState: keeps the weights that were set, by name, until the refit.
 #pragma once
 
 #include "api/tensorrt/report.h"
@@ -12,12 +12,12 @@ namespace ingot::api {
 
 class Refitter final : public nvinfer1::IRefitter {
 public:
-    /// Errors: InvalidArgument for an engine that cannot be refitted.
+    /// Errors: InvalidArgument for an engine that is not refittable.
     Refitter(std::shared_ptr<EngineState> state, const Report& report);
     ~Refitter() noexcept override = default;
 
     const RefitSource& source() const { return *state_->engine().source(); }
-    /// Weights of a model, which are kept alive here. Errors: InvalidArgument.
+    /// Weights of a model, which this object keeps alive. Errors: InvalidArgument.
     void set(const NamedTensors& weights);
 
     bool setWeights(const char* layer_name, nvinfer1::WeightsRole role,
@@ -51,12 +51,12 @@ public:
     bool releaseRefitResources() noexcept override;
 
 private:
-    /// Values in memory of the caller; or a tensor that is kept here.
+    /// Values in the caller's memory, or a tensor that is kept here.
     struct Given {
         nvinfer1::Weights weights{};
         nvinfer1::TensorLocation location = nvinfer1::TensorLocation::kHOST;
         Tensor tensor;
-        bool is_in_engine = false; // a refit took it
+        bool is_in_engine = false; // the refit has taken it
     };
     const Weight& find(const char* name) const;
     const Weight& find(const char* layer, nvinfer1::WeightsRole role) const;

@@ -32,7 +32,7 @@ template <class Read>
 ICudaEngine* RuntimeObject::make(const Read& read) const {
     Place place = first_place();
     MemoryChange change(report_, place.backend, "Engine deserialization");
-    // The CPU reads weights where they lie; a GPU has copies of its own.
+    // The CPU reads weights in place; a GPU has its own copies.
     EngineBytes bytes = read(place.is_gpu ? nullptr : memory_source(allocator_));
     report_.log(nvinfer1::ILogger::Severity::kINFO,
                 str("Loaded engine size: ", bytes.size >> 20U, " MiB"));
@@ -130,7 +130,7 @@ int64_t RuntimeObject::getEngineHeaderSize() const noexcept {
     return static_cast<int64_t>(engine_header_bytes);
 }
 
-/// Of where engines of this runtime run.
+/// For the device on which this runtime's engines run.
 DeviceFacts RuntimeObject::device_facts(const EngineHead& engine) const {
     DeviceFacts facts;
     try {

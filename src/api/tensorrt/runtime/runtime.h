@@ -68,11 +68,11 @@ public:
     }
 
 private:
-    /// `read` gives the engine's bytes, in memory of the source that it is given.
+    /// `read` returns the engine's bytes, in memory from the given source.
     template <class Read>
     nvinfer1::ICudaEngine* make(const Read& read) const;
     DeviceFacts device_facts(const EngineHead& engine) const;
-    /// The place; the first time the log says what finding it took.
+    /// The place; the first call logs the cost of finding it.
     Place first_place() const;
 
     Report report_;

@@ -16,20 +16,20 @@ namespace {
 
 constexpr std::array<char, 8> magic = {'I', 'N', 'G', 'O', 'T', 'R', 'T', 'C'};
 
-/// In front of a cache's bytes.
+/// Precedes a cache's bytes.
 struct CacheHeader {
     std::array<char, 8> magic;
-    uint32_t version; // of Ingot
+    uint32_t version; // Ingot's version
     uint32_t device_bytes;
     uint64_t kernel_bytes;
-    uint64_t check; // of device and kernels
+    uint64_t check; // hash of device and kernels
 };
 
 uint32_t version() {
     return INGOT_VERSION_MAJOR << 16 | INGOT_VERSION_MINOR << 8 | INGOT_VERSION_PATCH;
 }
 
-/// What kernels depend on; they do not on the driver.
+/// The properties that kernels depend on; the driver is not one.
 std::string device_of(const Place& place) {
     std::string text = place.backend->description();
     return place.is_gpu ? text.substr(0, text.find(", driver")) : "cpu";

@@ -9,7 +9,7 @@ namespace ingot::api {
 
 class RuntimeCacheObject final : public nvinfer1::IRuntimeCache {
 public:
-    /// `device`: of what the kernels are for.
+    /// `device`: the target of the kernels.
     RuntimeCacheObject(std::shared_ptr<plan::RuntimeCache> cache, std::string device,
                        const Report& report)
         : cache_(std::move(cache)), device_(std::move(device)), report_(report) {}
@@ -50,7 +50,7 @@ public:
     getDynamicShapesKernelSpecializationStrategy() const noexcept override {
         return specialise_;
     }
-    /// Errors (reported): InvalidArgument for another number than those of ingot::Priority.
+    /// Errors (reported): InvalidArgument for a number that is no ingot::Priority.
     bool set_priority(int32_t priority) noexcept;
     int32_t priority() const { return static_cast<int32_t>(priority_); }
 
@@ -58,7 +58,7 @@ public:
     nvinfer1::CudaGraphStrategy getCudaGraphStrategy() const noexcept override { return graphs_; }
 
 private:
-    /// Says of a setting of kernels that there are none, where that is so.
+    /// On the CPU, logs that a kernel setting has no effect.
     void note_on_cpu(std::string_view method) const;
 
     std::shared_ptr<EngineState> state_;

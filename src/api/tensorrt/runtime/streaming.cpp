@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weight streaming: how much of an engine's weights lies on the device.
+// Weight streaming: keeps only a part of an engine's weights on the device.
 #include "api/tensorrt/runtime/engine.h"
 #include "api/tensorrt/unused.h"
 
@@ -40,7 +40,7 @@ int64_t EngineState::automatic_weight_budget() {
             activations = std::max(activations, activation_bytes(i));
         }
     }
-    // Kernels, inputs, results and weights in other forms need memory too.
+    // Kernels, inputs, results and repacked weights need memory too.
     int64_t rest = static_cast<int64_t>(engine_->weight_bytes()) - all;
     constexpr int64_t reserve_divisor = 10;
     return std::clamp<int64_t>(free - free / reserve_divisor - activations - rest, 0, all);

@@ -15,7 +15,7 @@ EngineHead read_engine_head(std::span<const std::byte> bytes) {
         EngineHeader header = read_engine_header(bytes);
         head.is_readable = header.is_readable;
         if (!header.is_readable) {
-            return head; // nothing else can be made of it
+            return head; // not an engine at all
         }
         head.capabilities = header.capabilities;
         uint64_t weights = header.file_bytes;

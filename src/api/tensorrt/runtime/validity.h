@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IRuntime::getEngineValidity(): what an engine's first bytes and the device say of each other.
+// IRuntime::getEngineValidity(): compares an engine's first bytes with the device.
 #pragma once
 
 #include "NvInferRuntime.h"
@@ -8,25 +8,25 @@
 
 namespace ingot::api {
 
-/// What an engine's bytes tell.
+/// Facts from an engine's bytes.
 struct EngineHead {
     bool is_malformed = false;
     bool is_readable = true;       // by this release
-    std::vector<int> capabilities; // of the GPUs that it has kernels for
-    uint64_t weight_bytes = 0;     // that have to lie on a GPU
+    std::vector<int> capabilities; // of the GPUs that its kernels are for
+    uint64_t weight_bytes = 0;     // that must be on a GPU
 };
-/// Of an engine's first bytes, the header at least: of as much as they are. The table of sections
-/// is checked where they have it, and everything, weights too, where they are the whole engine.
+/// Reads an engine's first bytes, at least the header. Checks the table of sections where the bytes
+/// contain it, and everything, weights included, where they are the whole engine.
 EngineHead read_engine_head(std::span<const std::byte> bytes);
 
-/// What a device tells.
+/// Facts about a device.
 struct DeviceFacts {
     bool is_gpu = false;
-    CudaProblem problem = CudaProblem::None; // why a GPU that is wanted cannot be used
+    CudaProblem problem = CudaProblem::None; // the reason why a GPU is unusable
     bool is_supported = true;                // its compute capability
-    bool compiles = true;                    // a compiler that knows it is found
-    bool runs_kernels = false;               // one of those that the engine has
-    int64_t memory_bytes = -1;               // all that it has; -1: not known
+    bool compiles = true;                    // a compiler for it is found
+    bool runs_kernels = false;               // it is one of the engine's GPUs
+    int64_t memory_bytes = -1;               // total memory; -1: unknown
 };
 
 struct Validity {

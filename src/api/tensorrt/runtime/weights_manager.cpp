@@ -20,7 +20,7 @@ int64_t padded(int64_t bytes) {
     return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// Waits for what the stream holds: `address` is memory of the device, of at least a byte.
+/// Waits for the stream's work. `address` is device memory of at least one byte.
 void wait_for(const Backend& backend, const void* address, cudaStream_t stream) {
     std::byte one{};
     backend.read(&one, address, 1, stream);
@@ -123,7 +123,7 @@ bool WeightsManager::restoreFromBuffer(const void* source_bytes, int64_t size,
                 Tensor t = Tensor::empty(w.dtype, w.shape);
                 state_->place().backend->read(t.mutable_bytes().data(), from, bytes, stream);
                 weights.emplace(w.name, std::move(t));
-            } else { // which the refit copies
+            } else { // the refit copies them
                 weights.emplace(w.name, Tensor::wrap(w.dtype, w.shape, {from, bytes}, nullptr));
             }
             from += padded(w.bytes());

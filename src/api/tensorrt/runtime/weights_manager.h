@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// IWeightsManager over an EngineState: the weights that a refit can replace, one after the other.
+// IWeightsManager over an EngineState: the refittable weights in a row.
 #pragma once
 
 #include "api/tensorrt/report.h"
@@ -11,7 +11,7 @@ namespace ingot::api {
 
 class WeightsManager final : public nvinfer1::IWeightsManager {
 public:
-    /// Errors: InvalidArgument for an engine that cannot be refitted.
+    /// Errors: InvalidArgument for an engine that is not refittable.
     WeightsManager(std::shared_ptr<EngineState> state, const Report& report);
 
     int64_t getSize() const noexcept override { return size_; }
@@ -28,7 +28,7 @@ private:
     using Take = std::function<void(std::span<const std::byte> bytes, int64_t offset)>;
     const RefitSource& source() const { return *state_->engine().source(); }
     void check_size(int64_t size) const;
-    /// Calls `take` with all data, zeros between weights included, from the first byte on. Errors:
+    /// Calls `take` with all data from the first byte on, with zeros between weights. Errors:
     /// InvalidArgument while there are none.
     void save(const Take& take) const;
 

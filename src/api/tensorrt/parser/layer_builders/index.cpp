@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of operators that read and write by index, of rotary embedding, and of quantisation.
+// Layer builders of gather and scatter operators, rotary embedding and quantisation.
 #include "api/tensorrt/parser/layer_builders/layer_builders.h"
 #include "onnx/ops/support/inputs.h"
 
@@ -106,7 +106,7 @@ bool is_zero(const std::optional<Tensor>& t) {
     return t.has_value();
 }
 
-// Axis, block and zero point; one that is all 0 says nothing.
+// Axis, block and zero point; an all-zero zero point is left out.
 template <class L>
 L* with_scales(const NodeReader& r, L* layer, nv::ITensor* zero) {
     if (layer == nullptr) {

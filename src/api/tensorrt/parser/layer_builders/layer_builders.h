@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The readers that the table names.
+// The layer builders in the table.
 #pragma once
 
 #include "api/tensorrt/parser/layer_builders/layer_builder.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of softmax, reductions, products, order and running sums.
+// Layer builders of softmax, reductions, products, sorting and cumulative sums.
 #include "api/tensorrt/parser/layer_builders/layer_builders.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace ingot::api {
 
-// Before opset 13 all axes from `axis` on count as one.
+// Before opset 13, all axes from `axis` on are flattened into one.
 nv::ILayer* read_softmax(const NodeReader& r) {
     bool one = r.c.opset >= 13;
     if (r.c.rank(0) == 0) {
@@ -77,7 +77,7 @@ nv::ILayer* read_matmul(const NodeReader& r) {
     return r.n.addMatrixMultiply(a, operation(0), r.tensor(1), operation(1));
 }
 
-// A product alone: alpha and a third operand would be layers of their own.
+// The product alone: alpha and a third operand would be layers of their own.
 nv::ILayer* read_gemm(const NodeReader& r) {
     bool added = r.c.has(2) && r.c.f("beta", 1) != 0;
     if (r.c.f("alpha", 1) != 1 || added) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of normalisations. Scale and bias of instance, group and layer normalisation are inputs
-// of the layer as the node has them: those of groups with one dimension, those of layers with the
-// normalised ones.
+// Layer builders of normalisations. Scale and bias of instance, group and layer normalisation are
+// inputs of the layer in the node's form: one dimension for groups, the normalised dimensions for
+// layers.
 #include "api/tensorrt/parser/layer_builders/layer_builders.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ nv::ILayer* read_lrn(const NodeReader& r) {
                       static_cast<float>(r.c.f("bias", 1)));
 }
 
-// With constant statistics it is one factor and one term for each channel.
+// Constant statistics fold into one factor and one term per channel.
 nv::ILayer* read_batch_norm(const NodeReader& r) {
     std::vector<Tensor> given;
     for (int i = 1; i < 5; ++i) {

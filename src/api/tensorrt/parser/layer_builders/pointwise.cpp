@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of operators that compute element by element.
+// Layer builders of elementwise operators.
 #include "api/tensorrt/parser/layer_builders/layer_builders.h"
 #include "onnx/ops/support/inputs.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using A = nv::ActivationType;
 
-/// A parameter of an activation: an attribute and its default, or a number.
+/// A parameter of an activation: an attribute with its default, or a number.
 struct Number {
     std::string_view attribute;
     double value = 0;
@@ -93,7 +93,7 @@ nv::ILayer* read_clip(const NodeReader& r) {
             }
             bound = *known;
         }
-        // Bounds are floats: integers near the ends of their types would be others.
+        // Bounds are floats, which cannot hold integers near the ends of their types.
         if (!is_float(r.c.dtype(0)) && std::abs(bound) >= 0x1p24) {
             return nullptr;
         }
@@ -106,7 +106,7 @@ nv::ILayer* read_clip(const NodeReader& r) {
     return layer;
 }
 
-// Before opset 7 a slope for each channel has one dimension.
+// Before opset 7, a slope per channel has one dimension.
 nv::ILayer* read_prelu(const NodeReader& r) {
     if (r.c.opset < 7) {
         return nullptr;

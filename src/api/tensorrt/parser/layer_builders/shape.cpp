@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of constants, of operators that arrange data, and of those that make it.
+// Layer builders of constants, of operators that rearrange data, and of generators.
 #include "api/tensorrt/parser/layer_builders/layer_builders.h"
 #include "onnx/import_node.h"
 #include "onnx/ops/support/inputs.h"
@@ -125,7 +125,7 @@ nv::ILayer* read_transpose(const NodeReader& r) {
 
 namespace {
 
-// The axes as the class wants them, as a tensor; null where they cannot be told.
+// The axes in the layer's form, as a tensor; null where they are unknown.
 nv::ITensor* axes_tensor(const NodeReader& r, bool all_ones) {
     if (r.c.has(1)) {
         return &r.tensor(1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of operators that are slices: by start, size and stride along some axes, with a rule for
-// what lies outside.
+// Layer builders of operators that are slices: start, size and stride along some axes, with a rule
+// for elements outside.
 #include "api/tensorrt/parser/layer_builders/layer_builders.h"
 
 #include <algorithm>
@@ -48,10 +48,10 @@ std::vector<int64_t> first_axes(size_t count) {
     return out;
 }
 
-// Bounds of one axis of `size` elements, as ONNX clamps them.
+// Bounds of one axis of `size` elements, clamped as in ONNX.
 void add_range(Cut& c, int64_t axis, int64_t size, int64_t start, int64_t end, int64_t step) {
     auto from_front = [&](int64_t v) { return v < 0 ? v + size : v; };
-    // Exporters write the ends of int32 and int64 for "all of it".
+    // Exporters write the limits of int32 and int64 for "to the end".
     int64_t low = step > 0 ? 0 : -1;
     int64_t high = step > 0 ? size : size - 1;
     int64_t first = std::clamp<int64_t>(start, -size - 1, size);
@@ -100,7 +100,7 @@ nv::ILayer* read_slice(const NodeReader& r) {
     return cut(r, c, nv::SampleMode::kSTRICT_BOUNDS);
 }
 
-// One slice for each part.
+// One slice per part.
 nv::ILayer* read_split(const NodeReader& r) {
     int32_t axis = r.axis(0);
     std::vector<int64_t> sizes = r.c.ints("split");
@@ -176,7 +176,7 @@ std::optional<Pads> pads_of(const NodeReader& r) {
     return p;
 }
 
-// Zeros around the last two dimensions: sizes need not be known.
+// Zeros around the last two dimensions, whose sizes may be unknown.
 nv::ILayer* padding(const NodeReader& r, const Pads& p) {
     int64_t rank = r.c.rank(0);
     nv::Dims low = dims_of({0, 0});
@@ -231,7 +231,7 @@ nv::ILayer* read_pad(const NodeReader& r) {
 
 // --- repetition ----------------------------------------------------------------------------------
 
-// Dimensions of 1 are read again and again, by a stride of 0.
+// A stride of 0 repeats dimensions of 1.
 nv::ILayer* read_expand(const NodeReader& r) {
     std::optional<std::vector<int64_t>> shape = r.constant_ints(1);
     auto rank = static_cast<size_t>(r.c.rank(0));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which operators of ONNX are layers with a class of their own.
+// The ONNX operators with a layer class of their own.
 #include "api/tensorrt/parser/layer_builders/layer_builders.h"
 
 #include <map>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Readers of convolutions, pooling and sampling.
+// Layer builders of convolutions, pooling and sampling.
 #include "api/tensorrt/parser/layer_builders/layer_builders.h"
 #include "onnx/ops/support/spatial.h"
 
@@ -19,7 +19,7 @@ bool all_are(const std::vector<int64_t>& values, int64_t wanted) {
     return std::all_of(values.begin(), values.end(), [&](int64_t v) { return v == wanted; });
 }
 
-// Strides and padding; `low` and `high` where the node does not leave them to auto_pad.
+// Strides and padding; `low` and `high` are unset where the node uses auto_pad.
 template <class L>
 void set_steps(L& layer, const onnx::Sliding& s, const Shape& low, const Shape& high) {
     layer.setStrideNd(dims_of(s.strides));
@@ -32,7 +32,7 @@ void set_steps(L& layer, const onnx::Sliding& s, const Shape& low, const Shape& 
     layer.setPostPadding(dims_of(high));
 }
 
-// Kernel and bias as weights where they are constants, else as inputs.
+// Kernel and bias: weights where they are constant, else inputs.
 struct Parameters {
     explicit Parameters(const NodeReader& r)
         : kernel(r.weights(1)), bias(r.weights(2)), kernel_input(kernel ? nullptr : &r.tensor(1)),
@@ -80,7 +80,7 @@ nv::ILayer* read_conv(const NodeReader& r) {
 
 namespace {
 
-// Pads at the end, less what output_padding adds; nullopt where the run decides them.
+// Pads at the end minus output_padding; nullopt where they are known only at run time.
 struct Crop {
     Shape low;
     Shape high;
@@ -142,7 +142,7 @@ nv::ILayer* read_conv_transpose(const NodeReader& r) {
 
 namespace {
 
-// Rounding up as the class does it adds no window that ONNX leaves out.
+// Whether the layer's rounding up adds no window that ONNX leaves out.
 bool rounds_alike(const NodeReader& r, const onnx::Sliding& s) {
     for (size_t i = 0; i < s.count(); ++i) {
         if (s.high[i].value() + s.strides[i] <= s.span(i)) {
@@ -236,7 +236,7 @@ constexpr Word<nv::ResizeRoundMode> roundings[] = {
     {"ceil", nv::ResizeRoundMode::kCEIL},
 };
 
-// One value for each dimension of the input, from those for some of them.
+// One value per input dimension, from the values of some of them.
 template <class T>
 std::vector<T> for_all(const NodeReader& r, const std::vector<T>& some,
                        const std::vector<T>& rest) {
@@ -260,7 +260,7 @@ std::vector<float> numbers(const Tensor& t) {
     return out;
 }
 
-/// What a resize is to reach: one of them.
+/// The target of a resize: one of them is set.
 struct Target {
     std::vector<float> scales;
     std::vector<int64_t> sizes;
@@ -340,7 +340,7 @@ nv::ILayer* read_resize(const NodeReader& r) {
     return layer;
 }
 
-// Also Resize of opset 10, which rounds up where it shrinks.
+// Also Resize of opset 10, which rounds up when it shrinks.
 nv::ILayer* read_upsample(const NodeReader& r) {
     auto mode = find(interpolations, r.c.s("mode", "nearest"));
     if (!mode) {
