@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dead_code: the pass that runs ahead of time too.
+// dead_code: the ahead-of-time pass, for lowering lists.
 #include "lower/lowering.h"
 #include "passes/passes.h"
 

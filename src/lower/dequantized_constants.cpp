@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// dequantized_constants: for backends without products of integers, weights that are stored as
-// narrow numbers become floats once, so that kernels can pack them.
+// dequantized_constants: for backends without integer products, dequantises narrow constant weights
+// once, so that kernels can pack them.
 #include "base/thread_pool.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
@@ -10,12 +10,12 @@ namespace ingot::plan {
 
 namespace {
 
-/// All together; what is beyond stays narrow in memory and is dequantised in each run.
+/// In total; weights beyond it stay narrow in memory and are dequantised in each run.
 constexpr int64_t most_bytes = int64_t{1} << 30;
 constexpr int64_t grain = 1 << 16;
 
-/// Where the parameter of an element is: one, one for each position of an axis, or one for each
-/// block along it.
+/// Maps an element to its parameter: one for all, one per position of an axis, or one per block
+/// along it.
 struct ParameterIndex {
     int64_t count = 1;
     int64_t inner = 1;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse_epilogues: a map becomes part of the kernel that produces one of its operands, where the
-// kernel accepts.
+// fuse_epilogues: a map becomes the epilogue of the kernel that produces one of its operands, where
+// the kernel accepts it.
 #include "base/log.h"
 #include "ir/rewrite.h"
 #include "lower/canonical.h"
@@ -14,7 +14,7 @@ namespace ingot::plan {
 
 namespace {
 
-/// A body with the producer and, after it, the map; `inputs` gets the operands.
+/// A body of the producer followed by the map; `inputs` receives the operands.
 GraphRef group_body(const Graph& g, const Node& producer, const Node& map,
                     std::span<const Value> map_in, size_t leading, Values& inputs) {
     const auto& attrs = map.as<Map>();
@@ -55,7 +55,7 @@ std::optional<Values> fuse_epilogue(const KernelSet& kernels, Rewriter& r, const
     if (!n.is(map_def)) {
         return std::nullopt;
     }
-    // The operand that is computed last waits least for the others.
+    // The operand computed last waits least for the others.
     std::vector<size_t> candidates(in.size());
     for (size_t i = 0; i < in.size(); ++i) {
         candidates[i] = i;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuse_halves: a map of the two halves of a product's columns (a gated linear unit: the activation
 // of one half times the other) becomes part of the product's kernel, which then writes half as
-// much. Maps of the whole before it, such as a bias, go with it.
+// much. Maps of the whole product before it, such as a bias, are fused too.
 #include "base/log.h"
 #include "ir/rewrite.h"
 #include "lower/canonical.h"
@@ -20,7 +20,7 @@ namespace {
 constexpr size_t most_inputs = 12;
 constexpr size_t most_instructions = 160;
 
-/// Which half of its operand's last axis a slice is; nullopt when it is neither.
+/// Which half of its operand's last axis a slice is; nullopt for other slices.
 std::optional<int> half_of(const Graph& g, const Node& n) {
     const auto& s = n.as<Slice>();
     Dims sizes = g.type(n.inputs[0]).dims;
@@ -48,16 +48,16 @@ bool is_row_or_scalar(const Dims& d, const Dim& last) {
     return leading_ones && (d.empty() || d.back().is_const(1) || d.back() == last);
 }
 
-/// What a map of halves stands behind, in the graph that is read.
+/// The pattern before a map of halves, in the graph that is read.
 struct Halves {
-    std::array<Value, 2> halves;  // as the map reads them
-    Value whole;                  // what they are slices of
-    Value source;                 // the same before a reshape, if there is one between
-    const Node* before = nullptr; // a map of the whole
+    std::array<Value, 2> halves; // as the map reads them
+    Value whole; // the sliced value
+    Value source; // `whole` before a reshape, if there is one
+    const Node* before = nullptr; // a map of `whole`
     const Node* product = nullptr;
 };
 
-/// A group being written; `inputs` are its operands in the graph around it.
+/// A group being written; `inputs` are its operands in the outer graph.
 struct GroupBuilder {
     const Graph& outer;
     Graph body;
@@ -120,7 +120,7 @@ private:
         return std::nullopt;
     }
 
-    /// The node that makes the whole, behind a reshape that keeps its last axis and a map.
+    /// Finds the node that produces `whole`, behind a reshape that keeps its last axis and a map.
     bool find_product(Halves& h) const {
         const Node* p = g_.producer(h.whole);
         if (p != nullptr && p->is(reshape_def)) {
@@ -152,7 +152,7 @@ private:
                g_.type(p->outputs[0]).dims == g_.type(whole).dims;
     }
 
-    /// Whether a row or an element of both maps' other operands can be read in place of the whole.
+    /// Whether both maps read their other operands by rows or single elements.
     bool operands_fit(const Node& n, const Halves& h) const {
         const Dim& half = g_.type(h.halves[0]).dims.back();
         bool reshaped = h.source != h.whole;
@@ -162,7 +162,7 @@ private:
         });
     }
 
-    /// An operand of the map before, as one half of it reads it.
+    /// An operand of `before`, for one half.
     Value half_operand(Rewriter& r, Value v, const Dim& half, int which) const {
         const Dims& dims = g_.type(v).dims;
         Value now = r.mapped(v);
@@ -172,7 +172,7 @@ private:
                                 which == 0 ? Dim(0) : half, half);
     }
 
-    /// An operand of the map, for halves that were not reshaped.
+    /// An operand of the map, for halves without the reshape.
     Value operand(Rewriter& r, Value v, const Halves& h) const {
         const Dims& dims = g_.type(v).dims;
         return h.source == h.whole || dims.size() <= 1
@@ -221,7 +221,7 @@ private:
         return finish(r, n, *h.product, std::move(b));
     }
 
-    /// The group in place of the map, if the product's kernel takes it.
+    /// The group that replaces the map, if the product's kernel takes it.
     std::optional<Values> finish(Rewriter& r, const Node& n, const Node& product,
                                  GroupBuilder b) const {
         auto body = std::make_shared<const Graph>(std::move(b.body));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse_maps: maps become part of the maps that read them, by substitution of expressions.
+// fuse_maps: maps are fused into the maps that read them, by substitution of expressions.
 #include "ir/rewrite.h"
 #include "lower/canonical.h"
 #include "lower/lowering.h"
@@ -22,17 +22,17 @@ const Node* map_of(const Graph& g, Value v) {
     return p != nullptr && p->is(map_def) ? p : nullptr;
 }
 
-/// The kernel, not a view or a source, that a map of one reader could follow; or the value's own.
+/// The kernel (no view or source) that a map with one reader could follow; or the value's own.
 const Node* kernel_before(const Graph& g, Value v) {
     const Node* p = g.producer(v);
     bool works = p != nullptr && !p->is(map_def) && !p->inputs.empty() && !is_view(g, *p);
     return works ? p : nullptr;
 }
 
-/// Of the operands of a map that are, or are maps over, results of kernels, all but the one that is
-/// computed last: maps among them stay with their kernels.
+/// Marks operands that are results of kernels, or maps over them, except the one computed last:
+/// maps among them stay with their kernels.
 std::vector<bool> kept_apart(const Graph& g, std::span<const Value> in) {
-    std::vector<Value> last(in.size()); // the newest result of a kernel behind each operand
+    std::vector<Value> last(in.size()); // the latest kernel result that each operand depends on
     std::vector<bool> behind(in.size());
     size_t newest = in.size();
     for (size_t i = 0; i < in.size(); ++i) {
@@ -54,11 +54,11 @@ std::vector<bool> kept_apart(const Graph& g, std::span<const Value> in) {
     return apart;
 }
 
-/// What rules ask about the values of the graph they read.
+/// Facts about the values of the graph being read.
 struct Readers {
     std::vector<uint32_t> all;
     std::vector<uint32_t> maps;
-    std::vector<bool> fixed; // constants and what is computed from them alone, once
+    std::vector<bool> fixed; // constants and values computed from them alone, once
 
     explicit Readers(const Graph& g)
         : all(use_counts(g)), maps(g.value_count(), 0), fixed(g.value_count(), false) {
@@ -109,15 +109,15 @@ bool views_kernel(const Graph& g, Value v) {
     return p != nullptr && !p->is(map_def) && !p->inputs.empty();
 }
 
-/// Whether all readers of a map had better compute it themselves: a few cheap instructions over
-/// values that are in memory anyway, and no more of them to read than the result would be.
+/// Whether all readers of a map should recompute it: a few cheap instructions over values that are
+/// in memory anyway, with no more of them to read than the result has.
 bool is_cheaper_again(const Graph& g, const Node& map, uint32_t readers) {
     constexpr size_t most = 8;
     const std::vector<ExprInstr>& code = map.as<Map>().body.code;
     uint32_t whole = 0;
     for (Value v : map.inputs) {
         if (views_kernel(g, v)) {
-            return false; // whose epilogue the map may become
+            return false; // the map may become its epilogue
         }
         whole += g.type(v).dims == g.type(map.outputs[0]).dims ? 1 : 0;
     }
@@ -169,7 +169,7 @@ std::optional<Values> fuse_into_map(Rewriter& r, const Node& n, std::span<const 
     return Values{r.out().add1(map_def, Map{b.body, map.dtype}, b.inputs)};
 }
 
-/// The map in the form that canonical() gives it, `leading` first among its operands.
+/// The map in canonical() form, with `leading` as first operand.
 std::optional<Values> order_map(Rewriter& r, const Node& n, std::span<const Value> in,
                                 const Readers&) {
     if (!n.is(map_def)) {
@@ -195,7 +195,7 @@ Graph rewritten(const Graph& g, MapRule rule) {
 }
 
 Graph fused(const Graph& g) {
-    // Twice: a map with two readers has one once the first of them is part of the second.
+    // Twice: a map with two readers has one left once it is fused into the first.
     return rewritten(rewritten(rewritten(g, fuse_into_map), fuse_into_map), order_map);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fuse_moves: reshapes and permutes before and behind a roll become part of its kernel, so that it
-// reads and writes in the order that its neighbours want instead of a copy beside it. Maps that
-// read what only a copy could reshape become such kernels too.
+// fuse_moves: reshapes and permutes around a roll become part of its kernel, which then reads and
+// writes in its neighbours' order and saves a copy. Maps whose operands would need such a copy
+// become such kernels too.
 #include "base/log.h"
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
@@ -37,7 +37,7 @@ Value source_of(const Graph& g, const Node& n) {
     return n.inputs[static_cast<size_t>(at - body.inputs().begin())];
 }
 
-/// Moves in front of v, the first one first.
+/// The view ops that lead to v, first one first.
 std::vector<const Node*> moves_before(const Graph& g, Value v) {
     std::vector<const Node*> out;
     for (const Node* p = g.producer(v); p != nullptr && is_move(*p) && out.size() < longest_chain;
@@ -64,14 +64,14 @@ public:
         body_.set_origin(n.name);
         return body_.add(*n.def, n.attrs, in)[0];
     }
-    /// The value that the last of the moves makes.
+    /// Applies the moves to v.
     Value follow(std::span<const Node* const> moves, Value v) {
         for (const Node* n : moves) {
             v = add(*n, {v});
         }
         return v;
     }
-    /// The nodes of a group whose first one reads `moved`.
+    /// Copies the nodes of a group; the first one reads `moved`.
     Value inline_group(const Node& fused, Value moved) {
         const Graph& inner = *fused.as<Fused>().body;
         Values at(inner.value_count());
@@ -90,7 +90,7 @@ public:
         }
         return result;
     }
-    /// The group as a node of the outer graph, if a kernel takes it.
+    /// Adds the group to the outer graph, if a kernel takes it.
     std::optional<Values> finish(const KernelSet& kernels, Rewriter& r, Value result,
                                  const std::string& origin) {
         body_.add_output("", result);
@@ -125,8 +125,8 @@ std::optional<Values> fuse_roll(const KernelSet& kernels, Rewriter& r, const Nod
     return b.finish(kernels, r, b.follow(behind, moved), roll.name);
 }
 
-/// Whether the last of the moves is a reshape of what was permuted, which no view is, while the
-/// last axis stays what it was.
+/// Whether the last move reshapes a permuted value, which no view can express, and keeps the last
+/// axis.
 bool moves_rows(std::span<const Node* const> moves) {
     bool permuted = false;
     for (const Node* n : moves) {
@@ -141,7 +141,7 @@ bool moves_rows(std::span<const Node* const> moves) {
     return permuted && moves.back()->is(reshape_def);
 }
 
-/// A map that reads rows in another order than they were written.
+/// Fuses a map that reads rows in another order than they were written.
 std::optional<Values> fuse_map(const KernelSet& kernels, Rewriter& r, const Node& n,
                                std::span<const Value> in) {
     const Graph& g = r.out();
@@ -163,7 +163,7 @@ std::optional<Values> fuse_map(const KernelSet& kernels, Rewriter& r, const Node
     return std::nullopt;
 }
 
-/// A reshape of what was permuted behind a roll would be a copy: it ends the roll's group.
+/// A reshape of a permuted roll would be a copy: it ends the roll's group.
 std::optional<Values> fuse_behind(const KernelSet& kernels, Rewriter& r, const Node& n,
                                   std::span<const Value> in, const std::vector<uint32_t>& uses) {
     if (!n.is(reshape_def) || uses[n.inputs[0].id] != 1) {

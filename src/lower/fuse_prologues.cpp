@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fuse_prologues: a cast of a 16-bit float to f32 becomes part of the kernel that reads it, where
-// the kernel widens what it loads anyway. The cast stays for other readers. A norm of what may be
-// few rows becomes part of the product that alone reads it.
+// the kernel widens its operand on loading. The cast stays for other readers. A norm of possibly
+// few rows becomes part of the only product that reads it.
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -14,7 +14,7 @@ namespace ingot::plan {
 
 namespace {
 
-/// What a map does no more to than widen, or an invalid value.
+/// The operand of a map that only widens it, or an invalid value.
 Value widened(const Graph& g, Value v) {
     const Node* p = g.producer(v);
     bool casts = p != nullptr && p->is(map_def) && p->inputs.size() == 1 &&
@@ -31,7 +31,7 @@ struct Candidate {
     std::vector<Node> nodes; // of `graph`
     const Graph* graph;
     Values inputs;  // of `graph`
-    Values outer;   // what they are in the graph around it
+    Values outer; // their counterparts in the outer graph
     Value operand;  // the main node's first operand, in `graph`
     Values results; // of `graph`
 };
@@ -62,8 +62,8 @@ std::optional<Candidate> candidate(const Graph& g, const Node& n, std::span<cons
     return c;
 }
 
-/// The candidate's nodes behind what is in `body`, as one node of `g`, if a kernel runs them.
-/// `inside`: of the candidate's values, in `body`.
+/// The candidate's nodes behind those in `body`, as one node of `g`, if a kernel runs them.
+/// `inside` maps the candidate's values to `body`.
 std::optional<Values> fused(const KernelSet& kernels, Graph& g, const Candidate& c, Graph body,
                             std::map<uint32_t, Value> inside, const Values& inputs) {
     for (const Node& node : c.nodes) {
@@ -108,11 +108,11 @@ std::optional<Values> fuse_cast(const KernelSet& kernels, Graph& g, const Candid
     return fused(kernels, g, c, std::move(body), std::move(inside), inputs);
 }
 
-/// Rows that every block of a product normalises for itself, at most.
+/// Every block of a product normalises at most this many rows itself.
 constexpr int64_t most_normed_rows = 4;
 
-/// Whether a row is the last axis and there may be few of them: one axis may have any size, such
-/// as that of a batch. Where it turns out to be large, the kernel normalises first.
+/// Whether rows are the last axis and possibly few: one axis may have any size, such as the batch.
+/// When it turns out to be large, the kernel normalises first.
 bool may_have_few_rows(const Type& t) {
     int64_t rows = 1;
     int unknown = 0;
@@ -160,7 +160,7 @@ std::optional<Values> fuse_norm(const KernelSet& kernels, Graph& g, const Candid
     return fused(kernels, g, c, std::move(body), std::move(inside), inputs);
 }
 
-/// How often each value is read, as a result of the graph too.
+/// The number of reads of each value, as a graph output too.
 std::map<uint32_t, int> readers_of(const Graph& g) {
     std::map<uint32_t, int> readers;
     for (const Node& n : g.nodes()) {

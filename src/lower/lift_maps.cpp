@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// lift_maps: a map that reads the result of a kernel through views (reshape, permute) moves to the
-// other side of them, so that it can become the kernel's epilogue; its other operands are viewed
-// the other way round. A map over a concatenation moves to the parts.
+// lift_maps: a map that reads a kernel's result through views (reshape, permute) moves before the
+// views, so that it can become the kernel's epilogue; inverse views apply to its other operands. A
+// map over a concatenation moves to the parts.
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -26,7 +26,7 @@ std::vector<int64_t> inverse(const std::vector<int64_t>& perm) {
     return out;
 }
 
-/// Leading axes of size 1 up to a rank.
+/// Adds leading axes of size 1 up to a rank.
 Value with_rank(Graph& g, Value v, int rank) {
     std::vector<int64_t> axes;
     for (int64_t i = 0; i < rank - g.type(v).rank(); ++i) {
@@ -35,14 +35,14 @@ Value with_rank(Graph& g, Value v, int rank) {
     return axes.empty() ? v : ops::unsqueeze(g, v, axes);
 }
 
-/// The views between a map's operand and the kernel that made it, the outermost first; empty when
-/// the map had better stay.
+/// The views between a map's operand and the kernel that made it, outermost first; empty when the
+/// map should stay.
 std::vector<const Node*> views_above(const Graph& g, Value v, std::span<const uint32_t> uses) {
     std::vector<const Node*> chain;
     const Node* p = g.producer(v);
     bool permuted = false;
     while (p != nullptr && is_view_to_lift_over(*p) && chain.size() < longest_chain) {
-        // A reshape of what has been permuted would copy.
+        // A reshape of a permuted value would copy.
         if (uses[p->inputs[0].id] != 1 || (p->is(reshape_def) && permuted)) {
             return {};
         }
@@ -60,8 +60,8 @@ bool is_one_element(const Dims& x) {
     return std::all_of(x.begin(), x.end(), [](const Dim& d) { return d == Dim(1); });
 }
 
-/// Whether an operand can be viewed as the inside of a reshape from `outer` to `inner` sizes sees
-/// it: equal sizes throughout, one element, or one row along a last axis that stays.
+/// Whether an operand can follow a reshape from `outer` to `inner` sizes: equal sizes throughout,
+/// one element, or one row along a last axis that stays.
 bool fits_reshape(const Dims& x, const Dims& outer, const Dims& inner) {
     if (x == outer || is_one_element(x)) {
         return true;
@@ -132,8 +132,8 @@ std::optional<Values> lift(Rewriter& r, const Node& n, std::span<const Value> in
     return std::nullopt;
 }
 
-/// A map of one concat and single elements, where each part is a map of no other reader or would be
-/// copied into its place.
+/// A map of one concat and single elements, where each part is a map without other readers or would
+/// be copied into its place.
 std::optional<Values> lift_over_concat(Rewriter& r, const Node& n, std::span<const Value> in,
                                        std::span<const uint32_t> uses) {
     if (!n.is(map_def)) {

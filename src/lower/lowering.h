@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The passes of the lowering lists: they turn an engine's graph into nodes that a
-// backend's kernels run. Each leaves the meaning as it is. A file here defines one, as
+// backend's kernels run. Each keeps the meaning. A file here defines one, as
 // `Pass <name>(const KernelSet& kernels)`; a row in the lowering.def of a backend puts it into that
 // backend's list.
 #pragma once
@@ -10,7 +10,7 @@
 
 namespace ingot::plan {
 
-/// Runs a backend's list as the options say. Errors: Unsupported naming a node; the trail names the
+/// Runs a backend's list under the options. Errors: Unsupported naming a node; the trail names the
 /// pass.
 Graph run_lowering(std::span<const Pass> list, const Graph& g, const CompileOptions& options);
 

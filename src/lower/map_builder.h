@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of a map that other maps are fused into, while it is being written.
+// Builds the body of a map into which other maps are fused.
 #pragma once
 
 #include "ir/graph.h"
@@ -15,11 +15,11 @@ struct MapBuilder {
 
     /// The instruction that reads an operand.
     int input(Value v);
-    /// The result of a map, of operands that these instructions are, as its reader sees it. f16 and
-    /// bf16 are rounded where they are stored, and this is no longer stored; but a cast by itself
-    /// was asked for.
+    /// Inlines a map whose operands are these instructions; returns its result. f16 and bf16
+    /// results are no longer rounded, because they are no longer stored; the rounding of an
+    /// explicit cast stays.
     int inline_map(const Map& map, std::span<const int> operands);
-    int inline_map(const Node& map); // of its own operands
+    int inline_map(const Node& map); // with its own operands
 };
 
 } // namespace ingot::plan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // merge_dots: matrix products of one operand with several constants (query, key and value; gate and
-// up), quantised ones too, become one product with the constants side by side; its parts are
-// slices. A bias or other map that follows each of them alike is merged too.
+// up), quantised ones too, become one product with the constants concatenated; its parts are
+// slices. Equal maps behind the products, such as biases, are merged too.
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "ops/ops.h"
@@ -14,7 +14,7 @@ namespace ingot::plan {
 
 namespace {
 
-/// Dots that become one, in graph order, and the maps behind them (none, or one each).
+/// Dots to merge, in graph order, and the maps behind them (none, or one each).
 struct Family {
     std::vector<const Node*> dots;
     std::vector<const Node*> maps;
@@ -24,14 +24,14 @@ int64_t size_at(const Tensor& t, int64_t axis) {
     return t.shape()[static_cast<size_t>(axis)];
 }
 
-/// Whether a value is a constant of rank 2 whose axes a permute exchanges.
+/// Whether a value is a transposed constant of rank 2.
 bool is_exchanged_constant(const Graph& g, const Node& p) {
     return p.is(permute_def) && g.constant(p.inputs[0]) != nullptr &&
            p.as<Permute>().perm == std::vector<int64_t>{1, 0};
 }
 
-/// Whether a scale or zero point of a quantised operand, if it is there, has an element for each
-/// column (and block) of it, and comes from constants.
+/// Whether a scale or zero point of a quantised operand, if present, is constant with an element
+/// per column (and block).
 bool goes_by_column(const Graph& g, Value v, int64_t axis, int64_t columns) {
     const Node* p = g.producer(v);
     const Dims& dims = g.type(v).dims;
@@ -41,14 +41,14 @@ bool goes_by_column(const Graph& g, Value v, int64_t axis, int64_t columns) {
            (dims.size() == 1 || dims.size() == 2) && dims[at].is_const(columns);
 }
 
-/// A constant zero point of one element, where operand i is that, else null.
+/// The constant zero point of one element at operand i, else null.
 const Tensor* zero_for_all(const Graph& g, const Node& n, size_t i) {
     const Tensor* t = i == 3 ? g.constant(n.inputs[i]) : nullptr;
     return t != nullptr && t->count() == 1 && is_integer(t->dtype()) ? t : nullptr;
 }
 
-/// As free_axis, of a product with a quantised operand. Rows of 4-bit elements must be whole bytes
-/// to lie one behind the other.
+/// free_axis for a product with a quantised operand. Rows of 4-bit elements must be whole bytes to
+/// be concatenated.
 int64_t quantised_free_axis(const Graph& g, const Node& n) {
     const auto& a = n.as<ops::QuantizedDot>();
     const Tensor* q = g.constant(n.inputs[1]);
@@ -65,7 +65,7 @@ int64_t quantised_free_axis(const Graph& g, const Node& n) {
     return joins && by_column && size_at(*q, axis) > 1 ? axis : -1;
 }
 
-/// The free axis of the constant operand of a product that can be merged, or -1.
+/// The free axis of the constant operand of a mergeable product, or -1.
 int64_t free_axis(const Graph& g, const Node& n) {
     if (n.is(ops::quantized_dot_def)) {
         return quantised_free_axis(g, n);
@@ -104,7 +104,7 @@ Tensor joined(const std::vector<const Tensor*>& parts, int64_t axis) {
     return out;
 }
 
-/// Of rank 2.
+/// For rank 2.
 Tensor with_axes_exchanged(const Tensor& t) {
     int64_t rows = t.shape()[0];
     int64_t columns = t.shape()[1];
@@ -121,7 +121,7 @@ Tensor with_axes_exchanged(const Tensor& t) {
     return out;
 }
 
-/// The one map that reads the dot's result beside constants of rank 1 along its last axis.
+/// The only map that reads the dot's result beside constants of rank 1 along its last axis.
 const Node* bias_map(const Graph& g, const Node& dot,
                      const std::map<Value, std::vector<const Node*>>& users) {
     auto it = users.find(dot.outputs[0]);
@@ -142,7 +142,7 @@ const Node* bias_map(const Graph& g, const Node& dot,
     return &m;
 }
 
-/// Whether two maps do the same, constants per column apart.
+/// Whether two maps are equal apart from constants per column.
 bool alike(const Graph& g, const Node& a, const Node& dot_a, const Node& b, const Node& dot_b) {
     const auto& x = a.as<Map>();
     const auto& y = b.as<Map>();
@@ -179,7 +179,7 @@ public:
             }
         }
         for (Value v : g.outputs()) {
-            users[v].push_back(nullptr); // an output stays as it is
+            users[v].push_back(nullptr); // a graph output stays
         }
         for (const Node& n : g.nodes()) {
             if (free_axis(g, n) >= 0) {
@@ -257,7 +257,7 @@ private:
             int64_t size = size_at(*weights[i], axis);
             const Node* replaced = f.maps.empty() ? f.dots[i] : f.maps[i];
             out.set_origin(replaced->name);
-            if (!f.maps.empty()) { // read by the map alone, which is replaced: dead
+            if (!f.maps.empty()) { // only the replaced map reads it: dead
                 results_[f.dots[i]] = ops::slice(out, products, last, start, size);
             }
             results_[replaced] = ops::slice(out, whole, last, start, size);
@@ -265,13 +265,13 @@ private:
         }
     }
 
-    /// A zero point, which may not have been written yet.
+    /// Copies a zero point that may not be written yet.
     static Value copied(Rewriter& r, Value v) {
         return r.is_mapped(v) ? r.mapped(v) : ops::constant(r.out(), *r.from().constant(v));
     }
 
-    /// Scales or zero points side by side: joined once, and not in every run. Axes that some of
-    /// them exchange are exchanged behind that.
+    /// Concatenates scales or zero points once, not in every run. A transpose that some of them
+    /// have moves behind the concatenation.
     Value joined_parameters(Graph& out, const Family& f, size_t input, int64_t axis) const {
         bool exchanged = g_.constant(f.dots[0]->inputs[input]) == nullptr;
         std::vector<Tensor> own;
@@ -288,7 +288,7 @@ private:
         return exchanged ? ops::permute(out, all, {1, 0}) : all;
     }
 
-    /// A constant, or one whose axes are exchanged, with its axes exchanged or not.
+    /// A constant, transposed or not, with or without a transpose.
     Tensor parameter(Value v, bool exchanged) const {
         if (const Tensor* t = g_.constant(v)) {
             return exchanged ? with_axes_exchanged(*t) : *t;

@@ -11,13 +11,13 @@ namespace ingot::plan {
 
 namespace {
 
-/// Rows and columns of a tile: 8 bytes of two elements in either direction.
+/// Rows and columns of a tile: 8 bytes of two elements in both directions.
 constexpr int64_t tile = 16;
 constexpr int64_t tile_bytes = tile / 2;
 
 using Words = std::array<uint64_t, tile_bytes>;
 
-/// Exchanges, between rows a step apart, the parts of a word that `low` and its complement name.
+/// Exchanges the bits `low` of a word with the complementary bits of the word `step` rows away.
 void exchange(Words& w, size_t step, unsigned bits, uint64_t low) {
     for (size_t i = 0; i < w.size(); ++i) {
         if ((i & step) == 0) {
@@ -28,17 +28,17 @@ void exchange(Words& w, size_t step, unsigned bits, uint64_t low) {
     }
 }
 
-/// 8 x 8 bytes, a word for each row.
+/// 8 x 8 bytes, one word per row.
 void transpose_bytes(Words& w) {
     exchange(w, 4, 32, 0x00000000ffffffffU);
     exchange(w, 2, 16, 0x0000ffff0000ffffU);
     exchange(w, 1, 8, 0x00ff00ff00ff00ffU);
 }
 
-/// 16 x 16 elements; steps from row to row in bytes.
+/// 16 x 16 elements; steps between rows in bytes.
 void transpose_tile(std::byte* to, int64_t to_step, const std::byte* from, int64_t from_step) {
-    constexpr uint64_t first = 0x0f0f0f0f0f0f0f0fU; // elements of the bytes
-    Words even{}; // of the columns: word i has those of rows 2 i and 2 i + 1
+    constexpr uint64_t first = 0x0f0f0f0f0f0f0f0fU; // first elements of the bytes
+    Words even{}; // columns: word i holds those of rows 2 i and 2 i + 1
     Words odd{};
     for (size_t i = 0; i < even.size(); ++i) {
         uint64_t a = 0;
@@ -61,9 +61,9 @@ void transpose_tile(std::byte* to, int64_t to_step, const std::byte* from, int64
 struct Matrix {
     const std::byte* from;
     std::byte* to;
-    int64_t rows, columns; // of what is read
+    int64_t rows, columns; // of the source
 
-    /// Elements one by one; `to` holds zeros there.
+    /// Moves elements one by one; `to` holds zeros there.
     void move(int64_t r0, int64_t r1, int64_t c0, int64_t c1) const {
         for (int64_t c = c0; c < c1; ++c) {
             for (int64_t r = r0; r < r1; ++r) {
@@ -95,11 +95,11 @@ Tensor transposed_packed(const Tensor& t) {
     int64_t columns = t.shape()[1];
     Tensor out = Tensor::zeros(t.dtype(), {columns, rows});
     Matrix m{t.bytes().data(), out.mutable_bytes().data(), rows, columns};
-    if (rows % 2 != 0 || columns % 2 != 0) { // a byte may have parts of two columns
+    if (rows % 2 != 0 || columns % 2 != 0) { // a byte may hold parts of two columns
         m.move(0, rows, 0, columns);
         return out;
     }
-    // A task writes some columns' whole rows, a few pages at a time, and reads lines in full.
+    // A task writes whole rows of some columns, a few pages at a time, and reads whole cache lines.
     constexpr int64_t task_columns = 128;
     int64_t whole = columns / tile * tile;
     ThreadPool::shared().parallel_for(

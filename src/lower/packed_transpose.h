@@ -5,8 +5,8 @@
 
 namespace ingot::plan {
 
-/// A tensor of rank 2 and 4-bit elements with its two axes exchanged. Uses all threads: weights of
-/// gigabytes are packed so before a first run.
+/// Transposes a tensor of rank 2 with 4-bit elements. Uses all threads: gigabytes of weights are
+/// packed this way before a first run.
 Tensor transposed_packed(const Tensor& t);
 
 } // namespace ingot::plan

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_products: products of two quantised operands become products of integers, with what
-// dequantises the sums behind them; products of floats with a quantised weight become
-// quantized_dot, whose kernels read the weight as it is stored.
+// quantized_products: products of two quantised operands become integer products, followed by
+// dequantisation of the sums; products of floats with a quantised weight become quantized_dot,
+// whose kernels read the weight as stored.
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
 #include "lower/packed_transpose.h"
@@ -24,7 +24,7 @@ struct Quantised {
     Value zero;
     int64_t axis = 0;
     int64_t block = 0;
-    DType dtype = DType::F32; // as dequantised
+    DType dtype = DType::F32; // of the dequantised value
 
     bool per_tensor(const Graph& g) const { return block == 0 && g.constant(scale)->count() == 1; }
 };
@@ -49,8 +49,8 @@ bool is_cast_between_floats(const Graph& g, const Node& n) {
            is_float(g.type(n.outputs[0]).dtype);
 }
 
-/// Looks through casts between floats, and through reshapes and permutes where one scale serves
-/// all; those are then applied to the quantised elements.
+/// Looks through casts between floats, and through reshapes and permutes where one scale serves all
+/// elements; those views then apply to the quantised elements.
 std::optional<Quantised> quantised(Graph& g, Value v) {
     std::vector<Node> views;
     const Node* p = g.producer(v);
@@ -79,7 +79,7 @@ std::optional<Quantised> quantised(Graph& g, Value v) {
     return out;
 }
 
-/// The numbers of a constant zero point, one at least; nullopt when it is not constant.
+/// The elements of a constant zero point, at least one; nullopt when it is not constant.
 std::optional<std::vector<int64_t>> zeros_of(const Graph& g, const Quantised& x) {
     if (!x.zero.valid()) {
         return std::vector<int64_t>{0};
@@ -123,8 +123,7 @@ void for_positions(const Tensor& t, int64_t axis, const F& f) {
     }
 }
 
-/// A constant weight as signed bytes without zero points, and its sums for each position of the
-/// axis.
+/// A constant weight as signed bytes without zero points, and its sums per position of the axis.
 struct SignedWeight {
     Value v;
     std::vector<int64_t> sums;
@@ -162,7 +161,7 @@ std::optional<SignedWeight> signed_weight(Graph& g, const Quantised& w, int64_t 
     return out;
 }
 
-/// A vector along an axis that has `trailing` axes behind it; a scalar when it has one element.
+/// A vector along an axis with `trailing` axes behind it; a scalar when it has one element.
 template <class T>
 Value along(Graph& g, DType t, const std::vector<T>& v, int64_t trailing) {
     Shape shape;
@@ -180,7 +179,8 @@ struct Operands {
     std::vector<double> scale; // of the sums
 };
 
-/// x by one scale, w a constant by one or one for each position of `axis`, the axis of the results.
+/// x with one scale, w a constant with one scale or one per position of `axis`, the axis of the
+/// results.
 std::optional<Operands> integer_operands(Graph& g, Value left, Value right, int64_t axis) {
     auto x = quantised(g, left);
     auto w = x ? quantised(g, right) : std::nullopt;
@@ -204,12 +204,12 @@ std::optional<Operands> integer_operands(Graph& g, Value left, Value right, int6
     return out;
 }
 
-/// Whether sums of so many products of bytes fit 32 bits.
+/// Whether sums of this many products of bytes fit 32 bits.
 bool sums_fit(int64_t depth) {
     return depth * 255 * 128 < int64_t{1} << 31;
 }
 
-/// (sums - zero of x times sums of w) * scale, in the type that the product had.
+/// (sums - zero of x times sums of w) * scale, in the product's type.
 Value dequantised_sums(Graph& g, Value sums, const Operands& o, int64_t trailing, DType type) {
     if (o.zero != 0) {
         std::vector<int64_t> shift = o.w.sums;
@@ -243,7 +243,7 @@ std::optional<Values> integer_conv(Rewriter& r, const Node& n, std::span<const V
         return std::any_of(d.begin(), d.end(), [](const Dim& p) { return !p.is_const(0); });
     };
     if (o->zero != 0 && (padded(a.low) || padded(a.high))) {
-        // Zero is another number among the quantised.
+        // The padding must be the quantised zero.
         Dims low(2, Dim(0));
         Dims high(2, Dim(0));
         low.insert(low.end(), a.low.begin(), a.low.end());
@@ -290,7 +290,7 @@ std::optional<Values> integer_dot(Rewriter& r, const Node& n, std::span<const Va
 
 // --- quantised weights
 
-/// The zero point in the form that kernels read: a number for all, or one for each place in bytes.
+/// The zero point in the kernels' form: one number, or one per position in bytes.
 std::optional<Value> weight_zero(Graph& g, const Quantised& w) {
     if (!w.zero.valid() || !is_integer(g.type(w.zero).dtype)) {
         return w.zero;
@@ -348,7 +348,7 @@ std::optional<Values> quantised_weight(Rewriter& r, const Node& n, std::span<con
     return Values{ops::quantized_dot(g, a, in[0], w->q, w->scale, *zero)};
 }
 
-/// Dequantised biases and the like.
+/// Folds dequantised biases and the like.
 std::optional<Values> constant_vector(Rewriter& r, const Node& n, std::span<const Value> in) {
     Graph& g = r.out();
     const Type& type = r.from().type(n.outputs[0]);

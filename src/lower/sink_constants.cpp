@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// sink_constants: constants that if and loop capture move into the bodies, where kernels can pack
+// sink_constants: constants captured by if and loop move into the bodies, where kernels can pack
 // them once. Tensors share their bytes, so nothing is copied.
 #include "ir/rewrite.h"
 #include "lower/lowering.h"
@@ -9,7 +9,7 @@ namespace ingot::plan {
 
 namespace {
 
-/// The body with its inputs replaced where `constants` has a tensor.
+/// The body with inputs replaced by the tensors in `constants`.
 GraphRef bind_inputs(const Graph& body, std::span<const Tensor* const> constants) {
     Graph out = body.sibling(body.name());
     Values map(body.value_count());
@@ -47,7 +47,7 @@ std::optional<Values> sink(Rewriter& r, const Node& n, std::span<const Value> in
     if (!is_if && !n.is(loop_def)) {
         return std::nullopt;
     }
-    // Both bodies of an if take the inputs after the condition; a loop's body takes all of them.
+    // Both bodies of an if take the inputs after the condition; a loop's body takes all inputs.
     size_t skipped = is_if ? 1 : 0;
     size_t first = is_if ? 1 : 2 + static_cast<size_t>(n.as<Loop>().carried);
     std::vector<const Tensor*> constants(in.size() - skipped, nullptr);

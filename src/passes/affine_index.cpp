@@ -31,7 +31,7 @@ bool is_constant(const AffineIndex& a) {
     return true;
 }
 
-// The same elements as part of a larger shape: new axes in front, repeated ones.
+// The same elements as part of a larger shape: new leading axes and repeated axes have stride 0.
 AffineIndex spread(const AffineIndex& a, size_t rank) {
     AffineIndex out{a.offset, Dims(rank - a.strides.size(), Dim(0))};
     out.strides.insert(out.strides.end(), a.strides.begin(), a.strides.end());
@@ -140,7 +140,7 @@ Found form_of_reshape(const Dims& from, const Dims& to, const AffineIndex& in) {
     return at == from.size() ? Found(out) : std::nullopt;
 }
 
-// Parts that go on where the one before ended.
+// Concatenated parts must continue where the previous part ended.
 Found form_of_concat(const Graph& g, const Node& n, const SymbolMap& assume, int depth) {
     auto axis = static_cast<size_t>(n.as<Concat>().axis);
     Found whole;

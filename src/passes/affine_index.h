@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Integer tensors that are affine in their own indices: what iota, shape arithmetic and the views
-// between them amount to.
+// Integer tensors that are affine in their own indices, such as iota, shape arithmetic and views of
+// them.
 #pragma once
 
 #include "ir/rewrite.h"
@@ -12,12 +12,12 @@ struct AffineIndex {
     Dim offset = 0;
     Dims strides;
 };
-/// `assume` replaces symbols in all sizes: what is found holds where it holds.
+/// `assume` replaces symbols in all sizes: the result holds under that assumption.
 std::optional<AffineIndex> affine_index(const Graph& g, Value v, const SymbolMap& assume = {},
                                         int depth = 0);
 
-/// For each instruction of a map of these operands that compares integers: the result, where it is
-/// the same for all elements. Nothing is said of maps without elements.
+/// For each integer comparison in a map over these operands: its result, where it is equal for all
+/// elements. Says nothing of maps without elements.
 std::vector<std::optional<bool>> decided_comparisons(const Graph& g, const Expr& e,
                                                      std::span<const Value> operands,
                                                      const Dims& result);

@@ -16,7 +16,7 @@ struct IndexForm {
     Dim offset = 0;
 };
 
-// A leaf that counts along the last axis (keys), the one before (queries), or is one size.
+// A leaf that counts along the last axis (keys) or the one before (queries), or equals one size.
 std::optional<IndexForm> counted(const Graph& g, Value v) {
     const Type& t = g.type(v);
     auto p = progression(g, v);
@@ -75,7 +75,7 @@ std::optional<Causal> compared(const View& v, Term a, Term b, bool strict) {
     return Causal{y->offset - x->offset - Dim(strict ? 1 : 0)};
 }
 
-// A constant whose last two axes are a lower triangle, all of it or a part.
+// A constant whose last two axes are a lower triangle or a part of one.
 std::optional<Causal> triangle(const Graph& g, Value v) {
     const Node* n = g.producer(v);
     Causal c{0};

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Masks of attention as patterns: which keys a query sees, said by conditions or by large negative
-// numbers that are added to the scores.
+// Patterns of attention masks: conditions, or large negative numbers that are added to the scores.
 #pragma once
 
 #include "passes/raise.h"
 
 namespace ingot::passes {
 
-/// Whether a number hides a key for good when it replaces a score of that dtype.
+/// Whether a key is hidden completely when this number replaces its score, of that dtype.
 bool hides(double fill, DType scores);
 
 /// A condition, or its opposite.
@@ -20,7 +19,7 @@ struct Condition {
 struct Causal {
     Dim offset;
 };
-/// The condition over [..., S, T] as that, from comparisons of running indices or a constant
+/// The condition over [..., S, T] as causal, from comparisons of running indices or a constant
 /// triangle.
 std::optional<Causal> causal(const View& v, const Condition& c);
 
@@ -31,7 +30,7 @@ struct Visible {
 };
 Visible visible(const View& v, const Condition& c);
 
-/// A float mask that is 0 where a condition holds and hides the key elsewhere.
+/// A float mask: 0 where a condition holds, elsewhere a number that hides the key.
 struct Penalty {
     Condition shown;
     double fill = 0;

@@ -30,8 +30,8 @@ bool leads_to_product(const View& v, Term t, int depth = 0) {
     return v.node(t, dot_def) != nullptr;
 }
 
-// Steps over a reshape that splits the first axis into windows, or joins it again (seen from the
-// softmax: joined first).
+// Steps over a reshape that splits the first axis into windows, or joins it again (the walk starts
+// at the softmax: joined comes first).
 std::optional<Term> take_windows(const View& v, const Node& n, Scores& s) {
     const Dims& from = v.graph().type(n.inputs[0]).dims;
     const Dims& to = n.as<Reshape>().dims;
@@ -75,7 +75,7 @@ std::optional<Term> take_condition(const View& v, Term t, DType scores, Scores& 
     return v.arg(t, a ? 2 : 1);
 }
 
-// Takes added masks off a sum; what remains leads to the product.
+// Removes added masks from a sum; the rest leads to the product.
 std::optional<Term> take_added(const View& v, Term t, Scores& s) {
     Sum sum = v.sum(t);
     std::optional<Term> rest;
@@ -91,7 +91,7 @@ std::optional<Term> take_added(const View& v, Term t, Scores& s) {
         }
         s.added.push_back(*value);
     }
-    // Adding one number to all scores changes nothing, unless it swamps them.
+    // A number added to all scores changes nothing, unless it swamps them.
     return sum.parts.size() > 1 && std::abs(sum.bias) < 1e3 ? rest : std::nullopt;
 }
 

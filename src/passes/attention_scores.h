@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Scores of attention as a pattern: what lies between a contraction of queries with keys and the
-// softmax over them.
+// Patterns of attention scores: the nodes between the product of queries with keys and the softmax.
 #pragma once
 
 #include "passes/attention_mask.h"
@@ -12,17 +11,17 @@ struct Scores {
     double scale = 1;
     double softcap = 0;
     std::vector<Value> added;    // float masks
-    std::vector<Condition> keep; // elsewhere minus infinity
+    std::vector<Condition> keep; // minus infinity elsewhere
     std::optional<Causal> causal;
-    // A replaced score that is not minus infinity: like an added mask.
+    // Scores replaced by a number other than minus infinity: like an added mask.
     std::optional<Penalty> replaced;
-    // [B, W, H, S, T], where scores of shape [B*W, H, S, T] were seen as windows of W while these
-    // masks were added.
+    // [B, W, H, S, T] when scores of shape [B*W, H, S, T] were reshaped into windows of W while
+    // these masks were added.
     std::optional<Dims> windows;
     std::vector<Value> added_to_windows;
 };
 
-/// The scores that the term computes, from the contraction outwards: scale, cap, then masks.
+/// The scores that the term computes, read backwards from the softmax: scale, cap, then masks.
 std::optional<Scores> scores(const View& v, Term t, DType dtype);
 
 } // namespace ingot::passes

@@ -5,7 +5,7 @@ namespace ingot::passes {
 
 namespace {
 
-// Walks one shape, axis by axis, taking factors off the current size.
+// Walks one shape, axis by axis, dividing the current size by factors.
 struct Walk {
     const Dims& dims;
     std::vector<size_t> spans;

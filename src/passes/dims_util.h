@@ -19,7 +19,7 @@ struct Refinement {
 /// nullopt where no such factors are found.
 std::optional<Refinement> refine(const Dims& a, const Dims& b);
 
-/// a / b when b divides it without remainder, whatever the symbols are.
+/// a / b when b divides it without remainder for all values of the symbols.
 std::optional<Dim> exact_quotient(const Dim& a, const Dim& b);
 /// Whether a <= b for all sizes.
 bool always_le(const Dim& a, const Dim& b);

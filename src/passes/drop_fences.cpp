@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// drop_fences: takes fences away, once every value has its type.
+// drop_fences: removes fences once every value has its type.
 #include "ops/fence.h"
 #include "passes/passes.h"
 

@@ -12,7 +12,7 @@ namespace ingot::passes {
 namespace {
 
 struct FloatShape {
-    int mantissa;     // bits of precision, the hidden one included
+    int mantissa; // bits of precision, including the hidden one
     int min_exponent; // of the smallest subnormal
     int max_exponent;
 };
@@ -124,7 +124,8 @@ private:
         return track(i, c.type);
     }
 
-    // Whether x -> via -> to is x -> to. Floats saturate to an integer type, integers wrap.
+    // Whether the casts x -> via -> to equal x -> to. Floats saturate to an integer type, integers
+    // wrap.
     bool may_skip(int x, DType via, DType to) const {
         bool saturates = is_float(via) && is_integer(to);
         bool wraps = !is_float(code(x).type);
@@ -253,7 +254,7 @@ private:
         return std::nullopt;
     }
 
-    // A comparison of integers that their bounds decide.
+    // Decides a comparison of integers by their bounds.
     std::optional<bool> compared(ExprOp op, int a, int b) const {
         const Interval& x = ranges_[static_cast<size_t>(a)];
         const Interval& y = ranges_[static_cast<size_t>(b)];
@@ -274,14 +275,14 @@ private:
         }
     }
 
-    // Storing rounds anyway.
+    // The store rounds anyway.
     int drop_last_cast(int i) const {
         bool rounds = result_ == DType::F16 || result_ == DType::BF16;
         bool same = is(i, ExprOp::Cast) && code(i).to == result_ && rounds;
         return same && code(arg(i, 0)).type == code(i).type ? arg(i, 0) : i;
     }
 
-    // The instructions that `result` needs, in order; so it comes last.
+    // The instructions that `result` needs, in order, with `result` last.
     Expr reachable(int result) const {
         std::vector<bool> needed(new_.code.size(), false);
         needed[static_cast<size_t>(result)] = true;

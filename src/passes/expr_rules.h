@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Simplification of scalar expressions: identities, constants, casts that change nothing.
+// Simplification of scalar expressions: identities, constant folding, casts without effect.
 #pragma once
 
 #include "ir/dim.h"
@@ -11,7 +11,7 @@ namespace ingot::passes {
 
 /// Whether every value of `narrow` is exactly a value of `wide`.
 bool holds_all(DType wide, DType narrow);
-/// What is known of an input of an expression: its stored dtype, and bounds of integers.
+/// Facts about an input of an expression: its stored dtype, and bounds of integers.
 struct InputFacts {
     DType dtype = DType::F32;
     Interval range{INT64_MIN, INT64_MAX};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // fold_constants: evaluates nodes whose operands are all constant, within bounds on memory and
-// work. What would grow (broadcasts, iota) or lose its meaning for kernels (dequantised weights,
-// random numbers) stays.
+// work. Nodes stay that would grow (broadcasts, iota) or that kernels need as they are (dequantised
+// weights, random numbers).
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "ops/evaluator.h"
@@ -14,7 +14,7 @@ namespace ingot::passes {
 
 namespace {
 
-// Views that only repeat elements are worth keeping as such above this many.
+// Views that repeat elements stay above this size.
 constexpr int64_t max_repeated = 1024;
 
 double count_of_type(const Type& t) {
@@ -29,7 +29,7 @@ double bytes_of_type(const Type& t) {
     return count_of_type(t) * bit_width(t.dtype) / 8;
 }
 
-// Scalar operations of one node, roughly; infinite where sizes are not known.
+// A rough count of a node's scalar operations; infinite where sizes are unknown.
 double operations(const Graph& g, const Node& n, int depth = 0) {
     double out = 0;
     for (Value v : n.outputs) {
@@ -102,7 +102,7 @@ private:
         return symbols.empty();
     }
 
-    // Ops that need their operands as they are; a map reads a repetition as it runs.
+    // Ops that need their operands in memory; a map reads repeated elements on the fly.
     static bool moves(const Node& n) {
         return n.is(scatter_def) || n.is(gather_def) || n.is(concat_def) || n.is(reduce_def) ||
                n.is(pad_def);
@@ -137,8 +137,8 @@ private:
         return fits || (n.is(reshape_def) && out < INFINITY);
     }
 
-    // Runs the one node. A node that cannot run (an index out of range) stays, to fail at run time
-    // or never.
+    // Runs one node. A node that fails (an index out of range) stays, and fails at run time if it
+    // runs.
     std::optional<std::vector<Tensor>> evaluated(const Graph& out, const Node& n,
                                                  std::span<const Value> in) const {
         Graph one = g_.sibling("fold");

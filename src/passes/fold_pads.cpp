@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_pads: padding before a convolution or pooling becomes padding of its own.
+// fold_pads: a pad before a convolution or pooling becomes part of its own padding.
 #include "passes/passes.h"
 #include "passes/rules.h"
 
@@ -9,7 +9,7 @@ namespace ingot::passes {
 
 namespace {
 
-// The pads of a constant pad over spatial axes only, and what it fills with.
+// The sizes and fill value of a constant pad over spatial axes only.
 struct Border {
     Value x;
     Dims low;

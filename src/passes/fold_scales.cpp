@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// fold_scales: constant factors and offsets of the output channels of a convolution or contraction
-// (what batch normalisation becomes) go into its weights and one added bias. Computed in f64,
+// fold_scales: folds constant factors and offsets per output channel of a convolution or
+// contraction (such as batch normalisation) into its weights and one added bias. Computed in f64,
 // rounded once.
 #include "passes/passes.h"
 #include "passes/rules.h"
@@ -13,14 +13,14 @@ namespace ingot::passes {
 
 namespace {
 
-// y = scale * x + offset for each channel.
+// y = scale * x + offset per channel.
 struct Affine {
     std::vector<double> scale;
     std::vector<double> offset;
 };
 
-// Weights whose output channels can be scaled: constant `weights`, operand `operand` of `node`.
-// Seen as [groups, outer, n, inner], channel = group * n + index along n.
+// Weights with scalable output channels: constant `weights`, operand `operand` of `node`. Seen as
+// [groups, outer, n, inner], channel = group * n + index along n.
 struct Producer {
     const Node* node = nullptr;
     size_t operand = 1;
@@ -121,7 +121,7 @@ std::optional<Producer> producer(const Site& s, Value v, int64_t max_bytes) {
     return p;
 }
 
-// The value of a constant for each channel of `axis`, when it varies along no other.
+// The value of a constant per channel of `axis`, when it varies along no other axis.
 std::optional<std::vector<double>> by_channel(const Tensor& t, int64_t rank, int64_t axis,
                                               int64_t channels) {
     std::vector<double> out;
@@ -189,7 +189,7 @@ std::optional<Pair> affine_at(const Expr& e, size_t x,
     return work[e.code.size() - 1];
 }
 
-// The one operand of a map that is no constant, if it has the shape of the result.
+// The only non-constant operand of a map, if it has the shape of the result.
 std::optional<size_t> variable(const Graph& g, const Node& n, const Dims& result) {
     std::optional<size_t> x;
     for (size_t i = 0; i < n.inputs.size(); ++i) {
@@ -322,7 +322,7 @@ std::optional<Values> fold(Site& s) {
             outer->scale[c] *= first->scale[c];
         }
     } else if (all_are(outer->scale, 1)) {
-        return std::nullopt; // a bias: the form we aim at
+        return std::nullopt; // a bias: the target form
     }
     return Values{rebuilt(s, *p, *outer, result)};
 }

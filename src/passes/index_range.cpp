@@ -23,7 +23,7 @@ bool has_range(DType t) {
     return t == DType::I64 || t == DType::I32 || t == DType::Bool;
 }
 
-// The range where results do not wrap in type t, else none.
+// The range if it fits type t, else unbounded.
 Interval fitting(std::optional<int64_t> low, std::optional<int64_t> high, DType t) {
     if (!low || !high || *low > *high) {
         return any_integer;
@@ -61,7 +61,7 @@ Interval binary(ExprOp op, const Interval& a, const Interval& b, DType t) {
     default:
         break;
     }
-    // One side without a bound is common: a size that only the run knows.
+    // Ranges without an upper bound are common: sizes that are known only at run time.
     auto sum = [t](const Interval& x, int64_t low, int64_t high) {
         std::optional<int64_t> l =
             x.low == INT64_MIN || low == INT64_MIN ? std::nullopt : checked_add(x.low, low);
@@ -124,7 +124,7 @@ Interval node_range(const Graph& g, const Node& n, int depth) {
     if (same) {
         return value_range(g, n.inputs[0], depth + 1);
     }
-    if (extreme) { // over no elements: the extreme of the type
+    if (extreme) { // empty reduction: the extreme of the type
         return any_integer;
     }
     if (n.is(concat_def)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of integers: of expressions, and of tensors that index others.
+// Bounds of integers: in expressions, and in index tensors.
 #pragma once
 
 #include "ir/graph.h"
@@ -11,8 +11,8 @@ namespace ingot::passes {
 
 inline constexpr Interval any_integer{INT64_MIN, INT64_MAX};
 
-/// Bounds of instruction `i`, given those of the instructions before it. Anything that may wrap,
-/// and anything that is no integer, has no bounds.
+/// Bounds of instruction `i` from those of earlier instructions. Values that may wrap and values
+/// that are no integers have no bounds.
 Interval instruction_range(const Expr& e, size_t i, std::span<const Interval> before,
                            std::span<const InputFacts> inputs);
 /// Bounds of all elements of an integer tensor.

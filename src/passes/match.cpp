@@ -11,7 +11,7 @@ namespace ingot::passes {
 namespace {
 
 constexpr int max_depth = 32;
-constexpr size_t max_terms = 16; // a pattern needs few; products of products have many
+constexpr size_t max_terms = 16; // a pattern needs few factors; products of products have many
 
 bool is_small_float(DType t) {
     return t == DType::F16 || t == DType::BF16 || t == DType::F32;
@@ -43,7 +43,7 @@ const ExprInstr& View::code(Term t) const {
     return g_.producer(t.value)->as<Map>().body.code[static_cast<size_t>(t.instr)];
 }
 
-// Walks from an input of a map to what computes it, past conversions and repetitions.
+// Walks from an input of a map to its producer, past conversions and repetitions.
 Term View::resolve(Term t) const {
     for (;;) {
         if (t.instr < 0) {

@@ -34,8 +34,8 @@ struct Sum {
     std::vector<Part> parts;
 };
 
-/// Looks at a graph; cheap to make. Conversions between f16, bf16 and f32 and repetitions are seen
-/// through: a term stands for an element of a value that may be smaller than what it is used in.
+/// Reads patterns in a graph; cheap to make. Looks through conversions between f16, bf16 and f32
+/// and through repetitions: a term is an element of a value that may be smaller than its use.
 class View {
 public:
     explicit View(const Graph& g) : g_(g) {}
@@ -47,17 +47,17 @@ public:
     bool is(Term t, ExprOp o) const { return op(t) == o; }
     /// Operand k of a term that is not a leaf.
     Term arg(Term t, int k) const;
-    /// The value of a leaf: something that no map computes.
+    /// The value of a leaf, which no map computes.
     std::optional<Value> leaf(Term t) const;
-    /// The value that a term is the (whole) result of, if it is that of a node or input.
+    /// The value, where the term is a node's or input's whole result.
     std::optional<Value> value(Term t) const;
-    /// The number, when all elements are one known number.
+    /// The number, when all elements equal one known number.
     std::optional<double> number(Term t) const;
     bool is_number(Term t, double v, double relative = 1e-6) const;
     /// Equal expressions over equal leaves.
     bool same(Term a, Term b, int depth = 12) const;
 
-    /// Factors that are equal to one of `whole` are not taken apart.
+    /// Keeps a factor whole when it equals one of `whole`.
     Product product(Term t, const std::vector<Term>& whole = {}) const;
     /// k and x where the term is k * x for a number k.
     struct Scaled {
@@ -70,7 +70,7 @@ public:
     Sum sum(Term t) const;
     /// sqrt(x) for x ** 0.5 and the like: the x whose root the term is.
     std::optional<Term> root_of(Term t) const;
-    /// The node of that op which produces a leaf, else null.
+    /// The node that produces a leaf, if it is of that op, else null.
     const Node* node(Term t, const OpDef& def) const;
 
 private:

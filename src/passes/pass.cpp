@@ -15,8 +15,8 @@ namespace ingot {
 
 namespace {
 
-// The sizes of a body's results have names that the node around it knows. Where a pass has found
-// one of them out and no node binds it any more, it is bound again.
+// The sizes of a body's results have names that the outer node uses. When a pass computes such a
+// size and no node binds its name any more, this binds it again.
 Graph with_result_sizes(Graph now, const Graph& before) {
     SymbolSet defined = input_symbols(now);
     for (const Node& n : now.nodes()) {
@@ -57,7 +57,7 @@ Graph with_result_sizes(Graph now, const Graph& before) {
     return std::move(g);
 }
 
-/// With f(body) in the place of each body; groups, which one kernel runs, stay as they are.
+/// Replaces each body by f(body); groups, which one kernel runs, stay.
 Graph with_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f) {
     auto is_open = [](const Node& n) { return !n.is(fused_def) && !bodies(n).empty(); };
     if (std::none_of(g.nodes().begin(), g.nodes().end(), is_open)) {
@@ -89,7 +89,7 @@ double milliseconds_since(std::chrono::steady_clock::time_point start) {
     return d.count();
 }
 
-/// Tests set it for all programs that they run.
+/// Tests set it for all their programs.
 bool all_are_verified() {
     static const bool all = [] {
         const char* v = std::getenv("INGOT_VERIFY_PASSES");

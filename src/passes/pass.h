@@ -15,12 +15,12 @@
 
 namespace ingot {
 
-/// Of passes that run ahead of time.
+/// For ahead-of-time passes.
 struct PassOptions {
     /// 16-bit floats for weights and activations (F16 or BF16); none keeps the model's types.
     std::optional<DType> precision;
-    /// Constant folding: most bytes of one result, most bytes by which results may outgrow their
-    /// operands (each, and all together), most scalar operations of all evaluations together.
+    /// Limits of constant folding: bytes of one result, bytes by which results may outgrow their
+    /// operands (each, and in total), and scalar operations in total.
     int64_t fold_bytes = int64_t{64} << 20;
     int64_t fold_growth = int64_t{1} << 20;
     int64_t fold_total_growth = int64_t{32} << 20;
@@ -31,27 +31,26 @@ struct Pass {
     std::string_view name;
     std::string_view summary;
     std::function<Graph(const Graph& g, const PassOptions& options)> run;
-    /// Gives bit-equal results (signs of zeros apart); else results hold a tolerance.
+    /// Results are bit-equal (apart from signs of zeros); else within a tolerance.
     bool structural = false;
-    /// `run` takes a graph with its bodies; else it works on one graph, and the driver runs it on
-    /// the bodies first, other than those of groups (fused).
+    /// `run` handles a graph with its bodies; else it handles one graph, and the driver first runs
+    /// it on the bodies, except those of groups (fused).
     bool whole = false;
 };
 
-/// Runs one pass on the bodies of a graph, innermost first, then on the graph. What it throws
-/// carries the pass's name.
+/// Runs one pass on the bodies of a graph, innermost first, then on the graph. Errors carry the
+/// pass's name.
 Graph run_pass(const Pass& pass, const Graph& g, const PassOptions& options = {});
 
 struct PipelineOptions {
     PassOptions pass;
-    /// Names of passes to leave out; those of other lists are passed over.
+    /// Names of passes to leave out; names from other lists are ignored.
     std::vector<std::string> disabled;
-    /// The graph is verified after each pass. The environment variable INGOT_VERIFY_PASSES asks for
-    /// it too.
+    /// Verifies the graph after each pass, as the environment variable INGOT_VERIFY_PASSES does.
     bool verify = true;
     /// Called after each pass that ran; may be empty.
     std::function<void(const Pass& pass, const Graph& g)> dump_after;
-    /// Called before each pass with its place in the list; may be empty.
+    /// Called before each pass with its index in the list; may be empty.
     std::function<void(const Pass& pass, size_t index, size_t count)> progress;
 };
 /// Runs a list; each pass is timed and logged. Checks for interruption between passes.

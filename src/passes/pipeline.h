@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ordered list of passes that run ahead of time.
+// The ordered list of ahead-of-time passes.
 #pragma once
 
 #include "passes/pass.h"
 
 namespace ingot {
 
-/// In order; a pass may stand in it more than once.
+/// In order; a pass may occur more than once.
 std::span<const Pass* const> aot_passes();
-/// The names in it, each once. For messages and help.
+/// The distinct names, for messages and help.
 std::vector<std::string> aot_pass_names();
 /// Errors: InvalidArgument with the nearest name.
 const Pass& find_pass(std::string_view name);

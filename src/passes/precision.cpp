@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // precision: converts a graph from f32 to f16 or bf16. Weights and activations become narrow;
-// what small numbers of bits would spoil stays in f32: positions and other numbers made from
-// integers, sums over axes and what is computed from them alone, parameters of norms. Inputs and
-// outputs keep their types. Composites compute their delicate parts in f32 themselves. What stands
-// between fences stays in f32.
+// operations that need more bits stay in f32: positions and other numbers made from integers, sums
+// over axes and values computed from them alone, parameters of norms. Inputs and outputs keep their
+// types. Composites compute their delicate parts in f32 themselves. Nodes between fences stay in
+// f32.
 #include "ops/fence.h"
 #include "passes/passes.h"
 
@@ -36,7 +36,7 @@ bool is_f32(const Graph& g, Value v) {
     return g.type(v).dtype == DType::F32;
 }
 
-// The op computes in f32, and so does what only serves it.
+// Whether the op, and nodes that serve it alone, compute in f32.
 bool is_delicate(const Graph& g, const Node& n) {
     return n.def->facts.in_half(g, n) == InHalf::Wide;
 }
@@ -45,7 +45,7 @@ const OperandTypes& operand_types(const Node& n) {
     return n.def->facts.operands;
 }
 
-/// By value: computed between an opening fence and closing ones.
+/// By value: whether it is computed between an opening and a closing fence.
 std::vector<bool> fenced_in(const Graph& g) {
     std::vector<bool> held(g.value_count(), false);
     for (const Node& n : g.nodes()) {
@@ -80,8 +80,8 @@ public:
                 wide_[v.id] = w;
             }
         }
-        // What a map computes for delicate ops alone is computed in f32 too: squares overflow. So
-        // is what is quantized again at once, and all that only computes a scale or the like.
+        // Maps that feed delicate ops alone compute in f32 too: squares overflow. So do values that
+        // are quantised again at once, and computations of scales.
         std::vector<bool> parameter(g.value_count(), false);
         std::vector<uint32_t> uses = use_counts(g);
         std::vector<uint32_t> delicate_uses = delicate_use_counts(g);
@@ -106,7 +106,7 @@ public:
     Graph run() {
         Rewriter r(g_);
         for (const Node& n : g_.nodes()) {
-            if (n.is(ops::fence_def)) { // kept in f32, whoever reads it
+            if (n.is(ops::fence_def)) { // stays in f32 for all readers
                 Value v = version(r, n.inputs[0], g_.type(n.inputs[0]).dtype);
                 v = ops::fence(r.out(), v, n.as<ops::Fence>().opens);
                 now_[n.outputs[0].id] = v;
@@ -126,7 +126,7 @@ public:
     }
 
 private:
-    // Not ops that use weights, which are narrow whatever reads their results.
+    // Not ops with weights, whose results are narrow for all readers.
     bool can_stay_wide(const Node& n) const {
         InHalf type = n.def->facts.in_half(g_, n);
         return type == InHalf::AsOperands || type == InHalf::Wide;
@@ -158,7 +158,8 @@ private:
             if (!is_f32(g_, old)) {
                 continue;
             }
-            if (operand_types(n).takes_either(k)) { // constants are as narrow as what is computed
+            // constants are as narrow as the computed operands
+            if (operand_types(n).takes_either(k)) {
                 bool narrow = !is_wide(n) && g_.constant(old) != nullptr;
                 in[k] = narrow ? version(r, old, narrow_) : current(r, old);
             } else if (is_wide(n) || operand_types(n).keeps(k)) {
@@ -170,7 +171,7 @@ private:
         return in;
     }
 
-    // The value as it was computed, before conversion to its declared type.
+    // The value before conversion to its declared type.
     Value current(Rewriter& r, Value old) {
         auto at = now_.find(old.id);
         return at != now_.end() ? at->second : r.mapped(old);
@@ -196,7 +197,7 @@ private:
         for (Value v : n.outputs) {
             any = any || is_f32(g_, v);
         }
-        bool own = operand_types(n).keeps(0); // then attributes are about these types
+        bool own = operand_types(n).keeps(0); // then attributes refer to these types
         if (!any || is_wide(n) || own) {
             return n.attrs;
         }

@@ -13,7 +13,7 @@ Dims with_ones(const Dims& in, const std::vector<int64_t>& axes) {
     return out;
 }
 
-// Whether the term is the number n, known while compiling or as a size.
+// Whether the term is the number n, as a constant or a size.
 bool is_size(const View& v, Term t, const Dim& n) {
     if (v.is(t, ExprOp::Cast)) {
         t = v.arg(t, 0);
@@ -38,7 +38,7 @@ std::optional<Reduction> reduction(const View& v, Term t, std::string_view fn) {
     }
     Reduction r{n->inputs[0], n->as<Reduce>().axes};
     const Dims& in = g.type(r.x).dims;
-    // Without axes of size 1 in their place, only leading axes may have gone.
+    // Without axes of size 1 in their place, only leading axes may have been removed.
     bool leading = r.axes.back() + 1 == static_cast<int64_t>(r.axes.size());
     bool fits = keep != nullptr ? keep->as<Reshape>().dims == with_ones(in, r.axes) : leading;
     return fits ? std::optional(r) : std::nullopt;

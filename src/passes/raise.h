@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the raising passes share: sums and means over axes as patterns, and types of raised nodes.
+// Shared by the raising passes: patterns of sums and means over axes, and types of raised nodes.
 #pragma once
 
 #include "passes/match.h"
@@ -12,17 +12,17 @@ struct Reduction {
     Value x;
     std::vector<int64_t> axes;
 };
-/// The leaf `t` as reduction by `fn` whose result broadcasts against its operand.
+/// The leaf `t` as a reduction by `fn` whose result broadcasts against its operand.
 std::optional<Reduction> reduction(const View& v, Term t, std::string_view fn);
-/// The term as mean, `coefficient` times of it, of what it averages: sum / count.
+/// The term as `coefficient` times the mean of a value: sum / count.
 std::optional<Reduction> mean(const View& v, Term t, double coefficient = 1);
-/// Axes that are the last ones: the first of them; nullopt otherwise.
+/// The first of the axes, when they are the trailing ones; else nullopt.
 std::optional<int64_t> trailing(const std::vector<int64_t>& axes, int64_t rank);
 /// The more precise of two float types.
 DType wider(DType a, DType b);
 /// Whether every element of the tensor is `v`.
 bool all_are(const Tensor* t, double v);
-/// A factor or offset that varies over the last `axes` axes at most, without axes in front.
+/// A factor or offset that varies along the last `axes` axes at most, without leading axes.
 std::optional<Value> over_last(Graph& g, Value v, int64_t axes);
 
 } // namespace ingot::passes

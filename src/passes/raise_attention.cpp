@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_attention: softmax(q . k, scaled, capped and masked) . v, whatever the layout of q, k and
-// v, with the scale on either operand or on the scores, and keys shared by groups of heads.
+// raise_attention: softmax(q . k, scaled, capped and masked) . v, for all layouts of q, k and v,
+// with the scale on either operand or on the scores, and keys shared by groups of heads.
 #include "passes/attention_scores.h"
 #include "passes/passes.h"
 
@@ -13,7 +13,7 @@ namespace {
 using ops::Attention;
 using Axes = std::vector<int64_t>;
 
-// An operand of a contraction: a value, and which of its axes are [batch..., rows, columns].
+// An operand of a contraction: a value, and its axes as [batch..., rows, columns].
 struct Operand {
     Value value;
     Axes axes;
@@ -43,7 +43,7 @@ int64_t free_axis(int64_t rank, const Axes& batch, const Axes& contract) {
 }
 
 // Rows of both are the free axes; columns the contracted ones. (For the second contraction the
-// roles of rows and columns of b are swapped by the caller.)
+// caller swaps rows and columns of b.)
 std::optional<Contraction> contraction(const Graph& g, const Node& n) {
     const Dot& d = n.as<Dot>();
     size_t batch = d.a_batch.size();
@@ -60,7 +60,7 @@ std::optional<Contraction> contraction(const Graph& g, const Node& n) {
     return c;
 }
 
-// A scalar factor of x, and x without it.
+// x without a scalar factor, and the factor.
 std::optional<std::pair<double, Value>> factor_of(const View& v, Value x) {
     View::Scaled s = v.scaled(v.term(x));
     auto value = v.value(s.term);
@@ -69,7 +69,7 @@ std::optional<std::pair<double, Value>> factor_of(const View& v, Value x) {
                                                 : std::nullopt;
 }
 
-// Takes a scalar factor off an operand, from behind reshapes too.
+// Removes a scalar factor from an operand, also before reshapes.
 bool peel_factor(Graph& g, const View& v, Operand& o) {
     Value x = o.value;
     auto factor = factor_of(v, x);
@@ -104,7 +104,8 @@ void peel(Graph& g, const View& v, Operand& o) {
     }
 }
 
-// Where heads (axis `head`) repeat groups: the operand before that, with an axis of 1 after it.
+// Where heads (axis `head`) repeat groups: the operand before the repetition, with an axis of 1
+// after it.
 std::optional<Value> before_repetition(const Graph& g, const Operand& o, size_t head) {
     const Node* merge = g.producer(o.value);
     const Node* repeat =
@@ -155,7 +156,7 @@ std::optional<Value> condition_value(Graph& g, const View& v, const Condition& c
     return c.negated ? ops::logical_not(g, *value) : *value;
 }
 
-// All masks but the causal one as a single value; an invalid value where there is none.
+// All masks but the causal one as one value; an invalid value where there is none.
 std::optional<Value> combined(Graph& g, const View& v, const Scores& s, DType dtype) {
     Value keep;
     for (const Condition& c : s.keep) {
@@ -186,7 +187,7 @@ std::optional<Value> combined(Graph& g, const View& v, const Scores& s, DType dt
     return ops::select(g, keep, added, ops::scalar(g, t, -INFINITY));
 }
 
-// An added mask that is nothing but causal.
+// Drops an added mask that is exactly the causal one.
 void simplify_masks(const View& v, Scores& s, DType dtype) {
     for (size_t i = 0; i < s.added.size() && !s.causal; ++i) {
         auto p = penalty(v, v.term(s.added[i]), dtype);
@@ -250,7 +251,7 @@ std::optional<Value> window_mask(Graph& g, const Scores& s) {
 
 // --- the whole
 
-// The softmax behind p, past a guard that turns NaN into 0.
+// The softmax that produces p, past a guard that turns NaN into 0.
 const Node* softmax_behind(const Site& s, const View& v, Value p) {
     Term t = v.term(p);
     uint32_t uses = 1;
@@ -312,7 +313,8 @@ std::optional<Match> match(const Site& s) {
     return m;
 }
 
-// Keys and values before they were repeated for each head of a group, if both were.
+// Replaces keys and values by those before the repetition per head of a group, if both were
+// repeated.
 void ungroup(Graph& g, Match& m) {
     if (m.qk.batch != 2) {
         return;

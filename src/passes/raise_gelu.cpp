@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_gelu: 0.5 x (1 + erf(x / sqrt 2)) and its approximation with tanh, however their factors
-// and constants are grouped.
+// raise_gelu: 0.5 x (1 + erf(x / sqrt 2)) and its tanh approximation, for all groupings of factors
+// and constants.
 #include "passes/passes.h"
 #include "passes/raise.h"
 
@@ -79,7 +79,7 @@ std::optional<Match> match_function(const View& v, Term f, const std::vector<Ter
     return std::nullopt;
 }
 
-// What x may be in the tanh form: a linear part of the argument, or a factor of it.
+// Candidates for x in the tanh form: a linear part of the argument, or a factor of it.
 std::vector<Term> candidates(const View& v, Term f) {
     std::vector<Term> out;
     if (!v.is(f, ExprOp::Tanh)) {

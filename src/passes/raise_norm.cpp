@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_norm: layer, RMS, group and instance normalisation. The core (x - mean) / sqrt(variance +
-// epsilon) is recognised first; scales and biases that follow are then taken in one by one.
+// raise_norm: layer, RMS, group and instance normalisation. Recognises the core (x - mean) /
+// sqrt(variance + epsilon) first, then absorbs scales and biases one by one.
 #include "passes/passes.h"
 #include "passes/raise.h"
 
@@ -21,7 +21,7 @@ struct Core {
     std::optional<Term> scale;
 };
 
-// The radicand of the one root that p is divided by; the root is removed from p.
+// The radicand of the only root in p's denominator; removes the root from p.
 std::optional<Term> radicand(const View& v, Product& p) {
     for (size_t i = 0; i < p.den.size(); ++i) {
         if (auto r = v.root_of(p.den[i])) {
@@ -84,7 +84,7 @@ std::optional<Core> match(const View& v, Term root) {
     return c;
 }
 
-// The same written as x * r + (bias - mean(x) * r) with r = scale / sqrt(variance + epsilon).
+// The same, spelled x * r + (bias - mean(x) * r) with r = scale / sqrt(variance + epsilon).
 struct Spread {
     Core core;
     std::optional<Term> bias;
@@ -157,7 +157,7 @@ Value filled(Graph& g, DType t, const Dims& dims, double v) {
     return ops::constant(g, x);
 }
 
-// layer_norm of what was matched, in the type of the result.
+// Makes the matched layer_norm, in the type of the result.
 std::optional<Values> made(Site& s, const Core& m, std::optional<Term> bias) {
     Type out = s.result();
     Graph& g = s.g();
@@ -200,14 +200,14 @@ std::optional<Values> raise_core(Site& s) {
 
 // --- scales and biases that follow
 
-// root = norm * other, or norm + other, of values.
+// root = norm * other, or norm + other, as values.
 struct Followed {
     Term norm;
     Value other;
     bool scales = false;
 };
 
-// Looks at the last operation only: constants that are all one number are parameters here.
+// Looks at the last operation only: constants with equal elements are parameters here.
 std::optional<Followed> followed(const View& v, Term root, const OpDef& def) {
     bool scales = v.is(root, ExprOp::Mul);
     for (int k = 0; (scales || v.is(root, ExprOp::Add)) && k < 2; ++k) {
@@ -244,7 +244,7 @@ std::optional<Values> into_layer_norm(Site& s) {
     return Values{ops::cast(g, y, out.dtype)};
 }
 
-// [C], when v is constant or not but varies along axis 1 of rank `rank` only.
+// [C], when v is constant or not but varies only along axis 1 of rank `rank`.
 std::optional<Value> over_channels(Graph& g, Value v, const Dim& channels, int64_t rank) {
     const Dims d = g.type(v).dims;
     int64_t shift = rank - static_cast<int64_t>(d.size());
@@ -257,7 +257,7 @@ std::optional<Value> over_channels(Graph& g, Value v, const Dim& channels, int64
     return shift > 1 || shift < 0 ? std::nullopt : std::optional(ops::reshape(g, v, {channels}));
 }
 
-// A normalisation over groups of channels whose own scale and bias do nothing.
+// A normalisation over groups of channels whose own scale and bias are trivial.
 struct Groups {
     Value x; // [N,C,...]
     GroupNorm attrs;
@@ -307,7 +307,7 @@ std::optional<Groups> groups(const Site& s, Term t, const Dims& out) {
     return g.type(x).dims == out ? std::optional(Groups{x, *a}) : std::nullopt;
 }
 
-// norm * scale of a normalisation over groups.
+// Absorbs norm * scale into a normalisation over groups.
 std::optional<Values> scale_of_groups(Site& s) {
     Type out = s.result();
     if (!is_float(out.dtype) || out.rank() < 3) {
@@ -330,7 +330,7 @@ std::optional<Values> scale_of_groups(Site& s) {
     return std::nullopt;
 }
 
-// norm + bias of a group_norm without one.
+// Absorbs norm + bias into a group_norm without one.
 std::optional<Values> bias_of_groups(Site& s) {
     Type out = s.result();
     if (!is_float(out.dtype) || out.rank() < 3) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_quantization: quantisation and its inverse spelled out: clip(round(x / scale) + zero, low,
-// high) converted to a narrow integer, (q - zero) * scale, and both at once in floats.
+// raise_quantization: quantisation and dequantisation as arithmetic: clip(round(x / scale) + zero,
+// low, high) converted to a narrow integer, (q - zero) * scale, and both at once in floats.
 #include "passes/passes.h"
 #include "passes/raise.h"
 
@@ -11,7 +11,7 @@ namespace ingot::passes {
 
 namespace {
 
-// One number, or one for each position of an axis.
+// One number, or one per position of an axis.
 struct Parameter {
     std::vector<double> values;
     int64_t axis = -1;
@@ -212,7 +212,7 @@ bool positive(const Parameter& scale) {
     return true;
 }
 
-// The value of x, of the shape of the result; f32 only, as quantisation computes in f32.
+// The value of x in the shape of the result; f32 only, because quantisation computes in f32.
 std::optional<Value> operand(const View& v, Term x, const Dims& dims) {
     auto value = v.value(x);
     bool fits =
@@ -256,7 +256,7 @@ std::optional<Dequantised> dequantised(const View& v, Term t, int64_t rank) {
             continue;
         }
         Term steps = v.arg(t, 1 - k);
-        bool converts = v.is(steps, ExprOp::Cast); // from integers that were subtracted
+        bool converts = v.is(steps, ExprOp::Cast); // after a subtraction of integers
         Term inner = converts ? v.arg(steps, 0) : steps;
         bool sums = v.is(inner, ExprOp::Add) || v.is(inner, ExprOp::Sub);
         auto s = shifted(v, sums ? inner : steps, rank);
@@ -282,7 +282,7 @@ std::optional<Values> raise_dequantize(Site& s) {
     if (!d || !positive(d->scale)) {
         return std::nullopt;
     }
-    if (auto q = quantised(v, d->steps, out.rank())) { // both at once
+    if (auto q = quantised(v, d->steps, out.rank())) { // quantise and dequantise in one
         auto x = q->scale.same(d->scale) && q->zero.same(d->zero) ? operand(v, q->x, out.dims)
                                                                   : std::nullopt;
         if (!x) {

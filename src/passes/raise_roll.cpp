@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_roll: the end of an axis and then its beginning, cut out and joined, is a roll; rolls of
-// rolls become one.
+// raise_roll: the end of an axis concatenated with its beginning is a roll; nested rolls become
+// one.
 #include "ops/roll.h"
 #include "passes/passes.h"
 #include "passes/rules.h"
@@ -11,7 +11,7 @@ namespace ingot::passes {
 
 namespace {
 
-// Elements start .. start + size of x along one axis, the others whole.
+// Elements start .. start + size of x along one axis; other axes whole.
 struct Part {
     Value x;
     Dim start;
@@ -49,7 +49,7 @@ std::optional<Values> joined_parts(Site& s) {
     return Values{ops::roll(s.g(), {{static_cast<int64_t>(axis)}, {end->size}}, end->x)};
 }
 
-// Along other axes, or by as much more along the same one.
+// Merges a roll along other axes, or along the same axis.
 std::optional<Values> roll_of_roll(Site& s) {
     const Node* inner = s.producer(0, ops::roll_def);
     if (inner == nullptr) {

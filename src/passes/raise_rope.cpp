@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // raise_rope: rotary embeddings, written as x * cos + rotated(x) * sin or as two halves (or even
-// and odd elements) that are rotated and joined.
+// and odd elements) that are rotated and concatenated.
 #include "passes/passes.h"
 #include "passes/raise.h"
 
@@ -49,7 +49,7 @@ std::optional<bool> pairs(const Graph& g, const Piece& a, const Piece& b) {
     return a.step == 2 && b.start.is_const(1) ? std::optional(true) : std::nullopt;
 }
 
-// The two halves that are joined along the last axis, or (interleaved) element by element.
+// The two halves that are concatenated along the last axis, or (interleaved) element by element.
 struct Joined {
     Term first;
     Term second;
@@ -197,7 +197,7 @@ std::optional<Value> half(Graph& g, Value v, bool interleaved, int depth) {
     if (p == nullptr || depth > max_depth || g.type(v).rank() == 0) {
         return std::nullopt;
     }
-    const Node n = *p; // the graph grows
+    const Node n = *p; // a copy: the graph grows
     int64_t rank = g.type(v).rank();
     if (n.is(constant_def)) {
         bool fits = repeats(n.as<Constant>().value, interleaved);
@@ -247,7 +247,7 @@ std::vector<Term> factors(const View& v, Term t) {
     return {v.arg(t, 0), v.arg(t, 1)};
 }
 
-// -second and first, joined: what is multiplied with the sines.
+// -second and first, concatenated: the factor of the sines.
 struct Rotated {
     Value x;
     bool interleaved = false;
@@ -279,7 +279,7 @@ Values made(Site& s, Value x, Value cos, Value sin, bool interleaved) {
     return {ops::cast(g, y, out.dtype)};
 }
 
-// Whether the angles broadcast against half of x without adding to its shape.
+// Whether the angles broadcast against half of x without enlarging its shape.
 bool angles_fit(const Graph& g, Value angle, const Dims& x) {
     Dims want = x;
     want.back() = floor_div(x.back(), 2);

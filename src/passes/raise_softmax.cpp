@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_softmax: exponentials over their sum, with or without the maximum subtracted; and the
+// raise_softmax: exponentials over their sum, with or without the maximum subtracted, and the
 // logarithm of that.
 #include "passes/passes.h"
 #include "passes/raise.h"
@@ -13,7 +13,7 @@ struct Match {
     int64_t axis = 0;
 };
 
-// What the exponent z was before a maximum over `axis` was subtracted.
+// The exponent z before the maximum over `axis` was subtracted.
 std::optional<Term> without_max(const View& v, Term z, int64_t axis) {
     Sum s = v.sum(z);
     if (s.parts.size() != 2 || s.bias != 0) {
@@ -31,7 +31,7 @@ std::optional<Term> without_max(const View& v, Term z, int64_t axis) {
     return std::nullopt;
 }
 
-// The sum over one axis of exponentials of something of the same shape: that, and the axis.
+// A sum over one axis of exponentials of the same shape: the exponent, and the axis.
 struct Sums {
     Term exponent;
     Term exponential;

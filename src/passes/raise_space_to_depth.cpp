@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_space_to_depth: every n-th element along some axes, from each start, joined along an axis,
-// is one permutation: as patches are merged.
+// raise_space_to_depth: every n-th element along some axes, from each start, concatenated along an
+// axis, is one permutation, as in patch merging.
 #include "passes/passes.h"
 #include "passes/rules.h"
 
@@ -10,12 +10,12 @@ namespace ingot::passes {
 
 namespace {
 
-// Slices of x in equal steps and sizes, by their starts.
+// Slices of x with equal steps and sizes, by their starts.
 struct Phases {
     Value x;
     std::vector<int64_t> steps;
     Dims sizes;
-    std::vector<std::vector<int64_t>> starts; // of each part
+    std::vector<std::vector<int64_t>> starts; // per part
 };
 
 std::optional<Phases> phases(const Site& s) {
@@ -40,7 +40,7 @@ std::optional<Phases> phases(const Site& s) {
     return out;
 }
 
-// The axes with steps, the slowest first, in whose order the parts count all starts.
+// The axes with steps, slowest first, when the parts enumerate all starts in that order.
 std::optional<std::vector<size_t>> counted(const Phases& p, const Dims& whole) {
     std::vector<size_t> axes;
     for (size_t i = 0; i < whole.size(); ++i) {
@@ -51,7 +51,7 @@ std::optional<std::vector<size_t>> counted(const Phases& p, const Dims& whole) {
             axes.push_back(i);
         }
     }
-    // The part that starts at 1 along one axis alone says how often the faster ones count.
+    // The part that starts at 1 along one axis alone gives the weight of that axis.
     std::vector<int64_t> weight(whole.size(), 0);
     for (size_t k = 0; k < p.starts.size(); ++k) {
         const auto& at = p.starts[k];
@@ -100,7 +100,7 @@ std::optional<Values> raise(Site& s) {
     }
     auto joined = static_cast<size_t>(s.as<Concat>().axis);
     Dims split;
-    std::vector<int64_t> place(whole.size()); // of each axis among the split ones
+    std::vector<int64_t> place(whole.size()); // position of each axis among the split ones
     for (size_t i = 0; i < whole.size(); ++i) {
         place[i] = static_cast<int64_t>(split.size());
         split.push_back(p->sizes[i]);

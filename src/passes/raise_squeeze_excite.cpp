@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// raise_squeeze_excite: x times what two layers (single-pixel convolutions or products, each with
-// or without a bias) make of the means of its channels, where nothing else reads what lies between.
+// raise_squeeze_excite: x times a gate, which two layers (1x1 convolutions or products, each with
+// or without a bias) compute from the means of x's channels, where no other node reads the values
+// between.
 #include "ops/squeeze_excite.h"
 #include "passes/passes.h"
 #include "passes/raise.h"
@@ -14,7 +15,7 @@ namespace ingot::passes {
 
 namespace {
 
-constexpr int most_terms = 64; // of a function
+constexpr int most_terms = 64; // per function
 constexpr size_t most_values = 48;
 
 /// Whether both are [N,C], perhaps with axes of size 1 behind.
@@ -25,7 +26,7 @@ bool same_channels(const Dims& a, const Dims& b) {
     return a.size() >= 2 && b.size() >= 2 && a[0] == b[0] && a[1] == b[1] && rest(a) && rest(b);
 }
 
-/// The term behind reshapes that add or remove axes of size 1 behind [N,C].
+/// Looks past reshapes that add or remove axes of size 1 behind [N,C].
 Term past_reshapes(const View& v, Term t) {
     for (;;) {
         const Node* n = v.node(t, reshape_def);
@@ -37,7 +38,7 @@ Term past_reshapes(const View& v, Term t) {
     }
 }
 
-/// A convolution of single pixels, or a product, of [N,C(,1...)] with constant weights.
+/// A 1x1 convolution, or a product, of [N,C(,1...)] with constant weights.
 bool is_pixel_conv(const Graph& g, const Node& n) {
     const auto& a = n.as<ops::Conv>();
     const Dims& w = g.type(n.inputs[1]).dims;
@@ -69,7 +70,7 @@ const Node* product_of(const View& v, Term t) {
     return fits ? n : nullptr;
 }
 
-/// Whether `b` is one number for each channel of a product's result.
+/// Whether `b` has one number per channel of a product's result.
 bool is_bias(const Graph& g, Value b, const Type& result) {
     const Type& t = g.type(b);
     size_t behind = result.dims.size() - 1; // axes from the channels on
@@ -81,7 +82,7 @@ bool is_bias(const Graph& g, Value b, const Type& result) {
     return t.dims == ones;
 }
 
-/// A function of (w x + b), read from the term of its result.
+/// A function of (w x + b), read backwards from its result.
 class Layer {
 public:
     Layer(const View& v, Term result) : v_(v) {
@@ -119,7 +120,7 @@ private:
         return std::nullopt;
     }
 
-    /// The number of the instruction that computes the term; negative where it is not one of these.
+    /// The index of the instruction that computes the term; negative for other terms.
     int instruction(Term t) {
         t = past_reshapes(v_, t);
         if (++terms_ > most_terms) {
@@ -162,7 +163,7 @@ std::vector<int64_t> spatial_axes(const Dims& d) {
     return axes;
 }
 
-/// What the term is the means of, over all spatial axes, as [N,C,1...] or [N,C].
+/// The value whose means over all spatial axes the term is, as [N,C,1...] or [N,C].
 std::optional<Value> means_of(const View& v, Term t) {
     const Graph& g = v.graph();
     if (auto r = mean(v, t)) {
@@ -185,10 +186,10 @@ std::optional<Value> means_of(const View& v, Term t) {
     return fits ? std::optional(n->inputs[0]) : std::nullopt;
 }
 
-/// Whether nothing else reads what is computed from x on its way to the node.
+/// Whether no other node reads the values between x and the node.
 bool is_apart(const Site& s, Value x, const Node& root) {
     const Graph& g = s.g_const();
-    std::map<Value, uint32_t> reads; // in the order in which they are computed
+    std::map<Value, uint32_t> reads; // in execution order
     Values open(root.inputs);
     while (!open.empty()) {
         Value v = open.back();

@@ -8,10 +8,10 @@ namespace ingot::passes {
 
 namespace {
 
-// A rule that undoes another would go on for ever.
+// Two rules that undo each other would never end.
 constexpr int max_rounds = 64;
 
-// Uses of the old graph's values, counted for what they became in the new one.
+// Counts the uses of old values for their replacements in the new graph.
 void count_uses(const Rewriter& r, const Node& old, const std::vector<uint32_t>& old_uses,
                 std::vector<uint32_t>& uses) {
     for (Value v : old.outputs) {

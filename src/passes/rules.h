@@ -8,7 +8,7 @@
 
 namespace ingot::passes {
 
-/// A node as a rule sees it: attributes and operands as they are in the graph being written.
+/// A node as a rule sees it: attributes and operands of the graph being written.
 class Site {
 public:
     Site(Rewriter& r, const Node& old, const std::vector<uint32_t>& uses);
@@ -25,12 +25,12 @@ public:
     Value in(size_t i = 0) const { return n_.inputs[i]; }
     std::span<const Value> inputs() const { return n_.inputs; }
     const Type& in_type(size_t i = 0) const { return r_.out().type(n_.inputs[i]); }
-    /// The type that what replaces result i must have.
+    /// The type required of a replacement for result i.
     Type result(size_t i = 0) const;
     size_t results() const { return old_.outputs.size(); }
     /// Contents of the (first) result known in the graph being read; its symbols are not replaced.
     HostRef old_host() const { return r_.from().host(old_.outputs[0]); }
-    /// The node itself, copied to the new graph: for rules that look at it as part of a pattern.
+    /// The node itself, copied to the new graph: for rules that match it as part of a pattern.
     const Values& copied();
     /// The producer of operand i if it is that op, else null.
     const Node* producer(size_t i, const OpDef& def) const { return produced(in(i), def); }
@@ -38,7 +38,7 @@ public:
         const Node* p = r_.out().producer(v);
         return p != nullptr && p->is(def) ? p : nullptr;
     }
-    /// How often a value of the new graph was used in the old one; 0 for values that rules made.
+    /// The number of uses in the old graph; 0 for values that rules made.
     uint32_t uses(Value v) const { return v.id < uses_.size() ? uses_[v.id] : 0; }
 
 private:
@@ -56,7 +56,7 @@ struct RuleRow {
 };
 using Rules = std::span<const RuleRow>;
 
-/// Applies to each node the first rule of its op that does; then removes dead code; again until no
+/// Applies to each node the first matching rule of its op, then removes dead code; repeats until no
 /// rule applies.
 Graph apply_rules(const Graph& g, std::span<const Rules> rules);
 inline Graph apply_rules(const Graph& g, Rules rules) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// share: nodes that compute the same become one, equal constants (tied weights) too. Nodes that
-// define sizes are the same when they differ only in the names of those.
+// share: equal computations become one node, equal constants (tied weights) too. Nodes that define
+// sizes are equal when they differ only in the names of those sizes.
 #include "base/error.h"
 #include "base/hash.h"
 #include "passes/passes.h"
@@ -12,7 +12,7 @@ namespace ingot::passes {
 
 namespace {
 
-// Of a large constant, these many bytes at both ends decide whether the rest is looked at.
+// Large constants are compared by this many bytes at both ends first.
 constexpr size_t probe_bytes = 4096;
 
 std::string constant_key(const Tensor& t) {
@@ -21,7 +21,7 @@ std::string constant_key(const Tensor& t) {
     return str("constant ", t.type(), " ", xxh3_128(b.first(n)), xxh3_128(b.last(n)));
 }
 
-// Symbols that a node defines, in order of mention.
+// Symbols that a node defines, in order of first occurrence.
 struct Declarations : NullVisitor {
     using NullVisitor::field;
     const SymbolSet all;
@@ -45,8 +45,8 @@ struct Declarations : NullVisitor {
     }
 };
 
-// Attributes with the symbols that the node defines replaced by their position, and the others as
-// they are named now.
+// Attributes with the defined symbols replaced by their position, and other symbols by their
+// current names.
 std::string anonymous_key(const Rewriter& r, const Node& n, const std::vector<std::string>& own) {
     SymbolMap names;
     for (const std::string& s : own) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// simplify: local identities that change no bit of a result. Removes what does nothing, merges
-// neighbours of a kind, and moves what is known while compiling into attributes.
+// simplify: local identities that keep every bit of a result. Removes nodes without effect, merges
+// neighbours of a kind, and moves known values into attributes.
 #include "passes/simplify.h"
 
 #include "passes/passes.h"

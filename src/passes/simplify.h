@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The rules of simplify, by subject; each file lists its own.
+// The rules of simplify by subject; each file lists its own.
 #pragma once
 
 #include "passes/rules.h"
 
 namespace ingot::passes {
 
-/// All rules below, until none applies.
+/// Applies all rules below until none applies.
 Graph simplified(const Graph& g);
 
 Rules map_rules();

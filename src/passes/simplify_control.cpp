@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for bodies: a branch that is known to be taken and a loop that runs once are inlined;
-// captured constants move into bodies, and captures that no body reads go.
+// Rules for bodies: inlines a known branch and a loop that runs once, moves captured constants into
+// bodies, and removes captures that no body reads.
 #include "base/error.h"
 #include "passes/simplify.h"
 
@@ -13,7 +13,7 @@ std::optional<int64_t> scalar_of(const Graph& g, Value v) {
     return t != nullptr && t->count() == 1 ? std::optional(t->get_i64(0)) : std::nullopt;
 }
 
-// Where a size of result i is one of the op's own symbols, it is now that of `v`. Returns v in the
+// Replaces the op's own symbols in the sizes of result i by the sizes of `v`. Returns v in the
 // result's type.
 Value settled(Site& s, size_t i, const Dims& own, Value v) {
     const Dims now = s.g().type(v).dims;
@@ -70,7 +70,7 @@ std::optional<Values> known_loop(Site& s) {
     return out;
 }
 
-// Which inputs of a body something reads.
+// Which inputs of a body are read.
 std::vector<bool> inputs_read(const Graph& body) {
     std::vector<uint32_t> uses = use_counts(body);
     std::vector<bool> out;
@@ -82,10 +82,11 @@ std::vector<bool> inputs_read(const Graph& body) {
 
 struct Capture {
     bool keep = true;
-    const Tensor* constant = nullptr; // when not kept: what it always is, or null when not read
+    // of a removed input: its constant value, or null when it is not read
+    const Tensor* constant = nullptr;
 };
 
-// The body without the inputs that are not kept, simplified with what is now known.
+// The body without the removed inputs, simplified with the known values.
 GraphRef without_captures(const Graph& body, const std::vector<Capture>& captures) {
     Graph out = body.sibling(body.name());
     Values map(body.value_count());
@@ -118,7 +119,7 @@ GraphRef without_captures(const Graph& body, const std::vector<Capture>& capture
     return std::make_shared<const Graph>(simplified(out));
 }
 
-// `bodies` take operands first, first + 1, ... of the node; those from `captured` on are captures.
+// `bodies` take operands from `first` on; operands from `captured` on are captures.
 std::optional<Values> fewer_captures(Site& s, size_t first, size_t captured) {
     std::vector<Capture> plan;
     bool changed = false;

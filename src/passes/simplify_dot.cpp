@@ -59,7 +59,7 @@ bool is_run(const Axes& axes, int64_t from) {
     return true;
 }
 
-// b is the same for all batches: the batch axes of a, which come first, are free axes like others.
+// b is equal for all batches: the leading batch axes of a become free axes.
 std::optional<Values> dot_with_repeated(Site& s) {
     Dot d = s.as<Dot>();
     const Node* p = s.producer(1, broadcast_def);
@@ -77,7 +77,7 @@ std::optional<Values> dot_with_repeated(Site& s) {
             return std::nullopt;
         }
     }
-    // A size of a's batch that only b's repetition brings in must not get lost.
+    // Keep a batch size that only b's repetition introduces.
     for (size_t i = 0; i < batch; ++i) {
         if (!(s.in_type(0).dims[i] == to[i])) {
             return std::nullopt;
@@ -93,8 +93,8 @@ std::optional<Values> dot_with_repeated(Site& s) {
     return Values{ops::dot(s.g(), d, s.in(0), b)};
 }
 
-// Leading axes that were flattened for the contraction stay as they are: the flattening moves to
-// the result, where it meets what undoes it.
+// Leading axes that were flattened for the contraction are kept: the flattening moves to the
+// result, where it may cancel.
 std::optional<Values> dot_of_flattened(Site& s) {
     const Dot& d = s.as<Dot>();
     const Node* p = s.producer(0, reshape_def);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for maps: operands that need not be read, casts and broadcasts of operands that need not be
-// materialised, and bodies that compute less than they seem to.
+// Rules for maps: removes operands without effect, casts and broadcasts that need not be
+// materialised, and redundant instructions.
 #include "passes/affine_index.h"
 #include "passes/expr_rules.h"
 #include "passes/index_range.h"
@@ -14,7 +14,7 @@ namespace ingot::passes {
 
 namespace {
 
-// The shape that operands broadcast to; nullopt when they do not, or there are none.
+// The shape that operands broadcast to; nullopt without operands, or when they do not broadcast.
 std::optional<Dims> common_dims(const Graph& g, std::span<const Value> in) {
     std::optional<Dims> dims;
     for (Value v : in) {
@@ -30,7 +30,7 @@ Values made(Site& s, Expr body, Values in) {
     return {ops::map(s.g(), std::move(body), s.as<Map>().dtype, in)};
 }
 
-// The body with each input replaced by what `replace` appends for it.
+// The body with each input replaced by the instructions that `replace` appends.
 template <class F>
 Expr with_inputs(const Expr& body, size_t count, F&& replace) {
     Expr out;
@@ -47,7 +47,7 @@ Expr with_inputs(const Expr& body, size_t count, F&& replace) {
     return out;
 }
 
-// The constant of one element that v is, or repeats.
+// The scalar that v is or repeats.
 const Tensor* scalar_constant(const Site& s, Value v) {
     const Node* p = s.produced(v, broadcast_def);
     const Tensor* t = s.g_const().constant(p == nullptr ? v : p->inputs[0]);
@@ -59,8 +59,8 @@ int append_constant(Expr& e, const Tensor& t) {
                                : e.constant_i64(t.dtype(), t.get_i64(0));
 }
 
-// Scalar constants become part of the body; operands that are not read go; equal ones become one.
-// What those only did to the shape is done to the result.
+// Scalar constants move into the body; unread operands are removed; equal ones are merged. The
+// result is broadcast where a removed operand set the shape.
 std::optional<Values> compact_inputs(Site& s) {
     const Map& m = s.as<Map>();
     std::vector<bool> read(s.input_count(), false);
@@ -116,7 +116,7 @@ Value peeled(const Site& s, Value v) {
     return peels ? p->inputs[0] : v;
 }
 
-// Broadcasts and exact conversions of operands happen as they are read.
+// Reads operands without materialising broadcasts and exact conversions.
 std::optional<Values> absorb_operands(Site& s) {
     const Map& m = s.as<Map>();
     Values in(s.inputs().begin(), s.inputs().end());
@@ -139,7 +139,7 @@ std::optional<Values> absorb_operands(Site& s) {
     return made(s, std::move(body), in);
 }
 
-// Operand i of the map with the map that computes it taken in, rounded as it was stored.
+// The map with the producing map of operand i inlined, rounded as that map stored it.
 std::optional<Values> composed(Site& s, size_t i) {
     const Node* p = s.producer(i, map_def);
     if (p == nullptr || p->inputs.size() != 1) {
@@ -165,7 +165,7 @@ std::optional<Values> composed(Site& s, size_t i) {
     return shorter ? std::optional(made(s, std::move(body), in)) : std::nullopt;
 }
 
-// Functions of functions that together are no longer: double negations, limits of limits.
+// Functions of functions that shorten together: double negations, nested clamps.
 std::optional<Values> compose(Site& s) {
     for (size_t i = 0; i < s.input_count(); ++i) {
         if (auto by = composed(s, i)) {
@@ -197,7 +197,7 @@ std::optional<Values> simplify_body(Site& s) {
     return made(s, std::move(body), Values(s.inputs().begin(), s.inputs().end()));
 }
 
-// Comparisons of indices that come out the same everywhere.
+// Comparisons of indices with equal results everywhere.
 std::optional<Values> decide_comparisons(Site& s) {
     Expr body = s.as<Map>().body;
     if (!compares_integers(body)) {
@@ -221,8 +221,7 @@ bool is_one_element(const Dims& dims) {
     return std::all_of(dims.begin(), dims.end(), [](const Dim& d) { return d.is_const(1); });
 }
 
-// A function of one repeated operand is computed before the repetition; so is one of single numbers
-// that are repeated.
+// Computes a function of one repeated operand, or of repeated scalars, before the repetition.
 std::optional<Values> repeat_later(Site& s) {
     Values in(s.inputs().begin(), s.inputs().end());
     bool repeated = false;
@@ -246,7 +245,7 @@ std::optional<Values> repeat_later(Site& s) {
     return Values{ops::broadcast_to(s.g(), one, s.result().dims)};
 }
 
-// A body that is just one of its inputs, or a constant.
+// A body that is one of its inputs, or a constant.
 std::optional<Values> trivial_body(Site& s) {
     const Map& m = s.as<Map>();
     const ExprInstr& c = m.body.code[0];
@@ -268,7 +267,7 @@ std::optional<Values> trivial_body(Site& s) {
     return Values{ops::broadcast_to(s.g(), s.in(i), s.result().dims)};
 }
 
-// The axes at the end that two shapes have in common.
+// The number of trailing axes that two shapes share.
 size_t common_tail(const Dims& a, const Dims& b) {
     size_t n = 0;
     while (n < a.size() && n < b.size() && a[a.size() - 1 - n] == b[b.size() - 1 - n]) {
@@ -277,8 +276,8 @@ size_t common_tail(const Dims& a, const Dims& b) {
     return n;
 }
 
-// Operands that were flattened from one shape are read in that shape and the result is flattened:
-// so flattening moves on to what undoes it. Other operands must not vary along flattened axes.
+// Operands flattened from one shape are read in that shape and the result is flattened, so that
+// flattening moves towards its inverse. Other operands must not vary along flattened axes.
 std::optional<Values> flatten_later(Site& s) {
     const Dims result = s.result().dims;
     Values in(s.inputs().begin(), s.inputs().end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for data movement and reductions: pads and concats of nothing, gathers that are slices,
+// Rules for data movement and reductions: empty pads and concats, gathers that are slices,
 // reductions over axes of one element.
 #include "passes/affine_index.h"
 #include "passes/dims_util.h"
@@ -46,7 +46,7 @@ std::optional<Values> pad_of_pad(Site& s) {
 
 // --- concat
 
-// Two slices of one value that follow each other along `axis`, as one.
+// Two adjacent slices of one value along `axis`, as one.
 std::optional<Slice> joined(const Graph& g, Value a, Value b, size_t axis) {
     const Node* x = g.producer(a);
     const Node* y = g.producer(b);
@@ -70,7 +70,7 @@ std::optional<Slice> joined(const Graph& g, Value a, Value b, size_t axis) {
     return first;
 }
 
-// Appends an operand, or what it consists of.
+// Appends an operand, or its parts.
 void append_part(Site& s, Value v, size_t axis, Values& out) {
     Graph& g = s.g();
     if (g.type(v).dims[axis].is_const(0)) {
@@ -163,7 +163,7 @@ std::optional<Values> gather_of_progression(Site& s) {
     if (!p || p->count.is_const(0)) {
         return std::nullopt;
     }
-    // An index outside fails at run time, and must go on doing so.
+    // An out-of-range index must still fail at run time.
     Dim last = p->start + (p->count - Dim(1)) * Dim(p->step);
     bool checked = p->start.is_const() && last.is_const() && size.is_const();
     auto outside = [&](const Dim& i) { return i.value() < 0 || i.value() >= size.value(); };
@@ -173,7 +173,7 @@ std::optional<Values> gather_of_progression(Site& s) {
     return Values{progression_slice(s.g(), s.in(), axis, *p, s.in_type(1).dims)};
 }
 
-// All of an axis, one after the other, in the shape of the indices.
+// A gather of a whole axis, in order, in the shape of the indices.
 std::optional<Values> gather_of_all(Site& s) {
     auto axis = static_cast<size_t>(s.as<Gather>().axis);
     auto index = affine_index(s.g(), s.in(1));
@@ -193,7 +193,7 @@ std::optional<Values> gather_of_all(Site& s) {
                : std::nullopt;
 }
 
-// Rows repeated after they were gathered, not before.
+// Repeats rows after the gather, not before.
 std::optional<Values> gather_of_broadcast(Site& s) {
     const Node* p = s.producer(1, broadcast_def);
     if (p == nullptr || s.as<Gather>().axis != 0) {
@@ -203,7 +203,7 @@ std::optional<Values> gather_of_broadcast(Site& s) {
     return Values{ops::broadcast_to(s.g(), rows, s.result().dims)};
 }
 
-// The one element that a value repeats, else null.
+// The element that a value repeats, else null.
 const Tensor* repeated_scalar(const Site& s, Value v) {
     const Node* p = s.produced(v, broadcast_def);
     const Tensor* t = s.g_const().constant(p == nullptr ? v : p->inputs[0]);
@@ -214,7 +214,7 @@ Value repeated(Site& s, const Tensor& scalar) {
     return ops::broadcast_to(s.g(), ops::constant(s.g(), scalar.reshaped({})), s.result().dims);
 }
 
-// Any element of one number repeated is that number.
+// A gather from one repeated number gives that number.
 std::optional<Values> gather_of_scalar(Site& s) {
     const Tensor* t = repeated_scalar(s, s.in());
     return t != nullptr ? std::optional(Values{repeated(s, *t)}) : std::nullopt;

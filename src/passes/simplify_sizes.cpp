@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rules for shape arithmetic: what is known symbolically need not be computed from tensors.
+// Rules for shape arithmetic: symbolically known values are not computed from tensors.
 #include "base/error.h"
 #include "passes/simplify.h"
 
@@ -63,7 +63,7 @@ std::optional<Values> constant_sizes(Site& s) {
     return v ? std::optional(Values{constant_of(s.g(), s.result(), *v)}) : std::nullopt;
 }
 
-// Symbols bound to contents that are known after all.
+// Symbols bound to contents that are known.
 std::optional<Values> bound_to_known(Site& s) {
     auto known = ops::known_dims(s.g(), s.in());
     const Dims& symbols = s.as<TensorToDims>().symbols;

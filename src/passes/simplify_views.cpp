@@ -36,13 +36,13 @@ std::vector<int64_t> permuted_atoms(const std::vector<size_t>& spans,
     return out;
 }
 
-// Axes of a permuted shape as runs of atoms that stand together before the permutation too.
+// Axes of a permuted shape as runs of atoms that are adjacent before the permutation too.
 struct Runs {
     Dims dims;                 // of the runs in their old order
     std::vector<int64_t> perm; // from there to the permuted shape
 };
 
-// `perm` permutes `atoms`; `spans` says how many of the permuted ones each new axis takes.
+// `perm` permutes `atoms`; `spans` counts the permuted atoms of each new axis.
 std::optional<Runs> runs(const Dims& atoms, const std::vector<int64_t>& perm,
                          const std::vector<size_t>& spans) {
     std::vector<std::pair<int64_t, Dim>> groups; // first atom, size
@@ -73,8 +73,8 @@ std::optional<Runs> runs(const Dims& atoms, const std::vector<int64_t>& perm,
     return out;
 }
 
-// reshape(permute(reshape(x))) where the last reshape joins only what stands together in x: one
-// reshape (of x), the permutation, and perhaps one that adds axes of size 1.
+// reshape(permute(reshape(x))) where the last reshape joins only neighbours in x: becomes one
+// reshape of x, the permutation, and perhaps a reshape that adds axes of size 1.
 std::optional<Values> reshape_around_permute(Site& s) {
     const Node* permute = s.producer(0, permute_def);
     const Node* first = permute == nullptr ? nullptr : s.produced(permute->inputs[0], reshape_def);
@@ -147,7 +147,7 @@ std::optional<Values> broadcast_of_nothing(Site& s) {
     if (p == nullptr) {
         return std::nullopt;
     }
-    // A reshape that only put ones in front, which broadcasting does too.
+    // A reshape that only prepends ones, which broadcasting does too.
     const Dims& from = s.g().type(p->inputs[0]).dims;
     const Dims& to = s.in_type().dims;
     if (from.size() >= to.size() || !std::equal(from.rbegin(), from.rend(), to.rbegin())) {
@@ -161,7 +161,7 @@ std::optional<Values> broadcast_of_nothing(Site& s) {
     return Values{ops::broadcast_to(s.g(), p->inputs[0], dims)};
 }
 
-// Another shape of one number repeated.
+// A repeated number in another shape.
 std::optional<Values> view_of_scalar(Site& s) {
     const Node* p = s.producer(0, broadcast_def);
     const Tensor* t = p == nullptr ? nullptr : s.g().constant(p->inputs[0]);
@@ -204,7 +204,7 @@ std::optional<Values> slice_of_slice(Site& s) {
     return Values{s.g().add1(slice_def, both, {p->inputs[0]})};
 }
 
-// The operand of a concat that elements start .. start + size - 1 lie in, and where it starts.
+// The operand of a concat that contains elements start .. start + size - 1, and where it starts.
 struct Part {
     Value value;
     Dim offset;
@@ -244,7 +244,7 @@ std::optional<Values> slice_of_concat(Site& s) {
     return Values{s.g().add1(slice_def, a, {part->value})};
 }
 
-// A slice along repeated axes repeats less.
+// A slice along repeated axes becomes a smaller repetition.
 std::optional<Values> slice_of_broadcast(Site& s) {
     const Node* p = s.producer(0, broadcast_def);
     if (p == nullptr) {
