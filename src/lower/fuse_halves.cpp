@@ -50,9 +50,9 @@ bool is_row_or_scalar(const Dims& d, const Dim& last) {
 
 /// The pattern before a map of halves, in the graph that is read.
 struct Halves {
-    std::array<Value, 2> halves; // as the map reads them
-    Value whole; // the sliced value
-    Value source; // `whole` before a reshape, if there is one
+    std::array<Value, 2> halves;  // as the map reads them
+    Value whole;                  // the sliced value
+    Value source;                 // `whole` before a reshape, if there is one
     const Node* before = nullptr; // a map of `whole`
     const Node* product = nullptr;
 };

@@ -31,7 +31,7 @@ struct Candidate {
     std::vector<Node> nodes; // of `graph`
     const Graph* graph;
     Values inputs;  // of `graph`
-    Values outer; // their counterparts in the outer graph
+    Values outer;   // their counterparts in the outer graph
     Value operand;  // the main node's first operand, in `graph`
     Values results; // of `graph`
 };

@@ -12,7 +12,7 @@ namespace ingot::passes {
 namespace {
 
 struct FloatShape {
-    int mantissa; // bits of precision, including the hidden one
+    int mantissa;     // bits of precision, including the hidden one
     int min_exponent; // of the smallest subnormal
     int max_exponent;
 };

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t tile = 16;
 constexpr int64_t grain_bytes = 64 << 10;
 
-/// Loops of a copy: the target's innermost axis is last. When the source runs along another axis,
-/// that one is taken out as `cross`, and both are walked in tiles.
+/// Loops of a copy: the target's innermost axis is last. When another axis is innermost in the
+/// source, that one becomes `cross`, and both are walked in tiles.
 struct CopyPlan {
     Shape sizes; // outer axes only
     Shape to;

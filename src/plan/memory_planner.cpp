@@ -19,8 +19,8 @@ int64_t align_up(int64_t bytes, int64_t alignment) {
     return round_up(bytes, alignment);
 }
 
-/// The lowest offset at which `size` bytes fit between the placed blocks that live at the same
-/// time, preferring the tightest gap.
+/// The offset where `size` bytes fit between the placed blocks with overlapping lifetimes: the
+/// tightest gap, the lowest among equals.
 int64_t best_offset(std::vector<std::pair<int64_t, int64_t>>& taken, int64_t size) {
     std::sort(taken.begin(), taken.end());
     int64_t best = -1;

@@ -8,7 +8,7 @@
 
 namespace ingot::plan {
 
-/// Needs `bytes` from step `first` to step `last`, both included.
+/// Needs `bytes` from step `first` to step `last`, inclusive.
 struct Block {
     int64_t bytes = 0;
     int64_t first = 0;
@@ -24,8 +24,8 @@ struct ArenaPlan {
 /// arena would pass 2^48 bytes.
 ArenaPlan plan_arena(std::span<const Block> blocks, int64_t alignment = 64);
 
-/// The most bytes (each block rounded up to the alignment) that live at one step: no plan is
-/// smaller.
+/// The most bytes (blocks rounded up to the alignment) alive at one step: a lower bound for any
+/// plan.
 int64_t arena_lower_bound(std::span<const Block> blocks, int64_t alignment = 64);
 
 } // namespace ingot::plan

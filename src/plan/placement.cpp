@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Planner, part two: storages, and which value goes into which.
+// Planner, part two: storages, and the assignment of values to them.
 #include "ops/primitives.h"
 #include "plan/copy.h"
 #include "plan/planner.h"
@@ -56,7 +56,7 @@ void Planner::touch(const Operand& o) {
 
 void Planner::set_placed(Value v, Operand o) {
     if (o.buffer >= plan_->first_buffer) {
-        // An output that lies here is read once more, at the end.
+        // An output in this storage is read once more, at the end.
         pending_[static_cast<size_t>(o.buffer - plan_->first_buffer)] +=
             remaining_[v.id] + static_cast<int64_t>(output_of_[v.id].size());
     }

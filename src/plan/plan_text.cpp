@@ -52,7 +52,7 @@ std::string indented(const std::string& text, std::string_view by) {
     return out;
 }
 
-/// The tactic or loops of a step, without the kernel's name in front.
+/// The tactic or loops of a step, without the kernel's name before it.
 std::string tactic(const StepEntry& e) {
     std::string how = e.step == nullptr ? std::string() : e.step->implementation();
     return how == e.kernel                   ? std::string()
@@ -124,7 +124,7 @@ std::string segment_text(const SegmentPlan& plan, const SegmentPlan* before) {
     return text;
 }
 
-/// What a segment has to do whose sizes are not known yet.
+/// The nodes of a segment whose sizes are not known yet.
 std::string open_segment_text(const Program& program, int level) {
     std::string text = str("segment ", level, ": planned when the sizes before it are known\n");
     for (size_t i = 0; i < program.nodes.size(); ++i) {
@@ -137,7 +137,7 @@ std::string open_segment_text(const Program& program, int level) {
     return text;
 }
 
-/// The shape of an output where a plan knows it, else as its type has it.
+/// The shape of an output from a plan if known, else from its type.
 std::string output_text(const Program& program, std::span<const SegmentPlan* const> planned,
                         size_t i) {
     const Graph& g = *program.graph;

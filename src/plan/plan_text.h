@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan as text: for people, and for goldens in tests. It names steps with their kernels and
-// tactics, buffers with offsets and lifetimes, and how operands lie in them.
+// A plan as text, for people and for goldens in tests: steps with kernels and tactics, buffers with
+// offsets and lifetimes, and the layouts of operands.
 #pragma once
 
 #include "plan/segment_plan.h"

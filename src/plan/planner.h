@@ -61,20 +61,20 @@ private:
     Device& device_;
     const Graph& graph_;
     std::unique_ptr<SegmentPlan> plan_;
-    std::vector<int64_t> remaining_; // per value: reads that have not been planned yet
+    std::vector<int64_t> remaining_; // per value: reads that are not planned yet
     std::vector<int64_t> pending_;   // per storage of this segment: sum over the values in it
     std::map<std::pair<Value, Order>, Operand> copies_;
     std::map<Value, Operand> concats_; // results of concats that have a place already
     /// Steps that copy, by the buffers between which they do.
     std::map<std::pair<int, int>, std::vector<size_t>> open_copies_;
     struct Upload {
-        size_t step = 0;   // where it would come in order: right before the step that reads it
-        size_t anchor = 0; // where it begins when it goes beside the steps in between
+        size_t step = 0;   // its position in order: directly before the reading step
+        size_t anchor = 0; // its start when it runs concurrently with earlier steps
         bool beside = false;
         size_t storage = 0;
     };
     std::vector<Upload> uploads_; // in the order of steps
-    /// Per step: where it came while planning, where uploads have moved steps; else empty.
+    /// Per step: its position while planning, once uploads have moved steps; else empty.
     std::vector<int64_t> moved_;
     int64_t planned_steps_ = 0;
     std::vector<std::vector<size_t>> output_of_; // per value: graph outputs it is

@@ -29,7 +29,7 @@ std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Ten
         };
     EvalArgs args{in, out, symbols, run_body};
     if (n.is(random_def) && run > 0) {
-        constexpr uint64_t golden = 0x9E3779B97F4A7C15U; // keys of runs are far apart
+        constexpr uint64_t golden = 0x9E3779B97F4A7C15U; // separates the keys of runs
         auto attrs = n.as<Random>();
         attrs.seed = static_cast<int64_t>(static_cast<uint64_t>(attrs.seed) + run * golden);
         n.def->eval(&attrs, args);

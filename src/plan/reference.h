@@ -9,11 +9,11 @@ namespace ingot::plan {
 
 class Device;
 
-/// Evaluates one primitive by its OpDef. Random numbers are others for each `run`; those of run 0
-/// are the evaluator's: run r adds r * 0x9E3779B97F4A7C15 to the seed. Errors: what the op throws.
+/// Evaluates one primitive by its OpDef. Each `run` draws other random numbers; run r adds r *
+/// 0x9E3779B97F4A7C15 to the seed, so run 0 equals the evaluator. Errors: those of the op.
 std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Tensor> in,
                               const Symbols& symbols, uint64_t run = 0);
-/// The same, with the numbers of the device's run.
+/// The same, with the random numbers of the device's run.
 std::vector<Tensor> eval_node(const Graph& g, const Node& n, std::span<const Tensor> in,
                               const Symbols& symbols, Device& device);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SegmentPlan: the steps of one segment of a program for concrete sizes, and where every value
-// lies.
+// SegmentPlan: the steps of one segment of a program for concrete sizes, and the placement of every
+// value.
 #pragma once
 
 #include "plan/memory_planner.h"
@@ -10,20 +10,22 @@
 
 namespace ingot::plan {
 
-/// Where a value lies. A value whose contents are known while planning may have no buffer yet.
+/// The placement of a value. A value whose contents are known while planning may have no buffer
+/// yet.
 struct Placed {
     Operand operand;
-    Tensor known;           // contents, when they depend on nothing but sizes and constants
-    bool immutable = false; // bytes of a constant of the graph: the same in every plan
+    Tensor known;           // the contents, when they depend on sizes and constants alone
+    bool immutable = false; // bytes of a graph constant: equal in every plan
     bool valid() const { return operand.buffer >= 0 || known.defined(); }
 };
 
-/// A buffer of one segment. Buffers are numbered through: inputs, outputs, then segment by segment.
+/// A buffer of one segment. Buffers are numbered in order: inputs, outputs, then segment by
+/// segment.
 struct Storage {
     enum class Kind { Arena, Constant, Dynamic };
     Kind kind = Kind::Arena;
     int64_t bytes = 0;
-    int64_t first = 0; // steps between which an arena block lives
+    int64_t first = 0; // the lifetime of an arena block, in steps
     int64_t last = 0;
     int64_t offset = 0; // in the segment's arena
     Tensor constant;    // keeps the bytes alive
@@ -33,16 +35,16 @@ struct Storage {
 struct StepEntry {
     std::unique_ptr<Step> step;
     std::string kernel;
-    const Node* node = nullptr;        // null for copies that the planner put in
+    const Node* node = nullptr;        // null for copies that the planner added
     const NodeInfo* dynamic = nullptr; // set for nodes that declare symbols
     std::vector<int> dynamic_buffers;  // one per result
     std::vector<Operand> in;
     std::vector<Operand> out;
-    /// Where one step does the work of several entries: these, without steps. `in` and `out` have
-    /// the operands of all.
+    /// Where one step runs several entries: these, without steps. `in` and `out` hold all their
+    /// operands.
     std::vector<StepEntry> parts;
 
-    /// Of the node, or of the parts' nodes; empty where there is none.
+    /// The name of the node, or of the parts' nodes; empty for copies.
     std::string name() const;
 };
 
@@ -51,18 +53,18 @@ struct OutputPlan {
     Shape shape;
 };
 
-/// The steps refer to the program, and run on the device they were prepared for.
+/// The steps refer to the program, and run on the device that prepared them.
 struct SegmentPlan {
     uint64_t id = 0; // unique in this process
     int level = 0;
     bool has_run = false;
-    Symbols symbols; // bound when it was planned
+    Symbols symbols; // bound at planning
     std::vector<StepEntry> steps;
-    std::vector<OutputPlan> outputs; // those written in this segment
+    std::vector<OutputPlan> outputs; // the outputs that this segment writes
     int first_buffer = 0;
     std::vector<Storage> storages;
     int64_t arena_bytes = 0;
-    int64_t streamed_bytes = 0; // of the arena: the most that constants which are not kept take
+    int64_t streamed_bytes = 0; // part of the arena: room for constants that are not kept
     std::vector<Placed> placed; // per value of the graph, for later segments
     /// By buffer: constants of this and earlier segments that the device does not keep.
     std::map<int, Tensor> not_kept;
@@ -75,8 +77,8 @@ struct SegmentPlan {
             return e.dynamic == nullptr && e.step->recordable();
         });
     }
-    /// How many of the steps, from the first, it takes until nothing reads the first buffers, which
-    /// are the inputs, any more.
+    /// The number of steps, from the first, after which no step reads the first buffers, which are
+    /// the inputs.
     size_t steps_until_read(int inputs) const {
         size_t n = steps.size();
         auto reads = [inputs](const Operand& o) { return o.buffer >= 0 && o.buffer < inputs; };
@@ -88,9 +90,9 @@ struct SegmentPlan {
     int end_buffer() const { return first_buffer + static_cast<int>(storages.size()); }
 };
 
-/// Plans segment `level`. `before` is the plan of the segment before it, or null for the first;
-/// `symbols` has every symbol bound so far. Errors: Unsupported, InvalidArgument for sizes that
-/// contradict each other, OutOfMemory.
+/// Plans segment `level`. `before` is the plan of the previous segment, or null for the first;
+/// `symbols` has every symbol bound so far. Errors: Unsupported, InvalidArgument for contradictory
+/// sizes, OutOfMemory.
 std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int level,
                                           Symbols symbols, const SegmentPlan* before);
 

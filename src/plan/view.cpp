@@ -71,8 +71,8 @@ bool is_dense(const View& v) {
 
 Order stride_order(const View& v) {
     Order order = row_major(v.rank());
-    // Axes of size 1 and broadcast axes carry no order of their own: they go with what stands right
-    // of them, so that a stable sort by an effective stride keeps row-major neighbours together.
+    // Axes of size 1 and broadcast axes have no order of their own: they follow their right
+    // neighbour, so that a stable sort by an effective stride keeps row-major neighbours together.
     Shape key(v.shape.size());
     int64_t inner = 1;
     for (size_t i = v.shape.size(); i-- > 0;) {
@@ -139,7 +139,8 @@ std::optional<Order> memory_order(const View& v) {
 
 namespace {
 
-/// The strides of `to` over a run of old axes that walk memory as one; false when they do not.
+/// The strides of `to` over a run of old axes that are contiguous in memory; false when they are
+/// not.
 bool split_run(std::span<const int64_t> old_shape, std::span<const int64_t> old_strides,
                std::span<const int64_t> to, std::span<int64_t> strides) {
     for (size_t i = 0; i + 1 < old_shape.size(); ++i) {
@@ -226,7 +227,7 @@ View sliced(const View& v, const Shape& starts, const Shape& sizes,
         if (sizes[i] != 0) {
             out.offset += starts[i] * v.strides[i];
         }
-        if (sizes[i] > 1) { // a step that is never taken may be anything
+        if (sizes[i] > 1) { // an axis of size 1 may have any stride
             out.strides[i] = v.strides[i] * steps[i];
         }
     }
@@ -241,7 +242,7 @@ View windowed(const View& v, std::span<const int64_t> axes, std::span<const int6
         int64_t stride = v.strides[axis];
         int64_t span = dilations[i] * (sizes[i] - 1) + 1;
         out.shape[axis] = v.shape[axis] < span ? 0 : (v.shape[axis] - span) / strides[i] + 1;
-        if (out.shape[axis] > 1) { // a step that is never taken may be anything
+        if (out.shape[axis] > 1) { // an axis of size 1 may have any stride
             out.strides[axis] = stride * strides[i];
         }
         out.shape.push_back(sizes[i]);
