@@ -301,11 +301,14 @@ std::string Placement::fingerprint(const Tactic& t) const {
     return to_text(xxh3_128(std::as_bytes(std::span(out))));
 }
 
-/// What the copy engine stores is no write to compute-sanitizer's initcheck (13.0): whether all of
-/// a result is written is then left to the runs with poison.
-static bool stores_by_copy_engine(const Emitted& e) {
-    return std::any_of(e.launches.begin(), e.launches.end(), [](const Launch& l) {
-        return l.program.body.find("tma_store") != std::string::npos;
+/// Whether a result is stored by TMA. Such stores are no writes to compute-sanitizer's initcheck
+/// (13.0): only the runs with poison show then that all of a result is written.
+static bool stores_by_tma(const Emitted& e, size_t inputs) {
+    return std::any_of(e.launches.begin(), e.launches.end(), [&](const Launch& l) {
+        const std::vector<Args::Fixup>& fixups = l.args.fixups();
+        return std::any_of(fixups.begin(), fixups.end(), [&](const Args::Fixup& f) {
+            return f.what == Args::Patch::Map && f.buffer >= static_cast<int>(inputs);
+        });
     });
 }
 
@@ -349,7 +352,7 @@ std::vector<Tensor> GroupRun::execute(const Emitted& e, const std::vector<Tensor
         buffers_.push_back(allocate(static_cast<int64_t>(bytes.size()), constant != nullptr));
         stream_->write(buffers_.back(), bytes.data(), bytes.size());
     }
-    bool unseen = !memory_is_poisoned() && stores_by_copy_engine(e);
+    bool unseen = !memory_is_poisoned() && stores_by_tma(e, placement_.in().size());
     for (const Operand& o : placement_.out()) {
         int64_t bytes = byte_size(o.dtype, extent(o.view));
         buffers_.push_back(allocate(bytes, false));
