@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rule of the tree, for check_tree.py: a test can fail. Each has an assertion, in its body or in a
 function of the tests that it calls (require() fails a test too); none returns before the first one without saying that it is
-skipped; and what is skipped says why."""
+skipped; and a skipped test gives its reason."""
 import ast
 import re
 
 ASSERTION = re.compile(r"\b(?:EXPECT|ASSERT)_\w+\(|\bFAIL\(|\brequire\(|\bADD_FAILURE(?:_AT)?\(")
-# Of containers and streams; functions of tests that have these names too are not looked at.
+# Members of containers and streams; functions of tests with these names are ignored.
 COMMON = {"size", "data", "get", "at", "begin", "end", "find", "count", "str", "add", "empty"}
 TEST = re.compile(r"^(?:TEST|TEST_F|TEST_P|TYPED_TEST|TYPED_TEST_P)\((\w+), (\w+)\)\s*\{", re.MULTILINE)
 FUNCTION = re.compile(r"(?<=[\w>&*] )([a-z_]\w*)\((?:[^;{}]|= ?\{\}){0,400}?\)(?:\s*(?:const|noexcept|override|final))*\s*"
@@ -20,13 +20,13 @@ STRING = re.compile(r'R"(\w*)\(.*?\)\1"|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/',
 
 
 def without_texts(source):
-    """The source with string literals and comments emptied; lines stay where they are."""
+    """The source with string literals and comments emptied; line numbers stay."""
     return STRING.sub(lambda m: ('""' if m.group(0)[0] in '"R' else "")
                       + "\n" * m.group(0).count("\n"), source)
 
 
 def block(source, at):
-    """What lies between the brace before `at` and the one that closes it."""
+    """The text between the brace before `at` and its closing brace."""
     depth = 1
     for end in range(at, len(source)):
         depth += {"{": 1, "}": -1}.get(source[end], 0)
@@ -52,7 +52,7 @@ def cpp_functions(source):
 
 
 def asserting(functions):
-    """The names of those that assert, themselves or by what they call."""
+    """The names of functions that assert, directly or through calls."""
     found = {name for name, (asserts, _) in functions.items() if asserts}
     while True:
         more = {name for name, (_, calls) in functions.items()
@@ -64,7 +64,7 @@ def asserting(functions):
 
 def check_cpp(sources):
     """Violations of {path: text}, all C++ files of the tests. A test sees the functions of its file,
-    and those of headers and of the files that belong to them."""
+    and those of headers and of their sources."""
     texts = {path: without_texts(text) for path, text in sources.items()}
     functions = {path: cpp_functions(text) for path, text in texts.items()}
     shared = {}
@@ -87,7 +87,7 @@ def check_cpp(sources):
 
 
 def first_assertion(body, asserts):
-    """Where the first one is, or None."""
+    """The position of the first one, or None."""
     places = [m.start() for m in ASSERTION.finditer(body)]
     places += [m.start() for m in CALL.finditer(body) if m.group(1) in asserts]
     return min(places, default=None)

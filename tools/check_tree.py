@@ -31,11 +31,11 @@ def read_rooms(text):
     for line in text.splitlines():
         if found := ROW.match(line):
             names = [name.strip() for name in (found.group(2) or "").split(",") if name.strip()]
-            # "x.h": of the folder x only x/x.h.
+            # "x.h" in the row means x/x.h alone.
             names = [f"{name[:-2]}/{name}" if name.endswith(".h") else name for name in names]
             rows[found.group(1) or found.group(3)] = names
     rooms = {}
-    for folder, names in rows.items():  # a row may name only what stands above it
+    for folder, names in rows.items():  # a row may name only rows above it
         unknown = [name for name in names if name.split("/")[0] not in rooms]
         if unknown:
             sys.exit(f"ARCHITECTURE.md: the row of {folder} names {', '.join(unknown)}, which no row "
@@ -44,7 +44,7 @@ def read_rooms(text):
     return rooms
 
 
-# A folder of src that is missing in the table may not exist.
+# A folder of src without a row in the table may not exist.
 ALLOWED = read_rooms((pathlib.Path(__file__).resolve().parents[1] / "ARCHITECTURE.md").read_text())
 # The public headers: they include each other only, and of src only api knows them.
 PUBLIC = re.compile(r"((impl/)?Nv\w+\.h|ingot\.h|ingot/\w+\.h)")
@@ -76,7 +76,7 @@ KERNELS = {
 
 # Split, so that this file passes its own check.
 MACHINE_PATH = re.compile(r"(?<![\w.}])/(?:wo" + r"rk|ho" + r"me|ro" + r"ot|tm" + r"p)/")
-# Rules of slim see models that nobody has checked: input() and set_input() allow for what is missing.
+# Rules of slim see unchecked models: input() and set_input() allow for missing operands.
 BARE_OPERAND = re.compile(r"\.inputs\[")
 OWN_OPERANDS = ("onnx_node.cpp", "edit.cpp", "analysis.cpp")
 NOTE = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|XX" + r"X)\b")
@@ -187,7 +187,7 @@ def list_files(root):
 
 
 def check_subjects(root):
-    """Subjects of commits that are too long, of those made since the rule is."""
+    """Subjects that are too long, of commits made since the rule exists."""
     git = subprocess.run(["git", "-C", str(root), "log", f"--since={SUBJECTS_SINCE}", "--no-merges",
                           "--format=%h %s"], capture_output=True, text=True, check=False)
     for line in git.stdout.splitlines() if git.returncode == 0 else ():

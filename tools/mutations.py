@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Breaks the product in one place at a time, and says which test notices.
+"""Breaks the product in one place at a time, and reports which tests notice.
 
   mutations.py [--only TEXT] [--build FOLDER] [--check] [--table FILE]
 
-Each row of ROWS replaces one text of a source by another, builds a test program and runs the tests that
-should fail; the source is put back, also after Ctrl-C. A row whose tests pass all the same has survived: a
-test is missing or weak. --check only looks whether each text still occurs once. Use a checkout without
-changes of your own: what is built meanwhile is broken.
+Each row of ROWS replaces one text of a source by another, builds a test program and runs the tests
+that should fail; the source is restored, also after Ctrl-C. A row whose tests pass has survived: a
+test is missing or weak. --check only checks that each text occurs once. Use a separate checkout:
+its builds are broken meanwhile.
 """
 import argparse
 import pathlib
@@ -18,7 +18,7 @@ import time
 
 REPOSITORY = pathlib.Path(__file__).resolve().parent.parent
 
-# Source, text, what takes its place, test program, tests (as --gtest_filter).
+# Source, text, replacement, test program, tests (as --gtest_filter).
 ROWS = [
     ("src/backends/cpu/matmul.cpp", "chunk_elements = 1 << 20", "chunk_elements = 1 << 30",
      "test_backends_cpu", "CpuDot.LargeOperandsGoInChunks"),
@@ -85,7 +85,7 @@ ROWS = [
 
 
 def killers(output):
-    """Names of the tests that failed, those of parameters as one."""
+    """Names of failed tests, parameters merged."""
     found = re.findall(r"^\[  FAILED  \] ([\w/]+\.\w+)", output, re.MULTILINE)
     return sorted(set(found)) or ["the program ended"]
 

@@ -77,7 +77,7 @@ class Elf:
             at += following
 
     def used_strings(self):
-        """Offsets of all strings that something in the file refers to."""
+        """Offsets of all strings that the file refers to."""
         used = {self.u32(self.symbols + i * 24) for i in range(self.symbol_count)}
         used |= {value for tag, value in self.entries() if tag in (DT_NEEDED, 14, 15, 29)}
         for at, _, _, _ in self.needed_versions():
@@ -91,11 +91,11 @@ class Elf:
         return used
 
     def rewrite_string(self, string, text, used):
-        """In place; the string may be no part of another one."""
+        """Replaces in place; the string must not be part of another one."""
         old = self.text(string)
         if len(old) != len(text):
             sys.exit(f"'{old}' and '{text}' differ in length")
-        # Strings may share their ends: nobody else may see a byte that changes.
+        # Strings may share their ends: no other string may change.
         last = string + max(i for i, pair in enumerate(zip(old, text)) if pair[0] != pair[1])
         first = self.data.rindex(b"\0", 0, self.strings + string) + 1 - self.strings
         if any(first <= u <= last and u != string for u in used):
@@ -105,7 +105,7 @@ class Elf:
 
 
 def unlink_versions(elf):
-    """Takes the replaced libraries out of the version needs; returns the indices they had."""
+    """Removes the replaced libraries from the version needs; returns their indices."""
     rows = list(elf.needed_versions())
     kept = [row for row in rows if row[1] not in REPLACED]
     if not kept or len(kept) == len(rows):

@@ -4,9 +4,10 @@
 
   run_tests.py [STAGE...]     all stages but tsan, or those named; exit code 1 when anything failed
 
-Two rows of stages run beside each other, since few of them keep two cores busy; what a stage says
-is shown when it ends. Each stage's whole output is in build/logs/STAGE.log. The last line counts
-what the stages counted: one for a build, a check or a fuzz target, and every case of the C++ and Python tests.
+Two rows of stages run concurrently, since few of them keep two cores busy; a stage's output is
+shown when it ends. Each stage's whole output is in build/logs/STAGE.log. The last line counts what
+the stages counted: one for a build, a check or a fuzz target, and every case of the C++ and Python
+tests.
 """
 import concurrent.futures
 import dataclasses
@@ -26,12 +27,12 @@ BUILD = ROOT / "build"
 FUZZ_BUILD = BUILD / "fuzz"
 TSAN_BUILD = BUILD / "tsan"
 LOGS = BUILD / "logs"
-SHOWN_LINES = 80  # of the log of a stage that failed
-GOOD_LINES = 6  # of one that did not
+SHOWN_LINES = 80  # of the log of a failed stage
+GOOD_LINES = 6  # of a passed one
 CORES = len(os.sched_getaffinity(0))
 NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
 WARM_KIB = 100 * 1024  # a compiler cache of this size may know this repository
-HANG_SECONDS = 6 * 3600  # a test program that runs so long hangs; no slow machine comes near it
+HANG_SECONDS = 6 * 3600  # a test program that runs longer hangs; no slow machine comes near it
 
 
 @dataclasses.dataclass
@@ -83,7 +84,7 @@ def configure(log, preset, folder, *options):
 
 
 def compiler_cache_is_cold():
-    """Whether precompiled headers, of which ccache makes less, are worth it."""
+    """Whether precompiled headers pay, which reduce ccache's hits."""
     if shutil.which("ccache") is None:
         return True
     said = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=False)
@@ -92,7 +93,7 @@ def compiler_cache_is_cold():
 
 
 def stage_setup(log):
-    """What compiling does not need: most Python packages, NVRTC."""
+    """Installs the packages that compiling does not need: most Python packages, NVRTC."""
     return one(run(log, [ROOT / "dev", "setup"]))
 
 
@@ -115,7 +116,7 @@ def stage_tree(log):
 
 
 def stage_ctest(log):
-    """All GoogleTest programs; one that fails without saying so in its report counts as well."""
+    """All GoogleTest programs; a failure that is missing in the report counts as well."""
     reports = BUILD / "reports" / "ctest"
     shutil.rmtree(reports, ignore_errors=True)
     reports.mkdir(parents=True)
@@ -147,13 +148,13 @@ def stage_pytest(log):
     return total
 
 
-# What runs on the CPU backend's loops, which the machine's instruction sets choose.
+# Tests of the CPU backend's loops, which depend on the machine's instruction sets.
 ISA_TESTS = {
     "test_backends_cpu": "*",
     "test_ops": "*OpCases.*",
     "test_conformance": "*EveryCaseIsAsListed/engine",
 }
-# Limits in oneDNN's words, and what the CPU must have (as /proc/cpuinfo calls it) to reach them.
+# oneDNN's names of limits, and the CPU flags (of /proc/cpuinfo) that each needs.
 ISA_LEVELS = {
     "SSE41": {"sse4_1"},
     "AVX2": {"avx2", "fma", "f16c"},
@@ -165,7 +166,7 @@ ISA_LEVELS = {
 
 
 def isa_levels():
-    """The levels that this machine has, lowest first."""
+    """The levels of this machine, lowest first."""
     flags = re.search(r"^flags\s*:(.*)$", pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8"),
                       re.MULTILINE)
     has = set(flags.group(1).split()) if flags else set()
@@ -173,7 +174,7 @@ def isa_levels():
 
 
 def stage_isa(log):
-    """Tests of the CPU backend as on every lesser CPU: oneDNN and own loops are held down in turn."""
+    """Tests of the CPU backend as on every lesser CPU: limits oneDNN and own loops in turn."""
     reports = BUILD / "reports" / "isa"
     shutil.rmtree(reports, ignore_errors=True)
     total = Counts()
@@ -219,7 +220,7 @@ def fuzz_one(target, seconds):
 def stage_fuzz(log):
     sources = sorted((ROOT / "tests" / "fuzz").glob("fuzz_*.cpp"))
     names = [source.stem for source in sources]
-    beside = max(CORES // 2, 1)  # other stages use the rest
+    beside = max(CORES // 2, 1)  # for the other stages
     code = configure(log, "fuzz", FUZZ_BUILD) or run(log, ["ninja", "-C", FUZZ_BUILD, "-j", beside,
                                                                *names])
     if code != 0:
@@ -239,7 +240,7 @@ def stage_fuzz(log):
     return total
 
 
-# Where threads meet.
+# Tests with threads.
 TSAN_TESTS = {
     "test_threads": "*",
     "test_lean": "LeanThreads.*",
@@ -302,7 +303,7 @@ def run_here(name):
     with open(LOGS / f"{name}.log", "w", encoding="utf-8") as log:
         try:
             counts = STAGES[name](log)
-        except Exception as error:  # a stage that cannot even start is a failure, not the end
+        except Exception as error:  # a stage that cannot start is a failure, not the end
             print(f"{type(error).__name__}: {error}", file=log, flush=True)
             counts = Counts(failed=1)
     (LOGS / f"{name}.json").write_text(json.dumps(dataclasses.asdict(counts)), encoding="utf-8")
@@ -310,7 +311,7 @@ def run_here(name):
 
 
 def run_stage(name, printing):
-    """One stage in a process of its own, whose use of the processors is known when it ends."""
+    """Runs one stage in a process of its own, which measures its CPU time."""
     report = LOGS / f"{name}.json"
     report.unlink(missing_ok=True)
     with printing:

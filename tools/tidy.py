@@ -6,8 +6,8 @@
 
 A source counts as clean for as long as it, every header of the repository that it includes, its
 flags and .clang-tidy stay the same: BUILD/tidy holds a file named by the hash of all these.
-Sources are looked at many at once (tools/tidy_batch.py), which takes a fifth of the time. Only what
-is found in a source alone counts: whatever is found in a batch is looked for again in its source.
+Sources are checked in batches (tools/tidy_batch.py), which takes a fifth of the time. A finding
+counts only if it also occurs in the source alone, which is checked again for it.
 """
 import concurrent.futures
 import dataclasses
@@ -28,7 +28,7 @@ import tidy_batch
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAM = "clang-tidy-14"
-# The path-sensitive checks double the time: they run where bytes from outside are handled.
+# The path-sensitive checks double the time: they run where external bytes are parsed.
 ANALYZED = ("src/base/", "src/onnx/", "src/engine/")
 NOT_ANALYZED = ("src/onnx/ops/",)
 ANALYZER = "-*,clang-analyzer-*,-clang-analyzer-optin.performance.Padding"
@@ -96,7 +96,7 @@ def run_tidy(path, flags, *options):
 
 @dataclasses.dataclass
 class Task:
-    """A source to look at; several tasks with the same flags may share a batch."""
+    """A source to check; tasks with equal flags may share a batch."""
 
     source: pathlib.Path
     flags: list
@@ -106,7 +106,7 @@ class Task:
 
 
 class Report:
-    """What was found, from all threads."""
+    """Findings of all threads."""
 
     def __init__(self):
         self.lock = threading.Lock()
@@ -122,7 +122,8 @@ class Report:
         with self.lock:
             self.bad.add(task.source)
             begin = r"^(?=/[^:\n]+:\d+:\d+: (?:error|warning): )"
-            for block in re.split(begin, text, flags=re.MULTILINE):  # a header's findings are said once
+            # a header's findings are printed once
+            for block in re.split(begin, text, flags=re.MULTILINE):
                 if block.strip() and block not in self.said:
                     self.said.add(block)
                     print(block.rstrip("\n"), flush=True)
@@ -141,7 +142,7 @@ def check_alone(task, report):
 
 
 def check_batch(tasks, folder, report):
-    """Looks at the tasks together, then alone at those of which anything was said."""
+    """Checks the tasks in batches, then those with findings alone."""
     while len(tasks) > 1:
         batch = tidy_batch.Batch([task.source for task in tasks])
         path = folder / f"batch_{threading.get_ident()}.cpp"
@@ -177,7 +178,7 @@ def wanted(source, chosen):
 
 
 def tasks_of(build, chosen, cache):
-    """All that is wanted, and the part of it that is not known to be clean."""
+    """All requested sources, and those not known to be clean."""
     version = subprocess.run([PROGRAM, "--version"], capture_output=True, text=True, check=True)
     settings = version.stdout + file_hash(ROOT / ".clang-tidy")
     files = dependencies(build)
@@ -198,7 +199,7 @@ def tasks_of(build, chosen, cache):
 
 
 def batches_of(tasks):
-    """Neighbours with the same flags, in parts of equal size."""
+    """Neighbours with equal flags, in parts of equal size."""
     groups = {}
     for task in sorted(tasks, key=lambda task: task.source):
         groups.setdefault(tuple(task.flags), []).append(task)

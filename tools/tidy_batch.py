@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Many sources as one translation unit, for tools/tidy.py: headers are parsed and searched once.
 
-What belongs to one source alone (names in its anonymous namespaces, static ones, macros) gets a
-name of its own, in the style it had, or sources would collide and shadow each other. All text stays
-in the main file, on lines of its own, so that checks see it as they see the sources.
+Names local to a source (in anonymous namespaces, static ones, macros) become unique, in their old
+style, so that sources do not collide or shadow each other. All text stays in the main file, on
+separate lines, so that checks treat it like the sources.
 """
 import dataclasses
 import re
@@ -25,7 +25,7 @@ VARIABLE = re.compile(r"(?<![:.\w])(\w+)\s*(?:\[[^\]]*\]\s*)*(?:=|\{|;|$)")
 
 
 def declared(line):
-    """The name that a line declares, by the look that clang-format gives declarations."""
+    """The name that a line declares, judged by clang-format's layout."""
     found = TYPE.match(re.sub("^(static |const |constexpr |inline )+", "", line))
     if found:
         return found.group(1) or found.group(2)
@@ -40,7 +40,7 @@ def declared(line):
 
 
 def own_names(text):
-    """Names that a source declares at file scope for itself, and which of them name members too."""
+    """Names local to a source at file scope, and those of them that are members too."""
     names, members = set(), set()
     anonymous = False
     in_type = None
@@ -63,12 +63,12 @@ def own_names(text):
 
 
 def leaks(text):
-    """How much a source leaves at file scope that can disturb those after it."""
+    """The amount of file-scope state of a source that can disturb later sources."""
     return len(own_names(text)[1]) + 10 * len(re.findall(r"^using [\w: ]+;", text, re.MULTILINE))
 
 
 def renamed(text, number):
-    """The text with its own names made different from those of all other numbers."""
+    """The text with its local names made unique."""
     names, unclear = own_names(text)
     names -= unclear
     spaces = set(re.findall(r"\w+", " ".join(re.findall(r"^namespace ([\w:]+) \{", text, re.M))))
@@ -88,24 +88,24 @@ def renamed(text, number):
 class Finding:
     source: object  # None when it lies in a header
     path: str
-    is_error: bool  # the compiler's, after which other findings may be missing
+    is_error: bool  # a compiler error, after which findings may be missing
 
 
 class Batch:
-    """The text of several sources and the way back from its lines."""
+    """The text of several sources, with a map from its lines to theirs."""
 
     def __init__(self, sources):
         texts = {source: source.read_text(encoding="utf-8") for source in sources}
         self.sources = sorted(sources, key=lambda source: (leaks(texts[source]), source))
         self.text = "// The sources of one run of tools/tidy.py.\n"
-        self.lines = [None]  # of each line its source
+        self.lines = [None]  # the source of each line
         for number, source in enumerate(self.sources):
             part = renamed(texts[source], number)
             self.text += part
             self.lines += [source] * part.count("\n")
 
     def findings(self, path, output):
-        """What clang-tidy said of the batch that lies in `path`."""
+        """clang-tidy's findings for the batch at `path`."""
         out = []
         for match in re.finditer(r"^(/[^:\n]+):(\d+):\d+: (?:error|warning): .*\[(.*)\]$", output,
                                  re.MULTILINE):

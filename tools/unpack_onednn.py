@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Takes oneDNN's library, headers and licences out of its wheels.
+"""Extracts oneDNN's library, headers and licences from its wheels.
 
   unpack_onednn.py WHEELS OUT      writes OUT/lib/libdnnl.so.3.2, OUT/include/..., OUT/licenses/...
 """
@@ -12,7 +12,7 @@ LIBRARY = "libdnnl.so.3.2"
 
 
 def target_of(name):
-    """Where a wheel's member goes below OUT; None for what is not needed."""
+    """The target of a wheel's member below OUT; None for unneeded ones."""
     if "/data/include/" in name:
         return pathlib.Path("include", name.split("/data/include/", 1)[1])
     if name.endswith(f"/data/lib/{LIBRARY}"):

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Wheels of the Python package around libraries that were built before: one for each Python named,
-and the small one of the import names tensorrt and tensorrt_rtx.
+"""Makes wheels of the Python package from built libraries: one for each named Python, and a small
+one for the import names tensorrt and tensorrt_rtx.
 
   wheels.py [PYTHON...]     programs; default: this one, and those of 3.10 to 3.12 that are found
 
-An extension that was built for a Python is taken; else it is compiled, by build tools that pip
-fetches for the purpose. From Python 3.12 on one wheel serves all later releases. Platform tags say
-the glibc that the libraries need. Each wheel is installed in an environment of its own and
-recognises digits there (--untried leaves that out).
+Uses the extension built for a Python, or compiles it with build tools from pip. From Python 3.12
+on, one wheel serves all later releases. Platform tags name the glibc that the libraries need. Each
+wheel is installed in an environment of its own and recognises digits there (--untried leaves that
+out).
 """
 import argparse
 import base64
@@ -29,7 +29,7 @@ LARGEST = 20_000_000
 
 
 def interpreters():
-    """This Python, and for each release one that runs: by name, or of pyenv."""
+    """This Python, and one working interpreter for each release: by name, or from pyenv."""
     found = {f"{sys.version_info.major}.{sys.version_info.minor}": sys.executable}
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
     for release in SUPPORTED:
@@ -42,7 +42,7 @@ def interpreters():
 
 
 def glibc_needed(folder):
-    """The newest version of glibc's symbols that the libraries below a folder use: (2, 36)."""
+    """The newest version of glibc symbols in the libraries below a folder: (2, 36)."""
     newest = (2, 17)
     for library in folder.rglob("*.so"):
         symbols = subprocess.run(["objdump", "-T", library], capture_output=True, text=True, check=True)
@@ -57,7 +57,7 @@ def record_line(path, data):
 
 
 def with_platform(wheel, out):
-    """Writes a wheel anew under the platform tag that is true of it; its path."""
+    """Rewrites a wheel under its true platform tag; its path."""
     with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(wheel) as old:
         old.extractall(folder)
         major, minor = glibc_needed(pathlib.Path(folder))
@@ -89,7 +89,7 @@ def pip_wheel(python, source, out, *options):
 
 
 def extension_of(python, libraries):
-    """The extension in `libraries` that is for this Python, or None."""
+    """The extension in `libraries` for this Python, or None."""
     suffix = subprocess.run([python, "-c", "import sysconfig as s; print(s.get_config_var('EXT_SUFFIX'))"],
                             capture_output=True, text=True, check=True).stdout.strip()
     path = libraries / "python" / "ingot" / f"_ingot{suffix}"

@@ -38,7 +38,7 @@ fp8 = DataType.FP8
 int4 = DataType.INT4
 fp4 = DataType.FP4
 e8m0 = DataType.E8M0
-# A member whose number is 0 is true, as in TensorRT.
+# A member with the number 0 is true, as in TensorRT.
 for _enumeration in [*vars(_ingot).values(), ILogger.Severity]:
     if isinstance(_enumeration, enum.EnumMeta):
         _enumeration.__bool__ = lambda member: True

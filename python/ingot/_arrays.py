@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Arrays of numpy, torch, CuPy, JAX and whatever speaks DLPack, as ingot.compile() sees them: an
-address, a shape, a type, a place; and new arrays of the same kind for outputs."""
+"""Arrays of numpy, torch, CuPy, JAX and other libraries with DLPack, as ingot.compile() sees
+them: an address, a shape, a type, a place; and new arrays of the same kind for outputs."""
 import dataclasses
 import sys
 import typing
@@ -12,7 +12,7 @@ from ingot import _cuda
 from ingot._ingot import DataType, _Tensor, _capsule_over
 from ingot._types import nptype, storage
 
-CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # as DLPack counts devices
+CPU, CUDA, CUDA_HOST, CUDA_MANAGED = 1, 2, 3, 13  # DLPack's device types
 _TYPES: dict[np.dtype[typing.Any], DataType] = {np.dtype(np.float32): DataType.FLOAT, np.dtype(np.float16): DataType.HALF,
           np.dtype(np.int8): DataType.INT8, np.dtype(np.int32): DataType.INT32,
           np.dtype(np.int64): DataType.INT64, np.dtype(np.bool_): DataType.BOOL,
@@ -23,7 +23,7 @@ _NAMED = {"bfloat16": DataType.BF16, "float8_e4m3fn": DataType.FP8,
 
 @dataclasses.dataclass
 class Array:
-    """Elements in row-major order; `owner` keeps them."""
+    """Elements in row-major order; `owner` keeps the memory alive."""
     address: int
     shape: tuple[int, ...]
     dtype: DataType
@@ -40,7 +40,7 @@ def kind_of(value: object) -> str:
 
 
 def stream_of(stream: typing.Any, kind: str, device: int) -> int:
-    """The address of the stream that was given, else of the current one of the library."""
+    """The address of the given stream, else of the library's current one."""
     if stream is None:
         if kind == "torch":
             return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
@@ -61,7 +61,7 @@ def _numpy_type(what: str, dtype: np.dtype[typing.Any]) -> DataType:
 
 
 def from_any(what: str, value: typing.Any, stream: int) -> Array:
-    """An Array of what a caller passed, in place where it is dense, else a dense copy."""
+    """A caller's value as an Array, in place where it is dense, else a dense copy."""
     if isinstance(value, (np.ndarray, np.generic)):
         dense = np.ascontiguousarray(value).reshape(np.shape(value))
         return Array(dense.ctypes.data, dense.shape, _numpy_type(what, dense.dtype), False, dense)
@@ -85,7 +85,7 @@ def from_any(what: str, value: typing.Any, stream: int) -> Array:
 
 
 class DeviceTensor:
-    """An output in GPU memory for callers whose library is not known: pass it on by DLPack."""
+    """An output in GPU memory for callers whose library is unknown: it is passed by DLPack."""
 
     def __init__(self, shape: Sequence[int], dtype: DataType, device: int, stream: int) -> None:
         self.shape, self.dtype, self.device = tuple(shape), dtype, device
@@ -127,7 +127,7 @@ def _torch_type(dtype: DataType) -> object:
 
 def empty(kind: str, shape: Sequence[int], dtype: DataType, gpu: int | None,
           stream: int) -> tuple[typing.Any, int]:
-    """A new array of the caller's library: (what the caller gets, its address). `gpu` is the
+    """A new array of the caller's library: (the caller's array, its address). `gpu` is the
     ordinal of the GPU, None for host memory."""
     made: typing.Any
     if kind == "torch":
@@ -146,7 +146,7 @@ def empty(kind: str, shape: Sequence[int], dtype: DataType, gpu: int | None,
 
 
 def finished(kind: str, value: typing.Any) -> typing.Any:
-    """An output as the caller's library has it."""
+    """An output as an array of the caller's library."""
     if kind == "jax" and not type(value).__module__.startswith("jax"):
         return sys.modules["jax"].dlpack.from_dlpack(value)
     return value

@@ -21,7 +21,7 @@ _DEVICES = {"auto": 0, "gpu": 1, "cuda": 1, "cpu": 2}
 
 
 class _Log(_ingot.ILogger):
-    """Keeps errors, so that exceptions can tell them; the rest goes to another logger, and errors
+    """Keeps errors for the texts of exceptions; other messages go to another logger, and errors
     too if it is the caller's."""
 
     def __init__(self, logger: _ingot.ILogger | None) -> None:
@@ -47,7 +47,7 @@ class _Log(_ingot.ILogger):
 
 
 def _sizes(what: str, shape: Iterable[int], errors: _Log) -> tuple[int, ...]:
-    """Errors: ValueError with the library's reason where it could not give a shape."""
+    """Errors: ValueError with the library's reason where it has no shape."""
     try:
         return tuple(shape)
     except ValueError:
@@ -63,7 +63,7 @@ class TensorSpec:
 
 
 class _Memory(_ingot.IOutputAllocator):
-    """Memory for an output whose shape the run finds out."""
+    """Memory for an output whose shape is known only after the run."""
 
     def __init__(self, kind: str, dtype: _ingot.DataType, gpu: int | None, stream: int) -> None:
         super().__init__()
@@ -100,7 +100,7 @@ class CompiledModel:
         y = model(image=x)      # inputs by name
 
     Takes and returns arrays of numpy, torch, CuPy, JAX or any library that speaks DLPack; outputs
-    are of the library of the first input. On the CPU nothing is copied that is dense. On a GPU,
+    are of the library of the first input. On the CPU, dense arrays are not copied. On a GPU,
     tensors in its memory are not copied, and the run is queued on the caller's stream: `stream=`,
     else the current stream of torch or CuPy, else the default stream; arrays in host memory are
     copied there and back, and the call waits.
@@ -208,7 +208,7 @@ class CompiledModel:
 
     def _set_input(self, context: _ingot.IExecutionContext, spec: TensorSpec, value: typing.Any,
                    stream: int) -> object:
-        """Returns what has to live until the run is done."""
+        """Returns the objects that must live until the run is done."""
         what = f"input '{spec.name}'"
         array = _arrays.from_any(what, value, stream)
         if array.dtype != spec.dtype:
@@ -235,7 +235,7 @@ class CompiledModel:
 
     def _set_output(self, context: _ingot.IExecutionContext, spec: TensorSpec, kind: str,
                     stream: int, back: list[typing.Any]) -> typing.Any:
-        """Returns what the run fills; `back` gets what has to be copied back then."""
+        """Returns the run's outputs; `back` receives the copies to make afterwards."""
         gpu = None if self._on_host[spec.name] else self._gpu
         shape = _sizes(f"output '{spec.name}'", context.get_tensor_shape(spec.name), self._errors)
         made: typing.Any
@@ -340,21 +340,20 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     """A function of arrays from a model.
 
     model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
-    fp16, bf16, fp8, int8: types that may be computed in; int8 needs a model with Q/DQ or a
+    fp16, bf16, fp8, int8: types that the engine may compute in; int8 needs a model with Q/DQ or a
         calibrator (trt.IInt8EntropyCalibrator2 and siblings).
     shapes: for inputs with sizes known only at run time: {name: shape} or {name: (min, opt, max)},
-        or a function that makes such of [(name, shape), ...], the inputs of the model. Default:
+        or a function from [(name, shape), ...], the inputs of the model, to such a dict. Default:
         the engine takes any shape.
     device: "auto" (a GPU if there is one), "gpu", "cpu", or the ordinal of a GPU.
     workspace: most bytes of scratch memory of a layer.
     optimization_level: 0 (fast build) to 5.
     logger: an ILogger, which gets all messages; default: warnings go to standard error, and errors
-        are told by exceptions alone.
-    progress_monitor: an IProgressMonitor. Ctrl-C stops a build anyway.
-    save: where to write the engine.
-    priority: "low", "normal" or "high": how urgent runs on the default stream are to a GPU that other
+    appear in exceptions alone. progress_monitor: an IProgressMonitor. Ctrl-C stops a build anyway.
+    save: where to write the engine. priority: "low", "normal" or "high": how urgent runs on the
+    default stream are to a GPU that other
         programs use too; runs on another stream are as urgent as it is. With "low", kernels compile
-        when nobody else wants the CPU.
+        when nothing else needs the CPU.
 
     Returns a CompiledModel. Errors: FileNotFoundError, ValueError for a model or shapes that are
     not valid, RuntimeError when the engine cannot be built or cannot run on the device.

@@ -15,8 +15,9 @@ DEVICE_TO_HOST = "cuMemcpyDtoHAsync_v2"
 
 
 def tell_where_nvrtc_is() -> None:
-    """Names to the library the compiler of the package nvidia-cuda-nvrtc, which PyTorch brings too,
-    unless INGOT_NVRTC names one. Without any, those that the machine has are tried."""
+    """Points the library to the compiler in the package nvidia-cuda-nvrtc, which PyTorch
+    installs too, unless INGOT_NVRTC names one. Without either, the library tries those of the
+    machine."""
     nvidia = importlib.util.find_spec("nvidia")
     for folder in (nvidia.submodule_search_locations or []) if nvidia else []:
         for path in sorted(glob.glob(f"{glob.escape(folder)}/*/lib/libnvrtc.so.1[23]"), reverse=True):
@@ -46,7 +47,7 @@ def _primary_context(device: int) -> ctypes.c_void_p:
 
 @contextlib.contextmanager
 def current(device: int | None) -> Iterator[None]:
-    """Makes the context that all libraries share the current one; nothing for None."""
+    """Makes the context that all libraries share the current one; does nothing for None."""
     if device is None:
         yield
         return
@@ -58,7 +59,7 @@ def current(device: int | None) -> Iterator[None]:
 
 
 class Memory:
-    """Bytes of device memory, given back in the order of the stream that they were taken on."""
+    """Bytes of device memory, freed in the order of the stream on which they were allocated."""
 
     def __init__(self, size: int, device: int, stream: int) -> None:
         self.size, self.device, self.stream, self.address = size, device, stream, 0

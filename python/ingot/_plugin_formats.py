@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Combinations of types and formats that a plugin of ingot.plugin runs on."""
+"""Combinations of types and formats that a plugin of ingot.plugin supports."""
 from __future__ import annotations
 
 import itertools
@@ -9,9 +9,9 @@ from ingot._ingot import DataType, TensorFormat
 
 
 class AutoTuneCombination:
-    """Types and formats that a plugin runs on, one text for each input, then each output:
-    "FP32|FP16, FP32|FP16" are both FP32 or both FP16, "FP32*FP16, FP32" are independent. Types are
-    FP32, FP16 and the names of DataType; formats those of TensorFormat, LINEAR where nothing is said.
+    """Types and formats that a plugin supports, one text for each input, then each output:
+    "FP32|FP16, FP32|FP16" are both FP32 or both FP16, "FP32*FP16, FP32" are independent. Types
+    are FP32, FP16 and the names of DataType; formats those of TensorFormat, by default LINEAR.
     tactics are the plugin's own numbers of implementations, above 0: the build times them."""
 
     def __init__(self, io_types: str | None = None, layouts: str | None = None,
@@ -27,8 +27,8 @@ class AutoTuneCombination:
         self._tactics = list(tactics or ())
 
     def pos(self, pos: int | Iterable[int], io_types: str, layouts: str = "LINEAR") -> None:
-        """Types and formats of some inputs and outputs, by index. Errors: ValueError for those that
-        have some already."""
+        """Types and formats of some inputs and outputs, by index. Errors: ValueError for an
+        index that has them already."""
         for i in [pos] if isinstance(pos, int) else pos:
             missing = i + 1 - len(self.io_types)
             self.io_types += [None] * missing
@@ -64,7 +64,7 @@ def _format(name: str) -> TensorFormat:
 
 
 def _named(text: str | None, kind: Callable[[str], Any]) -> tuple[bool, list[Any]]:
-    """Whether the alternatives depend on those of others; they."""
+    """The other positions on which the alternatives depend, if any."""
     text = text or ""
     if "|" in text and "*" in text:
         raise ValueError(f"'{text}' has both | and *")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What functions of ingot.plugin get and give: sizes as expressions, descriptions of tensors, tensors."""
+"""Arguments and results of functions of ingot.plugin: sizes as expressions, descriptions of
+tensors, tensors."""
 from __future__ import annotations
 
 import builtins
@@ -22,7 +23,7 @@ _NUMBERS: dict[DimensionOperation, Callable[[int, int], int]] = {
 
 
 class shape_rule:
-    """While a shape rule runs on this thread: expressions can be evaluated."""
+    """Active while a shape rule runs on this thread: expressions can be evaluated."""
 
     def __init__(self, builder: IExprBuilder) -> None:
         self._builder = builder
@@ -36,8 +37,8 @@ class shape_rule:
 
 class ShapeExpr:
     """The size of a dimension: a number, or an expression of sizes of inputs. `+ - * // == <` and
-    cdiv(), max(), min() make others. Where the types of outputs are asked for there are no sizes yet:
-    expressions are fake then, and so is all that is computed of them."""
+    cdiv(), max(), min() make others. While output types are inferred, sizes are unknown:
+    expressions are fake then, and so are all expressions computed from them."""
 
     def __init__(self, value: int | IDimensionExpr | ShapeExpr | None = None) -> None:
         self._number: int | None = None
@@ -52,7 +53,7 @@ class ShapeExpr:
 
     @property
     def is_fake(self) -> bool:
-        """Whether it stands for a size that is not known at this stage."""
+        """Whether it is a size that is unknown at this stage."""
         return self._number is None and self._size is None and self._tree is None
 
     @property
@@ -141,7 +142,7 @@ class ShapeExpr:
 
 
 class SizeTensorShapeExpr(ShapeExpr):
-    """A size that the plugin finds out: SizeTensorDesc.expr() gives it."""
+    """A data-dependent size that the plugin computes: the result of SizeTensorDesc.expr()."""
 
     def __init__(self, size_tensor_desc: SizeTensorDesc) -> None:
         super().__init__()
@@ -149,7 +150,7 @@ class SizeTensorShapeExpr(ShapeExpr):
 
     @property
     def is_fake(self) -> bool:
-        """Whether it stands for a size that is not known at this stage."""
+        """Whether it is a size that is unknown at this stage."""
         return self._desc.opt.is_fake
 
     @property
@@ -159,7 +160,7 @@ class SizeTensorShapeExpr(ShapeExpr):
 
     @property
     def is_constant(self) -> bool:
-        """False: runs decide it."""
+        """False: it is known only at run time."""
         return False
 
     def _built(self) -> IDimensionExpr:
@@ -214,7 +215,8 @@ class ShapeExprs:
 
 
 class Shape:
-    """Sizes as numbers: those of a run, or, with -1 for those that runs decide, those of a build."""
+    """Sizes as numbers: those of a run, or those of a build, with -1 for sizes known only at run
+    time."""
 
     def __init__(self, tensor_desc: Sequence[int] | PluginTensorDesc | DynamicPluginTensorDesc | None
                  = None) -> None:
@@ -228,7 +230,7 @@ class Shape:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether runs decide a size."""
+        """Whether a size is known only at run time."""
         return -1 in self._sizes
 
     def _bound(self, which: str) -> tuple[int, ...]:
@@ -236,7 +238,7 @@ class Shape:
 
     @property
     def opt(self) -> tuple[int, ...]:
-        """The shape that is expected."""
+        """The expected shape."""
         return self._bound("opt")
 
     @property
@@ -250,7 +252,7 @@ class Shape:
         return self._bound("max")
 
     def numel(self) -> int:
-        """The number of elements. Errors: ValueError where runs decide a size."""
+        """The number of elements. Errors: ValueError where a size is known only at run time."""
         if self.is_dynamic:
             raise ValueError(f"runs decide the number of elements of {tuple(self._sizes)}")
         return int(np.prod(self._sizes, dtype=np.int64))
@@ -295,7 +297,7 @@ class TensorDesc:
 
     @property
     def is_size_tensor(self) -> bool:
-        """Whether it holds a size that the plugin finds out."""
+        """Whether it holds a data-dependent size."""
         return False
 
     def numel(self) -> int:
@@ -310,18 +312,18 @@ class TensorDesc:
         return made
 
     def aliased(self) -> TensorDesc:
-        """An output that lies where this input lies."""
+        """An output in the memory of this input."""
         made = self.like()
         made._aliased = self
         return made
 
     def get_aliased(self) -> TensorDesc | None:
-        """The input that it lies in; None for memory of its own."""
+        """The input whose memory it uses; None for memory of its own."""
         return self._aliased
 
     @property
     def is_aliased(self) -> bool:
-        """Whether it lies in an input."""
+        """Whether it uses an input's memory."""
         return self._aliased is not None
 
     @property
@@ -336,7 +338,8 @@ class TensorDesc:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether runs decide a size. Errors: ValueError where there is no shape in numbers."""
+        """Whether a size is known only at run time. Errors: ValueError without a shape in
+        numbers."""
         return self.shape.is_dynamic
 
     def _needed(self, value: Any) -> Any:
@@ -356,7 +359,7 @@ class TensorDesc:
 
     @property
     def format(self) -> TensorFormat:
-        """How elements lie. Errors: ValueError where there is no shape in numbers."""
+        """The memory format. Errors: ValueError without a shape in numbers."""
         made: TensorFormat = self._needed(self._format)
         return made
 
@@ -366,7 +369,8 @@ class TensorDesc:
 
     @property
     def scale(self) -> float:
-        """Of INT8 without Q/DQ, else -1. Errors: ValueError where there is no shape in numbers."""
+        """The scale of INT8 without Q/DQ, else -1. Errors: ValueError without a shape in
+        numbers."""
         made: float = self._needed(self._scale)
         return made
 
@@ -376,8 +380,8 @@ class TensorDesc:
 
 
 class SizeTensorDesc(TensorDesc):
-    """An output, an INT32 scalar, that holds a size that the plugin finds out; size_tensor() makes
-    it, expr() is the size for shapes of other outputs."""
+    """An output, an INT32 scalar, that holds a data-dependent size; size_tensor() makes it,
+    expr() is the size for shapes of other outputs."""
 
     def __init__(self, opt: ShapeExpr, upper_bound: ShapeExpr) -> None:
         super().__init__(ShapeExprs(0), DataType.INT32)
@@ -392,17 +396,17 @@ class SizeTensorDesc(TensorDesc):
 
     @property
     def opt(self) -> ShapeExpr:
-        """The size that is expected."""
+        """The expected size."""
         return self._opt
 
     @property
     def upper_bound(self) -> ShapeExpr:
-        """The largest that it can be."""
+        """The upper bound of the size."""
         return self._upper_bound
 
     @property
     def index(self) -> int | None:
-        """Which output it is; None before it was returned."""
+        """The index among the outputs; None before it was returned."""
         return self._index
 
     def expr(self) -> SizeTensorShapeExpr:
@@ -412,7 +416,7 @@ class SizeTensorDesc(TensorDesc):
 
 class Tensor:
     """An input or output during a run. numpy.asarray() takes it where the engine runs on the CPU,
-    libraries for GPUs take its __cuda_array_interface__; inputs are not to be written."""
+    libraries for GPUs take its __cuda_array_interface__; do not write inputs."""
 
     data_ptr = 0
     dtype = DataType.FLOAT
@@ -440,24 +444,24 @@ class Tensor:
 
     @property
     def is_data_dependent(self) -> bool:
-        """Whether the run decides a size."""
+        """Whether a size depends on data."""
         return self.shape.is_dynamic
 
     def numel(self) -> int:
-        """Number of elements. Errors: ValueError where the run decides it."""
+        """The number of elements. Errors: ValueError where it depends on data."""
         return self.shape.numel()
 
     def get_aliased(self) -> Tensor | None:
-        """The tensor that lies in the same place; None for memory of its own."""
+        """The tensor with the same memory; None for memory of its own."""
         return self._aliased
 
     @property
     def is_aliased(self) -> bool:
-        """Whether another tensor lies in the same place."""
+        """Whether another tensor has the same memory."""
         return self._aliased is not None
 
     def aliased(self, shape: Shape | Sequence[int] | PluginTensorDesc | None = None) -> Tensor:
-        """The same elements under another shape. Errors: ValueError for another number of them."""
+        """The same elements under another shape. Errors: ValueError for another element count."""
         made = Tensor()
         made.__dict__.update(self.__dict__)
         if shape is not None:

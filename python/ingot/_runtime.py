@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What loads and runs engines: the names of TensorRT's modules tensorrt_lean and tensorrt_dispatch."""
+"""Loads and runs engines: the names of TensorRT's modules tensorrt_lean and tensorrt_dispatch."""
 from ingot import (  # noqa: F401
     APILanguage as APILanguage, AllocatorFlag as AllocatorFlag, BuilderFlag as BuilderFlag,
     CudaGraphStrategy as CudaGraphStrategy, DLAWorkspaceAllocationStrategy as DLAWorkspaceAllocationStrategy,

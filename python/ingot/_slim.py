@@ -23,8 +23,8 @@ def slim(model: typing.Any, output: str | os.PathLike[str] | None = None, *,
          inputs: Mapping[str, str | os.PathLike[str]] | None = None, seed: int = 0,
          atol: float = 1e-5, rtol: float = 1e-3,
          report: dict[str, typing.Any] | None = None) -> typing.Any:
-    """Simplifies an ONNX model, as the command `ingot slim` does: constants are folded, nodes fused,
-    what is dead or there twice goes. Inputs, outputs, opset and results stay.
+    """Simplifies an ONNX model, as the command `ingot slim` does: folds constants, fuses nodes,
+    removes dead and duplicate nodes. Inputs, outputs, opset and results stay.
 
         slimmed = ingot.slim("model.onnx")                # bytes of the slimmed model
         ingot.slim("model.onnx", "slimmed.onnx")          # into a file
@@ -36,18 +36,18 @@ def slim(model: typing.Any, output: str | os.PathLike[str] | None = None, *,
     input_shapes: {name: sizes}: fixes the sizes of inputs.
     skip_optimizations: rules, or groups of rules, that are left out: constant_folding,
         graph_fusion, dead_node_elimination, subexpression_elimination, weight_tying, ...
-    size_threshold: by how many bytes a folded constant may be larger than what it replaces.
-    mutable_initializer: initializers that are inputs too stay inputs.
-    save_as_external_data: weights go to a file beside `output`; above 2 GB they always do.
-    model_check: runs the model before and after on the CPU on the same inputs and compares the
+    size_threshold: the number of bytes by which a folded constant may exceed its operands.
+    mutable_initializer: initializers that are inputs too stay inputs. save_as_external_data:
+    weights go to a file beside `output`; above 2 GB they always do. model_check: runs the model
+    before and after on the CPU on the same inputs and compares the
         outputs: |difference| <= atol + rtol * range of the output. `shapes` ({name: sizes}) and
         `inputs` ({name: path of a .npy, .png or .jpg file}) are of these runs; other inputs are
         random, from `seed`.
     report: a dict that is filled: "before" and "after", each with "operators" by type, "rules" that
         were applied, and how often, and "rounds".
 
-    Threads: any. Errors: FileNotFoundError and OSError; TypeError for what is no model; ValueError
-    for a model that is not valid, unknown inputs or rules, and outputs that differ.
+    Threads: any. Errors: FileNotFoundError and OSError; TypeError for other objects; ValueError for
+    a model that is not valid, unknown inputs or rules, and outputs that differ.
     """
     data: typing.Any = None
     path = ""

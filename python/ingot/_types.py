@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Data types as numpy has them, and arrays over memory that something else owns."""
+"""Data types in numpy's terms, and arrays over memory that another object owns."""
 import typing
 from collections.abc import Iterable
 
@@ -68,7 +68,7 @@ def volume(iterable: Iterable[int]) -> int:
 
 
 class _Kept(np.ndarray[typing.Any, np.dtype[typing.Any]]):
-    """An array that keeps the owner of its memory."""
+    """An array that keeps the owner of its memory alive."""
     owner: object
 
 

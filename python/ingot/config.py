@@ -39,8 +39,8 @@ class _Config(BaseModel):
                   section: str | None = "tensorrt") -> _Self:
         """The mapping under `section` of a YAML file; the whole file for None.
 
-        Errors: KeyError when there is no such section, pydantic.ValidationError for values and
-        names of fields that are wrong.
+        Errors: KeyError for a missing section, pydantic.ValidationError for wrong values and field
+        names.
         """
         try:
             yaml = importlib.import_module("yaml")
@@ -64,7 +64,7 @@ class _Config(BaseModel):
 
 
 class BuildConfig(_Config):
-    """How an engine is built from an ONNX model."""
+    """Settings of a build from an ONNX model."""
 
     onnx_path: str = Field(description="Path of the ONNX model")
     engine_path: str = Field(description="Where the engine is written")
@@ -90,8 +90,8 @@ class BuildConfig(_Config):
         return self
 
     def shapes(self, inputs: list[tuple[str, Shape]]) -> dict[str, tuple[Shape, Shape, Shape]]:
-        """Shapes for the inputs, a list of (name, shape) of the model, that are not static: those
-        of the configuration, with max_batch_size where it is larger. One such input only."""
+        """Shapes for the model's dynamic inputs, given as a list of (name, shape): those of the
+        configuration, with max_batch_size where it is larger. At most one input may be dynamic."""
         dynamic = [(name, shape) for name, shape in inputs if -1 in shape]
         if len(dynamic) > 1:
             raise ValueError("the configuration has shapes for one input with sizes known only at "
@@ -117,7 +117,7 @@ class BuildConfig(_Config):
 
 
 class InferenceConfig(_Config):
-    """Where an engine is and where it runs."""
+    """The path of an engine and its device."""
 
     engine_path: str = Field(description="Path of the engine")
     device_id: int = Field(default=0, ge=0, description="Ordinal of the GPU; 0 without a GPU: CPU")

@@ -5,9 +5,9 @@
     ingot.onnxruntime.register()
     session = onnxruntime.InferenceSession("model.onnx", providers=["NvTensorRTRTXExecutionProvider"])
 
-register() gives the library to ONNX Runtime, and makes sessions understand the provider's name, which
-stock ONNX Runtime knows but does not hand to libraries. Importing this module changes nothing.
-`python -m ingot.onnxruntime` says what is found, and why something is not.
+register() registers the library with ONNX Runtime, and makes sessions accept the provider's name,
+which stock ONNX Runtime knows but does not pass to libraries. Importing this module changes
+nothing. `python -m ingot.onnxruntime` lists the parts found, and the reason for each missing one.
 """
 import contextlib
 import os
@@ -25,7 +25,7 @@ _OURS = {name.lower() for name in (_NAME, *_OTHER_NAMES)}
 _LIBRARY = "libingot_onnxruntime.so"
 _OLDEST = (1, 24)
 
-_registered: str | None = None  # the name that the library is registered under
+_registered: str | None = None  # the library's registered name
 _originals: dict[str, typing.Any] = {}  # what register() replaced
 # SessionOptions: the options that our provider has in them.
 _given: weakref.WeakKeyDictionary[typing.Any, dict[str, str]] = weakref.WeakKeyDictionary()
@@ -142,7 +142,7 @@ def _add(onnxruntime: typing.Any, session_options: typing.Any, options: _Options
 
 def _pairs(providers: Sequence[typing.Any],
            provider_options: Sequence[_Options] | None) -> list[tuple[typing.Any, _Options]]:
-    """[(name, options)] of what InferenceSession takes."""
+    """[(name, options)] from the arguments of InferenceSession."""
     if provider_options is not None and len(providers) != len(provider_options):
         raise ValueError(f"there are {len(providers)} providers and {len(provider_options)} "
                          "provider_options, expected as many")
@@ -173,7 +173,7 @@ def _understand_names(onnxruntime: typing.Any) -> None:
         if any(_is_ours(name) for name, _ in pairs):
             sess_options = onnxruntime.SessionOptions() if sess_options is None else sess_options
             for name, options in pairs:
-                if name != "CPUExecutionProvider":  # which comes last by itself
+                if name != "CPUExecutionProvider":  # which always comes last
                     add_any_provider(sess_options, name, options)
             providers = provider_options = None
         if sess_options is not None and sess_options in _given:
@@ -185,7 +185,7 @@ def _understand_names(onnxruntime: typing.Any) -> None:
 
 
 def _report() -> bool:
-    """Lines on what is found; True when sessions can run."""
+    """Lines on the parts found; True when sessions can run."""
     try:
         onnxruntime = _onnxruntime()
     except ImportError:

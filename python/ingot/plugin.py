@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins from a few Python functions: what TensorRT calls quickly deployable plugins.
+"""Plugins from a few Python functions: TensorRT's quickly deployable plugins.
 
     import numpy as np
     import ingot.plugin as trtp        # or tensorrt.plugin
@@ -14,10 +14,10 @@
 
     layer = network.add_plugin(trtp.op.my.scale(tensor, factor=2.0))
 
-register() says which inputs and attributes there are and what the outputs look like; impl() runs it,
-autotune() says on which types and with which tactics. An engine holds the attributes; the process that
-loads it has to have registered the plugin too. Attributes are int, float, bool, str, bytes and numpy
-arrays (numpy.typing.NDArray[...]). Kernels compiled ahead (aot_impl) are not supported:
+register() defines inputs, attributes and the types and shapes of outputs; impl() runs the plugin;
+autotune() lists its types and tactics. An engine holds the attributes; the process that loads it
+must register the plugin too. Attributes are int, float, bool, str, bytes and numpy arrays
+(numpy.typing.NDArray[...]). Kernels compiled ahead (aot_impl) are not supported:
 add_cuda_source_layer() takes a kernel's text, which needs no Python at run time.
 """
 from __future__ import annotations
@@ -73,7 +73,7 @@ def min(first: int | ShapeExpr, second: int | ShapeExpr) -> ShapeExpr:
 
 
 def size_tensor(opt: ShapeExpr, upper_bound: ShapeExpr) -> SizeTensorDesc:
-    """An output that holds a size which the plugin finds out: `opt` is expected, `upper_bound` the
+    """An output that holds a data-dependent size: `opt` is the expected size, `upper_bound` the
     largest. Return it among the outputs; its expr() is the size for shapes of others."""
     return SizeTensorDesc(opt, upper_bound)
 
@@ -87,7 +87,8 @@ def from_shape_expr(shape_expr: Sequence[int | ShapeExpr] | ShapeExprs, dtype: t
 # --- what is registered --------------------------------------------------------------------------
 
 class _Definition:
-    """A plugin's functions and signature. Called with tensors and attributes, it is a layer to be."""
+    """A plugin's functions and signature. A call with tensors and attributes gives a layer for
+    add_plugin()."""
 
     def __init__(self, space: str, name: str, function: _Function) -> None:
         self.space, self.name, self.function = space, name, function
@@ -194,7 +195,7 @@ class _Definition:
 
 
 def _hints(function: _Function) -> dict[str, Any]:
-    """Types of parameters, also where they stand as text."""
+    """Types of parameters, evaluated where they are text."""
     names = dict(getattr(function, "__globals__", {}))
     names |= inspect.getclosurevars(function).nonlocals
     found: dict[str, Any] = {}
@@ -287,7 +288,7 @@ class _Plugin(trt.IPluginV3, trt.IPluginV3QuickCore, trt.IPluginV3QuickBuild, tr
         self._aliases = [places.get(id(out.get_aliased()), -1) for out in outputs]
         return outputs
 
-    # As a network asks.
+    # The network's queries.
 
     def get_num_outputs(self) -> int:
         return self._definition.output_count
@@ -338,7 +339,7 @@ class _Plugin(trt.IPluginV3, trt.IPluginV3QuickCore, trt.IPluginV3QuickBuild, tr
     def get_aliased_input(self, output_index: int) -> int:
         return self._aliases[output_index] if self._aliases else -1
 
-    # As a run asks.
+    # The run's queries.
 
     def set_tactic(self, tactic: int) -> None:
         self._tactic = tactic
@@ -369,7 +370,7 @@ _definitions: dict[str, _Definition] = {}
 
 
 class _Op(types.SimpleNamespace):
-    """Plugins that were registered: op.NAMESPACE.NAME(*tensors, **attributes) goes to
+    """Registered plugins: op.NAMESPACE.NAME(*tensors, **attributes) is the argument of
     INetworkDefinition.add_plugin()."""
 
     def __getattr__(self, name: str) -> Any:
@@ -381,9 +382,9 @@ op = _Op()
 
 def register(plugin_id: str, lazy_register: builtins.bool = False) -> Callable[[_Function], _Function]:
     """Decorates the function that describes a plugin "NAMESPACE::NAME": its parameters are the inputs
-    (TensorDesc), then the attributes, each with its type; it returns the outputs. Engines that have the
-    plugin can be loaded from here on; with lazy_register from its first use in a network on. Errors:
-    ValueError for a name that is taken or a signature that does not serve."""
+    (TensorDesc), then the attributes, each with its type; it returns the outputs. Engines with
+    the plugin can be loaded from then on; with lazy_register, from its first use in a network
+    on. Errors: ValueError for a name in use or an unsuitable signature."""
     space, separator, name = plugin_id.partition("::")
     if not separator or not name or "." in plugin_id or space in _RESERVED_SPACES:
         raise ValueError(f"the plugin's id is '{plugin_id}', expected NAMESPACE::NAME without dots; "
@@ -412,8 +413,8 @@ def _definition(plugin_id: str) -> _Definition:
 
 def impl(plugin_id: str) -> Callable[[_Function], _Function]:
     """Decorates the function that runs a plugin: (tensors, attributes, outputs, stream) and, where it
-    has tactics, tactic. Tensors are Tensor, outputs a tuple of them; attributes that it does not need
-    may be left out. It queues its work on the stream; on the CPU, where the stream is 0, the work is
+    has tactics, tactic. Tensors are Tensor, outputs a tuple of them; unneeded attributes may be
+    left out. It queues its work on the stream; on the CPU, where the stream is 0, the work is
     done when it returns. Errors: ValueError."""
     definition = _definition(plugin_id)
 
@@ -425,9 +426,9 @@ def impl(plugin_id: str) -> Callable[[_Function], _Function]:
 
 
 def autotune(plugin_id: str) -> Callable[[_Function], _Function]:
-    """Decorates the function that says on which types and formats a plugin runs, and with which
-    tactics: (tensors, attributes, outputs), all TensorDesc with shapes; it returns a list of
-    AutoTuneCombination. The combination that the network has must be among them. Errors: ValueError."""
+    """Decorates the function that lists a plugin's types, formats and tactics: (tensors,
+    attributes, outputs), all TensorDesc with shapes; it returns a list of AutoTuneCombination.
+    They must include the network's combination. Errors: ValueError."""
     definition = _definition(plugin_id)
 
     def decorate(function: _Function) -> _Function:

@@ -19,7 +19,7 @@ namespace {
 
 using plan::RuntimeCache;
 
-/// What is wrong with an entry; "" for nothing.
+/// The fault of an entry; "" for a sound one.
 std::string fault(const RuntimeCache::Entry& e, bool strict) {
     if (!e.problem.empty() || !strict) {
         return e.problem;

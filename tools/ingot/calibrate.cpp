@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ingot calibrate: sample inputs -> the scale of each tensor, as a cache or placed in the model.
+// ingot calibrate: from sample inputs to the scale of each tensor, as a cache or inside the model.
 #include "workflow/quantization/calibrate.h"
 
 #include "api/options/common.h"

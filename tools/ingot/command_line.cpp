@@ -11,7 +11,7 @@ namespace ingot::tool {
 
 namespace {
 
-/// The name that messages use: the first long one.
+/// The name in messages: the first long one.
 std::string long_name(const OptionRow& row) {
     std::vector<std::string> names = split_names(row.names);
     auto it = std::find_if(names.begin(), names.end(),
@@ -40,8 +40,7 @@ CLI::Option* add(CLI::App& app, const OptionRow& row, std::vector<OptionText>& g
     return row.type == "List" ? added->take_all()->expected(1) : added;
 }
 
-// Only the command that runs reads the environment: a variable that another one refuses is its
-// own affair.
+// Only the command that runs reads the environment: other commands may refuse the variable.
 void add_options(CLI::App& app, const Command& c, bool runs, CommandLine& line) {
     bool optional = c.bit == command::Bench;
     app.add_option("model", line.model, c.model)->required(!optional)->type_name("FILE");
@@ -52,7 +51,7 @@ void add_options(CLI::App& app, const Command& c, bool runs, CommandLine& line) 
     }
 }
 
-// CLI11 says "The following argument was not expected: --x"; add the nearest option.
+// CLI11 says "The following argument was not expected: --x"; adds the nearest option.
 std::string hint(const Command* c, int argc, char** argv) {
     std::vector<std::string> known;
     for (const OptionRow& r : option_rows()) {

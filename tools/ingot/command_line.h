@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The command line of the commands but trtexec: which command, and the texts of its options, by the
+// The command line of all commands but trtexec: the command, and the texts of its options, by the
 // rows of api/options.def.
 #pragma once
 
@@ -17,7 +17,7 @@ struct Command {
     int (*run)(const Options&);
 };
 
-/// A value that the command line, or the environment, gives.
+/// A value from the command line or the environment.
 struct OptionText {
     const OptionRow* row = nullptr;
     std::string name; // of the option, for messages
@@ -29,11 +29,10 @@ struct CommandLine {
     std::vector<OptionText> options; // in the order of the rows
 };
 
-/// Reads the command line; where it asks for help, or is wrong, that is printed and the exit code
-/// is the result: 0, or 2.
+/// Parses the command line. For --help and errors, prints and returns the exit code: 0, or 2.
 std::variant<CommandLine, int> parse_command_line(int argc, char** argv,
                                                   std::span<const Command> commands);
-/// Prints what is wrong with a command line and where help is; returns the exit code.
+/// Prints the error and a pointer to --help; returns the exit code.
 int usage_error(const Command* c, const std::string& what);
 
 } // namespace ingot::tool

@@ -24,11 +24,11 @@ int quantize(const Options& o);
 int cache(const Options& o);
 int compat_layout(const Options& o);
 
-/// trtexec's command line, which is parsed and reported in its own way. `command` is the name it
-/// was called by. Returns the exit code.
+/// trtexec with its own parser and reports. `command` is the name that it was called by. Returns
+/// the exit code.
 int trtexec(const std::string& command, std::span<const std::string> arguments);
 
-/// onnxruntime_perf_test's command line, likewise.
+/// onnxruntime_perf_test's command line, with its own parser too.
 int perf_test(std::span<const std::string> arguments);
 
 /// The page docs/operators.md, from the importers and the status list of the ONNX suite.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What several commands need: opening models, choosing a device, inputs from options.
+// Shared by several commands: opening models, choosing a device, inputs from options.
 #pragma once
 
 #include "api/options.h"
@@ -13,17 +13,17 @@ namespace ingot::tool {
 
 /// Build settings from the options; `progress` draws a bar when stderr is a terminal.
 BuildConfig build_config(const Options& o, bool progress);
-/// As --verify and --noVerifyWeights say. Errors: InvalidArgument for both.
+/// From --verify and --noVerifyWeights. Errors: InvalidArgument for both.
 CheckWeights check_weights(const Options& o);
 /// Loads an engine file, or builds one in memory from an ONNX model.
 std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path);
 InputSource input_source(const Options& o);
-/// The backend that --device names; throws for cuda where there is none.
+/// The backend of --device; throws for cuda on a machine without one.
 const Backend& choose_backend(const Options& o);
 CompileOptions compile_options(const Options& o);
 /// The same with the engine's plugins. Errors: as plugins_of().
 CompileOptions compile_options(const Options& o, const Engine& engine);
-/// One warning for each option that only a GPU could follow, where the backend is the CPU.
+/// On the CPU backend, one warning for each given option that only GPUs support.
 void warn_of_gpu_options(const Options& o, const Backend& backend);
 std::vector<double> parse_numbers(std::string_view list);
 /// "80,8.6" -> 80, 86; `option` names it in messages.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ingot compat-layout DIR: a folder that looks to a build script like an installation of TensorRT
-// or TensorRT for RTX.
+// ingot compat-layout DIR: a folder laid out like an installation of TensorRT or TensorRT for RTX,
+// for build scripts.
 #include "api/options.h"
 #include "base/error.h"
 #include "base/shared_library.h"
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What each library of Ingot is to TensorRT.
+// TensorRT's names of Ingot's libraries.
 constexpr std::string_view names_of_all[] = {"libnvinfer.so",
                                              "libnvinfer.so.10",
                                              "libnvinfer.so.11",
@@ -36,11 +36,11 @@ constexpr std::string_view names_of_lean[] = {
     "libnvinfer_vc_plugin.so", "libnvinfer_vc_plugin.so.10", "libnvinfer_vc_plugin.so.11"};
 constexpr std::string_view names_of_dispatch[] = {
     "libnvinfer_dispatch.so", "libnvinfer_dispatch.so.10", "libnvinfer_dispatch.so.11"};
-// What NVIDIA's provider for ONNX Runtime is called.
+// Names of NVIDIA's provider for ONNX Runtime.
 constexpr std::string_view names_of_plugin[] = {"libonnxruntime_providers_nv_tensorrt_rtx.so"};
 constexpr std::string_view program_names[] = {"trtexec", "tensorrt_rtx"};
 
-/// The first of `places` that has `name`, else an error that lists them.
+/// The first of `places` that has `name`; the error lists all of them.
 fs::path found(std::string_view name, const std::vector<fs::path>& places) {
     std::string list;
     for (const fs::path& p : places) {
@@ -63,7 +63,7 @@ void link_over(std::string_view target, const fs::path& link) {
     fs::create_symlink(target, link);
 }
 
-/// A copy of the library in that folder, under its name and others.
+/// Copies the library into the folder, under its name and others.
 void put_library(const fs::path& from, const fs::path& folder,
                  std::span<const std::string_view> names) {
     std::string own = from.filename().string();

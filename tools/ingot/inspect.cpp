@@ -110,12 +110,12 @@ int one_capability(const Options& o) {
     return capabilities[0];
 }
 
-/// The compute capability of --kernels; 0, the CPU, where it is not given.
+/// The compute capability of --kernels; 0 (the CPU) without it.
 int chosen_capability(const Options& o) {
     return o.inspect().kernels.empty() ? 0 : one_capability(o);
 }
 
-// Builds and lowers once more, and prints the graph after the named pass.
+// Builds and lowers again, and prints the graph after the named pass.
 int dump_after(const Options& o) {
     std::vector<std::string> seen;
     std::string text;
@@ -152,7 +152,7 @@ int dump_after(const Options& o) {
     return 0;
 }
 
-/// Of --shapes; else what profiles expect.
+/// The shapes of --shapes; else the opt shapes of the profile.
 std::vector<Shape> input_shapes(const Options& o, const Engine& engine) {
     const Graph& g = engine.graph();
     auto given = parse_shapes(o.common().shapes);
@@ -191,7 +191,7 @@ void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine)
     }
 }
 
-// The kernels that one GPU would run, without one: launches, bytes of text, hash, entry.
+// Prints the kernels for a GPU that need not be present: launches, bytes of text, hash, entry.
 int print_kernels(const Options& o, const Engine& engine) {
     std::vector<KernelUse> kernels =
         list_kernels(engine, one_capability(o), compile_options(o, engine));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ingot command: sets the options that the command line gives and calls one function.
+// The ingot command: sets the options from the command line and calls one function.
 #include "api/options.h"
 #include "api/options/common.h"
 #include "base/error.h"

@@ -51,8 +51,8 @@ std::vector<std::string> fields_of(const std::string& line) {
     return out;
 }
 
-// Cases of the ONNX suite: counts, and what is refused with the reason. A line of the status list
-// has the name, the status on the CPU and on a GPU, and the reason.
+// Counts of ONNX suite cases, and refusals with their reasons. A line of the status list has the
+// name, the status on the CPU and on a GPU, and the reason.
 std::string cases(const std::string& status) {
     std::string text = read_text_file(status);
     std::string refused;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // ingot perf-test: runs a model in stock ONNX Runtime, with Ingot's execution provider or others,
-// as onnxruntime_perf_test does, and prints its lines.
+// with the options and output of onnxruntime_perf_test.
 #include "perf_test.h"
 
 #include "base/error.h"
@@ -43,7 +43,7 @@ Ort::Session make_session(Ort::Env& env, const PerfTestOptions& o,
     return {env, bytes.data(), bytes.size(), options};
 }
 
-/// Runs until time or count is used up, on as many threads as asked.
+/// Runs until the time or count is used up, on the requested number of threads.
 class Measurement {
 public:
     Measurement(PerfTestRunner& runner, const PerfTestOptions& o, PerfTestTimes& times)
@@ -178,7 +178,7 @@ std::string percentiles(const std::vector<double>& sorted) {
     return text;
 }
 
-/// Prints why, after what was printed before; returns the exit code.
+/// Prints the reason behind earlier output; returns the exit code.
 int refused(const std::exception& e, int code) {
     std::fflush(stdout);
     std::fprintf(stderr, "ingot perf-test: error: %s\n", e.what());

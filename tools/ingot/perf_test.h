@@ -2,7 +2,7 @@
 // ingot perf-test: the options of onnxruntime_perf_test, and the parts of a run.
 #pragma once
 
-// The same declarations on every machine, whether ONNX Runtime's headers are installed or not.
+// The same declarations on every machine, with or without ONNX Runtime's headers.
 #define INGOT_ONNXRUNTIME_DECLARATIONS
 #include "ingot/onnxruntime_cxx.h"
 
@@ -28,7 +28,7 @@ struct PerfTestOptions {
 #undef INGOT_PERF_OPTION
     std::string model;
     std::string result_file;
-    // Made of the texts above when these are parsed.
+    // Parsed from the texts above.
     bool by_time = true;
     Pairs provider_options, session_entries, libraries, device_filters;
     std::vector<std::pair<std::string, int64_t>> free_names, free_denotations;
@@ -41,13 +41,13 @@ PerfTestOptions parse_perf_test(std::span<const std::string> arguments);
 std::string perf_test_help();
 /// "a|1 b|2" -> pairs; quotes around a value keep its spaces. Errors: InvalidArgument.
 Pairs parse_pairs(std::string_view option, std::string_view text);
-/// Non-empty parts between separators.
+/// The non-empty parts between separators.
 std::vector<std::string> split(std::string_view text, char separator);
 
-/// Opens ONNX Runtime: --ort-library, $INGOT_ORT_LIBRARY, the one of the loader's folders, else
-/// that of the package of `python3`. Errors: Io with what was tried.
+/// Opens ONNX Runtime: --ort-library, $INGOT_ORT_LIBRARY, the loader's, else that of the package of
+/// `python3`. Errors: Io listing the tried ones.
 void open_onnxruntime(const PerfTestOptions& o);
-/// The libraries that the options name, and Ingot's where -e asks for it; unregistered at the end.
+/// The provider libraries of the options, and Ingot's for -e; the destructor unregisters them.
 class Registered {
 public:
     Registered(Ort::Env& env, const PerfTestOptions& o);
@@ -62,14 +62,14 @@ private:
 };
 std::vector<const OrtEpDevice*> ep_devices(const Ort::Env& env);
 void list_ep_devices(const Ort::Env& env);
-/// All that the options say of a session: its providers with their devices, levels, threads.
+/// The session options: providers with their devices, levels, threads.
 Ort::SessionOptions session_options(Ort::Env& env, const PerfTestOptions& o, bool compiles);
 
 using Value = Ort::detail::Owner<OrtValue, &OrtApi::ReleaseValue>;
-/// What the session is given: one list of inputs per set of test data, or of generated ones.
+/// Inputs of the session: one list per set of test data, or of generated values.
 class Inputs {
 public:
-    /// Errors: NotFound where there is neither test data nor -I.
+    /// Errors: NotFound without test data and without -I.
     Inputs(OrtSession* session, const PerfTestOptions& o);
     size_t sets() const { return sets_.size(); }
     const std::vector<std::string>& names() const { return names_; }
@@ -83,11 +83,11 @@ private:
 };
 std::vector<std::string> output_names(OrtSession* session);
 
-/// One session with its inputs, run by any number of threads.
+/// One session with its inputs, usable from any number of threads.
 class PerfTestRunner {
 public:
     PerfTestRunner(Ort::Env& env, OrtSession* session, const PerfTestOptions& o);
-    /// Seconds that run number `i` takes. Safe from any thread without -g, which binds one set.
+    /// Seconds of run number `i`. Thread safe without -g, which binds one set.
     double run(size_t i);
 
 private:
@@ -96,14 +96,14 @@ private:
     Inputs inputs_;
     std::vector<std::string> outputs_;
     Ort::detail::Owner<OrtRunOptions, &OrtApi::ReleaseRunOptions> options_;
-    // The binding ends first, then what is bound, then the allocators.
+    // Destroyed in order: the binding, the bound values, the allocators.
     std::vector<Ort::detail::Owner<OrtAllocator, &OrtApi::ReleaseAllocator>> allocators_;
     std::vector<Value> on_device_;
     Ort::detail::Owner<OrtIoBinding, &OrtApi::ReleaseIoBinding> binding_;
 };
 
 struct PerfTestTimes {
-    double creation = 0; // seconds, as all of these
+    double creation = 0; // in seconds, like the others
     double first = 0;
     double whole = 0; // from the first measured run's start to the last one's end
     double cpu_percent = 0;

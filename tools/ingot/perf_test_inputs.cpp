@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ingot perf-test: inputs that are made, or read from the test data beside a model, and one run.
+// ingot perf-test: inputs, generated or from the test data beside a model, and one run.
 #include "base/error.h"
 #include "base/file.h"
 #include "onnx/reader.h"
@@ -83,8 +83,7 @@ Value host_tensor(const Shape& shape, ONNXTensorElementDataType type, void*& dat
     return value;
 }
 
-/// Floats in [0, 1), drawn again for each element. Integers may be places or sizes: they are 0, or
-/// 0 and 1 where a seed asks for variety.
+/// Random floats in [0, 1). Integers may be indices or sizes: they are 0, or 0 and 1 with a seed.
 void fill(void* data, size_t bytes, ONNXTensorElementDataType type, std::mt19937& random,
           bool seeded) {
     std::memset(data, 0, bytes);

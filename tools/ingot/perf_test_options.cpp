@@ -73,7 +73,7 @@ const Row* find(std::string_view name) {
          near.empty() ? std::string(": see --help") : str("; did you mean ", dashed(near), "?"));
 }
 
-/// Sets one option from the words from `at` on; returns how many it took.
+/// Sets one option from the words at `at`; returns the number of words used.
 size_t set(PerfTestOptions& o, std::span<const std::string> words, size_t at,
            std::vector<std::string_view>& given) {
     std::string_view word = words[at];
@@ -127,7 +127,7 @@ void sizes(std::string_view option, const std::vector<std::string>& texts,
     }
 }
 
-/// "in:[1,2][3,4] other:[1][2]" -> shapes of each input.
+/// "in:[1,2][3,4] other:[1][2]" -> the shapes of each input.
 std::map<std::string, std::vector<Shape>> shapes(std::string_view text) {
     constexpr std::string_view option = "--data_shape";
     std::map<std::string, std::vector<Shape>> out;
@@ -159,7 +159,7 @@ bool has(const std::vector<std::string_view>& given, std::string_view name) {
 }
 
 void check_choices(PerfTestOptions& o, const std::vector<std::string_view>& given) {
-    // The last letters stand in the provider's own documentation in another order.
+    // The provider's own documentation swaps the last letters.
     if (o.provider == "nvtensorrttrx") {
         o.provider = "nvtensorrtrtx";
     }

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* provider_name = "NvTensorRTRTXExecutionProvider";
 
-/// libonnxruntime.so.* of the package that `python3` would import; "" where there is none.
+/// libonnxruntime.so.* of the package that `python3` would import; "" without one.
 std::string library_of_python() {
     constexpr const char* script = "import importlib.util as u; s = u.find_spec('onnxruntime'); "
                                    "print(s.submodule_search_locations[0] if s else '')";
@@ -50,7 +50,7 @@ std::string own_plugin() {
     places.push_back(str(own_folder(), "/../lib/", name));
     for (const std::string& p : places) {
         if (file_exists(p)) {
-            return fs::absolute(p).string(); // a relative one counts from ONNX Runtime's folder
+            return fs::absolute(p).string(); // relative paths start at ONNX Runtime's folder
         }
     }
     fail(ErrorCode::Io, "there is no execution provider at ", join(places, ", "),
@@ -123,7 +123,7 @@ void append_provider(Ort::Env& env, Ort::SessionOptions& to, const std::string& 
         to, env, devices.data(), devices.size(), keys.data(), values.data(), keys.size()));
 }
 
-/// Devices of one provider; the one whose device_id the options name, if they do.
+/// Devices of one provider; only the one of option device_id, if given.
 std::vector<const OrtEpDevice*> devices_of(const std::vector<const OrtEpDevice*>& all,
                                            const std::string& name, const Pairs& options) {
     const OrtApi& api = Ort::GetApi();
@@ -153,7 +153,7 @@ void append_providers(Ort::Env& env, const PerfTestOptions& o, Ort::SessionOptio
         append_provider(env, to, provider_name, own, o.provider_options);
     }
     std::vector<std::string> names = split(o.plugin_providers, ';');
-    if (names.empty()) { // all that the libraries bring, each once
+    if (names.empty()) { // all providers of the libraries, each once
         std::set<std::string> seen;
         for (const auto& library : o.libraries) {
             seen.insert(library.first);

@@ -28,8 +28,8 @@ void load_plugin_libraries(const Options& o) {
 
 namespace {
 
-/// Where plugins' tactics are timed; null where an engine may be meant for a GPU that is not here:
-/// a plugin for it would not survive the host's addresses.
+/// The device for timing plugins; null where the engine may target a GPU that this machine lacks:
+/// host addresses would crash its plugins.
 const Backend* timing_place(Options o) {
     bool numbered = !o.run().device.empty() &&
                     o.run().device.find_first_not_of("0123456789") == std::string::npos;

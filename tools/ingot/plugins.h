@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Libraries of plugins that options name, and what of them builds and runs need.
+// Plugin libraries from the options, for builds and runs.
 #pragma once
 
 #include "engine/engine.h"
@@ -12,14 +12,14 @@ class Options; // api/options.h
 namespace ingot::tool {
 
 bool has_plugin_libraries(const Options& o);
-/// Loads what --staticPlugins and --dynamicPlugins name. Errors: Io and InvalidArgument for a
-/// library that cannot be loaded; Unsupported for --setPluginsToSerialize.
+/// Loads the libraries of --staticPlugins and --dynamicPlugins. Errors: Io and InvalidArgument for
+/// a library that cannot be loaded; Unsupported for --setPluginsToSerialize.
 void load_plugin_libraries(const Options& o);
-/// Builds take plugins for nodes that are named as they are; tactics of plugins are timed on the
-/// device that --device names.
+/// Lets builds use plugins for nodes with their names, and times plugin tactics on the device of
+/// --device.
 void take_plugins(BuildConfig& c, const Options& o);
-/// The plugins of an engine; null when it has none. Errors: Unsupported for one that no library
-/// has; what its creator says.
+/// The plugins of an engine; null without any. Errors: Unsupported for a plugin that no library
+/// has; errors of its creator.
 std::shared_ptr<plan::PluginHost> plugins_of(const Engine& engine);
 
 } // namespace ingot::tool

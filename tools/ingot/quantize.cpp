@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ingot quantize: narrow weights, without data.
+// ingot quantize: narrow weights, without calibration data.
 #include "api/options/quantize.h"
 
 #include "api/options/build.h"

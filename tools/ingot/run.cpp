@@ -14,7 +14,7 @@ namespace ingot::tool {
 
 namespace {
 
-// A file name for a tensor: what a path cannot hold becomes '_'.
+// A file name for a tensor: invalid characters become '_'.
 std::string file_name(const std::string& tensor) {
     std::string out;
     for (char c : tensor) {

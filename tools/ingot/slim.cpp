@@ -23,7 +23,7 @@ namespace ingot::tool {
 
 namespace {
 
-// "a:1x3,b:2,4" -> "a:1x3,b:2x4": sizes may be joined by commas, too.
+// "a:1x3,b:2,4" -> "a:1x3,b:2x4": commas may join sizes too.
 std::string joined_by_x(const std::string& spec) {
     std::string out;
     for (size_t start = 0; start <= spec.size();) {
@@ -70,7 +70,7 @@ uint64_t tensor_bytes(const onnx::Graph& g) {
     return bytes;
 }
 
-// The file, and the weights where they lie beside it.
+// The file, plus its external weights.
 uint64_t size_on_disk(const std::string& path, uint64_t weights) {
     const uint64_t bytes = MappedFile::open(path)->bytes().size();
     return bytes < weights ? bytes + weights : bytes;
@@ -146,7 +146,7 @@ int report_check(const SlimCheck& check, int64_t seed) {
     return check.ok() ? 0 : 1;
 }
 
-// Do results stay equal bit for bit?
+// Whether results stay equal bit for bit.
 bool is_exact(const SlimReport& report) {
     const std::vector<SlimRuleInfo> rules = slim_rules();
     return std::all_of(rules.begin(), rules.end(), [&](const SlimRuleInfo& r) {

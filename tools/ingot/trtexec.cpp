@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trtexec, and tensorrt_rtx, which is the same under another name: banner, notes, exit code.
+// trtexec, also known as tensorrt_rtx: banner, notes, exit code.
 #include "trtexec.h"
 
 #include "api/options/build.h"
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int interrupted = 130; // exit code
 
-/// The releases whose command lines these are.
+/// The releases with these command lines.
 struct Release {
     int major;
     int minor;
@@ -140,7 +140,7 @@ void error_line(const std::string& text) {
 }
 
 int trtexec(const std::string& command, std::span<const std::string> arguments) {
-    std::setvbuf(stdout, nullptr, _IOLBF, 0); // in order with the warnings, wherever both go
+    std::setvbuf(stdout, nullptr, _IOLBF, 0); // keeps the order of output and warnings in one file
     handle_sigint();
     std::string what = banner(command, arguments);
     std::printf("&&&& RUNNING %s\n", what.c_str());

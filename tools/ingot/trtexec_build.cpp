@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trtexec: from the options to an engine and the device that runs it.
+// trtexec: from options to an engine and the device that runs it.
 #include "api/options/build.h"
 #include "api/options/common.h"
 #include "api/options/measure.h"
@@ -66,7 +66,7 @@ void choose_device(TrtexecRun& run) {
                         " cache is read or written: the CPU has no kernels to compile or time"));
         }
     }
-    Options others = run.t.o; // these were told above
+    Options others = run.t.o; // these were reported above
     others.run().runtime_cache_file.clear();
     others.run().timing_cache_file.clear();
     warn_of_gpu_options(others, *run.backend);
@@ -116,7 +116,7 @@ std::vector<Profile> profiles_of(const TrtexecOptions& t) {
     return all.empty() ? profile_from_specs("", t.o.common().shapes, "") : all;
 }
 
-/// The profiles without the inputs whose values they state: the run takes those up.
+/// The profiles without the inputs whose values they give: the run sets those.
 std::vector<Profile> shape_profiles(const Graph& g, std::vector<Profile> profiles) {
     for (Profile& p : profiles) {
         std::erase_if(p.inputs,
@@ -146,7 +146,7 @@ BuildConfig config_of(const TrtexecRun& run) {
     return c;
 }
 
-/// The compute capabilities that kernels are compiled ahead for.
+/// The compute capabilities for ahead-of-time kernels.
 std::vector<int> capabilities_of(const TrtexecRun& run) {
     const Options& o = run.t.o;
     std::vector<int> all;
@@ -195,7 +195,7 @@ void build(TrtexecRun& run) {
     std::vector<int> capabilities = capabilities_of(run);
     if (!capabilities.empty()) {
         CompileOptions ahead = run.compile;
-        ahead.tune = Tune::Off; // the GPUs are not here
+        ahead.tune = Tune::Off; // the GPUs may be absent
         run.engine = with_kernels_ahead(*run.engine, capabilities, ahead);
         info(str("Compiled ", run.engine->kernels()->size(), " kernels ahead of time"));
     }

@@ -150,7 +150,7 @@ void Parser::environment() {
     }
 }
 
-// "workspace:1024,tacticSharedMem:48K"; MiB unless a letter says otherwise.
+// "workspace:1024,tacticSharedMem:48K"; MiB without a unit letter.
 void Parser::pools() {
     constexpr std::array<std::string_view, 5> names = {"workspace", "tacticSharedMem", "dlaSRAM",
                                                        "dlaLocalDRAM", "dlaGlobalDRAM"};
@@ -204,7 +204,7 @@ void check_references(const TrtexecOptions& t) {
     }
 }
 
-// Options that only building reads: trtexec takes them beside --loadEngine, too.
+// Build options, which trtexec also accepts beside --loadEngine.
 void note_build_options(TrtexecOptions& t) {
     std::vector<std::string> names;
     for (const OptionRow& r : option_rows()) {

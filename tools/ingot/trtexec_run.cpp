@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trtexec: contexts, measuring, and the reports that follow.
+// trtexec: contexts, measurement and reports.
 #include "api/options/build.h"
 #include "api/options/common.h"
 #include "api/options/measure.h"
@@ -48,7 +48,7 @@ void say_overridden_shapes(const Engine& engine, const InputSource& source,
     }
 }
 
-/// --persistentCacheRatio: contexts share what the GPU can set aside.
+/// --persistentCacheRatio: contexts share the GPU's persistent cache.
 void keep_in_cache(const TrtexecRun& run, std::span<const std::unique_ptr<Context>> contexts) {
     double ratio = run.t.o.measure().cache_ratio;
     if (ratio <= 0) {
@@ -170,7 +170,7 @@ void write_reports(TrtexecRun& run, Context& context, const std::vector<Tensor>&
                    const Timing& t) {
     const Options& o = run.t.o;
     const Graph& g = run.engine->graph();
-    std::vector<Tensor> outputs(t.outputs); // without those for debugging
+    std::vector<Tensor> outputs(t.outputs); // without debug outputs
     outputs.resize(std::min(outputs.size(), run.engine->result_count()));
     if (o.measure().dump_output) {
         print_outputs(g, outputs);
@@ -206,7 +206,7 @@ InputSource trtexec_inputs(const TrtexecOptions& t, const Engine& engine,
     for (const ShapeRange& r :
          profiles.empty() ? std::vector<ShapeRange>{} : profiles[index].inputs) {
         bool npy = std::any_of(s.files.begin(), s.files.end(), [&](const auto& f) {
-            return f.first == r.input && f.second.ends_with(".npy"); // says its own shape
+            return f.first == r.input && f.second.ends_with(".npy"); // the file has its shape
         });
         if (!npy && std::none_of(s.shapes.begin(), s.shapes.end(),
                                  [&](const auto& given) { return given.first == r.input; })) {

@@ -20,7 +20,7 @@ namespace nv = nvinfer1;
 
 namespace {
 
-/// Keeps the library's errors, logs the rest.
+/// Keeps the library's errors and logs other messages.
 class RuntimeLogger final : public nv::ILogger {
 public:
     void log(Severity severity, const nv::AsciiChar* text) noexcept override {
@@ -30,7 +30,7 @@ public:
             warning(text);
         }
     }
-    /// Errors: Unsupported with what was logged, unless it holds.
+    /// Errors: Unsupported with the logged errors, if `holds` is false.
     void check(bool holds, std::string_view what) {
         std::string text = std::exchange(errors_, {});
         require(holds, ErrorCode::Unsupported, text.empty() ? str(what, " failed") : text);
@@ -53,7 +53,7 @@ nv::Dims dims_of(const Shape& shape) {
     return d;
 }
 
-/// What lives as long as any context of the engine, in the order in which it is made.
+/// Objects that outlive the engine's contexts, in the order of creation.
 struct Loaded {
     const Backend* device = nullptr;
     RuntimeLogger logger;
@@ -61,10 +61,10 @@ struct Loaded {
     std::unique_ptr<nv::IRuntime> runtime; // of --leanDLLPath, for dispatch
     std::unique_ptr<nv::ICudaEngine> engine;
     std::shared_ptr<const Graph> graph;
-    std::unique_ptr<const Storage> storage; // shapes here are those of arrays, the API's are not
+    std::unique_ptr<const Storage> storage; // array shapes here differ from the API's
 };
 
-/// A growing block of the device's memory; also the output of a size that a run finds out.
+/// A growing block of device memory; also the output allocator of data-dependent outputs.
 class Block final : public nv::IOutputAllocator {
 public:
     explicit Block(const Backend& device) : device_(&device) {}
@@ -139,7 +139,7 @@ public:
     Status wait() noexcept override { return {}; }
     const std::string& error() const noexcept override { return error_; }
 
-    std::string plan_text() override { return ""; } // the library tells of layers only
+    std::string plan_text() override { return ""; } // the library reports layers only
     std::vector<StepInfo> steps() const override {
         std::unique_ptr<nv::IEngineInspector> inspector(loaded_->engine->createEngineInspector());
         inspector->setExecutionContext(context_.get());
@@ -215,7 +215,7 @@ private:
         times_.enqueue = ms();
         std::byte last{};
         Block& any = inputs.empty() ? output_block(0) : *blocks_[0];
-        loaded_->device->read(&last, any.data(), 1); // waits for what the default stream holds
+        loaded_->device->read(&last, any.data(), 1); // waits for the default stream
         times_.compute = times_.enqueue + ms();
         for (size_t i = 0; i < outputs.size(); ++i) {
             take_output(i, outputs[i]);
@@ -297,8 +297,8 @@ private:
     std::shared_ptr<Loaded> loaded_;
 };
 
-/// A library of this release: beside the command, in lib/ next to its folder, or where the loader
-/// finds it.
+/// A library of this release: beside the command, in lib/ next to its folder, or on the loader's
+/// path.
 api::LeanLibrary open_library(const std::string& file) {
     for (const std::string& path :
          {str(own_folder(), '/', file), str(own_folder(), "/../lib/", file)}) {
@@ -310,7 +310,7 @@ api::LeanLibrary open_library(const std::string& file) {
     return api::LeanLibrary::open(file);
 }
 
-/// The library's engines find the plugins that the command has.
+/// Gives the command's plugins to the library's engines.
 void lend_plugins(nv::IRuntime& runtime) {
     int32_t count = 0;
     nv::IPluginCreatorInterface* const* all = getPluginRegistry()->getAllCreators(&count);

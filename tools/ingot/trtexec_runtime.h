@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// --useRuntime=lean|dispatch: engines run by another library of the API, behind the interface of a
-// backend, so that measuring and reports are the same.
+// --useRuntime=lean|dispatch: runs engines in another library of the API, behind the backend
+// interface, so that measurement and reports are shared.
 #pragma once
 
 #include "trtexec.h"
 
 namespace ingot::tool {
 
-/// From here on the engine is run by the library that --useRuntime and --leanDLLPath name. Nothing
-/// happens for full. Errors: Io when there is no such library; what it says of the engine.
+/// Switches the engine to the library of --useRuntime and --leanDLLPath. Does nothing for full.
+/// Errors: Io for a missing library; the library's errors for the engine.
 void choose_runtime(TrtexecRun& run);
 
 } // namespace ingot::tool

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trtexec: tensors as text, as files, and beside expected ones.
+// trtexec: tensors as text, as files, and compared with expected ones.
 #include "api/options/build.h"
 #include "api/options/measure.h"
 #include "base/error.h"
@@ -40,7 +40,7 @@ std::string values(const Tensor& t) {
     return out;
 }
 
-/// What a file name cannot hold becomes '_'.
+/// Invalid characters of a file name become '_'.
 std::string file_name(std::string_view tensor) {
     std::string out;
     for (char c : tensor) {
@@ -50,7 +50,7 @@ std::string file_name(std::string_view tensor) {
     return out.empty() || out[0] == '.' ? "_" + out : out;
 }
 
-/// TensorRT's names of types.
+/// TensorRT's type names.
 std::string_view type_name(DType t) {
     switch (t) {
     case DType::F32:
@@ -128,7 +128,7 @@ std::vector<std::string> debug_formats(const std::string& list) {
     return formats;
 }
 
-/// |a - b|: 0 for equal infinities, infinite where there is no such number.
+/// |a - b|: 0 for equal infinities, infinite for NaN and unequal infinities.
 double distance(double a, double b) {
     return is_mismatch(a, b) ? HUGE_VAL : a == b ? 0 : std::abs(a - b);
 }
@@ -143,8 +143,8 @@ double l0(const Tensor& a, const Tensor& b, double atol, double rtol) {
     return static_cast<double>(outside) / static_cast<double>(std::max<int64_t>(1, a.count()));
 }
 
-/// 0 for equal tensors, larger the further they are apart; but for l0, infinite where one element
-/// is NaN.
+/// 0 for equal tensors, larger for larger differences; except for l0, infinite where one element is
+/// NaN.
 double difference(const Options& o, const Tensor& a, const Tensor& b) {
     if (o.measure().accuracy_algorithm == "l0") {
         return l0(a, b, o.measure().accuracy_atol, o.measure().accuracy_rtol);
@@ -176,7 +176,7 @@ double difference(const Options& o, const Tensor& a, const Tensor& b) {
     return std::isfinite(result) && std::isfinite(largest) ? result : HUGE_VAL;
 }
 
-/// A raw file holds what lies in the output's memory.
+/// A raw file holds the output's bytes.
 Tensor read_reference(const std::string& path, const std::string& output, const Tensor& like,
                       const IoFormat& format) {
     if (path.ends_with(".npy")) {
@@ -239,7 +239,7 @@ void save_debug_tensors(const Options& o, Context& context, const std::vector<Te
     std::vector<Tensor> outputs = context.run(inputs);
     context.execution().change([&](RunSettings& changed) { changed.observer = nullptr; });
     const Graph& g = context.engine().graph();
-    for (size_t i = 0; i < outputs.size(); ++i) { // those that --markDebug added among them
+    for (size_t i = 0; i < outputs.size(); ++i) { // including those of --markDebug
         const std::string& name = g.output_names()[i];
         if (wanted.count(name) != 0 || files.count(name) != 0) {
             seen[name] = outputs[i];

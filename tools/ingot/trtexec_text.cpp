@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What trtexec prints about its options: the sections before a run, and --help.
+// trtexec's printed options: the sections before a run, and --help.
 #include "api/options/build.h"
 #include "api/options/common.h"
 #include "api/options/measure.h"
@@ -18,7 +18,7 @@ std::string_view enabled(bool on) {
     return on ? "Enabled" : "Disabled";
 }
 
-/// What was given for an option without effect, else its usual value.
+/// The given value of an option without effect, else its usual value.
 std::string given(const TrtexecOptions& t, std::string_view name, std::string_view usual) {
     auto it = t.ignored.find(name);
     return it == t.ignored.end() ? std::string(usual) : it->second;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// trtexec: weights that are replaced, and weights that stay on the host.
+// trtexec: refitted weights, and weights that stay on the host.
 #include "api/options/build.h"
 #include "base/error.h"
 #include "common.h"
@@ -23,7 +23,7 @@ double number_of(std::string_view text, const std::string& whole) {
         if (used == text.size() && std::isfinite(v)) {
             return v;
         }
-    } catch (const std::exception&) { // said below
+    } catch (const std::exception&) { // reported below
     }
     fail(ErrorCode::InvalidArgument, budget_option, "=", whole,
          ": expected -2, -1, a share such as 50%, or bytes such as 4194304 or 4M");
@@ -57,7 +57,7 @@ int64_t budget_bytes(const std::string& text, int64_t all, int64_t automatic) {
     return static_cast<int64_t>(std::min(n * factor, 0x1p62));
 }
 
-/// What fits: half of the free memory is left to activations, inputs and results.
+/// Half of the free memory: the rest is for activations, inputs and results.
 int64_t automatic_budget(const Backend& backend, int64_t all) {
     int64_t free = backend.memory().free;
     return free < 0 ? all : std::min(all, free / 2);
