@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The table of functions that ONNX Runtime gives to everybody. Slots were measured with the headers
-// of release 1.30; they never change place.
+// The table of functions that ONNX Runtime gives to all clients. Slots were measured with the
+// headers of release 1.30; their positions never change.
 #pragma once
 
 #include "plugins/onnxruntime/abi_plugin.h"
 
 namespace ingot::ort {
 
-/// All functions but getters of strings return a status, null for success. Slots that are not used
-/// have no name.
+/// All functions but getters of strings return a status, null for success. Unused slots have no
+/// name.
 struct OrtApi {
     OrtStatus* (*CreateStatus)(OrtErrorCode code, const char* message);
     OrtErrorCode (*GetErrorCode)(const OrtStatus* status);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tables that plugins get from ONNX Runtime (OrtEpApi, OrtModelEditorApi) and the ones that
-// they fill in. A slot of release 1.N may be called, and is called, from API version N on.
+// The tables that plugins get from ONNX Runtime (OrtEpApi, OrtModelEditorApi) and those that they
+// fill in. A slot of release 1.N may be called, and is called, from API version N on.
 #pragma once
 
 #include "plugins/onnxruntime/abi_types.h"
 
 namespace ingot::ort {
 
-/// Words of a table that are not used.
+/// Unused words of a table.
 template <size_t count>
 struct Slots {
     void* words[count];
@@ -40,7 +40,7 @@ struct OrtNodeFusionOptions {
     bool drop_constant_initializers; ///< The plugin keeps its own
 };
 
-/// What plugins call. Slots that are not used have no name.
+/// Functions for plugins. Unused slots have no name.
 struct OrtEpApi {
     OrtStatus* (*CreateEpDevice)(OrtEpFactory* factory, const OrtHardwareDevice* device,
                                  const OrtKeyValuePairs* metadata, const OrtKeyValuePairs* options,
@@ -157,7 +157,7 @@ INGOT_SLOT(OrtEpApi, ReleaseEpContextConfig, 75);
 INGOT_SLOT(OrtEpApi, EpContextConfig_GetEpContextDataReadFunc, 76);
 INGOT_SLOT(OrtEpApi, EpContextConfig_GetEpContextDataWriteFunc, 77);
 
-/// Makes nodes. Slots that are not used have no name.
+/// Makes nodes. Unused slots have no name.
 struct OrtModelEditorApi {
     Slots<6> unused_0;
     OrtStatus* (*CreateNode)(const char* type, const char* domain, const char* name,
@@ -339,7 +339,7 @@ INGOT_SLOT(OrtSyncStreamImpl, Flush, 4);
 INGOT_SLOT(OrtSyncStreamImpl, OnSessionRunEnd, 5);
 static_assert(sizeof(OrtSyncStreamImpl) == 6 * sizeof(void*));
 
-/// A place in a stream that others wait for.
+/// A point in a stream that other streams wait for.
 struct OrtSyncNotificationImpl {
     uint32_t ort_version_supported = 0;
     void (*Release)(OrtSyncNotificationImpl* self) = nullptr;

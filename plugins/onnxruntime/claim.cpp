@@ -11,7 +11,7 @@ namespace ingot::ort {
 
 namespace {
 
-/// What a node reads, its bodies included.
+/// The inputs of a node, including those of its bodies.
 std::vector<const OrtValueInfo*> read_by(const Host& host, const OrtNode* node) {
     std::vector<const OrtValueInfo*> read = inputs_of(host, node);
     for (const OrtValueInfo* v : implicit_inputs_of(host, node)) {
@@ -20,7 +20,7 @@ std::vector<const OrtValueInfo*> read_by(const Host& host, const OrtNode* node) 
     return read;
 }
 
-/// Integers of rank 0 or 1: what shapes are computed of.
+/// Integers of rank 0 or 1: typical operands of shape arithmetic.
 bool is_shape_like(const Host& host, const OrtValueInfo* v) {
     ValueType t = type_of(host, v);
     constexpr int32_t int32_type = 6;
@@ -29,8 +29,7 @@ bool is_shape_like(const Host& host, const OrtValueInfo* v) {
            (t.element == int64_type || t.element == int32_type);
 }
 
-/// Whether a part is too little to be worth two copies: one node, or nothing but arithmetic of
-/// shapes.
+/// Whether a group is too small to be worth two copies: one node, or shape arithmetic alone.
 bool is_island(const Host& host, const std::vector<const OrtNode*>& nodes,
                std::span<const size_t> part) {
     if (part.size() == 1) {
@@ -64,7 +63,7 @@ std::vector<PartitionNode> partition_nodes(const Host& host,
     return out;
 }
 
-/// Values that only tensors can be: a node beside others hands over tensors.
+/// A node beside others exchanges tensors only: refuses other kinds of values.
 void refuse_other_kinds(const Host& host, const std::vector<const OrtNode*>& nodes,
                         std::vector<std::string>& reasons) {
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -77,7 +76,7 @@ void refuse_other_kinds(const Host& host, const std::vector<const OrtNode*>& nod
     }
 }
 
-/// From this release on the inputs of a fused node include what its bodies alone read.
+/// From this release on, a fused node's inputs include those that its bodies alone read.
 constexpr uint32_t hands_over_implicit_inputs = 28;
 
 bool can_cross(const Host& host, const OrtValueInfo* v) {
@@ -88,12 +87,12 @@ bool can_cross(const Host& host, const OrtValueInfo* v) {
     return t.is_tensor && t.has_shape;
 }
 
-/// What comes into a group from others needs a rank, which inside of it only Ingot has to know.
-/// Refuses the nodes that read such values; false when there are none.
+/// A group's inputs need a rank; inside a group, only Ingot must know it. Refuses the nodes that
+/// read inputs without one; false when there are none.
 bool refuse_unknown_inputs(const Host& host, const std::vector<const OrtNode*>& nodes,
                            std::span<const size_t> group, std::vector<std::string>& reasons) {
     std::unordered_set<std::string> made;
-    std::unordered_set<std::string> handed_over; // by hosts that forget what only bodies read
+    std::unordered_set<std::string> handed_over; // by hosts that omit the inputs of bodies
     bool any = false;
     for (size_t i : group) {
         for (const OrtValueInfo* v : outputs_of(host, nodes[i])) {
@@ -126,8 +125,8 @@ bool refuse_unknown_inputs(const Host& host, const std::vector<const OrtNode*>& 
     return any;
 }
 
-/// Groups of nodes without a reason, each of which can be built by itself; refuses further nodes
-/// for that.
+/// Groups of supported nodes, each of which can be built by itself; refuses more nodes where that
+/// needs it.
 std::vector<std::vector<size_t>> groups_of(const Host& host,
                                            const std::vector<const OrtNode*>& nodes,
                                            std::vector<PartitionNode>& parts,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Claim: which nodes of a graph the provider takes, in which groups, and why not the others.
+// Claim: the nodes of a graph that the provider takes, in groups, and the reasons for the others.
 #pragma once
 
 #include "plugins/onnxruntime/engine.h"
@@ -8,7 +8,7 @@ namespace ingot::ort {
 
 struct Claim {
     std::vector<std::vector<const OrtNode*>> groups; // each convex, in an order in which it can run
-    /// What is left to others: reason by operator.
+    /// The nodes left to others: reason by operator.
     struct Left {
         size_t count = 0;
         std::string first; // node
@@ -18,10 +18,10 @@ struct Claim {
     size_t nodes = 0;
     size_t claimed = 0;
 };
-/// Errors: InvalidModel when the graph as a whole cannot be judged.
+/// Errors: InvalidModel when the graph as a whole is unusable.
 Claim claim_graph(const Host& host, const OrtGraph* graph, const Options& options,
                   const std::shared_ptr<ApiLogger>& logger);
-/// The table of what is left: operator, count, first node, reason.
+/// A table of the nodes left to others: operator, count, first node, reason.
 std::string left_table(const Claim& claim);
 
 } // namespace ingot::ort

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether a compiled model runs here, and how well: what it says of itself, and what its engines
-// do.
+// Judges whether a compiled model runs here, and how well, from its own description and its
+// engines.
 #pragma once
 
 #include "plugins/onnxruntime/engine.h"
@@ -9,21 +9,21 @@
 
 namespace ingot::ort {
 
-/// What a compiled model says of itself, whatever the number of its parts: "ingot engines=1
+/// The description of a compiled model, for any number of parts: "ingot engines=1
 /// kernels=sm86,sm90".
 std::string compatibility_text(const Options& options, const Target& target);
-/// The architectures that an engine has kernels for, as its node says: "sm86,sm90", or "any".
+/// The architectures of an engine's kernels, as in its node: "sm86,sm90", or "any".
 std::string architecture_text(const Options& options);
 
-/// Judges such a text for a device of this compute capability, 0 for the CPU. Texts of others are
-/// not applicable when empty, else not supported.
+/// Judges such a description for a device of this compute capability, 0 for the CPU. An empty text
+/// of another provider is not applicable, any other one is not supported.
 OrtCompiledModelCompatibility judge_compatibility(std::string_view text, int capability);
 
-/// What an engine's first bytes tell.
+/// Facts from an engine's first bytes.
 struct EngineCheck {
     bool runs = true;
     bool is_best = true;
-    std::string reason; // and what to do, unless both hold
+    std::string reason; // the reason and remedy, unless both hold
 };
 EngineCheck check_engine(std::span<const std::byte> bytes, const Target& target,
                          const std::shared_ptr<ApiLogger>& logger);

@@ -10,7 +10,7 @@ namespace nv = nvinfer1;
 
 namespace {
 
-/// Stands for the memory of tensors without elements.
+/// The memory of tensors without elements.
 alignas(256) std::byte nothing[256];
 
 bool same(const nv::Dims& a, const nv::Dims& b) {
@@ -50,7 +50,7 @@ void* OutputBuffer::reallocateOutputAsync(const char*, void*, uint64_t size, uin
             memory_ = device_ == nullptr ? ::operator new(size_, std::align_val_t(256))
                                          : device_->allocate(size_);
         } catch (...) {
-            return nullptr; // the run fails for that
+            return nullptr; // this fails the run
         }
     }
     return device_ == nullptr ? memory_ : device_->engine_address(memory_);
@@ -105,7 +105,7 @@ OrtStatus* NoCompute::compute(OrtNodeComputeInfo* self, void*, OrtKernelContext*
 void LayerTimes::reportLayerTime(const char* name, float ms) noexcept {
     try {
         layers_.push_back({name, static_cast<double>(ms) * 1000});
-    } catch (...) { // without memory there is one layer less in the file
+    } catch (...) { // without memory, the file lacks one layer
     }
 }
 
@@ -133,15 +133,15 @@ NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding bind
             has_profiles_ = has_profiles_ || (declared.d[d] < 0 && most.d[d] >= 0);
         }
     }
-    engine_.logger->take_errors(""); // of inputs without limits
+    engine_.logger->take_errors(""); // about inputs without limits
     if (settings_->profile != nullptr) {
         subgraph_ = settings_->profile->add_subgraph(binding_.what);
     }
     configure();
-    give_back(take()); // what cannot be made is known before the first run
+    give_back(take()); // fails here rather than in the first run
 }
 
-/// Of contexts that are made from here on.
+/// For contexts that are made from here on.
 void NodeCompute::configure() {
     std::lock_guard<std::mutex> lock(settings_->mutex);
     config_.reset(engine_.engine->createRuntimeConfig());
@@ -182,7 +182,7 @@ OrtStatus* NodeCompute::compute(OrtNodeComputeInfo* self, void*, OrtKernelContex
                    [&] {
                        std::unique_ptr<RunContext> c = me.take();
                        me.run(*c, kernel);
-                       me.give_back(std::move(c)); // one that failed is not used again
+                       me.give_back(std::move(c)); // a failed context is not used again
                    });
     });
 }
@@ -194,7 +194,7 @@ void NodeCompute::failed(const char* otherwise) {
 std::unique_ptr<RunContext> NodeCompute::take() {
     std::lock_guard<std::mutex> lock(mutex_);
     if (budget_changes_ != settings_->changes) {
-        idle_.clear(); // a budget is set while there are no contexts
+        idle_.clear(); // a budget can be set only without contexts
         configure();
     }
     if (!idle_.empty()) {
@@ -288,7 +288,7 @@ void NodeCompute::outside(const std::vector<nv::Dims>& shapes,
          "nv_profile_max_shapes)");
 }
 
-/// The profile that the run names; else the present one if it fits, else the first that does.
+/// The profile that the run names; else the present one if it fits, else the first that fits.
 void NodeCompute::choose_profile(RunContext& c, const std::vector<nv::Dims>& shapes) {
     int32_t chosen = c.profile;
     if (std::optional<int64_t> named = settings_->profile_of_run()) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NodeCompute: a fused node as ONNX Runtime runs it, on contexts of an engine.
+// NodeCompute: a fused node in ONNX Runtime's interface, run on contexts of an engine.
 #pragma once
 
 #include "plugins/onnxruntime/device_memory.h"
@@ -15,10 +15,10 @@
 
 namespace ingot::ort {
 
-/// Output memory of which only the run says how much it takes; kept for the next run.
+/// Memory of an output with a data-dependent size; kept for the next run.
 class OutputBuffer final : public nvinfer1::IOutputAllocator {
 public:
-    /// On the host for null.
+    /// In host memory for null.
     explicit OutputBuffer(std::shared_ptr<DeviceMemory> device) : device_(std::move(device)) {}
     ~OutputBuffer() override;
     void* reallocateOutputAsync(const char* name, void* current, uint64_t size, uint64_t alignment,
@@ -35,7 +35,7 @@ private:
     nvinfer1::Dims dims_{};
 };
 
-/// Times of the layers of one run.
+/// Layer times of one run.
 class LayerTimes final : public nvinfer1::IProfiler {
 public:
     void reportLayerTime(const char* name, float ms) noexcept override;
@@ -45,24 +45,24 @@ private:
     std::vector<ProfileFile::Layer> layers_;
 };
 
-/// A context with what its last run was given.
+/// A context, with the settings of its last run.
 struct RunContext {
-    std::unique_ptr<LayerTimes> times; // null: not asked for
+    std::unique_ptr<LayerTimes> times; // null: not requested
     std::unique_ptr<nvinfer1::IExecutionContext> context;
-    std::vector<nvinfer1::Dims> shapes;                      // of the inputs, as set
+    std::vector<nvinfer1::Dims> shapes;                      // set input shapes
     std::map<size_t, std::unique_ptr<OutputBuffer>> buffers; // by output
-    std::vector<nvinfer1::Dims> output_shapes;               // under these
+    std::vector<nvinfer1::Dims> output_shapes;               // at the input shapes
     bool shapes_known = false;
     int32_t profile = 0;
-    uint64_t changes = 0; // RunSettings::changes when it was made
+    uint64_t changes = 0; // RunSettings::changes at creation
 };
 
-/// What binds a fused node to an engine.
+/// Binds a fused node to an engine.
 struct NodeBinding {
     std::string what; // for messages
-    /// Inputs of the engine: name, and which input of the node.
+    /// Inputs of the engine: name, and the node's input.
     std::vector<std::pair<std::string, size_t>> inputs;
-    /// Outputs of the node in their order.
+    /// Outputs of the node in its order.
     std::vector<std::string> outputs;
 };
 
@@ -71,7 +71,7 @@ NodeBinding bind_node(const nvinfer1::ICudaEngine& engine, const std::string& wh
                       const std::vector<std::string>& inputs,
                       const std::vector<std::string>& outputs);
 
-/// What the host is given for a fused node.
+/// The interface for the host of a fused node.
 class NodeRunner : public OrtNodeComputeInfo {
 public:
     NodeRunner() : OrtNodeComputeInfo{} {}
@@ -80,7 +80,7 @@ public:
     NodeRunner& operator=(const NodeRunner&) = delete;
 };
 
-/// Stands for a node that nothing runs here: `why` is the error of every run.
+/// A node that cannot run here: every run fails with `why`.
 class NoCompute final : public NodeRunner {
 public:
     NoCompute(const Host& host, const char* why);
@@ -91,7 +91,7 @@ private:
     const char* why_;
 };
 
-/// Runs of several threads go on beside each other, each with a context from a pool.
+/// Concurrent runs each use a context from a pool.
 class NodeCompute final : public NodeRunner {
 public:
     /// `cache` may be null; `device` is for the CPU.
@@ -124,13 +124,13 @@ private:
     Host host_;
     std::shared_ptr<DeviceMemory> device_; // null: the CPU
     std::shared_ptr<RunSettings> settings_;
-    std::unique_ptr<RuntimeCache> cache_; // goes last
+    std::unique_ptr<RuntimeCache> cache_; // destroyed last
     LoadedEngine engine_;
     std::unique_ptr<nvinfer1::IRuntimeConfig> config_;
     NodeBinding binding_;
     int32_t profiles_ = 1;
-    bool has_profiles_ = false;   // that limit shapes
-    size_t subgraph_ = 0;         // of the profile file
+    bool has_profiles_ = false;   // with limits on shapes
+    size_t subgraph_ = 0;         // in the profile file
     uint64_t budget_changes_ = 0; // RunSettings::changes when the budget was applied
     std::mutex mutex_;
     std::vector<std::unique_ptr<RunContext>> idle_;

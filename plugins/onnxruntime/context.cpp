@@ -16,7 +16,7 @@ namespace fs = std::filesystem;
 constexpr const char* context_type = "EPContext";
 constexpr const char* context_domain = "com.microsoft";
 
-/// What binds an engine to its node: "xxh3=<32 hex digits> bytes=<n>".
+/// The binding of an engine to its node: "xxh3=<32 hex digits> bytes=<n>".
 std::string binding_of(std::span<const std::byte> bytes) {
     return str("xxh3=", to_text(xxh3_128(bytes)), " bytes=", bytes.size());
 }

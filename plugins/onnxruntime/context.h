@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// EPContext nodes: engines inside or beside compiled models. An external engine is named after the
-// model that it is part of, and bound to it by its hash.
+// EPContext nodes: engines inside or beside compiled models. An external engine is named after its
+// model, and bound to it by a hash.
 #pragma once
 
 #include "base/file.h"
@@ -12,25 +12,25 @@
 
 namespace ingot::ort {
 
-/// The application's own functions for the bytes of engines; null where it has none.
+/// The application's functions for reading and writing engines; null where it has none.
 struct ContextCallbacks {
     OrtWriteEpContextData write = nullptr;
     void* write_state = nullptr;
     OrtReadEpContextData read = nullptr;
     void* read_state = nullptr;
 };
-/// Those of a session. They stay valid as long as it.
+/// Those of a session. They stay valid as long as the session.
 ContextCallbacks context_callbacks(const Host& host, const OrtSessionOptions* options);
 
-/// Where a compiled model is, or is going to be.
+/// The location of a compiled model.
 struct ContextPlace {
-    std::string folder; // "" when neither the model nor the options tell
-    std::string stem;   // of its file name
+    std::string folder; // "" when neither the model nor the options give it
+    std::string stem;   // file name without extension
 };
-/// Of the model that this session writes: ep.context_file_path, else beside the source model as
+/// For the model that this session writes: ep.context_file_path, else beside the source model as
 /// <stem>_ctx.onnx.
 ContextPlace output_place(const ContextOptions& options, const std::string& model_path);
-/// Of the model that this session reads.
+/// For the model that this session reads.
 ContextPlace input_place(const ContextOptions& options, const std::string& model_path);
 
 /// Writes the contexts of one session.
@@ -42,11 +42,11 @@ public:
 
     struct Engine {
         std::span<const std::byte> bytes;
-        std::string architecture; // of the GPUs that it has kernels for
+        std::string architecture; // of the GPUs that its kernels are for
     };
-    /// The node that stands for `fused` in the compiled model; the host takes it over. An external
-    /// engine is written whole or not at all. Errors: Io; InvalidArgument when there is no place
-    /// for it, and when more than 2 GiB were to be embedded.
+    /// The node that replaces `fused` in the compiled model; the host owns it. An external engine
+    /// is written whole or not at all. Errors: Io; InvalidArgument without a location, and for more
+    /// than 2 GiB to embed.
     OrtNode* write(const OrtGraph* graph, const OrtNode* fused, const Engine& engine);
     size_t written() const { return count_; }
 
@@ -59,12 +59,12 @@ private:
     size_t count_ = 0;
 };
 
-/// Whether a node is a compiled part, of whichever provider.
+/// Whether a node is a compiled part of any provider.
 bool is_context_node(const Host& host, const OrtNode* node);
-/// Whether it is one of ours: its source is, or it says none.
+/// Whether it is one of ours: its source is ours, or missing.
 bool is_our_context(const Host& host, const OrtNode* node);
 
-/// The bytes of a context's engine, in whichever memory they came.
+/// The bytes of a context's engine, in memory of any owner.
 class ContextBytes {
 public:
     std::span<const std::byte> bytes() const { return bytes_; }
@@ -78,8 +78,8 @@ private:
     std::shared_ptr<const MappedFile> file_;
     std::shared_ptr<void> given_;
 };
-/// Errors: InvalidModel for a node that is malformed and a path that leaves the model's folder; Io;
-/// InvalidEngine for bytes that are not those the model was compiled with.
+/// Errors: InvalidModel for a malformed node and for a path outside the model's folder; Io;
+/// InvalidEngine for bytes other than those compiled with the model.
 ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode* node,
                           const ContextOptions& options, const ContextCallbacks& callbacks);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU through CUDA's driver, which is opened when it is first needed. Each call makes the GPU's
-// primary context current for itself only.
+// A GPU behind CUDA's driver, which is opened at the first use. Each call makes the GPU's primary
+// context current only for itself.
 #include "base/shared_library.h"
 #include "plugins/onnxruntime/device_memory.h"
 
@@ -139,8 +139,7 @@ public:
     }
     void copy(void* target, const void* source, size_t bytes, void* stream) override {
         Current current(*this);
-        if (stream ==
-            nullptr) { // streams that do not wait for the default one may still work on it
+        if (stream == nullptr) { // streams that do not wait for the default one may still use it
             driver().check(driver().synchronize(), "copy");
         }
         driver().check(driver().memcpy_async(reinterpret_cast<Address>(target),
@@ -212,7 +211,7 @@ public:
     }
 
 private:
-    /// The context is current as long as this lives; what was before is so again.
+    /// Makes the context current; the destructor restores the previous one.
     class Current {
     public:
         explicit Current(const CudaMemory& m) { driver().push_context(m.context_); }

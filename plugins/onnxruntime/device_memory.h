@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceMemory: memory, copies, streams and events of one GPU, as ONNX Runtime asks for them. A GPU
-// of the driver, or one that is simulated on host memory, for tests.
+// DeviceMemory: memory, copies, streams and events of one GPU, for ONNX Runtime. A GPU of the
+// driver, or a simulated one in host memory, for tests.
 #pragma once
 
 #include "plugins/onnxruntime/host.h"
@@ -24,13 +24,13 @@ public:
     virtual void release(void* memory) noexcept = 0;
     virtual void* allocate_pinned(size_t bytes) = 0;
     virtual void release_pinned(void* memory) noexcept = 0;
-    /// Between any two places, the host's included, in the order of `stream`; complete when it
-    /// returns where `stream` is null.
+    /// Copies between any two memories, the host's included, in the order of `stream`; complete on
+    /// return where `stream` is null.
     virtual void copy(void* target, const void* source, size_t bytes, void* stream) = 0;
     virtual void* create_stream(bool low_priority) = 0;
     virtual void release_stream(void* stream) noexcept = 0;
     virtual void wait_for_stream(void* stream) = 0;
-    /// For everything that was queued on the GPU.
+    /// Waits for all work queued on the GPU.
     virtual void wait() = 0;
     virtual void* create_event() = 0;
     virtual void release_event(void* event) noexcept = 0;
@@ -40,22 +40,22 @@ public:
     virtual bool has_passed(void* event) = 0;
     /// Errors: InvalidArgument for a stream of another GPU.
     virtual void check_stream(void* stream) = 0;
-    /// The address at which an engine finds this memory, and the stream that it is given.
+    /// The address of this memory for an engine, and the stream for it.
     virtual void* engine_address(void* memory) const { return memory; }
     virtual void* engine_stream(void* stream) const { return stream; }
 };
 
 struct Gpu {
-    int32_t ordinal = 0; // as CUDA counts
+    int32_t ordinal = 0; // CUDA's number
     int capability = 0;  // 90 for 9.0
     std::string name;
     std::string pci_bus; // "0000:01:00.0"
 };
-/// The GPUs of the driver. Empty, with the reason in `problem`, when it cannot be opened.
+/// The driver's GPUs. Empty, with the reason in `problem`, without a usable driver.
 std::vector<Gpu> find_gpus(std::string& problem);
 std::shared_ptr<DeviceMemory> open_gpu(int32_t ordinal);
 
-/// Memory that only the plugin can reach: whoever else touches an address is stopped at once.
+/// Memory that only the plugin can access: any other access crashes at once.
 std::shared_ptr<DeviceMemory> simulated_gpu();
 
 } // namespace ingot::ort

@@ -17,7 +17,7 @@ std::unique_ptr<T> made(T* object, ApiLogger& logger, const char* what) {
     return out;
 }
 
-/// A network and what makes it; members go in the order in which they were made.
+/// A network and the objects that make it; destroyed in reverse order.
 struct Building {
     std::unique_ptr<nv::IBuilder> builder;
     std::unique_ptr<nv::INetworkDefinition> network;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an ONNX model to an engine, and from its bytes to one that runs: Ingot's public API with its
-// errors as exceptions.
+// Builds engines from ONNX models and loads them from bytes: Ingot's public API with exceptions for
+// errors.
 #pragma once
 
 #include "NvInfer.h"
@@ -16,7 +16,7 @@
 
 namespace ingot::ort {
 
-/// Where engines run: a GPU by its CUDA ordinal, or the CPU.
+/// The device of an engine: a GPU by its CUDA ordinal, or the CPU.
 struct Target {
     Device device = Device::kCPU;
     int32_t ordinal = 0;
@@ -26,7 +26,7 @@ struct BuildRequest {
     Target target;
     const Options* options = nullptr;
     std::vector<ShapeProfile> profiles; // none: any shape
-    bool kernels_ahead = true;          // for the GPUs that nv_target_sm names
+    bool kernels_ahead = true;          // for the GPUs in nv_target_sm
 };
 using EngineBytes = std::unique_ptr<nvinfer1::IHostMemory>;
 
@@ -35,12 +35,12 @@ using EngineBytes = std::unique_ptr<nvinfer1::IHostMemory>;
 EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
                          const std::shared_ptr<ApiLogger>& logger, const std::string& what);
 
-/// For each node of the model, "" or why Ingot does not run it. A result of a node that is not
-/// supported has the type that the model says, so that nodes behind it can be judged.
+/// For each node of the model, "" or the reason why Ingot does not run it. A result of an
+/// unsupported node gets the type in the model, so that later nodes can be judged.
 std::vector<std::string> claim_nodes(const OnnxModel& model, size_t node_count,
                                      const std::shared_ptr<ApiLogger>& logger);
 
-/// An engine that is ready to make contexts, with what it needs to live.
+/// A loaded engine, with the objects that it needs.
 struct LoadedEngine {
     std::shared_ptr<ApiLogger> logger;
     std::unique_ptr<nvinfer1::IRuntime> runtime;

@@ -20,7 +20,7 @@ Factory& me(OrtEpFactory* self) {
     return *static_cast<Factory*>(self);
 }
 
-/// Pairs for the host, which copies them.
+/// Key-value pairs for the host, which copies them.
 class Pairs {
 public:
     Pairs(const Host& host, const OptionMap& content) : host_(host) {
@@ -89,7 +89,7 @@ const char* Factory::get_version(const OrtEpFactory*) {
 
 namespace {
 
-/// A switch of the process's environment, or else of the host's.
+/// A switch from the process's environment, else the host's.
 bool is_on(const OptionMap& environment, const char* variable, const char* key) {
     const char* text = std::getenv(variable);
     if (text != nullptr && *text != '\0') {
@@ -238,7 +238,7 @@ void Factory::offer(const OrtHardwareDevice* device, OptionMap defaults, const G
     }
 }
 
-/// Errors: InvalidArgument naming the devices, unless they are one.
+/// Errors: InvalidArgument naming the devices, unless there is exactly one.
 void Factory::check_one(const OrtHardwareDevice* const* devices, size_t count) const {
     std::string names;
     for (size_t i = 0; i < count; ++i) {

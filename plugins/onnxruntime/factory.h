@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Factory: what a registered library offers to an environment: devices, and providers for them.
+// Factory: the devices of a registered library, and providers for them.
 #pragma once
 
 #include "plugins/onnxruntime/gpus.h"
@@ -12,7 +12,7 @@ namespace ingot::ort {
 
 class Factory : public OrtEpFactory {
 public:
-    /// `registered` is the name that the library was registered under.
+    /// `registered` is the library's registered name.
     Factory(const Host& host, const OrtLogger* logger, std::string registered);
 
 private:
@@ -49,14 +49,13 @@ private:
     Host host_;
     const OrtLogger* logger_;
     std::string name_;
-    bool wants_virtual_ = false; // by the name that it was registered under
+    bool wants_virtual_ = false; // by its registered name
     std::shared_ptr<GpuTable> gpus_;
 };
 
-/// The provider's name for a name that a library is registered under: programs may know it by
-/// others.
+/// The provider's name for a library's registered name: programs may use others.
 std::string provider_name(const std::string& registered);
-/// Whether a compiled model of this `source` is ours.
+/// Whether a compiled model with this `source` is ours.
 bool is_our_source(std::string_view source);
 
 } // namespace ingot::ort

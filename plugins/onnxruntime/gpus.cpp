@@ -8,7 +8,7 @@ namespace ingot::ort {
 
 namespace {
 
-/// "0000:01:00.0" and "00000000:01:00.0" are one place.
+/// "0000:01:00.0" and "00000000:01:00.0" are one address.
 std::string normal_pci(std::string text) {
     for (char& c : text) {
         c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -52,7 +52,7 @@ GpuTable::Entry& GpuTable::add(Gpu gpu, std::shared_ptr<DeviceMemory> memory,
     e.memory = std::move(memory);
     e.metadata = metadata;
     if (e.memory != nullptr) {
-        constexpr size_t alignment = 0; // others describe the same memory so
+        constexpr size_t alignment = 0; // the same value as other descriptions of this memory
         host_.check(host_.api->CreateMemoryInfo_V2(
             "Cuda", OrtMemoryInfoDeviceType_GPU, nvidia_vendor, e.gpu.ordinal,
             OrtDeviceMemoryType_DEFAULT, alignment, OrtDeviceAllocator, &e.info));
@@ -93,7 +93,7 @@ void GpuTable::add_real(const OrtHardwareDevice* const* devices, size_t count) {
                 e.hardware = devices[i];
             }
         }
-        if (e.hardware == nullptr) { // as in containers
+        if (e.hardware == nullptr) { // as inside containers
             make_hardware(e, 0);
         }
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// GpuTable: the GPUs that a factory offers, and what ONNX Runtime calls their memory.
+// GpuTable: the GPUs of a factory, and ONNX Runtime's descriptions of their memory.
 #pragma once
 
 #include "plugins/onnxruntime/device_memory.h"
@@ -14,7 +14,7 @@ namespace ingot::ort {
 
 inline constexpr int oldest_capability = 80;
 
-/// Filled while the factory offers devices, then constant; sessions keep it alive.
+/// Filled while the factory lists devices, then constant; sessions keep it alive.
 class GpuTable {
 public:
     explicit GpuTable(const Host& host) : host_(host) {}
@@ -26,26 +26,26 @@ public:
         Gpu gpu;
         const OrtHardwareDevice* hardware = nullptr;
         OrtHardwareDevice* own_hardware = nullptr; // where the host lists none
-        std::shared_ptr<DeviceMemory> memory;      // null: only to compile for
+        std::shared_ptr<DeviceMemory> memory;      // null: a target for compilation only
         OrtMemoryInfo* info = nullptr;
         OrtMemoryInfo* pinned = nullptr;
         bool is_simulated = false;
-        /// What the host is told of it.
+        /// Its descriptions for the host.
         const char* metadata = nullptr;
     };
-    /// GPUs of capability 8.0 and up, matched with what the host lists by PCI address.
+    /// Adds GPUs of capability 8.0 and up, matched with the host's by PCI address.
     void add_real(const OrtHardwareDevice* const* devices, size_t count);
     void add_simulated();
-    /// A GPU that is only compiled for.
+    /// Adds a GPU that is only a target for compilation.
     void add_virtual(uint32_t hardware_id);
     const std::vector<std::unique_ptr<Entry>>& entries() const { return entries_; }
     const Entry* find(const OrtHardwareDevice* hardware) const;
-    /// Null where there is none of this number.
+    /// Null for an unknown number.
     std::shared_ptr<DeviceMemory> memory(uint32_t device) const;
-    /// The entry whose memory this is, and whether the pinned one; null for others.
+    /// The entry with this memory, and whether it is the pinned one; null for other memory.
     const Entry* find(const OrtMemoryInfo* info, bool& is_pinned) const;
-    // Streams that are alive. Releases before 1.31 hand over streams of the CPU too, of which their
-    // OrtEpApi::SyncStream_GetImpl returns anything.
+    // Live streams. Releases before 1.31 pass streams of the CPU too, for which their
+    // OrtEpApi::SyncStream_GetImpl returns garbage.
     void add_stream(const OrtSyncStreamImpl* stream) const;
     void remove_stream(const OrtSyncStreamImpl* stream) const noexcept;
     bool has_stream(const OrtSyncStreamImpl* stream) const;
@@ -59,7 +59,8 @@ private:
     mutable std::set<const OrtSyncStreamImpl*> streams_;
 };
 
-/// Why a device is none for this provider: bits of OrtDeviceEpIncompatibilityReason, and words.
+/// The reason why the provider rejects a device: bits of OrtDeviceEpIncompatibilityReason, and
+/// text.
 struct Incompatibility {
     uint32_t reasons = 0;
     std::string text;

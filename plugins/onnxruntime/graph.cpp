@@ -113,7 +113,7 @@ std::vector<Subgraph> subgraphs_of(const Host& host, const OrtNode* node) {
 }
 
 std::string attribute_bytes(const Host& host, const OrtOpAttr* attribute, OrtOpAttrType type) {
-    // Asked with no room, the host says how much is needed, in a failure.
+    // A call without a buffer fails and returns the needed size.
     size_t bytes = 0;
     if (OrtStatus* status = host.api->ReadOpAttr(attribute, type, nullptr, 0, &bytes)) {
         host.api->ReleaseStatus(status);

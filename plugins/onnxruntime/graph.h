@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values, nodes and attributes of a graph of ONNX Runtime, as types of ours.
+// Values, nodes and attributes of an ONNX Runtime graph in our types.
 #pragma once
 
 #include "plugins/onnxruntime/host.h"
@@ -9,7 +9,7 @@
 
 namespace ingot::ort {
 
-/// The type of a value as far as it is known before a run.
+/// The type of a value as far as known before a run.
 struct ValueType {
     bool is_tensor = false;
     int32_t element = 0; // TensorProto.DataType
@@ -18,7 +18,7 @@ struct ValueType {
     std::vector<std::string> params;
 };
 ValueType type_of(const Host& host, const OrtValueInfo* value);
-/// "" for null, which stands for an input or output that is left out.
+/// "" for null, which is an omitted input or output.
 std::string name_of(const Host& host, const OrtValueInfo* value);
 std::vector<std::string> names_of(const Host& host, const std::vector<const OrtValueInfo*>& values);
 
@@ -36,7 +36,7 @@ struct NodeText {
     std::string domain;
 };
 NodeText text_of(const Host& host, const OrtNode* node);
-/// "node 'conv1' (Conv)"; the first output stands for a missing name.
+/// "node 'conv1' (Conv)"; the first output replaces a missing name.
 std::string described(const Host& host, const OrtNode* node);
 
 struct Subgraph {
@@ -45,22 +45,22 @@ struct Subgraph {
 };
 std::vector<Subgraph> subgraphs_of(const Host& host, const OrtNode* node);
 
-/// The bytes of an attribute, read as `type`; strings come without what ends them.
+/// The bytes of an attribute, read as `type`; strings without their terminator.
 std::string attribute_bytes(const Host& host, const OrtOpAttr* attribute, OrtOpAttrType type);
-/// Attributes of a node by name; null when it has none of that name.
+/// An attribute by name; null when the node lacks it.
 const OrtOpAttr* find_attribute(const Host& host, const OrtNode* node, const char* name);
 std::optional<std::string> string_attribute(const Host& host, const OrtNode* node,
                                             const char* name);
 std::optional<int64_t> int_attribute(const Host& host, const OrtNode* node, const char* name);
 
-/// A tensor of the host: memory stays its own.
+/// A tensor in the host's own memory.
 struct TensorView {
     int32_t element = 0;
     std::vector<int64_t> dims;
     const void* data = nullptr;
     size_t bytes = 0;
 };
-/// Errors: Unsupported for strings and for what is no tensor.
+/// Errors: Unsupported for strings and for other kinds of values.
 TensorView view_of(const Host& host, const OrtValue* value);
 
 } // namespace ingot::ort

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Host: the ONNX Runtime that loaded the plugin, at the version of its C API that both know; and
-// how errors pass between the two. Exceptions stay on this side, statuses on the other.
+// Host: the ONNX Runtime that loaded the plugin, at the version of its C API that both support, and
+// the error boundary. Exceptions stay on this side, statuses on the other.
 #pragma once
 
 #include "base/error.h"
@@ -16,23 +16,23 @@ namespace ingot::ort {
 
 inline constexpr const char* ep_name = "NvTensorRTRTXExecutionProvider";
 inline constexpr uint32_t nvidia_vendor = 0x10DE;
-/// Versions of the C API that this plugin was written for. Later ones only append to it.
+/// The versions of the C API that this plugin supports. Later ones only append to it.
 inline constexpr uint32_t oldest_api = 24;
 inline constexpr uint32_t newest_api = 31;
 
 /// The minor version in "1.31.1"; 0 for text of another form.
 uint32_t api_of_release(std::string_view release);
 
-/// Immutable and copied freely: the tables live as long as the process.
+/// Immutable and cheap to copy: the tables live as long as the process.
 struct Host {
     const OrtApi* api = nullptr;
     const OrtEpApi* ep = nullptr;
     const OrtModelEditorApi* editor = nullptr;
     uint32_t version = 0;
 
-    /// Takes a status over. Errors: Internal with its message, unless it is null.
+    /// Takes ownership of a status. Errors: Internal with its message, unless it is null.
     void check(OrtStatus* status) const;
-    /// A new status for the host. Null only when there is no memory for one.
+    /// A new status for the host. Null only when memory is exhausted.
     OrtStatus* status(OrtErrorCode code, const char* text) const noexcept;
     OrtStatus* status(const Error& e) const noexcept;
 
@@ -43,7 +43,7 @@ struct Host {
         check(function(args..., &out));
         return out;
     }
-    /// A list that the host returns by a function for its length and one for its content.
+    /// A list that the host returns through a function for its length and one for its content.
     template <class T, class Object>
     std::vector<const T*> list(OrtStatus* (*count)(const Object*, size_t*),
                                OrtStatus* (*get)(const Object*, const T**, size_t),
@@ -56,7 +56,7 @@ struct Host {
     }
 };
 
-/// Runs f on behalf of the host: what it throws becomes the status that is returned.
+/// Runs f for the host: an exception becomes the returned status.
 template <class F>
 OrtStatus* guard(const Host& host, F&& f) noexcept {
     try {

@@ -34,7 +34,7 @@ void ApiLogger::log(Severity severity, const char* message) noexcept {
                                     ? ORT_LOGGING_LEVEL_INFO
                                     : ORT_LOGGING_LEVEL_VERBOSE;
         log_.write(level, message);
-    } catch (...) { // without memory there is no message
+    } catch (...) { // without memory the message is lost
     }
 }
 

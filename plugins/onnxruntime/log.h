@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Messages to the application: ONNX Runtime's logger, and Ingot's API that writes to it.
+// Messages to the application: ONNX Runtime's logger, and an adapter for Ingot's API.
 #pragma once
 
 #include "NvInferRuntimeBase.h"
@@ -10,7 +10,7 @@
 
 namespace ingot::ort {
 
-/// Writes to a logger of the host, which outlives this. Copied freely; safe from any thread.
+/// Writes to a logger of the host, which must outlive this. Cheap to copy; thread safe.
 class Log {
 public:
     Log(const Host& host, const OrtLogger* logger) : host_(host), logger_(logger) {}
@@ -25,14 +25,14 @@ private:
     const OrtLogger* logger_;
 };
 
-/// The logger of Ingot's objects. Keeps what they report as errors until somebody asks: their
-/// methods only say that they failed. Safe from any thread.
+/// The logger of Ingot's objects. Keeps their errors for take_errors(), because their methods only
+/// return failure. Thread safe.
 class ApiLogger final : public nvinfer1::ILogger {
 public:
-    /// `verbose`: what the API calls information becomes information here too; else it is verbose.
+    /// `verbose`: the API's information is logged as information; else as verbose.
     ApiLogger(Log log, bool verbose) : log_(log), verbose_(verbose) {}
     void log(Severity severity, const char* message) noexcept override;
-    /// What was reported since the last call, line by line; `otherwise` when it was nothing.
+    /// The errors since the last call, line by line; `otherwise` without any.
     std::string take_errors(const char* otherwise) noexcept;
 
 private:

@@ -7,7 +7,7 @@ namespace ingot::ort {
 
 namespace {
 
-/// As many bytes as blocks that are kept have, so that similar sizes share them.
+/// The block size for a request, so that similar sizes share kept blocks.
 size_t rounded(size_t bytes) {
     size_t step = 512;
     while (step * 8 < bytes) {
@@ -47,7 +47,7 @@ void* Allocator::alloc(OrtAllocator* self, size_t bytes) {
     auto& me = *static_cast<Allocator*>(self);
     try {
         return me.pinned_ ? me.memory_->allocate_pinned(bytes) : me.memory_->allocate(bytes);
-    } catch (...) { // the host says that there is no memory
+    } catch (...) { // the host reports the lack of memory
         me.release_kept();
     }
     try {
@@ -101,7 +101,7 @@ void Allocator::give(void* memory) noexcept {
             kept_.emplace(b.bytes, b);
             return;
         }
-    } catch (...) { // it goes back to the driver, which waits for its last use
+    } catch (...) { // it returns to the driver, which waits for its last use
     }
     if (pinned_) {
         memory_->release_pinned(memory);
@@ -140,8 +140,8 @@ void DataTransfer::release(OrtDataTransferImpl* self) {
 
 namespace {
 
-/// Whether it is memory of a GPU; pinned memory is the host's. Addresses that an application binds
-/// as "cuda" come without a vendor before 1.31.
+/// Whether it is memory of a GPU; pinned memory is the host's. Before 1.31, addresses that an
+/// application binds as "cuda" have no vendor.
 bool is_device(const Host& host, const OrtMemoryDevice* d) {
     uint32_t vendor = host.ep->MemoryDevice_GetVendorId(d);
     return host.ep->MemoryDevice_GetDeviceType(d) == OrtMemoryInfoDeviceType_GPU &&
@@ -184,7 +184,7 @@ void DataTransfer::copy(const OrtValue* source, OrtValue* target, void* stream) 
     require(memory != nullptr, ErrorCode::Internal, "a tensor is on no GPU of this provider");
     memory->copy(place, data, bytes, stream);
     if (stream != nullptr && is_host(host_, to)) {
-        memory->wait_for_stream(stream); // whoever reads it does not wait by itself
+        memory->wait_for_stream(stream); // readers do not wait by themselves
     }
 }
 
@@ -306,8 +306,7 @@ void* stream_of(const Host& host, const OrtKernelContext* context) {
     return stream;
 }
 
-/// MemcpyFromHost and MemcpyToHost: the output is as the input, in the memory that its definition
-/// says.
+/// MemcpyFromHost and MemcpyToHost: copies the input to the memory in the output's definition.
 class MemcpyKernel final : public OrtKernelImpl {
 public:
     MemcpyKernel(const Host& host, DataTransfer& transfer)
@@ -367,7 +366,7 @@ void MemcpyKernels::add(const char* type, const std::string& provider, bool to_h
         const OrtDataType* found = nullptr;
         if (OrtStatus* status =
                 host_.ep->GetTensorDataType(static_cast<ONNXTensorElementDataType>(t), &found)) {
-            host_.api->ReleaseStatus(status); // this release has no such type
+            host_.api->ReleaseStatus(status); // this release lacks the type
         } else if (found != nullptr) {
             types.push_back(found);
         }

@@ -10,11 +10,11 @@
 
 namespace ingot::ort {
 
-/// Memory of a GPU, or pinned memory of the host for it. Memory that was allocated for a stream is
-/// kept when it is freed, and given again where the stream is the same, or has passed its last use.
+/// Memory of a GPU, or pinned host memory for it. Freed memory of a stream is kept, and reused on
+/// the same stream, or once the stream has passed its last use.
 class Allocator final : public OrtAllocator {
 public:
-    /// `info` outlives it.
+    /// `info` must outlive it.
     Allocator(const Host& host, std::shared_ptr<const GpuTable> gpus,
               std::shared_ptr<DeviceMemory> memory, const OrtMemoryInfo* info, bool pinned);
     ~Allocator();
@@ -25,8 +25,8 @@ private:
     struct Block {
         void* memory = nullptr;
         size_t bytes = 0;
-        void* stream = nullptr; // that it was last used on
-        void* event = nullptr;  // recorded when it was freed
+        void* stream = nullptr; // of the last use
+        void* event = nullptr;  // recorded at the free
     };
     static void* alloc(OrtAllocator* self, size_t bytes);
     static void free(OrtAllocator* self, void* memory);
@@ -43,15 +43,15 @@ private:
     const OrtMemoryInfo* info_;
     bool pinned_;
     std::mutex mutex_;
-    std::map<void*, Block> used_;       // for streams
+    std::map<void*, Block> used_;       // with a stream
     std::multimap<size_t, Block> kept_; // by size
 };
 
-/// Copies between the host and GPUs, and within one. Deletes itself when it is released.
+/// Copies between the host and GPUs, and within a GPU. Release() deletes it.
 class DataTransfer final : public OrtDataTransferImpl {
 public:
     DataTransfer(const Host& host, std::shared_ptr<const GpuTable> gpus);
-    /// In the order of `stream`, and complete where it is null or the target is on the host.
+    /// In the order of `stream`; complete on return for a null stream or a host target.
     void copy(const OrtValue* source, OrtValue* target, void* stream) const;
 
 private:
@@ -64,8 +64,7 @@ private:
     std::shared_ptr<const GpuTable> gpus_;
 };
 
-/// A stream of the plugin's own, or the application's (`given`, null for none). Deletes itself when
-/// it is released.
+/// A stream of the plugin, or the application's (`given`, null for none). Release() deletes it.
 class Stream final : public OrtSyncStreamImpl {
 public:
     Stream(const Host& host, std::shared_ptr<const GpuTable> gpus,
@@ -89,11 +88,11 @@ private:
     bool owned_;
 };
 
-/// The stream of the host's object; null where it is none of ours.
+/// The stream of the host's object; null for a foreign one.
 void* stream_handle(const Host& host, const GpuTable& gpus, const OrtSyncStream* stream);
 
-/// Kernels for the copies that ONNX Runtime puts between our nodes and those of the CPU: without
-/// them such a copy leaves its result on the wrong side.
+/// Kernels for the copies that ONNX Runtime inserts between our nodes and the CPU's: without them
+/// the result of a copy stays on the wrong side.
 class MemcpyKernels {
 public:
     MemcpyKernels(const Host& host, const std::string& provider,

@@ -11,7 +11,7 @@ namespace ingot::ort {
 
 namespace {
 
-/// Constants up to this size are copied into the model: importers look at small ones.
+/// Constants up to this size are copied into the model, because importers read small ones.
 constexpr size_t inline_bytes = 1024;
 
 Proto type_proto(const ValueType& t) {
@@ -56,7 +56,7 @@ Proto tensor_proto(const TensorView& t, const std::string& name, bool with_data)
     if (with_data) {
         return out.text(9, {static_cast<const char*>(t.data), t.bytes});
     }
-    // A place that no reader goes to: the data is handed over beside the model.
+    // A dummy location: the data is passed beside the model.
     out.message(13, Proto().text(1, "location").text(2, "../memory"));
     return out.integer(14, 1);
 }
@@ -139,7 +139,7 @@ private:
             return out.integer(20, type == ORT_OP_ATTR_INT ? 2 : 7);
         case ORT_OP_ATTR_STRING:
             return out.text(4, bytes).integer(20, 3);
-        case ORT_OP_ATTR_STRINGS: // each with a zero behind it
+        case ORT_OP_ATTR_STRINGS: // each with a terminating zero
             for (size_t at = 0; at < bytes.size();) {
                 std::string part = bytes.c_str() + at;
                 at += part.size() + 1;

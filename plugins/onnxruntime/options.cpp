@@ -73,7 +73,7 @@ const std::vector<std::string>& known_keys() {
                       : str(" Did you mean \"", near, "\"?"));
 }
 
-/// Two spellings of one option: `newer` gets the value; different values are an error.
+/// Merges two spellings of one option into `newer`; different values are an error.
 template <class T>
 void join_spellings(Options& o, const char* newer, T& value, const char* older, const T& other) {
     if (!o.given.contains(older)) {
@@ -160,7 +160,7 @@ Options parse_options(const OptionMap& entries) {
     Options o;
     for (const auto& [key, text] : entries) {
         if (key.starts_with("arena.") || key.starts_with("ep.context_")) {
-            continue; // of ONNX Runtime
+            continue; // an option of ONNX Runtime
         }
         bool known = false;
 #define INGOT_EP_OPTION(type, name, fallback)                                                      \
@@ -191,7 +191,7 @@ ContextOptions context_options(const OptionMap& entries, const std::string& pref
     OptionMap all = entries;
     for (auto& [key, text] : with_prefix(entries, prefix)) {
         if (key.starts_with("ep.context_")) {
-            all.emplace(key, text); // what ONNX Runtime itself was told counts first
+            all.emplace(key, text); // ONNX Runtime's own options take precedence
         }
     }
     auto flag = [&](const char* key) {

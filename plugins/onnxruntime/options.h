@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of a session: those of the provider (options.def) and those of ONNX Runtime that concern
-// it.
+// Options of a session: the provider's (options.def) and the relevant ones of ONNX Runtime.
 #pragma once
 
 #include "plugins/onnxruntime/host.h"
@@ -16,8 +15,8 @@ namespace ingot::ort {
 
 using OptionMap = std::map<std::string, std::string, std::less<>>;
 
-// Exactly 0, 1, true, false, True or False; whole numbers, all of the text. `key` is for messages.
-// Errors: InvalidArgument.
+// Accepts exactly 0, 1, true, false, True or False; for integers, the whole text must be one. `key`
+// is for messages. Errors: InvalidArgument.
 bool parse_bool(std::string_view key, std::string_view text);
 int64_t parse_int(std::string_view key, std::string_view text);
 uint64_t parse_unsigned(std::string_view key, std::string_view text);
@@ -34,7 +33,7 @@ struct Options {
 #define INGOT_EP_OPTION(type, key, fallback) option_types::type key = fallback;
 #include "plugins/onnxruntime/options.def"
 #undef INGOT_EP_OPTION
-    /// Keys that were given.
+    /// The given keys.
     std::set<std::string, std::less<>> given;
 
     /// Operators of nv_op_types_to_exclude.
@@ -42,11 +41,11 @@ struct Options {
     /// Compute capabilities of nv_target_sm: {86, 120} for "sm86,sm120".
     std::vector<int> target_capabilities() const;
 };
-/// `entries` by key without the provider's prefix. Errors: InvalidArgument naming key and value; an
-/// unknown key with the nearest one; contradictions.
+/// `entries` by key without the provider's prefix. Errors: InvalidArgument naming key and value;
+/// the nearest key for an unknown one; contradictions.
 Options parse_options(const OptionMap& entries);
 
-/// What ONNX Runtime's own options say of compiled models ("ep.context_..." and others).
+/// ONNX Runtime's own options on compiled models ("ep.context_..." and others).
 struct ContextOptions {
     bool enable = false;
     bool embed = false;
@@ -58,16 +57,16 @@ struct ContextOptions {
     std::string source_model_path;
     std::string initializers_folder;
 };
-/// `prefix` is where the provider's own entries are: they may say the same.
+/// `prefix` selects the provider's own entries, which may have the same meaning.
 ContextOptions context_options(const OptionMap& entries, const std::string& prefix);
 
 /// All configuration entries of a session.
 OptionMap session_entries(const Host& host, const OrtSessionOptions* options);
-/// Those of the environment. Empty where the host has none.
+/// The entries of the environment. Empty where the host has none.
 OptionMap environment_entries(const Host& host);
 /// Entries that begin with `prefix`, without it.
 OptionMap with_prefix(const OptionMap& entries, std::string_view prefix);
-/// Where a session's entries hold options of the provider of that name.
+/// The prefix of a provider's options among a session's entries.
 std::string option_prefix(std::string_view provider);
 
 } // namespace ingot::ort

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nodes are taken in an order in which they can run, of one kind as long as there are any, then of
-// the other. What is adjacent in such an order is convex, and taking all there are makes the fewest
-// changes for the kind that begins; both beginnings are tried.
+// Visits nodes in execution order, taking all available nodes of one kind, then of the other. Nodes
+// that are adjacent in such an order form a convex group, and taking all of them makes the fewest
+// switches for the first kind; both first kinds are tried.
 #include "plugins/onnxruntime/partition.h"
 
 #include <numeric>

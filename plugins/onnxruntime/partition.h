@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Divides a graph into what Ingot runs and what is left to others. Knows nodes by number only.
+// Splits a graph into groups for Ingot and nodes for others. Nodes are plain numbers here.
 #pragma once
 
 #include <cstddef>
@@ -10,14 +10,14 @@ namespace ingot::ort {
 
 struct PartitionNode {
     bool supported = false;
-    std::vector<size_t> readers; // nodes that read its results; the same one may occur again
+    std::vector<size_t> readers; // nodes that read its results, possibly repeated
 };
-/// The fewest groups of supported nodes such that each node is in one and nothing that leaves a
-/// group comes back to it. Nodes of a group are in an order in which they can run. Time is linear
-/// in nodes and readers. The nodes form no cycle.
+/// The fewest groups of supported nodes such that each node is in one group and no path leaves a
+/// group and returns to it. Nodes of a group are in execution order. Time is linear in nodes and
+/// readers. The graph must be acyclic.
 std::vector<std::vector<size_t>> partition(std::span<const PartitionNode> nodes);
 
-/// Parts of a group that exchange nothing with each other, in its order.
+/// The connected parts of a group, in its order.
 std::vector<std::vector<size_t>> components(std::span<const PartitionNode> nodes,
                                             std::span<const size_t> group);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The two functions that ONNX Runtime looks for in a plugin.
+// The two exported functions that ONNX Runtime calls in a plugin.
 #include "plugins/onnxruntime/factory.h"
 
 #include <algorithm>
@@ -11,12 +11,13 @@ using namespace ingot::ort; // NOLINT(google-build-using-namespace): this file i
 
 namespace {
 
-/// The tables at the version that both sides know. Errors: null, and why in `problem`.
+/// The tables at the version that both sides support. On failure returns null tables and sets
+/// `problem`.
 Host negotiated(const OrtApiBase* base, std::string& problem) {
     Host host;
     const char* release = base->GetVersionString();
     uint32_t version = std::min(api_of_release(release), newest_api);
-    // Even a host that is too old gives functions that make a status.
+    // Even a host that is too old provides functions that make a status.
     host.api = base->GetApi(std::max(version, 1U));
     if (version < oldest_api || host.api == nullptr) {
         problem = ingot::str("[NvTensorRTRTX EP] ONNX Runtime is ", release, ", expected 1.",
@@ -38,7 +39,7 @@ INGOT_EXPORT OrtStatus* CreateEpFactories(const char* registered, const OrtApiBa
     std::string problem;
     Host host = negotiated(base, problem);
     if (host.api == nullptr) {
-        return nullptr; // nothing can be said to such a host, which sees that there is no factory
+        return nullptr; // such a host gets no message, but sees that there is no factory
     }
     return guard(host, [&]() -> OrtStatus* {
         if (!problem.empty()) {

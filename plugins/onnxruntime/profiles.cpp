@@ -11,7 +11,7 @@ namespace {
 
 using Shapes = std::map<std::string, std::vector<std::vector<int64_t>>, std::less<>>;
 
-constexpr int64_t any_size = 32767; // where a profile says nothing of an open size
+constexpr int64_t any_size = 32767; // the size of inputs that a profile leaves out
 
 std::vector<int64_t> parse_dims(std::string_view key, std::string_view entry,
                                 std::string_view text) {

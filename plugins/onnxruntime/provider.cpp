@@ -71,7 +71,7 @@ Provider::Provider(ProviderRequest request)
     GetEpContextDataCallbackSupport = get_callback_support;
 }
 
-/// What the options say of a device has to be the one that the session was given.
+/// The options must name the device that the session was given.
 void Provider::check_device() {
     if (options_.given.contains("device_id")) {
         require(options_.device_id == target_.ordinal, ErrorCode::InvalidArgument,
@@ -204,8 +204,8 @@ OrtStatus* Provider::get_capability(OrtEp* self, const OrtGraph* graph,
         try {
             p.claim(graph, info);
         } catch (Error& e) {
-            // The host takes a failure here for "no nodes", and everything would run elsewhere in
-            // silence: a node is claimed instead, which compile() fails with this error.
+            // The host takes a failure here for "no nodes" and would silently run everything
+            // elsewhere: instead a node is claimed, and compile() fails with this error.
             e.at("choosing nodes");
             p.pending_ = std::make_unique<Error>(e);
             std::vector<const OrtNode*> nodes = nodes_of(p.host_, graph);
@@ -223,7 +223,8 @@ void Provider::fuse(OrtEpGraphSupportInfo* info, const std::vector<const OrtNode
         host_.ep->EpGraphSupportInfo_AddNodesToFuse(info, nodes.data(), nodes.size(), &options));
 }
 
-/// A compiled model: its parts are ours, and what is beside them was left to others before.
+/// For a compiled model: claims our contexts; the other nodes were left to others when it was
+/// compiled.
 bool Provider::claim_contexts(const OrtGraph* graph, OrtEpGraphSupportInfo* info) const {
     bool any = false;
     for (const OrtNode* n : nodes_of(host_, graph)) {
@@ -238,7 +239,7 @@ bool Provider::claim_contexts(const OrtGraph* graph, OrtEpGraphSupportInfo* info
     return any;
 }
 
-/// Profiles may name any value of the graph: parts of it have inputs of their own.
+/// Profiles may name any value of the graph: groups have inputs of their own.
 void Provider::check_profiles(const OrtGraph* graph) const {
     if (profiles_.empty() ||
         host_.get_from<const OrtNode*>(host_.api->Graph_GetParentNode, graph) != nullptr) {
@@ -263,7 +264,7 @@ void Provider::claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info) {
     Claim claim = claim_graph(host_, graph, options_, api_logger_);
     bool is_body = host_.get_from<const OrtNode*>(host_.api->Graph_GetParentNode, graph) != nullptr;
     if (is_body && claim.claimed == claim.nodes) {
-        return; // the node that it belongs to is claimed with it
+        return; // the node that contains it is claimed as a whole
     }
     for (const auto& group : claim.groups) {
         fuse(info, group);

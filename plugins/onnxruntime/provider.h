@@ -19,13 +19,13 @@ struct ProviderRequest {
     OptionMap entries; // of the session
     ContextCallbacks callbacks;
     std::shared_ptr<const GpuTable> gpus;
-    const GpuTable::Entry* gpu = nullptr; // of `gpus`; null: the CPU
+    const GpuTable::Entry* gpu = nullptr; // in `gpus`; null: the CPU
     const OrtLogger* logger = nullptr;
 };
 
 class Provider : public OrtEp {
 public:
-    /// Errors: InvalidArgument for options.
+    /// Errors: InvalidArgument for wrong options.
     explicit Provider(ProviderRequest request);
 
 private:
@@ -57,7 +57,7 @@ private:
                                              OrtNode** context_node);
     std::unique_ptr<NodeRunner> load_context(const OrtGraph* graph, const OrtNode* node,
                                              const OrtNode* fused);
-    /// Null where nodes run.
+    /// Null where nodes can run.
     std::unique_ptr<NodeRunner> runner_of_none() const;
     std::unique_ptr<NodeRunner> runner(std::span<const std::byte> bytes, const OrtNode* fused,
                                        const std::string& what);
@@ -65,7 +65,7 @@ private:
     void set_dynamic_option(const std::string& key, const std::string& value);
     void check_profiles(const OrtGraph* graph) const;
     void dump(const OrtGraph* graph, const OrtNode* fused, OnnxModelRequest request);
-    /// What went wrong where the host does not listen. Errors: that.
+    /// Throws an error that an earlier call could not report to the host.
     void throw_pending() const;
 
     Host host_;

@@ -18,8 +18,7 @@ struct ThreadRun {
     const RunSettings* session = nullptr;
     int64_t profile = 0;
 };
-// The host tells the options of a run to the provider on the thread that runs, and nothing to
-// nodes.
+// The host passes a run's options to the provider on the running thread, and nothing to nodes.
 thread_local ThreadRun thread_run;
 
 std::string json_text(std::string_view text) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunSettings: what a session's runs have in common, shared by the provider and its nodes.
+// RunSettings: settings of a session's runs, shared by the provider and its nodes.
 #pragma once
 
 #include "plugins/onnxruntime/log.h"
@@ -13,14 +13,14 @@
 
 namespace ingot::ort {
 
-/// A budget for weights that stay on the device: "0" is off, "-1" automatic, "1" the least; more
-/// are bytes, with B, K, M or G behind them, or a percentage of the weights that can be streamed.
+/// A budget for weights on the device: "0" is off, "-1" automatic, "1" the minimum; other values
+/// are bytes, with the suffix B, K, M or G, or a percentage of the streamable weights.
 class StreamingBudget {
 public:
     /// Errors: InvalidArgument.
     static StreamingBudget parse(std::string_view text);
     bool is_off() const { return kind_ == Kind::Off; }
-    /// In bytes for an engine; nullopt: everything stays on the device.
+    /// In bytes for an engine; nullopt: all weights stay on the device.
     std::optional<int64_t> bytes(int64_t streamable, int64_t automatic) const;
 
 private:
@@ -29,13 +29,12 @@ private:
     double amount_ = 0;
 };
 
-/// Times of layers in all runs of a session, as a file that is written anew after every run.
-/// Thread safe.
+/// Layer times of all runs of a session, as a file that each run rewrites. Thread safe.
 class ProfileFile {
 public:
-    /// "" for `path`: a name of its own in the current folder.
+    /// For an empty `path`, makes a name in the current folder.
     ProfileFile(std::string path, Log log);
-    /// The number of a new subgraph.
+    /// The index of a new subgraph.
     size_t add_subgraph(const std::string& name);
     struct Layer {
         std::string name;
@@ -54,15 +53,15 @@ private:
 
 struct RunSettings {
     Options options;
-    std::shared_ptr<ProfileFile> profile; // null: not asked for
+    std::shared_ptr<ProfileFile> profile; // null: not requested
     std::mutex mutex;
     StreamingBudget budget;            // under the mutex
     bool low_priority = false;         // under the mutex
-    std::atomic<uint64_t> changes = 0; // contexts made before the last one are not used again
+    std::atomic<uint64_t> changes = 0; // contexts made before the last change are not reused
 
-    /// The profile that the run of this thread names; nullopt: it names none.
+    /// The profile of this thread's run; nullopt: not given.
     std::optional<int64_t> profile_of_run() const;
-    /// Set between the start and the end of a run on this thread.
+    /// Set on this thread for the duration of a run.
     void set_profile_of_run(std::optional<int64_t> index) const;
 };
 

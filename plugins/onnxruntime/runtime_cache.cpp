@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* suffix = ".kernels";
 
-/// Removes the oldest of our files until they take no more than `limit`; `kept` stays.
+/// Removes our oldest files until the rest fits `limit`; `kept` stays.
 void make_room(const std::string& folder, const std::string& kept, uint64_t limit) {
     struct Found {
         fs::file_time_type time;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // RuntimeCache: compiled kernels of one engine in a file of nv_runtime_cache_path, named by the
-// engine's content. Whatever fails is one warning: a session never suffers from it.
+// engine's hash. Failures are logged as warnings and never fail a session.
 #pragma once
 
 #include "NvInferRuntime.h"
@@ -13,19 +13,19 @@
 
 namespace ingot::ort {
 
-/// Makes the folder. Its absolute path; "", with a warning, where it cannot be used.
+/// Makes the folder. Returns its absolute path; "", with a warning, where it is unusable.
 std::string prepare_cache_folder(const std::string& folder, const Log& log);
 
 class RuntimeCache {
 public:
-    /// Reads what is there for the engine of these bytes. `limit` is for the folder's files
-    /// together; above it the oldest ones go.
+    /// Reads the file for the engine of these bytes. `limit` bounds the folder's files in total;
+    /// the oldest are removed.
     RuntimeCache(std::string folder, std::span<const std::byte> engine, uint64_t limit, Log log);
     /// Writes the file, whole or not at all.
     ~RuntimeCache();
     RuntimeCache(const RuntimeCache&) = delete;
     RuntimeCache& operator=(const RuntimeCache&) = delete;
-    /// Makes contexts of this configuration use it.
+    /// Makes contexts of this configuration use the cache.
     void attach(nvinfer1::IRuntimeConfig& config);
 
 private:

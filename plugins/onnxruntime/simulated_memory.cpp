@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A GPU on host memory: one file in memory, mapped twice. The first mapping, whose addresses
-// everybody gets, has no access rights; the plugin adds the distance to the second one.
+// A GPU in host memory: one memory file, mapped twice. Callers get addresses of the first mapping,
+// which has no access rights; the plugin adds the distance to the second.
 #include "plugins/onnxruntime/device_memory.h"
 
 #include <sys/mman.h>
@@ -70,7 +70,7 @@ public:
     void copy(void* target, const void* source, size_t bytes, void*) override {
         std::memmove(engine_address(target), engine_address(const_cast<void*>(source)), bytes);
     }
-    // Everything is complete when its call returns; handles only have to differ.
+    // Every call completes before it returns; handles only have to be distinct.
     void* create_stream(bool) override { return allocate_pinned(1); }
     void release_stream(void* stream) noexcept override { release_pinned(stream); }
     void wait_for_stream(void*) override {}
@@ -93,7 +93,7 @@ private:
     std::byte* shown_ = nullptr;
     std::byte* real_ = nullptr;
     std::mutex mutex_;
-    std::map<size_t, size_t> free_; // bytes by place; neighbours are not joined
+    std::map<size_t, size_t> free_; // offset -> bytes; neighbours are not joined
     std::map<size_t, size_t> used_;
 };
 

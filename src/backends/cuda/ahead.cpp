@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels ahead of time: plans are made for a GPU that is not there, and their programs compiled.
+// Kernels ahead of time: makes plans for an absent GPU, and compiles their programs.
 #include "backends/backends.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/kernel_set.h"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int most_compile_threads = 8;
 
-/// Takes work and drops it.
+/// Discards all work.
 class NoStream : public Stream {
 public:
     void launch(const Function&, const LaunchShape&, void* const*) override { refuse(); }
@@ -39,7 +39,7 @@ private:
     }
 };
 
-/// An architecture with a compiler, and addresses that nothing may use.
+/// An architecture with a compiler, and addresses that must not be accessed.
 class AbsentGpu : public Gpu {
 public:
     AbsentGpu(const kernels::Arch& arch, bool compiles) : arch_(arch), compiles_(compiles) {}
@@ -81,19 +81,19 @@ const kernels::Arch& known_arch(int compute_capability) {
     return arch;
 }
 
-/// What plans for a GPU that is not here leave behind.
+/// The results of planning for an absent GPU.
 struct PlannedAhead {
-    std::shared_ptr<ProgramCache> programs; // that they request
-    std::string text;                       // of the last one
+    std::shared_ptr<ProgramCache> programs; // requested by the plans
+    std::string text;                       // of the last plan
 };
 
-/// Plans for each of the shapes.
+/// Makes a plan for each of the shapes.
 PlannedAhead plan_ahead(AbsentGpu& gpu, const std::shared_ptr<const Graph>& graph,
                         std::span<const std::vector<Shape>> shapes, const CompileOptions& options) {
     int threads =
         std::min(static_cast<int>(std::thread::hardware_concurrency()), most_compile_threads);
     auto programs = std::make_shared<ProgramCache>(gpu, nullptr, nullptr, threads);
-    programs->enter(); // all are compiled, whoever leaves
+    programs->enter(); // keeps the queue when plans are destroyed
     auto state = std::make_shared<CudaState>(gpu, programs, options);
     auto lowered = std::make_shared<const Graph>(lower(*graph, options));
     state->streamed.make_room(*lowered);

@@ -70,7 +70,7 @@ public:
     DeviceMemoryInfo memory() const override { return {gpu_.free_bytes(), gpu_.total_bytes()}; }
     int compute_capability() const override { return gpu_.arch().cc; }
     bool compiles() const {
-        bool is_real = gpu_.number() >= 0; // others bring compilers of their own
+        bool is_real = gpu_.number() >= 0; // simulated GPUs have compilers of their own
         return !is_real || nvrtc_knows(std::string(gpu_.arch().nvrtc));
     }
     std::string timing_device() const override { return cuda::timing_device(gpu_, gpu_.arch()); }
@@ -94,8 +94,8 @@ public:
         if (o.specialise == Specialise::Auto) {
             o.specialise = is_dynamic(o.profiles) ? Specialise::Lazy : Specialise::None;
         }
-        // All ranks or none may record an exchange, and when this one records, and when it runs
-        // step by step, is nothing that the others know.
+        // Either all ranks or none may record an exchange, and ranks do not know when the others
+        // record.
         o.record_graphs = o.record_graphs && !has_collectives(*graph);
         Caches caches = find_caches(o);
         auto state = std::make_shared<CudaState>(gpu_, caches.programs, o);
@@ -139,8 +139,8 @@ private:
         std::shared_ptr<plan::TimingCache> timings;
     };
 
-    /// Programs are shared by all executables that use the same runtime cache, those apart whose
-    /// engines brought kernels along.
+    /// Executables with the same runtime cache share programs, except those whose engines contain
+    /// kernels.
     Caches find_caches(const CompileOptions& options) const {
         bool one_file = !options.runtime_cache_file.empty();
         bool in_memory = options.kernel_cache != nullptr;
@@ -164,7 +164,7 @@ private:
             return std::make_shared<plan::RuntimeCache>(place,
                                                         one_file ? Kind::File : Kind::Folder);
         });
-        // A thread that has given way can not go back: programs are shared within a priority.
+        // A thread cannot raise its priority again: programs are shared within a priority.
         bool gives_way = options.priority == RunPriority::Low;
         auto make = [&] {
             return std::make_shared<ProgramCache>(gpu_, options.kernels, disk, threads_, gives_way);
@@ -174,7 +174,7 @@ private:
         return found;
     }
 
-    /// The entry of that key, made where there is none.
+    /// The entry of that key, made on a miss.
     template <class T, class Make>
     static std::shared_ptr<T> shared(std::map<std::string, std::shared_ptr<T>>& all,
                                      const std::string& key, Make&& make) {
@@ -227,7 +227,7 @@ const Backend* cuda_backend(int index, std::string& why) {
 }
 
 bool is_fast(const Backend& backend, DType dtype) {
-    constexpr int fp8_units = 89; // the first with units for it; all GPUs from 8.0 on have the rest
+    constexpr int fp8_units = 89; // the first with FP8 units; all GPUs from 8.0 on have the others
     int cc = backend.compute_capability();
     bool fp8 = dtype == DType::F8E4M3 || dtype == DType::F8E5M2;
     bool narrow = dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::I8;
@@ -244,7 +244,7 @@ int lowest_capability() {
 }
 
 bool runs_kernels_of(int compute_capability, int compiled_for) {
-    // Their keys name the architecture: those of another are not looked for.
+    // Keys name the architecture: those of others are not looked up.
     return kernels::arch_of(compute_capability).nvrtc == kernels::arch_of(compiled_for).nvrtc;
 }
 

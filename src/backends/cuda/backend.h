@@ -7,17 +7,17 @@
 
 namespace ingot::cuda {
 
-/// A backend for this GPU, which outlives it. `compile_threads` 0: as many as there are CPUs, at
-/// most 8.
+/// A backend for this GPU, which must outlive it. `compile_threads` 0: the number of CPUs, at most
+/// 8.
 std::unique_ptr<Backend> make_backend(Gpu& gpu, int compile_threads = 0);
 
-/// Programs that were asked for and those of them that were compiled, by all executables so far.
+/// Requested and compiled programs of all executables so far.
 struct ProgramCounts {
     int requested = 0;
     int compiled = 0;
 };
 ProgramCounts count_programs(const Backend& backend);
-/// Entry and text of every program that the executables of this backend asked for so far.
+/// Entry and text of every program requested so far.
 std::vector<std::pair<std::string, std::string>> requested_programs(const Backend& backend);
 
 } // namespace ingot::cuda

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernels of the CUDA backend: every family, control flow, and evaluation on the host for what
-// is left.
+// The kernels of the CUDA backend: all families, control flow, and host evaluation for the other
+// ops.
 #pragma once
 
 #include "plan/kernel.h"

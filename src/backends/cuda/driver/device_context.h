@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Card: one device behind the CUDA driver with its primary context, for what calls the driver.
+// Card: a device with its primary context, as the driver's callers see it.
 #pragma once
 
 #include "backends/cuda/driver/driver.h"
@@ -11,8 +11,8 @@ inline CUdeviceptr address(const std::byte* p) {
     return reinterpret_cast<CUdeviceptr>(p);
 }
 
-/// Holds a context current on this thread; then the one before is again. A thread that had none
-/// keeps it.
+/// Makes a context current on this thread, and restores the previous one. A thread without one
+/// keeps this.
 class Entered {
 public:
     Entered() = default;
@@ -30,7 +30,7 @@ private:
     CUcontext before_ = nullptr;
 };
 
-/// While it lives, calls that a capture of another stream forbids are no part of any capture.
+/// While it lives, calls that another stream's capture forbids are not part of any capture.
 class Relaxed {
 public:
     explicit Relaxed(const Driver& d) : driver_(d) { driver_.exchange_capture_mode(&mode_); }
@@ -57,7 +57,7 @@ struct Card {
         health.require_alive();
         return enter_quietly();
     }
-    /// For what gives resources back: on a dead device their release does nothing.
+    /// For releasing resources: on a dead device the release does nothing.
     [[nodiscard]] Entered enter_quietly() const noexcept {
         CUcontext before = nullptr;
         if (d.get_current(&before) != 0 || before == context || d.set_current(context) != 0 ||
@@ -71,8 +71,7 @@ struct Card {
         check(d.device_attribute(&v, static_cast<int>(a), device), "cuDeviceGetAttribute");
         return v;
     }
-    /// Changes by how much of the L2 cache is set aside for what streams keep there. Errors:
-    /// Device.
+    /// Changes the L2 cache size set aside for persisting accesses. Errors: Device.
     void set_aside(int64_t more) const;
 
 private:

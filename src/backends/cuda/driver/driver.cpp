@@ -9,7 +9,7 @@ namespace ingot::cuda {
 namespace {
 
 struct Symbol {
-    void* target; // the address of a Driver member
+    void* target; // the address of a member of Driver
     const char* name;
     bool optional = false;
 };
@@ -115,9 +115,9 @@ Found open_driver() {
     return f;
 }
 
-/// Errors that leave the context unusable, by their numbers: ECC, NVLink, illegal address, launch
-/// timeout, context destroyed, assert, hardware stack error, illegal instruction, misaligned
-/// address, invalid address space, invalid program counter, launch failed.
+/// Errors that leave the context unusable: ECC, NVLink, illegal address, launch timeout, context
+/// destroyed, assert, hardware stack error, illegal instruction, misaligned address, invalid
+/// address space, invalid program counter, launch failed.
 bool poisons(CUresult r) {
     return r == 214 || r == 220 || r == 700 || r == 702 || r == 709 || r == 710 ||
            (r >= 714 && r <= 719);

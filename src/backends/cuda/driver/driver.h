@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA driver, opened at run time: the types and functions that the backend uses. Names and
-// numbers are the driver API's; nothing of NVIDIA's headers is needed to build.
+// The CUDA driver, opened at run time: the types and functions that the backend uses, with the
+// driver API's names and numbers. The build needs no headers of NVIDIA's.
 #pragma once
 
 #include "backends/backends.h"
@@ -64,7 +64,7 @@ inline constexpr CUresult out_of_memory = 2;
 struct CUaccessPolicyWindow {
     void* base;
     size_t bytes;
-    float hit_ratio; // of accesses to the window that count as hits
+    float hit_ratio; // the share of accesses to the window that count as hits
     int hit;         // 0 normal, 1 streaming, 2 persisting
     int miss;
     unsigned char rest[36];
@@ -85,7 +85,7 @@ enum class DeviceAttribute {
     MaxAccessPolicyWindowSize = 109,
 };
 
-/// One pointer per function; the comment has the symbol where it is versioned.
+/// One pointer per function; the comment gives the symbol where it is versioned.
 struct Driver {
     CUresult (*init)(unsigned int);
     CUresult (*driver_version)(int*);
@@ -140,22 +140,23 @@ struct Driver {
                              const uint64_t*, const uint32_t*, const uint32_t*, int, int, int, int);
 };
 
-/// The driver, opened and initialised once; null when there is none, and `why` says so.
+/// The driver, opened and initialised once; null without one, and `why` gives the reason.
 const Driver* find_driver(std::string& why);
-/// What is wrong with it.
+/// The driver's problem, or None.
 CudaProblem driver_problem();
-/// How the driver numbers a device.
+/// The driver's number of a device.
 int number_of(const Driver& d, CUdevice device);
-/// The number of the device that is current for the calling thread; 0 when none is.
+/// The device that is current for the calling thread; 0 without one.
 int current_device(const Driver& d);
 
-/// Whether a device can still be used. Some errors leave its context unusable for as long as the
-/// process lives; the first of them is kept, and everything later fails with it. Thread safe.
+/// Whether a device is usable. Some errors leave its context unusable until the process ends; the
+/// first of them is kept, and later calls fail with it. Thread safe.
 class DeviceHealth {
 public:
-    /// Throws unless r is 0: OutOfMemory or Device, with what was tried and the driver's words.
+    /// Throws unless r is 0: OutOfMemory or Device, with the attempted call and the driver's
+    /// message.
     void check(const Driver& d, CUresult r, const char* what);
-    /// Errors: Device with the first cause, once there is one.
+    /// Errors: Device with the first fatal error, if there was one.
     void require_alive() const {
         if (dead_.load(std::memory_order_acquire)) [[unlikely]] {
             fail_dead();

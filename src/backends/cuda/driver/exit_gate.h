@@ -1,22 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads of this backend compile and time kernels while the program goes its way. When the process
-// ends, the libraries that they work in are taken down under them: what enters those libraries from
-// a thread of its own holds this gate, which closes, and waits for who is inside, before that.
+// Keeps background compile and timing threads out of driver and NVRTC during process exit, when
+// these libraries are torn down. Such threads hold this gate while they are inside; at exit it
+// closes and waits for them.
 #pragma once
 
 namespace ingot::cuda {
 
 class ExitGate {
 public:
-    /// Closed: the process is ending, and the libraries must not be entered.
+    /// Closed: the process is ending; do not enter the libraries.
     ExitGate();
     ~ExitGate();
     ExitGate(const ExitGate&) = delete;
     ExitGate& operator=(const ExitGate&) = delete;
     explicit operator bool() const { return open_; }
 
-    /// After a library has made what lasts as long as the process: what is made later is taken down
-    /// earlier, and the gate has to close before that.
+    /// Call this after a library creates objects that live until process exit: later objects are
+    /// destroyed earlier, and the gate must close before that.
     static void close_earlier();
 
 private:

@@ -40,11 +40,11 @@ struct Nccl {
     int (*group_start)() = nullptr;
     int (*group_end)() = nullptr;
 
-    /// Throws unless r is 0, with NCCL's words.
+    /// Throws unless r is 0, with NCCL's message.
     void check(int r, std::string_view what, Comm comm) const;
 };
 
-constexpr int in_progress = 7; // of a communicator that does not block
+constexpr int in_progress = 7; // of a nonblocking communicator
 
 void Nccl::check(int r, std::string_view what, Comm comm) const {
     while (r == in_progress && comm != nullptr) {
@@ -78,8 +78,8 @@ bool resolve(const SharedLibrary& l, Nccl& n) {
            get(l, n.group_start, "ncclGroupStart") && get(l, n.group_end, "ncclGroupEnd");
 }
 
-/// A communicator is an object of the library that made it: where the process has one loaded, the
-/// loader gives that one for its bare name.
+/// A communicator works only with the library that made it: the bare name gives the one that the
+/// process has loaded.
 Nccl open_nccl() {
     std::vector<std::string> names;
     if (const char* chosen = std::getenv("INGOT_NCCL"); chosen != nullptr && *chosen != 0) {
@@ -117,7 +117,7 @@ const Nccl& nccl() {
     return n;
 }
 
-/// ncclDataType_t: of operations that only move elements, bytes.
+/// ncclDataType_t; for operations that only move elements, bytes.
 int type_of(DType t) {
     switch (t) {
     case DType::I8:
@@ -193,7 +193,7 @@ void* Communicator::of_group(const Exchange& e) {
             "one: enqueue a run outside of a capture first");
     require(n.split != nullptr, ErrorCode::Unsupported, "groups of ranks need NCCL 2.18, this is ",
             nccl_version());
-    // Groups do not overlap: their smallest rank tells them apart.
+    // Groups are disjoint: their smallest rank identifies them.
     auto color = static_cast<int>(*std::min_element(group.begin(), group.end()));
     Comm made = nullptr;
     n.check(n.split(handle_, color, static_cast<int>(e.op.position(rank_.rank)), &made, nullptr),
@@ -243,7 +243,7 @@ bool Communicator::enqueue(const Exchange& e, void* stream) {
     return true;
 }
 
-/// gather, scatter, all_to_all: parts from rank to rank.
+/// gather, scatter, all_to_all: sends parts between ranks.
 void Communicator::move(const Exchange& e, void* comm, void* stream) const {
     const Nccl& n = nccl();
     const Collective& op = e.op;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL, opened when the first communicator is set: the calls that collectives make. Names and
-// numbers are NCCL's; nothing of its headers is needed to build.
+// NCCL, opened when the first communicator is set: the calls of collectives, with NCCL's names and
+// numbers. The build needs none of its headers.
 #pragma once
 
 #include "ops/collective.h"
@@ -12,19 +12,19 @@
 
 namespace ingot::cuda {
 
-/// An application's ncclComm_t, and what was split off it for groups of its ranks. Used by one
-/// thread at a time.
+/// An application's ncclComm_t, and communicators split off for groups of its ranks. One thread at
+/// a time may use it.
 class Communicator {
 public:
-    /// `handle` is valid until this is gone. Errors: Unsupported when no NCCL is found (with the
-    /// places searched), Device with what NCCL says.
+    /// `handle` must outlive this. Errors: Unsupported when no NCCL is found (with the searched
+    /// places), Device with NCCL's message.
     explicit Communicator(void* handle);
     ~Communicator();
     Communicator(const Communicator&) = delete;
     Communicator& operator=(const Communicator&) = delete;
 
     const Rank& rank() const { return rank_; }
-    /// The number that CUDA has for its GPU.
+    /// CUDA's number of its GPU.
     int device() const { return device_; }
     void* handle() const { return handle_; }
 
@@ -36,11 +36,11 @@ public:
         std::byte* out = nullptr;
         int64_t in_count = 0; // elements
         int64_t out_count = 0;
-        bool captured = false; // what goes to the stream
+        bool captured = false; // the stream is being captured
     };
-    /// Enqueues it on a CUstream. The first of a group waits for the others to do so. False: this
-    /// rank gets no result, `out` is as it was. Errors: Device with what NCCL says; InvalidArgument
-    /// for the first of a group while the stream is captured.
+    /// Enqueues the exchange on a CUstream. The first one of a group waits for the other ranks.
+    /// False: this rank gets no result, and `out` is unchanged. Errors: Device with NCCL's message;
+    /// InvalidArgument for the first one of a group during capture.
     bool enqueue(const Exchange& e, void* stream);
 
 private:
@@ -50,10 +50,10 @@ private:
     void* handle_;
     Rank rank_;
     int device_ = 0;
-    std::map<std::vector<int64_t>, void*> groups_; // communicators of our own
+    std::map<std::vector<int64_t>, void*> groups_; // split off by us
 };
 
-/// "nccl 2.27.3"; "" when there is none.
+/// "nccl 2.27.3"; "" without NCCL.
 std::string nccl_version();
 
 } // namespace ingot::cuda

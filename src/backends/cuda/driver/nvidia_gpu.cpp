@@ -101,7 +101,7 @@ public:
 
     void release(std::byte* memory) noexcept override {
         if (card_.health.dead()) {
-            return; // the context is gone, and its memory with it
+            return; // the context is gone, with its memory
         }
         Entered entered = card_.enter_quietly();
         Relaxed relaxed(card_.d);

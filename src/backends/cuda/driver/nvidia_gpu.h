@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Gpu behind a CUDA driver and NVRTC. find_gpu (gpu.h) is how all but tests come to one.
+// The Gpu behind a CUDA driver and NVRTC. Outside of tests, use find_gpu (gpu.h).
 #pragma once
 
 #include "backends/cuda/driver/driver.h"
@@ -7,7 +7,7 @@
 
 namespace ingot::cuda {
 
-/// The driver's functions outlive it. Errors: Device.
+/// The driver's functions must outlive it. Errors: Device.
 std::unique_ptr<Gpu> make_nvidia_gpu(const Driver& driver, CUdevice device);
 
 } // namespace ingot::cuda

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// NvidiaStream: a stream of the CUDA driver, or several of other priorities, one in use at a time.
+// NvidiaStream: a stream of the CUDA driver, or several with different priorities, one in use at a
+// time.
 #include "backends/cuda/driver/device_context.h"
 #include "base/error.h"
 
@@ -31,7 +32,7 @@ public:
     CUgraphExec graph;
 };
 
-/// Where a stream waits until the host lets it go on.
+/// Blocks a stream until the host opens it.
 class Gate {
 public:
     void close() {
@@ -43,7 +44,7 @@ public:
         open_ = true;
         opened_.notify_all();
     }
-    /// Gives up after a while: a queue that is full would hold the host, which then never opens it.
+    /// Gives up after a while: a full queue would block the host, which then never opens the gate.
     void pass() {
         std::unique_lock lock(mutex_);
         opened_.wait_for(lock, std::chrono::seconds(2), [this] { return open_; });
@@ -55,8 +56,8 @@ private:
     bool open_ = true;
 };
 
-/// Page-locked memory through which copies from and to the host go, in two halves: one is filled
-/// while the other is copied.
+/// Page-locked staging memory for copies from and to the host, in two halves: one is filled while
+/// the other is copied.
 constexpr size_t staging_bytes = 8 << 20;
 constexpr size_t half_bytes = staging_bytes / 2;
 
@@ -119,7 +120,7 @@ public:
 
     void* native() override {
         Entered entered = card_.enter();
-        joined_ = true; // what others enqueue may be more than one node of a graph
+        joined_ = true; // foreign work may be several nodes of a graph
         return stream_;
     }
 
@@ -156,7 +157,7 @@ public:
         for (size_t at = 0; at < bytes; at += half_bytes) {
             size_t part = std::min(bytes - at, half_bytes);
             std::byte* half = staging() + half_ * half_bytes;
-            if (half_used_[half_]) { // wait until it has been copied
+            if (half_used_[half_]) { // wait until it is copied
                 card_.check(card_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
             }
             std::memcpy(half, static_cast<const std::byte*>(from) + at, part);
@@ -264,7 +265,7 @@ public:
         set_window(*level_of(stream_));
     }
 
-    /// In a graph of the caller's, every launch of it marks the time anew.
+    /// In a caller's graph, every launch takes the time stamp again.
     int mark_time() override {
         Entered entered = card_.enter();
         if (used_events_ == events_.size()) {
@@ -305,15 +306,15 @@ public:
     void resume() override { gate_.open(); }
 
 private:
-    /// A stream of the driver's with its priority.
+    /// A stream of the driver with its priority.
     struct Level {
         int priority = 0;
         CUstream handle = nullptr;
-        bool keeps = false; // it has a window of memory that is kept in the cache
+        bool keeps = false; // it has an access policy window
     };
 
-    /// As the driver counts: smaller numbers are more urgent, and who asks for none has 0, which is
-    /// the least too on GPUs so far.
+    /// In the driver's numbering, smaller numbers are more urgent; the default is 0, which is also
+    /// the least on present GPUs.
     int number_of(RunPriority priority) const {
         return priority == RunPriority::Low      ? least_
                : priority == RunPriority::Normal ? std::clamp(0, greatest_, least_)
@@ -325,7 +326,7 @@ private:
                               [s](const Level& l) { return l.handle == s; });
     }
 
-    /// Made where there is none.
+    /// Made on first use.
     Level& stream_of(int priority) {
         auto it = std::find_if(levels_.begin(), levels_.end(),
                                [priority](const Level& l) { return l.priority == priority; });
@@ -340,7 +341,7 @@ private:
         return levels_.emplace_back(made);
     }
 
-    /// Graphs run at the priority of the stream that they are launched on: recordings stay valid.
+    /// Graphs run at the priority of the launching stream: recordings stay valid.
     void move_to(int priority) {
         if (level_of(stream_)->priority == priority) {
             return;
@@ -377,8 +378,8 @@ private:
         }
     }
 
-    /// What follows on `second` waits for what `first` holds. An event that is recorded again still
-    /// holds back those that waited for what it stood for before.
+    /// Later work of `second` waits for the earlier work of `first`. A waiter keeps waiting for the
+    /// event's old record when the event is recorded again.
     void pass_order(CUstream first, CUstream second, CUevent& event) {
         Entered entered = card_.enter();
         if (event == nullptr) {
@@ -407,7 +408,7 @@ private:
     int least_ = 0;
     int greatest_ = 0;
     std::vector<Level> levels_;
-    CUstream stream_ = nullptr; // the one of them that is in use
+    CUstream stream_ = nullptr; // the one in use
     CUaccessPolicyWindow window_{};
     CUevent before_ = nullptr;
     CUevent after_ = nullptr;
@@ -415,7 +416,8 @@ private:
     CUevent half_done_[2] = {};
     bool half_used_[2] = {};
     size_t half_ = 0;
-    bool joined_ = false; // the next launch waits for more than a kernel of ours: an ordinary edge
+    // the next launch waits for more than one kernel of ours: an ordinary edge
+    bool joined_ = false;
     std::vector<CUevent> events_;
     size_t used_events_ = 0;
     int64_t kept_ = 0; // in the cache

@@ -39,7 +39,8 @@ struct Nvrtc {
     int (*archs)(int*) = nullptr;
     const char* (*error)(int) = nullptr;
 
-    /// -minimal keeps declarations of CUDA's library out: less to parse. Since 12.4.
+    /// -minimal leaves out declarations of CUDA's library, so that parsing takes less time. Since
+    /// 12.4.
     bool has_minimal() const { return major > 12 || minor >= 4; }
 };
 
@@ -64,7 +65,7 @@ bool get(const SharedLibrary& l, F*& f, const char* name) {
     return f != nullptr;
 }
 
-/// What the library keeps until the process ends is made by the first compilations that need it.
+/// The first compilations create objects that the library keeps until the process ends.
 void note_compilation() {
     static std::atomic<unsigned> count{0};
     if (std::has_single_bit(++count)) {
@@ -101,7 +102,7 @@ const Nvrtc& nvrtc() {
     return n;
 }
 
-/// Fails where the architecture ("sm_90a") is newer than the library.
+/// Throws where the architecture ("sm_90a") is newer than the library.
 void require_known(const Nvrtc& n, const std::string& arch) {
     int count = 0;
     require(n.count_archs(&count) == 0 && count > 0, ErrorCode::Internal,

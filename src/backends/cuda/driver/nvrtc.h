@@ -14,16 +14,16 @@ struct CompiledText {
     size_t ptx_bytes = 0;
 };
 
-/// "nvrtc 13.0"; "" when there is none.
+/// "nvrtc 13.0"; "" without NVRTC.
 std::string nvrtc_version();
 
-/// How NVRTC is called for an architecture ("sm_90a").
+/// NVRTC's options for an architecture ("sm_90a").
 std::vector<std::string> nvrtc_options(const std::string& arch);
-/// Whether there is one that compiles for an architecture ("sm_90a").
+/// Whether an NVRTC for this architecture ("sm_90a") is found.
 bool nvrtc_knows(const std::string& arch);
 
 /// Compiles a translation unit for an architecture ("sm_90a"). Thread safe. Errors: Unsupported
-/// when no NVRTC is found (with the places searched), Internal with the compiler's log.
+/// when no NVRTC is found (with the searched places), Internal with the compiler's log.
 CompiledText nvrtc_compile(const std::string& text, const std::string& arch);
 
 } // namespace ingot::cuda

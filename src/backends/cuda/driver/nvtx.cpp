@@ -12,8 +12,8 @@ namespace ingot::cuda {
 
 namespace {
 
-// The part of NVTX 3's injection interface that ranges need: a profiler's library asks for the
-// table of callbacks by number and stores its functions in the slots that it finds there.
+// The part of NVTX 3's injection interface for ranges: a profiler's library requests the table of
+// callbacks by number and stores its functions in the table's slots.
 using AnyFunction = void (*)();
 
 constexpr int core_module = 1;
@@ -28,7 +28,7 @@ struct Slots {
     AnyFunction* pointers[slot_count] = {};
 };
 
-/// Of the process, as the interface has it.
+/// One per process, as the interface requires.
 Slots& slots() {
     static Slots s;
     return s;

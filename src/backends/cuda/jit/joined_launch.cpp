@@ -26,7 +26,7 @@ bool is_wide(const KernelParameter& p) {
     return p.kind == Kind::U64 || p.kind == Kind::I64;
 }
 
-/// As the joined kernel declares a parameter: other texts do not know the types of this one.
+/// The type of a parameter of the joined kernel, whose text lacks the part's own types.
 std::string_view plain_type(const KernelParameter& p) {
     switch (p.kind) {
     case Kind::U32:
@@ -44,15 +44,15 @@ std::string_view plain_type(const KernelParameter& p) {
     return "i32";
 }
 
-/// The buffer address that a parameter is, or null.
+/// The buffer address in a parameter, or null.
 const Args::Fixup* fixup_at(const Args& args, uint32_t offset) {
     auto it = std::find_if(args.fixups().begin(), args.fixups().end(),
                            [offset](const Args::Fixup& f) { return f.at == offset; });
     return it == args.fixups().end() ? nullptr : &*it;
 }
 
-/// A part's program in a namespace of its own; `start` does the work of a block, given by number,
-/// and takes the arguments as addresses and integers.
+/// A part's program in a namespace of its own; `start` runs one block, given by number, with
+/// addresses and integers as arguments.
 std::string part_text(const Launch& l, size_t number) {
     const KernelText& k = *l.program.kernel;
     std::string declare = "DEVICE void start(const u32 block_number";
@@ -74,7 +74,7 @@ std::string part_text(const Launch& l, size_t number) {
                undefine, "}\n");
 }
 
-/// Adds the parameters of a part to those of the kernel, and passes them on.
+/// Adds a part's parameters to the kernel, and passes them on.
 void add_parameters(Launch& out, const Launch& l, size_t part, std::string& pass) {
     const std::vector<KernelParameter>& parameters = l.program.kernel->parameters;
     for (size_t i = 0; i < parameters.size(); ++i) {

@@ -14,7 +14,7 @@ namespace ingot::cuda {
 
 void PendingKernel::wait(std::unique_lock<std::mutex>& lock) {
     ready_.wait(lock, [this] { return done_; });
-    if (lacked_memory_ && reported_) { // by now there may be some
+    if (lacked_memory_ && reported_) { // there may be memory by now
         lock.unlock();
         cache_->compile(*this);
         lock.lock();
@@ -82,7 +82,7 @@ std::shared_ptr<PendingKernel> ProgramCache::request(std::string text, const std
             }
             slot->shared_ = std::max(slot->shared_, shared);
         }
-        if (slot->later_ && when == When::Now) { // now somebody waits for it
+        if (slot->later_ && when == When::Now) { // now a run waits for it
             put_in_queue(slot);
             slot->later_ = false;
             later_.erase(std::find(later_.begin(), later_.end(), slot));
@@ -99,7 +99,7 @@ std::shared_ptr<PendingKernel> ProgramCache::request(std::string text, const std
         slot->shared_ = shared;
         when == When::Now ? put_in_queue(slot) : put_in_later(slot);
     } catch (...) {
-        kernels_.erase(it); // nobody would compile it
+        kernels_.erase(it); // otherwise it is never compiled
         throw;
     }
     statistics_.programs++;
@@ -130,7 +130,7 @@ void ProgramCache::put_in_queue(std::shared_ptr<PendingKernel> k) {
             wake_.notify_one();
         }
     } catch (...) {
-        queue_.erase(at); // nobody would compile it
+        queue_.erase(at); // otherwise it is never compiled
         throw;
     }
 }
@@ -154,7 +154,7 @@ void ProgramCache::work() {
     while (true) {
         idle_++;
         if (!wake_.wait_for(lock, rest, wanted)) {
-            if (disk_ != nullptr) { // a pause: a process that is killed leaves its kernels
+            if (disk_ != nullptr) { // at a pause: a killed process keeps its kernels
                 lock.unlock();
                 disk_->flush();
                 lock.lock();

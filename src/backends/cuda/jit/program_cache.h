@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of one GPU: equal texts are compiled once, on a pool of threads, the longest first; what
-// was compiled is kept in the runtime cache on disk. What no run waits for is compiled by one
-// thread of low priority.
+// Programs of one GPU: equal texts are compiled once, on a pool of threads, longest first, and kept
+// in the runtime cache on disk. A thread of low priority compiles programs that no run waits for.
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"
@@ -19,23 +18,23 @@ namespace ingot::cuda {
 
 class ProgramCache;
 
-/// A kernel that was asked for; it may still be compiling. Where memory was lacking, who waits for
-/// it is told so, and the next one who does compiles it again. It needs its cache to do so.
+/// A requested kernel, possibly still compiling. After a lack of memory, the waiting caller gets
+/// the error, and the next one compiles again. Must not outlive its cache.
 class PendingKernel {
 public:
-    /// Waits for the compiler; then loads the kernel. Errors: what compiling or loading threw.
+    /// Waits for the compiler, then loads the kernel. Errors: those of compiling or loading.
     const Function& function();
-    /// Waits for the compiler. Errors: what compiling threw.
+    /// Waits for the compiler. Errors: those of compiling.
     void wait();
     /// Whether function() would return at once.
     bool loaded() const { return loaded_.load(std::memory_order_acquire); }
-    /// Waits for the compiler for so long; whether it is done.
+    /// Waits for the compiler for this long; true when it is done.
     bool wait_ms(double ms);
-    /// Seconds that the compiler took; 0 when the binary came from the cache.
+    /// The compiler's time in seconds; 0 for a binary from the cache.
     double compile_seconds() const { return seconds_; }
     const std::string& text() const { return text_; }
     const std::string& entry() const { return entry_; }
-    /// How often it was requested: launches of all plans.
+    /// The number of requests: launches of all plans.
     int requests() const { return requests_; }
 
 private:
@@ -51,7 +50,7 @@ private:
     std::mutex mutex_;
     std::condition_variable ready_;
     bool done_ = false;
-    bool later_ = false; // in the queue of what nobody waits for
+    bool later_ = false; // in the low-priority queue
     std::atomic<bool> loaded_{false};
     std::string binary_;
     std::exception_ptr problem_;
@@ -65,15 +64,15 @@ class ProgramCache {
     friend class PendingKernel;
 
 public:
-    /// `ahead` (compiled kernels that came with an engine) and `disk` may be null. `gives_way`: its
-    /// threads run when no other wants the CPU.
+    /// `ahead` (the engine's compiled kernels) and `disk` may be null. `gives_way`: its threads run
+    /// when nothing else needs the CPU.
     ProgramCache(Gpu& gpu, std::shared_ptr<const KernelBinaries> ahead,
                  std::shared_ptr<plan::RuntimeCache> disk, int threads, bool gives_way = false);
     ~ProgramCache();
     ProgramCache(const ProgramCache&) = delete;
     ProgramCache& operator=(const ProgramCache&) = delete;
 
-    /// Later: no run waits for it; it is compiled by a thread of low priority, and loaded.
+    /// Later: no run waits for it; a low-priority thread compiles and loads it.
     enum class When { Now, Later };
     std::shared_ptr<PendingKernel> request(const kernels::Program& program,
                                            const std::string& entry, int64_t shared) {
@@ -81,12 +80,11 @@ public:
     }
     std::shared_ptr<PendingKernel> request(std::string text, const std::string& entry,
                                            int64_t shared, When when);
-    /// A kernel for certain shapes only; null once there are most_variants of them: modules stay
-    /// loaded.
+    /// A kernel for specific shapes; null above most_variants of them, because modules stay loaded.
     std::shared_ptr<PendingKernel> request_variant(std::string text, const std::string& entry,
                                                    int64_t shared, When when);
     static constexpr int most_variants = 256;
-    /// Counts the kernels asked for Later that have been loaded.
+    /// The number of Later kernels that are loaded.
     uint64_t arrivals() const { return arrivals_.load(std::memory_order_acquire); }
     struct Statistics {
         int programs = 0;
@@ -96,11 +94,11 @@ public:
     Statistics statistics() const;
     /// Waits for all requested programs. Errors: the first one's.
     KernelBinaries binaries() const;
-    /// Somebody who requests programs. When the last one leaves, what is still to be compiled is
-    /// forgotten, and leave() waits for what is being compiled: a process may end after that.
+    /// Registers a user of the cache. When the last one leaves, queued programs are dropped, and
+    /// leave() waits for those being compiled: then the process may end.
     void enter();
     void leave() noexcept;
-    /// Every program that was requested.
+    /// Every requested program.
     std::vector<KernelUse> programs() const;
 
 private:
@@ -120,7 +118,7 @@ private:
     mutable std::mutex mutex_;
     std::condition_variable wake_;
     std::map<std::string, std::shared_ptr<PendingKernel>> kernels_; // by text, entry included
-    std::deque<std::shared_ptr<PendingKernel>> queue_;              // the longest text first
+    std::deque<std::shared_ptr<PendingKernel>> queue_;              // longest text first
     std::condition_variable wake_later_;
     std::deque<std::shared_ptr<PendingKernel>> later_;
     std::vector<std::thread> threads_;
@@ -131,7 +129,7 @@ private:
     int idle_ = 0;
     int compiling_ = 0;
     int users_ = 0;
-    std::condition_variable quiet_; // nothing is being compiled
+    std::condition_variable quiet_; // nothing is compiling
     bool stop_ = false;
     int variants_ = 0;
     Statistics statistics_;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CollectiveStep: an exchange between GPUs by NCCL, on the stream of the run.
+// CollectiveStep: an exchange between GPUs through NCCL, on the run's stream.
 #include "backends/cuda/run/steps.h"
 #include "ops/collective.h"
 
@@ -11,7 +11,7 @@ class CollectiveStep : public Step {
 public:
     explicit CollectiveStep(const StepArgs& a)
         : op_(a.group.first().as<Collective>()), in_(a.in[0]), out_(a.out[0]) {
-        // A size that is not known while building may not divide.
+        // A size unknown at build may turn out not to be divisible.
         bool cuts = op_.operation == "scatter" || op_.operation == "reduce_scatter" ||
                     op_.operation == "all_to_all";
         require(!cuts || in_.view.shape[0] % op_.ranks == 0, ErrorCode::InvalidArgument,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DynamicStep: nonzero and nms. A first half counts on the device, the host reads the count, a
-// second half writes a result of that size.
+// DynamicStep: nonzero and nms. The first half counts on the device, the host reads the count, and
+// the second half writes a result of that size.
 #include "backends/cuda/run/launch_list.h"
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
@@ -21,7 +21,7 @@ public:
           in_(a.in.begin(), a.in.end()), constants_(a.constants.begin(), a.constants.end()),
           tf32_(a.options.tf32), counts_(device_, str("node '", a.node.name, "' (counting)")),
           writes_(device_, str("node '", a.node.name, "' (writing)")) {
-        // Buffers of its own: operands, then the result.
+        // Its own buffers: operands, then the result.
         for (size_t i = 0; i < in_.size(); ++i) {
             outer_.push_back(in_[i].buffer);
             in_[i].buffer = static_cast<int>(i);
@@ -54,7 +54,7 @@ public:
         if (result.count() > 0) {
             buffers.push_back(result.mutable_bytes().data());
             Operand out{DType::I64, static_cast<int>(in_.size()), plan::dense(shape)};
-            if (n != written_) { // else the launches are those of the last run
+            if (n != written_) { // else the last run's launches are reused
                 written_ = -1;
                 writes_.set(write_(problem({&out, 1})));
                 written_ = n;
@@ -84,7 +84,7 @@ private:
     Emitted (*write_)(const Problem&) = nullptr;
     LaunchList counts_;
     LaunchList writes_;
-    int64_t written_ = -1; // the count that `writes_` is made for
+    int64_t written_ = -1; // the count that `writes_` was made for
     int64_t scratch_bytes_ = 0;
 };
 

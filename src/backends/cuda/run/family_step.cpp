@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// FamilyStep: the launches that a family emitted, with their arguments filled in as addresses
-// become known.
+// FamilyStep: the launches that a family emitted, with addresses filled in as arguments.
 #include "backends/cuda/jit/joined_launch.h"
 #include "backends/cuda/run/launch_list.h"
 #include "backends/cuda/run/steps.h"
@@ -27,7 +26,7 @@ public:
         : what_(what), specialise_(device.state().options.specialise),
           most_blocks_(most_joined_blocks(device.arch())), launches_(device, std::move(what)) {}
 
-    /// Emits the launches of the family's generic tactic, for when the chosen one does not compile.
+    /// Emits the launches of the generic tactic, for a chosen one that does not compile.
     void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
 
     void reserve_scratch(int64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
@@ -71,7 +70,7 @@ public:
     bool is_stale() const override { return launches_.is_stale(); }
 
 private:
-    /// Waits for the compiler; a kernel that it refuses is replaced by the generic tactic.
+    /// Waits for the compiler; replaces a kernel that it rejects by the generic tactic.
     void wait_for_kernels() {
         try {
             launches_.wait();
@@ -93,7 +92,7 @@ private:
     std::string what_;
     Specialise specialise_;
     int64_t most_blocks_;
-    bool complete_ = false; // the plan
+    bool complete_ = false; // the plan is complete
     std::optional<Emitted> waiting_;
     LaunchList launches_;
     std::string tactic_;
@@ -102,8 +101,8 @@ private:
     int64_t scratch_bytes_ = 0;
 };
 
-/// The step's launches by the options, else by what was timed, else by the model, where several
-/// that it puts close together are decided between when the plan is complete.
+/// Selects the step's launches by the options, else by timings, else by the cost model; tactics
+/// with similar cost are decided when the plan is complete.
 void choose(FamilyStep& step, const Family& family, const Problem& problem,
             const std::vector<Tactic>& tactics, CudaDevice& device, const std::string& layer) {
     const CudaState& state = device.state();
@@ -134,7 +133,7 @@ void choose(FamilyStep& step, const Family& family, const Problem& problem,
     }
 }
 
-/// Drops tactics that work in more memory than a step may; the generic one stays where all do.
+/// Drops tactics above the workspace limit of a step; the generic one stays if all exceed it.
 void keep_to_workspace(std::vector<Tactic>& tactics, const Family& family, const Problem& problem,
                        const CompileOptions& options, const std::string& what) {
     if (options.workspace == std::numeric_limits<int64_t>::max()) {
@@ -150,7 +149,7 @@ void keep_to_workspace(std::vector<Tactic>& tactics, const Family& family, const
         return bytes > options.workspace;
     });
     if (tactics.empty()) {
-        tactics.push_back(std::move(generic)); // the planner says what it needs
+        tactics.push_back(std::move(generic)); // the planner reports its requirement
     }
 }
 
@@ -168,7 +167,7 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
     auto step = std::make_unique<FamilyStep>(device, what);
     choose(*step, family, problem, tactics, device, args.node.name);
     if (tactics.size() > 1) {
-        // The operands and symbols outlive the call, as copies; the graph by the program.
+        // Keeps copies of operands and symbols; the program keeps the graph.
         step->set_fallback([kept = KeptProblem(problem), &family, generic = tactics.back()] {
             return family.emit(kept.problem(), generic);
         });

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// HostStep: an op that no family runs is evaluated on the host. Correct and slow.
+// HostStep: evaluates an op without a family on the host. Correct and slow.
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
 #include "plan/reference.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Joins small steps of a plan that do not depend on each other into one launch: rotations of
-// queries and keys, and what is appended to a cache.
+// Joins small independent steps of a plan into one launch: rotations of queries and keys, and
+// appends to a cache.
 #include "backends/cuda/jit/joined_launch.h"
 #include "backends/cuda/run/launch_list.h"
 #include "backends/cuda/run/steps.h"
@@ -15,7 +15,7 @@ namespace ingot::cuda {
 namespace {
 
 constexpr size_t most_parts = 8;
-constexpr size_t farthest = 8; // entries between the first part and another
+constexpr size_t farthest = 8; // entries between the first part and a later one
 
 class JoinedStep : public Step {
 public:
@@ -77,8 +77,8 @@ struct Axis {
     int64_t b = 1;
 };
 
-/// Whether two views are boxes of one larger tensor that have no element in common: parts of a
-/// cache, say. Their offsets then are coordinates, with strides that divide each other as places.
+/// Whether two views are disjoint boxes of one larger tensor, such as parts of a cache. Their
+/// offsets are then coordinates in a mixed-radix system given by the strides.
 bool are_apart(const View& a, const View& b) {
     std::vector<Axis> axes;
     for (size_t i = 0; i < a.shape.size() && a.shape.size() == b.shape.size(); ++i) {
@@ -114,7 +114,7 @@ bool are_apart(const View& a, const View& b) {
     return apart;
 }
 
-/// Whether two operands may have an element in common.
+/// Whether two operands may share an element.
 bool overlap(const Operand& a, const Operand& b) {
     auto range = [](const Operand& o) {
         std::pair<int64_t, int64_t> r{o.view.offset, o.view.offset + 1};
@@ -172,7 +172,7 @@ public:
 
 private:
     struct Group {
-        std::vector<size_t> entries; // ascending; they run at the place of the first
+        std::vector<size_t> entries; // ascending; they run at the position of the first
         int64_t blocks = 0;
     };
 
@@ -181,8 +181,8 @@ private:
         return s == nullptr ? nullptr : s->waiting();
     }
 
-    /// Whether an entry can run at the place of an earlier one, behind everything that it has to
-    /// wait for.
+    /// Whether an entry can run at an earlier entry's position, after everything that it depends
+    /// on.
     bool joins_earlier(size_t i) {
         int64_t blocks = launch_of(i)->grid[0];
         size_t first = i - std::min(i, farthest);
@@ -212,7 +212,7 @@ private:
         e.launches.push_back(joined(parts));
         const ProfilePrograms* profile = device_.state().profile_programs.get();
         if (profile != nullptr && !profile->is_open() && !profile->has(e)) {
-            return; // it would have to be compiled while something waits
+            return; // it would have to be compiled while a run waits
         }
         StepEntry whole;
         std::vector<std::unique_ptr<Step>> steps;
@@ -246,7 +246,7 @@ private:
     CudaDevice& device_;
     int64_t most_blocks_;
     std::vector<Group> groups_;
-    std::vector<size_t> places_; // where an entry runs
+    std::vector<size_t> places_; // the position of each entry
 };
 
 } // namespace

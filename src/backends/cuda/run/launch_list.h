@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// LaunchList: what a family emitted, ready to be launched once addresses are known.
+// LaunchList: the launches that a family emitted, ready once addresses are known.
 #pragma once
 
 #include "backends/cuda/run/device.h"
@@ -15,12 +15,12 @@ public:
     LaunchList(const LaunchList&) = delete;
     LaunchList& operator=(const LaunchList&) = delete;
 
-    /// Replaces the list. Asks for the kernels, which may go on compiling. Errors: Unsupported for
-    /// a grid that CUDA does not allow.
+    /// Replaces the list and requests the kernels, which may compile in the background. Errors:
+    /// Unsupported for a grid beyond CUDA's limits.
     void set(const kernels::Emitted& e, Specialise specialise = Specialise::None);
-    /// Waits for the compiler and loads the kernels. Errors: what either threw.
+    /// Waits for the compiler and loads the kernels. Errors: those of either.
     void wait();
-    /// Whether a variant for these very shapes has come that the last run did not use yet.
+    /// Whether a variant for the exact shapes has arrived since the last run.
     bool is_stale() const;
     /// `buffers`: addresses by Operand::buffer.
     void run(std::byte* const* buffers, std::byte* scratch);
@@ -32,13 +32,13 @@ private:
     };
     struct Item {
         std::shared_ptr<PendingKernel> kernel;
-        std::shared_ptr<PendingKernel> special; // takes its place once it is loaded
-        std::string generic;                    // for when `kernel` does not compile
+        std::shared_ptr<PendingKernel> special; // replaces `kernel` once loaded
+        std::string generic;                    // used when `kernel` does not compile
         LaunchShape shape;
         kernels::Args args;
         std::vector<Block> memory;
         std::vector<void*> parameters;
-        std::vector<std::byte*> encoded; // the base over which each tensor map was encoded
+        std::vector<std::byte*> encoded; // the base address of each encoded tensor map
     };
     void add(const kernels::Launch& l, Specialise specialise);
     void request(Item& item, const kernels::Launch& l, Specialise specialise);

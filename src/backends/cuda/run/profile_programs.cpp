@@ -19,11 +19,11 @@ using kernels::Tactic;
 
 namespace {
 
-/// Planning a node takes some 50 us: this bounds what loading an engine takes.
+/// Planning a node takes some 50 us: this bounds the load time of an engine.
 constexpr size_t most_nodes = 8000;
 constexpr size_t most_samples = 768;
 constexpr size_t least_samples = 8;
-/// Samples are planned together, and no more of them once this many found nothing new.
+/// Samples are planned in batches, until this many samples in a row found nothing new.
 constexpr size_t batch = 32;
 constexpr size_t quiet = 8 * batch;
 
@@ -47,7 +47,7 @@ private:
     uint64_t state_ = 0x9e3779b97f4a7c15ULL;
 };
 
-/// A size in the range, often one that kernels treat apart.
+/// A size in the range, often a special one for kernels.
 int64_t sample(const Interval& range, Random& random) {
     auto span = static_cast<uint64_t>(range.high - range.low) + 1;
     uint64_t kind = random() % 10;
@@ -60,7 +60,7 @@ int64_t sample(const Interval& range, Random& random) {
         int64_t down = size / unit * unit;
         return down >= range.low ? down : down + unit <= range.high ? down + unit : size;
     }
-    // The small ones are few and differ much.
+    // Small sizes are few and differ much.
     uint64_t small = std::min<uint64_t>(span, 64);
     return range.low + static_cast<int64_t>(random() % small);
 }
@@ -110,7 +110,7 @@ std::vector<std::vector<Shape>> sample_shapes(const Graph& g, const std::vector<
     return all;
 }
 
-/// Requests what the plans need. Shapes that contradict each other are left out.
+/// Plans for the samples and requests their programs. Skips contradictory shapes.
 static void plan_samples(const std::shared_ptr<CudaState>& state, const plan::Program& program,
                          std::span<const std::vector<Shape>> samples) noexcept {
     const Graph& g = *program.graph;
@@ -145,12 +145,12 @@ void ProfilePrograms::find(const std::shared_ptr<CudaState>& state,
     auto found = std::make_shared<ProfilePrograms>();
     state->profile_programs = found;
     size_t done = 0;
-    size_t news = 0; // samples planned when the last program was found
+    size_t news = 0; // samples planned when the last new program was found
     std::set<std::vector<Shape>> planned;
     while (done < samples.size() && done - news < quiet) {
         size_t before = found->count();
         size_t part = std::min(batch, samples.size() - done);
-        std::vector<std::vector<Shape>> now; // equal ones need the same programs
+        std::vector<std::vector<Shape>> now; // equal shapes need the same programs
         std::copy_if(samples.begin() + static_cast<int64_t>(done),
                      samples.begin() + static_cast<int64_t>(done + part), std::back_inserter(now),
                      [&planned](const auto& s) { return planned.insert(s).second; });

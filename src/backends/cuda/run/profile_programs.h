@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ProfilePrograms: the programs that shapes inside an engine's profiles need, so that new shapes of
-// a dynamic engine find them compiled. They are a function of engine, profiles and architecture,
-// and so is what is chosen by them.
+// ProfilePrograms: the programs for shapes inside an engine's profiles, so that new shapes of a
+// dynamic engine find them compiled. They depend on engine, profiles and architecture alone, and so
+// do choices among them.
 #pragma once
 
 #include "kernels/family.h"
@@ -21,36 +21,35 @@ class PendingKernel;
 /// Thread safe.
 class ProfilePrograms {
 public:
-    /// Plans for a sample of the shapes that the state's options' profiles allow, and keeps the
-    /// programs as state->profile_programs. Does nothing where a size has no bounds, or none
-    /// varies.
+    /// Plans for a sample of the shapes in the options' profiles, and stores the programs in
+    /// state->profile_programs. Does nothing where a size is unbounded, or all are fixed.
     static void find(const std::shared_ptr<CudaState>& state,
                      const std::shared_ptr<const plan::Program>& program);
 
-    /// The first tactic whose programs are all known; without one, the first. `emitted` gets its
-    /// launches.
+    /// The first tactic whose programs are all known; without one, the first tactic. `emitted`
+    /// receives its launches.
     size_t choose(const kernels::Family& family, const kernels::Problem& problem,
                   const std::vector<kernels::Tactic>& tactics, kernels::Emitted& emitted) const;
-    /// While it is open: notes a program that a plan requested.
+    /// While open: records a program that a plan requested.
     void note(const std::string& text, const std::string& entry,
               std::shared_ptr<PendingKernel> kernel);
     bool is_open() const { return open_; }
     /// Whether the programs of all launches are known.
     bool has(const kernels::Emitted& e) const;
     size_t count() const { return known_.size(); }
-    /// Until all of them are compiled, or have failed to.
+    /// Waits until all programs are compiled or have failed.
     void wait() const;
 
 private:
     bool open_ = true;
-    std::mutex mutex_;            // while it is open
+    std::mutex mutex_;            // while open
     std::set<std::string> known_; // hashes
     std::vector<std::shared_ptr<PendingKernel>> kernels_;
 };
 
-/// Shapes of the inputs that are likely to need different programs, the expected ones first: the
-/// ends of the ranges, multiples of powers of two, and others. Empty where a size has no bounds or
-/// none varies. The same for the same graph and profiles.
+/// Input shapes that probably need different programs, opt shapes first: ends of ranges, multiples
+/// of powers of two, and others. Empty where a size is unbounded or all are fixed. Deterministic
+/// for a graph and its profiles.
 std::vector<std::vector<Shape>> sample_shapes(const Graph& g, const std::vector<Profile>& profiles,
                                               size_t count);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// SourceStep: the kernel of a cuda_source, compiled like those of families. Its text stands behind
-// the device's own types, so that it can use them.
+// SourceStep: the kernel of a cuda_source, compiled like those of families. Its text follows the
+// common device types, so that it can use them.
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
 #include "ops/plugin.h"
@@ -173,7 +173,7 @@ private:
         }
     }
 
-    /// Waits for the compiler: what it says is an error of the plan, whole.
+    /// Waits for the compiler, whose full message is an error of the plan.
     void request(std::string text) {
         ProgramCache& programs = *device_.state().programs;
         ProfilePrograms* profile = device_.state().profile_programs.get();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The steps of CUDA plans: launches of a family, and work that the host does in between.
+// The steps of CUDA plans: launches of a family, and host work between them.
 #pragma once
 
 #include "backends/cuda/run/device.h"
@@ -7,33 +7,33 @@
 
 namespace ingot::cuda {
 
-/// A step of one small launch, which waits until the plan is complete: then it starts on its own,
-/// or becomes a part of another.
+/// A step of one small launch, which waits until the plan is complete: then it starts alone or
+/// joins another.
 class JoinableStep : public Step {
 public:
     /// Its launch while it waits; null when it cannot be joined, or has started.
     virtual const kernels::Launch* waiting() const = 0;
-    /// Asks for its kernels.
+    /// Requests its kernels.
     virtual void start() = 0;
 };
-/// Joins steps of a plan without memory yet that do not depend on each other, where they are a few
-/// places apart; all others start. The entries of what became a part have no step any more.
+/// Joins independent steps that are close together in a plan, before it has memory; starts the
+/// others. Joined entries lose their step.
 void join_steps(plan::SegmentPlan& plan, CudaDevice& device);
 
-/// Prepares a node that a family claimed (StepArgs::kernel.family).
+/// Prepares a node claimed by a family (StepArgs::kernel.family).
 std::unique_ptr<Step> make_family_step(const StepArgs& args);
-/// nonzero and nms: results of sizes that depend on data.
+/// nonzero and nms: results of data-dependent sizes.
 std::unique_ptr<Step> make_dynamic_step(const StepArgs& args);
-/// cuda_source: the kernel that the graph brings.
+/// cuda_source: a kernel from the graph.
 std::unique_ptr<Step> make_source_step(const StepArgs& args);
 /// collective: an exchange with other GPUs.
 std::unique_ptr<Step> make_collective_step(const StepArgs& args);
 /// A copy between operands on the device.
 std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device);
-/// Evaluates the node on the host: operands are read back, results written.
+/// Evaluates the node on the host: reads operands back and writes results.
 std::unique_ptr<Step> make_host_step(const StepArgs& args);
 
-/// Launches by `f`; what it throws becomes the step's status, with the words in the context.
+/// Launches through `f`; an exception becomes the step's status, with its text in the context.
 template <class F>
 Status launched(const RunContext& c, const F& f) noexcept {
     try {

@@ -15,20 +15,20 @@ using kernels::Tactic;
 
 namespace {
 
-/// A tactic may cost so much more than the best: what a cost model does not tell apart.
+/// The excess cost of an acceptable tactic: the resolution of the cost model.
 constexpr double slack_us = 0.3;
 constexpr double slack = 0.05;
-/// What a more general program costs more.
+/// The extra cost of a more general program.
 constexpr double variant_us = 0.02;
 constexpr double variant_part = 0.003;
-/// One kernel less is worth so much of a run, and this part of it.
+/// The value of saving one kernel, in time and as a share of a run.
 constexpr double worth_us = 0.4;
 constexpr double worth_part = 0.0008;
-/// That a problem has no kernel at all.
+/// The cost of a problem without a kernel.
 constexpr double unserved = 1e6;
 constexpr size_t none = SIZE_MAX; // no text
 
-/// Equal for equal texts: device files are known by their names.
+/// Equal for equal texts: device files are identified by name.
 std::string hash_of(const kernels::Launch& l) {
     HashStream s(false);
     auto add = [&s](std::string_view part) {
@@ -104,7 +104,7 @@ int64_t KernelReuse::add(const Family& family, const Problem& problem,
     return best.scratch;
 }
 
-/// The cheapest candidate whose texts are all open; `without`: as if this one were not.
+/// The cheapest candidate whose texts are all open; `without` counts as closed.
 const KernelReuse::Candidate* KernelReuse::cheapest(const Choices& c, size_t without) const {
     const Candidate* best = nullptr;
     for (const Candidate& o : c.candidates) {
@@ -121,7 +121,7 @@ double KernelReuse::worth_of_a_text() const {
     return worth_us + worth_part * total_us_;
 }
 
-/// Opens the texts that bring most, until every problem has one and none is worth it any more.
+/// Opens the most valuable texts until every problem has one and no further text pays.
 void KernelReuse::open_texts() {
     for (;;) {
         std::map<std::vector<size_t>, double> gains;
@@ -152,7 +152,7 @@ void KernelReuse::open_texts() {
     }
 }
 
-/// Closes those that others can stand in for, one after another.
+/// Closes texts that others can replace, one by one.
 void KernelReuse::close_texts() {
     for (;;) {
         std::vector<double> losses(open_.size(), 0);

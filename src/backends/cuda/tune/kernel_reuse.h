@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// KernelReuse: chooses, for all steps of a plan together, among tactics and variants that cost
-// nearly the same, so that the plan has few different kernels, which compile sooner. A function of
-// the plan's steps in their order, of nothing else.
+// KernelReuse: chooses among tactics and variants of nearly equal cost for all steps of a plan
+// together, so that the plan has few different kernels, which compile sooner. Depends on the plan's
+// steps in their order alone.
 #pragma once
 
 #include "kernels/family.h"
@@ -13,7 +13,7 @@
 
 namespace ingot::cuda {
 
-/// A problem whose parts are copies; the graph of its group has to stay.
+/// A problem with copied parts; the graph of its group must stay alive.
 struct KeptProblem {
     explicit KeptProblem(const kernels::Problem& p)
         : group(p.group), in(p.in.begin(), p.in.end()), out(p.out.begin(), p.out.end()),
@@ -37,18 +37,19 @@ class KernelReuse {
 public:
     using Use = std::function<void(const kernels::Tactic&, const kernels::Emitted&)>;
 
-    /// Another plan is made.
+    /// Starts another plan.
     void begin_plan() { *this = {}; }
-    /// The next step of the plan, with its tactics, best first. `use` is told the choice: at once
-    /// where there is only one, else by finish(). Returns the scratch memory that it may need.
+    /// Adds the next step of the plan, with its tactics, best first. Calls `use` with the choice:
+    /// at once for a single tactic, else in finish(). Returns the largest scratch memory of the
+    /// candidates.
     int64_t add(const kernels::Family& family, const kernels::Problem& problem,
                 const std::vector<kernels::Tactic>& tactics, Use use);
-    /// All steps are there.
+    /// Decides, once all steps are added.
     void finish();
 
 private:
     struct Candidate {
-        double cost_us = 0; // beyond that of the best
+        double cost_us = 0; // above the best
         size_t tactic = 0;
         int variant = 0;
         std::vector<size_t> texts;
@@ -75,7 +76,7 @@ private:
     void close_texts();
 
     std::map<std::string, size_t> numbers_; // of texts, by hash
-    std::vector<bool> open_;                // by number: in the plan
+    std::vector<bool> open_;                // by number: used in the plan
     std::map<std::string, size_t> known_;   // by problem
     std::vector<Choices> choices_;
     std::vector<Step> steps_;

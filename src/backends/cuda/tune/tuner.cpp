@@ -14,7 +14,7 @@ using kernels::Tactic;
 
 namespace {
 
-/// Jobs whose kernels compile while one is timed.
+/// Jobs that compile while one is timed.
 constexpr size_t jobs_ahead = 4;
 
 } // namespace
@@ -145,7 +145,7 @@ void Tuner::time_jobs(std::vector<TuningJob> jobs, bool background) {
         TuningBench bench(state_, background, weights_stay_);
         for (size_t i = 0; i < jobs.size(); ++i) {
             const TuningJob& job = jobs[i];
-            // In the background one thread compiles, kernel by kernel.
+            // In the background, one thread compiles kernel by kernel.
             size_t ahead = background || left_ms() <= 0 ? i : std::min(i + jobs_ahead, jobs.size());
             while (requested < ahead) {
                 bench.request(jobs[requested++]);
@@ -215,7 +215,7 @@ size_t TacticChoices::choose(Tuner& tuner, const kernels::Family& family,
         }
     }
     if (!is_new && !it->second.timed) {
-        tuner.wants(key); // it counts: made_ has it, so there is nothing to offer
+        tuner.wants(key); // counts the use: made_ has the choice, so nothing is offered
     }
     std::optional<size_t> at = place(it->second.tactic);
     timed = at && it->second.timed;

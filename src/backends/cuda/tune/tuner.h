@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tuner: times the tactics that the cost model puts near each other, within a budget, and keeps the
-// winners in the timing cache. One per executable.
+// Tuner: times tactics of similar modelled cost within a budget, and stores the winners in the
+// timing cache. One per executable.
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"
@@ -20,41 +20,41 @@ namespace ingot::cuda {
 struct CudaState;
 class TuningBench;
 
-/// Names a device in the timing cache.
+/// The device's name in the timing cache.
 std::string timing_device(const Gpu& gpu, const kernels::Arch& arch);
 
-/// StepInfo::implementation of a step that uses a tactic.
+/// StepInfo::implementation for a step with a tactic.
 std::string implementation_text(std::string_view family, std::string_view tactic, bool timed);
 
 /// Thread safe.
 class Tuner {
 public:
-    /// Belongs to `state`. `weight_bytes`: of the whole model; where they do not fit into the L2
-    /// cache, no weight is there when a run needs it.
+    /// Belongs to `state`. `weight_bytes`: of the whole model; if they exceed the L2 cache, weights
+    /// are timed as uncached.
     Tuner(CudaState& state, std::shared_ptr<plan::TimingCache> cache, int64_t weight_bytes);
-    /// Ends what is being timed and drops the rest.
+    /// Stops timing and drops the queue.
     ~Tuner();
     Tuner(const Tuner&) = delete;
     Tuner& operator=(const Tuner&) = delete;
 
     bool is_full() const { return mode_ == Tune::Full; }
-    /// A problem that is not in the timing cache is an error.
+    /// A problem that is missing in the timing cache is an error.
     bool must_know() const;
-    /// The key of a layer's problem: the layer's own where the cache has one or keeps them apart.
+    /// The key of a layer's problem: per layer where the cache has such a key or separates layers.
     std::string key_of(const std::string& layer, const std::string& problem) const;
-    /// The cache knows a tactic for the layer that it does not have.
+    /// Reports a cached tactic that the layer lacks.
     void miss(const std::string& layer, const std::string& tactic) const;
-    /// The winner of a problem, where it is known.
+    /// The winner of a problem, if known.
     std::optional<plan::Timing> find(const std::string& problem) const;
-    /// Another step has this problem. True when a job for it is welcome: the first time, while
-    /// there is budget left.
+    /// Counts another step with this problem. True when a job for it is needed: the first time,
+    /// while there is budget left.
     bool wants(const std::string& problem);
-    /// Background: it is timed when its turn comes. Full: by the next finish().
+    /// Background: queues the job. Full: the next finish() times it.
     void add(TuningJob job);
-    /// Times what was added, what costs the model most first, until the budget is spent. Errors:
-    /// those of a device that is lost.
+    /// Times the added jobs, the most costly by the model first, until the budget is spent. Errors:
+    /// those of a lost device.
     void finish();
-    /// Milliseconds spent so far.
+    /// Milliseconds spent.
     double spent_ms() const;
 
 private:
@@ -71,24 +71,24 @@ private:
     mutable std::mutex mutex_;
     std::mutex finishing_;
     std::condition_variable wake_;
-    std::map<std::string, int> uses_; // by problem: steps that have it
+    std::map<std::string, int> uses_; // by problem: the number of its steps
     std::vector<TuningJob> jobs_;
     double spent_ms_ = 0;
     bool stop_ = false;
     std::thread thread_;
 };
 
-/// The choices of one context: what it chose for a problem stays while it lives.
+/// The choices of one context: a problem keeps its choice while the context lives.
 class TacticChoices {
 public:
-    /// The place of the tactic that a context uses, by its own earlier choice, the timing cache or
-    /// the model; `timed` says whether it was the fastest of several. Offers the problem to the
-    /// tuner where nobody timed it yet.
+    /// The index of the tactic to use: the context's earlier choice, the timing cache's, or the
+    /// model's; `timed` tells whether it was measured as the fastest of several. Offers the problem
+    /// to the tuner if it was never timed.
     size_t choose(Tuner& tuner, const kernels::Family& family, const kernels::Problem& problem,
                   const std::vector<kernels::Tactic>& tactics, const std::string& layer,
                   bool& timed);
-    /// Full tuning: times what was offered; true when there are new winners among the problems of
-    /// this context, so that plans made with the model's choices are made again.
+    /// Full tuning: times the offered problems; true when this context has new winners, so that
+    /// plans with the model's choices are made again.
     bool settle(Tuner& tuner);
 
 private:
@@ -97,7 +97,7 @@ private:
         bool timed = false;
     };
     std::map<std::string, Choice> made_; // by problem
-    std::vector<std::string> open_;      // chosen by the model until the tuner finishes
+    std::vector<std::string> open_;      // the model's choices, until the tuner finishes
 };
 
 } // namespace ingot::cuda

@@ -15,9 +15,9 @@ constexpr int64_t pattern_bytes = 1 << 20;
 constexpr int poison_byte = 0xCB;
 constexpr int most_rounds = 9;
 constexpr int least_rounds = 3;
-/// A candidate that ran this long needs no more rounds than the least.
+/// A candidate above this time gets the minimum of rounds.
 constexpr double long_us = 5000;
-/// By how much a later candidate has to beat an earlier one.
+/// A later candidate must beat an earlier one by this factor.
 constexpr double margin = 0.99;
 
 double median(std::vector<double> v) {
@@ -26,7 +26,7 @@ double median(std::vector<double> v) {
     return v.size() % 2 == 1 ? v[half] : (v[half - 1] + v[half]) / 2;
 }
 
-/// Elements between -1 and 1; of integers that may be indices, 0.
+/// Elements between -1 and 1; 0 for integers, which may be indices.
 std::vector<std::byte> pattern_of(DType dtype) {
     std::vector<std::byte> bytes(pattern_bytes);
     uint64_t state = 0x9e3779b97f4a7c15ULL;
@@ -103,11 +103,11 @@ bool TuningBench::compiled(const TuningJob::Candidate& c,
     return true;
 }
 
-/// Whether CompileOptions::tuning_memory allows what a candidate needs.
+/// Whether a candidate fits CompileOptions::tuning_memory.
 bool TuningBench::has_room(const TuningJob& job, const TuningJob::Candidate& c) const {
     int64_t limit = state_->options.tuning_memory;
     int64_t bytes = flush_bytes_ + c.emitted.scratch;
-    std::set<DType> types; // whose patterns there are then
+    std::set<DType> types; // types with a pattern already
     for (const auto& [dtype, memory] : patterns_) {
         types.insert(dtype);
     }
@@ -207,7 +207,7 @@ void TuningBench::write_pattern(std::byte* to, int64_t bytes, DType dtype) {
     }
 }
 
-/// The memory system as the kernels before would leave it.
+/// Puts the memory system into the state that earlier kernels would leave.
 void TuningBench::prepare(const TuningJob& job) {
     device_.fill(flush_, 0, static_cast<size_t>(flush_bytes_));
     for (const auto& [index, b] : job.buffers) {
@@ -221,7 +221,7 @@ void TuningBench::prepare(const TuningJob& job) {
 }
 
 double TuningBench::run(const TuningJob& job, Racer& r) {
-    struct Held { // lets the device go on, whatever happens
+    struct Held { // resumes the device in any case
         Device& device;
         explicit Held(Device& d) : device(d) { device.hold(); }
         ~Held() { device.resume(); }

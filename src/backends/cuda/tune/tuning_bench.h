@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TuningBench: runs the candidates of a job on memory of its own, as they would run within a model:
-// activations just written, weights in the L2 cache only where all of them fit.
+// TuningBench: runs a job's candidates on its own memory under the conditions of a model: fresh
+// activations, weights in the L2 cache only where all of them fit.
 #pragma once
 
 #include "backends/cuda/run/launch_list.h"
@@ -11,7 +11,7 @@
 
 namespace ingot::cuda {
 
-/// Used by one thread.
+/// One thread at a time may use it.
 class TuningBench {
 public:
     TuningBench(std::shared_ptr<CudaState> state, bool background, bool weights_stay);
@@ -24,13 +24,13 @@ public:
         double us = 0; // the median of its runs
     };
     struct Result {
-        std::vector<Time> times; // of those that ran, in the order of the job
-        size_t best = 0;         // among them
+        std::vector<Time> times; // of the candidates that ran, in the job's order
+        size_t best = 0;         // the index among them
     };
-    /// Asks for the kernels of a job, so that they compile while others are timed.
+    /// Requests a job's kernels, so that they compile while others are timed.
     void request(const TuningJob& job) const;
-    /// The fastest candidate; nullopt when fewer than two of them could be run before `left_ms()`
-    /// fell to 0, or memory is short. Errors: those of a device that is lost.
+    /// The fastest candidate; nullopt when fewer than two ran before `left_ms()` reached 0, or
+    /// memory is short. Errors: those of a lost device.
     std::optional<Result> fastest(const TuningJob& job, const std::function<double()>& left_ms);
 
 private:

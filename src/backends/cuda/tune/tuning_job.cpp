@@ -13,7 +13,7 @@ using kernels::Tactic;
 
 namespace {
 
-/// What the model ranks further behind than this is not worth a compilation.
+/// Tactics with a larger cost ratio by the model are not worth compiling.
 constexpr double farthest = 3;
 constexpr int64_t alignment = 16;
 
@@ -24,14 +24,14 @@ int64_t byte_offset(const Operand& o) {
 std::string operand_text(const Operand& o) {
     Shape strides = o.view.strides;
     for (size_t i = 0; i < strides.size(); ++i) {
-        strides[i] = o.view.shape[i] == 1 ? 0 : strides[i]; // it means nothing
+        strides[i] = o.view.shape[i] == 1 ? 0 : strides[i]; // the stride has no meaning
     }
     std::string text = str(o.dtype, o.view.shape, strides);
     int64_t skew = byte_offset(o) % alignment;
     return skew == 0 ? text : str(text, '+', skew);
 }
 
-/// From the buffer's start to the end of the last element that the view names.
+/// From the buffer's start to the end of the view's last element.
 int64_t reach(const Operand& o) {
     int64_t last = o.view.offset;
     for (size_t i = 0; i < o.view.shape.size(); ++i) {
