@@ -1,0 +1,302 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/triton/batch.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace ingot::triton {
+
+namespace {
+
+/// As the server's own times: of the steady clock, in nanoseconds.
+uint64_t now() {
+    auto since = std::chrono::steady_clock::now().time_since_epoch();
+    return static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
+}
+
+/// What a shape of the engine's asks of one of a request's: open sizes within what it was built
+/// for. The rows of a batch are checked by their limit.
+void check_shape(const EngineTensor& t, const std::vector<int64_t>& shape, bool batched) {
+    bool fits = shape.size() == t.dims.size();
+    for (size_t i = 0; fits && i < shape.size(); ++i) {
+        bool open = t.dims[i] == -1;
+        bool bounded = open && !t.most.empty() && !(batched && i == 0);
+        fits = shape[i] >= 0 && (open || shape[i] == t.dims[i]) &&
+               (!bounded || (shape[i] >= t.least[i] && shape[i] <= t.most[i]));
+    }
+    require(fits, ErrorCode::InvalidArgument, "input '", t.name, "' has shape ", dims_text(shape),
+            ", expected ", dims_text(t.dims),
+            t.most.empty() ? std::string()
+                           : str(" within ", dims_text(t.least), " to ", dims_text(t.most)));
+}
+
+} // namespace
+
+Batch::Batch(Instance& instance, TRITONBACKEND_Request** requests, uint32_t count)
+    : instance_(instance), runner_(*instance.runner_),
+      max_batch_size_(instance.model_.config().max_batch_size), start_(now()), pending_(count) {
+    for (uint32_t i = 0; i < count; ++i) {
+        pending_[i].request = requests[i];
+    }
+    for (Pending& p : pending_) {
+        TRITONSERVER_Error* error = TRITONBACKEND_ResponseNew(&p.response, p.request);
+        if (error != nullptr) {
+            p.response = nullptr;
+            for (Pending& made : pending_) {
+                if (made.response != nullptr) {
+                    ignore(TRITONBACKEND_ResponseDelete(made.response));
+                    made.response = nullptr;
+                }
+            }
+            pending_.clear();
+            check(error);
+        }
+    }
+}
+
+Batch::~Batch() {
+    release_all();
+}
+
+void Batch::run() noexcept {
+    TRITONSERVER_Error* error = guard([&] { run_groups(); });
+    if (error != nullptr) { // memory for the list of groups
+        for (Pending& p : pending_) {
+            if (p.response != nullptr) {
+                answer(p, server_error(TRITONSERVER_ErrorCode(error),
+                                       TRITONSERVER_ErrorMessage(error)));
+            }
+        }
+        TRITONSERVER_ErrorDelete(error);
+    }
+    release_all();
+}
+
+void Batch::run_groups() {
+    std::vector<Pending*> ready;
+    ready.reserve(pending_.size());
+    for (Pending& p : pending_) {
+        TRITONSERVER_Error* error = guard([&] { read(p); });
+        if (error != nullptr) {
+            answer(p, error);
+        } else {
+            ready.push_back(&p);
+        }
+    }
+    // Requests of one shape stand together, in the order in which they came.
+    auto same_shape = [&](const Pending* a, const Pending* b) {
+        if (max_batch_size_ == 0) {
+            return false;
+        }
+        for (size_t i = 0; i < a->shapes.size(); ++i) {
+            if (!std::equal(a->shapes[i].begin() + 1, a->shapes[i].end(), b->shapes[i].begin() + 1,
+                            b->shapes[i].end())) {
+                return false;
+            }
+        }
+        return true;
+    };
+    auto first = ready.begin();
+    while (first != ready.end()) {
+        auto end = std::stable_partition(first + 1, ready.end(),
+                                         [&](Pending* p) { return same_shape(*first, p); });
+        while (first != end) {
+            int64_t rows = 0;
+            auto stop = first;
+            while (stop != end && (stop == first || rows + (*stop)->rows <= max_batch_size_)) {
+                rows += (*stop)->rows;
+                ++stop;
+            }
+            run_group(Group(&*first, static_cast<size_t>(stop - first)));
+            first = stop;
+        }
+    }
+}
+
+void Batch::read(Pending& p) const {
+    require(!get_from<bool>(TRITONBACKEND_RequestIsCancelled, p.request), ErrorCode::Interrupted,
+            "the request was cancelled");
+    const Engine& engine = runner_.engine();
+    p.shapes.resize(engine.inputs.size());
+    p.inputs.resize(engine.inputs.size());
+    for (size_t i = 0; i < engine.inputs.size(); ++i) {
+        read_input(p, i);
+    }
+    if (max_batch_size_ == 0) {
+        return;
+    }
+    p.rows = p.shapes.empty() ? 1 : p.shapes[0][0];
+    for (size_t i = 0; i < p.shapes.size(); ++i) {
+        require(p.shapes[i][0] == p.rows, ErrorCode::InvalidArgument, "input '",
+                engine.inputs[i].name, "' has ", p.shapes[i][0], " rows, input '",
+                engine.inputs[0].name, "' has ", p.rows);
+    }
+    require(p.rows <= max_batch_size_, ErrorCode::InvalidArgument, "the request has ", p.rows,
+            " rows, at most ", max_batch_size_, " are allowed");
+}
+
+void Batch::read_input(Pending& p, size_t index) const {
+    const EngineTensor& t = runner_.engine().inputs[index];
+    TRITONBACKEND_Input* input = nullptr;
+    check(TRITONBACKEND_RequestInput(p.request, t.name.c_str(), &input));
+    TRITONSERVER_DataType type{};
+    const int64_t* shape = nullptr;
+    uint32_t rank = 0;
+    uint64_t bytes = 0;
+    uint32_t buffers = 0;
+    check(TRITONBACKEND_InputProperties(input, nullptr, &type, &shape, &rank, &bytes, &buffers));
+    require(type == server_type(t.type), ErrorCode::InvalidArgument, "input '", t.name,
+            "' has elements of ", type_name(type), ", expected ", type_name(server_type(t.type)));
+    p.shapes[index].assign(shape, shape + rank);
+    check_shape(t, p.shapes[index], max_batch_size_ > 0);
+    Pending::Input& in = p.inputs[index];
+    for (uint32_t i = 0; i < buffers; ++i) {
+        const void* data = nullptr;
+        uint64_t size = 0;
+        TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+        int64_t memory_id = 0;
+        check(TRITONBACKEND_InputBuffer(input, i, &data, &size, &memory, &memory_id));
+        require(memory != TRITONSERVER_MEMORY_GPU, ErrorCode::Unsupported, "input '", t.name,
+                "' is in memory of GPU ", memory_id, ", and this instance runs on the CPU");
+        if (size > 0) {
+            in.parts.push_back({static_cast<const std::byte*>(data), size});
+            in.bytes += size;
+        }
+    }
+    size_t expected = static_cast<size_t>(element_count(p.shapes[index])) * element_bytes(t.type);
+    require(in.bytes == expected, ErrorCode::InvalidArgument, "input '", t.name, "' of shape ",
+            dims_text(p.shapes[index]), " has ", in.bytes, " bytes, expected ", expected);
+}
+
+void Batch::run_group(Group group) noexcept {
+    TRITONSERVER_Error* error = guard([&] { compute(group); });
+    if (error == nullptr) {
+        return;
+    }
+    if (group.size() == 1) {
+        answer(*group[0], error);
+        return;
+    }
+    TRITONSERVER_ErrorDelete(error); // whose fault it is shows when each runs alone
+    for (size_t i = 0; i < group.size(); ++i) {
+        run_group(group.subspan(i, 1));
+    }
+}
+
+void Batch::compute(Group group) {
+    const Engine& engine = runner_.engine();
+    int64_t rows = 0;
+    for (const Pending* p : group) {
+        rows += p->rows;
+    }
+    int64_t padded = max_batch_size_ > 0 ? runner_.padded_rows(rows) : rows;
+    Shapes shapes = group[0]->shapes;
+    std::vector<const void*> addresses;
+    for (size_t i = 0; i < engine.inputs.size(); ++i) {
+        if (max_batch_size_ > 0) {
+            shapes[i][0] = padded;
+        }
+        addresses.push_back(gather(group, i, shapes[i]));
+    }
+    uint64_t compute_start = now();
+    runner_.run(shapes, addresses);
+    uint64_t compute_end = now();
+    for (Pending* p : group) {
+        p->compute_start = compute_start;
+        p->compute_end = compute_end;
+    }
+    scatter(group, padded);
+    ignore(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance_.instance_,
+                                                            static_cast<uint64_t>(rows), start_,
+                                                            compute_start, compute_end, now()));
+}
+
+/// Where an input of the batch lies: in the request itself if nothing has to be put together.
+const void* Batch::gather(Group group, size_t input, const std::vector<int64_t>& shape) const {
+    constexpr uintptr_t good_alignment = 64;
+    size_t bytes = static_cast<size_t>(element_count(shape)) *
+                   element_bytes(runner_.engine().inputs[input].type);
+    const Pending::Input& first = group[0]->inputs[input];
+    if (group.size() == 1 && first.parts.size() == 1 && first.bytes == bytes &&
+        reinterpret_cast<uintptr_t>(first.parts[0].data) % good_alignment == 0) {
+        return first.parts[0].data;
+    }
+    std::byte* memory = runner_.input_memory(input, bytes);
+    std::byte* at = memory;
+    for (const Pending* p : group) {
+        for (const Pending::Part& part : p->inputs[input].parts) {
+            std::memcpy(at, part.data, part.bytes);
+            at += part.bytes;
+        }
+    }
+    std::memset(at, 0, bytes - static_cast<size_t>(at - memory));
+    return memory;
+}
+
+void Batch::scatter(Group group, int64_t rows) {
+    int64_t first_row = 0;
+    for (Pending* p : group) {
+        TRITONSERVER_Error* error = guard([&] { write_outputs(*p, first_row, rows); });
+        p->succeeded = error == nullptr;
+        answer(*p, error);
+        first_row += p->rows;
+    }
+}
+
+void Batch::write_outputs(Pending& p, int64_t first_row, int64_t rows) const {
+    const Engine& engine = runner_.engine();
+    auto count = get_from<uint32_t>(TRITONBACKEND_RequestOutputCount, p.request);
+    for (uint32_t i = 0; i < count; ++i) {
+        auto name = get_from<const char*>(TRITONBACKEND_RequestOutputName, p.request, i);
+        const EngineTensor* t = engine.find_output(name);
+        require(t != nullptr, ErrorCode::InvalidArgument, "the engine has no output '", name, "'");
+        auto index = static_cast<size_t>(t - engine.outputs.data());
+        std::vector<int64_t> dims = runner_.output_dims(index);
+        const std::byte* data = runner_.output_data(index);
+        if (max_batch_size_ > 0) {
+            require(!dims.empty() && dims[0] == rows, ErrorCode::Internal, "output '", name,
+                    "' has shape ", dims_text(dims), " after a batch of ", rows,
+                    " rows: its rows are not the batch's; set max_batch_size to 0");
+            dims[0] = p.rows;
+        }
+        size_t bytes = static_cast<size_t>(element_count(dims)) * element_bytes(t->type);
+        if (max_batch_size_ > 0 && p.rows > 0) {
+            data += bytes / static_cast<size_t>(p.rows) * static_cast<size_t>(first_row);
+        }
+        TRITONBACKEND_Output* output = nullptr;
+        check(TRITONBACKEND_ResponseOutput(p.response, &output, name, server_type(t->type),
+                                           dims.data(), static_cast<uint32_t>(dims.size())));
+        void* target = nullptr;
+        TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+        int64_t memory_id = 0;
+        check(TRITONBACKEND_OutputBuffer(output, &target, bytes, &memory, &memory_id));
+        require(memory != TRITONSERVER_MEMORY_GPU, ErrorCode::Unsupported, "output '", name,
+                "' is wanted in memory of GPU ", memory_id, ", and this instance runs on the CPU");
+        if (bytes > 0) {
+            std::memcpy(target, data, bytes);
+        }
+    }
+}
+
+/// Sends the response and takes the error over.
+void Batch::answer(Pending& p, TRITONSERVER_Error* error) noexcept {
+    ignore(TRITONBACKEND_ResponseSend(p.response, TRITONSERVER_RESPONSE_COMPLETE_FINAL, error));
+    ignore(error);
+    p.response = nullptr;
+}
+
+void Batch::release_all() noexcept {
+    for (Pending& p : pending_) {
+        uint64_t end = now();
+        uint64_t compute_start = p.compute_start == 0 ? start_ : p.compute_start;
+        uint64_t compute_end = p.compute_end == 0 ? end : p.compute_end;
+        ignore(TRITONBACKEND_ModelInstanceReportStatistics(
+            instance_.instance_, p.request, p.succeeded, start_, compute_start, compute_end, end));
+        ignore(TRITONBACKEND_RequestRelease(p.request, TRITONSERVER_REQUEST_RELEASE_ALL));
+    }
+    pending_.clear();
+}
+
+} // namespace ingot::triton

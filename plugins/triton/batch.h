@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch: the requests of one call of the server, from their inputs to their responses. Those of one
+// shape run together; one that is wrong is answered alone.
+#pragma once
+
+#include "plugins/triton/instance.h"
+
+#include <memory>
+#include <span>
+
+namespace ingot::triton {
+
+/// A request with its response. The response is sent once, by answer().
+struct Pending {
+    struct Part {
+        const std::byte* data;
+        size_t bytes;
+    };
+    struct Input {
+        std::vector<Part> parts;
+        size_t bytes = 0;
+    };
+    TRITONBACKEND_Request* request = nullptr;
+    TRITONBACKEND_Response* response = nullptr;
+    Shapes shapes;
+    std::vector<Input> inputs; // in the engine's order
+    int64_t rows = 1;
+    bool succeeded = false;
+    uint64_t compute_start = 0, compute_end = 0; // ns; 0 where it was not run
+};
+
+class Batch {
+public:
+    /// Makes the responses. Errors: the server's; then the requests are still the server's.
+    Batch(Instance& instance, TRITONBACKEND_Request** requests, uint32_t count);
+    ~Batch();
+    Batch(const Batch&) = delete;
+    Batch& operator=(const Batch&) = delete;
+    /// Answers and releases all requests.
+    void run() noexcept;
+
+private:
+    using Group = std::span<Pending*>;
+    void read(Pending& p) const;
+    void read_input(Pending& p, size_t index) const;
+    void run_groups();
+    /// Runs requests of one shape; where that fails, each alone.
+    void run_group(Group group) noexcept;
+    void compute(Group group);
+    const void* gather(Group group, size_t input, const std::vector<int64_t>& shape) const;
+    void scatter(Group group, int64_t rows);
+    void write_outputs(Pending& p, int64_t first_row, int64_t rows) const;
+    void answer(Pending& p, TRITONSERVER_Error* error) noexcept;
+    void release_all() noexcept;
+
+    Instance& instance_;
+    Runner& runner_;
+    int64_t max_batch_size_;
+    uint64_t start_;
+    std::vector<Pending> pending_;
+};
+
+} // namespace ingot::triton

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether a configuration and an engine agree.
+#include "plugins/triton/config.h"
+
+namespace ingot::triton {
+
+namespace {
+
+std::vector<std::string> names_of(const std::vector<EngineTensor>& tensors) {
+    std::vector<std::string> out;
+    for (const EngineTensor& t : tensors) {
+        out.push_back(t.name);
+    }
+    return out;
+}
+
+/// What a run of one row more would ask of the engine.
+std::vector<int64_t> with_rows(const ConfigTensor& t, int64_t max_batch_size) {
+    std::vector<int64_t> dims = t.dims;
+    if (max_batch_size > 0) {
+        dims.insert(dims.begin(), -1);
+    }
+    return dims;
+}
+
+bool sizes_agree(const std::vector<int64_t>& configured, const EngineTensor& found) {
+    if (configured.size() != found.dims.size()) {
+        return false;
+    }
+    for (size_t i = 0; i < configured.size(); ++i) {
+        int64_t c = configured[i];
+        int64_t f = found.dims[i];
+        bool in_profile =
+            f != -1 || c == -1 || found.most.empty() || (c >= found.least[i] && c <= found.most[i]);
+        if ((f != -1 && c != -1 && c != f) || !in_profile) {
+            return false;
+        }
+    }
+    return true;
+}
+
+std::string range_text(const EngineTensor& t) {
+    return t.most.empty() ? std::string()
+                          : str(", built for ", dims_text(t.least), " to ", dims_text(t.most));
+}
+
+void check_tensor(const ConfigTensor& t, const EngineTensor* found, const char* what,
+                  const ModelConfig& config, const std::vector<EngineTensor>& there) {
+    if (found == nullptr) {
+        fail(ErrorCode::InvalidArgument, "configured ", what, " '", t.name,
+             "' is none of the engine's, which are: ", join(names_of(there), ", "));
+    }
+    require(t.type == config_type(found->type), ErrorCode::InvalidArgument, what, " '", t.name,
+            "': data_type ", t.type, " is configured, the engine has ", config_type(found->type));
+    std::vector<int64_t> dims = with_rows(t, config.max_batch_size);
+    require(sizes_agree(dims, *found), ErrorCode::InvalidArgument, what, " '", t.name, "': shape ",
+            dims_text(dims),
+            config.max_batch_size > 0 ? " is configured (the first size are the rows of a batch)"
+                                      : " is configured",
+            ", the engine has ", dims_text(found->dims), range_text(*found));
+    require(!t.is_shape_tensor || config.max_batch_size == 0, ErrorCode::Unsupported, what, " '",
+            t.name,
+            "' is a shape tensor, which requests of one batch cannot share: set "
+            "max_batch_size to 0");
+}
+
+void check_all_given(const ModelConfig& config, const Engine& engine) {
+    for (const EngineTensor& t : engine.inputs) {
+        bool given = false;
+        for (const ConfigTensor& c : config.inputs) {
+            given = given || c.name == t.name;
+        }
+        require(given, ErrorCode::InvalidArgument, "the engine's input '", t.name,
+                "' is not configured: add it, or leave out all inputs and outputs");
+    }
+}
+
+void check_batch(const ModelConfig& config, const Engine& engine) {
+    if (config.max_batch_size == 0) {
+        return;
+    }
+    for (const std::vector<EngineTensor>* list : {&engine.inputs, &engine.outputs}) {
+        for (const EngineTensor& t : *list) {
+            require(!t.dims.empty() && t.dims[0] == -1, ErrorCode::InvalidArgument,
+                    "max_batch_size ", config.max_batch_size, " is configured, and tensor '",
+                    t.name, "' of the engine has the fixed shape ", dims_text(t.dims),
+                    ": set max_batch_size to 0, or build the engine with open rows");
+        }
+    }
+    int64_t most = engine.most_rows();
+    require(most == 0 || config.max_batch_size <= most, ErrorCode::InvalidArgument,
+            "max_batch_size ", config.max_batch_size, " is configured, the engine was built for ",
+            most, " rows at most: lower it, or build the engine with a larger --maxShapes");
+}
+
+} // namespace
+
+void check_config(const ModelConfig& config, const Engine& engine) {
+    check_batch(config, engine);
+    for (const ConfigTensor& t : config.inputs) {
+        check_tensor(t, engine.find_input(t.name), "input", config, engine.inputs);
+    }
+    for (const ConfigTensor& t : config.outputs) {
+        check_tensor(t, engine.find_output(t.name), "output", config, engine.outputs);
+    }
+    check_all_given(config, engine);
+    for (int64_t bucket : config.parameters.buckets) {
+        require(config.max_batch_size > 0 && bucket <= config.max_batch_size,
+                ErrorCode::InvalidArgument, "parameter 'buckets' has ", bucket,
+                ", and max_batch_size is ", config.max_batch_size);
+    }
+}
+
+} // namespace ingot::triton

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/triton/config.h"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <charconv>
+
+namespace ingot::triton {
+
+namespace {
+
+using Object = nlohmann::ordered_json;
+
+constexpr const char* schedulers[] = {"dynamic_batching", "sequence_batching",
+                                      "ensemble_scheduling"};
+
+/// Runs f; what nlohmann throws says that the configuration has another form than expected.
+template <class F>
+auto with_json(F&& f) {
+    try {
+        return f();
+    } catch (const Object::exception& e) {
+        fail(ErrorCode::InvalidArgument, "the configuration cannot be read: ", e.what());
+    }
+}
+
+/// Numbers of 64 bits come as numbers or, from some versions, as text.
+int64_t integer(const Object& v) {
+    if (!v.is_string()) {
+        return v.get<int64_t>();
+    }
+    auto text = v.get<std::string>();
+    int64_t out = 0;
+    auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    require(error == std::errc() && at == text.data() + text.size(), ErrorCode::InvalidArgument,
+            "the configuration has '", text, "' where a number is expected");
+    return out;
+}
+
+std::vector<int64_t> integers(const Object& list) {
+    std::vector<int64_t> out;
+    for (const Object& v : list) {
+        out.push_back(integer(v));
+    }
+    return out;
+}
+
+const Object* find(const Object& o, const char* key) {
+    auto at = o.find(key);
+    return at == o.end() || at->is_null() ? nullptr : &*at;
+}
+
+bool is_set(const Object& o, const char* key) {
+    const Object* v = find(o, key);
+    return v != nullptr && v->is_boolean() && v->get<bool>();
+}
+
+ConfigTensor read_tensor(const Object& o, const char* list) {
+    ConfigTensor t;
+    t.name = o.value("name", "");
+    t.type = o.value("data_type", "");
+    t.dims = integers(o.value("dims", Object::array()));
+    if (const Object* reshape = find(o, "reshape")) {
+        t.dims = integers(reshape->value("shape", Object::array()));
+    }
+    t.is_shape_tensor = is_set(o, "is_shape_tensor");
+    auto refuse_field = [&](const char* field, const char* why) {
+        fail(ErrorCode::Unsupported, list, " '", t.name, "' has ", field, ": ", why);
+    };
+    if (is_set(o, "allow_ragged_batch")) {
+        refuse_field("allow_ragged_batch",
+                     "this backend batches requests of one shape; leave the field out, and "
+                     "requests of other shapes run in batches of their own");
+    }
+    if (is_set(o, "optional")) {
+        refuse_field("optional", "an engine needs all of its inputs; leave the field out");
+    }
+    if (is_set(o, "is_non_linear_format_io")) {
+        refuse_field("is_non_linear_format_io", "clients send and get rows");
+    }
+    return t;
+}
+
+void read_groups(const Object& groups, ModelConfig& out) {
+    for (const Object& group : groups) {
+        if (group.value("kind", "") == "KIND_CPU") {
+            out.cpu_instances += group.value("count", 1);
+        }
+        for (const Object& profile : group.value("profile", Object::array())) {
+            out.profile = static_cast<int32_t>(integer(profile));
+        }
+        require(group.value("profile", Object::array()).size() <= 1, ErrorCode::Unsupported,
+                "instance_group '", group.value("name", ""),
+                "' names several profiles: name one, an instance runs with one");
+    }
+}
+
+std::map<std::string, std::string> parameter_texts(const Object& parameters) {
+    std::map<std::string, std::string> out;
+    for (const auto& [key, value] : parameters.items()) {
+        out.emplace(key, value.value("string_value", ""));
+    }
+    return out;
+}
+
+/// What the fields say that ask for what there is not.
+void refuse_fields(const Object& o) {
+    for (const char* list : {"batch_input", "batch_output"}) {
+        const Object* found = find(o, list);
+        require(found == nullptr || found->empty(), ErrorCode::Unsupported, list,
+                " is set: this backend makes no inputs of its own; let the model take what clients "
+                "send");
+    }
+    if (const Object* sequence = find(o, "sequence_batching")) {
+        require(sequence->value("state", Object::array()).empty(), ErrorCode::Unsupported,
+                "sequence_batching.state is set: this backend keeps no state between requests; let "
+                "clients send it");
+    }
+    if (const Object* policy = find(o, "model_transaction_policy")) {
+        require(!is_set(*policy, "decoupled"), ErrorCode::Unsupported,
+                "model_transaction_policy.decoupled is set: an engine gives one response to each "
+                "request");
+    }
+}
+
+Object tensor_entry(const EngineTensor& t, bool batched) {
+    Object out;
+    out["name"] = t.name;
+    out["data_type"] = std::string(config_type(t.type));
+    out["dims"] = std::vector<int64_t>(t.dims.begin() + (batched ? 1 : 0), t.dims.end());
+    return out;
+}
+
+/// Whether what is written has the engine's rank less the rows of a batch.
+bool written_without_rows(const ModelConfig& config, const Engine& engine) {
+    for (const ConfigTensor& t : config.inputs) {
+        const EngineTensor* found = engine.find_input(t.name);
+        if (found == nullptr || t.dims.size() + 1 != found->dims.size()) {
+            return false;
+        }
+    }
+    for (const ConfigTensor& t : config.outputs) {
+        const EngineTensor* found = engine.find_output(t.name);
+        if (found == nullptr || t.dims.size() + 1 != found->dims.size()) {
+            return false;
+        }
+    }
+    return true;
+}
+
+} // namespace
+
+ModelConfig read_config(const std::string& json) {
+    return with_json([&] {
+        Object o = Object::parse(json);
+        ModelConfig out;
+        out.json = json;
+        out.name = o.value("name", "");
+        if (const Object* batch = find(o, "max_batch_size")) {
+            out.max_batch_size = integer(*batch);
+        }
+        for (const Object& t : o.value("input", Object::array())) {
+            out.inputs.push_back(read_tensor(t, "input"));
+        }
+        for (const Object& t : o.value("output", Object::array())) {
+            out.outputs.push_back(read_tensor(t, "output"));
+        }
+        for (const char* scheduler : schedulers) {
+            out.has_scheduler = out.has_scheduler || find(o, scheduler) != nullptr;
+        }
+        out.file = o.value("default_model_filename", "");
+        read_groups(o.value("instance_group", Object::array()), out);
+        refuse_fields(o);
+        out.parameters = read_parameters(parameter_texts(o.value("parameters", Object::object())));
+        return out;
+    });
+}
+
+std::optional<std::string> complete_config(const ModelConfig& config, const Engine& engine,
+                                           int64_t default_batch) {
+    return with_json([&]() -> std::optional<std::string> {
+        Object o = Object::parse(config.json);
+        int64_t batch = config.max_batch_size;
+        if (batch == 0 && engine.takes_batches() && written_without_rows(config, engine)) {
+            batch = engine.most_rows() > 0 ? engine.most_rows() : default_batch;
+        }
+        bool changed = batch != config.max_batch_size;
+        o["max_batch_size"] = batch;
+        if (config.inputs.empty()) {
+            o["input"] = Object::array();
+            for (const EngineTensor& t : engine.inputs) {
+                o["input"].push_back(tensor_entry(t, batch > 0));
+            }
+            changed = true;
+        }
+        if (config.outputs.empty()) {
+            o["output"] = Object::array();
+            for (const EngineTensor& t : engine.outputs) {
+                o["output"].push_back(tensor_entry(t, batch > 0));
+            }
+            changed = true;
+        }
+        if (batch > 1 && !config.has_scheduler) {
+            o["dynamic_batching"] = Object::object();
+            changed = true;
+        }
+        return changed ? std::optional(o.dump()) : std::nullopt;
+    });
+}
+
+} // namespace ingot::triton

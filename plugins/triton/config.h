@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's configuration (config.pbtxt, as JSON from the server): what of it this backend obeys,
+// what it adds from the engine, and what of it does not fit the engine.
+#pragma once
+
+#include "plugins/triton/engine.h"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace ingot::triton {
+
+struct ConfigTensor {
+    std::string name;
+    std::string type;          // "TYPE_FP32"
+    std::vector<int64_t> dims; // as the engine sees them: `reshape` where it is given
+    bool is_shape_tensor = false;
+};
+
+/// The parameters of this backend in `parameters`; parameters.cpp has the table.
+struct Parameters {
+    /// Row counts that are planned ahead; batches are padded up to the next. Empty: chosen.
+    std::vector<int64_t> buckets;
+    bool pads = true;    // buckets: none
+    int32_t threads = 0; // of a CPU instance; 0: the cores divided by instances
+};
+
+struct ModelConfig {
+    std::string name;
+    int64_t max_batch_size = 0;
+    std::vector<ConfigTensor> inputs, outputs;
+    bool has_scheduler = false;
+    std::string file; // default_model_filename; "" for none
+    int32_t profile = 0;
+    int32_t cpu_instances = 0; // of all groups
+    Parameters parameters;
+    std::string json; // all of it
+};
+
+/// Errors: InvalidArgument or Unsupported naming the field that asks for what there is not.
+ModelConfig read_config(const std::string& json);
+
+/// The configuration with what is missing, from the engine; nothing where nothing is.
+/// \param default_batch limit where the engine has none.
+std::optional<std::string> complete_config(const ModelConfig& config, const Engine& engine,
+                                           int64_t default_batch);
+
+/// Errors: InvalidArgument naming tensor, configured and found.
+void check_config(const ModelConfig& config, const Engine& engine);
+
+/// Errors: InvalidArgument for a name or value that is none of the table.
+Parameters read_parameters(const std::map<std::string, std::string>& texts);
+
+} // namespace ingot::triton

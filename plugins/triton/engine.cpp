@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/triton/engine.h"
+
+#include "NvOnnxParser.h"
+#include "base/file.h"
+
+#include <algorithm>
+
+namespace ingot::triton {
+
+namespace nv = nvinfer1;
+
+namespace {
+
+template <class T>
+std::unique_ptr<T> made(T* object, ServerLogger& logger, ErrorCode code, const char* otherwise) {
+    std::unique_ptr<T> out(object);
+    require(out != nullptr, code, logger.take_errors(otherwise));
+    return out;
+}
+
+bool ends_with_onnx(const std::string& path) {
+    return path.ends_with(".onnx");
+}
+
+/// The engine of an ONNX model as bytes.
+std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, ServerLogger& logger) {
+    auto builder = made(nv::createInferBuilder(logger), logger, ErrorCode::Internal, "no builder");
+    auto flag = static_cast<uint32_t>(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED);
+    auto network =
+        made(builder->createNetworkV2(1U << flag), logger, ErrorCode::Internal, "no network");
+    auto parser = made(nvonnxparser::createParser(*network, logger), logger, ErrorCode::Internal,
+                       "no parser");
+    if (!parser->parse(file.bytes().data(), file.bytes().size(), file.path().c_str())) {
+        std::string text;
+        for (int i = 0; i < parser->getNbErrors(); ++i) {
+            text += text.empty() ? "" : "\n";
+            text += parser->getError(i)->desc();
+        }
+        logger.take_errors("");
+        fail(ErrorCode::InvalidModel,
+             text.empty() ? std::string("the model cannot be read") : text);
+    }
+    auto config =
+        made(builder->createBuilderConfig(), logger, ErrorCode::Internal, "no configuration");
+    return made(builder->buildSerializedNetwork(*network, *config), logger, ErrorCode::Unsupported,
+                "the model cannot be built");
+}
+
+EngineTensor describe(const nv::ICudaEngine& engine, const char* name, int32_t profile) {
+    EngineTensor t;
+    t.name = name;
+    t.type = engine.getTensorDataType(name);
+    t.dims = to_vector(engine.getTensorShape(name));
+    require(!config_type(t.type).empty(), ErrorCode::Unsupported, "tensor '", name,
+            "' has elements of ", engine.getTensorFormatDesc(name),
+            ", which the server has no type for: convert it inside the model");
+    require(engine.getTensorFormat(name, profile) == nv::TensorFormat::kLINEAR,
+            ErrorCode::Unsupported, "tensor '", name, "' has the format ",
+            engine.getTensorFormatDesc(name, profile),
+            ", and clients send rows: build the engine with linear inputs and outputs");
+    if (engine.getTensorIOMode(name) == nv::TensorIOMode::kINPUT) {
+        auto shape = [&](nv::OptProfileSelector s) {
+            return to_vector(engine.getProfileShape(name, profile, s));
+        };
+        std::vector<int64_t> most = shape(nv::OptProfileSelector::kMAX);
+        // An engine without profiles has -1 where nothing bounds a size.
+        if (most.size() == t.dims.size() && std::count(most.begin(), most.end(), -1) == 0) {
+            t.least = shape(nv::OptProfileSelector::kMIN);
+            t.usual = shape(nv::OptProfileSelector::kOPT);
+            t.most = most;
+        }
+    }
+    return t;
+}
+
+void describe_all(Engine& e, int32_t profile) {
+    int32_t profiles = e.engine->getNbOptimizationProfiles();
+    require(profile < profiles, ErrorCode::InvalidArgument, "profile ", profile,
+            " is asked for, and the engine has ", profiles);
+    for (int32_t i = 0; i < e.engine->getNbIOTensors(); ++i) {
+        const char* name = e.engine->getIOTensorName(i);
+        bool is_input = e.engine->getTensorIOMode(name) == nv::TensorIOMode::kINPUT;
+        (is_input ? e.inputs : e.outputs).push_back(describe(*e.engine, name, profile));
+    }
+}
+
+const EngineTensor* find(const std::vector<EngineTensor>& tensors, std::string_view name) {
+    auto at = std::find_if(tensors.begin(), tensors.end(),
+                           [&](const EngineTensor& t) { return t.name == name; });
+    return at == tensors.end() ? nullptr : &*at;
+}
+
+bool has_open_rows(const EngineTensor& t) {
+    return !t.dims.empty() && t.dims[0] == -1;
+}
+
+} // namespace
+
+const EngineTensor* Engine::find_input(std::string_view name) const {
+    return find(inputs, name);
+}
+
+const EngineTensor* Engine::find_output(std::string_view name) const {
+    return find(outputs, name);
+}
+
+bool Engine::takes_batches() const {
+    return !inputs.empty() && std::all_of(inputs.begin(), inputs.end(), has_open_rows) &&
+           std::all_of(outputs.begin(), outputs.end(), has_open_rows);
+}
+
+int64_t Engine::most_rows() const {
+    int64_t most = 0;
+    for (const EngineTensor& t : inputs) {
+        if (has_open_rows(t) && !t.most.empty()) {
+            most = most == 0 ? t.most[0] : std::min(most, t.most[0]);
+        }
+    }
+    return most;
+}
+
+std::shared_ptr<const Engine> load_engine(const LoadRequest& request,
+                                          const std::shared_ptr<ServerLogger>& logger) {
+    std::string file_name = request.path.substr(request.path.rfind('/') + 1);
+    return with_place(
+        [&] { return str("file '", file_name, "'"); },
+        [&] {
+            std::shared_ptr<const MappedFile> file = MappedFile::open(request.path);
+            auto out = std::make_shared<Engine>();
+            out->logger = logger;
+            out->runtime = made(nv::createInferRuntime(*logger), *logger, ErrorCode::Internal,
+                                "no runtime could be made");
+            require(setDevice(*out->runtime, request.target.device, request.target.ordinal),
+                    ErrorCode::Device, logger->take_errors("the device cannot be used"));
+            if (request.threads > 0) {
+                require(out->runtime->setMaxThreads(request.threads), ErrorCode::InvalidArgument,
+                        logger->take_errors("the number of threads cannot be set"));
+            }
+            const void* bytes = file->bytes().data();
+            size_t size = file->bytes().size();
+            std::unique_ptr<nv::IHostMemory> built;
+            if (ends_with_onnx(request.path)) {
+                built = build(*file, *logger);
+                bytes = built->data();
+                size = built->size();
+            }
+            out->engine = made(out->runtime->deserializeCudaEngine(bytes, size), *logger,
+                               ErrorCode::InvalidEngine, "the engine cannot be loaded");
+            describe_all(*out, request.profile);
+            return out;
+        });
+}
+
+} // namespace ingot::triton

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model's file as an engine that makes contexts, and what the engine takes and gives.
+#pragma once
+
+#include "NvInfer.h"
+#include "ingot.h"
+#include "plugins/triton/host.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace ingot::triton {
+
+/// An input or output of an engine. Sizes that are known only at a run are -1.
+struct EngineTensor {
+    std::string name;
+    nvinfer1::DataType type = nvinfer1::DataType::kFLOAT;
+    std::vector<int64_t> dims;
+    /// Of an input, what the engine was built for; empty where nothing bounds its sizes.
+    std::vector<int64_t> least, usual, most;
+};
+
+/// "TYPE_FP32", as configurations call it; "" for a type that the server does not have.
+std::string_view config_type(nvinfer1::DataType type);
+TRITONSERVER_DataType server_type(nvinfer1::DataType type);
+/// "FP32", as messages call it.
+std::string_view type_name(TRITONSERVER_DataType type);
+size_t element_bytes(nvinfer1::DataType type);
+/// "[-1,3,224,224]".
+std::string dims_text(const std::vector<int64_t>& dims);
+std::vector<int64_t> to_vector(const nvinfer1::Dims& dims);
+nvinfer1::Dims to_dims(const std::vector<int64_t>& dims);
+/// Elements of a shape whose sizes are not negative. Errors: InvalidArgument beyond 2^62.
+int64_t element_count(const std::vector<int64_t>& dims);
+
+/// Where engines run: a GPU by its CUDA ordinal, or the CPU.
+struct Target {
+    Device device = Device::kCPU;
+    int32_t ordinal = 0;
+    bool operator<(const Target& other) const {
+        return std::pair(device, ordinal) < std::pair(other.device, other.ordinal);
+    }
+};
+
+/// An engine that is ready to make contexts, with what it needs to live. Immutable; instances of
+/// all threads share it.
+struct Engine {
+    std::shared_ptr<ServerLogger> logger;
+    std::unique_ptr<nvinfer1::IRuntime> runtime;
+    std::unique_ptr<nvinfer1::ICudaEngine> engine;
+    std::vector<EngineTensor> inputs, outputs;
+
+    const EngineTensor* find_input(std::string_view name) const;
+    const EngineTensor* find_output(std::string_view name) const;
+    /// Whether every input and output begins with a size that is open: rows of a batch.
+    bool takes_batches() const;
+    /// The most rows that it was built for; 0 where nothing bounds them.
+    int64_t most_rows() const;
+};
+
+struct LoadRequest {
+    std::string path; // of an engine, or of an ONNX model, which is built
+    Target target;
+    int32_t profile = 0;
+    int32_t threads = 0; // of the CPU; 0 for all cores
+};
+/// Errors: Io, InvalidEngine, InvalidModel, Unsupported; the message names the file without its
+/// folder.
+std::shared_ptr<const Engine> load_engine(const LoadRequest& request,
+                                          const std::shared_ptr<ServerLogger>& logger);
+
+} // namespace ingot::triton

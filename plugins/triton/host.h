@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+// The server that loaded this library: its errors become exceptions on this side, and what is
+// thrown here becomes its errors. What crossed the interface as an exception would end the server.
+#pragma once
+
+#include "NvInferRuntimeBase.h"
+#include "base/error.h"
+#include "plugins/triton/abi.h"
+
+#include <mutex>
+#include <new>
+#include <string>
+#include <vector>
+
+namespace ingot::triton {
+
+inline constexpr uint32_t api_major = 1;
+inline constexpr uint32_t api_minor = 19;
+
+/// Takes an error of the server over. Errors: that of its code, with its text.
+void check(TRITONSERVER_Error* error);
+/// The same where nothing can be done about it: a failed answer to a client that is gone.
+void ignore(TRITONSERVER_Error* error) noexcept;
+
+/// A new error for the server, which takes it over where it is returned.
+TRITONSERVER_Error* server_error(TRITONSERVER_Error_Code code, const char* text) noexcept;
+TRITONSERVER_Error_Code server_code(ErrorCode code) noexcept;
+
+/// Runs f on behalf of the server: what it throws becomes the error that is returned.
+template <class F>
+TRITONSERVER_Error* guard(F&& f) noexcept {
+    try {
+        f();
+        return nullptr;
+    } catch (const Error& e) {
+        return server_error(server_code(e.code()), e.what());
+    } catch (const std::bad_alloc&) {
+        return server_error(TRITONSERVER_ERROR_UNAVAILABLE, "out of host memory");
+    } catch (const std::exception& e) {
+        return server_error(TRITONSERVER_ERROR_INTERNAL, e.what());
+    } catch (...) {
+        return server_error(TRITONSERVER_ERROR_INTERNAL, "an exception of unknown type");
+    }
+}
+
+/// The result of a getter of the server's.
+template <class Out, class... Params, class... Args>
+Out get_from(TRITONSERVER_Error* (*function)(Params...), Args... args) {
+    Out out{};
+    check(function(args..., &out));
+    return out;
+}
+
+/// What a message of the server's holds, as text. A backend's configuration stays the server's; a
+/// model's is ours, to take over.
+std::string read_json(TRITONSERVER_Message* message);
+std::string take_json(TRITONSERVER_Message* message);
+
+void log(TRITONSERVER_LogLevel level, const std::string& text) noexcept;
+
+/// Ingot's messages in the server's log, each with whom it is about. Errors are kept until somebody
+/// asks: methods of the API only say that they failed. Safe from any thread.
+class ServerLogger final : public nvinfer1::ILogger {
+public:
+    explicit ServerLogger(std::string subject) : subject_(std::move(subject)) {}
+    void log(Severity severity, const char* message) noexcept override;
+    /// What was reported since the last call, line by line; `otherwise` when it was nothing.
+    std::string take_errors(const char* otherwise);
+
+private:
+    std::string subject_;
+    std::mutex mutex_;
+    std::string errors_;
+};
+
+/// Errors of one context, which others must not see. One thread at a time.
+class ErrorList final : public nvinfer1::IErrorRecorder {
+public:
+    int32_t getNbErrors() const noexcept override { return static_cast<int32_t>(errors_.size()); }
+    nvinfer1::ErrorCode getErrorCode(int32_t i) const noexcept override;
+    ErrorDesc getErrorDesc(int32_t i) const noexcept override;
+    bool hasOverflowed() const noexcept override { return overflowed_; }
+    void clear() noexcept override;
+    bool reportError(nvinfer1::ErrorCode code, ErrorDesc text) noexcept override;
+    RefCount incRefCount() noexcept override { return ++references_; }
+    RefCount decRefCount() noexcept override { return --references_; }
+    /// Throws what was recorded, as an error of its code, and forgets it.
+    [[noreturn]] void raise(const char* otherwise);
+
+private:
+    struct Item {
+        nvinfer1::ErrorCode code;
+        std::string text;
+    };
+    std::vector<Item> errors_;
+    bool overflowed_ = false;
+    RefCount references_ = 0;
+};
+
+} // namespace ingot::triton

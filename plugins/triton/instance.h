@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instance: what runs the requests that the server hands over, one batch at a time.
+#pragma once
+
+#include "plugins/triton/model.h"
+#include "plugins/triton/runner.h"
+
+namespace ingot::triton {
+
+class Instance {
+public:
+    /// Makes a context and runs each bucket once. Errors: naming the instance.
+    Instance(Model& model, TRITONBACKEND_ModelInstance* instance);
+    /// Answers and releases every request, or throws before it has touched any.
+    void execute(TRITONBACKEND_Request** requests, uint32_t count);
+
+private:
+    friend class Batch;
+    Model& model_;
+    TRITONBACKEND_ModelInstance* instance_;
+    std::string name_;
+    std::unique_ptr<Runner> runner_;
+};
+
+} // namespace ingot::triton

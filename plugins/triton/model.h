@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Model: a version of a model in the server, with an engine for each device that its instances use.
+#pragma once
+
+#include "plugins/triton/config.h"
+
+#include <map>
+#include <mutex>
+
+namespace ingot::triton {
+
+class Model {
+public:
+    /// Reads the model's file, completes its configuration where the server wants that, and checks
+    /// it. Errors: naming what does not fit.
+    explicit Model(TRITONBACKEND_Model* model);
+    Model(const Model&) = delete;
+    Model& operator=(const Model&) = delete;
+
+    /// "digits version 3".
+    const std::string& subject() const { return subject_; }
+    const std::string& name() const { return name_; }
+    uint64_t version() const { return version_; }
+    const ModelConfig& config() const { return config_; }
+    /// Loaded when the first instance asks, then shared. From any thread.
+    std::shared_ptr<const Engine> engine(const Target& target);
+
+private:
+    std::string find_file(TRITONBACKEND_Model* model) const;
+
+    std::string name_;
+    uint64_t version_ = 0;
+    std::string subject_;
+    std::shared_ptr<ServerLogger> logger_;
+    std::string path_;
+    ModelConfig config_;
+    std::mutex mutex_;
+    std::map<Target, std::shared_ptr<const Engine>> engines_;
+};
+
+} // namespace ingot::triton

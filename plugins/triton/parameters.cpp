@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// The parameters of a model's configuration that this backend has.
+#include "plugins/triton/config.h"
+
+#include <charconv>
+
+namespace ingot::triton {
+
+namespace {
+
+/// A context keeps this many plans (CompileOptions::cached_plans): more would push each other out.
+constexpr size_t most_buckets = 16;
+
+int64_t number(std::string_view text, std::string_view name) {
+    int64_t out = 0;
+    auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), out);
+    require(error == std::errc() && at == text.data() + text.size() && out >= 1 && out <= 1 << 20,
+            ErrorCode::InvalidArgument, "parameter '", name,
+            "': a number of 1 to 1048576 is "
+            "expected, got '",
+            text, "'");
+    return out;
+}
+
+void read_buckets(const std::string& text, Parameters& p) {
+    if (text == "none") {
+        p.pads = false;
+        return;
+    }
+    size_t at = 0;
+    while (at <= text.size()) {
+        size_t end = std::min(text.find(',', at), text.size());
+        int64_t bucket = number(std::string_view(text).substr(at, end - at), "buckets");
+        require(p.buckets.empty() || bucket > p.buckets.back(), ErrorCode::InvalidArgument,
+                "parameter 'buckets': each is larger than the one before, got '", text, "'");
+        p.buckets.push_back(bucket);
+        at = end + 1;
+    }
+    require(p.buckets.size() <= most_buckets, ErrorCode::InvalidArgument,
+            "parameter 'buckets': ", p.buckets.size(), " of them, at most ", most_buckets,
+            " are kept");
+}
+
+void read_threads(const std::string& text, Parameters& p) {
+    p.threads = static_cast<int32_t>(number(text, "threads"));
+}
+
+struct ParameterRow {
+    const char* name;
+    void (*read)(const std::string& text, Parameters& p);
+};
+constexpr ParameterRow rows[] = {
+    {"buckets", read_buckets},
+    {"threads", read_threads},
+};
+
+} // namespace
+
+Parameters read_parameters(const std::map<std::string, std::string>& texts) {
+    Parameters out;
+    std::vector<std::string> names;
+    for (const ParameterRow& row : rows) {
+        names.emplace_back(row.name);
+    }
+    for (const auto& [name, text] : texts) {
+        const ParameterRow* found = nullptr;
+        for (const ParameterRow& row : rows) {
+            found = name == row.name ? &row : found;
+        }
+        if (found == nullptr) {
+            fail(ErrorCode::InvalidArgument, "parameter '", name,
+                 "' is none of this backend's, which are: ", join(names, ", "));
+        }
+        found->read(text, out);
+    }
+    return out;
+}
+
+} // namespace ingot::triton
