@@ -43,7 +43,7 @@ ROWS = [
     ("src/api/tensorrt/builder/build_timings.cpp", "options.timing_cache->listen(log);", "",
      "test_api", "EditableTiming.*"),
     ("src/api/tensorrt/builder/builder_config.cpp",
-     "make_cache(static_cast<const TimingCacheObject&>(cache).timings());", "make_cache();",
+     "make_cache(static_cast<const TimingCacheObject&>(cache).timings());", "make_cache();\n        static_cast<void>(cache);",
      "test_api", "EditableTiming.*:TimingCacheTest.*"),
     ("src/cache/timing_cache.cpp", "it->second = *t;", "it->second.us = t->us;",
      "test_api", "EditableTiming.*:TimingCacheTest.*"),
@@ -51,9 +51,11 @@ ROWS = [
      "test_api", "BuilderMemory.*"),
     ("src/onnx/ops/recurrent.cpp", "if (w.lengths.valid() && cell.hides_ended) {", "if (false) {",
      "test_onnx", "*DynamicQuantizeLSTM*"),
-    ("src/onnx/ops/recurrent.cpp", "w.lengths.valid() ? steps_that_count(g, x, w.lengths) : x", "x",
+    ("src/onnx/ops/recurrent.cpp", "w.lengths.valid() ? steps_that_count(g, x, w.lengths) : x",
+     "(static_cast<void>(&steps_that_count), x)",
      "test_onnx", "*DynamicQuantizeLSTM*"),
-    ("src/onnx/ops/recurrent.cpp", "ops::sub(g, w.r_sums, ops::mul(g, count, w.r_zero))", "w.r_sums",
+    ("src/onnx/ops/recurrent.cpp", "ops::sub(g, w.r_sums, ops::mul(g, count, w.r_zero))",
+     "ops::add(g, w.r_sums, ops::mul(g, count, w.r_zero))",
      "test_onnx", "*DynamicQuantizeLSTM*"),
     ("src/onnx/ops/recurrent.cpp", "Quantized q = quantized_now(g, h, true);",
      "Quantized q = quantized_now(g, h, true);\n    q.zero = ops::full(g, DType::U8, ops::dims(g, q.zero), 0);",
@@ -66,21 +68,21 @@ ROWS = [
      "test_onnx", "*MatMulBnb4*"),
     ("src/onnx/ops/contrib.cpp", "c.in(i + 6), c.in(i + 11)", "c.in(i + 6), c.in(13)",
      "test_onnx", "*QEmbedLayerNormalization*"),
-    ("src/cache/kernel_entry.cpp", "if (hash.high != h.hash_high || hash.low != h.hash_low) {", "if (false) {",
+    ("src/cache/kernel_entry.cpp", "if (hash.high != h.hash_high || hash.low != h.hash_low) {", "if (hash.high == 0) {",
      "test_cache", "*"),
     ("src/cache/runtime_cache.cpp", "e.key != key.hash ", "false ", "test_cache", "*"),
     ("src/cache/timing_cache.cpp", "if (line != first_line(text)) {", "if (false) {", "test_cache", "*"),
     ("src/base/checked.h", "return first >= 0 && first < limit && last && *last >= 0 && *last < limit;",
-     "return first >= 0 && first < limit;", "test_base", "*"),
+     "return first >= 0 && first < limit && last && *last >= 0;", "test_base", "*"),
     ("src/ir/dim.cpp", "? q - 1 : q;", "? q : q;", "test_ir", "*"),
-    ("src/ir/profile.cpp", "r.min[i] >= 0 && r.min[i] <= r.opt[i] &&", "r.min[i] >= 0 &&", "test_ir", "*"),
+    ("src/ir/profile.cpp", "r.min[i] >= 0 && r.min[i] <= r.opt[i] &&", "r.min[i] >= 0 &&", "test_engine", "Profile.*"),
     ("src/engine/container.cpp", "constexpr uint64_t hashed_header_bytes = 48;",
      "constexpr uint64_t hashed_header_bytes = 40;", "test_engine", "*"),
     ("src/backends/cpu/kernels/pool.cpp", "c.start + (c.last - 1) * a.dilation >= a.in", "c.start + (c.last - 1) > a.in",
      "test_backends_cpu", "*Pool*"),
     ("src/backends/cpu/kernels/reduce.cpp", 'bool lowest = fn == "max";', 'bool lowest = fn == "min";',
      "test_backends_cpu", "*Reduc*"),
-    ("src/base/thread_pool.cpp", "return (a - 1) / b + 1;", "return a / b + 1;", "test_base", "*ThreadPool*"),
+    ("src/base/thread_pool.cpp", "return (a - 1) / b + 1;", "return a / b + 1;", "test_base", "thread_pool.*"),
 ]
 
 
@@ -101,6 +103,8 @@ def try_row(row, build):
             return "does not compile: " + made.stdout[-300:]
         done = subprocess.run([build / "tests" / program, f"--gtest_filter={tests}"], cwd=REPOSITORY, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=1800, check=False)
+        if "[==========] Running 0 tests" in done.stdout:
+            return "SURVIVED: there is no test of that name"
         return "SURVIVED" if done.returncode == 0 else ", ".join(killers(done.stdout))
     except subprocess.TimeoutExpired:
         return "killed by the time limit"
@@ -126,7 +130,7 @@ def main():
             continue
         start = time.monotonic()
         result = try_row(row, options.build)
-        survived += result == "SURVIVED" or result.startswith("does not compile")
+        survived += result.startswith(("SURVIVED", "does not compile"))
         print(f"{row[0]}: {row[1]!r} -> {row[2]!r}: {result} ({time.monotonic() - start:.0f} s)", flush=True)
         old, new = (text.replace("\n", " ").replace("|", "\\|") for text in row[1:3])
         lines.append(f"| {row[0]} | `{old}` → `{new}` | {result} |")

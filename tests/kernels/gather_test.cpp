@@ -210,6 +210,18 @@ TEST(Scatter, WritesInPlace) {
     if (run.launches >= 0) {
         EXPECT_EQ(run.launches, 3) << "the maps, the check of indices, the sums: no copy of x";
     }
+    // In memory of the plan, where x is not read again.
+    Graph inner;
+    Value c = inner.add_input("x", parse_type("f32[6,4]"));
+    Value j = inner.add_input("i", parse_type("i64[6]"));
+    Value sums = ops::scatter(inner, ops::exp(inner, c), j, ops::mul(inner, c, 2.0), "add");
+    inner.add_output("y", ops::softmax(inner, sums, 1));
+    BackendRun inside = expect_backend(
+        inner, {.tolerance = 1e-6, .inputs = {Tensor{}, indices_below(6, {6}, DType::I64)}});
+    if (inside.launches >= 0) {
+        EXPECT_EQ(inside.launches, 3)
+            << "no copy of x before the sums: " << join(inside.kernels, ", ");
+    }
     // Many indices, and rows that are many more.
     for (const char* fn : {"none", "add"}) {
         for (int64_t rows : {900, 9000}) {

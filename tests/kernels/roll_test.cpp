@@ -135,5 +135,17 @@ TEST(Roll, LoweringTakesTheMovesAroundIt) {
     }
 }
 
+TEST(Roll, LoweringTakesTheMovesInFrontAlone) {
+    Graph g;
+    Value rows = g.add_input("x", parse_type("f16[4,9,16]"));
+    Value rolled = ops::roll(g, {{1, 2}, {1, 1}}, image(g, rows, 2, 3, 16));
+    g.add_output("y", rolled);
+    BackendRun run = expect_backend(g, {.tolerance = 0});
+    for (const std::string& kernel : run.kernels) {
+        EXPECT_EQ(kernel.find("permute"), std::string::npos) << join(run.kernels, ", ");
+    }
+    EXPECT_EQ(run.kernels.size(), 1U) << join(run.kernels, ", ");
+}
+
 } // namespace
 } // namespace ingot::test
