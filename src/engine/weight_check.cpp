@@ -17,9 +17,9 @@ constexpr uint64_t least_for_threads = 1 << 20;
 
 } // namespace
 
-WeightCheck::WeightCheck(Container c, std::string path)
+WeightCheck::WeightCheck(Container c, std::string path, bool coming)
     : container_(std::move(c)), path_(std::move(path)), chunks_(container_.weight_chunks()),
-      passed_(chunks_ == 0), first_bad_(chunks_) {
+      passed_(chunks_ == 0), came_(coming ? 0 : UINT64_MAX), first_bad_(chunks_) {
     uint64_t cpus = std::max(1U, std::thread::hardware_concurrency());
     uint64_t bytes = chunks_ == 0 ? 0 : container_.find(SectionKind::Weights)->bytes;
     uint64_t threads = bytes < least_for_threads ? 0 : std::min({most_threads, chunks_, cpus - 1});
@@ -38,6 +38,7 @@ WeightCheck::WeightCheck(Container c, std::string path)
 
 WeightCheck::~WeightCheck() {
     next_ = chunks_;
+    came(UINT64_MAX);
     for (std::thread& t : threads_) {
         t.join();
     }
@@ -48,6 +49,7 @@ bool WeightCheck::hash_one() {
     if (chunk >= chunks_) {
         return false;
     }
+    await_chunk(chunk);
     bool same = container_.weight_chunk_is_whole(chunk);
     std::scoped_lock lock(mutex_);
     first_bad_ = same ? first_bad_ : std::min(first_bad_, chunk);
@@ -56,6 +58,21 @@ bool WeightCheck::hash_one() {
         all_done_.notify_all();
     }
     return true;
+}
+
+void WeightCheck::came(uint64_t bytes) {
+    std::scoped_lock lock(mutex_);
+    came_ = bytes;
+    more_came_.notify_all();
+}
+
+void WeightCheck::await_chunk(uint64_t chunk) {
+    uint64_t all = container_.find(SectionKind::Weights)->bytes;
+    uint64_t end = std::min((chunk + 1) * weight_chunk_bytes, all);
+    if (came_ < end) {
+        std::unique_lock lock(mutex_);
+        more_came_.wait(lock, [&] { return came_ >= end; });
+    }
 }
 
 void WeightCheck::wait() {

@@ -16,18 +16,22 @@ namespace ingot {
 class WeightCheck {
 public:
     /// The bytes of `c` must outlive this object; their owner keeps them. `path` appears in errors;
-    /// "" when there is none.
-    WeightCheck(Container c, std::string path);
+    /// "" when there is none. With `coming`, weights are hashed as came() reports them.
+    WeightCheck(Container c, std::string path, bool coming = false);
     /// Stops the remaining work.
     ~WeightCheck();
     WeightCheck(const WeightCheck&) = delete;
     WeightCheck& operator=(const WeightCheck&) = delete;
-    /// Returns after every chunk has been compared; fast afterwards. Errors: InvalidEngine for the
-    /// first chunk that differs, with its bytes and the remedy, at each call.
+    /// The first `bytes` of the weights lie in the container's memory by now.
+    void came(uint64_t bytes);
+    /// Call after all weights have come. Returns after every chunk has been compared; fast
+    /// afterwards. Errors: InvalidEngine for the first chunk that differs, with its bytes and the
+    /// remedy, at each call.
     void wait();
 
 private:
     bool hash_one();
+    void await_chunk(uint64_t chunk);
 
     Container container_;
     std::string path_;
@@ -36,6 +40,8 @@ private:
     std::atomic<bool> passed_{false};
     std::mutex mutex_;
     std::condition_variable all_done_;
+    std::condition_variable more_came_;
+    std::atomic<uint64_t> came_;
     uint64_t done_ = 0;
     uint64_t first_bad_;
     std::vector<std::thread> threads_;

@@ -289,6 +289,28 @@ TEST_P(RuntimeLoad, DamagedWeightsAreRefused) {
     EXPECT_FALSE(ingotSetVerifyWeights(nullptr, true));
 }
 
+/// The copy is compared while it is made: a chunk that came first, last, or between.
+TEST_P(RuntimeLoad, DamageInAnyChunkIsRefused) {
+    Graph g;
+    Value x = g.add_input("x", parse_type("f32[1]"));
+    Tensor w = Tensor::empty(DType::F32, {9'000'000});
+    for (int64_t i = 0; i < w.count(); ++i) {
+        w.set_f64(i, static_cast<double>(i % 1000));
+    }
+    Value sum = ops::reduce(g, "max", ops::constant(g, w), {0});
+    g.add_output("y", ops::add(g, x, sum));
+    AlignedBytes bytes = engine_bytes(*Engine::create(std::move(g), {}, {}));
+    EXPECT_NE(load(bytes), nullptr) << logger.take_error();
+    for (size_t chunk : {0, 1, 2}) {
+        bytes[4096 + chunk * (16 << 20) + 12345] ^= std::byte{1};
+        EXPECT_EQ(load(bytes), nullptr);
+        EXPECT_NE(logger.take_error().find(str("section weights: chunk ", chunk, " of 3")),
+                  std::string::npos);
+        bytes[4096 + chunk * (16 << 20) + 12345] ^= std::byte{1};
+    }
+    EXPECT_NE(load(bytes), nullptr) << logger.take_error();
+}
+
 TEST_P(RuntimeLoad, AHeaderThatClaimsTooMuch) {
     AlignedBytes bytes = engine_bytes(*weighted(2));
     for (uint64_t claim : {uint64_t{1} << 40U, uint64_t{1} << 62U, uint64_t{10}}) {

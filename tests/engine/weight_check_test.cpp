@@ -6,11 +6,13 @@
 #include "base/process.h"
 #include "engine/container.h"
 #include "engine/engine.h"
+#include "engine/weight_check.h"
 #include "ops/ops.h"
 #include "workflow/refit.h"
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <filesystem>
 #include <random>
 
@@ -225,6 +227,36 @@ TEST(WeightCheck, SectionsThatWereCheckedStayAsTheyWere) {
     std::fill(bytes.begin(), bytes.end(), std::byte{0xff}); // as another process might
     EXPECT_TRUE(std::equal(graph.begin(), graph.end(), c.section(SectionKind::Graph).begin()));
     EXPECT_FALSE(c.weight_chunk_is_whole(0));
+}
+
+/// As a copy fills the memory: in pieces that do not divide chunks, by one thread or with help.
+TEST(WeightCheck, WeightsMayComeWhileTheyAreHashed) {
+    for (const Case& c : std::span(cases).first(3)) {
+        AlignedBytes bytes = bytes_of(c);
+        Section weights = *Container(bytes, nullptr).find(SectionKind::Weights);
+        for (int64_t damaged : {-1, 0, static_cast<int>(c.chunks) - 1}) {
+            AlignedBytes copy = bytes;
+            std::span<std::byte> memory(copy.data() + weights.offset, weights.bytes);
+            std::fill(memory.begin(), memory.end(), std::byte{0xee});
+            WeightCheck check(Container(copy, nullptr), "", true);
+            for (uint64_t at = 0; at < weights.bytes;) {
+                uint64_t n = std::min<uint64_t>(700'001, weights.bytes - at);
+                std::memcpy(memory.data() + at, bytes.data() + weights.offset + at, n);
+                uint64_t flip = static_cast<uint64_t>(damaged) * weight_chunk_bytes;
+                if (damaged >= 0 && flip >= at && flip < at + n) {
+                    memory[flip] ^= std::byte{1};
+                }
+                at += n;
+                check.came(at);
+            }
+            std::string error = error_of([&] { check.wait(); });
+            std::string expected = str("section weights: chunk ", damaged, " of ", c.chunks);
+            EXPECT_EQ(error.find(expected) != std::string::npos, damaged >= 0)
+                << c.name << ": " << error;
+            EXPECT_EQ(error.empty(), damaged < 0) << c.name << ": " << error;
+        }
+        WeightCheck abandoned(Container(bytes, nullptr), "", true); // nothing came: nobody waits
+    }
 }
 
 TEST(WeightCheck, AnEngineMayGoBeforeTheCheckIsDone) {

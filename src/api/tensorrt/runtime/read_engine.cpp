@@ -2,7 +2,7 @@
 #include "api/tensorrt/runtime/read_engine.h"
 
 #include "base/error.h"
-#include "engine/container.h"
+#include "engine/weight_check.h"
 
 #include <algorithm>
 #include <array>
@@ -74,6 +74,35 @@ EngineBytes read_engine(const std::shared_ptr<MemorySource>& source, const Read&
 EngineBytes copy_bytes(const void* blob, size_t size, const std::shared_ptr<MemorySource>& source) {
     EngineBytes bytes = allocate(size, source);
     std::memcpy(bytes.memory.get(), blob, size);
+    return bytes;
+}
+
+EngineBytes copy_checked(const void* blob, size_t size,
+                         const std::shared_ptr<MemorySource>& source) {
+    std::span<const std::byte> from(static_cast<const std::byte*>(blob), size);
+    Container given(from, nullptr);
+    const Section* found = given.find(SectionKind::Weights);
+    if (found == nullptr) {
+        return copy_bytes(blob, size, source);
+    }
+    const Section weights = *found;
+    EngineBytes bytes = allocate(size, source);
+    std::byte* to = bytes.memory.get();
+    uint64_t end = weights.offset + weights.bytes;
+    std::memcpy(to, blob, weights.offset);
+    std::memcpy(to + end, from.data() + end, size - end);
+    Container copy(bytes.span(), nullptr);
+    const Section* same = copy.find(SectionKind::Weights);
+    require(same != nullptr && same->offset == weights.offset && same->bytes == weights.bytes,
+            ErrorCode::InvalidEngine, "the engine's bytes changed while they were read");
+    WeightCheck check(std::move(copy), "", true);
+    for (uint64_t at = 0; at < weights.bytes;) {
+        uint64_t n = std::min<uint64_t>(piece_bytes, weights.bytes - at);
+        std::memcpy(to + weights.offset + at, from.data() + weights.offset + at, n);
+        at += n;
+        check.came(at);
+    }
+    check.wait();
     return bytes;
 }
 

@@ -17,6 +17,9 @@ struct EngineBytes {
 /// Copies the caller's bytes. `source` provides the memory (null: the system). Errors of all
 /// functions with a `source`: OutOfMemory.
 EngineBytes copy_bytes(const void* blob, size_t size, const std::shared_ptr<MemorySource>& source);
+/// Copies an engine and compares its weights with their hashes meanwhile. Errors: InvalidEngine.
+EngineBytes copy_checked(const void* blob, size_t size,
+                         const std::shared_ptr<MemorySource>& source);
 /// Reads up to the end of the engine with which the reader begins. Errors: Io.
 EngineBytes read_all(nvinfer1::IStreamReaderV2& reader,
                      const std::shared_ptr<MemorySource>& source);

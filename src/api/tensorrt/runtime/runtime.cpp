@@ -29,15 +29,15 @@ RuntimeObject::RuntimeObject(nvinfer1::ILogger* logger)
     : report_(logger), max_threads_(all_threads()) {}
 
 template <class Read>
-ICudaEngine* RuntimeObject::make(const Read& read) const {
+ICudaEngine* RuntimeObject::make(const Read& read, CheckWeights check) const {
     Place place = first_place();
     MemoryChange change(report_, place.backend, "Engine deserialization");
     // The CPU reads weights in place; a GPU has its own copies.
     EngineBytes bytes = read(place.is_gpu ? nullptr : memory_source(allocator_));
     report_.log(nvinfer1::ILogger::Severity::kINFO,
                 str("Loaded engine size: ", bytes.size >> 20U, " MiB"));
-    std::unique_ptr<EngineObject> engine = make_engine(load_engine(bytes, check_weights_), place,
-                                                       allocator_, report_, !deferred_, &plugins_);
+    std::unique_ptr<EngineObject> engine =
+        make_engine(load_engine(bytes, check), place, allocator_, report_, !deferred_, &plugins_);
     engine->state()->engine().check_weights();
     if (max_threads_ < all_threads()) {
         engine->state()->set_threads(max_threads_);
@@ -65,18 +65,25 @@ ICudaEngine* RuntimeObject::deserializeCudaEngine(const void* blob, std::size_t 
         "IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr), [&] {
             require(blob != nullptr, ErrorCode::InvalidArgument,
                     "the engine's bytes are at a null address");
-            return make([&](const auto& source) { return copy_bytes(blob, size, source); });
+            if (check_weights_ == CheckWeights::Never) {
+                return make([&](const auto& source) { return copy_bytes(blob, size, source); },
+                            CheckWeights::Never);
+            }
+            return make([&](const auto& source) { return copy_checked(blob, size, source); },
+                        CheckWeights::Never);
         });
 }
 
 ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReaderV2& reader) noexcept {
-    return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
-                         [&] { return make([&](const auto& s) { return read_all(reader, s); }); });
+    return report_.guard(
+        "IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
+        [&] { return make([&](const auto& s) { return read_all(reader, s); }, check_weights_); });
 }
 
 ICudaEngine* RuntimeObject::deserializeCudaEngine(nvinfer1::IStreamReader& reader) noexcept {
-    return report_.guard("IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
-                         [&] { return make([&](const auto& s) { return read_all(reader, s); }); });
+    return report_.guard(
+        "IRuntime::deserializeCudaEngine", static_cast<ICudaEngine*>(nullptr),
+        [&] { return make([&](const auto& s) { return read_all(reader, s); }, check_weights_); });
 }
 
 bool RuntimeObject::setMaxThreads(int32_t threads) noexcept {

@@ -70,7 +70,7 @@ public:
 private:
     /// `read` returns the engine's bytes, in memory from the given source.
     template <class Read>
-    nvinfer1::ICudaEngine* make(const Read& read) const;
+    nvinfer1::ICudaEngine* make(const Read& read, CheckWeights check) const;
     DeviceFacts device_facts(const EngineHead& engine) const;
     /// The place; the first call logs the cost of finding it.
     Place first_place() const;
