@@ -11,7 +11,7 @@ constexpr int64_t kib = 1024;
 constexpr int64_t mib = 1024 * kib;
 
 // Sources: CUDA programming guide (limits per compute capability); rates are those of the largest
-// card of each kind, measured for 9.0.
+// GPU of each kind, measured for 9.0.
 const Arch rows[] = {
     // cc nvrtc sms shared/block shared/SM threads/SM L2 GB/s FLOP/clock GHz
     {80, "sm_80", 108, 163 * kib, 164 * kib, 2048, 40 * mib, 1400, 2048, 1.4},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arch: what families and the cost model know of a GPU. One table row per compute capability; a
-// driver overwrites what it can read from the device.
+// Arch: the properties of a GPU for families and the cost model. One table row per compute
+// capability; a driver overwrites the values that the device reports.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ struct Arch {
     int cc = 90;                       // compute capability, major * 10 + minor
     std::string_view nvrtc = "sm_90a"; // --gpu-architecture
     int sms = 132;
-    int64_t shared_per_block = 232448; // dynamic shared memory, the most a block may ask for
+    int64_t shared_per_block = 232448; // dynamic shared memory limit of a block
     int64_t shared_per_sm = 233472;
     int threads_per_sm = 2048;
     int64_t l2_bytes = 50 << 20;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A kernel family: what it can run (refuse), how its operands should lie (layout), which parameter
-// choices it has for a problem on an architecture (tactics), and the launches that run it (emit).
-// Families never touch a driver: they give device text and argument blocks.
+// A kernel family: the groups that it can run (refuse), the layouts of its operands (layout), its
+// parameter choices for a problem on an architecture (tactics), and the launches that run it
+// (emit). Families never touch a driver: they return device text and argument blocks.
 #pragma once
 
 #include "kernels/arch.h"
@@ -19,9 +19,8 @@ using plan::Operand;
 using plan::Order;
 using plan::View;
 
-/// A tile of a matrix in global memory that the copy engine reads or writes (a CUtensorMap of
-/// `rank` dimensions, innermost first). Element (c0, c1, ...) stands at c0 + sum c[i] *
-/// strides[i-1].
+/// A tile of a matrix in global memory that TMA reads or writes (a CUtensorMap of `rank`
+/// dimensions, innermost first). Element (c0, c1, ...) is at c0 + sum c[i] * strides[i-1].
 struct TensorMap {
     DType dtype = DType::F16;
     int rank = 2;
@@ -32,7 +31,7 @@ struct TensorMap {
     bool tf32 = false;      // of f32: elements are rounded to TF32 as they are loaded
 };
 
-/// As an operand's buffer: it lies in the step's scratch memory; its offset is in elements.
+/// An operand's buffer in the step's scratch memory; its offset is in elements.
 inline constexpr int in_scratch = -2;
 
 /// The arguments of one launch, in the order of the kernel's parameters. Addresses are filled in
@@ -44,7 +43,7 @@ public:
         Patch what = Patch::Buffer;
         uint32_t at = 0;    // offset in bytes()
         int buffer = -1;    // Buffer and Map
-        int64_t offset = 0; // bytes behind the buffer's or the scratch memory's start
+        int64_t offset = 0; // bytes from the start of the buffer or of scratch memory
         uint32_t map = 0;   // index into maps()
     };
 
@@ -53,11 +52,11 @@ public:
     Args& null();
     /// A pointer into the scratch memory of the step (Emitted::scratch bytes, 256-byte aligned).
     Args& scratch(int64_t offset);
-    /// A pointer to the step's error word (u32, 0 before the first run): a kernel that meets a
-    /// run-time error stores an ErrorWord there.
+    /// A pointer to the step's error word (u32, 0 before the first run), where a kernel stores an
+    /// ErrorWord for a run-time error.
     Args& error_word();
-    /// A pointer to two u64 of the execution: how many of its runs before this one have drawn
-    /// random numbers, and the same for the next run, which every kernel that draws stores there.
+    /// A pointer to two u64 of the execution: the number of its earlier runs that drew random
+    /// numbers, and the number for the next run, which every kernel that draws stores there.
     Args& run_state();
     /// A `const __grid_constant__ TensorMap` parameter over the first element of the view.
     Args& map(const Operand& o, const TensorMap& m);
@@ -65,7 +64,7 @@ public:
     Args& i64(int64_t v);
     Args& f32(double v);
     Args& f64(double v);
-    /// A struct passed by value; must be trivially copyable, as the device text declares it.
+    /// A struct passed by value; must be trivially copyable, with the layout in the device text.
     template <class T>
     Args& value(const T& v) {
         static_assert(std::is_trivially_copyable_v<T>);
@@ -85,7 +84,7 @@ private:
     std::vector<TensorMap> maps_;
 };
 
-/// What a kernel stores in its error word; the runner turns it into a message with the node's name.
+/// The values of an error word; the runner turns them into messages with the node's name.
 enum class ErrorWord : uint32_t {
     None = 0,
     IndexOutOfRange = 1, // gather, scatter: an index is outside the axis
@@ -99,35 +98,35 @@ struct KernelParameter {
     std::string name;
 };
 
-/// The number of a block in KernelText::statements, which stands for blockIdx.x.
+/// The placeholder for the block number in KernelText::statements, in place of blockIdx.x.
 inline constexpr std::string_view block_number = "$block";
 
-/// A kernel whose text is generated, for a row of blocks.
+/// A kernel with generated text, for a one-dimensional grid.
 struct KernelText {
     std::string name;
     std::vector<std::pair<std::string, std::string>> constants; // "#define"s: name, value
     std::vector<KernelParameter> parameters;                    // as the arguments of the launch
     std::string statements;
     int threads = 256;    // of a block
-    bool divides = false; // an index by sizes that are parameters
+    bool divides = false; // divides an index by sizes that are parameters
 };
 /// The parameters as declared, separated by commas.
 std::string parameters_text(std::span<const KernelParameter> parameters);
 /// The statements with `number` as the number of the block.
 std::string statements_text(const KernelText& k, std::string_view number);
 
-/// Device text: the common files that it uses, by name ("types", "math", ...; ptx always comes
+/// Device text: names of the common files that it uses ("types", "math", ...; ptx always comes
 /// first), `#define`s, then the family's own text. Equal programs are compiled once.
 struct Program {
     std::vector<std::string_view> uses;
     std::string defines;     // "#define BM 64\n..."
     std::string_view family; // a .cuh of this folder by name ("gemm_mma"), or empty
-    std::string body;        // generated text behind `defines`, before the family's file
-    std::optional<KernelText> kernel = {}; // behind `body`
+    std::string body;        // generated text after `defines`, before the family's file
+    std::optional<KernelText> kernel = {}; // after `body`
 };
-/// What was generated of a program: all but the device files by name.
+/// The generated part of a program: all but the device files by name.
 std::string generated_text(const Program& p);
-/// The whole translation unit. `ptx` replaces the device's own intrinsics file where given.
+/// The whole translation unit. `ptx` replaces the device's own intrinsics file if given.
 std::string full_text(const Program& p);
 /// The text of an embedded .cuh by its stem. Aborts on an unknown one.
 std::string_view device_file(std::string_view stem);
@@ -162,7 +161,7 @@ struct Problem {
 };
 
 struct Family {
-    /// An op's name for nodes that stand alone, or Fused::kernel.
+    /// An op's name for single nodes, or Fused::kernel.
     std::string_view name;
     std::optional<std::string> (*refuse)(const Group& group);
     /// Null: operands and results are dense and row major.
@@ -174,8 +173,8 @@ struct Family {
     bool takes_groups = false;
     bool reads_casts = false; // as in plan::Kernel
     bool in_place = false;
-    /// Variants of a tactic do the same work with the same results, but with programs that serve
-    /// more problems; variant 0 is the plain one. Where there is no such program, it is emitted.
+    /// Variants of a tactic give the same results with programs that serve more problems; variant 0
+    /// is the plain one. A missing variant is emitted as the plain one.
     int variants = 1;
 };
 

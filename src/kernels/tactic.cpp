@@ -14,7 +14,7 @@ namespace {
 
 using Field = std::variant<int*, std::string*>;
 
-/// The fields of some parameters, by name.
+/// The fields of parameters, by name.
 struct FieldMap : ParameterVisitor {
     std::map<std::string_view, Field> fields;
 
@@ -62,7 +62,7 @@ std::string print(const Algorithm& a, void* parameters) {
     return out;
 }
 
-/// Reads the value at the start of `text` and removes it; `next`: the literal behind it.
+/// Reads the value at the start of `text` and removes it; `next`: the literal after it.
 bool take(std::string_view& text, std::string_view next, Field field) {
     if (auto* word = std::get_if<std::string*>(&field)) {
         size_t end = next.empty() ? text.size() : text.rfind(next);
@@ -106,7 +106,7 @@ std::optional<Tactic> parse_tactic(const Algorithm& algorithm, std::string_view 
         }
     }
     Tactic t = make_tactic(algorithm, std::move(parameters), 0);
-    // Other spellings of a number are no names.
+    // Other spellings of a number do not parse.
     return rest.empty() && t.name == name ? std::optional(std::move(t)) : std::nullopt;
 }
 

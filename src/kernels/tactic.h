@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tactic: the parameters that an algorithm of a family takes for a problem. An algorithm declares
+// Tactic: an algorithm of a family with its parameters for a problem. An algorithm declares
 // them once, as a struct:
 //
 //   struct Gemv {
@@ -12,7 +12,7 @@
 //   };
 //
 // Names, parsing, hashes and entries of the timing cache follow from the pattern and the fields.
-// Every parameter is part of the name; what follows from the problem is no parameter.
+// Every parameter is part of the name; values that follow from the problem are no parameters.
 #pragma once
 
 #include <memory>
@@ -22,14 +22,14 @@
 
 namespace ingot::kernels {
 
-/// Sees each parameter with its name.
+/// Receives each parameter with its name.
 struct ParameterVisitor {
     virtual ~ParameterVisitor() = default;
     virtual void field(std::string_view name, int& v) = 0;
     virtual void field(std::string_view name, std::string& v) = 0;
 };
 
-/// What is known of an algorithm at run time. One object for each struct of parameters.
+/// An algorithm at run time: one object for each struct of parameters.
 struct Algorithm {
     std::string_view pattern; // names of tactics, with each field in braces
     std::shared_ptr<void> (*make)();
@@ -54,8 +54,8 @@ struct NoParameters {
 };
 
 struct Tactic {
-    /// Stable: it can be forced and is kept in the timing cache. No two tactics of a problem have
-    /// the same one.
+    /// Stable: it can be forced and is stored in the timing cache. Unique among the tactics of a
+    /// problem.
     std::string name;
     double cost_us = 0; // by the family's model
     int variant = 0;    // below Family::variants
@@ -79,10 +79,10 @@ Tactic make_tactic(P parameters, double cost_us) {
     return make_tactic(algorithm_of<P>(), std::make_shared<P>(std::move(parameters)), cost_us);
 }
 
-/// The tactic of this name, without a cost; nullopt when it is none of the algorithm's.
+/// The tactic of this name, without a cost; nullopt for a name of another algorithm.
 std::optional<Tactic> parse_tactic(const Algorithm& algorithm, std::string_view name);
 
-/// Order of lists of tactics: best first.
+/// The order of lists of tactics: best first.
 inline bool cheaper(const Tactic& a, const Tactic& b) {
     return a.cost_us < b.cost_us;
 }

@@ -110,8 +110,7 @@ std::string substituted(std::string_view text, const std::string& a, const std::
     return out;
 }
 
-/// How an operand of `type` is written into the text of `op`, so that nothing overflows or promotes
-/// otherwise than ir/expr.h says.
+/// The text of an operand of `type` in `op`, with overflow and promotion as in ir/expr.h.
 std::string operand_text(const std::string& x, ExprOp op, DType type) {
     bool calls = device_text(op).substr(0, 6) == "ingot_";
     if (is_float(type) || kind(op) == ExprKind::Compare || kind(op) == ExprKind::Classify) {
@@ -173,7 +172,7 @@ int plus_one(const Expr& e, size_t n) {
     return -1;
 }
 
-/// Which functions only occur with 1 added to them.
+/// Functions that occur only with 1 added to them.
 std::vector<bool> only_plus_one(const Expr& e) {
     std::vector<int> uses(e.code.size(), 0);
     std::vector<int> sums(e.code.size(), 0);

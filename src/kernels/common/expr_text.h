@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expr as device text, and the names of element types there. What the text calls is in math.cuh.
+// Expr as device text, and the names of element types there. The text calls functions of math.cuh.
 #pragma once
 
 #include "ir/expr.h"
@@ -13,20 +13,20 @@ namespace ingot::kernels {
 /// The device type that stores an element: "F16", "float", "i8", "bool". The packed ones ("I4")
 /// hold one element in the low four bits.
 std::string_view c_type(DType stored);
-/// The device type in which it is computed with: "float", "double", "i32", ...
+/// The device type for computing with elements: "float", "double", "i32", ...
 std::string_view compute_c_type(DType stored);
 
 struct ExprText {
-    std::string statements; // declare what `result` uses
+    std::string statements; // declare the variables of `result`
     std::string result;     // an expression of e.type()
     bool fast_math = false; // calls functions of fast_math.cuh
 };
-/// `inputs`: one device expression per input of the map, of its compute type; evaluated as often as
-/// it occurs. Variables are named `prefix` and a number. `fast`: exp, sigmoid, tanh and erf of f32
-/// come from fast_math.cuh, which is precise enough for a narrow_result.
+/// `inputs`: one device expression per input of the map, in its compute type; evaluated at each
+/// use. Variables are named `prefix` and a number. `fast`: exp, sigmoid, tanh and erf of f32 come
+/// from fast_math.cuh, which is precise enough for a narrow_result.
 ExprText expr_text(const Expr& e, std::span<const std::string> inputs,
                    std::string_view prefix = "v", bool fast = false);
-/// What the text needs in front of it: fast_math.cuh, or nothing.
+/// The device file that the text needs before it: fast_math.cuh, or none.
 std::string_view fast_math_file(const ExprText& t);
 /// f16 and bf16.
 bool narrow_result(DType stored);

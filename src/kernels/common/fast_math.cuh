@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Functions for results that are stored as f16 or bf16: good to 1e-5 of the result, an eighth of
-// half an ulp of f16 being 3e-5. The forms with "1 +" do not cancel where the function is near -1.
+// Functions for results stored as f16 or bf16: accurate to 1e-5 of the result; an eighth of half an
+// ulp of f16 is 3e-5. The "1 +" forms avoid cancellation where the function is near -1.
 DEVICE float fast_exp(float x) {
     return ex2(x * 1.44269504f);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The scalar functions that expression text calls, with exactly the meaning of ir/expr_math.h:
-// integers wrap, division by zero gives 0, shifts beyond 63 give 0, NaN wins in min and max. f32
-// functions are good to about 2 ulp.
+// The scalar functions of expression text, with exactly the meaning of ir/expr_math.h: integers
+// wrap, division by zero gives 0, shifts beyond 63 give 0, NaN wins in min and max. f32 functions
+// are accurate to about 2 ulp.
 struct I4 {
     u8 bits;
 };
@@ -146,7 +146,7 @@ template <class T>
 DEVICE T ingot_trunc_mod(T a, T b) {
     return b == 0 || (IsSigned<T>::value && b == (T)-1) ? (T)0 : (T)(a % b);
 }
-/// Sign of the divisor.
+/// Has the sign of the divisor.
 template <class T>
 DEVICE T ingot_floor_mod(T a, T b) {
     T r = ingot_trunc_mod(a, b);
@@ -171,8 +171,8 @@ DEVICE T ingot_pow(T a, T b) {
     }
     return (T)r;
 }
-/// a - b where that is negative, else 0. Of 16-bit integers minima and maxima are made of it:
-/// around the packed instructions for those ptxas spills registers.
+/// a - b where that is negative, else 0. Minima and maxima of 16-bit integers use it, because ptxas
+/// spills registers around the packed instructions.
 DEVICE i32 shortfall(i32 a, i32 b) {
     return (a - b) & ((a - b) >> 31);
 }
@@ -219,7 +219,7 @@ template <class T>
 DEVICE T ingot_shl(T a, T b) {
     return (u64)b > 63u ? (T)0 : (T)((u64)a << (u64)b);
 }
-/// Over the value as 64 bits, sign extended: logical for unsigned types.
+/// Shifts the value as 64 bits, sign extended: logical for unsigned types.
 template <class T>
 DEVICE T ingot_shr(T a, T b) {
     return (u64)b > 63u ? (T)0 : (T)((u64)a >> (u64)b);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Arithmetic on two 16-bit floats in a word, the first in its low half.
 #ifdef INGOT_EMULATED
-/// Bytes of b:a as the four nibbles of `order` name them, the lowest first.
+/// Bytes of b:a selected by the four nibbles of `order`, lowest first.
 template <u32 ORDER>
 DEVICE u32 pick_bytes(u32 a, u32 b) {
     const u64 both = (u64)b << 32 | a;
@@ -58,7 +58,7 @@ DEVICE u32 fma_bf16x2(u32 a, u32 b, u32 c) {
     asm("fma.rn.bf16x2 %0,%1,%2,%3;" : "=r"(r) : "r"(a), "r"(b), "r"(c));
     return r;
 }
-/// Exact; of the low 16 bits. 8.9 and later.
+/// Exact; converts the low 16 bits. 8.9 and later.
 DEVICE u32 f16x2_of_f8e4m3(u32 two) {
     u32 r;
     asm("cvt.rn.f16x2.e4m3x2 %0,%1;" : "=r"(r) : "h"((u16)two));

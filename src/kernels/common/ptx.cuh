@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every PTX instruction that kernels use, under a name of its own. The emulator has another file
-// with the same functions for the host, so kernels use these and nothing else. Shared memory is
+// A function for every PTX instruction that kernels use. The emulator replaces this file by one
+// with the same functions for the host, so kernels use no other intrinsics. Shared memory is
 // addressed by u32 offsets (smem_addr) wherever an instruction takes such an address.
 typedef unsigned char u8;
 typedef signed char i8;
@@ -131,7 +131,7 @@ DEVICE uint4 ld_stream(const void* p) {
                  : "l"(p));
     return v;
 }
-/// Order between blocks: what was written before the release is seen after the acquire.
+/// Order between blocks: writes before the release are visible after the acquire.
 DEVICE u32 atomic_add_acq_rel(u32* p, u32 v) {
     u32 r;
     asm volatile("atom.acq_rel.gpu.global.add.u32 %0,[%1],%2;"
@@ -253,14 +253,14 @@ DEVICE void cluster_sync() {
     asm volatile("barrier.cluster.arrive.release.aligned; barrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
 }
-/// The two halves of cluster_sync: what comes before the one is seen behind the other.
+/// The two halves of cluster_sync: writes before the first are visible after the second.
 DEVICE void cluster_arrive() {
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 DEVICE void cluster_wait() {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 }
-/// Stores four floats in another block of the cluster, which has to have begun.
+/// Stores four floats in another block of the cluster, which must have started.
 DEVICE void st_cluster4(u32 at, u32 rank, const float* v) {
     u32 a;
     asm volatile("mapa.shared::cluster.u32 %0,%1,%2;" : "=r"(a) : "r"(at), "r"(rank));
@@ -268,7 +268,7 @@ DEVICE void st_cluster4(u32 at, u32 rank, const float* v) {
                  "f"(v[2]), "f"(v[3])
                  : "memory");
 }
-/// Four floats of another block of the cluster, at the address that it has there.
+/// Four floats of another block of the cluster, at its address for them.
 DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
     u32 a;
     asm volatile("mapa.shared::cluster.u32 %0,%1,%2;" : "=r"(a) : "r"(at), "r"(rank));
@@ -279,11 +279,11 @@ DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
 }
 
 #if __CUDA_ARCH__ >= 900
-// --- mbarriers and the copy engine
+// --- mbarriers and TMA
 DEVICE void mbar_init(u32 bar, u32 arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0],%1;" ::"r"(bar), "r"(arrivals) : "memory");
 }
-/// Makes initialised mbarriers visible to the copy engine and the cluster.
+/// Makes initialised mbarriers visible to TMA and the cluster.
 DEVICE void mbar_init_fence() {
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -323,7 +323,7 @@ DEVICE void tma_load5(u32 to, const TensorMap* m, int x, int y, int z, int w, in
                  "l"(m), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v), "r"(bar)
                  : "memory");
 }
-/// Bytes that lie side by side; addresses and `bytes` are multiples of 16.
+/// Contiguous bytes; addresses and `bytes` are multiples of 16.
 DEVICE void bulk_load(u32 to, const void* from, u32 bytes, u32 bar) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0],[%1],%2,[%3];" ::"r"(to),
@@ -352,7 +352,7 @@ DEVICE void bulk_wait_read() {
 DEVICE void bulk_wait_all() {
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
-/// Ordinary stores to shared memory become visible to the copy engine and the tensor cores.
+/// Makes ordinary stores to shared memory visible to TMA and the tensor cores.
 DEVICE void async_fence() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -30,9 +30,9 @@ public:
     std::string_view size_type() const { return wide_ ? "u64" : "u32"; }
     std::string_view offset_type() const { return wide_ ? "i64" : "i32"; }
 
-    /// The launch of the kernel: its text, with these statements, and its arguments.
+    /// The kernel's launch, with these statements as its text, and its arguments.
     Launch launch(std::string name, std::string statements) &&;
-    /// An index is divided by sizes that are parameters.
+    /// Marks that an index is divided by sizes that are parameters.
     void set_divides() { kernel_.divides = true; }
 
 private:

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stored element types and their loads and stores. A kernel computes in C (float, double or an
-// integer) and stores T; load<T> and store<T> convert as ir/expr.h says: floats round to nearest
-// even, fp8 saturates, but an infinity that E5M2 stores stays one.
+// integer) and stores T; load<T> and store<T> convert as in ir/expr.h: floats round to nearest
+// even, fp8 saturates, but E5M2 keeps infinity.
 struct F16 {
     u16 bits;
 };
@@ -26,7 +26,7 @@ DEVICE u16 bf16_of_f64(double x) {
     }
     return bf16_of(__uint_as_float(u));
 }
-/// Round to nearest even into 1 sign, E exponent and M mantissa bits; `max_bits` is the largest
+/// Rounds to nearest even into 1 sign, E exponent and M mantissa bits; `max_bits` is the largest
 /// finite code, to which larger values saturate; NaN gives `nan_bits`.
 template <int E, int M>
 DEVICE u8 f8_round(float x, u32 max_bits, u32 nan_bits, bool infinity_saturates) {
@@ -48,8 +48,8 @@ DEVICE u8 f8_round(float x, u32 max_bits, u32 nan_bits, bool infinity_saturates)
     (void)infinity_saturates;
     return (u8)(sign | r);
 }
-/// The bits as an f32 whose exponent is too small; denormals come out right, too. Codes for
-/// infinity and NaN are read as numbers.
+/// The bits as an f32 whose exponent is too small; denormals stay correct. Codes of infinity and
+/// NaN read as numbers.
 template <int E, int M>
 DEVICE float f8_widen(u8 b) {
     const int bias = (1 << (E - 1)) - 1;

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma by tile width: d[64 x N] (+)= a[64 x K] * b[N x K], f32 sums, operands of the type that
-// WGMMA_TYPE names: K is 16 for "f16" and "bf16", 8 for "tf32" (of which WGMMA_TF32 tells the
-// preprocessor), always 32 bytes. N is a multiple of 16 up to 256. A comes from shared memory (by
-// descriptor) or from registers (wgmma_ra); B_ROWS, for 16-bit types: B has its N elements
-// innermost in shared memory instead of its depth. accumulate == 0 starts from zero. A thread's d[4
-// * j + i] is row (lane / 4)
-// + 8 * (i / 2) of its warp's 16, column 8 * j + 2 * (lane % 4) + i % 2.
+// wgmma by tile width: d[64 x N] (+)= a[64 x K] * b[N x K] with f32 sums. WGMMA_TYPE names the
+// operand type: K is 16 for "f16" and "bf16", 8 for "tf32" (WGMMA_TF32 for the preprocessor),
+// always 32 bytes. N is a multiple of 16 up to 256. A is in shared memory (by descriptor) or in
+// registers (wgmma_ra); B_ROWS, for 16-bit types: N is innermost in B's shared memory, not the
+// depth. accumulate == 0 starts from zero. A thread's d[4 * j + i] is row (lane / 4) + 8 * (i / 2)
+// of its warp's 16, column 8 * j + 2 * (lane % 4) + i % 2.
 #ifdef INGOT_EMULATED
 template <int N, int B_ROWS = 0>
 DEVICE void wgmma(float* d, u64 a, u64 b, int accumulate) {

@@ -8,8 +8,8 @@
 
 namespace ingot::kernels {
 
-/// By wgmma, where TMA can fetch the windows: no groups, and either no steps between windows of
-/// several elements, or windows that lie side by side.
+/// By wgmma, where TMA can fetch the windows: no groups; steps between windows only for windows of
+/// one element, or adjacent windows.
 struct ConvWgmma : WgmmaSplit {
     static constexpr std::string_view pattern = "conv_wgmma_{tile}_s{splits}";
 };
@@ -17,17 +17,17 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& s, const Arch& ar
 Emitted emit_wgmma_conv(const ConvShape& s, const Arch& arch, const ConvWgmma& parameters,
                         int variant);
 
-/// Each channel by itself: any element types and strides.
+/// Depthwise: any element types and strides.
 struct ConvDepthwise {
     static constexpr std::string_view pattern = "conv_depthwise_w{wide}";
-    int wide = 1; // results of a thread, side by side
+    int wide = 1; // adjacent results of a thread
     template <class Self, class F>
     static void fields(Self& self, F&& field) {
         field("wide", self.wide);
     }
 };
-/// Each channel by itself: aligned channels of f16, bf16 or f32 in a plane. A block makes rows x
-/// columns results of some channels, a thread `wide` of them side by side for `vec` channels.
+/// Depthwise: aligned channels of f16, bf16 or f32 in a plane. A block makes rows x columns results
+/// of some channels, a thread `wide` adjacent ones for `vec` channels.
 struct ConvStrip {
     static constexpr std::string_view pattern =
         "conv_strip_{rows}x{columns}x{channels}_v{vec}w{wide}";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv, with the map that follows it: channels innermost on both sides, whatever the spatial rank.
+// conv, with its epilogue map: channels innermost on both sides, for any number of spatial axes.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/contraction/simt.h"
@@ -40,7 +40,7 @@ std::optional<std::string> refuse(const Group& group) {
     return refuse_contraction(group);
 }
 
-/// What conv_stem.cuh is for, which reads its input as it lies.
+/// The case of conv_stem.cuh, which reads its input in any layout.
 bool few_channels(const Group& group) {
     const Node& n = group.first();
     const Type& x = group.graph.type(n.inputs[0]);
@@ -50,7 +50,7 @@ bool few_channels(const Group& group) {
     for (int64_t c = 1; c <= 4; ++c) {
         few = few || x.dims[1].is_const(c);
     }
-    bool beside = true; // windows lie side by side
+    bool beside = true; // windows are adjacent
     for (size_t i = 0; i < conv.strides.size(); ++i) {
         beside = beside && w[i + 2].is_const(conv.strides[i]);
     }
@@ -167,7 +167,8 @@ std::vector<Tactic> tactics(const Problem& p) {
     if (s.depthwise()) {
         add_depthwise(all, s, p.arch);
         if (p.batch_invariant) {
-            // Each adds up a window in the same order, but only strips skip what is outside.
+            // All depthwise algorithms add up a window in the same order, but only strips skip
+            // padding.
             const Algorithm* first = all[0].algorithm;
             std::erase_if(all, [first](const Tactic& t) { return t.algorithm != first; });
             return all;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of conv_depthwise.cuh and conv_strip.cuh: convolutions of each channel by itself.
+// The host side of conv_depthwise.cuh and conv_strip.cuh: depthwise convolutions.
 #include "kernels/common/expr_text.h"
 #include "kernels/contraction/cost.h"
 #include "kernels/conv/algorithms.h"
@@ -33,7 +33,7 @@ double dram_us(const ConvShape& s, const Arch& arch) {
            (arch.dram_gbs * 0.8e3);
 }
 
-/// Instructions that follow the sum of a result.
+/// Instructions after the sum of a result.
 double end_instructions(const ConvShape& s) {
     return 1 + 1.3 * static_cast<double>(s.epilogue.body.code.size());
 }
@@ -41,10 +41,10 @@ double end_instructions(const ConvShape& s) {
 // --- conv_depthwise: anything
 
 double generic_us(const ConvShape& s, int wide, const Arch& arch) {
-    // The windows' elements are read one after the other, each behind the one before.
+    // A window's elements are read one after the other, each after the previous one.
     double step_clocks = wide > 1 ? 1080 : 500;
     double start_clocks = wide > 1 ? 4000 : 700;
-    // Of 8 channels: a tap, and all but the taps.
+    // For 8 channels: one tap, and everything else.
     double tap_instructions = wide > 1 ? 32 : 40;
     double others = 150 + vector * end_instructions(s);
     auto taps = static_cast<double>(s.taps());
@@ -73,14 +73,14 @@ struct StripArg {
     int32_t in_h = 0, in_w = 0, out_h = 0, out_w = 0, channels = 0, w_constant = 0;
 };
 
-/// What a thread makes: literals of the program.
+/// The work of a thread: literals of the program.
 struct StripWork {
     int vec = 2;  // channels
-    int wide = 4; // results side by side
+    int wide = 4; // adjacent results
 };
 constexpr StripWork strip_works[] = {{2, 4}, {2, 2}, {4, 2}, {4, 4}};
 
-/// What a block makes.
+/// The tile of a block.
 struct StripTile {
     StripWork work;
     int64_t rows = 1, runs = 1;
@@ -142,7 +142,7 @@ bool strip_fits(const ConvShape& s, const StripTile& t) {
            g.down <= most_grid && g.chunks * g.across < (int64_t{1} << 31) / g.chunks;
 }
 
-/// How often the lanes that read shared memory together meet in a bank.
+/// The bank conflicts of lanes that read shared memory together.
 double bank_conflicts(const ConvShape& s, const StripTile& t) {
     constexpr int64_t banks = 32;
     int64_t words = t.work.vec * bit_width(s.x.dtype) / 32; // of a lane
@@ -181,7 +181,7 @@ double strip_us(const ConvShape& s, const StripTile& t, const Arch& arch) {
     double ends = wide * (14 + vec * end_instructions(s));
     double instructions = 120 + (copies * 24 + taps * pieces * 14) / threads + products + ends;
     double read_lines = reads * vec * (halves ? 0.5 : 1) * threads / 32 * bank_conflicts(s, t);
-    // A line of global memory a clock, a pixel's channels in at least one of their own.
+    // Global memory moves one line per clock; a pixel's channels take at least one line.
     double pixel_lines = std::max(1.0, pieces / 8);
     double results = static_cast<double>(t.rows * t.runs) * wide;
     double lines = read_lines + (copies / pieces + taps + results) * pixel_lines;
@@ -199,16 +199,16 @@ double strip_us(const ConvShape& s, const StripTile& t, const Arch& arch) {
     double l2 = blocks * copies / pieces * row_bytes / (arch.sms * l2_bytes_per_clock);
     double issue = on_sm * threads / 128 * instructions * 1.15;
     double work = std::max({issue, on_sm * lines, l2});
-    // What waits and what works overlap in part.
+    // Waiting and working overlap in part.
     constexpr double overlap = 0.7;
-    // Each further block of an SM begins later, while the first ones wait.
+    // Later blocks of an SM start later, while the first ones wait.
     constexpr double begin_clocks = 350;
     double begins = begin_clocks * (std::min({on_sm, std::max(1.0, resident), 4.0}) - 1);
     double clocks = std::max(chain, work) + (1 - overlap) * (issue + on_sm * lines + l2) + begins;
     return 0.7 + std::max(clocks / (arch.clock_ghz * 1e3), dram_us(s, arch) + 0.5);
 }
 
-/// How many of `n` a block may take.
+/// Candidates for a block's share of `n`.
 std::vector<int64_t> shares(int64_t n, int64_t most) {
     std::vector<int64_t> all;
     for (int64_t v : {1, 2, 3, 4, 6, 7, 8, 14, 16, 32}) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of each channel by itself, channels innermost: a thread makes VEC channels of WIDE
-// neighbouring results along the last axis. Memory traffic: input and result once, the overlap of
-// windows comes from L1.
+// Depthwise convolution, channels innermost: a thread makes VEC channels of WIDE adjacent results
+// along the last axis. Memory traffic: input and result once; L1 serves the overlap of windows.
 template <class T>
 DEVICE void add_product(ACC* acc, const Pack<T, VEC>& x, const Pack<TB, VEC>& y) {
 #pragma unroll

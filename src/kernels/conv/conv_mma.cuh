@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution as a product on tensor cores. Rows are result positions, the depth is gathered from
-// the input while it is copied; what lies in the padding is filled with zeros. A_ALIGNED: a 16-byte
-// chunk holds channels of one kernel position; else elements are gathered one by one. SPATIAL: 2,
-// or 3 where the first of the three axes matters.
+// Convolution as a product on tensor cores. Rows are result positions; the copy gathers the depth
+// from the input and fills padding with zeros. A_ALIGNED: a 16-byte chunk holds channels of one
+// kernel position; else elements are gathered one by one. SPATIAL: 2, or 3 where the first of the
+// three axes matters.
 struct Copies {
     static constexpr int rows_at_once = threads / chunks;
     static constexpr int na = BM / rows_at_once, nb = BN / rows_at_once;
@@ -77,7 +77,7 @@ struct Copies {
             }
         }
     }
-    /// Steps come one after another.
+    /// Steps come in order.
     DEVICE void operator()(int stage, int) {
         u32 to = stage * stage_bytes;
         int left = (int)g.k - k;

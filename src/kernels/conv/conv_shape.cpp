@@ -65,7 +65,7 @@ ConvShape conv_shape(const Problem& p) {
     a.step_n = x.strides[0];
     a.step = spatial(x.strides, 2, 0);
     a.step_c = x.strides[1];
-    // With one channel a group, depth steps from tap to tap.
+    // With one channel per group, the depth steps from tap to tap.
     s.tap_step = w.shape[1];
     for (size_t i = w.shape.size(); i-- > 2;) {
         if (w.shape[i] != 1) {

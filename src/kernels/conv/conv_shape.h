@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A convolution with concrete sizes and strides, and the contractions that it is.
+// A convolution with concrete sizes and strides, and its contractions.
 #pragma once
 
 #include "kernels/contraction/contraction.h"
@@ -28,14 +28,14 @@ struct ConvShape {
 
     int64_t taps() const { return window.kernel[0] * window.kernel[1] * window.kernel[2]; }
     bool depthwise() const { return groups == channels && results == channels && groups > 1; }
-    /// One tap and no padding: a product of matrices.
+    /// One tap and no padding: a matrix product.
     bool pointwise() const;
 };
 /// Errors: InvalidArgument when the sizes do not fit.
 ConvShape conv_shape(const Problem& p);
 
-/// Rows are result positions, columns the results of a group, a batch per group. The depth is one
-/// axis along w; x is not walked by it.
+/// Rows are result positions, columns the results of a group, one batch per group. The depth is one
+/// axis along w; it does not walk x.
 Contraction window_contraction(const ConvShape& s);
 /// The same for a pointwise convolution, x included.
 Contraction pointwise_contraction(const ConvShape& s);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution as a product, on ordinary arithmetic units: any element types, strides, groups.
+// Convolution as a product on ordinary arithmetic units: any element types, strides, groups.
 KERNEL void __launch_bounds__(256, 1)
     conv_simt(const TA* __restrict__ x, const TB* __restrict__ weights, OUT* __restrict__ out,
               const __grid_constant__ Window w, const __grid_constant__ Geometry g EPI_PARAMS) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of conv_stem.cuh: convolutions of up to four channels.
+// The host side of conv_stem.cuh: convolutions of up to four channels.
 #include "kernels/common/expr_text.h"
 #include "kernels/conv/algorithms.h"
 
@@ -23,7 +23,7 @@ struct StemArg {
     uint64_t by_run = 0, by_vectors = 0;
 };
 
-/// What a block makes: columns, and rows of results for each warp.
+/// The tile of a block: columns, and rows of results per warp.
 struct StemTile {
     int columns = 32;
     int rows = 1;
@@ -94,7 +94,7 @@ double stem_us(const ConvShape& s, const StemTile& t, const Arch& arch) {
     double dram = bytes / (arch.dram_gbs * 0.8e3);
     auto depth = static_cast<double>(a.depth);
     double results = static_cast<double>(warps * t.rows * across) * t.columns;
-    // Clocks: before and behind the tiles, of a tile alone, and of its work when several blocks
+    // Clocks: before and after the tiles, for a tile alone, and for its work when several blocks
     // share an SM.
     double start = 1200 + depth * t.columns / 40;
     double alone = 900 + 8.0 * depth + results / 6;
@@ -145,7 +145,7 @@ Emitted emit_stem_conv(const ConvShape& s, const Arch& arch, const ConvStem& par
     l.entry = "conv_stem";
     l.block = 128;
     l.shared = shared_bytes(a, tile);
-    // As many blocks as share the SMs, each with all of its columns' weights.
+    // As many blocks as share the SMs, each with the weights of all its columns.
     int64_t resident = std::clamp<int64_t>(arch.shared_per_sm / (l.shared + 1024), 1, 4) * arch.sms;
     l.grid = {std::min(a.tiles, div_up(resident, a.blocks_n)) * a.blocks_n, 1, 1};
     l.args.pointer(s.x).pointer(s.w).pointer(s.out).i32(s.w_constant ? 1 : 0);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution of few channels (the first of a network) on tensor cores. A block keeps BN columns of
-// the weights in shared memory and goes through tiles of 4 ROWS x 16 result positions; the input
-// under a tile is copied there once, pixels with their CHANNELS side by side, so that a row of a
-// window is one run, and fragments are read out of the runs in place. The depth is (kernel row,
-// run), a run padded to a multiple of 8; what is read there beyond the window is masked. X_PLANES:
-// rows of a channel are read in vectors of 8 pixels; W_VECTORS: the weights of 8 results are side
-// by side. Traffic: the input about 1.5 times, the result once.
+// the weights in shared memory and loops over tiles of 4 ROWS x 16 result positions. It copies the
+// input under a tile once, pixels with their CHANNELS adjacent, so that a row of a window is one
+// contiguous run, and reads fragments from the runs in place. The depth is (kernel row, run), with
+// runs padded to a multiple of 8; elements beyond the window are masked. X_PLANES: rows of a
+// channel are read in vectors of 8 pixels; W_VECTORS: the weights of 8 results are adjacent.
+// Traffic: the input about 1.5 times, the result once.
 constexpr int down = 4 * ROWS, across = 16, threads = 128;
 constexpr int panel_pitch = BN + 8, kept_pitch = BN + 8;
 
@@ -51,7 +51,7 @@ DEVICE void load_weights(IN* to, const IN* weights, i64 n0, const Geometry& g, c
     cp_async_commit();
 }
 
-/// From x with its channels in planes. Many loads are under way at once.
+/// From x with its channels in planes, with many loads in flight.
 DEVICE void load_planes(IN* to, const IN* x, int top, int left, const Window& w, const Stem& s) {
     constexpr int some = 4;
     int pitch = (int)s.pitch, vectors = (int)s.vectors, begin = left & ~7;
@@ -124,7 +124,7 @@ DEVICE void multiply_stem(StemSums& sums, const IN* tile, u32 weights, const Win
     const IN* from =
         tile + ROWS * warp * (int)w.stride[1] * pitch + (lane >> 2) * wide + (lane & 3) * 2;
     int next_row = (int)w.stride[1] * pitch;
-    // What a lane may use of the last 8 elements of a run.
+    // The valid part of a lane's last 8 elements of a run.
     int valid = (int)w.kernel[2] * CHANNELS - (run - 8) - (lane & 3) * 2;
     u32 edge = valid >= 2 ? 0xffffffffu : valid == 1 ? 0xffffu : 0u;
     weights += ((lane & 15) * kept_pitch + (lane >> 4) * 8) * (int)sizeof(IN);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolution of each channel by itself, channels innermost: a block copies the input under a tile
-// of results, and the weights, to shared memory at once; a thread makes VEC channels of WIDE
-// neighbouring results along the last axis, from rows of KW weights; GAPS: that axis is dilated.
-// Traffic: the input once, and the overlap of tiles from L2.
+// Depthwise convolution, channels innermost: a block copies the weights and the input under a tile
+// of results to shared memory at once; a thread makes VEC channels of WIDE adjacent results along
+// the last axis, from rows of KW weights; GAPS: that axis is dilated. Traffic: the input once; L2
+// serves the overlap of tiles.
 constexpr int piece = 16 / (int)sizeof(IN);              // elements of a copy
 constexpr int columns_used = (WIDE - 1) * STRIDE_W + KW; // by a thread
 
@@ -57,7 +57,7 @@ DEVICE void copy_weights(u32 to, const IN* weights, int channel, const Strip& d)
     }
 }
 
-/// `top`, `left`: where the tile's input begins; outside of x there are zeros.
+/// `top`, `left`: the origin of the tile's input; outside of x there are zeros.
 DEVICE void copy_input(u32 to, const IN* image, int channel, int top, int left, const Strip& d) {
 #pragma unroll 4
     for (int p = (int)threadIdx.x; p < d.copies; p += (int)blockDim.x) {
@@ -70,8 +70,8 @@ DEVICE void copy_input(u32 to, const IN* image, int channel, int top, int left, 
     }
 }
 
-/// Where the results of a thread go, and what the epilogue reads for them. Those beyond the count
-/// are like the last one.
+/// The positions of a thread's results, and the epilogue's operands for them. Positions beyond the
+/// count repeat the last one.
 struct StripEnd {
     i64 at[WIDE];
     Extras extras[WIDE];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution by wgmma: a tile's rows are a patch of result positions (width x height x images);
-// for every kernel position its inputs are a box of x, shifted, which TMA fetches.
+// for every kernel position TMA fetches its inputs as a shifted box of x.
 #include "kernels/contraction/cost.h"
 #include "kernels/contraction/persistent.h"
 #include "kernels/conv/algorithms.h"
@@ -29,7 +29,7 @@ Sizes best_patch(const Sizes& out, int64_t rows) {
             bool whole = w == out[0] && h == out[1];
             int64_t n = whole ? std::min(rows / (w * h), out[2]) : 1;
             int64_t count = div_up(out[0], w) * div_up(out[1], h) * div_up(out[2], n);
-            // Among equals the wider: its rows lie closer in memory.
+            // Among equals the wider one: its rows are closer in memory.
             if (count < fewest || (count == fewest && w > best[0])) {
                 fewest = count;
                 best = {w, h, n};
@@ -54,7 +54,7 @@ PatchArg patch_of(const ConvShape& s, int64_t rows) {
     return p;
 }
 
-/// Whether rows and columns can be walked as pairs of which windows begin at the first.
+/// Whether rows and columns can be walked as pairs, with windows starting at the first of a pair.
 bool in_pairs(const ConvShape& s) {
     const WindowArg& w = s.window;
     return w.stride[1] == 2 && w.stride[2] == 2 && s.taps() > 1 && w.in[1] % 2 == 0 &&
@@ -70,7 +70,7 @@ bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
     bool flat = w.in[0] == 1 && w.kernel[0] == 1 && w.low[0] == 0 && w.out[0] == 1;
     bool steps = true;
     for (size_t i = 1; i < 3; ++i) {
-        // Windows that lie apart must be single elements without padding.
+        // Windows with steps between them must be single elements without padding.
         steps = steps && (w.stride[i] == 1 || (w.kernel[i] == 1 && w.low[i] == 0 &&
                                                (w.out[i] - 1) * w.stride[i] < w.in[i]));
     }
@@ -81,7 +81,7 @@ bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
            w.dilation[1] * w.kernel[1] < 1000 && w.dilation[2] * w.kernel[2] < 1000;
 }
 
-/// A stride in bytes that TMA accepts, also where an axis of size 1 has none.
+/// A stride in bytes that TMA accepts, also for an axis of size 1 without one.
 uint64_t bytes_of_stride(DType type, int64_t stride, int64_t size, int64_t otherwise) {
     return static_cast<uint64_t>((size > 1 ? stride : otherwise) * bit_width(type) / 8);
 }
@@ -126,9 +126,9 @@ TensorMap weight_map(const ConvShape& s, int bn) {
     return m;
 }
 
-/// Windows that lie side by side (stride == kernel, no padding): a row of a window, with its
-/// channels, is one run in memory. The runs become the channels of a convolution over one column,
-/// the rows of results its images. The result's positions keep their order.
+/// Adjacent windows (stride == kernel, no padding): a row of a window, with its channels, is one
+/// run in memory. The runs become the channels of a convolution over one column, the rows of
+/// results its images. The order of result positions stays.
 ConvShape runs_as_channels(const ConvShape& s) {
     const WindowArg& w = s.window;
     const Shape& weights = s.w.view.strides;
@@ -162,8 +162,8 @@ ConvShape runs_as_channels(const ConvShape& s) {
     return v;
 }
 
-/// Strides of what is stored as view v along width, height and images of `out`; nothing where these
-/// are not axes of it.
+/// Strides of stored view v along width, height and images of `out`; nullopt where these are no
+/// axes of it.
 std::optional<Sizes> strides_along(const Contraction& c, size_t v, const Sizes& out) {
     const Shape& stored = c.rows.stored[v];
     auto offset = [&](int64_t index) {
@@ -197,7 +197,7 @@ bool can_store_by_tma(const Contraction& c, const Sizes& out) {
            strides_along(c, static_cast<size_t>(s.full) + 1, out);
 }
 
-/// Panels of patches of what is stored as view v, and of the last panel if it is narrower.
+/// Maps for panels of patches of stored view v, and for the last panel if it is narrower.
 void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v,
                     const PatchArg& p) {
     const Operand& o = v == 0 ? c.out : c.epilogue.operands[v - 1];

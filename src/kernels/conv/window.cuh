@@ -7,7 +7,7 @@ struct Window {
     i64 step_n, step[3], step_c; // strides of x
 };
 
-/// Where the windows of a result position begin. `axes`: the last ones that matter.
+/// The window origin of a result position. `axes`: the number of trailing axes that matter.
 struct Origin {
     i64 image;
     i32 at[3] = {0, 0, 0};

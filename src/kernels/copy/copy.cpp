@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family copy: ops that make or move elements without arithmetic: pad, iota, random, and concat and
-// the views of packed types (others are placed by the planner); and products of packed types, which
-// widen them first.
+// views of packed types (the planner places those of other types); and products of packed types,
+// which it widens first.
 #include "kernels/copy/copy.h"
 
 #include "base/error.h"
@@ -40,7 +40,7 @@ std::optional<std::string> refuse_packed_dot(const Group& group) {
                : std::optional<std::string>("only single products of packed types are widened");
 }
 
-/// The family for products of elements that stand alone.
+/// The family for products of unpacked elements.
 const Family& dot_family(const Group& group) {
     for (const FamilyTable* table : all_families()) {
         for (const Family& f : *table) {
@@ -54,7 +54,7 @@ const Family& dot_family(const Group& group) {
 
 std::vector<Tactic> dot_tactics(const Problem& p) {
     Problem any = p;
-    any.batch_invariant = false; // the last one is anyway
+    any.batch_invariant = false; // the last one is batch invariant anyway
     return {dot_family(p.group).tactics(any).back()};
 }
 

@@ -6,8 +6,8 @@
 
 namespace ingot::kernels {
 
-/// The launches that copy every element of `from` to the same position of `to`; shapes and dtypes
-/// are equal, strides need not be.
+/// The launches that copy every element of `from` to the same position of `to`; equal shapes and
+/// dtypes, any strides.
 Emitted emit_copy(const Operand& from, const Operand& to, const Arch& arch);
 
 } // namespace ingot::kernels

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies as maps of the identity over elements of their width.
+// Copies as identity maps over elements of the same width.
 #include "kernels/copy/copy.h"
 #include "kernels/copy/movement.h"
 #include "kernels/pointwise/map_job.h"
@@ -8,7 +8,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// Packed elements as bytes, where pairs of them lie together in both.
+/// Packed elements as bytes, where pairs are adjacent in both.
 void join_pairs(Operand& from, Operand& to) {
     const Shape& sizes = to.view.shape;
     size_t axis = sizes.size();
@@ -43,7 +43,7 @@ Emitted emit_copy(const Operand& from, const Operand& to, const Arch&) {
     a.view = broadcasted(a.view, b.view.shape);
     a.dtype = raw_dtype(from.dtype);
     b.dtype = raw_dtype(to.dtype);
-    // Packed elements are copied as bytes where they can be.
+    // Packed elements are copied as bytes where possible.
     if (is_packed(a.dtype) && plan::is_dense(a.view) && plan::is_dense(b.view) &&
         a.view.offset % 2 == 0 && b.view.offset % 2 == 0 && b.view.count() % 2 == 0) {
         a.view = *reshaped(a.view, {b.view.count()});

@@ -17,7 +17,7 @@ Emitted emit_concat(const Problem& p, const Tactic& t);
 std::optional<std::string> refuse_packed_view(const Group& group);
 Emitted emit_packed_view(const Problem& p, const Tactic& t);
 
-/// The unsigned type of a dtype's width, for moving elements as they are.
+/// The unsigned type of a dtype's width, for moving elements unchanged.
 DType raw_dtype(DType t);
 
 } // namespace ingot::kernels

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// View ops of packed types: their elements cannot be addressed one by one, so a thread makes one
-// byte of a dense result.
+// View ops of packed types: elements are not addressable one by one, so a thread makes one byte of
+// a dense result.
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/movement.h"
 #include "kernels/pointwise/index_text.h"

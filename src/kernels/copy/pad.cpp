@@ -31,8 +31,7 @@ std::vector<PadAxis> pad_axes(const Problem& p, bool constant) {
         if (a.size == 1 && !a.padded()) {
             continue;
         }
-        // A padded axis joins the unpadded one inside it only where nothing is taken from
-        // elsewhere.
+        // A padded axis joins the unpadded axis inside it only where no other elements are read.
         if (!axes.empty() && !a.padded() && axes.back().to == a.to * a.size &&
             axes.back().from == a.from * a.from_size && (constant || !axes.back().padded())) {
             PadAxis& o = axes.back();
@@ -65,7 +64,7 @@ int64_t pad_vector(const Problem& p, const std::vector<PadAxis>& axes, bool cons
     return v;
 }
 
-/// Statements that turn coordinate c of the source, which may lie outside, into one inside.
+/// Statements that map coordinate c of the source, which may be outside, to one inside.
 std::string source_text(const std::string& mode, size_t n) {
     std::string c = str("c", n);
     std::string size = str("n", n);
@@ -83,7 +82,7 @@ std::string source_text(const std::string& mode, size_t n) {
 }
 
 /// Statements that find the source of the element at x0, x1, ...: `at`, whether it is `inside`, and
-/// `to`, its place in the result. Adds the parameters that they use.
+/// `to`, its position in the result. Adds the parameters that they use.
 std::string locate_text(const std::vector<PadAxis>& axes, const std::string& mode, int64_t v,
                         Signature& parameters) {
     std::string body = "I at = 0, to = 0;\nbool inside = true;\n";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// iota and random: results that depend on nothing but the position; and concat of packed types.
+// iota and random, whose results depend on the position alone, and concat of packed types.
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/movement.h"
 #include "kernels/copy/unpacked.h"
@@ -32,8 +32,8 @@ std::string stored_text(DType from, DType to, const std::string& value, std::str
     return str("narrow<", c_type(to), ">(", t.result, ")");
 }
 
-/// cos(2 pi t) for t in [0, 1): series on an eighth of a turn. The library's function would bring
-/// its reduction of large arguments, which works in local memory.
+/// cos(2 pi t) for t in [0, 1): a series on an eighth of a turn. The library's function includes
+/// its reduction of large arguments, which uses local memory.
 constexpr std::string_view cos_turn = R"(
 DEVICE double cos_turn(double t) {
     const i32 q = (i32)(t * 4.0 + 0.5);
@@ -131,7 +131,7 @@ Emitted emit_random(const Problem& p, const Tactic&) {
     Signature parameters(wide);
     parameters.pointer(str(c_type(o.dtype), "*"), "y", o).size("n", n).f64("a", a.a).f64("b", a.b);
     parameters.f64("top", top).u64("seed", a.seed).run_state("state");
-    // Each run has a key of its own, as plan/reference.h has it.
+    // Each run has its own key, as in plan/reference.h.
     std::string body = str("const u64 run = state[0], key = seed + run * 0x9E3779B97F4A7C15ull;\n"
                            "if (i == 0) state[1] = run + 1;\n"
                            "u32 key0 = (u32)key, key1 = (u32)(key >> 32);\n"
@@ -169,8 +169,8 @@ std::optional<std::string> refuse_concat(const Group& group) {
     return std::nullopt;
 }
 
-// One launch per operand over the bytes of the result; a byte whose halves come from two operands
-// is written twice. The first launch writes every byte: the others read what they keep a half of.
+// One launch per operand over the bytes of the result; a byte with halves from two operands is
+// written twice. The first launch writes every byte: later ones read the half that they keep.
 Emitted emit_concat(const Problem& p, const Tactic&) {
     const Operand& o = p.out[0];
     auto axis = static_cast<size_t>(p.group.first().as<Concat>().axis);

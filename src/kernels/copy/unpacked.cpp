@@ -11,8 +11,8 @@ namespace ingot::kernels {
 
 namespace {
 
-/// Results of minima and maxima over nothing are the largest or smallest value of the packed type;
-/// the wide one has others, which are clamped. Sums and products wrap.
+/// Empty minima and maxima give the largest or smallest value of the packed type; the wide type has
+/// others, which are clamped. Sums and products wrap.
 bool clamps(const Node& n, DType t) {
     const std::string* fn = n.is(reduce_def) ? &n.as<Reduce>().fn
                             : n.is(scan_def) ? &n.as<Scan>().fn
@@ -39,7 +39,7 @@ std::shared_ptr<const void> wide_attributes(const Node& n) {
     return a;
 }
 
-/// The node again, over wide types.
+/// The node, rebuilt over wide types.
 class Unpacked {
 public:
     explicit Unpacked(const Problem& p) : outer_(p), graph_(p.group.graph.sibling("unpacked")) {
@@ -67,7 +67,8 @@ public:
     std::vector<Tactic> tactics(TacticsOf f) const { return f(problem()); }
 
     Emitted emit(EmitOf f, const Tactic& t) {
-        // The kernel's own scratch memory comes first: what it needs shows once it has emitted.
+        // The kernel's own scratch memory comes first: its size is known once the kernel has
+        // emitted.
         place(f(problem(), t).scratch);
         Emitted main = f(problem(), t);
         Emitted out;
@@ -97,7 +98,7 @@ private:
                 constants_, outer_.arch,    outer_.tf32, outer_.batch_invariant};
     }
 
-    /// Wide operands behind `begin` bytes of scratch memory.
+    /// Wide operands from byte `begin` of scratch memory on.
     void place(int64_t begin) {
         end_ = (begin + 255) / 256 * 256;
         in_.assign(outer_.in.begin(), outer_.in.end());

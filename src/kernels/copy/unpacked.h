@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs a node over packed elements (4 bits) by kernels that address elements one by one: operands
-// are widened into scratch memory, results narrowed from it.
+// Runs a node over packed elements (4 bits) by kernels that address single elements: widens
+// operands into scratch memory, and narrows results from it.
 #pragma once
 
 #include "kernels/family.h"
 
 namespace ingot::kernels {
 
-/// Elements that hold every value of a packed type and stand alone; other types as they are.
+/// The unpacked element type that holds every value of a packed type; other types unchanged.
 DType unpacked_dtype(DType t);
 bool has_packed(const Problem& p);
 /// Launches that convert between operands of one shape.

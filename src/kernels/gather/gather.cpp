@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family gather: gather (a copy whose rows are chosen by indices: one vector a thread) and scatter.
+// Family gather: gather (a copy of rows selected by indices: one vector per thread) and scatter.
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/unpacked.h"
 #include "kernels/gather/scatter.h"
@@ -13,10 +13,10 @@ namespace ingot::kernels {
 
 namespace {
 
-/// Loops over the result, and where each of its elements finds its index and its source row.
+/// Loops over the result, with the index and source row of each element.
 struct GatherLoops {
     Shape sizes;
-    Shape out, x, index; // strides; the indexed axis of x stands apart
+    Shape out, x, index; // strides; without x's indexed axis
     int64_t row = 0;     // x's stride along the indexed axis
     int64_t size = 0;    // and its size
     bool wide = false;
@@ -61,7 +61,7 @@ GatherLoops gather_loops(const Problem& p) {
     return l;
 }
 
-/// The kernel's parameters, and the offsets that follow from coordinates x0...
+/// The kernel's parameters, and the offsets for coordinates x0...
 struct GatherText {
     explicit GatherText(bool wide) : parameters(wide) {}
     Signature parameters;

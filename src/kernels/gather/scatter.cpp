@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: the result starts as a copy of x (nothing where it lies in x's place), then rows are
-// combined. Sums and products of narrow floats are kept in f32 until the end. With few indices each
-// block reads all of them and owns rows; with many there is a thread for each update.
+// scatter: the result starts as a copy of x (no copy where it shares x's memory), then rows are
+// combined. Sums and products of narrow floats stay in f32 until the end. With few indices each
+// block reads all of them and owns rows; with many there is a thread per update.
 #include "kernels/gather/scatter.h"
 
 #include "kernels/common/expr_text.h"
@@ -18,7 +18,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// Launches so far, and scratch memory handed out.
+/// Launches so far, and scratch memory in use.
 struct Work {
     const Arch& arch;
     Emitted out;
@@ -36,7 +36,7 @@ struct Work {
         append(emit_map({e, std::span(&from, 1), to, "scatter_convert"}));
     }
     void copy(const Operand& from, const Operand& to) { append(emit_copy(from, to, arch)); }
-    /// `o`, or a copy of it where the result is about to be written over it.
+    /// `o`, or a copy of it where the result will overwrite it.
     Operand apart(const Operand& o, const Operand& result) {
         if (o.buffer != result.buffer) {
             return o;
@@ -71,7 +71,7 @@ std::string combine_text(const std::string& fn, DType accumulator) {
     return str("#define READS true\n#define COMBINE(v, u) narrow<A>((", c, ")(", value, "))\n");
 }
 
-/// What kernels know of the elements of a row: parameters behind their own, and
+/// The elements of a row in a kernel: parameters behind its own, and
 ///   void rest_offsets(u32 r, i64* at REST_PARAMS)
 /// where at[v] becomes the offset of element r in view v.
 struct RestText {
@@ -146,7 +146,7 @@ void combine_rows(Work& work, const std::string& fn, const Operand& y, const Ope
     auto lanes_log2 = static_cast<uint32_t>(
         std::bit_width(static_cast<uint64_t>(std::min<int64_t>(rest, 256)) - 1));
     int64_t chunks = blocks_for(rest, int64_t{1} << lanes_log2);
-    // Every block reads all indices, so there are fewer blocks where these are many.
+    // Every block reads all indices, so many indices get fewer blocks.
     int64_t blocks = int64_t{work.arch.sms} * (m > (1 << 16) ? 2 : 8);
     int64_t parts = std::clamp<int64_t>(blocks / chunks, 1, std::min(std::max<int64_t>(n, 1), m));
 
@@ -174,7 +174,7 @@ struct ManyArg {
 
 constexpr int64_t least_indices = 2048; // for a thread for each element of the updates
 
-/// Which of these forms serves a function and dtype.
+/// The forms for a function and dtype.
 enum class ManyForm { None, Last, Combined, Summed };
 
 ManyForm many_form(const std::string& fn, DType t, int64_t m, int64_t updates) {
@@ -192,7 +192,7 @@ bool same_place(const Operand& a, const Operand& b) {
     return a.buffer == b.buffer && a.view == b.view;
 }
 
-/// Scatters by a thread for each element of the updates.
+/// Scatters with one thread per element of the updates.
 class ManyScatter {
 public:
     ManyScatter(Work& work, const Operand& y, const Operand& x, const Operand& updates,
@@ -224,7 +224,7 @@ public:
 
 private:
     void last_wins() {
-        // Few updates of many rows, in place: only these are looked at.
+        // Few updates of many rows, in place: reads only these rows.
         bool sparse = same_place(x_, y_) && arg_.rows > 4 * indices_.view.count();
         bool payload = !sparse && arg_.rest == 1 && bit_width(y_.dtype) <= 32;
         int64_t last = take(arg_.rows * (payload ? 8 : 4));
@@ -361,7 +361,7 @@ Emitted emit_scatter(const Problem& p, const Tactic&) {
         y = from = work.scratch(DType::F32, out.view.shape);
         work.convert(x, y);
     }
-    if (fn == "none") { // moved, not computed with
+    if (fn == "none") { // moved without arithmetic
         for (Operand* o : {&y, &from, &updates}) {
             o->dtype = raw_dtype(o->dtype);
         }

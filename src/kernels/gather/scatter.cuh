@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// scatter: rows of y combined with rows of updates, in order of the indices. Blocks share out the
-// rows (row % parts) and the elements of a row (lanes); each thread owns what it writes, so nothing
-// depends on timing. Every block reads all indices, in tiles of 1024, and lists its own.
+// scatter: rows of y combined with rows of updates, in index order. Blocks split the rows (row %
+// parts) and the elements of a row (lanes); each thread owns the elements that it writes, so no
+// result depends on timing. Every block reads all indices, in tiles of 1024, and lists its own.
 // From the generated text: types T (of updates), A (of y), Index; COMBINE, and whether it READS y;
-// REST_PARAMS and rest_offsets, which places element r of a row in y and in updates.
+// REST_PARAMS and rest_offsets, which locates element r of a row in y and in updates.
 DEVICE u32 list_own(const Index* indices, i64 step, u32* error, i32 base, i32 m, u32 n, u32 parts,
                     u32 part, u32* rows, u32* at, u32* sums) {
     u32 own[4];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Group normalisation where channels lie side by side. A thread keeps V channels and walks the
-// pixels of its part of an image (blockIdx.y), `rows` threads side by side along the pixels.
-// PHASE 0: mean and sum of squared distances of each group in each part. PHASE 1: merges the parts,
-// in their order, and applies. Traffic: x twice, mostly from L2 the second time, and the result
-// once. T x, S scale, B bias, OUT result, C compute.
+// Group normalisation with channels innermost. A thread keeps V channels and walks the pixels of
+// its part of an image (blockIdx.y), with `rows` threads along the pixels. PHASE 0: mean and sum of
+// squared distances of each group in each part. PHASE 1: merges the parts in order and applies.
+// Traffic: x twice, mostly from L2 the second time, and the result once. T x, S scale, B bias, OUT
+// result, C compute.
 struct Channels {
     i64 x_image, x_pixel, y_image, y_pixel, scale_step, bias_step;
     i32 channels, groups, pixels, part, vectors, rows;
@@ -14,7 +14,7 @@ DEVICE C warp_sum(C v) {
         v += exchange(v, m);
     return v;
 }
-/// 1 / n. Divisions are calls, around which registers are spilled: Newton's steps instead.
+/// 1 / n by Newton's steps: divisions are calls, around which registers are spilled.
 DEVICE C inverse_of(i32 n) {
     C r = (C)__fdividef(1.0f, (float)n);
 #pragma unroll
@@ -44,7 +44,7 @@ KERNEL void __launch_bounds__(512)
     for (int k = 0; k < V; k++)
         shift[k] = sum[k] = square[k] = (C)0;
     int p = begin + row;
-    // Distances from the first pixel: nothing is lost where the mean is far from zero.
+    // Distances from the first pixel keep precision where the mean is far from zero.
     if (p < end) {
         Pack<T, V> v = *(const Pack<T, V>*)(from + p * s.x_pixel);
 #pragma unroll

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// group_norm where channels lie side by side in memory, over all SMs.
+// group_norm with channels innermost in memory, over all SMs.
 #pragma once
 
 #include "kernels/family.h"
 
 namespace ingot::kernels {
 
-/// "channels"; nullopt where the operands lie otherwise, or the map reads more than the result.
+/// "channels"; nullopt for other layouts, or a map that reads more than the result.
 struct GroupChannels : NoParameters {
     static constexpr std::string_view pattern = "channels";
 };

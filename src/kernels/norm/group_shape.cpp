@@ -11,10 +11,10 @@ namespace ingot::kernels {
 
 namespace {
 
-/// What an SM moves to and from L2, bytes per clock, with enough loads in flight.
+/// The L2 bandwidth of an SM in bytes per clock, with enough loads in flight.
 constexpr double sm_bytes_per_clock = 28;
 
-/// The distance between pixels where all spatial axes are one; nullopt where they are not.
+/// The distance between pixels where the spatial axes are contiguous; nullopt for others.
 std::optional<std::array<int64_t, 2>> pixel_steps(const View& x, const View& y) {
     std::array<int64_t, 2> drop{0, 1};
     std::array views{without_axes(x, drop), without_axes(y, drop)};

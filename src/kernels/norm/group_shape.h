@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// group_norm where channels lie side by side in memory, as the kernels for it see it.
+// The problem of group_norm with channels innermost in memory, for its kernels.
 #pragma once
 
 #include "kernels/family.h"
@@ -16,7 +16,7 @@ struct GroupShape {
     int64_t pixels = 0;
     int64_t x_pixel = 0; // from one pixel to the next
     int64_t y_pixel = 0;
-    int vector = 1; // elements that x and the result take at once, at most 16 bytes of either
+    int vector = 1; // elements of x and the result per access, at most 16 bytes of either
 
     int64_t size() const { return channels / groups; } // of a group
     int64_t x_image() const { return x.view.strides[0]; }
@@ -27,10 +27,10 @@ private:
     static int64_t step(const View& v) { return v.shape[0] == 1 ? 0 : v.strides[0]; }
 };
 
-/// nullopt where the operands lie otherwise, or the map reads more than the result.
+/// nullopt for other layouts, or a map that reads more than the result.
 std::optional<GroupShape> group_shape(const Problem& p);
 
-/// Microseconds for `blocks` blocks that each move `bytes`, as all SMs share them out.
+/// Microseconds for `blocks` blocks that each move `bytes`, spread over all SMs.
 double block_bytes_us(const Arch& arch, int64_t blocks, double bytes);
 
 } // namespace ingot::kernels

@@ -40,7 +40,7 @@ struct Slices {
     double bytes(int64_t part) const { return static_cast<double>(part * vectors * 16); }
 };
 
-/// Whether no vector has a part of more than two groups.
+/// Whether every vector contains parts of at most two groups.
 bool two_groups_at_most(int64_t unit, int64_t size, int64_t vector) {
     for (int64_t c = 0; c < unit; c += vector) {
         if ((c + vector - 1) / size - c / size > 1) {
@@ -50,7 +50,7 @@ bool two_groups_at_most(int64_t unit, int64_t size, int64_t vector) {
     return true;
 }
 
-/// Vectors of a slice: whole groups, at least 64 bytes a pixel where that can be; 0 where no slice
+/// Vectors of a slice: whole groups, at least 64 bytes per pixel if possible; 0 where no slice
 /// fits.
 int64_t slice_vectors(const GroupShape& s) {
     int64_t unit = std::lcm(s.size(), int64_t{s.vector});

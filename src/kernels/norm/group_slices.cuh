@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Group normalisation where channels lie side by side. Blocks (blockIdx.x) share out the pixels of
-// a slice of an image's channels, whole groups of them. PHASE 0: in one launch by clusters that
-// keep their slice in shared memory. Traffic: x once, the result once. Larger ones: PHASE 1 makes
-// the statistics of each part, PHASE 2 merges and applies them. Traffic: x twice, the result once.
-// A column is V channels, 16 bytes; at most two groups have a part in it. For statistics a warp
-// walks the pixels of one column, elsewhere the threads lie along columns first. CLUSTER: PHASE 0
-// may have more than one block. T x, S scale, B bias, OUT result.
+// Group normalisation with channels innermost. Blocks (blockIdx.x) split the pixels of a slice of
+// an image's channels, which holds whole groups. PHASE 0: one launch of clusters that keep their
+// slice in shared memory. Traffic: x once, the result once. For larger slices, PHASE 1 makes the
+// statistics of each part, and PHASE 2 merges and applies them. Traffic: x twice, the result once.
+// A column is V channels, 16 bytes; it contains parts of at most two groups. For statistics a warp
+// walks the pixels of one column; elsewhere threads are ordered along columns first. CLUSTER: PHASE
+// 0 may have more than one block. T x, S scale, B bias, OUT result.
 struct Slices {
     i64 x_image, x_pixel, y_image, y_pixel, scale_step, bias_step;
     i32 size;           // channels of a group
@@ -14,8 +14,8 @@ struct Slices {
     i32 pixels, part;   // of an image, of a block
     i32 parts, share;   // PHASE 2: how many parts have statistics, their pixels
 };
-/// The first `split` channels of a column belong to the group `first` of the slice, the others to
-/// the one behind it.
+/// The first `split` channels of a column belong to group `first` of the slice, the others to the
+/// next group.
 struct Halves {
     int first, split;
 };
@@ -38,8 +38,8 @@ DEVICE float inverse_of(float n) {
 DEVICE int within(int v, int most) {
     return v < 0 ? 0 : v < most ? v : most;
 }
-/// Sums of the groups `first` and the one behind it, of what all warps left in `parts` for the two
-/// groups of their columns; `theirs`: the first group of the column of warp `lane`.
+/// Sums of group `first` and the next one, from all warps' sums in `parts` for the two groups of
+/// their columns; `theirs`: the first group in the column of warp `lane`.
 DEVICE void group_sums(const float* parts, int theirs, int first, float& a, float& b) {
     const int lane = threadIdx.x % 32;
     float low = 0.0f, high = 0.0f;
@@ -50,7 +50,7 @@ DEVICE void group_sums(const float* parts, int theirs, int first, float& a, floa
     a = warp_sum((theirs == first ? low : 0.0f) + (theirs + 1 == first ? high : 0.0f));
     b = warp_sum((theirs == first + 1 ? low : 0.0f) + (theirs == first ? high : 0.0f));
 }
-/// Leaves this warp's sums for its two groups.
+/// Stores this warp's sums for its two groups.
 DEVICE void put_sums(float* parts, const float* v, int split) {
     float a = 0.0f, b = 0.0f;
 #pragma unroll

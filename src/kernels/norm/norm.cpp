@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family norm: softmax, layer_norm (with rms) and group_norm, each with a map over the result. All
-// are rows: a nest of loops outside, a nest inside that is normalised. Traffic: x once read and
-// once written; rows too long for a block's registers are read two or three times.
+// Family norm: softmax, layer_norm (with rms) and group_norm, each with a map over the result.
+// Every problem is rows: an outer nest of loops, and an inner nest that is normalised. Traffic: x
+// read once and written once; rows too long for a block's registers are read two or three times.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/norm/group_channels.h"
@@ -38,7 +38,7 @@ struct Parts : NoParameters {
 struct Looped : NoParameters {
     static constexpr std::string_view pattern = "looped";
 };
-/// Rows across threads that stand side by side.
+/// Rows across adjacent threads.
 struct Columns : NoParameters {
     static constexpr std::string_view pattern = "columns";
 };
@@ -71,7 +71,7 @@ View split_channels(const View& v, int64_t groups) {
     return out;
 }
 
-/// [C] as it broadcasts to [N,C,...].
+/// [C], broadcast to [N,C,...].
 View per_channel(const View& v, const Shape& shape) {
     View out{shape, Shape(shape.size(), 0), v.offset};
     out.strides[1] = v.shape[0] == 1 ? 0 : v.strides[0];
@@ -142,7 +142,7 @@ Rows rows_of(const Problem& p) {
     return s;
 }
 
-/// Whether V elements along the row's last axis can be one load or store of view `v`.
+/// Whether V elements along the row's last axis of view `v` are one load or store.
 bool takes_vector(const Rows& s, size_t v, const View& view, int64_t vector) {
     const NestArg& row = s.row.arg;
     auto last = static_cast<size_t>(s.row.axes - 1);
@@ -170,8 +170,8 @@ struct Choice {
     bool scale_vectors = false;
 };
 
-/// Threads and elements a thread that hold a row in registers. Few, so that the rows of a model
-/// share kernels; what a row does not need of them costs next to nothing.
+/// Threads and elements per thread that hold a row in registers. Few classes, so that the rows of a
+/// model share kernels; unused threads and elements cost next to nothing.
 struct RowClass {
     int threads, per;
 };
@@ -193,8 +193,8 @@ Choice looped(const Problem& p, const Rows& s) {
     return c;
 }
 
-/// With the vectors that a row allows. They decide which elements a thread adds up: a batch along
-/// the innermost axis would have others, or none, than one of a single row.
+/// With the vectors that a row allows, which decide the elements that a thread adds up: a batch
+/// along the innermost axis would have other vectors, or none, than a single row.
 Choice vectorized(const Problem& p, const Rows& s) {
     Choice c;
     if (p.batch_invariant) {
@@ -232,7 +232,7 @@ double cost_us(const Rows& s, const Choice& c, const Arch& arch) {
     // Narrow loads keep fewer bytes in flight.
     double narrow = 16.0 / static_cast<double>(c.vector * bytes_of(s.x.dtype));
     row *= 1 + 0.25 * std::max(0.0, std::log2(narrow));
-    // What a thread holds goes through it one by one, however few rows there are.
+    // A thread's elements are processed one by one, even with few rows.
     constexpr double element_us = 0.07;
     double alone = element_us * n / c.threads;
     double shared = block_bytes_us(arch, div_up(rows, together), together * row);
@@ -246,8 +246,8 @@ int warps_block(int64_t rows, const Arch& arch) {
     return 32 * static_cast<int>(std::bit_floor(static_cast<uint64_t>(warps)));
 }
 
-/// Text grows with the loads of a thread and what they cost: only where these are few does a row
-/// choose between classes.
+/// Text grows with the loads of a thread and their cost: a row chooses between classes only where
+/// these are few.
 bool short_text(const Rows& s, const Choice& c) {
     return c.vector >= 4 && s.row.axes == 1;
 }
@@ -432,7 +432,7 @@ std::optional<std::string> refuse(const Group& group) {
     return is_float(t) ? refuse_rows(group) : str("elements are ", t);
 }
 
-/// Operands as they lie; the result in the order of x.
+/// Operands in their own layouts; the result in the order of x.
 void layout(LayoutArgs& args) {
     auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
     if (auto order = plan::memory_order(args.in[x])) {

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and layer normalisation over rows, statistics in C (f32, f64 for f64), two passes.
-// OP: 0 softmax, 1 log-softmax, 2 layer norm, 3 RMS norm.
-// FORM 0: G threads hold a row in registers, PER elements each: x is read once. With PARTS a block
-// holds one part of a row: 1 writes the part's statistics, which FORM 3 merges, 2 applies the
-// row's. FORM 1: G threads loop over a row of any length. FORM 2: 32 rows side by side in memory
-// (the normalised axis is not the contiguous one), 8 warps share their elements. T x, S scale, B
-// bias, OUT result; KR and LR: axes outside and inside a row; V elements a load; NT threads a
-// block; SV: scale and bias are read as vectors.
+// Softmax and layer normalisation over rows, statistics in C (f32, f64 for f64), two passes. OP: 0
+// softmax, 1 log-softmax, 2 layer norm, 3 RMS norm. FORM 0: G threads hold a row in registers, PER
+// elements each: x is read once. With PARTS a block holds one part of a row: 1 writes the part's
+// statistics, which FORM 3 merges, 2 applies the row's. FORM 1: G threads loop over a row of any
+// length. FORM 2: 32 rows adjacent in memory (the normalised axis is not the contiguous one), 8
+// warps share their elements. T x, S scale, B bias, OUT result; KR and LR: axes outside and inside
+// a row; V elements a load; NT threads a block; SV: scale and bias are read as vectors.
 #define AFFINE (OP >= 2)
 #define FIRST (AFFINE ? 4 : 2)
 DEVICE void in_row(const Nest& row, i64 j, i64* at) {
@@ -25,7 +24,7 @@ struct AddOf {
 struct MaxOf {
     static DEVICE C of(C a, C b) { return a > b ? a : b; }
 };
-/// Over all threads that share a row, in a fixed order; all of them get it.
+/// Reduces over all threads of a row, in a fixed order; all of them get the result.
 template <class F>
 DEVICE C total(C v) {
 #if FORM == 2
@@ -57,8 +56,8 @@ DEVICE C total(C v) {
 #endif
 }
 
-/// What one element becomes. a: maximum or mean; b: sum of exponentials (its logarithm for OP 1) or
-/// inverse deviation.
+/// The result of one element. a: maximum or mean; b: sum of exponentials (its logarithm for OP 1)
+/// or inverse deviation.
 DEVICE C finished(C v, C a, C b, C scale, C bias) {
     if (OP == 0)
         return ingot_exp(v - a) * b;
@@ -77,8 +76,8 @@ DEVICE C closing(C sum, i64 n, C epsilon) { // b of `finished`
 }
 
 #if FORM == 0
-/// Whether anything of the row lies in a thread's vectors `c`: the same for all threads of a block.
-/// The first has some.
+/// Whether the row has elements in vectors `c` of the threads: equal for all threads of a block.
+/// The first vectors always do.
 DEVICE bool in_use(int c, int count) {
     return c == 0 || c * (G * V) < count;
 }

@@ -18,7 +18,7 @@ public:
     /// `name` starts the names of the arguments.
     IndexText(Shape sizes, bool wide, std::string_view name = "d");
 
-    /// The sizes as the text reads them, all of type(): d1, d1m, d1h, ...
+    /// The sizes in the text, all of type(): d1, d1m, d1h, ...
     struct Number {
         std::string name;
         uint64_t value;
@@ -26,7 +26,7 @@ public:
     std::vector<Number> numbers() const;
     /// Adds these as parameters.
     void add(Signature& s) const;
-    /// Adds a number of indices.
+    /// Adds an index count.
     void add_count(Signature& s, std::string name, int64_t n) const;
     /// Statements that declare constants `x`0, `x`1, ... from the expression `index`.
     std::string split(std::string_view index, std::string_view x = "x") const;

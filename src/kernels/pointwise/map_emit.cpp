@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of pointwise kernels: one 16-byte vector a thread where operands allow it, tiles through
-// shared memory where they lie transposed, pairs of elements where the result is packed.
+// The text of pointwise kernels: one 16-byte vector per thread where operands allow it, tiles
+// through shared memory for transposed operands, pairs of elements for packed results.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/pointwise/map_job.h"
@@ -26,8 +26,8 @@ struct MapSignature {
     std::string_view offset_type() const { return parameters.offset_type(); }
 };
 
-/// The innermost stride is written as a literal where it is 0 or 1; `scale` is the number of
-/// elements that one step of the innermost coordinate stands for.
+/// An innermost stride of 0 or 1 becomes a literal; `scale` is the number of elements per step of
+/// the innermost coordinate.
 MapSignature signature(const MapJob& job, const MapLoops& l, const IndexText& index, int64_t n,
                        int64_t scale) {
     MapSignature s(l.wide);
@@ -130,10 +130,11 @@ std::string load_text(const MapLoops& l, size_t k, const std::string& at, bool t
     return guarded(tail, l.vector, whole, str(q, "[v] = ", element_text(l, k, at + " + v")));
 }
 
-/// How a tiled kernel finds its place: a block is a tile of `side` by `side` elements.
+/// The coordinates of a tiled kernel: a block is a tile of `side` by `side` elements.
 struct TileLoops {
     int side = 32;
-    Shape sizes; // blocks: other axes, tiles along the axis that is crossed, along the innermost
+    // blocks: other axes, then tiles along the crossed axis and along the innermost one
+    Shape sizes;
     std::vector<std::string> x; // coordinates of an element
     std::string begin;          // declares x and y0, where the tile begins
 };

@@ -10,7 +10,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// Roughly the instructions of one element, so that a vector of them stays a small kernel.
+/// A rough count of instructions per element, so that a vector of them stays a small kernel.
 int weight(const Expr& e) {
     int sum = 0;
     for (const ExprInstr& c : e.code) {
@@ -28,7 +28,7 @@ int weight(const Expr& e) {
     return sum;
 }
 
-/// The most elements that an operand lets be read at once along a unit-stride innermost axis.
+/// The largest vector of an operand along a unit-stride innermost axis.
 int64_t aligned_elements(const Operand& o, const Shape& strides, int64_t width) {
     // Packed elements: by bytes of two.
     int64_t per_16 = width == 0 ? 32 : std::max<int64_t>(16 / width, 1);
@@ -57,7 +57,7 @@ int choose_vector(const MapJob& job, const MapLoops& l) {
         widest = std::max(widest, width);
     }
     int64_t v = ok ? std::min(std::min(16 / narrowest, 32 / widest), limit) : 1;
-    // Roundings of fp8 cost as much as functions do.
+    // Rounding to fp8 costs as much as a function.
     auto fp8 = [](DType t) { return is_float(t) && bit_width(t) == 8; };
     int each = weight(job.body) + (fp8(job.out.dtype) ? 30 : 0);
     for (DType t : l.dtypes) {
@@ -66,7 +66,7 @@ int choose_vector(const MapJob& job, const MapLoops& l) {
     while (v > 2 && v * each > 500) {
         v /= 2;
     }
-    // Several axes: whole vectors only. One axis: the last thread does the rest.
+    // Several axes: whole vectors only. One axis: the last thread handles the remainder.
     while (v > 1 && l.sizes.size() > 1 && l.sizes.back() % v != 0) {
         v /= 2;
     }

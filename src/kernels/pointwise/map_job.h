@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One map over strided operands, decided down to vector width and loop order, then written as a
-// kernel. The families pointwise and copy are made of it.
+// One map over strided operands, with its vector width and loop order, then its kernel. The
+// families pointwise and copy are built on it.
 #pragma once
 
 #include "ir/expr.h"
@@ -20,7 +20,7 @@ struct MapLoops {
     Shape sizes;               // innermost last; at least one axis
     Shape out;                 // strides
     std::vector<Shape> in;     // strides, per input in use
-    std::vector<int> used;     // which inputs the body reads
+    std::vector<int> used;     // inputs that the body reads
     std::vector<DType> dtypes; // of the inputs in use
     std::vector<const Operand*> operands;
     int64_t count = 0;
@@ -31,8 +31,8 @@ struct MapLoops {
     int64_t inner(size_t k) const { return in[k].back(); }
 };
 MapLoops map_loops(const MapJob& job);
-/// The result's axis along which some input is contiguous while it is strided along the innermost
-/// one; -1 when no shared-memory tile would help.
+/// The result's axis that is contiguous in some input but strided along the innermost axis; -1 when
+/// no shared-memory tile would help.
 int tile_axis(const MapLoops& loops);
 
 Emitted emit_map(const MapJob& job);

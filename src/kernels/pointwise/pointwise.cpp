@@ -20,8 +20,8 @@ std::optional<std::string> refuse_map(const Group& group) {
     return std::nullopt;
 }
 
-/// The result follows the first input of its shape that is dense, else the first that follows an
-/// order at all, so that most accesses are contiguous.
+/// The result follows the first dense input of its shape, else the first one with any memory order,
+/// so that most accesses are contiguous.
 void map_layout(LayoutArgs& args) {
     for (auto find : {plan::dense_order, plan::memory_order}) {
         for (size_t k = 0; k < args.in.size(); ++k) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What generated loops over strided operands call: division by an argument, 4-bit elements.
-/// n / d for n below 2^31, where m = ceil(2^h / d) and h = 31 + ceil(log2(d)).
+// Functions of generated loops over strided operands: division by an argument, 4-bit elements. n /
+// d for n below 2^31, where m = ceil(2^h / d) and h = 31 + ceil(log2(d)).
 DEVICE u32 quotient(u32 n, u32 m, u32 h) {
     return (u32)(((u64)n * m) >> h);
 }
@@ -11,7 +11,7 @@ DEVICE T load_nibble(const u8* p, i64 at) {
     r.bits = (u8)((p[at >> 1] >> ((at & 1) * 4)) & 15);
     return r;
 }
-/// N elements from an even position whose N / 2 bytes are aligned (to 16 at most).
+/// N elements from an even position; their N / 2 bytes are aligned (to 16 at most).
 template <class T, int N>
 DEVICE void load_nibbles(T* v, const u8* p, i64 at) {
     u8 b[N / 2];

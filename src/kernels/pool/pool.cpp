@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family pool: maximum and average pooling over one to three spatial axes, any strides, with a map
-// over the result. Channels last is read in vectors along the channels.
+// over the result. Channels-last inputs are read in vectors along the channels.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/reduce/combine.h"
@@ -133,7 +133,7 @@ std::optional<std::string> refuse(const Group& group) {
     return refuse_rows(group);
 }
 
-/// Operands as they lie; the result in the order of x.
+/// Operands in their own layouts; the result in the order of x.
 void layout(LayoutArgs& args) {
     auto x = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
     if (auto order = plan::memory_order(args.in[x])) {

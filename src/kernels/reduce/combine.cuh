@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions that reductions and scans combine values with. FN: 0 sum, 1 product, 2 minimum,
-// 3 maximum (NaN wins).
+// The combining functions of reductions and scans. FN: 0 sum, 1 product, 2 minimum, 3 maximum (NaN
+// wins).
 template <int FN, class C>
 DEVICE C combine(C a, C b) {
     if (FN == 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nests of loops with strides, and exchange of values between the threads of a warp or block. Used
-// by the families that work on rows.
-/// Sizes of the axes in use and their strides in each view; the host fills the same struct.
+// Nests of loops with strides, and exchange of values between the threads of a warp or block, for
+// families that work on rows. Sizes of the axes in use and their strides in each view; the host
+// fills the same struct.
 struct Nest {
     i64 count;
     i64 sizes[8];

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family reduce: reduce and arg_reduce over any axes of any strides, with a map over the result.
 // Forms: "rows" (1, 32 or 256 threads a result), "columns" (the innermost kept axis is contiguous).
-// Where there are few results, blocks share the reduced axes and a second kernel combines their
-// parts in a fixed order.
+// With few results, blocks split the reduced axes and a second kernel combines their parts in a
+// fixed order.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/copy/unpacked.h"
@@ -30,7 +30,7 @@ struct Shape2 {
     bool last = false;
 };
 
-/// The reduction's place in the group: behind a cast of what it reads, if there is one.
+/// The index of the reduction in the group: after a cast of its operand, if there is one.
 size_t main_index(const Group& group) {
     return group.nodes.size() > 1 && group.first().is(map_def) ? 1 : 0;
 }
@@ -64,7 +64,7 @@ Shape2 shape_of(const Problem& p) {
     return s;
 }
 
-/// Strides of x that a vector load along the contiguous axis of one nest has to divide.
+/// Strides of x that a vector load along the contiguous axis of one nest must divide.
 std::vector<int64_t> multiples(const Shape2& s, bool columns) {
     std::vector<int64_t> m;
     const Nest& along = columns ? s.kept : s.inner;
@@ -90,7 +90,7 @@ struct ByColumns : NoParameters {
     static constexpr std::string_view pattern = "columns";
 };
 
-/// Threads of a result, elements of a load, and parts of the reduced axes, for either algorithm.
+/// Threads per result, elements per load, and parts of the reduced axes, for either algorithm.
 struct Choice {
     int threads = 1, vector = 1, splits = 1;
 };
@@ -126,7 +126,7 @@ std::vector<Tactic> tactics(const Problem& p) {
     Shape2 s = shape_of(p);
     std::vector<Tactic> list{make_tactic(ByRows{}, cost_us(p, s, false))};
     if (p.batch_invariant) {
-        return list; // whose order is that of the reduced axes' size alone
+        return list; // its order depends on the size of the reduced axes alone
     }
     if (contiguous(s.kept) && s.kept.arg.sizes[s.kept.axes - 1] >= 16) {
         list.push_back(make_tactic(ByColumns{}, cost_us(p, s, true)));

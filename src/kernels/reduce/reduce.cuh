@@ -2,7 +2,7 @@
 // Reductions over rows. Memory traffic: every element of x once; few long rows are split over
 // blocks, whose partial results a second kernel combines in a fixed order.
 //
-// T stored type of x, C compute type, FN as in combine.cuh, IDENTITY its value over nothing, OUT
+// T stored type of x, C compute type, FN as in combine.cuh, IDENTITY its identity, OUT
 // stored result, R type of the result before it is stored; KR and RR: axes kept and reduced; V
 // elements a load; G threads a row (reduce_rows); ARG: 0, or 1 for the place of the extreme (LAST:
 // of the last one among equals).
@@ -105,7 +105,7 @@ DEVICE void deliver(Acc a, OUT* out, const i64* at EPI_PARAMS) {
 }
 
 #if FORM == 0
-// G threads a row: 1, 32 or all 256 of the block.
+// G threads per row: 1, 32 or all 256 of the block.
 KERNEL void __launch_bounds__(256)
     reduce_rows(const T* __restrict__ x, OUT* __restrict__ out, Acc* __restrict__ partial,
                 Nest kept, Inner inner, i64 part EPI_PARAMS) {
@@ -147,15 +147,15 @@ KERNEL void __launch_bounds__(256)
         deliver(a, out, at EPI_PASS);
 }
 #elif FORM == 1
-// The innermost kept axis is contiguous: a lane takes V of its elements, the 8 warps of the block
-// share the reduced axis.
+// The innermost kept axis is contiguous: a lane takes V of its elements, and the 8 warps of the
+// block split the reduced axis.
 KERNEL void __launch_bounds__(256)
     reduce_columns(const T* __restrict__ x, OUT* __restrict__ out, Acc* __restrict__ partial,
                    Nest kept, Inner inner, i64 part EPI_PARAMS) {
     __shared__ Acc warps[8][32 * V + 1];
     grid_wait();
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    // Blocks along the axis, and those before this one, are below 2^31.
+    // The number of blocks along the axis, and of earlier blocks, is below 2^31.
     i64 width = kept.sizes[KR - 1];
     u32 blocks = (u32)((u64)(width + 32 * V - 1) / (32u * V)), before = blockIdx.x / blocks;
     i64 outer = before, first = (i64)(blockIdx.x - before * blocks) * (32 * V);

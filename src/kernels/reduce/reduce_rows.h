@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the row families share on the host: nests of loops as kernels take them, the map that may
-// follow the main node of a group, and the text of defines.
+// The host side that row families share: nests of loops for kernels, the map that may follow the
+// main node of a group, and the text of defines.
 #pragma once
 
 #include "base/integers.h"
@@ -42,11 +42,12 @@ InnerArg inner_of(const Nest& n);
 View without_axes(const View& v, std::span<const int64_t> axes);
 View only_axes(const View& v, std::span<const int64_t> axes);
 
-/// Elements of a vector of at most 16 bytes that divides the offset and all given strides and
-/// sizes; `most` bounds it.
+/// The largest vector of at most 16 bytes that divides the offset and all given strides and sizes;
+/// at most `most` elements.
 int vector_width(const Operand& o, std::span<const int64_t> multiples, int most = 16);
 
-/// "#define NAME value\n" lines, in the order of the calls.
+/// "#define NAME value
+/// " lines, in the order of the calls.
 class Defines {
 public:
     template <class T>
@@ -62,8 +63,8 @@ private:
 
 /// The map after the main node, as a device function
 ///   OUT epilogue(R value, const i64* at EPI_PARAMS)
-/// where at[first + k] is the offset of operand k. Kernels declare EPI_PARAMS behind their own
-/// parameters and pass on EPI_PASS.
+/// where at[first + k] is the offset of operand k. Kernels declare EPI_PARAMS after their own
+/// parameters and pass EPI_PASS.
 struct RowEpilogue {
     const Node* map = nullptr;
     std::vector<Operand> operands;
@@ -75,13 +76,13 @@ struct RowEpilogue {
         }
     }
 };
-/// `first`: index into `at` of the first operand's offset; `main`: the main node's place in the
+/// `first`: index into `at` of the first operand's offset; `main`: the main node's index in the
 /// group.
 RowEpilogue make_row_epilogue(const Problem& p, int first, size_t main = 0);
-/// As plan::refuse_epilogue, of element types that stand alone in memory and of few operands.
+/// As plan::refuse_epilogue, for unpacked element types and few operands.
 std::optional<std::string> refuse_rows(const Group& group);
 
-/// Launches hold at most this many blocks along y and z.
+/// The limit of a grid along y and z.
 constexpr int64_t max_grid_y = 65535;
 inline int64_t bytes_of(DType t) {
     return bit_width(t) / 8;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family resize: tables of neighbours and weights for each resized axis, made by a small kernel,
-// then one thread a vector of the result. All axes at once where few elements make a result, else
-// one after another. Operands of any strides; the table is as long as the axes.
+// Family resize: a small kernel makes tables of neighbours and weights for each resized axis; then
+// one thread makes a vector of the result. All axes at once where few elements make a result, else
+// one after another. Operands of any strides; the length of the table is that of the axes.
 #include "ops/resize.h"
 
 #include "base/error.h"
@@ -19,7 +19,7 @@ namespace ingot::kernels {
 namespace {
 
 constexpr size_t most_axes = 3;
-constexpr int64_t most_together = 64; // elements that make one result
+constexpr int64_t most_together = 64; // elements per result
 
 /// `struct Axes` of resize_taps.cuh.
 struct AxisArg {
@@ -125,7 +125,7 @@ struct Stage {
     bool wide = false;   // computes in f64
 
     std::string_view compute() const { return wide ? "double" : "float"; }
-    /// Which of `axes` resizes an axis of the view; -1 for none.
+    /// The index in `axes` that resizes an axis of the view; -1 for none.
     int resizes(size_t axis) const {
         for (size_t i = 0; i < axes.size(); ++i) {
             if (static_cast<size_t>(r.attrs.axes[axes[i]]) == axis) {
@@ -165,7 +165,7 @@ std::string sum_text(const Stage& s, int k, const std::string& at, int v) {
     std::string j = str("j", k);
     std::string next = str("at", k);
     std::string sum = str("sum", k);
-    // Each level keeps its own sum, and hands it on in `sum`.
+    // Each level keeps its own sum, and passes it on in `sum`.
     return str("{\n", c, " ", sum, "[V];\n#pragma unroll\nfor (int v = 0; v < V; ++v) ", sum,
                "[v] = 0;\n", taps > 0 ? "#pragma unroll\n" : "#pragma unroll 1\n", "for (i32 ", j,
                " = 0; ", j, " < ", taps > 0 ? str(taps) : str("taps", k), "; ++", j,
@@ -175,7 +175,7 @@ std::string sum_text(const Stage& s, int k, const std::string& at, int v) {
                "#pragma unroll\nfor (int v = 0; v < V; ++v) sum[v] = ", sum, "[v];\n}\n");
 }
 
-/// From a sum to the stored element: whole numbers are rounded and saturate.
+/// Converts a sum to the stored element: whole numbers round and saturate.
 std::string stored_text(const Stage& s) {
     if (!s.last) {
         return "o.v[v] = sum[v];\n";
@@ -209,7 +209,7 @@ std::string value_text(const Stage& s, int v, bool crop) {
                stored_text(s), "}\n");
 }
 
-/// Statements that find the first element and the place of the result, and each axis' tables. Adds
+/// Statements that find the first element, the position of the result, and each axis' tables. Adds
 /// the parameters that they use.
 std::string place_text(const Stage& s, const std::vector<size_t>& order, int v, bool crop,
                        Signature& parameters) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which elements of each resized axis a result position is made of, and with which weights, as
-// ops/resize.cpp defines it, in f64. blockIdx.y counts the axes. COORDINATES: 0 half_pixel,
-// 1 asymmetric, 2 tf_half_pixel_for_nn, 3 pytorch_half_pixel, 4 align_corners,
-// 5 half_pixel_symmetric, 6 tf_crop_and_resize. MODE: 0 nearest, 1 linear, 2 cubic. NEAREST:
-// 0 round_prefer_floor, 1 round_prefer_ceil, 2 floor, 3 ceil. C: type of the weights. A tap of -1
-// stands for the extrapolation value.
+// The source elements and weights of a result position along each resized axis, as defined by
+// ops/resize.cpp, in f64. blockIdx.y counts the axes. COORDINATES: 0 half_pixel, 1 asymmetric, 2
+// tf_half_pixel_for_nn, 3 pytorch_half_pixel, 4 align_corners, 5 half_pixel_symmetric, 6
+// tf_crop_and_resize. MODE: 0 nearest, 1 linear, 2 cubic. NEAREST: 0 round_prefer_floor, 1
+// round_prefer_ceil, 2 floor, 3 ceil. C: type of the weights. A tap of -1 is the extrapolation
+// value.
 struct Axis {
     double in, out, scale, full, from, extent;
     i32 size, positions, taps;

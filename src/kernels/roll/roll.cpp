@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family roll: rolls with the reshapes and permutes around them and a map behind them (then without
-// a roll too), in one pass over the result; a thread makes one vector of it. Reads and writes any
-// strides, so that it cuts windows out of an image and puts them back. Traffic: every operand and
+// Family roll: rolls with the reshapes and permutes around them and a map behind them (or such a
+// map without a roll), in one pass over the result; a thread makes one vector. Reads and writes any
+// strides, so that it can split an image into windows and merge them. Traffic: every operand and
 // the result once.
 #include "ops/roll.h"
 
@@ -21,7 +21,7 @@ namespace {
 constexpr size_t most_inputs = 8; // of the map
 constexpr size_t most_instructions = 32;
 
-/// Moves in order, each of the result of the one before, and the map that reads the last.
+/// Moves in order, each applied to the previous result, and the map that reads the last.
 struct Chain {
     std::vector<const Node*> moves;
     const Node* map = nullptr;
@@ -116,19 +116,19 @@ Shape shape_before(const Problem& p, const Node& n) {
     return eval(p.group.graph.type(n.inputs[0]).dims, p.symbols);
 }
 
-/// An operand that is read at the coordinates of the result, beside the source.
+/// An operand other than the source, read at the coordinates of the result.
 struct Reading {
     DType dtype = DType::F32;
     const Operand* operand = nullptr;
     View view;
-    int inner = -1; // the axis of the view along which it is read; -1 for a single element
+    int inner = -1; // the view's axis along which it is read; -1 for a single element
 };
 
 struct RollJob {
     Chain chain;
     DType source_type = DType::F32; // as stored and computed with
     DType result_type = DType::F32;
-    std::vector<Reading> readings; // one per operand of the map; that of the source is not used
+    std::vector<Reading> readings; // one per operand of the map; the source's is unused
     plan::Order order;             // of the loops
     bool wide = false;
     int64_t vector = 1;
@@ -145,7 +145,7 @@ bool is_aligned(const View& v, int inner, int64_t vector, DType t) {
     return common % std::min<int64_t>(vector, 128 / bit_width(t)) == 0;
 }
 
-/// The largest vector that lies together in the result, in the source, and where else it is read.
+/// The largest vector that is contiguous in the result, in the source, and in other operands.
 void choose_vector(const Problem& p, RollJob& job) {
     const View& y = p.out[0].view;
     const View& x = p.operand(job.chain.source()).view;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The way back from an element of a result to the element of the source that moves there, through
-// rolls, reshapes and permutes: coordinates as text over kernel arguments.
+// Maps an element of a result back to its source element through rolls, reshapes and permutes:
+// coordinates as text over kernel arguments.
 #pragma once
 
 #include "kernels/pointwise/index_text.h"
@@ -9,15 +9,15 @@
 
 namespace ingot::kernels {
 
-/// Axes of two shapes of the same elements that hold the same ones among themselves: a product of
-/// sizes of `a` equals one of `b`. Axes of size 1 belong nowhere.
+/// Groups of axes of two shapes with the same elements: a product of sizes of `a` equals one of
+/// `b`. Axes of size 1 belong to no group.
 struct AxisGroup {
     std::vector<size_t> a;
     std::vector<size_t> b;
 };
 std::vector<AxisGroup> axis_groups(const Shape& a, const Shape& b);
 
-/// Which elements lie together along one axis on the way: `unit` of them, from multiples of it.
+/// Contiguous elements along one axis on the way: `unit` of them, from multiples of it.
 struct Run {
     Shape shape;
     size_t axis = 0;
@@ -36,12 +36,12 @@ public:
     /// Begins at an element of a result of this shape: index `i` counts vectors of `vector`
     /// elements along the last of `order`, in that order of the axes.
     void begin(const Shape& shape, const plan::Order& order, int64_t vector);
-    /// The result was reshaped from this shape, permuted so, rolled so: on to the operand.
+    /// Steps back from the result to the operand: of a reshape from this shape, a permute, a roll.
     void reshape(const Shape& from);
     void permute(std::span<const int64_t> perm);
     void roll(std::span<const int64_t> axes, const Shape& shifts);
 
-    /// Declares `name`, the offset of the element at the present coordinates; `inner`, if any, is
+    /// Declares `name`, the offset of the element at the current coordinates; `inner`, if any, is
     /// an axis of stride 1.
     void offset(const std::string& name, const View& v, int inner);
     std::string_view index_type() const { return parameters_.size_type(); }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family rope: rotary embeddings in one pass over x; a thread rotates one vector of pairs. Reads
-// and writes any strides, so that it takes heads out of a wider product and writes into a cache.
+// and writes any strides, so that it can take heads out of a wider product and write into a cache.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/pointwise/index_text.h"
@@ -12,7 +12,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// The first (or, of interleaved pairs, the even) elements of the last axis.
+/// The first (for interleaved pairs, the even) elements of the last axis.
 View first_of_pairs(const View& v, bool interleaved) {
     View half = v;
     half.shape.back() /= 2;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Steps whose result sizes depend on data, in two halves with a look at the device between them.
+// Steps with data-dependent result sizes, in two halves; the host reads the size between them.
 //
 // For both ops: run the launches of `emit_..._count` with scratch memory of Emitted::scratch bytes;
 // then the u64 at the start of that memory is the size of the result (nonzero's, and nms's,
@@ -23,7 +23,7 @@ Emitted emit_nonzero_write(const Problem& p);
 Emitted emit_nms_count(const Problem& p);
 Emitted emit_nms_write(const Problem& p);
 
-/// Why one of the two cannot run on the device; nullopt when it can.
+/// The reason why one of the two cannot run on the device; nullopt when it can.
 std::optional<std::string> refuse_dynamic(const Group& group);
 
 } // namespace ingot::kernels

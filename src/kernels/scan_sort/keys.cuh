@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Keys whose unsigned order is the order of elements: NaN largest, zeros of both signs equal; and
-// what sorts, scans and compactions need of a warp.
+// the warp functions of sorts, scans and compactions.
 template <int BITS, class KEY>
 DEVICE KEY float_key(KEY raw, KEY infinity) {
     const KEY sign = (KEY)1 << (BITS - 1), all = sign | (sign - 1);
@@ -81,8 +81,8 @@ DEVICE u64 warp_scan(u64 v, int lane) {
     }
     return v;
 }
-/// Exclusive sum over the threads of a block of WARPS warps; `all` gets the sum of all. `memory`:
-/// an element for each warp.
+/// Exclusive sum over the threads of a block of WARPS warps; `all` receives the total. `memory`:
+/// one element per warp.
 template <int WARPS = 8, class I>
 DEVICE I block_scan(I v, I* memory, I& all) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

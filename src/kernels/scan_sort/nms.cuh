@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Non-maximum suppression of `pairs` of batch and class. Scores above the threshold are sorted
-// (radix.cuh, falling); then panels of PANEL boxes in that order: a bit for each later box that a
-// box of the panel overlaps, and one block a pair that walks the panel, 64 boxes at a time, and
-// takes what a kept box overlaps out of the rest. T stored, C compute (f32, f64 for f64).
+// Non-maximum suppression for `pairs` of batch and class. Scores above the threshold are sorted
+// (radix.cuh, descending); then panels of PANEL boxes in that order: one bit for each later box
+// that a box of the panel overlaps, and one block per pair that walks the panel, 64 boxes at a
+// time, and removes the boxes that a kept box overlaps. T stored, C compute (f32, f64 for f64).
 struct Scores {
     i64 boxes[3], scores[3];
     i32 classes, count, first;
@@ -11,7 +11,7 @@ struct Box {
     C y0, x0, y1, x1, area;
 };
 
-// Products that are not contracted with the sums around them: equal overlaps compare equal.
+// Products that are not contracted with sums: equal overlaps compare equal.
 DEVICE float product(float a, float b) {
     return __fmul_rn(a, b);
 }
@@ -27,7 +27,7 @@ DEVICE bool overlaps(const Box& a, const Box& b, C threshold) {
     return both / (a.area + b.area - both) > threshold;
 }
 #if STEP == 0
-/// Keys that sort falling scores first; scores at or below the threshold get the largest key.
+/// Keys that sort scores in descending order; scores at or below the threshold get the largest key.
 KERNEL void __launch_bounds__(256)
     nms_keys(const T* __restrict__ scores, const TS* __restrict__ threshold, KEY* __restrict__ keys,
              u32* __restrict__ from, Scores s) {
@@ -41,7 +41,7 @@ KERNEL void __launch_bounds__(256)
     keys[at] = (C)widen(v) > (C)widen(*threshold) ? ~(KEY)key_of(v) & MASK : MASK;
     from[at] = (u32)i;
 }
-/// Boxes in sorted order, and how many there are; clears what the walk keeps.
+/// Boxes in sorted order, and their number; clears the state of the walk.
 KERNEL void __launch_bounds__(256)
     nms_boxes(const T* __restrict__ boxes, const KEY* __restrict__ keys,
               const u32* __restrict__ from, Box* __restrict__ sorted, u32* __restrict__ counts,
@@ -82,7 +82,7 @@ KERNEL void __launch_bounds__(256)
     sorted[at] = r;
 }
 #elif STEP == 1
-/// bits[pair][row of the panel][word]: boxes 64 * word + bit, behind the row's, that it overlaps.
+/// bits[pair][row of the panel][word]: boxes 64 * word + bit, after the row's, that it overlaps.
 KERNEL void __launch_bounds__(64)
     nms_bits(const Box* __restrict__ sorted, const u32* __restrict__ counts,
              const TI* __restrict__ iou, u64* __restrict__ bits, i32 count, i32 panel) {
@@ -109,7 +109,7 @@ KERNEL void __launch_bounds__(64)
     bits[((i64)blockIdx.z * PANEL + row - panel) * words + word] = found;
 }
 #elif STEP == 2
-/// One block a pair; kept[pair] counts, list[pair] names the kept boxes.
+/// One block per pair; kept[pair] counts and list[pair] lists the kept boxes.
 KERNEL void __launch_bounds__(512)
     nms_walk(const u64* __restrict__ bits, const u32* __restrict__ counts,
              const u32* __restrict__ from, const i64* __restrict__ most, u64* __restrict__ removed,
@@ -163,7 +163,7 @@ KERNEL void __launch_bounds__(512)
         kept[pair] = (u64)total;
 }
 #else
-/// places[1 + pair]: where the rows of a pair begin; places[0]: how many there are in all.
+/// places[1 + pair]: the first row of a pair; places[0]: the total number.
 KERNEL void __launch_bounds__(256)
     nms_write(const u64* __restrict__ places, const u32* __restrict__ list, i64* __restrict__ out,
               i32 pairs, i32 classes, i32 count, i64 row_step, i64 step) {

@@ -20,7 +20,7 @@ struct ExtentsArg {
     int64_t axis_step, step;
 };
 
-/// How nonzero.cuh goes over x, and where it keeps what it finds.
+/// nonzero.cuh's walk over x, and its scratch memory.
 struct Marking {
     Operand x; // wide elements
     Nest nest;

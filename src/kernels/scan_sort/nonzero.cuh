@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Coordinates of the elements that are not zero, in row-major order: mark and count them in each
-// tile, turn the counts into places, write. A tile is 256 threads times LOADS loads of VEC
+// Coordinates of the nonzero elements, in row-major order: mark and count them in each tile,
+// compute prefix sums of the counts, write. A tile is 256 threads times LOADS loads of VEC
 // elements; element v of load k of a thread is (k * 256 + thread) * VEC + v of the tile. With VEC >
-// 1 the elements are contiguous. Scratch: the total (u64), a place for each tile, then 16 marks for
+// 1 the elements are contiguous. Scratch: the total (u64), a prefix sum per tile, then 16 marks for
 // each thread of each tile. Traffic: x once, the result once.
 #define TILE (256 * VEC * LOADS)
 #if STEP == 0
@@ -51,7 +51,7 @@ KERNEL void __launch_bounds__(256) nonzero_count(const T* __restrict__ x, u64* _
         places[1 + blockIdx.x] = all;
 }
 #elif STEP == 1
-/// One block: counts become places, in place; the total stands before them.
+/// One block: replaces counts by their exclusive prefix sums, with the total before them.
 KERNEL void __launch_bounds__(1024) places_of_counts(u64* __restrict__ places, i64 count) {
     __shared__ u64 memory[32];
     grid_wait();

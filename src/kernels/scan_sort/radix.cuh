@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stable radix sort of long rows (blockIdx.y), 8 bits a pass: count the digits of each tile, turn
-// the counts into places, scatter. Keys and indices go back and forth between two buffers; the
+// Stable radix sort of long rows (blockIdx.y), 8 bits per pass: count the digits of each tile,
+// compute prefix sums of the counts, scatter. Keys and indices alternate between two buffers; the
 // elements themselves are fetched once, at the end. KEY u32 or u64, ITEMS elements for each of the
 // 512 threads of a tile.
 #define TILE (512 * ITEMS)
@@ -56,7 +56,7 @@ KERNEL void __launch_bounds__(512)
         places[((i64)blockIdx.y * 256 + threadIdx.x) * gridDim.x + blockIdx.x] =
             counts[threadIdx.x];
 }
-/// A block for each digit of each row: exclusive sums over the tiles, in place.
+/// A block for each digit of each row: exclusive prefix sums over the tiles, in place.
 KERNEL void __launch_bounds__(256)
     radix_places(u32* __restrict__ places, u32* __restrict__ totals, i32 tiles) {
     __shared__ u32 memory[8];
@@ -75,8 +75,8 @@ KERNEL void __launch_bounds__(256)
         totals[blockIdx.y * 256 + blockIdx.x] = carry;
 }
 #else
-/// Places of this thread's keys among those of the same digit and warp; counts[warp][digit].
-/// Element e of a thread is at warp * 32 * ITEMS + e * 32 + lane of the tile.
+/// Ranks of this thread's keys among those of the same digit and warp; counts[warp][digit]. Element
+/// e of a thread is at warp * 32 * ITEMS + e * 32 + lane of the tile.
 DEVICE void rank_keys(const KEY* key, int shift, i64 at, i64 n, u16 (*counts)[256], u32* rank) {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     for (int d = lane; d < 256; d += 32)

@@ -51,7 +51,7 @@ Scanning scanning_of(const Problem& p) {
     return s;
 }
 
-/// Whether rows lie so that 8 elements can be moved at once.
+/// Whether 8 elements of a row can be moved at once.
 bool takes_vectors(const Problem& p, const Scanning& s) {
     bool ok = s.line.x_step == 1 && s.line.out_step == 1 && s.line.n % 8 == 0 &&
               s.x.view.offset % 8 == 0 && p.out[0].view.offset % 8 == 0 && !s.attrs.reverse;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running FN along an axis, one row a block (blockIdx.y counts rows). PHASE 0: the block loops over
-// the row with a carry. Long rows: 1 combines each tile, 2 scans the results of a row's tiles, 3
-// scans each tile from what stands before it. PHASE 4: a thread a row, for many rows side by side.
-// T stored, C compute; EXCLUSIVE and REVERSE as the op has them; VECTORS: rows are contiguous and
-// read and written by 8 elements.
+// Cumulative FN along an axis, one row per block (blockIdx.y counts rows). PHASE 0: the block loops
+// over the row with a carry. Long rows: 1 combines each tile, 2 scans the results of a row's tiles,
+// 3 scans each tile from the result before it. PHASE 4: a thread per row, for many adjacent rows. T
+// stored, C compute; EXCLUSIVE and REVERSE as in the op; VECTORS: rows are contiguous and accessed
+// by 8 elements.
 #define TILE (256 * 8)
 DEVICE C shift_up(C v, int d) {
     union {
@@ -53,7 +53,7 @@ struct Line {
 DEVICE i64 place(i64 i, i64 n) {
     return REVERSE ? n - 1 - i : i;
 }
-/// One tile from `carry`; returns the carry behind it.
+/// One tile from `carry`; returns the carry after it.
 DEVICE C scan_tile(const T* x, T* out, const Line& l, i64 tile, C carry, C* memory) {
     C v[8], own = IDENTITY, all;
     i64 first = tile * TILE + threadIdx.x * 8;
@@ -93,7 +93,7 @@ DEVICE C scan_tile(const T* x, T* out, const Line& l, i64 tile, C carry, C* memo
 }
 
 #if PHASE == 2
-/// In place: each result of a tile becomes the combination of those before it.
+/// In place: replaces each tile's result by the combination of earlier ones.
 KERNEL void __launch_bounds__(256) scan_parts(C* __restrict__ parts, i32 count) {
     __shared__ C memory[8];
     grid_wait();

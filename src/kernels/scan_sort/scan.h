@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Running sums, products, minima and maxima along an axis.
+// Cumulative sums, products, minima and maxima along an axis.
 #pragma once
 
 #include "kernels/family.h"

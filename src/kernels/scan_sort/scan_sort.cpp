@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Family scan_sort: scan, sort and topk; dynamic.h has the steps whose result sizes depend on data.
+// Family scan_sort: scan, sort and topk; dynamic.h has the steps with data-dependent result sizes.
 #include "kernels/copy/unpacked.h"
 #include "kernels/scan_sort/scan.h"
 #include "kernels/scan_sort/sort.h"

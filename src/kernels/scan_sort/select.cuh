@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The first k of long rows (blockIdx.y): the k-th key digit by digit from the top, each by a count
-// of the digits among the keys that agree so far; then the indices of what comes before it, and of
-// as many of its equals as there is room for, in their order. KEY u32 or u64, MASK its bits,
-// flipped by DESCENDING. Traffic: x once for each digit of 11 bits, and twice more.
+// The first k of long rows (blockIdx.y): finds the k-th key digit by digit from the top, each by
+// counting digits among the keys that agree so far; then the indices of smaller keys, and of as
+// many equal keys as fit, in their order. KEY u32 or u64, MASK its bits, flipped by DESCENDING.
+// Traffic: x once per digit of 11 bits, and twice more.
 #define BINS 2048
 #define TILE 2048
 struct State {
@@ -55,7 +55,7 @@ KERNEL void __launch_bounds__(256) select_count(const T* __restrict__ x, u32* __
             atomicAdd(&counts[(i64)blockIdx.y * BINS + i], own[i]);
 }
 #elif STEP == 2
-/// A block a row: the digit in which the k-th element lies.
+/// A block per row: the digit of the k-th element.
 KERNEL void __launch_bounds__(256)
     select_digit(const u32* __restrict__ counts, State* __restrict__ states, i32 width) {
     __shared__ u32 memory[8];
@@ -83,7 +83,7 @@ KERNEL void __launch_bounds__(256)
     }
 }
 #elif STEP == 3
-/// Of a thread's 8 elements: how many come before the k-th key (low half), and how many equal it.
+/// Of a thread's 8 elements: the number before the k-th key (low half), and equal to it.
 DEVICE u64 sides(const T* x, i64 tile, i64 n, i64 step, KEY kth, u32& before, u32& equal) {
     before = equal = 0;
 #pragma unroll
@@ -112,7 +112,7 @@ KERNEL void __launch_bounds__(256)
     if (threadIdx.x == 0)
         places[(i64)blockIdx.y * gridDim.x + blockIdx.x] = all;
 }
-/// A block a row: counts of tiles become sums of those before.
+/// A block per row: replaces counts of tiles by prefix sums.
 KERNEL void __launch_bounds__(256) select_places(u64* __restrict__ places, i32 tiles) {
     __shared__ u64 memory[8];
     grid_wait();

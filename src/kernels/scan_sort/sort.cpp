@@ -174,7 +174,7 @@ Emitted emit_rounds(const Problem& p, const Sorting& s) {
     return out;
 }
 
-/// The launches of select.cuh, and where they keep what they hand on.
+/// The launches of select.cuh, and their scratch memory.
 struct Selection {
     const Problem& p;
     const Sorting& s;

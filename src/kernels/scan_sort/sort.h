@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting as device launches, for the sort and topk ops and for what needs an order (nms).
+// Sorting as device launches, for the ops sort and topk, and for nms.
 #pragma once
 
 #include "kernels/family.h"
 
 namespace ingot::kernels {
 
-/// How elements of a dtype become unsigned keys.
+/// The unsigned key of a dtype's elements.
 struct KeyType {
     std::string_view type; // "u32" or "u64"
     int bits = 32;
@@ -26,8 +26,8 @@ struct RadixBuffers {
 };
 /// Buffers from `begin` on.
 RadixBuffers radix_buffers(const KeyType& k, int64_t rows, int64_t n, int64_t begin);
-/// Sorts rows whose keys and indices are in keys[0] and from[0]; returns which buffer has them
-/// then. Stable.
+/// Sorts rows with keys and indices in keys[0] and from[0]; returns the number of the final buffer.
+/// Stable.
 int add_radix_passes(Emitted& e, const KeyType& k, const RadixBuffers& b, int64_t rows, int64_t n);
 
 std::vector<Tactic> sort_tactics(const Problem& p);

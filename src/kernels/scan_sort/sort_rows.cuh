@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bitonic sort of rows of at most P elements in registers, by (key, index), which makes it stable.
-// G threads a row, 8 elements each: thread t has ranks 8 t to 8 t + 7. Steps over short distances
-// stay in a thread, over longer ones in a warp; only the longest go through shared memory. Keys of
-// at most 32 bits, MASK their bits, flipped by DESCENDING; ROWS rows a block.
+// Bitonic sort of rows of at most P elements in registers, by (key, index), and therefore stable. G
+// threads per row, 8 elements each: thread t has ranks 8 t to 8 t + 7. Short exchange distances
+// stay in a thread, longer ones in a warp; only the longest use shared memory. Keys of at most 32
+// bits, MASK their bits, flipped by DESCENDING; ROWS rows per block.
 #define G (P / 8)
 DEVICE void order_pair(u64& a, u64& b, bool up) {
     const bool swap = (a > b) == up;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bitonic sort of rows, or of parts of rows, of at most P elements in shared memory, by (key,
-// index), which makes it stable. ROWS rows a block of NT threads. KEY u32 or u64, MASK its bits,
-// flipped by DESCENDING. CHOSEN: the elements are the `n` candidates of an earlier round; FINAL:
-// values and indices are written, else the first k indices of each part. The first TOP elements
-// come out in order, a power of two; TOP < P only with one row a block.
+// Bitonic sort of rows, or parts of rows, of at most P elements in shared memory, by (key, index),
+// and therefore stable. ROWS rows per block of NT threads. KEY u32 or u64, MASK its bits, flipped
+// by DESCENDING. CHOSEN: the elements are the `n` candidates of an earlier round; FINAL: writes
+// values and indices, else the first k indices of each part. The first TOP elements come out in
+// order, a power of two; TOP < P only with one row per block.
 DEVICE void order(KEY* keys, u32* from, int low, int high, bool up) {
     KEY a = keys[low], b = keys[high];
     u32 i = from[low], j = from[high];
@@ -48,8 +48,9 @@ KERNEL void __launch_bounds__(NT)
             }
         }
     }
-    // Sorted runs of TOP, rising and falling in turns: the smaller of each pair of elements are the
-    // TOP smallest of two runs, a bitonic run, which is sorted again. Run j begins at j * span.
+    // Sorted runs of TOP, ascending and descending in turn: the smaller of each pair of elements
+    // are the TOP smallest of two runs, a bitonic run, which is sorted again. Run j begins at j *
+    // span.
     for (int span = TOP; span < P; span <<= 1) {
         sync();
         for (int t = threadIdx.x; t < P / span / 2 * TOP; t += NT) {

@@ -15,7 +15,7 @@ namespace ingot::kernels {
 namespace {
 
 constexpr int64_t most_hidden = 1024;
-constexpr int64_t most_columns = 256; // of a slice: not more than a block has threads
+constexpr int64_t most_columns = 256; // of a slice: at most one per thread of a block
 constexpr int64_t most_operands = 3;
 constexpr int64_t blocks_per_sm = 4;
 constexpr int64_t many_bytes = 48 << 10; // of shared memory: blocks of 512 threads
@@ -30,7 +30,7 @@ struct ExciteArg {
     int32_t kinds[4];
 };
 
-/// How an operand of the map lies beside the result.
+/// The broadcast of a map's operand against the result.
 enum Kind { OneElement = 0, OnePerChannel = 1, Whole = 2 };
 
 std::optional<Kind> kind_of(const Dims& operand, const Dims& result) {
@@ -51,7 +51,7 @@ std::optional<Kind> kind_of(const Dims& operand, const Dims& result) {
 struct Shapes {
     Operand x, w1, b1, w2, b2;
     int64_t images = 0, channels = 0, hidden = 0, pixels = 0;
-    int64_t vector = 1; // elements that x and the result take at once, at most 16 bytes of either
+    int64_t vector = 1; // elements of x and the result per access, at most 16 bytes of either
     int64_t bytes = 2;  // of an element
     bool early = false;
 
@@ -90,7 +90,7 @@ Shapes shapes_of(const Problem& p) {
     return s;
 }
 
-/// How one launch shares out an image, and where things lie in shared memory.
+/// The split of an image in one launch, and the layout of shared memory.
 struct Cut {
     int phase = 0;
     int64_t slices = 1;
@@ -191,7 +191,7 @@ TwoCuts two_launches(const Shapes& s, const Arch& arch) {
     int64_t shared = arch.shared_per_sm / blocks_per_sm - 1024;
     int64_t columns = div_up(slice_bytes, s.vector * s.bytes);
     int64_t slices = std::max<int64_t>(1, s.vectors() / columns);
-    // Few large slices where pixels are enough to go round.
+    // Few large slices if there are enough pixels.
     int64_t lines = std::max<int64_t>(s.images, 1);
     while (slices > 1 && lines * div_up(s.pixels, 64) * slices > int64_t{2} * arch.sms &&
            div_up(s.vectors(), (slices + 1) / 2) <= most_columns / 4) {
@@ -215,10 +215,10 @@ TwoCuts two_launches(const Shapes& s, const Arch& arch) {
     return c;
 }
 
-/// Shapes by which an image is shared out.
+/// The sizes by which an image is split.
 Shapes cut_shapes(const Problem& p) {
     Shapes s = shapes_of(p);
-    s.images = p.batch_invariant ? 1 : s.images; // they decide how sums are shared out
+    s.images = p.batch_invariant ? 1 : s.images; // the split decides the order of sums
     return s;
 }
 
@@ -378,7 +378,7 @@ std::optional<std::string> refuse(const Group& group) {
     return few ? std::nullopt : std::optional<std::string>("the map reads many operands");
 }
 
-/// Channels side by side, in w2 too; all else dense.
+/// Channels innermost, in w2 too; all else dense.
 void layout(LayoutArgs& args) {
     const Node& n = args.group.first();
     const Graph& g = args.group.graph;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Squeeze-and-excite where channels lie side by side. The blocks of an image share out its columns
-// (V channels, 16 bytes) by slices, and its pixels. The first layer is linear: each block applies
-// it to the sums of its own pixels and channels, and these parts are all that blocks exchange.
-// PHASE 0: one launch, the blocks of an image are a cluster (CLUSTER) or one; they keep x in shared
-// memory. Traffic: x and the result once. PHASE 1 leaves the parts in memory, PHASE 2 adds them up
-// and scales. Traffic: x twice, the result once. Weights wait in shared memory where they fit;
-// constant ones come before the kernels in front of this one are done. T x and weights, OUT result.
-// act1 and act2 are the functions behind the layers, NE the operands of the map.
+// Squeeze-and-excite with channels innermost. The blocks of an image split its columns (V channels,
+// 16 bytes) by slices, and its pixels. The first layer is linear: each block applies it to the sums
+// of its own pixels and channels, and blocks exchange only these parts. PHASE 0: one launch, the
+// blocks of an image are a cluster (CLUSTER) or one block; they keep x in shared memory. Traffic: x
+// and the result once. PHASE 1 stores the parts in memory, PHASE 2 adds them up and scales.
+// Traffic: x twice, the result once. Weights are kept in shared memory where they fit; constant
+// ones are loaded before the preceding kernels end. T x and weights, OUT result. act1 and act2 are
+// the functions behind the layers, NE the operands of the map.
 struct Excite {
     i64 image;            // elements
     i32 channels, hidden; // the second: results of the first layer
@@ -20,7 +20,7 @@ struct Excite {
     float share;          // 1 / pixels
     i32 kinds[4];         // the map's operands: 0 one element, 1 one a channel, 2 as the result
 };
-/// What a block works on.
+/// The work of a block.
 struct Piece {
     int image, block;
     int first, columns; // of a pixel
@@ -42,7 +42,7 @@ DEVICE Piece piece_of(const Excite& s) {
     p.pixels = within(s.pixels - p.begin, s.part);
     return p;
 }
-/// The lines that a thread walks over `columns` side by side, from `line`, `lines` apart.
+/// The lines of a thread: `columns` adjacent vectors, from `line`, `lines` apart.
 struct Walk {
     int column, line, lines;
 };
@@ -145,7 +145,7 @@ DEVICE void first_layer(const T* w1, i64 pitch, const float* means, float* part,
 }
 #endif
 #if PHASE != 1
-/// The factor of each of this block's channels.
+/// The factors of this block's channels.
 DEVICE void second_layer(const T* w2, i64 pitch, const float* hidden, const float* bias,
                          float* work, float* factors, const Excite& s, const Piece& p) {
     const Walk w = walk_of(p.columns, 8);
@@ -220,7 +220,7 @@ KERNEL void __launch_bounds__(512, 2)
     float* bias2 = bias1 + most;     // [width]
     float* inbox = bias2 + width;    // PHASE 0: [blocks][most]
 #endif
-    // Where the weights of both layers begin, and how far apart their lines are.
+    // The start of both layers' weights, and the distance of their lines.
     i64 pitch = s.channels;
     const T *near1 = w1 + p.first * V, *near2 = near1;
 #if PHASE != 1
