@@ -125,10 +125,10 @@ protected:
         }
         Value x = g.add_input("x", t);
         g.add_output("y", w.build(g, x));
-        api::EngineFacts facts;
-        facts.batch_invariant = batch_invariant;
+        api::BuildSettings settings;
+        settings.batch_invariant = batch_invariant;
         Properties properties;
-        api::put_facts(facts, properties);
+        api::put_build_settings(settings, properties);
         std::vector<Profile> profiles;
         if (gpu ==
             nullptr) { // for shapes of a profile the emulator would compile many kernels ahead
@@ -252,10 +252,10 @@ TEST_P(ContextDeterminism, AColumnDoesNotDependOnItsBatch) {
         Graph g;
         Value x = g.add_input("x", {DType::F32, {Dim(w.size), Dim::symbol("N")}});
         g.add_output("y", w.build(g, x));
-        api::EngineFacts facts;
-        facts.batch_invariant = true;
+        api::BuildSettings settings;
+        settings.batch_invariant = true;
         Properties properties;
-        api::put_facts(facts, properties);
+        api::put_build_settings(settings, properties);
         auto engine = load(*Engine::create(std::move(g), {}, std::move(properties)));
         ASSERT_NE(engine, nullptr) << logger.take_error();
         auto c = context(*engine);

@@ -177,9 +177,9 @@ TEST_P(ContextStreams, NvtxTellsAtMostWhatTheBuildAllows) {
     EXPECT_EQ(c->getNvtxVerbosity(), ProfilingVerbosity::kNONE);
     EXPECT_FALSE(c->setNvtxVerbosity(ProfilingVerbosity::kDETAILED));
     EXPECT_NE(logger.take_error(), "");
-    api::EngineFacts facts;
-    facts.verbosity = ProfilingVerbosity::kDETAILED;
-    auto detailed = load(*two_results(true, facts));
+    api::BuildSettings settings;
+    settings.verbosity = ProfilingVerbosity::kDETAILED;
+    auto detailed = load(*two_results(true, settings));
     EXPECT_TRUE(context(*detailed)->setNvtxVerbosity(ProfilingVerbosity::kDETAILED));
 }
 

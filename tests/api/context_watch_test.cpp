@@ -56,11 +56,11 @@ TEST_P(ContextWatch, ProfilersGetEveryLayer) {
 }
 
 TEST_P(ContextWatch, InspectorsTellWhatTheBuildAllows) {
-    api::EngineFacts facts;
+    api::BuildSettings settings;
     for (ProfilingVerbosity v : {ProfilingVerbosity::kNONE, ProfilingVerbosity::kLAYER_NAMES_ONLY,
                                  ProfilingVerbosity::kDETAILED}) {
-        facts.verbosity = v;
-        auto engine = load(*two_results(true, facts));
+        settings.verbosity = v;
+        auto engine = load(*two_results(true, settings));
         EXPECT_EQ(engine->getProfilingVerbosity(), v);
         std::unique_ptr<nvinfer1::IEngineInspector> inspector(engine->createEngineInspector());
         auto j =

@@ -59,9 +59,9 @@ std::vector<Proof> proofs() {
     return {
         {"BuilderFlag::kTF32",
          [](Scene& s) {
-             EXPECT_TRUE(api::read_facts(*s.build()).tf32);
+             EXPECT_TRUE(api::read_build_settings(*s.build()).tf32);
              s.config->clearFlag(Flag::kTF32);
-             EXPECT_FALSE(api::read_facts(*s.build()).tf32);
+             EXPECT_FALSE(api::read_build_settings(*s.build()).tf32);
          }},
         {"BuilderFlag::kBF16",
          [](Scene& s) {
@@ -106,12 +106,12 @@ std::vector<Proof> proofs() {
         {"MemoryPoolType::kWORKSPACE",
          [](Scene& s) {
              s.config->setMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE, 1U << 30U);
-             EXPECT_EQ(api::read_facts(*s.build()).workspace, 1 << 30);
+             EXPECT_EQ(api::read_build_settings(*s.build()).workspace, 1 << 30);
          }},
         {"MemoryPoolType::kTACTIC_SHARED_MEMORY",
          [](Scene& s) {
              s.config->setMemoryPoolLimit(nv::MemoryPoolType::kTACTIC_SHARED_MEMORY, 48U << 10U);
-             EXPECT_EQ(api::read_facts(*s.build()).shared_memory, 48 << 10);
+             EXPECT_EQ(api::read_build_settings(*s.build()).shared_memory, 48 << 10);
          }},
         {"IRuntime::setMaxThreads",
          [](Scene& s) {

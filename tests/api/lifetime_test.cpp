@@ -127,8 +127,8 @@ TEST_P(Lifetime, PoolsHaveTheirDefaults) {
     ASSERT_NE(bytes, nullptr) << logger.take_error();
     auto engine =
         Engine::load({static_cast<const std::byte*>(bytes->data()), bytes->size()}, nullptr);
-    EXPECT_EQ(api::read_facts(*engine).workspace, 4096);
-    EXPECT_EQ(api::read_facts(*engine).shared_memory, 0);
+    EXPECT_EQ(api::read_build_settings(*engine).workspace, 4096);
+    EXPECT_EQ(api::read_build_settings(*engine).shared_memory, 0);
 }
 
 TEST_P(Lifetime, ScatterTakesOneOfSeveralUpdates) {

@@ -92,7 +92,7 @@ public:
 };
 
 /// Softmaxes that nothing fuses away, over [N, 64]: profiles of up to 8 and up to 32 rows.
-std::shared_ptr<const Engine> chain(const api::EngineFacts& facts = {}) {
+std::shared_ptr<const Engine> chain(const api::BuildSettings& settings = {}) {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[N,64]"));
     Value v = x;
@@ -101,7 +101,7 @@ std::shared_ptr<const Engine> chain(const api::EngineFacts& facts = {}) {
     }
     g.add_output("y", v);
     Properties properties;
-    api::put_facts(facts, properties);
+    api::put_build_settings(settings, properties);
     return Engine::create(
         std::move(g),
         {{{{"x", {1, 64}, {4, 64}, {8, 64}}}}, {{{"x", {8, 64}, {16, 64}, {32, 64}}}}},
@@ -329,7 +329,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, MemoryStrategies, testing::Bool(),
                          [](const auto& device) { return device.param ? "Gpu" : "Cpu"; });
 
 /// A deep product of few rows and columns, which is best split over blocks.
-std::shared_ptr<const Engine> deep_product(const api::EngineFacts& facts) {
+std::shared_ptr<const Engine> deep_product(const api::BuildSettings& settings) {
     Graph g;
     Value x = g.add_input("x", parse_type("f16[64,2048]"));
     Tensor w = Tensor::empty(DType::F16, {2048, 64});
@@ -337,7 +337,7 @@ std::shared_ptr<const Engine> deep_product(const api::EngineFacts& facts) {
     g.set_origin("deep");
     g.add_output("y", ops::matmul(g, x, ops::constant(g, w), DType::F16));
     Properties properties;
-    api::put_facts(facts, properties);
+    api::put_build_settings(settings, properties);
     return Engine::create(std::move(g), {}, std::move(properties));
 }
 
@@ -358,9 +358,9 @@ TEST_P(MemoryLimits, TacticsBeyondTheWorkspaceAreSkippedAndTheLogSaysSo) {
     ASSERT_NE(fast, nullptr) << logger.take_error();
     int64_t most = free->getDeviceMemorySizeV2();
     ASSERT_GT(most, 1000);
-    api::EngineFacts facts;
-    facts.workspace = 1000;
-    auto bounded = load(*deep_product(facts));
+    api::BuildSettings settings;
+    settings.workspace = 1000;
+    auto bounded = load(*deep_product(settings));
     auto c = context(*bounded);
     ASSERT_NE(c, nullptr) << logger.take_error();
     EXPECT_LE(bounded->getDeviceMemorySizeV2(), 1000);
@@ -372,14 +372,14 @@ TEST_P(MemoryLimits, TacticsBeyondTheWorkspaceAreSkippedAndTheLogSaysSo) {
 }
 
 TEST_P(MemoryLimits, SharedMemoryIsCapped) {
-    api::EngineFacts facts;
-    facts.shared_memory = 1000;
-    auto engine = load(*deep_product(facts));
+    api::BuildSettings settings;
+    settings.shared_memory = 1000;
+    auto engine = load(*deep_product(settings));
     EXPECT_EQ(context(*engine), nullptr);
     EXPECT_EQ(logger.take_error(), "ICudaEngine::createExecutionContext: a cap of 1000 bytes on "
                                    "shared memory; kernels need at least 49152");
-    facts.shared_memory = 48 << 10;
-    engine = load(*deep_product(facts));
+    settings.shared_memory = 48 << 10;
+    engine = load(*deep_product(settings));
     EXPECT_NE(context(*engine), nullptr) << logger.take_error();
 }
 
@@ -389,7 +389,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, MemoryLimits, testing::Values(true),
 class MemoryLimitsOfTheCpu : public RuntimeTest {};
 
 /// A picture made larger, axis by axis, with a workspace between the axes.
-std::shared_ptr<const Engine> larger_picture(const api::EngineFacts& facts) {
+std::shared_ptr<const Engine> larger_picture(const api::BuildSettings& settings) {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[1,1,16,16]"));
     g.set_origin("larger");
@@ -399,14 +399,14 @@ std::shared_ptr<const Engine> larger_picture(const api::EngineFacts& facts) {
     larger.mode = "linear";
     g.add_output("y", ops::resize(g, larger, x));
     Properties properties;
-    api::put_facts(facts, properties);
+    api::put_build_settings(settings, properties);
     return Engine::create(std::move(g), {}, std::move(properties));
 }
 
 TEST_P(MemoryLimitsOfTheCpu, AStepThatNeedsMoreSaysHowMuch) {
-    api::EngineFacts facts;
-    facts.workspace = 0;
-    auto engine = load(*larger_picture(facts));
+    api::BuildSettings settings;
+    settings.workspace = 0;
+    auto engine = load(*larger_picture(settings));
     EXPECT_EQ(context(*engine), nullptr);
     std::string error = logger.take_error();
     EXPECT_TRUE(std::regex_match(

@@ -84,7 +84,7 @@ inline std::vector<int64_t> sizes(const nvinfer1::Dims& d) {
 
 /// y = x + 1, z = x transposed and summed with itself; x is f32[N,2], N from 1 to 8.
 inline std::shared_ptr<const Engine> two_results(bool with_profile = true,
-                                                 const api::EngineFacts& facts = {}) {
+                                                 const api::BuildSettings& settings = {}) {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[N,2]"));
     g.set_origin("plus");
@@ -97,7 +97,7 @@ inline std::shared_ptr<const Engine> two_results(bool with_profile = true,
         profiles.push_back({{{"x", {1, 2}, {2, 2}, {8, 2}}}});
     }
     Properties properties;
-    api::put_facts(facts, properties);
+    api::put_build_settings(settings, properties);
     return Engine::create(std::move(g), std::move(profiles), std::move(properties));
 }
 

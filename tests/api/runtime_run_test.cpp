@@ -42,9 +42,9 @@ TEST_P(RuntimeRun, EnqueueGivesTheRightAnswer) {
 }
 
 TEST_P(RuntimeRun, WhatTheEngineTells) {
-    api::EngineFacts facts;
-    facts.name = "two";
-    auto engine = load(*two_results(true, facts));
+    api::BuildSettings settings;
+    settings.name = "two";
+    auto engine = load(*two_results(true, settings));
     EXPECT_STREQ(engine->getName(), "two");
     ASSERT_EQ(engine->getNbIOTensors(), 3);
     EXPECT_STREQ(engine->getIOTensorName(0), "x");

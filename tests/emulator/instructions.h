@@ -30,7 +30,7 @@ void wgmma(Mma kind, void* d, int n, const unsigned* a, unsigned long long a_des
 void wgmma_commit();
 void wgmma_wait(int pending);
 
-// copy_engine.cpp
+// tma.cpp
 void mbar_init(unsigned bar, unsigned arrivals);
 void mbar_expect(unsigned bar, unsigned bytes, unsigned arrivals);
 void mbar_arrive(unsigned bar, int rank);

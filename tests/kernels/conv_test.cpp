@@ -132,7 +132,7 @@ TEST(Conv, WindowsSideBySide) {
                     "conv_wgmma"));
 }
 
-TEST(Conv, PatchesThatLeaveByTheCopyEngine) {
+TEST(Conv, PatchesStoredByTma) {
     // A tile covers two rows of an image at its edge; windows side by side, whose runs are
     // channels.
     ConvCase c{.x = "f16[2,64,11,70]", .w = "f16[200,64,3,3]"};

@@ -87,7 +87,7 @@ TEST(Gemm, ManyStagesAndTiles) {
 constexpr const char* staying[] = {"wgmma_128x128_turns", "wgmma_128x160_turns",
                                    "wgmma_128x192_turns"};
 
-TEST(Gemm, TilesThatLeaveByTheCopyEngine) {
+TEST(Gemm, TilesStoredByTma) {
     FamilyOptions options;
     for (const char* tactic : staying) {
         options.tactic = tactic;
@@ -270,7 +270,7 @@ TEST(Gemm, BlocksThatStay) {
     }
 }
 
-TEST(Gemm, EndingsOfTilesThatLeaveByTheCopyEngine) {
+TEST(Gemm, EpiloguesOfTilesStoredByTma) {
     Ending whole = {.extents = {200, 264, 72}, .operands = {"f16[264]", "f16[200,264]", "f32[]"}};
     Ending by_column = {.extents = {200, 264, 72}, .operands = {"f32[264]"}};
     FamilyOptions options;

@@ -109,7 +109,7 @@ TEST(Prologue, NormsOfFewRows) {
         // The group as it was made, where every block normalises and where a launch does.
         for (const Node& n : lowered.nodes()) {
             for (std::string tactic :
-                 {"normed_ring_s3_b1", "norm_gemv_s1", "norm_simt", "norm_wgmma_64x32_s1"}) {
+                 {"normed_pipelined_s3_b1", "norm_gemv_s1", "norm_simt", "norm_wgmma_64x32_s1"}) {
                 if (c.rows[1] == '3' && tactic.starts_with("norm_wgmma")) {
                     continue; // of 16-bit elements
                 }
@@ -118,7 +118,7 @@ TEST(Prologue, NormsOfFewRows) {
                     FamilyRun run = expect_family(
                         group, {.family = "dot", .tactic = tactic, .tolerance = 2e-3});
                     EXPECT_EQ(run.tactic, tactic);
-                    EXPECT_EQ(run.entries.size(), tactic == "normed_ring_s3_b1" ? 1U : 2U);
+                    EXPECT_EQ(run.entries.size(), tactic == "normed_pipelined_s3_b1" ? 1U : 2U);
                 }
             }
         }

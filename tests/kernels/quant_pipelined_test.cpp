@@ -71,7 +71,7 @@ FamilyOptions options_of(const Graph& g, const Weight& w, std::string_view tacti
     return o;
 }
 
-void expect_ring(const Graph& g, const Weight& w, std::string_view tactic) {
+void expect_pipelined(const Graph& g, const Weight& w, std::string_view tactic) {
     SCOPED_TRACE(str(w.type, ", ", w.m, " x ", w.n, " x ", w.k, ", blocks of ", w.block,
                      ", zero points ", static_cast<int>(w.zero), ", ", tactic));
     FamilyRun run = expect_family(g, options_of(g, w, tactic));
@@ -79,44 +79,45 @@ void expect_ring(const Graph& g, const Weight& w, std::string_view tactic) {
     EXPECT_EQ(run.entries, std::vector<std::string>{"quant_pipelined"});
 }
 
-TEST(QuantRing, EveryTypeAndCountOfRows) {
+TEST(QuantPipelined, EveryTypeAndCountOfRows) {
     for (DType t : {DType::I8, DType::U8, DType::I4, DType::U4, DType::F8E4M3, DType::F8E5M2}) {
         for (int64_t m : {1, 2, 3, 8}) {
             if ((m == 2 || m == 3) && t != DType::I4) {
                 continue;
             }
             Weight w{.m = m, .type = t};
-            expect_ring(plain(w), w, m == 3 ? "quant_pipelined_s2_b1" : "quant_pipelined_s4_b1");
+            expect_pipelined(plain(w), w,
+                             m == 3 ? "quant_pipelined_s2_b1" : "quant_pipelined_s4_b1");
         }
     }
 }
 
-TEST(QuantRing, ShareWarpsAndStayOnFewBlocks) {
+TEST(QuantPipelined, ShareWarpsAndStayOnFewBlocks) {
     // More units than a group of warps keeps the sums of; groups with a unit more than others, and
     // blocks without any.
     for (int64_t m : {1, 5}) {
         Weight w{.m = m, .n = 2217, .k = 48};
-        expect_ring(plain(w), w, m > 4 ? "quant_pipelined_s4_b1" : "quant_pipelined_s2_b1");
-        expect_ring(plain(w), w, m > 4 ? "quant_pipelined_s4_b2" : "quant_pipelined_s2_b2");
+        expect_pipelined(plain(w), w, m > 4 ? "quant_pipelined_s4_b1" : "quant_pipelined_s2_b1");
+        expect_pipelined(plain(w), w, m > 4 ? "quant_pipelined_s4_b2" : "quant_pipelined_s2_b2");
         Weight deep{.m = m, .n = 1160, .k = 1168};
-        expect_ring(plain(deep), deep, "quant_pipelined_s8_b1");
+        expect_pipelined(plain(deep), deep, "quant_pipelined_s8_b1");
     }
     Weight wide{.n = 36000, .k = 32};
-    expect_ring(plain(wide), wide, "quant_pipelined_s2_b1");
+    expect_pipelined(plain(wide), wide, "quant_pipelined_s2_b1");
 }
 
-TEST(QuantRing, ZeroPoints) {
+TEST(QuantPipelined, ZeroPoints) {
     for (DType t : {DType::I8, DType::U8, DType::I4, DType::U4}) {
         for (DType activation : {DType::F16, DType::BF16}) {
             for (Zero z : {Zero::One, Zero::Each}) {
                 Weight w{.type = t, .activation = activation, .zero = z};
-                expect_ring(plain(w), w, "quant_pipelined_s2_b1");
+                expect_pipelined(plain(w), w, "quant_pipelined_s2_b1");
             }
         }
     }
 }
 
-TEST(QuantRing, ScalesOfBlocks) {
+TEST(QuantPipelined, ScalesOfBlocks) {
     struct Case {
         DType type;
         int64_t block, k;
@@ -145,13 +146,14 @@ TEST(QuantRing, ScalesOfBlocks) {
                          .block = c.block,
                          .zero = z,
                          .scale = zeros ? DType::F16 : DType::F32};
-                expect_ring(plain(w), w, m > 4 ? "quant_pipelined_s4_b1" : "quant_pipelined_s2_b1");
+                expect_pipelined(plain(w), w,
+                                 m > 4 ? "quant_pipelined_s4_b1" : "quant_pipelined_s2_b1");
             }
         }
     }
 }
 
-TEST(QuantRing, BlocksOfBfloat16WithOneZeroPoint) {
+TEST(QuantPipelined, BlocksOfBfloat16WithOneZeroPoint) {
     for (DType t : {DType::U4, DType::U8}) {
         Weight w{.m = 2,
                  .n = 24,
@@ -161,11 +163,11 @@ TEST(QuantRing, BlocksOfBfloat16WithOneZeroPoint) {
                  .block = 32,
                  .zero = Zero::One,
                  .scale = DType::BF16};
-        expect_ring(plain(w), w, "quant_pipelined_s2_b1");
+        expect_pipelined(plain(w), w, "quant_pipelined_s2_b1");
     }
 }
 
-TEST(QuantRing, RefusesWhatTheCopyEngineCannotBring) {
+TEST(QuantPipelined, RefusesRowsThatTmaCannotAddress) {
     // Rows of bytes, blocks, scales side by side that are no multiples of 16 bytes; blocks narrower
     // than a lane's part; other kernels run these.
     for (Weight w : {Weight{.k = 40}, Weight{.k = 48, .type = DType::I4},
@@ -199,18 +201,18 @@ Value gated(Graph& g, Value y) {
     return ops::map(g, e, g.type(y).dtype, std::array{gate, up});
 }
 
-TEST(QuantRing, GatedHalves) {
+TEST(QuantPipelined, GatedHalves) {
     for (Weight w : {Weight{.n = 36, .type = DType::I8}, Weight{.m = 3, .n = 44, .type = DType::I4},
                      Weight{.m = 2, .n = 64, .k = 640, .type = DType::I4, .block = 32},
                      Weight{.m = 4, .n = 50, .type = DType::U8, .zero = Zero::Each}}) {
         Graph g;
         Value x = g.add_input("x", {w.activation, {w.m, w.k}});
         g.add_output("z", gated(g, product(g, w, x)));
-        expect_ring(g, w, "quant_pipelined_s2_b1");
+        expect_pipelined(g, w, "quant_pipelined_s2_b1");
     }
 }
 
-TEST(QuantRing, LeavesZeroPointsOfHalvesToOtherKernels) {
+TEST(QuantPipelined, LeavesZeroPointsOfHalvesToOtherKernels) {
     // 8 of them, of a byte each, are less than the copy engine's step.
     Weight w{
         .n = 96, .k = 640, .type = DType::U4, .block = 64, .zero = Zero::Each, .scale = DType::F16};
@@ -223,18 +225,18 @@ TEST(QuantRing, LeavesZeroPointsOfHalvesToOtherKernels) {
     expect_family(g, options_of(g, w, ""));
 }
 
-TEST(QuantRing, ResidualBehindTheSums) {
+TEST(QuantPipelined, ResidualBehindTheSums) {
     for (int64_t m : {1, 6}) {
         Weight w{.m = m, .n = 56, .type = DType::I4, .block = 32};
         Graph g;
         Value y = product(g, w, g.add_input("x", {w.activation, {w.m, w.k}}));
         Value residual = g.add_input("residual", {DType::F16, {w.m, w.n}});
         g.add_output("z", ops::add(g, y, residual));
-        expect_ring(g, w, "quant_pipelined_s4_b1");
+        expect_pipelined(g, w, "quant_pipelined_s4_b1");
     }
 }
 
-TEST(QuantRing, NormsOfTheRows) {
+TEST(QuantPipelined, NormsOfTheRows) {
     for (bool rms : {true, false}) {
         for (int64_t m : {1, 4}) {
             for (Weight w : {Weight{.m = m, .n = 64, .type = DType::I4, .block = 32},
@@ -251,7 +253,7 @@ TEST(QuantRing, NormsOfTheRows) {
                 a.rms = rms;
                 Value normed = ops::layer_norm(g, a, x, vectors[0], rms ? Value{} : vectors[1]);
                 g.add_output("z", m == 1 ? gated(g, product(g, w, normed)) : product(g, w, normed));
-                FamilyOptions o = options_of(g, w, "normed_quant_ring_s2_b1");
+                FamilyOptions o = options_of(g, w, "normed_quant_pipelined_s2_b1");
                 o.family = "quantized_dot";
                 o.tolerance = 4e-3;
                 EXPECT_EQ(expect_family(g, o).tactic, o.tactic);
@@ -263,7 +265,7 @@ TEST(QuantRing, NormsOfTheRows) {
 }
 
 /// The same tiles for weights of 16 bits.
-TEST(QuantRing, PlainWeightsOfSixteenBits) {
+TEST(QuantPipelined, PlainWeightsOfSixteenBits) {
     for (DType t : {DType::F16, DType::BF16}) {
         for (int64_t m : {1, 3, 8}) {
             for (bool norm : {false, true}) {
@@ -290,7 +292,7 @@ TEST(QuantRing, PlainWeightsOfSixteenBits) {
     }
 }
 
-TEST(QuantRing, EveryCodeOfEightBitFloats) {
+TEST(QuantPipelined, EveryCodeOfEightBitFloats) {
     for (DType t : {DType::F8E4M3, DType::F8E5M2}) {
         for (DType activation : {DType::F16, DType::BF16}) {
             // A code a column, NaN and infinity too, and zeros beside it.
@@ -314,7 +316,7 @@ TEST(QuantRing, EveryCodeOfEightBitFloats) {
 
 /// Through the whole backend: constants that come before the kernels before, blocks as ONNX has
 /// them, [depth, columns].
-TEST(QuantRing, ConstantsThroughTheBackend) {
+TEST(QuantPipelined, ConstantsThroughTheBackend) {
     constexpr int64_t n = 256;
     constexpr int64_t k = 512;
     for (DType t : {DType::I4, DType::U4, DType::I8, DType::F8E4M3}) {
@@ -335,7 +337,7 @@ TEST(QuantRing, ConstantsThroughTheBackend) {
 }
 
 /// A step of a decoder: a norm, then gate and up of blocks of 4 bits, as ONNX stores them.
-TEST(QuantRing, NormGateAndUpAreOneKernel) {
+TEST(QuantPipelined, NormGateAndUpAreOneKernel) {
     constexpr int64_t n = 64;
     constexpr int64_t k = 256;
     Graph g;
@@ -362,7 +364,7 @@ TEST(QuantRing, NormGateAndUpAreOneKernel) {
                             [](const Node& node) { return node.is(fused_def); }),
               1)
         << print(lowered);
-    expect_backend(g, {.tactic = "normed_quant_ring", .tolerance = 5e-3});
+    expect_backend(g, {.tactic = "normed_quant_pipelined", .tolerance = 5e-3});
 }
 
 } // namespace

@@ -29,7 +29,7 @@ struct PipelinedGemv {
 };
 /// The same, of rows that every block normalises.
 struct NormedGemv : PipelinedGemv {
-    static constexpr std::string_view pattern = "normed_ring_s{stages}_b{blocks_per_sm}";
+    static constexpr std::string_view pattern = "normed_pipelined_s{stages}_b{blocks_per_sm}";
 };
 
 /// Tactics of Gemv and PipelinedGemv.

@@ -35,7 +35,7 @@ struct QuantPipelined : TileShare {
 };
 /// The same, of rows that every block normalises.
 struct NormedQuant : TileShare {
-    static constexpr std::string_view pattern = "normed_quant_ring_s{share}_b{blocks_per_sm}";
+    static constexpr std::string_view pattern = "normed_quant_pipelined_s{share}_b{blocks_per_sm}";
 };
 
 constexpr int64_t depth_unit = 16; // elements of the depth that are read at once

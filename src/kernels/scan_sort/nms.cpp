@@ -154,7 +154,7 @@ Emitted emit_nms_count(const Problem& p) {
         out.launches.push_back(std::move(boxes));
         add_panels(s, s.sort, at, first, pairs, out);
     }
-    out.launches.push_back(places_launch(0, s.pairs));
+    out.launches.push_back(prefix_sum_launch(0, s.pairs));
     return out;
 }
 

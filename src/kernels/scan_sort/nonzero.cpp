@@ -65,12 +65,12 @@ struct Marking {
 
 } // namespace
 
-Launch places_launch(int64_t scratch, int64_t count) {
+Launch prefix_sum_launch(int64_t scratch, int64_t count) {
     Launch l;
     Defines d;
     d.add("VEC", 1).add("LOADS", 1).add("STEP", 1);
     l.program = {{"types", "math", "loops", "keys"}, d.text(), "nonzero", {}};
-    l.entry = "places_of_counts";
+    l.entry = "prefix_sum_of_counts";
     l.block = 1024;
     l.args.scratch(scratch).i64(count);
     return l;
@@ -106,7 +106,7 @@ Emitted emit_nonzero_count(const Problem& p) {
         l.args.pointer(m.x).scratch(0).scratch(m.marks).value(m.nest.arg);
         out.launches.push_back(std::move(l));
     }
-    out.launches.push_back(places_launch(0, m.tiles));
+    out.launches.push_back(prefix_sum_launch(0, m.tiles));
     return out;
 }
 

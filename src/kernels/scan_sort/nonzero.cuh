@@ -52,7 +52,7 @@ KERNEL void __launch_bounds__(256) nonzero_count(const T* __restrict__ x, u64* _
 }
 #elif STEP == 1
 /// One block: replaces counts by their exclusive prefix sums, with the total before them.
-KERNEL void __launch_bounds__(1024) places_of_counts(u64* __restrict__ places, i64 count) {
+KERNEL void __launch_bounds__(1024) prefix_sum_of_counts(u64* __restrict__ places, i64 count) {
     __shared__ u64 memory[32];
     grid_wait();
     u64 carry = 0;

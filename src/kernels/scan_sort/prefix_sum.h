@@ -8,7 +8,7 @@ namespace ingot::kernels {
 
 /// Scratch memory at the offset holds a u64 for the total and `count` u64 counts; replaces each
 /// count by the sum of the earlier ones and stores the total.
-Launch places_launch(int64_t scratch, int64_t count);
+Launch prefix_sum_launch(int64_t scratch, int64_t count);
 
 /// `o`, or, where it is packed, wide elements in scratch memory at `end`, which advances.
 Operand unpacked_operand(const Operand& o, int64_t& end);

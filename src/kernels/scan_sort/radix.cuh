@@ -58,7 +58,7 @@ KERNEL void __launch_bounds__(512)
 }
 /// A block for each digit of each row: exclusive prefix sums over the tiles, in place.
 KERNEL void __launch_bounds__(256)
-    radix_places(u32* __restrict__ places, u32* __restrict__ totals, i32 tiles) {
+    radix_prefix_sum(u32* __restrict__ places, u32* __restrict__ totals, i32 tiles) {
     __shared__ u32 memory[8];
     grid_wait();
     u32* own = places + ((i64)blockIdx.y * 256 + blockIdx.x) * tiles;

@@ -113,7 +113,7 @@ KERNEL void __launch_bounds__(256)
         places[(i64)blockIdx.y * gridDim.x + blockIdx.x] = all;
 }
 /// A block per row: replaces counts of tiles by prefix sums.
-KERNEL void __launch_bounds__(256) select_places(u64* __restrict__ places, i32 tiles) {
+KERNEL void __launch_bounds__(256) select_prefix_sum(u64* __restrict__ places, i32 tiles) {
     __shared__ u64 memory[8];
     grid_wait();
     u64* own = places + (i64)blockIdx.x * tiles;

@@ -231,7 +231,7 @@ struct Selection {
         sides.grid = {tiles(), s.rows(), 1};
         sides.args.pointer(s.x).scratch(places).scratch(states).value(s.kept.arg).i64(s.n);
         sides.args.i64(step(s.x, s));
-        Launch& sums = add("select_places", 3);
+        Launch& sums = add("select_prefix_sum", 3);
         sums.grid[0] = s.rows();
         sums.args.scratch(places).i32(tiles());
         Launch& write = add("select_write", 3);
@@ -326,7 +326,7 @@ int add_radix_passes(Emitted& e, const KeyType& k, const RadixBuffers& b, int64_
         count.block = 512;
         count.grid = {tiles, rows, 1};
         count.args.scratch(b.keys[at]).scratch(b.places).i64(n).i32(shift);
-        Launch places = launch("radix_places", 1);
+        Launch places = launch("radix_prefix_sum", 1);
         places.grid = {256, rows, 1};
         places.args.scratch(b.places).scratch(b.totals).i32(tiles);
         Launch scatter = launch("radix_scatter", 2);

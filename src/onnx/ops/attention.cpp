@@ -96,8 +96,8 @@ Visible visible_keys(NodeContext& c, const Heads& h) {
         v.offset = h.past;
         offset = ops::dim_scalar(g, h.past);
     }
-    Value query = query_places(g, queries, offset);
-    Value key = key_places(g, keys);
+    Value query = query_positions(g, queries, offset);
+    Value key = key_positions(g, keys);
     if (causal && external) {
         allow_only(g, v.masks, not_above(g, key, query));
     }
@@ -141,8 +141,8 @@ Value scores_at(NodeContext& c, const Heads& h, const Visible& v, const ops::Att
             s = ops::add(g, s, ops::cast(g, mask, wide));
         }
         if (v.causal) {
-            Value query = query_places(g, q[2], ops::dim_scalar(g, v.offset));
-            s = ops::select(g, not_above(g, key_places(g, k[2]), query), s, none);
+            Value query = query_positions(g, q[2], ops::dim_scalar(g, v.offset));
+            s = ops::select(g, not_above(g, key_positions(g, k[2]), query), s, none);
         }
     }
     if (mode == 3) {

@@ -252,8 +252,8 @@ Value written(NodeContext& c, const GroupQuery& q, int past, Value now, const Di
 
 Masks group_query_masks(NodeContext& c, const GroupQuery& q, const Dim& keys) {
     ingot::Graph& g = c.g;
-    Value query = query_places(g, q.queries, q.past);
-    Value key = key_places(g, keys);
+    Value query = query_positions(g, q.queries, q.past);
+    Value key = key_positions(g, keys);
     Masks m;
     if (c.i("causal", 1) != 0) {
         allow_only(g, m, not_above(g, key, query));

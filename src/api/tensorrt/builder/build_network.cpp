@@ -169,7 +169,7 @@ AllowedFormats allowed_formats(const Network& network, const BuilderConfig& conf
 
 /// Values of shape inputs by profile; empty when there are none.
 auto values_of(const Network& network, const BuilderConfig& config) {
-    decltype(EngineFacts::values) out;
+    decltype(BuildSettings::values) out;
     bool any = false;
     for (const auto& p : config.profiles()) {
         with_place([&] { return str("optimisation profile ", out.size()); },
@@ -201,8 +201,8 @@ std::map<std::string, std::string> aliases_of(const Network& network) {
     return aliases;
 }
 
-EngineFacts facts_of(const Network& network, const BuilderConfig& config) {
-    EngineFacts f;
+BuildSettings build_settings_of(const Network& network, const BuilderConfig& config) {
+    BuildSettings f;
     f.aliases = aliases_of(network);
     f.values = values_of(network, config);
     f.name = network.getName();
@@ -398,7 +398,7 @@ std::shared_ptr<const Engine> build_network(const Network& network, const Builde
     }
     Properties properties = network.properties;
     properties.emplace("model", network.getName());
-    put_facts(facts_of(network, config), properties);
+    put_build_settings(build_settings_of(network, config), properties);
     put_debug_outputs(network.debug_outputs().size(), properties);
     std::shared_ptr<const Engine> engine =
         build_engine_from_graph(std::move(g), std::move(properties), build);

@@ -38,59 +38,59 @@ std::vector<ProfileValues<int32_t>> narrowed(const std::vector<ProfileValues<int
 
 } // namespace
 
-void put_facts(const EngineFacts& facts, Properties& properties) {
+void put_build_settings(const BuildSettings& settings, Properties& properties) {
     Json j;
-    if (!facts.aliases.empty()) {
-        j.set("aliases", facts.aliases);
+    if (!settings.aliases.empty()) {
+        j.set("aliases", settings.aliases);
     }
-    j.set("batch_invariant", facts.batch_invariant);
-    j.set("debug_tensors", facts.debug_tensors);
-    j.set("debug_unfused", facts.debug_unfused);
-    j.set("hardware", static_cast<int32_t>(facts.hardware));
-    j.set("name", facts.name);
-    j.set("shared_memory", facts.shared_memory);
-    j.set("tactic_sources", facts.tactic_sources);
-    j.set("tf32", facts.tf32);
-    if (!facts.values.empty()) {
-        j.set("values", facts.values);
+    j.set("batch_invariant", settings.batch_invariant);
+    j.set("debug_tensors", settings.debug_tensors);
+    j.set("debug_unfused", settings.debug_unfused);
+    j.set("hardware", static_cast<int32_t>(settings.hardware));
+    j.set("name", settings.name);
+    j.set("shared_memory", settings.shared_memory);
+    j.set("tactic_sources", settings.tactic_sources);
+    j.set("tf32", settings.tf32);
+    if (!settings.values.empty()) {
+        j.set("values", settings.values);
     }
-    j.set("verbosity", static_cast<int32_t>(facts.verbosity));
-    j.set("workspace", facts.workspace);
+    j.set("verbosity", static_cast<int32_t>(settings.verbosity));
+    j.set("workspace", settings.workspace);
     properties[key] = j.dump();
 }
 
-EngineFacts read_facts(const Engine& engine) {
-    EngineFacts facts;
-    facts.name = engine.graph().name();
-    facts.streams_weights = engine.metadata().contains(streaming_property);
+BuildSettings read_build_settings(const Engine& engine) {
+    BuildSettings settings;
+    settings.name = engine.graph().name();
+    settings.streams_weights = engine.metadata().contains(streaming_property);
     auto found = engine.metadata().find(key);
     if (found == engine.metadata().end()) {
         const std::vector<std::string>& names = engine.graph().output_names();
         auto results = static_cast<std::ptrdiff_t>(engine.result_count());
         // from trtexec --markDebug
-        facts.debug_tensors.assign(names.begin() + results, names.end());
-        return facts;
+        settings.debug_tensors.assign(names.begin() + results, names.end());
+        return settings;
     }
     try {
         Json j = Json::parse(found->second);
-        facts.name = j.value("name", facts.name);
-        facts.verbosity = number(j, "verbosity", facts.verbosity);
-        facts.hardware = number(j, "hardware", facts.hardware);
-        facts.tactic_sources = j.value("tactic_sources", facts.tactic_sources);
-        facts.tf32 = j.value("tf32", facts.tf32);
-        facts.batch_invariant = j.value("batch_invariant", facts.batch_invariant);
-        facts.workspace = j.value("workspace", facts.workspace);
-        facts.shared_memory = j.value("shared_memory", facts.shared_memory);
-        facts.debug_tensors = j.value("debug_tensors", facts.debug_tensors);
-        facts.debug_unfused = j.value("debug_unfused", facts.debug_unfused);
-        facts.aliases = j.value("aliases", facts.aliases);
-        facts.values = j.value("values", facts.values);
-        facts.narrow_values = narrowed(facts.values);
+        settings.name = j.value("name", settings.name);
+        settings.verbosity = number(j, "verbosity", settings.verbosity);
+        settings.hardware = number(j, "hardware", settings.hardware);
+        settings.tactic_sources = j.value("tactic_sources", settings.tactic_sources);
+        settings.tf32 = j.value("tf32", settings.tf32);
+        settings.batch_invariant = j.value("batch_invariant", settings.batch_invariant);
+        settings.workspace = j.value("workspace", settings.workspace);
+        settings.shared_memory = j.value("shared_memory", settings.shared_memory);
+        settings.debug_tensors = j.value("debug_tensors", settings.debug_tensors);
+        settings.debug_unfused = j.value("debug_unfused", settings.debug_unfused);
+        settings.aliases = j.value("aliases", settings.aliases);
+        settings.values = j.value("values", settings.values);
+        settings.narrow_values = narrowed(settings.values);
     } catch (const Error& e) {
         fail(ErrorCode::InvalidEngine, "property '", key,
              "' of the engine is damaged: ", e.message());
     }
-    return facts;
+    return settings;
 }
 
 void put_timings(const plan::TimingCache::Entries& timings, Properties& properties) {

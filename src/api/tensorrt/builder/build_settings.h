@@ -19,7 +19,7 @@ namespace ingot::api {
 template <class T>
 using ProfileValues = std::map<std::string, std::array<std::vector<T>, 3>>;
 
-struct EngineFacts {
+struct BuildSettings {
     std::string name; // of the network
     nvinfer1::ProfilingVerbosity verbosity = nvinfer1::ProfilingVerbosity::kLAYER_NAMES_ONLY;
     nvinfer1::HardwareCompatibilityLevel hardware = nvinfer1::HardwareCompatibilityLevel::kNONE;
@@ -36,9 +36,9 @@ struct EngineFacts {
     std::vector<ProfileValues<int32_t>> narrow_values; // the same, clamped
 };
 
-void put_facts(const EngineFacts& facts, Properties& properties);
+void put_build_settings(const BuildSettings& settings, Properties& properties);
 /// Missing settings keep their defaults. Errors: InvalidEngine for malformed ones.
-EngineFacts read_facts(const Engine& engine);
+BuildSettings read_build_settings(const Engine& engine);
 
 /// Timings of tactics, stored in the engine beside its settings.
 void put_timings(const plan::TimingCache::Entries& timings, Properties& properties);

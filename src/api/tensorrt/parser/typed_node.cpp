@@ -36,11 +36,11 @@ public:
 } // namespace
 
 std::vector<LayerBase*> ModelLayers::TypedNode::add() {
-    NodeReading read = find_reader(node_.domain, node_.op_type);
-    if (read == nullptr) {
+    LayerBuilder build = find_layer_builder(node_.domain, node_.op_type);
+    if (build == nullptr) {
         return {};
     }
-    std::vector<LayerBase*> layers = made(read);
+    std::vector<LayerBase*> layers = made(build);
     std::vector<NodeSource> sources;
     if (layers.empty() || !cover(layers) || !tells(*layers[0], sources)) {
         take_back();
@@ -65,7 +65,7 @@ const ModelLayers::Source* ModelLayers::TypedNode::source(int i) const {
     return name.empty() ? nullptr : &all_.names_.at(name);
 }
 
-std::vector<LayerBase*> ModelLayers::TypedNode::made(NodeReading read) {
+std::vector<LayerBase*> ModelLayers::TypedNode::made(LayerBuilder build) {
     Emission& types = network_.types();
     Values in;
     for (size_t i = 0; i < node_.inputs.size(); ++i) {
@@ -74,7 +74,7 @@ std::vector<LayerBase*> ModelLayers::TypedNode::made(NodeReading read) {
                      : s->initializer ? types.initializer(*s->initializer)
                                       : types.value(*s->tensor));
     }
-    NodeReader::Inputs inputs;
+    NodeView::Inputs inputs;
     inputs.tensor = [&](int i) -> NetworkTensor& {
         require(i < static_cast<int>(node_.inputs.size()) && source(i) != nullptr,
                 ErrorCode::InvalidModel, "required input ", i, " is missing");
@@ -94,7 +94,7 @@ std::vector<LayerBase*> ModelLayers::TypedNode::made(NodeReading read) {
     bool readable = true;
     try {
         onnx::look_at_node(*all_.model_, types.graph(), node_, in, [&](const onnx::NodeContext& c) {
-            first = read(NodeReader(network_, c, inputs));
+            first = build(NodeView(network_, c, inputs));
         });
     } catch (const Error& e) { // the importer reports it
         if (e.code() == ErrorCode::OutOfMemory) {

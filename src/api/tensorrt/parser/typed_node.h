@@ -19,7 +19,7 @@ public:
 
 private:
     const Source* source(int i) const;
-    std::vector<LayerBase*> made(NodeReading read);
+    std::vector<LayerBase*> made(LayerBuilder build);
     /// Whether the layers have all results of the node.
     bool cover(const std::vector<LayerBase*>& layers) const;
     /// Whether every input of the node is an input of the layer, or known to its settings.

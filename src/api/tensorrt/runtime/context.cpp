@@ -68,7 +68,7 @@ ContextObject::ContextObject(std::shared_ptr<EngineState> state, const RuntimeCo
                              const Report& report)
     : state_(std::move(state)), report_(report), engine_(state_, report), config_(config.clone()),
       context_(state_->make_context(config.options())), generation_(state_->generation()),
-      nvtx_(state_->facts().verbosity) {
+      nvtx_(state_->build_settings().verbosity) {
     const Graph& g = state_->graph();
     shapes_.resize(g.inputs().size());
     addresses_.assign(state_->tensors().size(), nullptr);
@@ -426,7 +426,7 @@ bool ContextObject::setTemporaryStorageAllocator(nvinfer1::IGpuAllocator* alloca
 
 bool ContextObject::setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept {
     return call("IExecutionContext::setNvtxVerbosity", false, [&] {
-        ProfilingVerbosity most = state_->facts().verbosity;
+        ProfilingVerbosity most = state_->build_settings().verbosity;
         require(rank_of(checked(verbosity, "the verbosity")) <= rank_of(most),
                 ErrorCode::InvalidArgument, "the verbosity is ", static_cast<int32_t>(verbosity),
                 ", the engine was built with ", static_cast<int32_t>(most));

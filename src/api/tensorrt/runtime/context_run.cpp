@@ -35,7 +35,7 @@ void* ContextObject::output_memory(size_t output, int64_t bytes) {
 /// During stream capture nothing can be read, and the graph will run on other values: captured
 /// steps have no data-dependent sizes.
 void ContextObject::check_values(cudaStream_t stream) const {
-    const auto& profiles = state_->facts().values;
+    const auto& profiles = state_->build_settings().values;
     auto profile = static_cast<size_t>(profile_);
     if (profile >= profiles.size() || context_->execution().is_captured(stream)) {
         return;

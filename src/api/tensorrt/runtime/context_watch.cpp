@@ -154,7 +154,7 @@ bool ContextObject::getDebugState(const char* name) const noexcept {
 
 bool ContextObject::setAllTensorsDebugState(bool flag) noexcept {
     return call("IExecutionContext::setAllTensorsDebugState", false, [&] {
-        const std::vector<std::string>& marked = state_->facts().debug_tensors;
+        const std::vector<std::string>& marked = state_->build_settings().debug_tensors;
         debug_tensors_.clear();
         if (flag) {
             debug_tensors_.insert(marked.begin(), marked.end());
@@ -166,7 +166,7 @@ bool ContextObject::setAllTensorsDebugState(bool flag) noexcept {
 
 bool ContextObject::setUnfusedTensorsDebugState(bool flag) noexcept {
     return call("IExecutionContext::setUnfusedTensorsDebugState", false, [&] {
-        require(!flag || state_->facts().debug_unfused, ErrorCode::InvalidArgument,
+        require(!flag || state_->build_settings().debug_unfused, ErrorCode::InvalidArgument,
                 "the build did not mark them with markUnfusedTensorsAsDebugTensors()");
         debug_unfused_ = flag;
         watch_tensors();

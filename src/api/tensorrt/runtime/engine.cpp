@@ -142,7 +142,7 @@ nvinfer1::TensorIOMode EngineObject::getTensorIOMode(const char* name) const noe
 const char* EngineObject::getAliasedInputTensor(const char* name) const noexcept {
     return report_.guard("ICudaEngine::getAliasedInputTensor", static_cast<const char*>(nullptr),
                          [&]() -> const char* {
-                             const auto& aliases = state_->facts().aliases;
+                             const auto& aliases = state_->build_settings().aliases;
                              auto found = aliases.find(state_->tensor(name).name);
                              return found == aliases.end() ? nullptr : found->second.c_str();
                          });
@@ -245,7 +245,7 @@ EngineObject::getProfileTensorValuesV2(const char* name, int32_t profile,
     return report_.guard("ICudaEngine::getProfileTensorValuesV2",
                          static_cast<const int64_t*>(nullptr), [&]() -> const int64_t* {
                              const std::string& input = tensor_of(name, profile).name;
-                             return find_values(state_->facts().values, profile, input,
+                             return find_values(state_->build_settings().values, profile, input,
                                                 checked(select, "the selector"));
                          });
 }
@@ -256,8 +256,8 @@ EngineObject::getProfileTensorValues(const char* name, int32_t profile,
     return report_.guard("ICudaEngine::getProfileTensorValues",
                          static_cast<const int32_t*>(nullptr), [&]() -> const int32_t* {
                              const std::string& input = tensor_of(name, profile).name;
-                             return find_values(state_->facts().narrow_values, profile, input,
-                                                checked(select, "the selector"));
+                             return find_values(state_->build_settings().narrow_values, profile,
+                                                input, checked(select, "the selector"));
                          });
 }
 
@@ -278,7 +278,7 @@ const char* EngineObject::getIOTensorName(int32_t index) const noexcept {
 }
 
 bool EngineObject::isDebugTensor(const char* name) const noexcept {
-    const std::vector<std::string>& marked = state_->facts().debug_tensors;
+    const std::vector<std::string>& marked = state_->build_settings().debug_tensors;
     return name != nullptr && std::find(marked.begin(), marked.end(), name) != marked.end();
 }
 

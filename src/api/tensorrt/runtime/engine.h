@@ -45,7 +45,7 @@ public:
     int32_t getTensorVectorizedDim(const char* name) const noexcept override;
     int32_t getTensorVectorizedDim(const char* name, int32_t profile) const noexcept override;
 
-    const char* getName() const noexcept override { return state_->facts().name.c_str(); }
+    const char* getName() const noexcept override { return state_->build_settings().name.c_str(); }
     int32_t getNbOptimizationProfiles() const noexcept override { return state_->profile_count(); }
     nvinfer1::Dims getProfileShape(const char* name, int32_t profile,
                                    nvinfer1::OptProfileSelector select) const noexcept override;
@@ -62,10 +62,10 @@ public:
         return report_.recorder();
     }
     nvinfer1::TacticSources getTacticSources() const noexcept override {
-        return state_->facts().tactic_sources;
+        return state_->build_settings().tactic_sources;
     }
     nvinfer1::ProfilingVerbosity getProfilingVerbosity() const noexcept override {
-        return state_->facts().verbosity;
+        return state_->build_settings().verbosity;
     }
     nvinfer1::IEngineInspector* createEngineInspector() const noexcept override;
     int32_t getNbIOTensors() const noexcept override {
@@ -73,7 +73,7 @@ public:
     }
     const char* getIOTensorName(int32_t index) const noexcept override;
     nvinfer1::HardwareCompatibilityLevel getHardwareCompatibilityLevel() const noexcept override {
-        return state_->facts().hardware;
+        return state_->build_settings().hardware;
     }
     int32_t getNbAuxStreams() const noexcept override { return 0; }
 

@@ -15,7 +15,7 @@ using Strategy = nvinfer1::DynamicShapesKernelSpecializationStrategy;
 
 EngineState::EngineState(std::shared_ptr<const Engine> engine, const Place& place,
                          nvinfer1::IGpuAllocator* allocator, bool weights_loaded)
-    : engine_(std::move(engine)), facts_(read_facts(*engine_)), place_(place),
+    : engine_(std::move(engine)), settings_(read_build_settings(*engine_)), place_(place),
       allocator_(allocator), weights_loaded_(weights_loaded) {
     list_tensors();
     activation_bytes_.assign(static_cast<size_t>(profile_count()), -1);
@@ -192,12 +192,12 @@ CompileOptions EngineState::compile_options(const RunOptions& options,
     }
     o.runtime_cache = folder;
     o.memory = memory_source(allocator_);
-    o.tf32 = facts_.tf32;
-    o.batch_invariant = facts_.batch_invariant;
+    o.tf32 = settings_.tf32;
+    o.batch_invariant = settings_.batch_invariant;
     o.weight_budget = weight_budget_.value_or(-1);
     o.plugins = plugins_;
-    o.workspace = facts_.workspace;
-    o.shared_memory = facts_.shared_memory;
+    o.workspace = settings_.workspace;
+    o.shared_memory = settings_.shared_memory;
     o.on_limit = [logger = logger_](std::string_view text) {
         if (logger != nullptr) {
             logger->log(nvinfer1::ILogger::Severity::kINFO, std::string(text).c_str());

@@ -52,7 +52,7 @@ public:
 
     const Engine& engine() const { return *engine_; }
     const Graph& graph() const { return engine_->graph(); }
-    const EngineFacts& facts() const { return facts_; }
+    const BuildSettings& build_settings() const { return settings_; }
     /// The plugins that contexts use; null: the engine has none.
     void set_plugins(std::shared_ptr<plan::PluginHost> plugins) { plugins_ = std::move(plugins); }
     /// The thread limit of contexts made from now on, the caller included.
@@ -136,7 +136,7 @@ private:
     void forget_contexts();
 
     std::shared_ptr<const Engine> engine_;
-    EngineFacts facts_;
+    BuildSettings settings_;
     Place place_;
     nvinfer1::IGpuAllocator* allocator_;
     nvinfer1::ILogger* logger_ = nullptr;

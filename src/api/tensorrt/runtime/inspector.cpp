@@ -26,7 +26,7 @@ std::vector<StepInfo> Inspector::steps() const {
 }
 
 bool Inspector::detailed() const {
-    return state_->facts().verbosity == ProfilingVerbosity::kDETAILED;
+    return state_->build_settings().verbosity == ProfilingVerbosity::kDETAILED;
 }
 
 const char* Inspector::getLayerInformation(int32_t layer,
@@ -38,7 +38,7 @@ const char* Inspector::getLayerInformation(int32_t layer,
             require(layer >= 0 && static_cast<size_t>(layer) < all.size(),
                     ErrorCode::InvalidArgument, "layer ", layer, " does not exist, the engine has ",
                     all.size());
-            if (state_->facts().verbosity == ProfilingVerbosity::kNONE) {
+            if (state_->build_settings().verbosity == ProfilingVerbosity::kNONE) {
                 all.assign(all.size(), StepInfo{str("layer ", layer), {}, {}, {}, {}});
             }
             const StepInfo& step = all[static_cast<size_t>(layer)];
@@ -53,7 +53,7 @@ const char* Inspector::getEngineInformation(LayerInformationFormat format) const
         "IEngineInspector::getEngineInformation", static_cast<const char*>(nullptr), [&] {
             format = checked(format, "the format");
             std::vector<StepInfo> all = steps();
-            if (state_->facts().verbosity == ProfilingVerbosity::kNONE) {
+            if (state_->build_settings().verbosity == ProfilingVerbosity::kNONE) {
                 all.clear();
             }
             if (format == LayerInformationFormat::kJSON) {

@@ -8,7 +8,7 @@
 namespace ingot::api {
 
 int64_t EngineState::streamable_bytes() const {
-    return facts_.streams_weights ? streamable_weight_bytes(graph()) : 0;
+    return settings_.streams_weights ? streamable_weight_bytes(graph()) : 0;
 }
 
 int64_t EngineState::weight_budget() const {
@@ -19,7 +19,7 @@ void EngineState::set_weight_budget(int64_t bytes) {
     int64_t all = streamable_bytes();
     require(all > 0 || bytes == 0, ErrorCode::InvalidArgument, "the budget is ", bytes,
             ", expected 0: no weights of this engine can be streamed",
-            facts_.streams_weights ? "" : "; build it with kWEIGHT_STREAMING");
+            settings_.streams_weights ? "" : "; build it with kWEIGHT_STREAMING");
     require(bytes >= 0, ErrorCode::InvalidArgument, "the budget is ", bytes, ", expected 0 to ",
             all, "; getWeightStreamingAutomaticBudget() suggests one");
     require(contexts_ == 0, ErrorCode::InvalidArgument, "the engine has ", contexts_.load(),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Card: a device with its primary context, as the driver's callers see it.
+// DeviceContext: a device with its primary context, as the driver's callers see it.
 #pragma once
 
 #include "backends/cuda/driver/driver.h"
@@ -43,13 +43,13 @@ private:
     int mode_ = capture_relaxed;
 };
 
-struct Card {
+struct DeviceContext {
     const Driver& d;
     CUdevice device = 0;
     CUcontext context = nullptr;
     mutable DeviceHealth health;
 
-    Card(const Driver& driver, CUdevice number) : d(driver), device(number) {}
+    DeviceContext(const Driver& driver, CUdevice number) : d(driver), device(number) {}
 
     void check(CUresult r, const char* what) const { health.check(d, r, what); }
     /// Errors: Device for a dead device.
@@ -81,18 +81,18 @@ private:
 
 class NvidiaFunction : public Function {
 public:
-    explicit NvidiaFunction(const Card& card) : card_(card) {}
+    explicit NvidiaFunction(const DeviceContext& device) : device_(device) {}
     ~NvidiaFunction() override {
         if (module != nullptr) {
-            Entered entered = card_.enter_quietly();
-            card_.d.module_unload(module);
+            Entered entered = device_.enter_quietly();
+            device_.d.module_unload(module);
         }
     }
     NvidiaFunction(const NvidiaFunction&) = delete;
     NvidiaFunction& operator=(const NvidiaFunction&) = delete;
 
 private:
-    const Card& card_;
+    const DeviceContext& device_;
 
 public:
     CUmodule module = nullptr;
@@ -100,6 +100,6 @@ public:
 };
 
 /// Errors: Device.
-std::unique_ptr<Stream> make_nvidia_stream(const Card& card, RunPriority priority);
+std::unique_ptr<Stream> make_nvidia_stream(const DeviceContext& device, RunPriority priority);
 
 } // namespace ingot::cuda

@@ -16,9 +16,10 @@ namespace {
 
 class NvidiaGpu : public Gpu {
 public:
-    NvidiaGpu(const Driver& d, CUdevice device) : card_(d, device), number_(number_of(d, device)) {
-        card_.check(d.primary_retain(&card_.context, device), "cuDevicePrimaryCtxRetain");
-        Entered entered = card_.enter();
+    NvidiaGpu(const Driver& d, CUdevice device)
+        : device_(d, device), number_(number_of(d, device)) {
+        device_.check(d.primary_retain(&device_.context, device), "cuDevicePrimaryCtxRetain");
+        Entered entered = device_.enter();
         int cc = attribute(DeviceAttribute::ComputeCapabilityMajor) * 10 +
                  attribute(DeviceAttribute::ComputeCapabilityMinor);
         arch_ = kernels::arch_of(cc);
@@ -53,12 +54,12 @@ public:
 
     std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,
                                          int64_t shared) override {
-        Entered entered = card_.enter();
-        Relaxed relaxed(card_.d);
-        auto f = std::make_shared<NvidiaFunction>(card_);
-        card_.check(card_.d.module_load(&f->module, binary.data()), "cuModuleLoadData");
-        card_.check(card_.d.module_function(&f->function, f->module, entry.c_str()),
-                    "cuModuleGetFunction");
+        Entered entered = device_.enter();
+        Relaxed relaxed(device_.d);
+        auto f = std::make_shared<NvidiaFunction>(device_);
+        device_.check(device_.d.module_load(&f->module, binary.data()), "cuModuleLoadData");
+        device_.check(device_.d.module_function(&f->function, f->module, entry.c_str()),
+                      "cuModuleGetFunction");
         raise_shared(*f, shared);
         return f;
     }
@@ -68,64 +69,64 @@ public:
         if (shared <= default_limit) {
             return;
         }
-        Entered entered = card_.enter();
-        card_.check(card_.d.function_set(static_cast<const NvidiaFunction&>(f).function,
-                                         function_max_dynamic_shared,
-                                         static_cast<int>(arch_.shared_per_block)),
-                    "raising the limit of shared memory");
+        Entered entered = device_.enter();
+        device_.check(device_.d.function_set(static_cast<const NvidiaFunction&>(f).function,
+                                             function_max_dynamic_shared,
+                                             static_cast<int>(arch_.shared_per_block)),
+                      "raising the limit of shared memory");
     }
 
     std::unique_ptr<Stream> create_stream() override {
-        return make_nvidia_stream(card_, RunPriority::Normal);
+        return make_nvidia_stream(device_, RunPriority::Normal);
     }
 
     std::unique_ptr<Stream> create_stream_of(RunPriority priority) override {
-        return make_nvidia_stream(card_, priority);
+        return make_nvidia_stream(device_, priority);
     }
 
     std::byte* allocate(int64_t bytes) override {
-        Entered entered = card_.enter();
-        Relaxed relaxed(card_.d);
+        Entered entered = device_.enter();
+        Relaxed relaxed(device_.d);
         CUdeviceptr p = 0;
-        CUresult r = card_.d.mem_alloc(&p, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
+        CUresult r = device_.d.mem_alloc(&p, static_cast<size_t>(std::max<int64_t>(bytes, 1)));
         if (r == out_of_memory) {
             size_t free = 0;
             size_t total = 0;
-            card_.d.mem_info(&free, &total);
+            device_.d.mem_info(&free, &total);
             fail(ErrorCode::OutOfMemory, "the GPU has no ", bytes, " bytes left: ", free, " of ",
                  total, " are free; use smaller shapes or close other programs that use it");
         }
-        card_.check(r, "cuMemAlloc");
+        device_.check(r, "cuMemAlloc");
         return reinterpret_cast<std::byte*>(p);
     }
 
     void release(std::byte* memory) noexcept override {
-        if (card_.health.dead()) {
+        if (device_.health.dead()) {
             return; // the context is gone, with its memory
         }
-        Entered entered = card_.enter_quietly();
-        Relaxed relaxed(card_.d);
-        card_.d.mem_free(address(memory));
+        Entered entered = device_.enter_quietly();
+        Relaxed relaxed(device_.d);
+        device_.d.mem_free(address(memory));
     }
 
     std::byte* allocate_shared(int64_t bytes) override {
-        Entered entered = card_.enter();
-        Relaxed relaxed(card_.d);
+        Entered entered = device_.enter();
+        Relaxed relaxed(device_.d);
         void* p = nullptr;
-        CUresult r = card_.d.mem_alloc_host(&p, static_cast<size_t>(bytes));
+        CUresult r = device_.d.mem_alloc_host(&p, static_cast<size_t>(bytes));
         if (r == out_of_memory) {
             fail(ErrorCode::OutOfMemory, "the system has no ", bytes,
                  " bytes of page-locked memory left; close other programs that use GPUs");
         }
-        card_.check(r, "cuMemAllocHost");
+        device_.check(r, "cuMemAllocHost");
         std::memset(p, 0, static_cast<size_t>(bytes));
         return static_cast<std::byte*>(p);
     }
 
     void release_shared(std::byte* memory) noexcept override {
-        Entered entered = card_.enter_quietly();
-        Relaxed relaxed(card_.d);
-        card_.d.mem_free_host(memory);
+        Entered entered = device_.enter_quietly();
+        Relaxed relaxed(device_.d);
+        device_.d.mem_free_host(memory);
     }
 
     int64_t free_bytes() const override { return memory().first; }
@@ -138,15 +139,15 @@ public:
 private:
     /// Free and total bytes.
     std::pair<int64_t, int64_t> memory() const {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         size_t free = 0;
         size_t total = 0;
-        card_.check(card_.d.mem_info(&free, &total), "cuMemGetInfo");
+        device_.check(device_.d.mem_info(&free, &total), "cuMemGetInfo");
         return {static_cast<int64_t>(free), static_cast<int64_t>(total)};
     }
-    int attribute(DeviceAttribute a) const { return card_.attribute(a); }
+    int attribute(DeviceAttribute a) const { return device_.attribute(a); }
 
-    Card card_;
+    DeviceContext device_;
     int number_;
     kernels::Arch arch_;
     int64_t most_cache_ = 0;
@@ -156,7 +157,7 @@ private:
 
 } // namespace
 
-void Card::set_aside(int64_t more) const {
+void DeviceContext::set_aside(int64_t more) const {
     Entered entered = enter();
     std::scoped_lock lock(mutex_);
     int64_t most = attribute(DeviceAttribute::MaxPersistingL2CacheSize);
@@ -183,18 +184,19 @@ int map_type(DType t) {
 }
 
 void NvidiaGpu::encode(const kernels::TensorMap& map, std::byte* base, std::byte* encoded) const {
-    require(card_.d.encode_tiled != nullptr, ErrorCode::Unsupported,
+    require(device_.d.encode_tiled != nullptr, ErrorCode::Unsupported,
             "the CUDA driver has no tensor maps: it is older than CUDA 12.0, update it");
     const uint32_t steps[5] = {1, 1, 1, 1, 1};
     CUtensorMap m;
     constexpr int swizzle_128b = 3;
     constexpr int promote_256b = 3;
     constexpr int tfloat32 = 11; // CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
-    card_.check(card_.d.encode_tiled(&m, map.tf32 ? tfloat32 : map_type(map.dtype),
-                                     static_cast<unsigned int>(map.rank), base, map.sizes.data(),
-                                     map.strides.data(), map.box.data(), steps, 0,
-                                     map.swizzle128 ? swizzle_128b : 0, promote_256b, 0),
-                "cuTensorMapEncodeTiled");
+    device_.check(device_.d.encode_tiled(&m, map.tf32 ? tfloat32 : map_type(map.dtype),
+                                         static_cast<unsigned int>(map.rank), base,
+                                         map.sizes.data(), map.strides.data(), map.box.data(),
+                                         steps, 0, map.swizzle128 ? swizzle_128b : 0, promote_256b,
+                                         0),
+                  "cuTensorMapEncodeTiled");
     std::memcpy(encoded, &m, sizeof m);
 }
 

@@ -17,16 +17,16 @@ namespace {
 
 class NvidiaRecording : public Recording {
 public:
-    NvidiaRecording(const Card& card, CUgraphExec exec) : card_(card), graph(exec) {}
+    NvidiaRecording(const DeviceContext& device, CUgraphExec exec) : device_(device), graph(exec) {}
     ~NvidiaRecording() override {
-        Entered entered = card_.enter_quietly();
-        card_.d.graph_exec_destroy(graph);
+        Entered entered = device_.enter_quietly();
+        device_.d.graph_exec_destroy(graph);
     }
     NvidiaRecording(const NvidiaRecording&) = delete;
     NvidiaRecording& operator=(const NvidiaRecording&) = delete;
 
 private:
-    const Card& card_;
+    const DeviceContext& device_;
 
 public:
     CUgraphExec graph;
@@ -63,37 +63,38 @@ constexpr size_t half_bytes = staging_bytes / 2;
 
 class NvidiaStream : public Stream {
 public:
-    NvidiaStream(const Card& card, RunPriority priority) : card_(card) {
-        Entered entered = card_.enter();
-        card_.check(card_.d.stream_priorities(&least_, &greatest_), "cuCtxGetStreamPriorityRange");
+    NvidiaStream(const DeviceContext& device, RunPriority priority) : device_(device) {
+        Entered entered = device_.enter();
+        device_.check(device_.d.stream_priorities(&least_, &greatest_),
+                      "cuCtxGetStreamPriorityRange");
         stream_ = stream_of(number_of(priority)).handle;
     }
     ~NvidiaStream() override {
         resume();
-        Entered entered = card_.enter_quietly();
-        Relaxed relaxed(card_.d);
-        card_.d.stream_synchronize(stream_);
+        Entered entered = device_.enter_quietly();
+        Relaxed relaxed(device_.d);
+        device_.d.stream_synchronize(stream_);
         give_cache_back();
         for (CUevent e : events_) {
-            card_.d.event_destroy(e);
+            device_.d.event_destroy(e);
         }
         for (CUevent e : {half_done_[0], half_done_[1], before_, after_}) {
             if (e != nullptr) {
-                card_.d.event_destroy(e);
+                device_.d.event_destroy(e);
             }
         }
         if (staging_ != nullptr) {
-            card_.d.mem_free_host(staging_);
+            device_.d.mem_free_host(staging_);
         }
         for (const Level& l : levels_) {
-            card_.d.stream_destroy(l.handle);
+            device_.d.stream_destroy(l.handle);
         }
     }
     NvidiaStream(const NvidiaStream&) = delete;
     NvidiaStream& operator=(const NvidiaStream&) = delete;
 
     void launch(const Function& f, const LaunchShape& shape, void* const* parameters) override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         CUlaunchAttribute attributes[2] = {};
         unsigned int count = 0;
         if (shape.cluster > 1) {
@@ -112,100 +113,102 @@ public:
                                  stream_,
                                  attributes,
                                  count};
-        card_.check(card_.d.launch(&config, static_cast<const NvidiaFunction&>(f).function,
-                                   const_cast<void**>(parameters), nullptr),
-                    "cuLaunchKernelEx");
+        device_.check(device_.d.launch(&config, static_cast<const NvidiaFunction&>(f).function,
+                                       const_cast<void**>(parameters), nullptr),
+                      "cuLaunchKernelEx");
         joined_ = false;
     }
 
     void* native() override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         joined_ = true; // foreign work may be several nodes of a graph
         return stream_;
     }
 
     void copy(std::byte* to, const std::byte* from, size_t bytes) override {
         if (bytes > 0) {
-            Entered entered = card_.enter();
-            card_.check(card_.d.copy_on_device(address(to), address(from), bytes, stream_),
-                        "copying on the device");
+            Entered entered = device_.enter();
+            device_.check(device_.d.copy_on_device(address(to), address(from), bytes, stream_),
+                          "copying on the device");
         }
     }
 
     void fill(std::byte* to, int byte, size_t bytes) override {
         if (bytes > 0) {
-            Entered entered = card_.enter();
-            card_.check(card_.d.fill(address(to), static_cast<unsigned char>(byte), bytes, stream_),
-                        "filling device memory");
+            Entered entered = device_.enter();
+            device_.check(
+                device_.d.fill(address(to), static_cast<unsigned char>(byte), bytes, stream_),
+                "filling device memory");
         }
     }
 
     void read(void* to, const std::byte* from, size_t bytes) override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         synchronize();
         for (size_t at = 0; at < bytes; at += staging_bytes) {
             size_t part = std::min(bytes - at, staging_bytes);
-            card_.check(card_.d.copy_to_host(staging(), address(from + at), part, stream_),
-                        "copying to the host");
+            device_.check(device_.d.copy_to_host(staging(), address(from + at), part, stream_),
+                          "copying to the host");
             synchronize();
             std::memcpy(static_cast<std::byte*>(to) + at, staging_, part);
         }
     }
 
     void write(std::byte* to, const void* from, size_t bytes) override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         for (size_t at = 0; at < bytes; at += half_bytes) {
             size_t part = std::min(bytes - at, half_bytes);
             std::byte* half = staging() + half_ * half_bytes;
             if (half_used_[half_]) { // wait until it is copied
-                card_.check(card_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
+                device_.check(device_.d.event_synchronize(half_done_[half_]), "cuEventSynchronize");
             }
             std::memcpy(half, static_cast<const std::byte*>(from) + at, part);
-            card_.check(card_.d.copy_to_device(address(to + at), half, part, stream_),
-                        "copying to the device");
-            card_.check(card_.d.event_record(half_done_[half_], stream_), "cuEventRecord");
+            device_.check(device_.d.copy_to_device(address(to + at), half, part, stream_),
+                          "copying to the device");
+            device_.check(device_.d.event_record(half_done_[half_], stream_), "cuEventRecord");
             half_used_[half_] = true;
             half_ = 1 - half_;
         }
     }
 
     void upload(std::byte* to, const std::byte* from, size_t bytes) override {
-        Entered entered = card_.enter();
-        card_.check(card_.d.copy_to_device(address(to), from, bytes, stream_),
-                    "copying weights to the device");
+        Entered entered = device_.enter();
+        device_.check(device_.d.copy_to_device(address(to), from, bytes, stream_),
+                      "copying weights to the device");
     }
 
     void synchronize() override {
-        Entered entered = card_.enter();
-        card_.check(card_.d.stream_synchronize(stream_), "waiting for the GPU");
+        Entered entered = device_.enter();
+        device_.check(device_.d.stream_synchronize(stream_), "waiting for the GPU");
     }
 
     bool begin_recording() override {
-        Entered entered = card_.enter();
-        card_.check(card_.d.begin_capture(stream_, capture_thread_local), "cuStreamBeginCapture");
+        Entered entered = device_.enter();
+        device_.check(device_.d.begin_capture(stream_, capture_thread_local),
+                      "cuStreamBeginCapture");
         return true;
     }
 
     std::unique_ptr<Recording> end_recording() override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         CUgraph graph = nullptr;
-        card_.check(card_.d.end_capture(stream_, &graph), "cuStreamEndCapture");
+        device_.check(device_.d.end_capture(stream_, &graph), "cuStreamEndCapture");
         CUgraphExec exec = nullptr;
-        CUresult r = card_.d.graph_instantiate(&exec, graph, 0);
-        card_.d.graph_destroy(graph);
-        card_.check(r, "cuGraphInstantiate");
+        CUresult r = device_.d.graph_instantiate(&exec, graph, 0);
+        device_.d.graph_destroy(graph);
+        device_.check(r, "cuGraphInstantiate");
         try {
-            return std::make_unique<NvidiaRecording>(card_, exec);
+            return std::make_unique<NvidiaRecording>(device_, exec);
         } catch (...) {
-            card_.d.graph_exec_destroy(exec);
+            device_.d.graph_exec_destroy(exec);
             throw;
         }
     }
 
     void launch(const Recording& r) override {
-        Entered entered = card_.enter();
-        card_.check(card_.d.graph_launch(static_cast<const NvidiaRecording&>(r).graph, stream_),
-                    "cuGraphLaunch");
+        Entered entered = device_.enter();
+        device_.check(device_.d.graph_launch(static_cast<const NvidiaRecording&>(r).graph, stream_),
+                      "cuGraphLaunch");
     }
 
     void wait_for(void* other) override {
@@ -224,28 +227,28 @@ public:
     void set_priority(RunPriority priority) override { move_to(number_of(priority)); }
 
     void take_priority(void* other) override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         int priority = 0;
-        card_.check(card_.d.stream_priority(static_cast<CUstream>(other), &priority),
-                    "asking for the priority of the caller's stream");
+        device_.check(device_.d.stream_priority(static_cast<CUstream>(other), &priority),
+                      "asking for the priority of the caller's stream");
         move_to(priority);
     }
 
     bool is_captured(void* other) override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         return captures(static_cast<CUstream>(other));
     }
 
     void record(void* event) override {
-        Entered entered = card_.enter();
-        card_.check(card_.d.event_record(static_cast<CUevent>(event), stream_),
-                    "recording the event for inputs");
+        Entered entered = device_.enter();
+        device_.check(device_.d.event_record(static_cast<CUevent>(event), stream_),
+                      "recording the event for inputs");
     }
 
     void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         limit = memory == nullptr || bytes == 0 ? 0 : limit;
-        int64_t most = card_.attribute(DeviceAttribute::MaxAccessPolicyWindowSize);
+        int64_t most = device_.attribute(DeviceAttribute::MaxAccessPolicyWindowSize);
         CUaccessPolicyWindow window{};
         if (limit > 0) {
             window.base = const_cast<std::byte*>(memory);
@@ -258,7 +261,7 @@ public:
             window.miss = streaming;
         }
         if (limit != kept_) {
-            card_.set_aside(limit - kept_);
+            device_.set_aside(limit - kept_);
             kept_ = limit;
         }
         window_ = window;
@@ -267,40 +270,40 @@ public:
 
     /// In a caller's graph, every launch takes the time stamp again.
     int mark_time() override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         if (used_events_ == events_.size()) {
             events_.reserve(events_.size() + 1);
             CUevent e = nullptr;
-            card_.check(card_.d.event_create(&e, 0), "cuEventCreate");
+            device_.check(device_.d.event_create(&e, 0), "cuEventCreate");
             events_.push_back(e);
         }
         unsigned int flags = captures(stream_) ? event_record_external : 0;
-        card_.check(card_.d.event_record_with_flags(events_[used_events_], stream_, flags),
-                    "cuEventRecord");
+        device_.check(device_.d.event_record_with_flags(events_[used_events_], stream_, flags),
+                      "cuEventRecord");
         return static_cast<int>(used_events_++);
     }
 
     double elapsed_ms(int from, int to) override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         float ms = 0;
-        card_.check(card_.d.event_synchronize(events_.at(static_cast<size_t>(to))),
-                    "cuEventSynchronize");
-        card_.check(card_.d.event_elapsed(&ms, events_.at(static_cast<size_t>(from)),
-                                          events_.at(static_cast<size_t>(to))),
-                    "cuEventElapsedTime");
+        device_.check(device_.d.event_synchronize(events_.at(static_cast<size_t>(to))),
+                      "cuEventSynchronize");
+        device_.check(device_.d.event_elapsed(&ms, events_.at(static_cast<size_t>(from)),
+                                              events_.at(static_cast<size_t>(to))),
+                      "cuEventElapsedTime");
         return static_cast<double>(ms);
     }
 
     void forget_times() override { used_events_ = 0; }
 
     void hold() override {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         gate_.close();
-        CUresult r = card_.d.launch_host(
+        CUresult r = device_.d.launch_host(
             stream_, [](void* gate) { static_cast<Gate*>(gate)->pass(); }, &gate_);
         if (r != 0) {
             gate_.open();
-            card_.check(r, "cuLaunchHostFunc");
+            device_.check(r, "cuLaunchHostFunc");
         }
     }
     void resume() override { gate_.open(); }
@@ -334,10 +337,10 @@ private:
             return *it;
         }
         levels_.reserve(levels_.size() + 1);
-        Relaxed relaxed(card_.d);
+        Relaxed relaxed(device_.d);
         Level made{priority};
-        card_.check(card_.d.stream_create(&made.handle, stream_non_blocking, priority),
-                    "cuStreamCreateWithPriority");
+        device_.check(device_.d.stream_create(&made.handle, stream_non_blocking, priority),
+                      "cuStreamCreateWithPriority");
         return levels_.emplace_back(made);
     }
 
@@ -346,7 +349,7 @@ private:
         if (level_of(stream_)->priority == priority) {
             return;
         }
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         Level& next = stream_of(priority);
         if (kept_ != 0 || next.keeps) {
             set_window(next);
@@ -357,21 +360,22 @@ private:
     }
 
     void set_window(Level& l) {
-        card_.check(card_.d.stream_set_attribute(l.handle, stream_access_policy_window, &window_),
-                    "keeping memory in the cache");
+        device_.check(
+            device_.d.stream_set_attribute(l.handle, stream_access_policy_window, &window_),
+            "keeping memory in the cache");
         l.keeps = kept_ != 0;
     }
 
     bool captures(CUstream s) const {
         int status = 0;
-        card_.check(card_.d.stream_capturing(s, &status), "cuStreamIsCapturing");
+        device_.check(device_.d.stream_capturing(s, &status), "cuStreamIsCapturing");
         return status != 0;
     }
 
     void give_cache_back() noexcept {
         try {
             if (kept_ != 0) {
-                card_.set_aside(-kept_);
+                device_.set_aside(-kept_);
             }
         } catch (const std::exception&) {
             kept_ = 0; // the device is gone
@@ -381,30 +385,30 @@ private:
     /// Later work of `second` waits for the earlier work of `first`. A waiter keeps waiting for the
     /// event's old record when the event is recorded again.
     void pass_order(CUstream first, CUstream second, CUevent& event) {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         if (event == nullptr) {
-            card_.check(card_.d.event_create(&event, event_without_timing), "cuEventCreate");
+            device_.check(device_.d.event_create(&event, event_without_timing), "cuEventCreate");
         }
-        card_.check(card_.d.event_record(event, first), "cuEventRecord");
-        card_.check(card_.d.stream_wait_event(second, event, 0), "cuStreamWaitEvent");
+        device_.check(device_.d.event_record(event, first), "cuEventRecord");
+        device_.check(device_.d.stream_wait_event(second, event, 0), "cuStreamWaitEvent");
     }
 
     std::byte* staging() {
-        Entered entered = card_.enter();
+        Entered entered = device_.enter();
         if (staging_ == nullptr) {
-            Relaxed relaxed(card_.d);
-            card_.check(card_.d.mem_alloc_host(&staging_, staging_bytes),
-                        "allocating page-locked memory");
+            Relaxed relaxed(device_.d);
+            device_.check(device_.d.mem_alloc_host(&staging_, staging_bytes),
+                          "allocating page-locked memory");
         }
         for (CUevent& e : half_done_) {
             if (e == nullptr) {
-                card_.check(card_.d.event_create(&e, 0), "cuEventCreate");
+                device_.check(device_.d.event_create(&e, 0), "cuEventCreate");
             }
         }
         return static_cast<std::byte*>(staging_);
     }
 
-    const Card& card_;
+    const DeviceContext& device_;
     int least_ = 0;
     int greatest_ = 0;
     std::vector<Level> levels_;
@@ -426,8 +430,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Stream> make_nvidia_stream(const Card& card, RunPriority priority) {
-    return std::make_unique<NvidiaStream>(card, priority);
+std::unique_ptr<Stream> make_nvidia_stream(const DeviceContext& device, RunPriority priority) {
+    return std::make_unique<NvidiaStream>(device, priority);
 }
 
 } // namespace ingot::cuda

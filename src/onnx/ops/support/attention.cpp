@@ -45,7 +45,7 @@ void add_key_mask(const NodeContext& c, Masks& m, Value mask, const Dim& batch, 
                      "; of the forms with one axis only [", batch, "] and [", Dim(2) * batch,
                      "] are supported");
         }
-        Value key = key_places(g, keys);
+        Value key = key_positions(g, keys);
         Value end = both ? ops::slice(g, wide, 0, 0, batch) : ops::reshape(g, wide, {batch});
         end = ops::unsqueeze(g, end, {1, 2, 3});
         seen = ops::less(g, key, end);
@@ -73,7 +73,7 @@ Value combined(ingot::Graph& g, const Masks& m) {
     return ops::select(g, m.allowed, m.bias, ops::scalar(g, g.type(m.bias).dtype, hidden));
 }
 
-Value query_places(ingot::Graph& g, const Dim& queries, Value offset) {
+Value query_positions(ingot::Graph& g, const Dim& queries, Value offset) {
     Value q = ops::iota(g, DType::I64, {1, 1, queries, 1}, 2);
     if (g.type(offset).rank() == 1) {
         offset = ops::unsqueeze(g, offset, {1, 2, 3});
@@ -81,7 +81,7 @@ Value query_places(ingot::Graph& g, const Dim& queries, Value offset) {
     return ops::add(g, q, offset);
 }
 
-Value key_places(ingot::Graph& g, const Dim& keys) {
+Value key_positions(ingot::Graph& g, const Dim& keys) {
     return ops::iota(g, DType::I64, {1, 1, 1, keys}, 3);
 }
 

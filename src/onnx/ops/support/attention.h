@@ -30,9 +30,9 @@ Value combined(ingot::Graph& g, const Masks& m);
 
 /// i64 [1 or B,1,S,1]: the position of each query among the keys, its own number plus `offset`;
 /// offset is a scalar or [B].
-Value query_places(ingot::Graph& g, const Dim& queries, Value offset);
+Value query_positions(ingot::Graph& g, const Dim& queries, Value offset);
 /// i64 [1,1,1,T]
-Value key_places(ingot::Graph& g, const Dim& keys);
+Value key_positions(ingot::Graph& g, const Dim& keys);
 /// a <= b
 Value not_above(ingot::Graph& g, Value a, Value b);
 

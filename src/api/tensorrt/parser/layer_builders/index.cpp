@@ -5,12 +5,12 @@
 
 namespace ingot::api {
 
-nv::ILayer* read_gather(const NodeReader& r) {
+nv::ILayer* build_gather(const NodeView& r) {
     nv::ITensor& data = r.tensor(0);
     return r.n.addGather(data, r.tensor(1), r.axis(0));
 }
 
-nv::ILayer* read_gather_elements(const NodeReader& r) {
+nv::ILayer* build_gather_elements(const NodeView& r) {
     nv::ITensor& data = r.tensor(0);
     nv::IGatherLayer* layer = r.n.addGatherV2(data, r.tensor(1), nv::GatherMode::kELEMENT);
     if (layer != nullptr) {
@@ -19,7 +19,7 @@ nv::ILayer* read_gather_elements(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_gather_nd(const NodeReader& r) {
+nv::ILayer* build_gather_nd(const NodeView& r) {
     nv::ITensor& data = r.tensor(0);
     nv::IGatherLayer* layer = r.n.addGatherV2(data, r.tensor(1), nv::GatherMode::kND);
     if (layer != nullptr) {
@@ -28,7 +28,7 @@ nv::ILayer* read_gather_nd(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_scatter(const NodeReader& r) {
+nv::ILayer* build_scatter(const NodeView& r) {
     if (r.c.s("reduction", "none") != "none") {
         return nullptr;
     }
@@ -43,7 +43,7 @@ nv::ILayer* read_scatter(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_one_hot(const NodeReader& r) {
+nv::ILayer* build_one_hot(const NodeView& r) {
     nv::ITensor& indices = r.tensor(0);
     nv::ITensor& depth = r.tensor(1);
     nv::ITensor& values = r.tensor(2);
@@ -51,11 +51,11 @@ nv::ILayer* read_one_hot(const NodeReader& r) {
     return r.n.addOneHot(indices, values, depth, axis);
 }
 
-nv::ILayer* read_non_zero(const NodeReader& r) {
+nv::ILayer* build_non_zero(const NodeView& r) {
     return r.n.addNonZero(r.tensor(0), nv::DataType::kINT64);
 }
 
-nv::ILayer* read_reverse_sequence(const NodeReader& r) {
+nv::ILayer* build_reverse_sequence(const NodeView& r) {
     nv::ITensor& x = r.tensor(0);
     nv::IReverseSequenceLayer* layer = r.n.addReverseSequence(x, r.tensor(1));
     if (layer != nullptr) {
@@ -65,7 +65,7 @@ nv::ILayer* read_reverse_sequence(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_tensor_scatter(const NodeReader& r) {
+nv::ILayer* build_tensor_scatter(const NodeView& r) {
     bool fits =
         r.c.rank(0) == 4 && r.axis(-2) == 2 && r.c.s("mode", "linear") == "linear" && r.c.has(2);
     if (!fits) {
@@ -76,7 +76,7 @@ nv::ILayer* read_tensor_scatter(const NodeReader& r) {
     return r.n.addKVCacheUpdate(cache, update, r.tensor(2), nv::KVCacheMode::kLINEAR);
 }
 
-nv::ILayer* read_rotary(const NodeReader& r) {
+nv::ILayer* build_rotary(const NodeView& r) {
     if (r.c.rank(0) != 4) {
         return nullptr;
     }
@@ -108,7 +108,7 @@ bool is_zero(const std::optional<Tensor>& t) {
 
 // Axis, block and zero point; an all-zero zero point is left out.
 template <class L>
-L* with_scales(const NodeReader& r, L* layer, nv::ITensor* zero) {
+L* with_scales(const NodeView& r, L* layer, nv::ITensor* zero) {
     if (layer == nullptr) {
         return nullptr;
     }
@@ -130,18 +130,18 @@ L* with_scales(const NodeReader& r, L* layer, nv::ITensor* zero) {
     return layer;
 }
 
-nv::ITensor* zero_point(const NodeReader& r) {
+nv::ITensor* zero_point(const NodeView& r) {
     return r.c.has(2) && !is_zero(r.constant(2)) ? &r.tensor(2) : nullptr;
 }
 
-DType named_type(const NodeReader& r, DType fallback) {
+DType named_type(const NodeView& r, DType fallback) {
     return r.c.i("output_dtype", 0) != 0 ? onnx::dtype_attribute(r.c, "output_dtype", fallback)
                                          : fallback;
 }
 
 } // namespace
 
-nv::ILayer* read_quantize(const NodeReader& r) {
+nv::ILayer* build_quantize(const NodeView& r) {
     DType to = named_type(r, r.c.has(2) ? r.c.dtype(2) : DType::U8);
     if (!has_name(to) || r.c.i("saturate", 1) == 0) {
         return nullptr;
@@ -152,7 +152,7 @@ nv::ILayer* read_quantize(const NodeReader& r) {
     return with_scales(r, r.n.addQuantize(x, scale, data_type_of(to)), zero);
 }
 
-nv::ILayer* read_dequantize(const NodeReader& r) {
+nv::ILayer* build_dequantize(const NodeView& r) {
     DType to = named_type(r, r.c.dtype(1));
     if (!has_name(to)) {
         return nullptr;

@@ -7,20 +7,20 @@
 
 namespace ingot::api {
 
-std::optional<Tensor> NodeReader::constant(int i) const {
+std::optional<Tensor> NodeView::constant(int i) const {
     return c.has(i) && inputs_.is_fixed(i) ? c.maybe_constant(i) : std::nullopt;
 }
 
-std::optional<std::vector<int64_t>> NodeReader::constant_ints(int i) const {
+std::optional<std::vector<int64_t>> NodeView::constant_ints(int i) const {
     return c.has(i) && inputs_.is_fixed(i) ? onnx::known_ints(c, i) : std::nullopt;
 }
 
-std::optional<double> NodeReader::constant_number(int i) const {
+std::optional<double> NodeView::constant_number(int i) const {
     std::optional<Tensor> t = constant(i);
     return t && t->count() == 1 ? std::optional(t->get_f64(0)) : std::nullopt;
 }
 
-std::optional<nv::Weights> NodeReader::weights(int i) const {
+std::optional<nv::Weights> NodeView::weights(int i) const {
     std::optional<Tensor> t = constant(i);
     if (!t || !has_name(t->dtype())) {
         return std::nullopt;
@@ -32,23 +32,23 @@ std::optional<nv::Weights> NodeReader::weights(int i) const {
     return keep(*t);
 }
 
-nv::Weights NodeReader::keep(const Tensor& t) const {
+nv::Weights NodeView::keep(const Tensor& t) const {
     auto kept = std::make_shared<const Tensor>(t);
     n.keep(kept);
     return {data_type_of(kept->dtype()), kept->bytes().data(), kept->count()};
 }
 
-nv::ITensor& NodeReader::made(const Tensor& t) const {
+nv::ITensor& NodeView::made(const Tensor& t) const {
     nv::IConstantLayer* layer = n.addConstant(api_dims(t.shape()), keep(t));
     require(layer != nullptr, ErrorCode::Unsupported, "a constant of type ", t.type());
     return *layer->getOutput(0);
 }
 
-int32_t NodeReader::axis(int64_t fallback, std::string_view attribute) const {
+int32_t NodeView::axis(int64_t fallback, std::string_view attribute) const {
     return static_cast<int32_t>(normalize_axis(c.i(attribute, fallback), c.rank(0)));
 }
 
-std::optional<NodeReader::AxisList> NodeReader::axes(std::string_view attribute, int input) const {
+std::optional<NodeView::AxisList> NodeView::axes(std::string_view attribute, int input) const {
     AxisList out;
     if (!attribute.empty() && c.has_attribute(attribute)) {
         out.given = true;
@@ -64,7 +64,7 @@ std::optional<NodeReader::AxisList> NodeReader::axes(std::string_view attribute,
     return out;
 }
 
-std::optional<int64_t> NodeReader::size(int i, int64_t axis) const {
+std::optional<int64_t> NodeView::size(int i, int64_t axis) const {
     const Dim& d = c.dim(i, axis);
     return d.is_const() ? std::optional(d.value()) : std::nullopt;
 }

@@ -12,8 +12,8 @@
 
 namespace ingot::api {
 
-/// What a reader has of its node.
-class NodeReader {
+/// A node as its layer builder sees it.
+class NodeView {
 public:
     /// Access to the node's inputs in the network, by position.
     struct Inputs {
@@ -24,7 +24,7 @@ public:
         /// The index of the initializer.
         std::function<std::optional<size_t>(int)> initializer;
     };
-    NodeReader(Network& network, const onnx::NodeContext& context, const Inputs& inputs)
+    NodeView(Network& network, const onnx::NodeContext& context, const Inputs& inputs)
         : n(network), c(context), inputs_(inputs) {}
 
     Network& n;
@@ -64,14 +64,14 @@ private:
 /// Adds the layer of a node and returns it; or adds one layer for each of the node's results, last,
 /// and returns the first; nullptr where no layer class expresses the node. Errors: those of the
 /// importer for malformed nodes.
-using NodeReading = nv::ILayer* (*)(const NodeReader& r);
-struct ReaderRow {
+using LayerBuilder = nv::ILayer* (*)(const NodeView& node);
+struct LayerBuilderRow {
     std::string_view domain;
     std::string_view op;
-    NodeReading read;
+    LayerBuilder build;
 };
 /// Null for an operator without a layer class.
-NodeReading find_reader(std::string_view domain, std::string_view op);
+LayerBuilder find_layer_builder(std::string_view domain, std::string_view op);
 
 /// Whether the public API has a name for the type.
 bool has_name(DType t);

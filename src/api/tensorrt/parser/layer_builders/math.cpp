@@ -9,7 +9,7 @@
 namespace ingot::api {
 
 // Before opset 13, all axes from `axis` on are flattened into one.
-nv::ILayer* read_softmax(const NodeReader& r) {
+nv::ILayer* build_softmax(const NodeView& r) {
     bool one = r.c.opset >= 13;
     if (r.c.rank(0) == 0) {
         return nullptr;
@@ -27,14 +27,14 @@ nv::ILayer* read_softmax(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_reduce(const NodeReader& r) {
+nv::ILayer* build_reduce(const NodeView& r) {
     using Op = nv::ReduceOperation;
     static const std::map<std::string_view, Op> operations = {{"ReduceSum", Op::kSUM},
                                                               {"ReduceProd", Op::kPROD},
                                                               {"ReduceMax", Op::kMAX},
                                                               {"ReduceMin", Op::kMIN},
                                                               {"ReduceMean", Op::kAVG}};
-    std::optional<NodeReader::AxisList> list = r.axes("axes", 1);
+    std::optional<NodeView::AxisList> list = r.axes("axes", 1);
     if (!list || (list->axes.empty() && r.c.i("noop_with_empty_axes", 0) != 0)) {
         return nullptr;
     }
@@ -48,7 +48,7 @@ nv::ILayer* read_reduce(const NodeReader& r) {
                                         r.c.i("keepdims", 1) != 0);
 }
 
-nv::ILayer* read_topk(const NodeReader& r) {
+nv::ILayer* build_topk(const NodeView& r) {
     std::optional<int64_t> k;
     if (r.c.opset < 10) {
         k = r.c.i("k");
@@ -69,7 +69,7 @@ nv::ILayer* read_topk(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_matmul(const NodeReader& r) {
+nv::ILayer* build_matmul(const NodeView& r) {
     auto operation = [&](int i) {
         return r.c.rank(i) == 1 ? nv::MatrixOperation::kVECTOR : nv::MatrixOperation::kNONE;
     };
@@ -78,7 +78,7 @@ nv::ILayer* read_matmul(const NodeReader& r) {
 }
 
 // The product alone: alpha and a third operand would be layers of their own.
-nv::ILayer* read_gemm(const NodeReader& r) {
+nv::ILayer* build_gemm(const NodeView& r) {
     bool added = r.c.has(2) && r.c.f("beta", 1) != 0;
     if (r.c.f("alpha", 1) != 1 || added) {
         return nullptr;
@@ -91,7 +91,7 @@ nv::ILayer* read_gemm(const NodeReader& r) {
     return r.n.addMatrixMultiply(a, operation("transA"), r.tensor(1), operation("transB"));
 }
 
-nv::ILayer* read_einsum(const NodeReader& r) {
+nv::ILayer* build_einsum(const NodeView& r) {
     std::vector<nv::ITensor*> inputs;
     for (int i = 0; i < r.c.input_count(); ++i) {
         inputs.push_back(&r.tensor(i));
@@ -99,7 +99,7 @@ nv::ILayer* read_einsum(const NodeReader& r) {
     return r.n.addEinsum(inputs.data(), r.c.input_count(), r.c.s("equation", "").c_str());
 }
 
-nv::ILayer* read_cumsum(const NodeReader& r) {
+nv::ILayer* build_cumsum(const NodeView& r) {
     nv::ITensor& x = r.tensor(0);
     return r.n.addCumulative(x, r.tensor(1), nv::CumulativeOperation::kSUM,
                              r.c.i("exclusive", 0) != 0, r.c.i("reverse", 0) != 0);

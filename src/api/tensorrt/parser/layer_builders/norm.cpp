@@ -8,14 +8,14 @@
 
 namespace ingot::api {
 
-nv::ILayer* read_lrn(const NodeReader& r) {
+nv::ILayer* build_lrn(const NodeView& r) {
     return r.n.addLRN(r.tensor(0), r.c.i("size"), static_cast<float>(r.c.f("alpha", 1e-4F)),
                       static_cast<float>(r.c.f("beta", 0.75)),
                       static_cast<float>(r.c.f("bias", 1)));
 }
 
 // Constant statistics fold into one factor and one term per channel.
-nv::ILayer* read_batch_norm(const NodeReader& r) {
+nv::ILayer* build_batch_norm(const NodeView& r) {
     std::vector<Tensor> given;
     for (int i = 1; i < 5; ++i) {
         std::optional<Tensor> t = r.constant(i);
@@ -42,7 +42,7 @@ nv::ILayer* read_batch_norm(const NodeReader& r) {
 
 namespace {
 
-uint32_t from_axis(const NodeReader& r, int64_t first) {
+uint32_t from_axis(const NodeView& r, int64_t first) {
     std::vector<int64_t> axes;
     for (int64_t i = first; i < r.c.rank(0); ++i) {
         axes.push_back(i);
@@ -50,7 +50,7 @@ uint32_t from_axis(const NodeReader& r, int64_t first) {
     return mask_of(axes);
 }
 
-nv::INormalizationLayer* normalization(const NodeReader& r, uint32_t axes, bool v2) {
+nv::INormalizationLayer* normalization(const NodeView& r, uint32_t axes, bool v2) {
     std::optional<Shape> size = as_const(r.c.type(1).dims);
     if (axes == 0 || !size) {
         return nullptr;
@@ -69,7 +69,7 @@ nv::INormalizationLayer* normalization(const NodeReader& r, uint32_t axes, bool 
 } // namespace
 
 // Each channel is a group.
-nv::ILayer* read_instance_norm(const NodeReader& r) {
+nv::ILayer* build_instance_norm(const NodeView& r) {
     std::optional<int64_t> channels = r.size(0, 1);
     channels = channels ? channels : product(r.c.type(1).dims).as_const();
     if (!channels) {
@@ -82,7 +82,7 @@ nv::ILayer* read_instance_norm(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_group_norm(const NodeReader& r) {
+nv::ILayer* build_group_norm(const NodeView& r) {
     nv::INormalizationLayer* layer = normalization(r, from_axis(r, 2), r.c.opset >= 21);
     if (layer != nullptr) {
         layer->setNbGroups(r.c.i("num_groups"));
@@ -90,7 +90,7 @@ nv::ILayer* read_group_norm(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_layer_norm(const NodeReader& r) {
+nv::ILayer* build_layer_norm(const NodeView& r) {
     bool more = r.c.wants(1) || r.c.wants(2);
     return more ? nullptr : normalization(r, from_axis(r, r.axis(-1)), true);
 }

@@ -40,7 +40,7 @@ const std::map<std::string_view, ActivationRow> activations = {
     {"Gelu", {A::kGELU_ERF, {}, {}}},
 };
 
-float number(const NodeReader& r, const Number& p) {
+float number(const NodeView& r, const Number& p) {
     return static_cast<float>(p.attribute.empty() ? p.value : r.c.f(p.attribute, p.value));
 }
 
@@ -65,7 +65,7 @@ const std::map<std::string_view, B> binaries = {
 
 } // namespace
 
-nv::ILayer* read_activation(const NodeReader& r) {
+nv::ILayer* build_activation(const NodeView& r) {
     const ActivationRow& row = activations.at(r.c.node.op_type);
     A type = row.type;
     if (type == A::kGELU_ERF && r.c.s("approximate", "none") == "tanh") {
@@ -79,7 +79,7 @@ nv::ILayer* read_activation(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_clip(const NodeReader& r) {
+nv::ILayer* build_clip(const NodeView& r) {
     constexpr double most = std::numeric_limits<float>::max();
     std::array<double, 2> bounds = {-most, most};
     for (int i = 0; i < 2; ++i) {
@@ -107,7 +107,7 @@ nv::ILayer* read_clip(const NodeReader& r) {
 }
 
 // Before opset 7, a slope per channel has one dimension.
-nv::ILayer* read_prelu(const NodeReader& r) {
+nv::ILayer* build_prelu(const NodeView& r) {
     if (r.c.opset < 7) {
         return nullptr;
     }
@@ -115,12 +115,12 @@ nv::ILayer* read_prelu(const NodeReader& r) {
     return r.n.addParametricReLU(x, r.tensor(1));
 }
 
-nv::ILayer* read_unary(const NodeReader& r) {
+nv::ILayer* build_unary(const NodeView& r) {
     bool all = r.c.i("detect_negative", 1) != 0 && r.c.i("detect_positive", 1) != 0;
     return all ? r.n.addUnary(r.tensor(0), unaries.at(r.c.node.op_type)) : nullptr;
 }
 
-nv::ILayer* read_binary(const NodeReader& r) {
+nv::ILayer* build_binary(const NodeView& r) {
     if (r.c.input_count() == 1) {
         return r.n.addIdentity(r.tensor(0));
     }
@@ -131,20 +131,20 @@ nv::ILayer* read_binary(const NodeReader& r) {
     return r.n.addElementWise(a, r.tensor(1), binaries.at(r.c.node.op_type));
 }
 
-nv::ILayer* read_where(const NodeReader& r) {
+nv::ILayer* build_where(const NodeView& r) {
     nv::ITensor& condition = r.tensor(0);
     nv::ITensor& yes = r.tensor(1);
     return r.n.addSelect(condition, yes, r.tensor(2));
 }
 
-nv::ILayer* read_cast(const NodeReader& r) {
+nv::ILayer* build_cast(const NodeView& r) {
     DType to =
         r.c.node.op_type == "Cast" ? onnx::dtype_attribute(r.c, "to", DType::F32) : r.c.dtype(1);
     bool fits = has_name(to) && bit_width(to) >= 8 && r.c.i("saturate", 1) != 0;
     return fits ? r.n.addCast(r.tensor(0), data_type_of(to)) : nullptr;
 }
 
-nv::ILayer* read_identity(const NodeReader& r) {
+nv::ILayer* build_identity(const NodeView& r) {
     return r.c.wants(1) ? nullptr : r.n.addIdentity(r.tensor(0));
 }
 

@@ -36,13 +36,13 @@ std::optional<Tensor> value_of(const onnx::Node& n) {
 
 } // namespace
 
-nv::ILayer* read_constant(const NodeReader& r) {
+nv::ILayer* build_constant(const NodeView& r) {
     std::optional<Tensor> t = value_of(r.c.node);
     bool fits = t && has_name(t->dtype()) && t->rank() <= nv::Dims::MAX_DIMS;
     return fits ? r.n.addConstant(api_dims(t->shape()), r.keep(*t)) : nullptr;
 }
 
-nv::ILayer* read_concat(const NodeReader& r) {
+nv::ILayer* build_concat(const NodeView& r) {
     std::vector<nv::ITensor*> inputs;
     for (int i = 0; i < r.c.input_count(); ++i) {
         inputs.push_back(&r.tensor(i));
@@ -56,7 +56,7 @@ nv::ILayer* read_concat(const NodeReader& r) {
 
 // --- shuffles ------------------------------------------------------------------------------------
 
-nv::ILayer* read_reshape(const NodeReader& r) {
+nv::ILayer* build_reshape(const NodeView& r) {
     std::optional<std::vector<int64_t>> known = r.constant_ints(1);
     nv::ITensor& x = r.tensor(0);
     nv::ITensor* shape = known ? nullptr : &r.tensor(1);
@@ -72,7 +72,7 @@ nv::ILayer* read_reshape(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_flatten(const NodeReader& r) {
+nv::ILayer* build_flatten(const NodeView& r) {
     const Dims& in = r.c.type(0).dims;
     int64_t rank = r.c.rank(0);
     int64_t axis = r.c.i("axis", 1);
@@ -103,7 +103,7 @@ nv::ILayer* read_flatten(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_transpose(const NodeReader& r) {
+nv::ILayer* build_transpose(const NodeView& r) {
     std::vector<int64_t> perm = r.c.ints("perm");
     if (!r.c.has_attribute("perm")) {
         perm.resize(static_cast<size_t>(r.c.rank(0)));
@@ -126,7 +126,7 @@ nv::ILayer* read_transpose(const NodeReader& r) {
 namespace {
 
 // The axes in the layer's form, as a tensor; null where they are unknown.
-nv::ITensor* axes_tensor(const NodeReader& r, bool all_ones) {
+nv::ITensor* axes_tensor(const NodeView& r, bool all_ones) {
     if (r.c.has(1)) {
         return &r.tensor(1);
     }
@@ -148,19 +148,19 @@ nv::ITensor* axes_tensor(const NodeReader& r, bool all_ones) {
 
 } // namespace
 
-nv::ILayer* read_squeeze(const NodeReader& r) {
+nv::ILayer* build_squeeze(const NodeView& r) {
     nv::ITensor& x = r.tensor(0);
     nv::ITensor* axes = axes_tensor(r, true);
     return axes == nullptr ? nullptr : r.n.addSqueeze(x, *axes);
 }
 
-nv::ILayer* read_unsqueeze(const NodeReader& r) {
+nv::ILayer* build_unsqueeze(const NodeView& r) {
     nv::ITensor& x = r.tensor(0);
     nv::ITensor* axes = axes_tensor(r, false);
     return axes == nullptr ? nullptr : r.n.addUnsqueeze(x, *axes);
 }
 
-nv::ILayer* read_shape(const NodeReader& r) {
+nv::ILayer* build_shape(const NodeView& r) {
     int64_t rank = r.c.rank(0);
     bool whole = r.c.i("start", 0) == 0 && r.c.i("end", rank) >= rank;
     return whole ? r.n.addShape(r.tensor(0)) : nullptr;
@@ -170,7 +170,7 @@ nv::ILayer* read_shape(const NodeReader& r) {
 
 namespace {
 
-nv::IFillLayer* line(const NodeReader& r, const nv::Dims& shape, DType t, const Tensor& first,
+nv::IFillLayer* line(const NodeView& r, const nv::Dims& shape, DType t, const Tensor& first,
                      double step) {
     nv::IFillLayer* layer =
         has_name(t) ? r.n.addFill(shape, nv::FillOperation::kLINSPACE, data_type_of(t)) : nullptr;
@@ -186,7 +186,7 @@ nv::IFillLayer* line(const NodeReader& r, const nv::Dims& shape, DType t, const 
 
 } // namespace
 
-nv::ILayer* read_constant_of_shape(const NodeReader& r) {
+nv::ILayer* build_constant_of_shape(const NodeView& r) {
     const onnx::Attribute* a = r.c.attribute("value");
     Tensor value = a == nullptr ? Tensor::scalar(DType::F32, 0) : onnx::initializer(a->t);
     std::optional<std::vector<int64_t>> known = r.constant_ints(0);
@@ -198,7 +198,7 @@ nv::ILayer* read_constant_of_shape(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_range(const NodeReader& r) {
+nv::ILayer* build_range(const NodeView& r) {
     std::optional<Tensor> first = r.constant(0);
     std::optional<double> limit = r.constant_number(1);
     std::optional<double> step = r.constant_number(2);
@@ -209,7 +209,7 @@ nv::ILayer* read_range(const NodeReader& r) {
     return line(r, dims_of({static_cast<int64_t>(count)}), r.c.dtype(0), *first, *step);
 }
 
-nv::ILayer* read_random(const NodeReader& r) {
+nv::ILayer* build_random(const NodeView& r) {
     bool normal = r.c.node.op_type == "RandomNormal";
     DType t = onnx::dtype_attribute(r.c, "dtype", DType::F32);
     nv::IFillLayer* layer = has_name(t) ? r.n.addFill(dims_of(r.c.ints("shape")),

@@ -25,8 +25,7 @@ struct Cut {
     }
 };
 
-nv::ILayer* cut(const NodeReader& r, const Cut& c, nv::SampleMode mode,
-                nv::ITensor* fill = nullptr) {
+nv::ILayer* cut(const NodeView& r, const Cut& c, nv::SampleMode mode, nv::ITensor* fill = nullptr) {
     nv::ITensor& x = r.tensor(0);
     if (c.axes.empty()) {
         return r.n.addIdentity(x);
@@ -66,13 +65,13 @@ void add_range(Cut& c, int64_t axis, int64_t size, int64_t start, int64_t end, i
 
 } // namespace
 
-nv::ILayer* read_slice(const NodeReader& r) {
+nv::ILayer* build_slice(const NodeView& r) {
     bool attributes = r.c.opset < 10;
     std::optional<std::vector<int64_t>> starts =
         attributes ? std::optional(r.c.ints("starts")) : r.constant_ints(1);
     std::optional<std::vector<int64_t>> ends =
         attributes ? std::optional(r.c.ints("ends")) : r.constant_ints(2);
-    std::optional<NodeReader::AxisList> list = r.axes(attributes ? "axes" : "", 3);
+    std::optional<NodeView::AxisList> list = r.axes(attributes ? "axes" : "", 3);
     if (!starts || !ends || !list || starts->size() != ends->size()) {
         return nullptr;
     }
@@ -101,7 +100,7 @@ nv::ILayer* read_slice(const NodeReader& r) {
 }
 
 // One slice per part.
-nv::ILayer* read_split(const NodeReader& r) {
+nv::ILayer* build_split(const NodeView& r) {
     int32_t axis = r.axis(0);
     std::vector<int64_t> sizes = r.c.ints("split");
     auto count = static_cast<size_t>(r.c.output_count());
@@ -150,11 +149,11 @@ struct Pads {
     std::vector<int64_t> high;
 };
 
-std::optional<Pads> pads_of(const NodeReader& r) {
+std::optional<Pads> pads_of(const NodeView& r) {
     bool attributes = r.c.opset < 11;
     std::optional<std::vector<int64_t>> pads =
         attributes ? std::optional(r.c.ints("pads")) : r.constant_ints(1);
-    std::optional<NodeReader::AxisList> list = r.axes("", attributes ? -1 : 3);
+    std::optional<NodeView::AxisList> list = r.axes("", attributes ? -1 : 3);
     if (!pads || !list) {
         return std::nullopt;
     }
@@ -177,7 +176,7 @@ std::optional<Pads> pads_of(const NodeReader& r) {
 }
 
 // Zeros around the last two dimensions, whose sizes may be unknown.
-nv::ILayer* padding(const NodeReader& r, const Pads& p) {
+nv::ILayer* padding(const NodeView& r, const Pads& p) {
     int64_t rank = r.c.rank(0);
     nv::Dims low = dims_of({0, 0});
     nv::Dims high = dims_of({0, 0});
@@ -194,7 +193,7 @@ nv::ILayer* padding(const NodeReader& r, const Pads& p) {
 
 } // namespace
 
-nv::ILayer* read_pad(const NodeReader& r) {
+nv::ILayer* build_pad(const NodeView& r) {
     std::string mode = r.c.s("mode", "constant");
     std::optional<Pads> p = pads_of(r);
     if (!p) {
@@ -232,7 +231,7 @@ nv::ILayer* read_pad(const NodeReader& r) {
 // --- repetition ----------------------------------------------------------------------------------
 
 // A stride of 0 repeats dimensions of 1.
-nv::ILayer* read_expand(const NodeReader& r) {
+nv::ILayer* build_expand(const NodeView& r) {
     std::optional<std::vector<int64_t>> shape = r.constant_ints(1);
     auto rank = static_cast<size_t>(r.c.rank(0));
     if (!shape || shape->size() > rank) {
@@ -254,7 +253,7 @@ nv::ILayer* read_expand(const NodeReader& r) {
     return cut(r, c, nv::SampleMode::kSTRICT_BOUNDS);
 }
 
-nv::ILayer* read_tile(const NodeReader& r) {
+nv::ILayer* build_tile(const NodeView& r) {
     std::optional<std::vector<int64_t>> repeats = r.constant_ints(1);
     if (!repeats || static_cast<int64_t>(repeats->size()) != r.c.rank(0)) {
         return nullptr;

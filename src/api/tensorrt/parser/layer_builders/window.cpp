@@ -34,7 +34,7 @@ void set_steps(L& layer, const onnx::Sliding& s, const Shape& low, const Shape& 
 
 // Kernel and bias: weights where they are constant, else inputs.
 struct Parameters {
-    explicit Parameters(const NodeReader& r)
+    explicit Parameters(const NodeView& r)
         : kernel(r.weights(1)), bias(r.weights(2)), kernel_input(kernel ? nullptr : &r.tensor(1)),
           bias_input(bias ? nullptr : r.optional_tensor(2)) {}
     std::optional<nv::Weights> kernel;
@@ -55,7 +55,7 @@ struct Parameters {
 
 } // namespace
 
-nv::ILayer* read_conv(const NodeReader& r) {
+nv::ILayer* build_conv(const NodeView& r) {
     onnx::Sliding s =
         onnx::sliding(r.c, onnx::spatial_dims(r.c.type(0)), onnx::kernel_sizes(r.c, 1));
     std::optional<int64_t> maps = r.size(1, 0);
@@ -85,7 +85,7 @@ struct Crop {
     Shape low;
     Shape high;
 };
-std::optional<Crop> crop_of(const NodeReader& r, onnx::Sliding& s) {
+std::optional<Crop> crop_of(const NodeView& r, onnx::Sliding& s) {
     std::vector<int64_t> extra = r.c.ints("output_padding");
     extra.resize(std::max(extra.size(), s.count()), 0);
     std::vector<int64_t> wanted = r.c.ints("output_shape");
@@ -117,7 +117,7 @@ std::optional<Crop> crop_of(const NodeReader& r, onnx::Sliding& s) {
 
 } // namespace
 
-nv::ILayer* read_conv_transpose(const NodeReader& r) {
+nv::ILayer* build_conv_transpose(const NodeView& r) {
     onnx::Sliding s =
         onnx::sliding(r.c, onnx::spatial_dims(r.c.type(0)), onnx::kernel_sizes(r.c, 1));
     std::optional<int64_t> per_group = r.size(1, 1);
@@ -143,7 +143,7 @@ nv::ILayer* read_conv_transpose(const NodeReader& r) {
 namespace {
 
 // Whether the layer's rounding up adds no window that ONNX leaves out.
-bool rounds_alike(const NodeReader& r, const onnx::Sliding& s) {
+bool rounds_alike(const NodeView& r, const onnx::Sliding& s) {
     for (size_t i = 0; i < s.count(); ++i) {
         if (s.high[i].value() + s.strides[i] <= s.span(i)) {
             continue;
@@ -163,7 +163,7 @@ bool rounds_alike(const NodeReader& r, const onnx::Sliding& s) {
 
 } // namespace
 
-nv::ILayer* read_pool(const NodeReader& r) {
+nv::ILayer* build_pool(const NodeView& r) {
     onnx::Sliding s = onnx::sliding(r.c, onnx::spatial_dims(r.c.type(0)));
     bool max = r.c.node.op_type == "MaxPool";
     bool ceil = r.c.i("ceil_mode", 0) != 0 && !is_same(s) && s.auto_pad != "VALID";
@@ -184,7 +184,7 @@ nv::ILayer* read_pool(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_global_pool(const NodeReader& r) {
+nv::ILayer* build_global_pool(const NodeView& r) {
     bool max = r.c.node.op_type == "GlobalMaxPool";
     std::vector<int64_t> axes;
     for (int64_t i = 2; i < r.c.rank(0); ++i) {
@@ -238,8 +238,7 @@ constexpr Word<nv::ResizeRoundMode> roundings[] = {
 
 // One value per input dimension, from the values of some of them.
 template <class T>
-std::vector<T> for_all(const NodeReader& r, const std::vector<T>& some,
-                       const std::vector<T>& rest) {
+std::vector<T> for_all(const NodeView& r, const std::vector<T>& some, const std::vector<T>& rest) {
     std::vector<int64_t> axes = r.c.ints("axes");
     if (axes.empty()) {
         return some;
@@ -267,7 +266,7 @@ struct Target {
     nv::ITensor* input = nullptr;
 };
 
-std::optional<Target> target_of(const NodeReader& r, int scales, int sizes) {
+std::optional<Target> target_of(const NodeView& r, int scales, int sizes) {
     auto rank = static_cast<size_t>(r.c.rank(0));
     Target t;
     bool by_scales = r.c.has(scales) && !product(r.c.type(scales).dims).is_const(0);
@@ -295,7 +294,7 @@ std::optional<Target> target_of(const NodeReader& r, int scales, int sizes) {
     return complete && t.sizes.size() == rank ? std::optional(t) : std::nullopt;
 }
 
-nv::IResizeLayer* add_resize(const NodeReader& r, const Target& t) {
+nv::IResizeLayer* add_resize(const NodeView& r, const Target& t) {
     nv::IResizeLayer* layer = r.n.addResize(r.tensor(0));
     if (layer == nullptr) {
         return nullptr;
@@ -312,9 +311,9 @@ nv::IResizeLayer* add_resize(const NodeReader& r, const Target& t) {
 
 } // namespace
 
-nv::ILayer* read_resize(const NodeReader& r) {
+nv::ILayer* build_resize(const NodeView& r) {
     if (r.c.opset < 11) {
-        return read_upsample(r);
+        return build_upsample(r);
     }
     std::string coordinates = r.c.s("coordinate_transformation_mode", "half_pixel");
     auto mode = find(interpolations, r.c.s("mode", "nearest"));
@@ -341,7 +340,7 @@ nv::ILayer* read_resize(const NodeReader& r) {
 }
 
 // Also Resize of opset 10, which rounds up when it shrinks.
-nv::ILayer* read_upsample(const NodeReader& r) {
+nv::ILayer* build_upsample(const NodeView& r) {
     auto mode = find(interpolations, r.c.s("mode", "nearest"));
     if (!mode) {
         return nullptr;
@@ -367,7 +366,7 @@ nv::ILayer* read_upsample(const NodeReader& r) {
     return layer;
 }
 
-nv::ILayer* read_grid_sample(const NodeReader& r) {
+nv::ILayer* build_grid_sample(const NodeView& r) {
     constexpr Word<nv::SampleMode> paddings[] = {{"zeros", nv::SampleMode::kFILL},
                                                  {"border", nv::SampleMode::kCLAMP},
                                                  {"reflection", nv::SampleMode::kREFLECT}};
