@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the attention kernels share: extents, strides, masks, and the kernel that merges splits.
-// The query heads that share keys are rows of one tile: row r of `share * queries` is query
-// r % queries of head r / queries in its group.
+// Shared by the attention kernels: extents, strides, masks, and the kernel that merges splits. The
+// query heads that share keys are rows of one tile: row r of `share * queries` is query r % queries
+// of head r / queries in its group.
 struct Attn {
     i64 q[4], k[4], v[4], o[4], m[4]; // strides of [B,H,S,D], and of the mask over [B,H,S,T]
     double scale, softcap;
     i32 groups, share, queries, keys, depth, values, causal, offset, splits, part;
 };
-/// Keys [first, last) that some row of a tile may see in this split.
+/// The keys [first, last) that are visible to some row of a tile in this split.
 DEVICE void key_range(const Attn& a, int split, int m0, int rows, int& first, int& last) {
     first = split * a.part;
     last = first + a.part < a.keys ? first + a.part : a.keys;
@@ -20,7 +20,7 @@ DEVICE void key_range(const Attn& a, int split, int m0, int rows, int& first, in
     if (last < first)
         last = first;
 }
-/// The first key that some row of a tile may not see.
+/// The first key that is hidden from some row of a tile.
 DEVICE int first_hidden(const Attn& a, int m0, int rows, int last) {
     int least = m0 % a.queries;
     if (least + rows > a.queries)

@@ -34,7 +34,7 @@ int64_t stage_keys(const Heads& s) {
     return s.arg.depth > 128 ? 32 : 64;
 }
 
-/// Keys that a step unrolls: few enough for the text and the registers.
+/// Keys that a step unrolls: few enough for text size and registers.
 int64_t unrolled_keys(const Heads& s, int64_t mi) {
     bool wide = s.dtype == DType::F32;
     int64_t width = mi * s.arg.depth * (wide ? 2 : 1);
@@ -56,10 +56,10 @@ int64_t shared_bytes(const Heads& s, int64_t rows, int64_t keys) {
     return (rows + 4 * keys) * row + bias;
 }
 
-/// Tiles of rows; tiles of 16 rows have one for all warps, of which each has its own keys.
+/// Tiles of rows; tiles of 16 rows have one tile for all warps, with separate keys for each warp.
 struct RowTiles {
     int rows = 64;
-    int keys = 64; // of a stage
+    int keys = 64; // per stage
     template <class Self, class F>
     static void fields(Self& self, F&& field) {
         field("rows", self.rows);
@@ -72,11 +72,11 @@ struct Mma : RowTiles {
 struct MmaTf32 : RowTiles {
     static constexpr std::string_view pattern = "att_tf32_{rows}x{keys}";
 };
-/// Tiles of 16 rows whose keys the blocks of a cluster share.
+/// Tiles of 16 rows; the blocks of a cluster split the keys.
 struct ClusterTiles {
     int cluster = 2;
     int warps = 4;
-    int keys = 128; // of a stage
+    int keys = 128; // per stage
     template <class Self, class F>
     static void fields(Self& self, F&& field) {
         field("cluster", self.cluster);
@@ -91,17 +91,17 @@ struct MmaClusterTf32 : ClusterTiles {
     static constexpr std::string_view pattern = "att_tf32_c{cluster}w{warps}_16x{keys}";
 };
 
-/// How 16 rows are shared by warps, and those by the blocks of a cluster.
+/// The split of 16 rows' keys over warps and blocks of a cluster.
 struct Across {
     int warps = 4;
-    int keys = 32; // of a warp in a stage
+    int keys = 32; // of a warp, per stage
     int cluster = 1;
 
     int stage() const { return warps * keys; }
 };
 
-/// Its keys and values, in the place of which come the sums of each warp; what a block of a cluster
-/// gets from the others.
+/// Keys and values, later overwritten by each warp's sums, and the data received from the other
+/// blocks of the cluster.
 int64_t across_bytes(const Heads& s, const Across& a) {
     int64_t block =
         std::max(shared_bytes(s, 16, a.stage()), int64_t{a.warps} * 16 * (s.arg.depth + 2) * 4);
@@ -110,12 +110,12 @@ int64_t across_bytes(const Heads& s, const Across& a) {
     return block + (a.cluster > 1 ? a.cluster * div_up(vectors, a.cluster) * 32 : 0);
 }
 
-/// The most keys of a warp in a stage.
+/// The largest number of keys of a warp, per stage.
 int64_t across_keys(const Heads& s) {
     return std::min<int64_t>(unrolled_keys(s, 1), 32);
 }
 
-/// Where wgmma runs too, what was measured of these tactics lies this far above the model.
+/// Where wgmma runs too, these tactics measured this factor above the model.
 constexpr double beside_wgmma = 1.55;
 
 int64_t tile_splits(const Problem& p, const Heads& s, int64_t rows) {
@@ -135,15 +135,15 @@ Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
         4.0 * static_cast<double>(bm) * s.arg.keys / static_cast<double>(splits) * s.arg.depth * 2;
     double rate = p.arch.mma_per_clock * p.arch.clock_ghz * 1000 * (mi == 2 ? 0.33 : 0.27) *
                   (wide ? 0.45 : 1);
-    constexpr double begin_us = 1.8; // of a tile: rows of q, the first keys
+    constexpr double begin_us = 1.8; // for a tile: rows of q, the first keys
     double us = 2.5 + waves * (begin_us + flop / rate) + (splits > 1 ? 2.5 : 0);
     us *= p.arch.has_wgmma() ? beside_wgmma : 1;
     RowTiles tiles = {bm, static_cast<int>(stage_keys(s))};
     return wide ? make_tactic(MmaTf32{tiles}, us) : make_tactic(Mma{tiles}, us);
 }
 
-/// For so few rows that a tile of them has one warp: each of several warps has its own keys. What
-/// takes time is how fast one block gets keys and values.
+/// For few rows, which need one warp: several warps each have their own keys. The time depends on
+/// the rate at which one block loads keys and values.
 double across_us(const Problem& p, const Heads& s, const Across& a) {
     int64_t splits = across_splits(p, s, a);
     auto waves = static_cast<double>(div_up(s.blocks(16) * a.cluster * splits, p.arch.sms));
@@ -168,8 +168,8 @@ Tactic across(const Problem& p, const Heads& s, const Across& a) {
     return wide ? make_tactic(MmaTf32{tiles}, us) : make_tactic(Mma{tiles}, us);
 }
 
-/// The cluster by the model. The fewer keys a warp has, the sooner it is done with them; with many
-/// stages, rather more of them in each.
+/// The best cluster by the model. Fewer keys per warp finish sooner; with many stages, more keys
+/// per stage pay.
 std::optional<Tactic> clustered(const Problem& p, const Heads& s, int warps) {
     std::optional<Tactic> best;
     for (int cluster = 2; cluster <= 8; cluster *= 2) {
@@ -200,9 +200,9 @@ void add_across(std::vector<Tactic>& list, const Problem& p, const Heads& s) {
     }
 }
 
-/// What a program is made for.
+/// The compile-time parameters of a program.
 struct Tiling {
-    int mi = 1; // times 16: rows of a warp
+    int mi = 1; // rows of a warp / 16
     int warps = 4;
     int stage = 64; // keys
     std::optional<Across> across;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax(q k^T * scale + mask) v for f16, bf16 and f32 (as TF32) with online softmax in f32:
-// mma.sync and cp.async. Every block reads its rows of q once and all keys and values that they
-// see.
-// E stored elements; DH head size, padded to D in shared memory only; MI * 16 rows a warp, NW
+// mma.sync and cp.async. Every block reads its rows of q once, and all keys and values visible to
+// them. E stored elements; DH head size, padded to D in shared memory only; MI * 16 rows a warp, NW
 // warps, BN keys a stage, SN of them a step; QREG: q stays in registers; SPLIT: sums go to scratch.
-// ACROSS: the warps have the same rows and each its own keys of a stage, of which there are NW *
-// SN. CLUSTER > 1: so many blocks have the same rows, which are less than 16, and each a part of
-// the keys; for an equal share of the results each gets what the others have, and adds it in order.
+// ACROSS: the warps share the rows, and each has its own keys of a stage, NW * SN in all. CLUSTER >
+// 1: the blocks of a cluster share fewer than 16 rows and split the keys; each block receives the
+// others' sums for its share of the results, and adds them in order.
 #define STEP (TF32 ? 8 : 16) // of the depth, by one instruction
 #define D ((DH + STEP - 1) / STEP * STEP)
 #define BM (16 * MI * (ACROSS ? 1 : NW))
 #define NT (32 * NW)
 constexpr int pitch = TF32 ? D * 4 + 16 : D * 2; // bytes of a row in shared memory
 constexpr int per_chunk = 16 / sizeof(E), chunks = D / per_chunk;
-/// Chunk c of row r, placed so that ldmatrix meets no bank twice: f32 by the pitch, else swizzled.
+/// Chunk c of row r, placed so that ldmatrix has no bank conflicts: f32 by the pitch, else
+/// swizzled.
 DEVICE u32 chunk_at(int r, int c) {
     int x = TF32 ? 0 : D % 64 == 0 ? r & 7 : D % 32 == 0 ? (r >> 1) & 3 : (r >> 2) & 1;
     return (u32)(r * pitch + ((c ^ x) << 4));
@@ -24,7 +24,7 @@ DEVICE u32 along(u32 at, int d) {
         return at + d * 32;
     return D % 64 == 0 ? (at ^ (d & 3) * 32) + (d >> 2) * 128 : (at ^ (d & 1) * 32) + (d >> 1) * 64;
 }
-/// The rows of a stage of which some step has any.
+/// The rows of a stage that some step uses.
 DEVICE int used_rows(int rows) {
     return rows < BN ? (rows + SN - 1) / SN * SN : BN;
 }
@@ -53,8 +53,8 @@ DEVICE void read_q(u32 (*q)[4], u32 at, int d) {
     }
 }
 #if TF32
-/// o += weights times the values at `v`: this thread's rows 2 * (lane % 4) and column lane / 4.
-/// The keys of a step are taken in another order, so that the weights need not move.
+/// o += weights times the values at `v`: this thread's rows 2 * (lane % 4) and column lane / 4. The
+/// keys of a step are permuted, so that the weights stay in place.
 DEVICE void add_values(float (*o)[D / 2], const float (*s)[SN / 2], const float* v) {
 #pragma unroll
     for (int j = 0; j < SN / 8; j++) {
@@ -125,7 +125,7 @@ DEVICE void merge_parts(float* x, const float* from, const float* marks, int ste
             x[k] += from[j * step + k] * f;
     }
 }
-/// Four columns from e on of a row of the results, of which x has the sums and their total.
+/// Stores four columns from e on of a row of the results, from the sums and their total in x.
 DEVICE void store_four(E* O, const Attn& a, int g, int row, int e, const float* x) {
     const int head = row / a.queries;
     const float r = x[5] > 0.0f ? 1.0f / x[5] : 0.0f;

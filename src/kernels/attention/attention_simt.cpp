@@ -16,8 +16,8 @@ int64_t element_bytes(const Heads& s) {
     return s.dtype == DType::F64 ? 8 : 4;
 }
 
-/// Shared memory: the weights of one step and the queries; keys and values of one step too where
-/// they are staged.
+/// Shared memory: the weights of one step and the queries; keys and values of one step too if they
+/// are staged.
 int64_t base_elements(const Heads& s, int64_t rq) {
     return 8 * rq * (s.arg.depth + 32);
 }

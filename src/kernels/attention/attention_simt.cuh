@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention without matrix instructions, for every float type T, head size, stride and mask, in C.
-// A warp takes RQ rows; 32 keys a step, one a lane, then the lanes turn to EPL * 32 columns of the
-// values (blockIdx.z counts batches times blocks of columns). Scores and weights of a step pass
-// through shared memory. KEYS: so do its keys and values; FOURS: the head size is a multiple of 4,
-// and PAD 4, else 1.
+// Attention without matrix instructions, for every float type T, head size, stride and mask,
+// computed in C. A warp takes RQ rows. In each step a lane handles one of 32 keys, then the lanes
+// handle EPL * 32 columns of the values (blockIdx.z counts batches times blocks of columns). Scores
+// and weights of a step pass through shared memory. KEYS: so do its keys and values; FOURS: the
+// head size is a multiple of 4, and PAD 4, else 1.
 DEVICE C warp_max(C v) {
 #pragma unroll
     for (int m = 16; m > 0; m >>= 1) {

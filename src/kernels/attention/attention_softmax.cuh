@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Online softmax in f32 over scores as matrix instructions leave them: of the 16 rows of a warp a
-// thread has lane / 4 and 8 more, and of SN keys 8 * j + 2 * (lane % 4) and the next:
-// s[4 * j + 2 * row + key].
-// MASK 0 none, 1 bool, 2 of type M added; STAGED: the mask is the same for all rows of a tile, and
-// comes from shared memory in f32; CAP 1 softcap, 2 a scale that is not positive; FMA_EXP: 3 of 16
-// exponentials by multiplications; LAZY: maxima are looked for only where weights grow too large.
+// Online softmax in f32 over scores in the layout of matrix instructions: of the 16 rows of a warp
+// a thread has lane / 4 and that + 8, and of SN keys 8 * j + 2 * (lane % 4) and the next: s[4 * j +
+// 2 * row + key]. MASK 0 none, 1 bool, 2 of type M added; STAGED: the mask is equal for all rows of
+// a tile, and comes from shared memory in f32; CAP 1 softcap, 2 a scale that is not positive;
+// FMA_EXP: computes 3 of 16 exponentials by multiplications; LAZY: searches maxima only when
+// weights grow too large.
 #define PLAIN (MASK == 0 && CAP == 0)
 // Scores are exponents of e, else of 2: PLAIN before, else after scaling.
 #define BASE_E (MASK == 2 && !STAGED)
@@ -12,7 +12,7 @@ constexpr float log2_e = 1.44269504f;
 constexpr float score_unit = BASE_E ? 1.0f : log2_e;
 
 #if FMA_EXP
-/// ex2 on the ordinary pipes, to 1e-4 of the result: beside long products its unit is the
+/// ex2 on the FMA pipes, accurate to 1e-4 of the result: beside long products the ex2 unit is the
 /// bottleneck. NaN does not become finite and small.
 DEVICE float ex2_fma(float x) {
     x = x < -127.0f ? -127.0f : x;
@@ -44,7 +44,7 @@ struct Softmax {
 #if MASK && !STAGED
     const M* mask[2];
 #endif
-    /// `row`: the first of this thread's. `m`: the mask of this batch.
+    /// `row`: the thread's first row. `m`: the mask of this batch.
     DEVICE void start(const Attn& a, const M* m, int g, int row, int last) {
         unit = (float)a.scale * score_unit;
 #if CAP == 1
@@ -64,12 +64,12 @@ struct Softmax {
 #endif
         }
     }
-    /// The maximum as attention_merge expects it.
+    /// The maximum in the form of attention_merge.
     DEVICE float natural_top(int t) const {
         return PLAIN ? top[t] * (unit / log2_e) : top[t] * (1 / score_unit);
     }
-    /// Scores of keys from `key` on, masked. `edge`: some row may not see all of them. `bias`: the
-    /// staged mask.
+    /// Scores of keys from `key` on, masked. `edge`: some keys are hidden from some rows. `bias`:
+    /// the staged mask.
     DEVICE void see(float* s, const Attn& a, int key, bool edge, const float* bias) {
         int lane = threadIdx.x & 31;
         key += (lane & 3) * 2;
@@ -117,7 +117,7 @@ struct Softmax {
                     s[i] = hidden();
         }
     }
-    /// The maximum so far; what was summed before is to be multiplied by f.
+    /// The maximum so far; earlier sums must be multiplied by f.
     DEVICE void raise(const float* s, float* f) {
 #pragma unroll
         for (int t = 0; t < 2; t++) {
@@ -145,7 +145,7 @@ struct Softmax {
         p[1] = ex2(y);
 #endif
     }
-    /// Scores of keys from `key` on become weights, as `see` and `raise` say.
+    /// Turns scores of keys from `key` on into weights, with `see` and `raise`.
     DEVICE void step(float* s, float* f, const Attn& a, int key, bool edge, const float* bias) {
         see(s, a, key, edge, bias);
         raise(s, f);
@@ -162,12 +162,12 @@ struct Softmax {
         }
     }
 #if LAZY
-    /// Some row has not seen a key.
+    /// Whether some row has seen no key.
     DEVICE bool unseen() const {
         return ballot(top[0] == hidden() || top[1] == hidden()) != 0;
     }
-    /// Packed weights of scores, by the maximum that `raise` found last: as good as the true one as
-    /// long as 16 bits hold the weights. False where some may be too large.
+    /// Packed weights of scores, by the last maximum of `raise`: as good as the true one as long as
+    /// 16 bits hold the weights. False where some may be too large.
     DEVICE bool try_weights(u32 (*w)[4], float* x, const float* s) const {
         float base[2];
 #pragma unroll

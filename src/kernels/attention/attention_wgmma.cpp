@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// wgmma and the copy engine (9.0): forms by how many warpgroups share a block and blocks an SM.
+// wgmma and TMA (9.0): forms by the number of warpgroups per block and blocks per SM.
 #include "base/error.h"
 #include "kernels/attention/heads.h"
 
@@ -58,7 +58,7 @@ int64_t padded_depth(const Heads& s) {
     return div_up(s.arg.depth, 16) * 16;
 }
 
-/// As most_keys: scores stay beside the weights, for a second attempt.
+/// As most_keys: scores stay in registers beside the weights, for a second attempt.
 int64_t most_lazy_keys(const Form& f, const Heads& s) {
     int64_t d = padded_depth(s);
     if (s.heavy() || s.arg.scale <= 0 || (f.fma_exp && (d > 64 || s.arg.keys < 512))) {
@@ -73,7 +73,8 @@ int64_t most_lazy_keys(const Form& f, const Heads& s) {
     return d <= 64 ? 112 : d <= 80 ? 80 : d <= 128 ? 64 : 48;
 }
 
-/// The most keys of a step for which text and registers suffice; 0 where the form is none.
+/// The largest number of keys per step within text size and registers; 0 where the form does not
+/// apply.
 int64_t most_keys(const Form& f, const Heads& s) {
     if (f.lazy) {
         return most_lazy_keys(f, s);
@@ -104,13 +105,13 @@ int64_t most_keys(const Form& f, const Heads& s) {
     return f.fma_exp && s.has_mask ? 112 : 128;
 }
 
-/// Equal steps where there are few, so that little is padded.
+/// Equal steps if there are few of them, to reduce padding.
 int64_t keys_of_step(int64_t keys, int64_t most) {
     int64_t steps = div_up(keys, most);
     return steps > 4 ? most : div_up(div_up(keys, steps), 16) * 16;
 }
 
-/// Blocks that loop over all tiles; 0 where each has one.
+/// Blocks that loop over all tiles; 0 where each block has one tile.
 int64_t looping_blocks(const Problem& p, const Heads& s, const Form& f, int64_t splits) {
     int64_t most = int64_t{p.arch.sms} * f.per_sm;
     return f.lazy && s.blocks(int64_t{64} * f.groups) * splits > most ? most : 0;
@@ -132,7 +133,7 @@ int64_t stages_of(const Problem& p, const Heads& s, const Form& f, int64_t keys)
     return fits(4) ? 4 : fits(3) ? 3 : 0;
 }
 
-/// Whether the copy engine can load tiles: every axis advances by whole vectors.
+/// Whether TMA can load tiles: every axis advances by whole vectors.
 bool loadable(const View& v) {
     bool ok = by_vectors(v, 8);
     for (size_t i = 0; i < 3; ++i) {
@@ -148,7 +149,7 @@ bool runs(const Problem& p, const Heads& s) {
            loadable(s.k.view) && loadable(s.v.view) && by_vectors(s.out.view, 8);
 }
 
-/// Measured widths of wgmma: below 48 columns the tensor cores are not full.
+/// Measured for widths of wgmma: below 48 columns the tensor cores are not full.
 double product_clocks(int64_t columns) {
     return static_cast<double>(std::max<int64_t>(columns / 2, 24));
 }
@@ -158,11 +159,11 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     auto bn = static_cast<double>(keys);
     double scores = d / 16 * product_clocks(keys);
     double values = bn / 16 * product_clocks(padded_depth(s));
-    // Exponentials at 16 a clock; masks and softcap cost instructions beside them.
+    // Exponentials at 16 a clock; masks and softcap add instructions.
     double weights = 4 * bn * (s.heavy() ? 1.7 : s.has_mask ? 1.2 : 1.0);
     double chain = scores + 1.15 * weights + 250 + (f.overlap ? 0 : values);
-    // Measured: warpgroups that share an SM hide from each other half of what is not the
-    // bottleneck. Counted, not measured: without maxima a third of the instructions is gone.
+    // Measured: warpgroups that share an SM hide half of the work that is not the bottleneck.
+    // Counted, not measured: without maxima a third of the instructions is gone.
     double work = (f.lazy ? 1.4 : 2.0) * std::max(scores + values, weights);
     int64_t blocks = s.blocks(int64_t{64} * f.groups) * splits;
     double part = static_cast<double>(div_up(s.arg.keys, splits));
@@ -172,7 +173,7 @@ double cost_us(const Problem& p, const Heads& s, const Form& f, int64_t keys, in
     double clocks = std::max(rounds * steps * chain, on_sm * f.groups * steps * work);
     double per_us = p.arch.clock_ghz * 1e3;
     double loads = static_cast<double>(blocks) * part * s.arg.depth * 4;
-    // Rows that are no whole sectors come one in 7.3 clocks.
+    // Rows that are no whole sectors take 7.3 clocks each.
     bool sectors = s.arg.depth * 2 % 32 == 0;
     double l2 = sectors ? loads / (24.0 * p.arch.sms * per_us)
                         : static_cast<double>(blocks) * part * 2 * 7.3 / (p.arch.sms * per_us);
@@ -213,7 +214,7 @@ TensorMap map_of(const Operand& o, int64_t keys) {
     for (size_t i = 0; i < 4; ++i) {
         m.sizes[i] = static_cast<uint64_t>(v.shape[3 - i]);
         if (i > 0) {
-            // An axis of one element still needs a stride that the copy engine accepts.
+            // An axis of one element still needs a stride that TMA accepts.
             bool one = v.shape[3 - i] == 1;
             m.strides[i - 1] = one ? row : 2 * static_cast<uint64_t>(v.strides[3 - i]);
         }
@@ -222,7 +223,7 @@ TensorMap map_of(const Operand& o, int64_t keys) {
     return m;
 }
 
-/// What a program is made for, and its blocks where these loop over tiles, else 0.
+/// The compile-time parameters of a program, and its blocks where these loop over tiles, else 0.
 struct Tiling {
     int64_t keys = 0, stages = 0, blocks = 0;
 };

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// softmax(q k^T * scale + mask) v for f16 and bf16 with online softmax in f32: wgmma, fed by the
-// copy engine (9.0). Each of WG warpgroups has 64 rows of q; the last warp loads tiles of BN (= SN)
-// keys or values into a ring of ST places, in the order of their use. OVERLAP: while the tensor
-// cores multiply one step's weights by its values, the threads make the next step's weights (k0 k1
-// v0 k2 v1 ...); else other warpgroups of the SM fill the gaps, and there are registers for more.
-// DH head size, padded to D in shared memory only; REGS registers for a thread, PER_SM blocks share
-// an SM; SPLIT: sums go to scratch. LOOP: as many blocks as the GPU holds do all tiles; keys,
-// values and rows of q of a block's next tile are loaded while it works on this one.
+// softmax(q k^T * scale + mask) v for f16 and bf16 with online softmax in f32: wgmma, fed by TMA
+// (9.0). Each of WG warpgroups has 64 rows of q; the last warp loads tiles of BN (= SN) keys or
+// values into ST pipeline stages, in the order of their use. OVERLAP: while the tensor cores
+// multiply one step's weights by its values, the threads make the next step's weights (k0 k1 v0 k2
+// v1 ...); else other warpgroups of the SM fill the gaps, and registers suffice for more of them.
+// DH head size, padded to D in shared memory only; REGS registers per thread, PER_SM blocks share
+// an SM; SPLIT: sums go to scratch. LOOP: as many blocks as the GPU holds loop over all tiles; a
+// block loads keys, values and rows of q of its next tile while it works on the current one.
 #define D ((DH + 15) / 16 * 16)
 #define BM (64 * WG)
 #define THREADS (128 * WG + 128)
@@ -18,7 +18,7 @@ constexpr int bars_at = bias_at + STAGED * ST * BN * 4;
 /// Rows [m0, m0 + BM) of group g in batch z, and keys [first, last).
 struct Tile {
     int m0, g, split, z, first, last;
-    /// `i`: of all tiles, where blocks loop.
+    /// `i`: index among all tiles, where blocks loop.
     DEVICE Tile(const Attn& a, int i) {
         int tiles = (a.share * a.queries + BM - 1) / BM, x = blockIdx.x, y = blockIdx.y;
         z = blockIdx.z;
@@ -57,7 +57,7 @@ DEVICE u32 q_chunk(int r, int c) {
 
 #if STAGED
 constexpr int lane_keys = (BN + 31) / 32;
-/// Keys that are none get some mask: `edge` hides them.
+/// Missing keys get some mask: `edge` hides them.
 DEVICE void read_mask(M* y, const M* mask, const Attn& a, int key) {
 #pragma unroll
     for (int k = 0; k < lane_keys; k++) {
@@ -148,7 +148,7 @@ DEVICE void pack_weights(u32 (*p)[4], const float* s) {
 DEVICE int head_of(const Attn& a, int row) {
     return a.share == 1 ? 0 : row / a.queries;
 }
-/// The results of a warp's 16 rows by way of shared memory, where its rows of q were.
+/// Stores the results of a warp's 16 rows through shared memory, which held its rows of q.
 DEVICE void store_rows(u16* O, u8* staged, float* o, const Softmax& softmax, const Attn& a,
                        const Tile& tile) {
     int lane = threadIdx.x & 31, w = threadIdx.x >> 5 & 3, wg = threadIdx.x >> 7;
@@ -205,7 +205,7 @@ DEVICE void store_sums(float* sums, const float* o, const Softmax& softmax, cons
 }
 #endif
 
-/// A warpgroup's rows of q on their way to shared memory; two threads share a row.
+/// Starts loading a warpgroup's rows of q to shared memory; two threads share a row.
 DEVICE void load_q(const u16* q, u32 to, const Attn& a, const Tile& tile) {
     int t = threadIdx.x & 127, r = t >> 1, row = tile.m0 + (threadIdx.x >> 7) * 64 + r;
     int head = head_of(a, row);
@@ -220,14 +220,14 @@ DEVICE void load_q(const u16* q, u32 to, const Attn& a, const Tile& tile) {
     }
     cp_async_commit();
 }
-/// All of a warpgroup's rows are there.
+/// Waits for all rows of the warpgroup.
 DEVICE void wait_q() {
     cp_async_wait<0>();
     async_fence();
     sync_some(1 + (threadIdx.x >> 7), 128);
 }
 
-/// A warpgroup's rows of a tile, but for the division by their sums of weights.
+/// A warpgroup's rows of a tile, before the division by their sums of weights.
 DEVICE void attend(float* o, Softmax& softmax, Consumer& c, const u8* memory, const Attn& a,
                    const Tile& t) {
     int hides = first_hidden(a, t.m0, BM, t.last), steps = t.steps();

@@ -33,15 +33,16 @@ struct Heads {
 };
 Heads heads_of(const Problem& p);
 
-/// Rows of vectors of `unit` elements: the innermost axis is contiguous, all else divides by it.
+/// Whether rows are vectors of `unit` elements: the innermost axis is contiguous, and all else is
+/// divisible by it.
 bool by_vectors(const View& v, int64_t unit);
-/// Parts of the keys, so that the GPU is full; each of at least `least`.
+/// The number of parts of the keys that fills the GPU; each of at least `least`.
 int64_t splits_of(const Problem& p, const Heads& s, int64_t blocks, int64_t least);
-/// MASK and M; what else attention_softmax.cuh wants.
+/// Defines MASK and M, and the other parameters of attention_softmax.cuh.
 void add_mask(Defines& d, const Heads& s);
 void add_softmax(Defines& d, const Heads& s, bool fma_exp);
 
-/// How a tactic runs.
+/// The execution parameters of a tactic.
 struct Schedule {
     int64_t splits = 1;  // parts of the keys, at most; a second kernel merges them
     int64_t keys = 32;   // of one step, of which a split has a multiple
@@ -60,7 +61,7 @@ std::optional<Schedule> wgmma_schedule(const Problem& p, const Heads& s, const T
 std::optional<Schedule> simt_schedule(const Problem& p, const Heads& s, const Tactic& t);
 /// The kernel that merges the splits of `count` rows.
 Launch merge_launch(const Heads& s, int64_t count);
-/// Arguments behind q, k and v: mask, results, sums in scratch memory, struct Attn.
+/// Arguments after q, k and v: mask, results, sums in scratch memory, struct Attn.
 void add_arguments(Launch& l, const Heads& s);
 
 } // namespace ingot::kernels::attention

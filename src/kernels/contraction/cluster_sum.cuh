@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The blocks of a cluster that share a tile add their sums, in order of their ranks: each adds the
-// rows [first, first + count) into its own tile, which the others do not read there. A thread has
-// `together` vectors on their way at a time.
+// The blocks of a cluster that share a tile add their sums, in the order of their ranks: each adds
+// the rows [first, first + count) to its own tile, where the others do not read them. A thread has
+// `together` vectors in flight.
 template <int together>
 DEVICE void cluster_sum(u8* tile, int splits, int first, int count, int tid, int threads) {
     constexpr int across = BN / 4;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the operands and results of a contraction lie, and how a finished tile is stored. RB, RM,
-// RN and RK are the axes of batch, rows, columns and depth after merging; NV counts the views that
-// are walked at the end: the result, then the epilogue's operands.
+// The layouts of a contraction's operands and results, and the store of a finished tile. RB, RM, RN
+// and RK are the axes of batch, rows, columns and depth after merging; NV counts the views that are
+// walked at the end: the result, then the epilogue's operands.
 struct Geometry {
     i64 batches, m, n, k;
     i64 batch[RB], rows[RM], columns[RN], depth[RK];
@@ -63,7 +63,7 @@ struct Spot {
     }
 };
 
-/// Which row of the result a row of the tile is; -1 for none.
+/// The result row of a row of the tile; -1 for none.
 struct RowsFrom {
     i64 m0, m;
     DEVICE i64 operator()(int r) const { return m0 + r < m ? m0 + r : -1; }

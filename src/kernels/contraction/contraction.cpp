@@ -37,7 +37,7 @@ void merge(Loops& loops) {
     for (const Shape& s : loops.stored) {
         views.push_back({loops.sizes, pad(s)});
     }
-    // In the order in which the operand that has them lies, so that more of them merge.
+    // In the memory order of the operand that has them, so that more of them merge.
     const View& leading = loops.a.empty() ? views[1] : views[0];
     plan::LoopNest nest = plan::merged_loops(views, plan::stride_order(leading));
     loops.sizes = nest.sizes;
@@ -79,7 +79,7 @@ void pair_axes(Loops& loops, const View& a, const View& b, const std::vector<int
     }
 }
 
-/// Keeps the first half of the last axis; returns how far b's second half is from it.
+/// Keeps the first half of the last axis; returns the distance to b's second half.
 int64_t halve(Loops& columns) {
     int64_t size = columns.sizes.back() / 2;
     columns.sizes.back() = size;

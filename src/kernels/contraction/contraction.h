@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A contraction with concrete sizes and strides, as all families that multiply matrices see it:
+// A contraction with concrete sizes and strides, shared by all families that multiply matrices:
 // result[batch][row][column] = epilogue(sum over depth of a[batch][row][depth] *
 // b[batch][column][depth]).
 #pragma once
@@ -31,26 +31,26 @@ struct Contraction {
     int64_t n() const { return columns.count(); }
     int64_t k() const { return depth.count(); }
     bool empty() const { return batches() * m() * n() == 0; }
-    /// Whether columns come in pairs, a result from each: the innermost axis of the columns has two
-    /// elements, a column in the first half of b's and its like in the second.
+    /// Whether columns come in pairs, with one result each: the innermost axis of the columns has
+    /// two elements, a column in the first half of b's and its partner in the second.
     bool paired() const { return epilogue.sums == 2; }
 };
 
-/// The same work for a more general program, which others may have already. Variants are sums of
+/// The same work for a more general program, which other problems may use too. Variants are sums of
 /// these: two addends, of which some are missing; an axis of rows of size 1 before the only one.
 constexpr int variant_addends = 1;
 constexpr int variant_rows = 2;
 constexpr int contraction_variants = 4;
 constexpr size_t staged_addends = 2;
 Contraction generalised(Contraction c, int variant);
-/// Of a dot. Errors: InvalidArgument when paired sizes differ.
+/// For a dot. Errors: InvalidArgument when paired sizes differ.
 Contraction contraction_of(const Problem& p);
-/// Of the first two operands of a node that is a dot of them in some way.
+/// For a node that computes the dot `d` of its first two operands.
 Contraction contraction_of(const Problem& p, const Dot& d);
 /// a and b, rows and columns exchanged.
 Contraction swapped(Contraction c);
 
-/// The type in which sums are kept, on the device: "float", "double", "u32" or "u64".
+/// The device type of sums: "float", "double", "u32" or "u64".
 std::string_view sum_c_type(DType a, DType b, DType result);
 
 /// Sets `loops` to one axis of size 1 where it has none.
@@ -61,7 +61,7 @@ void merge(Loops& loops);
 /// Whether `loops` strides of one operand and its offset are multiples of `n`, apart from the
 /// innermost stride `inner`.
 bool all_multiples(const Shape& strides, int64_t n);
-/// The farthest element from the first; -1 when a stride is negative.
+/// The offset of the farthest element from the first; -1 when a stride is negative.
 int64_t reach(const Loops& loops, const Shape& strides);
 
 } // namespace ingot::kernels

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The epilogue in a form in which those that differ only in the number of addends can share a
-// program.
+// Canonical epilogues: those that differ only in the number of addends share a program.
 #include "kernels/contraction/epilogue.h"
 
 #include "kernels/common/expr_text.h"
@@ -63,7 +62,7 @@ int argument_count(const ExprInstr& c) {
                                                        : arity(c.op);
 }
 
-/// How often each instruction is read; the result once more.
+/// The number of reads of each instruction; the result counts once more.
 std::vector<int> uses_of(const Expr& e) {
     std::vector<int> uses(e.code.size(), 0);
     uses.back() = 1;
@@ -93,7 +92,7 @@ Chain chain_of(const Expr& e, const std::vector<bool>& is_sum) {
     int count = static_cast<int>(e.code.size());
     for (int n = 0; n < count; ++n) {
         if (is_input(n, true)) {
-            if (c.end >= 0) { // under two numbers
+            if (c.end >= 0) { // the addend occurs twice
                 return {{}, std::vector<bool>(e.code.size(), false), -1};
             }
             c.end = n;
@@ -120,7 +119,7 @@ Chain chain_of(const Expr& e, const std::vector<bool>& is_sum) {
     return c;
 }
 
-/// sum + addend + addend ..., of the types of these operands; returns the last instruction.
+/// sum + addend + addend ..., in the types of these operands; returns the last instruction.
 int begin_body(Expr& out, DType sum, const std::vector<Operand>& operands, size_t addends) {
     int at = out.in(0, sum);
     for (size_t i = 0; i < addends; ++i) {
@@ -129,8 +128,8 @@ int begin_body(Expr& out, DType sum, const std::vector<Operand>& operands, size_
     return at;
 }
 
-/// Appends those instructions of `e` that are not taken. `at`: where the taken ones are read now;
-/// `inputs`: of the new body, by input of `e`.
+/// Appends the instructions of `e` that are not taken. `at`: the new index of each taken one;
+/// `inputs`: inputs of the new body, by input of `e`.
 void append_rest(Expr& out, const Expr& e, const std::vector<bool>& taken, std::vector<int> at,
                  const std::vector<int>& inputs) {
     if (taken.back()) {
@@ -153,7 +152,7 @@ void append_rest(Expr& out, const Expr& e, const std::vector<bool>& taken, std::
     }
 }
 
-/// The operands that a map reads besides the sum: the addends first.
+/// The operands of a map besides the sum: the addends first.
 void add_map(Epilogue& f, const Problem& p, const Node& map, Value sum) {
     const Expr& e = map.as<Map>().body;
     std::vector<bool> is_sum;
@@ -200,7 +199,7 @@ void add_map(Epilogue& f, const Problem& p, const Node& map, Value sum) {
     append_rest(f.body, e, chain.taken, std::move(at), inputs);
 }
 
-/// The operands that a map reads besides the two sums.
+/// The operands of a map besides the two sums.
 void add_pair_map(Epilogue& f, const Problem& p) {
     const Node& map = p.group.nodes[3];
     const Expr& e = map.as<Map>().body;

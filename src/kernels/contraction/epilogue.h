@@ -8,9 +8,9 @@
 
 namespace ingot::kernels {
 
-/// What follows the sums. `body` begins with the addends: ((sum + operand 0) + operand 1) ...; each
-/// of them may be missing, and counts as -0 then. Of two sums, those of a pair of columns, there
-/// are no addends.
+/// The function after the sums. `body` begins with the addends: ((sum + operand 0) + operand 1)
+/// ...; each of them may be missing, and counts as -0 then. Sums of a pair of columns have no
+/// addends.
 struct Epilogue {
     DType sum_type = DType::F32;
     DType type = DType::F32; // as stored
@@ -19,19 +19,20 @@ struct Epilogue {
     size_t addends = 0;
     std::vector<Operand> operands; // broadcast to the result's shape
 };
-/// As Operand::buffer: an addend that is missing.
+/// The Operand::buffer of a missing addend.
 constexpr int missing_operand = -3;
 
 /// As plan::refuse_epilogue; only `quantised` may have 4-bit elements.
 std::optional<std::string> refuse_contraction(const Group& group, Value quantised = {});
-/// Whether the group is a main node, two slices and a map, as for gated linear units; then why it
-/// is not one whose map reads the halves of the main node's last axis, the first one first.
+/// Whether the group is a main node, two slices and a map, as for gated linear units; then the
+/// reason why it is not one whose map reads the halves of the main node's last axis, the first one
+/// first.
 bool has_halves(const Group& group);
 std::optional<std::string> refuse_halves(const Group& group);
 Epilogue epilogue_of(const Problem& p);
-/// One more addend, which is missing. All operands are addends.
+/// Adds a missing addend. All operands are addends.
 void add_missing_addend(Epilogue& e);
-/// Part of the epilogue's text: OUT value_of(ACC sum, elements of the operands), behind the file
+/// A part of the epilogue's text: OUT value_of(ACC sum, elements of the operands), after the file
 /// that it calls; `wide`: a float, not yet narrowed to a result of 16 bits.
 std::string value_text(const Epilogue& f, bool wide = false);
 

@@ -10,7 +10,7 @@
 // the copy engine brings it into the panel ahead of time, and the result replaces it there.
 constexpr int buffers = 2;
 constexpr int panels = (BN + 63) / 64;
-// Columns that a warp finishes at a time: fewer where sums leave few registers.
+// Columns that a warp converts at a time: fewer where sums leave few registers.
 constexpr int wide = MB * BN < 384 ? 32 : 16, chunks = BN / wide;
 constexpr int panel_bytes = tile_m * 128;
 constexpr int panel_at = ST * stage_bytes;
@@ -40,7 +40,7 @@ static_assert(PING_PONG && NC == 2 && BN % 32 == 0 && DEEP == 1 && TAIL == (BN %
 #define FULL_PASS
 #endif
 
-// A warpgroup would wait for ever for more than the block was launched with.
+// A warpgroup would wait forever for more registers than the block was launched with.
 constexpr int load_registers = 40, multiply_registers = 232;
 static_assert(load_registers + 2 * multiply_registers <= 3 * 168, "65536 / 384, in steps of 8");
 
@@ -55,13 +55,13 @@ struct Tiles {
     DEVICE u32 count() const { return first < end ? (end - first - 1) / step + 1 : 0; }
 };
 
-/// Barriers of a panel: `ready` when it may be written, or brings the operand; `done` when it may
-/// leave.
+/// Barriers of a panel: `ready` when it may be written, or has received the operand; `done` when it
+/// may be stored.
 DEVICE u32 ready_of(u32 ends, u32 use) {
     return ends + use % buffers * 16;
 }
 
-/// Where a panel of a tile begins in the result.
+/// The start of a tile's panel in the result.
 struct PanelPlace {
     int panel;
     int at[4];
@@ -77,7 +77,7 @@ struct PanelPlace {
     }
 };
 
-/// One thread for a warpgroup: panel after panel leaves, and becomes ready again.
+/// One thread for a warpgroup: stores panel after panel, and makes each ready again.
 DEVICE void send_panels(u32 memory, u32 ends, int group, PANEL_TAKES(map_out) FULL_TAKES,
                         const Geometry& g CONV_TAKES) {
     Tiles tiles(group, g CONV_PASS);
@@ -118,8 +118,8 @@ DEVICE void send_panels(u32 memory, u32 ends, int group, PANEL_TAKES(map_out) FU
     bulk_wait_all();
 }
 
-/// The sums of rows of block i in columns of chunk c, for part == c * MB + i. A switch, since what
-/// the compiler makes of conditions moves all sums every time.
+/// The sums of rows of block i in columns of chunk c, for part == c * MB + i. A switch, because
+/// with conditions the compiler moves all sums every time.
 template <int PART>
 DEVICE void take(float* d, const Sums& sums) {
     constexpr int part = PART % (chunks * MB);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction by wgmma in blocks that stay: a block per SM goes through tiles of 64 * MB x BN, two
-// warpgroups in turn. While one stores its tile the other multiplies; two threads of the third keep
-// loading, from tile to tile. Each warp stages its 16 rows of the tile in shared memory of its own,
-// `wide` columns at a time. Only for VEC == 8.
+// Persistent contraction by wgmma: a block per SM loops over tiles of 64 * MB x BN with two
+// alternating warpgroups. While one stores its tile, the other multiplies; two threads of the third
+// load continuously across tiles. Each warp stages its 16 rows of the tile in shared memory of its
+// own, `wide` columns at a time. Only for VEC == 8.
 constexpr int wide = BN % 64 == 0 ? 64 : BN % 48 == 0 ? 48 : 32;
 static_assert(NC == 2 && BN % wide == 0 && DEEP == 1, "two warpgroups, whole panels");
 constexpr int panel_pitch = wide + 8;

@@ -7,7 +7,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// One more addend, which is missing.
+/// Adds a missing addend.
 void add_missing(Contraction& c) {
     size_t at = c.epilogue.addends + 1; // among the views
     add_missing_addend(c.epilogue);

@@ -66,7 +66,7 @@ double mma_cost_us(const MmaTile& t, MmaExtents x, int splits, DType type, doubl
         double partial = 8.0 * splits * static_cast<double>(x.batches * x.m * x.n);
         us += arch.has_cluster() ? 3.0 : 1.5 + partial / (arch.dram_gbs * 2e3);
     }
-    // Where wgmma runs too, what was measured of these tiles lies this far above the model.
+    // Where wgmma runs too, these tiles measured this factor above the model.
     constexpr double beside_wgmma = 1.7;
     return arch.has_wgmma() ? beside_wgmma * us : us;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What matrix products and convolutions by mma.sync share on the host: tiles, their text and cost.
+// The host side that matrix products and convolutions by mma.sync share: tiles, their text and
+// cost.
 #pragma once
 
 #include "kernels/contraction/store_text.h"
@@ -32,8 +33,8 @@ struct MmaSplit {
         field("splits", self.splits);
     }
 };
-/// Drops tactics of the algorithm that split the depth. The others add along it by one instruction,
-/// whatever the tile: they are batch invariant.
+/// Drops the algorithm's tactics that split the depth. The others add along the depth in one order
+/// for all tiles: they are batch invariant.
 template <class Mma>
 void drop_splits(std::vector<Tactic>& tactics) {
     std::erase_if(tactics, [](const Tactic& t) {
@@ -42,7 +43,7 @@ void drop_splits(std::vector<Tactic>& tactics) {
     });
 }
 
-/// Whether tensor cores multiply these.
+/// Whether tensor cores multiply these types.
 bool mma_type(DType a, DType b, bool tf32);
 
 struct MmaExtents {
@@ -50,7 +51,7 @@ struct MmaExtents {
 };
 double mma_cost_us(const MmaTile& t, MmaExtents x, int splits, DType type, double dram_bytes,
                    const Arch& arch);
-/// Into how many parts the depth may be split.
+/// The candidates for the number of parts of the depth.
 std::vector<int> split_choices(int64_t steps, int bm);
 
 std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_columns);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tensor-core loop over a ring of ST stages in shared memory (mma.sync and cp.async), and what
-// follows it: split-K and the store. A block makes BM x BN results, a warp WM x WN. Both operands
-// have BK of the depth innermost in shared memory, rows of row_bytes with their 16-byte chunks
+// The tensor-core loop over ST pipeline stages in shared memory (mma.sync and cp.async), followed
+// by split-K and the store. A block makes BM x BN results, a warp WM x WN. In shared memory both
+// operands have BK elements of the depth innermost, rows of row_bytes with their 16-byte chunks
 // swizzled; B_COLUMNS (16-bit types only): B's rows are depths, with BN columns innermost.
 //
 // Split-K is an argument: `splits` blocks share a tile. CLUSTER: they form a cluster and sum
@@ -16,7 +16,7 @@ constexpr int a_bytes = BM * row_bytes;
 constexpr int stage_bytes = a_bytes + BN * row_bytes;
 constexpr int steps = row_bytes / 32; // of one matrix instruction
 
-/// Chunk c of a row, permuted so that neither copies nor ldmatrix meet bank conflicts.
+/// Chunk c of a row, permuted so that neither copies nor ldmatrix have bank conflicts.
 template <int BYTES>
 DEVICE u32 swizzled(int row, int c) {
     return row * BYTES + ((c ^ (BYTES == 64 ? (row >> 1) & 3 : row & 7)) << 4);
@@ -107,8 +107,8 @@ struct Sums {
     }
 };
 
-/// Steps [begin, end) of the depth, at least one, BK each; load(stage, step) starts the copies of
-/// one.
+/// Steps [begin, end) of the depth, at least one, BK each; load(stage, step) starts the copies of a
+/// step.
 template <class Load>
 DEVICE void multiply(Sums& sums, u32 base, int begin, int end, Load& load) {
     Warp warp;
@@ -149,7 +149,7 @@ DEVICE void multiply(Sums& sums, u32 base, int begin, int end, Load& load) {
     sync();
 }
 
-/// What a block makes.
+/// The tile of a block.
 struct Tile {
     u32 batch;
     i64 m, n;

@@ -7,7 +7,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// Whether steps along the axes lead nowhere.
+/// Whether all strides along the axes are without effect.
 bool stands(const Shape& strides, const Shape& sizes) {
     for (size_t i = 0; i < strides.size(); ++i) {
         if (strides[i] != 0 && sizes[i] > 1) {
@@ -21,18 +21,18 @@ bool is_half(DType d) {
     return d == DType::F16 || d == DType::BF16;
 }
 
-/// Whether view v of what is stored differs only by column.
+/// Whether stored view v varies by column only.
 bool by_column(const Contraction& c, size_t v) {
     return stands(c.batch.stored[v], c.batch.sizes) && stands(c.rows.stored[v], c.rows.sizes);
 }
 
-/// Whether two columns of view v, of which the first is even, can be read at once.
+/// Whether two columns of view v, the first one even, can be read at once.
 bool in_twos(const Contraction& c, size_t v) {
     const Operand& o = c.epilogue.operands[v - 1];
     return c.columns.stored[v][0] == 1 && o.view.offset % 2 == 0 && bit_width(o.dtype) <= 32;
 }
 
-/// Whether view v has 16-bit elements side by side, in rows that TMA accepts.
+/// Whether view v has contiguous 16-bit elements, in rows that TMA accepts.
 bool in_rows(const Contraction& c, size_t v, const Operand& o) {
     const Shape& rows = c.rows.stored[v];
     const Shape& batch = c.batch.stored[v];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction on ordinary arithmetic units: a block of 256 threads makes 64 x 64 results, 4 x 4 a
-// thread; 16 of the depth at a time pass through shared memory. A_ROWS and B_COLUMNS: neighbouring
+// Contraction on ordinary arithmetic units: a block of 256 threads makes 64 x 64 results, 4 x 4 per
+// thread; each step moves 16 of the depth through shared memory. A_ROWS and B_COLUMNS: neighbouring
 // threads load neighbouring rows (columns) instead of neighbouring depths.
 constexpr int simt_pitch = 65;
 constexpr i64 outside = (i64)1 << 62; // no offset: strides may be negative

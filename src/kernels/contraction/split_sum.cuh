@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums the partial results of split-K in order of the splits and stores them through the epilogue.
-// One thread makes VEC columns of a row.
+// Sums the partial results of split-K in the order of the splits and stores them through the
+// epilogue. One thread makes VEC columns of a row.
 KERNEL void __launch_bounds__(256)
     split_sum(const ACC* __restrict__ partial, OUT* __restrict__ out, i32 splits,
               const __grid_constant__ Geometry g EPI_PARAMS) {

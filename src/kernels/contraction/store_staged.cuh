@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// store_tile for an epilogue with STAGED operands, all of them in vectors of 16 bytes: what it
-// reads is on its way to shared memory for DEPTH rows of a thread at a time (fetch_extras and
-// take_extras, generated), so that a thread waits once for several rows.
+// store_tile for an epilogue with STAGED operands, all in vectors of 16 bytes: its operands are
+// copied to shared memory for DEPTH rows of a thread at a time (fetch_extras and take_extras,
+// generated), so that a thread waits once for several rows.
 constexpr int slot_bytes = STAGED * 16 + 8; // of a thread and row
 
 template <int WIDE, int DEPTH, class Fetch, class RowOf>

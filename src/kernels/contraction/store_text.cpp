@@ -16,22 +16,22 @@ const Operand& stored_operand(const Contraction& c, size_t v) {
     return v == 0 ? c.out : c.epilogue.operands[v - 1];
 }
 
-/// Results that a thread stores at a time, at most.
+/// The largest number of results that a thread stores at a time.
 int64_t most_results(const Contraction& c) {
     return c.paired() ? vector_size / 2 : vector_size;
 }
 
-/// The last axis of the columns along which results are stored.
+/// The column axis along which results are stored.
 size_t result_axis(const Contraction& c) {
     return c.columns.sizes.size() - c.epilogue.sums;
 }
 
-/// How far the next result is in view v.
+/// The distance to the next result in view v.
 int64_t result_step(const Contraction& c, size_t v) {
     return c.columns.stored[v][result_axis(c)];
 }
 
-/// Whether view v has the columns side by side, in aligned vectors.
+/// Whether view v has adjacent columns, in aligned vectors.
 bool has_vectors(const Contraction& c, size_t v) {
     int64_t n = most_results(c);
     Shape outer = c.columns.stored[v];
@@ -58,7 +58,7 @@ int least_width(const Contraction& c) {
 
 namespace {
 
-/// struct Extras, what the epilogue reads for VEC columns; void read_extras(extras, offsets, ...);
+/// struct Extras, the epilogue's operands for VEC columns; void read_extras(extras, offsets, ...);
 /// void deliver(sums, extras, offsets, ...), and a deliver that does both.
 std::string deliver_text(const Contraction& c, int vector) {
     std::string fields;
@@ -99,8 +99,8 @@ std::string deliver_text(const Contraction& c, int vector) {
                "deliver(v, x, at[0], g, out EPI_PASS);\n}\n");
 }
 
-/// Of an epilogue with two operands, such as a bias and a residual: both, where they can be copied
-/// to shared memory in vectors.
+/// For an epilogue with two operands, such as a bias and a residual: both, if vector copies to
+/// shared memory are possible.
 size_t staged_operands(const Contraction& c, int vector) {
     size_t count = c.epilogue.operands.size();
     bool all = vector == vector_size && count == 2 && !c.paired();
@@ -111,8 +111,8 @@ size_t staged_operands(const Contraction& c, int vector) {
     return all ? count : 0;
 }
 
-/// void fetch_extras(slot, bytes between operands, offsets, ...): starts the copies of what
-/// read_extras reads; void take_extras(extras, slot, bytes between operands).
+/// void fetch_extras(slot, bytes between operands, offsets, ...): starts the copies for
+/// read_extras; void take_extras(extras, slot, bytes between operands).
 std::string staged_text(const Contraction& c) {
     std::string starts;
     std::string reads;

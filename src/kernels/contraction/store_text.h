@@ -6,21 +6,21 @@
 
 namespace ingot::kernels {
 
-/// Whether everything stored and read at the end can be walked in vectors of 8 columns.
+/// Whether all views stored or read at the end can be walked in vectors of 8 columns.
 bool vector_columns(const Contraction& c);
 /// Columns that a thread stores at a time (VEC), at most and at least.
 int store_width(const Contraction& c);
 int least_width(const Contraction& c);
 
-/// Device text: what precedes contract.cuh (types, ranks, EPI_PARAMS), and the epilogue behind it;
-/// for store_staged.cuh, too, where it defines STAGED as more than 0.
+/// Device text: the part before contract.cuh (types, ranks, EPI_PARAMS), and the epilogue after it;
+/// also for store_staged.cuh where it defines STAGED as more than 0.
 struct StoreText {
     std::string defines;
     std::string functions;
     bool staged = false;
     bool paired = false;
 
-    /// store_tile.cuh, and what makes it take pairs.
+    /// store_tile.cuh, and the file that handles pairs.
     std::string store_tile() const;
 };
 StoreText store_text(const Contraction& c, int vector);

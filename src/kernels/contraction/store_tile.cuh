@@ -23,9 +23,9 @@ struct FromPitch {
 
 typedef FromPitch<tile_pitch> FromTile;
 
-/// Rows [first, first + count) of a tile of WIDE columns, the first of them n0. At least WIDE / VEC
-/// threads, each of which keeps to its columns. What the epilogue reads is fetched one row ahead of
-/// its use; the loop starts a row early for that.
+/// Rows [first, first + count) of a tile of WIDE columns, which starts at column n0. At least WIDE
+/// / VEC threads, each with fixed columns. The epilogue's operands are fetched one row ahead of
+/// their use, so the loop starts a row early.
 template <int WIDE = BN, class Fetch, class RowOf>
 DEVICE void store_tile(Fetch fetch, RowOf row_of, int tid, int threads, int first, int count,
                        u32 batch, i64 n0, const Geometry& g, OUT* out EPI_PARAMS) {

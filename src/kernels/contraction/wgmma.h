@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What matrix products and convolutions by wgmma share on the host.
+// The host side that matrix products and convolutions by wgmma share.
 #pragma once
 
 #include "kernels/contraction/store_text.h"
@@ -20,7 +20,7 @@ struct WgmmaTile {
     /// tiles.
     double beside_model = 1;
     double in_turn = 1;
-    /// Results of 16 bits leave by TMA (gemm_wgmma_persistent.cuh); with ping_pong.
+    /// TMA stores results of 16 bits (gemm_wgmma_persistent.cuh); with ping_pong.
     bool persistent = false;
 
     int bm() const { return 64 * blocks * (ping_pong ? 1 : groups); }
@@ -42,11 +42,11 @@ struct WgmmaTile {
                                                        4 * slot * 128 * groups) +
                                bars;
     }
-    /// Of contraction_variants: an addend that is missing is no full operand.
+    /// For contraction_variants: a missing addend is no full operand.
     int variant(int v) const { return persistent ? v & variant_rows : v; }
-    /// As tactics are named: "128x192_pp".
+    /// The tile's part of tactic names: "128x192_pp".
     std::string name() const;
-    /// `tma_store`: the results can leave by TMA.
+    /// `tma_store`: TMA can store the results.
     bool takes(const Contraction& c, int64_t steps, int splits, bool tma_store) const;
 };
 std::span<const WgmmaTile> wgmma_tiles();
@@ -74,19 +74,19 @@ inline int64_t chunk_elements(DType type) {
 inline int64_t slab_elements(DType type) {
     return 8 * chunk_elements(type);
 }
-/// A map of an operand, which is rounded to TF32 on its way if it is f32.
+/// A map of an operand; f32 is rounded to TF32 on loading.
 TensorMap wgmma_map(DType type, int rank);
 
-/// Into how many parts the depth may be split: blocks of a cluster.
+/// The candidates for the number of parts of the depth: blocks of a cluster.
 std::span<const int> wgmma_splits();
-/// Time of `tiles`, splits not counted, with so many slabs each.
+/// The time of `tiles`, splits not counted, with this many slabs each.
 double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, int64_t steps,
                      int splits, double dram_bytes, const Arch& arch);
 
-/// Program, grid, block, cluster and shared memory for so many tiles; arguments are the caller's:
-/// maps and result, then these numbers, ...
-/// `conv`: 0, or CONV of wgmma_core.cuh. Where blocks stay, a map of the result takes its place,
-/// then one of the full operand; each is followed by that of the tail, if there is one.
+/// Program, grid, block, cluster and shared memory for this many tiles; the caller adds arguments:
+/// maps and result, then these numbers, ... `conv`: 0, or CONV of wgmma_core.cuh. Persistent blocks
+/// take a map of the result in its place, then one of the full operand; each is followed by a map
+/// of the tail, if there is one.
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t tiles, int splits, int conv,
                     const Arch& arch);
 void add_wgmma_numbers(Args& args, const WgmmaTile& t, int splits, bool b_constant,

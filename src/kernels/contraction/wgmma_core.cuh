@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the contractions by wgmma share: tiles, operands as the copy engine loads them, the main
-// loop of a warpgroup. NC warpgroups multiply, each MB * 64 rows by BN columns at a time, out of a
-// ring of ST stages of DEEP slabs; behind them come the threads that load. A slab is 128 bytes of
-// the depth: SLAB_K elements.
+// Shared by the contractions with wgmma: tiles, loads of operands by TMA, the main loop of a
+// warpgroup. NC warpgroups multiply, each MB * 64 rows by BN columns at a time, from ST pipeline
+// stages of DEEP slabs; the loading threads come after them. A slab is 128 bytes of the depth:
+// SLAB_K elements.
 //
-// CONV: the rows of a tile are a patch of result positions, whose inputs the copy engine fetches as
-// boxes, one for each kernel position and SLAB_K channels; it fills the padding with zeros. CONV ==
-// 2: windows are two apart; rows and columns of the input are walked as pairs, the second column of
-// a pair behind the channels of the first.
+// CONV: the rows of a tile are a patch of result positions, whose inputs TMA fetches as boxes, one
+// for each kernel position and SLAB_K channels; it fills the padding with zeros. CONV == 2: windows
+// are two apart; rows and columns of the input are walked as pairs, the second column of a pair
+// behind the channels of the first.
 constexpr int consumers = 128 * NC;
 constexpr int tile_m = 64 * MB * (PING_PONG ? 1 : NC);
 constexpr int slab_a = tile_m * 128, slab_b = BN * 128;
@@ -93,7 +93,7 @@ typedef PatchRows Rows;
 #else
 typedef RowsFrom Rows;
 #endif
-/// Where a tile lies.
+/// The position of a tile.
 struct Place {
     u32 batch;
     i64 n0;
@@ -136,7 +136,7 @@ DEVICE Place place_of(u32 t, const Geometry& g CONV_TAKES) {
 #endif
 }
 
-/// Loads of A and B for a tile: load(to, step, barrier) for every slab, one after another.
+/// Loads of A and B for a tile: load(to, step, barrier) for every slab, in order.
 struct LoadA {
 #if CONV
     Slabs slabs;
@@ -175,7 +175,7 @@ struct LoadB {
     }
 #endif
 };
-/// Rows of a tile that there may be.
+/// The number of valid rows of a tile.
 DEVICE int tile_rows(const Geometry& g CONV_TAKES) {
     (void)g;
 #if CONV
@@ -184,12 +184,12 @@ DEVICE int tile_rows(const Geometry& g CONV_TAKES) {
     return tile_m;
 #endif
 }
-/// What one load of A brings.
+/// The bytes of one load of A.
 DEVICE int bytes_of_a(const Geometry& g CONV_TAKES) {
     return tile_rows(g CONV_PASS) * 128;
 }
 
-/// A place in the ring, and how often it was passed.
+/// A pipeline stage, and the parity of its passes.
 struct Turn {
     int stage = 0;
     u32 phase = 0;
@@ -227,9 +227,9 @@ struct Sums {
     }
 };
 
-/// The steps [begin, end) of a warpgroup, from a place in the ring on: the rows of A that begin at
+/// The steps [begin, end) of a warpgroup, from a pipeline stage on: the rows of A that begin at
 /// byte `rows` of a stage, by all of B. `other`: the barrier on which another warpgroup waits until
-/// the last stage of this one is there, or 0. ON: the ring is used beyond the last step.
+/// the last stage of this one has arrived, or 0. ON: the pipeline continues after the last step.
 template <bool ON>
 DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int rows, int lane,
                        Turn turn, u32 other) {

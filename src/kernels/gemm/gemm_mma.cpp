@@ -13,7 +13,7 @@ struct Side {
     bool aligned = false;
 };
 
-/// How rows with the depth inside can be loaded.
+/// The load of rows with the depth innermost.
 Side depth_side(const Operand& o, const Shape& batch, const Loops& outer, const Shape& strides,
                 const Shape& depth) {
     int64_t chunk = 128 / bit_width(o.dtype);
@@ -25,7 +25,7 @@ Side depth_side(const Operand& o, const Shape& batch, const Loops& outer, const 
     return s;
 }
 
-/// Whether B can be loaded with the columns inside, in aligned chunks.
+/// Whether B can be loaded with the columns innermost, in aligned chunks.
 bool columns_inside(const Contraction& c) {
     constexpr int64_t chunk = 8;
     Shape outer = c.columns.b;
@@ -47,7 +47,7 @@ void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch&
         return;
     }
     double slow = (a.aligned ? 1 : 2) * (b.aligned || columns ? 1.0 : 2.0);
-    // Measured: what a product takes less than the model says, and a convolution does not.
+    // Measured: products take this much less than the model, convolutions do not.
     constexpr double beside_wgmma_us = 3;
     constexpr double least_us = 1.5;
     for (const MmaTile& t : mma_tiles()) {

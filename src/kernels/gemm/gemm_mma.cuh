@@ -8,7 +8,7 @@ struct Copies {
     u8* memory;
     i64 m0, n0;
     const Geometry& g;
-    // Offsets of the rows, kept where they take more than a product.
+    // Offsets of the rows, stored where computing them takes more than a product.
     u32 oa[A_ALIGNED && RM > 1 ? na : 1], ob[B_ALIGNED && !B_COLUMNS && RN > 1 ? nb : 1];
     int row, chunk;
     DEVICE Copies(const IN* a_, const IN* b_, u8* memory_, const Tile& t, const Geometry& g_)

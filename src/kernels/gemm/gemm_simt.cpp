@@ -10,7 +10,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// Whether neighbouring rows lie closer than neighbouring depths.
+/// Whether neighbouring rows are closer than neighbouring depths.
 bool outer_fast(const Loops& outer, const Shape& outer_strides, const Shape& depth_strides) {
     int64_t o = std::abs(outer_strides.back());
     int64_t d = std::abs(depth_strides.back());

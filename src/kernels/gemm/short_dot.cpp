@@ -16,7 +16,7 @@ int depth_class(const Contraction& c) {
     return c.k() <= 8 ? 8 : c.k() <= 16 ? 16 : 32;
 }
 
-/// Elements along the depth that are one load of both operands.
+/// Elements along the depth per load of both operands.
 int64_t vector_of(const Contraction& c) {
     int64_t v = 1;
     auto fits = [&](const Operand& o, const Shape& batch, const Shape& outer, const Shape& depth,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of a short depth: a thread makes a result, its elements in registers, DEPTH of each
-// operand at a time, V a load.
+// Products of a short depth: a thread makes a result with its elements in registers, DEPTH of each
+// operand at a time, V per load.
 KERNEL void __launch_bounds__(256)
     short_dot(const TA* __restrict__ a, const TB* __restrict__ b, OUT* __restrict__ out,
               i32 b_constant, const __grid_constant__ Geometry g EPI_PARAMS) {

@@ -43,9 +43,9 @@ bool runs(const Contraction& c) {
            chunked(c.b, c.batch.b, c.columns.b, c.depth.b, chunk);
 }
 
-/// What a share of the depth changes for weights that come from memory: a block takes so long for
-/// itself and for a round, an SM has so many at a time, and at the end memory waits for the last
-/// ones. Counted from what a single block of one round takes.
+/// The effect of a share of the depth on weights from memory: a block has a fixed cost and a cost
+/// per round, an SM holds a few blocks at a time, and at the end memory waits for the last ones.
+/// Relative to a single block of one round.
 double blocks_us(double blocks, double rounds, double dram_us, const Arch& arch) {
     constexpr double block_us = 1.6;
     constexpr double round_us = 0.5;
@@ -65,15 +65,15 @@ double cost_us(const Contraction& c, int share, const Arch& arch) {
     double busy = std::min<double>(arch.sms, std::max(blocks, 1.0));
     double dram_us = traffic_bytes(c) / (arch.dram_gbs * 1.02e3);
     double math_us = 1.7 * macs / (busy * 128 * arch.clock_ghz * 1e3);
-    constexpr double streams = 4e6;   // bytes from which on memory decides
-    constexpr double stream_us = 2.4; // until as much is on its way as memory takes
+    constexpr double streams = 4e6;   // bytes from which memory bandwidth decides
+    constexpr double stream_us = 2.4; // until enough loads are in flight
     double memory_us = traffic_bytes(c) > streams
                            ? stream_us + blocks_us(blocks, std::max(rounds, 1.0), dram_us, arch)
                            : std::max(waves * std::max(rounds, 1.0) * 0.45, dram_us);
     return 0.3 + std::max(memory_us, math_us);
 }
 
-/// With a and b exchanged where only the columns are few.
+/// Swaps a and b where only the columns are few.
 Contraction with_few_rows(const Contraction& c) {
     bool swap = c.m() > most_gemv_rows && c.n() <= most_gemv_rows && !c.paired();
     return swap ? swapped(c) : c;

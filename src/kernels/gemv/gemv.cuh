@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products with at most MR rows: every byte of B is read once, in 16-byte pieces, and that is what
-// the kernel's time is. BYTES: both operands are integers of 8 bits.
+// Products with at most MR rows: every byte of B is read once, in 16-byte pieces, which determines
+// the kernel's time. BYTES: both operands are integers of 8 bits.
 constexpr int per_load = 16 / sizeof(TB);
 
 union Piece {

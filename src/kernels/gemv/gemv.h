@@ -7,7 +7,7 @@
 
 namespace ingot::kernels {
 
-/// A warp, or several, for a few columns; up to 8 rows or columns.
+/// A warp, or several, per few columns; up to 8 rows or columns.
 struct Gemv {
     static constexpr std::string_view pattern = "gemv_s{share}";
     int share = 1; // warps that share the depth of a column
@@ -16,7 +16,7 @@ struct Gemv {
         field("share", self.share);
     }
 };
-/// Columns that TMA brings through stages in shared memory (9.0 and later).
+/// TMA loads the columns through pipeline stages in shared memory (9.0 and later).
 struct PipelinedGemv {
     static constexpr std::string_view pattern = "gemv_pipelined_s{stages}_b{blocks_per_sm}";
     int stages = 0;
@@ -27,7 +27,7 @@ struct PipelinedGemv {
         field("blocks_per_sm", self.blocks_per_sm);
     }
 };
-/// The same, of rows that every block normalises.
+/// The same, with rows that every block normalises.
 struct NormedGemv : PipelinedGemv {
     static constexpr std::string_view pattern = "normed_pipelined_s{stages}_b{blocks_per_sm}";
 };

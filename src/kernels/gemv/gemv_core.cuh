@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the kernels for products of at most MR rows share: a warp makes MR x NR results, `share`
+// Shared by the kernels for products of at most MR rows: a warp makes MR x NR results; `share`
 // warps of a block split the depth and sum through shared memory in a fixed order.
 struct Gemv {
     int lane, warp, groups, part;

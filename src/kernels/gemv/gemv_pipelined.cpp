@@ -28,7 +28,7 @@ int64_t shared_bytes(const Contraction& c, int64_t stages) {
            rows * c.k() * bit_width(c.a.dtype) / 8;
 }
 
-/// Whatever keeps the text of a kernel short.
+/// Few rows keep the text of a kernel short.
 int64_t most_rows(const Contraction& c) {
     return bit_width(c.b.dtype) > 8 ? 4 : 2;
 }
@@ -46,7 +46,7 @@ bool runs(const Contraction& c, const Arch& arch) {
            chunked(c.b, c.batch.b, c.columns.b, c.depth.b, n);
 }
 
-/// Blocks of a grid, a share of the units for each of their warps.
+/// The blocks of a grid, and each warp's share of the units.
 struct Shares {
     int64_t blocks, per_warp;
 };
@@ -71,18 +71,18 @@ double cost_us(const Contraction& c, int64_t stages, int64_t per_sm, const Arch&
     double instructions = 8 + 2 * widened + gemv_rows(c) * (2 + 3.5 * widened);
     double math_us = pieces * instructions * uneven / (arch.sms * 4 * arch.clock_ghz * 1e3 * 0.6);
     constexpr double start_us = 0.9;
-    constexpr double block_us = 0.15; // that follows another on its SM
+    constexpr double block_us = 0.15; // after another on its SM
     auto resident = static_cast<double>(
         std::max<int64_t>(1, arch.shared_per_sm / (shared_bytes(c, stages) + 1024)));
     double rounds = std::max(0.0, static_cast<double>(per_sm) / resident - 1);
     return start_us + rounds * block_us + std::max(dram_us, math_us);
 }
 
-/// `before_us`: of what comes before the first columns.
+/// `before_us`: the time before the first columns.
 template <class P>
 void add_tactics(std::vector<Tactic>& out, const Contraction& c, double before_us,
                  const Arch& arch) {
-    // Where it can be, two blocks of the first fit an SM, so that the next kernel's columns come
+    // If possible, two blocks of the first size fit an SM, so that the next kernel's columns load
     // early.
     int few = shared_bytes(c, 3) <= arch.shared_per_block ? 3 : 2;
     for (PipelinedGemv g : {PipelinedGemv{few, 1}, {few, 2}, {6, 1}, {few, 8}}) {
@@ -151,7 +151,7 @@ Emitted emit_pipelined(const Contraction& c, const PipelinedGemv& parameters, co
 
 void add_normed_gemv_tactics(std::vector<Tactic>& out, const Contraction& c, const RowNorm& norm,
                              const Arch& arch) {
-    constexpr double norm_us = 0.4; // while the first columns are on their way
+    constexpr double norm_us = 0.4; // while the first columns load
     if (runs(c, arch) && c.k() > 0 && norm.reads_vectors(gemv_chunk(c))) {
         add_tactics<NormedGemv>(out, c, norm_us, arch);
     }

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of at most MR rows by blocks that stay: every warp has a ring of slots in shared memory,
-// through which the copy engine brings it one unit of NR columns of B after the other, CHUNK bytes
-// of each at a time. Constant columns are on their way before the kernels before this one end, and
-// while the rows of A are copied to shared memory. NORM: the rows are normalised there first; 2
-// layer norm, 3 RMS norm.
+// Products of at most MR rows by persistent blocks: every warp has pipeline stages in shared
+// memory, through which TMA loads one unit of NR columns of B after the other, CHUNK bytes of each
+// at a time. Constant columns load before the preceding kernels end, and while the rows of A are
+// copied to shared memory. NORM: the rows are normalised there first; 2 layer norm, 3 RMS norm.
 constexpr int per_load = 16 / sizeof(TB);
 constexpr int chunk = CHUNK / sizeof(TB);
 constexpr int slot_bytes = NR * CHUNK;
@@ -13,7 +12,7 @@ constexpr int keep = 8; // units whose sums are stored together
 constexpr int sums_of_row = keep * NR;
 constexpr int results = MR * sums_of_row / VEC;
 
-/// What the warp's copies have still to bring, in order.
+/// The warp's remaining copies, in order.
 struct Feed {
     const TB* b;
     u32 slots, bars;
@@ -45,7 +44,7 @@ struct Feed {
     }
 };
 
-/// A sum, or a pair of them, and where its result goes.
+/// A sum, or a pair of them, and the position of its result.
 struct Result {
     i64 at[NV];
     Extras extras;
@@ -80,7 +79,7 @@ struct Result {
     }
 };
 
-/// A lane's part of a slot, from element k of the slot on, and of the rows, likewise.
+/// Adds a lane's part of a slot, from element k of the slot on, times the same part of the rows.
 DEVICE void add_piece(ACC (&acc)[MR][NR], const u8* slot, const TA* x, i64 depth) {
     ACC y[NR][per_load];
 #pragma unroll
@@ -102,7 +101,7 @@ DEVICE void add_piece(ACC (&acc)[MR][NR], const u8* slot, const TA* x, i64 depth
         }
     }
 }
-/// A slot's share of the sums. x: of its first element.
+/// Adds a slot's share of the sums. x: of its first element.
 DEVICE void add_slot(ACC (&acc)[MR][NR], const u8* slot, const TA* x, i64 left, i64 depth,
                      int lane) {
     const int count = left < chunk ? (int)left : chunk;
@@ -127,7 +126,7 @@ DEVICE void gather(ACC (&acc)[MR][NR], ACC* sums, int lane) {
         }
 }
 
-/// A row of A; past the last one, that one.
+/// A row of A; rows past the last one repeat it.
 DEVICE const TA* row_of(const TA* a, int i, const Geometry& g) {
     return a + offset_of<RM>((u32)(i < g.m ? i : g.m - 1), g.rows, g.am);
 }
@@ -135,7 +134,7 @@ DEVICE const TA* row_of(const TA* a, int i, const Geometry& g) {
 #if NORM
 constexpr int row_threads = 256 / MR;
 
-/// Over all threads of a row, in a fixed order.
+/// Sums over all threads of a row, in a fixed order.
 DEVICE float row_total(float v, float* parts) {
 #pragma unroll
     for (int m = 16; m > 0; m >>= 1)
@@ -246,7 +245,7 @@ KERNEL void __launch_bounds__(256, 2)
         for (int s = 0; s < stages; s++)
             feed.next(g);
 #if NORM
-    // The sums' place is free until the rows are there.
+    // The memory of the sums is free until the rows arrive.
     take_rows(x, (float*)(memory + ring_warps * stages * slot_bytes), a, scale, bias, epsilon, g);
 #else
     take_rows(x, a, g);

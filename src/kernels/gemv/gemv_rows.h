@@ -7,10 +7,10 @@
 namespace ingot::kernels {
 
 constexpr int64_t most_gemv_rows = 8;
-/// Warps of a block through whose stages TMA brings columns.
+/// Warps of a block with pipeline stages that TMA fills.
 constexpr int64_t pipeline_warps = 8;
 
-/// Rows that a kernel is made for: 1, 2, 4 or 8.
+/// The kernel's number of rows: 1, 2, 4 or 8.
 int gemv_rows(const Contraction& c);
 /// Whether chunks of `n` elements along the depth are dense and aligned.
 bool chunked(const Operand& o, const Shape& batch, const Shape& outer, const Shape& depth,

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Behind gemv_core.cuh, where columns are pairs of which each makes one result: a warp has whole
-// pairs.
+// Follows gemv_core.cuh, for pairs of columns with one result each: a warp has whole pairs.
 static_assert(NR % 2 == 0, "whole pairs");
 
 struct PairGemv : Gemv {

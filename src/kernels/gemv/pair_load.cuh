@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Behind wgmma_core.cuh, where the columns of B are pairs: the copy engine fetches one out of each
-// half of B in turn, as a box of two halves.
+// Follows wgmma_core.cuh, for pairs of columns of B: TMA fetches one column of each half of B in
+// turn, as a box of two halves.
 struct LoadPairs {
     const TensorMap* map;
     i64 pair;

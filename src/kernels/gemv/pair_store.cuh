@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Behind store_tile.cuh, where columns are pairs of which each makes one result: VEC columns, 2 or
-// 8, are VEC / 2 results. From here on, tiles are read so.
+// Follows store_tile.cuh, for pairs of columns with one result each: VEC columns, 2 or 8, are VEC /
+// 2 results. Later code reads tiles this way.
 template <int PITCH>
 struct PairsFromPitch {
     const ACC* tile;

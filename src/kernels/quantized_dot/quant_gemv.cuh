@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of at most MR rows with quantised columns: every packed byte is read once, which is what
-// the kernel's time is. A lane takes 16 elements of the depth of NR columns at a time.
+// Products of at most MR rows with quantised columns: every packed byte is read once, which
+// determines the kernel's time. A lane takes 16 elements of the depth of NR columns at a time.
 constexpr int x_pack = 16 / sizeof(TA);
 
 /// 16 elements of a row.

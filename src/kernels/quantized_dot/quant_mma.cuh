@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contraction with a quantised B on tensor cores: B is dequantised on its way into shared memory,
-// where it lies as any other operand. Its packed bytes are fetched one step ahead of that.
+// where it has the layout of any other operand. Its packed bytes are fetched one step ahead.
 struct Copies {
     static constexpr int rows_at_once = threads / chunks, na = BM / rows_at_once;
     static constexpr int groups = BK / 16; // of 16 elements, in a row of a step
@@ -50,7 +50,7 @@ struct Copies {
             scale[i].read(scales, zeros, blocks, column(i), k);
         }
     }
-    /// Stores what was fetched, one column of the thread after another.
+    /// Stores the fetched elements, one column of the thread after another.
     DEVICE void dequantise(u32 to) {
         int row = threadIdx.x / groups;
 #pragma unroll 1
@@ -78,7 +78,7 @@ struct Copies {
             }
         }
     }
-    /// Steps come one after another.
+    /// Steps come in order.
     DEVICE void operator()(int stage, int step) {
         u32 to = stage * stage_bytes;
         int chunk = threadIdx.x % chunks;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns as tensor cores take them: quantised elements, Q_BITS wide and of Q_KIND as in
+// Columns in the form of tensor cores: quantised elements, Q_BITS wide and of Q_KIND as in
 // quant_weights.cuh, become pairs of 16-bit floats (of bfloat16 where TA_BF16), exactly. Elements
-// of 16 bits stay as they are.
-/// Zero points as they are subtracted: from an element in the low bits of a word's halves, and from
-/// one in the next four.
+// of 16 bits stay unchanged. Zero points in the form in which they are subtracted: from an element
+// in the low bits of a word's halves, and from one in the next four.
 struct Origin {
     u32 low, high;
     DEVICE void set(i32 zero) {

@@ -24,23 +24,23 @@ int64_t tile_elements(const QuantShape& s) {
     return row_bytes_of_tile * 8 / bit_width(s.c.b.dtype);
 }
 
-/// Elements of the depth that share a scale; 0 where a column has one.
+/// Elements of the depth that share a scale; 0 for a scale per column.
 int64_t block_of(const QuantShape& s) {
     return s.block >= s.c.k() ? 0 : s.block;
 }
 
-/// Where zero points come from: ZEROS of quant_pipelined.cuh.
+/// The source of zero points: ZEROS of quant_pipelined.cuh.
 int zeros_of(const QuantShape& s) {
     bool by_block = s.zero && block_of(s) > 0 && s.zero->operand.view.count() > 1;
     return !s.zero ? 0 : by_block ? 2 : 1;
 }
 
-/// Scales of a tile's column.
+/// Scales per column of a tile.
 int64_t tile_scales(const QuantShape& s) {
     return std::max<int64_t>(1, tile_elements(s) / block_of(s));
 }
 
-/// Elements that TMA brings for 16 columns, of half of them where they are pairs.
+/// Elements that TMA loads for 16 columns, or for half of them where they are pairs.
 int64_t box_width(const QuantShape& s, const Operand& o) {
     int64_t least = 128 / bit_width(o.dtype);
     return s.c.paired() ? std::max<int64_t>(tile_columns / 2, least) : tile_columns;
@@ -52,7 +52,7 @@ int64_t box_bytes(const QuantShape& s, const Operand& o) {
     return round_up(n, 128);
 }
 
-/// Scales and zero points that come with a tile.
+/// Bytes of scales and zero points per tile.
 int64_t extra_bytes(const QuantShape& s) {
     int64_t n = block_of(s) == 0 ? 0 : box_bytes(s, s.scale.operand);
     return zeros_of(s) == 2 ? n + box_bytes(s, s.zero->operand) : n;
@@ -74,8 +74,8 @@ int64_t shared_bytes(const QuantShape& s, int64_t stages) {
     return stages * stage_bytes(s) + sums_bytes + zeros_bytes + rows_bytes(s);
 }
 
-/// Whether TMA can bring rows of blocks, the columns side by side. Boxes begin at
-/// multiples of 16 bytes: others ended in an illegal instruction on an H200.
+/// Whether TMA can load rows of blocks with adjacent columns. Boxes begin at multiples of 16 bytes:
+/// others caused an illegal instruction on an H200.
 bool loadable(const QuantShape& s, const Parameter& p) {
     auto bytes = [&](int64_t n) { return n * bit_width(p.operand.dtype) / 8; };
     auto halves = static_cast<int64_t>(s.c.epilogue.sums);
@@ -116,10 +116,10 @@ bool runs(const QuantShape& s, const Arch& arch) {
            zeros_fit(s) && blocks_fit(s) && rows_bytes(s) <= most_row_bytes;
 }
 
-/// Blocks of threads of a grid, of which each has pipeline_warps / share groups of warps; the first
-/// `more` groups make one unit of columns more than `few`. A grid has a block, or more, for every
-/// SM, even where some have nothing to do: two kernels are on the GPU at a time, and if the first
-/// left SMs free, two blocks of the second would share one, and it would take twice as long.
+/// A grid's thread blocks, each with pipeline_warps / share groups of warps; the first `more`
+/// groups make one unit of columns more than `few`. A grid has at least one block for every SM,
+/// even if some are idle: two kernels are on the GPU at a time, and if the first left SMs free, two
+/// blocks of the second would share one and take twice as long.
 struct Shares {
     int64_t blocks, few, more;
 };
@@ -146,10 +146,11 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     int64_t everywhere = per_sm * (pipeline_warps / share) * g.few;
     auto busiest = static_cast<double>(everywhere + div_up(g.more, arch.sms));
     double uneven = std::max(1.0, std::min(busiest, units) * arch.sms / units);
-    double streams = per_sm > 1 ? 1.15 : 1; // more of them reach less of the memory's speed
+    // with more of them, each reaches less of the memory's speed
+    double streams = per_sm > 1 ? 1.15 : 1;
     double dram_us = weight_bytes(s) / (arch.dram_gbs * 1.06e3) * streams *
                      (1 + 0.3 * (std::min(uneven, 3.0) - 1));
-    // Instructions of a tile and of a unit, by a warp.
+    // Instructions per tile and per unit, of a warp.
     int passes = block_of(s) > 0 ? (gemv_rows(s.c) + 1) / 2 : 1;
     bool narrow = bit_width(s.c.b.dtype) == 4;
     double tile = 70 +
@@ -162,7 +163,7 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     double math_us = units * uneven * (rounds * tile + static_cast<double>(share) * unit) /
                      (arch.sms * 4 * arch.clock_ghz * 1e3 * 0.6);
     const double start_us = s.scaled ? 0.9 : 1.2; // gemv_pipelined is preferred
-    constexpr double block_us = 0.15;             // that follows another on its SM
+    constexpr double block_us = 0.15;             // after another on its SM
     auto resident = static_cast<double>(
         std::max<int64_t>(1, arch.shared_per_sm / (shared_bytes(s, stages) + 1024)));
     double turns = std::max(1.0, static_cast<double>(per_sm) / resident);
@@ -175,7 +176,7 @@ double cost_us(const QuantShape& s, int64_t share, int64_t stages, int64_t per_s
     return start_us + (turns - 1) * block_us + std::max({dram_us, math_us, warp_us});
 }
 
-/// The axes of a parameter as TMA walks them: columns, halves of pairs, blocks.
+/// The axes of a parameter for TMA: columns, halves of pairs, blocks.
 TensorMap parameter_map(const QuantShape& s, const Parameter& p) {
     auto halves = static_cast<uint64_t>(s.c.epilogue.sums);
     auto size = static_cast<uint64_t>(bit_width(p.operand.dtype) / 8);
@@ -240,8 +241,8 @@ std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText
                "\n#define MAP_PASS ", pass, "\n");
 }
 
-/// As many as leave room for the next kernel's first tiles beside this one: without that, chains of
-/// products took 3 us more for each.
+/// The most stages that leave room for the next kernel's first tiles: otherwise chains of products
+/// took 3 us more each.
 int64_t stages_of(const QuantShape& s, const Arch& arch) {
     int64_t half = arch.shared_per_sm / 2 - 1024;
     int64_t room = std::min(half, arch.shared_per_block) - shared_bytes(s, 0);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of at most MR rows with columns of 16 bits (of type TA) or quantised ones, by blocks
-// that stay: the copy engine brings every warp one tile of 16 columns x 128 bytes after the other
-// through a ring in shared memory; the tensor cores multiply it, widened to 16 bits, by the rows.
-// `share` warps split the depth of 16 columns, and sum in a fixed order; of these groups of warps
-// the first `more` make one unit of 16 columns more than `few`. Constant tiles are on their way
-// before the kernels before this one end. BLOCK: elements of the depth that share a scale, which
-// comes with the tiles; 0: a column has one, which its sum is multiplied by. ZEROS: where zero
-// points come from; 1 memory, one for each column or for all, 2 the copy engine, with the scales.
-// NORM: the rows are normalised first; 2 layer norm, 3 RMS norm.
+// Products of at most MR rows with columns of 16 bits (of type TA) or quantised ones, by persistent
+// blocks: TMA loads tiles of 16 columns x 128 bytes for every warp through pipeline stages in
+// shared memory; the tensor cores multiply them, widened to 16 bits, by the rows. `share` warps
+// split the depth of 16 columns, and sum in a fixed order; the first `more` of these groups of
+// warps make one unit of 16 columns more than `few`. Constant tiles load before the preceding
+// kernels end. BLOCK: elements of the depth that share a scale, which is loaded with the tiles; 0:
+// one scale per column, which multiplies its sum. ZEROS: the source of zero points; 1 memory, one
+// per column or for all, 2 TMA, with the scales. NORM: the rows are normalised first; 2 layer norm,
+// 3 RMS norm.
 constexpr int tile_columns = 16;
 constexpr int tile_elements = 1024 / Q_BITS; // of the depth
 constexpr int tile_bytes = 2048;
@@ -42,9 +42,9 @@ DEVICE void multiply(float* c, const u32* a, u32 b0, u32 b1) {
 #endif
 }
 
-/// What a lane has to do with a tile. Of the matrix instruction's rows, columns of the product, it
-/// has lane / 4 and that + 8; these are `row` and `row` + 8 of the tile, so that lanes of a load
-/// meet all banks.
+/// A lane's part of a tile. Of the matrix instruction's rows, columns of the product, it has lane /
+/// 4 and that + 8; these are `row` and `row` + 8 of the tile, so that the lanes of a load use all
+/// banks.
 struct Lane {
     int quad, t, row;
     u32 at; // of its first 16 bytes in a tile, where 16 bytes stand in the order of the swizzle
@@ -54,12 +54,12 @@ struct Lane {
         row = (quad >> 1) + 4 * (quad & 1);
         at = (u32)(row * 128 + ((t ^ row) << 4));
     }
-    /// The place of the tile's row `row` + 8 * i among the 16 columns of a unit.
+    /// The index of the tile's row `row` + 8 * i among the 16 columns of a unit.
     DEVICE int column(int i) const { return PAIRED ? 2 * row + i : row + 8 * i; }
 };
 
-/// 8 times 8 elements of the depth of 16 columns, four lanes one behind the other: c += them by the
-/// rows at x[p].
+/// 8 times 8 elements of the depth of 16 columns, in four adjacent lanes: c += them times the rows
+/// at x[p].
 DEVICE void add_four(float (&c)[passes][2][4], const u8* from, const u8* const (&x)[passes],
                      const Origin (&origin)[2]) {
     const uint4 v = *(const uint4*)from, w = *(const uint4*)(from + 1024);
@@ -96,9 +96,9 @@ struct Sums {
         for (int p = 0; p < passes; p++)
             v[p][0] = v[p][1] = 0.0f;
     }
-    /// The rows stand in a diagonal: of the matrix instruction's 8 columns, four for each of two
-    /// rows, one has the elements of one lane in four and zeros else. So sums over parts of the
-    /// depth stay apart until each has met its scale.
+    /// The rows form a diagonal: of the matrix instruction's 8 columns, four for each of two rows,
+    /// one has the elements of one lane in four and zeros elsewhere. So sums over parts of the
+    /// depth stay separate until each is multiplied by its scale.
     DEVICE void add_tile(const u8* tile, const u8* extra, const u8* x, int pitch, const u8* zeros,
                          const Lane& l, Origin (&origin)[2]) {
         const u8* from[passes];
@@ -173,7 +173,7 @@ struct Sums {
 #endif
 };
 
-/// What the warp's copies have still to bring, in order: every `share`th tile of each unit.
+/// The warp's remaining copies, in order: every `share`th tile of each unit.
 struct Feed {
     u32 tiles, extras, bars;
     i32 stages, slot, share, first, depth; // depth: in tiles
@@ -205,7 +205,7 @@ struct Feed {
     }
 };
 
-/// A result of a unit, or what becomes one, and where it goes.
+/// A result of a unit, or a part of one, and its position.
 struct Result {
     i64 at[NV];
     Extras extras;
@@ -213,7 +213,7 @@ struct Result {
     int sum;
     bool there;
 
-    /// The i-th of units that are kept: from `unit` on, up to `end`.
+    /// The i-th of the kept units: from `unit` on, up to `end`.
     DEVICE void locate(int i, u32 unit, u32 end, int share, const SCALE* scales, i64 scale_n,
                        const Geometry& g) {
         constexpr int of_row = tile_columns / VEC, of_unit = MR * of_row;
@@ -279,7 +279,7 @@ union Piece {
 #if NORM
 constexpr int row_threads = 256 / MR;
 
-/// Over all threads of a row, in a fixed order.
+/// Sums over all threads of a row, in a fixed order.
 DEVICE float row_total(float v, float* parts) {
 #pragma unroll
     for (int m = 16; m > 0; m >>= 1)
@@ -297,7 +297,7 @@ DEVICE float row_total(float v, float* parts) {
 }
 #endif
 
-/// The rows, normalised where NORM says so, and zeros up to a whole tile.
+/// Loads the rows, normalised under NORM, padded with zeros to a whole tile.
 DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, const GAIN* gain,
                       const Pack<GAIN, 8>& first_gain, const BIAS* bias, float epsilon,
                       const Geometry& g) {
@@ -364,7 +364,7 @@ DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, co
 #endif
 }
 
-// With many sums of blocks two blocks of threads would not have registers enough on an SM.
+// With many sums of blocks, two thread blocks would lack registers on an SM.
 KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
     quant_pipelined(const TA* __restrict__ a, const __grid_constant__ TensorMap q_map MAP_VALUES,
                     const SCALE* __restrict__ scales, const ZERO* __restrict__ zeros,
@@ -427,7 +427,7 @@ KERNEL void __launch_bounds__(256, BLOCK&& MR > 4 ? 1 : 2)
     if (member < results)
         result.locate(member, unit, end, share, scales, scale_n, g);
     grid_wait();
-    // The sums' place is free until the rows are there.
+    // The memory of the sums is free until the rows arrive.
     take_rows(x, pitch, depth, sums, a, gain, first_gain, bias, epsilon, g);
     sync(); // for the rows, and for each warp's mbarriers
     const Lane l;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A product with a quantised weight, as its algorithms see it.
+// A product with a quantised weight, for its algorithms.
 #pragma once
 
 #include "kernels/contraction/contraction.h"
 
 namespace ingot::kernels {
 
-/// Scale or zero point: its steps between columns and between blocks of the depth.
+/// A scale or zero point: its strides between columns and between blocks of the depth.
 struct Parameter {
     Operand operand;
     bool constant = false;
@@ -14,7 +14,7 @@ struct Parameter {
     int64_t block_step = 0;
 };
 
-/// A contraction whose B is quantised; or, without scales, of 16 bits.
+/// A contraction with a quantised B; or, without scales, one of 16 bits.
 struct QuantShape {
     Contraction c;
     bool scaled = true;
@@ -32,7 +32,7 @@ inline QuantShape tile_shape(const Contraction& c) {
     return s;
 }
 
-/// What quant_weights.cuh needs to be told.
+/// Defines for quant_weights.cuh.
 std::string quant_defines(const QuantShape& s);
 
 } // namespace ingot::kernels

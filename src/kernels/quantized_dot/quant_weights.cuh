@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Quantised elements of B: Q_BITS wide, of Q_KIND 0 (unsigned), 1 (signed), 2 (e4m3) or 3 (e5m2),
-// with a scale of type SCALE and, where HAS_ZERO, a zero point of type ZERO for each block of the
-// depth of a column. They are read 16 at a time, which lie in one block.
+// with a scale of type SCALE and, under HAS_ZERO, a zero point of type ZERO for each block of the
+// depth of a column. They are read in groups of 16 from one block.
 constexpr int q_words = Q_BITS / 2; // of 16 elements
 
-/// The column of B that is column n of the product: PAIRED ones are out of its two halves in turn.
+/// The column of B for column n of the product: PAIRED ones alternate between its two halves.
 DEVICE u32 column_of_b(u32 n, const Geometry& g) {
     return PAIRED ? n / 2 + n % 2 * (u32)(g.n / 2) : n;
 }
@@ -48,7 +48,7 @@ DEVICE float q_float(u8 bits) {
     return Q_KIND == 2 ? f32_of_f8e4m3(bits) : f32_of_f8e5m2(bits);
 }
 
-/// One element less its zero point.
+/// One element minus its zero point.
 DEVICE float q_element(const u8* q, i64 index, float zero) {
     u32 bits = q[Q_BITS == 4 ? index >> 1 : index];
     if (Q_BITS == 4)
@@ -69,7 +69,7 @@ DEVICE void q_read(u32* words, const u8* from) {
 #endif
 }
 
-/// 16 elements less their zero point, exact: an integer becomes the low bits of 2^23.
+/// 16 elements minus their zero point, exact: an integer becomes the low bits of 2^23.
 DEVICE void q_widen(float* to, const u32* words, float zero) {
     const u32 signs = Q_KIND != 1 ? 0u : Q_BITS == 4 ? 0x88888888u : 0x80808080u;
     const float offset = 8388608.0f + (Q_KIND != 1 ? 0.0f : Q_BITS == 4 ? 8.0f : 128.0f) + zero;

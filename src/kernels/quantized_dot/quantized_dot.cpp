@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// quantized_dot, with the map that follows it: products with a weight that is read as it is
-// stored, in 4 or 8 bits, and dequantised in registers.
+// quantized_dot, with its epilogue map: products with a weight that is read as stored, in 4 or 8
+// bits, and dequantised in registers.
 #include "base/error.h"
 #include "kernels/common/expr_text.h"
 #include "kernels/contraction/cost.h"
@@ -33,12 +33,12 @@ struct QuantSimt : NoParameters {
 struct QuantPipelined : TileShare {
     static constexpr std::string_view pattern = "quant_pipelined_s{share}_b{blocks_per_sm}";
 };
-/// The same, of rows that every block normalises.
+/// The same, with rows that every block normalises.
 struct NormedQuant : TileShare {
     static constexpr std::string_view pattern = "normed_quant_pipelined_s{share}_b{blocks_per_sm}";
 };
 
-constexpr int64_t depth_unit = 16; // elements of the depth that are read at once
+constexpr int64_t depth_unit = 16; // elements of the depth per read
 
 int64_t contracted(const ops::QuantizedDot& a) {
     return a.b_contract[0];
@@ -99,7 +99,7 @@ double gemv_cost_us(const Contraction& c, int share, const Arch& arch) {
     double busy = std::min<double>(arch.sms, std::max(blocks, 1.0));
     double rounds = std::max(1.0, k / (512.0 * share));
     double waves = std::max(1.0, blocks / (arch.sms * 4.0));
-    // Instructions of a weight: about three to widen it, one for each row.
+    // Instructions per weight: about three to widen it, one per row.
     double work =
         (3.5 + rows) * static_cast<double>(c.n()) * k / (busy * 128) / (arch.clock_ghz * 1e3 * 0.8);
     double us = std::max({waves * rounds * 0.5, traffic_bytes(c) / (arch.dram_gbs * 0.9e3), work});
@@ -119,7 +119,7 @@ void add_mma(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
         }
         int64_t depth = t.bk * 8 / bit_width(type);
         for (int split : split_choices(div_up(c.k(), depth), t.bm)) {
-            // Filling shared memory takes about four instructions for an element.
+            // Filling shared memory takes about four instructions per element.
             double blocks = static_cast<double>(div_up(c.m(), t.bm) * div_up(c.n(), t.bn));
             double fill = 4.0 * blocks * t.bn * static_cast<double>(c.k()) /
                           (std::min<double>(arch.sms, blocks * split) * 128) /
@@ -279,7 +279,7 @@ void layout(LayoutArgs& args) {
         order.push_back(static_cast<int>(depth));
         args.want[x] = order;
     }
-    // Blocks of columns side by side, as TMA brings them for products of few rows.
+    // Blocks of columns side by side, for TMA in products of few rows.
     const Type& type = args.group.graph.type(n.inputs[0]);
     for (size_t i = 2; i < n.inputs.size() && bit_width(type.dtype) == 16; ++i) {
         auto at = static_cast<size_t>(args.group.input_index(n.inputs[i]));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of few rows by tiles that TMA brings and the tensor cores multiply (9.0 and later), with
+// Products of few rows by tiles that TMA loads and the tensor cores multiply (9.0 and later), with
 // weights of 4, 8 or 16 bits.
 #pragma once
 
@@ -22,7 +22,7 @@ struct TileChoice {
     TileShare parameters;
     double cost_us = 0;
 };
-/// None where tiles do not run. `norm`: of the rows, before they are multiplied; may be null.
+/// None where tiles do not run. `norm`: of the rows, before the product; may be null.
 std::vector<TileChoice> tile_choices(const QuantShape& s, const RowNorm* norm, const Arch& arch);
 
 /// The choices as tactics of an algorithm P, whose parameters are a TileShare.
