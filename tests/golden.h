@@ -8,8 +8,8 @@
 namespace ingot {
 
 bool writes_goldens();
-/// "" where the file (its path below the checkout) holds the text, or has just been written; else
-/// the first line that differs.
+/// "" where the file (its path below the checkout) holds the text, or was just written; else the
+/// first line that differs.
 std::string golden_difference(const std::string& path, const std::string& text);
 
 } // namespace ingot

@@ -5,8 +5,8 @@
 
 namespace ingot {
 
-/// The checkout's folder. It stands in one object file: all others are the same wherever the
-/// checkout lies, so that a compiler cache serves several.
+/// The checkout's folder. One object file holds it: all others are equal in every checkout, so that
+/// a compiler cache serves several.
 std::string source_dir();
 
 } // namespace ingot

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every setting of a configuration: its default, what is set comes back, reset() restores it, and
-// what cannot be is refused and changes nothing.
+// Every setting of a configuration: it has a default, returns the set value, reset() restores it,
+// and a refused value changes nothing.
 #include "api/network_fixture.h"
 
 namespace ingot::test {
@@ -15,10 +15,10 @@ struct Setting {
     void (*set)(Config&, int64_t);
     int64_t otherwise;
     int64_t good;
-    int64_t bad; // as good where nothing is refused
+    int64_t bad; // equal to good where nothing is refused
 };
 
-// A row for a pair of methods of one number or enumerator.
+// A row for a getter and setter of one number or enumerator.
 #define SETTING(NAME, TYPE, OTHERWISE, GOOD, BAD)                                                  \
     Setting {                                                                                      \
 #NAME, [](Config& c) { return static_cast<int64_t>(c.get##NAME()); },                     \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the builder says of the memory that contexts of an engine will take.
+// The builder's log lines on the memory of an engine's contexts.
 #include "api/effects.h"
 
 #include <array>

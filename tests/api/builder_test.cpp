@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builder, configuration, profiles: what is set is returned, and reaches the engine.
+// Builder, configuration, profiles: getters return the set values, which reach the engine.
 #include "api/network_fixture.h"
 
 #include <array>

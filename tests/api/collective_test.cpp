@@ -69,7 +69,7 @@ TEST_P(DistCollectiveOnAGpu, RanksInThreads) {
         float* in = memory->floats(numbers(r == 0 ? 1 : 101, 8));
         run->setTensorAddress("x", in);
         run->setTensorAddress("y", out[r]);
-        for (int i = 0; i < 3; ++i) { // not replayed: what changes is seen
+        for (int i = 0; i < 3; ++i) { // not replayed: changes are visible
             in[0] = static_cast<float>(-i);
             require(run->enqueueV3(stream()), ErrorCode::Internal, logger.take_error());
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Determinism: the same twice; and, with kDISTRIBUTIVE_INDEPENDENCE, a row's result has the same
-// bits at every place in the batch, with all neighbours, in batches of every size.
+// Determinism: equal runs give equal bits; with kDISTRIBUTIVE_INDEPENDENCE a row's result has the
+// same bits at every position in the batch, among all neighbours, in batches of every size.
 #include "NvInfer.h"
 #include "api/runtime_fixture.h"
 #include "ops/evaluator.h"
@@ -25,7 +25,7 @@ Tensor numbers(DType t, Shape shape, uint64_t seed) {
     return out;
 }
 
-/// What is done with a batch: of N rows, N from 1 to 40.
+/// An operation on a batch of N rows, N from 1 to 40.
 struct Work {
     const char* name;
     DType dtype;
@@ -138,7 +138,7 @@ protected:
     }
 
     /// The bytes of result row `place` of a batch of `rows`, in which that row of x is `probe` and
-    /// the others are anything.
+    /// the others are arbitrary.
     Bits row_of(nvinfer1::IExecutionContext& c, const Work& w, const Tensor& probe, int64_t rows,
                 int64_t place) {
         Shape shape = w.row;
@@ -170,7 +170,7 @@ protected:
                               : std::vector<int64_t>{2, 3, 7, 15, 40};
     }
 
-    /// How many of the batches and places give the row another result than it has alone.
+    /// The number of batches and positions that give the row a result other than alone.
     int differences(const Work& w, bool batch_invariant) {
         auto engine = engine_of(w, batch_invariant);
         EXPECT_NE(engine, nullptr) << logger.take_error();
@@ -397,7 +397,7 @@ TEST_P(ContextDeterminism, FillDrawsAnewInEachRunOfAContext) {
         std::vector<float> second = drawn(*one, *memory);
         ASSERT_EQ(first.size(), 16U) << logger.take_error();
         EXPECT_NE(first, second);
-        // The state is each context's own, and starts alike.
+        // Each context has its own state with the same start.
         EXPECT_EQ(drawn(*two, *memory), first);
         EXPECT_EQ(drawn(*two, *memory), second);
     }

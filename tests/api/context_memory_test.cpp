@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory of contexts: strategies, exact sizes, memory that the application gives, allocators, and
-// that all of it comes back.
+// Memory of contexts: strategies, exact sizes, memory from the application, allocators, and
+// complete release.
 #include "api/runtime_fixture.h"
 
 #include <atomic>
@@ -120,7 +120,7 @@ TEST_P(ContextMemory, MemoryOfTheApplication) {
     EXPECT_EQ(logger.take_error(), str("IExecutionContext::enqueueV3: activations take ", bytes,
                                        " bytes, the memory given for them has 0"));
     EXPECT_EQ(c->updateDeviceMemorySizeForShapes(), static_cast<size_t>(bytes));
-    // Exact: one byte less does not do, and no byte behind is touched.
+    // Exact: one byte less is refused, and no byte beyond is touched.
     auto* block = static_cast<unsigned char*>(memory->allocate(bytes + 256));
     c->setDeviceMemoryV2(block, bytes - 1);
     EXPECT_TRUE(run(*c, 8).empty());

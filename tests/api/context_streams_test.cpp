@@ -52,7 +52,7 @@ TEST_P(ContextStreams, ARunInACaptureRunsWhenTheGraphIsLaunched) {
         EXPECT_EQ(values_at(y, 4), (std::vector<float>{x[0] + 1, 3, 4, 5}));
         EXPECT_EQ(values_at(z, 4), (std::vector<float>{2 * x[0], 6, 4, 8}));
     }
-    // Runs outside go on as before, other shapes are refused inside until they have been run.
+    // Runs outside continue; inside, other shapes are refused until they have run once.
     x[0] = 1;
     ASSERT_TRUE(c->enqueueV3(stream()));
     EXPECT_EQ(values_at(y, 1), std::vector<float>{2});

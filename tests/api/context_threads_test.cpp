@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Threads: one context used by two is reported; contexts of one engine run side by side.
+// Threads: concurrent use of one context is reported; contexts of one engine run concurrently.
 #include "api/runtime_fixture.h"
 
 #include <condition_variable>
@@ -10,7 +10,7 @@ namespace {
 
 class ContextThreads : public RuntimeTest {};
 
-/// Stops a run in the middle until it is let go.
+/// Stops a run in the middle until it is released.
 class Gate : public nvinfer1::IOutputAllocator {
 public:
     explicit Gate(DeviceMemory& memory) : memory_(memory) {}
@@ -68,7 +68,7 @@ TEST_P(ContextThreads, TwoThreadsOnOneContextAreReported) {
     EXPECT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
 }
 
-/// Asks the context from within its run.
+/// Queries the context from within its run.
 class Curious : public nvinfer1::IOutputAllocator {
 public:
     void* reallocateOutputAsync(const char*, void* current, uint64_t, uint64_t,

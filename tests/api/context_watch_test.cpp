@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who watches runs: profilers; and what inspectors say of layers.
+// Observers of runs: profilers; and the inspectors' texts on layers.
 #include "api/runtime_fixture.h"
 
 #include <nlohmann/json.hpp>

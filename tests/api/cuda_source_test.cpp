@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels given as CUDA source text: in networks and models, on an emulated GPU, compiled by NVRTC
-// where that is there; on the CPU functions of the application stand for them.
+// Kernels in CUDA source text: in networks and models, on an emulated GPU, compiled by NVRTC if
+// present; on the CPU, functions of the application replace them.
 #include "NvOnnxParser.h"
 #include "api/plugin_fixture.h"
 #include "backends/backends.h"
@@ -26,7 +26,7 @@ const CudaSource row_sum = {
     "ceil_div(n, 32)",
     "32"};
 
-/// Any type and rank, with a constant; the result twice, in a workspace first.
+/// Any type and rank, with a constant; writes the doubled input, through a workspace.
 const CudaSource twice = {
     "Twice",
     R"(extern "C" __global__ void twice(const T* x, T* y, T* again, float* space, long long n,
@@ -52,7 +52,7 @@ protected:
     }
 };
 
-/// What host kernels were called with.
+/// The calls of host kernels.
 struct HostLog {
     std::vector<HostArgument> arguments;
     int calls = 0;
@@ -103,7 +103,7 @@ TEST_P(CudaSourceTest, OnTheCpuAFunctionStandsForIt) {
     EXPECT_FALSE(log.arguments[1].isReal);
     EXPECT_TRUE(deregisterHostKernel("RowSum"));
     EXPECT_FALSE(deregisterHostKernel("RowSum"));
-    feed<float>("x", {1, 3}, {1, 1, 1}); // a context keeps what it has
+    feed<float>("x", {1, 3}, {1, 1, 1}); // a context keeps its kernels
     EXPECT_EQ(run<float>(1), (std::vector<float>{-3}));
     EXPECT_EQ(log.calls, 2);
     log.status = 7;
@@ -386,7 +386,7 @@ TEST_P(CustomNodes, ArePluginsWithAttributesAsFields) {
     EXPECT_EQ(network->getLayer(0)->getType(), nv::LayerType::kPLUGIN_V3);
     EXPECT_EQ(results(), (std::vector<float>{-3, -5, -7, -9, -11, -13}));
 
-    // Namespace and version choose the creator.
+    // Namespace and version select the creator.
     Registered<Scale> spaced("space");
     std::vector<onnx::Attribute> chosen = {attribute("plugin_namespace", "space"),
                                            attribute("plugin_version", "1"),
@@ -406,7 +406,7 @@ TEST_P(CustomNodes, ArePluginsWithAttributesAsFields) {
               std::string::npos);
 }
 
-/// A plugin that is called as an operator is.
+/// A plugin named like an operator.
 class NotNeg : public Scale {
 public:
     static constexpr const char* name = "Neg";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Outputs whose size depends on data, in memory that the application gave by address alone: allowed
-// up to getMaxOutputSize(), and nothing is written beyond.
+// Outputs with data-dependent sizes in memory given by address alone: allowed up to
+// getMaxOutputSize(), and nothing is written beyond.
 #include "api/runtime_fixture.h"
 
 namespace ingot::test {
@@ -8,8 +8,8 @@ namespace {
 
 class DataDependentOutputs : public RuntimeTest {
 protected:
-    /// A run in `bytes` bytes for the output; returns the floats there, as many as fit, and checks
-    /// that the byte behind them is as it was.
+    /// A run with `bytes` bytes for the output; returns the floats that fit, and checks that the
+    /// next byte is unchanged.
     std::vector<float> run_in(nvinfer1::IExecutionContext& c, const char* output, size_t bytes) {
         void* room = memory->allocate(static_cast<int64_t>(bytes) + 256);
         EXPECT_TRUE(c.setTensorAddress(output, room));
@@ -38,7 +38,7 @@ TEST_P(DataDependentOutputs, AnAddressDoesUpToTheBound) {
     std::vector<float> two = run_in(*c, "where", 20);
     two.resize(2);
     EXPECT_EQ(two, (std::vector<float>{1, 4}));
-    // Sizes stay open: another run of the same shapes has others.
+    // Sizes stay open: another run of the same shapes may give others.
     EXPECT_EQ(sizes(c->getTensorShape("where")), (std::vector<int64_t>{1, -1}));
     EXPECT_EQ(c->getMaxOutputSize("where"), 20);
 }

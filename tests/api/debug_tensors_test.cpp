@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Debug tensors from network to listener: marked ones survive fusion, unfused ones are shown as
-// they come; engines keep them apart from inputs and outputs.
+// Debug tensors from network to listener: marked ones survive fusion, unfused ones are shown in
+// their order; engines separate them from inputs and outputs.
 #include "NvInfer.h"
 #include "api/runtime_fixture.h"
 
@@ -228,7 +228,7 @@ TEST_P(DebugTensors, SizesThatDataDecides) {
     EXPECT_EQ(listener.take_order().size(), 2U);
 }
 
-// As trtexec --markDebug makes them.
+// As made by trtexec --markDebug.
 TEST_P(DebugTensors, EnginesOfTheCommandHaveThemToo) {
     Graph g;
     Value v = g.add_input("x", parse_type("f32[2,2]"));
@@ -277,7 +277,7 @@ TEST_P(DebugTensors, WhatCannotBeMarked) {
     EXPECT_NE(logger.take_error(), "");
     network->unmarkDebug(*sum);
     sum->setName("sum");
-    // In a branch there is a value or there is none.
+    // A value in a branch may not exist.
     nvinfer1::IIfConditional* choice = network->addIfConditional();
     nvinfer1::ITensor* condition =
         network->addInput("condition", nvinfer1::DataType::kBOOL, dims({}));

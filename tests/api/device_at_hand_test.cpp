@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers of a builder that depend on the device at hand: the CPU, or an emulated GPU.
+// Builder queries that depend on the present device: the CPU, or an emulated GPU.
 #include "api/network_fixture.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/backends.h"
@@ -79,7 +79,7 @@ TEST_F(DeviceAtHand, WithoutAGpuTheCurrentCapabilityIsAsNoneSet) {
     EXPECT_TRUE(lines.has("kCURRENT: there is no GPU here; kernels are compiled where the engine "
                           "is loaded"));
     EXPECT_TRUE(builder->isNetworkSupported(*network, *config));
-    // Also where the build is told to be for a GPU, or for the CPU beside one.
+    // Also where the build targets a GPU, or the CPU beside one.
     ASSERT_TRUE(ingot::setDevice(*config, Device::kGPU));
     EXPECT_EQ(build(), none);
     plug_in(90);
@@ -96,7 +96,7 @@ TEST_F(DeviceAtHand, TheCurrentCapabilityIsThatOfTheGpu) {
         std::string error = lines.errors.empty() ? "" : lines.errors.back();
         ask_for(static_cast<nv::ComputeCapability>(cc));
         EXPECT_EQ(build(), current);
-        if (kernel_compiler().empty()) { // then both ask for it, and say so
+        if (kernel_compiler().empty()) { // then both require it, and report that
             EXPECT_NE(error.find("NVRTC"), std::string::npos) << error;
             EXPECT_EQ(lines.errors.back(), error);
             continue;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Editable timing caches, used as NVIDIA's sampleEditableTimingCache uses them: the verbose log
-// says which tactics each layer has, an edited choice is the next build's, and other layers keep
-// theirs.
+// Editable timing caches, used as in NVIDIA's sampleEditableTimingCache: the verbose log lists each
+// layer's tactics, the next build takes an edited choice, and other layers keep theirs.
 #include "api/network_fixture.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/backend.h"
@@ -26,7 +25,7 @@ struct Record {
     std::string selected;
 };
 
-/// A logger that reads what the builder says of its timing, line by line, as the sample's does.
+/// A logger that parses the builder's timing lines as the sample does.
 class TimingReader : public nv::ILogger {
 public:
     void log(Severity severity, const char* msg) noexcept override {

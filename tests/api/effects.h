@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For the tests of settings without effect: a scene in which any can be made, and the message that
-// each has to give.
+// For the tests of settings without effect: a scene in which each of them can be set, and the
+// expected message of each.
 #pragma once
 
 #include "NvOnnxParser.h"
@@ -27,7 +27,7 @@ public:
     std::vector<std::pair<Severity, std::string>> all;
 };
 
-/// A network with a product, and on the CPU all that comes of it.
+/// A network with a product, and on the CPU everything built from it.
 class Scene {
 public:
     Scene() {
@@ -87,14 +87,15 @@ public:
 struct Message {
     std::string setting; // as in the lists below
     std::function<void(Scene&)> make;
-    std::string line; // one, a warning unless it says that nothing changes
+    std::string line; // one line, a warning unless it says that nothing changes
 };
 
-/// How a message says that a setting has no effect, and that it asks for what happens anyway.
+/// The messages for a setting without effect, and for one that asks for behaviour that is always
+/// on.
 inline const std::string none = ": accepted, no effect, because ";
 inline const std::string anyway = ": nothing changes, because ";
 
-/// Of every setting that has none.
+/// For every setting without effect.
 std::vector<Message> messages();
 
 } // namespace ingot::test

@@ -47,7 +47,7 @@ std::vector<Message> flag_messages() {
                 anyway + "later releases run every engine"),
         {"BuilderFlag::kEXCLUDE_LEAN_RUNTIME",
          [](Scene& s) {
-             s.config->setFlag(Flag::kVERSION_COMPATIBLE); // which it needs
+             s.config->setFlag(Flag::kVERSION_COMPATIBLE); // required by it
              s.config->setFlag(Flag::kEXCLUDE_LEAN_RUNTIME);
              s.build();
          },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// No setting is accepted in silence: each flag, and each setter of the objects that build, load and
-// run, has a test that proves its effect (effects.def, and `proofs` here), or a message that says
-// that it has none, and why (effects_messages.cpp).
+// No setting is accepted silently: each flag, and each setter of the objects that build, load and
+// run, has a test of its effect (effects.def, and `proofs` here), or a message that it has none,
+// with the reason (effects_messages.cpp).
 #include "api/effects.h"
 #include "api/tensorrt/builder/build_settings.h"
 #include "backends/backends.h"
@@ -151,7 +151,7 @@ std::vector<Proof> proofs() {
              std::array<float, 16> others{1, 2, 3};
              nv::Weights w{nv::DataType::kFLOAT, others.data(), 16};
              ASSERT_TRUE(r->setNamedWeights(name, w));
-             EXPECT_FALSE(r->refitCudaEngine()); // they are not the same
+             EXPECT_FALSE(r->refitCudaEngine()); // the weights differ
              r->setWeightsValidation(false);
              ASSERT_TRUE(r->setNamedWeights(name, w));
              EXPECT_TRUE(r->refitCudaEngine());
@@ -178,7 +178,7 @@ TEST(Effects, OfTheseSettingsAreThere) {
 }
 
 TEST(Effects, StrictNansHaveNothingToDo) {
-    // A size that a rewriting might make a number of.
+    // A size that a rewriting may turn into a constant.
     Scene s;
     s.config->setFlag(Flag::kSTRICT_NANS);
     s.network.reset(s.builder->createNetworkV2(0));
@@ -222,7 +222,7 @@ const Claim claims[] = {
 #undef EFFECT
 };
 
-/// The text of a test; "" where there is none of that name.
+/// The text of a test; "" for an unknown name.
 std::string body_of(const Claim& c) {
     std::string source = read_text_file(str(source_dir(), "/tests/", c.file));
     for (const char* macro : {"TEST", "TEST_F", "TEST_P"}) {
@@ -293,7 +293,7 @@ TEST(Effects, NoFlagIsWithoutAnEffectOrAMessage) {
             continue;
         }
         int64_t value = std::stoll(number);
-        if (value <= last[type]) { // others are names that older generations had
+        if (value <= last[type]) { // others are aliases from older generations
             bool first = named[type].insert(value).second;
             EXPECT_TRUE(!first || known.contains(type + "::" + name))
                 << type << "::" << name << ": neither effect nor message";
@@ -306,7 +306,7 @@ TEST(Effects, NoFlagIsWithoutAnEffectOrAMessage) {
 }
 
 TEST(Effects, NoSetterIsWithoutAnEffectOrAMessage) {
-    // Those of layers and tensors say what is computed: their tests compare results.
+    // Setters of layers and tensors define the computation: their tests compare results.
     const std::set<std::string> walked = {
         "IBuilder",          "IBuilderConfig",    "IOptimizationProfile",
         "IParser",           "IParserRefitter",   "IRuntime",

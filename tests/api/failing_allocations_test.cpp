@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every call of operator new, of any size and on any thread, fails in turn while networks are made,
-// models are parsed, engines are built, loaded, inspected, refitted and run: each call fails with
-// an error or succeeds with the same result, nothing is left behind, and the next try succeeds.
+// models are parsed, and engines are built, loaded, inspected, refitted and run: each API call
+// fails with an error or succeeds with the same result, nothing leaks, and the next attempt
+// succeeds.
 #include "NvOnnxParser.h"
 #include "api/memory_fixture.h"
 #include "source_dir.h"
@@ -18,7 +19,8 @@ namespace {
 
 namespace nv = nvinfer1;
 
-/// One try: puts what it made into the text, whose room suffices; false when a call failed.
+/// One attempt: writes its results into the text, which has enough capacity; false when a call
+/// failed.
 using Try = std::function<bool(std::string&)>;
 
 constexpr size_t most_result_bytes = 1 << 20;
@@ -33,14 +35,14 @@ protected:
         expected_.reserve(most_result_bytes);
     }
 
-    /// Calls `f` with the n-th allocation failing: for every n where there are up to `most_tries`;
-    /// where there are more, for the first of them and then in steps of a size that makes as many,
-    /// from a random start. INGOT_EVERY_ALLOCATION=1 tries every n, INGOT_FIRST_ALLOCATION=N those
-    /// from N on. Then with all allocations from some on failing.
+    /// Calls `f` with the n-th allocation failing: for every n up to `most_tries` of them; with
+    /// more, for the first ones and then at equal steps from a random start.
+    /// INGOT_EVERY_ALLOCATION=1 tries every n, INGOT_FIRST_ALLOCATION=N those from N on. Then with
+    /// all allocations from some n on failing.
     void each_allocation_fails(const Try& f, int64_t most_tries = 250) {
         once(f);
         expected_ = result_;
-        once(f); // what is kept for all is there now
+        once(f); // makes process-wide state
         int64_t before = allocation_count();
         once(f);
         int64_t all = allocation_count() - before;
@@ -178,7 +180,7 @@ struct Made {
     }
     std::unique_ptr<nv::IBuilder> builder;
     std::unique_ptr<nv::INetworkDefinition> network;
-    std::unique_ptr<nv::IBuilderConfig> config; // null when anything is
+    std::unique_ptr<nv::IBuilderConfig> config; // null when one object is
 };
 
 TEST_P(FailingAllocations, WhileBuilding) {
@@ -206,7 +208,7 @@ TEST_P(FailingAllocations, WhileBuilding) {
             return false;
         }
         network.markOutput(*soft->getOutput(0));
-        return !logger.has_error() && made.build(out); // a mark that failed is no output
+        return !logger.has_error() && made.build(out); // a failed mark is no output
     });
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes for which all profiles have one value: numbers everywhere, from the network's inputs on.
+// Sizes with one value in all profiles: constants everywhere, from the network's inputs on.
 #include "api/network_fixture.h"
 #include "ingot.h"
 #include "ir/rewrite.h"
@@ -54,7 +54,7 @@ TEST_F(FixedSizes, AProfileWithoutAChoiceFixesAllShapes) {
     EXPECT_EQ(list(c->getTensorShape("y")), (Sizes{2, 3, 2}));
     EXPECT_TRUE(c->allInputDimensionsSpecified());
     EXPECT_EQ(c->inferShapes(0, nullptr), 0);
-    // No setInputShape(): there is nothing to say.
+    // No setInputShape(): all sizes are known.
     std::array<float, 12> x{3, 2, 1};
     std::array<float, 12> y{};
     c->setTensorAddress("x", x.data());
@@ -94,14 +94,14 @@ TEST_F(FixedSizes, ANameHasOneSizeAtEveryInput) {
             p->setDimensions("z", select, dims({open && i == 0 ? 1 : 2}));
         }
         ASSERT_EQ(config->addOptimizationProfile(p), 0);
-        // Where one input leaves it a choice, it is open at all.
+        // A size that one input leaves open is open everywhere.
         EXPECT_EQ(list(on_cpu()->getTensorShape("z")), (Sizes{open ? -1 : 2}));
         EXPECT_EQ(list(on_cpu()->getTensorShape("x")), (Sizes{open ? -1 : 2, 3, 2}));
     }
 }
 
 TEST_F(FixedSizes, ACompilerThatKnowsASizeTakesABranchAway) {
-    // Whether the second size is 3 decides what is computed: with the size there is nothing to ask.
+    // The condition depends on whether the second size is 3: with a known size it is a constant.
     nv::ITensor& x = square();
     auto result = [&](nv::ILayer* layer) -> nv::ITensor& {
         if (layer == nullptr) {

@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t picture = 3 * 8 * 8;
 
-/// Feeds pictures, a batch at a time, from memory of the host.
+/// Feeds pictures from host memory, one batch at a time.
 template <class Base>
 class Feeder : public Base {
 public:
@@ -99,7 +99,8 @@ protected:
         visit_nodes(engine.graph(), [&](const Graph&, const Node& node) { n += node.is(def); });
         return n;
     }
-    /// The engine's results against those of floats; the largest difference by the largest value.
+    /// The engine's results against float results; the largest difference relative to the largest
+    /// value.
     double error_of(const Engine& narrow) {
         Tensor x = numbers({4, 3, 8, 8}, -1, 1);
         config->setFlags(0);
@@ -211,7 +212,7 @@ TEST_F(Int8Test, open_batches_have_the_calibrators_size_or_the_shapes_of_its_pro
         p->setDimensions("x", nv::OptProfileSelector::kMAX, dims({9, 3, 8, 8}));
         return p;
     };
-    config->addOptimizationProfile(profile(7)); // more than the feeder's memory holds
+    config->addOptimizationProfile(profile(7)); // exceeds the feeder's memory
     ASSERT_NE(build(), nullptr);
     EXPECT_EQ(c.done, 2);
     Entropy2 whole(6, 2); // says nothing of the size: the profile does

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// ITensor::setAllowedFormats: a program that asks for I/O formats as TensorRT's sample of them
-// does: what the engine says of them, strides, sizes and numbers, on the CPU and on a GPU, against
-// plain loops that say where each element lies; and the builds that fail.
+// ITensor::setAllowedFormats: a program that requests I/O formats as in TensorRT's sample; the
+// engine's answers, strides, sizes and numbers, on the CPU and on a GPU, against plain loops over
+// element positions; and the failing builds.
 #include "NvInfer.h"
 #include "api/runtime_fixture.h"
 #include "engine/format_reference.h"
@@ -66,8 +66,8 @@ nv::Dims dims_of(const Shape& shape) {
     return d;
 }
 
-/// The bytes that applications give a tensor: shape, vectorised dimension and components alone say
-/// how many.
+/// The bytes that applications allocate for a tensor: from shape, vectorised dimension and
+/// components alone.
 size_t bytes_needed(const nv::ICudaEngine& engine, const nv::IExecutionContext& context,
                     const char* name, DType dtype) {
     nv::Dims d = context.getTensorShape(name);
@@ -138,7 +138,7 @@ protected:
         EXPECT_EQ(engine.getTensorFormat("sums"), TensorFormat::kLINEAR);
         EXPECT_EQ(engine.getTensorVectorizedDim("sums"), -1);
     }
-    /// Runs as an application would that fills its buffers by itself.
+    /// Runs as an application that fills its buffers itself.
     void check_run(nv::ICudaEngine& engine, nv::IExecutionContext& c, const Format& f,
                    const Shape& shape) {
         const Layout& l = layout(f.layout);
@@ -171,7 +171,7 @@ protected:
         EXPECT_TRUE(std::equal(got.begin(), got.end(), sums.as<float>().begin()));
         check_strides(c, f, in, x_data);
     }
-    /// Where strides say that an element lies, it lies.
+    /// Checks that each element is at the position given by the strides.
     static void check_strides(const nv::IExecutionContext& c, const Format& f, const Tensor& t,
                               const std::byte* data) {
         const Layout& l = layout(f.layout);
@@ -298,7 +298,7 @@ TEST_P(IoFormatsApi, BuildsThatFail) {
                                      "kDLA_HWC4 (dla_hwc4) needs DLA, and engines do not run on "
                                      "DLA. Formats that fit: kLINEAR, kHWC, kDHWC, kCHW32: allow "
                                      "one of these, or change the type of the tensor");
-    y->setAllowedFormats(0); // says so at once, and once more
+    y->setAllowedFormats(0); // reports it now and at build
     std::string text = "tensor 'y' allows formats 0, which are no set of TensorFormat bits: "
                        "expected 1 to 8191, with bit i for format i";
     EXPECT_EQ(logger.take_error(), "ITensor::setAllowedFormats: " + text);
@@ -339,7 +339,7 @@ public:
     std::map<std::string, std::pair<nv::TensorLocation, std::vector<std::byte>>> seen;
 };
 
-// Listeners read tensors as shapes say: row major.
+// Listeners read tensors in row-major order.
 TEST_P(IoFormatsApi, DebugListenersSeeRowMajorTensors) {
     const Format& f = vector_formats()[2];
     doubling(f.type, dims({2, 3, 3, 4}), 3, mask({f.format}));

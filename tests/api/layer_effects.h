@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A network of one layer, and a change of one setting of it: what layer_effects_test.cpp walks.
+// A network of one layer and a change of one of its settings, for layer_effects_test.cpp.
 #pragma once
 
 #include "api/effects.h"
@@ -62,11 +62,11 @@ public:
 
 struct LayerSetting {
     std::string setter;
-    /// Makes the network; the result changes the setting.
+    /// Makes the network; the returned function changes the setting.
     std::function<std::function<void()>(OneLayer&)> make;
 };
 
-/// A row for `l->setName(arguments)` of the layer that `layer` makes on `n`, whose results are
+/// A row for `l->setName(arguments)` on the layer made by `layer` on `n`, whose results are
 /// outputs.
 #define SETTING(type, Name, layer, ...)                                                            \
     LayerSetting {                                                                                 \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// No setter of a layer or tensor is accepted in silence: each changes the engine, fails the build,
-// or says something; those that do neither are listed with the test of what they do.
+// No setter of a layer or tensor is accepted silently: each changes the engine, fails the build, or
+// logs a message; the others are listed with the test of their effect.
 #include "api/layer_effects.h"
 #include "base/file.h"
 #include "source_dir.h"
@@ -21,13 +21,13 @@ std::vector<LayerSetting> settings() {
     return all;
 }
 
-/// What they set shows elsewhere: setter and the test that proves it, "file: words of it".
+/// Settings with an effect elsewhere: setter and its test, "file: words of it".
 const std::map<std::string, std::string> elsewhere = {
     {"IAssertionLayer::setMessage", "api/layers_data_test.cpp: the assertion fails: three columns"},
-    // One value each.
+    // Enumerations with one value.
     {"ICumulativeLayer::setOperation", "api/layer_settings_test.cpp: running->setOperation("},
     {"IKVCacheUpdateLayer::setCacheMode", "api/layer_settings_test.cpp: cache->setCacheMode("},
-    // Deprecated; the header says that they do nothing.
+    // Deprecated; documented in the header as without effect.
     {"ITensor::setLocation", "../include/ingot/tensor.h: setLocation(TensorLocation location)"},
     {"ITensor::setBroadcastAcrossBatch",
      "../include/ingot/tensor.h: setBroadcastAcrossBatch(bool broadcastAcrossBatch)"},
@@ -35,7 +35,7 @@ const std::map<std::string, std::string> elsewhere = {
 
 struct Outcome {
     std::string engine;
-    std::set<std::string> lines; // warnings, errors, and what changes nothing
+    std::set<std::string> lines; // warnings, errors, and notes on settings without effect
 };
 
 Outcome outcome(const LayerSetting& s, bool changed) {
@@ -78,7 +78,7 @@ TEST(LayerEffects, EverySetterIsWalked) {
         std::string source = read_text_file(str(source_dir(), "/tests/", test.substr(0, colon)));
         EXPECT_NE(source.find(test.substr(colon + 2)), std::string::npos) << setter << ": " << test;
     }
-    // Those of objects that build, load and run: effects_test.cpp; of plugins: plugins_test.cpp.
+    // Setters of objects that build, load and run: effects_test.cpp; of plugins: plugins_test.cpp.
     const std::set<std::string> apart = {
         "IBuilder",        "IBuilderConfig",     "IOptimizationProfile", "IParser",
         "IParserRefitter", "IRuntime",           "IRuntimeConfig",       "ICudaEngine",

@@ -24,14 +24,14 @@ nv::IPoolingLayer* pool(OneLayer& n, nv::PoolingType t = nv::PoolingType::kAVERA
     return l;
 }
 
-/// With a border, which averages may count.
+/// With a border, for modes that average over it.
 nv::IPoolingLayer* padded_pool(OneLayer& n) {
     auto* l = pool(n);
     l->setPaddingNd(nv::DimsHW(1, 1));
     return l;
 }
 
-/// Sizes that do not come out even.
+/// Sizes that do not divide evenly.
 nv::IPoolingLayer* even_pool(OneLayer& n) {
     auto* l =
         n.net().addPoolingNd(n.input("x", {1, 2, 8, 8}), nv::PoolingType::kMAX, nv::DimsHW(3, 3));

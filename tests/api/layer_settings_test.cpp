@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every setting of every layer is kept, and what may be given to add...() may be set later with the
-// same effect.
+// Every setting of every layer is kept, and arguments of add...() may be set later with the same
+// effect.
 #include "api/network_fixture.h"
 
 namespace ingot::test {
@@ -9,7 +9,7 @@ namespace {
 
 using Settings = NetworkTest;
 
-/// What can be compared and printed.
+/// Comparison and printing of settings.
 template <class T>
 auto plain(const T& v) {
     if constexpr (std::is_base_of_v<nv::Dims, T>) {
@@ -23,7 +23,7 @@ auto plain(const T& v) {
     }
 }
 
-// The value differs from what the layer has, and is there once it is set.
+// The value differs from the layer's, and is returned once set.
 #define KEEPS(layer, Name, ...)                                                                    \
     {                                                                                              \
         EXPECT_NE(plain((layer)->get##Name()), plain(__VA_ARGS__)) << #Name " is so already";      \

@@ -27,7 +27,7 @@ TEST_F(Control, a_loop_that_counts_accumulates_and_stacks) {
     nv::ILoopOutputLayer* back = loop->addLoopOutput(next, nv::LoopOutput::kREVERSE);
     back->setInput(1, scalar(4));
     EXPECT_EQ(list(all->getOutput(0)->getDimensions()), (std::vector<int64_t>{3, 4}));
-    // What comes after the loop.
+    // A layer after the loop.
     auto* twice = network->addElementWise(*last->getOutput(0), *last->getOutput(0), Op::kSUM);
     for (nv::ILayer* l : std::initializer_list<nv::ILayer*>{last, all, back, twice}) {
         network->markOutput(*l->getOutput(0));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax, reductions, top-k, products, running sums, quantisation, attention and its kin.
+// Softmax, reductions, top-k, products, cumulative sums, quantisation, attention and related
+// layers.
 #include "api/network_fixture.h"
 
 #include <algorithm>

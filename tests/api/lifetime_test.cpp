@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who may go before whom, which logger hears of what, and what settings are when nobody set them.
+// The order of destruction, the logger of each message, and default settings.
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
 #include "api/runtime_fixture.h"
@@ -74,7 +74,7 @@ TEST_P(Lifetime, AnEngineOutlivesBuilderNetworkParserAndConfig) {
         network.reset();
         parser.reset();
         config.reset();
-        weights.assign(4, -1); // the caller's weights are its own again
+        weights.assign(4, -1); // the caller owns its weights again
     }
     EXPECT_EQ(run(*engine, {1, 10}, 2), (std::vector<float>{31, 42}));
     EXPECT_EQ(logger.take_error(), "");
@@ -118,7 +118,7 @@ TEST_P(Lifetime, PoolsHaveTheirDefaults) {
     EXPECT_EQ(config->getMemoryPoolLimit(nv::MemoryPoolType::kDLA_MANAGED_SRAM), 0U);
     config->setMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE, 4096);
     EXPECT_EQ(config->getMemoryPoolLimit(nv::MemoryPoolType::kWORKSPACE), 4096U);
-    // The limit travels with the engine.
+    // The engine stores the limit.
     std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(0));
     nv::ITensor* x = network->addInput("x", nv::DataType::kFLOAT, dims({2}));
     network->markOutput(

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory comes back: ten thousand contexts, hundreds of engines, and runs that allocate nothing. On
-// the CPU backend and on a GPU whose driver counts and whose kernels do nothing.
+// Memory is released: ten thousand contexts, hundreds of engines, and runs that allocate nothing.
+// On the CPU backend and on a GPU with a counting driver and kernels that do nothing.
 #include "api/memory_fixture.h"
 
 #include <malloc.h>
@@ -23,7 +23,7 @@ TEST_P(MemoryBalance, TenThousandContextsLeaveNothing) {
     for (int i = 0; i < contexts; ++i) {
         ASSERT_TRUE(run_once(*engine)) << logger.take_error();
     }
-    // A leak is one block of each context; what GPUs cache by address grows to a bound.
+    // A leak is one block per context; GPU caches by address grow to a bound.
     EXPECT_LT(settled_allocations() - blocks, GetParam() ? contexts / 20 : 1);
     EXPECT_EQ(alive_on_device(), device);
     if (!sanitized) {
@@ -76,7 +76,7 @@ TEST_P(MemoryBalance, RunsAllocateNothing) {
     for (int i = 0; i < 100; ++i) {
         ASSERT_TRUE(c->enqueueV3(nullptr)) << logger.take_error();
     }
-    if (!GetParam()) { // the driver that counts allocates itself
+    if (!GetParam()) { // the counting driver allocates itself
         EXPECT_EQ(allocation_count(), count);
     }
     EXPECT_LE(mallinfo2().uordblks, heap);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of what memory is held: a logger that allocates nothing, a small engine, and a runtime
-// on the CPU backend or on a GPU whose driver counts and whose kernels do nothing.
+// For tests of memory use: a logger that allocates nothing, a small engine, and a runtime on the
+// CPU backend or on a GPU with a counting driver and kernels that do nothing.
 #pragma once
 
 #include "NvInfer.h"
@@ -14,7 +14,7 @@
 
 namespace ingot::test {
 
-// Sanitizers keep what was freed for a while, and under one of them nothing is counted.
+// Sanitizers delay the release of freed memory, and under one of them nothing is counted.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool sanitized = true;
 #elif defined(__has_feature)
@@ -107,7 +107,7 @@ private:
     alignas(256) std::array<float, 128> y_{};
 };
 
-/// What is held once no thread works on anything any more.
+/// The live allocations once no thread works any more.
 inline int64_t settled_allocations() {
     int64_t least = live_allocations();
     for (int i = 0; i < 20; ++i) {

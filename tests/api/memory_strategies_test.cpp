@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who gives memory, when, and what the log says of it: strategies, the kinds of allocators, limits.
+// The source of memory, its time, and the log lines about it: strategies, kinds of allocators,
+// limits.
 #include "NvInfer.h"
 #include "api/runtime_fixture.h"
 
@@ -66,7 +67,7 @@ public:
     Blocks blocks;
 };
 
-/// As programs of older generations have it.
+/// In the form of programs of older generations.
 class OldAllocator : public nvinfer1::IGpuAllocator {
 public:
     explicit OldAllocator(cuda::Gpu* gpu) : blocks(gpu) {}
@@ -91,7 +92,7 @@ public:
     Blocks blocks;
 };
 
-/// Softmaxes that nothing fuses away, over [N, 64]: profiles of up to 8 and up to 32 rows.
+/// Softmaxes that no pass fuses, over [N, 64]: profiles of up to 8 and up to 32 rows.
 std::shared_ptr<const Engine> chain(const api::BuildSettings& settings = {}) {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[N,64]"));
@@ -231,7 +232,7 @@ TEST_P(MemoryStrategies, WeightsComeFromTheAllocator) {
               static_cast<int64_t>(weight_bytes));
     EXPECT_EQ(engine->getEngineStat(nvinfer1::EngineStat::kSTRIPPED_WEIGHTS_SIZE), -1);
     if (!GetParam()) {
-        EXPECT_GE(allocator.blocks.live_bytes(), weight_bytes); // they are read where they lie
+        EXPECT_GE(allocator.blocks.live_bytes(), weight_bytes); // they are read in place
     }
     auto c = context(*engine);
     ASSERT_TRUE(run(*c, 4)) << logger.take_error();
@@ -328,7 +329,7 @@ TEST_P(MemoryStrategies, ALargerRequestFailsAndASmallerOneWorks) {
 INSTANTIATE_TEST_SUITE_P(Devices, MemoryStrategies, testing::Bool(),
                          [](const auto& device) { return device.param ? "Gpu" : "Cpu"; });
 
-/// A deep product of few rows and columns, which is best split over blocks.
+/// A product of few rows and columns and a long depth, which is best split over blocks.
 std::shared_ptr<const Engine> deep_product(const api::BuildSettings& settings) {
     Graph g;
     Value x = g.add_input("x", parse_type("f16[64,2048]"));
@@ -341,7 +342,7 @@ std::shared_ptr<const Engine> deep_product(const api::BuildSettings& settings) {
     return Engine::create(std::move(g), {}, std::move(properties));
 }
 
-/// On a GPU whose blocks add up their parts in global memory.
+/// On a GPU whose blocks add partial sums in global memory.
 class MemoryLimits : public RuntimeTest {
 protected:
     MemoryLimits() {
@@ -388,7 +389,7 @@ INSTANTIATE_TEST_SUITE_P(Devices, MemoryLimits, testing::Values(true),
 
 class MemoryLimitsOfTheCpu : public RuntimeTest {};
 
-/// A picture made larger, axis by axis, with a workspace between the axes.
+/// A picture enlarged axis by axis, with a workspace between the axes.
 std::shared_ptr<const Engine> larger_picture(const api::BuildSettings& settings) {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[1,1,16,16]"));
@@ -416,7 +417,7 @@ TEST_P(MemoryLimitsOfTheCpu, AStepThatNeedsMoreSaysHowMuch) {
         << error;
 }
 
-/// Builds that product, for the CPU that picture, with so much workspace; null where that fails.
+/// Builds that product, for the CPU that picture, with this workspace; null where that fails.
 std::unique_ptr<nvinfer1::IHostMemory> build_with_workspace(Logger& logger, Device device,
                                                             size_t bytes) {
     namespace nv = nvinfer1;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A builder with a recorder of errors and an empty network; runs what was built on the CPU backend.
+// A builder with a recorder of errors and an empty network; runs the built engine on the CPU
+// backend.
 #pragma once
 
 #include "NvInfer.h"
@@ -29,7 +30,7 @@ public:
     std::vector<std::string> errors;
 };
 
-/// Takes the cut descriptions; the logger has the whole of long ones.
+/// Receives truncated descriptions; the logger gets the whole text.
 class Recorder : public nv::IErrorRecorder {
 public:
     int32_t getNbErrors() const noexcept override { return static_cast<int32_t>(codes.size()); }
@@ -155,7 +156,7 @@ protected:
     std::unique_ptr<nv::INetworkDefinition> network;
 };
 
-/// The tensor has this shape, and element i is expected(i), within a part of the largest.
+/// Checks the shape, and that element i is expected(i), within a part of the largest.
 inline void expect_elements(const std::vector<Tensor>& results, size_t which, const Shape& shape,
                             const std::function<double(int64_t)>& expected, double limit = 1e-5) {
     ASSERT_LT(which, results.size());

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Misuses of networks and builders, and what they are told: the whole message.
+// Misuse of networks and builders, and the whole text of each message.
 #include "api/network_fixture.h"
 
 namespace ingot::test {
 
 namespace {
 
-/// What the misuses work on: x f32[2,3,4], i i32[3], b bool[3], s f32[3].
+/// The tensors of the misuses: x f32[2,3,4], i i32[3], b bool[3], s f32[3].
 struct Scene {
     nv::IBuilder& builder;
     nv::IBuilderConfig& config;

@@ -11,7 +11,7 @@ namespace {
 
 using Type = nv::LayerType;
 
-/// Takes what getters give; memory is read, so that wrong addresses show.
+/// Uses the results of getters; reads memory, so that wrong addresses show.
 class Use {
 public:
     void operator()(const nv::Dims& d) {

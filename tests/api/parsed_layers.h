@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small ONNX models for the parser, and what can be done with each class of layer: telling whether
-// a layer is of the class that its type names, reading it, and setting a setting to what it is.
+// Small ONNX models for the parser, and operations on each class of layer: checking that a layer
+// has the class of its type, reading it, and setting a setting to its current value.
 #pragma once
 
 #include "NvOnnxParser.h"
@@ -153,13 +153,13 @@ protected:
 
 // --- classes -------------------------------------------------------------------------------------
 
-/// Reads everything that the layer's class has. False where the layer is not of the class that its
-/// type names, or where what it says is no valid setting.
+/// Reads every getter of the layer's class. False where the layer's class differs from its type, or
+/// a getter returns an invalid setting.
 bool read_layer(nv::ILayer& layer);
-/// Sets one setting to what it is: from then on the layer does what its settings say. False where
-/// its class has none, or it takes none.
+/// Sets one setting to its current value: from then on the layer follows its settings. False where
+/// its class has no setting, or refuses it.
 bool touch_layer(nv::ILayer& layer);
-/// Whether the layer does what its node says, rather than its settings.
+/// Whether the layer follows its node, rather than its settings.
 bool follows_node(nv::ILayer& layer);
 
 } // namespace ingot::test

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers of a parsed network are objects of the classes that their types name; what their getters
-// say is what the node does: once a setting is set, to what it is, the layer does what its settings
-// say, and the results stay the same.
+// Layers of a parsed network are objects of their types' classes, and their getters describe the
+// node: once a setting is set, to its current value, the layer follows its settings, and the
+// results stay the same.
 #include "api/parsed_layers.h"
 
 #include <map>
@@ -58,7 +58,7 @@ Made with2(const char* type, Tensor x, Tensor w, Tensor b,
     m.initializers.emplace_back("b", std::move(b));
     return m;
 }
-/// Two operands that the run knows.
+/// Two operands known only at run time.
 Made both(const char* type, Tensor x, Tensor w, std::vector<onnx::Attribute> attributes = {}) {
     Made m = with(type, std::move(x), std::move(w), std::move(attributes));
     m.inputs.push_back(std::move(m.initializers[0]));

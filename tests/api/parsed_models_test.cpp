@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every layer of whole models is an object of the class that its type names.
+// Every layer of whole models is an object of its type's class.
 #include "api/parsed_layers.h"
 #include "base/file.h"
 #include "onnx/reader.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Setting what layers of a parsed network have: it takes effect in the engine, or it is refused,
-// with a message, and nothing changes.
+// Setters on layers of a parsed network: the setting takes effect in the engine, or is refused with
+// a message, and nothing changes.
 #include "api/parsed_layers.h"
 
 namespace ingot::test {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The parser's code for each kind of reason why a node is not imported, as NvOnnxParser.h has them.
+// The parser's code for each kind of reason why a node is not imported, as in NvOnnxParser.h.
 #include "NvOnnxParser.h"
 #include "api/network_fixture.h"
 #include "onnx/model_builder.h"
@@ -17,7 +17,7 @@ using onnx::test::node;
 
 class ParserCodesTest : public NetworkTest {
 protected:
-    /// The code of the one error of a model of this node.
+    /// The code of the only error of a model of this node.
     ErrorCode code_of(std::vector<std::string> inputs, const onnx::Node& n,
                       std::vector<onnx::Tensor> constants = {}) {
         std::string bytes = onnx::write_model(
@@ -59,7 +59,7 @@ TEST_F(ParserCodesTest, of_element_types) {
               ErrorCode::kUNSUPPORTED_NODE_DATATYPE);
 }
 
-// No word of the message tells: kinds do.
+// Kinds decide, not words of the message.
 TEST_F(ParserCodesTest, of_sizes_that_only_the_run_knows) {
     EXPECT_EQ(code_of({"x:f32[N,1]"}, node("Squeeze", {"x"}, {"y"})),
               ErrorCode::kUNSUPPORTED_NODE_DYNAMIC);

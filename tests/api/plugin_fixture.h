@@ -21,7 +21,7 @@ inline int64_t volume(const nv::Dims& d) {
     return n;
 }
 
-/// What plugins were asked.
+/// The calls of plugins.
 struct PluginLog {
     std::atomic<int> live{0};
     std::atomic<int> attached{0};
@@ -176,7 +176,7 @@ private:
     }
 };
 
-/// x[n,m] -> y[n] = sum over m of x * weights, by way of a workspace of the products.
+/// x[n,m] -> y[n] = sum over m of x * weights, through a workspace of the products.
 class WeightedRows : public TestPlugin {
 public:
     static constexpr const char* name = "WeightedRows";
@@ -233,7 +233,7 @@ private:
     nv::Dims shape_{};
 };
 
-/// The positive elements of a list, and how many there are.
+/// The positive elements of a list, and their number.
 class Positive : public TestPlugin {
 public:
     static constexpr const char* name = "Positive";
@@ -279,7 +279,7 @@ public:
     static inline int64_t lie = 0;
 };
 
-/// x with zeros around: shape input 0 has how many before and after.
+/// x padded with zeros: shape input 0 has the numbers before and after.
 class PadList : public TestPlugin {
 public:
     static constexpr const char* name = "PadList";
@@ -326,7 +326,7 @@ public:
     }
 };
 
-/// Fails where it is told to.
+/// Fails in the chosen method.
 class Failing : public TestPlugin {
 public:
     static constexpr const char* name = "Failing";
@@ -432,7 +432,7 @@ public:
     TestCreator<P> creator;
 };
 
-/// Builds networks, and runs what was built on the CPU (false) or an emulated GPU (true).
+/// Builds networks, and runs the engines on the CPU (false) or an emulated GPU (true).
 class PluginTest : public RuntimeTest {
 protected:
     PluginTest() {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Implementations that a plugin names: which of them a build chooses, where it keeps that, and that
-// runs are told. No test depends on how long anything takes: tactics that fail cannot win, and
-// timings come from tables.
+// A plugin's own tactics: the choice of a build, where it is stored, and that runs receive it. No
+// test depends on times: tactics that fail cannot win, and timings come from tables.
 #include "api/plugin_fixture.h"
 #include "api/tensorrt/plugin/tactics.h"
 #include "cache/timing_cache.h"
@@ -68,7 +67,7 @@ protected:
         Choosy plugin;
         return add({&input("x", shape)}, plugin) && build();
     }
-    /// The tactic that a run uses, by its result and by what it was told.
+    /// The tactic of a run, from its result and from the plugin's log.
     int32_t tactic_of_run() {
         if (!load_engine()) {
             return -1;
@@ -164,7 +163,7 @@ TEST_P(PluginTactics, StayInTheTimingCache) {
     Choosy::tactics = {3, 9};
     EXPECT_FALSE(make());
     logger.take_error();
-    Choosy::cache_id = nullptr; // what no cache can hold is timed
+    Choosy::cache_id = nullptr; // a problem that the cache cannot hold is timed
     Choosy::failing = {3};
     ASSERT_TRUE(make()) << logger.take_error();
     EXPECT_EQ(tactic_of_run(), 9);
@@ -177,7 +176,7 @@ TEST_P(PluginTactics, AreTimedAtTheExpectedSizes) {
     ASSERT_TRUE(add({&input("x", {-1})}, plugin));
     ASSERT_TRUE(build()) << logger.take_error();
     EXPECT_TRUE(Choosy::ran.empty());
-    EXPECT_EQ(tactic_of_run(), 3); // nobody says how large x is
+    EXPECT_EQ(tactic_of_run(), 3); // the size of x is unknown
 
     Choosy::failing = {3, 5};
     nv::IOptimizationProfile* p = builder->createOptimizationProfile();

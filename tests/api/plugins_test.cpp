@@ -72,7 +72,7 @@ TEST_P(Plugins, WorkspaceAndFieldsOfManyElements) {
     EXPECT_EQ(run<float>(2), (std::vector<float>{29.5, 29.5}));
     feed<float>("x", {3, 40}, std::vector<float>(120, 2));
     EXPECT_EQ(run<float>(3), (std::vector<float>{59, 59, 59}));
-    // The same network gives the same bytes: what lies between fields says nothing.
+    // The same network gives the same bytes: padding between fields does not matter.
     std::string first(static_cast<const char*>(bytes->data()), bytes->size());
     ASSERT_TRUE(build());
     EXPECT_EQ(first, std::string(static_cast<const char*>(bytes->data()), bytes->size()));
@@ -97,7 +97,7 @@ TEST_P(Plugins, SizesThatThePluginFindsOut) {
     nv::ITensor* x = &input("x", {-1});
     nv::IPluginV3Layer* layer = network->addPluginV3(&x, 1, nullptr, 0, plugin);
     ASSERT_NE(layer, nullptr) << logger.take_error();
-    // What follows sees the size, too.
+    // Later layers see the size, too.
     mark(*network->addUnary(*layer->getOutput(0), nv::UnaryOperation::kNEG));
     layer->getOutput(1)->setName("count");
     network->markOutput(*layer->getOutput(1));
@@ -259,7 +259,7 @@ TEST_P(Plugins, ACreatorOfTheRuntimeOrInANamespace) {
     EXPECT_TRUE(load_engine()) << logger.take_error();
     engine.reset();
     context.reset();
-    // What the process has is found from the runtime, unless that is switched off.
+    // The runtime finds the process's creators, unless that is switched off.
     Registered<Positive> global;
     EXPECT_EQ(own.getCreator("Positive", "1"), &global.creator);
     int32_t all = 0;
@@ -344,7 +344,7 @@ TEST_P(Plugins, FailuresAreReported) {
     EXPECT_EQ(run<float>(2), (std::vector<float>{1, 2})); // it recovers
 }
 
-/// Engines from strangers: types, shapes and bounds are not what the plugin says.
+/// Engines from strangers: types, shapes and bounds differ from the plugin's.
 TEST_P(Plugins, AnEngineThatLiesIsRefused) {
     Registered<Scale> registered;
     Registered<Positive> more;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The first CUDA device in place of the emulated GPU: INGOT_TEST_GPU=1 makes the API's tests use
-// it. Its memory is managed, so that the tests read and write what kernels do.
+// it. Its memory is managed, so that the tests share it with kernels.
 #pragma once
 
 #include "base/shared_library.h"
@@ -21,8 +21,7 @@ inline bool is_asked_for() {
     return v != nullptr && std::string(v) == "1";
 }
 
-/// What the tests need of CUDA's driver beside what Ingot itself calls. Results other than success
-/// fail the test that runs.
+/// CUDA driver calls of the tests beside Ingot's own. An error fails the running test.
 class Driver {
 public:
     static Driver& get() {
@@ -62,7 +61,7 @@ public:
         return event;
     }
     void begin_capture(void* stream) { call("cuStreamBeginCapture_v2", stream, 1); }
-    /// Launches what was recorded and waits for it, as often as it is called.
+    /// Launches the captured graph and waits for it, at each call.
     std::function<void()> end_capture(void* stream) {
         void* graph = nullptr;
         void* executable = nullptr;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// IRefitter and IParserRefitter: names, roles, what is missing; contexts that see the new weights;
-// engines without weights, and how engines are serialised again.
+// IRefitter and IParserRefitter: names, roles, missing weights; contexts that see the new weights;
+// engines without weights, and serialising engines again.
 #include "NvInfer.h"
 #include "NvOnnxParser.h"
 #include "api/runtime_fixture.h"
@@ -466,7 +466,7 @@ TEST_P(ParserRefitTest, ObserverIsToldWhereWeightsComeFrom) {
 }
 
 TEST_P(ParserRefitTest, AModelWithoutItsDataGetsItLater) {
-    // External data that is nowhere: the application has it in memory.
+    // Missing external data: the application has it in memory.
     onnx::Model m = model_in(first_model);
     auto folder = std::filesystem::temp_directory_path() /
                   str("ingot_refit_", ::getpid(), GetParam() ? "_gpu" : "_cpu");

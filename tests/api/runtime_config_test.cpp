@@ -94,7 +94,7 @@ TEST_P(RuntimeConfigs, Priorities) {
     EXPECT_FALSE(ingotSetPriority(nullptr, 1));
 }
 
-// Contexts of one engine, each of its own priority, on the driver that tells how urgent work is.
+// Contexts of one engine with different priorities, on the driver that logs priorities.
 TEST(RuntimeConfigsOnADriver, RunsHaveThePriorityOfTheirConfiguration) {
     fake::reset();
     fake::set_current(-1);
@@ -187,7 +187,7 @@ TEST(RuntimeCacheOnAGpu, KernelsAreCompiledOnce) {
     AlignedBytes bytes = engine_bytes(*two_results());
     ingot::setCacheFolder("");
     std::string kept;
-    // With kernels that were kept, nothing is compiled; another GPU does not take them.
+    // With kept kernels nothing is compiled; another GPU does not take them.
     for (auto* device : {&gpu, &same, &older}) {
         auto backend = cuda::make_backend(*device);
         api::set_gpu(backend.get());

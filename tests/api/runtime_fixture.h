@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of the runtime's API: a logger that keeps what it is told, engines made of a few ops,
-// and memory of the device they run on: the CPU, or an emulated GPU.
+// For tests of the runtime's API: a logger that keeps its messages, engines of a few ops, and
+// memory of the device under test: the CPU, or an emulated GPU.
 #pragma once
 
 #include "NvInferRuntime.h"
@@ -38,7 +38,7 @@ public:
             infos_.emplace_back(msg);
         }
     }
-    /// What was reported since the last call; "" when nothing was.
+    /// The errors since the last call; "" without any.
     std::string take_error() {
         std::scoped_lock lock(mutex_);
         std::string all;
@@ -65,7 +65,7 @@ private:
     std::vector<std::string> others_;
 };
 
-/// The one of all tests: getLogger() gives the first one that the library ever saw.
+/// Shared by all tests: getLogger() returns the first logger of the library.
 inline Logger& shared_logger() {
     static Logger logger;
     return logger;
@@ -111,7 +111,7 @@ inline std::shared_ptr<const Engine> data_decides() {
     return Engine::create(std::move(g), {}, {});
 }
 
-/// 256-byte aligned memory of the device under test, which the host can use: the emulated GPU's;
+/// 256-byte aligned memory of the device under test, accessible to the host: the emulated GPU's;
 /// for null the CUDA device's where the tests run on one, else the process's.
 inline std::byte* allocate_memory(cuda::Gpu* gpu, size_t bytes) {
     size_t rounded = (bytes + 255) / 256 * 256;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loading: bytes that are not needed afterwards, damaged ones, readers, validity, deferred weights,
-// and engines written again.
+// Loading: releasable bytes, damaged ones, readers, validity, deferred weights, and engines written
+// again.
 #include "NvInferPlugin.h"
 #include "api/runtime_fixture.h"
 #include "base/allocation_count.h"
@@ -193,7 +193,7 @@ TEST_P(RuntimeLoad, WeightsThatComeLater) {
     EXPECT_EQ(values_at(y, 3), (std::vector<float>{3, 7, 13}));
 }
 
-/// An engine takes the memory of its bytes, and no more on the way there.
+/// Loading an engine takes the memory of its bytes, with no more at its peak.
 TEST_P(RuntimeLoad, BytesAreHeldOnce) {
     if (allocation_count() == 0) {
         GTEST_SKIP() << "operator new cannot be watched under this sanitizer";
@@ -240,7 +240,7 @@ TEST_P(RuntimeLoad, BytesAreHeldOnce) {
         EXPECT_TRUE(engine->loadWeights(bytes.data(), size)) << logger.take_error();
     });
     engine.reset();
-    // In memory of the application's, where the CPU reads weights, from the start.
+    // In the application's memory, where the CPU reads weights, from the start.
     HostVisible allocator;
     runtime->setGpuAllocator(&allocator);
     int64_t before = live_bytes();
@@ -253,7 +253,7 @@ TEST_P(RuntimeLoad, BytesAreHeldOnce) {
     runtime->setGpuAllocator(nullptr);
 }
 
-/// On every way that an engine comes in, and switched off by name only.
+/// For every way of loading; only an explicit setting switches it off.
 TEST_P(RuntimeLoad, DamagedWeightsAreRefused) {
     AlignedBytes bytes = engine_bytes(*weighted(2));
     bytes[4096 + 2] ^= std::byte{0x40};

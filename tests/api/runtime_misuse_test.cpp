@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the runtime says to misuse: the whole text, and that nothing is broken afterwards.
+// The runtime's messages for misuse, whole, and that nothing is broken afterwards.
 #include "api/runtime_fixture.h"
 
 namespace ingot::test {
@@ -15,8 +15,8 @@ struct Objects {
     nvinfer1::ISerializationConfig& serialization;
 };
 
-/// One call that has to fail: what it returns, as a truth value, and what is reported; "{layers}"
-/// in that is how many layers the device's engine has.
+/// One call that must fail: its result as a truth value, and its message, in which "{layers}" is
+/// the engine's number of layers.
 struct Misuse {
     const char* name;
     bool (*call)(Objects&);
@@ -213,7 +213,7 @@ TEST_P(RuntimeMisuse, EachSaysWhatIsWrong) {
             expected.replace(at, layers.size(), std::to_string(engine->getNbLayers()));
         }
         EXPECT_EQ(logger.take_error(), expected);
-        // Everything goes on.
+        // Correct use still works.
         void* y = memory->allocate(16);
         EXPECT_TRUE(c->setInputShape("x", dims({2, 2})));
         c->setTensorAddress("x", memory->floats({1, 2, 3, 4}));

@@ -12,7 +12,7 @@ namespace nv = nvinfer1;
 
 using Values = std::array<int32_t, 2>;
 
-/// Gives one block, and notes the shape.
+/// Provides one block, and records the shape.
 class Output : public nv::IOutputAllocator {
 public:
     explicit Output(void* memory) : memory_(memory) {}

@@ -26,7 +26,7 @@ const Claim claims[] = {
 #undef CLAIM
 };
 
-/// The text of a test; "" where there is none of that name.
+/// The text of a test; "" for an unknown name.
 std::string body_of(const Claim& c, const std::string& source) {
     for (const char* macro : {"TEST", "TEST_F", "TEST_P"}) {
         size_t at = source.find(str("\n", macro, "(", c.suite, ", ", c.test, ") {"));
@@ -37,7 +37,8 @@ std::string body_of(const Claim& c, const std::string& source) {
     return "";
 }
 
-/// Whether a statement EXPECT_..., ASSERT_... of the text holds the words, however it is wrapped.
+/// Whether an EXPECT_... or ASSERT_... statement of the text contains the words, with any line
+/// breaks.
 bool asserts(std::string_view text, std::string_view words) {
     std::string plain;
     for (char c : text) {

@@ -24,7 +24,7 @@ namespace {
 template <class Class, class Function>
 using Member = Function Class::*;
 
-// Choosing among overloads by the type; nothing is evaluated.
+// Selects overloads by type; nothing is evaluated.
 #define ENUMERATOR(type, name, number)                                                             \
     static_assert(static_cast<int64_t>(type::name) == (number), #type "::" #name);
 #define FIELD(type, name, ...)                                                                     \
@@ -39,7 +39,7 @@ using Member = Function Class::*;
 #undef BASE
 #undef METHOD
 
-// Who deletes what: objects of create... methods can be deleted, parts of others cannot.
+// Ownership: objects of create... methods can be deleted, parts of others cannot.
 template <class T>
 constexpr bool is_deletable = std::has_virtual_destructor_v<T>&& std::is_destructible_v<T>;
 static_assert(is_deletable<nvinfer1::IBuilder>);
@@ -82,7 +82,7 @@ static_assert(nvinfer1::EnumMax<nvinfer1::BuilderFlag>() == 29);
 static_assert(nvinfer1::EnumMax<nvinfer1::ILogger::Severity>() == 5);
 static_assert(nvonnxparser::EnumMax<nvonnxparser::ErrorCode>() == 14);
 
-// Layers that ITensor and network report by type can be told apart by LayerType alone: no number
+// Layers that ITensor and network report by type are distinguishable by LayerType alone: no number
 // occurs twice.
 #define ENUMERATOR(type, name, number)                                                             \
     if (std::string_view(#type) == "nvinfer1::LayerType") {                                        \
@@ -99,7 +99,7 @@ TEST(ApiSurface, LayerTypesAreDistinctAndDense) {
     EXPECT_EQ(*numbers.rbegin(), 56);
 }
 
-// What an older generation's flag would switch must not be another flag of this one.
+// A flag of an older generation must not have the number of another flag of this one.
 #undef ENUMERATOR
 #define ENUMERATOR(type, name, number)                                                             \
     if (std::string_view(#type) == flags && std::string_view(#name) != "kWEIGHTLESS") {            \

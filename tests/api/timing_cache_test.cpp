@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Timing caches: their entries, what may be changed, and builds on an emulated GPU that fill them.
+// Timing caches: their entries, allowed changes, and builds on an emulated GPU that fill them.
 #include "api/network_fixture.h"
 #include "api/real_gpu.h"
 #include "api/tensorrt/builder/build_settings.h"
@@ -45,7 +45,7 @@ protected:
         cache.queryKeys(keys.data(), static_cast<int64_t>(keys.size()));
         return keys;
     }
-    /// y = x w, of a size that several tactics are good for.
+    /// y = x w, of a size with several good tactics.
     void product() {
         nv::ITensor& x = input("x", {16, 64});
         network->markOutput(*network

@@ -59,7 +59,7 @@ TEST_F(TypesTest, a_layer_keeps_its_precision_where_precisions_count) {
     EXPECT_EQ(types(), (std::vector{DType::F32, DType::F32}));
 }
 
-// A batch norm that folds into the convolution before it must not take the pinned one along.
+// A batch norm that folds into the previous convolution must not include the pinned one.
 TEST_F(TypesTest, what_is_folded_elsewhere_does_not_pass_a_fence) {
     auto* scale = network->addScale(*second->getOutput(0), nv::ScaleMode::kUNIFORM, {},
                                     weights(numbers({1}, 2, 3)), {});

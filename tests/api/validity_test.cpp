@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// getEngineValidity(): every answer and every diagnostic, from the bytes that are given and from
-// the device.
+// getEngineValidity(): every answer and every diagnostic, from the given bytes and from the device.
 #include "api/runtime_fixture.h"
 #include "api/tensorrt/runtime/validity.h"
 #include "backends_cuda/fake_driver.h"
@@ -109,7 +108,7 @@ TEST_P(ValidityOf, KernelsForOtherGpus) {
     };
     std::pair<EngineValidity, uint64_t> suboptimal{
         GetParam() ? EngineValidity::kSUBOPTIMAL : EngineValidity::kVALID, 0};
-    for (size_t size : {size_t{64}, size_t{100}, size_t{3000}}) { // the header tells
+    for (size_t size : {size_t{64}, size_t{100}, size_t{3000}}) { // the header suffices
         EXPECT_EQ(ask(engine_bytes(*weighted()), size), valid);
         EXPECT_EQ(ask(of({90}), size), valid);
         EXPECT_EQ(ask(of({80, 90}), size), valid);
@@ -118,7 +117,7 @@ TEST_P(ValidityOf, KernelsForOtherGpus) {
     }
     AlignedBytes bytes = of({80});
     EXPECT_EQ(ask(bytes, bytes.size()), suboptimal);
-    // It stays so in an engine that was loaded and written again.
+    // The flag survives loading and writing.
     auto again = Engine::load(bytes, nullptr);
     EXPECT_EQ(engine_bytes(*again), bytes);
     EXPECT_EQ(read_engine_header(bytes).capabilities, (std::vector<int>{80}));
@@ -132,7 +131,7 @@ TEST_P(ValidityOf, EveryByteThatIsGivenCounts) {
         flipped[at] ^= static_cast<std::byte>(1U << (at % 8));
         EXPECT_EQ(ask(flipped, flipped.size()).first, EngineValidity::kINVALID) << at;
     }
-    // The table, once all of it is there.
+    // The table, once all of it is present.
     AlignedBytes flipped = bytes;
     flipped[64 + 90] ^= std::byte{1};
     EXPECT_EQ(ask(flipped, 64), valid);
@@ -177,7 +176,7 @@ TEST(Validity, MemoryOfTheDevice) {
     api::set_gpu(nullptr);
 }
 
-/// Ends with the bits of diagnostics as the exit code. Run in a process of its own, whose loader
+/// Ends with the diagnostics bits as the exit code. Runs in a process of its own, whose loader
 /// finds the driver in `folder`.
 [[noreturn]] void answer_under() {
     Logger logger;

@@ -60,7 +60,7 @@ void expect_results(const std::shared_ptr<const Graph>& g, std::span<const Tenso
     std::vector<Tensor> first;
     for (int run = 0; run < options.runs; ++run) {
         std::vector<Tensor> got(expected.size());
-        // The second run writes into tensors that are given, filled with garbage.
+        // The second run writes into given tensors, filled with garbage.
         for (size_t i = 0; run > 0 && i < got.size(); ++i) {
             got[i] = Tensor::empty(expected[i].dtype(), expected[i].shape());
             std::memset(got[i].mutable_bytes().data(), 0xCB, got[i].bytes().size());

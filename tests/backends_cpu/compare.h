@@ -20,7 +20,7 @@ Tensor random_tensor(DType t, const Shape& shape, std::mt19937& random);
 /// Fails the current test when a result differs in shape, in an integer, or beyond the tolerance.
 void expect_close(const Tensor& got, const Tensor& expected, double tolerance,
                   std::string_view what);
-/// Through the library and by own loops alone. Memory is poisoned before every run.
+/// With oneDNN and with own loops alone. Memory is poisoned before every run.
 void expect_same_as_evaluator(const Graph& g, std::span<const Tensor> inputs,
                               CompareOptions options = {});
 /// With random inputs of the graph's types under the given symbols.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies that planning avoids or joins.
+// Copies that the planner avoids or merges.
 #include "backends/backends.h"
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"

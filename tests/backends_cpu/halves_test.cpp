@@ -97,7 +97,7 @@ TEST(CpuHalves, NothingBetweenTheEdgesIsNarrow) {
     }
 }
 
-/// Results that a half's rounding decides must be those of the evaluator, bit for bit.
+/// Results that depend on a half's rounding must be the evaluator's, bit for bit.
 void expect_exact(const Graph& g, const std::vector<Tensor>& inputs) {
     std::vector<Tensor> expected = evaluate(g, inputs);
     std::vector<Tensor> got(expected.size());
@@ -135,7 +135,7 @@ TEST(CpuHalves, WhatJumpsReadsRoundedValues) {
 }
 
 TEST(CpuHalves, RoundingOfARoundedCastStays) {
-    // f32 -> half -> f32 is what the model asks for where the result is read as it is.
+    // The model explicitly casts f32 -> half -> f32 where the result is read directly.
     for (DType t : halves) {
         Graph g;
         Value x = g.add_input("x", {DType::F32, {33}});

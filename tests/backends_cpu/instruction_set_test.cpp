@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// ONEDNN_MAX_CPU_ISA holds down own loops as it does oneDNN's.
+// ONEDNN_MAX_CPU_ISA limits own loops as it limits oneDNN's.
 #include "backends/backends.h"
 #include "backends/cpu/onednn_library.h"
 #include "backends/cpu/simd/simd.h"
@@ -61,7 +61,7 @@ bool says(const ProcessResult& r, const std::string& text) {
 }
 
 TEST(InstructionSets, OneVariableHoldsDownAllLoops) {
-    // What this process itself may use, if a limit is set to it too, bounds what a child is asked.
+    // A limit on this process also bounds its child processes.
     struct Level {
         const char* limit;
         InstructionSet loops;

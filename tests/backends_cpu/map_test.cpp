@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The map kernel: every function and type, every way in which operands can lie.
+// The map kernel: every function and type, every layout of operands.
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
 

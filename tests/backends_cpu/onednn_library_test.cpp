@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products, convolutions and pools through oneDNN against the evaluator; and life without it.
+// Products, convolutions and pools through oneDNN against the evaluator; and running without it.
 #include "backends/backends.h"
 #include "backends/cpu/onednn_library.h"
 #include "backends_cpu/compare.h"
@@ -275,7 +275,7 @@ TEST_F(CpuLibrary, Pools) {
     }
 }
 
-/// Bytes of constant weights after runs of all sizes; packed weights of equal layouts are one.
+/// Bytes of constant weights after runs of all sizes; equal layouts share packed weights.
 size_t packed_bytes_of(const Graph& g, bool use_library, const std::vector<int64_t>& sizes) {
     CompileOptions options;
     options.use_library = use_library;
@@ -291,8 +291,8 @@ size_t packed_bytes_of(const Graph& g, bool use_library, const std::vector<int64
     return bytes;
 }
 
-/// The same by what oneDNN asks for on this CPU: each layout once, nothing where it reads weights
-/// as they lie.
+/// The bytes that oneDNN requests on this CPU: each layout once, nothing where it reads weights in
+/// place.
 size_t wanted_bytes(const std::vector<int64_t>& sizes) {
     std::map<std::string, int64_t> layouts;
     for (int64_t n : sizes) {
@@ -389,7 +389,7 @@ TEST(CpuLibraryChild, DISABLED_RunsWithWhatIsThere) {
     std::cout << "device: " << cpu_backend().description() << '\n';
 }
 
-/// What a copy of this program says that has `make_library` write the library beside it.
+/// Output of a copy of this program, with the library that `make_library` writes beside it.
 ProcessResult run_beside(const std::function<void(const std::filesystem::path&)>& make_library) {
     TemporaryFolder folder;
     std::filesystem::path program = std::filesystem::path(folder.path()) / "program";

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps as chains of oneDNN's functions: every function in its usual spellings, and what is refused.
+// Maps as chains of oneDNN's functions: every function in its usual spellings, and refusals.
 #include "backends/cpu/post_ops.h"
 
 #include <gtest/gtest.h>
@@ -114,7 +114,7 @@ TEST(CpuPostOps, WhatIsNoChainIsRefused) {
     auto in = [](Term x, int i) { return Term{x.e, x.e->in(i, DType::F32)}; };
     // Two paths from the main input, with another input on one of them.
     EXPECT_FALSE(steps_of([&](Term x) { return (x + in(x, 1)) * x; }));
-    // Functions that oneDNN lacks, and the wrong side of one that is not commutative.
+    // Functions that oneDNN lacks, and the wrong operand order of a non-commutative one.
     EXPECT_FALSE(steps_of([](Term x) { return x.of(ExprOp::Sin); }));
     EXPECT_FALSE(steps_of([&](Term x) { return in(x, 1).with(ExprOp::Div, x); }));
     EXPECT_FALSE(steps_of([&](Term x) { return in(x, 1).with(ExprOp::Sub, x); }));

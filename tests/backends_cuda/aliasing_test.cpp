@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// An output may lie where an input lies: a state that each run updates.
+// An output may overlap an input: a state that each run updates.
 #include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "emulator/emulated_gpu.h"
@@ -19,7 +19,7 @@ Tensor numbers(double first) {
     return t;
 }
 
-/// The new state is old + x; a second result is read from the old one after that.
+/// The new state is old + x; a second result reads the old state afterwards.
 Graph stateful() {
     Graph g;
     Value state = g.add_input("state", parse_type("f32[2,3]"));
@@ -58,7 +58,7 @@ TEST(Aliasing, AStateIsUpdatedInPlaceOnAGpu) {
     check(*backend->compile(std::make_shared<const Graph>(stateful()), o)->create_execution());
 }
 
-/// Results in an order of axes that is not theirs, one of which a map reads last.
+/// Results in a permuted layout, one of which a map reads last.
 Graph outputs_that_are_read() {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[1,2,4,4]"));

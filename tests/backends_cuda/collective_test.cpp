@@ -15,7 +15,7 @@
 namespace ingot::test {
 namespace {
 
-/// So many emulated GPUs with a communicator.
+/// Emulated GPUs with a communicator.
 struct World {
     explicit World(size_t ranks) {
         ::setenv("INGOT_NCCL", FAKE_NCCL, 1); // before anything opens one
@@ -67,7 +67,7 @@ TEST(Collectives, RunBetweenKernelsAndAreRepeated) {
     EXPECT_EQ(wrong_repetitions(w.backends, *w.communicators, 6), "");
 }
 
-/// Ranks 0 and 2, and 3 and 1, in that order: parts lie as the groups say.
+/// Ranks 0 and 2, and 3 and 1, in that order: the groups give the order of parts.
 TEST(Collectives, GroupsOfRanks) {
     World w(4);
     const std::vector<std::vector<int64_t>> groups = {{0, 2}, {3, 1}, {0, 2}, {3, 1}};
@@ -132,7 +132,7 @@ TEST(Collectives, SayWhatIsWrong) {
               std::string::npos);
 }
 
-/// Communicators that do not block say later that a call is done.
+/// Nonblocking communicators report completion later.
 TEST(Collectives, OfCommunicatorsThatDoNotBlock) {
     World w(2);
     constexpr int in_progress = 7;
@@ -206,7 +206,7 @@ TEST(Collectives, AreRefusedOnTheCpu) {
         "between 2 GPUs by NCCL; run it on GPUs, each rank in a thread or process of its own");
 }
 
-/// In a process of its own: the library is looked for once.
+/// In a process of its own, because the library is searched once.
 TEST(CollectivesDeathTest, NcclIsMissing) {
     testing::FLAGS_gtest_death_test_style = "threadsafe";
     auto print = [] {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs on memory of the device: against run(), with outputs over inputs, without alignment, of
-// sizes that data decides, and what kernels find wrong.
+// Runs on device memory: against run(), with outputs over inputs, without alignment, with
+// data-dependent sizes, and errors found by kernels.
 #include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "base/error.h"
@@ -158,7 +158,7 @@ TEST_P(Enqueue, WhatIsMissing) {
     EXPECT_EQ(e->error(), "output 'z' has no address");
     EXPECT_FALSE(e->enqueue(in, std::span(out).first(1), nullptr, {}).ok());
     EXPECT_EQ(e->error(), "got 1 inputs and 1 outputs, expected 1 and 2");
-    // Nothing of that stays.
+    // No state remains of it.
     out[1].address = place.allocate(16);
     EXPECT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
 }
@@ -186,7 +186,7 @@ TEST(EnqueueOnAGpu, WhatKernelsFindIsReportedByALaterCall) {
     EXPECT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
 }
 
-/// Two softmaxes with a transpose between: needs memory for what lies in between.
+/// Two softmaxes with a transpose between: needs memory for intermediate values.
 Graph with_activations() {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[N,32]"));
@@ -228,7 +228,7 @@ TEST_P(Enqueue, ActivationsInMemoryOfTheCaller) {
     EXPECT_EQ(values_at(out[0]), expected);
 }
 
-/// Counts what it gives, and takes it from the place under test.
+/// Counts allocations, and takes them from the place under test.
 struct Source : MemorySource {
     explicit Source(Place& p) : place(p) {}
     std::byte* allocate(int64_t bytes) noexcept override {
@@ -259,7 +259,7 @@ TEST_P(Enqueue, MemoryOfASource) {
         << e->error();
 }
 
-/// Notes when work waits for the default stream.
+/// Records when work waits for the default stream.
 class WatchedStream : public cuda::Stream {
 public:
     WatchedStream(std::unique_ptr<cuda::Stream> real, std::vector<std::string>& events)
@@ -305,7 +305,7 @@ public:
     std::vector<std::string> events;
 };
 
-/// Memory of a GPU, as if it came in the order of the default stream.
+/// Memory of a GPU, as if allocated in the order of the default stream.
 struct GpuSource : MemorySource {
     explicit GpuSource(cuda::Gpu& g) : gpu(g) {}
     std::byte* allocate(int64_t bytes) noexcept override { return gpu.allocate(bytes); }
@@ -313,7 +313,7 @@ struct GpuSource : MemorySource {
     cuda::Gpu& gpu;
 };
 
-// What an allocator gives in the order of the default stream is not used before.
+// Memory that an allocator orders on the default stream is not used earlier.
 TEST(EnqueueOnAGpu, LentMemoryIsUsedBehindTheDefaultStream) {
     WatchedGpu gpu;
     auto backend = cuda::make_backend(gpu);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What happens when the driver refuses: each call of a scenario fails in turn. Nothing is lost,
-// later runs work, and a device that is dead says so at once.
+// Driver failures: each call of a scenario fails in turn. Nothing is lost, later runs work, and a
+// dead device is reported at once.
 #include "backends/cuda/backend.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/allocation_count.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr cuda::CUresult illegal_address = 700;
 
-/// Rows through a product, an epilogue and a softmax; and the places of what is not zero.
+/// Rows through a product, an epilogue and a softmax; and the indices of nonzero elements.
 Graph small_model(bool dynamic_result) {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[batch,64]"));
@@ -53,7 +53,7 @@ Outcome run(Execution& e, int64_t rows) {
     return {s, s.ok() ? "" : e.error()};
 }
 
-/// Plain, recorded and replayed runs, of two shapes; calls `each` with how a part of it ended.
+/// Plain, recorded and replayed runs, of two shapes; calls `each` with the outcome of each part.
 void scenario(cuda::Gpu& gpu, const std::function<void(const Outcome&)>& each) {
     auto backend = cuda::make_backend(gpu, 1);
     std::unique_ptr<Execution> execution;
@@ -130,7 +130,7 @@ TEST(Failures, ADeadDeviceSaysSoAtOnce) {
             EXPECT_EQ(fake::calls(), calls_at_death) << "the driver was asked again";
         });
         EXPECT_NE(first, "");
-        // Another executable on the same device is told the same.
+        // Another executable on the same device gets the same error.
         std::string other;
         scenario(*gpu, [&](const Outcome& o) { other = o.error; });
         EXPECT_NE(other.find("since an earlier failure"), std::string::npos) << other;
@@ -174,7 +174,7 @@ TEST(Failures, TooLargeAShapeIsToldWhatFits) {
             EXPECT_TRUE(run_one(*e, fits).status.ok()) << refused.error << "\n" << e->error();
             EXPECT_FALSE(run_one(*e, fits + fits / 8).status.ok()) << refused.error;
             EXPECT_TRUE(run_one(*e, 16).status.ok()) << e->error();
-            // The activations fit here and the inputs do not; then neither may stay in the way.
+            // The activations fit here and the inputs do not; then neither may be leaked.
             EXPECT_FALSE(run_one(*e, 10000).status.ok());
             EXPECT_TRUE(run_one(*e, 5500).status.ok()) << e->error();
         }
@@ -252,7 +252,7 @@ TEST(Runs, AllocateNothingOnceTheyAreReplayed) {
     }
 }
 
-// Plans come and go with shapes; what they hold of the device goes with them.
+// Plans come and go with shapes; their device resources go with them.
 TEST(Runs, GoOnThroughThousandsOfShapes) {
     fake::reset();
     auto gpu = fake::make_gpu();

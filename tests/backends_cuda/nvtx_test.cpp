@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranges reach a profiler's library that NVTX_INJECTION64_PATH names.
+// Ranges reach the profiler library in NVTX_INJECTION64_PATH.
 #include "backends/cuda/backend.h"
 #include "backends/cuda/driver/nvtx.h"
 #include "backends_cuda/fake_driver.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How urgent work is: that of a caller's stream as the stream is, other work as the options say,
-// and compiling with it.
+// Priority of work: that of a caller's stream for its runs, the options' for other work, and for
+// compiling.
 #include "backends/cuda/backend.h"
 #include "backends_cuda/fake_driver.h"
 #include "backends_cuda/timed_gpu.h"
@@ -112,8 +112,8 @@ TEST_F(Priorities, DefaultStreamsHaveNone) {
     }
 }
 
-// A graph runs at the priority of the stream that it is launched on, unless it was instantiated to
-// take those of its nodes: what was recorded once serves streams of all priorities.
+// A graph runs at the priority of the launching stream, unless it was instantiated with its nodes'
+// priorities: one recording serves streams of all priorities.
 TEST_F(Priorities, AReplayedGraphIsAsUrgentAsTheStreamOfItsRun) {
     auto e = make(RunPriority::Normal, true);
     EXPECT_EQ(enqueue(*e, &hurried), launches("-3"));
@@ -232,7 +232,7 @@ void run_once(Execution& e) {
     EXPECT_TRUE(e.run(in, out).ok()) << e.error();
 }
 
-/// How nice threads were that compiled for that priority.
+/// The nice values of threads that compiled at that priority.
 std::set<int> niceness(RunPriority priority) {
     TimedGpu gpu;
     std::mutex mutex;
@@ -261,7 +261,7 @@ TEST(PriorityOfCompiling, ThreadsGiveWayForLowRunsOnly) {
     EXPECT_EQ(::getpriority(PRIO_PROCESS, 0), own) << "the caller's thread stays as it was";
 }
 
-// A thread that gave way cannot go back, so that each priority has threads of its own.
+// A thread cannot raise its priority again, so each priority has threads of its own.
 TEST(PriorityOfCompiling, LowRunsDoNotSlowDownOthersOfTheBackend) {
     TimedGpu gpu;
     std::mutex mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiling now and later, and what is kept of it.
+// Compiling now and later, and the kept results.
 #include "backends/cuda/jit/program_cache.h"
 #include "backends_cuda/timed_gpu.h"
 #include "base/log.h"
@@ -90,9 +90,9 @@ TEST(ProgramCache, TheLastWhoLeavesForgetsWhatIsNotCompiled) {
 
 std::atomic<bool> compiling{false};
 
-/// Ends the process while a kernel is compiled that nobody waits for.
+/// Ends the process while a kernel that no run waits for is compiling.
 void exit_while_compiling() {
-    // Stands for the end of a library that compiles: registered first, it runs last.
+    // Simulates the teardown of the compiler library: registered first, it runs last.
     std::atexit([] {
         if (compiling) {
             std::_Exit(3);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers on a GPU: others in each run, the same sequence in each execution, and nothing is
-// made anew for them: runs are replayed, repeated by graphs of the caller's, and allocate nothing.
+// Random numbers on a GPU: different in each run, the same sequence in each execution, and without
+// re-recording: runs are replayed, repeated by a caller's graphs, and allocate nothing.
 #include "backends/backends.h"
 #include "backends/cuda/backend.h"
 #include "backends_cuda/fake_driver.h"
@@ -50,7 +50,7 @@ std::vector<Tensor> run(Execution& e) {
     return out;
 }
 
-/// What run `run` of an execution draws, by the evaluator.
+/// The numbers of run `run` of an execution, by the evaluator.
 std::vector<Tensor> expected(uint64_t run) {
     uint64_t key = run * 0x9E3779B97F4A7C15U;
     std::vector<Tensor> in = {zeros()};
@@ -154,7 +154,7 @@ TEST(RandomCaptures, EachLaunchOfTheCallersGraphDrawsAnew) {
         EXPECT_EQ(uniform(), expected(k)[0]) << k;
     }
     ASSERT_TRUE(e->enqueue(in, out, &caller, {}).ok()) << e->error();
-    EXPECT_EQ(uniform(), expected(4)[0]); // what the graph has drawn does not come again
+    EXPECT_EQ(uniform(), expected(4)[0]); // numbers drawn by the graph do not repeat
     e.reset();
     for (std::byte* p : {x, y, z}) {
         gpu.release(p);

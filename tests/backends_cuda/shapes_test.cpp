@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Without variants for the very shapes, the shapes of a profile need no kernel that the first run
-// did not ask for. Plans alone tell: the GPU runs nothing. INGOT_GPU_ENGINES lists engines.
+// Without shape-specific variants, the shapes of a profile need no kernel beyond the first run's.
+// Plans suffice: the GPU runs nothing. INGOT_GPU_ENGINES lists engines.
 #include "backends/cuda/backend.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/error.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weight streaming: constants beyond a budget stay on the host and are copied before each step
-// that reads them, beside the steps before where the budget has room for two; results are the same
-// bits under every budget.
+// Weight streaming: constants beyond a budget stay on the host and are copied before each step that
+// reads them, concurrently with earlier steps if the budget has room for two; results are bit-equal
+// under every budget.
 #include "backends/cuda/backend.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/error.h"
@@ -172,8 +172,8 @@ TEST_F(Streaming, BesideStepsBehindSizesThatDependOnData) {
     EXPECT_GT(r.beside, 4);
 }
 
-/// What the driver is asked for: the copy of a step's matrix is on its way, on a stream of its own,
-/// while the step before runs, and that step's start is all that it waits for.
+/// The driver's log: a step's matrix is copied on a separate stream while the previous step runs,
+/// and the step waits only for that copy.
 TEST(StreamingOrder, TheNextMatrixComesWhileAStepRuns) {
     fake::reset();
     fake::set_current(-1);

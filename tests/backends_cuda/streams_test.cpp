@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes to streams, as the driver sees it: captures of the caller's, the event for inputs,
-// times that are asked for later, the part of the cache that is kept, and which device is current.
+// Work on streams, as the driver sees it: a caller's captures, the event for inputs, times
+// requested for later, the reserved part of the cache, and the current device.
 #include "backends/cuda/backend.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/error.h"
@@ -52,7 +52,7 @@ protected:
         execution.reset();
     }
     Status enqueue(void* stream = nullptr) { return execution->enqueue(in, out, stream, {}); }
-    /// What the driver was asked for, but for one kind.
+    /// The driver's log without one kind of entry.
     static Log log_without(std::string_view what) {
         Log log = fake::take_log();
         log.erase(std::remove(log.begin(), log.end(), what), log.end());
@@ -139,7 +139,7 @@ TEST_F(Streams, TheEventForInputsIsRecordedBehindTheLastReader) {
 struct Timer : StepTimer {
     void step(const StepInfo&, double ms) noexcept override {
         ++steps;
-        EXPECT_DOUBLE_EQ(ms, 0.25); // what the driver says between any two events
+        EXPECT_DOUBLE_EQ(ms, 0.25); // the fake's time between any two events
     }
     void run(double ms) noexcept override { whole = ms; }
     int steps = 0;
@@ -233,7 +233,7 @@ TEST_F(Streams, TheCallersDeviceStaysCurrent) {
     o.runtime_cache = "";
     auto e = there->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
     EXPECT_EQ(cuda::current_device(d), 2);
-    for (int run = 0; run < 3; ++run) { // in turns: each works in a context of its own
+    for (int run = 0; run < 3; ++run) { // alternating: each works in its own context
         ASSERT_TRUE(e->enqueue(in, out, nullptr, {}).ok()) << e->error();
         EXPECT_EQ(cuda::current_device(d), 2);
         ASSERT_TRUE(enqueue().ok()) << execution->error();
@@ -241,7 +241,7 @@ TEST_F(Streams, TheCallersDeviceStaysCurrent) {
     }
     e.reset();
     EXPECT_EQ(cuda::current_device(d), 2);
-    fake::set_current(-1); // who has none gets that of what is used
+    fake::set_current(-1); // a thread without one gets the used one
     ASSERT_TRUE(enqueue().ok());
     EXPECT_EQ(cuda::current_device(d), 0);
     there.reset();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// TimedGpu: a GPU that computes nothing. Its memory is the host's, compiling gives the text back,
-// and its clock moves only by what the test says a kernel or a compilation costs.
+// TimedGpu: a GPU that computes nothing. Its memory is the host's, compiling returns the text, and
+// its clock advances only by the test's costs of kernels and compilations.
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"
@@ -48,7 +48,7 @@ public:
         }
         return n;
     }
-    /// Large fills: what clears the L2 cache.
+    /// Large fills, which clear the L2 cache.
     int flushes() const { return flushes_; }
     int64_t memory = int64_t{1} << 40;
 

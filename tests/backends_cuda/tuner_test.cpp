@@ -43,7 +43,7 @@ std::shared_ptr<const Graph> three_products() {
 
 const std::vector<Shape> three_shapes = {{256, 256}, {256, 256}, {1024, 256}};
 
-/// Between 1 and 100 microseconds, by nothing but the text.
+/// Between 1 and 100 microseconds, derived from the text.
 double cost_of(const std::string& text, uint64_t salt = 0) {
     return 1 + static_cast<double>(hash_bytes(text.data(), text.size(), salt) % 9901) / 100;
 }
@@ -68,7 +68,7 @@ std::vector<Tensor> inputs_of(const std::vector<Shape>& shapes) {
     return in;
 }
 
-/// A run, without what happened before it.
+/// A run without the log of earlier ones.
 Ran run(TimedGpu& gpu, Execution& e, const std::vector<Shape>& shapes) {
     e.prepare(shapes);
     gpu.forget_launches();
@@ -110,7 +110,7 @@ struct Candidate {
     double us = 0;
 };
 
-/// What the one product may be computed by, the fastest first; `salt` makes other costs.
+/// Candidates for the product, fastest first; `salt` changes the costs.
 std::vector<Candidate> candidates(uint64_t salt = 0) {
     std::shared_ptr<const Graph> g = product();
     const kernels::Family* family = nullptr;
@@ -206,8 +206,7 @@ TEST(Tuner, AChoiceThatWasEditedIsTaken) {
     TimedGpu gpu;
     by_text(gpu);
     run_once(gpu, product(), product_shapes, options(Tune::Full, file));
-    for (size_t i :
-         {all.size() - 1, size_t{1}}) { // as an editor of the cache knows it: by its hash
+    for (size_t i : {all.size() - 1, size_t{1}}) { // by hash, as an editor of the cache knows it
         plan::TimingCache cache(file);
         plan::TimingCache::Entries entries = cache.entries();
         ASSERT_EQ(entries.size(), 1U);

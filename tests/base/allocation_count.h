@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operator new of this test program: how often it was called, what is still held, and how it fails.
+// This test program's operator new: its number of calls, live blocks, and simulated failures.
 // Counts stay 0 and nothing fails under ThreadSanitizer, whose operator new cannot be replaced.
 #pragma once
 
@@ -10,9 +10,9 @@ namespace ingot {
 
 /// Calls so far, from any thread.
 int64_t allocation_count();
-/// Blocks that were given and not taken back, of all threads.
+/// Live blocks of all threads.
 int64_t live_allocations();
-/// What malloc says of their bytes.
+/// Their bytes, by malloc.
 int64_t live_bytes();
 /// The most of these since forget_most_bytes().
 int64_t most_live_bytes();
@@ -20,7 +20,7 @@ void forget_most_bytes();
 /// The n-th call from now on (1 is the next), of any thread, finds no memory; with `forever` those
 /// after it find none either. 0: none fails.
 void fail_allocation(int64_t n, bool forever = false);
-/// Whether it has come to that since fail_allocation.
+/// Whether that call has happened since fail_allocation.
 bool allocation_failed();
 
 /// While one lives, the calls of this thread neither count for fail_allocation nor fail.

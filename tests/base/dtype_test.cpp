@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every code of every small float, both ways. The reference is exact arithmetic on the fields of
-// the format: a code's value from ldexp, and rounding decided at the midpoints between neighbours.
+// Every code of every small float, encoded and decoded. The reference is exact arithmetic on the
+// fields of the format: a code's value from ldexp, and rounding decided at the midpoints between
+// neighbours.
 #include "base/dtype.h"
 
 #include <gtest/gtest.h>
@@ -50,8 +51,8 @@ void expect_decodes(const Format& f, const Decode& decode) {
     }
 }
 
-/// Exact values, midpoints between neighbours (to even), and the inputs right beside the midpoints.
-/// T is the type of the inputs: it decides how near "right beside" is.
+/// Exact values, midpoints between neighbours (to even), and the inputs adjacent to the midpoints
+/// in T, the type of the inputs.
 template <class T>
 void expect_encodes(const Format& f, const Encode& encode) {
     constexpr T far = std::numeric_limits<T>::infinity();
@@ -72,7 +73,8 @@ void expect_encodes(const Format& f, const Encode& encode) {
     }
 }
 
-/// From where on values do not round to the largest finite code: halfway to what would come next.
+/// The smallest value that no longer rounds to the largest finite code: halfway to the next code's
+/// value.
 double overflow_edge(const Format& f) {
     return (value(f, f.largest) + value(f, f.largest + 1)) / 2;
 }

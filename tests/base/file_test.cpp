@@ -260,7 +260,7 @@ TEST_F(AtomicFileTest, killed_writers_leave_nothing_for_ever) {
     EXPECT_EQ(names(), std::vector<std::string>{"engine"});
 }
 
-// As file systems leave them that have no files without names, and older releases.
+// Leftovers of file systems without unnamed files, and of older releases.
 TEST_F(AtomicFileTest, what_killed_writers_left_is_collected) {
     put("engine.4711-0.tmp", "half");
     put("engine.4711-12.tmp", "half");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What Json prints, what it reads, and what it says of text that is wrong.
+// Json's output, input, and messages for malformed text.
 #include "base/json.h"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that are truncated while they are mapped: zeros are read, and who asks is told.
+// Files that are truncated while mapped read as zeros, and a query reports it.
 #include "base/error.h"
 #include "base/file.h"
 #include "base/page_guard.h"
@@ -63,7 +63,7 @@ TEST(PageGuard, ATruncatedFileIsAnErrorAndNoSignal) {
     EXPECT_EQ(error_of(MappedFile::open(path)->bytes()), "");
 }
 
-/// What is about no file of ours goes to whoever was asked before.
+/// Faults outside our files go to the earlier handler.
 void die_with_earlier_handler() {
     struct sigaction action {};
     action.sa_handler = [](int) { ::_exit(3); };

@@ -158,7 +158,7 @@ TEST(thread_pool, several_callers_take_turns) {
                 pool.parallel_for(100, 1, [&](int64_t begin, int64_t end) {
                     int mark = static_cast<int>(c) + 1;
                     int none = 0;
-                    // Whose job runs: set by the first piece, and never another's.
+                    // The running job: set by its first piece, and never another's.
                     if (!active.compare_exchange_strong(none, mark) && none != mark) {
                         ++overlaps;
                     }

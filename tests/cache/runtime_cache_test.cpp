@@ -47,7 +47,7 @@ bool elsewhere(const std::function<bool()>& f) {
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-/// While it lives, no file of this process grows above `bytes`: what a full disk does.
+/// While it lives, no file of this process grows above `bytes`, as on a full disk.
 class FullDisk {
 public:
     explicit FullDisk(rlim_t bytes) : handler_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -125,7 +125,7 @@ TEST(RuntimeCache, EveryDamagedByteAndEveryLengthIsNoticed) {
     EXPECT_EQ(c.find(key), "a binary");
 }
 
-/// What is logged, as one text.
+/// The log as one text.
 struct Said {
     Said() {
         set_log_sink(
@@ -406,7 +406,7 @@ TEST(RuntimeCache, EveryDamagedByteOfAFileIsNoticed) {
             wrong += e.problem.empty() ? 0 : 1;
         }
         EXPECT_EQ(wrong, 1) << "byte " << i;
-        // What is damaged in an entry costs that entry; in front of one, those behind it too.
+        // Damage in an entry costs that entry; damage before one also costs the later ones.
         EXPECT_EQ(found, in_entry - 8 >= 32 || i - 8 >= one ? 1 : 0) << "byte " << i;
     }
     put(path, whole.substr(0, whole.size() - 1));

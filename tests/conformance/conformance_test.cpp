@@ -182,8 +182,8 @@ TEST_P(Ways, EveryCaseIsAsListed) {
     }
 }
 
-// With every input size from 2 up made a name, equal sizes the same one: what does not need a
-// number must not ask for one, and the results stay the same.
+// Every input size from 2 up becomes a symbol, equal sizes the same one: no op may require a number
+// without need, and the results stay the same.
 Run by_symbols(const std::string& path) {
     onnx::Model model = onnx::read_model_file(path);
     for (onnx::ValueInfo& input : model.graph.inputs) {

@@ -29,7 +29,7 @@ DATA_KINDS = ("simple", "pytorch-converted", "pytorch-operator")
 
 
 def make_stamp():
-    """What the files depend on: the packages that make the cases, and this script."""
+    """The inputs of the files: the packages that make the cases, and this script."""
     script = hashlib.sha256(pathlib.Path(__file__).read_bytes()).hexdigest()
     return f"onnx {onnx.__version__} numpy {np.__version__} script {script}\n"
 
@@ -77,7 +77,7 @@ def write_generated(case, folder):
 
 
 def write_stored(case, folder):
-    """A case that the onnx package carries as files, where values of other kinds are .pb too."""
+    """A case that the onnx package stores as files, where other kinds of values are .pb too."""
     source = pathlib.Path(case.model_dir)
     shutil.copyfile(source / "model.onnx", folder / "model.onnx")
     graph = onnx.load(source / "model.onnx").graph

@@ -28,7 +28,7 @@ namespace {
 
 using DataSets = std::vector<std::vector<Tensor>>;
 
-// A graph, its text as identity, and its results for each data set once they are asked for.
+// A graph, its text as identity, and its results for each data set, computed on demand.
 struct Stage {
     Graph graph;
     std::string text;
@@ -36,7 +36,7 @@ struct Stage {
 };
 using StageRef = std::shared_ptr<Stage>;
 
-// Passes are pure: what one made of a graph, and what that computes, is found out once.
+// Passes are pure: the result of a pass on a graph, and its values, are computed once.
 class Walk {
 public:
     explicit Walk(const Case& c)
@@ -123,7 +123,7 @@ private:
     int comparisons_ = 0;
 };
 
-// Nothing is known of how often passes apply to a part of it.
+// With a subset of the suite, the number of applied passes is unknown.
 bool whole_suite_is_skipped() {
     return std::getenv("INGOT_SUITE") == nullptr || std::getenv("INGOT_CASES") != nullptr;
 }
@@ -169,7 +169,7 @@ TEST(Passes, KeepTheResultsOfEveryCase) {
     EXPECT_TRUE(whole_suite_is_skipped() || cases.size() >= 10);
 }
 
-// Compiles with a list of lowering passes left out; says which of the others changed something.
+// Compiles without some lowering passes; returns which of the others changed something.
 std::vector<Tensor> run_lowered(const std::shared_ptr<const Engine>& engine,
                                 const std::vector<Tensor>& inputs, std::string_view left_out,
                                 std::set<std::string>& changing) {
@@ -217,7 +217,7 @@ TEST(Passes, LoweringKeepsTheResultsOfEveryCase) {
     EXPECT_TRUE(whole_suite_is_skipped() || cases.size() >= 2);
 }
 
-// Cases that ask for more than 16 bits hold.
+// Cases that need more than 16 bits.
 bool needs_f32(const Case& c, DType narrow) {
     bool large = c.name.find("softmax_large_number") != std::string::npos;       // 10000 and 10001
     bool range = narrow == DType::F16 && c.name == "test_dequantizelinear_e5m2"; // 98304

@@ -21,7 +21,7 @@ std::string_view name(Status s) {
 
 namespace {
 
-// Where the suite's own rule is too narrow for any other implementation.
+// Widens the suite's tolerance where it rejects other correct implementations.
 void widen_tolerance(Case& c) {
     if (c.name.starts_with("test_dft_inverse")) {
         c.atol = std::max(c.atol, 1e-6); // what is 0 was computed in f32 from numbers up to 99
@@ -81,7 +81,7 @@ bool close(double got, double want, double rtol, double atol) {
            (std::isfinite(want) && std::abs(got - want) <= atol + rtol * std::abs(want));
 }
 
-// As the suite has it for bf16; f16 too may be off by two of its steps where a sum is rounded.
+// The suite's rule for bf16; f16 too may be off by two of its steps where a sum is rounded.
 double relative_tolerance(DType t, double rtol) {
     return t == DType::BF16  ? std::max(rtol, 0x1p-6)
            : t == DType::F16 ? std::max(rtol, 0x1p-9)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ONNX backend test suite as export_suite.py writes it: the list of cases, and how one runs.
+// The ONNX backend test suite in the form of export_suite.py: the list of cases, and running one.
 #pragma once
 
 #include "ir/tensor.h"

@@ -560,7 +560,8 @@ def quantized_recurrent():
 
 
 def blocks():
-    """What onnxruntime.quantization makes of Gather, of MatMul by 4 bits of bitsandbytes, and of embeddings."""
+    """Models that onnxruntime.quantization makes of Gather, of MatMul by 4 bits of bitsandbytes,
+    and of embeddings."""
     ids = np.array([[3, 0, 6], [1, 6, -2]], np.int64)
     for bits, width in ((4, 20), (8, 40)):
         for zeros in (False, True):

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What emulated device text and the emulator's runtime share. Plain C++17 without includes: device
+// Shared by emulated device text and the emulator's runtime. Plain C++17 without includes: device
 // text includes it inside a namespace of its own, the runtime inside ingot::emulator.
 #pragma once
 
@@ -57,7 +57,7 @@ struct Services {
     const float* f32_of_f16; // by bits
 };
 
-/// What device text reads of the thread that runs.
+/// The running thread's fields that device text reads.
 struct Thread {
     Index3 thread, block, block_size, grid;
     unsigned char* shared; // of its block

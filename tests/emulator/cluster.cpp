@@ -163,7 +163,7 @@ void Cluster::run(uint64_t first, bool guarded) {
     require(failure_.empty(), ErrorCode::Device, failure_);
 }
 
-/// Puts the block's variables in shared memory where its code has them.
+/// Copies the block's variables to the shared memory that its code uses.
 void Cluster::enter(BlockState& b) {
     const Entry& e = *launch_->entry;
     if (entered_ == &b || e.shared_bytes == 0) {
@@ -211,7 +211,7 @@ void Cluster::loop() {
     }
 }
 
-/// Nothing is ready: what the hardware does by itself happens now.
+/// Nothing is ready: performs asynchronous hardware work now.
 bool Cluster::unblock() {
     for (BlockState& b : blocks_) {
         if (!b.copies.empty()) {

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cluster: the blocks of one cluster while they run, one fiber a thread. A fiber runs until it has
-// to wait for others; when none can go on before all have ended, that is an error which says who
-// waits for what. Copies that the hardware does on its own are done as late as it may do them, so
-// that a missing wait shows.
+// Cluster: the running blocks of one cluster, one fiber per thread. A fiber runs until it must wait
+// for others; when none can continue before all have ended, the error lists what each fiber waits
+// for. Asynchronous copies are done as late as allowed, so that a missing wait shows.
 #pragma once
 
 #include "emulator/fiber.h"
@@ -46,7 +45,7 @@ struct LaunchInfo {
     Memory* memory = nullptr;
 };
 
-/// What a fiber waits for.
+/// The reason why a fiber waits.
 enum class Wait : uint8_t { None, Warp, Barrier, Cluster, Mbarrier, GridWait, Warpgroup, Poll };
 
 struct BlockState;
@@ -101,7 +100,7 @@ private:
     size_t tail_ = 0;
 };
 
-/// Lanes that meet in one instruction; each lane's operands lie on its own stack.
+/// Lanes that meet in one instruction; each lane's operands are on its own stack.
 struct Meeting {
     int arrived = 0;
     const char* instruction = "";
@@ -170,7 +169,7 @@ public:
     BlockState& block(int rank) { return blocks_[static_cast<size_t>(rank)]; }
     const LaunchInfo& launch() const { return *launch_; }
     int lanes_of(const Fiber& f) const;
-    /// Gives the processor away until wake(f).
+    /// Suspends the fiber until wake(f).
     void suspend(Wait why, const char* instruction, unsigned detail = 0);
     void wake(Fiber& f);
     /// Meets the other lanes; the last to come runs `complete` and wakes the others.
@@ -200,13 +199,13 @@ public:
     void complete_phase(BlockState& b, Mbarrier& m);
     /// Ends the run after a fault at `code` that touched `address` (null: unknown).
     [[noreturn]] void fault(const void* address, const char* what, const void* code);
-    /// Where the running fiber's stack begins: a fiber that faulted goes on there.
+    /// The start of the running fiber's stack, where a faulted fiber continues.
     std::byte* stack_top() const;
     /// Whether a fiber runs, not the scheduler.
     bool on_fiber() const { return current_ != nullptr; }
 
 private:
-    /// True for the last to come; the others are noted as waiting.
+    /// True for the last to arrive; the others wait.
     bool arrive(Meeting& m, int lanes, const char* instruction, int lane, void* operands);
     void wake_all(Meeting& m);
     static void fiber_main();

@@ -26,8 +26,8 @@ namespace {
 const std::string headers = source_dir() + "/tests/emulator/";
 constexpr const char* header_names[] = {"abi.h", "cuda_host.h", "ptx_host.h"};
 
-// Wrap-around and type punning mean what they mean on the GPU; misaligned vectors, indices outside
-// of local arrays and shifts by too much trap.
+// Wrap-around and type punning behave as on the GPU; misaligned vectors, out-of-range indices of
+// local arrays and excessive shifts trap.
 constexpr const char* flags[] = {
     "-std=c++17",
     "-O1",
@@ -123,7 +123,7 @@ struct Tokens {
         }
         return std::string(text.substr(begin, at - begin));
     }
-    /// What stands between the parenthesis that comes next and its partner.
+    /// The text between the next parenthesis and its partner.
     std::string parenthesised() {
         next();
         size_t begin = at;

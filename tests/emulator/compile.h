@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device text to code of the host: the intrinsics file is exchanged, g++ makes a shared library.
+// Compiles device text for the host: replaces the intrinsics file and makes a shared library with
+// g++.
 #pragma once
 
 #include "emulator/cluster.h"

@@ -23,7 +23,7 @@ void* memcpy(void*, const void*, __SIZE_TYPE__) noexcept;
 void* memset(void*, int, __SIZE_TYPE__) noexcept;
 }
 
-static Thread* ingot_current = (Thread*)1; // not in .bss
+static Thread* ingot_current = (Thread*)1; // initialised, so not in .bss
 #define threadIdx (ingot_current->thread)
 #define blockIdx (ingot_current->block)
 #define blockDim (ingot_current->block_size)
@@ -494,7 +494,7 @@ inline ingot_entry ingot_describe(void (*)(A...), void (*call)(void* const*), un
             __bss_start,
             _end};
 }
-// A name that the preprocessor left out of the text.
+// For a name that the preprocessor left out of the text.
 inline void ingot_call(ingot_missing, void* const*) {}
 inline ingot_entry ingot_describe(ingot_missing, void (*)(void* const*), unsigned) {
     return {};

@@ -42,8 +42,8 @@ double now_ms() {
         .count();
 }
 
-/// Everything runs at once, uploads as late as they may where that is asked for; recorded work runs
-/// when the recording is launched.
+/// Everything runs immediately, uploads as late as allowed if requested; recorded work runs when
+/// the recording is launched.
 class EmulatedStream : public cuda::Stream {
 public:
     explicit EmulatedStream(EmulatedGpu& gpu) : gpu_(gpu) {}
@@ -156,7 +156,7 @@ public:
     }
 
 private:
-    /// Does or records what is late, as a part of `stream`'s work.
+    /// Runs or records delayed uploads as part of `stream`'s work.
     void catch_up(EmulatedStream& stream) {
         for (std::function<void()>& work : std::exchange(late_, {})) {
             stream.do_or_record(std::move(work));

@@ -50,22 +50,22 @@ public:
     /// Uploads beside a stream's work happen only when that stream waits for them.
     void set_late_uploads(bool late) { late_uploads_ = late; }
     bool has_late_uploads() const { return late_uploads_; }
-    /// What release() found wrong so far; "" when nothing.
+    /// The faults that release() found so far; "" without any.
     std::string problems() const;
     Memory& memory() { return memory_; }
     uint64_t launches() const { return launches_; }
-    /// Recordings that were launched.
+    /// The number of launched recordings.
     uint64_t replays() const { return replays_; }
     void count_replay() { ++replays_; }
 
-    /// Work that waits for this stream of a caller's, until the stream waits for it, is recorded
-    /// from now on, until end_capture. Null cannot be captured.
+    /// Records work that waits for this caller's stream, until the stream waits for it or
+    /// end_capture. Null cannot be captured.
     void begin_capture(void* stream);
-    /// Runs when it is called, as often as it is.
+    /// Runs the captured work at each call.
     std::function<void()> end_capture();
     bool is_captured(void* stream) const { return stream != nullptr && stream == captured_; }
     void capture(std::function<void()> work) { captured_work_.push_back(std::move(work)); }
-    /// How often each event of the caller's was recorded, with how many launches before.
+    /// Each recorded event of a caller, with the number of launches before it.
     std::vector<std::pair<void*, uint64_t>> recorded_events;
 
     void run(const cuda::Function& f, const cuda::LaunchShape& shape, void* const* parameters);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Faults of device text (a page that is not there, a trap, a division by zero) become errors.
+// Faults of device text (a missing page, a trap, a division by zero) become errors.
 #pragma once
 
 namespace ingot::emulator {

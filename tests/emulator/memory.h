@@ -11,7 +11,7 @@
 
 namespace ingot::emulator {
 
-/// What unwritten memory holds: NaN in every float type, -1 in every signed integer.
+/// The content of unwritten memory: NaN in every float type, -1 in every signed integer.
 constexpr int poison = 0xFF;
 
 /// Thread safe.
@@ -24,13 +24,13 @@ public:
 
     /// 256-byte aligned. Errors: OutOfMemory with needed, free and total bytes.
     std::byte* allocate(int64_t bytes);
-    /// Returns what is wrong: damaged red zones, or no allocation of that address; else "".
+    /// Returns the fault: damaged red zones, or no allocation of that address; else "".
     std::string release(std::byte* memory);
     /// Describes the first damaged red zone; "" when there is none.
     std::string check() const;
     /// Errors: Device unless the range is inside one allocation.
     void require_inside(const std::byte* from, size_t bytes, const char* what) const;
-    /// Where the address lies, in words.
+    /// A description of the address.
     std::string describe(const void* address) const;
     /// Kernels may not touch this allocation before grid_wait: it holds activations.
     void hold_until_wait(std::byte* memory);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every function of kernels/common/ptx.cuh for the host: the same names and meaning, carried out by
-// the emulator's runtime (abi.h) where more than one thread takes part. Every architecture has all
-// of them here, so that one compilation serves all; the runtime refuses what the launch's has not.
+// Every function of kernels/common/ptx.cuh for the host, with the same names and meaning; the
+// emulator's runtime (abi.h) implements those of more than one thread. All architectures have all
+// functions here, so that one compilation serves all; the runtime refuses those that the launch's
+// architecture lacks.
 #pragma once
 
 typedef unsigned char u8;
@@ -192,7 +193,7 @@ DEVICE void ld_cluster4(float* v, u32 at, u32 rank) {
     memcpy(v, INGOT_RUNTIME.smem(at, 16, (int)rank), 16);
 }
 
-// --- mbarriers and the copy engine
+// --- mbarriers and TMA
 DEVICE void mbar_init(u32 bar, u32 arrivals) {
     INGOT_RUNTIME.mbar_init(bar, arrivals);
 }
@@ -264,9 +265,8 @@ DEVICE void wgmma_wait() {
 DEVICE u64 wgmma_desc(u32 at) {
     return (u64)((at & 0x3FFFF) >> 4) | ((u64)1 << 16) | ((u64)64 << 32) | ((u64)1 << 62);
 }
-/// What wgmma.cuh is made of here: d (+)= a * b over one step of 32 bytes of the depth, of type
-/// "f16", "bf16" or "tf32".
-/// A comes from registers where `a` is given, else by descriptor.
+/// Implements wgmma.cuh here: d (+)= a * b over one step of 32 bytes of the depth, of type "f16",
+/// "bf16" or "tf32". A comes from registers where `a` is given, else by descriptor.
 DEVICE void emulated_wgmma(const char* type, void* d, int n, const u32* a, u64 a_desc, u64 b_desc,
                            int accumulate, int b_rows) {
     Mma kind = type[0] == 'b' ? Mma::BF16 : type[0] == 't' ? Mma::Tf32 : Mma::F16;

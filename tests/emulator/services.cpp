@@ -132,7 +132,7 @@ void cp_async(unsigned to, const void* from, int size, int bytes) {
         c.fail(str("cp_async of ", size, " bytes from memory that is not aligned to them"));
     }
     unsigned char read[16] = {};
-    // Read now, so that a fault names the instruction; written when it is waited for.
+    // Read now, so that a fault names the instruction; written at the wait.
     std::memcpy(read, from, static_cast<size_t>(bytes));
     struct Copy {
         std::byte* to;

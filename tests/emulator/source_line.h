@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an address in compiled device text to a line of it, for messages.
+// Maps an address in compiled device text to its source line, for messages.
 #pragma once
 
 #include <string>

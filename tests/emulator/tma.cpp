@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// mbarriers and the copy engine: tensor maps, tiles with the 128-byte swizzle, zeros outside. A
-// load happens when its mbarrier is waited for, a store when its group is.
+// mbarriers and TMA: tensor maps, tiles with the 128-byte swizzle, zeros outside. A load happens
+// when its mbarrier is waited for, a store when its group is.
 #include "base/error.h"
 #include "emulator/instructions.h"
 
@@ -11,7 +11,7 @@ namespace ingot::emulator {
 
 namespace {
 
-/// What the 128 bytes of a tensor map hold here.
+/// The content of a tensor map's 128 bytes here.
 struct Map {
     uint64_t magic;
     std::byte* base;
@@ -251,7 +251,7 @@ void tma_load(unsigned to, const void* map, int rank, const int* at, unsigned ba
                                  barrier->bytes -= static_cast<int64_t>(bytes);
                                  c.complete_phase(*b, *barrier);
                              }});
-        // A fiber that already waits would not look again.
+        // A waiting fiber would not check again.
         if (!barrier->waiting.empty()) {
             c.complete_copies(*b, bar, false);
         }

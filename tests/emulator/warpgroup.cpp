@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // wgmma: 64 x N by four warps, operands in shared memory by descriptor (A also in registers). A
-// product is computed when it is waited for, not when it is issued.
+// product is computed at its wait, not when it is issued.
 #include "base/error.h"
 #include "emulator/instructions.h"
 
@@ -34,7 +34,7 @@ struct Product {
     std::array<std::array<unsigned, 4>, lanes> a;
 };
 
-/// An operand in shared memory as its descriptor says (PTX manual, "matrix descriptor format").
+/// An operand in shared memory, by its descriptor (PTX manual, "matrix descriptor format").
 struct Descriptor {
     unsigned start, leading, stride, row_bytes, mask;
 

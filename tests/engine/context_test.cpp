@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contexts and threads: an engine serves many at once, a context one at a time. `cmake --preset
-// tsan` makes a build in which races show.
+// tsan` makes a build that shows races.
 #include "backends/backends.h"
 #include "base/error.h"
 #include "engine/engine.h"
@@ -162,7 +162,7 @@ std::string error_of(const std::function<void()>& f) {
     return "no error";
 }
 
-// While a step of a run is being timed, the run is not over: calls from outside come in between.
+// While a step of a run is being timed, the run continues: calls from outside arrive in between.
 struct Intruder : StepTimer {
     explicit Intruder(std::function<void()> f) : call(std::move(f)) {}
     void step(const StepInfo&, double) noexcept override {
@@ -194,7 +194,7 @@ TEST_P(Contexts, ASecondThreadIsRefused) {
     EXPECT_TRUE(agrees(context, sample)) << "the refused calls left the context as it was";
 }
 
-// Whoever comes first runs, the other is refused; results stay right.
+// The first thread runs, the other is refused; results stay right.
 TEST_P(Contexts, ThreadsThatFightForOneAreNeverWrong) {
     auto engine = Engine::create(network(), {}, {});
     std::vector<Sample> data = samples(engine->graph());

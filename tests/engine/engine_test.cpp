@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The engine file: round trips, determinism, and refusal of everything damaged.
+// The engine file: round trips, determinism, and refusal of any damage.
 #include "base/error.h"
 #include "base/process.h"
 #include "engine/container.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where the elements of a tensor lie in each format of TensorRT, by plain loops over its
-// coordinates; knows nothing of src/engine/io_format.h.
+// The positions of a tensor's elements in each format of TensorRT, by plain loops over its
+// coordinates; independent of src/engine/io_format.h.
 #pragma once
 
 #include "ir/tensor.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Formats of inputs and outputs: each with each type and odd numbers of channels, against plain
-// loops that say where an element lies; engines that have them, saved, loaded and damaged.
+// loops over element positions; engines with formats, saved, loaded and damaged.
 #include "backends/backends.h"
 #include "base/error.h"
 #include "engine/container.h"
@@ -44,7 +44,7 @@ void check_run(const std::shared_ptr<const Engine>& engine, const Layout& layout
     std::vector<Tensor> arrays = context.stored(std::array{x});
     Tensor& array = arrays.back(); // behind the number of channels, where it is not known
     EXPECT_EQ(array.bytes().size(), test::array_bytes(layout, dtype, shape));
-    test::store(layout, x, array.mutable_bytes(), 0x7F); // what is no element is never read
+    test::store(layout, x, array.mutable_bytes(), 0x7F); // padding is never read
     std::vector<Tensor> results = context.run_stored(arrays);
     Tensor twice = Tensor::empty(dtype, shape);
     for (int64_t i = 0; i < x.count(); ++i) {
@@ -120,7 +120,7 @@ TEST(IoFormats, OneContextForManyShapesAndGivenOutputs) {
     }
 }
 
-// What enqueue() is given and gives back are shapes of tensors, memory holds arrays.
+// enqueue() takes and returns shapes of tensors; memory holds arrays.
 TEST(IoFormats, BindingsHaveShapesOfTensors) {
     const Layout& layout = test::layout("hwc8");
     auto engine = doubling(layout, DType::F16, "[N,C,H,W]");

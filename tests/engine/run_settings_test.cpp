@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// RunSettings: a change holds from the next run on, and one that fails changes nothing.
+// RunSettings: a change applies from the next run on, and a failed change changes nothing.
 #include "backends/backends.h"
 #include "base/error.h"
 #include "engine/engine.h"
@@ -21,7 +21,7 @@ struct CountedSteps : StepTimer {
     int steps = 0;
 };
 
-// Counts what lies in the system's memory for it.
+// Counts its allocations of system memory.
 struct CountedMemory : MemorySource {
     std::byte* allocate(int64_t bytes) noexcept override {
         ++blocks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Weights that do not match their hashes: whoever loads the engine, and whatever is done with it,
-// no result comes of them unless the check was switched off by name.
+// Weights that do not match their hashes give no result, for every loader and every use, unless the
+// check was switched off explicitly.
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/process.h"
@@ -107,7 +107,7 @@ TEST(WeightCheck, EveryFlipOfWeightsIsRefused) {
     }
 }
 
-/// Ways to get something from an engine.
+/// Uses of an engine.
 const std::pair<const char*, void (*)(const std::shared_ptr<const Engine>&)> uses[] = {
     {"run", [](const auto& e) { run(e); }},
     {"prepare", [](const auto& e) { Context(e, cpu_backend()).prepare(std::array{Shape{1}}); }},
@@ -206,7 +206,7 @@ TEST(WeightCheck, ATruncatedFileIsAnErrorAndNoSignal) {
             std::filesystem::resize_file(path, 5 << 20);
             try {
                 c.run(x);
-                // Nothing was read from the file: the CPU had a copy of what it needs.
+                // Nothing was read from the file: the CPU had a copy of its weights.
                 EXPECT_TRUE(runs_before);
             } catch (const Error& e) {
                 std::string text = e.what();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Graphs chosen by bytes: ops, attributes and operands. Every op that exists takes part, by its
-// list of attributes.
+// Graphs chosen by bytes: ops, attributes and operands. Every op takes part, through its list of
+// attributes.
 #pragma once
 
 #include "base/error.h"
@@ -197,7 +197,7 @@ inline Graph make_graph(Choices& c, const Graph* outer, int depth) {
     return g;
 }
 
-/// Sizes that only the run knows could be of any magnitude.
+/// Sizes known only at run time could be of any magnitude.
 inline bool may_run(const Graph& g) {
     bool fits = true;
     visit_nodes(g, [&](const Graph& owner, const Node& n) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: any text is refused, or is a calibration cache that prints to what it is.
+// Fuzz target: any text is refused, or is a calibration cache that prints to itself.
 #include "base/error.h"
 #include "workflow/quantization/calibration_cache.h"
 

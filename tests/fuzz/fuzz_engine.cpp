@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: engine files. An input whose first byte is 0 is loaded as it is; else its parts
-// become the graph, profiles and properties of a container with right hashes, so that what lies
-// behind the hashes is reached too. Only ingot::Error may come out.
+// Fuzz target: engine files. An input with first byte 0 is loaded unchanged; else its parts become
+// the graph, profiles and properties of a container with right hashes, so that the code behind the
+// hashes is reached too. Only ingot::Error may be thrown.
 #include "base/error.h"
 #include "engine/container.h"
 #include "engine/engine.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: the ONNX reader on any bytes, and, for what it accepts, the writer and the reader
-// again. Only ingot::Error may come out of the reader; what it accepted must be writable or refused
-// as Unsupported, and read back to the same bytes.
+// Fuzz target: the ONNX reader on any bytes, and the writer and the reader again on accepted
+// models. The reader may throw only ingot::Error; accepted models must be writable or refused as
+// Unsupported, and read back to the same bytes.
 #include "base/error.h"
 #include "onnx/reader.h"
 #include "onnx/writer.h"
@@ -38,7 +38,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     try {
         ingot::onnx::read_tensor(bytes);
     } catch (const ingot::Error&) {
-        // Most inputs are no tensor: that is what the reader has to say.
+        // Most inputs are no tensor, which the reader must report.
     }
     const std::optional<ingot::onnx::Model> model = read_if_valid(bytes);
     const std::optional<std::string> written = model ? write_if_supported(*model) : std::nullopt;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fuzz target: hostile graphs through planner and kernels of the CPU. The bytes choose a graph, the
-// sizes of its inputs (right and wrong ones, huge ones, for each run others) and their contents; it
-// is planned and run several times in one context. Each run gives results of the types that the
-// graph has, or fails with an Error that is not about a bug.
+// sizes of its inputs (right, wrong and huge ones, different in each run) and their contents; it is
+// planned and run several times in one context. Each run gives results of the graph's types, or
+// fails with an Error that reports no bug.
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/interrupt.h"
@@ -26,7 +26,7 @@ void expect(bool holds, const char* what, const Graph& g) {
     }
 }
 
-/// A size that is small, or none that memory has; not one that only this machine may lack.
+/// A size that is small, or exceeds any memory; not one that only this machine may lack.
 int64_t choose_size(Choices& c) {
     static constexpr std::array<int64_t, 6> hostile = {-1,
                                                        INT64_MIN,
@@ -38,7 +38,7 @@ int64_t choose_size(Choices& c) {
     return choice < hostile.size() ? hostile[choice] : static_cast<int64_t>(choice % 6);
 }
 
-/// Mostly what fits the type, else any.
+/// Mostly a shape that fits the type, else any.
 Shape choose_shape(Choices& c, const Type& t, int64_t n) {
     Shape shape;
     for (const Dim& d : t.dims) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fuzz target: models through slim. Any bytes are either no model, or slimmed to a model that can
-// be written and read again and that slimming leaves as it is, or refused with an Error.
+// Fuzz target: models through slim. Any bytes are no model, or refused with an Error, or slimmed to
+// a model that can be written and read, and that slimming leaves unchanged.
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "onnx/reader.h"

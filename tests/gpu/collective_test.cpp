@@ -156,7 +156,7 @@ TEST_F(TwoGpus, CommunicatorsOfAnotherGpuAreRefused) {
     }
 }
 
-/// How long an all-reduce takes beside the kernels that it stands between: reported, not judged.
+/// The time of an all-reduce between kernels: reported, not judged.
 TEST_F(TwoGpus, TimeOfAnAllReduce) {
     size_t n = backends.size();
     each_rank(n, [&](size_t r) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ranks that exchange data: one thread and one backend each, communicators of a libnccl, and what
-// every collective has to give, computed apart.
+// Ranks that exchange data: one thread and one backend each, communicators of a libnccl, and the
+// expected result of every collective, computed independently.
 #pragma once
 
 #include "base/error.h"
@@ -70,7 +70,7 @@ inline void each_rank(size_t ranks, const std::function<void(size_t)>& f) {
     }
 }
 
-/// y = what the ranks exchange of x.
+/// y = the result of exchanging x.
 inline Graph exchange_graph(const Collective& c, const Type& x) {
     Graph g;
     g.set_origin("swap");
@@ -101,7 +101,7 @@ inline Tensor rank_data(size_t rank, DType t, const Shape& shape) {
     return x;
 }
 
-/// What rank `at` of those that take part has to get of these inputs, in order of the parts.
+/// The expected result of rank `at` among the participants for these inputs, in order of the parts.
 inline Tensor expected_exchange(const Collective& c, size_t at, size_t root,
                                 const std::vector<Tensor>& in) {
     size_t n = in.size();
@@ -159,7 +159,8 @@ inline std::string differs(const Tensor& got, const Tensor& want) {
     return "";
 }
 
-/// Every operation with every reduction and type on these ranks; what is wrong, a line each.
+/// Runs every operation with every reduction and type on these ranks; returns the errors, one a
+/// line.
 inline std::string wrong_exchanges(const std::vector<const Backend*>& backends,
                                    const Communicators& communicators, const Shape& shape) {
     size_t n = backends.size();
@@ -205,7 +206,8 @@ inline std::string wrong_exchanges(const std::vector<const Backend*>& backends,
     return wrong;
 }
 
-/// x of each rank plus 1, summed over ranks, doubled: n runs with other data; what is wrong.
+/// x of each rank plus 1, summed over ranks, doubled: n runs with different data; returns the
+/// errors.
 inline std::string wrong_repetitions(const std::vector<const Backend*>& backends,
                                      const Communicators& communicators, int runs) {
     size_t n = backends.size();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What runs where in the tests of whole engines on a GPU. INGOT_TEST_GPU=1 takes the first CUDA
-// device, else it is the emulator; INGOT_GPU_ENGINES lists engine files, else it is a small model.
+// Engines and backends for the tests of whole engines on a GPU. INGOT_TEST_GPU=1 takes the first
+// CUDA device, else it is the emulator; INGOT_GPU_ENGINES lists engine files, else it is a small
+// model.
 #pragma once
 
 #include "engine/engine.h"
@@ -16,7 +17,7 @@ const Backend& gpu_backend();
 /// Options that keep compiled kernels only where that helps.
 CompileOptions gpu_options();
 
-/// Names of the engines; and one of them, loaded when it is first asked for.
+/// Names of the engines; and one of them, loaded at the first use.
 const std::vector<std::string>& engine_names();
 const std::shared_ptr<const Engine>& engine_at(size_t index);
 
@@ -28,7 +29,7 @@ std::vector<Shape> input_shapes(const Engine& e, const Symbols& symbols);
 Symbols profile_symbols(const Engine& e, int which);
 std::vector<Tensor> random_inputs(const Engine& e, const std::vector<Shape>& shapes, uint64_t seed);
 
-/// "" where all bytes agree, else which output does not.
+/// "" where all bytes agree, else the output that differs.
 std::string bits_differ(const std::vector<Tensor>& a, const std::vector<Tensor>& b);
 /// The largest difference over all outputs, of each one's range.
 double range_error(const std::vector<Tensor>& got, const std::vector<Tensor>& want);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole engines on a GPU: what must stay equal bit for bit, what must not be compiled again, what
-// happens when memory runs out, and what the profile of layers adds up to.
+// Whole engines on a GPU: bit-equality, no recompilation, exhausted memory, and the sum of the
+// layers' profile.
 #include "backends/cuda/backend.h"
 #include "base/error.h"
 #include "base/hash.h"
@@ -34,7 +34,7 @@ CompileOptions plain_options() {
 }
 
 // A run is recorded once and then replayed; other inputs and, in between, another shape must not
-// change what comes out.
+// affect results.
 TEST_P(EveryEngine, ReplaysGiveTheBitsOfLaunches) {
     size_t sets = 16;
     Context plain(shared(), gpu_backend(), plain_options());
@@ -144,7 +144,8 @@ TEST_P(EveryEngine, ThreadsGiveTheBitsOfOneThread) {
     report("threads." + name(), str("threads=", contexts.size(), " runs=", runs));
 }
 
-// For two processes that start on one empty cache: the bits of one run, and what was compiled.
+// For two processes that start on one empty cache: the bits of one run, and the number of
+// compilations.
 TEST_P(EveryEngine, RunsOnce) {
     std::vector<Tensor> out =
         Context(shared(), gpu_backend(), gpu_options()).run(inputs_at(engine(), 1, 5));
@@ -194,7 +195,7 @@ TEST_P(EveryEngine, LayersAddUpToTheRun) {
                                     " serial_ms=", p.serial_ms, " run_ms=", p.plain_ms));
 }
 
-// A limit that is too low says what is needed; the same context goes on with what fits.
+// A too low limit names the required memory; the same context continues with fitting shapes.
 TEST_P(EveryEngine, MemoryThatRunsOutIsNamed) {
     std::vector<Tensor> in = inputs_at(engine(), 2, 4);
     std::vector<Tensor> small = inputs_at(engine(), 0, 4);
@@ -230,7 +231,7 @@ TEST_P(EveryEngine, MemoryThatRunsOutIsNamed) {
         EXPECT_NE(error.find("can be had"), std::string::npos) << error;
     }
     EXPECT_EQ(bits_differ(limited.run(small), expected), "");
-    // Half of what even the smallest run takes is refused, whatever the model.
+    // Half of the smallest run's memory is refused, for every model.
     options.memory_limit = std::max<int64_t>(taken / 2, 1);
     try {
         Context(shared(), gpu_backend(), options).run(small);

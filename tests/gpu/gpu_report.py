@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What gpu_tests.py found: JSON while it runs, a table at its end."""
+"""Results of gpu_tests.py: JSON while it runs, a table at its end."""
 import json
 import pathlib
 import threading
 
 
 class Report:
-    """Results so far, in a file that is written anew whenever a part ends."""
+    """Results so far, in a file that is rewritten whenever a part ends."""
 
     def __init__(self, device, path):
         self.results, self.path, self.lock = {"device": device}, path, threading.Lock()

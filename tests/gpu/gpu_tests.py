@@ -70,7 +70,7 @@ CHECKED = ("Gemm.OddExtents:Gemm.SplitDepth:Gemm.Bias:Conv.Stem:Conv.Groups:Conv
            "Reduce.FewLongRowsAreSplit:ArgReduce.Forms:Pool.RowMajorAndChannelsLast:"
            "NonZero.*:Nms.NothingIsLeftOrAskedFor:Iota.*:Concat.*:Random.*:Rope.OddShapes:"
            "Gemv.BytesOfEitherSign:QuantizedDot.OddExtents:Resize.NearestRounding:Loops.*")
-# Tests of test_api that stand on what only the emulator has.
+# Tests of test_api that need the emulator.
 EMULATED_API = "*MemoryLimits*:RuntimeCacheOnAGpu*:TimingCache*"
 PYTHON_TESTS = ("test_python_gpu.py", "test_trt_spec.py", "test_trt_lifetimes.py", "test_trt_refit.py",
                 "test_trt_values.py", "test_trt_callbacks.py", "test_python_compile.py")
@@ -125,7 +125,7 @@ class Runner:
         return text
 
     def gpu(self):
-        """The environment and the --device of what runs kernels."""
+        """The environment and the --device of programs that run kernels."""
         return {"INGOT_TEST_GPU": "0" if self.a.rehearse else "1"}
 
     def engine(self, name, kind):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program that draws, beside inference on the same GPU: a frame is due at a fixed rate, and is
-// lost when the GPU has not drawn it by its deadline. Inference that gives way loses hardly a frame
-// of those that urgent inference loses.
+// lost when the GPU misses its deadline. Low-priority inference loses hardly a frame compared with
+// urgent inference.
 #include "backends/backends.h"
 #include "backends/cuda/driver/device_context.h"
 #include "backends/cuda/driver/nvrtc.h"
@@ -77,8 +77,8 @@ public:
         stream_->synchronize();
         return stream_->elapsed_ms(begin, end);
     }
-    /// Draws when a frame is due, for as long as all of them take that are due; how many were not
-    /// drawn in time. What is late makes those after it late: they are skipped.
+    /// Draws each frame when it is due; returns the number that missed the deadline. A late frame
+    /// delays the next ones, which are skipped.
     int lost(double deadline_ms) {
         auto start = Clock::now();
         auto end = start + due * period;
@@ -207,7 +207,7 @@ protected:
         }
         std::nth_element(alone.begin(), alone.begin() + 25, alone.end());
         alone_ms = alone[25];
-        // Waiting for a few kernels of others is no fault; still before the next frame is due.
+        // Waiting for a few kernels of others is allowed, up to the next frame.
         deadline_ms = std::max(alone_ms + 2, 2 * alone_ms);
         ASSERT_LT(deadline_ms, 1000.0 / frames_per_second) << "a frame takes " << alone_ms << " ms";
     }

@@ -173,7 +173,7 @@ Graph control_graph() {
     return g;
 }
 
-/// A plugin with fields, a size that it finds out and a shape input; a kernel of source text.
+/// A plugin with fields, a data-dependent size and a shape input; a kernel in source text.
 static Graph custom_graph() {
     Graph g("custom");
     Value x = g.add_input("x", parse_type("f32[N,4]"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// conv and the map behind it: ranks, strides, dilations, pads, groups, element types.
+// conv with its epilogue map: ranks, strides, dilations, pads, groups, element types.
 #include "kernels/harness.h"
 #include "ops/ops.h"
 

@@ -35,7 +35,7 @@ TEST(Copy, SlicesAndRepeats) {
     expect_backend(g, {.tolerance = 0});
 }
 
-/// What emit_copy chooses for a view of shape {size, size} and strides `from`.
+/// emit_copy's kernel for a view of shape {size, size} and strides `from`.
 std::string copy_entry(DType t, int64_t size, const Shape& from, const Shape& to) {
     plan::Operand a{t, 0, {{size, size}, from, 0}};
     plan::Operand b{t, 1, {{size, size}, to, 0}};

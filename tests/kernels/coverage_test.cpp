@@ -20,7 +20,7 @@
 namespace ingot::test {
 namespace {
 
-/// Why a node needs no kernel of a family; nullopt where it does.
+/// The reason why a node needs no kernel of a family; nullopt where it needs one.
 std::optional<std::string> needs_no_kernel(const Node& n, DType type) {
     if (n.is(constant_def)) {
         return "its bytes are uploaded";
@@ -34,7 +34,7 @@ std::optional<std::string> needs_no_kernel(const Node& n, DType type) {
     return std::nullopt;
 }
 
-/// What is wrong with where a node runs; empty where nothing is.
+/// The fault in a node's assignment to a device; empty for none.
 std::string fault(const Graph& g, const Node& n) {
     if (needs_no_kernel(n, g.type(n.outputs[0]).dtype) || plan::is_view(g, n)) {
         return "";
@@ -172,7 +172,7 @@ TEST(Coverage, EveryPrimitiveAndDType) {
     EXPECT_GT(checked, 700);
 }
 
-/// What is wrong with nodes of a lowered graph and its bodies.
+/// Faults of a lowered graph's nodes and its bodies.
 std::string faults(const Graph& g) {
     std::string all;
     for (const Node& n : g.nodes()) {
@@ -212,7 +212,7 @@ TEST(Coverage, EveryNodeOfTheOpCases) {
     EXPECT_GT(checked, 200);
 }
 
-/// Indices and numbers of results that fit; undefined for inputs that may be random.
+/// Valid indices and result counts; undefined for inputs that may be random.
 std::vector<Tensor> fitting_inputs(const Graph& g) {
     std::vector<Tensor> list;
     for (Value v : g.inputs()) {

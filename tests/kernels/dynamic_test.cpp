@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// nonzero and nms: the count half, a look at the total, the write half.
+// nonzero and nms: the count half, the host's read of the total, the write half.
 #include "kernels/harness.h"
 #include "kernels/scan_sort/dynamic.h"
 #include "kernels/test_device.h"
@@ -108,7 +108,8 @@ private:
 
 using Half = Emitted (*)(const Problem&);
 
-/// `stored`: what lies in the first operand's memory, where it is not row major, with its strides.
+/// `stored`: the content of the first operand's memory, where it is not row major, with its
+/// strides.
 void check(const Graph& g, const std::vector<Tensor>& inputs, Half count, Half write,
            const Tensor& stored = {}, const Shape& strides = {}) {
     Tensor expected = evaluate(g, inputs)[0];

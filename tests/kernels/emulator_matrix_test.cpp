@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator's matrix instructions, copy engine and clusters. Fragments are indexed here as the
-// PTX manual draws them.
+// The emulator's matrix instructions, TMA and clusters. Fragments are indexed here as drawn in the
+// PTX manual.
 #include "base/text.h"
 #include "kernels/emulator_machine.h"
 
@@ -247,7 +247,7 @@ TEST(EmulatorMatrix, TensorLoadsSwizzleAndFillWithZeros) {
 
 TEST(EmulatorMatrix, TensorLoadsRoundSinglesToTf32) {
     EngineCase c;
-    // Below, at and above the middle of two neighbours, and what has no neighbours.
+    // Below, at and above the middle of two neighbours, and values without neighbours.
     const uint32_t given[8] = {0x3F800FFF, 0x3F801000, 0x3F801001, 0x3F803000,
                                0xBF801001, 0x7F800000, 0x7FC00123, 0x00000001};
     const uint32_t rounded[8] = {0x3F800000, 0x3F800000, 0x3F802000, 0x3F804000,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator itself: barriers, exchanges, conversions and built-ins against expectations written
-// by hand, and the mistakes that it must report.
+// The emulator itself: barriers, exchanges, conversions and built-ins against hand-written
+// expectations, and the mistakes that it must report.
 #include "base/file.h"
 #include "base/text.h"
 #include "kernels/emulator_machine.h"

@@ -46,7 +46,7 @@ TEST(Gather, ScalarIndexAndTable) {
     sweep(g, {.tolerance = 0, .inputs = {Tensor{}, indices_below(40, {}, DType::I32)}});
 }
 
-/// What a run on the device says.
+/// The error of a run on the device.
 std::string error_of(const Graph& g, const std::vector<Tensor>& inputs) {
     TestDevice device(kernels::arch_of(90));
     auto backend = cuda::make_backend(device.gpu());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The quick functions of fast_math.cuh at every f16 and bf16, beside the C library's in double.
+// The fast functions of fast_math.cuh at every f16 and bf16, against the C library's in double.
 #include "base/text.h"
 #include "ir/tensor.h"
 #include "kernels/emulator_machine.h"
@@ -48,8 +48,8 @@ TEST_P(FastMath, IsCloseEverywhere) {
             EXPECT_TRUE(std::isnan(got)) << x;
             continue;
         }
-        // Below the smallest f16 and bf16 that are not denormal in f32, only the sign counts; what
-        // f32 does not hold is infinite.
+        // Below the smallest f16 and bf16 that are not denormal in f32, only the sign counts;
+        // values beyond f32 are infinite.
         if (std::isinf(static_cast<float>(want))) {
             EXPECT_TRUE(std::isinf(got)) << x;
             continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dot and the map behind it: every tactic, odd extents, every element type and kind of epilogue.
+// dot with its epilogue map: every tactic, odd extents, every element type and kind of epilogue.
 #include "kernels/harness.h"
 #include "ops/ops.h"
 
@@ -83,7 +83,7 @@ TEST(Gemm, ManyStagesAndTiles) {
     }
 }
 
-/// Tiles that leave by the copy engine.
+/// Tiles stored by TMA.
 constexpr const char* staying[] = {"wgmma_128x128_turns", "wgmma_128x160_turns",
                                    "wgmma_128x192_turns"};
 
@@ -119,7 +119,7 @@ TEST(Gemm, SingleByWgmmaAsTf32) {
     }
     // Parts of the depth, the last slab a partial one.
     EXPECT_TRUE(ran(sweep(product({40, 56, 1108}, single), rounded()), "wgmma_64x32_s8"));
-    // Rows of 268 bytes, no multiple of 16: the copy engine cannot walk them.
+    // Rows of 268 bytes, no multiple of 16: TMA cannot address them.
     EXPECT_FALSE(ran(tactic_names(product({40, 56, 67}, single)), "wgmma"));
     FamilyOptions options = rounded();
     for (const char* tactic : {"wgmma_128x256", "wgmma_128x128_pp"}) {
@@ -259,7 +259,7 @@ TEST(Gemm, Bias) {
 }
 
 TEST(Gemm, BlocksThatStay) {
-    // More tiles than 132 SMs have warpgroups; the ring does not end where a tile does.
+    // More tiles than 132 SMs have warpgroups; the pipeline continues across tiles.
     FamilyOptions options;
     Ending e = {.extents = {17000, 24, 200}, .operands = {"f16[17000,1]"}};
     for (const char* tactic : {"wgmma_128x128_pp", "wgmma_128x160_pp"}) {
@@ -297,7 +297,7 @@ TEST(Gemm, ResidualAndBiasOfOtherTypes) {
 
 TEST(Gemm, EndingsOfSingles) {
     FamilyOptions options;
-    options.tolerance = 1e-2; // erf magnifies what TF32 leaves where terms cancel
+    options.tolerance = 1e-2; // erf magnifies TF32's error where terms cancel
     Ending e = {.type = DType::F32,
                 .result = DType::F32,
                 .operands = {"f32[72]", "f32[70,72]"},
@@ -362,7 +362,8 @@ TEST(Gemm, RefusesWhatIsNoEpilogue) {
 }
 
 TEST(Gemm, TwoLayersThroughTheBackend) {
-    // Weights as ONNX has them, [in, out]: packed once, and fetched before the kernel before ends.
+    // Weights in ONNX's layout, [in, out]: packed once, and fetched before the preceding kernel
+    // ends.
     for (int cc : {80, 90}) {
         for (DType t : {DType::F16, DType::F32}) {
             SCOPED_TRACE(str(t, " on ", cc));

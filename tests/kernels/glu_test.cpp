@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Gated linear units behind dot: a map of both halves of the columns, in every tactic.
+// Gated linear units after dot: a map of both halves of the columns, in every tactic.
 #include "kernels/harness.h"
 #include "ops/ops.h"
 

@@ -388,7 +388,7 @@ void GroupRun::read(std::vector<std::byte>& bytes, const std::byte* from, const 
         stream_->read(bytes.data(), from, bytes.size());
         return;
     }
-    // Gaps between elements hold nothing, which a checker of initialisation would report.
+    // Gaps between elements are uninitialised, which a checker of initialisation would report.
     auto width = static_cast<size_t>(bit_width(o.dtype) / 8);
     if (is_dense(o.view)) {
         size_t first = static_cast<size_t>(o.view.offset) * width;

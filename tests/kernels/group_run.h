@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One group of nodes on a device, without planner and backend: operands placed as the
-// family asks, each in an allocation of its own.
+// One group of nodes on a device, without planner and backend: operands in the family's layouts,
+// each in an allocation of its own.
 #pragma once
 
 #include "backends/cuda/backend.h"
@@ -19,7 +19,7 @@ public:
     const kernels::Family& family() const { return *family_; }
     /// The tensor behind an input of the group that was a constant, else null.
     const Tensor* constant(size_t input) const { return sources_[input].constant; }
-    /// Which input of the graph an input of the group is.
+    /// The graph input of a group's input.
     size_t graph_input(size_t input) const { return sources_[input].graph_input; }
 
 private:
@@ -35,7 +35,7 @@ private:
     const kernels::Family* family_ = nullptr;
 };
 
-/// Views of all operands, and what the family makes of them.
+/// Views of all operands, and the family's layouts and launches for them.
 class Placement {
 public:
     Placement(const GroupCase& c, const kernels::Arch& arch, const FamilyOptions& options);
@@ -60,7 +60,7 @@ private:
     std::vector<const std::byte*> constants_;
 };
 
-/// Compiles on all CPUs what the launches need; errors show when they run.
+/// Compiles the launches' programs on all CPUs; errors show when they run.
 void compile_ahead(const std::vector<kernels::Emitted>& emitted, const kernels::Arch& arch);
 
 /// Memory and launches.

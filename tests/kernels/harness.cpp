@@ -89,7 +89,7 @@ double limit_of(const GroupCase& c, const FamilyOptions& options, DType dtype) {
                                   : tolerance_of(c.group().first().def->name, dtype);
 }
 
-/// One case: the group, its inputs and what has to come out.
+/// One case: the group, its inputs and the expected results.
 struct Case {
     GroupCase group;
     std::vector<Tensor> inputs;
@@ -145,12 +145,12 @@ const Tactic& pick(const std::vector<Tactic>& tactics, const std::string& name) 
     fail(ErrorCode::InvalidArgument, "no tactic '", name, "'; there are:", all);
 }
 
-/// Each tactic of a problem has a name of its own, which says all of its parameters.
+/// Each tactic of a problem has a unique name, which contains all of its parameters.
 void check_names(const std::vector<Tactic>& tactics) {
     std::set<std::string> seen;
     for (const Tactic& t : tactics) {
         EXPECT_TRUE(seen.insert(t.name).second) << "two tactics '" << t.name << "'";
-        // Before the name, a family may say that a norm comes first.
+        // A family may prefix the name where a norm comes first.
         bool parsed = false;
         for (std::string_view prefix : {"", "norm_"}) {
             std::string_view name = t.name;

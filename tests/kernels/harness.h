@@ -39,16 +39,16 @@ struct FamilyOptions {
     double high = 2;
     /// Inputs by position; undefined ones are random. For indices, lengths, special values.
     std::vector<Tensor> inputs = {};
-    /// How inputs lie in memory before the family asks for something else; empty: row major.
+    /// The inputs' layouts before the family asks for others; empty: row major.
     std::vector<plan::Order> orders = {};
     /// Leaves gaps between the rows of operands where the family takes any strides, and of results
     /// where it writes any.
     bool strided = false;
-    /// What the kernels store in the error word.
+    /// The error word that the kernels store.
     uint32_t error_word = 0;
 };
 
-/// What ran, to be asserted on.
+/// The results of a run, for assertions.
 struct FamilyRun {
     std::string tactic;
     std::vector<std::string> entries; // one per launch
@@ -82,7 +82,7 @@ struct BackendOptions {
     std::vector<Tensor> inputs = {}; // as above
     int runs = 3;                    // plain, recorded, replayed
 };
-/// What ran, to be asserted on.
+/// The results of a run, for assertions.
 struct BackendRun {
     std::vector<std::string> kernels;         // of the steps in their order
     std::vector<std::string> implementations; // StepInfo's
@@ -94,7 +94,7 @@ struct BackendRun {
 /// same bytes.
 BackendRun expect_backend(const Graph& g, const BackendOptions& options = {});
 
-/// Random elements in [low, high], clamped to what the dtype holds; both bools.
+/// Random elements in [low, high], clamped to the dtype's range; both bools.
 Tensor random_elements(DType t, const Shape& shape, unsigned seed, double low = -2,
                        double high = 2);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The harness itself: it must see wrong results, not only right ones.
+// The harness itself: it must detect wrong results.
 #include "kernels/harness.h"
 #include "ops/ops.h"
 
@@ -32,7 +32,7 @@ TEST(Harness, SweepsAllTactics) {
     expect_family(row_sums(), options);
 }
 
-/// What `f` reported as failures of a test.
+/// The test failures that `f` reported.
 template <class F>
 std::string failures_of(F f) {
     ::testing::TestPartResultArray results;
@@ -77,7 +77,7 @@ TEST(Harness, RunsTheWholeBackend) {
     Graph g;
     Value a = g.add_input("a", parse_type("f16[N,64]"));
     Value b = g.add_input("b", parse_type("f16[64]"));
-    // Nothing that would magnify whether a value between kernels is rounded.
+    // Nothing that would magnify the rounding of a value between kernels.
     g.add_output("y", ops::softmax(g, ops::unary(g, ExprOp::Tanh, ops::add(g, a, b)), 1));
     for (int cc : {80, 90}) {
         BackendOptions options;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small steps that do not depend on each other become one launch, and give the same bytes.
+// Small independent steps become one launch, and give the same bytes.
 #include "backends/cuda/backend.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/jit/joined_launch.h"
@@ -16,7 +16,7 @@
 namespace ingot::test {
 namespace {
 
-/// Queries, keys and values of one token out of one product: rotated, and appended to caches.
+/// Queries, keys and values of one token from one product: rotated, and appended to caches.
 Graph decode(int64_t past, bool read_cache) {
     Graph g;
     Value qkv = g.add_input("qkv", {DType::F16, {1, 1, 256}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Loops on the emulated GPU: those whose trip count is known are recorded as a whole; others look
-// at their condition after each iteration.
+// Loops on the emulated GPU: those with a known trip count are recorded as a whole; others read
+// their condition after each iteration.
 #include "kernels/harness.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"

@@ -31,7 +31,7 @@ std::string filter_of(const std::string& part) {
     return filter;
 }
 
-/// A report for a folder is named after the part, or those of parts would take each other's place.
+/// A report for a folder is named after the part, so that parts do not overwrite each other's.
 void name_report(const std::string& part) {
     std::string output = GTEST_FLAG_GET(output);
     if (output.ends_with('/')) {

@@ -72,7 +72,7 @@ Compiled compile(const NvrtcProgram& p, const std::string& arch) {
     return out;
 }
 
-/// Where the result of a compilation is kept: milliseconds, bytes of PTX, then the log.
+/// The file of a compilation's result: milliseconds, bytes of PTX, then the log.
 std::string kept_at(const std::string& key) {
     return str(source_dir(), "/build/emulated/nvrtc_", key, ".txt");
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compiles device text by NVRTC, as on a machine with a GPU, and finds fault with the result.
+// Compiles device text by NVRTC, as on a machine with a GPU, and reports faults in the result.
 #pragma once
 
 #include "kernels/arch.h"
@@ -28,7 +28,7 @@ struct NvrtcReport {
 /// The pinned NVRTC of .deps, or the system's; the reason when there is none.
 std::string missing_nvrtc();
 
-/// How many texts this process has compiled, not found in build/emulated.
+/// The number of texts that this process compiled rather than found in build/emulated.
 int nvrtc_compilations();
 
 /// Results are kept in build/emulated, by text, version of NVRTC and its options. Thread safe.
@@ -36,10 +36,9 @@ int nvrtc_compilations();
 /// the GPU has, PTX above 64 KiB.
 NvrtcReport check_by_nvrtc(const NvrtcProgram& p);
 
-/// The same for many on all CPUs; reports failures of the current test, and a summary. Programs
-/// that nvrtc_known.txt lists may have as many bytes spilled, of local memory and of PTX as it
-/// says, and no more: the list is to shrink. INGOT_NVRTC_OUT names a file to which the faults of
-/// now are appended.
+/// The same for many on all CPUs; reports failures of the current test, and a summary. Programs in
+/// nvrtc_known.txt may spill, use local memory and have PTX up to the listed bytes: the list is to
+/// shrink. INGOT_NVRTC_OUT names a file to which the present faults are appended.
 void expect_good_by_nvrtc(const std::vector<NvrtcProgram>& programs, const std::string& what);
 
 } // namespace ingot::test

@@ -23,14 +23,14 @@
 namespace ingot::test {
 namespace {
 
-/// Which tactics and kernels other parts of one run have had compiled for which architectures.
+/// The tactics and kernels that other parts of one run have compiled, by architecture.
 class Covered {
 public:
     Covered() {
         const char* folder = std::getenv("INGOT_NVRTC_COVERED");
         folder_ = folder == nullptr ? "" : folder;
     }
-    /// Whether this is the first of its kind, here and elsewhere.
+    /// Whether this is the first of its kind, in all parts.
     bool add(const EmittedProgram& e) {
         std::string kind = str(e.family, ' ', e.tactic, ' ', e.entry, ' ', e.cc);
         if (!seen_.insert(kind).second) {
@@ -43,7 +43,7 @@ public:
         }
         return fresh;
     }
-    /// Tells the others; once the programs have been found good or this process has failed.
+    /// Publishes them, once the programs are good or this process has failed.
     void commit() const {
         for (const std::string& file : files_) {
             std::filesystem::create_directories(folder_);
@@ -61,8 +61,8 @@ private:
     std::vector<std::string> files_;
 };
 
-/// Every text for one of the architectures it was emitted for; the first of each tactic and kernel
-/// for all of them. A text and an architecture occur once, with the most shared memory.
+/// Every text for one of its architectures; the first of each tactic and kernel for all of them. A
+/// text and an architecture occur once, with the most shared memory.
 std::vector<NvrtcProgram> chosen(const std::vector<EmittedProgram>& emitted, Covered& covered) {
     std::map<std::string, std::vector<const EmittedProgram*>> by_text;
     std::vector<const std::string*> order;
@@ -94,7 +94,7 @@ std::vector<NvrtcProgram> chosen(const std::vector<EmittedProgram>& emitted, Cov
     return out;
 }
 
-/// After the last test: what the harness saw.
+/// After the last test: the programs of the harness.
 class EmittedPrograms : public ::testing::Environment {
 public:
     void TearDown() override {
@@ -109,7 +109,7 @@ public:
 
 const auto* const environment = ::testing::AddGlobalTestEnvironment(new EmittedPrograms);
 
-/// A GPU for which plans are made and nothing runs.
+/// A GPU for plans that never run.
 class PlanningGpu : public cuda::Gpu {
 public:
     explicit PlanningGpu(int cc) : arch_(kernels::arch_of(cc)) {}
@@ -209,7 +209,7 @@ TEST(Nvrtc, CompilesTheProgramsOfModels) {
 
 TEST(Nvrtc, TextsAreCompiledOnce) {
     ASSERT_EQ(missing_nvrtc(), "");
-    // What does not compile is kept by the process alone.
+    // The process alone keeps a text that does not compile.
     std::string text = std::string(kernels::device_file("ptx")) + "KERNEL void k() { once(); }";
     int before = nvrtc_compilations();
     std::vector<std::thread> threads;

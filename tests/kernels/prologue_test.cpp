@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Casts that kernels read through, in the whole backend.
+// Casts that kernels absorb, through the whole backend.
 #include "backends/cuda/lower.h"
 #include "harness.h"
 #include "ir/text.h"
@@ -53,7 +53,7 @@ TEST(Prologue, OtherMapsStay) {
     expect_backend(g, {.tolerance = 1e-4});
 }
 
-/// A norm of rows, a product, and perhaps a gated linear unit or a residual behind it.
+/// A norm of rows, a product, and perhaps a gated linear unit or a residual after it.
 struct NormedProduct {
     std::string rows = "f16[1,2,1056]";
     bool rms = true;
@@ -106,7 +106,7 @@ TEST(Prologue, NormsOfFewRows) {
         Graph lowered = cuda::lower(g, {});
         ASSERT_EQ(steps_of(lowered), 1) << print(lowered);
         expect_backend(g, {.tolerance = 2e-3, .runs = 2});
-        // The group as it was made, where every block normalises and where a launch does.
+        // The fused group, with norms inside every block and in a separate launch.
         for (const Node& n : lowered.nodes()) {
             for (std::string tactic :
                  {"normed_pipelined_s3_b1", "norm_gemv_s1", "norm_simt", "norm_wgmma_64x32_s1"}) {
@@ -123,7 +123,7 @@ TEST(Prologue, NormsOfFewRows) {
             }
         }
     }
-    // A product that is split has scratch memory besides that of the rows.
+    // A split product has scratch memory besides that of the rows.
     Graph lowered = cuda::lower(normed({.rows = "f16[1,8192]", .columns = 16}), {});
     for (const Node& n : lowered.nodes()) {
         if (n.is(fused_def)) {

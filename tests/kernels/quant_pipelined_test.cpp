@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products of few rows with quantised weights through rings of tiles: every element type, scales by
-// column and by block, zero points, ragged extents, pairs of columns, norms of the rows.
+// Products of few rows with quantised weights through pipelined tiles: every element type, scales
+// by column and by block, zero points, ragged extents, pairs of columns, norms of the rows.
 #include "backends/cuda/lower.h"
 #include "ir/text.h"
 #include "kernels/harness.h"
@@ -93,8 +93,8 @@ TEST(QuantPipelined, EveryTypeAndCountOfRows) {
 }
 
 TEST(QuantPipelined, ShareWarpsAndStayOnFewBlocks) {
-    // More units than a group of warps keeps the sums of; groups with a unit more than others, and
-    // blocks without any.
+    // More units than a group of warps keeps the sums of; groups with an extra unit, and idle
+    // blocks.
     for (int64_t m : {1, 5}) {
         Weight w{.m = m, .n = 2217, .k = 48};
         expect_pipelined(plain(w), w, m > 4 ? "quant_pipelined_s4_b1" : "quant_pipelined_s2_b1");
@@ -213,7 +213,7 @@ TEST(QuantPipelined, GatedHalves) {
 }
 
 TEST(QuantPipelined, LeavesZeroPointsOfHalvesToOtherKernels) {
-    // 8 of them, of a byte each, are less than the copy engine's step.
+    // 8 of them, of a byte each, are less than TMA's step.
     Weight w{
         .n = 96, .k = 640, .type = DType::U4, .block = 64, .zero = Zero::Each, .scale = DType::F16};
     Graph g;
@@ -314,8 +314,8 @@ TEST(QuantPipelined, EveryCodeOfEightBitFloats) {
     }
 }
 
-/// Through the whole backend: constants that come before the kernels before, blocks as ONNX has
-/// them, [depth, columns].
+/// Through the whole backend: constants that load before the preceding kernels end, blocks in
+/// ONNX's layout, [depth, columns].
 TEST(QuantPipelined, ConstantsThroughTheBackend) {
     constexpr int64_t n = 256;
     constexpr int64_t k = 512;
@@ -355,7 +355,7 @@ TEST(QuantPipelined, NormGateAndUpAreOneKernel) {
     Value act = ops::mul(g, sides[0], ops::unary(g, ExprOp::Sigmoid, sides[0]));
     g.add_output("y", ops::mul(g, act, sides[1]));
     Graph lowered = cuda::lower(g, {});
-    // One group, and a view of the scales: nothing that a run would compute of constants.
+    // One group, and a view of the scales: no run computes anything from constants.
     for (const Node& node : lowered.nodes()) {
         EXPECT_TRUE(node.is(constant_def) || node.is(permute_def) || node.is(fused_def))
             << print(lowered);

@@ -183,7 +183,7 @@ Value constant_of(Graph& g, DType t, const Shape& shape, double low, double high
     return ops::constant(g, random_elements(t, shape, seed, low, high));
 }
 
-/// What the backend runs for a graph: the entries of the kernels, and the bytes of its constants.
+/// The backend's kernels for a graph: their entries, and the bytes of its constants.
 struct Kernels {
     std::vector<std::string> entries;
     size_t bytes = 0;

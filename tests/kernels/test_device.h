@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// TestDevice: where the kernels of tests run. That is the emulator, or, with INGOT_TEST_GPU=1, the
+// TestDevice: the device of kernel tests. That is the emulator, or, with INGOT_TEST_GPU=1, the
 // first CUDA device, for every architecture whose kernels can run there.
 #pragma once
 
@@ -12,8 +12,8 @@
 
 namespace ingot::test {
 
-/// Whether INGOT_TEST_GPU=1 asks for a real device (or =emulated for what happens there, with the
-/// emulator as the device).
+/// Whether INGOT_TEST_GPU=1 asks for a real device (or =emulated, which treats the emulator as
+/// one).
 bool on_device();
 /// Whether fresh memory holds poison; INGOT_TEST_UNINITIALISED=1 leaves a device's as it is, for a
 /// checker that looks for reads of it.

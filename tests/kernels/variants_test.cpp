@@ -13,8 +13,7 @@
 namespace ingot::test {
 namespace {
 
-/// y + bias + residual, as many of them as `addends`; the sum goes through a sigmoid where
-/// `curved`.
+/// y + bias + residual, as many of them as `addends`; a sigmoid follows where `curved`.
 Value finished(Graph& g, Value y, int addends, bool curved, const std::string& name) {
     const Type& t = g.type(y);
     Expr e;

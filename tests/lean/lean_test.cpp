@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libingot_lean.so and libingot_dispatch.so, opened as a program of their own would: engines that
-// libingot.so built run there; other releases' engines go to other releases' libraries.
+// libingot_lean.so and libingot_dispatch.so, opened as a separate program would: they run engines
+// that libingot.so built; engines of other releases go to those releases' libraries.
 #include "NvInfer.h"
 #include "ingot.h"
 
@@ -60,14 +60,14 @@ Bytes build_engine() {
     return {data, data + memory->size()};
 }
 
-/// The engine as a release of that major version would have written it, in a format of its own.
+/// The engine with the version and format of that major release.
 Bytes of_release(Bytes engine, uint8_t major) {
     engine[8] = 99;                        // the format
     engine[14] = static_cast<char>(major); // of the producer, 0x00MMmmpp at byte 12
     return engine;
 }
 
-/// A library that is opened apart from everything else.
+/// A library opened separately from the test program's.
 struct Library {
     explicit Library(const std::string& path)
         : handle(dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) {
@@ -190,7 +190,7 @@ Bytes build_refittable() {
     return build_product({nvinfer1::BuilderFlag::kSTRIP_PLAN, nvinfer1::BuilderFlag::kREFIT});
 }
 
-/// Engines come without weights and get them where only that library is.
+/// Engines arrive without weights and get them where only that library is.
 void expect_refits(const Library& library) {
     auto runtime = library.runtime();
     ASSERT_NE(runtime, nullptr);

@@ -8,7 +8,7 @@
 namespace ingot::test {
 namespace {
 
-/// A library that is opened apart from everything else.
+/// A library opened separately from the test program's.
 class Apart {
 public:
     explicit Apart(const char* path) : handle_(dlopen(path, RTLD_NOW | RTLD_LOCAL)) {

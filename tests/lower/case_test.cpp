@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes that lower: tests/lower/<pass>.case (passes/pass_cases.h), random graphs with and
-// without each, and what disables, verifies and shows them. A case has the passes of GPUs; [cpu] in
-// a title asks for those of the CPU.
+// The lowering passes: tests/lower/<pass>.case (passes/pass_cases.h), random graphs with and
+// without each, and options that disable, verify and show them. A case has the passes of GPUs;
+// [cpu] in a title asks for those of the CPU.
 #include "backends/cpu/lower.h"
 #include "backends/cuda/lower.h"
 #include "base/error.h"
@@ -90,7 +90,7 @@ std::optional<std::vector<Tensor>> run(const Graph& g, const std::vector<Tensor>
     }
 }
 
-// Each sees what those before it leave, and every one changes some graph.
+// Each pass sees the output of earlier ones, and every one changes some graph.
 TEST_P(LoweringLists, RandomGraphsKeepTheirResults) {
     std::map<std::string_view, int> changed;
     for (uint64_t seed = 0; seed < 120; ++seed) {
@@ -167,7 +167,7 @@ TEST_P(LoweringLists, AreTimedInTheLog) {
     }
 }
 
-// With verify_passes, what a pass breaks is found right behind it.
+// With verify_passes, a defect of a pass is found directly after it.
 TEST(Lowering, EachPassIsVerifiedWhereThatIsAskedFor) {
     const Pass broken[] = {
         {"broken", "takes a size that nothing defines", [](const Graph& g, const PassOptions&) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Constants that are dequantised, as the CPU's lowering makes floats of them.
+// Dequantised constants, which the CPU's lowering turns into floats.
 #include "lower/passes.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Maps into maps: which ones, and that results stay.
+// Maps fused into maps: which ones, and that results stay.
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "lower/passes.h"

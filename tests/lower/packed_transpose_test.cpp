@@ -12,8 +12,8 @@ namespace {
 TEST(PackedTranspose, EveryElementIsInItsPlace) {
     std::mt19937 rng(1);
     std::uniform_int_distribution<int> byte(0, 255);
-    // Whole tiles, several tasks, what is left of them in either direction, bytes that two columns
-    // share, nothing.
+    // Whole tiles, several tasks, remainders in both directions, bytes that two columns share,
+    // empty tensors.
     for (const Shape& shape : {Shape{16, 16}, Shape{32, 48}, Shape{64, 400}, Shape{18, 16},
                                Shape{16, 22}, Shape{50, 274}, Shape{2, 2}, Shape{17, 32},
                                Shape{32, 17}, Shape{5, 3}, Shape{1, 1}, Shape{0, 16}}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs the models of tests/data/contrib, and compares with what ONNX Runtime computed: see
+// Runs the models of tests/data/contrib, and compares with ONNX Runtime's results: see
 // tests/data/make_contrib.py.
 #include "base/error.h"
 #include "onnx/import_run.h"
@@ -65,7 +65,7 @@ double tolerance(const ingot::Tensor& want) {
     }
 }
 
-// What is different, or "".
+// The difference, or "".
 std::string difference(const ingot::Tensor& got, const ingot::Tensor& want) {
     if (got.dtype() != want.dtype() || got.shape() != want.shape()) {
         return str("is ", got.type(), ", expected ", want.type());

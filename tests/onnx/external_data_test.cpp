@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// External data on disk: where tensors find it, sizes that lie, and every way out of the folder.
+// External data on disk: locations of tensors, false sizes, and every path out of the folder.
 #include "base/file.h"
 #include "onnx/external_data.h"
 #include "onnx/proto_builder.h"
@@ -22,7 +22,7 @@ std::string data(const Tensor& t) {
     return {reinterpret_cast<const char*>(t.bytes.data()), t.bytes.size()};
 }
 
-// A folder "models" with m.onnx to be, beside it a secret that no model may read.
+// A folder "models" for m.onnx, beside a secret that no model may read.
 class ExternalData : public testing::Test {
 protected:
     ExternalData() {
@@ -35,7 +35,7 @@ protected:
         write_file(folder + "/m.onnx", m.bytes());
         return read_model_file(folder + "/m.onnx");
     }
-    // What reading an initializer 'w', f32 [1], with these entries says, after its place.
+    // The error of reading an initializer 'w', f32 [1], with these entries, without its location.
     std::string error(Entries entries) {
         const std::string text =
             error_of([&] { read(model_with_initializer(external_tensor("w", {1}, 1, entries))); });

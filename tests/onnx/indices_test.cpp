@@ -8,7 +8,7 @@ namespace {
 
 using V = std::vector<double>;
 
-/// What evaluating `n` on x:f32[2,3] and indices of the given shape says; "" when it runs.
+/// The error of evaluating `n` on x:f32[2,3] and indices of the given shape; "" when it runs.
 std::string outcome(const Node& n, std::vector<std::string> inputs,
                     const std::vector<ingot::Tensor>& in) {
     ingot::Graph g = import_verified(model(graph(std::move(inputs), {"y"}, {n}), 24));

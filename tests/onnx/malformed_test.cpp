@@ -95,7 +95,7 @@ TEST(MalformedSeed, EveryByteLeftOutOrDoubledIsReadOrRefused) {
         read += reads(seed.substr(0, i) + seed.substr(i + 1)) ? 1 : 0;
         read += reads(seed.substr(0, i) + seed.substr(i, 1) + seed.substr(i)) ? 1 : 0;
     }
-    // All that stands in the graph is counted by the lengths around it.
+    // The enclosing lengths count everything in the graph.
     EXPECT_LT(read, seed.size() / 8);
 }
 

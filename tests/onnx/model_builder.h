@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small ONNX models as structs, imported, verified and run: what tests of importer functions share.
+// Small ONNX models as structs, imported, verified and run: shared by tests of importer functions.
 #pragma once
 
 #include "ir/verify.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Builds ONNX messages field by field, so that tests can say exactly which bytes a file has, wrong
-// ones included.
+// Builds ONNX messages field by field, so that tests control the exact bytes of a file, including
+// wrong ones.
 #pragma once
 
 #include <protozero/pbf_writer.hpp>

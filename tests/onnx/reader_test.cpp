@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the reader makes of valid models: every message, every element type in every field that may
-// hold it, and the spellings that different writers use.
+// The reader's results for valid models: every message, every element type in every field that may
+// hold it, and the spellings of different writers.
 #include "base/file.h"
 #include "onnx/data_type.h"
 #include "onnx/proto_builder.h"
@@ -238,7 +238,7 @@ TEST(Reader, OwnersKeepDataAlive) {
     EXPECT_EQ(data(t), "\x01\x02\xff");
 }
 
-// Writers without field presence leave out what is zero; others write one for every member.
+// Writers without field presence omit zeros; others write every member.
 TEST(Reader, AttributesWithDefaultValues) {
     const std::string bytes =
         model_with_node(node("Op", {}, {"z"})

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the importer refuses, by text and by kind; the parser's error codes come from the kinds
+// The importer's refusals, by text and by kind; the parser's error codes come from the kinds
 // (tests/api/parser_codes_test.cpp).
 #include "onnx/model_builder.h"
 
@@ -81,7 +81,7 @@ TEST(Refusals, OfWhatBreaksTheRulesOfOnnxAreNoRefusals) {
     EXPECT_EQ(got.kind, RefusalKind::None);
 }
 
-/// What is reported of a node with a body is about the first node in it that was refused.
+/// The report on a node with a body is about the first refused node in it.
 TEST(Refusals, OfBodiesPassOutwards) {
     auto branch = [](std::string name, Node n) {
         return graph_of(std::move(name), graph({}, {"y"}, {std::move(n)}));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What importer rows say of shapes.
+// The shape facts of importer rows.
 #include "onnx/importer.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace ingot::onnx::test {
 namespace {
 
-/// A version of an operator that is added does not lose what those before it say.
+/// Adding a version of an operator keeps the facts of earlier versions.
 TEST(ShapeUse, GrowsWithTheVersionsOfAnOperator) {
     std::map<std::string, std::vector<const ImporterRow*>> by_operator;
     for (const ImporterTable* table : all_importers()) {

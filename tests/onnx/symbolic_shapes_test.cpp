@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Importer functions on symbolic sizes, and on axes and sizes that only the run knows.
+// Importer functions on symbolic sizes, and on axes and sizes known only at run time.
 #include "onnx/model_builder.h"
 
 namespace ingot::onnx::test {

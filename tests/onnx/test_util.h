@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of reader and writer share: folders, files, and comparing whole models.
+// Shared by the tests of reader and writer: folders, files, and comparing whole models.
 #pragma once
 
 #include "base/error.h"
@@ -30,8 +30,8 @@ std::string shared_folder();
 /// Paths of *.onnx in a folder and below, sorted; none when there is no such folder.
 std::vector<std::string> onnx_files(const std::string& folder);
 
-/// "" when equal, else where the first difference is. `folder` and `owner` do not count, and of
-/// tensors the content counts, not where it lies.
+/// "" when equal, else the path to the first difference. `folder` and `owner` do not count; of
+/// tensors the content counts, not its location.
 std::string difference(const Model& a, const Model& b);
 
 /// what() of the Error that f throws, or "no error".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is written reads back the same: built models, committed models, shared models, in memory and
+// Written models read back the same: built models, committed models, shared models, in memory and
 // in files, with data inside and outside.
 #include "base/file.h"
 #include "onnx/data_type.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs every op case: inference against evaluation, the expansion of composites, sizes known early
-// against late, the f64 evaluation, text and binary form, and every backend.
+// Runs every op case: inference against evaluation, the expansion of composites, sizes known at
+// compile time against run time, the f64 evaluation, text and binary form, and every backend.
 #include "case_backends.h"
 #include "ir/binary.h"
 #include "ir/rewrite.h"
@@ -61,7 +61,7 @@ void expect_close(const OpCase& c, const std::vector<Tensor>& got, const std::ve
     }
 }
 
-// Result types hold for the results; where sizes are bound by the run, they are left out.
+// Result types hold for the results; sizes bound at run time are skipped.
 void check_types(const Graph& g, const std::vector<Tensor>& results, const Symbols& symbols) {
     std::vector<Type> types = output_types(g);
     ASSERT_EQ(results.size(), types.size());
@@ -76,8 +76,7 @@ void check_types(const Graph& g, const std::vector<Tensor>& results, const Symbo
     }
 }
 
-// The graph with its sizes known beforehand infers what the symbolic types say, and computes the
-// same.
+// The graph with known sizes infers types that match the symbolic ones, and computes the same.
 void check_specialised(const Graph& g, const Symbols& symbols, const std::vector<Tensor>& inputs,
                        const std::vector<Tensor>& results) {
     SymbolMap sizes;
@@ -124,7 +123,7 @@ bool arithmetic(DType t) {
     return t == DType::F32 || t == DType::F16;
 }
 
-// Float operands pass through a map before the op, results after it: what fusion meets in a model.
+// Float operands pass through a map before the op, results after it: typical neighbours for fusion.
 Graph between_maps(const OpCase& c) {
     Graph g("between_maps");
     Values operands;
@@ -154,7 +153,7 @@ void check_backends(const OpCase& c, const Graph& g, const std::vector<Tensor>& 
     }
 }
 
-// The sign that zeros are wanted to have.
+// The expected signs of zeros.
 void check_negative_zeros(const std::vector<std::string>& want, const Tensor& result) {
     for (size_t i = 0; i < want.size(); ++i) {
         bool zero_with_sign = want[i] == "-0" && is_float(result.dtype());

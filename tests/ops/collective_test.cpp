@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Collectives as ops: the types of their results, what does not fit together, and who may run them.
+// Collectives as ops: their result types, contradictory attributes, and executions that refuse
+// them.
 #include "base/error.h"
 #include "ops/collective.h"
 #include "ops/evaluator.h"
@@ -9,7 +10,7 @@
 namespace ingot::test {
 namespace {
 
-/// The result's type, or what is wrong.
+/// The result's type, or the error.
 std::string infer(const Collective& c, const char* x) {
     Graph g;
     try {

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes tests/ops/reference.case: for every composite op small inputs and what comes out, by numpy in float64
-from the definitions (reference/formulas.py), compared with ONNX's reference evaluator where that has the op. No
-part of Ingot runs. A test compares the file with what this writes, byte by byte.
+"""Writes tests/ops/reference.case: for every composite op small inputs and results, by numpy in
+float64 from the definitions (reference/formulas.py), compared with ONNX's reference evaluator where
+that has the op. No part of Ingot runs. A test compares the file with this script's output, byte by
+byte.
 
   make_reference_cases.py [FILE]      (- for standard output)
 """

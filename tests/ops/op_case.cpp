@@ -91,7 +91,7 @@ void parse_options(OpCase& c, const std::vector<std::string>& options) {
     }
 }
 
-// Symbols without given values take 1, 3 and 4, each another one first.
+// Symbols without given values take 1, 3 and 4, each starting at another one.
 void complete_sizes(OpCase& c) {
     std::set<std::string, std::less<>> names;
     for (const CaseInput& in : c.inputs) {

@@ -45,7 +45,7 @@ struct OpCase {
     std::vector<std::vector<std::string>> want;
 };
 
-/// Errors: InvalidArgument with what is wrong in the line.
+/// Errors: InvalidArgument with the fault of the line.
 OpCase parse_case(const std::string& place, const std::string& text);
 
 /// A line of a file, with its continuations.
@@ -59,11 +59,11 @@ inline void PrintTo(const CaseLine& line, std::ostream* out) {
 /// All lines of all *.case files of a folder, by file name.
 std::vector<CaseLine> list_cases(const std::string& folder);
 
-/// How many evaluations a case asks for: as many as its symbols have values, at least 1.
+/// The number of evaluations of a case: as many as its symbols have values, at least 1.
 size_t evaluation_count(const OpCase& c);
 /// The values of the symbols of its input types in evaluation `k`.
 Symbols symbols_of(const OpCase& c, size_t k);
-/// The inputs of evaluation `k`: the same ones every time, on every machine.
+/// The inputs of evaluation `k`: equal in every run, on every machine.
 std::vector<Tensor> inputs_of(const OpCase& c, size_t k);
 
 } // namespace ingot::test

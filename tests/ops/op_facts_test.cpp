@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ops state about themselves (ir/op_facts.h) holds for every op case: ops that move elements
-// make none, smooth ones answer small changes with small ones, and a narrowed op takes operands of
-// the types that it says.
+// The facts of ops (ir/op_facts.h) hold for every op case: ops that move elements compute none,
+// smooth ones answer small changes with small ones, and a narrowed op takes operands of the stated
+// types.
 #include "ir/rewrite.h"
 #include "op_case.h"
 #include "op_test.h"
@@ -99,7 +99,7 @@ TEST(OpFacts, SmoothOpsAnswerSmallChangesWithSmallOnes) {
     constexpr double most = 2000; // times as large; products of rows of a few dozen elements
     std::set<std::string_view> seen;
     for_cases([&](const OpCase& c, const Graph& g) {
-        // Reference cases stand at ties and limits, where every function may jump.
+        // Reference cases are at ties and limits, where every function may jump.
         if (c.def->facts.rounding(node_of(g)) != Rounding::Smooth ||
             c.place.starts_with("reference.case")) {
             return;
@@ -136,7 +136,7 @@ TEST(OpFacts, SmoothOpsAnswerSmallChangesWithSmallOnes) {
     EXPECT_GE(seen.size(), 13U);
 }
 
-/// Adds the op as the precision pass would: f32 becomes f16 but where the op says otherwise.
+/// Adds the op as the precision pass would: f32 becomes f16 except where the op's facts keep it.
 TEST(OpFacts, NarrowedOpsTakeOperandsOfTheTypesThatTheySay) {
     std::set<std::string_view> seen;
     for_cases([&](const OpCase& c, const Graph& g) {

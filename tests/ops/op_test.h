@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of single ops share: small tensors from numbers, one op run through a graph and
-// the evaluator, and the text of an expected error.
+// Shared by the tests of single ops: small tensors from numbers, one op run through a graph and the
+// evaluator, and the text of an expected error.
 #pragma once
 
 #include "base/error.h"
@@ -89,8 +89,8 @@ Tensor run1(const OpDef& def, A attrs, const std::vector<Tensor>& in, Symbols sy
     return run_op(def, std::move(attrs), in, std::move(symbols))[0];
 }
 
-/// The same with input types that are not known before the run ("N", "M", ...), so that mistakes
-/// reach the evaluation. `types` in text form.
+/// The same with input types that are unknown before the run ("N", "M", ...), so that errors reach
+/// the evaluation. `types` in text form.
 template <class A>
 std::vector<Tensor> run_dynamic(const OpDef& def, A attrs, const std::vector<std::string>& types,
                                 const std::vector<Tensor>& in, Symbols symbols = {}) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Custom layers as ops: lists that do not fit together are refused, signatures give types.
+// Custom layers as ops: inconsistent lists are refused, signatures give types.
 #include "base/error.h"
 #include "ops/evaluator.h"
 #include "ops/plugin.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every composite op has results from an independent source: cases of reference.case, which
-// make_reference_cases.py writes without Ingot. case_test.cpp runs them; here is seen that none is
-// missing.
+// make_reference_cases.py writes without Ingot. case_test.cpp runs them; this test finds missing
+// ones.
 #include "ir/field_list.h"
 #include "op_case.h"
 #include "op_test.h"
@@ -30,7 +30,7 @@ bool is_constant(const OpDef& op, size_t field, const std::vector<OpCase>& cases
     return true;
 }
 
-/// Which results have no reference, and which attributes one value only; empty where all is well.
+/// Results without a reference, and attributes with one value only; empty if none.
 std::string gaps(const OpDef& op, const std::vector<OpCase>& references) {
     std::vector<OpCase> cases;
     for (const OpCase& c : references) {

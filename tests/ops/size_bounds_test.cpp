@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Bounds of sizes that only a run decides.
+// Bounds of sizes that are known only at run time.
 #include "ir/text.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
@@ -28,7 +28,7 @@ TEST(SizeBounds, NonZeroFindsAtMostAllElements) {
     EXPECT_EQ(bound(g, v, 1), -1);
     EXPECT_EQ(bound(g, v, 1, {{"N", {3, 3}}}), 12);
     EXPECT_EQ(bound(g, v, 1, {{"N", {1, 5}}}), 20);
-    EXPECT_EQ(bound(g, v, 1, {{"N", {0, INT64_MAX / 2}}}), -1); // more than a number holds
+    EXPECT_EQ(bound(g, v, 1, {{"N", {0, INT64_MAX / 2}}}), -1); // beyond the range of a number
     Value again = nonzero(g, v); // from a size that is itself bounded
     EXPECT_EQ(bound(g, again, 1, {{"N", {3, 3}}}), 24);
 }

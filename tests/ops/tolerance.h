@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far a result may be from the evaluation in f64, by dtype and op, with the reason.
+// The allowed difference of a result from the evaluation in f64, by dtype and op, with the reason.
 #pragma once
 
 #include "ir/tensor.h"
@@ -10,7 +10,7 @@
 namespace ingot::test {
 
 struct Tolerance {
-    /// The op's name, or "" for all that have no row of their own.
+    /// The op's name, or "" for all ops without a row of their own.
     std::string_view op;
     DType dtype;
     /// Of the largest finite result. For integers: steps.
@@ -45,7 +45,8 @@ inline double tolerance_of(std::string_view op, DType dtype) {
     return limit;
 }
 
-/// Empty when `got` is within `limit` of `want` (which may have wider elements), else what differs.
+/// Empty when `got` is within `limit` of `want` (which may have wider elements), else the
+/// difference.
 std::string difference(const Tensor& got, const Tensor& want, double limit);
 
 } // namespace ingot::test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The passes that run ahead of time: their cases (pass_cases.h), their list, and what runs it.
+// The ahead-of-time passes: their cases (pass_cases.h), their list, and its driver.
 #include "base/error.h"
 #include "golden.h"
 #include "ir/text.h"
@@ -25,7 +25,7 @@ TEST_P(Cases, GiveTheGraphsThatTheySay) {
 INSTANTIATE_TEST_SUITE_P(Passes, Cases, testing::ValuesIn(case_files("passes")),
                          [](const auto& p) { return p.param; });
 
-// A case shows something where the pass changes the graph.
+// A case is useful where the pass changes the graph.
 TEST(Pipeline, EveryPassHasCases) {
     if (writes_goldens()) {
         GTEST_SKIP() << "the cases are being written";
@@ -40,7 +40,7 @@ TEST(Pipeline, EveryPassHasCases) {
     }
 }
 
-// A pattern is spelt by each exporter in its way, and most of what looks like it must stay.
+// Exporters spell a pattern in different ways, and most similar graphs must stay.
 TEST(Pipeline, RaisingPassesHaveSpellingsAndNearMisses) {
     for (const std::string& name : aot_pass_names()) {
         if (!name.starts_with("raise_")) {
@@ -82,7 +82,7 @@ TEST(Pipeline, PassesCanBeLeftOutAndDumped) {
     EXPECT_EQ(seen.size(), aot_passes().size() - 3);
 }
 
-// What a pass breaks is found right behind it.
+// A defect of a pass is found directly after it.
 TEST(Pipeline, EachPassIsVerified) {
     const Pass broken = {"broken", "takes a size that nothing defines",
                          [](const Graph&, const PassOptions&) {

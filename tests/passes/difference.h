@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How close results with and without a pass must be.
+// The allowed difference between results with and without a pass.
 #pragma once
 
 #include "base/error.h"

@@ -24,7 +24,7 @@ std::filesystem::path path_of(const std::string& folder) {
     return std::filesystem::path(source_dir()) / "tests" / folder;
 }
 
-/// What stands before the first case (comments) comes back in `head`.
+/// `head` receives the text before the first case (comments).
 std::vector<PassCase> read(const std::filesystem::path& path, std::string& head) {
     std::ifstream file(path);
     std::vector<PassCase> out;

@@ -8,7 +8,7 @@
 //   graph ...
 //
 // [f16] and [bf16] ask for that precision, [cpu] for the kernels of the CPU. INGOT_WRITE_GOLDENS=1
-// rewrites what comes after.
+// rewrites the graphs after.
 #pragma once
 
 #include "passes/pass.h"

@@ -17,7 +17,7 @@
 namespace ingot {
 namespace {
 
-// INGOT_RANDOM_GRAPHS overrides how many graphs each pass sees.
+// INGOT_RANDOM_GRAPHS overrides the number of graphs per pass.
 uint64_t graph_count() {
     const char* text = std::getenv("INGOT_RANDOM_GRAPHS");
     return text == nullptr ? 500 : std::strtoull(text, nullptr, 10);
@@ -100,7 +100,7 @@ std::vector<const Pass*> distinct_passes() {
 INSTANTIATE_TEST_SUITE_P(Passes, EachPass, testing::ValuesIn(distinct_passes()),
                          [](const auto& p) { return std::string(p.param->name); });
 
-// Values stay near 1 and pass few operations: what 10 bits of precision leave.
+// Values stay near 1 and pass few operations: limits of 10 bits of precision.
 TEST(Pipeline, NarrowTypesStayClose) {
     for (uint64_t seed = 0; seed < graph_count() / 4; ++seed) {
         SCOPED_TRACE(str("seed ", seed));

@@ -443,7 +443,7 @@ private:
         Value go_on = b.add_input("", {DType::Bool, {}});
         Value x = b.add_input("", g_.type(v));
         Value c = b.add_input("", {DType::F32, {}});
-        b.add_input("", {DType::F32, {}}); // read by nobody
+        b.add_input("", {DType::F32, {}}); // unused
         Value y = unary(b, ExprOp::Tanh, add(b, x, mul(b, cast(b, step, DType::F32), c)));
         b.add_output("", go_on);
         b.add_output("", y);
@@ -522,7 +522,7 @@ private:
         }
     }
 
-    // Composites as exporters that do not know them write them.
+    // Composites as spelled by exporters that do not know them.
     void spelled() {
         Value v = any_f32(2);
         if (!v.valid() || !dims_of(v).back().is_const()) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random graphs for property tests: small shapes, several dtypes, symbolic sizes, every kind of op,
-// with neighbours that passes like to rewrite. The same seed gives the same graph.
+// with neighbours that passes can rewrite. The same seed gives the same graph.
 #pragma once
 
 #include "ir/graph.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sizes and places that do not fit into 64 bits, or into memory: refused wherever a graph comes to
-// know them, and no step is taken with what is left of them after wrapping.
+// Sizes and offsets beyond 64 bits, or beyond memory: refused wherever a graph learns of them, and
+// no step uses a wrapped value.
 #include "backends/backends.h"
 #include "base/checked.h"
 #include "base/error.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The arena, for random lives of every kind: blocks that live at one time never share bytes, begin
-// where they may, and the whole is as large as it has to be and no larger than all of them in a
-// row.
+// The arena, for random lifetimes of every kind: blocks that live at the same time never share
+// bytes, offsets are aligned, and the size is between the lower bound and the sum of all blocks.
 #include "base/error.h"
 #include "plan/memory_planner.h"
 
@@ -76,7 +75,7 @@ TEST(Arena, RandomLives) {
     }
 }
 
-// A chain of steps, each reading the result before: two blocks in turn are all it takes.
+// A chain of steps, each reading the previous result: two alternating blocks suffice.
 TEST(Arena, AChainOfEqualBlocksTakesTwo) {
     std::vector<Block> same;
     for (int64_t i = 0; i < 20; ++i) {

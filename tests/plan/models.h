@@ -17,9 +17,9 @@ struct PlanModel {
     int64_t weight_budget = -1;
 };
 
-/// A chain of pointwise ops, a residual block of convolutions, attention, if, loop, a size that
-/// depends on data, weights that are streamed and shared, sizes that differ from run to run, and
-/// results that lie in a concatenation.
+/// A chain of pointwise ops, a residual block of convolutions, attention, if, loop, a
+/// data-dependent size, streamed and shared weights, sizes that differ from run to run, and results
+/// inside a concatenation.
 std::vector<PlanModel> plan_models();
 
 /// Small numbers, the same for the same seed: floats of any kind, integers from 0 to 4, bools.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where values lie: of random graphs and of the small models, on both backends, every plan is
-// executed on paper; and what is to cost no copy costs none.
+// Placement of values: every plan of random graphs and of the small models, on both backends, is
+// executed symbolically; and operations that must be free of copies are.
 #include "backends_cuda/fake_driver.h"
 #include "base/error.h"
 #include "ir/text.h"
@@ -164,7 +164,7 @@ TEST(Placement, AMapOverwritesAnOperandThatNobodyElseReads) {
     EXPECT_FALSE(last_map(true));
 }
 
-// A row of parts that are each copied to the same distance, as of a cache, is one copy.
+// A row of parts that are each copied to the same distance, as in a cache, is one copy.
 TEST(Placement, CopiesAtEqualDistancesAreOne) {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[4,16]"));
@@ -180,7 +180,7 @@ TEST(Placement, CopiesAtEqualDistancesAreOne) {
     EXPECT_EQ(plan_fault(p->program(), p->segments()), "");
 }
 
-// The check itself finds what it is for.
+// The check itself detects faults.
 TEST(PlanCheck, FindsOverlapsAndUnwrittenBytes) {
     PlanModel m = std::move(plan_models()[1]);
     auto p = planned_for_cpu(m.graph);

@@ -16,7 +16,7 @@ struct Fault {
     std::string text;
 };
 
-/// The bytes of a buffer, or of an arena that several share, with who wrote each: -1 nobody.
+/// The bytes of a buffer, or of an arena that several share, with each byte's writer: -1 none.
 using Space = std::vector<int>;
 
 class Paper {
@@ -43,7 +43,7 @@ private:
     [[noreturn]] void fail(std::string text) const { throw Fault{at_ + ": " + std::move(text)}; }
 
     struct Place {
-        Space* space = nullptr; // null: inputs, constants and what has no size yet
+        Space* space = nullptr; // null: inputs, constants and values without a known size
         int64_t first = 0;
         int64_t bytes = -1; // not known
     };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A plan, executed on paper: every byte knows which buffer wrote it last.
+// Executes a plan symbolically: every byte records the buffer that wrote it last.
 #pragma once
 
 #include "plan/segment_plan.h"
@@ -9,10 +9,10 @@
 
 namespace ingot::test {
 
-/// "" where every step reads only bytes that were written for the buffer it names (by a step before
-/// it, or, of inputs and constants, before the run), no step writes over what it reads as another
-/// buffer, all accesses lie within their buffers and lifetimes, and all outputs are written whole;
-/// else what is wrong. Sizes should be small: it looks at each byte.
+/// "" where every step reads only bytes written for the buffer that it names (by an earlier step,
+/// or, for inputs and constants, before the run), no step overwrites bytes that it reads as another
+/// buffer, all accesses are within their buffers and lifetimes, and all outputs are written whole;
+/// else the fault. Sizes should be small: it visits each byte.
 std::string plan_fault(const plan::Program& program,
                        std::span<const plan::SegmentPlan* const> segments);
 

@@ -30,7 +30,7 @@ CompileOptions plain_options(ThreadPool& pool) {
     return o;
 }
 
-/// The CPU's loops take as much scratch as its vectors ask for: those of every CPU are listed.
+/// The CPU's scratch sizes depend on its vector width: goldens use the least instruction set.
 class LeastInstructions : public testing::Environment {
 public:
     void SetUp() override { setenv("ONEDNN_MAX_CPU_ISA", "SSE41", 1); }
@@ -75,8 +75,8 @@ std::vector<size_t> indices() {
 INSTANTIATE_TEST_SUITE_P(Models, PlanText, testing::ValuesIn(indices()),
                          [](const auto& p) { return plan_models().at(p.param).name; });
 
-// Without a GPU the first segment is the same; what comes behind a size that depends on data is
-// listed without sizes.
+// Without a GPU the first segment is the same; segments behind a data-dependent size are listed
+// without sizes.
 TEST(PlanTextAhead, IsThatOfTheGpuAsFarAsSizesAreKnown) {
     for (const PlanModel& m : plan_models()) {
         SCOPED_TRACE(m.name);

@@ -14,13 +14,13 @@ public:
     virtual ~Planned() = default;
     virtual const plan::Program& program() const = 0;
     virtual plan::Device& device() = 0;
-    /// Plans the next segment; `symbols` has the sizes of the inputs, and those that the segment
-    /// before binds. Errors: those of plan_segment().
+    /// Plans the next segment; `symbols` has the sizes of the inputs, and those that the previous
+    /// segment binds. Errors: those of plan_segment().
     const plan::SegmentPlan& plan(const Symbols& symbols);
     const std::vector<const plan::SegmentPlan*>& segments() const { return segments_; }
 
 protected:
-    /// Plans go before the device that they were made for.
+    /// Destroys plans before their device.
     void forget() {
         segments_.clear();
         own_.clear();

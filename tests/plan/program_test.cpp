@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: which kernel runs a node, in which segment, and what is packed once.
+// Programs: the kernel and segment of a node, and packing once.
 #include "base/error.h"
 #include "ops/ops.h"
 #include "plan/planned.h"
@@ -21,7 +21,7 @@ std::optional<std::string> refuse_wide(const Group& g) {
     return t.dtype == DType::F64 ? std::optional<std::string>("it is f64") : std::nullopt;
 }
 
-/// Maps but for f64, slices' consumers none: two tables, asked in order.
+/// Maps except f64 ones, no consumers of slices: two tables, searched in order.
 KernelSet kernels() {
     static const Kernel first[] = {{.name = "map", .refuse = refuse_wide, .prepare = nullptr}};
     static const Kernel second[] = {{.name = "map", .refuse = accept, .prepare = nullptr},
@@ -50,7 +50,7 @@ std::string error_of(const F& f) {
     return "";
 }
 
-/// x, its nonzero elements' columns, and what is gathered by them.
+/// x, its nonzero elements' columns, and the values gathered by them.
 Graph found(DType t) {
     Graph g;
     Value x = g.add_input("x", {t, {4, 8}});

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Views against index sets: an array of element numbers goes through the same operations one by
-// one, and each view, or composition of them, must name the same elements.
+// one, and each view, or composition of views, must address the same elements.
 #include "base/error.h"
 #include "plan/view.h"
 
@@ -13,7 +13,7 @@
 namespace ingot::plan {
 namespace {
 
-/// An array that holds, row major, which element of the stored array stands where.
+/// A row-major array of the stored element numbers.
 struct Numbers {
     Shape shape;
     std::vector<int64_t> elements;
@@ -67,7 +67,7 @@ Numbers numbers_of(const View& v) {
     return out;
 }
 
-/// Whether some strides name these elements.
+/// Whether some strides address these elements.
 bool is_affine(const Numbers& x) {
     if (x.elements.empty()) {
         return true;
@@ -322,7 +322,7 @@ TEST(View, OrdersAreThoseInWhichElementsLie) {
     EXPECT_GT(found, 500);
 }
 
-// Merging changes how many loops there are, not what they visit, nor in which order.
+// Merging changes the number of loops, not the visited elements or their order.
 TEST(View, MergedLoopsVisitTheSame) {
     int merged = 0;
     for (uint32_t seed = 0; seed < 2000; ++seed) {

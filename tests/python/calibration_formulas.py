@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calibration thresholds in NumPy, after what NVIDIA has published: for tests that compare Ingot's.
+"""Calibration thresholds in NumPy, from NVIDIA's publications, for comparison with Ingot's.
 
 The entropy method is the pseudocode of "8-bit inference with TensorRT" (S. Migacz, GTC 2017, s7310)
 and, for how TensorRT differs from it, NVIDIA's description of its quantisation for MLPerf Inference:
@@ -26,7 +26,7 @@ def histogram(x):
 
 @functools.lru_cache(maxsize=None)
 def level_of_bins(i):
-    """Which of 128 equal parts of [0, i) each of i bins begins in."""
+    """The index of the 128 equal parts of [0, i) in which each of i bins begins."""
     return np.digitize(np.arange(i), np.linspace(0, i, LEVELS + 1)) - 1
 
 

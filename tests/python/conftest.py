@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Says loudly, after the last test, what was skipped and why; fixtures."""
+"""Reports skipped tests and their reasons after the last test; fixtures."""
 import signal
 import subprocess
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the ingot command for tests and benchmarks, and reads what it prints."""
+"""Runs the ingot command for tests and benchmarks, and parses its output."""
 import os
 import pathlib
 import re
@@ -19,7 +19,7 @@ def binary():
 
 
 def call(*arguments, timeout=600):
-    """Runs the command; a failure raises with all that it printed."""
+    """Runs the command; a failure raises with its whole output."""
     command = [str(binary()), *map(str, arguments)]
     done = subprocess.run(command, text=True, timeout=timeout, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT)

@@ -59,7 +59,8 @@ def make_pictures(rng, shape):
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """How to make one input: `shape` mixes numbers with names of dims, `fill` says which values."""
+    """How to make one input: `shape` mixes numbers with names of dims, `fill` selects the
+    values."""
     shape: tuple
     fill: str = "normal"
     high: int = 0  # ids and steps are below this
@@ -142,8 +143,8 @@ def decoder_step(name, vocabulary, layers, heads, checks):
                  high={"batch": 4, "past": 2048}, checks=checks)
 
 
-# The random weights of two models shrink what they are given until the biases alone decide the
-# output. They get inputs so large that the output depends on the picture.
+# The random weights of two models attenuate the input until the biases alone decide the output.
+# Their inputs are large, so that the output depends on the picture.
 LOUD = 1e7
 
 MODELS = {model.name: model for model in (

@@ -32,7 +32,7 @@ def library():
 @functools.lru_cache
 def device():
     """The provider's device, after its library was registered under its own name: the CPU, or with
-    INGOT_SIMULATED_GPU=1 a GPU that is simulated on host memory, which nobody else can touch."""
+    INGOT_SIMULATED_GPU=1 a GPU simulated in host memory that only the plugin can access."""
     os.environ["INGOT_ALLOW_CPU"] = "0" if SIMULATED else "1"
     onnxruntime.register_execution_provider_library(NAME, str(library()))
     found = [d for d in onnxruntime.get_ep_devices() if d.ep_name == NAME]
@@ -60,7 +60,7 @@ def session(model, options=None, entries=None, whole=True):
 
 
 def on_cpu(model, feeds):
-    """What ONNX Runtime's own CPU provider computes."""
+    """The results of ONNX Runtime's own CPU provider."""
     made = onnxruntime.InferenceSession(model.SerializeToString(),
                                         providers=["CPUExecutionProvider"])
     return made.run(None, feeds)

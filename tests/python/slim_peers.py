@@ -48,7 +48,7 @@ def work(paths):
                 model = simplify(peer, path)
                 onnx.checker.check_model(model)
                 counts[peer] = count_operators(model.graph)
-            except Exception:  # whatever a peer raises, it has no result
+            except Exception:  # an exception of a peer means that it has no result
                 counts[peer] = None
         print("\nresult", json.dumps([path, counts]), flush=True)
 

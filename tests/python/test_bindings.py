@@ -38,7 +38,7 @@ FACTS = package.SHIM / "binding_facts.py"
 LEFT_OVER = "a helper of the package's own __init__, not part of its API"
 AOT = "kernels compiled ahead to PTX fit one architecture; add_cuda_source_layer() takes a kernel's text"
 GENERATOR = "a helper class of the bindings' generator, which no method takes or gives"
-# Names (or parts of names, by the pattern's end) and why they are not there, or are otherwise.
+# Names (or parts of names, by the pattern's end), with the reason why they are missing or differ.
 ABSENT = {
     r"common_(enter|exit)|attr|value": LEFT_OVER,
     r"FallbackString|NodeIndices|IPluginV2DynamicExtBase(\..*)?": GENERATOR,
@@ -110,7 +110,7 @@ def names_in(text):
 
 
 def misfit(mine, theirs, known):
-    """Why a call that theirs takes would not be taken by mine; "" if it would."""
+    """The reason why a call valid for theirs is invalid for mine; "" for none."""
     (own, own_result), (their, their_result) = mine, theirs
     takes_all = any(name.startswith("*") for name, _, _ in own)
     own = [one for one in own if not one[0].startswith("*")]
@@ -171,7 +171,7 @@ def class_differences(name, mine, theirs, known):
 
 
 def differences(theirs, ours):
-    """(name, how ours differs) of all that a program for theirs would trip over."""
+    """(name, difference) for everything that breaks a program written for theirs."""
     for prefix, module in theirs.items():
         own = ours.get(prefix, {"classes": {}, "functions": {}, "values": []})
         known = set(module["classes"])

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """ingot calibrate: thresholds against the published formulas, caches and models of int8 it writes,
-accuracy, and what it says when something is wrong."""
+accuracy, and its error messages."""
 import re
 import subprocess
 
@@ -133,7 +133,7 @@ def fixture_digits(tmp_path_factory):
 
 
 def integer_products(engine):
-    """Products of integers, products of floats, and what is dequantised in a plan for a GPU of
+    """Products of integers, products of floats, and dequantised values in a plan for a GPU of
     compute capability 9.0, before its parts are fused."""
     text = ingot.call("inspect", engine, "--kernels=90", "--dump-after", "quantized_products")
     found = re.findall(r"^.*= (?:conv|dot)\b.*$", text, re.MULTILINE)
@@ -162,7 +162,7 @@ def test_digits_keep_their_accuracy(digits, tmp_path, algorithm):
 
 
 def onnxruntime_run(model, feeds):
-    """Results without fusions: what the nodes say."""
+    """Results without fusions, from the nodes alone."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL

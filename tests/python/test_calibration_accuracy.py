@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Int8 by every calibration algorithm keeps what models find: faces, classes, features."""
+"""Int8 by every calibration algorithm keeps a model's findings: faces, classes, features."""
 import functools
 
 import numpy as np
@@ -71,7 +71,7 @@ def lost(reference, got):
 # --- published behaviour
 
 def rectified(seed, count=60000):
-    """What is behind a ReLU: half of it zero."""
+    """A tensor after a ReLU: half of it zero."""
     return np.maximum(np.random.default_rng(seed).standard_normal(count), 0).astype(np.float32)
 
 
@@ -187,8 +187,8 @@ def fixture_mobilenet(tmp_path_factory):
 @needs_models
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_mobilenet_keeps_the_class(mobilenet, algorithm):
-    """Where the best class leads by less than a twentieth of the range, the photograph shows several things, and which
-    is best is chance; what following int8 loses counts there too."""
+    """Where the best class leads by less than a twentieth of the range, the photograph shows
+    several things, and the best one is chance; the loss from following int8 counts there too."""
     folder, tests, reference = mobilenet
     engine = int8_engine(folder / "float.onnx", folder / "data", algorithm, folder, ["--optShapes=image:10x3x244x244",
                          "--minShapes=image:1x3x244x244", "--maxShapes=image:64x3x244x244"])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/check_tree.py finds each kind of violation, and nothing in a clean tree."""
+"""tools/check_tree.py finds each kind of violation, and none in a clean tree."""
 import pathlib
 import subprocess
 import sys

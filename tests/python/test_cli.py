@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command line: what it prints, what it writes, and what it says when something is wrong."""
+"""The command line: its output, its files, and its error messages."""
 import json
 import re
 import subprocess
@@ -329,7 +329,8 @@ def test_pages_in_docs_are_current():
 
 
 def test_constant_weights_of_integer_products_are_summed_when_the_engine_is_built(tmp_path):
-    """What zero points take from every sum is one number a column, not a pass over the weights in each run."""
+    """The zero points' share of each sum is one number per column, not a pass over the weights
+    in each run."""
     w = np.random.default_rng(3).integers(-128, 128, (768, 1024)).astype(np.int8)
     model = model_file(tmp_path / "m.onnx", [helper.make_node("MatMulInteger", ["x", "w", "zero"], ["y"])],
                        [value("x", ["n", 768], TensorProto.UINT8), value("zero", [1], TensorProto.UINT8)],

@@ -18,7 +18,7 @@ from test_trtexec import QUICK, has_lines, lines_of, run
 @pytest.mark.parametrize("algorithm", ["l0", "l1", "l2", "lInf", "cos"])
 @pytest.mark.parametrize("ours, theirs", [(np.nan, np.nan), (np.nan, 2), (2, np.nan), (np.inf, -np.inf), (2, np.inf)])
 def test_nan_never_equals(tmp_path, algorithm, ours, theirs):
-    """NaN in the middle, so that what comes behind it may not make up for it."""
+    """NaN in the middle, so that later values cannot hide it."""
     model_file(tmp_path / "m.onnx", [helper.make_node("Identity", ["x"], ["y"])], [value("x", [2, 3])], [value("y", [2, 3])])
     x = np.arange(6, dtype=np.float32).reshape(2, 3)
     for name, odd in (("x", ours), ("y", theirs)):
@@ -55,7 +55,7 @@ def test_values_of_shape_inputs_go_with_other_options(tmp_path, extra):
 
 # --- compare
 
-# Stands in for ONNX Runtime, so that it can be off: a package of this name in front of the real one.
+# Replaces ONNX Runtime, so that it can be wrong: a package of this name before the real one.
 FAKE = """
 import numpy as np
 __version__ = "9.9"

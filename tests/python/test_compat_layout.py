@@ -27,8 +27,8 @@ int main() {
 }
 '''
 
-# As sample programs of the generation before have it: a model becomes an engine with its own types, an
-# engine runs in memory that the application gives.
+# In the style of the previous generation's samples: a model becomes an engine with its own types,
+# and an engine runs in memory that the application allocates.
 OLDER = r'''
 #include "NvInfer.h"
 #include "NvInferPlugin.h"

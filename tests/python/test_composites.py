@@ -25,7 +25,7 @@ def graphs():
 
 
 def with_empty_weights(path, folder):
-    """The graph beside a data file of zeros that takes no space: what is counted does not depend on values."""
+    """The graph beside a sparse data file of zeros: the counts do not depend on values."""
     model = onnx.load(str(path), load_external_data=False)
     end = 0
     for tensor in model.graph.initializer:

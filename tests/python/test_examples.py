@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scripts under examples/ do what they say, on the models and pictures that they are for."""
+"""The scripts under examples/ work as described, on their models and pictures."""
 import importlib.util
 import os
 import re
@@ -131,7 +131,7 @@ def test_python_builds_from_yaml(tmp_path):
 
 @pytest.mark.parametrize("cuda", [False, True])
 def test_cpp_classifies_digits(tmp_path, prefix, cuda):
-    """With CUDA, where it is here, it compiles; it runs on what there is."""
+    """With CUDA, if present, it compiles; it runs on the available device."""
     configure = ["cmake", "-S", EXAMPLES / "cpp", "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}",
                  "-DCMAKE_CXX_FLAGS=-Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror",
                  "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",

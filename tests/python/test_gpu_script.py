@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tests/gpu/gpu_tests.py itself, with the emulator and a small model in place of a GPU: parts report
-what they did, and one that fails or runs out of time takes nothing from the others."""
+"""tests/gpu/gpu_tests.py itself, with the emulator and a small model in place of a GPU: parts
+report their results, and a part that fails or times out does not affect the others."""
 import json
 import subprocess
 import sys

@@ -29,7 +29,7 @@ def compiler(name):
 
 
 def errors(name, standard, source, *options):
-    """What the compiler says of a file, or of text."""
+    """The compiler's messages for a file, or for text."""
     is_file = isinstance(source, pathlib.Path)
     command = [compiler(name), f"-std={standard}", "-x", "c++", "-fsyntax-only", f"-I{INCLUDE}",
                *WARNINGS, *filter(None, options), str(source) if is_file else "-"]

@@ -51,7 +51,7 @@ def compare(name, got, expected):
 
 
 def assert_sensitive(model, expected, dims):
-    """The check itself: the first output of a batch depends on what is fed in."""
+    """The check itself: the first output of a batch depends on the input."""
     values = next(iter(expected.values()))
     if dims.get("batch", 1) < 2 or values.shape[0] != dims["batch"]:
         return

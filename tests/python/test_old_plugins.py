@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Plugins of the older generation, written in Python; what plugins share; names that came with them."""
+"""Plugins of the older generation, written in Python; shared plugins; names of that generation."""
 import ctypes
 import gc
 

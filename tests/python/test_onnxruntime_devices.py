@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Devices that the provider offers: none by itself, the CPU and virtual GPUs when they are asked for."""
+"""Devices of the provider: none by default, the CPU and virtual GPUs on request."""
 import os
 import pathlib
 import subprocess

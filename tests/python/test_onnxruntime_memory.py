@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Memory of a GPU: IO binding, mixed graphs, copies. Runs on the simulated GPU, whose memory stops
-whoever touches it from outside; test_onnxruntime_everywhere.py starts it so."""
+"""Memory of a GPU: IO binding, mixed graphs, copies. Runs on the simulated GPU, whose memory
+faults on any access from outside; test_onnxruntime_everywhere.py starts it so."""
 import numpy as np
 import pytest
 from onnx import TensorProto, helper

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Options of the execution provider: how they are read, what they do, and what wrong ones get."""
+"""Options of the execution provider: parsing, effects, and errors."""
 import json
 import re
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ingot perf-test: the command lines of the provider's documentation, the lines that it prints, and its
-options, by what they do."""
+"""ingot perf-test: the command lines of the provider's documentation, its output, and the
+effects of its options."""
 import json
 import os
 import pathlib

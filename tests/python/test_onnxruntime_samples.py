@@ -78,7 +78,7 @@ def in_two_files(model, folder):
 
 
 def check_context(model, path, embed):
-    """It is one compiled node with its engine in the place that was asked for, and computes the same."""
+    """It is one compiled node with its engine in the requested place, and computes the same."""
     node, = onnx.load(path).graph.node
     assert node.op_type == "EPContext"
     assert {a.name: a.i for a in node.attribute}["embed_mode"] == embed
@@ -147,7 +147,7 @@ def test_samples_in_both_modes(embed, samples, model, tmp_path):
     done = start(samples / "sample_buffer", "my_model.onnx", "model.onnx.data", "buffer.onnx",
                  "model.onnx.data", embed, cwd=tmp_path)
     assert re.fullmatch(TIMES + DONE, done.stdout), done.stdout + done.stderr
-    (tmp_path / "model.onnx.data").unlink()  # the context has what it needs
+    (tmp_path / "model.onnx.data").unlink()  # the context is self-contained
     check_context(model, tmp_path / "buffer.onnx", embed)
 
 
@@ -209,7 +209,7 @@ CHANGES = [
      r"onnxruntime::kNvTensorRTRTXExecutionProvider, (.*)\);",
      r"ingot::appendExecutionProvider(env, session_options, \1);"),
 ]
-# What a listing takes for granted, by the word that shows that it does not make it itself.
+# Objects that a listing assumes, by a word that shows that it does not make them itself.
 GIVEN = [("Ort::Env env", 'Ort::Env env(ORT_LOGGING_LEVEL_WARNING, "listing");'),
          ("Ort::SessionOptions session_options",
           "Ort::SessionOptions session_options; ingot::appendExecutionProvider(env, session_options);")]
@@ -298,7 +298,7 @@ def names_of(header):
 
 
 def test_names_of_options_are_options_of_the_provider():
-    """What the listings call them, and that the provider takes each."""
+    """The listings' names of options, and that the provider takes each."""
     names = names_of((REPOSITORY / "include/ingot/onnxruntime_names.h").read_text(encoding="utf-8"))
     known = re.findall(r"^INGOT_EP_OPTION\(\w+, (\w+),",
                        (REPOSITORY / "plugins/onnxruntime/options.def").read_text(), re.M)

@@ -14,7 +14,7 @@ from onnxruntime_plugin import REPOSITORY, onnxruntime, session
 SUITE = pathlib.Path(os.environ.get("INGOT_SUITE") or REPOSITORY / "build" / "onnx_suite")
 # Random numbers: only the suite's own reference has these.
 RANDOM = "bernoulli"
-# What Python cannot hand over as numpy arrays goes as bytes, with its type; results come back so.
+# Types that numpy lacks are passed as bytes, with their type; results come back so.
 BYTES = {TensorProto.BFLOAT16: np.uint16, TensorProto.FLOAT8E4M3FN: np.uint8,
          TensorProto.FLOAT8E5M2: np.uint8}
 

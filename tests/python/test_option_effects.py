@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""No option is accepted in silence: each row of src/api/options/*.def has a test that proves what it does, shows here
-that it does it, or has a message that says why it has no effect. A new row needs one of these."""
+"""No option is accepted in silence: each row of src/api/options/*.def has a test of its effect,
+shows its effect here, or has a message with the reason why it has none. A new row needs one of
+these."""
 import ctypes
 import pathlib
 import re
@@ -65,7 +66,7 @@ test_table_and_check: model_check
 test_every_line_has_stamp_and_severity: verbose
 """
 
-# What trtexec prints with an option, and does not without.
+# Output of trtexec with an option that is absent without it.
 SHOWS = {
     "monitor_memory": (["--monitorMemory"], r"Peak host memory after building: [\d.]+ MiB"),
     "runtime_platform": (["--runtimePlatform=WindowsAMD64"], "Skipped inference phase since --runtimePlatform"),
@@ -81,7 +82,7 @@ SHOWS = {
     "layer_output_types": (["--layerOutputTypes=linear:fp32"], "change nothing without --precisionConstraints"),
 }
 
-# Other tests of the setting that an option stands for: field: (file, word in it).
+# Tests of the setting behind an option: field: (file, word in it).
 UNITS = {
     "direct_io": ("api/io_formats_test.cpp", "kDIRECT_IO (--directIO)"),
     "precision_constraints": ("workflow/layer_types_test.cpp", "LayerTypeRule"),
@@ -104,7 +105,7 @@ UNITS = {
     "disable_passes": ("conformance/passes_test.cpp", "disabled_passes"),
 }
 
-# Of these the tests stand in this file.
+# The tests of these are in this file.
 HERE = {"mark_all_debug", "layout", "sleep_time", "nvrtc", "full", "serialized_plugins"}
 
 ROWS = re.findall(r'^INGOT_OPTION\((\w+), .*\n\s*\.commands[^.]*\.names = "(-[^"]+)"',
@@ -144,7 +145,7 @@ def test_what_an_option_prints(field):
 
 
 def test_every_working_flag_is_proved():
-    """By what it prints (SHOWN), or by its option's test."""
+    """By its output (SHOWN), or by its option's test."""
     proved = set(PROVED) | set(SHOWS) | set(UNITS) | of_a_gpu() | set(HERE)
     options = {name for field in proved for name in NAMES[field]}
     missing = {flag for flag in WORKS if flag not in SHOWN and flag.split("=")[0] not in options}

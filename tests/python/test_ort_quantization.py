@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What onnxruntime.quantization makes of models: every operator that it emits is known, and an LSTM and an
-embedding that it quantised give its runtime's numbers."""
+"""Models made by onnxruntime.quantization: every operator that it emits is known, and an LSTM
+and an embedding that it quantised give its runtime's numbers."""
 import ast
 import pathlib
 import re

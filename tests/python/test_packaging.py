@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""pixi.toml and Dockerfile, as far as can be checked without pixi, Docker and a network: they parse,
-what they name is there, and their commands run."""
+"""pixi.toml and Dockerfile, as far as can be checked without pixi, Docker and a network: they
+parse, the files that they name exist, and their commands run."""
 import json
 import os
 import re
@@ -32,12 +32,12 @@ def test_the_workspace():
 
 
 def in_order(name):
-    """A task behind those that it depends on."""
+    """A task and its dependencies."""
     return [step for before in TASKS[name].get("depends-on", []) for step in in_order(before)] + [name]
 
 
 def test_every_task_runs(tmp_path):
-    """In a clone with a finished build, whose own folder the tasks do not touch."""
+    """In a clone with a finished build, which the tasks do not touch."""
     for name in ("examples", "dev"):
         (tmp_path / name).symlink_to(ROOT / name)
     (tmp_path / "build").mkdir()
@@ -119,7 +119,7 @@ def test_the_packages_of_the_image_are_installed_by_names_that_pip_reads():
 
 
 def test_what_the_image_runs_runs(tmp_path):
-    """Its last stage's files, laid out as COPY says."""
+    """The files of its last stage, laid out by COPY."""
     entry = None
     for instruction, rest in stages()[None]:
         if instruction == "COPY" and not rest.startswith("--"):

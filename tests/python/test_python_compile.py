@@ -90,7 +90,7 @@ def test_shapes_limit_what_is_taken():
 
 
 class Dlpack:
-    """What any library with DLPack gives."""
+    """An object of any library with DLPack."""
 
     def __init__(self, array):
         self.array, self.asked = array, 0

@@ -25,7 +25,7 @@ ALIASES = {"BuilderConfig", "OptimizationProfile", "PluginFieldCollection_", "Ru
 
 
 def words(thing):
-    """What a docstring says beyond signatures."""
+    """A docstring without its signatures."""
     lines = (getattr(thing, "__doc__", None) or "").splitlines()
     return " ".join(line for line in lines if line.strip() and not SIGNATURE.fullmatch(line.strip()))
 
@@ -39,7 +39,7 @@ def members(kind):
 
 
 def public_things():
-    """(path, object) of all that `import ingot` gives, and of ingot.config where it can be had."""
+    """(path, object) of everything in `import ingot`, and of ingot.config if it can be imported."""
     modules = [("ingot", ingot, ingot.__all__)]
     try:
         from ingot import config
@@ -136,7 +136,7 @@ def test_type_checkers_take_programs_of_users(tmp_path):
                 programs[-1].write_text(text)
     assert len(programs) >= 6
     programs += (package.REPOSITORY / "examples/python").glob("*.py")
-    # Methods may return None: programs of the guide do not look.
+    # Methods may return None, which programs of the guide do not check.
     done = subprocess.run([sys.executable, "-m", "mypy", "--ignore-missing-imports", "--cache-dir",
                            tmp_path / "cache", "--check-untyped-defs", "--no-strict-optional",
                            "--disable-error-code=override", "--disable-error-code=import-untyped",

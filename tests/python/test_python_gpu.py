@@ -38,7 +38,7 @@ def expected():
 
 
 class Watch:
-    """A context that tells which addresses it was given."""
+    """A context that records the addresses that it was given."""
 
     def __init__(self, context):
         self.context, self.addresses, self.streams = context, {}, []

@@ -20,7 +20,7 @@ def value(name, dims, kind=TensorProto.FLOAT):
 
 
 def model(extra=()):
-    """y = x + (a + b), where a and b are constants, an Identity, and what nobody reads."""
+    """y = x + (a + b), where a and b are constants, an Identity, and an unused node."""
     constants = [numpy_helper.from_array(np.full(3, v, np.float32), n) for n, v in (("a", 1), ("b", 2))]
     nodes = [helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Identity", ["x"], ["i"]),
              helper.make_node("Exp", ["x"], ["dead"]), helper.make_node("Add", ["i", "c"], ["y"]), *extra]
@@ -68,7 +68,7 @@ def test_options(tmp_path):
 
 
 def test_checks_that_fail_write_nothing(tmp_path):
-    """NaN equals nothing, so that a model which gives some never passes."""
+    """NaN equals nothing, so that a model with NaN results never passes."""
     proto = model([helper.make_node("Sqrt", ["x"], ["root"])])
     proto.graph.output.append(value("root", ["n", 3]))
     np.save(tmp_path / "x.npy", np.full((1, 3), -1, np.float32))
@@ -96,7 +96,7 @@ def test_errors(tmp_path, call, error, told):
 
 
 def test_shapes_of_any_rank_in_errors_of_compile():
-    """Where the library has no shape to give, its reason is what is raised."""
+    """Where the library has no shape, its reason is raised."""
     dims = [1] * 9
     graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", [value("x", dims)], [value("y", dims)])
     proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ingot quantize: models with narrow weights, against the model they were made of."""
+"""ingot quantize: models with narrow weights, against the original models."""
 import subprocess
 
 import numpy as np

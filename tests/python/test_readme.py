@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""README.md and the pages of docs/ do what they say: their blocks of code are run as they stand, by a
-user who has a clone, the built command and the built package; their links lead somewhere."""
+"""README.md and the pages of docs/ are correct: their code blocks run unchanged, by a user with
+a clone, the built command and the built package; their links have targets."""
 import os
 import re
 import shutil
@@ -25,7 +25,7 @@ def blocks(page, kind):
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory):
-    """A folder that looks like a clone after `./dev build`: what is written stays out of this one."""
+    """A folder like a clone after `./dev build`: written files stay out of this one."""
     folder = tmp_path_factory.mktemp("clone")
     (folder / "examples").symlink_to(ROOT / "examples")
     (folder / "build").symlink_to(ingot.binary().parent)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ingot slim: what it writes is valid ONNX, gives the same results in ONNX Runtime, and has no more
-operators than what onnxsim and onnxslim leave (slim_peers.json holds what they do)."""
+"""ingot slim: its output is valid ONNX, gives the same results in ONNX Runtime, and has no more
+operators than that of onnxsim and onnxslim (slim_peers.json has their counts)."""
 import json
 import os
 import pathlib
@@ -57,7 +57,7 @@ def compare(name, got, expected, exact):
 
 
 def described(value):
-    """Name, type and sizes; what a size denotes is not kept."""
+    """Name, type and sizes; the denotation of a size is not kept."""
     kind = value.type.WhichOneof("value")
     if kind != "tensor_type":
         return value.name, kind
@@ -162,7 +162,7 @@ def test_external_data(folder):
 
 @needs_models
 def test_input_shapes(folder):
-    """Fixed sizes take the arithmetic on sizes out, and stand in the interface."""
+    """Fixed sizes remove the arithmetic on sizes, and appear in the interface."""
     path = model_path("bert_base")
     free = slim(path, folder / "free.onnx")
     fixed = slim(path, folder / "fixed.onnx", "--input-shapes",
@@ -201,7 +201,7 @@ def test_errors(options, told):
 
 # --- the ONNX backend suite ----------------------------------------------------------------------
 
-# What models hold that cannot be written back.
+# Contents of models that cannot be written back.
 NOT_WRITTEN = {"test_ai_onnx_ml_label_encoder_tensor_mapping", "test_if_opt"}
 # Transpose and MatMul would be Gemm, but slim leaves operators of opset 6 alone.
 OLD_OPSET = {"test_Linear_no_bias"}
@@ -232,7 +232,7 @@ def runs(path, feed):
     """Results in ONNX Runtime; None where it has no kernel or refuses the model."""
     try:
         return session(path).run(None, feed)
-    except Exception:  # many kinds; what matters is whether both models run
+    except Exception:  # many kinds; only success or failure counts
         return None
 
 

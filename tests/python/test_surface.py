@@ -25,7 +25,7 @@ OUT = {
     "setAlgorithmSelector": "of TensorRT 10; the editable timing cache pins choices, tactic by tactic",
     "EngineValidityDiagnostics": "a slip of the documentation for EngineInvalidityDiagnostics",
 }
-# What stands in the tables beside names: parameters, and words.
+# Entries of the tables besides names: parameters, and words.
 PARAMETERS = set("""alignCorners averageCountExcludesPadding axesMask batchAxis blockShape channelAxis cubicCoeff
 excludeOutside idxType ignoreMismatch inDesc indicesType keepDims layerName mImpl mLayer maxNames maxPerClass nbElementWiseDims
 nbGroups nbOut nbSteps opA opB outDesc outType scaleType sequenceAxis shapeIn writeIndices zeroIsPlaceholder calibBatchSize
@@ -136,7 +136,7 @@ def test_every_enumerator_has_its_number():
     for name, found in groups(text):
         seen.add(name)
         for enumerator, number in found.items():
-            # The page leaves out what the names of an enumeration share.
+            # The page omits common parts of an enumeration's names.
             same = re.compile(rf"(\w+_)?{enumerator.replace('_', '_?')}(_\w+)?")
             ours = {number for ours, number in there[name] if same.fullmatch(ours)}
             checked += 1

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/tidy.py looks at many sources at once: faults must be found as in each source alone."""
+"""tools/tidy.py checks many sources at once: it must find the same faults as in each source
+alone."""
 import pathlib
 import shutil
 import sys
@@ -66,7 +67,7 @@ FAULTS = {
 
 
 def look_at(folder, texts, header=HEADER):
-    """The sources that fail, and what was said."""
+    """The failing sources, and their messages."""
     source_folder = folder / "src"
     source_folder.mkdir()
     shutil.copy(ROOT / ".clang-tidy", folder)

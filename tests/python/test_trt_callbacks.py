@@ -212,7 +212,7 @@ def test_other_threads_run_during_a_build():
 
 
 class Listener(trt.IDebugListener):
-    """Copies what it is shown on the CPU."""
+    """Copies the shown data on the CPU."""
 
     def __init__(self):
         super().__init__()
@@ -238,7 +238,7 @@ def test_debug_listeners():
 
 
 def test_debug_tensors_inside_a_network():
-    """A marked tensor is seen though it would be fused; the unfused ones under their names."""
+    """A marked tensor is shown though it would be fused; the unfused ones under their names."""
     builder = trt.Builder(trt.Logger(trt.Logger.ERROR))
     network = builder.create_network()
     x = network.add_input("x", trt.float32, (2, 2))
@@ -263,7 +263,7 @@ def test_debug_tensors_inside_a_network():
 
 
 class Allocator(trt.IGpuAllocator):
-    """Host memory, which is what the CPU backend wants."""
+    """Host memory, which the CPU backend requires."""
 
     def __init__(self):
         super().__init__()
@@ -297,7 +297,7 @@ def test_allocators():
 
 
 class OldAllocator(trt.IGpuAllocator):
-    """As programs of older releases write it: without streams."""
+    """In the style of older releases: without streams."""
 
     def __init__(self):
         super().__init__()

@@ -11,7 +11,8 @@ import tensorrt as trt  # noqa: E402
 
 LOGGER = trt.Logger(trt.Logger.ERROR)
 
-# Format: where its channels are from the end, how many a vector has, whether they are innermost, its types.
+# Format: its channel axis from the end, its vector length, whether channels are innermost, its
+# types.
 FORMATS = {
     "CHW2": (3, 2, False, ["float16"]),
     "CHW4": (3, 4, False, ["float16", "int8"]),
@@ -32,7 +33,7 @@ def bits(*names):
 
 
 def laid_out(x, name, rest=0):
-    """The array that a tensor is in memory; what is no element is `rest`."""
+    """The array of a tensor in memory; padding is `rest`."""
     place, vector, innermost, _ = FORMATS[name]
     axis = x.ndim - place
     padding = [(0, 0)] * x.ndim

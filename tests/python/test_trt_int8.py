@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""INT8 through the TensorRT names: a calibrator gives what `ingot calibrate` gives for the same
-samples, and the engine computes in int8 as that of `ingot build --int8 --calib` does."""
+"""INT8 through the TensorRT names: a calibrator gives the scales of `ingot calibrate` for the
+same samples, and the engine computes in int8 like that of `ingot build --int8 --calib`."""
 import numpy as np
 import pytest
 
@@ -121,14 +121,14 @@ def test_layers_can_be_kept_in_floats_and_ranges_be_set(tmp_path):
 
 
 class Pointer:
-    """As views of device memory in Polygraphy and CuPy have it."""
+    """In the form of views of device memory in Polygraphy and CuPy."""
 
     def __init__(self, array):
         self.ptr = array.ctypes.data
 
 
 class Device:
-    """As allocations of PyCUDA and cuda-python have it."""
+    """In the form of allocations of PyCUDA and cuda-python."""
 
     def __init__(self, array):
         self.address = array.ctypes.data
@@ -138,7 +138,7 @@ class Device:
 
 
 class Tensor:
-    """As tensors of PyTorch have it."""
+    """In the form of tensors of PyTorch."""
 
     def __init__(self, array):
         self.array = array
@@ -174,7 +174,7 @@ def test_what_is_no_address_is_refused(got, told):
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda b: np.frombuffer(b, np.uint8)])
 def test_caches_are_buffers(kind):
-    """Polygraphy's calibrator calls tobytes() on what it gets; read may return any buffer."""
+    """Polygraphy's calibrator calls tobytes() on its argument; read may return any buffer."""
     seen = []
     made = calibrator("IInt8EntropyCalibrator2", 16)
     type(made).write_calibration_cache = lambda self, cache: seen.append(cache)

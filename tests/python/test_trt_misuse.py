@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package: what goes wrong is refused with its exact words: by an exception for
-arguments that cannot be, else by None or False and a message to the error recorder."""
+"""The Python package: misuse is refused with exact texts: by an exception for impossible
+arguments, else by None or False and a message to the error recorder."""
 import numpy as np
 import pytest
 
@@ -331,7 +331,7 @@ def test_the_recorder_gets_code_and_words():
 
 
 def incompatible(signature, *types):
-    """What is said of arguments of the wrong types."""
+    """The message for arguments of wrong types."""
     name = signature.split("(")[0]
     return (f"{name}(): incompatible function arguments. The following argument types are supported:"
             f"\n    1. {signature}\n\nInvoked with types: {', '.join(types)}").replace("$", "ingot._ingot.")
@@ -347,7 +347,7 @@ UNARY = "add_unary(self, input: $ITensor, op: $UnaryOperation) -> $IUnaryLayer |
 NETWORK = "$INetworkDefinition"
 ORDER = "sizes are not negative, ranks agree, and min <= opt <= max"
 
-# Arguments that cannot be: the exception and its words, all of them.
+# Impossible arguments: the exception and its whole text.
 RAISED = {
     "a builder without a logger": (
         lambda w: trt.Builder(None), TypeError,

@@ -16,7 +16,7 @@ LOGGER = trt.Logger(trt.Logger.ERROR)
 
 
 class Net:
-    """A network with inputs of the shapes that layers want."""
+    """A network with inputs of suitable shapes for layers."""
 
     def __init__(self):
         self.builder = trt.Builder(LOGGER)
@@ -118,7 +118,7 @@ LAYERS = {
     "ILoop": lambda n: n.network.add_loop(),
     "IIfConditional": lambda n: n.network.add_if_conditional(),
 }
-# What says "not set" when it is read, and is not valid when it is set.
+# Values that mean "not set" when read, and are invalid when set.
 NOT_SETTABLE_BACK = {("IShuffleLayer", "reshape_dims"), ("IResizeLayer", "shape"),
                      ("IResizeLayer", "scales"), ("ISliceLayer", "axes"),
                      ("IQuantizeLayer", "block_shape"), ("IDequantizeLayer", "block_shape"),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Layers of a parsed network show as the classes that their types name, with what the nodes say."""
+"""Layers of a parsed network show as the classes of their types, with the nodes' settings."""
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -47,7 +47,7 @@ def test_layers_are_of_their_classes(conv):
     assert tuple(first.kernel_size_nd) == (3, 3) and tuple(first.stride_nd) == (2, 1)
     assert tuple(first.pre_padding) == (1, 0) and first.num_groups == 1
     assert np.array_equal(np.asarray(first.kernel).reshape(KERNEL.shape), KERNEL)
-    # Its own `type` is not the layer's: it shows as ILayer until it is told what it is.
+    # Its own `type` is not the layer's: it shows as ILayer until it is cast.
     assert type(second) is trt.ILayer and second.type == trt.LayerType.ACTIVATION
     second.__class__ = trt.IActivationLayer
     assert second.type == trt.ActivationType.LEAKY_RELU and second.alpha == 0.25

@@ -202,7 +202,7 @@ def test_configuration(folder):
 
 
 class Sessions:
-    """Stands for onnxruntime.InferenceSession: knows what was asked for and what came of it."""
+    """Replaces onnxruntime.InferenceSession: records the request and its result."""
 
     def __init__(self, kind):
         self.kind, self.asked, self.made = kind, [], []
@@ -264,7 +264,7 @@ def test_onnxruntime_listings_run_on_the_providers_that_there_are(folder, monkey
 
 
 def block(kind):
-    """The one block of a kind."""
+    """The only block of a kind."""
     found, = [text for name, text in BLOCKS if name == kind]
     return found
 
@@ -276,7 +276,7 @@ def test_every_block_has_a_test():
 
 
 def test_lines_of_shell_are_trtexec_or_tested_here():
-    """test_trtexec.py runs those of trtexec, test_wheel.py installs."""
+    """test_trtexec.py runs trtexec's; test_wheel.py runs the installations."""
     lines = [line for kind, text in BLOCKS if kind == "bash"
              for line in text.replace("\\\n", " ").splitlines()
              if line.strip() and not line.startswith("#")]
@@ -290,7 +290,7 @@ def test_lines_of_shell_are_trtexec_or_tested_here():
 
 
 def test_the_guides_configuration_builds_and_runs(folder):
-    """Its YAML as it stands, on a model of the input that it is for."""
+    """Its YAML unchanged, on a model of the input that it describes."""
     from ingot.config import BuildConfig, InferenceConfig
     pathlib.Path("models").mkdir()
     picture_model("models/model.onnx", "batch")

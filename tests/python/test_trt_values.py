@@ -51,7 +51,7 @@ def test_numbers_of_enumerations(name, members):
     for member, value in members.items():
         assert int(getattr(enumeration, member)) == value, f"{name}.{member}"
     added = set(enumeration.__members__) - set(members)
-    # KV_CACHE_UPDATE is KVCACHE_UPDATE under the name that Python's bindings have.
+    # KV_CACHE_UPDATE is KVCACHE_UPDATE under its name in Python's bindings.
     assert added == {"CalibrationAlgoType": {"MSE_CALIBRATION"},
                      "LayerType": {"KV_CACHE_UPDATE"}}.get(name, set())
 

@@ -95,7 +95,7 @@ def test_weights_are_saved_unloaded_and_restored(location):
     assert not manager.unload(0) and "the weights are unloaded" in text_of(recorder)
     assert not manager.save_to_buffer(saved.ctypes.data, size, location, 0)
     assert "the weights are unloaded" in text_of(recorder)
-    # What is set meanwhile is used afterwards.
+    # Values set meanwhile are used afterwards.
     times = []
 
     class Profiler(trt.IProfiler):
@@ -161,7 +161,7 @@ def test_a_writer_that_fails_and_what_is_not_supported():
 
 
 def resident():
-    """Bytes of this process that lie in memory."""
+    """Resident bytes of this process."""
     gc.collect()
     with open("/proc/self/statm", encoding="ascii") as file:
         return int(file.read().split()[1]) * 4096

@@ -449,7 +449,7 @@ def test_debug_tensors(tmp_path):
 
 
 def test_marked_tensors_survive_fusion(tmp_path):
-    """A tensor inside a layer that fusion makes is saved when it was marked, else it is not there; it is
+    """A tensor inside a fused layer is saved when it was marked, else it does not exist; it is
     no output."""
     small_network(tmp_path / "model.onnx", [2, 3, 64, 64])
     save = "--saveDebugTensors=features:inner.npy"

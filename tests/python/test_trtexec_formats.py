@@ -42,7 +42,8 @@ def vectors(x, size):
 @pytest.mark.parametrize("spec, layout, dtype", LAYOUTS, ids=[name for name, _, _ in LAYOUTS])
 @pytest.mark.parametrize("runtime", ["full", "lean"])
 def test_formats_of_inputs_and_outputs(tmp_path, spec, layout, dtype, runtime):
-    """--loadInputs reads and --dumpRawBindingsToFile writes what lies in memory; --exportOutput is row major."""
+    """--loadInputs reads and --dumpRawBindingsToFile writes the bytes in memory; --exportOutput
+    is row major."""
     picture_filter(tmp_path / "model.onnx")
     x = np.arange(2 * 3 * 4 * 5).reshape(2, 3, 4, 5).astype(dtype)
     (tmp_path / "x.bin").write_bytes(np.ascontiguousarray(layout(x)).tobytes())

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wheels that `./dev wheel` makes, here around what the build has compiled already: their names,
-contents and sizes; and what they do in an environment of their own, without this checkout."""
+contents and sizes; and their use in an environment of their own, without this checkout."""
 import base64
 import csv
 import email
@@ -25,7 +25,7 @@ sys.path.insert(0, str(package.REPOSITORY / "tools"))
 import wheels  # noqa: E402
 
 LIBRARIES = package.folder().resolve().parent
-# What every Linux has; the extension finds libingot.so beside itself.
+# Libraries of every Linux; the extension finds libingot.so beside itself.
 SYSTEM = {"libc.so.6", "libm.so.6", "ld-linux-x86-64.so.2", "libingot.so"}
 PYTHON = f"cp{sys.version_info.major}{sys.version_info.minor}"
 
@@ -57,7 +57,7 @@ def installed(made, tmp_path_factory):
 
 
 def run(python, text, folder, **variables):
-    """What a program prints that a user runs in `folder`."""
+    """The output of a program that a user runs in `folder`."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PYTHON", "INGOT_"))}
     done = subprocess.run([python, "-c", text], cwd=folder, text=True, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, timeout=120, env=kept | variables, check=False)

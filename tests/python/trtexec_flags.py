@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What test_trtexec.py runs: the command lines of users, every flag, and what is wrong with what."""
+"""The tables of the trtexec tests: users' command lines, every flag, and wrong arguments with
+their errors."""
 
-# Command lines as users have them, path names apart.
+# Users' command lines, except path names.
 USERS_LINES = [
     "trtexec --onnx=model.onnx --saveEngine=model.engine",
     "trtexec --onnx=model.onnx --saveEngine=model_fp16.engine --fp16",
@@ -18,7 +19,7 @@ USERS_LINES = [
     "trtexec --loadEngine=models/model.engine --iterations=1000 --warmUp=500",
 ]
 
-# Every flag of TensorRT 8.6 to 11 and TensorRT-RTX by what becomes of it.
+# Every flag of TensorRT 8.6 to 11 and TensorRT-RTX, by its treatment.
 WORKS = """
 --minShapes=image:1x1x8x8 --optShapes=image:2x1x8x8 --maxShapes=image:4x1x8x8 --profile=0 --inputIOFormats=fp32:chw
 --inputIOFormats=chw --inputIOFormats=fp16:hwc8+chw4 --outputIOFormats=fp16:chw --outputIOFormats=chw --directIO --memPoolSize=tacticSharedMem:48K
@@ -41,8 +42,8 @@ WORKS = """
 --useRuntime=full --useRuntime=lean --useRuntime=dispatch --errorOnTimingCacheMiss --persistentCacheRatio=0.5
 --enablePluginOverride --memPoolSize=workspace:1024 --workspace=1024 --nvtxMode=verbose --nvtxVerbosity=none
 """.split()
-# What a run with the flag prints behind its list of options, or the file that it writes, and a run without does not.
-# The other working flags stand for options that test_option_effects.py proves.
+# The output behind the list of options, or the file, of a run with the flag that a run without it
+# lacks. The other working flags stand for options that test_option_effects.py proves.
 SHOWN = {
     "--minShapes=image:1x1x8x8": "profile 0 to: MIN=1x1x8x8",
     "--optShapes=image:2x1x8x8": "profile 0 to: .* OPT=2x1x8x8",
@@ -88,13 +89,13 @@ SHOWN = {
     "--noCompilationCache": "--noCompilationCache: accepted, no effect, because the CPU has no kernels to compile",
     "--includeDataTransfers": "--includeDataTransfers: accepted, no effect, because runs on the CPU copy nothing",
 }
-# These ask for what happens anyway.
+# These ask for behaviour that is always on.
 ALREADY = """
 --versionCompatible --vc --excludeLeanRuntime --ignoreParsedPluginLibs --pluginInstanceNorm --pi --asyncFileReader --hardwareCompatibilityLevel=none
 --hardwareCompatibilityLevel=ampere+ --hardwareCompatibilityLevel=sameComputeCapability --tempdir=there
 --tempfileControls=in_memory:allow --noDataTransfers --useCudaGraph --separateProfileRun --explicitBatch --explicitPrecision --threads
 """.split()
-# These change nothing, and a warning says why.
+# These change nothing, and a warning gives the reason.
 IGNORED = """
 --calibBatchSize=32 --avgTiming=8 --minTiming=1
 --sparsity=disable --sparsity=enable --sparsity=force --layerDeviceTypes=a:DLA --decomposableAttentions=a,b

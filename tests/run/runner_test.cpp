@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runner: plans by shape and by sizes that data decide, where results go, and what watches a run.
+// Runner: plans by shape and by data-dependent sizes, destinations of results, and observers of a
+// run.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/lower.h"
 #include "base/error.h"
@@ -16,7 +17,7 @@
 namespace ingot::plan {
 namespace {
 
-/// The host's memory; counts plans, and what is allocated.
+/// Host memory; counts plans and allocations.
 class CountingDevice : public Device {
 public:
     int plans = 0;
@@ -85,7 +86,7 @@ Graph open_sizes() {
     return g;
 }
 
-/// The columns of x's rows that hold a positive number in some row, once for each.
+/// The columns of x's rows that hold a positive number in some row, each once.
 Graph found() {
     Graph g;
     Value x = g.add_input("x", parse_type("f32[4,8]"));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the tests of slim share: building small ONNX models, running them, comparing.
+// Shared by the tests of slim: building small ONNX models, running them, comparing.
 #pragma once
 
 #include "ir/tensor.h"
@@ -67,10 +67,10 @@ struct SlimCase {
 inline void PrintTo(const SlimCase& c, std::ostream* out) {
     *out << c.name;
 }
-/// The rule applies, and these operators are left.
+/// The rule applies, and these operators remain.
 std::vector<SlimCase> structural_cases();
 std::vector<SlimCase> fusion_cases();
-/// Models that look like those of a rule, which must not apply.
+/// Models similar to a rule's, to which it must not apply.
 std::vector<SlimCase> near_misses();
 
 } // namespace ingot::slim_test

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Models whose nodes lack operands or results: no rule reads one that is not there.
+// Models whose nodes lack operands or results: no rule reads a missing one.
 #include "base/error.h"
 #include "onnx/writer.h"
 #include "slim/rules.h"

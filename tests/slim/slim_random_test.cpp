@@ -42,7 +42,7 @@ public:
         for (int64_t i = 0; i < steps; ++i) {
             step();
         }
-        // The last tensors, and what happens to be unused, are results.
+        // The last tensors, and all unused ones, are results.
         for (size_t i = values_.size() - 3; i < values_.size(); ++i) {
             b_.output(b_.node("Identity", {values_[i].name}));
         }
@@ -165,7 +165,7 @@ private:
         keep_like(v.name, v);
     }
 
-    // One element a size: a number, or what Shape says of an axis.
+    // One element per size: a number, or an axis' size from Shape.
     std::string computed_list(const Tracked& from, const std::vector<int64_t>& axes,
                               const Shape& numbers) {
         std::vector<std::string> parts;
@@ -339,7 +339,7 @@ private:
         keep_like(v.name, v);
     }
 
-    // A node that is there already, once more.
+    // Repeats an existing node.
     void repeat() {
         if (b_.graph.nodes.empty()) {
             return;

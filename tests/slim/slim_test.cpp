@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// slim on handcrafted models: each rule does what it says and nothing else, results stay the same,
-// and doing it again changes nothing.
+// slim on handcrafted models: each rule does exactly its rewrite, results stay the same, and
+// slimming again changes nothing.
 #include "base/error.h"
 #include "onnx/data_type.h"
 #include "onnx/writer.h"
@@ -32,7 +32,7 @@ std::vector<std::string> names(const std::vector<onnx::ValueInfo>& list) {
     return out;
 }
 
-// Slims, and checks all that holds for every model.
+// Slims, and checks the properties of every model.
 onnx::Model slimmed(const onnx::Model& model, const SlimOptions& options = {},
                     SlimReport* report = nullptr) {
     SlimReport own;

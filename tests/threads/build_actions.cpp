@@ -26,8 +26,8 @@ public:
     std::vector<char> all;
 };
 
-/// A builder, a network, a configuration, a runtime and a context of this thread's own; the cache
-/// of timings is everybody's.
+/// A builder, a network, a configuration, a runtime and a context per thread; the timing cache is
+/// shared.
 void own_builder(World& w, Worker& me) {
     std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(logger()));
     builder->setErrorRecorder(&w.recorder);
@@ -52,7 +52,7 @@ void own_builder(World& w, Worker& me) {
     run(*c, 1 + me.below(4), w.value(factor));
 }
 
-/// The builder is everybody's, network and configuration are not.
+/// The builder is shared, network and configuration are per thread.
 void shared_builder(World& w, Worker& me) {
     auto factor = static_cast<float>(me.below(100));
     Product p(*w.builder, factor);
@@ -76,7 +76,7 @@ void shared_builder(World& w, Worker& me) {
     }
 }
 
-/// Builds that fail and builds that are stopped: none of it reaches the builds beside them.
+/// Builds that fail and builds that are stopped do not affect concurrent builds.
 void failing_builds(World& w, Worker&) {
     std::unique_ptr<nv::INetworkDefinition> network(w.builder->createNetworkV2(0));
     std::unique_ptr<nv::IBuilderConfig> config(w.builder->createBuilderConfig());
@@ -115,7 +115,7 @@ void parse(World& w, Worker& me) {
     EXPECT_NE(c, nullptr);
 }
 
-/// A cache of this thread's own, filled from everybody's while builds extend that.
+/// A cache per thread, filled from the shared one while builds extend that.
 void timing_caches(World& w, Worker&) {
     std::unique_ptr<nv::ITimingCache> own(w.config->createTimingCache(nullptr, 0));
     ASSERT_NE(own, nullptr);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything that threads may do at the same time, at the same time: each of eight threads goes
-// through all actions in an order of its own, on the CPU and on the CUDA backend.
-// INGOT_THREADS_SEED=N gives other orders.
+// All concurrent operations at once: each of eight threads performs all actions in its own order,
+// on the CPU and on the CUDA backend. INGOT_THREADS_SEED=N gives other orders.
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/backend.h"
 #include "threads/quiet_gpu.h"
@@ -130,7 +129,7 @@ TEST_P(Everything, EightThreadsDoAllThatTheTableAllows) {
     EXPECT_EQ(w.recorder.references, 0);
 }
 
-/// Who made what may let it go at any time: what others still use keeps what it needs.
+/// Owners may be deleted at any time: users keep what they need.
 TEST_P(Everything, OwnersGoWhileOthersRun) {
     World& w = *world;
     std::vector<std::unique_ptr<nv::IExecutionContext>> contexts;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For tests of threads: callbacks of an application, small engines, and eight threads that begin
-// together. What is shared here takes no locks where it can do without: a lock orders threads, and
-// ThreadSanitizer then takes what they do in the library for ordered too.
+// For tests of threads: callbacks of an application, small engines, and eight threads that start
+// together. Shared objects here avoid locks: a lock orders threads, and ThreadSanitizer then takes
+// their work in the library for ordered too.
 #pragma once
 
 #include "NvInfer.h"
@@ -51,7 +51,7 @@ private:
     std::string error_;
 };
 
-/// The one of all tests: getLogger() gives the first one that the library ever saw.
+/// Shared by all tests: getLogger() returns the first logger of the library.
 inline Logger& logger() {
     static Logger one;
     return one;
@@ -157,7 +157,7 @@ inline std::unique_ptr<nv::ICudaEngine> load(nv::IRuntime& runtime, const nv::IH
         runtime.deserializeCudaEngine(bytes.data(), bytes.size()));
 }
 
-/// One run of a Product. Without `factor` results are not looked at.
+/// One run of a Product. Without `factor` results are not checked.
 inline void run(nv::IExecutionContext& c, int64_t rows, std::optional<float> factor) {
     alignas(256) std::array<float, 4 * width> x{};
     alignas(256) std::array<float, 4 * width> y{};
@@ -171,7 +171,7 @@ inline void run(nv::IExecutionContext& c, int64_t rows, std::optional<float> fac
     }
 }
 
-/// Calls f(0..7), each in a thread of its own; all begin together.
+/// Calls f(0..7), each in a thread of its own; all start together.
 inline void in_threads(const std::function<void(int)>& f) {
     std::latch start(thread_count);
     std::vector<std::thread> threads;

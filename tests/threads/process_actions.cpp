@@ -8,8 +8,8 @@
 namespace ingot::test {
 namespace {
 
-/// Registering and deregistering, looking for plugins and listing them: in the registry of the
-/// process, and in those of the shared builder and runtime, which ask it.
+/// Registers, deregisters, finds and lists plugins: in the registry of the process, and in those of
+/// the shared builder and runtime, which fall back to it.
 void registries(World& w, Worker& me) {
     nv::IPluginRegistry& process = *getPluginRegistry();
     nv::IPluginRegistry* all[] = {&process, &w.builder->getPluginRegistry(),
@@ -22,7 +22,7 @@ void registries(World& w, Worker& me) {
         EXPECT_EQ(registry->getCreator("Nobody", "1", ""), nullptr);
         EXPECT_TRUE(registry->isParentSearchEnabled());
         EXPECT_TRUE(registry->deregisterCreator(creator));
-        // What others register meanwhile may be gone: lists are looked at, creators are not.
+        // Creators that other threads register may be gone: reads the lists, not the creators.
         int32_t count = 0;
         nv::IPluginCreatorInterface* const* list = registry->getAllCreatorsRecursive(&count);
         me.pause();
@@ -84,7 +84,7 @@ void sources(World&, Worker& me) {
     EXPECT_TRUE(ingot::deregisterCudaSource("threads", op.c_str()));
 }
 
-/// What the library says of itself, and where it keeps kernels.
+/// The library's version and cache folder.
 void globals(World& w, Worker& me) {
     std::string folder = w.folder + "/kernels";
     EXPECT_TRUE(ingot::setCacheFolder(me.below(2) == 0 ? "" : folder.c_str()));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// QuietGpu: a GPU whose kernels do nothing, and which takes no locks, so that what ThreadSanitizer
-// sees of the CUDA backend's threads is the backend's own. Its memory is the host's.
+// QuietGpu: a GPU whose kernels do nothing, without locks, so that ThreadSanitizer sees only the
+// backend's own synchronisation. Its memory is the host's.
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"

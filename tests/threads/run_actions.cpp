@@ -36,7 +36,7 @@ private:
     Reader reader_;
 };
 
-/// What does not change a runtime.
+/// Queries of a runtime.
 void runtime_queries(World& w, Worker&) {
     nv::IRuntime& r = *w.runtime;
     auto size = static_cast<int64_t>(w.product->size());
@@ -57,7 +57,7 @@ void runtime_queries(World& w, Worker&) {
     EXPECT_EQ(r.deserializeCudaEngine("not an engine", 13), nullptr);
 }
 
-/// In each of the ways; what a context needs outlives the engine's object.
+/// Loads in each form; a context keeps alive what it needs beyond the engine's object.
 void loading(World& w, Worker& me) {
     std::unique_ptr<nv::ICudaEngine> engine;
     if (me.below(3) == 0) {
@@ -150,7 +150,7 @@ private:
     alignas(256) std::array<float, 4 * width> memory_{};
 };
 
-/// Shapes, profiles, memory and settings of a context of this thread's own on everybody's engine.
+/// Shapes, profiles, memory and settings of a context per thread on the shared engine.
 void contexts(World& w, Worker& me) {
     const Strategy all[] = {Strategy::kSTATIC, Strategy::kON_PROFILE_CHANGE,
                             Strategy::kUSER_MANAGED};
@@ -184,7 +184,7 @@ void contexts(World& w, Worker& me) {
     EXPECT_EQ(&c->getEngine(), &c->getEngine());
 }
 
-/// Configurations of this thread's own; the cache of kernels is everybody's.
+/// Configurations per thread; the kernel cache is shared.
 void runtime_configs(World& w, Worker& me) {
     using Specialise = nv::DynamicShapesKernelSpecializationStrategy;
     const Specialise all[] = {Specialise::kLAZY, Specialise::kEAGER, Specialise::kNONE};
@@ -227,7 +227,7 @@ void inspecting(World& w, Worker& me) {
     EXPECT_EQ(inspector->getLayerInformation(1000, Format::kJSON), nullptr);
 }
 
-/// An engine and a refitter of this thread's own: contexts of others' engines run meanwhile.
+/// An engine and a refitter per thread: contexts of other threads' engines run meanwhile.
 void refitting(World& w, Worker& me) {
     auto engine = w.load(*w.refittable);
     ASSERT_NE(engine, nullptr);
@@ -246,7 +246,7 @@ void refitting(World& w, Worker& me) {
     run(*after, 3, w.value(factor));
 }
 
-/// A budget of this thread's own engine.
+/// A budget of the thread's own engine.
 void streaming(World& w, Worker& me) {
     auto engine = w.load(*w.streamed);
     ASSERT_NE(engine, nullptr);

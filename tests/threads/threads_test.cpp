@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Row by row, what TensorRT's table of threads allows, by eight threads at once, on the CPU
-// backend.
+// TensorRT's table of threads, row by row, by eight threads at once, on the CPU backend.
 #include "source_dir.h"
 #include "threads/fixture.h"
 
@@ -116,7 +115,7 @@ TEST_F(Threads, ContextsInAThreadEach) {
     EXPECT_EQ(logger().take_error(), "");
 }
 
-/// Holds a run in its middle until it is let go.
+/// Blocks a run in its middle until it is released.
 class Gate : public nv::IOutputAllocator {
 public:
     explicit Gate(void* memory) : memory_(memory) {}

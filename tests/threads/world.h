@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What eight threads share, and what each of them may do with it while the others do the same
-// (spec 004, "Threading"): everything of TensorRT's list of thread-safe operations, and every
-// object that its table calls one per thread, one per thread.
+// The objects that eight threads share, and the actions of each of them while the others act too
+// (spec 004, "Threading"): everything in TensorRT's list of thread-safe operations, and each object
+// that its table calls one per thread, one per thread.
 #pragma once
 
 #include "threads/fixture.h"
@@ -17,7 +17,7 @@ class Backend;
 
 namespace ingot::test {
 
-/// The objects that all threads use. On a GPU (a QuietGpu) results are not looked at.
+/// The objects that all threads use. On a GPU (a QuietGpu) results are not checked.
 struct World {
     explicit World(bool on_gpu);
     ~World();
@@ -25,11 +25,11 @@ struct World {
     World& operator=(const World&) = delete;
 
     Device device() const { return on_gpu ? Device::kGPU : Device::kCPU; }
-    /// What a result that is `v` on the CPU can be held against.
+    /// The value to compare a result with, which is `v` on the CPU.
     std::optional<float> value(float v) const { return on_gpu ? std::nullopt : std::optional(v); }
     /// Deletes everything that the library made.
     void let_go();
-    /// A call of this thread is about to be an error, of which a recorder is told.
+    /// The next call of this thread is an error, which a recorder receives.
     void expect_error() { errors.fetch_add(1, std::memory_order_relaxed); }
     std::unique_ptr<nv::ICudaEngine> load(const nv::IHostMemory& bytes) const {
         return test::load(*runtime, bytes);
@@ -59,7 +59,7 @@ struct Worker {
     int number;
     std::mt19937_64 random;
     int64_t below(int64_t n) { return static_cast<int64_t>(random() % static_cast<uint64_t>(n)); }
-    /// Lets others go first, so that what was asked for is looked at after they did something.
+    /// Lets others run first, so that results are checked after they acted.
     void pause() {
         std::this_thread::sleep_for(std::chrono::microseconds(below(2) == 0 ? 0 : below(200)));
     }
@@ -70,11 +70,11 @@ struct Action {
     void (*run)(World& w, Worker& me);
 };
 
-/// With builders, networks, parsers, timing caches.
+/// For builders, networks, parsers, timing caches.
 std::span<const Action> build_actions();
-/// With the runtime, engines, contexts, refitters, inspectors, caches of kernels.
+/// For the runtime, engines, contexts, refitters, inspectors, kernel caches.
 std::span<const Action> run_actions();
-/// With what the process has one of: plugins, sources of kernels, folders.
+/// For process-wide objects: plugins, sources of kernels, folders.
 std::span<const Action> process_actions();
 
 } // namespace ingot::test

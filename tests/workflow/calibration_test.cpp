@@ -96,8 +96,8 @@ TEST(CalibrationThreshold, OfFewBinsIsTheirRange) {
     }
 }
 
-// What 128 levels hold exactly loses nothing: the divergence is 0 from the whole range on. Entropy2
-// discards bin 0, so that the level which it was in holds one bin less, evenly all the same.
+// Values that 128 levels hold exactly lose nothing: the divergence is 0 from the whole range on.
+// Entropy2 discards bin 0, so that its level holds one bin less, still evenly.
 TEST(CalibrationThreshold, EntropyKeepsWhatLevelsHold) {
     std::vector<uint64_t> counts(1024, 3);
     CalibrationOptions o;
@@ -106,7 +106,7 @@ TEST(CalibrationThreshold, EntropyKeepsWhatLevelsHold) {
     EXPECT_EQ(calibration_threshold(counts, 1, o), 1024);
 }
 
-// However many zeros a ReLU leaves, the threshold is that of the values beside them.
+// For any number of zeros from a ReLU, the threshold is that of the other values.
 TEST(CalibrationThreshold, EntropyDoesNotSeeZeros) {
     std::vector<uint64_t> counts(1500);
     for (size_t i = 0; i < counts.size(); ++i) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Differences between tensors: NaN, infinity, ties; who decides when references disagree.
+// Differences between tensors: NaN, infinity, ties; and the decision when references disagree.
 #include "base/file.h"
 #include "ops/ops.h"
 #include "workflow/compare/compare.h"

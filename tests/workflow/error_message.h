@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a call that has to fail says.
+// The message of a call that must fail.
 #pragma once
 
 #include "base/error.h"

@@ -63,7 +63,7 @@ Graph pictures() {
     return g;
 }
 
-/// Names of the formats that the lists allow, and of those that are chosen; or the error.
+/// Names of the allowed and of the chosen formats; or the error.
 std::string formats(std::string_view inputs, std::string_view outputs, bool direct = false) {
     try {
         Graph g = with_io_types(pictures(), inputs, outputs);

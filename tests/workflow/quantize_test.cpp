@@ -42,7 +42,7 @@ CalibrationCache cache_of(const onnx::Model& m) {
     return c;
 }
 
-/// What the products of a model compute in when it is lowered as for a GPU.
+/// The types of a model's products when it is lowered for a GPU.
 struct Products {
     int integer = 0;
     int floating = 0;
@@ -275,7 +275,7 @@ TEST(Quantised, RefusesAModelThatIsQuantised) {
               "calibration cache");
 }
 
-// What TensorRT writes for a tensor that was zero throughout.
+// TensorRT's entry for a tensor that was zero throughout.
 TEST(Quantised, AScaleOfZeroIsNoScale) {
     Builder b;
     std::string x = b.input("x", {1, 16});
@@ -298,7 +298,7 @@ TEST(Quantised, RefusesTheCacheOfAnotherModel) {
               "it belongs to another model");
 }
 
-// What a network that never was ONNX gets: the same products, and nearly the same numbers.
+// A network that was never ONNX gets the same products, and nearly the same numbers.
 TEST(QuantisedGraph, DoesAsTheModelDoes) {
     onnx::Model m = small_net();
     CalibrationCache cache = calibrated(m);

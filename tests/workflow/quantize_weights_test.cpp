@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Narrow weights without data, and the opsets that they need.
+// Narrow weights without calibration data, and their required opsets.
 #include "error_message.h"
 #include "slim/opset.h"
 #include "slim/slim_models.h"

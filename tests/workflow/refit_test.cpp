@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Refits: an engine with other weights is, byte for byte, the engine that a build from these
-// weights gives; engines without weights are small and do not run.
+// Refits: an engine with other weights equals, byte for byte, the engine built from these weights;
+// engines without weights are small and do not run.
 #include "backends/backends.h"
 #include "base/error.h"
 #include "engine/engine.h"
@@ -89,7 +89,7 @@ std::vector<std::string> small_models() {
     return out;
 }
 
-/// How many weights were replaced.
+/// The number of replaced weights.
 size_t expect_refit(const std::string& path, DType precision) {
     SCOPED_TRACE(path);
     onnx::Model first = onnx::read_model_file(path);

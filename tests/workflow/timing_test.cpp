@@ -11,7 +11,7 @@
 namespace ingot {
 namespace {
 
-/// `n` inferences of a GPU, one after the other, whose parts take these times in ms.
+/// `n` inferences on a GPU, one after the other, with these times of their parts in ms.
 Timing trace(int n, double enqueue, double h2d, double compute, double d2h) {
     Timing t;
     double now = 0;

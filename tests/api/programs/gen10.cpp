@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program as they were written for generation 10: explicit batch, precision flags, calibration,
-// allocators without streams, engines without device memory.
+// A program in the style of generation 10: explicit batch, precision flags, calibration, allocators
+// without streams, engines without device memory.
 #include <NvInfer.h>
 #include <NvInferPlugin.h>
 #include <NvInferRuntimeCommon.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What TensorRT for RTX added: compute capabilities, engine validity, runtime cache, strategies,
+// Additions of TensorRT for RTX: compute capabilities, engine validity, runtime cache, strategies,
 // deferred weights, refit records.
 #include "NvInfer.h"
 #include "NvOnnxParser.h"

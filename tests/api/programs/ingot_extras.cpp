@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What ingot.h adds.
+// Additions of ingot.h.
 #include "ingot.h"
 
 #include <cstring>

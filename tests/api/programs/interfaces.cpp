@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every interface of the newest generation, implemented with nothing but what it must have.
+// Every interface of the newest generation, with only its required methods.
 #include "NvInfer.h"
 #include "NvInferRuntime.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names that TensorRT 11.4 and TensorRT for RTX 1.7 have, or that older programs look for.
+// Names of TensorRT 11.4 and TensorRT for RTX 1.7, or that older programs use.
 #include "NvInfer.h"
 #include "NvInferPlugin.h"
 #include "NvInferPluginUtils.h"

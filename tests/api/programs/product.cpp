@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How programs tell the products apart.
+// How programs distinguish the products.
 #include "NvInferVersion.h"
 
 #ifdef INGOT_TENSORRT_ENTERPRISE

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A libcuda.so.1 that cannot be used. With OLD it has a few functions of an old release; else all
-// that are asked for, and cuInit reports an unknown error.
+// An unusable libcuda.so.1. With OLD it has a few functions of an old release; else every requested
+// function, and cuInit reports an unknown error.
 extern "C" {
 
 int cuInit(unsigned int) {

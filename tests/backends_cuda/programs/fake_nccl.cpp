@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libnccl.so.2 whose ranks are threads of one process and whose memory is the host's: each call
-// waits until every rank of its communicator makes one, and the last to come does the work of all.
-// Streams are ignored. It checks that the calls of the ranks belong together.
+// waits until every rank of its communicator calls, and the last one does the work of all. Streams
+// are ignored. It checks that the calls of the ranks match.
 #include "ir/tensor.h"
 
 #include <algorithm>
@@ -36,7 +36,7 @@ struct Transfer {
 
 struct Comm;
 
-/// What one rank asks for.
+/// The call of one rank.
 struct Call {
     std::string what; // the same of all ranks
     const std::byte* in = nullptr;
@@ -275,8 +275,8 @@ Call exchange(const char* what, const void* in, void* out, size_t count, int typ
 // NOLINTBEGIN(readability-identifier-naming): NCCL's names
 extern "C" {
 
-// For tests: how many communicators there are, and a result for the next call of any
-// rank; InProgress, which a communicator gives that does not block, does not keep it from its work.
+// For tests: the number of communicators, and a result for the next call of any rank; after
+// InProgress, the result of a nonblocking communicator, it still does the work.
 int fake_nccl_live() {
     std::scoped_lock lock(state().mutex);
     return state().live;

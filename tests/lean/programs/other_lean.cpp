@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for a lean runtime library of another release: its runtime makes no engines, and says over
-// its logger what it was asked.
+// Simulates a lean runtime library of another release: its runtime makes no engines, and logs the
+// calls that it gets.
 #include "NvInferRuntime.h"
 
 #include <cstdio>

@@ -28,7 +28,7 @@ def limits(dtype):
 
 
 def rounded(x, dtype, saturate=False):
-    """x as the type holds it: to the nearest, ties to even."""
+    """x rounded to the type: to nearest, ties to even."""
     if saturate and dtype in FLOATS:
         most = float(ml_dtypes.finfo(FLOATS[dtype]).max)
         x = np.clip(x, -most, most)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The composites as their definitions read, element by element in float64 and by no one's library: src/ops
-knows nothing of this and this nothing of src/ops. Attributes have the ops' names; arrays are float64 or int64."""
+"""The composites by their definitions, element by element in float64 and without a library:
+independent of src/ops, which does not use this file. Attributes have the ops' names; arrays are
+float64 or int64."""
 import itertools
 import math
 
@@ -41,7 +42,7 @@ def conv(x, w, strides, dilations, low, high, groups):
 
 
 def conv_transpose(x, w, strides, dilations, low, high, groups):
-    """Each element of x, times the kernel, is added to the result where conv would read it from."""
+    """Adds each element of x, times the kernel, to the results from which conv would read it."""
     taps, size = w.shape[2:], x.shape[2:]
     out_size = [(n - 1) * s + (k - 1) * d + 1 - lo - hi
                 for n, k, s, d, lo, hi in zip(size, taps, strides, dilations, low, high)]
@@ -164,7 +165,7 @@ def spread(p, shape, axis, block):
 
 
 def quantize(x, scale, zero=None, axis=1, block=0, limits=None):
-    """limits: of the integer type; without, what is left to do is the cast."""
+    """limits: of the integer type; without them only the cast remains."""
     y = x / spread(scale, x.shape, axis, block)
     y = np.rint(y) if limits else y
     y = y if zero is None else y + spread(zero, x.shape, axis, block)
@@ -213,7 +214,7 @@ def kernel(mode, distance, a):
 
 
 def neighbours(mode, at, size, squeeze, cubic, exclude_outside):
-    """The weights of the elements, some of them outside, that the one at a coordinate is made of."""
+    """The weights of the elements, some of them outside, for the value at a coordinate."""
     reach = math.ceil(2 / squeeze) + 1
     places = range(math.floor(at) - reach, math.floor(at) + reach + 1)
     weights = {p: kernel(mode, (p - at) * squeeze, cubic) for p in places if not exclude_outside or 0 <= p < size}

@@ -10,7 +10,7 @@ INF, NAN = float("inf"), float("nan")
 CODES = {"i4": TensorProto.INT4, "u4": TensorProto.UINT4, "i8": TensorProto.INT8, "u8": TensorProto.UINT8,
          "i16": TensorProto.INT16, "u16": TensorProto.UINT16, "f8e4m3": TensorProto.FLOAT8E4M3FN,
          "f8e5m2": TensorProto.FLOAT8E5M2, "f4e2m1": TensorProto.FLOAT4E2M1}
-# What lies between two steps, on either side of zero, and far outside.
+# Values between two steps, on either side of zero, and far outside.
 TIES = [0.5, -0.5, 1.5, -1.5, 2.5, -2.5, 0.25, -0.25, 3.75, -3.75, 0.0, -0.0]
 # Powers of two: quotients and products are exact.
 STEPS = [0.25, 0.5, 1, 2, 0.125]

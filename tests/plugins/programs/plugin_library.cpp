@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A library of one plugin, as users write them: Offset adds the attribute `by`. Of its two tactics
-// the first fails, so that no build can choose it. SELF_REGISTERING: its creator registers itself
-// as the library is opened; else it is asked by getCreators().
+// A library of one plugin, as users write them: Offset adds the attribute `by`. The first of its
+// two tactics fails, so that no build can choose it. SELF_REGISTERING: its creator registers itself
+// when the library is opened; else getCreators() returns it.
 #include "NvInfer.h"
 
 #include <memory>

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a module of bindings has, as data: classes with their bases, methods with the parameters of each
-overload, properties, enumerators. Run as a program with a module's name (`as NAME`: under which its
-own submodules import it), it prints JSON. Knows pybind11's and nanobind's extensions and plain Python.
+"""The content of a module of bindings, as data: classes with their bases, methods with the
+parameters of each overload, properties, enumerators. Run as a program with a module's name (`as
+NAME`: under which its own submodules import it), it prints JSON. Knows pybind11's and nanobind's
+extensions and plain Python.
 """
 import importlib
 import inspect
@@ -70,7 +71,7 @@ def of_python(function):
 
 
 def overloads(name, function):
-    """[] where nothing tells."""
+    """[] where nothing is documented."""
     if hasattr(function, "__nb_signature__"):
         return [overload(text) for text, *_ in function.__nb_signature__]
     if inspect.isfunction(function):

@@ -51,7 +51,7 @@ def build(builder, network, outputs):
 
 
 class Memory(trt.IOutputAllocator):
-    """Of an output whose size the run decides."""
+    """For an output with a data-dependent size."""
 
     def reallocate_output_async(self, tensor_name, memory, size, alignment, stream):
         self.values = np.zeros(max(size, 1) // 4 + 1, np.float32)

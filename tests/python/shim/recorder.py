@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""An error recorder that keeps all. Import it after package.find()."""
+"""An error recorder that keeps all errors. Import it after package.find()."""
 import tensorrt as trt
 
 
