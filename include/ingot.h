@@ -123,6 +123,8 @@ extern "C" TENSORRTAPI bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, i
 extern "C" TENSORRTAPI bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime,
                                                   bool verify) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept;
+extern "C" TENSORRTAPI const char*
+ingotGetDeviceError(const nvinfer1::ICudaEngine* engine) noexcept;
 extern "C" TENSORRTAPI bool ingotSetPriority(nvinfer1::IRuntimeConfig* config,
                                              int32_t priority) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetPriority(const nvinfer1::IRuntimeConfig* config) noexcept;
@@ -180,6 +182,15 @@ static inline bool setVerifyWeights(nvinfer1::IRuntime& runtime, bool verify) no
 /// Where the engine runs: kGPU or kCPU.
 static inline Device getDevice(const nvinfer1::ICudaEngine& engine) noexcept {
     return static_cast<Device>(ingotGetDevice(&engine));
+}
+
+/// Why the engine's device is lost to this process: the first error that left it unusable, such as
+/// a kernel's access to memory that is not its own. From then on every run on the device fails, of
+/// all engines, and only a new process can use it. nullptr while the device is sound, which it is
+/// after running out of memory and after runs that were refused; always on the CPU. The text stays
+/// valid. Safe from any thread, and cheap.
+static inline const char* getDeviceError(const nvinfer1::ICudaEngine& engine) noexcept {
+    return ingotGetDeviceError(&engine);
 }
 
 /// How urgent the runs are of contexts made by this configuration: those on the default stream

@@ -49,6 +49,10 @@ int lowest_capability();
 /// another.
 bool runs_kernels_of(int compute_capability, int compiled_for);
 
+/// The first error that left the backend's device unusable in this process; null while it is sound.
+/// Valid as long as the backend.
+const char* device_error(const Backend& backend);
+
 /// Why no GPU can be used.
 enum class CudaProblem {
     None,      // the driver works; there may still be no device

@@ -95,6 +95,7 @@ TEST(Failures, OneRefusalLosesNothing) {
                 EXPECT_NE(o.error, "");
             }
         });
+        EXPECT_EQ(gpu->error(), nullptr) << "the device counts as lost";
         EXPECT_LE(failures, 1); // none where a plain run stands in for a recorded one
         EXPECT_EQ(fake::alive(), "");
     }
@@ -130,6 +131,8 @@ TEST(Failures, ADeadDeviceSaysSoAtOnce) {
             EXPECT_EQ(fake::calls(), calls_at_death) << "the driver was asked again";
         });
         EXPECT_NE(first, "");
+        ASSERT_NE(gpu->error(), nullptr);
+        EXPECT_NE(std::string(gpu->error()).find("CUDA_ERROR_FAKE, 700"), std::string::npos);
         // Another executable on the same device gets the same error.
         std::string other;
         scenario(*gpu, [&](const Outcome& o) { other = o.error; });

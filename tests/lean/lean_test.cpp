@@ -301,6 +301,9 @@ TEST(Dispatch, RunsEnginesOfThisRelease) {
     ASSERT_NE(runtime, nullptr);
     use_cpu(dispatch, *runtime);
     nvinfer1::ICudaEngine* made = runtime->deserializeCudaEngine(engine().data(), engine().size());
+    EXPECT_EQ(
+        dispatch.function<const char*(const nvinfer1::ICudaEngine*)>("ingotGetDeviceError")(made),
+        nullptr);
     EXPECT_EQ(dispatch.function<int32_t(const nvinfer1::ICudaEngine*)>("ingotGetDevice")(made),
               static_cast<int32_t>(Device::kCPU));
     expect_priorities(dispatch, *made);

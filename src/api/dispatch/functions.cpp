@@ -73,6 +73,14 @@ int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept {
     });
 }
 
+const char* ingotGetDeviceError(const nvinfer1::ICudaEngine* engine) noexcept {
+    return Report().guard("ingot::getDeviceError", static_cast<const char*>(nullptr), [&] {
+        const ingot::api::LeanLibrary* library =
+            engine == nullptr ? nullptr : LeanLibraries::shared().of_engine(*engine);
+        return library == nullptr ? nullptr : library->device_error(*engine);
+    });
+}
+
 bool ingotSetPriority(nvinfer1::IRuntimeConfig* config, int32_t priority) noexcept {
     return Report().guard("ingot::setPriority", false, [&] {
         const ingot::api::LeanLibrary* library =

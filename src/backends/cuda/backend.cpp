@@ -73,6 +73,7 @@ public:
         bool is_real = gpu_.number() >= 0; // simulated GPUs have compilers of their own
         return !is_real || nvrtc_knows(std::string(gpu_.arch().nvrtc));
     }
+    const char* error() const { return gpu_.error(); }
     std::string timing_device() const override { return cuda::timing_device(gpu_, gpu_.arch()); }
     void read(void* to, const void* from, size_t bytes, void* after) const override {
         std::unique_ptr<Stream> stream = gpu_.create_stream();
@@ -232,6 +233,11 @@ bool is_fast(const Backend& backend, DType dtype) {
     bool fp8 = dtype == DType::F8E4M3 || dtype == DType::F8E5M2;
     bool narrow = dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::I8;
     return dtype == DType::F32 || (cc > 0 && narrow) || (cc >= fp8_units && fp8);
+}
+
+const char* device_error(const Backend& backend) {
+    const auto* gpu = dynamic_cast<const cuda::CudaBackend*>(&backend);
+    return gpu == nullptr ? nullptr : gpu->error();
 }
 
 bool compiles_kernels(const Backend& backend) {

@@ -102,6 +102,11 @@ int32_t LeanLibrary::device_of(const nvinfer1::ICudaEngine& engine) const {
     return f == nullptr ? 0 : f(&engine);
 }
 
+const char* LeanLibrary::device_error(const nvinfer1::ICudaEngine& engine) const {
+    auto f = function<const char* (*)(const nvinfer1::ICudaEngine*)>("ingotGetDeviceError");
+    return f == nullptr ? nullptr : f(&engine);
+}
+
 bool LeanLibrary::set_priority(nvinfer1::IRuntimeConfig& config, int32_t priority) const {
     auto f = function<bool (*)(nvinfer1::IRuntimeConfig*, int32_t)>("ingotSetPriority");
     require(f != nullptr, ErrorCode::Unsupported, "'", path_, "' is of Ingot ", version(),

@@ -40,6 +40,8 @@ public:
     /// False: its release has no such setting.
     bool set_verify_weights(nvinfer1::IRuntime& runtime, bool verify) const;
     int32_t device_of(const nvinfer1::ICudaEngine& engine) const;
+    /// Null, too, for a release that does not tell.
+    const char* device_error(const nvinfer1::ICudaEngine& engine) const;
     /// Errors: Unsupported for a release without priorities.
     bool set_priority(nvinfer1::IRuntimeConfig& config, int32_t priority) const;
     int32_t priority_of(const nvinfer1::IRuntimeConfig& config) const;

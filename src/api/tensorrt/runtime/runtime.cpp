@@ -228,6 +228,14 @@ bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime, bool verify) noexcept {
     return true;
 }
 
+const char* ingotGetDeviceError(const nvinfer1::ICudaEngine* engine) noexcept {
+    if (engine == nullptr) {
+        return nullptr;
+    }
+    const auto& object = static_cast<const ingot::api::EngineObject&>(*engine);
+    return ingot::device_error(*object.state()->place().backend);
+}
+
 int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept {
     if (engine == nullptr) {
         return static_cast<int32_t>(ingot::Device::kAUTO);

@@ -163,6 +163,8 @@ public:
         }
     }
     bool dead() const { return dead_.load(std::memory_order_acquire); }
+    /// The first fatal error; null without one. It never changes.
+    const char* cause() const { return dead() ? cause_.c_str() : nullptr; }
 
 private:
     [[noreturn]] void fail_dead() const;

@@ -152,6 +152,8 @@ public:
     /// Writes the 128 bytes of a tensor map over memory at `base`.
     virtual void encode(const kernels::TensorMap& map, std::byte* base,
                         std::byte* encoded) const = 0;
+    /// The first error that left the GPU unusable in this process; null while it is sound.
+    virtual const char* error() const { return nullptr; }
 };
 
 /// The GPU with CUDA's number `index`; null without a driver or such a device, with the reason in
