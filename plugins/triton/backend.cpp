@@ -14,14 +14,18 @@ Instance* instance_of(TRITONBACKEND_ModelInstance* instance) {
     return static_cast<Instance*>(get_from<void*>(TRITONBACKEND_ModelInstanceState, instance));
 }
 
+BackendState* backend_of(TRITONBACKEND_Backend* backend) {
+    return static_cast<BackendState*>(get_from<void*>(TRITONBACKEND_BackendState, backend));
+}
+
 Model* model_of(TRITONBACKEND_Model* model) {
     return static_cast<Model*>(get_from<void*>(TRITONBACKEND_ModelState, model));
 }
 
 } // namespace
 
-INGOT_EXPORT TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend*) noexcept {
-    return guard([] {
+INGOT_EXPORT TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend) noexcept {
+    return guard([&] {
         uint32_t major = 0;
         uint32_t minor = 0;
         check(TRITONBACKEND_ApiVersion(&major, &minor));
@@ -29,7 +33,15 @@ INGOT_EXPORT TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend*
                        "the server's backend API is ", major, ".", minor, ", this backend needs ",
                        api_major, ".", api_minor, " or a later ", api_major,
                        ".x: use a server of release 24.10 or later");
+        auto made = std::make_unique<BackendState>();
+        made->name = get_from<const char*>(TRITONBACKEND_BackendName, backend);
+        check(TRITONBACKEND_BackendSetState(backend, made.get()));
+        made.release(); // NOLINT(bugprone-unused-return-value): the server keeps it
     });
+}
+
+INGOT_EXPORT TRITONSERVER_Error* TRITONBACKEND_Finalize(TRITONBACKEND_Backend* backend) noexcept {
+    return guard([&] { std::unique_ptr<BackendState>(backend_of(backend)).reset(); });
 }
 
 INGOT_EXPORT TRITONSERVER_Error*
@@ -45,7 +57,8 @@ TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend*,
 INGOT_EXPORT TRITONSERVER_Error*
 TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model* model) noexcept {
     return guard([&] {
-        auto made = std::make_unique<Model>(model);
+        auto* backend = get_from<TRITONBACKEND_Backend*>(TRITONBACKEND_ModelBackend, model);
+        auto made = std::make_unique<Model>(*backend_of(backend), model);
         check(TRITONBACKEND_ModelSetState(model, made.get()));
         made.release(); // NOLINT(bugprone-unused-return-value): the server keeps it
     });
@@ -75,4 +88,10 @@ TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance* instance,
                                    TRITONBACKEND_Request** requests,
                                    const uint32_t count) noexcept {
     return guard([&] { instance_of(instance)->execute(requests, count); });
+}
+
+/// Asked by servers from release 26.01 on.
+INGOT_EXPORT TRITONSERVER_Error*
+TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance* instance) noexcept {
+    return guard([&] { instance_of(instance)->check_ready(); });
 }

@@ -175,14 +175,22 @@ void Batch::run_group(Group group) noexcept {
     if (error == nullptr) {
         return;
     }
-    if (group.size() == 1) {
-        answer(*group[0], error);
+    if (group.size() > 1 && !instance_.model_.watch().lost()) {
+        TRITONSERVER_ErrorDelete(error); // whose fault it is shows when each runs alone
+        for (size_t i = 0; i < group.size(); ++i) {
+            if (group[i]->response != nullptr) {
+                run_group(group.subspan(i, 1));
+            }
+        }
         return;
     }
-    TRITONSERVER_ErrorDelete(error); // whose fault it is shows when each runs alone
-    for (size_t i = 0; i < group.size(); ++i) {
-        run_group(group.subspan(i, 1));
+    for (Pending* p : group) {
+        if (p->response != nullptr) {
+            answer(*p,
+                   server_error(TRITONSERVER_ErrorCode(error), TRITONSERVER_ErrorMessage(error)));
+        }
     }
+    TRITONSERVER_ErrorDelete(error);
 }
 
 void Batch::compute(Group group) {
@@ -201,7 +209,8 @@ void Batch::compute(Group group) {
         addresses.push_back(gather(group, i, shapes[i]));
     }
     uint64_t compute_start = now();
-    runner_.run(shapes, addresses);
+    instance_.run(shapes, addresses);
+    instance_.model_.metrics().add(MetricKind::PaddedRows, padded - rows);
     uint64_t compute_end = now();
     for (Pending* p : group) {
         p->compute_start = compute_start;

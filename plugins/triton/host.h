@@ -26,12 +26,27 @@ void ignore(TRITONSERVER_Error* error) noexcept;
 TRITONSERVER_Error* server_error(TRITONSERVER_Error_Code code, const char* text) noexcept;
 TRITONSERVER_Error_Code server_code(ErrorCode code) noexcept;
 
+/// An error of the server's with a code that ours have no word for.
+class ServerError : public std::exception {
+public:
+    ServerError(TRITONSERVER_Error_Code code, std::string text)
+        : code_(code), text_(std::move(text)) {}
+    TRITONSERVER_Error_Code code() const { return code_; }
+    const char* what() const noexcept override { return text_.c_str(); }
+
+private:
+    TRITONSERVER_Error_Code code_;
+    std::string text_;
+};
+
 /// Runs f on behalf of the server: what it throws becomes the error that is returned.
 template <class F>
 TRITONSERVER_Error* guard(F&& f) noexcept {
     try {
         f();
         return nullptr;
+    } catch (const ServerError& e) {
+        return server_error(e.code(), e.what());
     } catch (const Error& e) {
         return server_error(server_code(e.code()), e.what());
     } catch (const std::bad_alloc&) {

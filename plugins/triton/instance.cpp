@@ -3,6 +3,8 @@
 
 #include "plugins/triton/batch.h"
 
+#include <algorithm>
+
 namespace ingot::triton {
 
 namespace {
@@ -26,7 +28,7 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
                    runner_ =
                        std::make_unique<Runner>(model.engine(target_of(instance)), model.config());
                    std::string reason;
-                   size_t warm = runner_->warm_up(reason);
+                   size_t warm = warm_up(reason);
                    if (!reason.empty()) {
                        log(TRITONSERVER_LOG_WARN,
                            str(model.subject(), ": not every batch size is prepared: ", reason));
@@ -36,7 +38,51 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
                });
 }
 
+size_t Instance::warm_up(std::string& reason) {
+    try {
+        return runner_->warm_up(reason);
+    } catch (const Error& e) {
+        note_loss(e.what());
+        throw;
+    }
+}
+
+void Instance::check_ready() const {
+    if (model_.watch().lost()) {
+        throw ServerError(TRITONSERVER_ERROR_UNAVAILABLE,
+                          str("this server is about to restart: ", model_.watch().cause()));
+    }
+}
+
+void Instance::run(const Shapes& shapes, const std::vector<const void*>& addresses) {
+    check_ready();
+    int64_t limit = std::max<int64_t>(model_.config().parameters.hang_timeout_ms, 0);
+    Watch::Run watched(model_.watch(), model_.subject(), std::chrono::milliseconds(limit));
+    if (!runner_->is_prepared(shapes)) {
+        model_.metrics().add(MetricKind::UnpreparedShapes, 1);
+    }
+    model_.metrics().add(MetricKind::Runs, 1);
+    try {
+        runner_->run(shapes, addresses);
+    } catch (const Error& e) {
+        note_loss(e.what());
+        throw;
+    }
+}
+
+/// Whether the device is lost is the driver's word, not a guess from the error.
+void Instance::note_loss(const char* what) const {
+    const char* error = getDeviceError(*runner_->engine().engine);
+    if (error != nullptr) {
+        model_.metrics().set(MetricKind::DeviceLost, 1);
+        model_.watch().lose(str(model_.subject(), ": the device is lost: ", error),
+                            exit_device_lost);
+        throw ServerError(TRITONSERVER_ERROR_INTERNAL, what);
+    }
+}
+
 void Instance::execute(TRITONBACKEND_Request** requests, uint32_t count) {
+    check_ready();
     Batch batch(*this, requests, count);
     batch.run();
 }

@@ -13,9 +13,16 @@ public:
     Instance(Model& model, TRITONBACKEND_ModelInstance* instance);
     /// Answers and releases every request, or throws before it has touched any.
     void execute(TRITONBACKEND_Request** requests, uint32_t count);
+    /// Errors: unavailable, with the reason, once the device is lost.
+    void check_ready() const;
 
 private:
     friend class Batch;
+    size_t warm_up(std::string& reason);
+    /// Runs within the time limit; a device that is lost ends the process.
+    void run(const Shapes& shapes, const std::vector<const void*>& addresses);
+    void note_loss(const char* what) const;
+
     Model& model_;
     TRITONBACKEND_ModelInstance* instance_;
     std::string name_;

@@ -47,11 +47,12 @@ void set_config(TRITONBACKEND_Model* model, const std::string& json) {
 
 } // namespace
 
-Model::Model(TRITONBACKEND_Model* model)
-    : name_(get_from<const char*>(TRITONBACKEND_ModelName, model)),
+Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
+    : backend_(backend), name_(get_from<const char*>(TRITONBACKEND_ModelName, model)),
       version_(get_from<uint64_t>(TRITONBACKEND_ModelVersion, model)),
       subject_(str(name_, " version ", version_)),
-      logger_(std::make_shared<ServerLogger>(subject_)) {
+      logger_(std::make_shared<ServerLogger>(subject_)),
+      metrics_(backend.metrics, name_, version_) {
     with_place([&] { return str("model '", name_, "' version ", version_); },
                [&] {
                    config_ = read_config(config_text(model));

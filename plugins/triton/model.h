@@ -2,6 +2,7 @@
 // Model: a version of a model in the server, with an engine for each device that its instances use.
 #pragma once
 
+#include "plugins/triton/backend_state.h"
 #include "plugins/triton/config.h"
 
 #include <map>
@@ -13,7 +14,7 @@ class Model {
 public:
     /// Reads the model's file, completes its configuration where the server wants that, and checks
     /// it. Errors: naming what does not fit.
-    explicit Model(TRITONBACKEND_Model* model);
+    Model(BackendState& backend, TRITONBACKEND_Model* model);
     Model(const Model&) = delete;
     Model& operator=(const Model&) = delete;
 
@@ -22,16 +23,20 @@ public:
     const std::string& name() const { return name_; }
     uint64_t version() const { return version_; }
     const ModelConfig& config() const { return config_; }
+    ModelMetrics& metrics() { return metrics_; }
+    Watch& watch() { return backend_.watch; }
     /// Loaded when the first instance asks, then shared. From any thread.
     std::shared_ptr<const Engine> engine(const Target& target);
 
 private:
     std::string find_file(TRITONBACKEND_Model* model) const;
 
+    BackendState& backend_;
     std::string name_;
     uint64_t version_ = 0;
     std::string subject_;
     std::shared_ptr<ServerLogger> logger_;
+    ModelMetrics metrics_;
     std::string path_;
     ModelConfig config_;
     std::mutex mutex_;

@@ -45,12 +45,17 @@ void read_threads(const std::string& text, Parameters& p) {
     p.threads = static_cast<int32_t>(number(text, "threads"));
 }
 
+void read_hang_timeout(const std::string& text, Parameters& p) {
+    p.hang_timeout_ms = text == "0" ? 0 : number(text, "hang_timeout_ms");
+}
+
 struct ParameterRow {
     const char* name;
     void (*read)(const std::string& text, Parameters& p);
 };
 constexpr ParameterRow rows[] = {
     {"buckets", read_buckets},
+    {"hang_timeout_ms", read_hang_timeout},
     {"threads", read_threads},
 };
 

@@ -56,7 +56,7 @@ std::string_view type_name(TRITONSERVER_DataType type) {
                                           "UINT64",  "INT8", "INT16", "INT32",  "INT64",
                                           "FP16",    "FP32", "FP64",  "BYTES",  "BF16"};
     auto i = static_cast<size_t>(type);
-    return i < std::size(names) ? names[i] : std::string_view("of an unknown type");
+    return i < std::size(names) ? names[i] : std::string_view("an unknown type");
 }
 
 std::string dims_text(const std::vector<int64_t>& dims) {

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/triton/watch.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+namespace ingot::triton {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// The answers of the batch that failed have to leave the process first.
+constexpr std::chrono::milliseconds grace(200);
+
+void end_process(int exit_code) noexcept {
+    std::this_thread::sleep_for(grace);
+    _exit(exit_code); // destructors would wait for the device
+}
+
+} // namespace
+
+Watch::~Watch() {
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        stopping_ = true;
+    }
+    changed_.notify_all();
+    for (std::thread* t : {&thread_, &ending_}) {
+        if (t->joinable()) {
+            t->join();
+        }
+    }
+}
+
+void Watch::lose(const std::string& cause, int exit_code) noexcept {
+    try {
+        std::lock_guard<std::mutex> lock(mutex_);
+        if (lost()) {
+            return;
+        }
+        cause_ = cause;
+        lost_.store(true, std::memory_order_release);
+        ending_ = std::thread([exit_code] { end_process(exit_code); });
+        log(TRITONSERVER_LOG_ERROR, str(cause, "; this process ends with exit code ", exit_code,
+                                        ", so that a supervisor starts another"));
+    } catch (...) { // no memory, or no thread
+        _exit(exit_code);
+    }
+}
+
+std::string Watch::cause() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return cause_;
+}
+
+Watch::Run::Run(Watch& watch, std::string subject, std::chrono::milliseconds limit)
+    : watch_(watch), subject_(std::move(subject)), limit_(limit), end_(Clock::now() + limit) {
+    if (limit_.count() == 0) {
+        return;
+    }
+    std::lock_guard<std::mutex> lock(watch_.mutex_);
+    at_ = watch_.runs_.insert(watch_.runs_.end(), this);
+    if (!watch_.thread_.joinable()) {
+        try {
+            watch_.thread_ = std::thread([&watch] { watch.watch_runs(); });
+        } catch (...) {
+            watch_.runs_.erase(at_);
+            throw;
+        }
+    }
+    watch_.changed_.notify_all();
+}
+
+Watch::Run::~Run() {
+    if (limit_.count() == 0) {
+        return;
+    }
+    std::lock_guard<std::mutex> lock(watch_.mutex_);
+    watch_.runs_.erase(at_);
+}
+
+void Watch::watch_runs() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    while (!stopping_) {
+        auto first = std::min_element(runs_.begin(), runs_.end(),
+                                      [](const Run* a, const Run* b) { return a->end_ < b->end_; });
+        if (first == runs_.end()) {
+            changed_.wait(lock);
+        } else if ((*first)->end_ <= Clock::now()) {
+            std::string text = str((*first)->subject_, ": a run has not ended after ",
+                                   (*first)->limit_.count(), " ms (parameter hang_timeout_ms)");
+            lock.unlock();
+            lose(text, exit_hang);
+            return;
+        } else {
+            changed_.wait_until(lock, (*first)->end_);
+        }
+    }
+}
+
+} // namespace ingot::triton

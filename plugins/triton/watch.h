@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watch: ends the process when its device is lost, or when a run does not end. Nothing in the
+// process can bring the device back, and the server would go on saying that it is well.
+#pragma once
+
+#include "plugins/triton/host.h"
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <list>
+#include <memory>
+#include <thread>
+
+namespace ingot::triton {
+
+inline constexpr int exit_device_lost = 86;
+inline constexpr int exit_hang = 87;
+
+/// One for the backend. Safe from any thread.
+class Watch {
+public:
+    Watch() = default;
+    ~Watch();
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+
+    /// The first call says why; after a short grace for the answers under way the process ends.
+    void lose(const std::string& cause, int exit_code) noexcept;
+    /// Why nothing runs any more; "" while all is well.
+    std::string cause() const;
+    bool lost() const { return lost_.load(std::memory_order_acquire); }
+
+    /// A run that is to end within `limit`; none for zero.
+    class Run {
+    public:
+        Run(Watch& watch, std::string subject, std::chrono::milliseconds limit);
+        ~Run();
+        Run(const Run&) = delete;
+        Run& operator=(const Run&) = delete;
+
+    private:
+        friend class Watch;
+        Watch& watch_;
+        std::string subject_;
+        std::chrono::milliseconds limit_;
+        std::chrono::steady_clock::time_point end_;
+        std::list<Run*>::iterator at_;
+    };
+
+private:
+    void watch_runs();
+
+    std::atomic<bool> lost_{false};
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::string cause_;
+    std::list<Run*> runs_;
+    bool stopping_ = false;
+    std::thread thread_; // since the first run with a limit
+    std::thread ending_; // never returns
+};
+
+} // namespace ingot::triton

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Configurations: what is added from the engine, and what does not fit it.
+#include "tests/triton/scene.h"
+
+#include <algorithm>
+
+namespace ingot::triton {
+namespace {
+
+const char* const written = R"({"max_batch_size":4,
+    "input":[{"name":"x","data_type":"TYPE_FP32","dims":[3]}],
+    "output":[{"name":"sum","data_type":"TYPE_FP32","dims":[1]}])";
+
+std::string with(const std::string& fields) {
+    return written + ("," + fields) + "}";
+}
+
+struct Completion {
+    const char* what;
+    int64_t most; // rows of the engine's profile
+    std::string config;
+    const char* completed; // "": left as it is
+};
+
+const char* const tensors_of_rows =
+    R"("input":[{"name":"x","data_type":"TYPE_FP32","dims":[3]}],)"
+    R"("output":[{"name":"sum","data_type":"TYPE_FP32","dims":[1]},)"
+    R"({"name":"twice","data_type":"TYPE_FP32","dims":[3]}])";
+
+TEST(TritonConfig, IsCompletedFromTheEngine) {
+    const Completion cases[] = {
+        {"nothing is written", 8, R"({"name":"m"})",
+         R"({"name":"m","max_batch_size":8,%,"dynamic_batching":{}})"},
+        {"nothing bounds the rows: the server's default", 0, R"({"name":"m"})",
+         R"({"name":"m","max_batch_size":4,%,"dynamic_batching":{}})"},
+        {"a limit", 8, R"({"max_batch_size":3,"input":[],"output":[]})",
+         R"({"max_batch_size":3,%,"dynamic_batching":{}})"},
+        {"a scheduler stays", 8, R"({"sequence_batching":{"oldest":{}}})",
+         R"({"sequence_batching":{"oldest":{}},"max_batch_size":8,%})"},
+        {"rows that are fixed are no batch", 1, "{}",
+         R"({"max_batch_size":0,"input":[{"name":"x","data_type":"TYPE_FP32","dims":[1,3]}],)"
+         R"("output":[{"name":"sum","data_type":"TYPE_FP32","dims":[1,1]},)"
+         R"({"name":"twice","data_type":"TYPE_FP32","dims":[1,3]}]})"},
+        {"complete", 8, with(R"("dynamic_batching":{})"), ""},
+        {"whole shapes are written, so no batches", 8,
+         R"({"max_batch_size":0,"input":[{"name":"x","data_type":"TYPE_FP32","dims":[2,3]}],
+             "output":[{"name":"sum","data_type":"TYPE_FP32","dims":[2,1]}]})",
+         ""},
+    };
+    for (const Completion& c : cases) {
+        SCOPED_TRACE(c.what);
+        Scene scene(row_engine(c.most), c.config);
+        ASSERT_EQ(scene.start_backend(), "");
+        ASSERT_EQ(scene.start_model(), "");
+        std::string expected = *c.completed == 0 ? c.config : c.completed;
+        if (size_t at = expected.find('%'); at != std::string::npos) {
+            expected.replace(at, 1, tensors_of_rows);
+        }
+        EXPECT_EQ(scene.model.config, expected);
+    }
+}
+
+TEST(TritonConfig, IsLeftAloneWhereTheServerSaysSo) {
+    Scene scene(row_engine(8), with(R"("x":0)"));
+    scene.model.completes = false;
+    ASSERT_EQ(scene.start_backend(), "");
+    ASSERT_EQ(scene.start_model(), "");
+    EXPECT_EQ(scene.model.config, with(R"("x":0)"));
+}
+
+struct Refusal {
+    std::string config, text;
+};
+
+TEST(TritonConfig, DisagreementsAreRefusedByName) {
+    auto io = [](const std::string& input, const std::string& output) {
+        return R"({"max_batch_size":4,"input":[)" + input + R"(],"output":[)" + output + "]}";
+    };
+    const std::string x = R"({"name":"x","data_type":"TYPE_FP32","dims":[3]})";
+    const std::string sum = R"({"name":"sum","data_type":"TYPE_FP32","dims":[1]})";
+    auto tensor = [](const std::string& rest) { return R"({"name":"x",)" + rest + "}"; };
+    const Refusal cases[] = {
+        {io(tensor(R"("data_type":"TYPE_INT32","dims":[3])"), sum),
+         "input 'x': data_type TYPE_INT32 is configured, the engine has TYPE_FP32"},
+        {io(tensor(R"("data_type":"TYPE_FP32","dims":[4])"), sum),
+         "input 'x': shape [-1,4] is configured (the first size are the rows of a batch), the "
+         "engine has [-1,3], built for [1,3] to [8,3]"},
+        {io(tensor(R"("data_type":"TYPE_FP32","dims":[3,1])"), sum),
+         "input 'x': shape [-1,3,1] is configured (the first size are the rows of a batch), the "
+         "engine has [-1,3], built for [1,3] to [8,3]"},
+        {io(R"({"name":"y","data_type":"TYPE_FP32","dims":[3]})", sum),
+         "configured input 'y' is none of the engine's, which are: x"},
+        {io(x, R"({"name":"scores","data_type":"TYPE_FP32","dims":[1]})"),
+         "configured output 'scores' is none of the engine's, which are: sum, twice"},
+        {io(tensor(R"("data_type":"TYPE_FP32","dims":[3],"allow_ragged_batch":true)"), sum),
+         "input 'x' has allow_ragged_batch: this backend batches requests of one shape; leave the "
+         "field out, and requests of other shapes run in batches of their own"},
+        {io(tensor(R"("data_type":"TYPE_FP32","dims":[3],"optional":true)"), sum),
+         "input 'x' has optional: an engine needs all of its inputs; leave the field out"},
+        {io(tensor(R"("data_type":"TYPE_FP32","dims":[3],"is_shape_tensor":true)"), sum),
+         "input 'x' is a shape tensor, which requests of one batch cannot share: set "
+         "max_batch_size to 0"},
+        {R"({"max_batch_size":9})",
+         "max_batch_size 9 is configured, the engine was built for 8 rows at most: lower it, or "
+         "build the engine with a larger --maxShapes"},
+        {with(R"("batch_input":[{}])"),
+         "batch_input is set: this backend makes no inputs of its own; let the model take what "
+         "clients send"},
+        {with(R"("model_transaction_policy":{"decoupled":true})"),
+         "model_transaction_policy.decoupled is set: an engine gives one response to each request"},
+        {with(R"("sequence_batching":{"state":[{}]})"),
+         "sequence_batching.state is set: this backend keeps no state between requests; let "
+         "clients send it"},
+        {with(R"("instance_group":[{"name":"g","profile":["0","1"]}])"),
+         "instance_group 'g' names several profiles: name one, an instance runs with one"},
+        {with(R"("instance_group":[{"name":"g","profile":["2"]}])"),
+         "profile 2 is asked for, and the engine has 1"},
+        {with(R"("parameters":{"bukets":{"string_value":"1"}})"),
+         "parameter 'bukets' is none of this backend's, which are: buckets, hang_timeout_ms, "
+         "threads"},
+        {with(R"("parameters":{"buckets":{"string_value":"4,2"}})"),
+         "parameter 'buckets': each is larger than the one before, got '4,2'"},
+        {with(R"("parameters":{"buckets":{"string_value":"5"}})"),
+         "parameter 'buckets' has 5, and max_batch_size is 4"},
+        {with(R"("parameters":{"threads":{"string_value":"many"}})"),
+         "parameter 'threads': a number of 1 to 1048576 is expected, got 'many'"},
+        {with(R"("default_model_filename":"other.engine")"),
+         "the folder of the version has no other.engine: put the engine there, or name it in "
+         "default_model_filename"},
+        {R"({"input":5})", "the configuration cannot be read: "},
+    };
+    for (const Refusal& c : cases) {
+        SCOPED_TRACE(c.config);
+        Scene scene(row_engine(8), c.config);
+        ASSERT_EQ(scene.start_backend(), "");
+        std::string text = scene.start_model();
+        EXPECT_NE(text.find(c.text), std::string::npos) << text;
+        EXPECT_NE(text.find("model 'model' version 1: "), std::string::npos) << text;
+    }
+}
+
+TEST(TritonConfig, BytesThatAreNoEngineAreRefusedWithoutThePath) {
+    Scene scene("no engine at all", "{}");
+    ASSERT_EQ(scene.start_backend(), "");
+    std::string text = scene.start_model();
+    EXPECT_NE(text.find("file 'model.engine': "), std::string::npos) << text;
+    EXPECT_EQ(text.find(scene.model.folder), std::string::npos) << "a path in " << text;
+}
+
+TEST(TritonConfig, OtherKindsOfInstancesAreRefused) {
+    Scene scene(row_engine(8));
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    EXPECT_EQ(scene.start(),
+              "5 instance 'model_0': an instance of KIND_GPU is configured, and this "
+              "release serves from the CPU: set kind: KIND_CPU in instance_group");
+}
+
+TEST(TritonConfig, ServersOfOtherVersionsAreRefused) {
+    for (auto [major, minor] : {std::pair(1U, 18U), std::pair(2U, 0U)}) {
+        Scene scene("");
+        FakeHost::get().major = major;
+        FakeHost::get().minor = minor;
+        EXPECT_EQ(scene.start_backend(), "5 the server's backend API is " + std::to_string(major) +
+                                             "." + std::to_string(minor) +
+                                             ", this backend needs 1.19 or a later 1.x: use a "
+                                             "server of release 24.10 or later");
+    }
+}
+
+TEST(TritonConfig, WithoutMetricsTheModelServes) {
+    Scene scene(row_engine(4));
+    FakeHost::get().has_metrics = false;
+    ASSERT_EQ(scene.start(), "");
+    auto request = row_request(1, 1);
+    ASSERT_EQ(scene.execute({request.get()}), "");
+    expect_right(*request);
+}
+
+} // namespace
+} // namespace ingot::triton

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// A lost or hanging device ends the process, after the answers. Each test runs in a process of its
+// own, which these end.
+#include "ingot.h"
+#include "tests/triton/scene.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+namespace {
+const char* device_error = nullptr;
+} // namespace
+
+// In place of libingot's: the CPU is never lost.
+extern "C" const char* ingotGetDeviceError(const nvinfer1::ICudaEngine* /*engine*/) noexcept {
+    return device_error;
+}
+
+namespace ingot::triton {
+namespace {
+
+std::unique_ptr<TRITONBACKEND_Request> request_of(float value) {
+    auto out = std::make_unique<TRITONBACKEND_Request>();
+    out->inputs.push_back(float_input("x", {1, 1}, {value}));
+    out->outputs = {"y"};
+    return out;
+}
+
+/// A run with a negative value finds the device lost.
+int lose_for_negative(const float* x, float* y, int64_t rows) {
+    for (int64_t i = 0; i < rows; ++i) {
+        if (x[i] < 0) {
+            device_error = "cuStreamSynchronize: an illegal memory access";
+            return 1;
+        }
+        y[i] = x[i];
+    }
+    return 0;
+}
+
+[[noreturn]] void wait_for_the_end() {
+    std::this_thread::sleep_for(std::chrono::minutes(1));
+    std::exit(3);
+}
+
+void lose_the_device() {
+    Scene scene(function_engine(lose_for_negative));
+    if (!scene.start(2).empty()) {
+        std::exit(2);
+    }
+    auto good = request_of(1);
+    auto bad = request_of(-1);
+    auto later = request_of(2);
+    std::string first = scene.execute({good.get(), bad.get()});
+    std::string second = scene.execute({later.get()}, 1);
+    std::string ready = text_of(TRITONBACKEND_ModelInstanceReady(scene.instances[1].get()));
+    std::fprintf(stderr, "first '%s' good %d bad %d; second %s; ready %s; metric %g\n",
+                 first.c_str(), static_cast<int>(good->code), static_cast<int>(bad->code),
+                 second.c_str(), ready.c_str(),
+                 FakeHost::get().values["ingot_device_lost{model=model,version=1}"]);
+    wait_for_the_end();
+}
+
+TEST(TritonLostDeviceDeathTest, EndsTheProcessWith86AfterTheAnswers) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    // 1 is INTERNAL (500), 4 UNAVAILABLE (503).
+    EXPECT_EXIT(lose_the_device(), testing::ExitedWithCode(86),
+                "first '' good 1 bad 1; second 4 this server is about to restart: model version 1: "
+                "the device is lost: cuStreamSynchronize: an illegal memory access; ready 4 .*; "
+                "metric 1");
+}
+
+void hang() {
+    auto never_end = [](const float* x, float* y, int64_t) {
+        if (x[0] < 0) {
+            std::this_thread::sleep_for(std::chrono::hours(1));
+        }
+        y[0] = x[0];
+        return 0;
+    };
+    Scene scene(function_engine(never_end),
+                R"({"parameters":{"hang_timeout_ms":{"string_value":"300"}}})");
+    if (!scene.start().empty()) {
+        std::exit(2);
+    }
+    auto good = request_of(1);
+    scene.execute({good.get()});
+    std::fprintf(stderr, "answered %d\n", good->responses);
+    std::this_thread::sleep_for(std::chrono::milliseconds(400)); // an idle model does not hang
+    auto bad = request_of(-1);
+    scene.execute({bad.get()});
+    std::exit(3);
+}
+
+TEST(TritonLostDeviceDeathTest, ARunThatDoesNotEndEndsTheProcessWith87) {
+    GTEST_FLAG_SET(death_test_style, "threadsafe");
+    EXPECT_EXIT(hang(), testing::ExitedWithCode(87), "answered 1");
+}
+
+TEST(TritonLostDevice, OtherErrorsDoNotEndTheProcess) {
+    Scene scene(function_engine([](const float* x, float* y, int64_t) {
+        y[0] = x[0];
+        return x[0] < 0 ? 1 : 0;
+    }));
+    ASSERT_EQ(scene.start(), "");
+    for (float v : {-1.0F, 1.0F}) {
+        auto r = request_of(v);
+        ASSERT_EQ(scene.execute({r.get()}), "");
+        EXPECT_EQ(r->answered_error, v < 0);
+    }
+    EXPECT_EQ(text_of(TRITONBACKEND_ModelInstanceReady(scene.instances[0].get())), "");
+}
+
+} // namespace
+} // namespace ingot::triton

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Scene: a backend, a model and instances of it in the fake host, with requests for it.
+#pragma once
+
+#include "tests/triton/fake_host.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+
+namespace ingot::triton {
+
+/// A folder of its own that goes with it.
+class Folder {
+public:
+    Folder();
+    ~Folder();
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    const std::string& path() const { return path_; }
+
+private:
+    std::string path_;
+};
+
+/// Bytes of an engine: `sum` f32[n, 1] is the sum over a row of `x` f32[n, 3] times 2, and `twice`
+/// f32[n, 3] is 2 x. `n` is 1 to `most`; 0: nothing bounds it, and the engine has no profile.
+std::string row_engine(int64_t most);
+/// Bytes of an engine with one input and output "x" -> "y" f32[n, 1], that a function computes.
+/// The function returns 0 for success.
+using RowFunction = std::function<int(const float* x, float* y, int64_t rows)>;
+std::string function_engine(RowFunction function);
+
+/// A request for `row_engine` and its right answer.
+std::unique_ptr<TRITONBACKEND_Request> row_request(int64_t rows, unsigned seed);
+void expect_right(const TRITONBACKEND_Request& request);
+TRITONBACKEND_Input float_input(const std::string& name, std::vector<int64_t> shape,
+                                const std::vector<float>& values);
+std::vector<float> floats(const TRITONBACKEND_Output& output);
+
+class Scene {
+public:
+    explicit Scene(const std::string& engine, std::string config = "{}");
+    ~Scene();
+    Scene(const Scene&) = delete;
+    Scene& operator=(const Scene&) = delete;
+
+    /// Each returns the text of the error, "" for none.
+    std::string start_backend();
+    std::string start_model();
+    std::string start_instances(int count);
+    std::string start(int instances = 1);
+    /// All requests in one call.
+    std::string execute(const std::vector<TRITONBACKEND_Request*>& requests, size_t instance = 0);
+    void stop();
+
+    TRITONBACKEND_Backend backend;
+    TRITONBACKEND_Model model;
+    std::vector<std::unique_ptr<TRITONBACKEND_ModelInstance>> instances;
+    TRITONSERVER_InstanceGroupKind kind = TRITONSERVER_INSTANCEGROUPKIND_CPU;
+
+private:
+    Folder folder_;
+};
+
+} // namespace ingot::triton
