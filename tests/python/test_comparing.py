@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 import ingot_command as ingot
 from test_cli import fails, model_file, value
-from test_trtexec import QUICK, has_lines, lines_of, run
+from trtexec_command import QUICK, has_lines, lines_of, run
 
 
 @pytest.mark.parametrize("algorithm", ["l0", "l1", "l2", "lInf", "cos"])

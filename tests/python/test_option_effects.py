@@ -17,7 +17,7 @@ from PIL import Image
 
 import ingot_command as ingot
 from test_cli import OF_A_GPU
-from test_trtexec import DIGITS, QUICK, run
+from trtexec_command import DIGITS, QUICK, run
 from trtexec_flags import SHOWN, WORKS
 
 # The tests that prove an option, and name it: test: fields.

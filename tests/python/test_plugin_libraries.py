@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper
 
 import ingot_command as ingot
-from test_trtexec import QUICK, lines_of, run
+from trtexec_command import QUICK, lines_of, run
 
 BUILD = ingot.binary().parent
 ASKED = BUILD / "tests" / "libplugins_asked.so"  # has getCreators()

@@ -196,7 +196,7 @@ def test_nothing_is_left_out_that_is_there():
 
 
 def test_every_flag_of_trtexec_is_taken():
-    """Section 4.1; test_trtexec.py tests each that --help lists."""
+    """Section 4.1; test_trtexec.py tests each one in --help."""
     text = re.sub(r"--\{min,opt,max\}(\w+)", r"--min\1 --opt\1 --max\1", section("### 4.1", "### 4.2"))
     named = set(re.findall(r"--[A-Za-z]\w+", text))
     listed = set(re.findall(r"--[A-Za-z]\w+", command.call("trtexec", "--help")))

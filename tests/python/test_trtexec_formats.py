@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 import ingot_command as ingot
-from test_trtexec import QUICK, lines_of, run
+from trtexec_command import QUICK, lines_of, run
 
 
 def picture_filter(path):
