@@ -318,7 +318,8 @@ def table(results):
 
 
 def write(path, results):
-    """JSON, and a table beside it. What the file has of other cases stays, so that they can be spread over runs."""
+    """JSON, and a table beside it. Entries of other cases stay in the file, so that cases can be
+    spread over runs."""
     path = pathlib.Path(path)
     done = {r["case"]: r for r in (json.loads(path.read_text()) if path.exists() else [])}
     done |= {r["case"]: r for r in results}

@@ -24,7 +24,7 @@ public:
     /// Always 0: there is no DLA.
     virtual int32_t getMaxDLABatchSize() const noexcept = 0;
     virtual int32_t getNbDLACores() const noexcept = 0;
-    /// Who gives device memory during builds; nullptr for the default.
+    /// Sets the allocator of device memory during builds; nullptr for the default.
     virtual void setGpuAllocator(IGpuAllocator* allocator) noexcept = 0;
     /// A configuration with the defaults. The caller deletes it.
     virtual IBuilderConfig* createBuilderConfig() noexcept = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What all generations of plugins share: fields, resources, creators, and IPluginV3 itself.
-// Included by NvInferRuntime.h.
+// Shared by all generations of plugins: fields, resources, creators, and IPluginV3 itself. Included
+// by NvInferRuntime.h.
 #pragma once
 
 #include "NvInferRuntimeBase.h"
@@ -26,8 +26,8 @@ enum class PluginFieldType : int32_t {
 };
 
 /// A named attribute of a plugin: `length` elements of `type` at `data`, which stay the caller's.
-/// Types of less than 8 bits hold two elements a byte. What a creator gets stands at a multiple of
-/// 16 bytes and is valid during the call.
+/// Types of less than 8 bits hold two elements a byte. A creator gets data at a multiple of 16
+/// bytes, valid during the call.
 class PluginField {
 public:
     const AsciiChar* name;

@@ -23,7 +23,7 @@ struct PriorBoxParameters {
     int32_t imgW; ///< 0: its width
     float stepH;  ///< 0: imgH divided by the feature map's height
     float stepW;
-    float offset; ///< Of a box's centre in its cell
+    float offset; ///< Position of a box's centre in its cell
 };
 
 /// Region proposals and pooling of regions of interest.
@@ -37,7 +37,7 @@ struct RPROIParams {
     int32_t anchorsScaleCount;
     float iouThreshold;
     float minBoxSize;
-    float spatialScale; ///< Of the feature map to the image
+    float spatialScale; ///< Scale from the feature map to the image
 };
 
 /// Anchors on a grid of H x W cells.

@@ -35,10 +35,11 @@ public:
     /// Always 0.
     virtual int32_t getNbDLACores() const noexcept = 0;
 
-    /// Who gives device memory to engines loaded from here on; nullptr for the default.
+    /// Sets the allocator of device memory for engines loaded from here on; nullptr for the
+    /// default.
     virtual void setGpuAllocator(IGpuAllocator* allocator) noexcept = 0;
-    /// Who gets the errors of this object and of those it makes from here on; nullptr for the
-    /// logger. The old recorder is let go, the new one held.
+    /// Sets the recorder of errors of this object and of objects that it makes from here on;
+    /// nullptr for the logger. The old recorder is released, the new one held.
     virtual void setErrorRecorder(IErrorRecorder* recorder) noexcept = 0;
     virtual IErrorRecorder* getErrorRecorder() const noexcept = 0;
 

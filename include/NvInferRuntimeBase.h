@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every other header stands on: macros, CUDA's handle types, data types, shapes, and the
+// The base of all other headers: macros, CUDA's handle types, data types, shapes, and the
 // interfaces that an application implements to log, record errors, allocate and stream.
 #pragma once
 
@@ -110,9 +110,9 @@ public:
 using Dims = Dims64;
 
 /// How elements lie in memory. In the vectorised ones the channel dimension (third from last;
-/// fourth from last in the D ones) is grouped: CHWx keeps groups of x channels as an innermost
-/// axis of length x, HWCx puts channels, padded to a multiple of x, innermost. What is beyond the
-/// channels of an input is not read; of an output it is zero.
+/// fourth from last in the D ones) is grouped: CHWx keeps groups of x channels as an innermost axis
+/// of length x, HWCx puts channels, padded to a multiple of x, innermost. Padding beyond the
+/// channels of an input is not read; in an output it is zero.
 enum class TensorFormat : int32_t {
     kLINEAR = 0,     ///< Row-major, the last dimension contiguous; all types
     kCHW2 = 1,       ///< kHALF, kBF16
@@ -123,8 +123,8 @@ enum class TensorFormat : int32_t {
     kDHWC8 = 6,      ///< kHALF, kBF16
     kCDHW32 = 7,     ///< kHALF, kINT8
     kHWC = 8,        ///< Channels innermost, not padded; kFLOAT, kUINT8
-    kDLA_LINEAR = 9, ///< Of DLA: builds refuse it
-    kDLA_HWC4 = 10,  ///< Of DLA: builds refuse it
+    kDLA_LINEAR = 9, ///< For DLA: builds refuse it
+    kDLA_HWC4 = 10,  ///< For DLA: builds refuse it
     kHWC16 = 11,     ///< kHALF, kINT8, kFP8
     kDHWC = 12,      ///< Channels innermost, not padded; kFLOAT
 };
@@ -149,12 +149,12 @@ enum class APILanguage : int32_t {
 };
 INGOT_ENUM_MAX(APILanguage, 2)
 
-/// Base of the interfaces that applications implement. They do not override its methods. What
-/// follows holds unless an interface says otherwise.
+/// Base of the interfaces that applications implement. They do not override its methods. The
+/// following holds unless an interface says otherwise.
 ///
 /// Lifetime: the implementation outlives what it is given to; the library never deletes it.
 /// Thread safety: calls come one at a time, on the thread of the call that causes them.
-/// Errors: results say so; what is thrown ends the program. A failure fails the call that caused
+/// Errors: results report them; an exception ends the program. A failure fails the call that caused
 /// it.
 class IVersionedInterface {
 public:
@@ -262,7 +262,7 @@ protected:
 };
 INGOT_ENUM_MAX(ILogger::Severity, 5)
 
-/// What kind of error it was, for an IErrorRecorder.
+/// The kind of an error, for an IErrorRecorder.
 enum class ErrorCode : int32_t {
     kSUCCESS = 0,
     kUNSPECIFIED_ERROR = 1,

@@ -46,7 +46,7 @@ protected:
 
 namespace impl {
 
-/// What createONNXConfig() makes.
+/// The class that createONNXConfig() makes.
 class OnnxConfig final : public IOnnxConfig {
 public:
     void setModelDtype(nvinfer1::DataType type) noexcept override { type_ = type; }

@@ -15,8 +15,8 @@
 static constexpr int32_t NV_ONNX_PARSER_VERSION =
     ((NV_ONNX_PARSER_MAJOR * 10000) + (NV_ONNX_PARSER_MINOR * 100) + NV_ONNX_PARSER_PATCH);
 
-// Of older generations: nodes of a part of the model, and whether it is supported. The library
-// itself sees neither.
+// For older generations: nodes of a part of the model, and whether it is supported. The library
+// itself uses neither.
 using SubGraph_t = std::pair<std::vector<size_t>, bool>;
 using SubGraphCollection_t = std::vector<SubGraph_t>;
 
@@ -74,7 +74,7 @@ public:
     IParserError& operator=(IParserError&&) = delete;
 
     virtual ErrorCode code() const noexcept = 0;
-    /// What is wrong, with found and expected, and what to do.
+    /// The problem, with found and expected, and the remedy.
     virtual const char* desc() const noexcept = 0;
     /// Place in Ingot's source.
     virtual const char* file() const noexcept = 0;
@@ -207,13 +207,13 @@ struct RefitRecord {
     const char* trtName; ///< For IRefitter::setNamedWeights()
     RefitTransformKind kind;
     int32_t onnxDtype;           ///< TensorProto.DataType of the source
-    nvinfer1::DataType trtDtype; ///< Of the weights
+    nvinfer1::DataType trtDtype; ///< Type of the weights
     int64_t count;               ///< Elements
     int32_t nbSources;
     const char* const*
         sourceOnnxNames;   ///< nbSources names; batch norm: scale, bias, mean, variance
-    float epsilon;         ///< Of batch normalisation
-    const void* fixedData; ///< Of the constant kinds, else nullptr
+    float epsilon;         ///< For batch normalisation
+    const void* fixedData; ///< For the constant kinds, else nullptr
     size_t fixedDataSize;  ///< Bytes
 };
 

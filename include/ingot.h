@@ -51,7 +51,7 @@ enum class Priority : int32_t {
 ///     CudaSource row_sum = {"RowSum", text, "row_sum", "float32[n, m] -> float32[n]", "n, m",
 ///                           "ceil_div(n, 256)", "256"};
 struct CudaSource {
-    /// What it is, for messages and profiles.
+    /// The kernel's name, for messages and profiles.
     const char* name;
     /// CUDA C++ as NVRTC takes it, without #include. It may use structs for small floats: F16, BF16
     /// and F8E4M3, with `float widen(F16)` and `F16 narrow<F16>(float)`.
@@ -67,8 +67,9 @@ struct CudaSource {
     /// number of dimensions, the same in all places, and in expressions for their product:
     /// "T[...] -> T[...]".
     const char* signature;
-    /// What the kernel gets beside pointers, separated by commas; nullptr for none. An expression
-    /// is a long long, int(expression) an int; float(1e-5) and double(1e-5) are constants.
+    /// The kernel's arguments after the pointers, separated by commas; nullptr for none. An
+    /// expression is a long long, int(expression) an int; float(1e-5) and double(1e-5) are
+    /// constants.
     const char* arguments;
     /// One to three expressions: blocks of the grid. When one is 0 nothing is launched.
     const char* grid;
@@ -86,7 +87,7 @@ struct HostTensor {
     nvinfer1::DataType type;
     nvinfer1::Dims dims;
 };
-/// What stands for one of CudaSource::arguments: a long long or int, or a float or double.
+/// The value of one of CudaSource::arguments: a long long or int, or a float or double.
 struct HostArgument {
     bool isReal;
     int64_t integer;

@@ -17,7 +17,7 @@ enum class QuickPluginCreationRequest : int32_t {
     kSTRICT_AOT = 4, ///< A creator that has no such plugin gives nullptr
 };
 
-/// What a plugin is called.
+/// Name, version and namespace of a plugin.
 class IPluginV3QuickCore : public IPluginCapability {
 public:
     InterfaceInfo getInterfaceInfo() const noexcept override {

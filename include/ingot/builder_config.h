@@ -70,7 +70,8 @@ enum class MemoryPoolType : int32_t {
     kDLA_MANAGED_SRAM = 1,
     kDLA_LOCAL_DRAM = 2,
     kDLA_GLOBAL_DRAM = 3,
-    kTACTIC_DRAM = 4, ///< Of a GPU, for timing a tactic; else it is not timed. Default: no limit
+    /// On a GPU, for timing a tactic; a tactic that needs more is not timed. Default: no limit
+    kTACTIC_DRAM = 4,
     kTACTIC_SHARED_MEMORY = 5, ///< Shared memory of a block. Default: what the device has
 };
 INGOT_ENUM_MAX(MemoryPoolType, 6)
@@ -155,13 +156,13 @@ protected:
     IProgressMonitor& operator=(IProgressMonitor&&) & = default;
 };
 
-/// How a network is built. A setting that is kept without effect is told by the build, once, with
-/// the reason, at kWARNING, or at kINFO where it asks for what happens anyway.
+/// How a network is built. The build logs each setting without effect once, with the reason, at
+/// kWARNING, or at kINFO for behaviour that is always on.
 ///
-/// Lifetime: made by IBuilder::createBuilderConfig(), deleted by the caller at any time. What it is
-/// given by reference (monitor, calibrator, profiles' builder) lives until the build ends.
+/// Lifetime: made by IBuilder::createBuilderConfig(), deleted by the caller at any time. Objects
+/// given by reference (monitor, calibrator, profiles' builder) must live until the build ends.
 /// Thread safety: one thread at a time, one build at a time.
-/// Errors: setters report numbers that cannot be and keep the old one.
+/// Errors: setters report impossible values and keep the old one.
 class IBuilderConfig : public INoCopy {
 public:
     virtual ~IBuilderConfig() noexcept = default;

@@ -6,7 +6,7 @@
 
 namespace nvinfer1 {
 
-/// Of IBuilderConfig::setQuantizationFlag().
+/// The flags of IBuilderConfig::setQuantizationFlag().
 enum class QuantizationFlag : int32_t {
     kCALIBRATE_BEFORE_FUSION = 0, ///< Always so
 };

@@ -98,10 +98,10 @@ public:
     /// is kept and not recorded: inputs are free when the call returns.
     virtual bool setInputConsumedEvent(cudaEvent_t event) noexcept = 0;
     virtual cudaEvent_t getInputConsumedEvent() const noexcept = 0;
-    /// Who gives memory for an output; nullptr for setTensorAddress() alone. Where the size of an
-    /// output depends on data, it is told how large that is; it is needed where getMaxOutputSize()
-    /// is -1. Else an address with memory for getMaxOutputSize() bytes does, too, where the
-    /// application knows by other outputs how much of it counts.
+    /// Sets the allocator of an output; nullptr for setTensorAddress() alone. For an output with a
+    /// data-dependent size it receives that size; it is required where getMaxOutputSize() is -1.
+    /// Else an address with memory for getMaxOutputSize() bytes suffices, where the application
+    /// learns the used part from other outputs.
     virtual bool setOutputAllocator(const char* tensorName,
                                     IOutputAllocator* outputAllocator) noexcept = 0;
     virtual IOutputAllocator* getOutputAllocator(const char* tensorName) const noexcept = 0;
@@ -109,8 +109,8 @@ public:
     /// where its size depends on data, as that of a NonZero does. -1 where a shape is missing or
     /// nothing bounds the size.
     virtual int64_t getMaxOutputSize(const char* tensorName) const noexcept = 0;
-    /// Who gives memory that the context asks for from here on, such as that of results whose size
-    /// a run finds out; nullptr for the engine's allocator. It outlives the context.
+    /// Sets the allocator of memory that the context requests from here on, such as for results
+    /// with data-dependent sizes; nullptr for the engine's allocator. It outlives the context.
     virtual bool setTemporaryStorageAllocator(IGpuAllocator* allocator) noexcept = 0;
     virtual IGpuAllocator* getTemporaryStorageAllocator() const noexcept = 0;
 
@@ -131,17 +131,17 @@ public:
     /// that. The CPU backend warns, and the limit stays 0.
     virtual void setPersistentCacheLimit(size_t size) noexcept = 0;
     virtual size_t getPersistentCacheLimit() const noexcept = 0;
-    /// What the NVTX ranges of later runs tell a profiler that listens, on a GPU: kNONE nothing,
-    /// kLAYER_NAMES_ONLY runs and the names of layers, kDETAILED also what runs them and on which
-    /// shapes. At most the verbosity of the build, else false. Default: that. Where a graph is
-    /// replayed there is one range for the run.
+    /// Sets the detail of later runs' NVTX ranges on a GPU: kNONE nothing, kLAYER_NAMES_ONLY runs
+    /// and the names of layers, kDETAILED also their kernels and shapes. At most the verbosity of
+    /// the build, else false. Default: that. Where a graph is replayed there is one range for the
+    /// run.
     virtual bool setNvtxVerbosity(ProfilingVerbosity verbosity) noexcept = 0;
     virtual ProfilingVerbosity getNvtxVerbosity() const noexcept = 0;
     /// Streams for work beside the main stream, of which getNbAuxStreams() are used: none. Given
     /// ones get a warning and are not used.
     virtual void setAuxStreams(cudaStream_t* auxStreams, int32_t nbStreams) noexcept = 0;
 
-    /// Who sees debug tensors that are switched on; nullptr (the default) for nobody.
+    /// Sets the listener of enabled debug tensors; nullptr (the default) for none.
     virtual bool setDebugListener(IDebugListener* listener) noexcept = 0;
     virtual IDebugListener* getDebugListener() noexcept = 0;
     /// Switches a debug tensor on or off. Default off. Returns false when it is not marked.

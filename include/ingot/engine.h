@@ -168,9 +168,9 @@ public:
     /// A configuration with the defaults. The caller deletes it.
     virtual IRuntimeConfig* createRuntimeConfig() noexcept = 0;
 
-    /// Activation memory in bytes that a context needs, the largest over all profiles; exact. Of an
-    /// engine without profiles whose sizes are open nothing bounds it: that is reported, and the
-    /// result is -1; IExecutionContext::updateDeviceMemorySizeForShapes() says it for a shape.
+    /// Activation memory in bytes that a context needs, the largest over all profiles; exact. It is
+    /// unbounded for an engine with open sizes and no profiles: that is reported, and the result is
+    /// -1; IExecutionContext::updateDeviceMemorySizeForShapes() gives it for a shape.
     virtual int64_t getDeviceMemorySizeV2() const noexcept = 0;
     /// The same of one profile; -1 for a bad index, and as above.
     virtual int64_t getDeviceMemorySizeForProfileV2(int32_t profileIndex) const noexcept = 0;

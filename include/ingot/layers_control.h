@@ -29,7 +29,7 @@ protected:
 
 enum class LoopOutput : int32_t {
     kLAST_VALUE = 0,
-    kCONCATENATE = 1, ///< Of all iterations along a new axis
+    kCONCATENATE = 1, ///< The values of all iterations along a new axis
     kREVERSE = 2,     ///< The same, last one first
 };
 INGOT_ENUM_MAX(LoopOutput, 3)

@@ -50,7 +50,7 @@ class ISliceLayer : public ILayer {
 public:
     virtual void setStart(const Dims& start) noexcept = 0;
     virtual Dims getStart() const noexcept = 0;
-    /// Of the output.
+    /// The size of the output.
     virtual void setSize(const Dims& size) noexcept = 0;
     virtual Dims getSize() const noexcept = 0;
     /// May be negative.
@@ -102,8 +102,8 @@ enum class ScatterMode : int32_t {
 };
 INGOT_ENUM_MAX(ScatterMode, 2)
 
-/// A copy of input 0 with input 2 written at the indices of input 1. Of updates to the same place
-/// one stays, no matter which.
+/// A copy of input 0 with input 2 written at the indices of input 1. Of several updates to one
+/// position, any one of them stays.
 class IScatterLayer : public ILayer {
 public:
     virtual void setMode(ScatterMode mode) noexcept = 0;
@@ -119,7 +119,7 @@ protected:
 /// Inputs: indices, values (off, on), depth (a scalar shape tensor).
 class IOneHotLayer : public ILayer {
 public:
-    /// Of the output, for the new dimension.
+    /// The axis of the output that is the new dimension.
     virtual void setAxis(int32_t axis) noexcept = 0;
     virtual int32_t getAxis() const noexcept = 0;
 

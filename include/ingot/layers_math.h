@@ -98,7 +98,7 @@ enum class UnaryOperation : int32_t {
     kCEIL = 17,
     kFLOOR = 18,
     kERF = 19,
-    kNOT = 20, ///< Of BOOL
+    kNOT = 20, ///< For BOOL
     kSIGN = 21,
     kROUND = 22, ///< Halves to even
     kISINF = 23, ///< Gives BOOL
@@ -144,7 +144,7 @@ enum class ReduceOperation : int32_t {
 };
 INGOT_ENUM_MAX(ReduceOperation, 6)
 
-/// Reduces axes. Of no elements: sum 0, product 1, maximum and minimum the extreme of the type,
+/// Reduces axes. Without elements: sum 0, product 1, maximum and minimum the extreme of the type,
 /// average NaN.
 class IReduceLayer : public ILayer {
 public:
@@ -197,7 +197,7 @@ INGOT_ENUM_MAX(MatrixOperation, 3)
 /// Products of the last two dimensions; those before are broadcast.
 class IMatrixMultiplyLayer : public ILayer {
 public:
-    /// Of input 0 or 1.
+    /// The operation on input 0 or 1.
     virtual void setOperation(int32_t index, MatrixOperation op) noexcept = 0;
     virtual MatrixOperation getOperation(int32_t index) const noexcept = 0;
 
@@ -242,7 +242,7 @@ protected:
 /// zero point, which is all 0.
 class IQuantizeLayer : public ILayer {
 public:
-    /// Of scales that are a vector. Default -1: none.
+    /// The axis of scales that are a vector. Default -1: none.
     virtual int32_t getAxis() const noexcept = 0;
     virtual void setAxis(int32_t axis) noexcept = 0;
     virtual DataType getToType() const noexcept = 0;

@@ -211,7 +211,7 @@ enum class ResizeCoordinateTransformation : int32_t {
 };
 INGOT_ENUM_MAX(ResizeCoordinateTransformation, 3)
 
-/// What is taken when an output dimension has size 1.
+/// The source index when an output dimension has size 1.
 enum class ResizeSelector : int32_t {
     kFORMULA = 0, ///< The coordinate transformation
     kUPPER = 1,   ///< Index 0
@@ -270,7 +270,7 @@ protected:
     ~IResizeLayer() = default;
 };
 
-/// What is read at places outside a tensor.
+/// The values at positions outside a tensor.
 enum class SampleMode : int32_t {
     kSTRICT_BOUNDS = 0, ///< An error
     kWRAP = 1,

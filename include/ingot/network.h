@@ -32,9 +32,8 @@ using NetworkDefinitionCreationFlags = uint32_t;
 /// engine built from it is used. Tensors and layers belong to it.
 /// Thread safety: one thread at a time; it must not change while it is built.
 /// Errors: add... methods return nullptr when tensors of other networks, types, ranks or numbers do
-/// not fit; the message names layer, input, found and expected. What depends on other settings is
-/// checked when a shape is asked for and at build.
-/// Axes as bits: bit i is dimension i.
+/// not fit; the message names layer, input, found and expected. Settings that depend on others are
+/// checked when a shape is queried and at build. Axes as bits: bit i is dimension i.
 class INetworkDefinition : public INoCopy {
 public:
     virtual ~INetworkDefinition() noexcept = default;

@@ -61,8 +61,8 @@ inline const OrtApi& GetApi() {
     return *detail::api();
 }
 
-/// What a call returned: success or an error. Lifetime: it releases the status that it is made of.
-/// One thread at a time.
+/// The result of a call: success or an error.
+/// Lifetime: it releases its status. One thread at a time.
 class Status {
 public:
     explicit Status(OrtStatus* status) noexcept : status_(status) {}
@@ -188,8 +188,10 @@ private:
     OrtAllocator* allocator_ = nullptr;
 };
 
-/// What to compile, and where to. Lifetime: texts and buffers stay the caller's and live until
-/// CompileModel() has returned. One thread at a time. Errors: Exception.
+/// The model to compile, and the output.
+/// Lifetime: texts and buffers stay the caller's and live until CompileModel() has returned. One
+/// thread at a time.
+/// Errors: Exception.
 class ModelCompilationOptions {
 public:
     ModelCompilationOptions(const Env& env, const SessionOptions& options) {

@@ -262,7 +262,7 @@ struct OrtApi {
                               void* stream, size_t count);
 };
 
-/// What the library's only exported function of interest, OrtGetApiBase, returns.
+/// The result of OrtGetApiBase, the library's only exported function of interest.
 struct OrtApiBase {
     const OrtApi* (*GetApi)(uint32_t version);
     const char* (*GetVersionString)();

@@ -77,7 +77,7 @@ public:
     const IDimensionExpr* d[Dims::MAX_DIMS];
 };
 
-/// What a context lends to a plugin that is attached to it; valid as long as the plugin. Used by
+/// Resources that a context lends to an attached plugin; valid as long as the plugin. Used by
 /// the thread that runs the context. Its getters give nullptr where there is none.
 class IPluginResourceContext {
 public:

@@ -6,7 +6,7 @@
 
 namespace nvinfer1 {
 
-/// Who a plugin is. The strings are those of its creator, and valid as long as the object.
+/// The identity of a plugin. The strings equal its creator's, and are valid as long as the object.
 class IPluginV3OneCore : public IPluginCapability {
 public:
     InterfaceInfo getInterfaceInfo() const noexcept override { return {"PLUGIN_V3ONE_CORE", 1, 0}; }
@@ -121,8 +121,8 @@ public:
     /// A clone of the whole plugin for one layer of one context, before its first run; the library
     /// deletes it. nullptr on an error.
     virtual IPluginV3* attachToContext(IPluginResourceContext* context) noexcept = 0;
-    /// What the creator needs to make this plugin again, copied into the engine; valid until the
-    /// next call. Called while building.
+    /// The fields from which the creator makes this plugin again, copied into the engine; valid
+    /// until the next call. Called while building.
     virtual const PluginFieldCollection* getFieldsToSerialize() noexcept = 0;
 };
 

@@ -23,8 +23,8 @@ public:
     virtual Dims getDimensions(const char* inputName, OptProfileSelector select) const noexcept = 0;
     /// How many values are set for a shape input; -1 when none are.
     virtual int32_t getNbShapeValues(const char* inputName) const noexcept = 0;
-    /// Of the device memory, the share beyond what the engine needs that tactics may use, 0 to 1.
-    /// Default 1. Returns false when it is not in range.
+    /// The share of the device memory beyond the engine's own that tactics may use, 0 to 1. Default
+    /// 1. Returns false for a share out of range.
     virtual bool setExtraMemoryTarget(float target) noexcept = 0;
     virtual float getExtraMemoryTarget() const noexcept = 0;
     /// Whether every shape that is set has all three and min <= opt <= max.

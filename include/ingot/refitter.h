@@ -51,7 +51,7 @@ public:
     /// Default 1. Returns false for less than 1.
     virtual bool setMaxThreads(int32_t maxThreads) noexcept = 0;
     virtual int32_t getMaxThreads() const noexcept = 0;
-    /// What was set under this name; {kFLOAT, nullptr, 0} when nothing was.
+    /// The weights set under this name; {kFLOAT, nullptr, 0} for none.
     virtual Weights getNamedWeights(const char* weightsName) const noexcept = 0;
     virtual TensorLocation getWeightsLocation(const char* weightsName) const noexcept = 0;
     /// Forgets what was set. Returns false when nothing was.

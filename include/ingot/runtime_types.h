@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What engine, context and builder share: bases, weights, enumerations, and the interfaces an
+// Shared by engine, context and builder: bases, weights, enumerations, and the interfaces that an
 // application implements for runs. Included by NvInferRuntime.h.
 #pragma once
 
@@ -12,14 +12,14 @@ class IExecutionContext;
 class IPluginRegistry;
 class IRuntimeConfig;
 
-/// Base of the classes that the library implements: used through pointers only. What follows holds
+/// Base of the classes that the library implements: used through pointers only. The following holds
 /// unless a class says otherwise.
 ///
-/// Lifetime: the caller deletes what a create...() function gives, at any time and in any order:
-/// objects keep what they need. What is part of an object belongs to it.
+/// Lifetime: the caller deletes the result of a create...() function, at any time and in any order:
+/// objects keep their dependencies alive. Parts of an object belong to it.
 /// Thread safety: one thread at a time.
-/// Errors: a method that fails returns nullptr, false, -1 or what its text says, and tells the
-/// object's error recorder, without one the logger, what is wrong and what to do. None throws.
+/// Errors: a method that fails returns nullptr, false, -1 or the documented value, and reports the
+/// problem and the remedy to the object's error recorder, else to the logger. None throws.
 class INoCopy {
 protected:
     INoCopy() = default;
@@ -56,7 +56,7 @@ public:
     virtual DataType type() const noexcept = 0;
 };
 
-/// What an engine is to run on. Ingot builds kSTANDARD; the others are refused at build.
+/// The capability class of an engine. Ingot builds kSTANDARD; the others are refused at build.
 enum class EngineCapability : int32_t {
     kSTANDARD = 0,
     kSAFETY = 1,
@@ -64,7 +64,7 @@ enum class EngineCapability : int32_t {
 };
 INGOT_ENUM_MAX(EngineCapability, 3)
 
-/// What a layer does with weights; names weights for IRefitter::setWeights().
+/// The role of a layer's weights; names weights for IRefitter::setWeights().
 enum class WeightsRole : int32_t {
     kKERNEL = 0,
     kBIAS = 1,
@@ -107,7 +107,7 @@ INGOT_ENUM_MAX(TensorLocation, 2)
 /// Which of the three shapes (or value sets) of an optimisation profile.
 enum class OptProfileSelector : int32_t {
     kMIN = 0,
-    kOPT = 1, ///< What kernels are chosen for
+    kOPT = 1, ///< The shapes for which kernels are selected
     kMAX = 2,
 };
 INGOT_ENUM_MAX(OptProfileSelector, 3)
@@ -124,7 +124,7 @@ INGOT_ENUM_MAX(ProfilingVerbosity, 3)
 enum class TacticSource : int32_t {
     kEDGE_MASK_CONVOLUTIONS = 0,
     kJIT_CONVOLUTIONS = 1,
-    // Of older generations; setting them changes nothing.
+    // For older generations; setting them changes nothing.
     kCUBLAS TRT_DEPRECATED_ENUM = 16,
     kCUBLAS_LT TRT_DEPRECATED_ENUM = 17,
     kCUDNN TRT_DEPRECATED_ENUM = 18,

@@ -17,7 +17,7 @@ struct SlimInput {
     const char* path;
 };
 
-/// What `ingot slim` takes as options. Pointers are read during the call only; nullptr is none.
+/// The options of `ingot slim`. Pointers are read during the call only; nullptr is none.
 struct SlimRequest {
     /// Inputs whose sizes are fixed.
     const SlimShape* inputShapes = nullptr;

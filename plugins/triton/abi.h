@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is used of Triton Inference Server's C API for backends, of version 1.19. The functions are
+// The used part of Triton Inference Server's C API for backends, version 1.19. The functions are
 // the server's: this library leaves them undefined, and the process that loads it has them.
 // -DTRITON_INCLUDE_DIR= takes the server's own headers instead, so that the compiler compares.
 #pragma once

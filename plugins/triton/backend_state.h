@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the models of one server share.
+// State that the models of one server share.
 #pragma once
 
 #include "plugins/triton/metrics.h"

@@ -16,8 +16,8 @@ uint64_t now() {
         std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-/// What a shape of the engine's asks of one of a request's: open sizes within what it was built
-/// for. The rows of a batch are checked by their limit.
+/// Checks a request's shape against the engine's: open sizes within the built range. The rows of a
+/// batch are checked by their limit.
 void check_shape(const EngineTensor& t, const std::vector<int64_t>& shape, bool batched) {
     bool fits = shape.size() == t.dims.size();
     for (size_t i = 0; fits && i < shape.size(); ++i) {

@@ -14,7 +14,7 @@ std::vector<std::string> names_of(const std::vector<EngineTensor>& tensors) {
     return out;
 }
 
-/// What a run of one row more would ask of the engine.
+/// The engine's shape for a run with one more row.
 std::vector<int64_t> with_rows(const ConfigTensor& t, int64_t max_batch_size) {
     std::vector<int64_t> dims = t.dims;
     if (max_batch_size > 0) {

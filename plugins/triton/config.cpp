@@ -104,7 +104,7 @@ std::map<std::string, std::string> parameter_texts(const Object& parameters) {
     return out;
 }
 
-/// What the fields say that ask for what there is not.
+/// Refuses fields that ask for missing features.
 void refuse_fields(const Object& o) {
     for (const char* list : {"batch_input", "batch_output"}) {
         const Object* found = find(o, list);

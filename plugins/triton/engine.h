@@ -17,7 +17,7 @@ struct EngineTensor {
     std::string name;
     nvinfer1::DataType type = nvinfer1::DataType::kFLOAT;
     std::vector<int64_t> dims;
-    /// Of an input, what the engine was built for; empty where nothing bounds its sizes.
+    /// For an input, the profile's sizes; empty where they are unbounded.
     std::vector<int64_t> least, usual, most;
 };
 

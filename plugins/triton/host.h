@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The server that loaded this library: its errors become exceptions on this side, and what is
-// thrown here becomes its errors. What crossed the interface as an exception would end the server.
+// The server that loaded this library: its errors become exceptions on this side, and exceptions
+// here become its errors. An exception across the interface would end the server.
 #pragma once
 
 #include "NvInferRuntimeBase.h"
@@ -66,8 +66,7 @@ Out get_from(TRITONSERVER_Error* (*function)(Params...), Args... args) {
     return out;
 }
 
-/// What a message of the server's holds, as text. A backend's configuration stays the server's; a
-/// model's is ours, to take over.
+/// The text of a server's message. The server owns a backend's configuration; we own a model's.
 std::string read_json(TRITONSERVER_Message* message);
 std::string take_json(TRITONSERVER_Message* message);
 
@@ -79,7 +78,7 @@ class ServerLogger final : public nvinfer1::ILogger {
 public:
     explicit ServerLogger(std::string subject) : subject_(std::move(subject)) {}
     void log(Severity severity, const char* message) noexcept override;
-    /// What was reported since the last call, line by line; `otherwise` when it was nothing.
+    /// The errors since the last call, line by line; `otherwise` without any.
     std::string take_errors(const char* otherwise);
 
 private:

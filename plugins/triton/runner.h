@@ -63,7 +63,7 @@ public:
     void run(const Shapes& shapes, const std::vector<const void*>& addresses);
     /// Whether these shapes were run before, so that nothing is planned for them.
     bool is_prepared(const Shapes& shapes) const { return prepared_.count(shapes) != 0; }
-    // Of the last run, until the next.
+    // The shape in the last run, until the next.
     std::vector<int64_t> output_dims(size_t output) const;
     const std::byte* output_data(size_t output) const;
 

@@ -16,7 +16,7 @@ _NUMPY: dict[DataType, type] = {
     DataType.BOOL: np.bool_,
     DataType.UINT8: np.uint8,
 }
-# Of the package ml_dtypes, where it is installed.
+# From the package ml_dtypes, where it is installed.
 _ML_DTYPES = {
     DataType.BF16: "bfloat16",
     DataType.FP8: "float8_e4m3fn",

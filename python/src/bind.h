@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What every file of the Python extension uses: how arguments and results cross between Python and
-// include/, who keeps whom alive, and what happens to exceptions that are raised in callbacks.
+// Shared by all files of the Python extension: conversion of arguments and results between Python
+// and include/, lifetimes, and exceptions raised in callbacks.
 #pragma once
 
 #include "ingot.h"
@@ -118,7 +118,8 @@ struct Part {
     T* part;
     nb::object network;
 };
-/// What a constructor makes. Errors: RuntimeError when the library made nothing, which it reported.
+/// The result of a constructor. Errors: RuntimeError when the library made nothing and has reported
+/// the reason.
 template <class T>
 Owned<T> made(const char* what, T* object, nb::handle parent, nb::handle other = {}) {
     if (object == nullptr) {
@@ -310,7 +311,7 @@ C& prop_held(C& c, const char* name, const char* doc) {
     return c;
 }
 
-/// What all objects can do: `with x as y:`, and being true.
+/// Methods of all objects: `with x as y:`, and being true.
 template <class C>
 C& common(C& c) {
     c.def("__enter__", [](nb::handle self) { return nb::borrow(self); });

@@ -63,7 +63,7 @@ private:
     }
 };
 
-/// Of IGpuAsyncAllocator the two methods with a stream are pure.
+/// The two methods of IGpuAsyncAllocator with a stream are pure.
 class AsyncAllocatorBase : public trt::IGpuAsyncAllocator {
 public:
     void* allocateAsync(uint64_t, uint64_t, uint32_t, cudaStream_t) noexcept override {

@@ -22,8 +22,7 @@ T* taken(nb::object object) {
     return plugin;
 }
 
-/// A plugin that Python code implements. Of methods that the class does not define, those that have
-/// something to return are needed.
+/// A plugin that Python code implements. The class must define the methods that return a value.
 class PyPluginV2 : public Dynamic {
 public:
     NB_TRAMPOLINE(Dynamic);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What plugins written in Python get and give: fields, descriptions of tensors, shape expressions.
+// Arguments and results of plugins written in Python: fields, descriptions of tensors, shape
+// expressions.
 #include "plugins.h"
 
 #include <algorithm>

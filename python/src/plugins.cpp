@@ -250,8 +250,8 @@ Part<trt::IPluginV3Layer> add_plugin(nb::pointer_and_handle<Network> self, const
     return {layer, nb::borrow(self.h)};
 }
 
-/// What a plugin of ingot.plugin and its inputs become. Errors: TypeError; what the function
-/// raises.
+/// The layer of a plugin of ingot.plugin on its inputs. Errors: TypeError; exceptions of the
+/// function.
 nb::object add_quick_plugin(nb::handle self, nb::handle given, const std::optional<bool>& aot) {
     using Request = trt::QuickPluginCreationRequest;
     nb::object parts = nb::borrow(given);

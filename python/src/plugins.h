@@ -19,7 +19,7 @@ struct PyField {
 struct PyFields {
     std::vector<PyField> fields;
 };
-/// What the library is given: it points into the arrays of `from`.
+/// The fields for the library: they point into the arrays of `from`.
 std::vector<trt::PluginField> fields_of(const PyFields& from);
 /// Copies of the library's fields.
 PyFields fields_from(const trt::PluginFieldCollection* all);
@@ -47,7 +47,7 @@ struct PyDimsExprs {
 /// told so, unless it is the application's. Errors: TypeError when it is none.
 std::unique_ptr<trt::IPluginV3> plugin_of(nb::handle object, bool is_own = true);
 
-/// What wraps an object of Python for the library.
+/// Wraps an object of Python for the library.
 class PythonPlugin {
 public:
     virtual ~PythonPlugin() = default;

@@ -44,7 +44,7 @@ void make_dims(T* at, const trt::Dims& sizes, int32_t rank) {
     std::copy(sizes.d, sizes.d + rank, at->d);
 }
 
-/// What tuples can do, beside elements.
+/// The methods of tuples, besides elements.
 void bind_tuple_methods(nb::class_<trt::Dims>& dims) {
     dims.def("__eq__", [](const trt::Dims& d, const DimsArg& o) { return same(d, o.value); })
         .def(

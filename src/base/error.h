@@ -36,8 +36,8 @@ enum class RefusalKind {
 };
 std::string_view name(RefusalKind k);
 
-/// What went wrong, in words a user can act on. `trail` grows outwards: each layer that knows where
-/// the failure happened adds one line. what() is "outer: inner: message".
+/// A failure, described so that a user can act on it. `trail` grows outwards: each layer that knows
+/// where the failure happened adds one line. what() is "outer: inner: message".
 class Error : public std::exception {
 public:
     Error(ErrorCode code, std::string message, RefusalKind refusal = RefusalKind::None);

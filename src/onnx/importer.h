@@ -90,7 +90,7 @@ private:
 
 using ImportFunction = Values (*)(NodeContext& c);
 
-/// What an operator has to do with shapes: networks of the API compute them on the host.
+/// The part of an operator in shapes: networks of the API compute them on the host.
 struct ShapeUse {
     uint32_t inputs = 0;  // bit i: the values of input i are sizes, axes, counts or the like
     bool results = false; // the results may be such values too

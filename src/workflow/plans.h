@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of an engine on a backend: the lowered graph and the plan, for the CPU or for a GPU,
-// which need not be here. Also the names of all passes.
+// The lowered graph and plan of an engine on a backend, for the CPU or for a GPU, which may be
+// absent. Also the names of all passes.
 #pragma once
 
 #include "engine/engine.h"
@@ -16,7 +16,7 @@ Graph lowered_graph(const Engine& engine, int capability, const CompileOptions& 
 std::string plan_text(const std::shared_ptr<const Engine>& engine, int capability,
                       std::span<const Shape> shapes, const CompileOptions& options);
 
-/// Of the passes that run ahead of time, then of those by which backends lower; each once.
+/// The ahead-of-time passes, then those of the backends' lowering lists; each once.
 std::vector<std::string> pass_names();
 /// Errors: InvalidArgument for a name that no pass has, with the nearest one.
 void check_pass_names(std::span<const std::string> names);

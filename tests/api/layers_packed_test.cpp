@@ -19,7 +19,7 @@ constexpr int64_t heads = 4;
 constexpr int64_t groups = 2;
 constexpr int64_t width = 3;
 
-/// Of token `row` of sequence b, which has `queries` tokens; keys are packed.
+/// For token `row` of sequence b, which has `queries` tokens; keys are packed.
 double attended(const Tensor& q, int64_t q_offset, int64_t row, int64_t queries, const Tensor& k,
                 const Tensor& v, size_t b, int64_t head, int64_t column, Kind kind) {
     int64_t begin = key_starts[b];

@@ -27,7 +27,7 @@ TEST_P(MemoryBalance, TenThousandContextsLeaveNothing) {
     EXPECT_LT(settled_allocations() - blocks, GetParam() ? contexts / 20 : 1);
     EXPECT_EQ(alive_on_device(), device);
     if (!sanitized) {
-        // What C libraries allocate besides: less than 4 bytes a context.
+        // Allocations of C libraries: less than 4 bytes a context.
         EXPECT_LT(static_cast<int64_t>(mallinfo2().uordblks) - static_cast<int64_t>(heap), 40000);
     }
 }

@@ -45,7 +45,7 @@ using Cases = std::vector<Case>;
 Made simple(const char* type, Tensor x, std::vector<onnx::Attribute> attributes = {}) {
     return {{op(type, {"x"}, {"y"}, std::move(attributes))}, {{"x", std::move(x)}}, {}};
 }
-/// Of two operands, the second one an initializer.
+/// With two operands, the second one an initializer.
 Made with(const char* type, Tensor x, Tensor w, std::vector<onnx::Attribute> attributes = {}) {
     return {{op(type, {"x", "w"}, {"y"}, std::move(attributes))},
             {{"x", std::move(x)}},

@@ -134,7 +134,7 @@ TEST_F(Streaming, UploadsRunBesideTheStepsBefore) {
         gpu.set_late_uploads(late);
         for (bool record : {false, true}) {
             SCOPED_TRACE(str(late, record));
-            // Of eight matrices' memory seven are kept, and one is room for a second slot.
+            // The budget of eight matrices holds seven of them and room for a second slot.
             Result r = run(g, 8 * matrix_bytes, record);
             EXPECT_EQ(r.outputs, all.outputs);
             EXPECT_EQ(all.resident - r.resident, static_cast<size_t>((n - 7) * matrix_bytes));

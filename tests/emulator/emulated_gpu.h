@@ -25,7 +25,7 @@ struct EmulatedOptions {
 /// outside an allocation, a missing grid_wait, ...) names kernel, block and thread.
 class EmulatedGpu : public cuda::Gpu {
 public:
-    /// Of a known compute capability, or with attributes of one's own.
+    /// With a known compute capability, or with attributes of one's own.
     explicit EmulatedGpu(int cc, EmulatedOptions options = {});
     explicit EmulatedGpu(const kernels::Arch& arch, EmulatedOptions options = {});
 

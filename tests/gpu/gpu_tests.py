@@ -344,7 +344,8 @@ def over_models(pattern, names, limit=240, at_once=None):
 
 
 def engine_for(r, name, kind="f16"):
-    """What test_gpu reads: the engine (a small one of its own in a rehearsal) and how many replays."""
+    """The environment of test_gpu: the engine (a small one of its own in a rehearsal) and the
+    number of replays."""
     if r.a.rehearse:
         return {"INGOT_GPU_ENGINES": ""}
     return {"INGOT_GPU_ENGINES": str(r.engine(name, kind)), "INGOT_REPLAYS": str(r.a.replays)}

@@ -249,7 +249,8 @@ TEST(Attention, FewRowsSplitTheKeysAmongWarps) {
     a.offset = 40;
     expect_across(graph_of(DType::F16, {1, 2, 1, 4, 600, 16, 16}, a), {256});
     expect_across(graph_of(DType::F16, {1, 2, 1, 1, 2100, 16, 16}), {128, 256});
-    // Of few rows and many keys these come first where there are no clusters; 17 rows are too many.
+    // With few rows and many keys these come first where there are no clusters; 17 rows are too
+    // many.
     FamilyRun r = expect_family(graph_of(DType::F16, {1, 32, 8, 1, 513, 64, 64}), {.cc = 80});
     EXPECT_EQ(r.tactic, "att_mma_16x256");
     EXPECT_EQ(r.entries.size(), 1U);

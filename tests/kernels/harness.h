@@ -28,8 +28,8 @@ struct FamilyOptions {
     int variant = 0; // below Family::variants
     Symbols symbols = {};
     bool tf32 = true;
-    /// Of each result's largest magnitude; negative: that of the first op and the result's dtype
-    /// (ops/tolerance.h).
+    /// Relative to each result's largest magnitude; negative: the tolerance of the first op and the
+    /// result's dtype (ops/tolerance.h).
     double tolerance = -1;
     /// Compares with an evaluation in f64 (of the same inputs), else in the graph's own types.
     bool f64 = true;

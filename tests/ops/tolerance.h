@@ -13,7 +13,7 @@ struct Tolerance {
     /// The op's name, or "" for all ops without a row of their own.
     std::string_view op;
     DType dtype;
-    /// Of the largest finite result. For integers: steps.
+    /// Relative to the largest finite result. For integers: steps.
     double limit;
     std::string_view reason;
 };

@@ -13,7 +13,7 @@ namespace ingot::test {
 
 /// Largest difference allowed to an arithmetic pass, relative to the largest magnitude in the
 /// tensor (at least 1): summation orders and folded scales differ by a few roundings, coarser ones
-/// in narrow types. What is stored as f64 was mostly computed in f32.
+/// in narrow types. Values stored as f64 were mostly computed in f32.
 inline double pass_tolerance(DType t) {
     return t == DType::F64 || t == DType::F32 ? 2e-4 : t == DType::F16 ? 1e-2 : 5e-2;
 }

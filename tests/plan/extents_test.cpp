@@ -124,7 +124,7 @@ struct Cut {
     int64_t size;
     int64_t step;
 };
-/// Of an axis of 10: each one ends inside it where sums and products wrap.
+/// On an axis of 10, each one ends inside it where sums and products wrap.
 const Cut wrapping[] = {
     {1, 5, big},
     {0, 3, int64_t{1} << 63},

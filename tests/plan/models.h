@@ -24,7 +24,7 @@ std::vector<PlanModel> plan_models();
 
 /// Small numbers, the same for the same seed: floats of any kind, integers from 0 to 4, bools.
 Tensor small_numbers(DType t, const Shape& shape, int64_t seed);
-/// Of the types of a graph's inputs.
+/// In the types of a graph's inputs.
 std::vector<Tensor> small_inputs(const Graph& g, const Symbols& symbols);
 
 } // namespace ingot::test

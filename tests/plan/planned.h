@@ -34,7 +34,7 @@ private:
 
 /// Lowered by the backend's list; without oneDNN.
 std::unique_ptr<Planned> planned_for_cpu(const Graph& g, const CompileOptions& options = {});
-/// Of compute capability 9.0.
+/// For compute capability 9.0.
 std::unique_ptr<Planned> planned_for_gpu(const Graph& g, const CompileOptions& options = {});
 
 } // namespace ingot::test

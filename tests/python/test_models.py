@@ -13,7 +13,8 @@ from models import MODELS, cache_folder, model_file, ort_session, shared_models
 
 onnxruntime = pytest.importorskip("onnxruntime")
 
-# Of the output's range. Sums of 1e4 products in another order differ by about 1e-5 of it in f32.
+# Relative to the output's range. Sums of 1e4 products in another order differ by about 1e-5 of it
+# in f32.
 TOLERANCE = 1e-3
 # Outputs of two different inputs of a batch differ by at least this, else agreement says little.
 SENSITIVITY = 10 * TOLERANCE

@@ -21,7 +21,7 @@ onnxruntime = pytest.importorskip("onnxruntime")
 onnxruntime.set_default_logger_severity(4)  # the suite has models that it refuses: expected
 
 PEERS = json.loads(RESULT.read_text())
-# Of the largest element, where weights were folded or sums regrouped; f16 has 11 bits.
+# Relative to the largest element, where weights were folded or sums regrouped; f16 has 11 bits.
 ROUNDING = {np.dtype(np.float16): 4e-3}
 # 3.4 and 6 GB of weights take minutes to write, check and run: unless INGOT_LARGE_MODELS is set,
 # their graphs are slimmed and counted, no more. Neither peer takes a model above 2 GB.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The public surface has what the description of TensorRT's (reference/tensorrt.md in the shared
 folder) names: every class, method and enumerator stands in tests/api/surface.def, with its number, and
-every name of Python's in the package. What is left out on purpose is in OUT, with the reason."""
+every name of Python's in the package. OUT lists intended omissions, with the reason."""
 import os
 import pathlib
 import re

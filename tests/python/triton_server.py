@@ -61,7 +61,7 @@ def free_ports(count):
 
 
 class Refused(Exception):
-    """What the server answered instead of a result."""
+    """The server's message instead of a result."""
 
     def __init__(self, status, text):
         super().__init__(f"{status} {text}")

@@ -14,7 +14,7 @@
 namespace ingot::slim_test {
 namespace {
 
-// Of fused arithmetic in f32, relative to the largest element.
+// For fused arithmetic in f32, relative to the largest element.
 constexpr double rounding = 1e-5;
 
 bool is_exact(const SlimReport& report) {

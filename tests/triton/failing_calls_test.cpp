@@ -45,7 +45,7 @@ bool live(const std::string& engine, int64_t failing_call) {
             text += failed;
         }
         bool reached = host.calls >= failing_call;
-        // What fails says so, but for metrics, statistics and log lines.
+        // A failing call reports its error, except for metrics, statistics and log lines.
         if (!text.empty()) {
             EXPECT_NE(text.find("planted in TRITON"), std::string::npos) << text;
         }

@@ -91,7 +91,7 @@ struct TRITONBACKEND_Request {
     std::vector<std::string> outputs;
     TRITONSERVER_MemoryType output_memory = TRITONSERVER_MEMORY_CPU;
     bool cancelled = false;
-    // What became of it.
+    // The outcome of the request.
     int responses = 0, released = 0;
     bool answered_error = false;
     TRITONSERVER_Error_Code code{};

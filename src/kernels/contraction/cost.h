@@ -20,7 +20,7 @@ struct TileWork {
 double tile_cost_us(const TileWork& w, const Arch& arch);
 /// Bytes of operands and result, each once.
 double traffic_bytes(const Contraction& c);
-/// Of the epilogue's operands.
+/// Bytes of the epilogue's operands.
 double operand_bytes(const Epilogue& e);
 
 } // namespace ingot::kernels

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction by wgmma in blocks that stay, whose results of 16 bits leave by the copy engine: a
-// block per SM goes through tiles of 64 * MB x BN, two warpgroups in turn. While one stores its
-// tile the other multiplies. Of the third, two threads keep loading, from tile to tile, and one for
-// each of the others sends what that one has finished.
+// Persistent contraction by wgmma, whose results of 16 bits TMA stores: a block per SM loops over
+// tiles of 64 * MB x BN with two alternating warpgroups. While one stores its tile, the other
+// multiplies. In the third, two threads load continuously across tiles, and one thread per other
+// warpgroup stores its finished panels.
 //
 // Sums go through the epilogue (read_columns and finish_pair, generated) in registers, and as f16
 // or bf16 into a panel of 64 columns in shared memory, the last panel of 32 where TAIL. A warpgroup
 // has buffers of them in turn. With FULL an operand of the epilogue has the shape of the result:
-// the copy engine brings it into the panel ahead of time, and the result replaces it there.
+// TMA loads it into the panel ahead of time, and the result replaces it there.
 constexpr int buffers = 2;
 constexpr int panels = (BN + 63) / 64;
 // Columns that a warp converts at a time: fewer where sums leave few registers.

@@ -42,8 +42,8 @@ DEVICE void multiply(float* c, const u32* a, u32 b0, u32 b1) {
 #endif
 }
 
-/// A lane's part of a tile. Of the matrix instruction's rows, columns of the product, it has lane /
-/// 4 and that + 8; these are `row` and `row` + 8 of the tile, so that the lanes of a load use all
+/// A lane's part of a tile. It has rows lane / 4 and that + 8 of the matrix instruction, columns of
+/// the product; these are `row` and `row` + 8 of the tile, so that the lanes of a load use all
 /// banks.
 struct Lane {
     int quad, t, row;

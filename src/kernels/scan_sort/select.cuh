@@ -83,7 +83,7 @@ KERNEL void __launch_bounds__(256)
     }
 }
 #elif STEP == 3
-/// Of a thread's 8 elements: the number before the k-th key (low half), and equal to it.
+/// Counts of a thread's 8 elements: those before the k-th key (low half), and those equal to it.
 DEVICE u64 sides(const T* x, i64 tile, i64 n, i64 step, KEY kth, u32& before, u32& equal) {
     before = equal = 0;
 #pragma unroll
