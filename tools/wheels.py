@@ -84,7 +84,7 @@ def pip_wheel(python, source, out, *options):
     done = subprocess.run([str(part) for part in command], check=False,
                           env=os.environ | {"PIP_DISABLE_PIP_VERSION_CHECK": "1"})
     if done.returncode != 0:
-        raise RuntimeError(f"no wheel for {python}: what it printed says why")
+        raise RuntimeError(f"no wheel for {python}: its output gives the reason")
     return max(out.glob("*.whl"), key=lambda path: path.stat().st_mtime)
 
 
@@ -133,7 +133,7 @@ def try_wheel(python, wheel):
                         [made, "-m", "pip", "install", "-q", "--disable-pip-version-check", wheel],
                         [made, "-c", TRIAL, ROOT / "examples" / "digits"]):
             if subprocess.run([str(part) for part in command], cwd=folder, env=kept, check=False).returncode:
-                sys.exit(f"wheels.py: {wheel.name} does not work with {python}: what it printed says why")
+                sys.exit(f"wheels.py: {wheel.name} does not work with {python}: its output gives the reason")
 
 
 def main():

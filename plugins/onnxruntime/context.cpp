@@ -204,7 +204,7 @@ ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode
         host.check(callbacks.read(callbacks.read_state, name.c_str(), allocator, &data, &size));
         out.given_.reset(data, [allocator](void* p) { allocator->Free(allocator, p); });
         out.bytes_ = {static_cast<const std::byte*>(data), size};
-        check_binding(host, node, out.bytes_, str("what the application gave for '", name, "'"));
+        check_binding(host, node, out.bytes_, str("the application's bytes for '", name, "'"));
         return out;
     }
     ContextPlace place = input_place(options, model_path_of(host, graph));

@@ -8,7 +8,7 @@
 namespace ingot::passes {
 
 const Pass drop_fences = {
-    "drop_fences", "take away what held types",
+    "drop_fences", "remove the fences that held types",
     [](const Graph& g, const PassOptions&) {
         bool any = std::any_of(g.nodes().begin(), g.nodes().end(),
                                [](const Node& n) { return n.is(ops::fence_def); });

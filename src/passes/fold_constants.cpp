@@ -172,7 +172,7 @@ private:
 
 } // namespace
 
-const Pass fold_constants = {"fold_constants", "evaluate what depends on constants only",
+const Pass fold_constants = {"fold_constants", "evaluate nodes that depend on constants only",
                              [](const Graph& g, const PassOptions& options) {
                                  Folder folder(g, options);
                                  return rewrite(

@@ -18,7 +18,7 @@ std::optional<std::string> refuse_epilogue(const Group& group) {
         return std::nullopt;
     }
     if (!map->is(map_def) || group.outputs[0] != map->outputs[0]) {
-        return "what follows is not a map";
+        return "the node after is not a map";
     }
     const Type& from = group.graph.type(group.nodes[0].outputs[0]);
     const Type& to = group.graph.type(map->outputs[0]);

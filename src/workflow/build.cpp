@@ -109,7 +109,7 @@ onnx::Model int8_model(const onnx::Model& model, const BuildConfig& config) {
     }
     if (!report.missing.empty()) {
         log(LogLevel::Warning, "INT8: ", report.missing.size(),
-            " products stay in floats, since the calibration has no scale for what they read; the "
+            " products stay in floats, since the calibration has no scale for their inputs; the "
             "first is '",
             report.missing[0], "'");
     }

@@ -175,8 +175,7 @@ TEST_P(DistCollectiveAnywhere, MisuseSaysWhatIsWrong) {
     nv::ILayer* identity = network->addIdentity(*x);
     identity->setNbRanks(2);
     shape_fails("Identity): setNbRanks() says 2 GPUs, and the layer runs on one: give each rank "
-                "its part of the weights, and put what they compute together by "
-                "addDistCollective()",
+                "its part of the weights, and combine their results by addDistCollective()",
                 identity);
 }
 

@@ -290,7 +290,8 @@ TEST_P(DebugTensors, WhatCannotBeMarked) {
     network->markDebug(*doubled);
     EXPECT_EQ(build(), nullptr);
     EXPECT_NE(logger.take_error().find("debug tensor 'doubled' lies inside a loop or conditional: "
-                                       "lead it out by an output layer, and mark what comes out"),
+                                       "lead it out by an output layer, and mark that layer's "
+                                       "output"),
               std::string::npos);
 }
 

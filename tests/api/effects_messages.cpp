@@ -37,7 +37,7 @@ std::vector<Message> flag_messages() {
         of_flag(Flag::kDEBUG, "kDEBUG",
                 none + "layers are not waited for one by one; "
                        "IExecutionContext::setDebugSync(true) makes every run wait and report "
-                       "what went wrong in it"),
+                       "its errors"),
         of_flag(Flag::kGPU_FALLBACK, "kGPU_FALLBACK", anyway + no_dla),
         of_flag(Flag::kSPARSE_WEIGHTS, "kSPARSE_WEIGHTS",
                 none + "no kernel makes use of sparse weights; they are used as they are"),
@@ -114,7 +114,7 @@ void add_pools_and_features(std::vector<Message>& all) {
          {Row{Feature::kALIASED_PLUGIN_IO_10_03, "kALIASED_PLUGIN_IO_10_03",
               "IPluginV3OneBuildV2::getAliasedInput() always counts"},
           Row{Feature::kRUNTIME_ACTIVATION_RESIZE_10_10, "kRUNTIME_ACTIVATION_RESIZE_10_10",
-              "updateDeviceMemorySizeForShapes() always says what the shapes need"},
+              "updateDeviceMemorySizeForShapes() always gives the size for the shapes"},
           Row{Feature::kPROFILE_SHARING_0806, "kPROFILE_SHARING_0806",
               "contexts always share the profiles of an engine"},
           Row{Feature::kMULTIDEVICE_RUNTIME_10_16, "kMULTIDEVICE_RUNTIME_10_16",

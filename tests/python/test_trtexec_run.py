@@ -69,7 +69,7 @@ def test_layer_information(tmp_path):
     assert "image" in read and "scores" in written and len(set(written)) == len(written)
     assert "Name:" not in run(f"--onnx={DIGITS}", "--dumpLayerInfo", *QUICK)
     none = run(f"--onnx={DIGITS}", "--dumpLayerInfo", "--profilingVerbosity=none", *QUICK)
-    assert "--profilingVerbosity=none leaves out what is known of layers" in lines_of(none, "W")
+    assert "--profilingVerbosity=none leaves out the details of layers" in lines_of(none, "W")
 
 
 def test_inputs_outputs_and_raw_files(engine, tmp_path):

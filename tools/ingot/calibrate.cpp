@@ -78,7 +78,7 @@ int calibrate(const Options& o) {
     std::printf("%s: %zu products of int8, %zu tensors stored as int8\n", o.common().output.c_str(),
                 report.products.size(), report.tensors.size());
     for (const std::string& name : report.missing) {
-        std::printf("in floats: what reads '%s'\n", name.c_str());
+        std::printf("in floats: readers of '%s'\n", name.c_str());
     }
     return 0;
 }

@@ -21,7 +21,7 @@ const Command commands[] = {
     {"build", "ahead-of-time: ONNX model -> portable engine", command::Build, "ONNX model", build},
     {"run", "run an engine or a model once", command::Run, "engine or ONNX model", run},
     {"bench", "measure an engine or a model", command::Bench, "engine or ONNX model", bench},
-    {"inspect", "what is in a model or an engine", command::Inspect, "engine or ONNX model",
+    {"inspect", "the contents of a model or an engine", command::Inspect, "engine or ONNX model",
      inspect},
     {"check", "list every node that cannot be imported", command::Check, "ONNX model", check},
     {"compare", "compare with ONNX Runtime and with float64", command::Compare, "ONNX model",

@@ -171,7 +171,7 @@ void print_json(const Side& before, const Side& after, const SlimReport& report,
 
 int slim(const Options& o) {
     require(o.slim().inspect || !o.common().output.empty(), ErrorCode::InvalidArgument,
-            "say where to write the result with -o, or give --inspect to see what it would be");
+            "say where to write the result with -o, or give --inspect to see the changes");
     const double start = seconds_now();
     const onnx::Model model = onnx::read_model_file(o.model);
     SlimReport report;

@@ -54,8 +54,7 @@ void choose_device(TrtexecRun& run) {
     }
     if (device != "cpu" && (numbered || cuda_backend(why) == nullptr)) {
         warning(str("there is no ", numbered ? "GPU " + device : "GPU", " (", why,
-                    "): the engine runs on the CPU, and what is called "
-                    "GPU below is the CPU"));
+                    "): the engine runs on the CPU, and 'GPU' below means the CPU"));
     }
     for (const char* field : {"runtime_cache_file", "timing_cache_file"}) {
         bool timed = field == std::string_view("timing_cache_file") &&

@@ -57,7 +57,7 @@ void keep_in_cache(const TrtexecRun& run, std::span<const std::unique_ptr<Contex
     int64_t most = contexts[0]->execution().most_cache_bytes();
     if (most == 0) {
         warning(
-            "--persistentCacheRatio has no effect: what the engine runs on sets no cache aside");
+            "--persistentCacheRatio has no effect: the device of the engine sets no cache aside");
         return;
     }
     auto limit = static_cast<int64_t>(static_cast<double>(most) * ratio);
@@ -126,7 +126,7 @@ void print_layers(const Options& o, const Context& context, const std::vector<St
         return;
     }
     if (o.build().profiling_verbosity == "none") {
-        warning("--profilingVerbosity=none leaves out what is known of layers");
+        warning("--profilingVerbosity=none leaves out the details of layers");
         return;
     }
     bool detailed = o.build().profiling_verbosity == "detailed";

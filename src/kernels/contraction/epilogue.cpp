@@ -27,7 +27,7 @@ std::optional<std::string> refuse_halves(const Group& group) {
     const Dims& half = g.type(group.nodes[1].outputs[0]).dims;
     if (!map.is(map_def) || group.outputs.size() != 1 || group.outputs[0] != map.outputs[0] ||
         g.type(map.outputs[0]).dims != half) {
-        return "what follows the halves is not a map of their shape";
+        return "the node after the halves is not a map of their shape";
     }
     if (whole.empty() || !whole.back().is_const() || whole.back() != half.back() + half.back()) {
         return "no halves of the last axis";

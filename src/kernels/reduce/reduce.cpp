@@ -212,7 +212,7 @@ std::optional<std::string> refuse(const Group& group) {
     const Node& cast = group.first();
     const Node& main = group.nodes[1];
     if (cast.as<Map>().body.code.size() != 1 || main.inputs[0] != cast.outputs[0]) {
-        return "what comes before is not a cast of the operand";
+        return "the node before is not a cast of the operand";
     }
     return main.is(reduce_def)
                ? refuse_rows({group.graph, group.nodes.subspan(1), group.inputs, group.outputs})

@@ -282,8 +282,8 @@ void check_user_allocation(const Graph& g) {
                                    [&](const std::string& s) { return !known.contains(s); });
         require(!decides, ErrorCode::Unsupported, "kREQUIRE_USER_ALLOCATION is set, but layer '",
                 n.name, "' (", n.def->name,
-                ") decides while it runs which sizes there are, or what runs, so that runs have to "
-                "allocate; clear the flag");
+                ") decides sizes or control flow at run time, so that runs must allocate; clear "
+                "the flag");
     }
 }
 

@@ -242,7 +242,7 @@ void report_on(const QuantizeReport& r, const Report& report) {
     if (!r.missing.empty()) {
         report.log(Severity::kWARNING,
                    str("INT8: ", r.missing.size(),
-                       " products stay in floats, since there is no range for what they read; the "
+                       " products stay in floats, since their inputs have no range; the "
                        "first is '",
                        r.missing[0], "'"));
     }

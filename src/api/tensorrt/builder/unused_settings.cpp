@@ -57,7 +57,7 @@ constexpr const char* tiles = "tiles belong to tactics, which timing chooses (op
 const Unused flags[] = {
     {"kDEBUG", false, has<Flag::kDEBUG>,
      "layers are not waited for one by one; IExecutionContext::setDebugSync(true) makes every run "
-     "wait and report what went wrong in it"},
+     "wait and report its errors"},
     {"kGPU_FALLBACK", true, has<Flag::kGPU_FALLBACK>, no_dla},
     {"kSPARSE_WEIGHTS", false, has<Flag::kSPARSE_WEIGHTS>,
      "no kernel makes use of sparse weights; they are used as they are"},
@@ -134,7 +134,7 @@ const Unused setters[] = {
      "IPluginV3OneBuildV2::getAliasedInput() always counts"},
     {"setPreviewFeature(kRUNTIME_ACTIVATION_RESIZE_10_10)", true,
      previews<Feature::kRUNTIME_ACTIVATION_RESIZE_10_10>,
-     "updateDeviceMemorySizeForShapes() always says what the shapes need"},
+     "updateDeviceMemorySizeForShapes() always gives the size for the shapes"},
     {"setPreviewFeature(kPROFILE_SHARING_0806)", true, previews<Feature::kPROFILE_SHARING_0806>,
      "contexts always share the profiles of an engine"},
     {"setPreviewFeature(kMULTIDEVICE_RUNTIME_10_16)", true,

@@ -74,7 +74,7 @@ public:
         std::vector<Unused> all;
         if (given(AttentionUnit::Scale) && owner.quantised == nv::DataType::kFLOAT) {
             all.push_back({"IAttention::setNormalizationQuantizeScale",
-                           "setNormalizationQuantizeToType() says no type"});
+                           "setNormalizationQuantizeToType() gives no type"});
         }
         if (given(AttentionUnit::QueryLengths) && !packed(owner.query_form)) {
             all.push_back({"IAttention::setQueryLengths",

@@ -122,7 +122,7 @@ Values LayerBase::compute(const Emitter& e, const InputTypes& in) {
     require(rank_count == 1 || spans_ranks(), ErrorCode::Unsupported, "setNbRanks() says ",
             rank_count,
             " GPUs, and the layer runs on one: give each rank its part of the weights, "
-            "and put what they compute together by addDistCollective()");
+            "and combine their results by addDistCollective()");
     if (parsed != nullptr) {
         return parsed->emit(e);
     }
@@ -161,7 +161,7 @@ void LayerBase::require_settable() {
     } catch (const Error& e) {
         network().changed(); // undoes the trial
         fail(ErrorCode::Unsupported,
-             "it does what a node of the model says, and with settings it cannot do the same: ",
+             "it runs a node of the model, and its settings cannot express that node: ",
              e.message(), "; leave it as it is, or add layers in its place");
     }
     network().changed();

@@ -111,8 +111,8 @@ Graph Network::build(const Emission::Marks& marks) const {
     }
     for (const NetworkTensor* t : debug_outputs()) {
         require(places_of(*t).empty(), ErrorCode::InvalidArgument, "debug tensor ", t->quoted(),
-                " lies inside a loop or conditional: lead it out by an output layer, and mark what "
-                "comes out");
+                " lies inside a loop or conditional: lead it out by an output layer, and mark "
+                "that layer's output");
         const auto& names = g.output_names();
         require(std::find(names.begin(), names.end(), t->name()) == names.end(),
                 ErrorCode::InvalidArgument, "debug tensor ", t->quoted(),

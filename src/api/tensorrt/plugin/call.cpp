@@ -170,8 +170,7 @@ void check_formats(nv::IPluginV3OneBuild& build, std::span<const DynamicPluginTe
                                                 count_of_list(outputs)),
                 ErrorCode::Unsupported, "IPluginV3OneBuild::supportsFormatCombination() refuses ",
                 is_input ? "input " : "output ", is_input ? i : i - inputs, " as ",
-                format_word(all[i].desc),
-                " in LINEAR format, the only one here; cast what it gets");
+                format_word(all[i].desc), " in LINEAR format, the only one here; cast the tensor");
     }
 }
 
