@@ -102,8 +102,8 @@ enum class ScatterMode : int32_t {
 };
 INGOT_ENUM_MAX(ScatterMode, 2)
 
-/// A copy of input 0 with input 2 written at the indices of input 1. Of several updates to one
-/// position, any one of them stays.
+/// A copy of input 0 with input 2 written at the indices of input 1. If several updates
+/// have one position, any one of them stays.
 class IScatterLayer : public ILayer {
 public:
     virtual void setMode(ScatterMode mode) noexcept = 0;

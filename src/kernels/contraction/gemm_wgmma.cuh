@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction by wgmma, a tile of 64 * MB * NC x BN per block, fed by the copy engine (9.0). The
+// Contraction by wgmma, a tile of 64 * MB * NC x BN per block, fed by TMA (9.0). The
 // loading threads are a warpgroup, in which one thread loads A and one B; or, where RESIDENT is not
 // 0, a warp, in which one thread loads both: it takes few registers from the others, so that
 // RESIDENT blocks share an SM, one storing its tile while another multiplies. A B that is constant

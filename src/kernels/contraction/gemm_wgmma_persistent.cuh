@@ -4,7 +4,7 @@
 // multiplies. In the third, two threads load continuously across tiles, and one thread per other
 // warpgroup stores its finished panels.
 //
-// Sums go through the epilogue (read_columns and finish_pair, generated) in registers, and as f16
+// Sums go through the epilogue (read_columns and epilogue_pair, generated) in registers, and as f16
 // or bf16 into a panel of 64 columns in shared memory, the last panel of 32 where TAIL. A warpgroup
 // has buffers of them in turn. With FULL an operand of the epilogue has the shape of the result:
 // TMA loads it into the panel ahead of time, and the result replaces it there.
@@ -213,7 +213,7 @@ DEVICE void finish_tile(const Sums& sums, u32 memory, u32 ends, u32 use, int n0,
                     ldmatrix4(other, to);
 #pragma unroll
                 for (int j = 0; j < 4; j++)
-                    r[j] = finish_pair(d[s * 8 + j * 2], d[s * 8 + j * 2 + 1],
+                    r[j] = epilogue_pair(d[s * 8 + j * 2], d[s * 8 + j * 2 + 1],
                                        columns.of[s * 2 + j / 2], other[j] EPI_PASS);
                 stmatrix4(to, r[0], r[1], r[2], r[3]);
             }

@@ -103,7 +103,7 @@ std::string persistent_text(const Contraction& c, const PersistentEpilogue& s) {
                "};\nDEVICE void read_columns(Columns& x, i64 column EPI_PARAMS) {\n(void)x, "
                "(void)column;\n",
                reads,
-               "}\nDEVICE u32 finish_pair(ACC a, ACC b, const Columns& x, u32 full EPI_PARAMS) "
+               "}\nDEVICE u32 epilogue_pair(ACC a, ACC b, const Columns& x, u32 full EPI_PARAMS) "
                "{\n(void)x, "
                "(void)full;\n",
                before, "return ", pack, "(value_of(a", first, "), value_of(b", second, "));\n}\n");

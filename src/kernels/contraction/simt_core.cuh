@@ -81,7 +81,7 @@ DEVICE void simt_multiply(ACC (&acc)[4][4], u8* memory, const SimtTile& t, i64 d
     grid_release();
 }
 
-DEVICE void simt_finish(const ACC (&acc)[4][4], u8* memory, const SimtTile& t, const Geometry& g,
+DEVICE void simt_epilogue(const ACC (&acc)[4][4], u8* memory, const SimtTile& t, const Geometry& g,
                         OUT* out EPI_PARAMS) {
     ACC* tile = (ACC*)memory;
 #pragma unroll

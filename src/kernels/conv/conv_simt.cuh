@@ -39,5 +39,5 @@ KERNEL void __launch_bounds__(256, 1)
     };
     ACC acc[4][4];
     simt_multiply(acc, memory, t, g.k, load_x, load_w);
-    simt_finish(acc, memory, t, g, out EPI_PASS);
+    simt_epilogue(acc, memory, t, g, out EPI_PASS);
 }

@@ -26,5 +26,5 @@ KERNEL void __launch_bounds__(256, 1)
     };
     ACC acc[4][4];
     simt_multiply(acc, memory, t, g.k, load_a, load_b);
-    simt_finish(acc, memory, t, g, out EPI_PASS);
+    simt_epilogue(acc, memory, t, g, out EPI_PASS);
 }

@@ -21,8 +21,8 @@ constexpr int zeros_bytes = 512; // of zeros that stand for rows
 #if BLOCK
 constexpr int passes = (MR + 1) / 2;
 constexpr int tile_scales = BLOCK < tile_elements ? tile_elements / BLOCK : 1; // of a column
-/// Elements of a row of scales and of zero points: half of it, and all. The copy engine brings 16
-/// bytes at least.
+/// Elements of a row of scales and of zero points: half of it, and all. TMA loads at least 16
+/// bytes.
 constexpr int least_scales = 16 / (int)sizeof(SCALE);
 constexpr int half_scales = !PAIRED ? 16 : least_scales > 8 ? least_scales : 8;
 constexpr int row_scales = PAIRED ? 2 * half_scales : 16;
