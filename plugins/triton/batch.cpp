@@ -150,6 +150,9 @@ void Batch::read_input(Pending& p, size_t index) const {
     require(type == server_type(t.type), ErrorCode::InvalidArgument, "input '", t.name,
             "' has elements of ", type_name(type), ", expected ", type_name(server_type(t.type)));
     p.shapes[index].assign(shape, shape + rank);
+    if (t.dims.empty() && p.shapes[index] == std::vector<int64_t>{1}) {
+        p.shapes[index].clear(); // the server takes no tensor without sizes
+    }
     check_shape(t, p.shapes[index], max_batch_size_ > 0);
     Pending::Input& in = p.inputs[index];
     for (uint32_t i = 0; i < buffers; ++i) {
@@ -273,6 +276,9 @@ void Batch::write_outputs(Pending& p, int64_t first_row, int64_t rows) const {
         size_t bytes = static_cast<size_t>(element_count(dims)) * element_bytes(t->type);
         if (max_batch_size_ > 0 && p.rows > 0) {
             data += bytes / static_cast<size_t>(p.rows) * static_cast<size_t>(first_row);
+        }
+        if (dims.empty()) {
+            dims.push_back(1);
         }
         TRITONBACKEND_Output* output = nullptr;
         check(TRITONBACKEND_ResponseOutput(p.response, &output, name, server_type(t->type),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/triton/config.h"
 
+#include "plugins/triton/fields.h"
+
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -124,11 +126,65 @@ void refuse_fields(const Object& o) {
     }
 }
 
+/// What the server fills in by itself, and fields that are refused or read elsewhere, are no news.
+bool is_default(const std::string& name, const Object& value) {
+    return value.is_null() || value == Object(false) || value == Object(0) ||
+           value == Object("PRIORITY_DEFAULT") || (value.is_structured() && value.empty()) ||
+           name == "input_pinned_memory" || name == "output_pinned_memory" ||
+           name == "execution_accelerators";
+}
+
+void read_precision(const std::string& text, ModelConfig& out) {
+    require(text == "FP32" || text == "FP16", ErrorCode::Unsupported, "precision_mode ", text,
+            " is refused: FP32 and FP16 are served; build an engine with ingot build --int8 "
+            "--calib for others");
+    out.fp16 = text == "FP16";
+}
+
+void read_accelerators(const Object& list, ModelConfig& out) {
+    for (const Object& accelerator : list) {
+        std::string name = accelerator.value("name", "");
+        if (name != "tensorrt") {
+            out.notes.push_back(
+                str("accelerator '", name, "' has no effect: Ingot runs the model"));
+            continue;
+        }
+        Object parameters = accelerator.value("parameters", Object::object());
+        for (const auto& [key, value] : parameters.items()) {
+            judge_field(Place::Accelerator, key, out.notes);
+            if (key == "precision_mode") {
+                read_precision(value.get<std::string>(), out);
+            }
+        }
+    }
+}
+
+void read_optimization(const Object& o, ModelConfig& out) {
+    for (const auto& [name, value] : o.items()) {
+        if (!is_default(name, value)) {
+            judge_field(Place::Optimization, name, out.notes);
+        }
+    }
+    if (const Object* accelerators = find(o, "execution_accelerators")) {
+        for (const char* list : {"gpu_execution_accelerator", "cpu_execution_accelerator"}) {
+            read_accelerators(accelerators->value(list, Object::array()), out);
+        }
+    }
+}
+
 Object tensor_entry(const EngineTensor& t, bool batched) {
     Object out;
     out["name"] = t.name;
     out["data_type"] = std::string(config_type(t.type));
-    out["dims"] = std::vector<int64_t>(t.dims.begin() + (batched ? 1 : 0), t.dims.end());
+    std::vector<int64_t> dims(t.dims.begin() + (batched ? 1 : 0), t.dims.end());
+    if (dims.empty()) { // the server takes no tensor without sizes
+        out["dims"] = {1};
+        if (batched) { // else refused, too: check_config() and Batch know that one element is meant
+            out["reshape"]["shape"] = Object::array();
+        }
+    } else {
+        out["dims"] = dims;
+    }
     return out;
 }
 
@@ -172,7 +228,12 @@ ModelConfig read_config(const std::string& json) {
         out.file = o.value("default_model_filename", "");
         read_groups(o.value("instance_group", Object::array()), out);
         refuse_fields(o);
-        out.parameters = read_parameters(parameter_texts(o.value("parameters", Object::object())));
+        out.parameters =
+            read_parameters(parameter_texts(o.value("parameters", Object::object())), out.notes);
+        read_optimization(o.value("optimization", Object::object()), out);
+        if (!o.value("cc_model_filenames", Object::object()).empty()) {
+            out.notes.emplace_back("cc_model_filenames has no effect: one file serves every GPU");
+        }
         return out;
     });
 }

@@ -38,7 +38,9 @@ struct ModelConfig {
     int32_t profile = 0;
     int32_t cpu_instances = 0; // of all groups
     Parameters parameters;
-    std::string json; // all of it
+    bool fp16 = false;              // precision_mode of the accelerator "tensorrt"
+    std::vector<std::string> notes; // fields that have no effect, and why
+    std::string json;               // all of it
 };
 
 /// Errors: InvalidArgument or Unsupported naming the field that asks for what there is not.
@@ -52,7 +54,8 @@ std::optional<std::string> complete_config(const ModelConfig& config, const Engi
 /// Errors: InvalidArgument naming tensor, configured and found.
 void check_config(const ModelConfig& config, const Engine& engine);
 
-/// Errors: InvalidArgument for a name or value that is none of the table.
-Parameters read_parameters(const std::map<std::string, std::string>& texts);
+/// Errors: of a name, those of judge_field(); InvalidArgument for a value that is none.
+Parameters read_parameters(const std::map<std::string, std::string>& texts,
+                           std::vector<std::string>& notes);
 
 } // namespace ingot::triton

@@ -24,11 +24,11 @@ bool ends_with_onnx(const std::string& path) {
 }
 
 /// The engine of an ONNX model as bytes.
-std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, ServerLogger& logger) {
+std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, bool fp16, ServerLogger& logger) {
     auto builder = made(nv::createInferBuilder(logger), logger, ErrorCode::Internal, "no builder");
     auto flag = static_cast<uint32_t>(nv::NetworkDefinitionCreationFlag::kSTRONGLY_TYPED);
-    auto network =
-        made(builder->createNetworkV2(1U << flag), logger, ErrorCode::Internal, "no network");
+    auto network = made(builder->createNetworkV2(fp16 ? 0U : 1U << flag), logger,
+                        ErrorCode::Internal, "no network");
     auto parser = made(nvonnxparser::createParser(*network, logger), logger, ErrorCode::Internal,
                        "no parser");
     if (!parser->parse(file.bytes().data(), file.bytes().size(), file.path().c_str())) {
@@ -43,6 +43,9 @@ std::unique_ptr<nv::IHostMemory> build(const MappedFile& file, ServerLogger& log
     }
     auto config =
         made(builder->createBuilderConfig(), logger, ErrorCode::Internal, "no configuration");
+    if (fp16) {
+        config->setFlag(nv::BuilderFlag::kFP16);
+    }
     return made(builder->buildSerializedNetwork(*network, *config), logger, ErrorCode::Unsupported,
                 "the model cannot be built");
 }
@@ -141,7 +144,7 @@ std::shared_ptr<const Engine> load_engine(const LoadRequest& request,
             size_t size = file->bytes().size();
             std::unique_ptr<nv::IHostMemory> built;
             if (ends_with_onnx(request.path)) {
-                built = build(*file, *logger);
+                built = build(*file, request.fp16, *logger);
                 bytes = built->data();
                 size = built->size();
             }

@@ -64,6 +64,7 @@ struct LoadRequest {
     Target target;
     int32_t profile = 0;
     int32_t threads = 0; // of the CPU; 0 for all cores
+    bool fp16 = false;   // an ONNX model is built to compute in FP16 where that is safe
 };
 /// Errors: Io, InvalidEngine, InvalidModel, Unsupported; the message names the file without its
 /// folder.

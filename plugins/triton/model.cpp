@@ -66,6 +66,9 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
                        }
                    }
                    check_config(config_, *first);
+                   for (const std::string& note : config_.notes) {
+                       log(TRITONSERVER_LOG_INFO, str(subject_, ": ", note));
+                   }
                });
 }
 
@@ -95,7 +98,8 @@ std::shared_ptr<const Engine> Model::engine(const Target& target) {
     std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<const Engine>& found = engines_[target];
     if (found == nullptr) {
-        LoadRequest request{path_, target, config_.profile, config_.parameters.threads};
+        LoadRequest request{path_, target, config_.profile, config_.parameters.threads,
+                            config_.fp16};
         if (request.threads == 0) {
             request.threads = std::max(1, cores() / std::max(1, config_.cpu_instances));
         }

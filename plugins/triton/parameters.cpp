@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parameters of a model's configuration that this backend has.
 #include "plugins/triton/config.h"
+#include "plugins/triton/fields.h"
 
 #include <charconv>
 
@@ -45,6 +46,10 @@ void read_threads(const std::string& text, Parameters& p) {
     p.threads = static_cast<int32_t>(number(text, "threads"));
 }
 
+void read_intra_op_threads(const std::string& text, Parameters& p) {
+    p.threads = text == "0" ? 0 : static_cast<int32_t>(number(text, "intra_op_thread_count"));
+}
+
 void read_hang_timeout(const std::string& text, Parameters& p) {
     p.hang_timeout_ms = text == "0" ? 0 : number(text, "hang_timeout_ms");
 }
@@ -57,26 +62,21 @@ constexpr ParameterRow rows[] = {
     {"buckets", read_buckets},
     {"hang_timeout_ms", read_hang_timeout},
     {"threads", read_threads},
+    {"intra_op_thread_count", read_intra_op_threads},
 };
 
 } // namespace
 
-Parameters read_parameters(const std::map<std::string, std::string>& texts) {
+Parameters read_parameters(const std::map<std::string, std::string>& texts,
+                           std::vector<std::string>& notes) {
     Parameters out;
-    std::vector<std::string> names;
-    for (const ParameterRow& row : rows) {
-        names.emplace_back(row.name);
-    }
     for (const auto& [name, text] : texts) {
-        const ParameterRow* found = nullptr;
+        judge_field(Place::Parameter, name, notes);
         for (const ParameterRow& row : rows) {
-            found = name == row.name ? &row : found;
+            if (name == row.name) {
+                row.read(text, out);
+            }
         }
-        if (found == nullptr) {
-            fail(ErrorCode::InvalidArgument, "parameter '", name,
-                 "' is none of this backend's, which are: ", join(names, ", "));
-        }
-        found->read(text, out);
     }
     return out;
 }

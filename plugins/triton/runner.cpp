@@ -59,7 +59,7 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config)
     for (const EngineTensor& t : engine_->inputs) {
         std::vector<int64_t> dims = t.dims;
         for (const ConfigTensor& c : config.inputs) {
-            if (c.name == t.name) {
+            if (c.name == t.name && c.dims.size() <= dims.size()) {
                 std::copy(c.dims.rbegin(), c.dims.rend(), dims.rbegin());
             }
         }

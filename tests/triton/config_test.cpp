@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Configurations: what is added from the engine, and what does not fit it.
+#include "plugins/triton/fields.h"
+#include "source_dir.h"
 #include "tests/triton/scene.h"
 
-#include <algorithm>
+#include <fstream>
 
 namespace ingot::triton {
 namespace {
@@ -13,6 +15,12 @@ const char* const written = R"({"max_batch_size":4,
 
 std::string with(const std::string& fields) {
     return written + ("," + fields) + "}";
+}
+
+std::string accelerator(const std::string& key, const std::string& value) {
+    return R"("optimization":{"execution_accelerators":{"gpu_execution_accelerator":[)"
+           R"({"name":"tensorrt","parameters":{")" +
+           key + R"(":")" + value + R"("}}]}})";
 }
 
 struct Completion {
@@ -116,8 +124,12 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
         {with(R"("instance_group":[{"name":"g","profile":["2"]}])"),
          "profile 2 is asked for, and the engine has 1"},
         {with(R"("parameters":{"bukets":{"string_value":"1"}})"),
-         "parameter 'bukets' is none of this backend's, which are: buckets, hang_timeout_ms, "
-         "threads"},
+         "parameter 'bukets' is unknown to this backend; docs/serving.md lists those that it "
+         "knows; did you mean 'buckets'?"},
+        {with(R"("optimization":{"speed":1})"),
+         "field of optimization 'speed' is unknown to this backend"},
+        {with(accelerator("precision_mode", "INT8")),
+         "precision_mode INT8 is refused: FP32 and FP16 are served"},
         {with(R"("parameters":{"buckets":{"string_value":"4,2"}})"),
          "parameter 'buckets': each is larger than the one before, got '4,2'"},
         {with(R"("parameters":{"buckets":{"string_value":"5"}})"),
@@ -136,6 +148,65 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
         std::string text = scene.start_model();
         EXPECT_NE(text.find(c.text), std::string::npos) << text;
         EXPECT_NE(text.find("model 'model' version 1: "), std::string::npos) << text;
+    }
+}
+
+// Each row of fields.def in a configuration: what is honoured, taken with a reason, or refused.
+TEST(TritonConfig, FieldsOfOtherBackendsDoWhatTheTableSays) {
+    const std::map<std::string, std::string> values = {{"buckets", "1,4"},
+                                                       {"precision_mode", "FP16"},
+                                                       {"graph", R"({"level":1})"},
+                                                       {"priority", R"("PRIORITY_MAX")"},
+                                                       {"cuda", R"({"graphs":true})"},
+                                                       {"eager_batching", "true"}};
+    std::string engine = row_engine(8);
+    for (const Field& f : fields()) {
+        SCOPED_TRACE(f.name);
+        auto found = values.find(f.name);
+        std::string value = found == values.end() ? "2" : found->second;
+        std::string field =
+            f.place == Place::Parameter ? R"("parameters":{")" + std::string(f.name) +
+                                              R"(":{"string_value":")" + value + R"("}})"
+            : f.place == Place::Accelerator
+                ? accelerator(f.name, value)
+                : R"("optimization":{")" + std::string(f.name) + R"(":)" + value + "}";
+        Scene scene(engine, with(field));
+        ASSERT_EQ(scene.start_backend(), "");
+        std::string text = scene.start_model();
+        std::string said = "'" + std::string(f.name) + "' has no effect: " + f.reason;
+        if (f.verdict == Verdict::Refused) {
+            EXPECT_NE(text.find("'" + std::string(f.name) + "' is refused: " + f.reason),
+                      std::string::npos)
+                << text;
+        } else {
+            EXPECT_EQ(text, "");
+            EXPECT_EQ(FakeHost::get().logged().find(said) != std::string::npos,
+                      f.verdict == Verdict::Accepted)
+                << FakeHost::get().logged();
+        }
+    }
+}
+
+TEST(TritonConfig, TheServersDefaultsAreNoNews) {
+    Scene scene(row_engine(8),
+                with(R"("optimization":{"priority":"PRIORITY_DEFAULT","input_pinned_memory":)"
+                     R"({"enable":true},"output_pinned_memory":{"enable":true},)"
+                     R"("gather_kernel_buffer_threshold":0,"eager_batching":false},)"
+                     R"("cc_model_filenames":{},"parameters":{})"));
+    ASSERT_EQ(scene.start_backend(), "");
+    ASSERT_EQ(scene.start_model(), "");
+    EXPECT_EQ(FakeHost::get().logged().find("no effect"), std::string::npos);
+}
+
+// The table of docs/serving.md is that of fields.def.
+TEST(TritonConfig, TheDocumentHasTheTableOfFields) {
+    std::ifstream file(source_dir() + "/docs/serving.md");
+    std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const char* const verdicts[] = {"honoured", "no effect", "refused"};
+    for (const Field& f : fields()) {
+        std::string row = "| `" + std::string(f.name) + "` | " +
+                          verdicts[static_cast<size_t>(f.verdict)] + " | " + f.reason + " |";
+        EXPECT_NE(text.find(row), std::string::npos) << row;
     }
 }
 

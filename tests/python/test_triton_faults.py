@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A real Triton Inference Server with Ingot's backend when something goes wrong: broken versions,
+wrong requests, a device that is lost, a run that does not end."""
+import shutil
+import subprocess
+import threading
+import time
+
+import numpy as np
+import onnx
+import onnx.helper as oh
+import pytest
+
+import ingot_command
+import triton_server
+from triton_server import Refused
+
+FLOAT = onnx.TensorProto.FLOAT
+END_SECONDS = 30  # in which a process that is to end has ended
+
+
+def save(path, nodes, inputs, outputs, initializers=()):
+    graph = oh.make_graph(nodes, "g", inputs, outputs, initializers)
+    model = oh.make_model(graph, opset_imports=[oh.make_opsetid("", 17)], ir_version=8)
+    onnx.checker.check_model(model)
+    onnx.save(model, path)
+    return path
+
+
+def scaled(path, factor):
+    """y[n, 4] = factor * x[n, 4]"""
+    shape = ["n", 4]
+    factors = onnx.numpy_helper.from_array(np.full(4, factor, np.float32), "f")
+    return save(path, [oh.make_node("Mul", ["x", "f"], ["y"])],
+                [oh.make_tensor_value_info("x", FLOAT, shape)],
+                [oh.make_tensor_value_info("y", FLOAT, shape)], [factors])
+
+
+def looping(path):
+    """y = x after `count` rounds of adding 1."""
+    body = oh.make_graph(
+        [oh.make_node("Identity", ["go"], ["go_on"]), oh.make_node("Add", ["v", "one"], ["v_out"])],
+        "body",
+        [oh.make_tensor_value_info("i", onnx.TensorProto.INT64, []),
+         oh.make_tensor_value_info("go", onnx.TensorProto.BOOL, []),
+         oh.make_tensor_value_info("v", FLOAT, [2])],
+        [oh.make_tensor_value_info("go_on", onnx.TensorProto.BOOL, []),
+         oh.make_tensor_value_info("v_out", FLOAT, [2])],
+        [onnx.numpy_helper.from_array(np.ones(1, np.float32), "one")])
+    return save(path, [oh.make_node("Loop", ["count", "", "x"], ["y"], body=body)],
+                [oh.make_tensor_value_info("count", onnx.TensorProto.INT64, []),
+                 oh.make_tensor_value_info("x", FLOAT, [2])],
+                [oh.make_tensor_value_info("y", FLOAT, [2])])
+
+
+def picking(path):
+    """y[n] = table[i[n]] for a table of 3."""
+    table = onnx.numpy_helper.from_array(np.array([10, 20, 30], np.float32), "table")
+    return save(path, [oh.make_node("Gather", ["table", "i"], ["y"])],
+                [oh.make_tensor_value_info("i", onnx.TensorProto.INT64, ["n"])],
+                [oh.make_tensor_value_info("y", FLOAT, ["n"])], [table])
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    triton_server.needed()
+    folder = tmp_path_factory.mktemp("models")
+    return {"double": scaled(folder / "double.onnx", 2), "triple": scaled(folder / "triple.onnx", 3),
+            "loop": looping(folder / "loop.onnx"), "pick": picking(folder / "pick.onnx")}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, models):
+    folder = tmp_path_factory.mktemp("triton")
+    names = ("ingot", "tensorrt", "onnxruntime")
+    with triton_server.Server(folder, names) as running:
+        yield running
+
+
+def rows(count):
+    return np.random.default_rng(count).normal(size=(count, 4)).astype(np.float32)
+
+
+def test_repositories_of_other_backends_are_served_unchanged(server, models, tmp_path):
+    engine = tmp_path / "double.engine"
+    ingot_command.build(models["double"], engine)
+    server.add("of_tensorrt", engine, """platform: "tensorrt_plan"
+max_batch_size: 8
+input [{ name: "x" data_type: TYPE_FP32 dims: [4] }]
+output [{ name: "y" data_type: TYPE_FP32 dims: [4] }]
+instance_group [{ count: 2 kind: KIND_CPU }]
+dynamic_batching { max_queue_delay_microseconds: 100 }
+optimization { cuda { graphs: true } }
+parameters { key: "execution_context_allocation_strategy" value: { string_value: "STATIC" } }
+""", file_name="model.plan")
+    server.add("of_onnxruntime", models["double"], """platform: "onnxruntime_onnx"
+max_batch_size: 8
+optimization { graph { level: 1 } execution_accelerators { gpu_execution_accelerator: [
+  { name: "tensorrt" parameters { key: "precision_mode" value: "FP32" }
+    parameters { key: "trt_engine_cache_enable" value: "1" } }] } }
+parameters { key: "intra_op_thread_count" value: { string_value: "1" } }
+""", file_name="model.onnx")
+    server.add("bare", models["double"], None, file_name="model.onnx")  # no configuration at all
+    for name in ("of_tensorrt", "of_onnxruntime", "bare"):
+        server.load(name)
+        for count in (1, 3):
+            np.testing.assert_array_equal(server.infer(name, {"x": rows(count)})["y"],
+                                          2 * rows(count))
+    assert server.config("bare")["backend"] == "onnxruntime"
+    assert ("parameter of the accelerator 'tensorrt' 'trt_engine_cache_enable' has no effect: a "
+            "model is built in seconds") in server.said()
+
+
+def test_a_request_with_a_wrong_value_fails_alone(server, models):
+    server.add("pick", models["pick"], "", file_name="model.onnx")
+    server.load("pick")
+    np.testing.assert_array_equal(
+        server.infer("pick", {"i": np.array([[2], [0]], np.int64)})["y"].ravel(), [30, 10])
+    with pytest.raises(Refused) as refused:
+        server.infer("pick", {"i": np.array([[7]], np.int64)})
+    assert refused.value.status in (400, 500)
+    np.testing.assert_array_equal(
+        server.infer("pick", {"i": np.array([[1]], np.int64)})["y"].ravel(), [20])
+
+
+@pytest.mark.parametrize("content, text", [
+    (b"", "model.engine"), (b"no engine" * 50, "model.engine"), (None, "model.engine")])
+def test_a_broken_version_leaves_the_old_one_serving(server, models, tmp_path, content, text):
+    engine = tmp_path / "double.engine"
+    ingot_command.build(models["double"], engine)
+    server.add("kept", engine, file_name="model.engine")
+    server.load("kept")
+    broken = tmp_path / "broken.engine"
+    broken.write_bytes(engine.read_bytes()[:-40] if content is None else content)
+    server.add("kept", broken, version=2, file_name="model.engine")
+    with pytest.raises(Refused) as refused:
+        server.load("kept")
+    assert text in refused.value.text and str(server.repository) not in refused.value.text
+    np.testing.assert_array_equal(server.infer("kept", {"x": rows(2)})["y"], 2 * rows(2))
+    assert server.answers("/v2/models/kept/ready")
+    shutil.rmtree(server.repository / "kept")
+    server.unload("kept")
+
+
+def test_a_new_version_loses_no_request(server, models):
+    server.add("versions", models["double"], "", file_name="model.onnx")
+    server.load("versions")
+    stop = threading.Event()
+    seen, failed = set(), []
+
+    def ask(count):
+        x = rows(count)
+        while not stop.is_set():
+            try:
+                y = server.infer("versions", {"x": x})["y"]
+                seen.add(round(float(y[0, 0] / x[0, 0])))
+                np.testing.assert_allclose(y, x * round(float(y[0, 0] / x[0, 0])), rtol=1e-6)
+            except Exception as error:  # whatever it is, a request was lost
+                failed.append(error)
+
+    threads = [threading.Thread(target=ask, args=(count,)) for count in (1, 2, 3)]
+    for one in threads:
+        one.start()
+    server.add("versions", models["triple"], "", version=2, file_name="model.onnx")
+    server.load("versions")
+    end = time.monotonic() + END_SECONDS
+    while 3 not in seen and time.monotonic() < end:
+        time.sleep(0.05)
+    stop.set()
+    for one in threads:
+        one.join()
+    assert not failed and seen >= {2, 3}
+
+
+def test_metrics_count_runs_and_padding(server, models):
+    server.add("counted", models["double"], 'max_batch_size: 8 parameters { key: "buckets" '
+               'value: { string_value: "4,8" } }', file_name="model.onnx")
+    server.load("counted")
+    server.infer("counted", {"x": rows(3)})
+    said = server.metrics()
+    assert 'ingot_runs{model="counted",version="1"} 1' in said
+    assert 'ingot_padded_rows{model="counted",version="1"} 1' in said
+    assert 'ingot_unprepared_shapes{model="counted",version="1"} 0' in said
+    assert 'ingot_device_lost{model="counted",version="1"} 0' in said
+
+
+def test_loads_and_unloads_give_memory_back(server, models):
+    server.add("again", models["double"], "", file_name="model.onnx")
+
+    def resident():
+        status = open(f"/proc/{server.process.pid}/status", encoding="ascii").read()
+        return int(status.split("VmRSS:")[1].split()[0])
+
+    def unloaded():
+        return not server.answers("/v2/models/again/ready")
+
+    for count in range(60):
+        if count == 30:
+            before = resident()
+        server.load("again")
+        server.unload("again")
+        end = time.monotonic() + END_SECONDS
+        while not unloaded() and time.monotonic() < end:
+            time.sleep(0.01)
+    assert resident() < before + 8 * 1024  # KiB
+
+
+def test_a_lost_device_ends_the_server_with_86(models, tmp_path):
+    library = tmp_path / "lost_device.so"
+    source = ingot_command.REPOSITORY / "tests" / "triton" / "programs" / "lost_device.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    lost = tmp_path / "lost"
+    with triton_server.Server(tmp_path / "server", environment={
+            "LD_PRELOAD": str(library), "INGOT_LOST": str(lost)}) as server:
+        server.add("pick", models["pick"], "", file_name="model.onnx")
+        server.add("double", models["double"], "", file_name="model.onnx")
+        server.load("pick")
+        server.load("double")
+        with pytest.raises(Refused):  # an error that is none of the device's
+            server.infer("pick", {"i": np.array([[7]], np.int64)})
+        np.testing.assert_array_equal(server.infer("double", {"x": rows(1)})["y"], 2 * rows(1))
+        lost.touch()
+        with pytest.raises(Refused) as refused:
+            server.infer("pick", {"i": np.array([[7]], np.int64)})
+        assert refused.value.status == 500
+        with pytest.raises((Refused, OSError)) as later:
+            server.infer("double", {"x": rows(1)})
+        if isinstance(later.value, Refused):  # else the process has ended already
+            assert later.value.status == 503
+            assert "the device is lost: cuStreamSynchronize: an illegal address" in later.value.text
+        assert server.process.wait(timeout=END_SECONDS) == 86
+        assert "this process ends with exit code 86" in server.said()
+        lost.unlink()
+        server.start()  # as a supervisor would
+        server.load("double")
+        np.testing.assert_array_equal(server.infer("double", {"x": rows(1)})["y"], 2 * rows(1))
+
+
+def test_a_run_that_does_not_end_ends_the_server_with_87(models, tmp_path):
+    with triton_server.Server(tmp_path / "server") as server:
+        server.add("loop", models["loop"], 'parameters { key: "hang_timeout_ms" value: '
+                   '{ string_value: "1000" } }', file_name="model.onnx")
+        server.load("loop")
+        few = {"count": np.array([3], np.int64), "x": np.zeros(2, np.float32)}
+        np.testing.assert_array_equal(server.infer("loop", few)["y"], [3, 3])
+        endless = few | {"count": np.array([2**62], np.int64)}
+        with pytest.raises((Refused, OSError)):
+            server.infer("loop", endless)
+        assert server.process.wait(timeout=END_SECONDS) == 87
+        assert "a run has not ended after 1000 ms" in server.said()
