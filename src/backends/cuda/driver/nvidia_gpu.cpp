@@ -46,7 +46,7 @@ public:
     int number() const override { return number_; }
     std::string description() const override { return description_; }
     std::string identity() const override { return identity_; }
-    const char* error() const override { return card_.health.cause(); }
+    const char* error() const override { return device_.health.cause(); }
     std::string compiler() const override { return str("cubin ", arch_.nvrtc); }
 
     std::string compile(const std::string& text) const override {
