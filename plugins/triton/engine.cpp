@@ -5,6 +5,8 @@
 #include "base/file.h"
 
 #include <algorithm>
+#include <cstring>
+#include <span>
 
 namespace ingot::triton {
 
@@ -17,6 +19,16 @@ std::unique_ptr<T> made(T* object, ServerLogger& logger, ErrorCode code, const c
     std::unique_ptr<T> out(object);
     require(out != nullptr, code, logger.take_errors(otherwise));
     return out;
+}
+
+/// Plans of NVIDIA's TensorRT begin with one of these.
+void refuse_foreign_plan(std::span<const std::byte> bytes) {
+    for (std::string_view tag : {"ftrt", "ptrt"}) {
+        require(bytes.size() < tag.size() || std::memcmp(bytes.data(), tag.data(), tag.size()) != 0,
+                ErrorCode::InvalidEngine,
+                "it is a plan of NVIDIA's TensorRT, which runs there alone; build an engine from "
+                "the ONNX model: ingot build model.onnx -o model.engine");
+    }
 }
 
 bool ends_with_onnx(const std::string& path) {
@@ -140,6 +152,7 @@ std::shared_ptr<const Engine> load_engine(const LoadRequest& request,
                 require(out->runtime->setMaxThreads(request.threads), ErrorCode::InvalidArgument,
                         logger->take_errors("the number of threads cannot be set"));
             }
+            refuse_foreign_plan(file->bytes());
             const void* bytes = file->bytes().data();
             size_t size = file->bytes().size();
             std::unique_ptr<nv::IHostMemory> built;

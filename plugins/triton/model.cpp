@@ -79,6 +79,10 @@ std::string Model::find_file(TRITONBACKEND_Model* model) const {
     require(type == TRITONBACKEND_ARTIFACT_FILESYSTEM, ErrorCode::Unsupported,
             "the model repository is no folder");
     std::string version_folder = str(folder, "/", version_, "/");
+    // A load request brings a configuration along: what it names stays inside the folder.
+    require(config_.file.find('/') == std::string::npos && config_.file != "..",
+            ErrorCode::InvalidArgument, "default_model_filename '", config_.file,
+            "' names a file elsewhere: it lies in the folder of the version");
     std::vector<std::string> tried;
     if (!config_.file.empty()) {
         tried.push_back(config_.file);

@@ -1,5 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """libtriton_ingot.so in a real Triton Inference Server, on the CPU."""
+import os
+import re
+import shutil
+import signal
+import subprocess
+import time
+
 import numpy as np
 import pytest
 
@@ -60,3 +67,47 @@ output [{ name: "scores" data_type: TYPE_FP32 dims: [10] }]""")
         server.load("wrong")
     assert ("input 'image': data_type TYPE_FP16 is configured, the engine has TYPE_FP32"
             in refused.value.text)
+
+
+def test_the_listing_of_the_document_serves_digits(tmp_path):
+    """docs/serving.md to the letter; tritonserver gets free ports beside what the listing says."""
+    triton_server.needed()
+    text = (ingot_command.REPOSITORY / "docs" / "serving.md").read_text(encoding="utf-8")
+    listing = re.search(r"```sh\n(.*?)```", text, re.DOTALL).group(1)
+    build = ingot_command.binary().parent
+    installed = tmp_path / "prefix" / "lib"  # as cmake --install lays it out
+    backend = installed / "ingot" / "backends" / "ingot"
+    backend.mkdir(parents=True)
+    shutil.copy(build / "libtriton_ingot.so", backend)
+    for library in ("libingot.so", "libingot_cpu.so"):
+        (installed / library).symlink_to(build / library)
+    shutil.copy(DIGITS / "digits.onnx", tmp_path)
+    http, grpc, metrics = triton_server.free_ports(3)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    (programs / "ingot").symlink_to(ingot_command.binary())
+    (programs / "tritonserver").write_text(
+        f'#!/bin/sh\nexec "{triton_server.SERVER}" "$@" --http-port={http} --grpc-port={grpc} '
+        f"--grpc-address=127.0.0.1 --metrics-port={metrics} --metrics-address=127.0.0.1\n")
+    (programs / "tritonserver").chmod(0o755)
+    log = tmp_path / "log"
+    with open(log, "wb") as output:
+        process = subprocess.Popen(
+            ["bash", "-e", "-c", listing.replace("PREFIX", str(tmp_path / "prefix"))],
+            cwd=tmp_path, stdout=output, stderr=output, start_new_session=True,
+            env=os.environ | {"PATH": f"{programs}:{os.environ['PATH']}"})
+    try:
+        running = triton_server.Server(tmp_path / "unused")
+        running.http = http
+        end = time.monotonic() + triton_server.START_SECONDS
+        while not running.answers("/v2/models/digits/ready"):
+            assert process.poll() is None and time.monotonic() < end, log.read_text()
+            time.sleep(0.05)
+        images = np.load(DIGITS / "held_out_images.npy")[:40]
+        scores = np.concatenate([running.infer("digits", {"image": images[at:at + 4]})["scores"]
+                                 for at in range(0, 40, 4)])
+        labels = np.load(DIGITS / "held_out_labels.npy")[:40]
+        assert np.mean(np.argmax(scores, axis=1) == labels) > 0.9
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(timeout=60)

@@ -139,6 +139,9 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
         {with(R"("default_model_filename":"other.engine")"),
          "the folder of the version has no other.engine: put the engine there, or name it in "
          "default_model_filename"},
+        {with(R"("default_model_filename":"../1/model.engine")"),
+         "default_model_filename '../1/model.engine' names a file elsewhere: it lies in the folder "
+         "of the version"},
         {R"({"input":5})", "the configuration cannot be read: "},
     };
     for (const Refusal& c : cases) {
@@ -216,6 +219,18 @@ TEST(TritonConfig, BytesThatAreNoEngineAreRefusedWithoutThePath) {
     std::string text = scene.start_model();
     EXPECT_NE(text.find("file 'model.engine': "), std::string::npos) << text;
     EXPECT_EQ(text.find(scene.model.folder), std::string::npos) << "a path in " << text;
+}
+
+TEST(TritonConfig, PlansOfTensorRTAreToldApart) {
+    for (const char* tag : {"ftrt", "ptrt"}) {
+        Scene scene(tag + std::string(100, '\1'), "{}");
+        ASSERT_EQ(scene.start_backend(), "");
+        std::string text = scene.start_model();
+        EXPECT_NE(text.find("it is a plan of NVIDIA's TensorRT, which runs there alone; build an "
+                            "engine from the ONNX model: ingot build model.onnx -o model.engine"),
+                  std::string::npos)
+            << text;
+    }
 }
 
 TEST(TritonConfig, OtherKindsOfInstancesAreRefused) {
