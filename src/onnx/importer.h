@@ -90,21 +90,25 @@ private:
 
 using ImportFunction = Values (*)(NodeContext& c);
 
-/// The part of an operator in shapes: networks of the API compute them on the host.
+/// The part of an operator in shapes: networks of the API compute them on the host. There is no
+/// default: each row says it.
 struct ShapeUse {
-    uint32_t inputs = 0;  // bit i: the values of input i are sizes, axes, counts or the like
-    bool results = false; // the results may be such values too
+    uint32_t inputs; // bit i: the values of input i are sizes, axes, counts or the like
+    bool results;    // the results may be such values too
 
+    constexpr ShapeUse(uint32_t in, bool out) : inputs(in), results(out) {}
     bool reads(size_t input) const { return input < 32 && (inputs >> input & 1U) != 0; }
     constexpr ShapeUse and_results() const { return {inputs, true}; }
 };
+/// Neither inputs nor results are shapes.
+inline constexpr ShapeUse no_shapes = {0, false};
 /// These inputs are shapes.
 constexpr ShapeUse shape_inputs(std::initializer_list<unsigned> inputs) {
-    ShapeUse s;
+    uint32_t bits = 0;
     for (unsigned i : inputs) {
-        s.inputs |= 1U << i;
+        bits |= 1U << i;
     }
-    return s;
+    return {bits, false};
 }
 /// The results may be shapes.
 inline constexpr ShapeUse shape_results = {0, true};
@@ -117,7 +121,7 @@ struct ImporterRow {
     std::string_view type;
     int since = 1; // lowest opset version of the domain
     ImportFunction import = nullptr;
-    ShapeUse shapes = {};
+    ShapeUse shapes;
     int until = newest_opset; // highest
 };
 using ImporterTable = std::span<const ImporterRow>;

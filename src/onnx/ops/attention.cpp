@@ -303,10 +303,10 @@ Values linear_attention(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Attention", 23, attention},
-    {"", "RotaryEmbedding", 23, rotary},
-    {"", "LinearAttention", 27, linear_attention},
-    {"com.microsoft", "LinearAttention", 1, linear_attention},
+    {"", "Attention", 23, attention, no_shapes},
+    {"", "RotaryEmbedding", 23, rotary, no_shapes},
+    {"", "LinearAttention", 27, linear_attention, no_shapes},
+    {"com.microsoft", "LinearAttention", 1, linear_attention, no_shapes},
 };
 
 } // namespace

@@ -37,7 +37,7 @@ Values bit_cast(NodeContext& c) {
 const ImporterRow rows[] = {
     {"", "Cast", 6, cast, shape_results},
     {"", "CastLike", 15, cast_like, shape_results},
-    {"", "BitCast", 26, bit_cast},
+    {"", "BitCast", 26, bit_cast, no_shapes},
 };
 
 } // namespace

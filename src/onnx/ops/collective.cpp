@@ -43,9 +43,9 @@ Values all_gather(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"com.microsoft", "AllReduce", 1, all_reduce},
-    {"com.microsoft", "AllGather", 1, all_gather},
-    {"com.microsoft", "AllToAll", 1, all_to_all},
+    {"com.microsoft", "AllReduce", 1, all_reduce, no_shapes},
+    {"com.microsoft", "AllGather", 1, all_gather, no_shapes},
+    {"com.microsoft", "AllToAll", 1, all_to_all, no_shapes},
 };
 
 } // namespace

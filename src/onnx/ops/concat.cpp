@@ -221,11 +221,11 @@ Values center_crop_pad(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Concat", 4, concat},
+    {"", "Concat", 4, concat, no_shapes},
     {"", "Split", 2, split, shape_inputs({1}).and_results()},
     {"", "Pad", 2, pad_attributes, shape_results},
     {"", "Pad", 11, pad_inputs, shape_inputs({1, 3}).and_results()},
-    {"", "CenterCropPad", 18, center_crop_pad},
+    {"", "CenterCropPad", 18, center_crop_pad, no_shapes},
 };
 
 } // namespace

@@ -239,19 +239,19 @@ Values bias_add(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"com.microsoft", "FusedConv", 1, fused_conv},
-    {"com.microsoft", "NhwcConv", 1, nhwc_conv},
-    {"com.microsoft", "NhwcFusedConv", 1, nhwc_conv},
-    {"com.microsoft", "FusedGemm", 1, fused_gemm},
-    {"com.microsoft", "FusedMatMul", 1, fused_matmul},
-    {"com.microsoft", "TransposeMatMul", 1, fused_matmul},
-    {"com.microsoft", "MatMulNBits", 1, matmul_nbits},
-    {"com.microsoft", "SkipLayerNormalization", 1, skip_layer_norm},
-    {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, skip_rms_norm},
-    {"com.microsoft", "EmbedLayerNormalization", 1, embed_layer_norm<false>},
-    {"com.microsoft", "QEmbedLayerNormalization", 1, embed_layer_norm<true>},
-    {"com.microsoft", "BiasSoftmax", 1, bias_softmax},
-    {"com.microsoft", "BiasAdd", 1, bias_add},
+    {"com.microsoft", "FusedConv", 1, fused_conv, no_shapes},
+    {"com.microsoft", "NhwcConv", 1, nhwc_conv, no_shapes},
+    {"com.microsoft", "NhwcFusedConv", 1, nhwc_conv, no_shapes},
+    {"com.microsoft", "FusedGemm", 1, fused_gemm, no_shapes},
+    {"com.microsoft", "FusedMatMul", 1, fused_matmul, no_shapes},
+    {"com.microsoft", "TransposeMatMul", 1, fused_matmul, no_shapes},
+    {"com.microsoft", "MatMulNBits", 1, matmul_nbits, no_shapes},
+    {"com.microsoft", "SkipLayerNormalization", 1, skip_layer_norm, no_shapes},
+    {"com.microsoft", "SkipSimplifiedLayerNormalization", 1, skip_rms_norm, no_shapes},
+    {"com.microsoft", "EmbedLayerNormalization", 1, embed_layer_norm<false>, no_shapes},
+    {"com.microsoft", "QEmbedLayerNormalization", 1, embed_layer_norm<true>, no_shapes},
+    {"com.microsoft", "BiasSoftmax", 1, bias_softmax, no_shapes},
+    {"com.microsoft", "BiasAdd", 1, bias_add, no_shapes},
 };
 
 } // namespace

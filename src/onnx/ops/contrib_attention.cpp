@@ -366,10 +366,10 @@ Values rotary(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"com.microsoft", "Attention", 1, attention},
-    {"com.microsoft", "MultiHeadAttention", 1, multi_head_attention},
-    {"com.microsoft", "GroupQueryAttention", 1, group_query_attention},
-    {"com.microsoft", "RotaryEmbedding", 1, rotary},
+    {"com.microsoft", "Attention", 1, attention, no_shapes},
+    {"com.microsoft", "MultiHeadAttention", 1, multi_head_attention, no_shapes},
+    {"com.microsoft", "GroupQueryAttention", 1, group_query_attention, no_shapes},
+    {"com.microsoft", "RotaryEmbedding", 1, rotary, no_shapes},
 };
 
 } // namespace

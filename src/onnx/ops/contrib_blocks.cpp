@@ -100,8 +100,8 @@ Values matmul_bnb4(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"com.microsoft", "GatherBlockQuantized", 1, gather_blocks},
-    {"com.microsoft", "MatMulBnb4", 1, matmul_bnb4},
+    {"com.microsoft", "GatherBlockQuantized", 1, gather_blocks, no_shapes},
+    {"com.microsoft", "MatMulBnb4", 1, matmul_bnb4, no_shapes},
 };
 
 } // namespace

@@ -185,20 +185,20 @@ Values attention(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"com.microsoft", "QLinearAdd", 1, binary<ExprOp::Add>},
-    {"com.microsoft", "QLinearMul", 1, binary<ExprOp::Mul>},
-    {"com.microsoft", "QLinearSigmoid", 1, sigmoid},
-    {"com.microsoft", "QLinearLeakyRelu", 1, leaky_relu},
-    {"com.microsoft", "QLinearSoftmax", 1, softmax},
-    {"com.microsoft", "QLinearReduceMean", 1, reduce_mean},
-    {"com.microsoft", "QLinearAveragePool", 1, average_pool},
-    {"com.microsoft", "QLinearGlobalAveragePool", 1, global_average_pool},
-    {"com.microsoft", "QLinearConcat", 1, concat},
-    {"com.microsoft", "QLinearWhere", 1, where},
-    {"com.microsoft", "QGemm", 1, gemm},
-    {"com.microsoft", "MatMulIntegerToFloat", 1, matmul_to_float},
-    {"com.microsoft", "DynamicQuantizeMatMul", 1, dynamic_matmul},
-    {"com.microsoft", "QAttention", 1, attention},
+    {"com.microsoft", "QLinearAdd", 1, binary<ExprOp::Add>, no_shapes},
+    {"com.microsoft", "QLinearMul", 1, binary<ExprOp::Mul>, no_shapes},
+    {"com.microsoft", "QLinearSigmoid", 1, sigmoid, no_shapes},
+    {"com.microsoft", "QLinearLeakyRelu", 1, leaky_relu, no_shapes},
+    {"com.microsoft", "QLinearSoftmax", 1, softmax, no_shapes},
+    {"com.microsoft", "QLinearReduceMean", 1, reduce_mean, no_shapes},
+    {"com.microsoft", "QLinearAveragePool", 1, average_pool, no_shapes},
+    {"com.microsoft", "QLinearGlobalAveragePool", 1, global_average_pool, no_shapes},
+    {"com.microsoft", "QLinearConcat", 1, concat, no_shapes},
+    {"com.microsoft", "QLinearWhere", 1, where, no_shapes},
+    {"com.microsoft", "QGemm", 1, gemm, no_shapes},
+    {"com.microsoft", "MatMulIntegerToFloat", 1, matmul_to_float, no_shapes},
+    {"com.microsoft", "DynamicQuantizeMatMul", 1, dynamic_matmul, no_shapes},
+    {"com.microsoft", "QAttention", 1, attention, no_shapes},
 };
 
 } // namespace

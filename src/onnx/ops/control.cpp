@@ -235,7 +235,7 @@ Values loop(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "If", 1, conditional},
+    {"", "If", 1, conditional, no_shapes},
     {"", "Loop", 1, loop, shape_inputs({0})},
 };
 

@@ -256,12 +256,12 @@ Values col2im(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Conv", 1, conv},
-    {"", "ConvTranspose", 1, conv_transpose},
-    {"", "DeformConv", 19, deform_conv},
-    {"", "CausalConvWithState", 27, causal_conv},
-    {"com.microsoft", "CausalConvWithState", 1, causal_conv},
-    {"", "Col2Im", 18, col2im},
+    {"", "Conv", 1, conv, no_shapes},
+    {"", "ConvTranspose", 1, conv_transpose, no_shapes},
+    {"", "DeformConv", 19, deform_conv, no_shapes},
+    {"", "CausalConvWithState", 27, causal_conv, no_shapes},
+    {"com.microsoft", "CausalConvWithState", 1, causal_conv, no_shapes},
+    {"", "Col2Im", 18, col2im, no_shapes},
 };
 
 } // namespace

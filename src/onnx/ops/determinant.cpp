@@ -77,7 +77,7 @@ Values det(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Det", 11, det},
+    {"", "Det", 11, det, no_shapes},
 };
 
 } // namespace

@@ -268,7 +268,7 @@ Values einsum(NodeContext& c) {
     return {arranged(c.g, all, output)};
 }
 
-const ImporterRow rows[] = {{"", "Einsum", 12, einsum}};
+const ImporterRow rows[] = {{"", "Einsum", 12, einsum, no_shapes}};
 
 } // namespace
 

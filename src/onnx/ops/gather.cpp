@@ -125,13 +125,13 @@ Values reverse_sequence(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Gather", 1, gather},
-    {"", "GatherElements", 11, gather_elements},
-    {"", "GatherND", 11, gather_nd},
-    {"", "Compress", 9, compress},
-    {"", "NonZero", 9, nonzero},
+    {"", "Gather", 1, gather, no_shapes},
+    {"", "GatherElements", 11, gather_elements, no_shapes},
+    {"", "GatherND", 11, gather_nd, no_shapes},
+    {"", "Compress", 9, compress, no_shapes},
+    {"", "NonZero", 9, nonzero, no_shapes},
     {"", "OneHot", 9, one_hot, shape_inputs({1})},
-    {"", "ReverseSequence", 10, reverse_sequence},
+    {"", "ReverseSequence", 10, reverse_sequence, no_shapes},
 };
 
 } // namespace

@@ -158,9 +158,11 @@ Values range(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Constant", 1, constant}, {"", "ConstantOfShape", 9, constant_of_shape, shape_inputs({0})},
-    {"", "EyeLike", 9, eye_like},  {"", "Range", 11, range, shape_inputs({0, 1, 2})},
-    {"", "Trilu", 14, trilu},
+    {"", "Constant", 1, constant, no_shapes},
+    {"", "ConstantOfShape", 9, constant_of_shape, shape_inputs({0})},
+    {"", "EyeLike", 9, eye_like, no_shapes},
+    {"", "Range", 11, range, shape_inputs({0, 1, 2})},
+    {"", "Trilu", 14, trilu, no_shapes},
 };
 
 } // namespace

@@ -85,23 +85,23 @@ Values where(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Equal", 7, compare<ExprOp::Eq>},
-    {"", "Less", 7, compare<ExprOp::Lt>},
+    {"", "Equal", 7, compare<ExprOp::Eq>, no_shapes},
+    {"", "Less", 7, compare<ExprOp::Lt>, no_shapes},
     {"", "LessOrEqual", 12, compare<ExprOp::Le>, shape_results},
-    {"", "Greater", 7, swapped<ExprOp::Lt>},
+    {"", "Greater", 7, swapped<ExprOp::Lt>, no_shapes},
     {"", "GreaterOrEqual", 12, swapped<ExprOp::Le>, shape_results},
-    {"", "And", 7, logical<ExprOp::And>},
-    {"", "Or", 7, logical<ExprOp::Or>},
-    {"", "Xor", 7, logical<ExprOp::Xor>},
-    {"", "Not", 1, logical<ExprOp::Not>},
-    {"", "BitwiseAnd", 18, bitwise<ExprOp::And>},
-    {"", "BitwiseOr", 18, bitwise<ExprOp::Or>},
-    {"", "BitwiseXor", 18, bitwise<ExprOp::Xor>},
-    {"", "BitwiseNot", 18, bitwise<ExprOp::Not>},
-    {"", "BitShift", 11, bit_shift},
-    {"", "IsInf", 10, is_inf},
-    {"", "IsNaN", 9, is_nan},
-    {"", "Where", 9, where},
+    {"", "And", 7, logical<ExprOp::And>, no_shapes},
+    {"", "Or", 7, logical<ExprOp::Or>, no_shapes},
+    {"", "Xor", 7, logical<ExprOp::Xor>, no_shapes},
+    {"", "Not", 1, logical<ExprOp::Not>, no_shapes},
+    {"", "BitwiseAnd", 18, bitwise<ExprOp::And>, no_shapes},
+    {"", "BitwiseOr", 18, bitwise<ExprOp::Or>, no_shapes},
+    {"", "BitwiseXor", 18, bitwise<ExprOp::Xor>, no_shapes},
+    {"", "BitwiseNot", 18, bitwise<ExprOp::Not>, no_shapes},
+    {"", "BitShift", 11, bit_shift, no_shapes},
+    {"", "IsInf", 10, is_inf, no_shapes},
+    {"", "IsNaN", 9, is_nan, no_shapes},
+    {"", "Where", 9, where, no_shapes},
 };
 
 } // namespace

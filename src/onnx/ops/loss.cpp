@@ -73,8 +73,8 @@ Values softmax_cross_entropy(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "NegativeLogLikelihoodLoss", 12, negative_log_likelihood},
-    {"", "SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy},
+    {"", "NegativeLogLikelihoodLoss", 12, negative_log_likelihood, no_shapes},
+    {"", "SoftmaxCrossEntropyLoss", 12, softmax_cross_entropy, no_shapes},
 };
 
 } // namespace

@@ -134,18 +134,18 @@ Values space_to_depth(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "MatMul", 1, mat_mul},
-    {"", "Gemm", 6, gemm},
-    {"", "Softmax", 1, softmax1},
-    {"", "Softmax", 13, softmax13},
-    {"", "LogSoftmax", 1, softmax1},
-    {"", "LogSoftmax", 13, softmax13},
-    {"", "Hardmax", 1, hardmax1},
-    {"", "Hardmax", 13, hardmax13},
-    {"", "Dropout", 7, dropped},
-    {"", "Dropout", 12, dropout12},
-    {"", "DepthToSpace", 1, depth_to_space},
-    {"", "SpaceToDepth", 1, space_to_depth},
+    {"", "MatMul", 1, mat_mul, no_shapes},
+    {"", "Gemm", 6, gemm, no_shapes},
+    {"", "Softmax", 1, softmax1, no_shapes},
+    {"", "Softmax", 13, softmax13, no_shapes},
+    {"", "LogSoftmax", 1, softmax1, no_shapes},
+    {"", "LogSoftmax", 13, softmax13, no_shapes},
+    {"", "Hardmax", 1, hardmax1, no_shapes},
+    {"", "Hardmax", 13, hardmax13, no_shapes},
+    {"", "Dropout", 7, dropped, no_shapes},
+    {"", "Dropout", 12, dropout12, no_shapes},
+    {"", "DepthToSpace", 1, depth_to_space, no_shapes},
+    {"", "SpaceToDepth", 1, space_to_depth, no_shapes},
 };
 
 } // namespace

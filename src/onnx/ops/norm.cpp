@@ -194,19 +194,19 @@ Values lrn(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "BatchNormalization", 6, batch_norm},
-    {"", "BatchNormalization", 14, batch_norm14},
-    {"", "InstanceNormalization", 6, instance_norm},
-    {"", "GroupNormalization", 18, group_norm18},
-    {"", "GroupNormalization", 21, group_norm},
-    {"", "LayerNormalization", 1, layer_norm},
-    {"com.microsoft", "LayerNormalization", 1, layer_norm},
-    {"", "RMSNormalization", 23, rms_norm},
-    {"", "SimplifiedLayerNormalization", 1, rms_norm},
-    {"com.microsoft", "SimplifiedLayerNormalization", 1, rms_norm},
-    {"", "LpNormalization", 1, lp_norm},
-    {"", "MeanVarianceNormalization", 9, mean_variance_norm},
-    {"", "LRN", 1, lrn},
+    {"", "BatchNormalization", 6, batch_norm, no_shapes},
+    {"", "BatchNormalization", 14, batch_norm14, no_shapes},
+    {"", "InstanceNormalization", 6, instance_norm, no_shapes},
+    {"", "GroupNormalization", 18, group_norm18, no_shapes},
+    {"", "GroupNormalization", 21, group_norm, no_shapes},
+    {"", "LayerNormalization", 1, layer_norm, no_shapes},
+    {"com.microsoft", "LayerNormalization", 1, layer_norm, no_shapes},
+    {"", "RMSNormalization", 23, rms_norm, no_shapes},
+    {"", "SimplifiedLayerNormalization", 1, rms_norm, no_shapes},
+    {"com.microsoft", "SimplifiedLayerNormalization", 1, rms_norm, no_shapes},
+    {"", "LpNormalization", 1, lp_norm, no_shapes},
+    {"", "MeanVarianceNormalization", 9, mean_variance_norm, no_shapes},
+    {"", "LRN", 1, lrn, no_shapes},
 };
 
 } // namespace

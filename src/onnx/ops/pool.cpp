@@ -210,10 +210,13 @@ Values max_unpool(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "MaxPool", 1, max_pool},         {"", "AveragePool", 1, average_pool},
-    {"", "LpPool", 2, lp_pool},           {"", "GlobalAveragePool", 1, global_average},
-    {"", "GlobalMaxPool", 1, global_max}, {"", "GlobalLpPool", 2, global_lp},
-    {"", "MaxUnpool", 9, max_unpool},
+    {"", "MaxPool", 1, max_pool, no_shapes},
+    {"", "AveragePool", 1, average_pool, no_shapes},
+    {"", "LpPool", 2, lp_pool, no_shapes},
+    {"", "GlobalAveragePool", 1, global_average, no_shapes},
+    {"", "GlobalMaxPool", 1, global_max, no_shapes},
+    {"", "GlobalLpPool", 2, global_lp, no_shapes},
+    {"", "MaxUnpool", 9, max_unpool, no_shapes},
 };
 
 } // namespace

@@ -125,15 +125,15 @@ Values qlinear_matmul(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "QuantizeLinear", 10, quantize},
-    {"com.microsoft", "QuantizeLinear", 1, quantize},
-    {"", "DequantizeLinear", 10, dequantize},
-    {"com.microsoft", "DequantizeLinear", 1, dequantize},
-    {"", "DynamicQuantizeLinear", 11, dynamic_quantize},
-    {"", "ConvInteger", 10, conv_integer},
-    {"", "QLinearConv", 10, qlinear_conv},
-    {"", "MatMulInteger", 10, matmul_integer},
-    {"", "QLinearMatMul", 10, qlinear_matmul},
+    {"", "QuantizeLinear", 10, quantize, no_shapes},
+    {"com.microsoft", "QuantizeLinear", 1, quantize, no_shapes},
+    {"", "DequantizeLinear", 10, dequantize, no_shapes},
+    {"com.microsoft", "DequantizeLinear", 1, dequantize, no_shapes},
+    {"", "DynamicQuantizeLinear", 11, dynamic_quantize, no_shapes},
+    {"", "ConvInteger", 10, conv_integer, no_shapes},
+    {"", "QLinearConv", 10, qlinear_conv, no_shapes},
+    {"", "MatMulInteger", 10, matmul_integer, no_shapes},
+    {"", "QLinearMatMul", 10, qlinear_matmul, no_shapes},
 };
 
 } // namespace

@@ -80,12 +80,12 @@ Values multinomial(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "RandomNormal", 1, random<true>},
-    {"", "RandomUniform", 1, random<false>},
-    {"", "RandomNormalLike", 1, random_like<true>},
-    {"", "RandomUniformLike", 1, random_like<false>},
-    {"", "Bernoulli", 15, bernoulli},
-    {"", "Multinomial", 7, multinomial},
+    {"", "RandomNormal", 1, random<true>, no_shapes},
+    {"", "RandomUniform", 1, random<false>, no_shapes},
+    {"", "RandomNormalLike", 1, random_like<true>, no_shapes},
+    {"", "RandomUniformLike", 1, random_like<false>, no_shapes},
+    {"", "Bernoulli", 15, bernoulli, no_shapes},
+    {"", "Multinomial", 7, multinomial, no_shapes},
 };
 
 } // namespace

@@ -473,10 +473,10 @@ Values lstm(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "RNN", 7, rnn},
-    {"", "GRU", 7, gru},
-    {"", "LSTM", 7, lstm},
-    {"com.microsoft", "DynamicQuantizeLSTM", 1, lstm},
+    {"", "RNN", 7, rnn, no_shapes},
+    {"", "GRU", 7, gru, no_shapes},
+    {"", "LSTM", 7, lstm, no_shapes},
+    {"com.microsoft", "DynamicQuantizeLSTM", 1, lstm, no_shapes},
 };
 
 } // namespace

@@ -233,8 +233,8 @@ const ImporterRow rows[] = {
     {"", "ReduceSumSquare", 1, reduce_sum_square, shape_results},
     {"", "ReduceLogSum", 1, reduce_log_sum, shape_results},
     {"", "ReduceLogSumExp", 1, reduce_log_sum_exp, shape_results},
-    {"", "ArgMax", 1, arg<true>},
-    {"", "ArgMin", 1, arg<false>},
+    {"", "ArgMax", 1, arg<true>, no_shapes},
+    {"", "ArgMin", 1, arg<false>, no_shapes},
 };
 
 } // namespace

@@ -279,10 +279,10 @@ Values upsample7(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Resize", 10, resize10},
+    {"", "Resize", 10, resize10, no_shapes},
     {"", "Resize", 11, resize11, shape_inputs({3})},
-    {"", "Upsample", 7, upsample7},
-    {"", "Upsample", 9, upsample9},
+    {"", "Upsample", 7, upsample7, no_shapes},
+    {"", "Upsample", 9, upsample9, no_shapes},
 };
 
 } // namespace

@@ -222,8 +222,8 @@ Values scan_batched(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Scan", 8, scan_batched, {}, 8},
-    {"", "Scan", 9, scan},
+    {"", "Scan", 8, scan_batched, no_shapes, 8},
+    {"", "Scan", 9, scan, no_shapes},
 };
 
 } // namespace

@@ -107,10 +107,10 @@ Values tensor_scatter(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Scatter", 9, scatter_elements},
-    {"", "ScatterElements", 11, scatter_elements},
-    {"", "ScatterND", 11, scatter_nd},
-    {"", "TensorScatter", 24, tensor_scatter},
+    {"", "Scatter", 9, scatter_elements, no_shapes},
+    {"", "ScatterElements", 11, scatter_elements, no_shapes},
+    {"", "ScatterND", 11, scatter_nd, no_shapes},
+    {"", "TensorScatter", 24, tensor_scatter, no_shapes},
 };
 
 } // namespace

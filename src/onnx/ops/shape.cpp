@@ -228,16 +228,16 @@ Values tile(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Identity", 1, identity},
-    {"", "Shape", 1, shape},
-    {"", "Size", 1, size},
+    {"", "Identity", 1, identity, no_shapes},
+    {"", "Shape", 1, shape, no_shapes},
+    {"", "Size", 1, size, no_shapes},
     {"", "Reshape", 5, reshape, shape_inputs({1})},
-    {"", "Flatten", 1, flatten},
+    {"", "Flatten", 1, flatten, no_shapes},
     {"", "Squeeze", 1, squeeze, shape_inputs({1}).and_results()},
     {"", "Unsqueeze", 1, unsqueeze, shape_inputs({1})},
     {"", "Expand", 8, expand, shape_inputs({1}).and_results()},
     {"", "Tile", 6, tile, shape_inputs({1}).and_results()},
-    {"", "Transpose", 1, transpose},
+    {"", "Transpose", 1, transpose, no_shapes},
 };
 
 } // namespace

@@ -321,9 +321,9 @@ Values stft(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "DFT", 17, dft_attribute},
-    {"", "DFT", 20, dft},
-    {"", "STFT", 17, stft},
+    {"", "DFT", 17, dft_attribute, no_shapes},
+    {"", "DFT", 20, dft, no_shapes},
+    {"", "STFT", 17, stft, no_shapes},
 };
 
 } // namespace

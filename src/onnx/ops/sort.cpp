@@ -50,10 +50,10 @@ Values cum_prod(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "TopK", 1, topk_attribute},
+    {"", "TopK", 1, topk_attribute, no_shapes},
     {"", "TopK", 10, topk, shape_inputs({1})},
-    {"", "CumSum", 11, cum_sum},
-    {"", "CumProd", 26, cum_prod},
+    {"", "CumSum", 11, cum_sum, no_shapes},
+    {"", "CumProd", 26, cum_prod, no_shapes},
 };
 
 } // namespace

@@ -135,7 +135,7 @@ Values tf_idf(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "TfIdfVectorizer", 9, tf_idf},
+    {"", "TfIdfVectorizer", 9, tf_idf, no_shapes},
 };
 
 } // namespace

@@ -115,7 +115,7 @@ Values unique(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "Unique", 11, unique},
+    {"", "Unique", 11, unique, no_shapes},
 };
 
 } // namespace

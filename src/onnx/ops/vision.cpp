@@ -333,9 +333,12 @@ Values nms(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "GridSample", 16, grid_sample}, {"com.microsoft", "GridSample", 1, grid_sample},
-    {"", "AffineGrid", 20, affine_grid}, {"", "RoiAlign", 10, roi_align},
-    {"", "MaxRoiPool", 1, max_roi_pool}, {"", "NonMaxSuppression", 10, nms},
+    {"", "GridSample", 16, grid_sample, no_shapes},
+    {"com.microsoft", "GridSample", 1, grid_sample, no_shapes},
+    {"", "AffineGrid", 20, affine_grid, no_shapes},
+    {"", "RoiAlign", 10, roi_align, no_shapes},
+    {"", "MaxRoiPool", 1, max_roi_pool, no_shapes},
+    {"", "NonMaxSuppression", 10, nms, no_shapes},
 };
 
 } // namespace

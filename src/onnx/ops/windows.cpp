@@ -94,10 +94,10 @@ Values mel_weight_matrix(NodeContext& c) {
 }
 
 const ImporterRow rows[] = {
-    {"", "HannWindow", 17, hann},
-    {"", "HammingWindow", 17, hamming},
-    {"", "BlackmanWindow", 17, blackman},
-    {"", "MelWeightMatrix", 17, mel_weight_matrix},
+    {"", "HannWindow", 17, hann, no_shapes},
+    {"", "HammingWindow", 17, hamming, no_shapes},
+    {"", "BlackmanWindow", 17, blackman, no_shapes},
+    {"", "MelWeightMatrix", 17, mel_weight_matrix, no_shapes},
 };
 
 } // namespace
