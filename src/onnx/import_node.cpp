@@ -60,12 +60,10 @@ void outer_names(const Graph& body, const NameSet& inside, std::vector<std::stri
 
 Values Import::single(ingot::Graph& g, const Node& node, size_t index,
                       std::unordered_map<std::string, Value> names) {
-    Scope scope;
-    scope.g = &g;
-    scope.opsets = &model_.opset_imports;
+    Scope scope(*this, model_, model_.opset_imports, g);
     scope.names = std::move(names);
     current_ = &scope;
-    import_node(scope, node, index);
+    scope.take_node(node, index);
     current_ = nullptr;
     if (!refusals_.empty()) {
         // The last refusal is the node's own; earlier ones are those of its bodies or functions.
@@ -95,12 +93,7 @@ void look_at_node(const Model& model, ingot::Graph& g, const Node& node, Values 
                   const std::function<void(const NodeContext&)>& look) {
     const ImportOptions options;
     Import run(model, options);
-    auto it = model.opset_imports.find(node.domain);
-    if (it == model.opset_imports.end() && node.domain.empty()) {
-        it = model.opset_imports.find("ai.onnx");
-    }
-    int64_t opset = it == model.opset_imports.end() ? 0 : it->second;
-    look(NodeContext(run, g, node, std::move(inputs), opset));
+    look(NodeContext(run, g, node, std::move(inputs), opset_of(model.opset_imports, node.domain)));
 }
 
 std::vector<std::string> read_names(const Node& node) {

@@ -2,26 +2,57 @@
 // One run of the importer: scopes, opsets, refusals. Private to the importer core.
 #pragma once
 
-#include "onnx/importer.h"
+#include "onnx/graph_walk.h"
 
 #include <memory>
 #include <string>
 #include <unordered_map>
-#include <unordered_set>
 
 namespace ingot::onnx {
 
-/// Names visible while one ONNX graph (or function body) is imported.
-struct Scope {
-    ingot::Graph* g = nullptr;
-    Scope* parent = nullptr; // null for the main graph and for functions
+/// One ONNX graph (or function body) while it is imported: the names visible there.
+class Scope final : public GraphWalk {
+public:
+    /// Of the main graph, and of functions.
+    Scope(Import& run, const Model& model, const OpsetImports& opsets, ingot::Graph& graph)
+        : GraphWalk(model, opsets), g(graph), run_(run) {}
+    /// Of a body in `outer`.
+    Scope(Import& run, const Model& model, Scope& outer, const Graph& source, ingot::Graph& graph)
+        : GraphWalk(model, outer.opsets()), g(graph), depth(outer.depth + 1), run_(run),
+          outer_(&outer), source_(&source) {}
+
+    ingot::Graph& g;
+    int depth = 0;
     std::unordered_map<std::string, Value> names;
-    std::unordered_set<std::string> poisoned; // results of refused nodes
-    const OpsetImports* opsets = nullptr;
     // For bodies: captured outer values, in input order.
     std::vector<std::string> capture_names;
-    Values captures; // values of parent->g
-    int depth = 0;
+    Values captures; // values of the outer scope's graph
+
+    /// The value of a name; one of an outer scope is captured.
+    Lookup find(const std::string& name, Value& out);
+
+private:
+    Lookup find(const std::string& name) override {
+        Value v;
+        return find(name, v);
+    }
+    std::vector<std::string> read_by(const Node& node) const override { return node.inputs; }
+    void check_node(const Node& node, size_t index) override;
+    void add_initializer(const Tensor& t) override;
+    void add_input(const ValueInfo& info) override;
+    void add_node(const Node& node, size_t index) override;
+    void add_output(const ValueInfo& info) override;
+    bool is_refusal(const Error& e) const override;
+    void refused_initializer(const std::string& name, const Error& e) override;
+    void refused_input(const std::string& name, const Error& e) override;
+    void refused_node(const Node& node, size_t index, const Error& e) override;
+    void missing_input(const Node& node, size_t index, const std::string& reason) override;
+    void missing_output(const std::string& reason) override;
+    void name_outputs(const Node& node, const Values& made);
+
+    Import& run_;
+    Scope* outer_ = nullptr; // null for the main graph and for functions
+    const Graph* source_ = nullptr;
 };
 
 class Import {
@@ -41,18 +72,15 @@ public:
     OpenBody body(Scope& scope, const Graph& source, std::span<const Type> inputs,
                   const OpenBody* captured_first);
     Scope& current() { return *current_; }
+    const ImportOptions& options() const { return options_; }
+    /// The results of a node.
+    Values call(Scope& scope, const Node& node);
+    void note(Refusal refusal) { refusals_.push_back(std::move(refusal)); }
 
 private:
-    enum class Lookup { Found, Poisoned, Missing };
-    Lookup find(Scope& scope, const std::string& name, Value& out);
-    void import_graph(Scope& scope, const Graph& source);
-    void import_node(Scope& scope, const Node& node, size_t index);
-    Values call(Scope& scope, const Node& node, Values inputs);
+    void take_nodes(Scope& scope, const Graph& source);
     Values call_function(Scope& scope, const FunctionProto& f, const Node& node,
                          const Values& inputs);
-    const FunctionProto* find_function(const Node& node) const;
-    void add_initializers(Scope& scope, const Graph& source);
-    void name_outputs(Scope& scope, const Node& node, const Values& made);
 
     const Model& model_;
     const ImportOptions& options_;
@@ -62,9 +90,6 @@ private:
 
 /// A constant from the reader's tensor; shares the mapped bytes if they are aligned.
 ingot::Tensor tensor_from(const Tensor& t);
-/// An execution order: file order when valid, else a topological order. Errors: InvalidModel naming
-/// the members of a cycle.
-std::vector<size_t> node_order(const std::vector<Node>& nodes);
 /// The type of a graph input. Errors: Unsupported.
 Type input_type(const ValueInfo& info);
 /// A dim_param as an expression over symbols when it parses as one ("past + 1"), else as a single

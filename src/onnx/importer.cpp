@@ -2,10 +2,10 @@
 #include "onnx/importer.h"
 
 #include "base/error.h"
-#include "base/interrupt.h"
 #include "onnx/data_type.h"
 #include "onnx/import_node.h"
 #include "onnx/import_run.h"
+#include "ops/support/capture.h"
 
 #include <algorithm>
 #include <cstring>
@@ -15,25 +15,6 @@ namespace ingot::onnx {
 namespace {
 
 constexpr int max_depth = 64;
-
-bool is_default(std::string_view domain) {
-    return domain.empty() || domain == "ai.onnx";
-}
-
-int64_t opset_of(const Scope& scope, const std::string& domain) {
-    const OpsetImports& o = *scope.opsets;
-    auto it = o.find(domain);
-    if (it == o.end() && is_default(domain)) {
-        it = o.find(domain.empty() ? "ai.onnx" : "");
-    }
-    return it == o.end() ? 0 : it->second;
-}
-
-std::string describe(const Node& node, size_t index, int64_t opset) {
-    std::string name = node.name.empty() ? str("#", index) : str("'", node.name, "'");
-    return str("node ", name, " (", node.domain.empty() ? "" : node.domain + ".", node.op_type,
-               ", opset ", opset, ")");
-}
 
 // Replaces attribute references of a function body by the caller's attributes.
 Node resolved(const Node& node, const FunctionProto& f, const Node& caller);
@@ -81,60 +62,18 @@ Node resolved(const Node& node, const FunctionProto& f, const Node& caller) {
 
 ImportResult Import::run() {
     ImportResult result{ingot::Graph(model_.graph.name.empty() ? "main" : model_.graph.name), {}};
-    Scope scope;
-    scope.g = &result.graph;
-    scope.opsets = &model_.opset_imports;
+    Scope scope(*this, model_, model_.opset_imports, result.graph);
     current_ = &scope;
-    add_initializers(scope, model_.graph);
-    for (const ValueInfo& info : model_.graph.inputs) {
-        if (scope.names.contains(info.name)) {
-            continue; // an initializer: its value is fixed
-        }
-        try {
-            scope.names.emplace(info.name, result.graph.add_input(info.name, input_type(info)));
-        } catch (const Error& e) {
-            refusals_.push_back({str("input '", info.name, "'"), "", "(input)", 0, e.message(),
-                                 e.code(), e.refusal()});
-            scope.poisoned.insert(info.name);
-        }
-    }
-    import_graph(scope, model_.graph);
+    scope.take_initializers(model_.graph);
+    scope.take_inputs(model_.graph);
+    scope.take_nodes(model_.graph.nodes);
     if (options_.observe) {
         options_.observe(model_.graph, result.graph, scope.names);
     }
-    for (const ValueInfo& info : model_.graph.outputs) {
-        Value v;
-        Lookup found = find(scope, info.name, v);
-        require(found != Lookup::Missing, ErrorCode::InvalidModel, "graph output '", info.name,
-                "' is computed by no node");
-        if (found == Lookup::Found) {
-            result.graph.add_output(info.name, v);
-        }
-    }
+    scope.take_outputs(model_.graph);
     require(!model_.graph.outputs.empty(), ErrorCode::InvalidModel, "the graph has no outputs");
     result.refusals = std::move(refusals_);
     return result;
-}
-
-void Import::add_initializers(Scope& scope, const Graph& source) {
-    auto refuse = [&](const std::string& name, const std::string& reason) {
-        refusals_.push_back({str("initializer '", name, "'"), "", "(initializer)", 0, reason,
-                             ErrorCode::Unsupported, RefusalKind::DataType});
-        scope.poisoned.insert(name);
-    };
-    for (const Tensor& t : source.initializers) {
-        scope.g->set_origin(t.name);
-        try {
-            Value v = ops::constant(*scope.g, tensor_from(t));
-            scope.g->set_value_name(v, t.name);
-            scope.names.emplace(t.name, v);
-        } catch (const Error& e) {
-            refuse(t.name, e.message());
-        }
-    }
-    for (const SparseTensor& t : source.sparse_initializers) {
-        refuse(t.values.name, "sparse initializers are not supported; store the tensor densely");
-    }
 }
 
 Type input_type(const ValueInfo& info) {
@@ -158,102 +97,90 @@ Type input_type(const ValueInfo& info) {
     return t;
 }
 
-Import::Lookup Import::find(Scope& scope, const std::string& name, Value& out) {
-    auto it = scope.names.find(name);
-    if (it != scope.names.end()) {
+Lookup Scope::find(const std::string& name, Value& out) {
+    auto it = names.find(name);
+    if (it != names.end()) {
         out = it->second;
         return Lookup::Found;
     }
-    if (scope.poisoned.contains(name)) {
+    if (is_poisoned(name)) {
         return Lookup::Poisoned;
     }
-    if (scope.parent == nullptr) {
+    if (outer_ == nullptr) {
         return Lookup::Missing;
     }
     Value outer;
-    Lookup found = find(*scope.parent, name, outer);
+    Lookup found = outer_->find(name, outer);
     if (found != Lookup::Found) {
         return found;
     }
-    const ingot::Graph& pg = *scope.parent->g;
-    const ingot::Node* p = pg.producer(outer);
-    if (p != nullptr && (p->is(constant_def) || p->is(dims_to_tensor_def))) {
-        out = scope.g->add(*p->def, p->attrs, {})[0];
-        scope.g->set_value_name(out, pg.value_name(outer));
-    } else {
-        out = scope.g->add_input(name, pg.type(outer));
-        scope.g->set_host(out, pg.host(outer));
-        scope.capture_names.push_back(name);
-        scope.captures.push_back(outer);
+    ops::Captured c = ops::capture(g, outer_->g, outer, name);
+    if (c.is_input) {
+        capture_names.push_back(name);
+        captures.push_back(outer);
     }
-    scope.names.emplace(name, out);
+    out = c.inside;
+    names.emplace(name, out);
     return Lookup::Found;
 }
 
-void Import::import_graph(Scope& scope, const Graph& source) {
-    if (scope.depth > max_depth) {
-        refuse(RefusalKind::Operator, "graphs and functions are nested deeper than ", max_depth);
-    }
-    for (size_t index : node_order(source.nodes)) {
-        check_interrupt();
-        import_node(scope, source.nodes[index], index);
-    }
-}
-
-void Import::import_node(Scope& scope, const Node& node, size_t index) {
-    int64_t opset = opset_of(scope, node.domain);
-    auto note = [&](const Error& e) {
-        refusals_.push_back({node.name.empty() ? str("#", index) : node.name, node.domain,
-                             node.op_type, opset, e.message(), e.code(), e.refusal()});
-        scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
-    };
-    auto unknown = [&](std::string reason) {
-        note(Error(ErrorCode::Unsupported, std::move(reason), RefusalKind::Operator));
-    };
-    Values inputs;
-    bool poisoned = false;
-    for (const std::string& name : node.inputs) {
-        Value v;
-        Lookup found = name.empty() ? Lookup::Found : find(scope, name, v);
-        require(found != Lookup::Missing, ErrorCode::InvalidModel, describe(node, index, opset),
-                ": input '", name,
-                "' is neither an input, an initializer nor the output of a node");
-        poisoned = poisoned || found == Lookup::Poisoned;
-        inputs.push_back(v);
-    }
+void Scope::check_node(const Node& node, size_t index) {
     for (const std::string& name : node.outputs) {
-        require(name.empty() || !scope.names.contains(name), ErrorCode::InvalidModel,
-                describe(node, index, opset), ": output '", name, "' has been defined before");
-    }
-    const FunctionProto* function = find_function(node);
-    if (opset == 0 && function == nullptr) {
-        return unknown(str("the model imports no opset of domain '", node.domain, "'"));
-    }
-    if (find_importer(node.domain, node.op_type, opset) == nullptr && function == nullptr) {
-        return unknown(
-            is_default(node.domain)
-                ? str("there is no such operator at opset ", opset, ", or Ingot does not know it")
-                : std::string(
-                      "Ingot does not know this operator, and the model does not define it"));
-    }
-    if (poisoned) { // its input was refused: only that refusal is reported
-        scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
-        return;
-    }
-    try {
-        scope.g->set_origin(node.name.empty() ? str(node.op_type, "_", index) : node.name);
-        Values made = call(scope, node, std::move(inputs));
-        name_outputs(scope, node, made);
-    } catch (const Error& e) {
-        if (e.code() != ErrorCode::Unsupported && e.code() != ErrorCode::InvalidModel &&
-            e.code() != ErrorCode::InvalidArgument) {
-            throw;
-        }
-        note(e);
+        require(name.empty() || !names.contains(name), ErrorCode::InvalidModel,
+                describe(node, index, opset(node)), ": output '", name,
+                "' has been defined before");
     }
 }
 
-void Import::name_outputs(Scope& scope, const Node& node, const Values& made) {
+void Scope::add_initializer(const Tensor& t) {
+    g.set_origin(t.name);
+    Value v = ops::constant(g, tensor_from(t));
+    g.set_value_name(v, t.name);
+    names.emplace(t.name, v);
+}
+
+void Scope::add_input(const ValueInfo& info) {
+    names.emplace(info.name, g.add_input(info.name, input_type(info)));
+}
+
+void Scope::add_node(const Node& node, size_t index) {
+    g.set_origin(node.name.empty() ? str(node.op_type, "_", index) : node.name);
+    name_outputs(node, run_.call(*this, node));
+}
+
+void Scope::add_output(const ValueInfo& info) {
+    g.add_output(info.name, names.at(info.name));
+}
+
+bool Scope::is_refusal(const Error& e) const {
+    return e.code() == ErrorCode::Unsupported || e.code() == ErrorCode::InvalidModel ||
+           e.code() == ErrorCode::InvalidArgument;
+}
+
+void Scope::refused_initializer(const std::string& name, const Error& e) {
+    run_.note({str("initializer '", name, "'"), "", "(initializer)", 0, e.message(),
+               ErrorCode::Unsupported, RefusalKind::DataType});
+}
+
+void Scope::refused_input(const std::string& name, const Error& e) {
+    run_.note({str("input '", name, "'"), "", "(input)", 0, e.message(), e.code(), e.refusal()});
+}
+
+void Scope::refused_node(const Node& node, size_t index, const Error& e) {
+    run_.note({node.name.empty() ? str("#", index) : node.name, node.domain, node.op_type,
+               opset(node), e.message(), e.code(), e.refusal()});
+}
+
+void Scope::missing_input(const Node& node, size_t index, const std::string& reason) {
+    fail(ErrorCode::InvalidModel, describe(node, index, opset(node)), ": ", reason);
+}
+
+void Scope::missing_output(const std::string& reason) {
+    fail(ErrorCode::InvalidModel, "graph ",
+         source_ == nullptr ? std::string() : str("'", source_->name, "': "), reason);
+}
+
+void Scope::name_outputs(const Node& node, const Values& made) {
     for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (node.outputs[i].empty()) {
             continue;
@@ -262,28 +189,34 @@ void Import::name_outputs(Scope& scope, const Node& node, const Values& made) {
             refuse(RefusalKind::Operator, "output ", i, " ('", node.outputs[i],
                    "') is not computed");
         }
-        scope.names.emplace(node.outputs[i], made[i]);
+        names.emplace(node.outputs[i], made[i]);
         bool weights = node.op_type == "Constant"; // a refit finds it by name
-        if ((options_.keep_names || weights) && scope.g->value_name(made[i]).empty()) {
-            scope.g->set_value_name(made[i], node.outputs[i]);
+        if ((run_.options().keep_names || weights) && g.value_name(made[i]).empty()) {
+            g.set_value_name(made[i], node.outputs[i]);
         }
     }
 }
 
-const FunctionProto* Import::find_function(const Node& node) const {
-    auto it = model_.functions.find({node.domain, node.op_type, node.overload});
-    return it == model_.functions.end() ? nullptr : &it->second;
+void Import::take_nodes(Scope& scope, const Graph& source) {
+    if (scope.depth > max_depth) {
+        refuse(RefusalKind::Operator, "graphs and functions are nested deeper than ", max_depth);
+    }
+    scope.take_nodes(source.nodes);
 }
 
-Values Import::call(Scope& scope, const Node& node, Values inputs) {
-    int64_t opset = opset_of(scope, node.domain);
+Values Import::call(Scope& scope, const Node& node) {
+    Values inputs;
+    for (const std::string& name : node.inputs) {
+        inputs.push_back(name.empty() ? Value{} : scope.names.at(name));
+    }
+    int64_t opset = scope.opset(node);
     const ImporterRow* row = find_importer(node.domain, node.op_type, opset);
-    const FunctionProto* function = find_function(node);
-    if (function != nullptr && (row == nullptr || !is_default(node.domain))) {
+    const FunctionProto* function = scope.function(node);
+    if (function != nullptr && (row == nullptr || !is_default_domain(node.domain))) {
         return call_function(scope, *function, node, inputs);
     }
     Scope* before = std::exchange(current_, &scope);
-    NodeContext c(*this, *scope.g, node, std::move(inputs), opset);
+    NodeContext c(*this, scope.g, node, std::move(inputs), opset);
     Values made;
     try {
         made = row->import(c);
@@ -297,9 +230,7 @@ Values Import::call(Scope& scope, const Node& node, Values inputs) {
 
 Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& node,
                              const Values& inputs) {
-    Scope inner;
-    inner.g = scope.g;
-    inner.opsets = f.opset_imports.empty() ? scope.opsets : &f.opset_imports;
+    Scope inner(*this, model_, f.opset_imports.empty() ? scope.opsets() : f.opset_imports, scope.g);
     inner.depth = scope.depth + 1;
     require(inner.depth <= max_depth, ErrorCode::InvalidModel, "function '", f.key.name,
             "' calls are nested deeper than ", max_depth, "; does it call itself?");
@@ -317,17 +248,13 @@ Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& n
             name = formal && !inner.names.contains(name) ? std::string() : name;
         }
     }
-    std::string origin = scope.g->origin();
-    for (size_t index : node_order(nodes)) {
-        import_node(inner, nodes[index], index);
-    }
-    scope.g->set_origin(origin);
+    std::string origin = scope.g.origin();
+    inner.take_nodes(nodes);
+    scope.g.set_origin(origin);
     if (refusals_.size() != refused) {
         for (size_t i = refused; i < refusals_.size(); ++i) {
             refusals_[i].node = str(origin, "/", refusals_[i].node);
         }
-        scope.poisoned.insert(node.outputs.begin(), node.outputs.end());
-        Values none(node.outputs.size());
         refuse(refusals_[refused].kind, "function '", f.key.name,
                "' has nodes that cannot be imported");
     }
@@ -344,15 +271,11 @@ Import::OpenBody Import::body(Scope& scope, const Graph& source, std::span<const
     require(inputs.size() == source.inputs.size(), ErrorCode::InvalidModel, "graph '", source.name,
             "' has ", source.inputs.size(), " inputs, expected ", inputs.size());
     OpenBody out;
-    out.graph = std::make_shared<ingot::Graph>(scope.g->sibling(source.name));
-    Scope inner;
-    inner.g = out.graph.get();
-    inner.parent = &scope;
-    inner.opsets = scope.opsets;
-    inner.depth = scope.depth + 1;
+    out.graph = std::make_shared<ingot::Graph>(scope.g.sibling(source.name));
+    Scope inner(*this, model_, scope, source, *out.graph);
     for (size_t i = 0; i < inputs.size(); ++i) {
         inner.names.emplace(source.inputs[i].name,
-                            inner.g->add_input(source.inputs[i].name, inputs[i]));
+                            inner.g.add_input(source.inputs[i].name, inputs[i]));
     }
     for (size_t i = 0; captured_first != nullptr && i < captured_first->captures.size(); ++i) {
         Value v;
@@ -361,23 +284,15 @@ Import::OpenBody Import::body(Scope& scope, const Graph& source, std::span<const
             refuse(RefusalKind::Operator, "the branches use the name '", name,
                    "' for different values; rename one");
         }
-        find(inner, name, v);
+        inner.find(name, v);
     }
     size_t refused = refusals_.size();
-    add_initializers(inner, source);
-    import_graph(inner, source);
+    inner.take_initializers(source);
+    take_nodes(inner, source);
     if (options_.observe) {
         options_.observe(source, *out.graph, inner.names);
     }
-    for (const ValueInfo& info : source.outputs) {
-        Value v;
-        Lookup found = find(inner, info.name, v);
-        require(found != Lookup::Missing, ErrorCode::InvalidModel, "graph '", source.name,
-                "': output '", info.name, "' is computed by no node");
-        if (found == Lookup::Found) {
-            inner.g->add_output(info.name, v);
-        }
-    }
+    inner.take_outputs(source);
     if (refusals_.size() != refused) {
         refuse(refusals_[refused].kind, "its body '", source.name,
                "' has nodes that cannot be imported");
@@ -427,54 +342,6 @@ Dim dim_from_param(std::string_view param) {
     return Dim::symbol(text.empty() || (text[0] >= '0' && text[0] <= '9') ? str("d_", text) : text);
 }
 
-std::vector<size_t> node_order(const std::vector<Node>& nodes) {
-    std::unordered_map<std::string_view, size_t> producer;
-    for (size_t i = 0; i < nodes.size(); ++i) {
-        for (const std::string& o : nodes[i].outputs) {
-            if (!o.empty()) {
-                producer.emplace(o, i);
-            }
-        }
-    }
-    std::vector<size_t> order;
-    order.reserve(nodes.size());
-    std::vector<uint8_t> state(nodes.size(), 0);  // 0 new, 1 on the stack, 2 done
-    std::vector<std::pair<size_t, size_t>> stack; // node, next input
-    for (size_t root = 0; root < nodes.size(); ++root) {
-        if (state[root] == 0) {
-            stack.emplace_back(root, 0);
-            state[root] = 1;
-        }
-        while (!stack.empty()) {
-            auto& [n, next] = stack.back();
-            if (next == nodes[n].inputs.size()) {
-                state[n] = 2;
-                order.push_back(n);
-                stack.pop_back();
-                continue;
-            }
-            auto it = producer.find(nodes[n].inputs[next++]);
-            if (it == producer.end() || state[it->second] == 2) {
-                continue;
-            }
-            if (state[it->second] == 1) {
-                std::string cycle;
-                size_t i = stack.size();
-                do {
-                    --i;
-                    const Node& member = nodes[stack[i].first];
-                    append(cycle, str(cycle.empty() ? "" : " <- ", member.op_type, " '",
-                                      member.name.empty() ? member.outputs[0] : member.name, "'"));
-                } while (stack[i].first != it->second);
-                fail(ErrorCode::InvalidModel, "the graph has a cycle: ", cycle);
-            }
-            state[it->second] = 1;
-            stack.emplace_back(it->second, 0);
-        }
-    }
-    return order;
-}
-
 const ImporterRow* find_importer(std::string_view domain, std::string_view type, int64_t opset) {
     static const auto by_name = [] {
         std::unordered_map<std::string, std::vector<const ImporterRow*>> m;
@@ -485,7 +352,7 @@ const ImporterRow* find_importer(std::string_view domain, std::string_view type,
         }
         return m;
     }();
-    auto it = by_name.find(str(is_default(domain) ? std::string_view() : domain, ":", type));
+    auto it = by_name.find(str(is_default_domain(domain) ? std::string_view() : domain, ":", type));
     const ImporterRow* best = nullptr;
     for (size_t i = 0; it != by_name.end() && i < it->second.size(); ++i) {
         const ImporterRow* row = it->second[i];

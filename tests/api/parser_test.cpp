@@ -162,13 +162,18 @@ TEST_F(ParserTest, lists_every_node_that_is_not_supported) {
     ASSERT_EQ(parser->getNbErrors(), 2);
     const nvonnxparser::IParserError* e = parser->getError(0);
     EXPECT_EQ(e->code(), nvonnxparser::ErrorCode::kUNSUPPORTED_NODE);
-    EXPECT_STREQ(e->desc(), "node 'odd' (Frobnicate, opset 17): Ingot does not know this operator");
+    EXPECT_STREQ(
+        e->desc(),
+        "node 'odd' (Frobnicate, opset 17): there is no such operator at opset 17, or Ingot "
+        "does not know it");
     EXPECT_EQ(e->node(), 1);
     EXPECT_STREQ(e->nodeName(), "odd");
     EXPECT_STREQ(e->nodeOperator(), "Frobnicate");
     EXPECT_EQ(e->localFunctionStackSize(), 0);
-    EXPECT_STREQ(parser->getError(1)->desc(),
-                 "node #3 (Quux, opset 17): Ingot does not know this operator");
+    EXPECT_STREQ(
+        parser->getError(1)->desc(),
+        "node #3 (Quux, opset 17): there is no such operator at opset 17, or Ingot does not "
+        "know it");
     EXPECT_EQ(parser->getError(2), nullptr);
     EXPECT_EQ(network->getNbLayers(), 0);
     EXPECT_EQ(network->getNbInputs(), 0);

@@ -5,7 +5,8 @@
 #include "api/tensorrt/plugin/tactics.h"
 #include "base/interrupt.h"
 #include "ir/fixed_sizes.h"
-#include "ops/primitives.h"
+#include "ops/ops.h"
+#include "ops/support/capture.h"
 
 #include <algorithm>
 
@@ -76,14 +77,9 @@ Value Emission::capture(const NetworkTensor& t) {
     Value outer = outer_->value(t);
     Value v = outer;
     if (!shares_graph_) {
-        const Graph& from = outer_->g_;
-        const Node* p = from.producer(outer);
-        if (p != nullptr && (p->is(constant_def) || p->is(dims_to_tensor_def))) {
-            v = g_.add(*p->def, p->attrs, {})[0];
-            g_.set_value_name(v, from.value_name(outer));
-        } else {
-            v = g_.add_input(t.name(), from.type(outer));
-            g_.set_host(v, from.host(outer));
+        ops::Captured c = ops::capture(g_, outer_->g_, outer, t.name());
+        v = c.inside;
+        if (c.is_input) {
             captures_.push_back({&t, outer});
         }
     }

@@ -66,21 +66,8 @@ ParserCode code_of(const Error& e) {
     return ParserCode::kUNSUPPORTED_NODE;
 }
 
-const onnx::FunctionProto* function_of(const onnx::Model& m, const onnx::Node& n) {
-    auto it = m.functions.find({n.domain, n.op_type, n.overload});
-    return it == m.functions.end() ? nullptr : &it->second;
-}
-
-int64_t opset_of(const onnx::Model& m, const onnx::Node& n) {
-    auto it = m.opset_imports.find(n.domain);
-    if (it == m.opset_imports.end() && n.domain.empty()) {
-        it = m.opset_imports.find("ai.onnx");
-    }
-    return it == m.opset_imports.end() ? 0 : it->second;
-}
-
 /// Gemm with a third operand becomes two layers, a product and a sum; other nodes become one.
-std::vector<ModelLayers::NodePart> parts_of(const onnx::Model& m, const onnx::Node& n,
+std::vector<ModelLayers::NodePart> parts_of(const onnx::GraphWalk& walk, const onnx::Node& n,
                                             size_t index) {
     std::string label = n.name.empty() ? str(n.op_type, "_", index) : n.name;
     auto is_one = [&](std::string_view name) {
@@ -89,8 +76,8 @@ std::vector<ModelLayers::NodePart> parts_of(const onnx::Model& m, const onnx::No
         });
     };
     bool sums = n.op_type == "Gemm" && n.domain.empty() && n.inputs.size() == 3 &&
-                !n.inputs[2].empty() && opset_of(m, n) >= 7 && is_one("alpha") && is_one("beta") &&
-                n.outputs.size() == 1 && !n.outputs[0].empty() && function_of(m, n) == nullptr;
+                !n.inputs[2].empty() && walk.opset(n) >= 7 && is_one("alpha") && is_one("beta") &&
+                n.outputs.size() == 1 && !n.outputs[0].empty() && walk.function(n) == nullptr;
     if (!sums) {
         return {{n, label}};
     }
@@ -109,15 +96,14 @@ std::vector<ModelLayers::NodePart> parts_of(const onnx::Model& m, const onnx::No
 } // namespace
 
 void ModelLayers::run() {
-    order_ = onnx::run_order(model_->graph);
-    require(!model_->graph.outputs.empty(), ErrorCode::InvalidModel, "the graph has no outputs");
+    const onnx::Graph& source = model_->graph;
+    order_ = onnx::run_order(source);
+    require(!source.outputs.empty(), ErrorCode::InvalidModel, "the graph has no outputs");
     network_.keep(model_);
-    add_initializers();
-    add_inputs();
-    for (size_t index : order_) {
-        add_node(index);
-    }
-    add_outputs();
+    take_initializers(source);
+    take_inputs(source);
+    take_nodes(source.nodes);
+    take_outputs(source);
     network_.properties = model_properties(*model_);
     std::string name = model_->graph.name.empty() ? "main" : model_->graph.name;
     network_.setName(name.c_str());
@@ -126,119 +112,108 @@ void ModelLayers::run() {
     }
 }
 
-void ModelLayers::add_initializers() {
-    auto refuse = [&](const std::string& name, const std::string& reason) {
-        errors_.push_back(std::make_unique<ParserError>(
-            ParserCode::kINVALID_VALUE, str("initializer '", name, "': ", reason), __LINE__));
-        poisoned_.insert(name);
-    };
-    for (const onnx::Tensor& t : model_->graph.initializers) {
-        try {
-            Source s;
-            s.initializer = network_.add_initializer(t.name, onnx::initializer(t));
-            names_.emplace(t.name, s);
-        } catch (const Error& e) {
-            refuse(t.name, e.message());
+onnx::Lookup ModelLayers::find(const std::string& name) {
+    return names_.contains(name) ? onnx::Lookup::Found
+           : is_poisoned(name)   ? onnx::Lookup::Poisoned
+                                 : onnx::Lookup::Missing;
+}
+
+std::vector<std::string> ModelLayers::read_by(const onnx::Node& n) const {
+    return onnx::read_names(n);
+}
+
+std::optional<CustomNode> ModelLayers::custom(const onnx::Node& n) const {
+    return plugins_first_ || !GraphWalk::knows(n)
+               ? find_custom(n, network_.getBuilder().getPluginRegistry())
+               : std::nullopt;
+}
+
+bool ModelLayers::knows(const onnx::Node& n) const {
+    return GraphWalk::knows(n) || custom(n).has_value();
+}
+
+void ModelLayers::add_initializer(const onnx::Tensor& t) {
+    Source s;
+    s.initializer = network_.add_initializer(t.name, onnx::initializer(t));
+    names_.emplace(t.name, s);
+}
+
+void ModelLayers::add_input(const onnx::ValueInfo& info) {
+    Type type = onnx::graph_input_type(info);
+    nv::Dims d = api_dims(type.dims);
+    require(d.nbDims >= 0, ErrorCode::Unsupported, "it has ", type.rank(),
+            " dimensions; the API has room for ", nv::Dims::MAX_DIMS);
+    auto* t = static_cast<NetworkTensor*>(
+        network_.addInput(info.name.c_str(), data_type_of(type.dtype), d));
+    require(t != nullptr, ErrorCode::InvalidModel, "the name is taken in the network");
+    t->exact_type = type.dtype;
+    for (size_t i = 0; i < info.dims.size(); ++i) {
+        if (info.dims[i].value < 0 && !info.dims[i].param.empty()) {
+            t->dimension_names.resize(nv::Dims::MAX_DIMS);
+            t->dimension_names[i] = info.dims[i].param;
         }
     }
-    for (const onnx::SparseTensor& t : model_->graph.sparse_initializers) {
-        refuse(t.values.name, "sparse initializers are not supported; store the tensor densely");
+    names_[info.name].tensor = t;
+}
+
+void ModelLayers::add_node(const onnx::Node& n, size_t index) {
+    if (std::optional<CustomNode> plugin = custom(n)) {
+        add_custom(n, index, *plugin);
+        return;
+    }
+    std::vector<NetworkTensor*> results;
+    for (const NodePart& part : parts_of(*this, n, index)) {
+        results = add_part(part, index);
+    }
+    if (!n.name.empty()) {
+        results_.emplace(n.name, std::move(results));
     }
 }
 
-void ModelLayers::add_inputs() {
-    for (const onnx::ValueInfo& info : model_->graph.inputs) {
-        if (names_.contains(info.name)) {
-            continue; // an initializer: its value is fixed
-        }
-        try {
-            Type type = onnx::graph_input_type(info);
-            nv::Dims d = api_dims(type.dims);
-            require(d.nbDims >= 0, ErrorCode::Unsupported, "it has ", type.rank(),
-                    " dimensions; the API has room for ", nv::Dims::MAX_DIMS);
-            auto* t = static_cast<NetworkTensor*>(
-                network_.addInput(info.name.c_str(), data_type_of(type.dtype), d));
-            require(t != nullptr, ErrorCode::InvalidModel, "the name is taken in the network");
-            t->exact_type = type.dtype;
-            for (size_t i = 0; i < info.dims.size(); ++i) {
-                if (info.dims[i].value < 0 && !info.dims[i].param.empty()) {
-                    t->dimension_names.resize(nv::Dims::MAX_DIMS);
-                    t->dimension_names[i] = info.dims[i].param;
-                }
-            }
-            names_[info.name].tensor = t;
-        } catch (const Error& e) {
-            errors_.push_back(std::make_unique<ParserError>(
-                ParserCode::kUNSUPPORTED_GRAPH, str("input '", info.name, "': ", e.message()),
-                __LINE__));
-            poisoned_.insert(info.name);
-        }
+void ModelLayers::add_output(const onnx::ValueInfo& info) {
+    NetworkTensor& t = constant(info.name);
+    network_.markOutput(t);
+    if (!t.isNetworkOutput()) {
+        throw std::bad_alloc();
     }
 }
 
-void ModelLayers::fail_node(size_t index, ParserCode code, const std::string& reason, int line) {
-    const onnx::Node& n = model_->graph.nodes[index];
-    std::string label = n.name.empty() ? str("#", index) : str("'", n.name, "'");
-    auto e = std::make_unique<ParserError>(code,
-                                           str("node ", label, " (",
-                                               n.domain.empty() ? "" : n.domain + ".", n.op_type,
-                                               ", opset ", opset_of(*model_, n), "): ", reason),
-                                           line);
+void ModelLayers::note(ParserCode code, const std::string& text, int line) {
+    errors_.push_back(std::make_unique<ParserError>(code, text, line));
+}
+
+void ModelLayers::refused_initializer(const std::string& name, const Error& e) {
+    note(ParserCode::kINVALID_VALUE, str("initializer '", name, "': ", e.message()), __LINE__);
+}
+
+void ModelLayers::refused_input(const std::string& name, const Error& e) {
+    note(ParserCode::kUNSUPPORTED_GRAPH, str("input '", name, "': ", e.message()), __LINE__);
+}
+
+void ModelLayers::refused_node(const onnx::Node& n, size_t index, const Error& e) {
+    note_node(n, index, code_of(e), custom(n) ? e.what() : e.message(), __LINE__);
+}
+
+void ModelLayers::missing_input(const onnx::Node& n, size_t index, const std::string& reason) {
+    note_node(n, index, ParserCode::kINVALID_GRAPH, reason, __LINE__);
+}
+
+void ModelLayers::missing_output(const std::string& reason) {
+    note(ParserCode::kINVALID_GRAPH, str("graph ", reason), __LINE__);
+}
+
+void ModelLayers::note_node(const onnx::Node& n, size_t index, ParserCode code,
+                            const std::string& reason, int line) {
+    auto e = std::make_unique<ParserError>(
+        code, str(onnx::describe(n, index, opset(n)), ": ", reason), line);
     e->index = static_cast<int>(index);
     e->name = n.name;
     e->op = n.op_type;
-    if (const onnx::FunctionProto* f = function_of(*model_, n)) {
+    if (const onnx::FunctionProto* f = function(n)) {
         e->set_function(f->key.name);
     }
     errors_.push_back(std::move(e));
     refused_.insert(index);
-    poisoned_.insert(n.outputs.begin(), n.outputs.end());
-}
-
-void ModelLayers::add_node(size_t index) {
-    const onnx::Node& n = model_->graph.nodes[index];
-    bool poisoned = false;
-    for (const std::string& name : onnx::read_names(n)) {
-        if (name.empty() || poisoned_.contains(name)) {
-            poisoned = poisoned || !name.empty();
-        } else if (!names_.contains(name)) {
-            return fail_node(index, ParserCode::kINVALID_GRAPH,
-                             str("input '", name,
-                                 "' is neither an input, an initializer nor the output of a node"),
-                             __LINE__);
-        }
-    }
-    bool known = onnx::find_importer(n.domain, n.op_type, opset_of(*model_, n)) != nullptr ||
-                 function_of(*model_, n) != nullptr;
-    std::optional<CustomNode> custom;
-    if (!known || plugins_first_) {
-        custom = find_custom(n, network_.getBuilder().getPluginRegistry());
-    }
-    if (custom && !poisoned) {
-        return add_custom(index, *custom);
-    }
-    if (!known && !custom) {
-        return fail_node(index, ParserCode::kUNSUPPORTED_NODE,
-                         opset_of(*model_, n) == 0
-                             ? str("the model imports no opset of domain '", n.domain, "'")
-                             : std::string("Ingot does not know this operator"),
-                         __LINE__);
-    }
-    if (poisoned) { // an input was refused: only that refusal is reported
-        poisoned_.insert(n.outputs.begin(), n.outputs.end());
-        return;
-    }
-    try {
-        std::vector<NetworkTensor*> results;
-        for (const NodePart& part : parts_of(*model_, n, index)) {
-            results = add_part(part, index);
-        }
-        if (!n.name.empty()) {
-            results_.emplace(n.name, std::move(results));
-        }
-    } catch (const Error& e) {
-        fail_node(index, code_of(e), e.message(), __LINE__);
-    }
 }
 
 std::vector<NetworkTensor*> ModelLayers::add_part(const NodePart& part, size_t index) {
@@ -250,7 +225,7 @@ std::vector<NetworkTensor*> ModelLayers::add_part(const NodePart& part, size_t i
         }
     }
     std::vector<LayerBase*> layers;
-    if (function_of(*model_, n) == nullptr) {
+    if (function(n) == nullptr) {
         layers = TypedNode(*this, n, index, part.label).add();
     }
     std::vector<NetworkTensor*> results; // by output of the node, or only the named ones
@@ -306,11 +281,9 @@ LayerBase& ModelLayers::add_plain(const NodePart& part, size_t index,
     }
     const onnx::Node& n = part.node;
     const onnx::ImporterRow* row =
-        function_of(*model_, n) != nullptr
-            ? nullptr
-            : onnx::find_importer(n.domain, n.op_type, opset_of(*model_, n));
+        function(n) != nullptr ? nullptr : onnx::find_importer(n.domain, n.op_type, opset(n));
     auto layer = std::make_unique<PlainLayer>(
-        n.op_type, row == nullptr ? onnx::ShapeUse{} : row->shapes, results.size());
+        n.op_type, row == nullptr ? onnx::no_shapes : row->shapes, results.size());
     layer->name = part.label;
     layer->parsed =
         std::make_shared<NodeOp>(model_, part.node, index, std::move(sources), results, part.label);
@@ -331,7 +304,7 @@ LayerBase& ModelLayers::add_constant(const std::string& name, size_t initializer
     const Tensor& t = network_.initializers()[initializer].tensor;
     auto op = std::make_shared<InitializerOp>(initializer);
     if (!has_name(t.dtype()) || t.rank() > nv::Dims::MAX_DIMS) {
-        auto plain = std::make_unique<PlainLayer>("Constant", onnx::ShapeUse{}, 1);
+        auto plain = std::make_unique<PlainLayer>("Constant", onnx::no_shapes, 1);
         plain->name = name;
         plain->parsed = std::move(op);
         return *network_.append(std::move(plain), {});
@@ -347,67 +320,42 @@ LayerBase& ModelLayers::add_constant(const std::string& name, size_t initializer
     return layer;
 }
 
-void ModelLayers::add_custom(size_t index, const CustomNode& custom) {
-    const onnx::Node& n = model_->graph.nodes[index];
-    try {
-        std::vector<std::string> read = n.inputs;
-        while (!read.empty() && read.back().empty()) {
-            read.pop_back();
+void ModelLayers::add_custom(const onnx::Node& n, size_t index, const CustomNode& custom) {
+    std::vector<std::string> read = n.inputs;
+    while (!read.empty() && read.back().empty()) {
+        read.pop_back();
+    }
+    std::vector<NetworkTensor*> in;
+    for (const std::string& name : read) {
+        if (name.empty()) {
+            refuse(RefusalKind::Input, "input ", in.size(),
+                   " is left out: a plugin needs all before its last");
         }
-        std::vector<NetworkTensor*> in;
-        for (const std::string& name : read) {
-            if (name.empty()) {
-                refuse(RefusalKind::Input, "input ", in.size(),
-                       " is left out: a plugin needs all before its last");
-            }
-            in.push_back(&constant(name));
+        in.push_back(&constant(name));
+    }
+    std::string name = n.name.empty() ? str(n.op_type, "_", index) : n.name;
+    LayerBase& layer = append_custom(network_, n, custom, std::move(in), name);
+    require(n.outputs.size() <= layer.outputs.size(), ErrorCode::InvalidModel, "it has ",
+            n.outputs.size(), " outputs, the plugin ", layer.outputs.size());
+    network_.type_of(*layer.outputs[0]);
+    for (size_t i = 0; i < n.outputs.size(); ++i) {
+        if (!n.outputs[i].empty()) {
+            layer.outputs[i]->rename(n.outputs[i]);
+            define(n.outputs[i], *layer.outputs[i]);
         }
-        std::string name = n.name.empty() ? str(n.op_type, "_", index) : n.name;
-        LayerBase& layer = append_custom(network_, n, custom, std::move(in), name);
-        require(n.outputs.size() <= layer.outputs.size(), ErrorCode::InvalidModel, "it has ",
-                n.outputs.size(), " outputs, the plugin ", layer.outputs.size());
-        network_.type_of(*layer.outputs[0]);
-        for (size_t i = 0; i < n.outputs.size(); ++i) {
-            if (!n.outputs[i].empty()) {
-                layer.outputs[i]->rename(n.outputs[i]);
-                define(n.outputs[i], *layer.outputs[i]);
-            }
+    }
+    if (!n.name.empty()) {
+        std::vector<NetworkTensor*> results;
+        for (const auto& t : layer.outputs) {
+            results.push_back(t.get());
         }
-        if (!n.name.empty()) {
-            std::vector<NetworkTensor*> results;
-            for (const auto& t : layer.outputs) {
-                results.push_back(t.get());
-            }
-            results_.emplace(n.name, std::move(results));
-        }
-    } catch (const Error& e) {
-        fail_node(index, code_of(e), e.what(), __LINE__);
+        results_.emplace(n.name, std::move(results));
     }
 }
 
 void ModelLayers::define(const std::string& name, NetworkTensor& t) {
     require(names_.emplace(name, Source{&t, std::nullopt}).second, ErrorCode::InvalidModel,
             "output '", name, "' has been defined before");
-}
-
-void ModelLayers::add_outputs() {
-    for (const onnx::ValueInfo& info : model_->graph.outputs) {
-        if (poisoned_.contains(info.name)) {
-            continue;
-        }
-        auto it = names_.find(info.name);
-        if (it == names_.end()) {
-            errors_.push_back(std::make_unique<ParserError>(
-                ParserCode::kINVALID_GRAPH,
-                str("graph output '", info.name, "' is computed by no node"), __LINE__));
-            continue;
-        }
-        NetworkTensor& t = constant(info.name);
-        network_.markOutput(t);
-        if (!t.isNetworkOutput()) {
-            throw std::bad_alloc();
-        }
-    }
 }
 
 } // namespace ingot::api

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values of an outer graph in a body, which is closed: all that it reads are its inputs.
+#pragma once
+
+#include "ir/graph.h"
+
+#include <string>
+
+namespace ingot::ops {
+
+/// What stands in a body for a value of the graph around it.
+struct Captured {
+    Value inside;
+    bool is_input; // else it is computed anew: a constant or a known size
+};
+/// Adds it to the body; an input gets this name.
+Captured capture(Graph& body, const Graph& outer, Value v, const std::string& name);
+
+} // namespace ingot::ops
