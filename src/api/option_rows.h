@@ -2,6 +2,8 @@
 // The table of options (options.def), and of the trtexec options that are accepted and ignored.
 #pragma once
 
+#include "plan/option_value.h"
+
 #include <limits>
 #include <optional>
 #include <span>
@@ -54,6 +56,7 @@ struct OptionRow {
     std::string_view standard; // the default, spelled as in the table
     unsigned commands = 0;
     std::string_view names;
+    std::string_view backend = {}; // "cuda": the backend that alone knows it; "": none
     std::string_view value = {};
     OptionRange range = {}; // of a number, or of each number in a Text that holds a list
     bool build_only = false;
@@ -69,6 +72,8 @@ const OptionRow* find_option(unsigned command, std::string_view name);
 /// Sets a row's field from text: a Flag by "", 1, true, 0 or false; a List grows. A VALUE of the
 /// form a|b|c lists every valid value. Errors: InvalidArgument with `name`, got and expected.
 void set_option(Options& o, const OptionRow& row, std::string_view name, std::string_view text);
+/// The value of a row's field.
+OptionValue option_value(const Options& o, const OptionRow& row);
 /// Whether the row's field differs from its default.
 bool is_changed(const Options& o, const OptionRow& row);
 

@@ -238,6 +238,7 @@ namespace {
 /// The field of a row, by the row's index in the table.
 struct Field {
     void (*set)(Options& o, std::string_view name, std::string_view text);
+    OptionValue (*value)(const Options& o);
     bool (*is_changed)(const Options& o);
 };
 constexpr std::array<Field, rows.size()> fields = {{
@@ -245,6 +246,7 @@ constexpr std::array<Field, rows.size()> fields = {{
     {[](Options& o, std::string_view name, std::string_view text) {                                \
          set(o.INGOT_OPTION_GROUP().field, name, text);                                            \
      },                                                                                            \
+     [](const Options& o) { return OptionValue(o.INGOT_OPTION_GROUP().field); },                   \
      [](const Options& o) {                                                                        \
          const type unchanged = standard;                                                          \
          return o.INGOT_OPTION_GROUP().field != unchanged;                                         \
@@ -268,6 +270,10 @@ void set_option(Options& o, const OptionRow& row, std::string_view name, std::st
         check_range(row, name, text);
     }
     field_of(row).set(o, name, text);
+}
+
+OptionValue option_value(const Options& o, const OptionRow& row) {
+    return field_of(row).value(o);
 }
 
 bool is_changed(const Options& o, const OptionRow& row) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/backend.h"
+#include "plan/option_value.h"
 
 namespace ingot {
 
@@ -14,6 +15,14 @@ const Backend* cuda_backend(std::string& why);
 const Backend* cuda_backend(int index, std::string& why);
 /// The number of the GPU that is current for the calling thread (cudaSetDevice); 0 when none is.
 int current_cuda_device();
+/// A row of the table of options (src/api/options) that one backend alone knows.
+struct BackendOption {
+    std::string_view field; // as the row has it
+    void (*set)(CompileOptions& options, const OptionValue& value);
+};
+std::span<const BackendOption> cpu_options();
+std::span<const BackendOption> cuda_options();
+
 /// Compiles, without a GPU, the kernels with which a GPU of a compute capability (90 for 9.0) runs
 /// the graph on inputs of each of these shapes. Errors: Unsupported, InvalidArgument, what the
 /// compiler says.

@@ -6,7 +6,7 @@
 #include "base/json.h"
 #include "ir/rewrite.h"
 #include "ops/ops.h"
-#include "plan/backend.h"
+#include "plan/device_parts.h"
 
 #include <algorithm>
 #include <cstdlib>

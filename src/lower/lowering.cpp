@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "lower/lowering.h"
 
+#include "plan/compile_options.h"
+
 namespace ingot::plan {
 
 Graph run_lowering(std::span<const Pass> list, const Graph& g, const CompileOptions& options) {

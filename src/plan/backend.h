@@ -3,16 +3,11 @@
 // immutable), which makes Executions (one per context: plans, arena, buffers).
 #pragma once
 
-#include "base/priority.h"
 #include "base/status.h"
-#include "base/thread_pool.h"
-#include "ir/profile.h"
-#include "plan/run_settings.h"
+#include "plan/compile_options.h"
 
 #include <cstring>
 #include <functional>
-#include <limits>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,109 +17,7 @@
 
 namespace ingot {
 
-namespace plan {
-class PluginHost;
-class RuntimeCache;
-class TimingCache;
-} // namespace plan
-
-/// Constants from this size on can be streamed.
-inline constexpr size_t streamable_bytes = 4096;
-
-/// Compiled kernels by the hash of their cache key (32 hex digits).
-using KernelBinaries = std::map<std::string, std::string, std::less<>>;
-
-/// A kernel of a plan for a GPU.
-struct KernelUse {
-    std::string entry;
-    std::string text; // the whole program
-    int launches = 0; // a run
-};
-
-/// How a backend chooses among a kernel's tactics: by its cost model; by timing candidates, in the
-/// background (for the contexts that come later) or before the first run returns.
-enum class Tune { Off, Background, Full };
-/// Whether kernels of dynamic shapes get variants for the shapes that occur: never, compiled in the
-/// background and swapped in between runs, or before the run. Auto: lazy where a profile leaves a
-/// size open, else none.
-enum class Specialise { None, Lazy, Eager, Auto };
-
-struct CompileOptions {
-    /// Loops run on this pool; null means ThreadPool::shared().
-    ThreadPool* pool = nullptr;
-    /// Plans kept per execution and input shape, least recently used ones go first.
-    size_t cached_plans = 16;
-    /// False keeps the backend to its own loops (libingot_cpu.so is not opened).
-    bool use_library = true;
-    /// Fills activation memory with 0xCB before every run, so that tests see reads of stale bytes.
-    bool poison = false;
-    /// f32 matrix products and convolutions may round their operands to TF32 (CUDA only).
-    bool tf32 = true;
-    /// Sums are added in an order that does not depend on how many rows a batch has: a row's result
-    /// has the same bits at every place, with all neighbours. Slower.
-    bool batch_invariant = false;
-    /// Families run the first tactic whose name begins so, where they have one (CUDA only).
-    std::string force_tactic;
-    /// Folder of compiled kernels; "" keeps none, "default" is the user's (CUDA only).
-    std::string runtime_cache = "default";
-    /// A file that holds the compiled kernels instead of a folder; "" for none (CUDA only).
-    std::string runtime_cache_file;
-    /// Compiled kernels are kept here instead of in a folder or file, and found; null for neither
-    /// (CUDA only).
-    std::shared_ptr<plan::RuntimeCache> kernel_cache;
-    /// Gives the memory for activations and, on a GPU, for weights and buffers; null: the backend's
-    /// own.
-    std::shared_ptr<MemorySource> memory;
-    /// Has the plugins that the graph names; null when there are none (plan/plugin.h).
-    std::shared_ptr<plan::PluginHost> plugins;
-    /// How tactics are chosen, and the most milliseconds that timing them may take (CUDA only).
-    Tune tune = Tune::Off;
-    double tune_budget_ms = 10000;
-    /// The most bytes of device memory that timing a tactic may take; 0: no limit (CUDA only).
-    int64_t tuning_memory = 0;
-    /// Where timed choices are kept; "": in the folder of the runtime cache (CUDA only).
-    std::string timing_cache_file;
-    /// They are kept here instead of in a file, and found; null for neither (CUDA only).
-    std::shared_ptr<plan::TimingCache> timing_cache;
-    /// Nothing is timed: a choice that is not kept is an error (CUDA only).
-    bool timed_before = false;
-    Specialise specialise = Specialise::None; // (CUDA only)
-    /// The shapes that the engine was built for; a context fills them in.
-    std::vector<Profile> profiles;
-    /// Kernels compiled ahead of time, which are looked up first; may be null (CUDA only).
-    std::shared_ptr<const KernelBinaries> kernels;
-    /// Of runs that are not in the order of a caller's stream, which have that stream's. For Low
-    /// the threads that compile kernels run when no other wants the CPU (CUDA only).
-    RunPriority priority = RunPriority::Normal;
-    /// Record a graph of launches on the second run of a plan and repeat it (CUDA only).
-    bool record_graphs = true;
-    /// Kernels as a GPU of this compute capability (80 for 8.0) would get them; 0: as the device
-    /// found gets them (CUDA only).
-    int arch = 0;
-    /// The most shared memory of a block in bytes; 0: what the device has (CUDA only).
-    int64_t shared_memory = 0;
-    /// The most bytes of activation memory that one step may work in.
-    int64_t workspace = std::numeric_limits<int64_t>::max();
-    /// Told, by any thread, which choices a limit has ruled out; may be empty.
-    std::function<void(std::string_view)> on_limit;
-    /// The most device memory in bytes that weights, activations, inputs and outputs of all
-    /// executions may take together; 0: no limit (CUDA only).
-    int64_t memory_limit = 0;
-    /// The most device memory in bytes for constants of streamable_bytes and more; the others stay
-    /// on the host, and are copied to activation memory before each step that reads them. -1: all
-    /// lie on the device (CUDA only).
-    int64_t weight_budget = -1;
-    /// Names runs and steps for profilers that listen to NVTX (CUDA only).
-    bool nvtx = false;
-    /// Lowering passes that are left out, by name.
-    std::vector<std::string> disabled_passes;
-    /// The graph is verified after each of them.
-    bool verify_passes = false;
-    /// Called with the graph after each lowering pass; may be empty.
-    std::function<void(std::string_view pass, const Graph&)> after_pass;
-};
-
-/// Where an input or output of a run lies: in the memory of the device; for the CPU in any.
+/// Where an input or output of a run lies: in the memory of the device; on the host in any.
 struct Binding {
     void* address = nullptr;
     Shape shape; // of an input; of an output filled in by the run
@@ -152,8 +45,31 @@ struct MemoryUse {
     int64_t persistent = 0;  // beside them: copies of inputs and outputs
 };
 
+/// What an execution tells of itself.
+class ExecutionReport {
+public:
+    /// Steps of the last prepared or run plan, in order.
+    virtual std::vector<StepInfo> steps() const = 0;
+    /// The plan that was prepared or run last, as plan/plan_text.h writes it. What a size that
+    /// depends on data comes before is there once a run has planned it.
+    virtual std::string plan_text() = 0;
+    virtual MemoryUse memory_use() const = 0;
+    /// Bytes that activations take under these shapes of the inputs (where sizes depend on data:
+    /// those of the part before). Plans for them; the next run has to be prepared again. Errors: as
+    /// prepare.
+    virtual int64_t activation_bytes(std::span<const Shape> inputs) = 0;
+    /// Of the last run; zeros where the backend does not measure them.
+    virtual RunTimes times() const { return {}; }
+    /// Waits for the last run that was timed for later and tells the timer its times (of a captured
+    /// run: those of the last launch of its graph). False when there is none. Errors: Device.
+    virtual bool report_times() { return false; }
+
+protected:
+    ~ExecutionReport() = default;
+};
+
 /// The plans and memory of one context. Used by one thread at a time.
-class Execution {
+class Execution : public ExecutionReport {
 public:
     virtual ~Execution() = default;
 
@@ -170,10 +86,10 @@ public:
     /// When the shapes were prepared, every size is static, and outputs are given and apart from
     /// inputs, this allocates nothing. On failure `error()` has the whole text.
     virtual Status run(std::span<const Tensor> inputs, std::span<Tensor> outputs) noexcept = 0;
-    /// Like run, on memory of the device and in the order of the caller's stream (a CUstream of
-    /// this device; null is its default stream; the CPU ignores it): after what the stream holds,
-    /// before what is enqueued there later, and as urgent as the stream (on the default one, which
-    /// nobody made: as the options say). Returns once the work is enqueued, or, where a size
+    /// Like run, on memory of the device and in the order of the caller's stream (as the driver of
+    /// this device has it; null is its default stream; the host ignores it): after what the stream
+    /// holds, before what is enqueued there later, and as urgent as the stream (on the default one,
+    /// which nobody made: as the options say). Returns once the work is enqueued, or, where a size
     /// depends on data, once that is known; the memory stays in use until the stream has passed. An
     /// output without an address gets one from `memory`, and an output whose size depends on data
     /// always. An address that is no multiple of 16 costs a copy, and so does an output that lies
@@ -184,7 +100,7 @@ public:
     virtual Status enqueue(std::span<const Binding> inputs, std::span<Binding> outputs,
                            void* stream, const OutputMemory& memory) noexcept = 0;
     /// Whether enqueue() can run on a stream that is being captured: a run of these shapes has been
-    /// enqueued before, on a GPU, and it waits for no data.
+    /// enqueued before, on a device with streams, and it waits for no data.
     virtual bool capturable(std::span<const Shape> inputs) const {
         (void)inputs;
         return false;
@@ -198,8 +114,8 @@ public:
     /// Runs from the next one on have these settings. Waits for the runs before where they move
     /// memory: then the next run has to be prepared again. Errors, after which the settings are
     /// those from before: InvalidArgument for more of the cache than there is, a communicator of
-    /// other ranks than the graph's collectives have, or of another GPU; Unsupported for a
-    /// communicator on the CPU and where there is no NCCL.
+    /// other ranks than the graph's collectives have, or of another device; Unsupported for a
+    /// communicator where the device exchanges no data.
     virtual void configure(RunSettings settings) = 0;
     /// configure() with what `f` makes of the settings: f(RunSettings&).
     template <class F>
@@ -208,30 +124,15 @@ public:
         f(s);
         configure(std::move(s));
     }
-    /// 0 where the cache cannot be divided, and on the CPU.
+    /// 0 where the cache cannot be divided.
     virtual int64_t most_cache_bytes() const { return 0; }
     /// Waits until everything that was enqueued has run, and reports what kernels found wrong.
     virtual Status wait() noexcept = 0;
     /// The message of the last failed run, with its trail; valid until the next call.
     virtual const std::string& error() const noexcept = 0;
 
-    /// Steps of the last prepared or run plan, in order.
-    virtual std::vector<StepInfo> steps() const = 0;
-    /// The plan that was prepared or run last, as plan/plan_text.h writes it. What a size that
-    /// depends on data comes before is there once a run has planned it.
-    virtual std::string plan_text() = 0;
-    virtual MemoryUse memory_use() const = 0;
     /// Gives back the memory of activations; the next run has to be prepared again.
     virtual void give_back_memory() = 0;
-    /// Bytes that activations take under these shapes of the inputs (where sizes depend on data:
-    /// those of the part before). Plans for them; the next run has to be prepared again. Errors: as
-    /// prepare.
-    virtual int64_t activation_bytes(std::span<const Shape> inputs) = 0;
-    /// Of the last run; zeros where the backend does not measure them.
-    virtual RunTimes times() const { return {}; }
-    /// Waits for the last run that was timed for later and tells the timer its times (of a captured
-    /// run: those of the last launch of its graph). False when there is none. Errors: Device.
-    virtual bool report_times() { return false; }
 };
 
 /// A graph compiled for one backend; thread safe. Keeps the graph's constants alive.
@@ -251,20 +152,13 @@ struct DeviceMemoryInfo {
     int64_t total = -1;
 };
 
-class Backend {
+/// Memory of a backend's device, for callers without a driver of their own.
+class BackendMemory {
 public:
-    virtual ~Backend() = default;
-    /// As it is now, for all processes together. The CPU knows none.
+    /// As it is now, for all processes together; unknown where the device has none of its own.
     virtual DeviceMemoryInfo memory() const { return {}; }
-    virtual std::string_view name() const = 0; // "cpu"
-    /// What it runs on, in words: "AMD EPYC, 2 threads, avx512, onednn 3.2.0".
-    virtual std::string description() const = 0;
-    /// Of a GPU: 90 for 9.0; 0 for the CPU.
-    virtual int compute_capability() const { return 0; }
-    /// Names what timings belong to: device and compiler, in a line.
-    virtual std::string timing_device() const { return ""; }
-    /// Copies from memory of the device to the host, after what `stream` holds (a CUstream; null is
-    /// the default one). Errors: Device.
+    /// Copies from memory of the device to the host, after what `stream` holds (the driver's; null
+    /// is the default one). Errors: Device.
     virtual void read(void* to, const void* from, size_t bytes, void* stream = nullptr) const {
         (void)stream;
         std::memcpy(to, from, bytes);
@@ -273,10 +167,32 @@ public:
     virtual void write(void* to, const void* from, size_t bytes) const {
         std::memcpy(to, from, bytes);
     }
-    /// 256-byte aligned memory of the device, for callers without a driver of their own. Errors:
-    /// OutOfMemory.
+    /// 256-byte aligned. Errors: OutOfMemory.
     virtual std::byte* allocate(int64_t bytes) const;
     virtual void release(std::byte* memory) const noexcept;
+
+protected:
+    ~BackendMemory() = default;
+};
+
+/// Which device a backend runs on.
+class BackendIdentity {
+public:
+    virtual std::string_view name() const = 0;
+    /// In words, with what decides how fast it is.
+    virtual std::string description() const = 0;
+    /// 90 for 9.0; 0 for a device without such a number.
+    virtual int compute_capability() const { return 0; }
+    /// Names what timings belong to: device and compiler, in a line.
+    virtual std::string timing_device() const { return ""; }
+
+protected:
+    ~BackendIdentity() = default;
+};
+
+class Backend : public BackendIdentity, public BackendMemory {
+public:
+    virtual ~Backend() = default;
     /// Lowers the graph (as AOT passes left it) for this backend. Errors: Unsupported with the
     /// node.
     virtual std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,

@@ -2,7 +2,6 @@
 #include "plan/device.h"
 
 #include "base/error.h"
-#include "ops/collective.h"
 #include "plan/backend.h"
 
 #include <algorithm>
@@ -19,12 +18,12 @@ constexpr std::align_val_t device_alignment{256};
 
 } // namespace
 
-std::byte* Backend::allocate(int64_t bytes) const {
+std::byte* BackendMemory::allocate(int64_t bytes) const {
     return static_cast<std::byte*>(
         ::operator new(static_cast<size_t>(std::max<int64_t>(bytes, 1)), device_alignment));
 }
 
-void Backend::release(std::byte* memory) const noexcept {
+void BackendMemory::release(std::byte* memory) const noexcept {
     ::operator delete(memory, device_alignment);
 }
 
@@ -38,6 +37,7 @@ constexpr std::align_val_t host_alignment{64};
 
 class HostDevice : public Device {
 public:
+    HostDevice() : Device(true) {}
     std::byte* allocate(int64_t bytes) override {
         auto* memory = static_cast<std::byte*>(
             ::operator new(static_cast<size_t>(bytes), host_alignment, std::nothrow));
@@ -67,7 +67,6 @@ public:
     void set_memory(std::shared_ptr<MemorySource>) override {
         fail(ErrorCode::Internal, "the process's device has no other memory");
     }
-    bool is_host() const override { return true; }
 };
 
 /// Host memory in blocks that the application may give. Lives as long as tensors in it.
@@ -133,13 +132,12 @@ struct Device::Spare {
     bool closed = false;
 };
 
-Rank Device::rank_in(void*) {
-    fail(ErrorCode::Unsupported, "data is exchanged between GPUs, and this runs on the CPU");
-}
-
-void Device::set_communicator(void* communicator) {
-    require(communicator == nullptr, ErrorCode::Unsupported,
-            "data is exchanged between GPUs, and this runs on the CPU");
+void Device::end_draws() {
+    if (parts_.state != nullptr) {
+        parts_.state->advance_draws();
+    }
+    runs_that_drew_ += draws_ ? 1 : 0;
+    draws_ = false;
 }
 
 Device::~Device() {

@@ -3,14 +3,19 @@
 // for concrete shapes and strides. A backend offers a set of them; the planner knows no other.
 #pragma once
 
+#include "base/status.h"
+#include "base/thread_pool.h"
 #include "ir/graph.h"
-#include "plan/backend.h"
 #include "plan/view.h"
 
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+
+namespace ingot {
+struct CompileOptions;
+} // namespace ingot
 
 namespace ingot::plan {
 
@@ -96,7 +101,6 @@ Group group_of(const Graph& g, const Node& n);
 struct LayoutArgs {
     const Group& group;
     const Symbols& symbols;
-    bool use_library;
     std::span<const View> in; // as they lie now
     std::span<const Shape> out;
     /// Per input: the order in which it has to be dense (the planner copies when it is not);
@@ -142,7 +146,7 @@ struct Kernel {
     bool reads_casts = false;
     /// Result 0 may lie where a dead input of the same shape, order and width lies.
     bool in_place = false;
-    /// What a backend's own `prepare` finds this kernel's description by.
+    /// Opaque backend data for `prepare`.
     const void* family = nullptr;
 };
 
@@ -150,7 +154,7 @@ using KernelTable = std::span<const Kernel>;
 
 /// The kernels of one backend.
 struct KernelSet {
-    std::string_view backend; // "cpu"
+    std::string_view backend;
     /// Every table, in the order in which they are asked.
     std::span<const KernelTable* const> (*tables)();
     /// A step that copies elements between operands of one shape and dtype.

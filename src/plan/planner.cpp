@@ -117,8 +117,9 @@ std::unique_ptr<SegmentPlan> Planner::build() {
     }
     finish_outputs();
     finish_copies();
-    if (uploads_.empty()) { // they go by the places of steps
-        device_.join_steps(*plan_);
+    DeviceLaunches* launches = device_.parts().launches;
+    if (launches != nullptr && uploads_.empty()) { // uploads go by the places of steps
+        launches->join_steps(*plan_);
     }
     finish_arena();
     place_uploads();
@@ -281,8 +282,7 @@ void Planner::plan_kernel(uint32_t index) {
         orders.push_back(row_major(graph_.type(v).rank()));
     }
     if (kernel.layout != nullptr) {
-        LayoutArgs args{group, plan_->symbols, program_.options.use_library, views, shapes,
-                        want,  orders};
+        LayoutArgs args{group, plan_->symbols, views, shapes, want, orders};
         kernel.layout(args);
     } else {
         for (size_t i = 0; i < views.size(); ++i) {
@@ -483,10 +483,14 @@ void Planner::finish_arena() {
 
 std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int level,
                                           Symbols symbols, const SegmentPlan* before) {
-    device.begin_plan();
+    DeviceLaunches* launches = device.parts().launches;
+    if (launches == nullptr) {
+        return Planner(program, device, level, std::move(symbols), before).build();
+    }
+    launches->begin_plan();
     std::unique_ptr<SegmentPlan> plan = Planner(program, device, level, symbols, before).build();
-    if (device.settle()) {
-        device.begin_plan();
+    if (launches->settle()) {
+        launches->begin_plan();
         plan = Planner(program, device, level, std::move(symbols), before).build();
     }
     return plan;

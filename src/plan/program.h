@@ -3,7 +3,7 @@
 // segment (level), who uses which value. Immutable and shared.
 #pragma once
 
-#include "plan/backend.h"
+#include "plan/compile_options.h"
 #include "plan/kernel.h"
 
 #include <map>

@@ -39,7 +39,7 @@ struct StepTimer {
     virtual void run(double milliseconds) noexcept { (void)milliseconds; }
 };
 
-/// Information for NVTX profilers: none; names of runs and steps; also kernels and shapes.
+/// Information for profilers: none; names of runs and steps; also kernels and shapes.
 enum class Ranges { None, Names, Detailed };
 
 /// Device memory lent by its owner; `bytes` may be 0.
@@ -62,13 +62,13 @@ struct RunSettings {
     std::function<void(std::string_view, const Tensor&)> observer;
     /// The compile options set the initial value.
     Ranges ranges = Ranges::None;
-    /// A caller's event (a CUevent; null for none) that enqueue() records once no enqueued work
-    /// will read inputs any more. The CPU ignores it.
+    /// A caller's event (as the driver has it; null for none) that enqueue() records once no enqueued work
+    /// will read inputs any more. The host ignores it.
     void* inputs_event = nullptr;
-    /// Bytes of the GPU's L2 cache reserved for activations; 0: none. All executions of a GPU share
+    /// Bytes of the device's cache reserved for activations; 0: none. All executions of a device share
     /// its most_cache_bytes().
     int64_t cache_limit = 0;
-    /// An application's communicator (an ncclComm_t), through which the graph's collectives
+    /// An application's communicator (as its library has it), through which the graph's collectives
     /// exchange data with other executions, one rank each; null: none. Every rank enqueues its own
     /// runs, with the same collectives in the same order.
     void* communicator = nullptr;

@@ -29,10 +29,8 @@ public:
     UploadStep(Tensor constant, int buffer, bool beside)
         : constant_(std::move(constant)), buffer_(buffer), beside_(beside) {}
     Status run(const RunContext& c) noexcept override {
-        return enqueued(c, [&] {
-            beside_ ? c.device.begin_upload(c.buffers[buffer_], constant_)
-                    : c.device.upload(c.buffers[buffer_], constant_);
-        });
+        return enqueued(
+            c, [&] { c.device.parts().uploads->upload(c.buffers[buffer_], constant_, beside_); });
     }
     std::string implementation() const override { return beside_ ? "upload beside" : "upload"; }
     bool recordable() const override { return true; }
@@ -47,7 +45,7 @@ private:
 class AwaitStep : public Step {
 public:
     Status run(const RunContext& c) noexcept override {
-        return enqueued(c, [&] { c.device.end_uploads(); });
+        return enqueued(c, [&] { c.device.parts().uploads->end_uploads(); });
     }
     std::string implementation() const override { return "wait"; }
     bool recordable() const override { return true; }
@@ -75,7 +73,7 @@ Operand Planner::streamed(const Operand& o) {
         on_their_way += u.beside ? plan_->storages[u.storage].bytes : 0;
     }
     upload.anchor = before == 0 ? 0 : uploads_[before - 1].step + 1; // what read those before
-    upload.beside = upload.anchor < first && on_their_way <= device_.upload_room();
+    upload.beside = upload.anchor < first && on_their_way <= device_.parts().uploads->room();
     Storage place;
     place.bytes = bytes;
     Operand to = o;

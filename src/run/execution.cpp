@@ -15,7 +15,7 @@ namespace ingot::plan {
 ProgramExecution::ProgramExecution(std::shared_ptr<const Program> program,
                                    std::shared_ptr<Device> device)
     : program_(std::move(program)), device_(std::move(device)), runner_(program_, *device_, {}) {
-    watch_.ranges = program_->options.nvtx ? Ranges::Names : Ranges::None;
+    watch_.ranges = program_->options.ranges;
     pointers_.resize(program_->graph->inputs().size());
     slots_.resize(program_->graph->outputs().size());
     results_.resize(slots_.size());
@@ -58,7 +58,8 @@ void ProgramExecution::fail_for_memory(const Error& e, std::span<const Shape> in
         }
     }
     try {
-        int64_t available = device_->available();
+        const DeviceBudget* budget = device_->parts().budget;
+        int64_t available = budget == nullptr ? -1 : budget->available();
         if (available >= 0) {
             advice = what_would_fit(inputs, available);
         }
@@ -130,7 +131,7 @@ Status ProgramExecution::enqueue(std::span<const Binding> inputs, std::span<Bind
 Status ProgramExecution::wait() noexcept {
     return guarded([&] {
         device_->synchronize();
-        device_->check_errors();
+        check_errors(false);
     });
 }
 
@@ -195,16 +196,17 @@ namespace {
 
 /// A run, for profilers.
 struct Range {
-    Device* device = nullptr;
-    Range(Device& d, Ranges ranges) {
-        if (ranges != Ranges::None && d.has_ranges()) {
-            device = &d;
-            d.begin_range("ingot run");
+    ProfilerRanges* told = nullptr;
+    Range(const Device& d, Ranges ranges) {
+        ProfilerRanges* all = d.parts().ranges;
+        if (ranges != Ranges::None && all != nullptr && all->active()) {
+            told = all;
+            told->begin("ingot run");
         }
     }
     ~Range() {
-        if (device != nullptr) {
-            device->end_range();
+        if (told != nullptr) {
+            told->end();
         }
     }
     Range(const Range&) = delete;
@@ -240,15 +242,18 @@ std::byte* ProgramExecution::room(GrowingBuffer& buffer, int64_t bytes) const {
 }
 
 void ProgramExecution::configure(RunSettings settings) {
-    int64_t most = device_->most_cache_bytes();
+    int64_t most = most_cache_bytes();
     require(settings.cache_limit >= 0 && settings.cache_limit <= most, ErrorCode::InvalidArgument,
             settings.cache_limit, " bytes of cache cannot be kept, at most ", most,
             " can on this device");
     if (settings.communicator != watch_.communicator) { // the last that may fail
+        DeviceCommunication* communication = device_->parts().communication;
+        require(communication != nullptr, ErrorCode::Unsupported,
+                "data is exchanged between GPUs, and this runs on the CPU");
         if (settings.communicator != nullptr) {
-            check_collectives(*program_->graph, device_->rank_in(settings.communicator));
+            check_collectives(*program_->graph, communication->rank_in(settings.communicator));
         }
-        device_->set_communicator(settings.communicator);
+        communication->set_communicator(settings.communicator);
     }
     if (settings.memory != watch_.memory) {
         device_->set_memory(settings.memory);
@@ -266,7 +271,9 @@ void ProgramExecution::configure(RunSettings settings) {
 }
 
 void ProgramExecution::keep_in_cache() {
-    device_->keep_in_cache(runner_.arena().data(), runner_.arena().bytes(), watch_.cache_limit);
+    if (CacheWindow* cache = device_->parts().cache) {
+        cache->keep(runner_.arena().data(), runner_.arena().bytes(), watch_.cache_limit);
+    }
 }
 
 int64_t ProgramExecution::bytes_of(Value v, const Shape& shape) const {
@@ -360,19 +367,38 @@ void ProgramExecution::enqueue_or_throw(std::span<const Binding> inputs, std::sp
         }
         prepare(shapes);
     }
-    device_->check_errors();
-    device_->take_priority(stream);
+    check_errors(false);
+    CallerStreams* streams = device_->parts().streams;
+    if (streams != nullptr) {
+        streams->take_priority(stream);
+    }
     Range range(*device_, watch_.ranges);
-    if (device_->is_captured(stream)) {
+    if (is_captured(stream)) {
         run_captured(inputs, outputs, stream, memory);
         return;
     }
     if (watch_.cache_limit != 0) {
         keep_in_cache();
     }
-    device_->wait_for(stream);
+    if (streams != nullptr) {
+        streams->wait_for(stream);
+    }
     run_bound(inputs, outputs, memory);
-    device_->let_wait(stream);
+    if (streams != nullptr) {
+        streams->let_wait(stream);
+    }
+}
+
+void ProgramExecution::check_errors(bool waits) {
+    if (StepState* state = device_->parts().state) {
+        state->check_errors(waits);
+    }
+}
+
+void ProgramExecution::end_uploads() {
+    if (ConstantUploads* uploads = device_->parts().uploads) {
+        uploads->end_uploads();
+    }
 }
 
 /// The caller's stream stays one that its capture can be ended on, whatever happens.
@@ -392,7 +418,7 @@ void ProgramExecution::run_captured(std::span<const Binding> inputs, std::span<B
         ProgramExecution& e;
         void* stream;
         explicit Captured(ProgramExecution& x, void* s) : e(x), stream(s) {
-            e.device_->wait_for(stream);
+            e.device_->parts().streams->wait_for(stream);
             e.is_captured_ = true;
             e.watch_.replay = false; // a graph of ours is no part of the caller's
         }
@@ -400,8 +426,8 @@ void ProgramExecution::run_captured(std::span<const Binding> inputs, std::span<B
             e.is_captured_ = false;
             e.watch_.replay = true;
             try {
-                e.device_->end_uploads();
-                e.device_->let_wait(stream);
+                e.end_uploads();
+                e.device_->parts().streams->let_wait(stream);
             } catch (const std::exception& error) {
                 log(LogLevel::Warning, "a run that is captured: ", error.what());
             }
@@ -414,8 +440,9 @@ void ProgramExecution::run_captured(std::span<const Binding> inputs, std::span<B
 
 void ProgramExecution::run_bound(std::span<const Binding> inputs, std::span<Binding> outputs,
                                  const OutputMemory& memory) {
-    if (watch_.times_later) {
-        device_->forget_times();
+    DeviceClock* clock = device_->parts().clock;
+    if (watch_.times_later && clock != nullptr) {
+        clock->forget();
     }
     for (size_t i = 0; i < inputs.size(); ++i) {
         bind_input(inputs[i], i);
@@ -423,7 +450,7 @@ void ProgramExecution::run_bound(std::span<const Binding> inputs, std::span<Bind
     for (size_t i = 0; i < outputs.size(); ++i) {
         bind_output(outputs[i], i, inputs, memory);
     }
-    device_->end_uploads(); // of a run that failed
+    end_uploads(); // of a run that failed
     runner_.run(pointers_, slots_, watch_);
     device_->end_draws();
     for (size_t i = 0; i < outputs.size(); ++i) {
@@ -452,33 +479,39 @@ void ProgramExecution::run_or_throw(std::span<const Tensor> inputs, std::span<Te
         }
         prepare(shapes);
     }
-    device_->take_priority(nullptr);
+    if (CallerStreams* streams = device_->parts().streams) {
+        streams->take_priority(nullptr);
+    }
     Range range(*device_, watch_.ranges);
     if (watch_.cache_limit != 0) {
         keep_in_cache();
     }
-    device_->forget_times();
-    int start = device_->mark_time();
+    DeviceClock* clock = device_->parts().clock;
+    if (clock != nullptr) {
+        clock->forget();
+    }
+    auto mark = [clock] { return clock == nullptr ? -1 : clock->mark(); };
+    int start = mark();
     take_inputs(inputs);
     for (size_t i = 0; i < outputs.size(); ++i) {
         bind_tensor(outputs[i], i, inputs);
     }
-    device_->end_uploads(); // of a run that failed
-    int computes = device_->mark_time();
+    end_uploads(); // of a run that failed
+    int computes = mark();
     auto enqueue = std::chrono::steady_clock::now();
     runner_.run(pointers_, slots_, watch_);
     std::chrono::duration<double, std::milli> enqueued = std::chrono::steady_clock::now() - enqueue;
     device_->end_draws();
-    int computed = device_->mark_time();
+    int computed = mark();
     for (size_t i = 0; i < outputs.size(); ++i) {
         finish_output(outputs[i], i);
     }
-    int end = device_->mark_time();
-    device_->finish_run();
-    if (end >= 0) {
+    int end = mark();
+    check_errors(true);
+    if (clock != nullptr) {
         device_->synchronize();
-        times_ = {device_->elapsed_ms(start, computes), device_->elapsed_ms(computes, computed),
-                  device_->elapsed_ms(computed, end), enqueued.count()};
+        times_ = {clock->elapsed_ms(start, computes), clock->elapsed_ms(computes, computed),
+                  clock->elapsed_ms(computed, end), enqueued.count()};
     }
 }
 

@@ -33,8 +33,14 @@ public:
     bool capturable(std::span<const Shape> inputs) const override {
         return runner_.can_repeat(inputs) && !device_->is_host();
     }
-    bool is_captured(void* stream) const override { return device_->is_captured(stream); }
-    int64_t most_cache_bytes() const override { return device_->most_cache_bytes(); }
+    bool is_captured(void* stream) const override {
+        CallerStreams* streams = device_->parts().streams;
+        return streams != nullptr && streams->is_captured(stream);
+    }
+    int64_t most_cache_bytes() const override {
+        const CacheWindow* cache = device_->parts().cache;
+        return cache == nullptr ? 0 : cache->most_bytes();
+    }
     bool report_times() override {
         return watch_.timer != nullptr && watch_.times_later && runner_.report_times(*watch_.timer);
     }
@@ -55,6 +61,8 @@ private:
                    const OutputMemory& memory);
     std::byte* room(GrowingBuffer& buffer, int64_t bytes) const;
     void keep_in_cache();
+    void check_errors(bool waits);
+    void end_uploads();
     int64_t bytes_of(Value v, const Shape& shape) const;
     void bind_input(const Binding& b, size_t i);
     void bind_output(Binding& b, size_t i, std::span<const Binding> inputs,

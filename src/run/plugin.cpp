@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run/plugin.h"
 
+#include "plan/compile_options.h"
 #include "plan/device.h"
 
 #include <algorithm>
@@ -158,8 +159,9 @@ private:
                 in[a] = out[i];
             }
         }
+        CallerStreams* streams = c.device.parts().streams;
         void* workspace = scratch < 0 ? nullptr : c.buffers[scratch];
-        run.enqueue(tensors_, in, out, workspace, c.device.native_stream());
+        run.enqueue(tensors_, in, out, workspace, streams == nullptr ? nullptr : streams->native());
     }
 
     /// The result at its final sizes: a dense prefix of the allocated tensor.

@@ -200,7 +200,7 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
         plan = plan_next(*plan, dynamic);
     }
     if (inputs_event_ != nullptr) {
-        device_->record(inputs_event_);
+        record_inputs_event();
     }
     if (watch.timer != nullptr && !watch.times_later) {
         watch.timer->run(timed_ms_);
@@ -219,7 +219,9 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
         run_timed(plan, context, watch);
         return;
     }
-    if (!watch.observer && watch.replay && device_->replay(plan, context)) {
+    DeviceLaunches* launches = device_->parts().launches;
+    bool may_replay = launches != nullptr && watch.replay && !watch.observer;
+    if (may_replay && launches->replay(plan, context)) {
         return;
     }
     size_t reading =
@@ -229,12 +231,19 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
     for (size_t i = 0; i < plan.steps.size(); ++i) {
         check_interrupt();
         if (i == reading) {
-            device_->record(std::exchange(inputs_event_, nullptr));
+            record_inputs_event();
         }
         run_step(plan.steps[i], context);
         if (watch.observer) {
             observe(plan.steps[i], watch);
         }
+    }
+}
+
+void Runner::record_inputs_event() {
+    void* event = std::exchange(inputs_event_, nullptr);
+    if (CallerStreams* streams = device_->parts().streams) {
+        streams->record(event);
     }
 }
 
@@ -254,24 +263,24 @@ static std::string detailed(const StepEntry& entry, const std::string& name) {
 
 void Runner::run_step(const StepEntry& entry, const RunContext& context) {
     struct Range { // for profilers
-        Device* device = nullptr;
-        Range(Device& d, const StepEntry& e, Ranges ranges) {
-            if (ranges == Ranges::None || !d.has_ranges()) {
+        ProfilerRanges* told = nullptr;
+        Range(ProfilerRanges* all, const StepEntry& e, Ranges ranges) {
+            if (ranges == Ranges::None || all == nullptr || !all->active()) {
                 return;
             }
-            device = &d;
+            told = all;
             std::string own = e.name();
             const std::string& name = own.empty() ? e.kernel : own;
-            d.begin_range(ranges == Ranges::Names ? name.c_str() : detailed(e, name).c_str());
+            told->begin(ranges == Ranges::Names ? name.c_str() : detailed(e, name).c_str());
         }
         ~Range() {
-            if (device != nullptr) {
-                device->end_range();
+            if (told != nullptr) {
+                told->end();
             }
         }
         Range(const Range&) = delete;
         Range& operator=(const Range&) = delete;
-    } range(*device_, entry, ranges_);
+    } range(device_->parts().ranges, entry, ranges_);
     if (entry.dynamic != nullptr) {
         run_dynamic(entry, context);
         return;
@@ -493,9 +502,10 @@ int64_t Runner::needed_bytes(std::span<const Shape> inputs) {
         bytes +=
             static_cast<int64_t>(byte_size(g.type(g.outputs()[o.index]).dtype, count_of(o.shape)));
     }
+    const DeviceBudget* budget = device_->parts().budget;
     for (const Storage& s : plan->storages) {
         if (s.kind == Storage::Kind::Constant && s.read) {
-            bytes += device_->missing_bytes(s.constant);
+            bytes += budget == nullptr ? 0 : budget->missing_bytes(s.constant);
         }
     }
     return bytes;

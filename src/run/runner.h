@@ -75,6 +75,7 @@ private:
     SegmentPlan* plan_next(SegmentPlan& before, const std::vector<const StepEntry*>& dynamic);
     void activate(SegmentPlan& plan, std::span<ResultSlot> results);
     void run_segment(SegmentPlan& plan, const RunWatch& watch);
+    void record_inputs_event();
     void run_timed(SegmentPlan& plan, const RunContext& context, const RunWatch& watch);
     bool time_together(std::span<const StepEntry> steps, const RunContext& context,
                        StepTimer& timer);

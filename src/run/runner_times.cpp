@@ -38,13 +38,14 @@ static StepInfo timed_info(const StepEntry& entry) {
 /// Puts marks of the device's clock between steps, without waiting. Without such a clock, a step
 /// ends when its call returns.
 void Runner::mark_steps(const SegmentPlan& plan, const RunContext& context) {
-    int before = device_->mark_time();
+    DeviceClock* clock = device_->parts().clock;
+    int before = clock == nullptr ? -1 : clock->mark();
     for (const StepEntry& entry : plan.steps) {
         check_interrupt();
         auto start = std::chrono::steady_clock::now();
         run_step(entry, context);
         std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
-        int after = device_->mark_time();
+        int after = clock == nullptr ? -1 : clock->mark();
         marked_.push_back({timed_info(entry), before, after, took.count()});
         before = after;
     }
@@ -54,7 +55,7 @@ bool Runner::report_times(StepTimer& timer) {
     double whole = 0;
     for (Marked& m : marked_) {
         if (m.to >= 0) {
-            m.ms = device_->elapsed_ms(m.from, m.to);
+            m.ms = device_->parts().clock->elapsed_ms(m.from, m.to);
         }
         whole += m.ms;
         timer.step(m.info, m.ms);
@@ -68,30 +69,31 @@ bool Runner::report_times(StepTimer& timer) {
 bool Runner::time_together(std::span<const StepEntry> steps, const RunContext& context,
                            StepTimer& timer) {
     struct Held { // releases the device on every exit path
-        Device& device;
-        explicit Held(Device& d) : device(d) { device.hold(); }
-        ~Held() { device.resume(); }
+        DeviceClock& clock;
+        explicit Held(DeviceClock& c) : clock(c) { clock.hold(); }
+        ~Held() { clock.resume(); }
         Held(const Held&) = delete;
         Held& operator=(const Held&) = delete;
     };
+    DeviceClock* clock = device_->parts().clock;
+    if (clock == nullptr) {
+        return false;
+    }
     device_->synchronize();
     std::vector<int> marks;
     {
-        Held held(*device_);
-        marks.push_back(device_->mark_time());
-        if (marks[0] < 0) {
-            return false;
-        }
+        Held held(*clock);
+        marks.push_back(clock->mark());
         for (const StepEntry& entry : steps) {
             run_step(entry, context);
-            marks.push_back(device_->mark_time());
+            marks.push_back(clock->mark());
         }
     }
     device_->synchronize();
     for (size_t i = 0; i < steps.size(); ++i) {
-        timer.step(timed_info(steps[i]), device_->elapsed_ms(marks[i], marks[i + 1]));
+        timer.step(timed_info(steps[i]), clock->elapsed_ms(marks[i], marks[i + 1]));
     }
-    timed_ms_ += device_->elapsed_ms(marks.front(), marks.back());
+    timed_ms_ += clock->elapsed_ms(marks.front(), marks.back());
     return true;
 }
 

@@ -2,6 +2,7 @@
 #include "backends_cpu/compare.h"
 
 #include "backends/backends.h"
+#include "backends/cpu/options.h"
 #include "ops/evaluator.h"
 
 #include <gtest/gtest.h>
@@ -92,7 +93,7 @@ void expect_same_as_evaluator(const Graph& g, std::span<const Tensor> inputs,
     auto shared = std::make_shared<const Graph>(g);
     for (bool use_library : {true, false}) {
         SCOPED_TRACE(use_library ? "through the library" : "own loops");
-        options.compile.use_library = use_library;
+        options.compile.of<CpuOptions>().use_library = use_library;
         expect_results(shared, inputs, expected, options);
     }
 }

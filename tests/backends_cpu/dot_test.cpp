@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Contractions against the evaluator: sizes around the tiles' edges, strides, types, epilogues.
 #include "backends/backends.h"
+#include "backends/cpu/options.h"
 #include "backends_cpu/compare.h"
 #include "ops/ops.h"
 
@@ -93,7 +94,7 @@ TEST(CpuDot, ConstantWeightsArePackedOnce) {
     expect_same_as_evaluator(g, {{"N", 1}});
     expect_same_as_evaluator(g, {{"N", 37}});
     CompileOptions own_loops;
-    own_loops.use_library = false;
+    own_loops.of<CpuOptions>().use_library = false;
     auto executable = cpu_backend().compile(std::make_shared<const Graph>(g), own_loops);
     auto first = executable->create_execution();
     first->prepare(std::array{Shape{37, 48}});
@@ -112,7 +113,7 @@ TEST(CpuDot, LargeOperandsGoInChunks) {
     for (auto [m, n] : {std::pair{130, 1100}, {1100, 40}, {2200, 4400}}) {
         Graph product = matmul_graph(DType::F32, {m, 2100}, {2100, n}, false, DType::F32);
         CompileOptions own_loops;
-        own_loops.use_library = false;
+        own_loops.of<CpuOptions>().use_library = false;
         auto execution = cpu_backend()
                              .compile(std::make_shared<const Graph>(product), own_loops)
                              ->create_execution();

@@ -2,6 +2,7 @@
 // Products, convolutions and pools through oneDNN against the evaluator; and running without it.
 #include "backends/backends.h"
 #include "backends/cpu/onednn_library.h"
+#include "backends/cpu/options.h"
 #include "backends_cpu/compare.h"
 #include "base/process.h"
 #include "base/shared_library.h"
@@ -278,7 +279,7 @@ TEST_F(CpuLibrary, Pools) {
 /// Bytes of constant weights after runs of all sizes; equal layouts share packed weights.
 size_t packed_bytes_of(const Graph& g, bool use_library, const std::vector<int64_t>& sizes) {
     CompileOptions options;
-    options.use_library = use_library;
+    options.of<CpuOptions>().use_library = use_library;
     auto executable = cpu_backend().compile(std::make_shared<const Graph>(g), options);
     auto execution = executable->create_execution();
     for (int64_t n : sizes) {

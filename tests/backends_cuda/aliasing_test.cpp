@@ -2,6 +2,7 @@
 // An output may overlap an input: a state that each run updates.
 #include "backends/backends.h"
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "emulator/emulated_gpu.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
@@ -54,7 +55,7 @@ TEST(Aliasing, AStateIsUpdatedInPlaceOnAGpu) {
     emulator::EmulatedGpu gpu(90);
     auto backend = cuda::make_backend(gpu);
     CompileOptions o;
-    o.runtime_cache = "";
+    o.of<CudaOptions>().runtime_cache = "";
     check(*backend->compile(std::make_shared<const Graph>(stateful()), o)->create_execution());
 }
 
@@ -87,7 +88,7 @@ void expect_outputs_that_are_read(const Backend& backend) {
     }
     std::vector<Tensor> expected = evaluate(g, std::vector{x});
     CompileOptions o;
-    o.runtime_cache = "";
+    o.of<CudaOptions>().runtime_cache = "";
     auto e = backend.compile(std::make_shared<const Graph>(g), o)->create_execution();
     std::vector<Tensor> out(3);
     ASSERT_TRUE(e->run(std::vector{x}, out).ok()) << e->error();

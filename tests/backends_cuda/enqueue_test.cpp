@@ -3,6 +3,7 @@
 // data-dependent sizes, and errors found by kernels.
 #include "backends/backends.h"
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "emulator/emulated_gpu.h"
 #include "ops/ops.h"
@@ -37,7 +38,7 @@ public:
     std::unique_ptr<Execution> execution(Graph g, std::shared_ptr<MemorySource> source = {}) const {
         CompileOptions o;
         o.memory = std::move(source);
-        o.runtime_cache = "";
+        o.of<CudaOptions>().runtime_cache = "";
         const Backend& b = own_ ? *own_ : cpu_backend();
         return b.compile(std::make_shared<const Graph>(std::move(g)), o)->create_execution();
     }
@@ -260,10 +261,12 @@ TEST_P(Enqueue, MemoryOfASource) {
 }
 
 /// Records when work waits for the default stream.
-class WatchedStream : public cuda::Stream {
+class WatchedStream final : public cuda::Stream, cuda::StreamOrder {
 public:
     WatchedStream(std::unique_ptr<cuda::Stream> real, std::vector<std::string>& events)
-        : real_(std::move(real)), events_(events) {}
+        : real_(std::move(real)), events_(events) {
+        set_parts({nullptr, this, nullptr, real_->parts().clock});
+    }
     void launch(const cuda::Function& f, const cuda::LaunchShape& shape,
                 void* const* parameters) override {
         events_.emplace_back("launch");
@@ -280,18 +283,19 @@ public:
         real_->write(to, from, bytes);
     }
     void synchronize() override { real_->synchronize(); }
-    bool begin_recording() override { return false; }
-    std::unique_ptr<cuda::Recording> end_recording() override { return nullptr; }
-    void launch(const cuda::Recording& r) override { real_->launch(r); }
+
+private:
+    void* native() override { return nullptr; }
     void wait_for(void* other) override {
         if (other == nullptr) {
             events_.emplace_back("wait");
         }
     }
-    int mark_time() override { return real_->mark_time(); }
-    double elapsed_ms(int from, int to) override { return real_->elapsed_ms(from, to); }
+    void let_wait(void*) override {}
+    void follow(cuda::Stream&) override {}
+    bool is_captured(void*) override { return false; }
+    void record(void*) override {}
 
-private:
     std::unique_ptr<cuda::Stream> real_;
     std::vector<std::string>& events_;
 };
@@ -318,7 +322,7 @@ TEST(EnqueueOnAGpu, LentMemoryIsUsedBehindTheDefaultStream) {
     WatchedGpu gpu;
     auto backend = cuda::make_backend(gpu);
     CompileOptions o;
-    o.runtime_cache = "";
+    o.of<CudaOptions>().runtime_cache = "";
     o.memory = std::make_shared<GpuSource>(gpu);
     Graph g;
     Value x = g.add_input("x", parse_type("f32[4,32]"));

@@ -2,6 +2,7 @@
 // Driver failures: each call of a scenario fails in turn. Nothing is lost, later runs work, and a
 // dead device is reported at once.
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/allocation_count.h"
 #include "base/error.h"
@@ -38,7 +39,7 @@ std::vector<Tensor> batch(int64_t n) {
 
 CompileOptions options() {
     CompileOptions o;
-    o.runtime_cache = "";
+    o.of<CudaOptions>().runtime_cache = "";
     return o;
 }
 
@@ -166,7 +167,7 @@ TEST(Failures, TooLargeAShapeIsToldWhatFits) {
         {
             auto backend = cuda::make_backend(*gpu, 1);
             CompileOptions o = options();
-            o.memory_limit = by_limit ? memory : 0;
+            o.of<CudaOptions>().memory_limit = by_limit ? memory : 0;
             auto e = execution_of(*backend, o);
             ASSERT_TRUE(run_one(*e, 16).status.ok()) << e->error();
             Outcome refused = run_one(*e, 100000);
@@ -190,7 +191,7 @@ TEST(Failures, ALimitHoldsForAllExecutionsTogether) {
     auto gpu = fake::make_gpu();
     auto backend = cuda::make_backend(*gpu, 1);
     CompileOptions o = options();
-    o.memory_limit = 3 << 20;
+    o.of<CudaOptions>().memory_limit = 3 << 20;
     auto executable = backend->compile(std::make_shared<const Graph>(small_model(false)), o);
     auto first = executable->create_execution();
     auto second = executable->create_execution();
@@ -273,11 +274,11 @@ TEST(Options, KernelsOfAnotherArchitectureAreUsedWhereTheyRun) {
     auto gpu = fake::make_gpu();
     auto backend = cuda::make_backend(*gpu, 1);
     CompileOptions o = options();
-    o.arch = 100; // asks for what a GPU of 9.0 has
+    o.of<CudaOptions>().arch = 100; // asks for what a GPU of 9.0 has
     EXPECT_NO_THROW(execution_of(*backend, o));
     for (auto [arch, shared] : {std::pair(75, 0), std::pair(95, 0), std::pair(0, 1000)}) {
-        o.arch = arch;
-        o.shared_memory = shared;
+        o.of<CudaOptions>().arch = arch;
+        o.of<CudaOptions>().shared_memory = shared;
         EXPECT_THROW(execution_of(*backend, o), Error) << arch << ' ' << shared;
     }
 }

@@ -2,6 +2,7 @@
 // Ranges reach the profiler library in NVTX_INJECTION64_PATH.
 #include "backends/cuda/backend.h"
 #include "backends/cuda/driver/nvtx.h"
+#include "backends/cuda/options.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/file.h"
 #include "base/process.h"
@@ -52,7 +53,7 @@ TEST(Nvtx, ProfilersHearOfRunsAndSteps) {
     g.set_origin("the_layer");
     g.add_output("y", ops::softmax(g, x, 1));
     CompileOptions options;
-    options.runtime_cache = "";
+    options.of<CudaOptions>().runtime_cache = "";
     auto run = [&](std::optional<Ranges> ranges = std::nullopt) {
         auto e = backend->compile(std::make_shared<const Graph>(g), options)->create_execution();
         if (ranges) {
@@ -68,7 +69,7 @@ TEST(Nvtx, ProfilersHearOfRunsAndSteps) {
     auto listened = reinterpret_cast<const char* (*)()>(library.symbol("listened"));
     run();
     EXPECT_STREQ(listened(), ""); // nobody asked
-    options.nvtx = true;
+    options.ranges = Ranges::Names;
     run();
     std::string text = listened();
     EXPECT_TRUE(text.starts_with("push ingot run;")) << text;

@@ -2,6 +2,7 @@
 // Priority of work: that of a caller's stream for its runs, the options' for other work, and for
 // compiling.
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "backends_cuda/fake_driver.h"
 #include "backends_cuda/timed_gpu.h"
 #include "ops/ops.h"
@@ -48,9 +49,9 @@ protected:
 
     std::unique_ptr<Execution> make(RunPriority priority, bool records = false) {
         CompileOptions o;
-        o.runtime_cache = "";
-        o.record_graphs = records;
-        o.priority = priority;
+        o.of<CudaOptions>().runtime_cache = "";
+        o.of<CudaOptions>().record_graphs = records;
+        o.of<CudaOptions>().priority = priority;
         auto e =
             backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
         fake::take_work();
@@ -203,10 +204,10 @@ TEST_F(Priorities, WeightsComeAtThePriorityOfTheRun) {
     }
     g.add_output("y", y);
     CompileOptions o;
-    o.runtime_cache = "";
-    o.weight_budget = 8 * width * width * 4;
-    o.record_graphs = false;
-    o.priority = RunPriority::High;
+    o.of<CudaOptions>().runtime_cache = "";
+    o.of<CudaOptions>().weight_budget = 8 * width * width * 4;
+    o.of<CudaOptions>().record_graphs = false;
+    o.of<CudaOptions>().priority = RunPriority::High;
     auto e = backend->compile(std::make_shared<const Graph>(std::move(g)), o)->create_execution();
     in = {{gpu->allocate(8 * width * 4), {8, width}}};
     out = {{gpu->allocate(8 * width * 4), {}}};
@@ -244,8 +245,8 @@ std::set<int> niceness(RunPriority priority) {
     };
     auto backend = cuda::make_backend(gpu, 2);
     CompileOptions o;
-    o.runtime_cache = "";
-    o.priority = priority;
+    o.of<CudaOptions>().runtime_cache = "";
+    o.of<CudaOptions>().priority = priority;
     auto e = backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
     run_once(*e);
     EXPECT_GT(gpu.compiled(), 0);
@@ -276,8 +277,8 @@ TEST(PriorityOfCompiling, LowRunsDoNotSlowDownOthersOfTheBackend) {
     std::vector<std::unique_ptr<Execution>> all;
     for (auto [priority, nice] : {std::pair(RunPriority::Low, 19), {RunPriority::Normal, own}}) {
         CompileOptions o;
-        o.runtime_cache = "";
-        o.priority = priority;
+        o.of<CudaOptions>().runtime_cache = "";
+        o.of<CudaOptions>().priority = priority;
         all.push_back(
             backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution());
         seen.clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A dynamic engine's later shapes find their kernels compiled.
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "backends/cuda/run/profile_programs.h"
 #include "backends_cuda/timed_gpu.h"
 #include "emulator/emulated_gpu.h"
@@ -89,8 +90,8 @@ TEST(ProfilePrograms, AHundredShapesCompileNothing) {
     {
         auto backend = cuda::make_backend(gpu, 2);
         CompileOptions o;
-        o.runtime_cache = "";
-        o.specialise = Specialise::None;
+        o.of<CudaOptions>().runtime_cache = "";
+        o.of<CudaOptions>().specialise = Specialise::None;
         o.profiles = {profile_of(g, sizes)};
         auto execution = backend->compile(std::make_shared<const Graph>(g), o)->create_execution();
         Shapes shapes(g, sizes);
@@ -127,7 +128,7 @@ Requests plan_many(const Graph& g, const std::map<std::string, Interval>& sizes,
     TimedGpu gpu;
     auto backend = cuda::make_backend(gpu, 2);
     CompileOptions o;
-    o.runtime_cache = "";
+    o.of<CudaOptions>().runtime_cache = "";
     if (with_profile) {
         o.profiles = {profile_of(g, sizes)};
     }
@@ -163,7 +164,7 @@ TEST(ProfilePrograms, ChoicesDoNotDependOnWhatRanBefore) {
     TimedGpu gpu;
     auto backend = cuda::make_backend(gpu, 2);
     CompileOptions o;
-    o.runtime_cache = "";
+    o.of<CudaOptions>().runtime_cache = "";
     o.profiles = {profile_of(g, sizes)};
     auto executable = backend->compile(std::make_shared<const Graph>(g), o);
     auto tactic = [](Execution& e, int64_t s) {

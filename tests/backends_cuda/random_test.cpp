@@ -3,6 +3,7 @@
 // re-recording: runs are replayed, repeated by a caller's graphs, and allocate nothing.
 #include "backends/backends.h"
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/allocation_count.h"
 #include "emulator/emulated_gpu.h"
@@ -34,8 +35,8 @@ Graph noise(int64_t seed = 5) {
 std::unique_ptr<Execution> execution_of(const Backend& backend, bool records,
                                         const Graph& g = noise()) {
     CompileOptions o;
-    o.runtime_cache = "";
-    o.record_graphs = records;
+    o.of<CudaOptions>().runtime_cache = "";
+    o.of<CudaOptions>().record_graphs = records;
     return backend.compile(std::make_shared<const Graph>(g), o)->create_execution();
 }
 

@@ -2,6 +2,7 @@
 // Without shape-specific variants, the shapes of a profile need no kernel beyond the first run's.
 // Plans suffice: the GPU runs nothing. INGOT_GPU_ENGINES lists engines.
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/error.h"
 #include "gpu/engines.h"
@@ -22,8 +23,8 @@ TEST(Shapes, OfAProfileAskForNothingNew) {
         auto gpu = fake::make_gpu();
         auto backend = cuda::make_backend(*gpu, 1);
         CompileOptions options;
-        options.runtime_cache = "";
-        options.specialise = Specialise::None;
+        options.of<CudaOptions>().runtime_cache = "";
+        options.of<CudaOptions>().specialise = Specialise::None;
         Context context(engine, *backend, options);
         context.prepare(input_shapes(*engine, profile_symbols(*engine, 1)));
         auto known = cuda::requested_programs(*backend);

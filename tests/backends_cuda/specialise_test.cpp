@@ -3,6 +3,7 @@
 #include "backends/cuda/backend.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/jit/specialise.h"
+#include "backends/cuda/options.h"
 #include "backends_cuda/timed_gpu.h"
 #include "emulator/emulated_gpu.h"
 #include "kernels/copy/copy.h"
@@ -54,8 +55,8 @@ Tensor run(Execution& e, const std::vector<Shape>& shapes) {
 
 CompileOptions options(Specialise s) {
     CompileOptions o;
-    o.runtime_cache = "";
-    o.specialise = s;
+    o.of<CudaOptions>().runtime_cache = "";
+    o.of<CudaOptions>().specialise = s;
     return o;
 }
 

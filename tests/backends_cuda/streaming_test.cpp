@@ -3,6 +3,7 @@
 // reads them, concurrently with earlier steps if the budget has room for two; results are bit-equal
 // under every budget.
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/error.h"
 #include "emulator/emulated_gpu.h"
@@ -79,9 +80,9 @@ class Streaming : public ::testing::Test {
 protected:
     Result run(const Graph& g, int64_t budget, bool record = false) {
         CompileOptions o;
-        o.runtime_cache = "";
-        o.weight_budget = budget;
-        o.record_graphs = record;
+        o.of<CudaOptions>().runtime_cache = "";
+        o.of<CudaOptions>().weight_budget = budget;
+        o.of<CudaOptions>().record_graphs = record;
         o.poison = true;
         Context context(Engine::create(g, {}, {}), *backend, o);
         std::vector<Tensor> in = {numbers({8, width}, 7)};
@@ -180,10 +181,10 @@ TEST(StreamingOrder, TheNextMatrixComesWhileAStepRuns) {
     std::unique_ptr<cuda::Gpu> gpu = fake::make_gpu();
     std::unique_ptr<Backend> backend = cuda::make_backend(*gpu, 1);
     CompileOptions o;
-    o.runtime_cache = "";
-    o.weight_budget = 8 * matrix_bytes;
-    o.force_tactic = "simt"; // one launch each
-    o.record_graphs = true;
+    o.of<CudaOptions>().runtime_cache = "";
+    o.of<CudaOptions>().weight_budget = 8 * matrix_bytes;
+    o.of<CudaOptions>().force_tactic = "simt"; // one launch each
+    o.of<CudaOptions>().record_graphs = true;
     auto e =
         backend->compile(std::make_shared<const Graph>(many_products(10)), o)->create_execution();
     std::vector<Binding> in = {{gpu->allocate(8 * width * 4), {8, width}}};

@@ -2,6 +2,7 @@
 // Work on streams, as the driver sees it: a caller's captures, the event for inputs, times
 // requested for later, the reserved part of the cache, and the current device.
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/error.h"
 #include "ops/ops.h"
@@ -38,8 +39,8 @@ protected:
         gpu = fake::make_gpu();
         backend = cuda::make_backend(*gpu, 1);
         CompileOptions o;
-        o.runtime_cache = "";
-        o.record_graphs = records;
+        o.of<CudaOptions>().runtime_cache = "";
+        o.of<CudaOptions>().record_graphs = records;
         execution =
             backend->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
         constexpr int64_t largest = 64 * 32 * 4; // of the shapes here
@@ -230,7 +231,7 @@ TEST_F(Streams, TheCallersDeviceStaysCurrent) {
     auto third = fake::make_gpu(1);
     auto there = cuda::make_backend(*third, 1);
     CompileOptions o;
-    o.runtime_cache = "";
+    o.of<CudaOptions>().runtime_cache = "";
     auto e = there->compile(std::make_shared<const Graph>(three_steps()), o)->create_execution();
     EXPECT_EQ(cuda::current_device(d), 2);
     for (int run = 0; run < 3; ++run) { // alternating: each works in its own context

@@ -110,9 +110,11 @@ private:
     std::map<std::byte*, int64_t> blocks_;
 };
 
-class TimedStream : public cuda::Stream {
+class TimedStream final : public cuda::Stream, cuda::StreamRecorder, plan::DeviceClock {
 public:
-    TimedStream(TimedGpu& gpu, bool background) : gpu_(gpu), background_(background) {}
+    TimedStream(TimedGpu& gpu, bool background) : gpu_(gpu), background_(background) {
+        set_parts({this, nullptr, nullptr, this});
+    }
     void launch(const cuda::Function& f, const cuda::LaunchShape& shape, void* const*) override {
         const std::string& text = static_cast<const TimedGpu::Text&>(f).text;
         double us = gpu_.launch_us ? gpu_.launch_us(text, shape) : 10;
@@ -143,14 +145,16 @@ public:
         return std::make_unique<TimedGpu::Nothing>();
     }
     void launch(const cuda::Recording&) override {}
-    int mark_time() override {
+    int mark() override {
         marks_.push_back(gpu_.now_ms());
         return static_cast<int>(marks_.size()) - 1;
     }
     double elapsed_ms(int from, int to) override {
         return marks_.at(static_cast<size_t>(to)) - marks_.at(static_cast<size_t>(from));
     }
-    void forget_times() override { marks_.clear(); }
+    void forget() override { marks_.clear(); }
+    void hold() override {}
+    void resume() override {}
 
 private:
     TimedGpu& gpu_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Choosing tactics by timing, on a GPU whose clock the test sets.
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "backends/cuda/tune/tuning_job.h"
 #include "backends_cuda/timed_gpu.h"
 #include "base/file.h"
@@ -90,10 +91,10 @@ Ran run(TimedGpu& gpu, Execution& e, const std::vector<Shape>& shapes) {
 
 CompileOptions options(Tune tune, const std::string& file = {}) {
     CompileOptions o;
-    o.runtime_cache = "";
-    o.tune = tune;
-    o.timing_cache_file = file;
-    o.tune_budget_ms = 1e6;
+    o.of<CudaOptions>().runtime_cache = "";
+    o.of<CudaOptions>().tune = tune;
+    o.of<CudaOptions>().timing_cache_file = file;
+    o.of<CudaOptions>().tune_budget_ms = 1e6;
     return o;
 }
 
@@ -190,7 +191,7 @@ TEST(Tuner, ChoicesAreRepeatedFromTheFile) {
             return 200 - cost_of(text); // timing again would choose otherwise
         };
         CompileOptions o = options(mode, file);
-        o.tune_budget_ms = 0;
+        o.of<CudaOptions>().tune_budget_ms = 0;
         Ran b = run_once(other, three_products(), three_shapes, o);
         EXPECT_EQ(b.texts, a.texts);
         EXPECT_EQ(b.tactics, a.tactics);
@@ -237,14 +238,14 @@ TEST(Tuner, TheBudgetIsKept) {
     by_text(gpu);
     Ran by_model = run_once(gpu, three_products(), three_shapes, options(Tune::Off));
     CompileOptions o = options(Tune::Full);
-    o.tune_budget_ms = 0;
+    o.of<CudaOptions>().tune_budget_ms = 0;
     Ran none = run_once(gpu, three_products(), three_shapes, o);
     EXPECT_EQ(none.tactics, by_model.tactics);
     EXPECT_EQ(gpu.flushes(), 0);
     // One launch takes the whole budget: no candidate is raced to the end, the first is kept.
     TimedGpu slow;
     slow.launch_us = [](const std::string&, const cuda::LaunchShape&) { return 50000; };
-    o.tune_budget_ms = 20;
+    o.of<CudaOptions>().tune_budget_ms = 20;
     none = run_once(slow, three_products(), three_shapes, o);
     EXPECT_EQ(none.tactics, by_model.tactics);
     EXPECT_LE(slow.flushes(), 6) << "one warm run of each candidate of one problem";
@@ -263,7 +264,7 @@ TEST(Tuner, WhatTakesMostOfARunComesFirst) {
     TimedGpu gpu;
     gpu.launch_us = [](const std::string&, const cuda::LaunchShape&) { return 1000; };
     CompileOptions o = options(Tune::Full);
-    o.tune_budget_ms = 20; // one problem's worth
+    o.of<CudaOptions>().tune_budget_ms = 20; // one problem's worth
     Ran r = run_once(gpu, std::make_shared<const Graph>(std::move(g)),
                      {{256, 256}, {256, 256}, {512, 256}}, o);
     ASSERT_EQ(r.tactics.size(), 9U);
@@ -276,7 +277,7 @@ TEST(Tuner, CompilingCountsForTheBudget) {
     by_text(gpu);
     gpu.compile_ms = [](const std::string&) { return 1000.0; };
     CompileOptions o = options(Tune::Full);
-    o.tune_budget_ms = 1500;
+    o.of<CudaOptions>().tune_budget_ms = 1500;
     Ran r = run_once(gpu, three_products(), three_shapes, o);
     ASSERT_EQ(r.tactics.size(), 3U);
     for (const std::string& t : r.tactics) {
@@ -325,13 +326,13 @@ TEST(Tuner, TakesNoMoreMemoryThanIsAllowed) {
     CompileOptions o = options(Tune::Full);
     std::vector<std::string> skipped;
     o.on_limit = [&skipped](std::string_view text) { skipped.emplace_back(text); };
-    o.tuning_memory = 2 << 20;
+    o.of<CudaOptions>().tuning_memory = 2 << 20;
     EXPECT_EQ(run_once(gpu, g, product_shapes, o).tactics, off.tactics);
     ASSERT_FALSE(skipped.empty());
     EXPECT_NE(skipped[0].find(" bytes of device memory, allowed are 2097152"), std::string::npos)
         << skipped[0];
     skipped.clear();
-    o.tuning_memory = 64 << 20;
+    o.of<CudaOptions>().tuning_memory = 64 << 20;
     Ran tuned = run_once(gpu, g, product_shapes, o);
     EXPECT_TRUE(skipped.empty());
     EXPECT_LE(tuned.us, off.us);

@@ -4,6 +4,7 @@
 // export_suite.py wrote; INGOT_CASES picks the cases whose name contains a text, INGOT_SHARD=1/4
 // the second of four parts; INGOT_STATUS_OUT gets the status as it is now.
 #include "backends/backends.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "conformance/suite.h"
 #include "engine/engine.h"
@@ -112,7 +113,7 @@ Run by_gpu(const std::string& model) {
     visit_nodes(built->graph(),
                 [&draws](const Graph&, const Node& n) { draws = draws || n.is(random_def); });
     CompileOptions options;
-    options.tf32 = false;
+    options.of<CudaOptions>().tf32 = false;
     options.poison = true;
     std::string why;
     auto context = std::make_shared<Context>(built, *cuda_backend(why), options);

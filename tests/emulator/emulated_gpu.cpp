@@ -44,9 +44,14 @@ double now_ms() {
 
 /// Everything runs immediately, uploads as late as allowed if requested; recorded work runs when
 /// the recording is launched.
-class EmulatedStream : public cuda::Stream {
+class EmulatedStream final : public cuda::Stream,
+                             cuda::StreamRecorder,
+                             cuda::StreamOrder,
+                             plan::DeviceClock {
 public:
-    explicit EmulatedStream(EmulatedGpu& gpu) : gpu_(gpu) {}
+    explicit EmulatedStream(EmulatedGpu& gpu) : gpu_(gpu) {
+        set_parts({this, this, nullptr, this});
+    }
 
     void launch(const cuda::Function& f, const cuda::LaunchShape& shape,
                 void* const* parameters) override {
@@ -118,6 +123,7 @@ public:
         }
     }
 
+    void* native() override { return nullptr; }
     void wait_for(void* other) override { captured_ = gpu_.is_captured(other); }
     void let_wait(void*) override { captured_ = false; }
     bool is_captured(void* other) override { return gpu_.is_captured(other); }
@@ -144,7 +150,7 @@ public:
         }
     }
 
-    int mark_time() override {
+    int mark() override {
         marks_.push_back(0);
         size_t i = marks_.size() - 1;
         do_or_record([this, i] { marks_[i] = now_ms(); });
@@ -154,6 +160,9 @@ public:
     double elapsed_ms(int from, int to) override {
         return marks_[static_cast<size_t>(to)] - marks_[static_cast<size_t>(from)];
     }
+    void forget() override {}
+    void hold() override {}
+    void resume() override {}
 
 private:
     /// Runs or records delayed uploads as part of `stream`'s work.

@@ -2,6 +2,7 @@
 // Contexts and threads: an engine serves many at once, a context one at a time. `cmake --preset
 // tsan` makes a build that shows races.
 #include "backends/backends.h"
+#include "backends/cpu/options.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "ops/evaluator.h"
@@ -60,7 +61,7 @@ CompileOptions options(bool library) {
     static ThreadPool pool(3);
     CompileOptions o;
     o.pool = &pool;
-    o.use_library = library;
+    o.of<CpuOptions>().use_library = library;
     return o;
 }
 

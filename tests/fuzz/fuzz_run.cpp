@@ -4,6 +4,7 @@
 // planned and run several times in one context. Each run gives results of the graph's types, or
 // fails with an Error that reports no bug.
 #include "backends/backends.h"
+#include "backends/cpu/options.h"
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "chosen_graph.h"
@@ -81,7 +82,7 @@ void run(Choices& c, const Graph& g) {
     static ThreadPool pool(1);
     CompileOptions options;
     options.pool = &pool;
-    options.use_library = false;
+    options.of<CpuOptions>().use_library = false;
     options.poison = true;
     Context context(Engine::create(Graph(g), {}, {}), cpu_backend(), options);
     for (int i = 0; i < 3; ++i) {

@@ -3,6 +3,7 @@
 // expected result of every collective, computed independently.
 #pragma once
 
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/shared_library.h"
 #include "ops/collective.h"
@@ -80,7 +81,7 @@ inline Graph exchange_graph(const Collective& c, const Type& x) {
 
 inline std::unique_ptr<Execution> execution_of(Graph g, const Backend& b) {
     CompileOptions o;
-    o.runtime_cache = "";
+    o.of<CudaOptions>().runtime_cache = "";
     return b.compile(std::make_shared<const Graph>(std::move(g)), o)->create_execution();
 }
 

@@ -3,6 +3,7 @@
 
 #include "backends/backends.h"
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "emulator/emulated_gpu.h"
 #include "ops/evaluator.h"
@@ -57,7 +58,7 @@ const Backend& gpu_backend() {
 CompileOptions gpu_options() {
     CompileOptions o;
     if (!on_device()) {
-        o.runtime_cache = ""; // the emulator keeps its own
+        o.of<CudaOptions>().runtime_cache = ""; // the emulator keeps its own
     }
     return o;
 }

@@ -2,6 +2,7 @@
 // Whole engines on a GPU: bit-equality, no recompilation, exhausted memory, and the sum of the
 // layers' profile.
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "gpu/engines.h"
@@ -29,7 +30,7 @@ protected:
 
 CompileOptions plain_options() {
     CompileOptions o = gpu_options();
-    o.record_graphs = false;
+    o.of<CudaOptions>().record_graphs = false;
     return o;
 }
 
@@ -84,7 +85,7 @@ TEST_P(EveryEngine, ShapesOfAProfileCompileNothing) {
         GTEST_SKIP() << name() << " has one shape";
     }
     CompileOptions options = gpu_options();
-    options.specialise = Specialise::None;
+    options.of<CudaOptions>().specialise = Specialise::None;
     Context context(shared(), gpu_backend(), options);
     context.run(inputs_at(engine(), 1, 1));
     cuda::ProgramCounts first = cuda::count_programs(gpu_backend());
@@ -162,13 +163,13 @@ TEST_P(EveryEngine, RunsOnce) {
 TEST_P(EveryEngine, OtherTacticsAgree) {
     std::vector<Tensor> in = inputs_at(engine(), 1, 3);
     CompileOptions options = gpu_options();
-    options.tf32 = false;
+    options.of<CudaOptions>().tf32 = false;
     std::vector<Tensor> own = Context(shared(), gpu_backend(), options).run(in);
     constexpr double most = 1e-2; // of the range, in 16 bits
     std::string errors;
     for (auto [arch, shared_memory] : {std::pair(80, 0), std::pair(0, 99 << 10)}) {
-        options.arch = arch;
-        options.shared_memory = shared_memory;
+        options.of<CudaOptions>().arch = arch;
+        options.of<CudaOptions>().shared_memory = shared_memory;
         std::vector<Tensor> got = Context(shared(), gpu_backend(), options).run(in);
         double error = range_error(got, own);
         EXPECT_LE(error, most) << "architecture " << arch << ", shared memory " << shared_memory;
@@ -216,7 +217,8 @@ TEST_P(EveryEngine, MemoryThatRunsOutIsNamed) {
         int64_t activations = free.execution().memory_use().activations;
         taken = weights + activations + bytes_of(small) + bytes_of(expected);
         constexpr int64_t slack = int64_t{66} << 20; // a piece of weights, error words
-        options.memory_limit = weights + activations + bytes_of(small) + bytes_of(expected) + slack;
+        options.of<CudaOptions>().memory_limit =
+            weights + activations + bytes_of(small) + bytes_of(expected) + slack;
     }
     Context limited(shared(), gpu_backend(), options);
     std::string error;
@@ -232,15 +234,17 @@ TEST_P(EveryEngine, MemoryThatRunsOutIsNamed) {
     }
     EXPECT_EQ(bits_differ(limited.run(small), expected), "");
     // Half of the smallest run's memory is refused, for every model.
-    options.memory_limit = std::max<int64_t>(taken / 2, 1);
+    options.of<CudaOptions>().memory_limit = std::max<int64_t>(taken / 2, 1);
     try {
         Context(shared(), gpu_backend(), options).run(small);
-        ADD_FAILURE() << "a run of " << taken << " bytes within " << options.memory_limit;
+        ADD_FAILURE() << "a run of " << taken << " bytes within "
+                      << options.of<CudaOptions>().memory_limit;
     } catch (const Error& e) {
         EXPECT_EQ(e.code(), ErrorCode::OutOfMemory) << e.what();
         EXPECT_NE(std::string(e.what()).find("are needed"), std::string::npos) << e.what();
     }
-    report("memory." + name(), str("limit=", options.memory_limit, " refused=", !error.empty()));
+    report("memory." + name(),
+           str("limit=", options.of<CudaOptions>().memory_limit, " refused=", !error.empty()));
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, EveryEngine, testing::Range(size_t{0}, engine_names().size()),

@@ -5,6 +5,7 @@
 #include "backends/backends.h"
 #include "backends/cuda/driver/device_context.h"
 #include "backends/cuda/driver/nvrtc.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "engine/engine.h"
 #include "gpu/engines.h"
@@ -68,14 +69,15 @@ public:
     }
     /// Milliseconds from when the GPU could have begun it until it was drawn.
     double draw() {
-        stream_->forget_times();
+        plan::DeviceClock& clock = *stream_->parts().clock;
+        clock.forget();
         uint64_t cycles = 15000;
         void* parameters[] = {&cycles};
-        int begin = stream_->mark_time();
+        int begin = clock.mark();
         stream_->launch(*function_, shape_, parameters);
-        int end = stream_->mark_time();
+        int end = clock.mark();
         stream_->synchronize();
-        return stream_->elapsed_ms(begin, end);
+        return clock.elapsed_ms(begin, end);
     }
     /// Draws each frame when it is due; returns the number that missed the deadline. A late frame
     /// delays the next ones, which are skipped.
@@ -149,7 +151,7 @@ public:
 private:
     static CompileOptions options(RunPriority priority) {
         CompileOptions o = gpu_options();
-        o.priority = priority;
+        o.of<CudaOptions>().priority = priority;
         return o;
     }
     /// Waits until hardly more than two others are left: the GPU is never idle.

@@ -240,17 +240,18 @@ TEST(Emulator, RecordsAndReplays) {
         float b = 1000;
     } pair;
     void* parameters[] = {&p, &v, &pair};
-    ASSERT_TRUE(stream->begin_recording());
+    auto* recorder = stream->parts().recorder;
+    ASSERT_TRUE(recorder->begin_recording());
     stream->fill(p, 0, 128);
     stream->launch(*f, shape, parameters);
     v = 77; // a recording keeps what it was given
     stream->launch(*f, shape, parameters);
-    auto recording = stream->end_recording();
+    auto recording = recorder->end_recording();
     std::vector<uint32_t> out(32);
     stream->read(out.data(), p, 128);
     EXPECT_EQ(out[0], ~0U);
     for (int i = 0; i < 2; ++i) {
-        stream->launch(*recording);
+        recorder->launch(*recording);
         stream->read(out.data(), p, 128);
         EXPECT_EQ(out[31], 1105U + 1177U);
     }

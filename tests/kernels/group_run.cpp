@@ -247,7 +247,7 @@ Placement::Placement(const GroupCase& c, const Arch& arch, const FamilyOptions& 
     }
     std::vector<std::optional<Order>> want(views.size());
     if (c.family().layout != nullptr) {
-        LayoutArgs args{g, options.symbols, true, views, shapes, want, orders};
+        LayoutArgs args{g, options.symbols, views, shapes, want, orders};
         c.family().layout(args);
     }
     for (size_t i = 0; i < views.size(); ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/harness.h"
 
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/hash.h"
 #include "kernels/group_run.h"
@@ -260,8 +261,8 @@ BackendRun expect_backend(const Graph& g, const BackendOptions& options) {
         {
             auto backend = cuda::make_backend(device.gpu());
             CompileOptions compile;
-            compile.force_tactic = options.tactic;
-            compile.tf32 = options.tf32;
+            compile.of<CudaOptions>().force_tactic = options.tactic;
+            compile.of<CudaOptions>().tf32 = options.tf32;
             compile.poison = true;
             auto execution =
                 backend->compile(std::make_shared<const Graph>(g), compile)->create_execution();

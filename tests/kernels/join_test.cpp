@@ -3,6 +3,7 @@
 #include "backends/cuda/backend.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/jit/joined_launch.h"
+#include "backends/cuda/options.h"
 #include "emulator/emulated_gpu.h"
 #include "kernels/copy/copy.h"
 #include "kernels/harness.h"
@@ -42,7 +43,7 @@ Graph decode(int64_t past, bool read_cache) {
 struct Compiled {
     explicit Compiled(const Graph& g) {
         CompileOptions o;
-        o.runtime_cache = "";
+        o.of<CudaOptions>().runtime_cache = "";
         execution = backend->compile(std::make_shared<const Graph>(g), o)->create_execution();
     }
     emulator::EmulatedGpu gpu{90};

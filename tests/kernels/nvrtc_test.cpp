@@ -138,11 +138,6 @@ private:
         void read(void*, const std::byte*, size_t) override {}
         void write(std::byte*, const void*, size_t) override {}
         void synchronize() override {}
-        bool begin_recording() override { return false; }
-        std::unique_ptr<cuda::Recording> end_recording() override { return nullptr; }
-        void launch(const cuda::Recording&) override {}
-        int mark_time() override { return 0; }
-        double elapsed_ms(int, int) override { return 0; }
     };
 
     const kernels::Arch& arch_;

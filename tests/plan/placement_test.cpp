@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placement of values: every plan of random graphs and of the small models, on both backends, is
 // executed symbolically; and operations that must be free of copies are.
+#include "backends/cuda/options.h"
 #include "backends_cuda/fake_driver.h"
 #include "base/error.h"
 #include "ir/text.h"
@@ -79,7 +80,7 @@ TEST(Placement, OfModelsIsSoundBehindSizesFromDataToo) {
             for (int64_t budget : {int64_t{-1}, int64_t{0}, int64_t{40000}}) {
                 SCOPED_TRACE(str(m.name, gpu ? " gpu " : " cpu ", budget));
                 CompileOptions options;
-                options.weight_budget = budget;
+                options.of<CudaOptions>().weight_budget = budget;
                 std::unique_ptr<Planned> p =
                     gpu ? planned_for_gpu(m.graph, options) : planned_for_cpu(m.graph, options);
                 Symbols symbols;

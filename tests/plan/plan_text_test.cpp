@@ -2,7 +2,9 @@
 // The plans of small models, as text, on both backends: tests/plan/texts/MODEL.{cpu,cuda}.txt. The
 // same runs give the evaluator's results. INGOT_WRITE_GOLDENS=1 writes the texts.
 #include "backends/backends.h"
+#include "backends/cpu/options.h"
 #include "backends/cuda/backend.h"
+#include "backends/cuda/options.h"
 #include "emulator/emulated_gpu.h"
 #include "engine/engine.h"
 #include "golden.h"
@@ -21,11 +23,11 @@ namespace {
 CompileOptions plain_options(ThreadPool& pool) {
     CompileOptions o;
     o.pool = &pool;
-    o.use_library = false; // its loops differ between CPUs
-    o.runtime_cache = "";
-    o.specialise = Specialise::None;
+    o.of<CpuOptions>().use_library = false; // its loops differ between CPUs
+    o.of<CudaOptions>().runtime_cache = "";
+    o.of<CudaOptions>().specialise = Specialise::None;
     o.poison = true;
-    o.tf32 = false;
+    o.of<CudaOptions>().tf32 = false;
     o.verify_passes = true;
     return o;
 }
@@ -50,7 +52,7 @@ TEST_P(PlanText, IsAsListedAndTheRunIsRight) {
     for (const Backend* backend : {&cpu_backend(), static_cast<const Backend*>(cuda.get())}) {
         SCOPED_TRACE(backend->name());
         CompileOptions options = plain_options(pool);
-        options.weight_budget = m.weight_budget;
+        options.of<CudaOptions>().weight_budget = m.weight_budget;
         Context context(engine, *backend, options);
         std::vector<Tensor> got = context.run(m.inputs);
         ASSERT_EQ(got.size(), want.size());
@@ -84,7 +86,7 @@ TEST(PlanTextAhead, IsThatOfTheGpuAsFarAsSizesAreKnown) {
         std::unique_ptr<Backend> backend = cuda::make_backend(gpu);
         ThreadPool pool(2);
         CompileOptions options = plain_options(pool);
-        options.weight_budget = m.weight_budget;
+        options.of<CudaOptions>().weight_budget = m.weight_budget;
         std::vector<Shape> shapes;
         for (const Tensor& t : m.inputs) {
             shapes.push_back(t.shape());

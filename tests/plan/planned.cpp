@@ -3,6 +3,7 @@
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/lower.h"
+#include "backends/cpu/options.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
 #include "backends/cuda/run/device.h"
@@ -68,7 +69,7 @@ private:
 
 std::unique_ptr<Planned> planned_for_cpu(const Graph& g, const CompileOptions& options) {
     CompileOptions own = options;
-    own.use_library = false;
+    own.of<CpuOptions>().use_library = false;
     return std::make_unique<OnCpu>(g, own);
 }
 

@@ -3,6 +3,7 @@
 // run.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/lower.h"
+#include "backends/cpu/options.h"
 #include "base/error.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
@@ -18,8 +19,13 @@ namespace ingot::plan {
 namespace {
 
 /// Host memory; counts plans and allocations.
-class CountingDevice : public Device {
+class CountingDevice final : public Device, DeviceLaunches {
 public:
+    CountingDevice() : Device(true) {
+        DeviceParts parts;
+        parts.launches = this;
+        set_parts(parts);
+    }
     int plans = 0;
     int64_t allocations = 0;
     int64_t limit = int64_t{1} << 40;
@@ -46,8 +52,12 @@ public:
         std::memcpy(to, from, bytes);
     }
     void synchronize() override {}
-    bool is_host() const override { return true; }
+
+private:
     void begin_plan() override { ++plans; }
+    void join_steps(SegmentPlan&) override {}
+    bool settle() override { return false; }
+    bool replay(SegmentPlan&, const RunContext&) override { return false; }
 };
 
 template <class F>
@@ -105,7 +115,7 @@ struct Running {
     std::unique_ptr<Runner> runner;
 
     explicit Running(Graph g, CompileOptions options = {}) : graph(std::move(g)) {
-        options.use_library = false;
+        options.of<CpuOptions>().use_library = false;
         options.poison = true;
         program = make_program(std::make_shared<const Graph>(cpu::lower(graph, options)),
                                cpu::cpu_kernels(), std::make_shared<PackCache>(), options);

@@ -54,9 +54,11 @@ private:
     };
     struct Nothing : cuda::Recording {};
 
-    class QuietStream : public cuda::Stream {
+    class QuietStream final : public cuda::Stream, cuda::StreamRecorder, plan::DeviceClock {
     public:
-        explicit QuietStream(QuietGpu& gpu) : gpu_(gpu) {}
+        explicit QuietStream(QuietGpu& gpu) : gpu_(gpu) {
+            set_parts({this, nullptr, nullptr, this});
+        }
         void launch(const cuda::Function& f, const cuda::LaunchShape&, void* const*) override {
             bool is_kernel = !static_cast<const Text&>(f).text.empty();
             gpu_.launches.fetch_add(is_kernel ? 1 : 0, std::memory_order_relaxed);
@@ -78,14 +80,16 @@ private:
             return std::make_unique<Nothing>();
         }
         void launch(const cuda::Recording&) override {}
-        int mark_time() override {
+        int mark() override {
             marks_.push_back(gpu_.now_ms());
             return static_cast<int>(marks_.size()) - 1;
         }
         double elapsed_ms(int from, int to) override {
             return marks_.at(static_cast<size_t>(to)) - marks_.at(static_cast<size_t>(from));
         }
-        void forget_times() override { marks_.clear(); }
+        void forget() override { marks_.clear(); }
+        void hold() override {}
+        void resume() override {}
 
     private:
         QuietGpu& gpu_;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/options.h"
 #include "threads/world.h"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include "api/options/measure.h"
 #include "api/options/run.h"
 #include "backends/backends.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
@@ -89,10 +90,12 @@ void set_compile_options(TrtexecRun& run) {
         o.run().tune = "full";
     }
     run.compile = compile_options(o);
-    run.compile.nvtx = o.run().nvtx || o.run().nvtx_verbosity != "none";
+    if (o.run().nvtx_verbosity != "none") {
+        run.compile.ranges = Ranges::Names;
+    }
     auto shared = run.t.pools.find("tacticSharedMem");
     if (shared != run.t.pools.end()) {
-        run.compile.shared_memory = shared->second;
+        run.compile.of<CudaOptions>().shared_memory = shared->second;
     }
     auto workspace = run.t.pools.find("workspace");
     if (workspace != run.t.pools.end()) {
@@ -189,12 +192,12 @@ void build(TrtexecRun& run) {
         print_profile_shapes(g, shape_profiles(g, config.profiles));
     };
     config.choose_profiles = shape_profiles;
-    run.engine = build_engine(o.common().onnx, config);
+    run.engine = build_model(o.common().onnx, config, o);
     run.compile.plugins = plugins_of(*run.engine);
     std::vector<int> capabilities = capabilities_of(run);
     if (!capabilities.empty()) {
         CompileOptions ahead = run.compile;
-        ahead.tune = Tune::Off; // the GPUs may be absent
+        ahead.of<CudaOptions>().tune = Tune::Off; // the GPUs may be absent
         run.engine = with_kernels_ahead(*run.engine, capabilities, ahead);
         info(str("Compiled ", run.engine->kernels()->size(), " kernels ahead of time"));
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // trtexec: refitted weights, and weights that stay on the host.
 #include "api/options/build.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "common.h"
 #include "onnx/reader.h"
@@ -133,7 +134,7 @@ void set_weight_budget(TrtexecRun& run) {
     }
     info(str("Weight streaming budget: ", mebibytes(std::min(budget, all)), " MiB of ",
              mebibytes(all), " MiB"));
-    run.compile.weight_budget = budget >= all ? -1 : budget;
+    run.compile.of<CudaOptions>().weight_budget = budget >= all ? -1 : budget;
 }
 
 } // namespace ingot::tool

@@ -4,6 +4,7 @@
 #include "backends/backends.h"
 #include "backends/cpu/lower.h"
 #include "backends/cpu/onednn_library.h"
+#include "backends/cpu/options.h"
 #include "backends/cpu/simd/simd.h"
 #include "backends/cpu/source_step.h"
 #include "plan/copy.h"
@@ -59,7 +60,8 @@ public:
                                               const CompileOptions& given) const override {
         CompileOptions options = given;
         // oneDNN chooses its loops, and with them the order of sums, by the number of rows.
-        options.use_library = options.use_library && !options.batch_invariant;
+        auto& own = options.of<CpuOptions>();
+        own.use_library = own.use_library && !options.batch_invariant;
         check_sources(*graph, options);
         auto lowered = std::make_shared<const Graph>(lower(*graph, options));
         return std::make_shared<CpuExecutable>(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cpu/onednn_library.h"
 
+#include "backends/cpu/options.h"
 #include "base/log.h"
 #include "base/shared_library.h"
 #include "plan/copy.h"
@@ -168,7 +169,8 @@ onednn::Array dense_array(DType t, const Shape& shape, const Order& order) {
 }
 
 std::unique_ptr<Step> make_library_step(const LibraryProblem& problem, const StepArgs& args) {
-    const onednn::Library* library = args.options.use_library ? onednn_library() : nullptr;
+    const onednn::Library* library =
+        args.options.of<CpuOptions>().use_library ? onednn_library() : nullptr;
     if (library == nullptr) {
         return nullptr;
     }

@@ -4,6 +4,7 @@
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
+#include "backends/cuda/options.h"
 #include "backends/cuda/run/device.h"
 #include "base/error.h"
 #include "run/runner.h"
@@ -27,11 +28,6 @@ public:
     void read(void*, const std::byte*, size_t) override { refuse(); }
     void write(std::byte*, const void*, size_t) override {}
     void synchronize() override {}
-    bool begin_recording() override { return false; }
-    std::unique_ptr<Recording> end_recording() override { return nullptr; }
-    void launch(const Recording&) override { refuse(); }
-    int mark_time() override { return -1; }
-    double elapsed_ms(int, int) override { return 0; }
 
 private:
     [[noreturn]] static void refuse() {
@@ -124,7 +120,7 @@ std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& gr
                                           int compute_capability, const CompileOptions& options) {
     cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), false);
     CompileOptions generic = options;
-    generic.specialise = Specialise::None;
+    generic.of<CudaOptions>().specialise = Specialise::None;
     return cuda::plan_ahead(gpu, graph, shapes, generic).programs->programs();
 }
 
@@ -133,7 +129,7 @@ std::string plan_text_ahead(const std::shared_ptr<const Graph>& graph,
                             const CompileOptions& options) {
     cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), false);
     CompileOptions generic = options;
-    generic.specialise = Specialise::None;
+    generic.of<CudaOptions>().specialise = Specialise::None;
     std::vector<Shape> once(shapes.begin(), shapes.end());
     return cuda::plan_ahead(gpu, graph, std::span(&once, 1), generic).text;
 }

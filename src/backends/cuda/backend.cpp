@@ -6,6 +6,7 @@
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
+#include "backends/cuda/options.h"
 #include "backends/cuda/run/device.h"
 #include "run/execution.h"
 
@@ -77,7 +78,9 @@ public:
     std::string timing_device() const override { return cuda::timing_device(gpu_, gpu_.arch()); }
     void read(void* to, const void* from, size_t bytes, void* after) const override {
         std::unique_ptr<Stream> stream = gpu_.create_stream();
-        stream->wait_for(after);
+        if (StreamOrder* order = stream->parts().order) {
+            order->wait_for(after);
+        }
         stream->read(to, static_cast<const std::byte*>(from), bytes);
     }
 
@@ -92,12 +95,13 @@ public:
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& options) const override {
         CompileOptions o = options;
-        if (o.specialise == Specialise::Auto) {
-            o.specialise = is_dynamic(o.profiles) ? Specialise::Lazy : Specialise::None;
+        auto& own = o.of<CudaOptions>();
+        if (own.specialise == Specialise::Auto) {
+            own.specialise = is_dynamic(o.profiles) ? Specialise::Lazy : Specialise::None;
         }
         // Either all ranks or none may record an exchange, and ranks do not know when the others
         // record.
-        o.record_graphs = o.record_graphs && !has_collectives(*graph);
+        own.record_graphs = own.record_graphs && !has_collectives(*graph);
         Caches caches = find_caches(o);
         auto state = std::make_shared<CudaState>(gpu_, caches.programs, o);
         auto lowered = std::make_shared<const Graph>(lower(*graph, o));
@@ -106,7 +110,7 @@ public:
         auto program =
             make_program(std::move(lowered), cuda_kernels(), std::make_shared<PackCache>(), o);
         ProfilePrograms::find(state, program);
-        if (o.tune != Tune::Off) {
+        if (own.tune != Tune::Off) {
             state->tuner = std::make_unique<Tuner>(*state, caches.timings, weights);
         }
         return std::make_shared<CudaExecutable>(std::move(program), std::move(state));
@@ -142,7 +146,8 @@ private:
 
     /// Executables with the same runtime cache share programs, except those whose engines contain
     /// kernels.
-    Caches find_caches(const CompileOptions& options) const {
+    Caches find_caches(const CompileOptions& all) const {
+        const auto& options = all.of<CudaOptions>();
         bool one_file = !options.runtime_cache_file.empty();
         bool in_memory = options.kernel_cache != nullptr;
         std::string place = in_memory  ? std::string()
@@ -168,9 +173,9 @@ private:
         // A thread cannot raise its priority again: programs are shared within a priority.
         bool gives_way = options.priority == RunPriority::Low;
         auto make = [&] {
-            return std::make_shared<ProgramCache>(gpu_, options.kernels, disk, threads_, gives_way);
+            return std::make_shared<ProgramCache>(gpu_, all.kernels, disk, threads_, gives_way);
         };
-        bool own = in_memory || (options.kernels != nullptr && !options.kernels->empty());
+        bool own = in_memory || (all.kernels != nullptr && !all.kernels->empty());
         found.programs = own ? make() : shared(caches_, place + (gives_way ? "\nlow" : ""), make);
         return found;
     }

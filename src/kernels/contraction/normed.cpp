@@ -172,7 +172,7 @@ void layout_normed(LayoutArgs& args, const NormedProduct& product) {
     std::vector<View> in(args.in.begin(), args.in.end());
     in.push_back(plan::dense(args.in[x].shape));
     std::vector<std::optional<Order>> want(in.size());
-    LayoutArgs own{rest.group(), args.symbols, args.use_library, in, args.out, want, args.order};
+    LayoutArgs own{rest.group(), args.symbols, in, args.out, want, args.order};
     product.layout(own);
     std::copy(want.begin(), want.end() - 1, args.want.begin());
     if (args.in[x].strides.back() != 1 && args.in[x].shape.back() != 1) {

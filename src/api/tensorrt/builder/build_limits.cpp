@@ -4,6 +4,7 @@
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/memory_log.h"
 #include "api/tensorrt/runtime/place.h"
+#include "backends/cuda/options.h"
 
 #include <algorithm>
 #include <limits>
@@ -85,13 +86,14 @@ void log_context_memory(Context& context, const BuilderConfig& config, bool is_g
 
 CompileOptions limited_options(const BuilderConfig& config) {
     CompileOptions o;
-    o.tf32 = config.has(Flag::kTF32);
+    auto& cuda = o.of<CudaOptions>();
+    cuda.tf32 = config.has(Flag::kTF32);
     o.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
     if (is_limited(config, Pool::kWORKSPACE)) {
         o.workspace = static_cast<int64_t>(config.getMemoryPoolLimit(Pool::kWORKSPACE));
     }
     if (is_limited(config, Pool::kTACTIC_SHARED_MEMORY)) {
-        o.shared_memory =
+        cuda.shared_memory =
             static_cast<int64_t>(config.getMemoryPoolLimit(Pool::kTACTIC_SHARED_MEMORY));
     }
     o.on_limit = [report = config.report()](std::string_view text) {
@@ -112,7 +114,7 @@ void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConf
     }
     CompileOptions options = limited_options(config);
     options.plugins = plugins;
-    options.runtime_cache =
+    options.of<CudaOptions>().runtime_cache =
         config.has(Flag::kDISABLE_COMPILATION_CACHE) ? "" : cache_folder_option();
     try {
         Context context(engine, *place->backend, options);

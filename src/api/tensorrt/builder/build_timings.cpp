@@ -5,6 +5,7 @@
 #include "api/tensorrt/builder/timing_cache.h"
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/runtime/place.h"
+#include "backends/cuda/options.h"
 #include "workflow/inputs/inputs.h"
 
 #include <algorithm>
@@ -23,16 +24,17 @@ constexpr double long_budget_ms = 60000; // at level 5
 
 CompileOptions timing_options(const BuilderConfig& config) {
     CompileOptions o;
-    o.tune = Tune::Full;
-    o.tune_budget_ms =
+    auto& cuda = o.of<CudaOptions>();
+    cuda.tune = Tune::Full;
+    cuda.tune_budget_ms =
         config.getBuilderOptimizationLevel() > timing_level ? long_budget_ms : budget_ms;
-    o.timing_cache = config.timings();
-    o.timed_before = config.has(Flag::kERROR_ON_TIMING_CACHE_MISS);
-    o.tf32 = config.has(Flag::kTF32);
+    cuda.timing_cache = config.timings();
+    cuda.timed_before = config.has(Flag::kERROR_ON_TIMING_CACHE_MISS);
+    cuda.tf32 = config.has(Flag::kTF32);
     o.batch_invariant = config.has(Flag::kDISTRIBUTIVE_INDEPENDENCE);
-    o.record_graphs = false;
-    o.runtime_cache = config.has(Flag::kDISABLE_COMPILATION_CACHE) ? "" : cache_folder_option();
-    o.tuning_memory = tactic_memory(config);
+    cuda.record_graphs = false;
+    cuda.runtime_cache = config.has(Flag::kDISABLE_COMPILATION_CACHE) ? "" : cache_folder_option();
+    cuda.tuning_memory = tactic_memory(config);
     o.on_limit = [report = config.report()](std::string_view text) {
         report.log(nv::ILogger::Severity::kINFO, text);
     };
@@ -126,8 +128,9 @@ std::shared_ptr<const Engine> with_timings(std::shared_ptr<const Engine> engine,
     CompileOptions options = timing_options(config);
     options.plugins = std::move(plugins);
     auto log = std::make_shared<TimingLog>(config.report());
-    options.timing_cache->listen(log);
-    if (config.has(Flag::kEDITABLE_TIMING_CACHE) && !options.timing_cache->by_layer()) {
+    plan::TimingCache& timings = *options.of<CudaOptions>().timing_cache;
+    timings.listen(log);
+    if (config.has(Flag::kEDITABLE_TIMING_CACHE) && !timings.by_layer()) {
         config.report().log(nv::ILogger::Severity::kWARNING,
                             "kEDITABLE_TIMING_CACHE is set, but the timing cache was made before: "
                             "its entries cannot be changed, and layers share them; set the flag "
@@ -135,11 +138,11 @@ std::shared_ptr<const Engine> with_timings(std::shared_ptr<const Engine> engine,
     }
     Context context(engine, *place.backend, options);
     context.run(load_inputs(*engine, {}).tensors);
-    if (options.timing_cache->size() == 0) {
+    if (timings.size() == 0) {
         return engine;
     }
     Properties properties = engine->metadata();
-    put_timings(options.timing_cache->entries(), properties);
+    put_timings(timings.entries(), properties);
     auto timed = Engine::create(Graph(engine->graph()), engine->profiles(), std::move(properties))
                      ->with_formats(engine->formats());
     return engine->kernels() == nullptr ? timed : timed->with_kernels(*engine->kernels());

@@ -2,6 +2,7 @@
 #include "api/tensorrt/plugin/tactics.h"
 
 #include "api/tensorrt/plugin/call.h"
+#include "backends/cuda/options.h"
 #include "base/log.h"
 #include "engine/engine.h"
 
@@ -47,8 +48,8 @@ double time_tactic(const PluginBuild& how, const Backend& backend,
                    std::span<const Type> in) {
     CompileOptions options;
     options.plugins = host;
-    options.memory_limit = how.memory_limit;
-    options.record_graphs = false;
+    options.of<CudaOptions>().memory_limit = how.memory_limit;
+    options.of<CudaOptions>().record_graphs = false;
     Context context(engine_of(p, in), backend, options);
     std::vector<Tensor> inputs; // zeros: 0 is likely to be valid for an integer of any meaning
     for (const Type& t : in) {

@@ -4,6 +4,7 @@
 #include "api/tensorrt/convert.h"
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/network/formats.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -178,26 +179,27 @@ void EngineState::set_threads(int32_t threads) {
 CompileOptions EngineState::compile_options(const RunOptions& options,
                                             const std::string& folder) const {
     CompileOptions o;
+    auto& cuda = o.of<CudaOptions>();
     o.pool = pool_.get();
-    o.specialise = options.specialise == Strategy::kLAZY    ? Specialise::Auto
-                   : options.specialise == Strategy::kEAGER ? Specialise::Eager
-                                                            : Specialise::None;
-    o.record_graphs = options.graphs == nvinfer1::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE;
-    o.kernel_cache = options.cache;
-    o.priority = options.priority;
-    o.timing_cache = timings_of(*engine_);
-    if (o.timing_cache != nullptr) { // uses the build's timings; times nothing else
-        o.tune = Tune::Full;
-        o.tune_budget_ms = 0;
+    cuda.specialise = options.specialise == Strategy::kLAZY    ? Specialise::Auto
+                      : options.specialise == Strategy::kEAGER ? Specialise::Eager
+                                                               : Specialise::None;
+    cuda.record_graphs = options.graphs == nvinfer1::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE;
+    cuda.kernel_cache = options.cache;
+    cuda.priority = options.priority;
+    cuda.timing_cache = timings_of(*engine_);
+    if (cuda.timing_cache != nullptr) { // uses the build's timings; times nothing else
+        cuda.tune = Tune::Full;
+        cuda.tune_budget_ms = 0;
     }
-    o.runtime_cache = folder;
+    cuda.runtime_cache = folder;
     o.memory = memory_source(allocator_);
-    o.tf32 = settings_.tf32;
+    cuda.tf32 = settings_.tf32;
     o.batch_invariant = settings_.batch_invariant;
-    o.weight_budget = weight_budget_.value_or(-1);
+    cuda.weight_budget = weight_budget_.value_or(-1);
     o.plugins = plugins_;
     o.workspace = settings_.workspace;
-    o.shared_memory = settings_.shared_memory;
+    cuda.shared_memory = settings_.shared_memory;
     o.on_limit = [logger = logger_](std::string_view text) {
         if (logger != nullptr) {
             logger->log(nvinfer1::ILogger::Severity::kINFO, std::string(text).c_str());

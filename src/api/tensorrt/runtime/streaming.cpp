@@ -2,6 +2,7 @@
 // Weight streaming: keeps only a part of an engine's weights on the device.
 #include "api/tensorrt/runtime/engine.h"
 #include "api/tensorrt/unused.h"
+#include "backends/cuda/options.h"
 
 #include <algorithm>
 

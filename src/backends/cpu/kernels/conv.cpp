@@ -3,6 +3,7 @@
 #include "backends/cpu/conv_step.h"
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/onednn_conv.h"
+#include "backends/cpu/options.h"
 #include "ops/ops.h"
 
 namespace ingot::cpu {
@@ -59,7 +60,7 @@ ConvProblem problem_of(const StepArgs& args) {
 
 std::unique_ptr<Step> prepare(const StepArgs& args) {
     ConvProblem problem = problem_of(args);
-    if (args.options.use_library) {
+    if (args.options.of<CpuOptions>().use_library) {
         if (std::unique_ptr<Step> step = make_library_conv(problem, args)) {
             return step;
         }

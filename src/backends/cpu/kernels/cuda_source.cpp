@@ -3,6 +3,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/source_step.h"
 #include "ir/rewrite.h"
+#include "plan/compile_options.h"
 #include "run/plugin.h"
 
 namespace ingot::cpu {

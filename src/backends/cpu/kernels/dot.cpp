@@ -4,6 +4,7 @@
 #include "backends/cpu/epilogue.h"
 #include "backends/cpu/matmul.h"
 #include "backends/cpu/onednn_matmul.h"
+#include "plan/compile_options.h"
 
 #include <algorithm>
 

@@ -2,6 +2,7 @@
 // pool: maxima and averages over windows, channels last: combines rows of channels.
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/onednn_conv.h"
+#include "backends/cpu/options.h"
 #include "backends/cpu/rows.h"
 #include "backends/cpu/spatial.h"
 #include "ops/ops.h"
@@ -219,7 +220,8 @@ std::unique_ptr<Step> from_library(const StepArgs& args) {
     const auto& attrs = args.group.first().as<ops::Pool>();
     Shape extra = eval(attrs.extra, args.symbols);
     bool rounds_up = std::any_of(extra.begin(), extra.end(), [](int64_t e) { return e != 0; });
-    if (!args.options.use_library || (rounds_up && attrs.fn == "average" && attrs.count_padding)) {
+    if (!args.options.of<CpuOptions>().use_library ||
+        (rounds_up && attrs.fn == "average" && attrs.count_padding)) {
         return nullptr;
     }
     PoolKind kind = attrs.fn != "average" ? PoolKind::Max

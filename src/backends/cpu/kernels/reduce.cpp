@@ -4,6 +4,7 @@
 #include "backends/cpu/expr_program.h"
 #include "backends/cpu/kernel.h"
 #include "ops/primitives.h"
+#include "plan/compile_options.h"
 
 #include <algorithm>
 #include <array>

@@ -5,6 +5,7 @@
 
 #include "base/priority.h"
 #include "kernels/family.h"
+#include "plan/device_parts.h"
 
 #include <chrono>
 #include <memory>
@@ -36,12 +37,76 @@ struct LaunchShape {
     uint32_t block_z = 1;
 };
 
+class Stream;
+
+/// Records work, and launches it again.
+class StreamRecorder {
+public:
+    /// Records later work instead of running it, until end_recording. False: recording is not
+    /// possible.
+    virtual bool begin_recording() = 0;
+    virtual std::unique_ptr<Recording> end_recording() = 0;
+    virtual void launch(const Recording& r) = 0;
+
+protected:
+    ~StreamRecorder() = default;
+};
+
+/// Order between a stream and others. `other` is a foreign stream of the same device (a CUstream;
+/// null is the default stream).
+class StreamOrder {
+public:
+    /// The stream for other libraries (a CUstream), with its context made current to this thread;
+    /// null without one.
+    virtual void* native() = 0;
+    /// Later work here waits for the earlier work of `other`.
+    virtual void wait_for(void* other) = 0;
+    /// Later work of `other` waits for the earlier work here.
+    virtual void let_wait(void* other) = 0;
+    /// Later work here waits for the earlier work of `other`, a stream of the same Gpu. While
+    /// `other` is recorded or captured, later work here is too, until `other` follows this stream.
+    virtual void follow(Stream& other) = 0;
+    /// Whether `other` is being captured into a graph; not for the default stream.
+    virtual bool is_captured(void* other) = 0;
+    /// Records a foreign event (a CUevent).
+    virtual void record(void* event) = 0;
+
+protected:
+    ~StreamOrder() = default;
+};
+
+/// How later work on a stream runs.
+class StreamPolicy {
+public:
+    /// Later work here has this priority, or that of `other`: a foreign stream of the same device
+    /// (a CUstream). Order with earlier work is kept.
+    virtual void set_priority(RunPriority priority) = 0;
+    virtual void take_priority(void* other) = 0;
+    /// Later kernels keep `limit` bytes of this memory in the L2 cache; 0: none.
+    virtual void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) = 0;
+
+protected:
+    ~StreamPolicy() = default;
+};
+
+/// The parts that a stream has beyond its queue; null where it has none.
+struct StreamParts {
+    StreamRecorder* recorder = nullptr;
+    StreamOrder* order = nullptr;
+    StreamPolicy* policy = nullptr;
+    plan::DeviceClock* clock = nullptr;
+};
+
 /// An ordered queue of work on one device. One thread at a time may use it. All errors are thrown:
 /// Device with the driver's name of the error, the attempted call, and for a dead device the first
 /// error.
 class Stream {
 public:
+    Stream() = default;
     virtual ~Stream() = default;
+    Stream(const Stream&) = delete;
+    Stream& operator=(const Stream&) = delete;
+
     virtual void launch(const Function& f, const LaunchShape& shape, void* const* parameters) = 0;
     virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
     virtual void fill(std::byte* to, int byte, size_t bytes) = 0;
@@ -55,51 +120,14 @@ public:
     virtual void upload(std::byte* to, const std::byte* from, size_t bytes) {
         copy(to, from, bytes);
     }
+    const StreamParts& parts() const { return parts_; }
 
-    /// Records later work instead of running it, until end_recording. False: recording is not
-    /// possible.
-    virtual bool begin_recording() = 0;
-    virtual std::unique_ptr<Recording> end_recording() = 0;
-    virtual void launch(const Recording& r) = 0;
+protected:
+    /// To be called by constructors; without it the stream has no parts.
+    void set_parts(const StreamParts& parts) { parts_ = parts; }
 
-    /// The stream for other libraries (a CUstream), with its context made current to this thread;
-    /// null without one.
-    virtual void* native() { return nullptr; }
-    /// Later work here waits for the earlier work of `other`: a foreign stream of the same device
-    /// (a CUstream; null is the default stream).
-    virtual void wait_for(void* other) { (void)other; }
-    /// Later work of `other` waits for the earlier work here.
-    virtual void let_wait(void* other) { (void)other; }
-
-    /// Later work here waits for the earlier work of `other`, a stream of the same Gpu. While
-    /// `other` is recorded or captured, later work here is too, until `other` follows this stream.
-    virtual void follow(Stream& other) { (void)other; }
-
-    /// Later work here has this priority, or that of `other`: a foreign stream of the same device
-    /// (a CUstream). Order with earlier work is kept.
-    virtual void set_priority(RunPriority priority) { (void)priority; }
-    virtual void take_priority(void* other) { (void)other; }
-
-    /// Whether `other` is being captured into a graph; not for the default stream.
-    virtual bool is_captured(void* other) {
-        (void)other;
-        return false;
-    }
-    /// Records a foreign event (a CUevent).
-    virtual void record(void* event) { (void)event; }
-    /// Later kernels keep `limit` bytes of this memory in the L2 cache; 0: none.
-    virtual void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) {
-        (void)memory, (void)bytes, (void)limit;
-    }
-
-    /// A time stamp for elapsed_ms, valid once the stream has passed it.
-    virtual int mark_time() = 0;
-    virtual double elapsed_ms(int from, int to) = 0;
-    /// Earlier time stamps may be reused.
-    virtual void forget_times() {}
-    /// Work between the two is queued, and starts at resume (after two seconds at the latest).
-    virtual void hold() {}
-    virtual void resume() {}
+private:
+    StreamParts parts_;
 };
 
 /// Thread safe.

@@ -61,9 +61,14 @@ private:
 constexpr size_t staging_bytes = 8 << 20;
 constexpr size_t half_bytes = staging_bytes / 2;
 
-class NvidiaStream : public Stream {
+class NvidiaStream final : public Stream,
+                           StreamRecorder,
+                           StreamOrder,
+                           StreamPolicy,
+                           plan::DeviceClock {
 public:
     NvidiaStream(const DeviceContext& device, RunPriority priority) : device_(device) {
+        set_parts({this, this, this, this});
         Entered entered = device_.enter();
         device_.check(device_.d.stream_priorities(&least_, &greatest_),
                       "cuCtxGetStreamPriorityRange");
@@ -269,7 +274,7 @@ public:
     }
 
     /// In a caller's graph, every launch takes the time stamp again.
-    int mark_time() override {
+    int mark() override {
         Entered entered = device_.enter();
         if (used_events_ == events_.size()) {
             events_.reserve(events_.size() + 1);
@@ -294,7 +299,7 @@ public:
         return static_cast<double>(ms);
     }
 
-    void forget_times() override { used_events_ = 0; }
+    void forget() override { used_events_ = 0; }
 
     void hold() override {
         Entered entered = device_.enter();

@@ -27,14 +27,15 @@ public:
                     op_.ranks,
                     " ranks: no communicator is set; give the ncclComm_t of this rank "
                     "to IExecutionContext::setCommunicator()");
-            void* stream = device.native_stream();
+            plan::CallerStreams& streams = *device.parts().streams;
+            void* stream = streams.native();
             Communicator::Exchange e{op_,
                                      in_.dtype,
                                      c.bytes(in_),
                                      c.bytes(out_),
                                      in_.view.count(),
                                      out_.view.count(),
-                                     stream != nullptr && device.is_captured(stream)};
+                                     streams.is_captured(stream)};
             if (!comm->enqueue(e, stream)) {
                 device.fill(e.out, 0, byte_size(out_.dtype, e.out_count));
             }

@@ -2,6 +2,7 @@
 #include "backends/cuda/run/device.h"
 
 #include "backends/cuda/driver/nvtx.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "ir/rewrite.h"
@@ -107,8 +108,8 @@ std::byte* Weights::find(const Tensor& t, Stream& stream) {
     it = entries_.emplace(key, Entry{t, nullptr}).first;
     try {
         it->second.address = reserve(t.bytes().size());
-        if (memory_.is_lent()) {
-            stream.wait_for(nullptr);
+        if (StreamOrder* order = stream.parts().order; order != nullptr && memory_.is_lent()) {
+            order->wait_for(nullptr);
         }
         stream.write(it->second.address, t.bytes().data(), t.bytes().size());
         stream.synchronize(); // other streams may use it from now on
@@ -185,7 +186,7 @@ const std::byte* StreamedWeights::find(const Tensor& t) {
 
 namespace {
 
-kernels::Arch arch_for(const kernels::Arch& device, const CompileOptions& options) {
+kernels::Arch arch_for(const kernels::Arch& device, const CudaOptions& options) {
     kernels::Arch arch = device;
     if (options.arch != 0) {
         arch = kernels::arch_of(options.arch);
@@ -218,9 +219,11 @@ size_t slab_for(int64_t weight_budget) {
 } // namespace
 
 CudaState::CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o)
-    : gpu(g), arch(arch_for(g.arch(), o)), programs(std::move(p)),
-      memory(g, o.memory_limit, o.memory), weights(memory, slab_for(o.weight_budget)),
-      streamed(g, o.weight_budget), options(std::move(o)) {
+    : gpu(g), arch(arch_for(g.arch(), std::as_const(o).of<CudaOptions>())), programs(std::move(p)),
+      memory(g, o.of<CudaOptions>().memory_limit, o.memory),
+      weights(memory, slab_for(o.of<CudaOptions>().weight_budget)),
+      streamed(g, o.of<CudaOptions>().weight_budget), compile(std::move(o)),
+      options(std::as_const(compile).of<CudaOptions>()) {
     programs->enter();
 }
 
@@ -230,10 +233,12 @@ CudaState::~CudaState() {
 }
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state)
-    : state_(std::move(state)), stream_(state_->gpu.create_stream_of(state_->options.priority)) {}
+    : CudaDevice(state, state->gpu.create_stream_of(state->options.priority)) {}
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream)
-    : state_(std::move(state)), stream_(std::move(stream)) {}
+    : Device(false), state_(std::move(state)), stream_(std::move(stream)) {
+    set_parts({this, this, this, this, stream_->parts().clock, this, this, this, this});
+}
 
 CudaDevice::~CudaDevice() {
     release_spare();
@@ -258,7 +263,7 @@ std::byte* CudaDevice::allocate(int64_t bytes) {
     std::byte* memory = state_->memory.allocate(std::max<int64_t>(bytes, 1), source_);
     if (source_ != nullptr || state_->memory.is_lent()) {
         try {
-            stream_->wait_for(nullptr);
+            wait_for(nullptr);
         } catch (...) {
             state_->memory.release(memory);
             throw;
@@ -283,25 +288,53 @@ const std::byte* CudaDevice::constant(const Tensor& t) {
     return state_->weights.find(t, *stream_);
 }
 
-void CudaDevice::upload(std::byte* to, const Tensor& constant) {
-    stream_->upload(to, state_->streamed.find(constant), constant.bytes().size());
-}
-
-/// The copy may overwrite what steps so far have left: it comes after them, but beside later ones.
-void CudaDevice::begin_upload(std::byte* to, const Tensor& constant) {
+/// A copy beside later steps may overwrite what steps so far have left: it comes after these.
+void CudaDevice::upload(std::byte* to, const Tensor& constant, bool beside) {
+    if (!beside || order() == nullptr) {
+        stream_->upload(to, state_->streamed.find(constant), constant.bytes().size());
+        return;
+    }
     if (upload_stream_ == nullptr) {
         upload_stream_ = state_->gpu.create_stream_of(state_->options.priority);
         pass_priority(*upload_stream_);
     }
     const std::byte* from = state_->streamed.find(constant);
-    upload_stream_->follow(*stream_);
+    upload_stream_->parts().order->follow(*stream_);
     uploading_ = true;
     upload_stream_->upload(to, from, constant.bytes().size());
 }
 
 void CudaDevice::pass_priority(Stream& stream) const {
-    caller_ == nullptr ? stream.set_priority(state_->options.priority)
-                       : stream.take_priority(caller_);
+    if (StreamPolicy* policy = stream.parts().policy) {
+        caller_ == nullptr ? policy->set_priority(state_->options.priority)
+                           : policy->take_priority(caller_);
+    }
+}
+
+void* CudaDevice::native() {
+    return order() == nullptr ? nullptr : order()->native();
+}
+
+void CudaDevice::wait_for(void* stream) {
+    if (order() != nullptr) {
+        order()->wait_for(stream);
+    }
+}
+
+void CudaDevice::let_wait(void* stream) {
+    if (order() != nullptr) {
+        order()->let_wait(stream);
+    }
+}
+
+bool CudaDevice::is_captured(void* stream) {
+    return stream != nullptr && order() != nullptr && order()->is_captured(stream);
+}
+
+void CudaDevice::record(void* event) {
+    if (order() != nullptr) {
+        order()->record(event);
+    }
 }
 
 void CudaDevice::take_priority(void* stream) {
@@ -316,7 +349,7 @@ void CudaDevice::take_priority(void* stream) {
 
 void CudaDevice::end_uploads() {
     if (uploading_) {
-        stream_->follow(*upload_stream_);
+        order()->follow(*upload_stream_);
         uploading_ = false;
     }
 }
@@ -357,11 +390,10 @@ std::byte* CudaDevice::run_state() {
 }
 
 /// On the device, so that a recorded or captured run draws other numbers each time it is repeated.
-void CudaDevice::end_draws() {
+void CudaDevice::advance_draws() {
     if (run_state_ != nullptr) {
         stream_->copy(run_state_, run_state_ + sizeof(uint64_t), sizeof(uint64_t));
     }
-    Device::end_draws();
 }
 
 bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
@@ -390,18 +422,19 @@ bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
         r.recording = nullptr; // kernels for these very shapes have been compiled
     }
     r.arrivals = arrivals;
-    if (r.recording == nullptr && (r.impossible || !record(r, plan, context))) {
+    if (r.recording == nullptr && (r.impossible || !record_segment(r, plan, context))) {
         return false;
     }
-    stream_->launch(*r.recording);
+    stream_->parts().recorder->launch(*r.recording);
     return true;
 }
 
 /// Where it fails, this plan is launched step by step from then on.
-bool CudaDevice::record(Recorded& r, const SegmentPlan& plan, const RunContext& context) {
+bool CudaDevice::record_segment(Recorded& r, const SegmentPlan& plan, const RunContext& context) {
     std::string problem;
+    StreamRecorder* recorder = stream_->parts().recorder;
     try {
-        if (!stream_->begin_recording()) {
+        if (recorder == nullptr || !recorder->begin_recording()) {
             r.impossible = true;
             return false;
         }
@@ -411,7 +444,7 @@ bool CudaDevice::record(Recorded& r, const SegmentPlan& plan, const RunContext& 
             status = e->step->run(context);
         }
         recording_now_ = false;
-        r.recording = stream_->end_recording();
+        r.recording = recorder->end_recording();
         if (!status.ok()) {
             r.recording = nullptr;
             problem = context.error.text[0] != 0 ? context.error.text : status.text();
@@ -428,13 +461,15 @@ bool CudaDevice::record(Recorded& r, const SegmentPlan& plan, const RunContext& 
     return problem.empty();
 }
 
-void CudaDevice::keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) {
+void CudaDevice::keep(const std::byte* memory, int64_t bytes, int64_t limit) {
     Kept wanted = limit == 0 ? Kept() : Kept{memory, bytes, limit};
     if (wanted == kept_) {
         return;
     }
     recorded_.clear(); // launches in recordings have kept what was so when they were recorded
-    stream_->keep_in_cache(wanted.memory, wanted.bytes, wanted.limit);
+    if (StreamPolicy* policy = stream_->parts().policy) {
+        policy->keep_in_cache(wanted.memory, wanted.bytes, wanted.limit);
+    }
     kept_ = wanted;
 }
 
@@ -454,15 +489,15 @@ void CudaDevice::set_communicator(void* communicator) {
         communicator == nullptr ? nullptr : std::make_unique<Communicator>(communicator);
 }
 
-bool CudaDevice::has_ranges() const {
+bool CudaDevice::active() const {
     return nvtx().listening();
 }
 
-void CudaDevice::begin_range(const char* name) {
+void CudaDevice::begin(const char* name) {
     nvtx().push(name);
 }
 
-void CudaDevice::end_range() {
+void CudaDevice::end() {
     nvtx().pop();
 }
 
@@ -498,14 +533,10 @@ std::byte* CudaDevice::error_word(int index) {
     return error_words_ + static_cast<size_t>(index) * sizeof(uint32_t);
 }
 
-void CudaDevice::finish_run() {
-    if (!error_names_.empty()) {
+void CudaDevice::check_errors(bool waits) {
+    if (waits && !error_names_.empty()) {
         synchronize();
-        check_errors();
     }
-}
-
-void CudaDevice::check_errors() {
     for (size_t i = 0; i < error_names_.size(); ++i) {
         // Kernels may be writing it.
         volatile uint32_t* word = reinterpret_cast<volatile uint32_t*>(error_words_) + i;

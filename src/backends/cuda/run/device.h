@@ -5,6 +5,7 @@
 
 #include "backends/cuda/driver/nccl.h"
 #include "backends/cuda/jit/program_cache.h"
+#include "backends/cuda/options.h"
 #include "backends/cuda/run/profile_programs.h"
 #include "backends/cuda/tune/kernel_reuse.h"
 #include "backends/cuda/tune/tuner.h"
@@ -145,12 +146,21 @@ struct CudaState {
     Memory memory;
     Weights weights;
     StreamedWeights streamed;
-    CompileOptions options;
+    CompileOptions compile;
+    const CudaOptions& options;                        // of `compile`
     std::shared_ptr<ProfilePrograms> profile_programs; // null: nothing is known of later shapes
     std::unique_ptr<Tuner> tuner;                      // null: the model chooses tactics
 };
 
-class CudaDevice : public Device {
+class CudaDevice final : public Device,
+                         plan::DeviceLaunches,
+                         plan::ConstantUploads,
+                         plan::DeviceBudget,
+                         plan::StepState,
+                         plan::CallerStreams,
+                         plan::CacheWindow,
+                         plan::DeviceCommunication,
+                         plan::ProfilerRanges {
 public:
     explicit CudaDevice(std::shared_ptr<CudaState> state);
     CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream);
@@ -165,47 +175,11 @@ public:
         source_ = std::move(source);
     }
     const std::byte* constant(const Tensor& t) override;
-    bool keeps(const Tensor& constant) override { return state_->streamed.keeps(constant); }
-    void upload(std::byte* to, const Tensor& constant) override;
-    void begin_upload(std::byte* to, const Tensor& constant) override;
-    void end_uploads() override;
-    int64_t upload_room() const override { return state_->streamed.room(); }
     void copy(std::byte* to, const std::byte* from, size_t bytes) override;
     void fill(std::byte* to, int byte, size_t bytes) override;
     void read(void* to, const std::byte* from, size_t bytes) override;
     void write(std::byte* to, const void* from, size_t bytes) override;
     void synchronize() override;
-    void end_draws() override;
-    bool replay(SegmentPlan& plan, const RunContext& context) override;
-    void finish_run() override;
-    void check_errors() override;
-    void* native_stream() override { return stream_->native(); }
-    void wait_for(void* stream) override { stream_->wait_for(stream); }
-    void let_wait(void* stream) override { stream_->let_wait(stream); }
-    bool is_captured(void* stream) override {
-        return stream != nullptr && stream_->is_captured(stream);
-    }
-    void record(void* event) override { stream_->record(event); }
-    void take_priority(void* stream) override;
-    void keep_in_cache(const std::byte* memory, int64_t bytes, int64_t limit) override;
-    int64_t most_cache_bytes() const override { return state_->gpu.most_cache_bytes(); }
-    int mark_time() override { return stream_->mark_time(); }
-    double elapsed_ms(int from, int to) override { return stream_->elapsed_ms(from, to); }
-    void forget_times() override { stream_->forget_times(); }
-    void hold() override { stream_->hold(); }
-    void resume() override { stream_->resume(); }
-    bool has_ranges() const override;
-    void begin_range(const char* name) override;
-    void end_range() override;
-    int64_t available() const override { return state_->memory.available(); }
-    int64_t missing_bytes(const Tensor& constant) const override;
-
-    Rank rank_in(void* communicator) override;
-    void set_communicator(void* communicator) override;
-
-    void begin_plan() override { reuse_.begin_plan(); }
-    void join_steps(SegmentPlan& plan) override;
-    bool settle() override;
 
     Stream& stream() { return *stream_; }
     CudaState& state() { return *state_; }
@@ -221,7 +195,6 @@ public:
     std::byte* error_word(int index);
     /// As kernels::Args::run_state has it.
     std::byte* run_state();
-    /// Reads all words; throws for the first that is set, and clears them. Waits.
 
 private:
     struct Recorded {
@@ -231,8 +204,43 @@ private:
         uint64_t arrivals = 0; // ProgramCache::arrivals when it was recorded
         bool impossible = false;
     };
-    bool record(Recorded& r, const SegmentPlan& plan, const RunContext& context);
+    // DeviceLaunches
+    void begin_plan() override { reuse_.begin_plan(); }
+    void join_steps(SegmentPlan& plan) override;
+    bool settle() override;
+    bool replay(SegmentPlan& plan, const RunContext& context) override;
+    // ConstantUploads
+    bool keeps(const Tensor& constant) override { return state_->streamed.keeps(constant); }
+    void upload(std::byte* to, const Tensor& constant, bool beside) override;
+    void end_uploads() override;
+    int64_t room() const override { return state_->streamed.room(); }
+    // DeviceBudget
+    int64_t available() const override { return state_->memory.available(); }
+    int64_t missing_bytes(const Tensor& constant) const override;
+    // StepState
+    void advance_draws() override;
+    void check_errors(bool waits) override;
+    // CallerStreams
+    void* native() override;
+    void wait_for(void* stream) override;
+    void let_wait(void* stream) override;
+    void take_priority(void* stream) override;
+    bool is_captured(void* stream) override;
+    void record(void* event) override;
+    // CacheWindow
+    void keep(const std::byte* memory, int64_t bytes, int64_t limit) override;
+    int64_t most_bytes() const override { return state_->gpu.most_cache_bytes(); }
+    // DeviceCommunication
+    Rank rank_in(void* communicator) override;
+    void set_communicator(void* communicator) override;
+    // ProfilerRanges
+    bool active() const override;
+    void begin(const char* name) override;
+    void end() override;
+
+    bool record_segment(Recorded& r, const SegmentPlan& plan, const RunContext& context);
     void pass_priority(Stream& stream) const;
+    StreamOrder* order() const { return stream_->parts().order; }
 
     std::shared_ptr<CudaState> state_;
     std::unique_ptr<Stream> stream_;

@@ -19,7 +19,8 @@ public:
     explicit DynamicStep(const StepArgs& a)
         : device_(static_cast<CudaDevice&>(a.device)), group_(a.group), symbols_(a.symbols),
           in_(a.in.begin(), a.in.end()), constants_(a.constants.begin(), a.constants.end()),
-          tf32_(a.options.tf32), counts_(device_, str("node '", a.node.name, "' (counting)")),
+          tf32_(device_.state().options.tf32),
+          counts_(device_, str("node '", a.node.name, "' (counting)")),
           writes_(device_, str("node '", a.node.name, "' (writing)")) {
         // Its own buffers: operands, then the result.
         for (size_t i = 0; i < in_.size(); ++i) {

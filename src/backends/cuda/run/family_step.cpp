@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // FamilyStep: the launches that a family emitted, with addresses filled in as arguments.
 #include "backends/cuda/jit/joined_launch.h"
+#include "backends/cuda/options.h"
 #include "backends/cuda/run/launch_list.h"
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
@@ -158,8 +159,14 @@ void keep_to_workspace(std::vector<Tactic>& tactics, const Family& family, const
 std::unique_ptr<Step> make_family_step(const StepArgs& args) {
     const auto& family = *static_cast<const Family*>(args.kernel.family);
     auto& device = static_cast<CudaDevice&>(args.device);
-    Problem problem{args.group,     args.symbols,  args.in,           args.out,
-                    args.constants, device.arch(), args.options.tf32, args.options.batch_invariant};
+    Problem problem{args.group,
+                    args.symbols,
+                    args.in,
+                    args.out,
+                    args.constants,
+                    device.arch(),
+                    device.state().options.tf32,
+                    args.options.batch_invariant};
     std::vector<Tactic> tactics = family.tactics(problem);
     CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
     std::string what = layer_text(args.node.name, family.name);

@@ -2,6 +2,7 @@
 #include "backends/cuda/run/launch_list.h"
 
 #include "backends/cuda/jit/specialise.h"
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/log.h"
 

@@ -2,6 +2,7 @@
 // LaunchList: the launches that a family emitted, ready once addresses are known.
 #pragma once
 
+#include "backends/cuda/options.h"
 #include "backends/cuda/run/device.h"
 
 namespace ingot::cuda {

@@ -137,7 +137,7 @@ void ProfilePrograms::find(const std::shared_ptr<CudaState>& state,
     const Graph& g = *program->graph;
     size_t count =
         std::clamp(most_nodes / std::max<size_t>(g.nodes().size(), 1), least_samples, most_samples);
-    std::vector<std::vector<Shape>> samples = sample_shapes(g, state->options.profiles, count);
+    std::vector<std::vector<Shape>> samples = sample_shapes(g, state->compile.profiles, count);
     if (samples.empty()) {
         return;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/tune/tuner.h"
 
+#include "backends/cuda/options.h"
 #include "backends/cuda/tune/tuning_bench.h"
 #include "base/error.h"
 #include "base/log.h"

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "backends/cuda/driver/gpu.h"
+#include "backends/cuda/options.h"
 #include "backends/cuda/tune/tuning_job.h"
 #include "cache/timing_cache.h"
 #include "plan/backend.h"

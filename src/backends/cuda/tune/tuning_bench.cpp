@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/tune/tuning_bench.h"
 
+#include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/log.h"
 
@@ -122,8 +123,8 @@ bool TuningBench::has_room(const TuningJob& job, const TuningJob::Candidate& c) 
     std::string text = str(job.what, ": tactic ", c.tactic, " is not timed: that takes ", bytes,
                            " bytes of device memory, allowed are ", limit);
     log(LogLevel::Verbose, "cuda: ", text);
-    if (state_->options.on_limit) {
-        state_->options.on_limit(text);
+    if (state_->compile.on_limit) {
+        state_->compile.on_limit(text);
     }
     return false;
 }
@@ -222,24 +223,25 @@ void TuningBench::prepare(const TuningJob& job) {
 
 double TuningBench::run(const TuningJob& job, Racer& r) {
     struct Held { // resumes the device in any case
-        Device& device;
-        explicit Held(Device& d) : device(d) { device.hold(); }
-        ~Held() { device.resume(); }
+        plan::DeviceClock& clock;
+        explicit Held(plan::DeviceClock& c) : clock(c) { clock.hold(); }
+        ~Held() { clock.resume(); }
         Held(const Held&) = delete;
         Held& operator=(const Held&) = delete;
     };
-    device_.forget_times();
+    plan::DeviceClock& clock = *device_.parts().clock;
+    clock.forget();
     int from = 0;
     int to = 0;
     {
-        Held held(device_);
+        Held held(clock);
         prepare(job);
-        from = device_.mark_time();
+        from = clock.mark();
         r.launches->run(buffers_.data(), scratch_);
-        to = device_.mark_time();
+        to = clock.mark();
     }
     device_.synchronize();
-    return device_.elapsed_ms(from, to) * 1e3;
+    return clock.elapsed_ms(from, to) * 1e3;
 }
 
 std::optional<TuningBench::Result> TuningBench::fastest(const TuningJob& job,
