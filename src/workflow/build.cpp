@@ -5,7 +5,6 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "ir/value_reads.h"
 #include "onnx/input_sizes.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
@@ -186,40 +185,53 @@ static std::shared_ptr<const Engine> engine_of(Graph g, Properties properties,
     return source == nullptr ? engine : engine->with_source(source);
 }
 
-std::shared_ptr<const Engine> build_engine(const std::string& model_path,
-                                           const BuildConfig& config) {
-    auto report = [&](std::string_view phase, double fraction) {
-        if (config.progress) {
-            config.progress(phase, fraction);
-        }
-    };
-    report("read", 0);
-    onnx::Model model = onnx::read_model_file(model_path);
+static void report(const BuildConfig& config, std::string_view phase, double fraction) {
+    if (config.progress) {
+        config.progress(phase, fraction);
+    }
+}
+
+/// The model at `path` as it is to be imported.
+static onnx::Model read_model(const std::string& path, const BuildConfig& config) {
+    report(config, "read", 0);
+    onnx::Model model = onnx::read_model_file(path);
     if (config.calibration) {
-        report("quantise", 0.05);
-        model = with_place([&] { return model_path; }, [&] { return int8_model(model, config); });
+        report(config, "quantise", 0.05);
+        model = with_place([&] { return path; }, [&] { return int8_model(model, config); });
     }
     onnx::fix_input_sizes(model, config.profiles);
-    report("import", 0.1);
-    onnx::ImportOptions import_options;
-    import_options.keep_names = config.keep_names;
-    ValueReads reads;
-    Graph g = with_place([&] { return model_path; },
-                         [&] {
-                             return config.import ? config.import(model, config)
-                                                  : onnx::import_or_throw(model, import_options);
-                         });
-    g = hold_layer_types(g, config.layer_types, config.precision);
-    g = with_io_types(g, config.input_types, config.output_types);
-    Properties properties = model_properties(model);
-    AllowedFormats formats = config.formats;
-    allow_formats(g, config.input_types, config.output_types, formats);
-    put_debug_outputs(add_debug_outputs(g, config.debug_tensors), properties);
-    std::optional<RefitRequest> refit = config.refit;
+    report(config, "import", 0.1);
+    return model;
+}
+
+ModelBuild::ModelBuild(const std::string& path, const BuildConfig& config)
+    : path_(path), config_(config), model_(read_model(path, config)) {}
+
+Graph ModelBuild::import() const {
+    onnx::ImportOptions options;
+    options.keep_names = config_.keep_names;
+    return with_place([&] { return path_; },
+                      [&] { return onnx::import_or_throw(model_, options); });
+}
+
+std::shared_ptr<const Engine> ModelBuild::engine(Graph g) const {
+    g = hold_layer_types(g, config_.layer_types, config_.precision);
+    g = with_io_types(g, config_.input_types, config_.output_types);
+    Properties properties = model_properties(model_);
+    AllowedFormats formats = config_.formats;
+    allow_formats(g, config_.input_types, config_.output_types, formats);
+    put_debug_outputs(add_debug_outputs(g, config_.debug_tensors), properties);
+    std::optional<RefitRequest> refit = config_.refit;
     if (refit) {
-        refit->read.insert(reads.names().begin(), reads.names().end());
+        refit->read.insert(reads_.names().begin(), reads_.names().end());
     }
-    return engine_of(std::move(g), std::move(properties), formats, refit, config);
+    return engine_of(std::move(g), std::move(properties), formats, refit, config_);
+}
+
+std::shared_ptr<const Engine> build_engine(const std::string& model_path,
+                                           const BuildConfig& config) {
+    ModelBuild build(model_path, config);
+    return build.engine(build.import());
 }
 
 std::shared_ptr<const Engine> build_engine_from_graph(Graph g, Properties properties,

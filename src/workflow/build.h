@@ -3,6 +3,7 @@
 #pragma once
 
 #include "engine/engine.h"
+#include "ir/value_reads.h"
 #include "onnx/importer.h"
 #include "workflow/io_formats.h"
 #include "workflow/layer_types.h"
@@ -53,16 +54,34 @@ struct BuildConfig {
     std::vector<std::string> debug_tensors;
     /// Keep ONNX tensor names on values.
     bool keep_names = false;
-    /// Replaces the importer: makes the graph of a model. May be empty.
-    std::function<Graph(const onnx::Model&, const BuildConfig&)> import;
     /// Called as the build proceeds: phase name, fraction done. May be empty.
     std::function<void(std::string_view phase, double fraction)> progress;
     /// Called with the graph after import ("import") and after each pass. May be empty.
     std::function<void(std::string_view pass, const Graph&)> after_pass;
 };
 
-/// Errors: Io, InvalidModel, Unsupported (all refused nodes), InvalidArgument (profiles, passes,
-/// calibration).
+/// A build in its steps, for callers that have importers of their own. Used by the thread that
+/// made it, which reads no constants of other graphs meanwhile. Keeps `config`.
+class ModelBuild {
+public:
+    /// Reads the model, quantises it where the configuration calibrates, and fixes the sizes that
+    /// the profiles have. Errors: Io, InvalidModel, InvalidArgument.
+    ModelBuild(const std::string& path, const BuildConfig& config);
+    /// As it is to be imported; may be changed before.
+    onnx::Model& model() { return model_; }
+    /// The graph as the importer makes it. Errors: Unsupported with all refused nodes.
+    Graph import() const;
+    /// The engine of the model's graph. Errors: InvalidArgument (profiles, passes).
+    std::shared_ptr<const Engine> engine(Graph g) const;
+
+private:
+    std::string path_;
+    const BuildConfig& config_;
+    onnx::Model model_;
+    ValueReads reads_; // of the import
+};
+
+/// Errors: those of ModelBuild.
 std::shared_ptr<const Engine> build_engine(const std::string& model_path,
                                            const BuildConfig& config);
 /// The engine of a graph from the importer or from a network; does not apply input and output types

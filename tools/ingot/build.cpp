@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "commands.h"
 #include "common.h"
+#include "plugins.h"
 
 #include <cstdio>
 
@@ -17,7 +18,7 @@ int build(const Options& o) {
     double start = seconds_now();
     BuildConfig config = build_config(o, true);
     config.keep_names = o.build().profiling_verbosity == "detailed";
-    std::shared_ptr<const Engine> engine = build_engine(o.model, config);
+    std::shared_ptr<const Engine> engine = build_model(o.model, config, o);
     if (!o.build().compute_capabilities.empty()) {
         engine = with_kernels_ahead(
             *engine, compute_capabilities("--computeCapabilities", o.build().compute_capabilities),

@@ -7,12 +7,12 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "onnx/input_sizes.h"
 #include "plugins.h"
 #include "workflow/plans.h"
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -30,23 +30,6 @@ void draw_bar(std::string_view phase, double fraction) {
     std::fprintf(stderr, "\r[%s] %3d%% %-24.*s%s", bar.c_str(), static_cast<int>(fraction * 100),
                  static_cast<int>(phase.size()), phase.data(), fraction >= 1 ? "\n" : "");
     std::fflush(stderr);
-}
-
-Tune tune_mode(const std::string& text) {
-    return text == "off" ? Tune::Off : text == "full" ? Tune::Full : Tune::Background;
-}
-
-Specialise specialise_mode(const std::string& text) {
-    return text.empty()      ? Specialise::Auto
-           : text == "lazy"  ? Specialise::Lazy
-           : text == "eager" ? Specialise::Eager
-                             : Specialise::None;
-}
-
-RunPriority run_priority(const std::string& text) {
-    return text == "low"    ? RunPriority::Low
-           : text == "high" ? RunPriority::High
-                            : RunPriority::Normal;
 }
 
 } // namespace
@@ -94,7 +77,6 @@ BuildConfig build_config(const Options& o, bool progress) {
     if (progress && isatty(STDERR_FILENO) != 0) {
         c.progress = draw_bar;
     }
-    take_plugins(c, o);
     return c;
 }
 
@@ -119,18 +101,10 @@ std::shared_ptr<const Engine> open_model(const Options& o, const std::string& pa
         return Engine::load(path, check_weights(o));
     }
     BuildConfig config = build_config(o, false);
-    if (config.profiles.empty() && !o.common().shapes.empty()) {
-        config.import = [import = config.import,
-                         runs = profile_from_specs("", o.common().shapes, "")](
-                            const onnx::Model& model, const BuildConfig& c) {
-            onnx::Model sized = model;
-            onnx::fix_input_sizes(sized, runs);
-            onnx::ImportOptions options;
-            options.keep_names = c.keep_names;
-            return import ? import(sized, c) : onnx::import_or_throw(sized, options);
-        };
-    }
-    return build_engine(path, config);
+    bool open = config.profiles.empty() && !o.common().shapes.empty();
+    return build_model(path, config, o,
+                       open ? profile_from_specs("", o.common().shapes, "")
+                            : std::vector<Profile>());
 }
 
 InputSource input_source(const Options& o) {
@@ -166,6 +140,19 @@ const Backend& choose_backend(const Options& o) {
     return cuda != nullptr ? *cuda : cpu_backend();
 }
 
+/// Hands an option that one backend alone knows to that backend.
+static void set_own_option(CompileOptions& c, const Options& o, const OptionRow& row) {
+    if (row.backend.empty()) {
+        return;
+    }
+    std::span<const BackendOption> all = row.backend == "cpu" ? cpu_options() : cuda_options();
+    auto it = std::find_if(all.begin(), all.end(),
+                           [&row](const BackendOption& b) { return b.field == row.field; });
+    require(it != all.end(), ErrorCode::Internal, "the backend ", row.backend, " has no option ",
+            row.field);
+    it->set(c, option_value(o, row));
+}
+
 CompileOptions compile_options(const Options& o) {
     CompileOptions c;
     static std::unique_ptr<ThreadPool> pool;
@@ -173,26 +160,13 @@ CompileOptions compile_options(const Options& o) {
         pool = std::make_unique<ThreadPool>(static_cast<int>(o.run().threads));
         c.pool = pool.get();
     }
-    c.use_library = !o.run().no_library;
     check_pass_names(o.build().disable_passes);
     c.disabled_passes = o.build().disable_passes;
     c.verify_passes = o.build().verify_passes;
-    c.tf32 = !o.run().no_tf32;
-    c.force_tactic = o.run().force_tactic;
-    c.record_graphs = !o.run().no_cuda_graph;
-    c.arch = static_cast<int>(o.run().arch);
-    c.memory_limit = o.run().memory_limit;
-    c.nvtx = o.run().nvtx;
-    if (!o.run().runtime_cache.empty()) {
-        c.runtime_cache = o.run().runtime_cache == "none" ? std::string() : o.run().runtime_cache;
+    c.ranges = o.run().nvtx ? Ranges::Names : Ranges::None;
+    for (const OptionRow& r : option_rows()) {
+        set_own_option(c, o, r);
     }
-    c.runtime_cache_file = o.run().runtime_cache_file;
-    c.tune = tune_mode(o.run().tune);
-    c.tune_budget_ms = static_cast<double>(o.run().tune_budget);
-    c.timing_cache_file = o.run().timing_cache_file;
-    c.timed_before = o.build().error_on_timing_miss;
-    c.specialise = specialise_mode(o.run().specialise);
-    c.priority = run_priority(o.run().priority);
     return c;
 }
 

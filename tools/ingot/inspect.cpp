@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "common.h"
 #include "ir/text.h"
+#include "plugins.h"
 #include "workflow/draw.h"
 #include "workflow/plans.h"
 #include "workflow/timing.h"
@@ -133,7 +134,7 @@ int dump_after(const Options& o) {
     } else {
         BuildConfig config = build_config(o, false);
         config.after_pass = after_pass;
-        engine = build_engine(o.model, config);
+        engine = build_model(o.model, config, o);
     }
     if (text.empty()) {
         CompileOptions options = compile_options(o, *engine);

@@ -7,6 +7,7 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "common.h"
+#include "onnx/input_sizes.h"
 
 namespace ingot::tool {
 
@@ -43,35 +44,35 @@ const Backend* timing_place(Options o) {
 
 } // namespace
 
-void take_plugins(BuildConfig& c, const Options& o) {
-    if (!has_plugin_libraries(o)) {
-        return;
-    }
+/// The graph of a model with nodes that plugins run, whose tactics are timed.
+static Graph import_with_plugins(const onnx::Model& model, const BuildConfig& config,
+                                 const Options& o) {
     std::shared_ptr<plan::TimingCache> timings;
     if (!o.run().timing_cache_file.empty()) {
         timings = std::make_shared<plan::TimingCache>(o.run().timing_cache_file);
     }
-    bool timed_before = o.build().error_on_timing_miss;
-    bool first = o.build().plugin_override;
-    c.import = [o, timings, timed_before, first](const onnx::Model& model,
-                                                 const BuildConfig& config) {
-        if (!api::has_custom_nodes(model)) {
-            onnx::ImportOptions options;
-            options.keep_names = config.keep_names;
-            return onnx::import_or_throw(model, options);
-        }
-        api::PluginBuild how;
-        how.profiles = &config.profiles;
-        how.place = [o] { return timing_place(o); };
-        how.timings = timings;
-        how.timed_before = timed_before;
-        Graph g = api::import_with_plugins(
-            model, {config.keep_names, config.refit.has_value(), first}, how);
-        if (timings != nullptr) {
-            timings->save();
-        }
-        return g;
-    };
+    api::PluginBuild how;
+    how.profiles = &config.profiles;
+    how.place = [o] { return timing_place(o); };
+    how.timings = timings;
+    how.timed_before = o.build().error_on_timing_miss;
+    Graph g = api::import_with_plugins(
+        model, {config.keep_names, config.refit.has_value(), o.build().plugin_override}, how);
+    if (timings != nullptr) {
+        timings->save();
+    }
+    return g;
+}
+
+std::shared_ptr<const Engine> build_model(const std::string& path, const BuildConfig& config,
+                                          const Options& o, const std::vector<Profile>& runs) {
+    ModelBuild build(path, config);
+    onnx::fix_input_sizes(build.model(), runs);
+    bool custom = has_plugin_libraries(o) && api::has_custom_nodes(build.model());
+    return build.engine(
+        custom ? with_place([&] { return path; },
+                            [&] { return import_with_plugins(build.model(), config, o); })
+               : build.import());
 }
 
 std::shared_ptr<plan::PluginHost> plugins_of(const Engine& engine) {

@@ -15,9 +15,11 @@ bool has_plugin_libraries(const Options& o);
 /// Loads the libraries of --staticPlugins and --dynamicPlugins. Errors: Io and InvalidArgument for
 /// a library that cannot be loaded; Unsupported for --setPluginsToSerialize.
 void load_plugin_libraries(const Options& o);
-/// Lets builds use plugins for nodes with their names, and times plugin tactics on the device of
-/// --device.
-void take_plugins(BuildConfig& c, const Options& o);
+/// The engine of a model. Plugins of the options run the nodes with their names; plugin tactics are
+/// timed on the device of --device. `runs`: shapes of inputs that nothing else fixes. Errors: as
+/// build_engine().
+std::shared_ptr<const Engine> build_model(const std::string& path, const BuildConfig& config,
+                                          const Options& o, const std::vector<Profile>& runs = {});
 /// The plugins of an engine; null without any. Errors: Unsupported for a plugin that no library
 /// has; errors of its creator.
 std::shared_ptr<plan::PluginHost> plugins_of(const Engine& engine);
