@@ -31,8 +31,9 @@ def read_rooms(text):
     for line in text.splitlines():
         if found := ROW.match(line):
             names = [name.strip() for name in (found.group(2) or "").split(",") if name.strip()]
-            # "x.h" in the row means x/x.h alone.
-            names = [f"{name[:-2]}/{name}" if name.endswith(".h") else name for name in names]
+            # "x.h" in the row means x/x.h alone, "x/y/z.h" that header.
+            names = [f"{name[:-2]}/{name}" if name.endswith(".h") and "/" not in name else name
+                     for name in names]
             rows[found.group(1) or found.group(3)] = names
     rooms = {}
     for folder, names in rows.items():  # a row may name only rows above it

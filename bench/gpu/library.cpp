@@ -2,6 +2,7 @@
 // libingot_bench.so: what the GPU benchmarks need, for Python's ctypes, so that Ingot and its peers
 // are timed in one process. Every function returns 0, or 1 with a message in `ingot_bench_error`.
 #include "backends/backends.h"
+#include "backends/cuda/options.h"
 #include "engine/engine.h"
 #include "workflow/build.h"
 #include "workflow/inputs/inputs.h"
@@ -49,13 +50,14 @@ INGOT_BENCH_API int ingot_bench_open(const char* path, const char* options, void
         auto s = std::make_unique<Session>();
         CompileOptions c;
         std::string words = options;
-        c.tf32 = words.find("notf32") == std::string::npos;
-        c.record_graphs = words.find("nograph") == std::string::npos;
+        auto& own = c.of<CudaOptions>();
+        own.tf32 = words.find("notf32") == std::string::npos;
+        own.record_graphs = words.find("nograph") == std::string::npos;
         if (words.find("nocache") != std::string::npos) {
-            c.runtime_cache.clear();
+            own.runtime_cache.clear();
         }
         if (size_t at = words.find("tactic="); at != std::string::npos) {
-            c.force_tactic = words.substr(at + 7);
+            own.force_tactic = words.substr(at + 7);
         }
         s->engine = Engine::load(path);
         std::string why;

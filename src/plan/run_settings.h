@@ -62,11 +62,11 @@ struct RunSettings {
     std::function<void(std::string_view, const Tensor&)> observer;
     /// The compile options set the initial value.
     Ranges ranges = Ranges::None;
-    /// A caller's event (as the driver has it; null for none) that enqueue() records once no enqueued work
-    /// will read inputs any more. The host ignores it.
+    /// A caller's event (as the driver has it; null for none) that enqueue() records once no
+    /// enqueued work will read inputs any more. The host ignores it.
     void* inputs_event = nullptr;
-    /// Bytes of the device's cache reserved for activations; 0: none. All executions of a device share
-    /// its most_cache_bytes().
+    /// Bytes of the device's cache reserved for activations; 0: none. All executions of a device
+    /// share its most_cache_bytes().
     int64_t cache_limit = 0;
     /// An application's communicator (as its library has it), through which the graph's collectives
     /// exchange data with other executions, one rank each; null: none. Every rank enqueues its own

@@ -52,7 +52,7 @@ const cuda::Driver& driver() {
     const cuda::Driver* found = cuda::find_driver(why);
     require(found != nullptr, ErrorCode::Unsupported, why);
     thread_local std::unique_ptr<cuda::Stream> any = device().create_stream();
-    any->native();
+    any->parts().order->native();
     return *found;
 }
 

@@ -35,6 +35,8 @@ TEST(ShapeUse, GrowsWithTheVersionsOfAnOperator) {
     EXPECT_GE(compared, 10U);
 }
 
+static_assert(!std::is_default_constructible_v<ShapeUse>, "each row of an importer says it");
+
 TEST(ShapeUse, ByInput) {
     const ImporterRow& slice = *find_importer("", "Slice", 21);
     for (size_t i = 0; i < 40; ++i) {
