@@ -57,7 +57,7 @@ struct RunContext {
     }
 };
 
-/// What a step whose result sizes depend on data leaves behind.
+/// The results of a step with data-dependent sizes.
 struct DynamicResults {
     std::vector<Tensor> tensors; // one per result
     Symbols symbols;             // the symbols that the node declares
@@ -84,7 +84,7 @@ public:
     int scratch = -1;
 };
 
-/// What one kernel runs: a node of a graph, or the body of a fused node.
+/// The unit that a kernel runs: a node of a graph, or the body of a fused node.
 struct Group {
     const Graph& graph;
     std::span<const Node> nodes;

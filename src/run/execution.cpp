@@ -50,7 +50,7 @@ void ProgramExecution::prepare_or_throw(std::span<const Shape> inputs) {
 /// Throws the failure again with what these shapes need and what would fit.
 void ProgramExecution::fail_for_memory(const Error& e, std::span<const Shape> inputs) {
     std::string advice;
-    // What these shapes took already may be what others lack.
+    // Memory taken for these shapes already may be missing for the others.
     runner_.give_back_memory();
     for (std::deque<GrowingBuffer>* list : {&input_buffers_, &output_buffers_}) {
         for (GrowingBuffer& b : *list) {
@@ -231,7 +231,7 @@ constexpr size_t tensor_alignment = 16;
 
 } // namespace
 
-/// What a run that is captured needs beyond this was refused it: nothing may be allocated then.
+/// Refuses a captured run that needs more: nothing may be allocated during a capture.
 std::byte* ProgramExecution::room(GrowingBuffer& buffer, int64_t bytes) const {
     require(!is_captured_ || bytes <= buffer.bytes(), ErrorCode::InvalidArgument,
             "the run copies an input or output, for which memory is needed: run once with these "

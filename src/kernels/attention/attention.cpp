@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family attention. Tactics: "att_wgmma" (9.0; f16 and bf16, head sizes up to 160), "att_mma" (f16
 // and bf16, up to 256) and "att_tf32" (f32, up to 160), all for q, k and v with contiguous heads
-// and 16-byte rows, which packed QKV buffers have; and "simt" for everything. Query heads that
-// share keys are rows of one tile; where there are few tiles, blocks share the keys, and those of a
-// cluster exchange their sums, or a second kernel merges them, in order.
+// and 16-byte rows, which packed QKV buffers have; and "simt" for all problems. Query heads that
+// share keys are rows of one tile. With few tiles, blocks split the keys; then a cluster exchanges
+// its sums, or a second kernel merges them, in order.
 #include "base/error.h"
 #include "kernels/attention/heads.h"
 
@@ -197,7 +197,7 @@ std::optional<std::string> refuse(const Group& group) {
     return std::nullopt;
 }
 
-/// Results lie as the queries do, so that heads can be joined again without a copy.
+/// Results have the layout of the queries, so that heads can be joined again without a copy.
 void layout(LayoutArgs& args) {
     auto q = static_cast<size_t>(args.group.input_index(args.group.first().inputs[0]));
     Order order = plan::stride_order(args.in[q]);

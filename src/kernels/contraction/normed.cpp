@@ -11,7 +11,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// What stands behind the norm, with the norm's result as one more input.
+/// The nodes after the norm, with the norm's result as one more input.
 class ProductGroup {
 public:
     explicit ProductGroup(const Group& whole)
@@ -47,7 +47,7 @@ const Family& norm_family() {
     fail(ErrorCode::Internal, "no family of kernels runs layer_norm");
 }
 
-/// The product of a group, for rows that lie where `rows` says.
+/// The product of a group, with its rows at `rows`.
 class Product {
 public:
     Product(const Problem& p, const Operand& rows)
@@ -80,7 +80,7 @@ Operand between(const Problem& p, int64_t bytes_before) {
     return o;
 }
 
-/// The norm on its own, into `result`.
+/// The norm alone, writing to `result`.
 class Norm {
 public:
     Norm(const Problem& p, const Operand& result) : group_(norm_group(p.group)), result_(result) {
@@ -131,7 +131,7 @@ RowNorm row_norm(const Problem& p) {
 }
 
 constexpr int64_t scratch_step = 256;
-/// Of the names of tactics that normalise in a launch of its own.
+/// Prefix of tactics that normalise in a separate launch.
 constexpr std::string_view apart_prefix = "norm_";
 
 const std::vector<int64_t>* contracted_of(const Node& product) {

@@ -70,7 +70,7 @@ bool WgmmaTile::takes(const Contraction& c, int64_t steps, int splits, bool tma_
     if (persistent || (ping_pong && tma_store)) {
         return persistent && tma_store && splits == 1;
     }
-    // Operands of 32 bits beside the sums of so wide a tile would spill.
+    // Operands of 32 bits beside the sums of such a wide tile would spill.
     if (ping_pong && bn > 128 && c.a.dtype == DType::F32) {
         return false;
     }
@@ -85,17 +85,17 @@ std::span<const int> wgmma_splits() {
 
 namespace {
 
-// All in microseconds, measured beside the kernels of whole models.
+// All in microseconds, measured together with the kernels of whole models.
 constexpr double launch_us = 0.7;
 constexpr double l2_bytes_per_clock = 52; // and SM of the GPU, of which one SM takes so many:
 constexpr double sm_bytes_per_clock = 66;
 
-/// Start of a block, and storing its tile.
+/// The start of a block, and the store of its tile.
 struct BlockTime {
     double start, store;
 };
 
-/// Instructions for a result, beside those of the multiplication.
+/// Instructions per result, in addition to the multiplication.
 double epilogue_instructions(const Epilogue& f) {
     double n = 6;
     for (const ExprInstr& c : f.body.code) {
@@ -118,18 +118,18 @@ BlockTime block_time(const WgmmaTile& t, const Epilogue& f, const Loops& rows, c
     }
     double area = t.bm() * t.bn / (128.0 * 128);
     double per_area = 1.5 + (f.operands.empty() ? 0.0 : 0.5) + 0.4 * varying;
-    // Four warps store it where eight do otherwise, in panels.
+    // Four warps store it instead of eight, in panels.
     double slower = t.ping_pong ? 3.2 : 1;
     return {t.groups == 1 ? 0.6 : 1.3, slower * per_area * area};
 }
 
-/// Of the SMs, how many clusters of so many blocks use, when a block takes all of its SM.
+/// The share of SMs that clusters of this many blocks use, when a block fills its SM.
 double share_of_sms(int splits) {
     return splits == 2 ? 1.0 : splits == 3 ? 0.89 : splits == 4 ? 0.93 : 0.97;
 }
 
-/// A block per SM and tile: splits blocks of a cluster share a tile. Clusters leave SMs unused, and
-/// no two of them were seen to share an SM.
+/// A block per SM and tile: the `splits` blocks of a cluster share a tile. Clusters leave SMs
+/// unused, and measurements show no two of them on one SM.
 double split_us(const WgmmaTile& t, BlockTime b, int64_t count, double steps, int splits,
                 double step, const Arch& arch) {
     auto at_once = static_cast<int64_t>(arch.sms * share_of_sms(splits) / splits);
@@ -165,7 +165,7 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
                      int splits, double dram_bytes, const Arch& arch) {
     auto own_steps = static_cast<double>(div_up(steps, splits));
     double busy = std::min(1.0, static_cast<double>(count * splits) / arch.sms);
-    // The clock falls when all tensor cores work; what takes turns was measured so.
+    // The clock falls when all tensor cores work; measured for alternating warpgroups.
     double power = t.ping_pong ? 1 : 1 + 0.18 * std::clamp((busy - 0.6) / 0.4, 0.0, 1.0);
     double step = t.step_us * power;
     BlockTime b = block_time(t, c.epilogue, c.rows, arch);
@@ -174,7 +174,7 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
     double loaded = static_cast<double>(count * steps) * (t.bm() + t.bn) * 128;
     double from_l2 = std::min(busy * sm_bytes_per_clock, l2_bytes_per_clock) * arch.sms;
     double l2 = loaded / (from_l2 * arch.clock_ghz * 1e3);
-    // Measured: blocks that stay load while they store; of others, stores and loads take turns.
+    // Measured: persistent blocks load while they store; in others, stores and loads alternate.
     double dram = dram_bytes / (arch.dram_gbs * 0.8e3) * (t.persistent ? 1 : 1.3);
     double beside_model = t.beside_model * (count > arch.sms ? t.in_turn : 1);
     return launch_us + beside_model * std::max(us, b.start + std::max(l2, dram));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// dot, with the map that follows it: batched matrix products of any layout.
+// dot, with its epilogue map: batched matrix products of any layout.
 #include "kernels/gemm/gemm.h"
 
 #include "base/error.h"
@@ -15,7 +15,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// Tiles that are brought by TMA, of weights of 16 bits.
+/// Tiles loaded by TMA, of weights of 16 bits.
 struct GemvTiles : TileShare {
     static constexpr std::string_view pattern = "gemv_tiles_s{share}_b{blocks_per_sm}";
 };
@@ -122,8 +122,8 @@ Order depth_inside(int rank, const std::vector<int64_t>& batch,
     return order;
 }
 
-/// Tensor cores want the depth innermost; 16-bit activations may have the columns there instead.
-/// An operand of rank 2 at most is taken for a weight, which is packed once.
+/// Tensor cores want the depth innermost; 16-bit activations may have the columns innermost
+/// instead. An operand of rank 2 at most is taken for a weight, which is packed once.
 void layout(LayoutArgs& args) {
     const Node& n = args.group.first();
     const auto& d = n.as<Dot>();
@@ -142,7 +142,7 @@ void layout(LayoutArgs& args) {
     if (!innermost(va, d.a_contract)) {
         args.want[a] = depth_inside(va.rank(), d.a_batch, d.a_contract);
     }
-    // Rows of the result lie as those of a do, so that both are walked as one axis.
+    // Rows of the result have the order of a's, so that both are walked as one axis.
     std::vector<int64_t> rows = free_axes(va.rank(), d.a_batch, d.a_contract);
     if (!args.want[a] && rows.size() > 1) {
         std::vector<size_t> by_stride(rows.size());

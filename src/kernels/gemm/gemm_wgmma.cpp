@@ -9,7 +9,7 @@ namespace ingot::kernels {
 
 namespace {
 
-/// The axes as one tensor walks them, which other tensors may keep from being merged.
+/// The axes in one tensor's strides, which other tensors may keep from being merged.
 struct Walk {
     Shape sizes, strides;
 };
@@ -22,8 +22,8 @@ Walk walk_of(const Loops& loops, const Shape& strides) {
     return {nest.sizes, nest.strides[0]};
 }
 
-/// Whether TMA can load rows with the depth inside: at most one axis of batch, one of
-/// rows, everything in multiples of 16 bytes.
+/// Whether TMA can load rows with the depth innermost: at most one axis of batch, one of rows, all
+/// strides multiples of 16 bytes.
 bool loadable(const Operand& o, const Loops& batch_loops, const Shape& batch_strides,
               const Loops& outer_loops, const Shape& outer_strides, const Shape& depth) {
     int64_t chunk = chunk_elements(o.dtype);
@@ -35,7 +35,7 @@ bool loadable(const Operand& o, const Loops& batch_loops, const Shape& batch_str
            all_multiples(outer, chunk) && batch[0] >= 0 && outer[0] >= 0 && !broadcast;
 }
 
-/// The columns of b as TMA walks them: of pairs, the first ones.
+/// The columns of b for TMA: of pairs, the first ones.
 Loops columns_of_b(const Contraction& c) {
     Loops out = c.columns;
     if (c.paired()) {
@@ -54,7 +54,7 @@ bool runs(const Contraction& c, const Arch& arch, bool tf32) {
            loadable(c.b, c.batch, c.batch.b, columns, columns.b, c.depth.b);
 }
 
-/// Rows of one operand as TMA walks them.
+/// The map of one operand's rows.
 TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_strides,
                  const Loops& outer, const Shape& outer_strides, int64_t depth, int box) {
     bool batched = batch.count() > 1;
@@ -62,7 +62,7 @@ TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_stride
     auto rows = static_cast<uint64_t>(outer.count());
     uint64_t element = static_cast<uint64_t>(bit_width(o.dtype)) / 8;
     uint64_t row = element * static_cast<uint64_t>(walk_of(outer, outer_strides).strides[0]);
-    // Axes that are not walked still need a stride that TMA accepts.
+    // Unused axes still need a stride that TMA accepts.
     if (rows == 1 || row == 0) {
         row = 16 * static_cast<uint64_t>(div_up(depth, chunk_elements(o.dtype)));
     }
@@ -76,7 +76,7 @@ TensorMap map_of(const Operand& o, const Loops& batch, const Shape& batch_stride
     return m;
 }
 
-/// Columns of b, of which a tile has so many; those of a pair follow one another.
+/// The map of b's columns for a tile of this width; the columns of a pair follow one another.
 TensorMap map_of_b(const Contraction& c, int tile) {
     Loops columns = columns_of_b(c);
     int box = tile / static_cast<int>(c.epilogue.sums);
@@ -106,7 +106,7 @@ bool can_store_by_tma(const Contraction& c) {
     return true;
 }
 
-/// The panels of what is stored as view v, and of the last one if it is narrower.
+/// Maps for the panels of stored view v, and for the last one if it is narrower.
 void add_panel_maps(Args& args, const WgmmaTile& t, const Contraction& c, size_t v) {
     const Operand& o = v == 0 ? c.out : c.epilogue.operands[v - 1];
     TensorMap m = map_of(o, c.batch, c.batch.stored[v], c.rows, c.rows.stored[v], c.n(), t.bm());

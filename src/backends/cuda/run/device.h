@@ -49,7 +49,7 @@ public:
     /// was needed and what is left.
     std::byte* allocate(int64_t bytes, std::shared_ptr<MemorySource> source = nullptr);
     void release(std::byte* memory) noexcept;
-    /// Of the budget and of the device, the smaller; -1 when neither is known.
+    /// The smaller one of the budget's and the device's; -1 when neither is known.
     int64_t available() const;
     int64_t held() const;
     /// Whether blocks are an application's: they may be used behind the work that its default
