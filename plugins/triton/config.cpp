@@ -126,7 +126,7 @@ void refuse_fields(const Object& o) {
     }
 }
 
-/// What the server fills in by itself, and fields that are refused or read elsewhere, are no news.
+/// Fields that the server fills in itself, or that are refused or read elsewhere, are not reported.
 bool is_default(const std::string& name, const Object& value) {
     return value.is_null() || value == Object(false) || value == Object(0) ||
            value == Object("PRIORITY_DEFAULT") || (value.is_structured() && value.empty()) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// GraphWalk: in which order the parts of an ONNX graph are taken, and what a refused part costs the
-// others. The importer makes ops of them, the parser of the API layers of a network.
+// GraphWalk: the order in which the parts of an ONNX graph are visited, and the effect of a refused
+// part on others. The importer makes ops from the parts, the API's parser layers of a network.
 #pragma once
 
 #include "onnx/importer.h"
@@ -11,7 +11,7 @@
 
 namespace ingot::onnx {
 
-/// Of a name: something has it; it is the result of a refused part; nothing has it.
+/// The result of looking up a name: found; the result of a refused part; unknown.
 enum class Lookup { Found, Poisoned, Missing };
 
 /// One graph, or the body of one function. A part that is refused poisons its results, and nodes
@@ -43,20 +43,20 @@ public:
 
 protected:
     virtual Lookup find(const std::string& name) = 0;
-    /// The names that have to be there for a node.
+    /// The names that a node reads.
     virtual std::vector<std::string> read_by(const Node& node) const = 0;
     /// Beside importers and functions of the model.
     virtual bool knows(const Node& node) const;
     /// Errors that stop the walk.
     virtual void check_node(const Node&, size_t) {}
 
-    // What parts become. Errors thrown here refuse the part.
+    // Adds parts. Errors thrown here refuse the part.
     virtual void add_initializer(const Tensor& t) = 0;
     virtual void add_input(const ValueInfo& info) = 0;
     virtual void add_node(const Node& node, size_t index) = 0;
     virtual void add_output(const ValueInfo& info) = 0;
 
-    // What was refused, and what is wrong with the model.
+    // Refusals, as opposed to defects of the model.
     virtual bool is_refusal(const Error& e) const = 0; // of a node; others are thrown on
     virtual void refused_initializer(const std::string& name, const Error& e) = 0;
     virtual void refused_input(const std::string& name, const Error& e) = 0;

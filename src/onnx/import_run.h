@@ -13,10 +13,10 @@ namespace ingot::onnx {
 /// One ONNX graph (or function body) while it is imported: the names visible there.
 class Scope final : public GraphWalk {
 public:
-    /// Of the main graph, and of functions.
+    /// The scope of the main graph or of a function.
     Scope(Import& run, const Model& model, const OpsetImports& opsets, ingot::Graph& graph)
         : GraphWalk(model, opsets), g(graph), run_(run) {}
-    /// Of a body in `outer`.
+    /// The scope of a body in `outer`.
     Scope(Import& run, const Model& model, Scope& outer, const Graph& source, ingot::Graph& graph)
         : GraphWalk(model, outer.opsets()), g(graph), depth(outer.depth + 1), run_(run),
           outer_(&outer), source_(&source) {}

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// CompileOptions: how a graph is compiled, as every backend understands it. Options that one
+// CompileOptions: settings of compilation that every backend understands. Options that one
 // backend alone knows travel along as a value of that backend's type (backends/<name>/options.h).
 #pragma once
 
@@ -28,41 +28,42 @@ class PluginHost;
 /// Compiled kernels by the hash of their cache key (32 hex digits).
 using KernelBinaries = std::map<std::string, std::string, std::less<>>;
 
-/// A kernel of a plan, as a compiler gets it.
+/// A kernel of a plan in a compiler's input.
 struct KernelUse {
     std::string entry;
     std::string text; // the whole program
-    int launches = 0; // a run
+    int launches = 0; // per run
 };
 
 struct CompileOptions {
     /// Loops on the host run on this pool; null means ThreadPool::shared().
     ThreadPool* pool = nullptr;
-    /// Plans kept per execution and input shape, least recently used ones go first.
+    /// Plans kept per execution and input shape; the least recently used are dropped first.
     size_t cached_plans = 16;
-    /// Fills activation memory with 0xCB before every run, so that tests see reads of stale bytes.
+    /// Fills activation memory with 0xCB before every run, so that tests detect reads of stale
+    /// bytes.
     bool poison = false;
-    /// Sums are added in an order that does not depend on how many rows a batch has: a row's result
-    /// has the same bits at every place, with all neighbours. Slower.
+    /// The order of sums does not depend on the batch size: a row's result has the same bits at
+    /// every position and among all neighbours. Slower.
     bool batch_invariant = false;
-    /// Gives the memory for activations, and for weights and buffers on a device with memory of its
-    /// own; null: the backend's own.
+    /// Allocates activations, and weights and buffers on a device with memory of its own; null: the
+    /// backend allocates.
     std::shared_ptr<MemorySource> memory;
-    /// Has the plugins that the graph names; null when there are none (run/plugin.h).
+    /// The plugins that the graph names; null without plugins (run/plugin.h).
     std::shared_ptr<plan::PluginHost> plugins;
     /// The shapes that the engine was built for; a context fills them in.
     std::vector<Profile> profiles;
-    /// Kernels that the engine brings along, compiled ahead of time; may be null.
+    /// Kernels that the engine contains, compiled ahead of time; may be null.
     std::shared_ptr<const KernelBinaries> kernels;
-    /// The most bytes of activation memory that one step may work in.
+    /// The limit on activation memory of one step, in bytes.
     int64_t workspace = std::numeric_limits<int64_t>::max();
-    /// Told, by any thread, which choices a limit has ruled out; may be empty.
+    /// Called from any thread with the choices that a limit excluded; may be empty.
     std::function<void(std::string_view)> on_limit;
-    /// RunSettings::ranges of an execution at first.
+    /// The initial RunSettings::ranges of an execution.
     Ranges ranges = Ranges::None;
-    /// Lowering passes that are left out, by name.
+    /// Lowering passes to leave out, by name.
     std::vector<std::string> disabled_passes;
-    /// The graph is verified after each of them.
+    /// Verifies the graph after each lowering pass.
     bool verify_passes = false;
     /// Called with the graph after each lowering pass; may be empty.
     std::function<void(std::string_view pass, const Graph&)> after_pass;
@@ -74,7 +75,7 @@ struct CompileOptions {
         auto it = own_.find(typeid(T));
         return it == own_.end() ? defaults : *std::any_cast<T>(&it->second);
     }
-    /// The same, to be set. Valid as long as these options.
+    /// The same, for setting. Valid as long as these options.
     template <class T>
     T& of() {
         std::any& own = own_[typeid(T)];

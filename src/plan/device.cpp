@@ -69,7 +69,7 @@ public:
     }
 };
 
-/// Host memory in blocks that the application may give. Lives as long as tensors in it.
+/// Host memory from blocks of the application's source. Lives as long as its tensors.
 class LentHostDevice : public HostDevice, public std::enable_shared_from_this<LentHostDevice> {
 public:
     explicit LentHostDevice(std::shared_ptr<MemorySource> source)
@@ -78,7 +78,7 @@ public:
         if (source_ == nullptr) {
             return HostDevice::allocate(bytes);
         }
-        lent_.reserve(lent_.size() + 1); // nothing fails once there is a block
+        lent_.reserve(lent_.size() + 1); // nothing fails once the block is allocated
         std::byte* memory = source_->allocate(bytes);
         require(memory != nullptr, ErrorCode::OutOfMemory, "activations need ", bytes,
                 " bytes, which the allocator does not give");
@@ -110,7 +110,7 @@ private:
         std::shared_ptr<MemorySource> source;
     };
     std::shared_ptr<MemorySource> first_;  // null: the system
-    std::shared_ptr<MemorySource> source_; // the same
+    std::shared_ptr<MemorySource> source_; // the current one; null: the system
     std::vector<Lent> lent_;
 };
 
@@ -125,10 +125,10 @@ Device& host_device() {
     return device;
 }
 
-/// Buffers of tensors that are gone.
+/// Buffers of destroyed tensors.
 struct Device::Spare {
     std::vector<std::unique_ptr<GrowingBuffer>> buffers;
-    size_t made = 0; // buffers that there are, used ones too: `buffers` has room for all
+    size_t made = 0; // buffers in existence, used ones too: `buffers` has room for all
     bool closed = false;
 };
 
@@ -141,12 +141,12 @@ void Device::end_draws() {
 }
 
 Device::~Device() {
-    CHECK(spare_ == nullptr); // what allocated them is gone
+    CHECK(spare_ == nullptr); // the allocator is already gone
 }
 
 void Device::release_spare() noexcept {
     if (spare_ != nullptr) {
-        spare_->closed = true; // those in use go back by themselves
+        spare_->closed = true; // used buffers return by themselves
         spare_->buffers.clear();
         spare_ = nullptr;
     }
@@ -154,7 +154,7 @@ void Device::release_spare() noexcept {
 
 Tensor Device::tensor(DType dtype, Shape shape) {
     auto bytes = static_cast<int64_t>(byte_size(dtype, count_of(shape)));
-    if (is_host()) { // allocating is quick, and results may be handed on
+    if (is_host()) { // allocation is fast, and the caller may keep results
         std::byte* own = allocate(std::max<int64_t>(bytes, 1));
         std::shared_ptr<void> giver(
             own, [this, owner = owner()](void* m) { release(static_cast<std::byte*>(m)); });
@@ -165,7 +165,7 @@ Tensor Device::tensor(DType dtype, Shape shape) {
         spare_ = std::make_shared<Spare>();
     }
     auto& free = spare_->buffers;
-    // The smallest that is large enough, else the largest.
+    // The smallest buffer that is large enough, else the largest.
     auto best = free.end();
     for (auto it = free.begin(); it != free.end(); ++it) {
         int64_t size = (*it)->bytes();
@@ -187,7 +187,7 @@ Tensor Device::tensor(DType dtype, Shape shape) {
     std::shared_ptr<GrowingBuffer> owner(buffer.release(), [all = spare_](GrowingBuffer* b) {
         std::unique_ptr<GrowingBuffer> gone(b);
         if (!all->closed) {
-            all->buffers.push_back(std::move(gone)); // has room
+            all->buffers.push_back(std::move(gone)); // the capacity is reserved
         }
     });
     return Tensor::wrap_mutable(dtype, std::move(shape), {memory, static_cast<size_t>(bytes)},

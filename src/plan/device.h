@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Device: the memory in which steps read and write, as the runner sees it. The host's is the
-// process's own; other memory is behind a stream, on which every operation here is ordered. More
-// than memory is in its parts.
+// process's own; other memory is behind a stream, which orders every operation here. Other
+// abilities are in its parts.
 #pragma once
 
 #include "ir/tensor.h"
@@ -28,18 +28,18 @@ public:
     /// OutOfMemory with what was needed.
     virtual std::byte* allocate(int64_t bytes) = 0;
     virtual void release(std::byte* memory) noexcept = 0;
-    /// Gives what is allocated from now on; null: who gave it in the beginning. Each block goes
-    /// back to where it came from.
+    /// Sets the source of later allocations; null: the first source. Each block returns to its own
+    /// source.
     virtual void set_memory(std::shared_ptr<MemorySource> source) = 0;
-    /// Where kernels read a constant; valid as long as the device and the tensor's bytes.
+    /// The address of a constant for kernels; valid as long as the device and the tensor's bytes.
     virtual const std::byte* constant(const Tensor& t) = 0;
     virtual void copy(std::byte* to, const std::byte* from, size_t bytes) = 0;
     virtual void fill(std::byte* to, int byte, size_t bytes) = 0;
-    /// To the host; everything before it has run when it returns.
+    /// Copies to the host; earlier work is done when it returns.
     virtual void read(void* to, const std::byte* from, size_t bytes) = 0;
-    /// From the host; `from` may change once it returns.
+    /// Copies from the host; `from` may change once it returns.
     virtual void write(std::byte* to, const void* from, size_t bytes) = 0;
-    /// Waits until everything so far has run.
+    /// Waits for all earlier work.
     virtual void synchronize() = 0;
 
     /// Whether its memory is the host's.
@@ -49,18 +49,19 @@ public:
     bool keeps(const Tensor& constant) const {
         return parts_.uploads == nullptr || parts_.uploads->keeps(constant);
     }
-    /// For steps that draw random numbers on the host: how many runs before this one have.
+    /// For steps that draw random numbers on the host: the number of earlier runs.
     uint64_t draw() {
         draws_ = true;
         return runs_that_drew_;
     }
-    /// After the last step of a run: the next one draws other numbers.
+    /// After the last step of a run: the next run draws other numbers.
     void end_draws();
 
-    /// Uninitialised; its bytes are in this device's memory, which is used again when the tensor is
-    /// gone. Not to outlive the device.
+    /// An uninitialised tensor in this device's memory, which is reused once the tensor is
+    /// destroyed. Must not outlive the device.
     Tensor tensor(DType dtype, Shape shape);
-    /// What steps of one execution share under a key, null at first; it goes with the device.
+    /// State that the steps of one execution share under a key, null at first; lives as long as the
+    /// device.
     std::shared_ptr<void>& shared_state(const void* key) { return states_[key]; }
 
 protected:
@@ -68,9 +69,9 @@ protected:
     explicit Device(bool is_host) : is_host_(is_host) {}
     /// To be called by constructors; without it the device has no parts.
     void set_parts(const DeviceParts& parts) { parts_ = parts; }
-    /// Gives back what tensors that are gone have left. To be called by destructors.
+    /// Frees the memory of destroyed tensors. Call it in destructors.
     void release_spare() noexcept;
-    /// What keeps this host's device while a tensor of it is kept; null: it stays anyway.
+    /// Keeps the host device alive while a tensor of it is; null: it always lives.
     virtual std::shared_ptr<void> owner() { return nullptr; }
 
 private:
@@ -78,17 +79,17 @@ private:
     bool is_host_;
     DeviceParts parts_;
     uint64_t runs_that_drew_ = 0;
-    bool draws_ = false;           // this run
-    std::shared_ptr<Spare> spare_; // null: none was needed yet
+    bool draws_ = false;           // in this run
+    std::shared_ptr<Spare> spare_; // null: not needed yet
     std::map<const void*, std::shared_ptr<void>> states_;
 };
 
 /// The process's memory.
 Device& host_device();
-/// The same, with blocks that `source` gives; null: the system.
+/// The same, with blocks from `source`; null: the system.
 std::shared_ptr<Device> make_host_device(std::shared_ptr<MemorySource> source);
 
-/// Memory of a device that only grows.
+/// Device memory that only grows.
 class GrowingBuffer {
 public:
     explicit GrowingBuffer(Device& device) : device_(&device) {}
@@ -97,11 +98,11 @@ public:
     GrowingBuffer& operator=(const GrowingBuffer&) = delete;
     GrowingBuffer(GrowingBuffer&& o) noexcept;
     GrowingBuffer& operator=(GrowingBuffer&& o) noexcept;
-    /// True when the memory moved; what it held is lost. Errors: OutOfMemory.
+    /// True when the memory moved; its contents are lost. Errors: OutOfMemory.
     bool reserve(int64_t bytes);
     void give_back();
-    /// Uses the caller's memory from now on; null goes back to memory of its own. What it held is
-    /// lost. reserve() then fails for more than `bytes`.
+    /// Uses the caller's memory from now on; null returns to its own. The contents are lost.
+    /// reserve() then fails for more than `bytes`.
     void lend(std::byte* memory, int64_t bytes);
     std::byte* data() const { return data_; }
     int64_t bytes() const { return bytes_; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: each runs one primitive, one claimed composite, or a group of nodes that lowering fused,
-// for concrete shapes and strides. A backend offers a set of them; the planner knows no other.
+// Kernels: each runs one primitive, one claimed composite, or a fused group of nodes, for concrete
+// shapes and strides. A backend provides a set of them, and the planner uses no others.
 #pragma once
 
 #include "base/status.h"
@@ -31,7 +31,7 @@ struct Operand {
     View view;
 };
 
-/// Text of a run-time failure, written without allocating.
+/// The text of a run-time failure, written without allocating.
 struct ErrorText {
     char text[240] = {};
     void set(const char* format, ...) noexcept __attribute__((format(printf, 2, 3)));
@@ -63,23 +63,23 @@ struct DynamicResults {
     Symbols symbols;             // the symbols that the node declares
 };
 
-/// One prepared piece of work, for fixed shapes. Belongs to one execution.
+/// One prepared unit of work, for fixed shapes. Belongs to one execution.
 class Step {
 public:
     virtual ~Step() = default;
     virtual Status run(const RunContext& context) noexcept = 0;
-    /// For nodes that declare symbols, instead of run. Errors: thrown, with got and expected.
+    /// Replaces run for nodes that declare symbols. Errors: thrown, with got and expected.
     virtual void run_dynamic(const RunContext& context, DynamicResults& results);
-    /// Which loops were chosen, in words.
+    /// The selected implementation, as text.
     virtual std::string implementation() const { return "own"; }
-    /// The plans of the programs that the step runs (the bodies of if and loop), as plan_text.h
-    /// writes them.
+    /// The plans of the programs that the step runs (the bodies of if and loop), in the form of
+    /// plan_text.h.
     virtual std::string bodies_text() { return ""; }
-    /// Bytes of working memory during run; the planner sets `scratch` to a buffer of that size.
+    /// Bytes of working memory during run; the planner points `scratch` at a buffer of that size.
     virtual int64_t scratch_bytes() const { return 0; }
-    /// Whether run only enqueues work, so that a device may record it and repeat it later.
+    /// Whether run only enqueues work, so that a device may record and replay it.
     virtual bool recordable() const { return false; }
-    /// Whether run has become another than when it was recorded.
+    /// Whether run has changed since it was recorded.
     virtual bool is_stale() const { return false; }
     int scratch = -1;
 };
@@ -97,16 +97,16 @@ struct Group {
 };
 Group group_of(const Graph& g, const Node& n);
 
-/// How a kernel wants its operands to lie, decided before anything is placed.
+/// The layouts that a kernel wants for its operands, decided before placement.
 struct LayoutArgs {
     const Group& group;
     const Symbols& symbols;
-    std::span<const View> in; // as they lie now
+    std::span<const View> in; // current layouts
     std::span<const Shape> out;
-    /// Per input: the order in which it has to be dense (the planner copies when it is not);
-    /// nullopt accepts any strides. Prefilled with nullopt.
+    /// Per input: the order in which it must be dense (the planner copies if it is not); nullopt
+    /// accepts any strides. Prefilled with nullopt.
     std::span<std::optional<Order>> want;
-    /// Per result: the order in which it will be written. Prefilled with row major.
+    /// Per result: the order in which it is written. Prefilled with row major.
     std::span<Order> order;
 };
 
@@ -119,8 +119,8 @@ struct StepArgs {
     const Symbols& symbols;
     std::span<const Operand> in;
     std::span<const Operand> out;
-    /// Per input: the base of its buffer when it is a constant of the graph, else null. Such bytes
-    /// outlive the executable, so that kernels may key packed copies by the address.
+    /// Per input: the base of its buffer when it is a graph constant, else null. Such bytes outlive
+    /// the executable, so that kernels may key packed copies by the address.
     std::span<const std::byte* const> constants;
     /// Programs of the node's bodies (If, Loop).
     std::span<const std::shared_ptr<const Program>> bodies;
@@ -131,20 +131,21 @@ struct StepArgs {
 };
 
 struct Kernel {
-    /// An op's name, for nodes that stand alone; or a family's name, as Fused::kernel has it.
+    /// An op's name, for single nodes; or a family's name, as in Fused::kernel.
     std::string_view name;
-    /// Why this kernel cannot run the group; nullopt when it can. Serves claiming and fusing alike.
+    /// The reason why this kernel cannot run the group; nullopt when it can. Used for claiming and
+    /// fusing.
     std::optional<std::string> (*refuse)(const Group& group);
     std::unique_ptr<Step> (*prepare)(const StepArgs& args);
     /// Null: operands and results are dense and row major.
     void (*layout)(LayoutArgs& args) = nullptr;
-    /// Results may be written with any strides (into a part of a larger tensor).
+    /// Results may have any strides (as parts of a larger tensor).
     bool strided_results = false;
     /// Runs groups of nodes, not only single ones.
     bool takes_groups = false;
     /// Groups may begin with a map that widens the main node's first operand from a 16-bit float.
     bool reads_casts = false;
-    /// Result 0 may lie where a dead input of the same shape, order and width lies.
+    /// Result 0 may reuse the memory of a dead input of the same shape, order and width.
     bool in_place = false;
     /// Opaque backend data for `prepare`.
     const void* family = nullptr;
@@ -160,15 +161,15 @@ struct KernelSet {
     /// A step that copies elements between operands of one shape and dtype.
     std::unique_ptr<Step> (*make_copy)(const Operand& from, const Operand& to, Device& device);
 
-    /// The first kernel of that name which does not refuse; null when none. `reason` gets the last
-    /// refusal.
+    /// The first kernel of that name that accepts the group; null when none does. `reason` receives
+    /// the last refusal.
     const Kernel* find(std::string_view name, const Group& group,
                        std::string* reason = nullptr) const;
-    /// Whether a kernel of that name takes groups that begin with a cast.
+    /// Whether a kernel of that name accepts groups that begin with a cast.
     bool reads_casts(std::string_view name) const;
 };
 
 /// Layout functions that kernels share.
-void any_strides(LayoutArgs& args); // inputs as they lie, results row major
+void any_strides(LayoutArgs& args); // inputs in any layout, results row major
 
 } // namespace ingot::plan

@@ -14,7 +14,7 @@ namespace ingot::plan {
 
 namespace {
 
-/// Values up to this many elements are computed while planning when they depend on sizes alone.
+/// Values that depend on sizes alone are computed while planning, up to this many elements.
 constexpr int64_t known_limit = 65536;
 
 int64_t count_of_type(const Type& t, const Symbols& symbols) {
@@ -44,7 +44,7 @@ Tensor known_host(const Graph& g, Value v, const Symbols& symbols) {
     return out;
 }
 
-/// Whether both views walk the same elements in the same way.
+/// Whether both views visit the same elements in the same order.
 bool same_elements(const View& a, const View& b) {
     bool same = a.shape == b.shape && a.offset == b.offset;
     for (size_t i = 0; same && i < a.shape.size(); ++i) {
@@ -128,9 +128,10 @@ std::unique_ptr<SegmentPlan> Planner::build() {
     return std::move(plan_);
 }
 
-/// Lifetimes count the steps that the plan ends up with; what lives to the end, to their number.
+/// Renumbers lifetimes for the final list of steps; a value that lives to the end gets the number
+/// of steps.
 void Planner::number_lifetimes() {
-    std::vector<int64_t> places; // while planning, of the steps that stay
+    std::vector<int64_t> places; // old position -> position among the remaining steps
     for (size_t i = 0; i < plan_->steps.size(); ++i) {
         if (plan_->steps[i].step != nullptr) {
             places.push_back(moved_.empty() ? static_cast<int64_t>(i) : moved_[i]);
@@ -204,8 +205,8 @@ bool Planner::plan_known(const Node& n) {
     return true;
 }
 
-/// The order of a copy of `view` of which n is a view: its own if that can be, else row major,
-/// which always can.
+/// The order in which to copy `view` so that n is a view of the copy: the view's own if possible,
+/// else row major, which always works.
 Order Planner::order_to_view(const Node& n, const View& view) const {
     Order own = repeat_order(view);
     bool can = n.is(reshape_def) && output_of_[n.outputs[0].id].empty() &&
@@ -392,8 +393,8 @@ void Planner::add_copy(const Operand& source, const Operand& to, const Node* n) 
     plan_->steps.push_back(std::move(entry));
 }
 
-/// A copy that repeats an earlier one at equal distances, such as the next layer's part of a cache,
-/// becomes part of it, unless what it reads has been written since.
+/// Merges a copy into an earlier one that it repeats at equal distances, such as the next layer's
+/// part of a cache, unless its source has been written since.
 bool Planner::joins_earlier_copy(const Operand& from, const Operand& to) {
     if (is_packed(from.dtype)) {
         return false;
@@ -460,7 +461,7 @@ void Planner::finish_arena() {
     for (size_t i = 0; i < plan_->storages.size(); ++i) {
         Storage& s = plan_->storages[i];
         if (s.kind == Storage::Kind::Constant && !last) {
-            s.read = true; // by whom is not known yet
+            s.read = true; // the reader is not known yet
             if (!device_.keeps(s.constant)) {
                 plan_->not_kept.emplace(plan_->first_buffer + static_cast<int>(i), s.constant);
             }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program: a lowered graph with what every plan of it needs to know: the kernel of each node, its
-// segment (level), who uses which value. Immutable and shared.
+// Program: a lowered graph with the facts that all its plans need: the kernel and segment (level)
+// of each node, the users of each value. Immutable and shared.
 #pragma once
 
 #include "plan/compile_options.h"
@@ -11,13 +11,13 @@
 
 namespace ingot::plan {
 
-/// Weights in the form a kernel wants them, made once per executable. Thread safe.
+/// Weights in a kernel's packed form, made once per executable. Thread safe.
 class PackCache {
 public:
-    /// `source` gives the memory of what is packed; null: the system.
+    /// `source` allocates the packed weights; null: the system.
     explicit PackCache(std::shared_ptr<MemorySource> source = nullptr)
         : source_(std::move(source)) {}
-    /// The entry of that key; made by `make`, which returns it with its size in bytes.
+    /// The entry of that key. On a miss, `make` returns it with its size in bytes.
     template <class T>
     std::shared_ptr<T> get(const std::string& key,
                            const std::function<std::pair<std::shared_ptr<T>, size_t>()>& make) {
@@ -44,9 +44,9 @@ private:
 
 struct NodeInfo {
     const Kernel* kernel = nullptr; // null for constants and views
-    int level = 0;                  // segment in which it runs
+    int level = 0;                  // the segment in which it runs
     bool binds = false; // declares symbols: runs last in its segment, result sizes dynamic
-    std::vector<std::string> symbols; // those it declares
+    std::vector<std::string> symbols; // the declared symbols
     std::vector<std::shared_ptr<const Program>> bodies;
 };
 
@@ -54,9 +54,9 @@ struct Program {
     GraphRef graph;
     const KernelSet* kernels = nullptr;
     std::vector<NodeInfo> nodes;              // parallel to graph->nodes()
-    std::vector<int> value_level;             // segment from which on a value can be read
+    std::vector<int> value_level;             // the first segment that can read the value
     std::vector<std::vector<uint32_t>> users; // per value: nodes that read it, once per operand
-    std::vector<std::string> outer_symbols;   // used but neither declared nor sizes of inputs
+    std::vector<std::string> outer_symbols;   // used, but neither declared nor sizes of inputs
     int levels = 1;
     std::shared_ptr<PackCache> packs;
     CompileOptions options;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constants that a device does not keep: each step that reads one needs an upload before. Where the
-// device has room for it, the upload runs beside the steps before, from the one on that reads the
-// constants brought last: so at most two steps have theirs at once.
+// device has room, the upload runs concurrently with earlier steps, from the reader of the previous
+// upload on: so at most two steps hold constants at once.
 #include "base/error.h"
 #include "plan/device.h"
 #include "plan/planner.h"
@@ -23,7 +23,7 @@ Status enqueued(const RunContext& c, const F& f) noexcept {
     return {};
 }
 
-/// Copies a constant to where a later step reads it.
+/// Copies a constant to the buffer that a later step reads.
 class UploadStep : public Step {
 public:
     UploadStep(Tensor constant, int buffer, bool beside)
@@ -41,7 +41,7 @@ private:
     bool beside_;
 };
 
-/// Lets the next step wait for the uploads beside the steps so far.
+/// Makes the next step wait for the concurrent uploads.
 class AwaitStep : public Step {
 public:
     Status run(const RunContext& c) noexcept override {
@@ -72,7 +72,8 @@ Operand Planner::streamed(const Operand& o) {
         first = u.step;
         on_their_way += u.beside ? plan_->storages[u.storage].bytes : 0;
     }
-    upload.anchor = before == 0 ? 0 : uploads_[before - 1].step + 1; // what read those before
+    // the reader of the previous upload
+    upload.anchor = before == 0 ? 0 : uploads_[before - 1].step + 1;
     upload.beside = upload.anchor < first && on_their_way <= device_.parts().uploads->room();
     Storage place;
     place.bytes = bytes;
@@ -91,7 +92,7 @@ Operand Planner::streamed(const Operand& o) {
     return to;
 }
 
-/// Moves uploads that go beside steps to where they begin, and puts a wait before what reads them.
+/// Moves concurrent uploads to their start, and inserts a wait before their readers.
 void Planner::place_uploads() {
     std::vector<Block> blocks;
     std::vector<char> is_upload(plan_->steps.size() + 1, 0);
@@ -110,7 +111,7 @@ void Planner::place_uploads() {
     }
     std::vector<StepEntry> in_order = std::exchange(plan_->steps, {});
     std::vector<StepEntry>& steps = plan_->steps;
-    size_t begun = 0; // of those beside
+    size_t begun = 0; // concurrent uploads started
     bool awaited = true;
     for (size_t i = 0; i < in_order.size(); ++i) {
         if (is_upload[i] == 0 && !awaited && i > 0 && is_upload[i - 1] != 0) {

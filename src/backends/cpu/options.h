@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CpuOptions: the compile options that the CPU backend alone knows. Those with a row in
-// src/api/options are set by options.cpp.
+// CpuOptions: the compile options of the CPU backend alone. options.cpp sets those with a row in
+// src/api/options.
 #pragma once
 
 #include "plan/compile_options.h"
@@ -8,7 +8,7 @@
 namespace ingot {
 
 struct CpuOptions {
-    /// False keeps the backend to its own loops (libingot_cpu.so is not opened).
+    /// False restricts the backend to its own loops (libingot_cpu.so is not opened).
     bool use_library = true;
 };
 

@@ -8,7 +8,7 @@
 
 namespace ingot::ops {
 
-/// What stands in a body for a value of the graph around it.
+/// The value in a body that replaces a value of the outer graph.
 struct Captured {
     Value inside;
     bool is_input; // else it is computed anew: a constant or a known size
