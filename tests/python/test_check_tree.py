@@ -262,3 +262,34 @@ def test_or_is_skipped():
     code, lines = check(tmp_path, {"tests/python/test_x.py": PY + text})
     assert code == 1 and len(lines) == 2
     assert lines[0].startswith("tests/python/test_x.py:") and lines[0].endswith(message)
+
+
+@pytest.mark.parametrize("name, text, word", [
+    ("src/base/a.cpp", "// What follows is read once.\n", "What"),
+    ("src/base/a.cpp", "int a; // Who reads it waits.\n", "Who"),
+    ("src/base/a.h", "/// Sizes, in order. Of a scalar there are none.\n", "Of"),
+    ("src/base/a.h", "/// Sizes, in order.\n/// Of a scalar there are none.\n", "Of"),
+    ("src/kernels/gemm/a.cuh", "// Whoever comes last adds.\n", "Whoever"),
+    ("tools/a.py", '"""What the script prints."""\n', "What"),
+    ("tools/a.py", "x = 1  # Whatever it is\n", "Whatever"),
+])
+def test_sentences_without_a_subject(tmp_path, name, text, word):
+    code, lines = check(tmp_path, {name: (PY if name.endswith(".py") else CPP) + text})
+    assert code == 1 and len(lines) == 2
+    assert f"a sentence begins with '{word}': give it a subject" in lines[0]
+
+
+def test_sentences_with_a_subject(tmp_path):
+    code, lines = check(tmp_path, {
+        "src/base/a.cpp": CPP + '/// The sizes of a tensor, and\n/// Of the kernel. A reader knows what\n// is\n'
+                                'auto s = "http://x What is this";\nauto t = "// What now";\n',
+        "tools/a.py": PY + 'x = "# What"\n'})
+    assert (code, lines) == (0, ["0 violations, 0 warnings"])
+
+
+def test_names_that_were_replaced(tmp_path):
+    code, lines = check(tmp_path, {"src/base/a.cpp": CPP + "// Loads by the copy " + "engine.\n"
+                                                           "struct Engine" + "Facts;\n"})
+    assert code == 1
+    assert lines[0].endswith("a.cpp:2: 'copy " + "engine' is called TMA here")
+    assert lines[1].endswith("a.cpp:3: 'Engine" + "Facts' is called BuildSettings here")
