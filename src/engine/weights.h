@@ -88,7 +88,7 @@ Graph without_weights(const Graph& optimised, AbsentTensors& absent);
 
 /// Set in the metadata of an engine whose weights may be streamed.
 inline constexpr const char* streaming_property = "weight_streaming";
-/// Bytes of the streamable constants: those of plan/backend.h's streamable_bytes and more.
+/// Bytes of the streamable constants: those of streamable_bytes (plan/device_parts.h) and more.
 int64_t streamable_weight_bytes(const Graph& g);
 
 /// Everything except the graph, as text.

@@ -14,6 +14,7 @@
 #include "passes/difference.h"
 #include "passes/pass_cases.h"
 #include "passes/random_graph.h"
+#include "plan/compile_options.h"
 
 #include <gtest/gtest.h>
 

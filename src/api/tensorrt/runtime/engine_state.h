@@ -6,7 +6,7 @@
 #include "api/tensorrt/builder/build_settings.h"
 #include "api/tensorrt/runtime/place.h"
 #include "api/tensorrt/runtime/read_engine.h"
-#include "backends/cuda/options.h"
+#include "base/priority.h"
 #include "cache/runtime_cache.h"
 
 #include <atomic>

@@ -2,7 +2,6 @@
 // Weight streaming: keeps only a part of an engine's weights on the device.
 #include "api/tensorrt/runtime/engine.h"
 #include "api/tensorrt/unused.h"
-#include "backends/cuda/options.h"
 
 #include <algorithm>
 
