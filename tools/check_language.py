@@ -15,6 +15,7 @@ NAMES = {
     "ops_a_" + "test": "symbolic_shapes_test",
     "places_" + "launch": "prefix_sum_launch",
     "simt_" + "finish": "simt_epilogue",
+    "value_" + "level": "value_segment",
     "wgmma_" + "stay": "wgmma_persistent",
 }
 OLD_NAME = re.compile("|".join(map(re.escape, sorted(NAMES, key=len, reverse=True))))

@@ -117,7 +117,7 @@ Planner::ConcatUse Planner::concat_use(Value v) const {
     }
     for (uint32_t user : program_.users[v.id]) {
         const Node& n = graph_.nodes()[user];
-        if (program_.nodes[user].level != plan_->level) {
+        if (program_.nodes[user].segment != plan_->segment) {
             continue;
         }
         ConcatUse use;

@@ -101,9 +101,9 @@ std::string buffer_text(const SegmentPlan& plan, size_t index, bool kept) {
 }
 
 std::string segment_text(const SegmentPlan& plan, const SegmentPlan* before) {
-    std::string text =
-        str("segment ", plan.level, ": ", counted(static_cast<int64_t>(plan.steps.size()), "step"),
-            ", ", plan.arena_bytes, " bytes of activations");
+    std::string text = str("segment ", plan.segment, ": ",
+                           counted(static_cast<int64_t>(plan.steps.size()), "step"), ", ",
+                           plan.arena_bytes, " bytes of activations");
     if (plan.streamed_bytes > 0) {
         text += str(", ", plan.streamed_bytes, " of them for streamed weights");
     }
@@ -125,12 +125,12 @@ std::string segment_text(const SegmentPlan& plan, const SegmentPlan* before) {
 }
 
 /// The nodes of a segment whose sizes are not known yet.
-std::string open_segment_text(const Program& program, int level) {
-    std::string text = str("segment ", level, ": planned when the sizes before it are known\n");
+std::string open_segment_text(const Program& program, int segment) {
+    std::string text = str("segment ", segment, ": planned when the sizes before it are known\n");
     for (size_t i = 0; i < program.nodes.size(); ++i) {
         const NodeInfo& info = program.nodes[i];
         const Node& n = program.graph->nodes()[i];
-        if (info.level == level && info.kernel != nullptr) {
+        if (info.segment == segment && info.kernel != nullptr) {
             text += str("  ", info.kernel->name, quoted(n.name), "\n");
         }
     }
@@ -156,7 +156,7 @@ std::string output_text(const Program& program, std::span<const SegmentPlan* con
 
 std::string plan_text(const Program& program, std::span<const SegmentPlan* const> planned) {
     const Graph& g = *program.graph;
-    std::string text = counted(program.levels, "segment") + "\n";
+    std::string text = counted(program.segments, "segment") + "\n";
     for (size_t i = 0; i < g.inputs().size(); ++i) {
         Value v = g.inputs()[i];
         std::string type =
@@ -170,8 +170,8 @@ std::string plan_text(const Program& program, std::span<const SegmentPlan* const
     for (size_t i = 0; i < planned.size(); ++i) {
         text += segment_text(*planned[i], i == 0 ? nullptr : planned[i - 1]);
     }
-    for (int level = static_cast<int>(planned.size()); level < program.levels; ++level) {
-        text += open_segment_text(program, level);
+    for (int segment = static_cast<int>(planned.size()); segment < program.segments; ++segment) {
+        text += open_segment_text(program, segment);
     }
     return text;
 }

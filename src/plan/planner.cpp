@@ -67,19 +67,19 @@ View with_first_axis(View v, int64_t stride) {
 
 } // namespace
 
-Planner::Planner(const Program& program, Device& device, int level, Symbols symbols,
+Planner::Planner(const Program& program, Device& device, int segment, Symbols symbols,
                  const SegmentPlan* before)
     : program_(program), device_(device), graph_(*program.graph),
       plan_(std::make_unique<SegmentPlan>()) {
     static std::atomic<uint64_t> plans{0};
     plan_->id = ++plans;
-    plan_->level = level;
+    plan_->segment = segment;
     plan_->symbols = std::move(symbols);
     size_t values = graph_.value_count();
     remaining_.assign(values, 0);
     for (size_t v = 0; v < values; ++v) {
         for (uint32_t user : program.users[v]) {
-            remaining_[v] += program.nodes[user].level >= level ? 1 : 0;
+            remaining_[v] += program.nodes[user].segment >= segment ? 1 : 0;
         }
     }
     output_of_.resize(values);
@@ -105,12 +105,12 @@ std::unique_ptr<SegmentPlan> Planner::build() {
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
         const NodeInfo& info = program_.nodes[i];
         const Node& n = graph_.nodes()[i];
-        if (info.binds && info.level == plan_->level - 1) {
+        if (info.binds && info.segment == plan_->segment - 1) {
             for (Value v : n.outputs) {
                 plan_->placed[v.id].operand.view = dense(shape_of(v));
             }
         }
-        if (info.level == plan_->level) {
+        if (info.segment == plan_->segment) {
             with_place([&n] { return str("node '", n.name, "' (", n.def->name, ")"); },
                        [&] { plan_node(static_cast<uint32_t>(i)); });
         }
@@ -440,7 +440,7 @@ void Planner::finish_copies() {
 void Planner::finish_outputs() {
     for (size_t i = 0; i < graph_.outputs().size(); ++i) {
         Value v = graph_.outputs()[i];
-        if (program_.value_level[v.id] != plan_->level) {
+        if (program_.value_segment[v.id] != plan_->segment) {
             continue;
         }
         Shape shape = shape_of(v);
@@ -457,7 +457,7 @@ void Planner::finish_arena() {
     planned_steps_ = now();
     std::vector<Block> blocks;
     std::vector<size_t> index;
-    bool last = plan_->level + 1 == program_.levels;
+    bool last = plan_->segment + 1 == program_.segments;
     for (size_t i = 0; i < plan_->storages.size(); ++i) {
         Storage& s = plan_->storages[i];
         if (s.kind == Storage::Kind::Constant && !last) {
@@ -482,17 +482,17 @@ void Planner::finish_arena() {
     plan_->arena_bytes = arena.bytes;
 }
 
-std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int level,
+std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int segment,
                                           Symbols symbols, const SegmentPlan* before) {
     DeviceLaunches* launches = device.parts().launches;
     if (launches == nullptr) {
-        return Planner(program, device, level, std::move(symbols), before).build();
+        return Planner(program, device, segment, std::move(symbols), before).build();
     }
     launches->begin_plan();
-    std::unique_ptr<SegmentPlan> plan = Planner(program, device, level, symbols, before).build();
+    std::unique_ptr<SegmentPlan> plan = Planner(program, device, segment, symbols, before).build();
     if (launches->settle()) {
         launches->begin_plan();
-        plan = Planner(program, device, level, std::move(symbols), before).build();
+        plan = Planner(program, device, segment, std::move(symbols), before).build();
     }
     return plan;
 }

@@ -9,7 +9,7 @@ namespace ingot::plan {
 /// Builds one segment's plan, node by node in graph order.
 class Planner {
 public:
-    Planner(const Program& program, Device& device, int level, Symbols symbols,
+    Planner(const Program& program, Device& device, int segment, Symbols symbols,
             const SegmentPlan* before);
     std::unique_ptr<SegmentPlan> build();
 

@@ -52,20 +52,20 @@ namespace {
 
 struct Builder {
     Program p;
-    std::map<std::string, int, std::less<>> symbol_level;
+    std::map<std::string, int, std::less<>> symbol_segment;
     SymbolSet outer;
 
-    int level_of_symbols(const SymbolSet& used) {
-        int level = 0;
+    int segment_of_symbols(const SymbolSet& used) {
+        int segment = 0;
         for (const std::string& s : used) {
-            auto it = symbol_level.find(s);
-            if (it != symbol_level.end()) {
-                level = std::max(level, it->second);
+            auto it = symbol_segment.find(s);
+            if (it != symbol_segment.end()) {
+                segment = std::max(segment, it->second);
             } else {
                 outer.insert(s);
             }
         }
-        return level;
+        return segment;
     }
 
     void add_bodies(const Node& n, NodeInfo& info) {
@@ -75,7 +75,7 @@ struct Builder {
         for (const GraphRef& body : bodies(n)) {
             info.bodies.push_back(make_program(body, *p.kernels, p.packs, p.options));
             for (const std::string& s : info.bodies.back()->outer_symbols) {
-                info.level = std::max(info.level, level_of_symbols({s}));
+                info.segment = std::max(info.segment, segment_of_symbols({s}));
             }
         }
     }
@@ -101,7 +101,7 @@ struct Builder {
         NodeInfo info;
         SymbolSet declared;
         for (const std::string& s : declared_symbols(n)) {
-            if (!symbol_level.contains(s)) {
+            if (!symbol_segment.contains(s)) {
                 declared.insert(s);
             }
         }
@@ -110,22 +110,22 @@ struct Builder {
         for (const std::string& s : declared) {
             used.erase(s);
         }
-        info.level = level_of_symbols(used);
+        info.segment = segment_of_symbols(used);
         for (Value v : n.inputs) {
-            info.level = std::max(info.level, p.value_level[v.id]);
+            info.segment = std::max(info.segment, p.value_segment[v.id]);
         }
         add_bodies(n, info);
         find_kernel_of(n, info);
         info.binds = !declared.empty();
         info.symbols.assign(declared.begin(), declared.end());
-        int ready = info.level + (info.binds ? 1 : 0);
+        int ready = info.segment + (info.binds ? 1 : 0);
         for (const std::string& s : declared) {
-            symbol_level[s] = ready;
+            symbol_segment[s] = ready;
         }
         for (Value v : n.outputs) {
-            p.value_level[v.id] = ready;
+            p.value_segment[v.id] = ready;
         }
-        p.levels = std::max(p.levels, ready + 1);
+        p.segments = std::max(p.segments, ready + 1);
         p.nodes.push_back(std::move(info));
     }
 };
@@ -141,10 +141,10 @@ std::shared_ptr<const Program> make_program(GraphRef lowered, const KernelSet& k
     b.p.packs = std::move(packs);
     b.p.options = options;
     const Graph& g = *b.p.graph;
-    b.p.value_level.assign(g.value_count(), 0);
+    b.p.value_segment.assign(g.value_count(), 0);
     b.p.users.resize(g.value_count());
     for (const std::string& s : input_symbols(g)) {
-        b.symbol_level[s] = 0;
+        b.symbol_segment[s] = 0;
     }
     for (size_t i = 0; i < g.nodes().size(); ++i) {
         const Node& n = g.nodes()[i];

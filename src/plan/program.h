@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Program: a lowered graph with the facts that all its plans need: the kernel and segment (level)
+// Program: a lowered graph with the facts that all its plans need: the kernel and segment
 // of each node, the users of each value. Immutable and shared.
 #pragma once
 
@@ -44,7 +44,7 @@ private:
 
 struct NodeInfo {
     const Kernel* kernel = nullptr; // null for constants and views
-    int level = 0;                  // the segment in which it runs
+    int segment = 0;                // the segment in which it runs
     bool binds = false; // declares symbols: runs last in its segment, result sizes dynamic
     std::vector<std::string> symbols; // the declared symbols
     std::vector<std::shared_ptr<const Program>> bodies;
@@ -54,10 +54,10 @@ struct Program {
     GraphRef graph;
     const KernelSet* kernels = nullptr;
     std::vector<NodeInfo> nodes;              // parallel to graph->nodes()
-    std::vector<int> value_level;             // the first segment that can read the value
+    std::vector<int> value_segment;           // the first segment that can read the value
     std::vector<std::vector<uint32_t>> users; // per value: nodes that read it, once per operand
     std::vector<std::string> outer_symbols;   // used, but neither declared nor sizes of inputs
-    int levels = 1;
+    int segments = 1;
     std::shared_ptr<PackCache> packs;
     CompileOptions options;
 
@@ -66,7 +66,7 @@ struct Program {
     }
 };
 
-/// Finds kernels and levels. Errors: Unsupported naming a node that no kernel runs.
+/// Finds kernels and segments. Errors: Unsupported naming a node that no kernel runs.
 std::shared_ptr<const Program> make_program(GraphRef lowered, const KernelSet& kernels,
                                             std::shared_ptr<PackCache> packs,
                                             const CompileOptions& options);

@@ -56,7 +56,7 @@ struct OutputPlan {
 /// The steps refer to the program, and run on the device that prepared them.
 struct SegmentPlan {
     uint64_t id = 0; // unique in this process
-    int level = 0;
+    int segment = 0;
     bool has_run = false;
     Symbols symbols; // bound at planning
     std::vector<StepEntry> steps;
@@ -90,10 +90,10 @@ struct SegmentPlan {
     int end_buffer() const { return first_buffer + static_cast<int>(storages.size()); }
 };
 
-/// Plans segment `level`. `before` is the plan of the previous segment, or null for the first;
+/// Plans the segment of that index. `before` is the plan of the previous segment, or null for the first;
 /// `symbols` has every symbol bound so far. Errors: Unsupported, InvalidArgument for contradictory
 /// sizes, OutOfMemory.
-std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int level,
+std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int segment,
                                           Symbols symbols, const SegmentPlan* before);
 
 } // namespace ingot::plan

@@ -35,12 +35,12 @@ std::string StepEntry::name() const {
 
 Runner::Runner(std::shared_ptr<const Program> program, Device& device, Symbols outer)
     : program_(std::move(program)), device_(&device), outer_(std::move(outer)) {
-    auto levels = static_cast<size_t>(program_->levels);
-    for (size_t i = 0; i < levels; ++i) {
+    auto segments = static_cast<size_t>(program_->segments);
+    for (size_t i = 0; i < segments; ++i) {
         arenas_.emplace_back(device);
     }
-    bound_.assign(levels, nullptr);
-    chain_.assign(levels, nullptr);
+    bound_.assign(segments, nullptr);
+    chain_.assign(segments, nullptr);
 }
 
 SegmentPlan* Runner::plan_root(std::span<const Shape> inputs) {
@@ -120,9 +120,9 @@ SegmentPlan* Runner::plan_next(SegmentPlan& before, const std::vector<const Step
     }
     Symbols symbols = before.symbols;
     symbols.insert(dynamic_symbols_.begin(), dynamic_symbols_.end());
-    auto plan = plan_segment(*program_, *device_, before.level + 1, std::move(symbols), &before);
+    auto plan = plan_segment(*program_, *device_, before.segment + 1, std::move(symbols), &before);
     if (before.next.size() >= program_->options.cached_plans && !before.next.empty()) {
-        std::fill(bound_.begin() + before.level + 1, bound_.end(), nullptr);
+        std::fill(bound_.begin() + before.segment + 1, bound_.end(), nullptr);
         before.next.pop_back();
     }
     before.next.emplace(before.next.begin(), std::move(key), std::move(plan));
@@ -130,7 +130,7 @@ SegmentPlan* Runner::plan_next(SegmentPlan& before, const std::vector<const Step
 }
 
 void Runner::activate(SegmentPlan& plan, std::span<ResultSlot> results) {
-    auto segment = static_cast<size_t>(plan.level);
+    auto segment = static_cast<size_t>(plan.segment);
     if (arenas_[segment].reserve(plan.arena_bytes)) {
         bound_[segment] = nullptr;
     }
@@ -184,11 +184,11 @@ void Runner::run(std::span<const std::byte* const> inputs, std::span<ResultSlot>
         marked_.clear();
     }
     while (true) {
-        chain_[static_cast<size_t>(plan->level)] = plan;
+        chain_[static_cast<size_t>(plan->segment)] = plan;
         activate(*plan, results);
         run_segment(*plan, watch);
         plan->has_run = true;
-        if (plan->level + 1 == program_->levels) {
+        if (plan->segment + 1 == program_->segments) {
             break;
         }
         std::vector<const StepEntry*> dynamic;
@@ -225,7 +225,7 @@ void Runner::run_segment(SegmentPlan& plan, const RunWatch& watch) {
         return;
     }
     size_t reading =
-        inputs_event_ == nullptr || program_->levels > 1
+        inputs_event_ == nullptr || program_->segments > 1
             ? std::numeric_limits<size_t>::max()
             : plan.steps_until_read(static_cast<int>(program_->graph->inputs().size()));
     for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -299,7 +299,7 @@ void Runner::run_dynamic(const StepEntry& entry, const RunContext& context) {
     for (size_t i = 0; i < results.tensors.size(); ++i) {
         Tensor& t = results.tensors[i];
         with_place(place, [&] {
-            Symbols known = chain_[static_cast<size_t>(entry.dynamic->level)]->symbols;
+            Symbols known = chain_[static_cast<size_t>(entry.dynamic->segment)]->symbols;
             known.insert(dynamic_symbols_.begin(), dynamic_symbols_.end());
             known.insert(results.symbols.begin(), results.symbols.end());
             bind_symbols(g.type(entry.node->outputs[i]).dims, t.shape(), known, str("result ", i));
@@ -376,7 +376,7 @@ bool Runner::can_repeat(std::span<const Shape> inputs) const {
     auto it = std::find_if(roots_.begin(), roots_.end(), [&](const auto& r) {
         return std::equal(inputs.begin(), inputs.end(), r.first.begin(), r.first.end());
     });
-    return it != roots_.end() && program_->levels == 1 && it->second->recordable() &&
+    return it != roots_.end() && program_->segments == 1 && it->second->recordable() &&
            it->second->has_run && it->second->arena_bytes <= arenas_[0].bytes();
 }
 

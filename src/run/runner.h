@@ -52,7 +52,7 @@ public:
     int64_t streamed_bytes() const;
     /// Whether a run with the shapes prepared last only enqueues work.
     bool recordable() const {
-        return program_->levels == 1 && root_ != nullptr && root_->recordable();
+        return program_->segments == 1 && root_ != nullptr && root_->recordable();
     }
     /// Whether a run with these shapes does, and has everything that it needs from an earlier run.
     bool can_repeat(std::span<const Shape> inputs) const;

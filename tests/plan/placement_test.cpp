@@ -24,11 +24,11 @@ namespace {
 /// Plans all segments, each fresh size being `n`.
 void plan_all(Planned& p, Symbols symbols, int64_t n) {
     p.plan(symbols);
-    for (int level = 1; level < p.program().levels; ++level) {
+    for (int segment = 1; segment < p.program().segments; ++segment) {
         Symbols found;
         for (const plan::NodeInfo& info : p.program().nodes) {
             for (const std::string& s : info.symbols) {
-                found[info.level == level - 1 ? s : "none"] = n;
+                found[info.segment == segment - 1 ? s : "none"] = n;
             }
         }
         p.plan(found);

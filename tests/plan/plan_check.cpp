@@ -27,7 +27,7 @@ public:
         plans_.push_back(&plan);
         arenas_.emplace_back(static_cast<size_t>(plan.arena_bytes), -1);
         for (size_t i = 0; i < plan.steps.size(); ++i) {
-            at_ = str("segment ", plan.level, ", step ", i, " (", plan.steps[i].kernel, ")");
+            at_ = str("segment ", plan.segment, ", step ", i, " (", plan.steps[i].kernel, ")");
             step(plan, plan.steps[i], static_cast<int64_t>(i));
         }
         for (const OutputPlan& o : plan.outputs) {
@@ -61,8 +61,8 @@ private:
         if (buffer < fixed) {
             return {&outputs_[buffer], 0, -1};
         }
-        for (size_t level = 0; level < plans_.size(); ++level) {
-            const SegmentPlan& p = *plans_[level];
+        for (size_t segment = 0; segment < plans_.size(); ++segment) {
+            const SegmentPlan& p = *plans_[segment];
             if (buffer < p.first_buffer || buffer >= p.end_buffer()) {
                 continue;
             }
@@ -71,7 +71,7 @@ private:
                 if (s.offset < 0 || s.offset + s.bytes > p.arena_bytes) {
                     fail(str("b", buffer, " is not in the arena"));
                 }
-                return {&arenas_[level], s.offset, s.bytes};
+                return {&arenas_[segment], s.offset, s.bytes};
             }
             return {nullptr, 0,
                     s.kind == Storage::Kind::Constant

@@ -15,8 +15,8 @@ const plan::SegmentPlan& Planned::plan(const Symbols& symbols) {
     for (const auto& [name, size] : symbols) {
         symbols_.insert_or_assign(name, size);
     }
-    auto level = static_cast<int>(own_.size());
-    own_.push_back(plan::plan_segment(program(), device(), level, symbols_,
+    auto segment = static_cast<int>(own_.size());
+    own_.push_back(plan::plan_segment(program(), device(), segment, symbols_,
                                       own_.empty() ? nullptr : own_.back().get()));
     segments_.push_back(own_.back().get());
     return *own_.back();

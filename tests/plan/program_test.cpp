@@ -64,7 +64,7 @@ Graph found(DType t) {
 
 TEST(Program, SegmentsEndWhereASizeIsFound) {
     auto p = program_of(found(DType::F32));
-    EXPECT_EQ(p->levels, 2);
+    EXPECT_EQ(p->segments, 2);
     EXPECT_TRUE(p->outer_symbols.empty());
     for (size_t i = 0; i < p->nodes.size(); ++i) {
         const Node& n = p->graph->nodes()[i];
@@ -73,11 +73,11 @@ TEST(Program, SegmentsEndWhereASizeIsFound) {
         EXPECT_EQ(info.binds, finds) << n.def->name;
         EXPECT_EQ(info.symbols.size(), finds ? 1U : 0U) << n.def->name;
         bool late = n.is(gather_def) || n.is(slice_def) || n.is(reshape_def);
-        EXPECT_EQ(info.level, late ? 1 : 0) << n.def->name;
+        EXPECT_EQ(info.segment, late ? 1 : 0) << n.def->name;
         bool is_view = n.is(slice_def) || n.is(reshape_def) || n.is(permute_def);
         EXPECT_EQ(info.kernel == nullptr, is_view) << n.def->name;
         for (Value v : n.outputs) {
-            EXPECT_EQ(p->value_level[v.id], late || finds ? 1 : 0) << n.def->name;
+            EXPECT_EQ(p->value_segment[v.id], late || finds ? 1 : 0) << n.def->name;
         }
     }
     Value y = p->graph->nodes()[0].outputs[0];

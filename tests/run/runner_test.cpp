@@ -178,7 +178,7 @@ TEST(Runner, KeepsAPlanForEachShapeAndForgetsTheLeastUsed) {
 
 TEST(Runner, PlansWhatFollowsASizeOnceForEachSize) {
     Running s(found());
-    EXPECT_EQ(s.program->levels, 2);
+    EXPECT_EQ(s.program->segments, 2);
     Tensor many = numbers({4, 8});
     Tensor none = Tensor::zeros(DType::F32, {4, 8});
     s.check({many});
