@@ -90,9 +90,9 @@ struct SegmentPlan {
     int end_buffer() const { return first_buffer + static_cast<int>(storages.size()); }
 };
 
-/// Plans the segment of that index. `before` is the plan of the previous segment, or null for the first;
-/// `symbols` has every symbol bound so far. Errors: Unsupported, InvalidArgument for contradictory
-/// sizes, OutOfMemory.
+/// Plans the segment of that index. `before` is the plan of the previous segment, or null for the
+/// first; `symbols` has every symbol bound so far. Errors: Unsupported, InvalidArgument for
+/// contradictory sizes, OutOfMemory.
 std::unique_ptr<SegmentPlan> plan_segment(const Program& program, Device& device, int segment,
                                           Symbols symbols, const SegmentPlan* before);
 
