@@ -5,6 +5,11 @@
 #include <memory>
 
 #define INGOT_EXPORT extern "C" __attribute__((visibility("default")))
+#ifdef INGOT_TRITON_HEADERS
+#define INGOT_NOEXCEPT // as the server's headers declare these functions; guard() lets nothing out
+#else
+#define INGOT_NOEXCEPT noexcept
+#endif
 
 using namespace ingot::triton; // NOLINT(google-build-using-namespace)
 
@@ -24,7 +29,8 @@ Model* model_of(TRITONBACKEND_Model* model) {
 
 } // namespace
 
-INGOT_EXPORT TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend) noexcept {
+INGOT_EXPORT TRITONSERVER_Error*
+TRITONBACKEND_Initialize(TRITONBACKEND_Backend* backend) INGOT_NOEXCEPT {
     return guard([&] {
         uint32_t major = 0;
         uint32_t minor = 0;
@@ -40,13 +46,14 @@ INGOT_EXPORT TRITONSERVER_Error* TRITONBACKEND_Initialize(TRITONBACKEND_Backend*
     });
 }
 
-INGOT_EXPORT TRITONSERVER_Error* TRITONBACKEND_Finalize(TRITONBACKEND_Backend* backend) noexcept {
+INGOT_EXPORT TRITONSERVER_Error*
+TRITONBACKEND_Finalize(TRITONBACKEND_Backend* backend) INGOT_NOEXCEPT {
     return guard([&] { std::unique_ptr<BackendState>(backend_of(backend)).reset(); });
 }
 
 INGOT_EXPORT TRITONSERVER_Error*
 TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend*,
-                                  TRITONBACKEND_BackendAttribute* attributes) noexcept {
+                                  TRITONBACKEND_BackendAttribute* attributes) INGOT_NOEXCEPT {
     return guard([&] {
         check(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
             attributes, TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, nullptr, 0));
@@ -55,7 +62,7 @@ TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend*,
 }
 
 INGOT_EXPORT TRITONSERVER_Error*
-TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model* model) noexcept {
+TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model* model) INGOT_NOEXCEPT {
     return guard([&] {
         auto* backend = get_from<TRITONBACKEND_Backend*>(TRITONBACKEND_ModelBackend, model);
         auto made = std::make_unique<Model>(*backend_of(backend), model);
@@ -64,12 +71,13 @@ TRITONBACKEND_ModelInitialize(TRITONBACKEND_Model* model) noexcept {
     });
 }
 
-INGOT_EXPORT TRITONSERVER_Error* TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model* model) noexcept {
+INGOT_EXPORT TRITONSERVER_Error*
+TRITONBACKEND_ModelFinalize(TRITONBACKEND_Model* model) INGOT_NOEXCEPT {
     return guard([&] { std::unique_ptr<Model>(model_of(model)).reset(); });
 }
 
 INGOT_EXPORT TRITONSERVER_Error*
-TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance* instance) noexcept {
+TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance* instance) INGOT_NOEXCEPT {
     return guard([&] {
         auto* model = get_from<TRITONBACKEND_Model*>(TRITONBACKEND_ModelInstanceModel, instance);
         auto made = std::make_unique<Instance>(*model_of(model), instance);
@@ -79,19 +87,19 @@ TRITONBACKEND_ModelInstanceInitialize(TRITONBACKEND_ModelInstance* instance) noe
 }
 
 INGOT_EXPORT TRITONSERVER_Error*
-TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance* instance) noexcept {
+TRITONBACKEND_ModelInstanceFinalize(TRITONBACKEND_ModelInstance* instance) INGOT_NOEXCEPT {
     return guard([&] { std::unique_ptr<Instance>(instance_of(instance)).reset(); });
 }
 
 INGOT_EXPORT TRITONSERVER_Error*
 TRITONBACKEND_ModelInstanceExecute(TRITONBACKEND_ModelInstance* instance,
                                    TRITONBACKEND_Request** requests,
-                                   const uint32_t count) noexcept {
+                                   const uint32_t count) INGOT_NOEXCEPT {
     return guard([&] { instance_of(instance)->execute(requests, count); });
 }
 
 /// Asked by servers from release 26.01 on.
 INGOT_EXPORT TRITONSERVER_Error*
-TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance* instance) noexcept {
+TRITONBACKEND_ModelInstanceReady(TRITONBACKEND_ModelInstance* instance) INGOT_NOEXCEPT {
     return guard([&] { instance_of(instance)->check_ready(); });
 }
