@@ -113,6 +113,20 @@ using HostKernel = int32_t (*)(const HostCall& call);
 /// \param user is what claimNodes() was given.
 using NodeVerdict = void (*)(int64_t node, const char* reason, void* user);
 
+/// A constant of an ONNX model: an initializer, or the output of a Constant node. Everything is
+/// valid during the call; data inside the model's bytes as long as these are.
+struct ModelTensor {
+    const char* name;
+    int32_t type;        ///< TensorProto.DataType
+    const int64_t* dims; ///< nbDims sizes
+    int32_t nbDims;
+    const void* data; ///< dense and row-major, 4-bit elements two in a byte; nullptr: see `missing`
+    size_t bytes;
+    const char* missing; ///< Why there is no data, such as an external file that is not there
+};
+/// Told of a constant. Must not throw. \param user is what visitTensors() was given.
+using TensorVisitor = void (*)(const ModelTensor& tensor, void* user);
+
 } // namespace ingot
 
 // Called through the inline functions below; strings are copied.
@@ -140,6 +154,9 @@ extern "C" TENSORRTAPI bool ingotRegisterCudaSource(const char* domain, const ch
 extern "C" TENSORRTAPI bool ingotDeregisterCudaSource(const char* domain, const char* op) noexcept;
 extern "C" TENSORRTAPI bool ingotClaimNodes(nvonnxparser::IParser* parser,
                                             ingot::NodeVerdict verdict, void* user) noexcept;
+extern "C" TENSORRTAPI bool ingotVisitTensors(nvinfer1::ILogger* logger, const void* model,
+                                              size_t size, const char* folder,
+                                              ingot::TensorVisitor visit, void* user) noexcept;
 extern "C" TENSORRTAPI bool ingotRegisterHostKernel(const char* name, ingot::HostKernel kernel,
                                                     void* user) noexcept;
 extern "C" TENSORRTAPI bool ingotDeregisterHostKernel(const char* name) noexcept;
@@ -269,6 +286,16 @@ static inline bool deregisterHostKernel(const char* name) noexcept {
 static inline bool claimNodes(nvonnxparser::IParser& parser, NodeVerdict verdict,
                               void* user) noexcept {
     return ingotClaimNodes(&parser, verdict, user);
+}
+
+/// Calls `visit` for each constant of an ONNX model and of its bodies and functions, without an
+/// import. Nothing is copied: initializers are in `model`, or in external files that are mapped
+/// during the call. Sparse constants and strings are left out. Safe from any thread.
+/// \param folder of the external data; nullptr or "" for none.
+/// \returns false for a malformed model; the logger gets the reason.
+static inline bool visitTensors(nvinfer1::ILogger& logger, const void* model, size_t size,
+                                const char* folder, TensorVisitor visit, void* user) noexcept {
+    return ingotVisitTensors(&logger, model, size, folder, visit, user);
 }
 
 /// Number of the algorithm of IInt8MseCalibrator.

@@ -106,7 +106,8 @@ struct OrtEpApi {
     OrtStatus* (*ProfilingEventsContainer_AddEvents)(OrtProfilingEventsContainer* container,
                                                      const OrtProfilingEvent* const* events,
                                                      size_t count);
-    Slots<1> unused_73;
+    OrtStatus* (*SessionOptionsGetWeightlessSourceModelBuffer)(const OrtSessionOptions* options,
+                                                               const void** data, size_t* bytes);
     OrtStatus* (*SessionOptions_GetEpContextConfig)(const OrtSessionOptions* options,
                                                     OrtEpContextConfig** out);
     void (*ReleaseEpContextConfig)(OrtEpContextConfig* config);
@@ -152,6 +153,7 @@ INGOT_SLOT(OrtEpApi, GetEnvConfigEntries, 49);
 INGOT_SLOT(OrtEpApi, CreateProfilingEvent, 65);
 INGOT_SLOT(OrtEpApi, ReleaseProfilingEvent, 66);
 INGOT_SLOT(OrtEpApi, ProfilingEventsContainer_AddEvents, 72);
+INGOT_SLOT(OrtEpApi, SessionOptionsGetWeightlessSourceModelBuffer, 73);
 INGOT_SLOT(OrtEpApi, SessionOptions_GetEpContextConfig, 74);
 INGOT_SLOT(OrtEpApi, ReleaseEpContextConfig, 75);
 INGOT_SLOT(OrtEpApi, EpContextConfig_GetEpContextDataReadFunc, 76);
@@ -247,7 +249,7 @@ struct OrtEp {
     OrtStatus* (*OnSessionInitializationEnd)(OrtEp* self) = nullptr;
     OrtStatus* (*GetDefaultMemoryDevice)(const OrtEp* self, const OrtMemoryDevice** out) = nullptr;
     OrtStatus* (*ReleaseCapturedGraph)(OrtEp* self, int graph) = nullptr;
-    Slots<1> unused_25{};
+    OrtStatus* (*GetWeightlessSupport)(const OrtEp* self, OrtWeightlessSupport* out) = nullptr;
     OrtStatus* (*GetEpContextDataCallbackSupport)(const OrtEp* self, uint32_t* flags) = nullptr;
 };
 INGOT_SLOT(OrtEp, GetName, 1);
@@ -271,6 +273,7 @@ INGOT_SLOT(OrtEp, GetGraphCaptureNodeAssignmentPolicy, 20);
 INGOT_SLOT(OrtEp, OnSessionInitializationEnd, 22);
 INGOT_SLOT(OrtEp, GetDefaultMemoryDevice, 23);
 INGOT_SLOT(OrtEp, ReleaseCapturedGraph, 24);
+INGOT_SLOT(OrtEp, GetWeightlessSupport, 25);
 INGOT_SLOT(OrtEp, GetEpContextDataCallbackSupport, 26);
 static_assert(sizeof(OrtEp) == 27 * sizeof(void*));
 

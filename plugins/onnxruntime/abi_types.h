@@ -87,6 +87,12 @@ enum OrtDeviceMemoryType : int32_t {
     OrtDeviceMemoryType_DEFAULT = 0,
     OrtDeviceMemoryType_HOST_ACCESSIBLE = 5,
 };
+enum OrtWeightlessSupport : int32_t {
+    OrtWeightlessSupport_NONE = 0,
+    OrtWeightlessSupport_EXTERNAL_ONLY = 1,
+    OrtWeightlessSupport_ALL = 2,
+    OrtWeightlessSupport_ALL_OR_EXTERNAL_ONLY = 3,
+};
 enum OrtAllocatorType : int32_t {
     OrtInvalidAllocator = -1,
     OrtDeviceAllocator = 0,

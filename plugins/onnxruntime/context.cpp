@@ -16,9 +16,14 @@ namespace fs = std::filesystem;
 constexpr const char* context_type = "EPContext";
 constexpr const char* context_domain = "com.microsoft";
 
-/// The binding of an engine to its node: "xxh3=<32 hex digits> bytes=<n>".
-std::string binding_of(std::span<const std::byte> bytes) {
-    return str("xxh3=", to_text(xxh3_128(bytes)), " bytes=", bytes.size());
+constexpr const char* table_attribute = "ep_refit_table";
+
+/// The binding of an engine and the table of its weights to their node: "xxh3=<32 hex digits>
+/// bytes=<n>", with " weights=<32 hex digits>" for a table.
+std::string binding_of(std::span<const std::byte> bytes, const std::string& left_out) {
+    return str(digest_of(bytes), left_out.empty() ? "" : " weights=",
+               left_out.empty() ? std::string()
+                                : to_text(xxh3_128(std::as_bytes(std::span(left_out)))));
 }
 
 class Attributes {
@@ -67,14 +72,14 @@ std::vector<const char*> pointers(const std::vector<std::string>& texts) {
 }
 
 void check_binding(const Host& host, const OrtNode* node, std::span<const std::byte> bytes,
-                   const std::string& where) {
+                   const std::string& left_out, const std::string& where) {
     std::string notes = string_attribute(host, node, "notes").value_or("");
     size_t at = notes.find("xxh3=");
     if (at == std::string::npos) {
         return; // not written by us
     }
     std::string expected = notes.substr(at);
-    std::string got = binding_of(bytes);
+    std::string got = binding_of(bytes, left_out);
     require(got == expected, ErrorCode::InvalidEngine, where,
             " is not the engine that the model "
             "was compiled with: got ",
@@ -116,7 +121,9 @@ ContextPlace output_place(const ContextOptions& options, const std::string& mode
 }
 
 ContextPlace input_place(const ContextOptions& options, const std::string& model_path) {
-    if (!model_path.empty()) {
+    // With a folder for external initialisers the host says that the model is there.
+    bool is_moved = !options.initializers_folder.empty() && !options.file_path.empty();
+    if (!model_path.empty() && !is_moved) {
         return place_of(model_path);
     }
     return options.file_path.empty() ? ContextPlace{} : place_of(options.file_path);
@@ -161,7 +168,10 @@ OrtNode* ContextWriter::write(const OrtGraph* graph, const OrtNode* fused, const
     a.text("hardware_architecture", engine.architecture);
     a.text("partition_name", str(place.stem.empty() ? "model" : place.stem, "_", count_));
     a.text("source", ep_name);
-    a.text("notes", binding_of(engine.bytes));
+    a.text("notes", binding_of(engine.bytes, engine.left_out));
+    if (!engine.left_out.empty()) {
+        a.text(table_attribute, engine.left_out);
+    }
     std::vector<std::string> inputs = names_of(host_, inputs_of(host_, fused));
     std::vector<std::string> outputs = names_of(host_, outputs_of(host_, fused));
     OrtNode* node = nullptr;
@@ -170,6 +180,33 @@ OrtNode* ContextWriter::write(const OrtGraph* graph, const OrtNode* fused, const
         pointers(outputs).data(), outputs.size(), a.data(), a.size(), &node));
     ++count_;
     return node;
+}
+
+SourcePlaces source_places(const Host& host, const OrtGraph* graph, const OrtNode* node,
+                           const ContextOptions& options) {
+    SourcePlaces out;
+    out.buffer = options.source_model;
+    auto add_folder = [&](const fs::path& folder) {
+        out.folders.push_back(folder.empty() ? "." : folder.string());
+    };
+    if (!options.initializers_folder.empty()) {
+        add_folder(options.initializers_folder);
+    }
+    if (!options.source_model_path.empty()) {
+        out.models.push_back(options.source_model_path);
+        add_folder(fs::path(options.source_model_path).parent_path());
+    }
+    ContextPlace place = input_place(options, model_path_of(host, graph));
+    if (place.folder.empty()) {
+        return out;
+    }
+    add_folder(place.folder);
+    fs::path source = string_attribute(host, node, "onnx_model_filename").value_or("");
+    bool is_name = !source.empty() && source == source.filename(); // nothing outside the folder
+    if (is_name) {
+        out.models.push_back((fs::path(place.folder) / source).string());
+    }
+    return out;
 }
 
 bool is_context_node(const Host& host, const OrtNode* node) {
@@ -185,6 +222,7 @@ bool is_our_context(const Host& host, const OrtNode* node) {
 ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode* node,
                           const ContextOptions& options, const ContextCallbacks& callbacks) {
     ContextBytes out;
+    out.left_out_ = string_attribute(host, node, table_attribute).value_or("");
     std::optional<std::string> content = string_attribute(host, node, "ep_cache_context");
     require(content && !content->empty(), ErrorCode::InvalidModel,
             "the EPContext node has no attribute 'ep_cache_context', which holds the engine or its "
@@ -192,7 +230,7 @@ ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode
     if (int_attribute(host, node, "embed_mode").value_or(1) == 1) {
         out.embedded_ = std::move(*content);
         out.bytes_ = std::as_bytes(std::span(out.embedded_.data(), out.embedded_.size()));
-        check_binding(host, node, out.bytes_, "the embedded engine");
+        check_binding(host, node, out.bytes_, out.left_out_, "the embedded engine");
         return out;
     }
     const std::string& name = *content;
@@ -204,7 +242,8 @@ ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode
         host.check(callbacks.read(callbacks.read_state, name.c_str(), allocator, &data, &size));
         out.given_.reset(data, [allocator](void* p) { allocator->Free(allocator, p); });
         out.bytes_ = {static_cast<const std::byte*>(data), size};
-        check_binding(host, node, out.bytes_, str("the application's bytes for '", name, "'"));
+        check_binding(host, node, out.bytes_, out.left_out_,
+                      str("the application's bytes for '", name, "'"));
         return out;
     }
     ContextPlace place = input_place(options, model_path_of(host, graph));
@@ -223,7 +262,7 @@ ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode
         throw;
     }
     out.bytes_ = out.file_->bytes();
-    check_binding(host, node, out.bytes_, str("'", out.file_->path(), "'"));
+    check_binding(host, node, out.bytes_, out.left_out_, str("'", out.file_->path(), "'"));
     return out;
 }
 

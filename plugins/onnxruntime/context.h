@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/file.h"
-#include "plugins/onnxruntime/engine.h"
+#include "plugins/onnxruntime/weightless.h"
 
 #include <memory>
 #include <span>
@@ -43,6 +43,7 @@ public:
     struct Engine {
         std::span<const std::byte> bytes;
         std::string architecture; // of the GPUs that its kernels are for
+        std::string left_out;     // the table of weights that it lacks, "" for none
     };
     /// The node that replaces `fused` in the compiled model; the host owns it. An external engine
     /// is written whole or not at all. Errors: Io; InvalidArgument without a location, and for more
@@ -64,10 +65,16 @@ bool is_context_node(const Host& host, const OrtNode* node);
 /// Whether it is one of ours: its source is ours, or missing.
 bool is_our_context(const Host& host, const OrtNode* node);
 
+/// The places where the source model of a compiled one and its data files may be.
+SourcePlaces source_places(const Host& host, const OrtGraph* graph, const OrtNode* node,
+                           const ContextOptions& options);
+
 /// The bytes of a context's engine, in memory of any owner.
 class ContextBytes {
 public:
     std::span<const std::byte> bytes() const { return bytes_; }
+    /// The table of weights that the engine lacks; "" for none.
+    const std::string& left_out() const { return left_out_; }
 
 private:
     friend ContextBytes read_context(const Host& host, const OrtGraph* graph, const OrtNode* node,
@@ -75,6 +82,7 @@ private:
                                      const ContextCallbacks& callbacks);
     std::span<const std::byte> bytes_;
     std::string embedded_;
+    std::string left_out_;
     std::shared_ptr<const MappedFile> file_;
     std::shared_ptr<void> given_;
 };

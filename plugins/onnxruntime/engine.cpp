@@ -3,6 +3,9 @@
 
 #include "NvOnnxParser.h"
 
+#include <algorithm>
+#include <thread>
+
 namespace ingot::ort {
 
 namespace nv = nvinfer1;
@@ -103,6 +106,22 @@ void apply_options(nv::IBuilderConfig& config, const BuildRequest& request) {
     }
 }
 
+void leave_weights_out(nv::INetworkDefinition& network, nv::IBuilderConfig& config,
+                       const BuildRequest& request, ApiLogger& logger) {
+    if (!request.without_weights) {
+        return;
+    }
+    config.setFlag(nv::BuilderFlag::kSTRIP_PLAN);
+    if (request.left_out == nullptr) {
+        return;
+    }
+    config.setFlag(nv::BuilderFlag::kREFIT_INDIVIDUAL);
+    for (const std::string& name : *request.left_out) {
+        require(network.markWeightsRefittable(name.c_str()), ErrorCode::Internal,
+                logger.take_errors("weights cannot be left out"));
+    }
+}
+
 } // namespace
 
 EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
@@ -120,6 +139,7 @@ EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
             require(setDevice(*config, request.target.device, request.target.ordinal),
                     ErrorCode::Device, logger->take_errors("there is no such device"));
             apply_options(*config, request);
+            leave_weights_out(*b.network, *config, request, *logger);
             add_profiles(b, *config, request, *logger);
             return made(b.builder->buildSerializedNetwork(*b.network, *config), *logger, "engine");
         });
@@ -154,6 +174,49 @@ LoadedEngine load_engine(const void* bytes, size_t size, const Target& target,
                                   logger->take_errors("the engine cannot be read"));
                           return out;
                       });
+}
+
+namespace {
+
+std::unique_ptr<nv::IRefitter> refitter_of(const LoadedEngine& engine) {
+    return made(nv::createInferRefitter(*engine.engine, *engine.logger), *engine.logger,
+                "refitter");
+}
+
+} // namespace
+
+std::vector<std::string> missing_weights(const LoadedEngine& engine) {
+    if (engine.engine->getEngineStat(nv::EngineStat::kSTRIPPED_WEIGHTS_SIZE) < 0) {
+        return {};
+    }
+    auto refitter = refitter_of(engine);
+    std::vector<const char*> names(
+        static_cast<size_t>(std::max(refitter->getMissingWeights(0, nullptr), 0)));
+    refitter->getMissingWeights(static_cast<int32_t>(names.size()), names.data());
+    return {names.begin(), names.end()};
+}
+
+void give_weights(const LoadedEngine& engine,
+                  const std::map<std::string, TensorView, std::less<>>& weights,
+                  const std::string& what) {
+    with_place([&] { return str("giving weights to ", what); },
+               [&] {
+                   OnnxModel model = model_of_tensors(weights);
+                   auto refitter = refitter_of(engine);
+                   refitter->setWeightsValidation(false);
+                   refitter->setMaxThreads(
+                       static_cast<int32_t>(std::max(1U, std::thread::hardware_concurrency())));
+                   std::unique_ptr<nvonnxparser::IParserRefitter> parser =
+                       made(nvonnxparser::createParserRefitter(*refitter, *engine.logger),
+                            *engine.logger, "refitter of the parser");
+                   bool done = parser->loadModelProto(model.bytes.data(), model.bytes.size());
+                   for (auto it = model.weights.begin(); done && it != model.weights.end(); ++it) {
+                       done = parser->loadInitializer(it->first.c_str(), it->second.data,
+                                                      it->second.bytes);
+                   }
+                   require(done && parser->refitModelProto(), ErrorCode::InvalidEngine,
+                           engine.logger->take_errors("the engine does not take them"));
+               });
 }
 
 } // namespace ingot::ort

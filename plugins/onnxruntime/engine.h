@@ -10,7 +10,9 @@
 #include "plugins/onnxruntime/options.h"
 #include "plugins/onnxruntime/profiles.h"
 
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,9 @@ struct BuildRequest {
     const Options* options = nullptr;
     std::vector<ShapeProfile> profiles; // none: any shape
     bool kernels_ahead = true;          // for the GPUs in nv_target_sm
+    bool without_weights = false;
+    /// With without_weights: leave out only the weights with these names; null: all possible ones.
+    const std::set<std::string>* left_out = nullptr;
 };
 using EngineBytes = std::unique_ptr<nvinfer1::IHostMemory>;
 
@@ -49,5 +54,13 @@ struct LoadedEngine {
 /// Errors: InvalidEngine.
 LoadedEngine load_engine(const void* bytes, size_t size, const Target& target,
                          const std::shared_ptr<ApiLogger>& logger, const std::string& what);
+
+/// Names of the weights that an engine was written without and has not got since.
+std::vector<std::string> missing_weights(const LoadedEngine& engine);
+/// Gives an engine the weights that it was written without; their values are taken as they are.
+/// Errors: InvalidEngine for other types or shapes than its own.
+void give_weights(const LoadedEngine& engine,
+                  const std::map<std::string, TensorView, std::less<>>& weights,
+                  const std::string& what);
 
 } // namespace ingot::ort

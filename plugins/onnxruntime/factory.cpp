@@ -229,7 +229,9 @@ OrtStatus* Factory::get_supported_devices(OrtEpFactory* self,
 
 void Factory::offer(const OrtHardwareDevice* device, OptionMap defaults, const GpuTable::Entry* gpu,
                     OrtEpDevice** out) {
-    Pairs metadata(host_, {{"nv_ep_ort_api_version", str(host_.version)}});
+    Pairs metadata(host_, {{"nv_ep_ort_api_version", str(host_.version)},
+                           {"weightless_support", "all"},
+                           {"weightless_supported_modes", "all_or_external_only"}});
     Pairs options(host_, defaults);
     host_.check(host_.ep->CreateEpDevice(this, device, metadata.get(), options.get(), out));
     if (gpu != nullptr && gpu->memory != nullptr) {
@@ -251,6 +253,21 @@ void Factory::check_one(const OrtHardwareDevice* const* devices, size_t count) c
             "), expected 1: a session runs on one device; give each its own session");
 }
 
+namespace {
+
+/// The application's source model, for one without weights; empty for none.
+std::span<const std::byte> source_model_of(const Host& host, const OrtSessionOptions* options) {
+    constexpr uint32_t since = 29;
+    const void* data = nullptr;
+    size_t bytes = 0;
+    if (host.version >= since) {
+        host.check(host.ep->SessionOptionsGetWeightlessSourceModelBuffer(options, &data, &bytes));
+    }
+    return {static_cast<const std::byte*>(data), data == nullptr ? 0 : bytes};
+}
+
+} // namespace
+
 OrtStatus* Factory::create_ep(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
                               const OrtKeyValuePairs* const*, size_t count,
                               const OrtSessionOptions* options, const OrtLogger* logger,
@@ -271,6 +288,7 @@ OrtStatus* Factory::create_ep(OrtEpFactory* self, const OrtHardwareDevice* const
             request.target = {runs_there ? Device::kGPU : Device::kCPU, request.gpu->gpu.ordinal};
         }
         request.callbacks = context_callbacks(f.host_, options);
+        request.source_model = source_model_of(f.host_, options);
         *out = std::make_unique<Provider>(std::move(request)).release();
     });
 }

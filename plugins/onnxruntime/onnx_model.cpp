@@ -61,6 +61,22 @@ Proto tensor_proto(const TensorView& t, const std::string& name, bool with_data)
     return out.integer(14, 1);
 }
 
+std::optional<ExternalPlace> external_place(const Host& host, const OrtValueInfo* v) {
+    auto* info = host.get_from<OrtExternalInitializerInfo*>(
+        host.api->ValueInfo_GetExternalInitializerInfo, v);
+    if (info == nullptr) {
+        return std::nullopt;
+    }
+    std::unique_ptr<OrtExternalInitializerInfo, decltype(host.api->ReleaseExternalInitializerInfo)>
+        owned(info, host.api->ReleaseExternalInitializerInfo);
+    const char* file = host.api->ExternalInitializerInfo_GetFilePath(info);
+    int64_t offset = host.api->ExternalInitializerInfo_GetFileOffset(info);
+    if (file == nullptr || *file == '\0' || offset < 0) {
+        return std::nullopt;
+    }
+    return ExternalPlace{file, static_cast<uint64_t>(offset)};
+}
+
 class Writer {
 public:
     Writer(const Host& host, bool self_contained) : host_(host), self_contained_(self_contained) {}
@@ -84,6 +100,9 @@ public:
         const std::string name = name_of(host_, v);
         TensorView t = view_of(
             host_, host_.get_from<const OrtValue*>(host_.api->ValueInfo_GetInitializerValue, v));
+        if (std::optional<ExternalPlace> place = external_place(host_, v)) {
+            model.external.emplace(name, *place);
+        }
         bool with_data = self_contained_ || t.bytes <= inline_bytes;
         graph.message(5, tensor_proto(t, name, with_data));
         if (!with_data) {
@@ -237,6 +256,28 @@ OnnxModel onnx_model(const Host& host, const OrtGraph* graph, const OnnxModelReq
     model.text(2, "ingot");
     model.message(7, g);
     put_opsets(host, graph, model);
+    out.bytes = model.bytes();
+    return out;
+}
+
+OnnxModel model_of_tensors(const std::map<std::string, TensorView, std::less<>>& tensors) {
+    OnnxModel out;
+    Proto g;
+    for (const auto& [name, t] : tensors) {
+        bool with_data = t.bytes <= inline_bytes;
+        g.message(5, tensor_proto(t, name, with_data));
+        if (!with_data) {
+            out.weights.emplace(name, t);
+        }
+    }
+    g.text(2, "weights");
+    if (!tensors.empty()) { // a graph has outputs
+        g.message(12, Proto().text(1, tensors.begin()->first));
+    }
+    constexpr int64_t ir_version = 13; // it has all element types
+    Proto model;
+    model.integer(1, ir_version);
+    model.message(7, g).message(8, Proto().text(1, "").integer(2, 1));
     out.bytes = model.bytes();
     return out;
 }

@@ -11,10 +11,18 @@
 
 namespace ingot::ort {
 
+/// The place of a constant outside the model file.
+struct ExternalPlace {
+    std::string file; // as the model names it
+    uint64_t offset = 0;
+};
+
 struct OnnxModel {
     std::string bytes; // of a ModelProto
     /// Initializers without data in `bytes`; they belong to the source graph.
-    std::map<std::string, TensorView> weights;
+    std::map<std::string, TensorView, std::less<>> weights;
+    /// Files of external constants, by name.
+    std::map<std::string, ExternalPlace, std::less<>> external;
     /// The model's inputs by name, in the order of first use.
     std::vector<std::string> inputs;
 };
@@ -29,5 +37,8 @@ struct OnnxModelRequest {
 /// Values that the nodes read but do not compute become inputs, unless they are constants. Errors:
 /// Unsupported naming node and attribute.
 OnnxModel onnx_model(const Host& host, const OrtGraph* graph, const OnnxModelRequest& request);
+
+/// A model that has only initializers, with their data beside it.
+OnnxModel model_of_tensors(const std::map<std::string, TensorView, std::less<>>& tensors);
 
 } // namespace ingot::ort

@@ -102,10 +102,6 @@ void check(const Options& o) {
             "Auxiliary streams must be greater than 0 when using external auxiliary streams: "
             "\"user_aux_stream_array\" is given, \"nv_length_aux_stream_array\" is ",
             o.nv_length_aux_stream_array);
-    require(
-        !o.nv_weight_stripped_engine_enable_experimental, ErrorCode::Unsupported,
-        "provider option \"nv_weight_stripped_engine_enable_experimental\" is set, but compiled "
-        "models without weights are not supported; leave it out");
     static_cast<void>(o.target_capabilities());
 }
 
@@ -187,6 +183,17 @@ Options parse_options(const OptionMap& entries) {
     return o;
 }
 
+namespace {
+
+int weightless_mode(const std::string& mode, bool is_enabled) {
+    require(mode.empty() || mode == "0" || mode == "1" || mode == "2", ErrorCode::InvalidArgument,
+            "\"ep.enable_weightless_mode\" is \"", mode,
+            "\", expected 0 (weights stay in), 1 (those of external data are left out) or 2 (all)");
+    return mode.empty() ? (is_enabled ? 2 : 0) : mode[0] - '0';
+}
+
+} // namespace
+
 ContextOptions context_options(const OptionMap& entries, const std::string& prefix) {
     OptionMap all = entries;
     for (auto& [key, text] : with_prefix(entries, prefix)) {
@@ -207,7 +214,7 @@ ContextOptions context_options(const OptionMap& entries, const std::string& pref
     o.embed = flag("ep.context_embed_mode");
     o.compile_only = flag("session.compile_only");
     o.fail_on_suboptimal = flag("session.fail_on_suboptimal_compiled_model");
-    o.weightless = flag("ep.enable_weightless");
+    o.weightless = weightless_mode(text("ep.enable_weightless_mode"), flag("ep.enable_weightless"));
     o.disable_compile = flag("session.disable_model_compile");
     o.file_path = text("ep.context_file_path");
     o.source_model_path = text("ep.context_source_model_path");

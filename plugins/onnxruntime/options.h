@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -51,11 +52,14 @@ struct ContextOptions {
     bool embed = false;
     bool compile_only = false;
     bool fail_on_suboptimal = false;
-    bool weightless = false;
+    /// Compiled models are written without weights: "1" those of external data, "2" all.
+    int weightless = 0;
     bool disable_compile = false;
     std::string file_path;
     std::string source_model_path;
     std::string initializers_folder;
+    /// The source model of a compiled one, in memory that the application keeps.
+    std::span<const std::byte> source_model;
 };
 /// `prefix` selects the provider's own entries, which may have the same meaning.
 ContextOptions context_options(const OptionMap& entries, const std::string& prefix);

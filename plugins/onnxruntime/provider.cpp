@@ -35,11 +35,14 @@ Provider::Provider(ProviderRequest request)
       settings_(std::make_shared<RunSettings>()), options_(settings_->options),
       context_(context_options(request.entries, option_prefix(name_))),
       callbacks_(request.callbacks), writer_(host_, context_, callbacks_) {
+    context_.source_model = request.source_model;
     settings_->options = parse_options(with_prefix(request.entries, option_prefix(name_)));
     check_device();
-    require(!context_.enable || !context_.weightless, ErrorCode::Unsupported,
-            "ep.enable_weightless is set, but compiled models without weights are not supported; "
-            "leave it out");
+    if (context_.weightless == 1) {
+        weightless_ = Weightless::ExternalOnly;
+    } else if (context_.weightless == 2 || options_.nv_weight_stripped_engine_enable_experimental) {
+        weightless_ = Weightless::All;
+    }
     settings_->budget = StreamingBudget::parse(options_.nv_weight_streaming_budget);
     profiles_ = parse_profiles(options_);
     compatibility_ = compatibility_text(options_, target_);
@@ -69,6 +72,7 @@ Provider::Provider(ProviderRequest request)
     OnSessionInitializationEnd = on_session_initialization_end;
     GetCompiledModelCompatibilityInfo = get_compatibility_info;
     GetEpContextDataCallbackSupport = get_callback_support;
+    GetWeightlessSupport = get_weightless_support;
 }
 
 /// The options must name the device that the session was given.
@@ -137,6 +141,11 @@ const char* Provider::get_compatibility_info(OrtEp* self, const OrtGraph*) {
 
 OrtStatus* Provider::get_callback_support(const OrtEp*, uint32_t* flags) {
     *flags = 1U | 2U; // reads and writes
+    return nullptr;
+}
+
+OrtStatus* Provider::get_weightless_support(const OrtEp*, OrtWeightlessSupport* out) {
+    *out = OrtWeightlessSupport_ALL_OR_EXTERNAL_ONLY;
     return nullptr;
 }
 
@@ -340,18 +349,48 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
         log_.info(str(what, ": nv_target_sm has no effect, since sizes are open and there are no "
                             "profiles; kernels are compiled where the model is loaded"));
     }
-    EngineBytes bytes = build_engine(model, build, api_logger_, what);
-    std::span<const std::byte> content(static_cast<const std::byte*>(bytes->data()), bytes->size());
+    StrippedEngine built = this->build(
+        graph, model, build, context_node == nullptr ? Weightless::None : weightless_, what);
+    std::span<const std::byte> content(static_cast<const std::byte*>(built.bytes->data()),
+                                       built.bytes->size());
     if (options_.nv_detailed_build_log) {
         log_.info(str("TensorRT engine build for ", text_of(host_, fused).name,
                       " took: ", ms_since(start), " ms"));
     }
     if (context_node != nullptr) {
-        *context_node = writer_.write(
-            graph, fused, {content, build.kernels_ahead ? architecture_text(options_) : "any"});
+        *context_node =
+            writer_.write(graph, fused,
+                          {content, build.kernels_ahead ? architecture_text(options_) : "any",
+                           built.left_out.empty() ? std::string() : to_json_text(built.left_out)});
     }
-    std::unique_ptr<NodeRunner> none = runner_of_none();
-    return none != nullptr ? std::move(none) : runner(content, fused, what);
+    if (std::unique_ptr<NodeRunner> none = runner_of_none()) {
+        return none;
+    }
+    return runner(content, fused, what,
+                  [&](const LoadedEngine& engine, const std::vector<std::string>& names) {
+                      ModelConstants constants(model, *api_logger_);
+                      Constants needed;
+                      for (const std::string& name : names) {
+                          needed.emplace(name, constants.all().at(name));
+                      }
+                      give_weights(engine, needed, what);
+                  });
+}
+
+StrippedEngine Provider::build(const OrtGraph* graph, const OnnxModel& model,
+                               const BuildRequest& request, Weightless which,
+                               const std::string& what) {
+    if (which == Weightless::None) {
+        return {build_engine(model, request, api_logger_, what), {}};
+    }
+    const char* given = host_.get_from<const char*>(host_.api->Graph_GetModelPath, graph);
+    std::string path = given == nullptr ? "" : given;
+    SourcePlaces places;
+    places.buffer = context_.source_model;
+    if (!path.empty() || !context_.source_model_path.empty()) {
+        places.models.push_back(path.empty() ? context_.source_model_path : path);
+    }
+    return build_without_weights(model, request, which, places, path, api_logger_, what);
 }
 
 void Provider::dump(const OrtGraph* graph, const OrtNode* fused, OnnxModelRequest request) {
@@ -378,16 +417,20 @@ void Provider::check_validity(std::span<const std::byte> bytes, const std::strin
 std::unique_ptr<NodeRunner> Provider::load_context(const OrtGraph* graph, const OrtNode* node,
                                                    const OrtNode* fused) {
     std::string what = str("the compiled part ", described(host_, node));
-    return with_place([&] { return str("loading ", what); },
-                      [&]() -> std::unique_ptr<NodeRunner> {
-                          if (auto none = runner_of_none()) {
-                              return none;
-                          }
-                          ContextBytes content =
-                              read_context(host_, graph, node, context_, callbacks_);
-                          check_validity(content.bytes(), what);
-                          return runner(content.bytes(), fused, what);
-                      });
+    return with_place(
+        [&] { return str("loading ", what); },
+        [&]() -> std::unique_ptr<NodeRunner> {
+            if (auto none = runner_of_none()) {
+                return none;
+            }
+            ContextBytes content = read_context(host_, graph, node, context_, callbacks_);
+            check_validity(content.bytes(), what);
+            return runner(content.bytes(), fused, what,
+                          [&](const LoadedEngine& engine, const std::vector<std::string>& names) {
+                              restore_weights(engine, names, content.left_out(),
+                                              source_places(host_, graph, node, context_), what);
+                          });
+        });
 }
 
 std::unique_ptr<NodeRunner> Provider::runner_of_none() const {
@@ -404,8 +447,11 @@ std::unique_ptr<NodeRunner> Provider::runner_of_none() const {
 }
 
 std::unique_ptr<NodeRunner> Provider::runner(std::span<const std::byte> bytes, const OrtNode* fused,
-                                             const std::string& what) {
+                                             const std::string& what, const GiveWeights& give) {
     LoadedEngine engine = load_engine(bytes.data(), bytes.size(), target_, api_logger_, what);
+    if (std::vector<std::string> names = missing_weights(engine); !names.empty()) {
+        give(engine, names);
+    }
     NodeBinding binding = bind_node(*engine.engine, what, names_of(host_, inputs_of(host_, fused)),
                                     names_of(host_, outputs_of(host_, fused)));
     std::unique_ptr<RuntimeCache> cache;

@@ -7,6 +7,7 @@
 #include "plugins/onnxruntime/context.h"
 #include "plugins/onnxruntime/memory.h"
 
+#include <functional>
 #include <memory>
 #include <mutex>
 
@@ -18,6 +19,7 @@ struct ProviderRequest {
     Target target;
     OptionMap entries; // of the session
     ContextCallbacks callbacks;
+    std::span<const std::byte> source_model; // of a model without weights
     std::shared_ptr<const GpuTable> gpus;
     const GpuTable::Entry* gpu = nullptr; // in `gpus`; null: the CPU
     const OrtLogger* logger = nullptr;
@@ -48,6 +50,7 @@ private:
     static OrtStatus* sync(OrtEp* self);
     static const char* get_compatibility_info(OrtEp* self, const OrtGraph* graph);
     static OrtStatus* get_callback_support(const OrtEp* self, uint32_t* flags);
+    static OrtStatus* get_weightless_support(const OrtEp* self, OrtWeightlessSupport* out);
 
     void check_device();
     void claim(const OrtGraph* graph, OrtEpGraphSupportInfo* info);
@@ -59,8 +62,12 @@ private:
                                              const OrtNode* fused);
     /// Null where nodes can run.
     std::unique_ptr<NodeRunner> runner_of_none() const;
+    /// Gives an engine the weights of these names.
+    using GiveWeights = std::function<void(const LoadedEngine&, const std::vector<std::string>&)>;
     std::unique_ptr<NodeRunner> runner(std::span<const std::byte> bytes, const OrtNode* fused,
-                                       const std::string& what);
+                                       const std::string& what, const GiveWeights& give);
+    StrippedEngine build(const OrtGraph* graph, const OnnxModel& model, const BuildRequest& request,
+                         Weightless which, const std::string& what);
     void check_validity(std::span<const std::byte> bytes, const std::string& what);
     void set_dynamic_option(const std::string& key, const std::string& value);
     void check_profiles(const OrtGraph* graph) const;
@@ -83,6 +90,7 @@ private:
     ContextOptions context_;
     ContextCallbacks callbacks_;
     ContextWriter writer_;
+    Weightless weightless_ = Weightless::None; // of compiled models
     std::string compatibility_;
     std::unique_ptr<Error> pending_;
 };

@@ -113,11 +113,6 @@ def test_the_page_names_every_option_and_no_other():
                      and key != "multi_rotary_cache_concat_offset"}
 
 
-def test_what_is_not_supported_is_refused(tmp_path):
-    with pytest.raises(Exception, match="compiled models without weights are not supported"):
-        session(model(), {"nv_weight_stripped_engine_enable_experimental": "1"})
-
-
 # --- profiles ---
 
 def profile(least, usual, most, prefix="nv_"):

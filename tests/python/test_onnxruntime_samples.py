@@ -130,9 +130,6 @@ def test_the_four_times_are_those_of_the_descriptions_table():
 def test_sample_without_weights(embed, samples, model, tmp_path):
     done = start(samples / "sample_weightless", "my_model.onnx", "c.onnx", embed, NAME, "--verify",
                  cwd=tmp_path)
-    if "compiled models without weights are not supported" in done.stderr.replace("\n", " "):
-        assert done.returncode == 1 and not (tmp_path / "c.onnx").exists()
-        pytest.skip("NOT TESTED: the provider compiles no models without weights yet")
     assert done.returncode == 0, done.stdout + done.stderr
     assert re.fullmatch(TIMES + r"> Largest difference of outputs: [0-9.e+-]+\n" + DONE, done.stdout)
     check_context(model, tmp_path / "c.onnx", embed)
