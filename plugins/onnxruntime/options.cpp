@@ -183,6 +183,27 @@ Options parse_options(const OptionMap& entries) {
     return o;
 }
 
+std::vector<std::string> idle_options(const Options& o) {
+    std::vector<std::string> out;
+    auto idle = [&](const char* key, bool is_set, const char* reason) {
+        if (is_set) {
+            out.push_back(
+                str("provider option \"", key, "\": accepted, no effect, because ", reason));
+        }
+    };
+    constexpr const char* no_streams = "an engine needs no streams beside the one that it runs on";
+    idle("nv_length_aux_stream_array", o.nv_length_aux_stream_array > 0, no_streams);
+    idle("user_aux_stream_array", o.user_aux_stream_array != 0, no_streams);
+    idle("nv_multi_rotary_cache_concat_offset", o.nv_multi_rotary_cache_concat_offset != 0,
+         "the model itself chooses between its rotary caches");
+    idle("VkExternalComputeQueueDataParamsNV_data", o.VkExternalComputeQueueDataParamsNV_data != 0,
+         "there is no interoperation with Vulkan");
+    constexpr int64_t kept = 16;
+    idle("ingot_max_graphs", o.ingot_max_graphs != kept,
+         "each context keeps the 16 graphs that it used last");
+    return out;
+}
+
 namespace {
 
 int weightless_mode(const std::string& mode, bool is_enabled) {

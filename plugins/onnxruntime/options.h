@@ -42,6 +42,8 @@ struct Options {
     /// Compute capabilities of nv_target_sm: {86, 120} for "sm86,sm120".
     std::vector<int> target_capabilities() const;
 };
+/// A line for each option that was set and has no effect, with the reason.
+std::vector<std::string> idle_options(const Options& options);
 /// `entries` by key without the provider's prefix. Errors: InvalidArgument naming key and value;
 /// the nearest key for an unknown one; contradictions.
 Options parse_options(const OptionMap& entries);

@@ -70,6 +70,10 @@ TEST(Host, ExceptionsBecomeStatuses) {
               "2 [NvTensorRTRTX EP] a is 1");
     EXPECT_EQ(text_and_release(guard(host, [] { fail(ErrorCode::Unsupported, "b"); })),
               "9 [NvTensorRTRTX EP] b");
+    // Names in a damaged model may be any bytes; the host's languages want UTF-8.
+    EXPECT_EQ(text_and_release(guard(
+                  host, [] { fail(ErrorCode::Unsupported, "n\xc3\xa9\xff\xe2\x82 \xc0\x80"); })),
+              "9 [NvTensorRTRTX EP] n\xc3\xa9??? ??");
     EXPECT_EQ(text_and_release(guard(host, [] { throw std::bad_alloc(); })),
               "1 [NvTensorRTRTX EP] out of host memory");
     EXPECT_EQ(text_and_release(guard(host, [] { throw std::runtime_error("c"); })), "1 c");

@@ -113,6 +113,25 @@ def test_the_page_names_every_option_and_no_other():
                      and key != "multi_rotary_cache_concat_offset"}
 
 
+@pytest.mark.parametrize("options, keys", [
+    ({"nv_length_aux_stream_array": "1", "user_aux_stream_array": "0x1000"},
+     ["nv_length_aux_stream_array", "user_aux_stream_array"]),
+    ({"multi_rotary_cache_concat_offset": "4096"}, ["nv_multi_rotary_cache_concat_offset"]),
+    ({"VkExternalComputeQueueDataParamsNV_data": "1"}, ["VkExternalComputeQueueDataParamsNV_data"]),
+    ({"ingot_max_graphs": "4"}, ["ingot_max_graphs"]),
+    ({"nv_length_aux_stream_array": "0", "nv_use_external_data_initializer": "1",
+      "nv_persistent_context_memory": "1", "nv_use_sync_gpu_allocator": "1"}, []),
+])
+def test_options_without_effect_say_so_once(options, keys, capfd):
+    from onnxruntime_plugin import session_options
+    made = session_options(options)
+    made.log_severity_level = 2
+    run(onnxruntime.InferenceSession(model().SerializeToString(), made, enable_fallback=False))
+    said = re.findall(r'provider option "(\w+)": accepted, no effect, because \w+',
+                      "".join(capfd.readouterr()))
+    assert said == keys
+
+
 # --- profiles ---
 
 def profile(least, usual, most, prefix="nv_"):
