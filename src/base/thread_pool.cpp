@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Threads claim pieces from one atomic word that holds the job's number and the number of pieces
 // left. A claim fails once the job is over, so the caller never waits for a late thread, and a late
-// thread never touches the description of the next job.
+// thread never touches the description of the next job. A forked child, which has none of the
+// threads, starts workers of its own when it first needs them.
 #include "base/thread_pool.h"
 
 #include "base/error.h"
+#include "base/fork.h"
 
 #include <linux/futex.h>
 #include <sched.h>
@@ -93,9 +95,8 @@ int64_t divide_up(int64_t a, int64_t b) {
     return (a - 1) / b + 1;
 }
 
-} // namespace
-
-struct ThreadPool::State {
+/// Workers and their job, in one process.
+struct Crew {
     // The job: written while no piece can be claimed, read only after a successful claim.
     std::atomic<RangeFunction> range{nullptr};
     std::atomic<TeamFunction> team{nullptr};
@@ -114,8 +115,13 @@ struct ThreadPool::State {
     alignas(64) std::mutex turn;
     std::chrono::nanoseconds spin_limit{0};
     std::vector<std::thread> workers;
+    const uint64_t process = process_number();
 
-    ~State();
+    Crew(int threads, std::chrono::nanoseconds limit);
+    ~Crew();
+    Crew(const Crew&) = delete;
+    Crew& operator=(const Crew&) = delete;
+    void end();
     void work_loop();
     uint32_t wait_for_job(uint32_t seen, std::chrono::nanoseconds& patience);
     bool claim(uint32_t job, uint32_t& index);
@@ -125,17 +131,33 @@ struct ThreadPool::State {
     void wait_until_finished(uint32_t count, uint32_t own);
 };
 
-/// Joins the workers, also after only some could be started.
-ThreadPool::State::~State() {
+Crew::Crew(int threads, std::chrono::nanoseconds limit) : spin_limit(limit) {
+    workers.reserve(static_cast<size_t>(threads - 1));
+    try {
+        for (int i = 1; i < threads; ++i) {
+            workers.emplace_back([this] { work_loop(); });
+        }
+    } catch (...) {
+        end();
+        throw;
+    }
+}
+
+Crew::~Crew() {
+    end();
+}
+
+void Crew::end() {
     stop.store(true);
     number.fetch_add(1);
     futex_wake(number, static_cast<int>(workers.size()));
     for (std::thread& worker : workers) {
         worker.join();
     }
+    workers.clear();
 }
 
-uint32_t ThreadPool::State::wait_for_job(uint32_t seen, std::chrono::nanoseconds& patience) {
+uint32_t Crew::wait_for_job(uint32_t seen, std::chrono::nanoseconds& patience) {
     auto changed = [&] { return number.load(std::memory_order_acquire) != seen; };
     std::chrono::nanoseconds shortest =
         std::min<std::chrono::nanoseconds>(shortest_spin, spin_limit);
@@ -153,7 +175,7 @@ uint32_t ThreadPool::State::wait_for_job(uint32_t seen, std::chrono::nanoseconds
     return number.load(std::memory_order_acquire);
 }
 
-void ThreadPool::State::work_loop() {
+void Crew::work_loop() {
     uint32_t seen = 0;
     std::chrono::nanoseconds patience = spin_limit;
     InsideJob inside;
@@ -167,7 +189,7 @@ void ThreadPool::State::work_loop() {
 }
 
 /// Takes one piece of job `job`; false when none is left or the job is over.
-bool ThreadPool::State::claim(uint32_t job, uint32_t& index) {
+bool Crew::claim(uint32_t job, uint32_t& index) {
     uint64_t now = ticket.load(std::memory_order_acquire);
     while (now >> 32 == job && static_cast<uint32_t>(now) != 0) {
         uint32_t count = pieces.load(std::memory_order_relaxed);
@@ -180,7 +202,7 @@ bool ThreadPool::State::claim(uint32_t job, uint32_t& index) {
     return false;
 }
 
-void ThreadPool::State::run_piece(uint32_t index) {
+void Crew::run_piece(uint32_t index) {
     const void* c = context.load(std::memory_order_relaxed);
     if (TeamFunction f = team.load(std::memory_order_relaxed); f != nullptr) {
         f(c, static_cast<int>(index));
@@ -193,7 +215,7 @@ void ThreadPool::State::run_piece(uint32_t index) {
 }
 
 /// A worker's part in a job; it takes at most one piece of a team's job.
-void ThreadPool::State::work(uint32_t job) {
+void Crew::work(uint32_t job) {
     uint32_t index = 0;
     uint32_t own = 0;
     uint32_t count = 0;
@@ -210,7 +232,7 @@ void ThreadPool::State::work(uint32_t job) {
 }
 
 /// Opens the job for claims; piece 0 is the caller's.
-void ThreadPool::State::publish(uint32_t count) {
+void Crew::publish(uint32_t count) {
     pieces.store(count, std::memory_order_relaxed);
     finished.store(0, std::memory_order_relaxed);
     uint32_t next = number.load(std::memory_order_relaxed) + 1;
@@ -221,7 +243,7 @@ void ThreadPool::State::publish(uint32_t count) {
     }
 }
 
-void ThreadPool::State::wait_until_finished(uint32_t count, uint32_t own) {
+void Crew::wait_until_finished(uint32_t count, uint32_t own) {
     if (finished.fetch_add(own) + own == count) {
         return;
     }
@@ -236,23 +258,63 @@ void ThreadPool::State::wait_until_finished(uint32_t count, uint32_t own) {
     caller_sleeps.store(false, std::memory_order_relaxed);
 }
 
+} // namespace
+
+/// The crew, which a forked child replaces when it first needs it.
+struct ThreadPool::State {
+    int size = 0;
+    std::chrono::nanoseconds spin_limit{0};
+    std::atomic<Crew*> current{nullptr};
+
+    State() = default;
+    ~State();
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+    Crew* crew() noexcept;
+};
+
+/// Null when this is a forked child that gets no threads.
+Crew* ThreadPool::State::crew() noexcept {
+    Crew* c = current.load(std::memory_order_acquire);
+    if (c->process == process_number()) [[likely]] {
+        return c;
+    }
+    try {
+        std::lock_guard lock(fork_mutex());
+        c = current.load(std::memory_order_acquire);
+        if (c->process != process_number()) {
+            // The old one stays in memory: its threads are not there to be joined, and one of them
+            // may have been in the middle of a job.
+            c = std::make_unique<Crew>(size, spin_limit).release();
+            current.store(c, std::memory_order_release);
+        }
+        return c;
+    } catch (const std::exception&) {
+        return nullptr;
+    }
+}
+
+ThreadPool::State::~State() {
+    std::unique_ptr<Crew> c(current.load());
+    if (c != nullptr && c->process != process_number()) {
+        static_cast<void>(c.release());
+    }
+}
+
 ThreadPool::ThreadPool(int threads) : state_(std::make_unique<State>()) {
     require(threads >= 0, ErrorCode::InvalidArgument, "expected a number of threads, got ",
             threads);
     int cpus = usable_cpus();
-    int count = threads == 0 ? cpus : threads;
+    state_->size = threads == 0 ? cpus : threads;
     // With more threads than CPUs, spinning would starve the thread being waited for.
-    state_->spin_limit = count <= cpus ? longest_spin : std::chrono::microseconds(0);
-    state_->workers.reserve(static_cast<size_t>(count - 1));
-    for (int i = 1; i < count; ++i) {
-        state_->workers.emplace_back([state = state_.get()] { state->work_loop(); });
-    }
+    state_->spin_limit = state_->size <= cpus ? longest_spin : std::chrono::microseconds(0);
+    state_->current = std::make_unique<Crew>(state_->size, state_->spin_limit).release();
 }
 
 ThreadPool::~ThreadPool() = default;
 
 int ThreadPool::size() const {
-    return static_cast<int>(state_->workers.size()) + 1;
+    return state_->size;
 }
 
 void ThreadPool::run(int64_t n, int64_t grain, RangeFunction f, const void* context) {
@@ -262,13 +324,14 @@ void ThreadPool::run(int64_t n, int64_t grain, RangeFunction f, const void* cont
     int64_t wanted = size() == 1 ? 1 : size() * pieces_per_thread;
     int64_t piece = std::max({grain, divide_up(n, wanted), int64_t{1}});
     int64_t count = divide_up(n, piece);
-    if (count == 1 || inside_job) {
+    Crew* crew = count == 1 || inside_job ? nullptr : state_->crew();
+    if (crew == nullptr) {
         for (int64_t begin = 0; begin < n; begin += piece) {
             f(context, begin, std::min(n - begin, piece) + begin);
         }
         return;
     }
-    State& s = *state_;
+    Crew& s = *crew;
     std::lock_guard lock(s.turn);
     InsideJob inside;
     s.range.store(f, std::memory_order_relaxed);
@@ -295,7 +358,15 @@ void ThreadPool::team(int threads, TeamFunction f, const void* context) {
         return;
     }
     CHECK(!inside_job, "a team cannot start inside a parallel loop");
-    State& s = *state_;
+    Crew* crew = state_->crew();
+    if (crew == nullptr) {
+        InsideJob inside;
+        for (int i = 0; i < threads; ++i) {
+            f(context, i);
+        }
+        return;
+    }
+    Crew& s = *crew;
     std::lock_guard lock(s.turn);
     InsideJob inside;
     s.team.store(f, std::memory_order_relaxed);
@@ -307,10 +378,11 @@ void ThreadPool::team(int threads, TeamFunction f, const void* context) {
 
 int ThreadPool::begin_team(int threads, TeamFunction f, const void* context) {
     CHECK(threads >= 1 && threads <= size(), "a team of ", threads, " in a pool of ", size());
-    if (threads == 1 || inside_job) {
+    Crew* crew = threads == 1 || inside_job ? nullptr : state_->crew();
+    if (crew == nullptr) {
         return 1;
     }
-    State& s = *state_;
+    Crew& s = *crew;
     s.turn.lock();
     inside_job = true;
     s.team.store(f, std::memory_order_relaxed);
@@ -320,7 +392,7 @@ int ThreadPool::begin_team(int threads, TeamFunction f, const void* context) {
 }
 
 void ThreadPool::end_team() {
-    State& s = *state_;
+    Crew& s = *state_->current.load();
     s.wait_until_finished(s.pieces.load(std::memory_order_relaxed), 1);
     inside_job = false;
     s.turn.unlock();

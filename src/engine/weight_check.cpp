@@ -2,6 +2,7 @@
 #include "engine/weight_check.h"
 
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/thread_pool.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ constexpr uint64_t least_for_threads = 1 << 20;
 
 WeightCheck::WeightCheck(Container c, std::string path, bool coming)
     : container_(std::move(c)), path_(std::move(path)), chunks_(container_.weight_chunks()),
-      passed_(chunks_ == 0), came_(coming ? 0 : UINT64_MAX), first_bad_(chunks_) {
+      passed_(chunks_ == 0), came_(coming ? 0 : UINT64_MAX), first_bad_(chunks_),
+      process_(process_number()) {
     uint64_t cpus = std::max(1U, std::thread::hardware_concurrency());
     uint64_t bytes = chunks_ == 0 ? 0 : container_.find(SectionKind::Weights)->bytes;
     uint64_t threads = bytes < least_for_threads ? 0 : std::min({most_threads, chunks_, cpus - 1});
@@ -38,6 +40,11 @@ WeightCheck::WeightCheck(Container c, std::string path, bool coming)
 
 WeightCheck::~WeightCheck() {
     next_ = chunks_;
+    if (process_ != process_number()) { // nothing to join: the threads are the parent's
+        static_cast<void>(
+            std::make_unique<std::vector<std::thread>>(std::move(threads_)).release());
+        return;
+    }
     came(UINT64_MAX);
     for (std::thread& t : threads_) {
         t.join();
@@ -75,8 +82,30 @@ void WeightCheck::await_chunk(uint64_t chunk) {
     }
 }
 
+// The parent's threads may have been in the middle of it, one with the lock.
+void WeightCheck::hash_in_child() {
+    std::scoped_lock lock(fork_mutex());
+    first_bad_ = chunks_;
+    for (uint64_t i = 0; i < chunks_ && first_bad_ == chunks_; ++i) {
+        first_bad_ = container_.weight_chunk_is_whole(i) ? chunks_ : i;
+    }
+    passed_ = first_bad_ == chunks_;
+}
+
+void WeightCheck::throw_if_damaged() {
+    if (first_bad_ < chunks_) {
+        with_place([this] { return path_.empty() ? "the engine" : path_; },
+                   [this] { container_.fail_weight_chunk(first_bad_); });
+    }
+}
+
 void WeightCheck::wait() {
     if (passed_) {
+        return;
+    }
+    if (process_ != process_number()) {
+        hash_in_child();
+        throw_if_damaged();
         return;
     }
     if (next_ < chunks_) {
@@ -89,10 +118,7 @@ void WeightCheck::wait() {
     }
     std::unique_lock lock(mutex_);
     all_done_.wait(lock, [this] { return done_ == chunks_; });
-    if (first_bad_ < chunks_) {
-        with_place([this] { return path_.empty() ? "the engine" : path_; },
-                   [this] { container_.fail_weight_chunk(first_bad_); });
-    }
+    throw_if_damaged();
 }
 
 } // namespace ingot

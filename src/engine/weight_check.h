@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <thread>
 
@@ -32,6 +33,8 @@ public:
 private:
     bool hash_one();
     void await_chunk(uint64_t chunk);
+    void hash_in_child();
+    void throw_if_damaged();
 
     Container container_;
     std::string path_;
@@ -44,6 +47,7 @@ private:
     std::atomic<uint64_t> came_;
     uint64_t done_ = 0;
     uint64_t first_bad_;
+    uint64_t process_; // whose threads these are
     std::vector<std::thread> threads_;
 };
 
