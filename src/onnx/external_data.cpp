@@ -3,9 +3,12 @@
 
 #include "base/checked.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "onnx/wire.h"
 
+#include <algorithm>
 #include <charconv>
+#include <mutex>
 #include <set>
 
 namespace ingot::onnx {
@@ -22,7 +25,42 @@ uint64_t parse_number(const std::string& key, const std::string& text) {
     return v;
 }
 
+struct SharedRules {
+    std::mutex mutex;
+    ExternalRules rules;
+};
+
+SharedRules& shared_rules() {
+    static SharedRules shared;
+    return shared;
+}
+
+ExternalRules rules() {
+    SharedRules& shared = shared_rules();
+    std::scoped_lock lock(shared.mutex);
+    return shared.rules;
+}
+
+/// ".ssh/id_rsa", "data/.secret"; not "./w.bin".
+bool is_hidden(std::string_view path) {
+    while (!path.empty()) {
+        size_t slash = std::min(path.find('/'), path.size());
+        std::string_view part = path.substr(0, slash);
+        if (part.starts_with('.') && part != "." && part != "..") {
+            return true;
+        }
+        path.remove_prefix(std::min(slash + 1, path.size()));
+    }
+    return false;
+}
+
 } // namespace
+
+void set_external_rules(ExternalRules rules) {
+    SharedRules& shared = shared_rules();
+    std::scoped_lock lock(shared.mutex);
+    shared.rules = std::move(rules);
+}
 
 ExternalLocation parse_external(const StringPairs& entries) {
     ExternalLocation where;
@@ -59,7 +97,21 @@ ExternalFiles::Slice ExternalFiles::map(const ExternalLocation& where, uint64_t 
     auto [found, is_new] = files_.try_emplace(where.location);
     if (is_new) {
         try {
+            const ExternalRules now = rules();
+            bool allowed =
+                std::find(now.hidden.begin(), now.hidden.end(), where.location) != now.hidden.end();
+            require(
+                allowed || !is_hidden(where.location), ErrorCode::InvalidModel,
+                "the name is that of a hidden file, which a model may not read; rename it if it "
+                "belongs to the model, or allow it by name with --allowHiddenFile");
             found->second = MappedFile::open_beneath(folder_, where.location);
+            const std::string path = str(folder_, "/", where.location);
+            uint64_t bytes = found->second->bytes().size();
+            if (now.told) {
+                now.told(path, bytes);
+            } else {
+                log(LogLevel::Info, "external data is read from ", path, ", ", bytes, " bytes");
+            }
         } catch (Error& e) {
             files_.erase(found);
             e.at(place);

@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -27,6 +28,16 @@ using StringPairs = std::vector<std::pair<std::string, std::string>>;
 /// Checks keys and values. Accepts and ignores "checksum" (a SHA-1 that no writer keeps current)
 /// and ONNX Runtime's "prepacked..." keys; any other unknown key is an error.
 ExternalLocation parse_external(const StringPairs& entries);
+
+/// For all models that this process reads. Set it before.
+struct ExternalRules {
+    /// Files that are read though a part of their name begins with a dot: locations as models have
+    /// them.
+    std::vector<std::string> hidden;
+    /// Told of each file that a model's data lies in, once for each model; empty: it is logged.
+    std::function<void(const std::string& path, uint64_t bytes)> told;
+};
+void set_external_rules(ExternalRules rules);
 
 /// The external files of one model, each mapped once.
 class ExternalFiles {

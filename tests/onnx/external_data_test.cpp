@@ -191,6 +191,39 @@ TEST_F(ExternalData, SpecialFiles) {
     expect_refused("fifo");
 }
 
+TEST_F(ExternalData, HiddenFilesAreReadWhenAllowedByName) {
+    fs::create_directory(folder + "/.ssh");
+    fs::create_directory(folder + "/data");
+    for (const char* name : {".ssh/id_rsa", "data/.secret", ".hidden"}) {
+        fs::copy_file(folder + "/w.bin", folder + "/" + name);
+        EXPECT_NE(
+            error({{"location", name}})
+                .find(str("external data '", name,
+                          "': the name is that of a hidden file, which a model may not read")),
+            std::string::npos)
+            << error({{"location", name}});
+    }
+    std::vector<std::string> told;
+    ExternalRules rules;
+    rules.hidden = {".hidden"};
+    rules.told = [&](const std::string& path, uint64_t bytes) {
+        told.push_back(str(path, " ", bytes));
+    };
+    set_external_rules(rules);
+    auto read = [&](const char* name) {
+        const std::string bytes =
+            model_with_initializer(external_tensor("w", {4}, 1, {{"location", name}})).bytes();
+        return data(read_model(as_bytes(bytes), folder, nullptr).graph.initializers.at(0));
+    };
+    EXPECT_EQ(read(".hidden"), "0123456789abcdef");
+    EXPECT_EQ(read("./w.bin"), "0123456789abcdef");
+    EXPECT_NE(error({{"location", "data/.secret"}}), "");
+    set_external_rules({});
+    ASSERT_EQ(told.size(), 2U);
+    EXPECT_EQ(told[0].substr(0, told[0].rfind(' ')), folder + "/.hidden");
+    EXPECT_EQ(told[1].substr(0, told[1].rfind(' ')), folder + "/./w.bin");
+}
+
 TEST_F(ExternalData, NulInTheName) {
     EXPECT_EQ(error({{"location", std::string("w.bin\0.png", 10)}}),
               "external data: location 'w.bin\\x00.png' contains a NUL character");
