@@ -36,7 +36,11 @@ int64_t floor_div_int(int64_t a, int64_t b) {
 
 namespace {
 
+// What no model needs and a hostile one would fill memory and time with.
 constexpr size_t max_terms = 256;
+constexpr size_t max_degree = 64;
+constexpr size_t max_operands = 256; // of a minimum or maximum
+constexpr size_t max_text = 1U << 16U;
 
 int compare_factors(const Term& x, const Term& y) {
     if (x.factors.size() != y.factors.size()) {
@@ -93,6 +97,10 @@ Dim::Poly poly_of(const Dim& d, const Dim::Poly* p) {
 void add_term(Dim::Poly& p, Term t) {
     if (t.coefficient == 0) {
         return;
+    }
+    if (t.factors.size() > max_degree) {
+        refuse(RefusalKind::Size, "a size expression is a product of more than ", max_degree,
+               " factors");
     }
     auto at = std::lower_bound(p.terms.begin(), p.terms.end(), t, [](const Term& x, const Term& y) {
         return compare_factors(x, y) < 0;
@@ -156,6 +164,10 @@ Dim Dim::from_poly(Poly p) {
         return Dim(p.constant);
     }
     p.key = print(p);
+    if (p.key.size() > max_text) {
+        refuse(RefusalKind::Size, "a size expression has more than ", max_text,
+               " characters: ", p.key.substr(0, 40), "...");
+    }
     return Dim(std::make_shared<const Poly>(std::move(p)));
 }
 
@@ -321,30 +333,39 @@ bool at_most(const Dim& x, const Dim& y) {
            any(operands(y, AtomKind::Max), above_x) || all(operands(y, AtomKind::Min), above_x);
 }
 
-// Drops operands that can never decide the result; of equal ones the first stays.
-Dims without_dominated(const Dims& all, AtomKind kind) {
+// The operands of a and b but those that can never decide the result; of equal ones the first
+// stays. Those of one side decide nothing about each other: they went through here when it was
+// made.
+Dims extremes(const Dim& a, const Dim& b, AtomKind kind) {
     auto decides = [kind](const Dim& x, const Dim& y) {
+        if (!x.symbol_name().empty() && !y.symbol_name().empty()) {
+            return x == y; // nothing is known of different ones
+        }
         return kind == AtomKind::Max ? at_most(y, x) : at_most(x, y);
     };
+    const Dims first = operands(a, kind);
+    const Dims second = operands(b, kind);
     Dims kept;
-    for (size_t i = 0; i < all.size(); ++i) {
-        bool dominated = false;
-        for (size_t j = 0; j < all.size() && !dominated; ++j) {
-            dominated = i != j && decides(all[j], all[i]) && (j < i || !decides(all[i], all[j]));
-        }
+    for (const Dim& x : first) {
+        bool dominated = std::any_of(second.begin(), second.end(),
+                                     [&](const Dim& y) { return decides(y, x) && !decides(x, y); });
         if (!dominated) {
-            kept.push_back(all[i]);
+            kept.push_back(x);
         }
+    }
+    for (const Dim& y : second) {
+        bool dominated =
+            std::any_of(first.begin(), first.end(), [&](const Dim& x) { return decides(x, y); });
+        if (!dominated) {
+            kept.push_back(y);
+        }
+    }
+    if (kept.size() > max_operands) {
+        refuse(RefusalKind::Size, "a size is the ", kind == AtomKind::Max ? "largest" : "smallest",
+               " of more than ", max_operands, " expressions");
     }
     std::sort(kept.begin(), kept.end());
     return kept;
-}
-
-Dims extremes(const Dim& a, const Dim& b, AtomKind kind) {
-    Dims all = operands(a, kind);
-    Dims more = operands(b, kind);
-    all.insert(all.end(), more.begin(), more.end());
-    return without_dominated(all, kind);
 }
 
 } // namespace

@@ -86,6 +86,7 @@ private:
     const ImportOptions& options_;
     std::vector<Refusal> refusals_;
     Scope* current_ = nullptr;
+    size_t called_nodes_ = 0; // of functions, one for each call
 };
 
 /// A constant from the reader's tensor; shares the mapped bytes if they are aligned.

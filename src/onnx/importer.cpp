@@ -15,6 +15,8 @@ namespace ingot::onnx {
 namespace {
 
 constexpr int max_depth = 64;
+// Bodies of functions are imported once for each call: few lines could ask for 2^64 nodes.
+constexpr size_t max_called_nodes = 200'000;
 
 // Replaces attribute references of a function body by the caller's attributes.
 Node resolved(const Node& node, const FunctionProto& f, const Node& caller);
@@ -234,6 +236,10 @@ Values Import::call_function(Scope& scope, const FunctionProto& f, const Node& n
     inner.depth = scope.depth + 1;
     require(inner.depth <= max_depth, ErrorCode::InvalidModel, "function '", f.key.name,
             "' calls are nested deeper than ", max_depth, "; does it call itself?");
+    called_nodes_ += f.nodes.size();
+    require(called_nodes_ <= max_called_nodes, ErrorCode::InvalidModel,
+            "the model's functions call each other so often that they have more than ",
+            max_called_nodes, " nodes");
     for (size_t i = 0; i < f.inputs.size(); ++i) {
         if (i < inputs.size() && inputs[i].valid()) {
             inner.names.emplace(f.inputs[i], inputs[i]);
