@@ -6,6 +6,8 @@
 #include "base/shared_library.h"
 #include "plan/copy.h"
 
+#include <execinfo.h>
+
 #include <algorithm>
 #include <new>
 
@@ -94,7 +96,16 @@ std::shared_ptr<std::byte> packed_weights(const onednn::Library& library,
 
 } // namespace
 
+// The C library opens libgcc_s.so when an exception passes one of its own functions, as
+// std::bad_alloc inside oneDNN passes call_once(), and ends the process where it cannot. Now there
+// is memory for it.
+static void prepare_unwinding() {
+    void* frame = nullptr;
+    static_cast<void>(::backtrace(&frame, 1));
+}
+
 const onednn::Library* open_onednn(const std::string& path, std::string& problem) {
+    prepare_unwinding();
     SharedLibrary file = SharedLibrary::open(path, problem);
     if (!file) {
         return nullptr;
