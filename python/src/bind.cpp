@@ -2,6 +2,8 @@
 // Calls, callbacks, and conversions of shapes and weights (bind.h).
 #include "bind.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 
 namespace ingot::python {
@@ -11,6 +13,20 @@ namespace {
 thread_local CallScope* innermost = nullptr;
 
 } // namespace
+
+void stay() noexcept {
+    while (true) {
+        ::pause();
+    }
+}
+
+WithoutGil::~WithoutGil() {
+    try {
+        PyEval_RestoreThread(state_);
+    } catch (abi::__forced_unwind&) {
+        stay();
+    }
+}
 
 CallScope::CallScope() noexcept : outer_(innermost) {
     innermost = this;

@@ -5,6 +5,7 @@
 
 #include "ingot.h"
 
+#include <cxxabi.h>
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -46,19 +47,36 @@ private:
     PyObject* pending_ = nullptr;
 };
 
+/// Python before 3.14 ends a daemon thread that wants the GIL back when the interpreter is ending:
+/// it unwinds the thread's stack, which neither destructors nor noexcept functions survive. Such a
+/// thread stays where it is until the process has ended, as it does from 3.14 on.
+[[noreturn]] void stay() noexcept;
+
+/// Without the GIL while it lives.
+class WithoutGil {
+public:
+    WithoutGil() : state_(PyEval_SaveThread()) {}
+    ~WithoutGil();
+    WithoutGil(const WithoutGil&) = delete;
+    WithoutGil& operator=(const WithoutGil&) = delete;
+
+private:
+    PyThreadState* state_;
+};
+
 /// Calls f without the GIL; then raises what its callbacks raised.
 template <class F>
 auto unlocked(const F& f) {
     CallScope scope;
     if constexpr (std::is_void_v<decltype(f())>) {
         {
-            nb::gil_scoped_release release;
+            const WithoutGil release;
             f();
         }
         scope.finish();
     } else {
         auto result = [&] {
-            nb::gil_scoped_release release;
+            const WithoutGil release;
             return f();
         }();
         scope.finish();
@@ -72,15 +90,21 @@ R callback(const char* where, R failure, const F& f) noexcept {
     if (!nb::is_alive()) {
         return failure;
     }
-    nb::gil_scoped_acquire gil;
-    if (!gil) {
-        return failure;
-    }
     try {
-        return f();
-    } catch (...) {
-        CallScope::keep_current(where);
-        return failure;
+        nb::gil_scoped_acquire gil;
+        if (!gil) {
+            return failure;
+        }
+        try {
+            return f();
+        } catch (abi::__forced_unwind&) {
+            stay();
+        } catch (...) {
+            CallScope::keep_current(where);
+            return failure;
+        }
+    } catch (abi::__forced_unwind&) {
+        stay();
     }
 }
 
@@ -171,7 +195,7 @@ struct type_caster<ingot::python::Owned<T>> {
             return result;
         }
         const auto remove = [](void* object) noexcept {
-            const gil_scoped_release release;
+            const ingot::python::WithoutGil release;
             delete static_cast<T*>(object);
         };
         // Callbacks run before references are dropped: see CallScope's user Owned.
