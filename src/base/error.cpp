@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
 
+#include "base/printable.h"
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -51,11 +53,11 @@ std::string_view name(RefusalKind k) {
 }
 
 Error::Error(ErrorCode code, std::string message, RefusalKind refusal)
-    : code_(code), refusal_(refusal), message_(std::move(message)), text_(message_) {}
+    : code_(code), refusal_(refusal), message_(printable(message)), text_(message_) {}
 
 Error& Error::at(std::string place) {
-    text_ = str(place, ": ", text_);
-    trail_.push_back(std::move(place));
+    trail_.push_back(printable(place));
+    text_ = str(trail_.back(), ": ", text_);
     return *this;
 }
 

@@ -66,12 +66,12 @@ int open_readable(const std::string& path, int extra_flags) {
 }
 
 /// The status of an open file, which must be a regular one.
-struct stat regular_file(int descriptor, std::string_view path) {
+struct stat regular_file(int descriptor, std::string_view path, std::string_view verb = "map") {
     struct stat info {};
     if (::fstat(descriptor, &info) != 0) {
         fail_io("inspect", path, errno);
     }
-    require(S_ISREG(info.st_mode), ErrorCode::Io, "cannot map '", path,
+    require(S_ISREG(info.st_mode), ErrorCode::Io, "cannot ", verb, " '", path,
             "': it is not a regular file");
     return info;
 }
@@ -355,7 +355,8 @@ void AtomicFile::commit() {
 }
 
 std::string read_text_file(const std::string& path, uint64_t limit_bytes) {
-    Descriptor descriptor(open_readable(path, 0));
+    Descriptor descriptor(open_readable(path, O_NONBLOCK));
+    static_cast<void>(regular_file(descriptor.value(), path, "read"));
     std::string text;
     std::array<char, 1 << 16> buffer{};
     while (true) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
 
+#include "base/printable.h"
+
 #include <atomic>
 #include <cstdio>
 #include <mutex>
@@ -59,7 +61,7 @@ void log_line(LogLevel level, std::string_view message) noexcept {
     State& s = state();
     std::lock_guard lock(s.mutex);
     try {
-        s.sink(s.context, level, message);
+        s.sink(s.context, level, printable(message));
     } catch (const std::bad_alloc&) {
         std::fputs("[error] a log line is lost: there is no memory for it\n", stderr);
     }

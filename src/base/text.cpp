@@ -2,6 +2,7 @@
 #include "base/text.h"
 
 #include "base/error.h"
+#include "base/printable.h"
 
 #include <algorithm>
 #include <array>
@@ -84,6 +85,30 @@ std::string nearest(std::string_view word, std::span<const std::string> candidat
         }
     }
     return best;
+}
+
+std::string printable(std::string_view text) {
+    constexpr std::string_view hex = "0123456789abcdef";
+    std::string out;
+    for (size_t i = 0; i < text.size(); ++i) {
+        auto u = static_cast<unsigned char>(text[i]);
+        // U+0080 to U+009F in UTF-8: 0xc2, then the number.
+        bool wide = u == 0xc2 && i + 1 < text.size() && (text[i + 1] & 0xe0) == 0x80;
+        if ((u >= 0x20 && u != 0x7f && !wide) || u == '\n' || u == '\t') {
+            out += text[i];
+            continue;
+        }
+        for (size_t end = i + (wide ? 1 : 0);; ++i) {
+            u = static_cast<unsigned char>(text[i]);
+            out += "\\x";
+            out += hex[u >> 4];
+            out += hex[u & 15];
+            if (i == end) {
+                break;
+            }
+        }
+    }
+    return out;
 }
 
 std::string quote(std::string_view text) {

@@ -3,6 +3,7 @@
 // more than the importer does.
 #include "onnx/data_type.h"
 #include "slim/rules.h"
+#include "slim/views.h"
 
 #include <algorithm>
 
@@ -40,9 +41,9 @@ bool cast(Context& c, size_t i) {
 }
 
 bool transpose(Context& c, size_t i) {
-    const std::vector<int64_t> perm = get_ints(c.edit.node(i), "perm");
-    const bool sorted = std::is_sorted(perm.begin(), perm.end());
-    return !perm.empty() && sorted && bypass(c, i, 0);
+    const std::optional<Axes> perm = permutation(c, c.edit.node(i));
+    const bool sorted = perm && std::is_sorted(perm->begin(), perm->end());
+    return sorted && !perm->empty() && bypass(c, i, 0);
 }
 
 bool pad(Context& c, size_t i) {

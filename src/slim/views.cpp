@@ -40,6 +40,13 @@ std::optional<Axes> permutation(const Context& c, const onnx::Node& n) {
         perm.resize(static_cast<size_t>(*rank));
         std::iota(perm.rbegin(), perm.rend(), 0);
     }
+    Axes sorted = perm;
+    std::sort(sorted.begin(), sorted.end());
+    for (size_t i = 0; i < sorted.size(); ++i) {
+        if (sorted[i] != static_cast<int64_t>(i)) {
+            return std::nullopt; // a malformed node stays as it is
+        }
+    }
     return perm;
 }
 

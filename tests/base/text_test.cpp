@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/dtype.h"
 #include "base/error.h"
+#include "base/printable.h"
 #include "base/text.h"
 
 #include <gtest/gtest.h>
@@ -97,6 +98,23 @@ TEST(text, unquote_refuses_what_quote_never_writes) {
             EXPECT_FALSE(e.message().empty());
         }
     }
+}
+
+TEST(text, printable_text_obeys_no_terminal) {
+    EXPECT_EQ(printable("plain \t text\n, \xc3\xbc \xe2\x82\xac \xc2\xa0"),
+              "plain \t text\n, \xc3\xbc \xe2\x82\xac \xc2\xa0");
+    EXPECT_EQ(printable("a\x1b[31m\x07\r\x7f"), "a\\x1b[31m\\x07\\x0d\\x7f");
+    EXPECT_EQ(printable("\xc2\x9b"
+                        "1m"),
+              "\\xc2\\x9b"
+              "1m"); // CSI as one character
+    EXPECT_EQ(printable("\xc2"), "\xc2");
+    EXPECT_EQ(printable(std::string_view("\0", 1)), "\\x00");
+    EXPECT_EQ(printable(""), "");
+    // Errors and log lines are printable.
+    Error e(ErrorCode::Io, "cannot open 'a\x1b'");
+    e.at("in \x1b[2J");
+    EXPECT_EQ(std::string(e.what()), "in \\x1b[2J: cannot open 'a\\x1b'");
 }
 
 } // namespace

@@ -7,10 +7,14 @@
 #include "base/log.h"
 #include "command_line.h"
 #include "commands.h"
+#include "common.h"
+#include "output.h"
 #include "plugins.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <stdexcept>
 
 namespace {
 
@@ -32,6 +36,7 @@ const Command commands[] = {
     {"calibrate", "sample inputs -> a calibration cache, or a model of int8 (*.onnx)",
      command::Calibrate, "ONNX model", calibrate},
     {"quantize", "narrow weights, without data", command::Quantize, "ONNX model", quantize},
+    {"sign", "put a signature into an engine", command::Sign, "engine", sign},
     {"compat-layout", "a folder that build scripts take for TensorRT", command::CompatLayout,
      "folder to make", compat_layout},
 };
@@ -47,6 +52,7 @@ int run_command(const Command& c, const Options& o) {
         set_time_limit(std::chrono::milliseconds(static_cast<int64_t>(o.common().timeout * 1000)));
     }
     try {
+        watch_external_data(o);
         load_plugin_libraries(o);
         return c.run(o);
     } catch (const Error& e) {
@@ -55,6 +61,10 @@ int run_command(const Command& c, const Options& o) {
         return exit_code(e);
     } catch (const std::bad_alloc&) {
         std::fprintf(stderr, "ingot %s: error: out of memory\n", c.name);
+        return 1;
+    } catch (const std::length_error&) {
+        std::fprintf(stderr, "ingot %s: error: out of memory: a size is larger than any memory\n",
+                     c.name);
         return 1;
     } catch (const std::exception& e) {
         std::fprintf(stderr, "ingot %s: internal error: %s\n", c.name, e.what());
@@ -123,7 +133,9 @@ int parse_and_run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
     try {
-        return parse_and_run(argc, argv);
+        filter_stdout();
+        int code = parse_and_run(argc, argv);
+        return end_stdout() ? code : std::max(code, 1);
     } catch (const std::exception& e) {
         std::fprintf(stderr, "ingot: internal error: %s\n", e.what());
     } catch (...) {

@@ -4,6 +4,7 @@
 #include "base/cut_text.h"
 
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 
 namespace ingot::api {
@@ -109,6 +110,8 @@ void Report::report_current(std::string_view method) const noexcept {
         error(api_code(e.code()), method, e.what());
     } catch (const std::bad_alloc&) {
         error(nvinfer1::ErrorCode::kFAILED_ALLOCATION, method, "the system has no memory left");
+    } catch (const std::length_error&) { // more elements than memory could have
+        error(nvinfer1::ErrorCode::kFAILED_ALLOCATION, method, "a size is larger than any memory");
     } catch (const std::exception& e) {
         error(nvinfer1::ErrorCode::kINTERNAL_ERROR, method, e.what());
     } catch (...) {
