@@ -137,6 +137,11 @@ extern "C" TENSORRTAPI bool ingotSetRuntimeDevice(nvinfer1::IRuntime* runtime, i
                                                   int32_t ordinal) noexcept;
 extern "C" TENSORRTAPI bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime,
                                                   bool verify) noexcept;
+extern "C" TENSORRTAPI bool ingotSetTrustedKeys(nvinfer1::IRuntime* runtime,
+                                                const char* publicKeys) noexcept;
+extern "C" TENSORRTAPI bool ingotSetTrustedOnly(nvinfer1::IRuntime* runtime, bool only) noexcept;
+extern "C" TENSORRTAPI nvinfer1::IHostMemory* ingotSignEngine(const void* engine, uint64_t bytes,
+                                                              const char* privateKey) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept;
 extern "C" TENSORRTAPI const char*
 ingotGetDeviceError(const nvinfer1::ICudaEngine* engine) noexcept;
@@ -195,6 +200,34 @@ static inline bool setDevice(nvinfer1::IRuntime& runtime, Device device,
 /// gives wrong results. \returns false for a runtime of a release that cannot be told.
 static inline bool setVerifyWeights(nvinfer1::IRuntime& runtime, bool verify) noexcept {
     return ingotSetVerifyWeights(&runtime, verify);
+}
+
+/// Whose engines may bring code for the GPU. By default an engine's kernels built ahead are
+/// compiled anew instead of loaded, with a warning, and on a GPU an engine with kernels of source
+/// text gives no context, unless this process has built it. Engines signed by one of these keys may
+/// bring both, and so may all engines under IRuntime::setEngineHostCodeAllowed(true). For engines
+/// that this runtime loads from here on; one whose signature by a trusted key does not match is
+/// refused. \param publicKeys one or several Ed25519 public keys in PEM, each with a line before it
+/// that says "expires: 2027-01-31" if it is not trusted for ever; nullptr: none. \returns false,
+/// and nothing changes, for a malformed text; the logger is told the line.
+static inline bool setTrustedKeys(nvinfer1::IRuntime& runtime, const char* publicKeys) noexcept {
+    return ingotSetTrustedKeys(&runtime, publicKeys);
+}
+
+/// Whether this runtime refuses all engines from here on but those signed by a trusted key. Default
+/// false. \returns false for a runtime of a release that cannot be told.
+static inline bool setTrustedOnly(nvinfer1::IRuntime& runtime, bool only) noexcept {
+    return ingotSetTrustedOnly(&runtime, only);
+}
+
+/// A copy of an engine with the signature of this key, in the place of one that it may have. The
+/// caller deletes it. Not part of libingot_lean.so.
+/// \param privateKey an Ed25519 private key in PEM, not encrypted, as 'openssl genpkey -algorithm
+/// ed25519' makes it.
+/// \returns nullptr for a damaged engine or another key; the process' logger is told.
+static inline nvinfer1::IHostMemory* signEngine(const void* engine, uint64_t bytes,
+                                                const char* privateKey) noexcept {
+    return ingotSignEngine(engine, bytes, privateKey);
 }
 
 /// Where the engine runs: kGPU or kCPU.

@@ -34,6 +34,23 @@ NB_MODULE(_ingot, m) {
     bind_parser(m);
     bind_arrays(m);
     bind_slim(m);
+    m.def(
+        "sign_engine",
+        [](const nb::bytes& engine, const std::string& private_key) {
+            const std::unique_ptr<nvinfer1::IHostMemory> made(
+                ingot::signEngine(engine.data(), engine.size(), private_key.c_str()));
+            if (made == nullptr) {
+                throw nb::value_error(
+                    "the engine is damaged or the key is no Ed25519 private key in "
+                    "PEM; the logger of the process has the reason");
+            }
+            return nb::bytes(made->data(), made->size());
+        },
+        nb::arg("engine"), nb::arg("private_key"),
+        "Beyond TensorRT: a copy of an engine, as bytes, with the signature of this key: an "
+        "Ed25519 "
+        "private key in PEM, as 'openssl genpkey -algorithm ed25519' makes it. ValueError for a "
+        "damaged engine and other keys. See Runtime.set_trusted_keys().");
     m.def("library_version", &ingot::version, "Ingot's own version.");
     m.def("set_cache_folder", &ingot::setCacheFolder, nb::arg("path").none(),
           "Folder where compiled kernels are kept; None: the user's; '': none.");

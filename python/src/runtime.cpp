@@ -116,7 +116,23 @@ void bind_runtime_frame(nb::class_<IRuntime>& c) {
             "verify"_a,
             "Beyond TensorRT: whether engines loaded from here on are refused when their weights "
             "do not match the hashes written with them (the default). False for a runtime of a "
-            "release that cannot be told.");
+            "release that cannot be told.")
+        .def(
+            "set_trusted_keys",
+            [](IRuntime& self, const std::optional<std::string>& keys) {
+                return ingot::setTrustedKeys(self, keys ? keys->c_str() : nullptr);
+            },
+            "public_keys"_a.none(),
+            "Beyond TensorRT: Ed25519 public keys in PEM, whose engines may bring code for the "
+            "GPU: "
+            "kernels built ahead, kernels of source text. 'expires: 2027-01-31' before a key "
+            "limits "
+            "it. None: no keys. False for a malformed text, of which the logger is told.")
+        .def(
+            "set_trusted_only",
+            [](IRuntime& self, bool only) { return ingot::setTrustedOnly(self, only); }, "only"_a,
+            "Beyond TensorRT: whether engines loaded from here on are refused unless they are "
+            "signed by a trusted key. False for a runtime of a release that cannot be told.");
     prop_held<&IRuntime::getErrorRecorder, &IRuntime::setErrorRecorder>(
         c, "error_recorder", "Who gets errors; None: the logger.");
     prop<&IRuntime::getMaxThreads, &IRuntime::setMaxThreads>(c, "max_threads", "At least 1.");
@@ -131,7 +147,9 @@ void bind_runtime_frame(nb::class_<IRuntime>& c) {
         c, "tempfile_control_flags",
         "Bits of TempfileControlFlag. No effect: no temporary files are written.");
     prop<&IRuntime::getEngineHostCodeAllowed, &IRuntime::setEngineHostCodeAllowed>(
-        c, "engine_host_code_allowed", "No effect: engines hold no code of the host.");
+        c, "engine_host_code_allowed",
+        "Whether engines may bring code for the GPU without being signed by a trusted "
+        "key. They hold no code of the host.");
     prop<&IRuntime::getDeferredWeightsLoading, &IRuntime::setDeferredWeightsLoading>(
         c, "defer_weights_loading", "Load weights later, by ICudaEngine.load_weights().");
     prop_ro<&IRuntime::getEngineHeaderSize>(c, "engine_header_size", "Bytes.");

@@ -28,7 +28,8 @@ enum Bit : unsigned {
     Trtexec = 256,
     Calibrate = 512,
     Quantize = 1024,
-    CompatLayout = 2048
+    CompatLayout = 2048,
+    Sign = 4096
 };
 }
 

@@ -40,7 +40,7 @@ struct CommandName {
     unsigned bit;
     std::string_view name;
 };
-constexpr std::array<CommandName, 11> command_names = {{{Build, "build"},
+constexpr std::array<CommandName, 12> command_names = {{{Build, "build"},
                                                         {Run, "run"},
                                                         {Bench, "bench"},
                                                         {Inspect, "inspect"},
@@ -50,6 +50,7 @@ constexpr std::array<CommandName, 11> command_names = {{{Build, "build"},
                                                         {Slim, "slim"},
                                                         {Calibrate, "calibrate"},
                                                         {Quantize, "quantize"},
+                                                        {Sign, "sign"},
                                                         {Trtexec, "trtexec"}}};
 
 /// Escapes bars, which would end a table cell.

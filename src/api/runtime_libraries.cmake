@@ -3,7 +3,8 @@
 # no engine code and finds a lean library for each engine.
 set(runtime_exports createInferRuntime_INTERNAL createInferRefitter_INTERNAL getInferLibVersion getInferLibMajorVersion
     getInferLibMinorVersion getInferLibPatchVersion getInferLibBuildVersion getLogger getPluginRegistry
-    ingotVersion ingotSetRuntimeDevice ingotSetVerifyWeights ingotGetDevice ingotGetDeviceError ingotSetPriority
+    ingotVersion ingotSetRuntimeDevice ingotSetVerifyWeights ingotSetTrustedKeys ingotSetTrustedOnly
+    ingotGetDevice ingotGetDeviceError ingotSetPriority
     ingotGetPriority ingotSetCacheFolder ingotGetCacheFolder
     ingotRuntimeInterface setInternalLibraryPath)
 

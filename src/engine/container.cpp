@@ -155,20 +155,46 @@ void ContainerWriter::set_xxh3(SectionKind kind, const Hash128& h) {
     }
 }
 
-void ContainerWriter::commit() {
+void ContainerWriter::overwrite(uint64_t at, std::span<const std::byte> data) {
+    if (file_) {
+        file_->write_at(at, data);
+    } else {
+        std::copy(data.begin(), data.end(), memory_->begin() + static_cast<std::ptrdiff_t>(at));
+    }
+}
+
+void ContainerWriter::put_signature(std::span<const std::byte> signature) {
+    Section& s = current();
+    CHECK(s.kind == SectionKind::Signature && signature.size() == s.bytes,
+          "the signature is not the last section");
+    overwrite(s.offset, signature);
+    s.xxh3 = xxh3_128(signature);
+    s.sha = sha256(signature);
+}
+
+std::vector<std::byte> ContainerWriter::commit(const Signer& signer) {
     CHECK(sections_.size() == expected_ && hash_ == nullptr, "sections do not match the table");
     std::vector<std::byte> head;
     for (char c : engine_magic) {
         put(head, c);
     }
     put(head, engine_format);
-    put(head, engine_producer);
+    put(head, producer_);
     put(head, flags_);
     put(head, header_bytes);
     put(head, expected_);
     put(head, static_cast<uint32_t>(row_bytes));
     put(head, written());
     CHECK(head.size() == hashed_header_bytes, "header size");
+    std::vector<std::byte> signed_bytes = head;
+    for (const Section& s : sections_) {
+        if (s.kind != SectionKind::Signature) {
+            put(signed_bytes, s);
+        }
+    }
+    if (signer) {
+        put_signature(signer(signed_bytes));
+    }
     std::vector<std::byte> table;
     for (const Section& s : sections_) {
         put(table, s);
@@ -179,12 +205,11 @@ void ContainerWriter::commit() {
     put(head, h.xxh3().high);
     put(head, h.xxh3().low);
     head.insert(head.end(), table.begin(), table.end());
+    overwrite(0, head);
     if (file_) {
-        file_->write_at(0, head);
         file_->commit();
-    } else {
-        std::copy(head.begin(), head.end(), memory_->begin());
     }
+    return signed_bytes;
 }
 
 Container::Container(std::span<const std::byte> bytes, std::shared_ptr<const void> owner)
@@ -216,9 +241,9 @@ void Container::parse_header() {
             "), this is Ingot ", version_text(engine_producer), ", which reads formats 1 to ",
             engine_format, "; use a newer Ingot or rebuild the engine");
     }
-    auto flags = read<uint64_t>(head, 16);
-    if ((flags & ~known_flags) != 0) {
-        bad("header flags ", flags & ~known_flags, " are unknown to Ingot ",
+    flags_ = read<uint64_t>(head, 16);
+    if ((flags_ & ~known_flags) != 0) {
+        bad("header flags ", flags_ & ~known_flags, " are unknown to Ingot ",
             version_text(engine_producer), "; use a newer Ingot or rebuild the engine");
     }
     auto table = read<uint64_t>(head, 24);
@@ -261,10 +286,19 @@ std::optional<uint64_t> weight_bytes_in_table(std::span<const std::byte> bytes) 
 
 void Container::parse_rows(std::span<const std::byte> head, uint32_t count) {
     uint64_t end = header_bytes + uint64_t{count} * row_bytes;
+    auto sign = [&](uint64_t at, uint64_t bytes) {
+        auto first = head.begin() + static_cast<std::ptrdiff_t>(at);
+        signed_bytes_.insert(signed_bytes_.end(), first,
+                             first + static_cast<std::ptrdiff_t>(bytes));
+    };
+    sign(0, hashed_header_bytes);
     for (uint32_t i = 0; i < count; ++i) {
         uint64_t at = header_bytes + uint64_t{i} * row_bytes;
         Section s;
         s.kind = static_cast<SectionKind>(read<uint32_t>(head, at));
+        if (s.kind != SectionKind::Signature) {
+            sign(at, row_bytes);
+        }
         auto flags = read<uint32_t>(head, at + 4);
         s.required = (flags & required_flag) != 0;
         s.offset = read<uint64_t>(head, at + 8);
@@ -337,8 +371,12 @@ std::span<const std::byte> Container::section(SectionKind k) const {
     if (s == nullptr) {
         bad("section ", k, " is missing");
     }
-    const auto& copy = copies_[static_cast<size_t>(s - sections_.data())];
-    return copy == nullptr ? bytes_.subspan(s->offset, s->bytes) : std::span(*copy);
+    return section_bytes(*s);
+}
+
+std::span<const std::byte> Container::section_bytes(const Section& s) const {
+    const auto& copy = copies_[static_cast<size_t>(&s - sections_.data())];
+    return copy == nullptr ? bytes_.subspan(s.offset, s.bytes) : std::span(*copy);
 }
 
 uint64_t Container::weight_chunks() const {

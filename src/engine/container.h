@@ -17,6 +17,7 @@
 #include "base/hash.h"
 
 #include <array>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,7 +33,7 @@ enum class SectionKind : uint32_t {
     Profiles = 4,
     Metadata = 5,
     Cubins = 6,    // optional
-    Signature = 7, // optional; reserved
+    Signature = 7, // optional: an Ed25519 signature (engine/trust.h)
     Source = 8,    // optional: the graph before the AOT passes, for a refit
     Refit = 9,     // with it: the replaceable weights; required when weights are missing
     Formats = 10,  // memory formats of inputs and outputs, unless all are row major
@@ -45,6 +46,7 @@ inline constexpr uint64_t weight_chunk_bytes = 16ULL << 20;
 inline constexpr uint64_t weight_alignment = 4096; // of the section, for maps and direct upload
 
 inline constexpr uint64_t engine_header_bytes = 64;
+inline constexpr uint64_t signature_section_bytes = 104;
 
 /// Flags of the header: bit 32 + i marks kernels for GPUs of flagged_capabilities[i]; bit 63 marks
 /// streamable weights. Others are unknown.
@@ -101,9 +103,18 @@ public:
     void set_xxh3(SectionKind kind, const Hash128& h);
     /// Sets known flags of the header. Call before commit().
     void set_flags(uint64_t flags) { flags_ = flags; }
-    void commit();
+    /// The release that wrote the contents, when they are copied. Call before commit().
+    void set_producer(uint32_t producer) { producer_ = producer; }
+    /// Gives the bytes of the signature, all signature_section_bytes, from
+    /// Container::signed_bytes().
+    using Signer = std::function<std::vector<std::byte>(std::span<const std::byte>)>;
+    /// With a signer, the last section is a signature, whose bytes it replaces. Returns
+    /// Container::signed_bytes() of what was written.
+    std::vector<std::byte> commit(const Signer& signer = {});
 
 private:
+    void put_signature(std::span<const std::byte> signature);
+    void overwrite(uint64_t at, std::span<const std::byte> data);
     Section& current();
     const Section& current() const { return sections_.back(); }
     uint64_t written() const { return file_ ? file_->position() : memory_->size(); }
@@ -113,6 +124,7 @@ private:
     std::vector<Section> sections_;
     uint32_t expected_;
     uint64_t flags_ = 0;
+    uint32_t producer_ = engine_producer;
     std::unique_ptr<HashStream> hash_;
 };
 
@@ -126,7 +138,13 @@ public:
     const Section* find(SectionKind k) const;
     /// The bytes of a required section.
     std::span<const std::byte> section(SectionKind k) const;
+    /// The bytes of one of sections().
+    std::span<const std::byte> section_bytes(const Section& s) const;
     const std::vector<Section>& sections() const { return sections_; }
+    uint64_t flags() const { return flags_; }
+    /// What a signature covers: the first 48 bytes of the header, then all rows but the
+    /// signature's.
+    const std::vector<std::byte>& signed_bytes() const { return signed_bytes_; }
     const std::shared_ptr<const void>& owner() const { return owner_; }
     uint32_t producer() const { return producer_; }
     uint64_t weight_chunks() const;
@@ -145,6 +163,8 @@ private:
     std::shared_ptr<const void> owner_;
     std::vector<Section> sections_;
     std::vector<std::shared_ptr<const std::vector<std::byte>>> copies_; // null for the weights
+    std::vector<std::byte> signed_bytes_;
+    uint64_t flags_ = 0;
     uint32_t producer_ = 0;
 };
 

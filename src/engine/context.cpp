@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
+#include "base/log.h"
 #include "engine/engine.h"
+#include "ir/rewrite.h"
+#include "ops/plugin.h"
 
 #include <new>
 
@@ -23,11 +26,42 @@ private:
     std::atomic<bool>& flag_;
 };
 
-CompileOptions with_kernels(CompileOptions options, const Engine& engine, const Storage& storage) {
+constexpr const char* code_remedy =
+    "; sign it with 'ingot sign' and give the public key (--trustedKeys, ingot::setTrustedKeys), "
+    "or "
+    "allow its code (--allowEngineCode, IRuntime::setEngineHostCodeAllowed)";
+
+/// Errors: InvalidEngine for a kernel of source text, which would be compiled and run.
+void refuse_sources(const Engine& engine) {
+    visit_nodes(engine.graph(), [&](const Graph&, const Node& n) {
+        require(!n.is(cuda_source_def), ErrorCode::InvalidEngine, "node '", n.name,
+                "' is a kernel of CUDA source text that the engine brings, and ", engine.distrust(),
+                code_remedy);
+    });
+}
+
+// What an engine brings that would run as code of the GPU is used when it is trusted.
+std::shared_ptr<const KernelBinaries> usable_kernels(const Engine& engine, const Backend& backend) {
+    if (engine.distrust().empty() || backend.compute_capability() == 0) {
+        return engine.kernels();
+    }
+    refuse_sources(engine);
+    size_t count = engine.kernels() == nullptr ? 0 : engine.kernels()->size();
+    if (count > 0) {
+        log(LogLevel::Warning, "the engine's ", count,
+            " kernels built ahead are not used but compiled anew: ", engine.distrust(),
+            code_remedy);
+    }
+    return nullptr;
+}
+
+CompileOptions with_kernels(CompileOptions options, const Engine& engine, const Storage& storage,
+                            const Backend& backend) {
     require(!engine.weights_missing(), ErrorCode::InvalidArgument,
             "the engine was written without its weights: refit it first");
+    std::shared_ptr<const KernelBinaries> kernels = usable_kernels(engine, backend);
     if (options.kernels == nullptr) {
-        options.kernels = engine.kernels();
+        options.kernels = std::move(kernels);
     }
     if (options.profiles.empty()) {
         options.profiles = engine.profiles();
@@ -50,7 +84,8 @@ Context::Context(std::shared_ptr<const Engine> engine, const Backend& backend,
                  const CompileOptions& options)
     : engine_(std::move(engine)),
       storage_(std::make_shared<const Storage>(engine_->graph_ref(), engine_->formats())),
-      executable_(backend.compile(storage_->graph(), with_kernels(options, *engine_, *storage_))),
+      executable_(
+          backend.compile(storage_->graph(), with_kernels(options, *engine_, *storage_, backend))),
       execution_(executable_->create_execution()) {}
 
 Context::Context(std::shared_ptr<const Engine> engine, std::shared_ptr<const Storage> storage,

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/page_guard.h"
 #include "engine/container.h"
+#include "engine/kernel_section.h"
 #include "engine/weight_check.h"
 #include "ir/binary.h"
 #include "ir/rewrite.h"
@@ -183,45 +184,6 @@ void write_text(ContainerWriter& out, SectionKind kind, const Json& j) {
     out.end();
 }
 
-// The section of kernels; per kernel: its key (32 hex digits), its size as a little-endian u64, its
-// bytes.
-constexpr size_t kernel_key_bytes = 32;
-
-void write_kernels(ContainerWriter& out, const KernelBinaries& kernels) {
-    out.begin(SectionKind::Cubins, false);
-    for (const auto& [key, binary] : kernels) {
-        CHECK(key.size() == kernel_key_bytes, "a kernel's key has ", key.size(), " digits");
-        uint64_t bytes = binary.size();
-        out.write(std::as_bytes(std::span(key)));
-        out.write(std::as_bytes(std::span(&bytes, 1)));
-        out.write(std::as_bytes(std::span(binary)));
-    }
-    out.end();
-}
-
-std::shared_ptr<const KernelBinaries> read_kernels(const Container& c) {
-    if (c.find(SectionKind::Cubins) == nullptr) {
-        return nullptr;
-    }
-    std::span<const std::byte> rest = c.section(SectionKind::Cubins);
-    auto kernels = std::make_shared<KernelBinaries>();
-    while (!rest.empty()) {
-        constexpr size_t head = kernel_key_bytes + sizeof(uint64_t);
-        require(rest.size() >= head, ErrorCode::InvalidEngine, "section cubins: ", rest.size(),
-                " bytes are left, a kernel begins with ", head);
-        const char* text = reinterpret_cast<const char*>(rest.data());
-        uint64_t bytes = 0;
-        std::memcpy(&bytes, text + kernel_key_bytes, sizeof bytes);
-        require(bytes <= rest.size() - head, ErrorCode::InvalidEngine,
-                "section cubins: a kernel of ", bytes, " bytes, but ", rest.size() - head,
-                " are left");
-        kernels->emplace(std::string(text, kernel_key_bytes),
-                         std::string(text + head, static_cast<size_t>(bytes)));
-        rest = rest.subspan(head + static_cast<size_t>(bytes));
-    }
-    return kernels;
-}
-
 struct WeightSum : NullVisitor {
     using NullVisitor::field;
     uint64_t bytes = 0;
@@ -230,22 +192,27 @@ struct WeightSum : NullVisitor {
 
 } // namespace
 
-std::shared_ptr<const Engine> Engine::load(const std::string& path, CheckWeights check) {
+std::shared_ptr<const Engine> Engine::load(const std::string& path, CheckWeights check,
+                                           const Trust& trust) {
     auto file = MappedFile::open(path);
     return with_place([&] { return path; },
-                      [&] { return load_from(file->bytes(), file, check, path); });
+                      [&] { return load_from(file->bytes(), file, check, trust, path); });
 }
 
 std::shared_ptr<const Engine> Engine::load(std::span<const std::byte> bytes,
-                                           std::shared_ptr<const void> owner, CheckWeights check) {
-    return load_from(bytes, std::move(owner), check, "");
+                                           std::shared_ptr<const void> owner, CheckWeights check,
+                                           const Trust& trust) {
+    return load_from(bytes, std::move(owner), check, trust, "");
 }
 
 std::shared_ptr<const Engine> Engine::load_from(std::span<const std::byte> bytes,
                                                 std::shared_ptr<const void> owner,
-                                                CheckWeights check, const std::string& path) {
+                                                CheckWeights check, const Trust& trust,
+                                                const std::string& path) {
     Container c(bytes, std::move(owner));
     std::shared_ptr<Engine> e(new Engine);
+    std::string distrust = reason_for_distrust(c, trust);
+    e->distrust_ = trust.allow_code ? std::string() : std::move(distrust);
     if (check != CheckWeights::Never) {
         e->check_ = std::make_shared<WeightCheck>(c, path);
     }
@@ -289,6 +256,19 @@ std::shared_ptr<const Engine> Engine::with_kernels(KernelBinaries kernels,
         e->metadata_[capabilities_key] = join(names, ",");
     }
     e->kernels_ = std::make_shared<const KernelBinaries>(std::move(kernels));
+    return e;
+}
+
+std::shared_ptr<const Engine> Engine::with_graph(Graph graph, Properties metadata) const {
+    for (const Profile& p : profiles_) {
+        check_profile(graph, p);
+    }
+    check_formats(graph, formats_);
+    std::shared_ptr<Engine> e(new Engine(*this));
+    e->graph_ = std::make_shared<const Graph>(std::move(graph));
+    e->metadata_ = std::move(metadata);
+    e->source_ = nullptr;
+    e->check_ = nullptr; // of other weights
     return e;
 }
 
@@ -374,6 +354,7 @@ struct Content {
     const IoFormats& formats;
     const RefitSource* source = nullptr;
     bool weights = true;
+    bool trusted = true; // its code may run
 
     uint32_t sections() const {
         return 5U + (kernels.empty() ? 0U : 1U) + (source == nullptr ? 0U : 2U) +
@@ -437,7 +418,10 @@ void write_sections(ContainerWriter& out, const Content& content) {
     if (!content.formats.are_plain()) {
         write_text(out, SectionKind::Formats, formats_json(content.graph, content.formats));
     }
-    out.commit();
+    std::vector<std::byte> head = out.commit();
+    if (content.trusted) {
+        remember_own_engine(head);
+    }
 }
 
 const KernelBinaries no_kernels;
@@ -451,13 +435,10 @@ Content content_of(const Engine& engine, const WriteOptions& options) {
             "an engine written without weights must be refittable: ",
             engine.source() == nullptr ? "build it with a refit flag"
                                        : "do not drop its refit data");
-    return {engine.graph(),
-            engine.profiles(),
-            engine.metadata(),
-            engine.kernels() != nullptr ? *engine.kernels() : no_kernels,
-            engine.formats(),
-            keeps ? engine.source().get() : nullptr,
-            weights};
+    return {engine.graph(),    engine.profiles(),
+            engine.metadata(), engine.kernels() != nullptr ? *engine.kernels() : no_kernels,
+            engine.formats(),  keeps ? engine.source().get() : nullptr,
+            weights,           engine.distrust().empty()};
 }
 
 } // namespace

@@ -5,6 +5,7 @@
 
 #include "base/bytes.h"
 #include "engine/storage.h"
+#include "engine/trust.h"
 #include "engine/weights.h"
 #include "plan/backend.h"
 
@@ -27,14 +28,17 @@ enum class CheckWeights {
 /// Immutable; may be shared across threads. Weights of a loaded engine stay in the mapped file.
 class Engine {
 public:
-    /// Errors: Io, InvalidEngine (with path, found, needed and remedy).
+    /// Errors: Io, InvalidEngine (with path, found, needed and remedy), also as
+    /// reason_for_distrust().
     static std::shared_ptr<const Engine> load(const std::string& path,
-                                              CheckWeights check = CheckWeights::Beside);
+                                              CheckWeights check = CheckWeights::Beside,
+                                              const Trust& trust = {});
     /// Loads from memory that `owner` keeps alive; without an owner, the memory must outlive all
     /// engines derived from this one.
     static std::shared_ptr<const Engine> load(std::span<const std::byte> bytes,
                                               std::shared_ptr<const void> owner,
-                                              CheckWeights check = CheckWeights::Beside);
+                                              CheckWeights check = CheckWeights::Beside,
+                                              const Trust& trust = {});
     /// Waits for the comparison of the weights. Call before passing weights, or data derived from
     /// them, to code that does not check them. Cheap after the first call. Errors: InvalidEngine
     /// for damaged weights, with the chunk and the remedy.
@@ -46,6 +50,10 @@ public:
     /// for 9.0); none: those it had kernels for.
     std::shared_ptr<const Engine> with_kernels(KernelBinaries kernels,
                                                std::span<const int> capabilities = {}) const;
+    /// This engine with another graph and metadata, and what was loaded with it: its profiles,
+    /// formats and kernels, and whether its code may run; without the data for a refit. Errors:
+    /// InvalidArgument for a graph that these do not fit.
+    std::shared_ptr<const Engine> with_graph(Graph graph, Properties metadata) const;
     /// This engine with the data for a refit; null: it cannot be refitted.
     std::shared_ptr<const Engine> with_source(std::shared_ptr<const RefitSource> source) const;
     /// This engine with these memory formats for inputs and outputs. Its graph, profiles and shapes
@@ -67,12 +75,16 @@ public:
     bool weights_missing() const { return source_ != nullptr && source_->missing; }
     /// Kernels compiled ahead of time, of all architectures; null when there are none.
     const std::shared_ptr<const KernelBinaries>& kernels() const { return kernels_; }
+    /// Why the code that it brings may not run, as the end of a sentence; "" when it may. Engines
+    /// that were not loaded are trusted.
+    const std::string& distrust() const { return distrust_; }
 
 private:
     Engine() = default;
     static std::shared_ptr<const Engine> load_from(std::span<const std::byte> bytes,
                                                    std::shared_ptr<const void> owner,
-                                                   CheckWeights check, const std::string& path);
+                                                   CheckWeights check, const Trust& trust,
+                                                   const std::string& path);
     std::shared_ptr<const Graph> graph_;
     std::vector<Profile> profiles_;
     Properties metadata_;
@@ -80,6 +92,7 @@ private:
     std::shared_ptr<const RefitSource> source_;
     std::shared_ptr<WeightCheck> check_; // null: nothing to wait for
     IoFormats formats_;
+    std::string distrust_;
 };
 
 /// Declares in the metadata that the last `count` outputs of the graph are debug outputs.

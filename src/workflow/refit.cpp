@@ -145,12 +145,7 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
     Graph g = run_aot_passes(*source->graph,
                              pipeline_options(source->precision, source->disabled_passes));
     check_io_types(g, engine.graph());
-    auto made = Engine::create(std::move(g), engine.profiles(), engine.metadata())
-                    ->with_formats(engine.formats());
-    if (engine.kernels() != nullptr) {
-        made = made->with_kernels(*engine.kernels());
-    }
-    return made->with_source(std::move(source));
+    return engine.with_graph(std::move(g), engine.metadata())->with_source(std::move(source));
 }
 
 } // namespace ingot

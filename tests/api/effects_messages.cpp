@@ -259,9 +259,6 @@ std::vector<Message> other_messages() {
         {"IRuntime::setTempfileControlFlags",
          [](Scene& s) { s.runtime->setTempfileControlFlags(1); },
          "IRuntime::setTempfileControlFlags" + anyway + "no temporary files are made"},
-        {"IRuntime::setEngineHostCodeAllowed",
-         [](Scene& s) { s.runtime->setEngineHostCodeAllowed(true); },
-         "IRuntime::setEngineHostCodeAllowed" + none + "an engine holds no host code"},
         {"IRuntimeConfig::setRuntimeCache",
          [](Scene& s) {
              std::unique_ptr<nv::IRuntimeConfig> c(s.load().createRuntimeConfig());

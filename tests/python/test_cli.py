@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: its output, its files, and its error messages."""
 import json
+import os
 import re
 import subprocess
 
 import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import ingot_command as ingot
 
@@ -298,6 +299,7 @@ OF_A_GPU = {
     "--memoryLimit=1000000": "it bounds the memory of a GPU, and the CPU has none of its own",
     "--priority=low": "runs on the CPU have that of the process",
     "--nvtx": "the CPU tells NVTX nothing",
+    "--allowEngineCode": "an engine brings no code for the CPU",
 }
 
 
@@ -307,6 +309,56 @@ def test_options_of_a_gpu_say_on_a_cpu_that_they_have_no_effect(option, engine):
     text = ingot.call("run", engine, "--device=cpu", option)
     assert text.count(told) == 1, text
     assert "accepted, no effect" not in ingot.call("run", engine, "--device=cpu")
+
+
+def test_hidden_files_are_read_when_allowed_by_name(tmp_path):
+    weights = numpy_helper.from_array(np.arange(1024, dtype=np.float32), "w")
+    graph = helper.make_graph([helper.make_node("Add", ["x", "w"], ["y"])], "g", [value("x", [1024])],
+                              [value("y", [1024])], [weights])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    onnx.save(model, str(tmp_path / "m.onnx"), save_as_external_data=True, location=".secret", size_threshold=0)
+    code, text = fails("build", tmp_path / "m.onnx", "-o", tmp_path / "e")
+    assert code == 1 and "external data '.secret': the name is that of a hidden file" in text
+    code, text = fails("build", tmp_path / "m.onnx", "-o", tmp_path / "e", "--allowHiddenFile", "secret")
+    text = ingot.call("build", tmp_path / "m.onnx", "-o", tmp_path / "e", "--allowHiddenFile=.secret")
+    assert f"external data is read from {tmp_path}/.secret, 4096 bytes" in text
+
+
+def test_control_characters_do_not_reach_the_terminal(tmp_path):
+    name = "a\x1b[31mred\x9b\x07"
+    broken = tmp_path / f"{name}.onnx"
+    broken.write_bytes(b"no model")
+    code, text = fails("inspect", broken)
+    assert code == 1 and "a\\x1b[31mred\\xc2\\x9b\\x07.onnx" in text and "\x1b" not in text
+    model = model_file(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], [name])], [value("x", [2])],
+                       [value(name, [2])])
+    for command in (["inspect"], ["run", "--device=cpu"], ["check"], ["slim", "-o", tmp_path / "o.onnx"]):
+        text = ingot.call(command[0], model, *command[1:])
+        assert "\x1b" not in text and "\x07" not in text, command
+    assert "a\\x1b[31mred" in ingot.call("inspect", model)
+
+
+def test_a_pipe_is_no_calibration_cache(tmp_path, engine):
+    os.mkfifo(tmp_path / "pipe")
+    model = model_file(tmp_path / "m.onnx", [helper.make_node("Relu", ["x"], ["y"])], [value("x", [2])],
+                       [value("y", [2])])
+    code, text = fails("run", model, "--device=cpu", "--int8", "--calib", tmp_path / "pipe")
+    assert code == 1 and f"cannot read '{tmp_path}/pipe': it is not a regular file" in text
+
+
+@pytest.mark.parametrize("count", ["-1", "1025", "9999999999"])
+def test_numbers_of_threads_are_checked(count, engine):
+    code, text = fails("run", engine, f"--threads={count}")
+    assert code == 2 and f"--threads={count}: expected 0 to 1024" in text
+
+
+def test_a_full_stdout_is_an_error(engine):
+    for command in (["inspect", engine], ["run", engine, "--device=cpu"], ["trtexec", f"--loadEngine={engine}"]):
+        with open("/dev/full", "w") as full:
+            done = subprocess.run([str(ingot.binary()), *map(str, command)], stdout=full, stderr=subprocess.PIPE,
+                                  text=True, timeout=120, check=False)
+        assert done.returncode == 1, command
+        assert "cannot write to stdout: No space left on device" in done.stderr, command
 
 
 def test_the_shapes_of_a_run_are_known_to_the_importer(tmp_path):

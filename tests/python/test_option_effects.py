@@ -23,6 +23,8 @@ from trtexec_flags import SHOWN, WORKS
 # The tests that prove an option, and name it: test: fields.
 TESTS = """
 test_inspect_writes_nothing: inspect
+test_hidden_files_are_read_when_allowed_by_name: hidden_files
+test_sign_and_trust: trusted_keys trusted_only private_key
 test_damaged_weights_are_refused_by_every_command: verify no_verify_weights
 test_thresholds_equal_the_published_formulas: output data algorithm
 test_minmax_and_legacy: quantile regression_cutoff

@@ -102,7 +102,8 @@ def test_every_flag_of_the_table_is_tested():
                  "--setPluginsToSerialize", "--leanDLLPath"}
     own = {"--disablePass", "--seed", "--cpuThreads", "--verify", "--noVerifyWeights", "--timeout", "--noCpuLibrary",
            "--forceTactic", "--arch", "--memoryLimit", "--nvtx", "--runtimeCacheDir", "--tune", "--tuneBudget",
-           "--specialisation", "--priority"}
+           "--specialisation", "--priority", "--trustedKeys", "--trusted-keys", "--trustedOnly", "--trusted-only",
+           "--allowEngineCode", "--allowHiddenFile"}
     assert listed - tested - elsewhere - own == set()
     assert (tested | elsewhere | own) - listed == set()
 
@@ -111,7 +112,8 @@ def test_every_flag_of_the_table_is_tested():
                                   "--timeout=100",
                                   "--noCpuLibrary", "--forceTactic=a", "--arch=80", "--memoryLimit=1000000000",
                                   "--nvtx", "--runtimeCacheDir=none", "--tune=off", "--tuneBudget=10",
-                                  "--specialisation=none", "--priority=low"])
+                                  "--specialisation=none", "--priority=low", "--allowEngineCode",
+                                  "--allowHiddenFile=.weights"])
 def test_flags_of_our_own(flag):
     assert "&&&& PASSED" in run("--onnx", DIGITS, *QUICK, flag)
 

@@ -22,6 +22,7 @@ int slim(const Options& o);
 int calibrate(const Options& o);
 int quantize(const Options& o);
 int cache(const Options& o);
+int sign(const Options& o);
 int compat_layout(const Options& o);
 
 /// trtexec with its own parser and reports. `command` is the name that it was called by. Returns

@@ -7,6 +7,8 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/printable.h"
+#include "onnx/external_data.h"
 #include "plugins.h"
 #include "workflow/plans.h"
 
@@ -88,6 +90,26 @@ CheckWeights check_weights(const Options& o) {
                                      : CheckWeights::Beside;
 }
 
+void watch_external_data(const Options& o) {
+    onnx::ExternalRules rules;
+    rules.hidden = o.build().hidden_files;
+    rules.told = [](const std::string& path, uint64_t bytes) {
+        std::fprintf(stderr, "external data is read from %s, %llu bytes\n", printable(path).c_str(),
+                     static_cast<unsigned long long>(bytes));
+    };
+    onnx::set_external_rules(std::move(rules));
+}
+
+Trust engine_trust(const Options& o) {
+    Trust trust;
+    if (!o.run().trusted_keys.empty()) {
+        trust.keys = read_trusted_keys(o.run().trusted_keys);
+    }
+    trust.only_signed = o.run().trusted_only;
+    trust.allow_code = o.run().allow_engine_code;
+    return trust;
+}
+
 std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path) {
     if (is_engine_file(path)) {
         bool shaped = !o.build().min_shapes.empty() || !o.build().opt_shapes.empty() ||
@@ -98,8 +120,10 @@ std::shared_ptr<const Engine> open_model(const Options& o, const std::string& pa
                 " is an engine: profiles, precision and formats were fixed when it was built; use "
                 "--shapes "
                 "for the shapes of this run");
-        return Engine::load(path, check_weights(o));
+        return Engine::load(path, check_weights(o), engine_trust(o));
     }
+    require(!o.run().trusted_only, ErrorCode::InvalidArgument, path,
+            " is a model, and --trustedOnly allows only engines that a trusted key has signed");
     BuildConfig config = build_config(o, false);
     bool open = config.profiles.empty() && !o.common().shapes.empty();
     return build_model(path, config, o,

@@ -15,6 +15,10 @@ namespace ingot::tool {
 BuildConfig build_config(const Options& o, bool progress);
 /// From --verify and --noVerifyWeights. Errors: InvalidArgument for both.
 CheckWeights check_weights(const Options& o);
+/// Lets models read what --allowHiddenFile names, and prints which files hold their data.
+void watch_external_data(const Options& o);
+/// As --trustedKeys, --trustedOnly and --allowEngineCode say. Errors: Io, InvalidArgument.
+Trust engine_trust(const Options& o);
 /// Loads an engine file, or builds one in memory from an ONNX model.
 std::shared_ptr<const Engine> open_model(const Options& o, const std::string& path);
 InputSource input_source(const Options& o);

@@ -97,6 +97,9 @@ void print(const Json& j) {
     for (const auto& [name, count] : j["operators"].items()) {
         std::printf("  %6d %s\n", count.get<int>(), name.c_str());
     }
+    if (j.contains("signedBy") && !j["signedBy"].get<std::string>().empty()) {
+        std::printf("signed by key %s\n", j["signedBy"].get<std::string>().c_str());
+    }
     for (const auto& [name, value] : j["properties"].items()) {
         if (!value.get<std::string>().empty()) {
             std::printf("%s: %s\n", name.c_str(), value.get<std::string>().c_str());
@@ -247,7 +250,12 @@ int inspect(const Options& o) {
     if (!o.inspect().kernels.empty()) {
         return print_kernels(o, *engine);
     }
-    Json j = describe(*engine, MappedFile::open(o.model)->bytes().size());
+    auto file = MappedFile::open(o.model);
+    Json j = describe(*engine, file->bytes().size());
+    if (is_engine_file(o.model)) {
+        std::optional<Ed25519PublicKey> signer = signer_of(Container(file->bytes(), file));
+        j["signedBy"] = signer ? key_name(*signer) : std::string();
+    }
     if (o.common().json) {
         std::printf("%s\n", j.dump(2).c_str());
     } else {

@@ -217,7 +217,7 @@ void save(TrtexecRun& run) {
 
 void load(TrtexecRun& run, const std::string& path) {
     double start = seconds_now();
-    run.engine = Engine::load(path, check_weights(run.t.o));
+    run.engine = Engine::load(path, check_weights(run.t.o), engine_trust(run.t.o));
     run.compile.plugins = plugins_of(*run.engine);
     if (run.t.o.build().skip_inference) { // else the first run waits for it
         run.engine->check_weights();
@@ -237,6 +237,7 @@ bool debugs_tensors(const Options& o) {
 void open_engine(TrtexecRun& run) {
     Options& o = run.t.o;
     choose_device(run);
+    watch_external_data(o);
     load_plugin_libraries(o);
     set_compile_options(run);
     if (run.t.loads()) {
@@ -267,7 +268,7 @@ void time_deserialization(const Options& o) {
             "--timeDeserialize needs an engine file: give --loadEngine or --saveEngine");
     auto once = [&] {
         double start = seconds_now();
-        Engine::load(path, check_weights(o))->check_weights();
+        Engine::load(path, check_weights(o), engine_trust(o))->check_weights();
         return (seconds_now() - start) * 1000;
     };
     info("Begin deserialization warmup...");

@@ -140,6 +140,10 @@ void DispatchRuntime::configure(nvinfer1::IRuntime& runtime, const LeanLibrary& 
     if (!s.verify_weights) {
         library.set_verify_weights(runtime, false);
     }
+    bool told = (!s.trusted_keys || library.set_trusted_keys(runtime, s.trusted_keys->c_str())) &&
+                (!s.trusted_only || library.set_trusted_only(runtime, true));
+    require(told, ErrorCode::Unsupported, "'", library.path(), "' is of Ingot ", library.version(),
+            ", which does not check signatures, and trusted keys are set");
 }
 
 nvinfer1::IRuntime& DispatchRuntime::runtime_for(std::span<const std::byte> header) const {
@@ -310,6 +314,37 @@ bool DispatchRuntime::set_verify_weights(bool verify) noexcept {
         bool ok = true;
         for (const auto& [major, made] : runtimes_) {
             ok = made.library->set_verify_weights(*made.runtime, verify) && ok;
+        }
+        return ok;
+    });
+}
+
+bool DispatchRuntime::set_trusted_keys(const char* public_keys) noexcept {
+    return report_.guard("ingot::setTrustedKeys", false, [&] {
+        // The runtime of this release knows what keys look like.
+        const LeanLibrary& library = LeanLibraries::shared().current();
+        auto probe = library.create_runtime(report_.logger());
+        if (probe == nullptr || !library.set_trusted_keys(*probe, public_keys)) {
+            return false;
+        }
+        settings_.trusted_keys =
+            public_keys == nullptr ? std::nullopt : std::optional<std::string>(public_keys);
+        std::scoped_lock lock(mutex_);
+        bool ok = true;
+        for (const auto& [major, made] : runtimes_) {
+            ok = made.library->set_trusted_keys(*made.runtime, public_keys) && ok;
+        }
+        return ok;
+    });
+}
+
+bool DispatchRuntime::set_trusted_only(bool only) noexcept {
+    return report_.guard("ingot::setTrustedOnly", false, [&] {
+        settings_.trusted_only = only;
+        std::scoped_lock lock(mutex_);
+        bool ok = true;
+        for (const auto& [major, made] : runtimes_) {
+            ok = made.library->set_trusted_only(*made.runtime, only) && ok;
         }
         return ok;
     });

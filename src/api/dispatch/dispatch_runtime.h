@@ -82,6 +82,8 @@ public:
 
     bool set_device(int32_t device, int32_t ordinal) noexcept;
     bool set_verify_weights(bool verify) noexcept;
+    bool set_trusted_keys(const char* public_keys) noexcept;
+    bool set_trusted_only(bool only) noexcept;
 
 private:
     struct Settings {
@@ -95,6 +97,8 @@ private:
         bool host_code = false;
         bool deferred = false;
         bool verify_weights = true;
+        std::optional<std::string> trusted_keys;
+        bool trusted_only = false;
         int32_t device = 0;
         int32_t ordinal = 0;
     };

@@ -65,6 +65,26 @@ bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime, bool verify) noexcept {
     });
 }
 
+bool ingotSetTrustedKeys(nvinfer1::IRuntime* runtime, const char* public_keys) noexcept {
+    auto* ours = dynamic_cast<ingot::api::DispatchRuntime*>(runtime);
+    if (ours != nullptr || runtime == nullptr) {
+        return ours != nullptr && ours->set_trusted_keys(public_keys);
+    }
+    return Report().guard("ingot::setTrustedKeys", false, [&] { // made by loadRuntime()
+        return LeanLibraries::shared().current().set_trusted_keys(*runtime, public_keys);
+    });
+}
+
+bool ingotSetTrustedOnly(nvinfer1::IRuntime* runtime, bool only) noexcept {
+    auto* ours = dynamic_cast<ingot::api::DispatchRuntime*>(runtime);
+    if (ours != nullptr || runtime == nullptr) {
+        return ours != nullptr && ours->set_trusted_only(only);
+    }
+    return Report().guard("ingot::setTrustedOnly", false, [&] { // made by loadRuntime()
+        return LeanLibraries::shared().current().set_trusted_only(*runtime, only);
+    });
+}
+
 int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept {
     return Report().guard("ingot::getDevice", 0, [&] {
         const ingot::api::LeanLibrary* library =

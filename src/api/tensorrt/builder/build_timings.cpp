@@ -143,9 +143,8 @@ std::shared_ptr<const Engine> with_timings(std::shared_ptr<const Engine> engine,
     }
     Properties properties = engine->metadata();
     put_timings(timings.entries(), properties);
-    auto timed = Engine::create(Graph(engine->graph()), engine->profiles(), std::move(properties))
-                     ->with_formats(engine->formats());
-    return engine->kernels() == nullptr ? timed : timed->with_kernels(*engine->kernels());
+    return engine->with_graph(Graph(engine->graph()), std::move(properties))
+        ->with_source(engine->source());
 }
 
 } // namespace ingot::api

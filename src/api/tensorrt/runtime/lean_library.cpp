@@ -97,6 +97,16 @@ bool LeanLibrary::set_verify_weights(nvinfer1::IRuntime& runtime, bool verify) c
     return f != nullptr && f(&runtime, verify);
 }
 
+bool LeanLibrary::set_trusted_keys(nvinfer1::IRuntime& runtime, const char* public_keys) const {
+    auto f = function<bool (*)(nvinfer1::IRuntime*, const char*)>("ingotSetTrustedKeys");
+    return f != nullptr && f(&runtime, public_keys);
+}
+
+bool LeanLibrary::set_trusted_only(nvinfer1::IRuntime& runtime, bool only) const {
+    auto f = function<bool (*)(nvinfer1::IRuntime*, bool)>("ingotSetTrustedOnly");
+    return f != nullptr && f(&runtime, only);
+}
+
 int32_t LeanLibrary::device_of(const nvinfer1::ICudaEngine& engine) const {
     auto f = function<int32_t (*)(const nvinfer1::ICudaEngine*)>("ingotGetDevice");
     return f == nullptr ? 0 : f(&engine);

@@ -39,6 +39,8 @@ public:
     bool set_device(nvinfer1::IRuntime& runtime, int32_t device, int32_t ordinal) const;
     /// False: its release has no such setting.
     bool set_verify_weights(nvinfer1::IRuntime& runtime, bool verify) const;
+    bool set_trusted_keys(nvinfer1::IRuntime& runtime, const char* public_keys) const;
+    bool set_trusted_only(nvinfer1::IRuntime& runtime, bool only) const;
     int32_t device_of(const nvinfer1::ICudaEngine& engine) const;
     /// Null, too, for a release that does not tell.
     const char* device_error(const nvinfer1::ICudaEngine& engine) const;

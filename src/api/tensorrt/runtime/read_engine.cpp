@@ -115,8 +115,9 @@ EngineBytes read_all(nvinfer1::IStreamReader& reader, const std::shared_ptr<Memo
     return read_engine(source, [&](void* to, int64_t n) { return reader.read(to, n); });
 }
 
-std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, CheckWeights check) {
-    return Engine::load(bytes.span(), bytes.memory, check);
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, CheckWeights check,
+                                          const Trust& trust) {
+    return Engine::load(bytes.span(), bytes.memory, check, trust);
 }
 
 std::shared_ptr<const Engine> load_engine(AlignedBytes bytes) {

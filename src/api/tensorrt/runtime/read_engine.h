@@ -26,7 +26,8 @@ EngineBytes read_all(nvinfer1::IStreamReaderV2& reader,
 EngineBytes read_all(nvinfer1::IStreamReader& reader, const std::shared_ptr<MemorySource>& source);
 
 /// Errors: InvalidEngine.
-std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, CheckWeights check);
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, CheckWeights check,
+                                          const Trust& trust = {});
 /// Takes the bytes of an engine that this process wrote.
 std::shared_ptr<const Engine> load_engine(AlignedBytes bytes);
 /// Copies such bytes.

@@ -36,8 +36,8 @@ ICudaEngine* RuntimeObject::make(const Read& read, CheckWeights check) const {
     EngineBytes bytes = read(place.is_gpu ? nullptr : memory_source(allocator_));
     report_.log(nvinfer1::ILogger::Severity::kINFO,
                 str("Loaded engine size: ", bytes.size >> 20U, " MiB"));
-    std::unique_ptr<EngineObject> engine =
-        make_engine(load_engine(bytes, check), place, allocator_, report_, !deferred_, &plugins_);
+    std::unique_ptr<EngineObject> engine = make_engine(load_engine(bytes, check, trust_), place,
+                                                       allocator_, report_, !deferred_, &plugins_);
     engine->state()->engine().check_weights();
     if (max_threads_ < all_threads()) {
         engine->state()->set_threads(max_threads_);
@@ -116,11 +116,15 @@ void RuntimeObject::setTempfileControlFlags(nvinfer1::TempfileControlFlags flags
 }
 
 void RuntimeObject::setEngineHostCodeAllowed(bool allowed) noexcept {
-    host_code_ = allowed;
-    if (allowed) {
-        log_unused(report_, "IRuntime::setEngineHostCodeAllowed", false,
-                   "an engine holds no host code");
-    }
+    trust_.allow_code = allowed; // the engine's maker is trusted, of whom it brings GPU code
+}
+
+bool RuntimeObject::set_trusted_keys(const char* public_keys) noexcept {
+    return report_.guard("ingot::setTrustedKeys", false, [&] {
+        trust_.keys =
+            public_keys == nullptr ? std::vector<TrustedKey>() : parse_trusted_keys(public_keys);
+        return true;
+    });
 }
 
 void RuntimeObject::setDLACore(int32_t core) noexcept {
@@ -234,6 +238,19 @@ const char* ingotGetDeviceError(const nvinfer1::ICudaEngine* engine) noexcept {
     }
     const auto& object = static_cast<const ingot::api::EngineObject&>(*engine);
     return ingot::device_error(*object.state()->place().backend);
+}
+
+bool ingotSetTrustedKeys(nvinfer1::IRuntime* runtime, const char* public_keys) noexcept {
+    return runtime != nullptr &&
+           static_cast<ingot::api::RuntimeObject*>(runtime)->set_trusted_keys(public_keys);
+}
+
+bool ingotSetTrustedOnly(nvinfer1::IRuntime* runtime, bool only) noexcept {
+    if (runtime == nullptr) {
+        return false;
+    }
+    static_cast<ingot::api::RuntimeObject*>(runtime)->set_trusted_only(only);
+    return true;
 }
 
 int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept {

@@ -48,7 +48,7 @@ public:
     nvinfer1::IRuntime* loadRuntime(const char* path) noexcept override;
     void setEngineHostCodeAllowed(bool allowed) noexcept override;
     void setDLACore(int32_t core) noexcept override;
-    bool getEngineHostCodeAllowed() const noexcept override { return host_code_; }
+    bool getEngineHostCodeAllowed() const noexcept override { return trust_.allow_code; }
     int64_t getEngineHeaderSize() const noexcept override;
     nvinfer1::EngineValidity getEngineValidity(const void* blob, int64_t size,
                                                uint64_t* diagnostics) const noexcept override;
@@ -66,6 +66,8 @@ public:
     void set_verify_weights(bool verify) noexcept {
         check_weights_ = verify ? CheckWeights::Beside : CheckWeights::Never;
     }
+    bool set_trusted_keys(const char* public_keys) noexcept;
+    void set_trusted_only(bool only) noexcept { trust_.only_signed = only; }
 
 private:
     /// `read` returns the engine's bytes, in memory from the given source.
@@ -86,9 +88,9 @@ private:
     int32_t max_threads_;
     std::string temporary_;
     nvinfer1::TempfileControlFlags tempfile_flags_ = 3;
-    bool host_code_ = false;
     bool deferred_ = false;
     CheckWeights check_weights_ = CheckWeights::Beside;
+    Trust trust_;
     mutable std::atomic<bool> found_device_{false};
 };
 
