@@ -23,6 +23,8 @@ import sys
 import tempfile
 import zipfile
 
+import sbom
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 SUPPORTED = ("3.10", "3.11", "3.12")
 LARGEST = 20_000_000
@@ -72,6 +74,9 @@ def with_platform(wheel, out):
                 if info.filename.endswith(".dist-info/WHEEL"):
                     data = data.replace(b"linux_x86_64", tag.encode())
                 if info.filename.endswith(".dist-info/RECORD"):
+                    materials = info.filename.replace("RECORD", "sboms/ingot.cdx.json")
+                    lines.append(record_line(materials, sbom.sbom().encode()))
+                    new.writestr(zipfile.ZipInfo(materials), sbom.sbom(), zipfile.ZIP_DEFLATED, 9)
                     data = ("".join(lines) + f"{info.filename},,\n").encode()
                 lines.append(record_line(info.filename, data))
                 info.compress_type = zipfile.ZIP_DEFLATED

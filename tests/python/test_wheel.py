@@ -89,7 +89,7 @@ def test_contents(made):
     sources = {f"ingot/{path.name}" for path in (package.REPOSITORY / "python/ingot").iterdir()
                if path.suffix in (".py", ".pyi", ".typed")}
     information = {f"ingot-0.1.0.dist-info/{name}" for name in
-                   ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/NOTICE")}
+                   ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/NOTICE", "sboms/ingot.cdx.json")}
     libraries = {"ingot/libingot.so", extension, "ingot/_ingot.pyi"}
     onednn = {"ingot/libingot_cpu.so", "ingot/libingot_cpu.licenses.txt"}
     plugin = "ingot/libingot_onnxruntime.so"
