@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whose code an engine may bring: kernels built ahead and kernels of source text run as native code
-// of the GPU (ADR 0018).
+// of the GPU (ADR 0020).
 #pragma once
 
 #include "base/ed25519.h"

@@ -3,6 +3,7 @@
 // that libingot.so built; engines of other releases go to those releases' libraries.
 #include "NvInfer.h"
 #include "ingot.h"
+#include "trust_keys.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -253,6 +254,50 @@ void expect_refuses_damage(const Library& library) {
     std::unique_ptr<nvinfer1::ICudaEngine> engine(
         fresh->deserializeCudaEngine(bytes.data(), bytes.size()));
     EXPECT_NE(engine, nullptr) << logger().take();
+}
+
+/// Trusted keys, set before and after the library has loaded an engine.
+void expect_trusts_keys(const Library& library) {
+    auto set_keys = library.function<bool(nvinfer1::IRuntime*, const char*)>("ingotSetTrustedKeys");
+    auto set_only = library.function<bool(nvinfer1::IRuntime*, bool)>("ingotSetTrustedOnly");
+    ASSERT_TRUE(set_keys != nullptr && set_only != nullptr);
+    Bytes plain = build_weighted();
+    std::unique_ptr<nvinfer1::IHostMemory> made(
+        ingot::signEngine(plain.data(), plain.size(), ingot::test::private_key_1.c_str()));
+    ASSERT_NE(made, nullptr) << logger().take();
+    const char* data = static_cast<const char*>(made->data());
+    const Bytes signed_bytes(data, data + made->size());
+    auto loads = [](nvinfer1::IRuntime& runtime, const Bytes& bytes) {
+        std::unique_ptr<nvinfer1::ICudaEngine> e(
+            runtime.deserializeCudaEngine(bytes.data(), bytes.size()));
+        return e != nullptr;
+    };
+    for (bool loads_before : {false, true}) {
+        auto runtime = library.runtime();
+        use_cpu(library, *runtime);
+        EXPECT_TRUE(!loads_before || loads(*runtime, plain));
+        EXPECT_TRUE(set_only(runtime.get(), true));
+        EXPECT_TRUE(set_keys(runtime.get(), ingot::test::public_key_1.c_str()));
+        EXPECT_FALSE(set_keys(runtime.get(), "nonsense"));
+        logger().take();
+        EXPECT_TRUE(loads(*runtime, signed_bytes)) << logger().take();
+        EXPECT_FALSE(loads(*runtime, plain));
+        EXPECT_NE(logger().take().find("only engines signed by a trusted key are allowed"),
+                  std::string::npos);
+        EXPECT_TRUE(set_keys(runtime.get(), ingot::test::public_key_2.c_str()));
+        EXPECT_FALSE(loads(*runtime, signed_bytes));
+        logger().take();
+    }
+    EXPECT_FALSE(set_only(nullptr, true));
+    EXPECT_FALSE(set_keys(nullptr, nullptr));
+}
+
+TEST(Lean, TrustsKeys) {
+    expect_trusts_keys(Library(LEAN_LIBRARY));
+}
+
+TEST(Dispatch, TrustsKeys) {
+    expect_trusts_keys(Library(DISPATCH_LIBRARY));
 }
 
 TEST(Lean, RefusesDamagedWeights) {
