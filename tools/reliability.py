@@ -1,0 +1,206 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Breaks what surrounds Ingot, many times, and counts how it ends; writes the table of
+docs/reliability.md.
+
+  reliability.py [--build DIR] [--every N] [--write]      N: only each N-th injection; --write: the page
+
+A case is bad when the process crashes or hangs, when it fails without an error's text, when it says
+success and the result is another, or when a file is neither what it was nor the whole new one. Nothing
+bad: exit code 0."""
+import argparse
+import errno
+import pathlib
+import resource
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+MODEL = ROOT / "examples" / "digits" / "digits.onnx"
+PAGE = ROOT / "docs" / "reliability.md"
+ERRNOS = [errno.EIO, errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.ENOMEM, errno.EMFILE]
+LIMIT_S = 60
+
+
+class Surroundings:
+    """A folder, the command, and the library that breaks calls."""
+
+    def __init__(self, build, folder):
+        self.ingot = build / "ingot"
+        self.folder = pathlib.Path(folder)
+        self.shim = self.folder / "fault_shim.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", self.shim, ROOT / "tests" / "faults" / "fault_shim.c"],
+                       check=True)
+
+    def run(self, arguments, at=None, error=None, memory=None):
+        """Exit code (negative: signal; None: it hung), and what was printed."""
+        variables = {"PATH": "/usr/bin:/bin", "HOME": str(self.folder)}
+        if at is not None:
+            variables |= {"LD_PRELOAD": str(self.shim), "INGOT_FAULT_AT": str(at),
+                          "INGOT_FAULT_LOG": str(self.folder / "calls"), "INGOT_FAULT_ERRNO": str(error)}
+
+        def limit():
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            if memory is not None:
+                resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+        try:
+            done = subprocess.run([self.ingot, *arguments], env=variables, preexec_fn=limit, timeout=LIMIT_S,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        except subprocess.TimeoutExpired:
+            return None, "it hangs"
+        return done.returncode, done.stdout.decode(errors="replace")
+
+    def calls(self, arguments):
+        """How many calls the program makes."""
+        code, text = self.run(arguments, at=0, error=errno.EIO)
+        if code != 0:
+            raise RuntimeError(f"{arguments} fails undisturbed: {text}")
+        return int((self.folder / "calls").read_text())
+
+
+class Scenario:
+    """One command line with the file that it writes, if any."""
+
+    def __init__(self, place, name, arguments, output=None):
+        self.place, self.name, self.arguments, self.output = place, name, [str(a) for a in arguments], output
+        self.good = None
+        code, text = place.run(self.arguments)
+        if code != 0:
+            raise RuntimeError(f"{name}: {text}")
+        if output is not None:
+            self.good = output.read_bytes()
+
+    def prepare(self):
+        if self.output is not None:
+            self.output.write_bytes(b"what was there before")
+
+    def fault(self, code, text, killed=False):
+        """What is bad about how it ended; "" for nothing."""
+        if code is None or (code < 0 and not killed):
+            return f"ended by {code}: {text[-200:]}"
+        if code > 1:
+            return f"exit code {code}"
+        if code == 1 and "error" not in text:
+            return f"no error's text: {text[-200:]}"
+        if self.output is None:
+            return ""
+        found = self.output.read_bytes()
+        if code == 0 and found != self.good:
+            return "success, with another result"
+        if found not in (self.good, b"what was there before"):
+            return "the file is neither old nor new"
+        left = [p.name for p in self.output.parent.iterdir() if p.name.startswith(self.output.name + ".")]
+        return f"left behind: {left}" if left and not killed else ""
+
+
+def scenarios(place):
+    engine = place.folder / "in.engine"
+    code, text = place.run(["build", str(MODEL), "-o", str(engine)])
+    if code != 0:
+        raise RuntimeError(text)
+    out = place.folder / "out"
+    out.mkdir()
+    return [
+        Scenario(place, "build", ["build", MODEL, "-o", out / "e.engine"], out / "e.engine"),
+        Scenario(place, "slim", ["slim", MODEL, "-o", out / "m.onnx"], out / "m.onnx"),
+        Scenario(place, "run", ["run", engine, "--device=cpu"]),
+        Scenario(place, "inspect", ["inspect", engine, "--json"]),
+    ]
+
+
+def system_calls(scenario, every):
+    """Rows: every call fails with each errno; every call kills."""
+    count = scenario.place.calls(scenario.arguments)
+    rows = []
+    for title, errors in (("fails", ERRNOS), ("is killed at", ["kill"])):
+        bad, injections, refused = [], 0, 0
+        for index in range(0, count * len(errors), every):
+            at, error = index // len(errors) + 1, errors[index % len(errors)]
+            scenario.prepare()
+            code, text = scenario.place.run(scenario.arguments, at=at, error=error)
+            injections += 1
+            refused += code != 0
+            fault = scenario.fault(code, text, killed=error == "kill")
+            if fault:
+                bad.append(f"call {at}, {error if error == 'kill' else errno.errorcode[error]}: {fault}")
+        what = f"each call on files and memory {title}" if title == "fails" else f"the process {title} each call"
+        names = " (" + ", ".join(errno.errorcode[e] for e in errors) + ")" if title == "fails" else ""
+        rows.append((f"`ingot {scenario.name}`: {what}{names}", injections, refused, bad))
+    return rows
+
+
+def little_memory(scenario, every):
+    bad, refused, limits = [], 0, range(8 << 20, 136 << 20, 1 << 20)[::every]
+    for memory in limits:
+        scenario.prepare()
+        code, text = scenario.place.run(scenario.arguments, memory=memory)
+        refused += code != 0
+        # Below some size the loader itself finds no room for the program: 127.
+        fault = "" if code == 127 or (code == -11 and memory < 32 << 20) else scenario.fault(code, text)
+        if fault:
+            bad.append(f"{memory >> 20} MiB: {fault}")
+    return [(f"`ingot {scenario.name}` with 8 to 135 MiB of address space", len(limits), refused, bad)]
+
+
+def damaged_engines(place, every):
+    """Every length, every bit of header and table, bits of the rest: all are refused."""
+    engine = place.folder / "damaged.engine"
+    whole = (place.folder / "in.engine").read_bytes()
+    table = 64 + 88 * int.from_bytes(whole[32:36], "little")
+    lengths = range(0, len(whole), max(1, len(whole) // 300) * every)
+    bits = [*range(0, table * 8, 13 * every), *range(table * 8, len(whole) * 8, max(1, len(whole) * 8 // 300) * every)]
+    rows = []
+    for title, cases in (("cut short", lengths), ("with one bit flipped", bits)):
+        bad, refused = [], 0
+        for case in cases:
+            data = bytearray(whole[:case] if title == "cut short" else whole)
+            if title != "cut short":
+                data[case // 8] ^= 1 << (case % 8)
+            engine.write_bytes(data)
+            code, text = place.run(["run", str(engine), "--device=cpu"])
+            refused += code == 1
+            if code != 1 or "error" not in text:
+                bad.append(f"{title}, {case}: exit code {code}: {text[-100:]}")
+        rows.append((f"an engine {title}", len(cases), refused, bad))
+    return rows
+
+
+def page(rows, every):
+    lines = ["# What breaks, and how Ingot ends", "",
+             "Written by `tools/reliability.py --write`: it breaks what surrounds the command, one thing at a time, and counts. "
+             "A case is bad when", "the process crashes or hangs, fails without an error's text, says success with another "
+             "result, or leaves a file that is neither what it", "was nor the whole new one.", ""]
+    if every > 1:
+        lines += [f"Of the injections each {every}th was made.", ""]
+    lines += ["| class | injections | ended early | bad |", "|---|---:|---:|---:|"]
+    lines += [f"| {name} | {injections} | {refused} | {len(bad)} |" for name, injections, refused, bad in rows]
+    lines += ["", "Counted elsewhere: forged signatures (`Trust.*`), hostile and truncated models (`tests/onnx/malformed`), fuzz "
+              "targets", "(`tests/fuzz`), forked children (`Fork.*`, `tests/python/test_fork.py`), CUDA calls that fail "
+              "(`tests/backends_cuda`).", ""]
+    return "\n".join(lines)
+
+
+def main(arguments=None):
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build", help="the folder with the command")
+    parser.add_argument("--every", type=int, default=1, help="only each N-th injection")
+    parser.add_argument("--write", action="store_true", help="write docs/reliability.md")
+    o = parser.parse_args(arguments)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        place = Surroundings(o.build.resolve(), folder)
+        for scenario in scenarios(place):
+            rows += system_calls(scenario, o.every) + little_memory(scenario, o.every)
+        rows += damaged_engines(place, o.every)
+    for name, injections, refused, bad in rows:
+        print(f"{len(bad)} bad of {injections}, {refused} ended early: {name}")
+        for fault in bad[:5]:
+            print(f"    {fault}")
+    if o.write:
+        PAGE.write_text(page(rows, o.every))
+    return 1 if any(row[-1] for row in rows) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
