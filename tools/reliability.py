@@ -76,7 +76,7 @@ class Scenario:
             self.output.write_bytes(b"what was there before")
 
     def fault(self, code, text, killed=False):
-        """What is bad about how it ended; "" for nothing."""
+        """The fault in how it ended; "" for none."""
         if code is None or (code < 0 and not killed):
             return f"ended by {code}: {text[-200:]}"
         if code > 1:

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What links this file links OpenSSL's EVP layer, about four megabytes of a library.
+// Linking this file links OpenSSL's EVP layer, about four megabytes of a library.
 #include "base/ed25519.h"
 
 #include "base/error.h"

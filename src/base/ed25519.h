@@ -31,7 +31,7 @@ struct Ed25519PrivateKey {
 /// Of "-----BEGIN PRIVATE KEY-----" (PKCS #8, not encrypted). Errors: InvalidArgument, which says
 /// what was found and how to make a key.
 Ed25519PrivateKey private_key_from_pem(std::string_view text);
-/// Of one "-----BEGIN PUBLIC KEY-----". Errors: InvalidArgument.
+/// Reads one "-----BEGIN PUBLIC KEY-----". Errors: InvalidArgument.
 Ed25519PublicKey public_key_from_pem(std::string_view text);
 Ed25519PublicKey public_key_of(const Ed25519PrivateKey& key);
 

@@ -142,7 +142,7 @@ public:
     std::span<const std::byte> section_bytes(const Section& s) const;
     const std::vector<Section>& sections() const { return sections_; }
     uint64_t flags() const { return flags_; }
-    /// What a signature covers: the first 48 bytes of the header, then all rows but the
+    /// The bytes that a signature covers: the first 48 bytes of the header, then all rows but the
     /// signature's.
     const std::vector<std::byte>& signed_bytes() const { return signed_bytes_; }
     const std::shared_ptr<const void>& owner() const { return owner_; }

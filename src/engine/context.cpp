@@ -40,7 +40,7 @@ void refuse_sources(const Engine& engine) {
     });
 }
 
-// What an engine brings that would run as code of the GPU is used when it is trusted.
+// Kernels built ahead are native code: those of a trusted engine are used.
 std::shared_ptr<const KernelBinaries> usable_kernels(const Engine& engine, const Backend& backend) {
     if (engine.distrust().empty() || backend.compute_capability() == 0) {
         return engine.kernels();

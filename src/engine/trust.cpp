@@ -20,7 +20,7 @@ constexpr size_t signature_at = key_at + 32;
 
 constexpr std::string_view domain = "Ingot engine signature 1\n";
 
-// What is signed: the domain, then the SHA-256 of what says all of the engine.
+// The signed message: the domain, then the SHA-256 of Container::signed_bytes().
 std::vector<std::byte> message_of(std::span<const std::byte> signed_bytes) {
     Sha256 hash = sha256(signed_bytes);
     std::vector<std::byte> out(domain.size() + hash.size());

@@ -36,7 +36,7 @@ int64_t floor_div_int(int64_t a, int64_t b) {
 
 namespace {
 
-// What no model needs and a hostile one would fill memory and time with.
+// Limits that no model needs: a hostile one would fill memory and time.
 constexpr size_t max_terms = 256;
 constexpr size_t max_degree = 64;
 constexpr size_t max_operands = 256; // of a minimum or maximum

@@ -17,7 +17,7 @@
 namespace ingot {
 namespace {
 
-/// What a child returns that runs f; -1 when it has not ended after 30 seconds.
+/// The exit code of a child that runs f; -1 when it has not ended after 30 seconds.
 int in_child(const std::function<int()>& f) {
     pid_t child = ::fork();
     if (child == 0) {

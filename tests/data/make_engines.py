@@ -25,7 +25,7 @@ KINDS = {
     "kernels": ["--computeCapabilities=80", "--optShapes=x:2x8", "--minShapes=x:1x8", "--maxShapes=x:16x8"],
     "signed": [],
 }
-# Of the engine "signed", and of nothing else.
+# The engine "signed" has it, and nothing else.
 PRIVATE_KEY = """-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIKHlIqcNUhzxHaDQlHVCxDzt007vlsSTC2uS5+J6q2AS
 -----END PRIVATE KEY-----

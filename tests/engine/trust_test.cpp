@@ -111,7 +111,7 @@ public:
     mutable int compiled = 0;
 };
 
-/// What is logged while it lives.
+/// The lines that are logged while it lives.
 class Lines {
 public:
     Lines() {

@@ -110,7 +110,7 @@ TEST(Budgets, ManyDifferentSizesBroadcast) {
     EXPECT_EQ(max(most, most), most);
     EXPECT_EQ(max(most, Dim::symbol("n9")), most);
     EXPECT_EQ(dim_error([&] { chain(257); }), "a size is the largest of more than 256 expressions");
-    // Of single symbols and other expressions, as ever.
+    // Single symbols and other expressions mix.
     Dim a = Dim::symbol("a");
     Dim b = Dim::symbol("b");
     EXPECT_EQ(to_text(max(max(a, b), a + Dim(1))), "max(a+1,b)");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the command prints: without control characters, and not lost in silence.
+// The command's standard output: without control characters, and not lost in silence.
 #pragma once
 
 namespace ingot::tool {
