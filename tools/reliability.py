@@ -100,7 +100,7 @@ def scenarios(place):
     if code != 0:
         raise RuntimeError(text)
     out = place.folder / "out"
-    out.mkdir()
+    out.mkdir(exist_ok=True)
     return [
         Scenario(place, "build", ["build", MODEL, "-o", out / "e.engine"], out / "e.engine"),
         Scenario(place, "slim", ["slim", MODEL, "-o", out / "m.onnx"], out / "m.onnx"),
