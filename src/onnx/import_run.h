@@ -2,6 +2,7 @@
 // One run of the importer: scopes, opsets, refusals. Private to the importer core.
 #pragma once
 
+#include "onnx/branches.h"
 #include "onnx/graph_walk.h"
 
 #include <memory>
@@ -23,6 +24,7 @@ public:
 
     ingot::Graph& g;
     int depth = 0;
+    bool waits = false; // RanksDiffer is no refusal yet
     std::unordered_map<std::string, Value> names;
     // For bodies: captured outer values, in input order.
     std::vector<std::string> capture_names;
@@ -76,9 +78,16 @@ public:
     /// The results of a node.
     Values call(Scope& scope, const Node& node);
     void note(Refusal refusal) { refusals_.push_back(std::move(refusal)); }
+    size_t refusal_count() const { return refusals_.size(); }
+    /// Drops the refusals after the first `before`. Returns them as text.
+    std::string take_refusals(size_t before);
 
 private:
     void take_nodes(Scope& scope, const Graph& source);
+    void take_node(Scope& scope, const Node& node, size_t index, bool waits);
+    bool try_open_if(Scope& scope, OpenIf& open, const Graph& source,
+                     std::span<const size_t> later);
+    void refuse_open_if(Scope& scope, const OpenIf& open);
     Values call_function(Scope& scope, const FunctionProto& f, const Node& node,
                          const Values& inputs);
 

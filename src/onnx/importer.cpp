@@ -2,6 +2,7 @@
 #include "onnx/importer.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "onnx/data_type.h"
 #include "onnx/import_node.h"
 #include "onnx/import_run.h"
@@ -9,6 +10,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
+#include <set>
 
 namespace ingot::onnx {
 
@@ -68,7 +71,7 @@ ImportResult Import::run() {
     current_ = &scope;
     scope.take_initializers(model_.graph);
     scope.take_inputs(model_.graph);
-    scope.take_nodes(model_.graph.nodes);
+    take_nodes(scope, model_.graph);
     if (options_.observe) {
         options_.observe(model_.graph, result.graph, scope.names);
     }
@@ -155,6 +158,9 @@ void Scope::add_output(const ValueInfo& info) {
 }
 
 bool Scope::is_refusal(const Error& e) const {
+    if (waits && dynamic_cast<const RanksDiffer*>(&e) != nullptr) {
+        return false;
+    }
     return e.code() == ErrorCode::Unsupported || e.code() == ErrorCode::InvalidModel ||
            e.code() == ErrorCode::InvalidArgument;
 }
@@ -203,7 +209,79 @@ void Import::take_nodes(Scope& scope, const Graph& source) {
     if (scope.depth > max_depth) {
         refuse(RefusalKind::Operator, "graphs and functions are nested deeper than ", max_depth);
     }
-    scope.take_nodes(source.nodes);
+    const std::vector<size_t> order = node_order(source.nodes);
+    std::optional<OpenIf> open;
+    for (size_t i = 0; i < order.size(); ++i) {
+        check_interrupt();
+        const Node& node = source.nodes[order[i]];
+        if (!open || !open->reads(node)) {
+            try {
+                take_node(scope, node, order[i], !open);
+            } catch (const RanksDiffer& reason) {
+                open.emplace(node, order[i], reason);
+            }
+        } else if (!open->take(node)) {
+            refuse_open_if(scope, *open);
+            open.reset();
+            scope.take_node(node, order[i]);
+        } else if (try_open_if(scope, *open, source, std::span(order).subspan(i + 1))) {
+            open.reset();
+        }
+    }
+    if (open) {
+        refuse_open_if(scope, *open);
+    }
+}
+
+void Import::take_node(Scope& scope, const Node& node, size_t index, bool waits) {
+    scope.waits = waits;
+    try {
+        scope.take_node(node, index);
+    } catch (...) {
+        scope.waits = false;
+        throw;
+    }
+    scope.waits = false;
+}
+
+/// Imports the If with the nodes taken so far. False if results that `later` nodes or the graph
+/// read still differ in rank.
+bool Import::try_open_if(Scope& scope, OpenIf& open, const Graph& source,
+                         std::span<const size_t> later) {
+    std::set<std::string, std::less<>> read;
+    for (const ValueInfo& v : source.outputs) {
+        read.insert(v.name);
+    }
+    for (size_t index : later) {
+        std::vector<std::string> names = read_names(source.nodes[index]);
+        read.insert(names.begin(), names.end());
+    }
+    try {
+        take_node(scope, open.node_for(read), open.index(), true);
+    } catch (const RanksDiffer&) {
+        return false;
+    }
+    return true;
+}
+
+void Import::refuse_open_if(Scope& scope, const OpenIf& open) {
+    const Node& node = open.original();
+    note({node.name.empty() ? str("#", open.index()) : node.name, node.domain, node.op_type,
+          scope.opset(node), open.reason().message(), open.reason().code(),
+          open.reason().refusal()});
+    scope.poison({open.names().begin(), open.names().end()});
+}
+
+std::string Import::take_refusals(size_t before) {
+    std::string text;
+    for (size_t i = before; i < refusals_.size(); ++i) {
+        const Refusal& r = refusals_[i];
+        append(text, str(text.empty() ? "" : "; ", "node '", r.node, "' (",
+                         r.domain.empty() ? "" : r.domain + ".", r.type, ", opset ", r.opset,
+                         "): ", r.reason));
+    }
+    refusals_.resize(before);
+    return text;
 }
 
 Values Import::call(Scope& scope, const Node& node) {

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // The functions that importer functions call: inputs, attributes and bodies of one node.
 #include "base/error.h"
+#include "base/log.h"
 #include "ir/value_reads.h"
 #include "onnx/data_type.h"
 #include "onnx/import_run.h"
+#include "onnx/ops/support/bodies.h"
+#include "ops/refusal.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 namespace ingot::onnx {
 
@@ -163,18 +168,73 @@ NodeContext::Body NodeContext::body(std::string_view attribute,
     return {b.graph, b.captures};
 }
 
+namespace {
+
+// A body with results like those of `from` that fails when it runs. Sizes that only `from` binds
+// are 0 here: outside, such a size is open anyway.
+std::shared_ptr<ingot::Graph> failing_body(const ingot::Graph& from, const std::string& text) {
+    auto body = std::make_shared<ingot::Graph>(from.sibling(from.name()));
+    std::set<std::string, std::less<>> inner = inner_symbols(from, {});
+    for (size_t i = 0; i < from.outputs().size(); ++i) {
+        Type type = from.type(from.outputs()[i]);
+        for (Dim& d : type.dims) {
+            std::set<std::string, std::less<>> names;
+            d.collect_symbols(names);
+            bool is_inner = std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+                return inner.contains(name);
+            });
+            d = is_inner ? Dim(0) : d;
+        }
+        body->set_origin(text);
+        body->add_output(from.output_names()[i], ops::refusal(*body, type, text));
+    }
+    return body;
+}
+
+} // namespace
+
 std::vector<NodeContext::Body>
 NodeContext::bodies(std::span<const std::string_view> attributes) const {
     std::vector<Import::OpenBody> open;
+    std::map<size_t, std::string> refused; // bodies that cannot be imported, and why
+    std::optional<size_t> whole;           // the last one that can be
     std::string origin = g.origin();
+    size_t before = run_.refusal_count();
     for (std::string_view name : attributes) {
-        open.push_back(run_.body(run_.current(), graph_attribute(*this, name), {},
-                                 open.empty() ? nullptr : &open.back()));
+        bool is_last = open.size() + 1 == attributes.size();
+        try {
+            open.push_back(run_.body(run_.current(), graph_attribute(*this, name), {},
+                                     whole ? &open[*whole] : nullptr));
+            whole = open.size() - 1;
+        } catch (const Error& e) {
+            bool is_reported = run_.refusal_count() > before; // else its structure is damaged
+            if (e.code() != ErrorCode::Unsupported || !is_reported) {
+                throw;
+            }
+            if (is_last && !whole) { // none can: the first one's refusals are reported
+                run_.take_refusals(before);
+                run_.body(run_.current(), graph_attribute(*this, attributes[0]), {}, nullptr);
+            }
+            refused.emplace(open.size(),
+                            str("the ", name, " of node '", origin, "' (", node.op_type,
+                                ") was to run, but ", run_.take_refusals(before)));
+            open.emplace_back();
+        }
     }
     g.set_origin(origin);
+    for (const auto& [i, text] : refused) {
+        open[i].graph = failing_body(*open[*whole].graph, text);
+        for (size_t k = 0; k < open[*whole].captures.size(); ++k) {
+            open[i].graph->add_input(open[*whole].capture_names[k],
+                                     g.type(open[*whole].captures[k]));
+        }
+        open[i].capture_names = open[*whole].capture_names;
+        open[i].captures = open[*whole].captures;
+        log(LogLevel::Warning, text, "; a run that takes it fails");
+    }
     // Each body knows the captures of the bodies before it; earlier bodies get the later captures
     // added.
-    const Import::OpenBody& last = open.back();
+    const Import::OpenBody& last = open[*whole];
     std::vector<Body> out;
     for (Import::OpenBody& b : open) {
         for (size_t i = b.captures.size(); i < last.captures.size(); ++i) {

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "ops/evaluator.h"
+#include "ops/refusal.h"
 #include "passes/passes.h"
 
 #include <algorithm>
@@ -88,7 +89,8 @@ public:
 private:
     bool wanted(const Graph& out, const Node& n, std::span<const Value> in) const {
         bool never = !(n.def->is_composite() || n.def->eval != nullptr) || n.is(constant_def) ||
-                     n.is(random_def) || n.is(tensor_to_dims_def) || n.is(ops::dequantize_def);
+                     n.is(random_def) || n.is(tensor_to_dims_def) || n.is(ops::dequantize_def) ||
+                     n.is(ops::refusal_def);
         if (never || !bodies(n).empty() || !declared_symbols(n).empty()) {
             return false;
         }

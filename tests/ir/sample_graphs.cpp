@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "ops/collective.h"
 #include "ops/plugin.h"
+#include "ops/refusal.h"
 
 #include <limits>
 #include <numeric>
@@ -95,6 +96,7 @@ Graph primitives_graph() {
     g.add_output("order", sorted[1]);
     g.add_output("dot", matmul(g, x, permute(g, a, {0, 2, 1})));
     g.add_output("random", g.add1(random_def, Random{"normal", 1, 2, DType::F16, {n(), 2}, 7}, {}));
+    g.add_output("refusal", refusal(g, {DType::F32, {n(), 2}}, "a \"text\""));
     g.add_output("size", dims_tensor(g, {n(), floor_div(n(), 2), max(n(), Dim(5))}));
     add_dynamic(g, x);
     return g;

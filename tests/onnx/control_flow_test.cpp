@@ -2,6 +2,8 @@
 // If, Loop and Scan: captures, sizes that change, conditions and directions.
 #include "onnx/model_builder.h"
 
+#include <cmath>
+
 namespace ingot::onnx::test {
 
 namespace {
@@ -87,6 +89,96 @@ TEST(If, OnlyASqueezeOfTheSameValueIsTakenForOne) {
     m.graph.initializers.push_back(i64_initializer("one", {1}));
     EXPECT_EQ(refusal(m), "result 0 is f32[N] in one branch and f32[N,1] in the other: a rank that "
                           "depends on data is not supported");
+}
+
+/// The text of the error of a run; "" when it runs.
+std::string error_of_run(const Model& m, const std::vector<ingot::Tensor>& in) {
+    try {
+        run(m, in);
+    } catch (const Error& e) {
+        return e.what();
+    }
+    return "";
+}
+
+TEST(If, ReadersMoveIntoBranchesOfDifferentRank) {
+    // [N,1] or [N]: their sums agree, however many nodes come between.
+    for (bool through : {false, true}) {
+        Model m = choice(node("Flatten", {"x"}, {"t"}), node("Squeeze", {"x", "one"}, {"e"}));
+        m.graph.initializers.push_back(i64_initializer("one", {1}));
+        std::string last = through ? "exp" : "y";
+        m.graph.nodes.push_back(node("Abs", {"x"}, {"apart"})); // reads neither
+        if (through) {
+            m.graph.nodes.push_back(node("Exp", {"y"}, {"exp"}));
+        }
+        m.graph.nodes.push_back(node("ReduceSum", {last}, {"sum"}, {int_of("keepdims", 0)}));
+        m.graph.nodes.push_back(node("Mul", {"sum", "apart"}, {"z"}));
+        m.graph.outputs = {value("z:f32[N,1]")};
+        EXPECT_EQ(type_of(import_verified(m)), "f32[N,1]");
+        double sum = through ? std::exp(1.0) + std::exp(-2.0) : -1;
+        for (bool condition : {true, false}) {
+            auto z = run(m, {floats({2, 1}, {1, -2}), boolean(condition)})[0];
+            EXPECT_NEAR(z.get_f64(0), sum, 1e-5);
+            EXPECT_NEAR(z.get_f64(1), 2 * sum, 1e-5);
+        }
+    }
+}
+
+TEST(If, ABranchWhoseRankNoReaderTakesFailsWhenItRuns) {
+    Model m = choice(node("Flatten", {"x"}, {"t"}), node("Squeeze", {"x", "one"}, {"e"}));
+    m.graph.initializers.push_back(i64_initializer("one", {1}));
+    m.graph.nodes.push_back(node("Transpose", {"y"}, {"z"}, {ints_of("perm", {1, 0})}));
+    m.graph.nodes.back().name = "turn";
+    m.graph.outputs = {value("z:f32[1,N]")};
+    EXPECT_EQ(elements(run(m, {floats({2, 1}, {1, 2}), boolean(true)})[0]), (V{1, 2}));
+    EXPECT_EQ(type_of(import_verified(m)), "f32[1,N]");
+    std::string error = error_of_run(m, {floats({2, 1}, {1, 2}), boolean(false)});
+    EXPECT_NE(error.find("the else_branch of node 'If_0' (If) was to run, but node 'turn' "
+                         "(Transpose, opset"),
+              std::string::npos)
+        << error;
+    EXPECT_NE(error.find("attribute 'perm' is [1,0], expected a permutation of 1 axes"),
+              std::string::npos)
+        << error;
+}
+
+TEST(If, ABranchThatCannotBeImportedFailsWhenItRuns) {
+    for (bool first : {true, false}) {
+        Node bad = node("NoSuchOperator", {"x"}, {first ? "t" : "e"});
+        Node good = node("Neg", {"x"}, {first ? "e" : "t"});
+        Model m = choice(first ? bad : good, first ? good : bad);
+        EXPECT_EQ(elements(run(m, {floats({2, 1}, {1, 2}), boolean(!first)})[0]), (V{-1, -2}));
+        EXPECT_EQ(type_of(import_verified(m)), "f32[N,1]");
+        std::string error = error_of_run(m, {floats({2, 1}, {1, 2}), boolean(first)});
+        EXPECT_NE(error.find(str("the ", first ? "then" : "else",
+                                 "_branch of node 'If_0' (If) was to run, but node '#0' "
+                                 "(NoSuchOperator, opset")),
+                  std::string::npos)
+            << error;
+    }
+    // Sizes that only the good branch knows are open outside.
+    Model m = choice(node("NonZero", {"x"}, {"t"}), node("NoSuchOperator", {"x"}, {"e"}));
+    auto out = run(m, {floats({3, 1}, {1, 0, 2}), boolean(true)});
+    EXPECT_EQ(out[0].shape(), (Shape{2, 2}));
+}
+
+TEST(If, WhereNoBranchCanBeImportedTheModelIsRefused) {
+    Model m = choice(node("NoSuchOperator", {"x"}, {"t"}), node("NorThis", {"x"}, {"e"}));
+    std::vector<Refusal> all = import_model(m).refusals;
+    ASSERT_EQ(all.size(), 2U);
+    EXPECT_EQ(all[0].type, "NoSuchOperator");
+    EXPECT_EQ(all[1].type, "If");
+    EXPECT_NE(all[1].reason.find("has nodes that cannot be imported"), std::string::npos);
+}
+
+TEST(If, NamesThatABranchUsesToo) {
+    // "inner" means one value in the then branch and another one outside: nothing moves.
+    Model m = choice(node("Flatten", {"x"}, {"t"}), node("Squeeze", {"x", "one"}, {"e"}));
+    m.graph.initializers.push_back(i64_initializer("one", {1}));
+    m.graph.nodes.insert(m.graph.nodes.begin(), node("Neg", {"x"}, {"t"}));
+    m.graph.nodes.push_back(node("Mul", {"y", "t"}, {"z"}));
+    m.graph.outputs = {value("z:f32[N,N]")};
+    EXPECT_NE(refusal(m), "");
 }
 
 TEST(If, AKnownConditionImportsOnlyItsBranch) {

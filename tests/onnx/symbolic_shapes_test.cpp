@@ -36,6 +36,29 @@ TEST(SymbolicShapes, Reshape) {
     EXPECT_EQ(reshaped("f32[]", {}), "f32[]");
 }
 
+TEST(SymbolicShapes, SqueezeWithoutAxesKeepsOpenSizes) {
+    Model m = model(graph({"x:f32[N,1,T]"}, {"y"}, {node("Squeeze", {"x"}, {"y"})}));
+    EXPECT_EQ(type_of(import_verified(m)), "f32[N,T]");
+    auto y = run(m, {floats({2, 1, 3}, {1, 2, 3, 4, 5, 6})})[0];
+    EXPECT_EQ(y.shape(), (Shape{2, 3}));
+    EXPECT_EQ(elements(y), (V{1, 2, 3, 4, 5, 6}));
+    EXPECT_EQ(run(m, {floats({0, 1, 3}, {})})[0].shape(), (Shape{0, 3}));
+    for (Shape shape : {Shape{1, 1, 3}, Shape{3, 1, 1}}) {
+        try {
+            run(m, {floats(shape, {1, 2, 3})});
+            ADD_FAILURE() << "no error";
+        } catch (const Error& e) {
+            EXPECT_NE(std::string(e.what()).find(
+                          "no axes are given and [N,T] of f32[N,1,T] holds a 1 in this run, which "
+                          "changes the rank of the result: give axes, or build for this shape "
+                          "alone (min = max)"),
+                      std::string::npos)
+                << e.what();
+        }
+    }
+    EXPECT_EQ(result_type({"x:f32[1,4,1]"}, {node("Squeeze", {"x"}, {"y"})}), "f32[4]");
+}
+
 TEST(SymbolicShapes, ReshapeByShapeArithmetic) {
     // [x.shape[0], x.shape[1] * 2, -1], as exporters compute it
     EXPECT_EQ(

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // If and Loop.
 #include "ir/rewrite.h"
+#include "onnx/branches.h"
 #include "onnx/ops/support/bodies.h"
 #include "onnx/ops/support/inputs.h"
 
@@ -25,8 +26,10 @@ Dims differing_sizes(NodeContext& c, const ingot::Graph& a, const ingot::Graph& 
         c.ensure(l.dtype == r.dtype, "result ", i, " is ", l, " in one branch and ", r,
                  " in the other");
         if (l.rank() != r.rank()) {
-            c.refuse(RefusalKind::Size, "result ", i, " is ", l, " in one branch and ", r,
-                     " in the other: a rank that depends on data is not supported");
+            throw RanksDiffer(ErrorCode::Unsupported,
+                              str("result ", i, " is ", l, " in one branch and ", r,
+                                  " in the other: a rank that depends on data is not supported"),
+                              RefusalKind::Size);
         }
         for (size_t d = 0; d < l.dims.size(); ++d) {
             if (!(l.dims[d] == r.dims[d])) {

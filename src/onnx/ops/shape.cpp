@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "ir/value_reads.h"
 #include "onnx/ops/support/inputs.h"
+#include "ops/refusal.h"
 
 #include <algorithm>
 
@@ -135,22 +136,46 @@ Values flatten(NodeContext& c) {
 
 // --- axes of size 1 ----------------------------------------------------------------------------
 
+// x, unless one of these sizes is 1 in a run: then the run fails, because the node would remove an
+// axis that the graph has.
+Value checked_not_one(NodeContext& c, Value x, const Dims& sizes) {
+    Value found;
+    for (const Dim& d : sizes) {
+        Value one = ops::binary(c.g, ExprOp::Eq, ops::dim_scalar(c.g, d), 1.0);
+        found = found.valid() ? ops::binary(c.g, ExprOp::Or, found, one) : one;
+    }
+    const Type type = c.g.type(x);
+    auto body = [&](std::string_view name) {
+        ingot::Graph b = c.g.sibling(std::string(name));
+        Value same = b.add_input("x", type);
+        b.add_output("y", name == "kept"
+                              ? same
+                              : ops::refusal(b, type,
+                                             str("no axes are given and ", sizes, " of ", c.type(0),
+                                                 " holds a 1 in this run, which changes the rank "
+                                                 "of the result: give axes, or build for this "
+                                                 "shape alone (min = max)")));
+        return std::make_shared<const ingot::Graph>(std::move(b));
+    };
+    return c.g.add1(if_def, If{body("squeezed"), body("kept"), {}}, {found, x});
+}
+
 Values squeeze(NodeContext& c) {
     const Dims in = c.type(0).dims;
     auto rank = static_cast<int64_t>(in.size());
     Axes axes = read_axes(c, "axes", 1);
     if (!axes.given) {
         std::vector<int64_t> ones;
+        Dims open;
         for (size_t i = 0; i < in.size(); ++i) {
-            if (!in[i].is_const()) {
-                c.refuse(RefusalKind::Dynamic, "no axes are given and size ", i, " of ", c.type(0),
-                         " is not known before the run, so the rank of the result is not");
-            }
             if (in[i].is_const(1)) {
                 ones.push_back(static_cast<int64_t>(i));
+            } else if (!in[i].is_const() && in[i].bounds().low < 2) {
+                open.push_back(in[i]);
             }
         }
-        return {ops::squeeze(c.g, c.in(0), ones)};
+        Value x = ops::squeeze(c.g, c.in(0), ones);
+        return {open.empty() ? x : checked_not_one(c, x, open)};
     }
     if (axes.known) {
         return {ops::squeeze(c.g, c.in(0), *axes.known)};
