@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The builder's log lines on the memory of an engine's contexts.
 #include "api/effects.h"
+#include "api/tensorrt/runtime/place.h"
+#include "backends/cuda/backend.h"
+#include "backends_cuda/fake_driver.h"
 
 #include <array>
 #include <regex>
@@ -45,6 +48,36 @@ TEST(BuilderMemory, IsLoggedWithoutALimit) {
         EXPECT_EQ(built[2], bytes_of(s.lines, names[2])) << "as the context says";
         EXPECT_LE(built[3], bytes_of(s.lines, names[3])) << "which rounds to its allocations";
     }
+}
+
+/// The same lines as a context on the GPU logs, without a limit, and without a kernel compiled.
+TEST(BuilderMemory, IsLoggedForAGpu) {
+    fake::reset();
+    std::unique_ptr<cuda::Gpu> gpu = fake::make_gpu();
+    std::unique_ptr<Backend> backend = cuda::make_backend(*gpu, 1);
+    api::set_gpu(backend.get());
+    {
+        Scene s;
+        ingot::setDevice(*s.config, Device::kGPU);
+        ingot::setDevice(*s.runtime, Device::kGPU);
+        ASSERT_NE(s.build(), nullptr);
+        EXPECT_EQ(cuda::count_programs(*backend).requested, 0U);
+        std::array<int64_t, 3> built{};
+        const std::array<std::string, 3> names = {"Total Host Persistent Memory",
+                                                  "Max Scratch Memory", "Total Activation Memory"};
+        for (size_t i = 0; i < names.size(); ++i) {
+            built[i] = bytes_of(s.lines, names[i]);
+            EXPECT_GE(built[i], 0) << names[i];
+        }
+        EXPECT_GE(bytes_of(s.lines, "Total Device Persistent Memory"), 0);
+        s.load();
+        s.lines.all.clear();
+        s.context.reset(s.engine->createExecutionContext());
+        EXPECT_EQ(built[0], bytes_of(s.lines, names[0]));
+        EXPECT_EQ(built[1], bytes_of(s.lines, names[1])) << "as the context says";
+        EXPECT_LE(built[2], bytes_of(s.lines, names[2])) << "which rounds to its allocations";
+    }
+    api::set_gpu(nullptr);
 }
 
 } // namespace

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels ahead of time: makes plans for an absent GPU, and compiles their programs.
 #include "backends/backends.h"
-#include "backends/cuda/driver/nvrtc.h"
+#include "backends/cuda/absent_gpu.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
 #include "backends/cuda/options.h"
 #include "backends/cuda/run/device.h"
+#include "backends/device_memory.h"
 #include "base/error.h"
-#include "run/runner.h"
+#include "run/execution.h"
 
 #include <algorithm>
 
@@ -18,51 +19,6 @@ namespace cuda {
 namespace {
 
 constexpr int most_compile_threads = 8;
-
-/// Discards all work.
-class NoStream : public Stream {
-public:
-    void launch(const Function&, const LaunchShape&, void* const*) override { refuse(); }
-    void copy(std::byte*, const std::byte*, size_t) override {}
-    void fill(std::byte*, int, size_t) override {}
-    void read(void*, const std::byte*, size_t) override { refuse(); }
-    void write(std::byte*, const void*, size_t) override {}
-    void synchronize() override {}
-
-private:
-    [[noreturn]] static void refuse() {
-        fail(ErrorCode::Internal, "a plan made ahead of time was run");
-    }
-};
-
-/// An architecture with a compiler, and addresses that must not be accessed.
-class AbsentGpu : public Gpu {
-public:
-    AbsentGpu(const kernels::Arch& arch, bool compiles) : arch_(arch), compiles_(compiles) {}
-    const kernels::Arch& arch() const override { return arch_; }
-    std::string description() const override { return str("compute capability ", arch_.cc); }
-    std::string compiler() const override { return str("cubin ", arch_.nvrtc); }
-    std::string compile(const std::string& text) const override {
-        return compiles_ ? nvrtc_compile(text, std::string(arch_.nvrtc)).cubin : "";
-    }
-    std::shared_ptr<const Function> load(std::string_view, const std::string&, int64_t) override {
-        fail(ErrorCode::Internal, "there is no GPU to load kernels");
-    }
-    std::unique_ptr<Stream> create_stream() override { return std::make_unique<NoStream>(); }
-    std::byte* allocate(int64_t bytes) override {
-        constexpr uintptr_t alignment = 256;
-        uintptr_t at = next_;
-        next_ += (static_cast<uintptr_t>(bytes) + alignment) / alignment * alignment;
-        return reinterpret_cast<std::byte*>(at);
-    }
-    void release(std::byte*) noexcept override {}
-    void encode(const kernels::TensorMap&, std::byte*, std::byte*) const override {}
-
-private:
-    kernels::Arch arch_;
-    bool compiles_;
-    uintptr_t next_ = 1 << 20;
-};
 
 const kernels::Arch& known_arch(int compute_capability) {
     const kernels::Arch& arch = kernels::arch_of(compute_capability);
@@ -132,6 +88,30 @@ std::string plan_text_ahead(const std::shared_ptr<const Graph>& graph,
     generic.of<CudaOptions>().specialise = Specialise::None;
     std::vector<Shape> once(shapes.begin(), shapes.end());
     return cuda::plan_ahead(gpu, graph, std::span(&once, 1), generic).text;
+}
+
+MemoryUse memory_ahead(const std::shared_ptr<const Graph>& graph,
+                       std::span<const std::vector<Shape>> shapes, int compute_capability,
+                       const CompileOptions& options) {
+    cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), false);
+    CompileOptions generic = options;
+    generic.of<CudaOptions>().specialise = Specialise::None;
+    auto programs = std::make_shared<cuda::ProgramCache>(gpu, nullptr, nullptr, 1);
+    auto state = std::make_shared<cuda::CudaState>(gpu, programs, generic);
+    auto lowered = std::make_shared<const Graph>(cuda::lower(*graph, generic));
+    state->streamed.make_room(*lowered);
+    auto program = plan::make_program(lowered, cuda::cuda_kernels(),
+                                      std::make_shared<plan::PackCache>(), generic);
+    plan::ProgramExecution execution(program, std::make_shared<cuda::CudaDevice>(state));
+    MemoryUse most;
+    for (const std::vector<Shape>& s : shapes) {
+        int64_t activations = execution.activation_bytes(s);
+        MemoryUse use = execution.memory_use();
+        most.persistent = std::max(most.persistent, use.persistent);
+        most.scratch = std::max(most.scratch, use.scratch);
+        most.activations = std::max(most.activations, activations);
+    }
+    return most;
 }
 
 Graph lower_ahead(const Graph& graph, const CompileOptions& options) {

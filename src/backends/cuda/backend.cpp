@@ -7,7 +7,8 @@
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
 #include "backends/cuda/options.h"
-#include "backends/cuda/run/device.h"
+#include "backends/cuda/weights.h"
+#include "backends/device_memory.h"
 #include "run/execution.h"
 
 #include <algorithm>
@@ -23,8 +24,9 @@ constexpr int most_compile_threads = 8;
 
 class CudaExecutable : public Executable {
 public:
-    CudaExecutable(std::shared_ptr<const Program> program, std::shared_ptr<CudaState> state)
-        : program_(std::move(program)), state_(std::move(state)) {}
+    CudaExecutable(std::shared_ptr<const LoweredGraph> lowered,
+                   std::shared_ptr<const Program> program, std::shared_ptr<CudaState> state)
+        : lowered_(std::move(lowered)), program_(std::move(program)), state_(std::move(state)) {}
 
     std::unique_ptr<Execution> create_execution() const override {
         return std::make_unique<plan::ProgramExecution>(program_,
@@ -36,6 +38,7 @@ public:
     }
 
 private:
+    std::shared_ptr<const LoweredGraph> lowered_; // others find it while this lives
     std::shared_ptr<const Program> program_;
     std::shared_ptr<CudaState> state_;
 };
@@ -60,7 +63,7 @@ int64_t constant_bytes(const Graph& g) {
 class CudaBackend : public Backend {
 public:
     const kernels::Arch& arch() const { return gpu_.arch(); }
-    CudaBackend(Gpu& gpu, int threads) : gpu_(gpu), threads_(threads) {
+    CudaBackend(Gpu& gpu, int threads) : gpu_(gpu), threads_(threads), lowered_(gpu) {
         if (threads_ <= 0) {
             threads_ = std::min(static_cast<int>(std::thread::hardware_concurrency()),
                                 most_compile_threads);
@@ -92,6 +95,18 @@ public:
     std::byte* allocate(int64_t bytes) const override { return gpu_.allocate(bytes); }
     void release(std::byte* memory) const noexcept override { gpu_.release(memory); }
 
+    /// The lowered graph, with its weights on the device unless a budget, which plans explain, or
+    /// plugins, which need the device itself, decide over them.
+    std::shared_ptr<const LoweredGraph> upload(const std::shared_ptr<const Graph>& graph,
+                                               const CompileOptions& options) const {
+        std::shared_ptr<const LoweredGraph> lowered = lowered_.find(graph, options);
+        bool plain = options.of<CudaOptions>().memory_limit == 0 && options.plugins == nullptr;
+        if (plain && lowered->device->weights.bytes() == 0) {
+            upload_weights(gpu_, *lowered, options);
+        }
+        return lowered;
+    }
+
     std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
                                               const CompileOptions& options) const override {
         CompileOptions o = options;
@@ -103,17 +118,16 @@ public:
         // record.
         own.record_graphs = own.record_graphs && !has_collectives(*graph);
         Caches caches = find_caches(o);
-        auto state = std::make_shared<CudaState>(gpu_, caches.programs, o);
-        auto lowered = std::make_shared<const Graph>(lower(*graph, o));
-        state->streamed.make_room(*lowered);
-        int64_t weights = constant_bytes(*lowered);
-        auto program =
-            make_program(std::move(lowered), cuda_kernels(), std::make_shared<PackCache>(), o);
+        std::shared_ptr<const LoweredGraph> lowered = upload(graph, o);
+        auto state = std::make_shared<CudaState>(gpu_, caches.programs, o, lowered->device);
+        int64_t weights = constant_bytes(*lowered->graph);
+        auto program = make_program(lowered->graph, cuda_kernels(), lowered->packs, o);
         ProfilePrograms::find(state, program);
         if (own.tune != Tune::Off) {
             state->tuner = std::make_unique<Tuner>(*state, caches.timings, weights);
         }
-        return std::make_shared<CudaExecutable>(std::move(program), std::move(state));
+        return std::make_shared<CudaExecutable>(std::move(lowered), std::move(program),
+                                                std::move(state));
     }
 
     std::vector<std::pair<std::string, std::string>> requested() const {
@@ -191,6 +205,7 @@ private:
 
     Gpu& gpu_;
     int threads_;
+    mutable LoweredGraphs lowered_;
     mutable std::mutex mutex_;
     mutable std::map<std::string, std::shared_ptr<plan::RuntimeCache>> disks_;
     mutable std::map<std::string, std::shared_ptr<plan::TimingCache>> timings_;
@@ -243,6 +258,13 @@ bool is_fast(const Backend& backend, DType dtype) {
 const char* device_error(const Backend& backend) {
     const auto* gpu = dynamic_cast<const cuda::CudaBackend*>(&backend);
     return gpu == nullptr ? nullptr : gpu->error();
+}
+
+std::shared_ptr<const void> upload_weights(const Backend& backend,
+                                           const std::shared_ptr<const Graph>& graph,
+                                           const CompileOptions& options) {
+    const auto* gpu = dynamic_cast<const cuda::CudaBackend*>(&backend);
+    return gpu == nullptr ? nullptr : gpu->upload(graph, options);
 }
 
 bool compiles_kernels(const Backend& backend) {

@@ -5,6 +5,7 @@
 #include "api/tensorrt/memory_log.h"
 #include "api/tensorrt/runtime/place.h"
 #include "backends/cuda/options.h"
+#include "backends/device_memory.h"
 
 #include <algorithm>
 #include <limits>
@@ -66,20 +67,39 @@ bool is_limited(const BuilderConfig& config) {
     return is_limited(config, Pool::kWORKSPACE) || is_limited(config, Pool::kTACTIC_SHARED_MEMORY);
 }
 
-/// Logs the memory of a context: "Total Host Persistent Memory: 123 bytes", and so on.
+/// "Total Host Persistent Memory: 123 bytes", and so on.
+void log_memory(const Report& report, int64_t host, int64_t device, const MemoryUse& use) {
+    log_bytes(report, "Total Host Persistent Memory", host);
+    log_bytes(report, "Total Device Persistent Memory", device);
+    log_bytes(report, "Max Scratch Memory", use.scratch);
+    log_bytes(report, "Total Activation Memory", use.activations);
+}
+
+/// Logs the memory of contexts on a GPU without compiling their kernels.
+void log_planned_memory(const Engine& engine, const BuilderConfig& config, const Place& place) {
+    Storage storage(engine.graph_ref(), engine.formats());
+    std::vector<std::vector<Shape>> shapes;
+    for (const std::vector<Shape>& s : largest_shapes(engine)) {
+        shapes.push_back(storage.input_shapes(s));
+    }
+    CompileOptions options = limited_options(config);
+    options.profiles = storage.profiles(engine.profiles());
+    MemoryUse use =
+        memory_ahead(storage.graph(), shapes, place.backend->compute_capability(), options);
+    log_memory(config.report(), 0, use.persistent, use);
+}
+
+/// Logs the memory of a context.
 void log_context_memory(Context& context, const BuilderConfig& config, bool is_gpu) {
-    int64_t activations = 0;
-    int64_t scratch = 0;
+    MemoryUse most;
     for (const std::vector<Shape>& shapes : largest_shapes(context.engine())) {
-        activations = std::max(activations, context.execution().activation_bytes(shapes));
-        scratch = std::max(scratch, context.execution().memory_use().scratch);
+        int64_t activations = context.execution().activation_bytes(shapes);
+        most.activations = std::max(most.activations, activations);
+        most.scratch = std::max(most.scratch, context.execution().memory_use().scratch);
     }
     int64_t beside = context.execution().memory_use().persistent;
     auto packed = static_cast<int64_t>(context.executable().packed_bytes());
-    log_bytes(config.report(), "Total Host Persistent Memory", is_gpu ? 0 : packed + beside);
-    log_bytes(config.report(), "Total Device Persistent Memory", is_gpu ? beside : 0);
-    log_bytes(config.report(), "Max Scratch Memory", scratch);
-    log_bytes(config.report(), "Total Activation Memory", activations);
+    log_memory(config.report(), is_gpu ? 0 : packed + beside, is_gpu ? beside : 0, most);
 }
 
 } // namespace
@@ -108,8 +128,7 @@ void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConf
     std::optional<Place> place = place_of(config, limited);
     // A plugin may be built for a GPU that this machine lacks.
     bool foreign = place && plugins != nullptr && !place->is_gpu && config.device != Device::kCPU;
-    // Planning for a GPU compiles kernels. Without a limit, timing and running compile them later.
-    if (!place || foreign || (place->is_gpu && !limited)) {
+    if (!place || foreign || (place->is_gpu && !limited && plugins != nullptr)) {
         return;
     }
     CompileOptions options = limited_options(config);
@@ -117,6 +136,10 @@ void check_limits(const std::shared_ptr<const Engine>& engine, const BuilderConf
     options.of<CudaOptions>().runtime_cache =
         config.has(Flag::kDISABLE_COMPILATION_CACHE) ? "" : cache_folder_option();
     try {
+        if (place->is_gpu && !limited) {
+            log_planned_memory(*engine, config, *place);
+            return;
+        }
         Context context(engine, *place->backend, options);
         log_context_memory(context, config, place->is_gpu);
     } catch (const Error& e) {

@@ -5,6 +5,7 @@
 #include "api/tensorrt/globals.h"
 #include "api/tensorrt/network/formats.h"
 #include "backends/cuda/options.h"
+#include "backends/device_memory.h"
 #include "base/error.h"
 
 #include <algorithm>
@@ -17,7 +18,7 @@ using Strategy = nvinfer1::DynamicShapesKernelSpecializationStrategy;
 EngineState::EngineState(std::shared_ptr<const Engine> engine, const Place& place,
                          nvinfer1::IGpuAllocator* allocator, bool weights_loaded)
     : engine_(std::move(engine)), settings_(read_build_settings(*engine_)), place_(place),
-      allocator_(allocator), weights_loaded_(weights_loaded) {
+      allocator_(allocator), memory_(memory_source(allocator)), weights_loaded_(weights_loaded) {
     list_tensors();
     activation_bytes_.assign(static_cast<size_t>(profile_count()), -1);
 }
@@ -31,7 +32,36 @@ void EngineState::load_weights(const std::function<void(const EngineBytes&)>& ch
     std::scoped_lock lock(load_mutex_);
     require(!weights_loaded_, ErrorCode::InvalidArgument, "the weights are loaded already");
     check(expected_);
+    upload();
     weights_loaded_ = true;
+}
+
+void EngineState::upload_weights() {
+    std::scoped_lock lock(load_mutex_);
+    if (weights_loaded_) {
+        upload();
+    }
+}
+
+void EngineState::upload() {
+    // Arrays of other formats have a graph per context.
+    bool plain = !settings_.streams_weights && engine_->formats().are_plain();
+    if (place_.is_gpu && plain && !engine_->weights_missing()) {
+        CompileOptions options = compile_options({}, "");
+        options.profiles = engine_->profiles();
+        std::shared_ptr<const void> uploaded;
+        try {
+            uploaded = ingot::upload_weights(*place_.backend, engine_->graph_ref(), options);
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::OutOfMemory || e.code() == ErrorCode::Device ||
+                e.code() == ErrorCode::Interrupted) {
+                throw;
+            }
+            return; // a context says what the device cannot run
+        }
+        std::scoped_lock lock(mutex_);
+        uploaded_ = std::move(uploaded);
+    }
 }
 
 void EngineState::unload_weights() {
@@ -193,7 +223,7 @@ CompileOptions EngineState::compile_options(const RunOptions& options,
         cuda.tune_budget_ms = 0;
     }
     cuda.runtime_cache = folder;
-    o.memory = memory_source(allocator_);
+    o.memory = memory_;
     cuda.tf32 = settings_.tf32;
     o.batch_invariant = settings_.batch_invariant;
     cuda.weight_budget = weight_budget_.value_or(-1);
@@ -218,6 +248,7 @@ void EngineState::forget_contexts() {
     std::scoped_lock lock(mutex_, plan_mutex_);
     bases_.clear();
     last_base_ = nullptr;
+    uploaded_ = nullptr;
     activation_bytes_.assign(activation_bytes_.size(), -1);
     steps_.clear();
 }

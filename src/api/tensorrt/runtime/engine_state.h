@@ -65,6 +65,9 @@ public:
     bool weights_loaded() const { return weights_loaded_; }
     /// Expects load_weights() to bring these bytes later.
     void expect_weights(EngineBytes bytes);
+    /// Copies the weights to the GPU, where contexts share them. A CPU reads them in place, and
+    /// weights that may be streamed wait for a budget. Errors: OutOfMemory, Device.
+    void upload_weights();
     /// Loads the weights if `check` accepts the expected bytes. Errors: InvalidArgument when they
     /// are loaded already; errors of `check`.
     void load_weights(const std::function<void(const EngineBytes&)>& check);
@@ -132,6 +135,7 @@ private:
     };
     std::shared_ptr<const Context> base(const RunOptions& options);
     CompileOptions compile_options(const RunOptions& options, const std::string& folder) const;
+    void upload();
     void list_tensors();
     void dismiss_users();
     void forget_contexts();
@@ -140,6 +144,7 @@ private:
     BuildSettings settings_;
     Place place_;
     nvinfer1::IGpuAllocator* allocator_;
+    std::shared_ptr<MemorySource> memory_; // the allocator's; null: the device's own
     nvinfer1::ILogger* logger_ = nullptr;
     std::shared_ptr<plan::PluginHost> plugins_;
     std::vector<IoTensor> tensors_;
@@ -158,6 +163,7 @@ private:
 
     std::mutex mutex_;
     std::vector<Base> bases_;
+    std::shared_ptr<const void> uploaded_;     // weights on the GPU, which contexts share
     std::shared_ptr<const Context> last_base_; // kept while no context lives
     std::mutex plan_mutex_;
     std::vector<int64_t> activation_bytes_; // by profile; -1: not yet known

@@ -45,6 +45,7 @@ ICudaEngine* RuntimeObject::make(const Read& read, CheckWeights check) const {
     if (deferred_) {
         engine->state()->expect_weights(std::move(bytes));
     }
+    engine->state()->upload_weights();
     return engine.release();
 }
 

@@ -218,12 +218,17 @@ size_t slab_for(int64_t weight_budget) {
 
 } // namespace
 
-CudaState::CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o)
-    : gpu(g), arch(arch_for(g.arch(), std::as_const(o).of<CudaOptions>())), programs(std::move(p)),
-      memory(g, o.of<CudaOptions>().memory_limit, o.memory),
+DeviceWeights::DeviceWeights(Gpu& gpu, const CompileOptions& o)
+    : memory(gpu, o.of<CudaOptions>().memory_limit, o.memory),
       weights(memory, slab_for(o.of<CudaOptions>().weight_budget)),
-      streamed(g, o.of<CudaOptions>().weight_budget), compile(std::move(o)),
-      options(std::as_const(compile).of<CudaOptions>()) {
+      streamed(gpu, o.of<CudaOptions>().weight_budget) {}
+
+CudaState::CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o,
+                     std::shared_ptr<DeviceWeights> shared)
+    : gpu(g), arch(arch_for(g.arch(), std::as_const(o).of<CudaOptions>())), programs(std::move(p)),
+      device(shared != nullptr ? std::move(shared) : std::make_shared<DeviceWeights>(g, o)),
+      memory(device->memory), weights(device->weights), streamed(device->streamed),
+      compile(std::move(o)), options(std::as_const(compile).of<CudaOptions>()) {
     programs->enter();
 }
 

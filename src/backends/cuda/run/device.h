@@ -133,9 +133,20 @@ private:
     int64_t kept_bytes_ = 0;
 };
 
+/// Device memory with the weights in it, for all executables of one lowered graph.
+struct DeviceWeights {
+    DeviceWeights(Gpu& gpu, const CompileOptions& options);
+
+    Memory memory;
+    Weights weights;
+    StreamedWeights streamed;
+};
+
 struct CudaState {
-    /// Errors: Unsupported for an architecture or a cap that the GPU cannot run with.
-    CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o);
+    /// `shared` null: weights of its own. Errors: Unsupported for an architecture or a cap that the
+    /// GPU cannot run with.
+    CudaState(Gpu& g, std::shared_ptr<ProgramCache> p, CompileOptions o,
+              std::shared_ptr<DeviceWeights> shared = nullptr);
     ~CudaState();
     CudaState(const CudaState&) = delete;
     CudaState& operator=(const CudaState&) = delete;
@@ -143,9 +154,10 @@ struct CudaState {
     Gpu& gpu;
     kernels::Arch arch; // the GPU's own, or what the options ask for
     std::shared_ptr<ProgramCache> programs;
-    Memory memory;
-    Weights weights;
-    StreamedWeights streamed;
+    std::shared_ptr<DeviceWeights> device;
+    Memory& memory; // these three are of `device`
+    Weights& weights;
+    StreamedWeights& streamed;
     CompileOptions compile;
     const CudaOptions& options;                        // of `compile`
     std::shared_ptr<ProfilePrograms> profile_programs; // null: nothing is known of later shapes

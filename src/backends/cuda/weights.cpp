@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/weights.h"
+
+#include "backends/cuda/absent_gpu.h"
+#include "backends/cuda/kernel_set.h"
+#include "backends/cuda/lower.h"
+#include "backends/cuda/options.h"
+#include "base/log.h"
+#include "ops/evaluator.h"
+
+#include <algorithm>
+
+namespace ingot::cuda {
+
+namespace {
+
+/// Options that observe passes, and plugins, which belong to an engine, are not shared.
+bool may_share(const CompileOptions& o) {
+    return !o.verify_passes && !o.after_pass && o.plugins == nullptr;
+}
+
+/// The first segment's plan at the inputs' default shapes; null where none can be made: a context
+/// will say why.
+std::unique_ptr<SegmentPlan> plan_at_default_shapes(CudaDevice& device, const Program& program) {
+    const Graph& g = *program.graph;
+    try {
+        Symbols symbols;
+        for (size_t i = 0; i < g.inputs().size(); ++i) {
+            Value v = g.inputs()[i];
+            bind_symbols(g.type(v).dims, default_shape(g, i, program.options.profiles), symbols,
+                         str("input '", g.value_name(v), "'"));
+        }
+        return plan::plan_segment(program, device, 0, std::move(symbols), nullptr);
+    } catch (const Error& e) {
+        if (e.code() == ErrorCode::Interrupted) {
+            throw;
+        }
+        log(LogLevel::Verbose, "cuda: weights follow with the first run: ", e.what());
+        return nullptr;
+    }
+}
+
+} // namespace
+
+// The options that decide how a graph is lowered and where its constants lie.
+LoweredGraphs::Key LoweredGraphs::key_of(const CompileOptions& o) {
+    const auto& cuda = o.of<CudaOptions>();
+    return {o.memory.get(),     cuda.memory_limit, cuda.weight_budget, cuda.tf32,
+            o.batch_invariant,  o.poison,          cuda.force_tactic,  o.workspace,
+            cuda.shared_memory, cuda.arch,         o.disabled_passes};
+}
+
+std::shared_ptr<const LoweredGraph> LoweredGraphs::find(const std::shared_ptr<const Graph>& graph,
+                                                        const CompileOptions& options) {
+    std::unique_lock lock(mutex_);
+    std::erase_if(entries_, [](const Entry& e) { return e.lowered.expired(); });
+    for (const Entry& e : entries_) {
+        if (may_share(options) && e.source.lock() == graph && e.key == key_of(options)) {
+            if (auto known = e.lowered.lock()) {
+                return known;
+            }
+        }
+    }
+    lock.unlock(); // lowering takes long, and two threads rarely lower the same
+    auto made = std::make_shared<LoweredGraph>();
+    made->graph = std::make_shared<const Graph>(lower(*graph, options));
+    made->packs = std::make_shared<PackCache>();
+    made->device = std::make_shared<DeviceWeights>(gpu_, options);
+    made->device->streamed.make_room(*made->graph);
+    if (may_share(options)) {
+        lock.lock();
+        entries_.push_back({graph, key_of(options), made});
+    }
+    return made;
+}
+
+void upload_weights(Gpu& gpu, const LoweredGraph& lowered, const CompileOptions& options) {
+    // Planned for a GPU like this one on which nothing is compiled.
+    AbsentGpu absent(gpu.arch(), false);
+    auto programs = std::make_shared<ProgramCache>(absent, nullptr, nullptr, 1);
+    CompileOptions dry = options;
+    dry.memory = nullptr;
+    dry.of<CudaOptions>().specialise = Specialise::None;
+    auto program = plan::make_program(lowered.graph, cuda_kernels(), lowered.packs, dry);
+    CudaDevice device(std::make_shared<CudaState>(absent, programs, dry));
+    std::unique_ptr<SegmentPlan> plan = plan_at_default_shapes(device, *program);
+    if (plan == nullptr) {
+        return;
+    }
+    std::unique_ptr<Stream> stream;
+    for (const plan::Storage& s : plan->storages) {
+        bool constant = s.kind == plan::Storage::Kind::Constant && s.read;
+        if (constant && lowered.device->streamed.keeps(s.constant)) {
+            stream = stream != nullptr ? std::move(stream) : gpu.create_stream();
+            static_cast<void>(lowered.device->weights.find(s.constant, *stream));
+        }
+    }
+}
+
+} // namespace ingot::cuda
