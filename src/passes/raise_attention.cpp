@@ -4,6 +4,7 @@
 #include "passes/attention_scores.h"
 #include "passes/passes.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace ingot::passes {
@@ -49,7 +50,7 @@ std::optional<Contraction> contraction(const Graph& g, const Node& n) {
     size_t batch = d.a_batch.size();
     auto rank = static_cast<int64_t>(batch) + 2;
     if (d.a_contract.size() != 1 || g.type(n.inputs[0]).rank() != rank ||
-        g.type(n.inputs[1]).rank() != rank || batch > 2) {
+        g.type(n.inputs[1]).rank() != rank) {
         return std::nullopt;
     }
     Contraction c{{n.inputs[0], d.a_batch}, {n.inputs[1], d.b_batch}, batch};
@@ -138,11 +139,24 @@ Value without_axis(Graph& g, Value v, size_t axis) {
     return ops::reshape(g, v, d);
 }
 
+// Dims of [batch..., rows, columns] as [B, H, rows, columns]: all batch axes but the last are B.
+Dims four_dims(const Dims& d, size_t batch) {
+    Dims out = d;
+    if (batch <= 2) {
+        out.insert(out.begin() + static_cast<int64_t>(batch), 2 - batch, Dim(1));
+        return out;
+    }
+    for (size_t i = 1; i + 1 < batch; ++i) {
+        out[0] = out[0] * d[i];
+    }
+    out.erase(out.begin() + 1, out.begin() + static_cast<int64_t>(batch) - 1);
+    return out;
+}
+
 // The operand as [B, H, rows, columns].
 Value in_order(Graph& g, const Operand& o, size_t batch) {
     Value v = ops::permute(g, o.value, o.axes);
-    Dims d = g.type(v).dims;
-    d.insert(d.begin() + static_cast<int64_t>(batch), 2 - batch, Dim(1));
+    const Dims d = four_dims(g.type(v).dims, batch);
     return ops::reshape(g, v, d);
 }
 
@@ -210,10 +224,22 @@ std::optional<Value> mask_4d(Graph& g, Value mask, const Dims& scores, size_t ba
     if (broadcast(d, scores) != scores) {
         return std::nullopt;
     }
-    if (d.size() > 2) {
-        d.insert(d.begin() + static_cast<int64_t>(d.size()) - 2, 2 - batch, Dim(1));
+    if (batch <= 2) {
+        if (d.size() > 2) {
+            d.insert(d.begin() + static_cast<int64_t>(d.size()) - 2, 2 - batch, Dim(1));
+        }
+        return ops::reshape(g, mask, d);
     }
-    return ops::reshape(g, mask, d);
+    d.insert(d.begin(), scores.size() - d.size(), Dim(1));
+    auto heads = d.begin() + static_cast<int64_t>(batch) - 1;
+    bool shared = std::all_of(d.begin(), heads, [](const Dim& x) { return x.is_const(1); });
+    if (!shared) {
+        // One axis cannot broadcast a part of what it merges.
+        std::copy_n(scores.begin(), batch - 1, d.begin());
+        mask = ops::broadcast_to(g, mask, d);
+    }
+    const Dims merged = four_dims(d, batch);
+    return ops::reshape(g, mask, merged);
 }
 
 // --- windows

@@ -71,6 +71,9 @@ DEVICE u32 smem_addr(const void* p) {
 DEVICE void cp_async16(u32 to, const void* from, int bytes) {
     INGOT_RUNTIME.cp_async(to, from, 16, bytes);
 }
+DEVICE void cp_async8(u32 to, const void* from, int bytes) {
+    INGOT_RUNTIME.cp_async(to, from, 8, bytes);
+}
 DEVICE void cp_async4(u32 to, const void* from, int bytes) {
     INGOT_RUNTIME.cp_async(to, from, 4, bytes);
 }

@@ -216,6 +216,46 @@ TEST(Conv, Groups) {
     sweep(conv_graph({.x = "f16[1,6,5,5]", .w = "f16[9,2,3,3]", .groups = 3}));
 }
 
+/// Channels of 8 or 4 aligned bytes, and of fewer.
+TEST(Conv, ChannelsOfFewAlignedBytes) {
+    for (const char* groups_of : {"4", "2", "5"}) {
+        SCOPED_TRACE(groups_of);
+        std::string n = groups_of;
+        std::string all = std::to_string(std::stoi(n) * 3);
+        EXPECT_TRUE(ran(sweep(with_residual({.x = "f16[2," + all + ",7,9]",
+                                             .w = "f16[24," + n + ",3,3]",
+                                             .strides = {2, 1},
+                                             .groups = 3})),
+                        "conv_mma_64x32"));
+        EXPECT_TRUE(ran(sweep(conv_graph({.x = "bf16[1," + n + ",6,11]",
+                                          .w = "bf16[20," + n + ",3,2]",
+                                          .dilations = {1, 2},
+                                          .low = {1, 0},
+                                          .high = {0, 1}})),
+                        "conv_mma_64x32"));
+    }
+    EXPECT_TRUE(
+        ran(sweep(conv_graph(
+                {.x = "f16[2,116,5,7]", .w = "f16[58,116,1,1]", .low = {0, 0}, .high = {0, 0}})),
+            "mma_64x64"));
+}
+
+/// Taps along the last axis count as channels where no padding cuts them.
+TEST(Conv, TapsSideBySide) {
+    ConvCase patches{.x = "f16[2,3,28,42]",
+                     .w = "f16[40,3,14,14]",
+                     .strides = {14, 14},
+                     .low = {0, 0},
+                     .high = {0, 0}};
+    EXPECT_TRUE(ran(sweep(with_residual(patches)), "conv_mma_64x64"));
+    patches.x = "f16[1,3,30,47]";
+    EXPECT_TRUE(ran(sweep(conv_graph(patches)), "conv_mma_64x64"));
+    patches.strides = {5, 4}; // windows overlap
+    EXPECT_TRUE(ran(sweep(conv_graph(patches)), "conv_mma_64x64"));
+    patches.high = {0, 1};
+    EXPECT_TRUE(ran(sweep(conv_graph(patches)), "conv_mma_64x64"));
+}
+
 TEST(Conv, Depthwise) {
     EXPECT_TRUE(
         ran(sweep(with_residual({.x = "f16[2,16,9,11]", .w = "f16[16,1,3,3]", .groups = 16})),

@@ -74,6 +74,19 @@ TEST(Gemm, TensorCoresInHalf) {
     }
 }
 
+/// Rows of 8 or 4 aligned bytes, which TMA cannot walk, and of fewer.
+TEST(Gemm, RowsOfFewAlignedBytes) {
+    for (int64_t depth : {116, 58, 67}) {
+        SCOPED_TRACE(depth);
+        EXPECT_TRUE(ran(sweep(product({49, 40, depth})), "mma_64x64"));
+        EXPECT_TRUE(ran(sweep(product({49, 34, depth}, {.b_columns = true})), "mma_64x64"));
+    }
+    sweep(product({33, 24, 90}, {.type = DType::BF16, .batch = 3}));
+    Product single = {.type = DType::F32, .result = DType::F32};
+    EXPECT_TRUE(ran(sweep(product({40, 56, 67}, single), rounded()), "mma_64x64"));
+    sweep(product({40, 24, 36}, {.type = DType::I8, .result = DType::I32}));
+}
+
 TEST(Gemm, ManyStagesAndTiles) {
     FamilyOptions options;
     for (const char* tactic : {"wgmma_128x128_r2", "wgmma_256x160"}) {

@@ -89,6 +89,10 @@ DEVICE void cp_async16(u32 to, const void* from, int bytes) { // bytes < 16: the
     asm volatile("cp.async.cg.shared.global [%0],[%1],16,%2;" ::"r"(to), "l"(from), "r"(bytes)
                  : "memory");
 }
+DEVICE void cp_async8(u32 to, const void* from, int bytes) {
+    asm volatile("cp.async.ca.shared.global [%0],[%1],8,%2;" ::"r"(to), "l"(from), "r"(bytes)
+                 : "memory");
+}
 DEVICE void cp_async4(u32 to, const void* from, int bytes) {
     asm volatile("cp.async.ca.shared.global [%0],[%1],4,%2;" ::"r"(to), "l"(from), "r"(bytes)
                  : "memory");

@@ -51,6 +51,23 @@ struct MmaExtents {
 };
 double mma_cost_us(const MmaTile& t, MmaExtents x, int splits, DType type, double dram_bytes,
                    const Arch& arch);
+/// The bytes that one cp.async can copy, 16, 8, 4, where `aligned(n)` says that runs of n elements
+/// of `type` are dense and start at multiples of n; else 0: elements are gathered one by one.
+template <class Aligned>
+int copy_bytes(DType type, Aligned aligned) {
+    for (int bytes : {16, 8, 4}) {
+        if (int64_t n = int64_t{8} * bytes / bit_width(type); aligned(n)) {
+            return bytes;
+        }
+    }
+    return 0;
+}
+
+/// How much longer a product takes whose operand is copied so, relative to 16 bytes.
+inline double copy_factor(int bytes) {
+    return bytes == 16 ? 1.0 : bytes == 8 ? 1.2 : bytes == 4 ? 1.5 : 2.0;
+}
+
 /// The candidates for the number of parts of the depth.
 std::vector<int> split_choices(int64_t steps, int bm);
 

@@ -22,15 +22,29 @@ DEVICE u32 swizzled(int row, int c) {
     return row * BYTES + ((c ^ (BYTES == 64 ? (row >> 1) & 3 : row & 7)) << 4);
 }
 
-/// 16 bytes to shared memory: ALIGNED by cp.async, else element by element, `step` elements apart.
-/// `count`: valid elements; the rest becomes zero. `from` must be readable even when count is 0.
-template <bool ALIGNED>
+/// cp.async of BYTES (4, 8 or 16), of which `count` elements are valid; the rest becomes zero.
+template <int BYTES>
+DEVICE void cp_async(u32 to, const IN* from, int count) {
+    int bytes = count <= 0 ? 0 : count >= BYTES / element ? BYTES : count * element;
+    if (BYTES == 16)
+        cp_async16(to, from, bytes);
+    else if (BYTES == 8)
+        cp_async8(to, from, bytes);
+    else
+        cp_async4(to, from, bytes);
+}
+
+/// 16 bytes to shared memory: by cp.async of ALIGNED bytes, for 0 element by element, `step`
+/// elements apart. `count`: valid elements; the rest becomes zero. `from` must be readable even
+/// when count is 0.
+template <int ALIGNED>
 DEVICE void copy_chunk(u8* base, u32 to, const IN* from, i64 step, int count) {
-    if (ALIGNED) {
-        cp_async16(smem_addr(base) + to, from,
-                   count <= 0           ? 0
-                   : count >= per_chunk ? 16
-                                        : count * element);
+    if constexpr (ALIGNED > 0) {
+        constexpr int piece = ALIGNED / element;
+#pragma unroll
+        for (int p = 0; p < 16 / ALIGNED; p++)
+            cp_async<ALIGNED>(smem_addr(base) + to + p * ALIGNED,
+                              count > p * piece ? from + p * piece : from, count - p * piece);
     } else {
         Pack<IN, per_chunk> v;
 #pragma unroll

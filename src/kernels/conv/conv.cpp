@@ -102,21 +102,44 @@ bool fits_mma(const ConvShape& s, const Contraction& c) {
            c.k() < (int64_t{1} << 30) && c.m() < (int64_t{1} << 31);
 }
 
+/// Bytes that one copy takes: `copy_bytes`.
 struct Alignment {
-    bool x = false;
-    bool w = false;
+    int x = 0;
+    int w = 0;
 };
 
 Alignment alignment_of(const ConvShape& s, const Contraction& c) {
-    int64_t chunk = 128 / bit_width(s.x.dtype);
     const WindowArg& w = s.window;
     Alignment a;
-    a.x = w.step_c == 1 && w.channels % chunk == 0 && s.x.view.offset % chunk == 0 &&
-          w.step_n % chunk == 0 && w.step[0] % chunk == 0 && w.step[1] % chunk == 0 &&
-          w.step[2] % chunk == 0;
-    a.w = c.depth.b[0] == 1 && c.columns.b[0] % chunk == 0 && c.batch.b[0] % chunk == 0 &&
-          s.w.view.offset % chunk == 0;
+    a.x = copy_bytes(s.x.dtype, [&](int64_t n) {
+        return w.step_c == 1 && w.channels % n == 0 && s.x.view.offset % n == 0 &&
+               c.batch.a[0] % n == 0 && w.step_n % n == 0 &&
+               all_multiples({w.step[0], w.step[1]}, n) &&
+               (w.step[2] % n == 0 ||
+                (w.kernel[2] == 1 && w.low[2] == 0 && w.stride[2] * w.step[2] % n == 0));
+    });
+    a.w = copy_bytes(s.w.dtype, [&](int64_t n) {
+        return c.depth.b[0] == 1 && c.columns.b[0] % n == 0 && c.batch.b[0] % n == 0 &&
+               s.w.view.offset % n == 0;
+    });
     return a;
+}
+
+/// The same convolution whose taps along the last axis count as channels, where that lets more
+/// bytes be copied at once: pixels lie side by side and nothing is padded along that axis.
+ConvShape with_dense_taps(const ConvShape& s) {
+    const WindowArg& w = s.window;
+    bool dense = w.step_c == 1 && w.step[2] == w.channels && w.dilation[2] == 1;
+    bool inside =
+        w.low[2] == 0 && (w.out[2] - 1) * w.stride[2] + w.kernel[2] <= w.in[2] && s.groups == 1;
+    if (!dense || !inside) {
+        return s;
+    }
+    ConvShape merged = s;
+    merged.window.channels *= w.kernel[2];
+    merged.window.kernel[2] = 1;
+    Contraction c = window_contraction(s);
+    return alignment_of(merged, c).x > alignment_of(s, c).x ? merged : s;
 }
 
 double bytes_moved(const ConvShape& s, const Contraction& c) {
@@ -127,23 +150,25 @@ double bytes_moved(const ConvShape& s, const Contraction& c) {
     return bytes(s.x) + bytes(s.w) + bytes(s.out);
 }
 
-void add_mma(std::vector<Tactic>& out, const ConvShape& s, const Problem& p) {
+void add_mma(std::vector<Tactic>& out, const ConvShape& given, const Problem& p) {
+    ConvShape s = with_dense_taps(given);
     Contraction c = window_contraction(s);
     if (!mma_type(s.x.dtype, s.w.dtype, p.tf32) || !fits_mma(s, c) || c.k() == 0) {
         return;
     }
     Alignment a = alignment_of(s, c);
+    double slow = copy_factor(a.x) * copy_factor(a.w);
     for (const MmaTile& t : mma_tiles()) {
         // Larger warp tiles would spill.
-        int most = !a.x ? 1024 : s.x.dtype == DType::F32 ? 2048 : 4096;
+        int most = a.x == 0 ? 1024 : s.x.dtype == DType::F32 ? 2048 : 4096;
         if (t.wm * t.wn > most) {
             continue;
         }
         int64_t steps = div_up(c.k(), t.bk * 8 / bit_width(s.x.dtype));
         for (int split : split_choices(steps, t.bm)) {
-            double us =
-                (a.x ? 1.1 : 2.0) * mma_cost_us(t, {c.batches(), c.m(), c.n(), c.k()}, split,
-                                                s.x.dtype, bytes_moved(s, c), p.arch);
+            double us = 1.1 * slow *
+                        mma_cost_us(t, {c.batches(), c.m(), c.n(), c.k()}, split, s.x.dtype,
+                                    bytes_moved(s, c), p.arch);
             out.push_back(make_tactic(ConvMma{{t.bm, t.bn, split}}, us));
         }
     }
@@ -215,8 +240,9 @@ Emitted emit_simt_conv(const ConvShape& s) {
     return e;
 }
 
-Emitted emit_mma_conv(const ConvShape& s, const Arch& arch, const ConvMma& parameters,
+Emitted emit_mma_conv(const ConvShape& given, const Arch& arch, const ConvMma& parameters,
                       int variant) {
+    ConvShape s = with_dense_taps(given);
     const MmaTile& tile = parameters.tile();
     int splits = parameters.splits;
     Contraction c = generalised(window_contraction(s), variant & variant_rows);
@@ -226,8 +252,8 @@ Emitted emit_mma_conv(const ConvShape& s, const Arch& arch, const ConvMma& param
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
-        str(mma_defines(tile, s.x.dtype, arch, false), t.defines, "#define A_ALIGNED ", a.x ? 1 : 0,
-            "\n#define B_ALIGNED ", a.w ? 1 : 0, "\n#define SPATIAL ",
+        str(mma_defines(tile, s.x.dtype, arch, false), t.defines, "#define A_ALIGNED ", a.x,
+            "\n#define B_ALIGNED ", a.w, "\n#define SPATIAL ",
             s.window.in[0] > 1 || s.window.low[0] > 0 || s.window.kernel[0] > 1 ? 3 : 2, "\n");
     l.program.body = mma_body(t) + std::string(device_file("window"));
     l.program.family = "conv_mma";

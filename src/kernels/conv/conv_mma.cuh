@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolution as a product on tensor cores. Rows are result positions; the copy gathers the depth
-// from the input and fills padding with zeros. A_ALIGNED: a 16-byte chunk holds channels of one
-// kernel position; else elements are gathered one by one. SPATIAL: 2, or 3 where the first of the
+// from the input and fills padding with zeros. A_ALIGNED: the bytes, 16, 8 or 4, that are aligned
+// and hold channels of one kernel position; 0: elements are gathered one by one. B_ALIGNED: the
+// same of the weights. SPATIAL: 2, or 3 where the first of the
 // three axes matters.
 struct Copies {
     static constexpr int rows_at_once = threads / chunks;
@@ -82,7 +83,7 @@ struct Copies {
         u32 to = stage * stage_bytes;
         int left = (int)g.k - k;
         int count = left <= 0 ? 0 : left < per_chunk ? left : per_chunk;
-#if A_ALIGNED
+#if A_ALIGNED == 16
         i32 d = delta(tap);
 #pragma unroll
         for (int i = 0; i < na; i++) {
@@ -90,6 +91,19 @@ struct Copies {
             copy(to, i, in ? x + (base[i] + d) : x, in ? per_chunk : 0);
         }
         advance();
+#elif A_ALIGNED
+        constexpr int piece = A_ALIGNED / element;
+#pragma unroll
+        for (int e = 0; e < per_chunk; e += piece) {
+            Tap p(w, (u32)(k + e), SPATIAL);
+            i32 d = delta(p);
+#pragma unroll
+            for (int i = 0; i < na; i++) {
+                bool in = e < count && inside(i, p);
+                cp_async<A_ALIGNED>(ring + to + place + i * rows_at_once * row_bytes + e * element,
+                                    in ? x + (base[i] + d) : x, in ? piece : 0);
+            }
+        }
 #else
 #pragma unroll 1
         for (int e = 0; e < per_chunk; e++) {
@@ -104,19 +118,19 @@ struct Copies {
         }
 #endif
         to += a_bytes;
-#if B_ALIGNED
-        i64 kb = count > 0 ? k - (A_ALIGNED ? BK : 0) : 0;
+#if B_ALIGNED == 16
+        i64 kb = count > 0 ? k - (A_ALIGNED == 16 ? BK : 0) : 0;
 #pragma unroll
         for (int i = 0; i < nb; i++)
             copy(to, i, weights + kb + weight_row(i), count);
 #else
-        i64 kb = count > 0 ? (k - (A_ALIGNED ? BK : 0)) * g.bk[0] : 0;
+        i64 kb = count > 0 ? (k - (A_ALIGNED == 16 ? BK : 0)) * g.bk[0] : 0;
 #pragma unroll 1
         for (int i = 0; i < nb; i++)
-            copy_chunk<false>(memory, to + place + i * rows_at_once * row_bytes,
-                              weights + kb + weight_row(i), g.bk[0], count);
+            copy_chunk<B_ALIGNED>(memory, to + place + i * rows_at_once * row_bytes,
+                                  weights + kb + weight_row(i), g.bk[0], count);
 #endif
-#if !A_ALIGNED
+#if A_ALIGNED != 16
         k += BK;
 #endif
     }

@@ -10,18 +10,20 @@ namespace {
 
 struct Side {
     bool usable = false;
-    bool aligned = false;
+    int aligned = 0; // bytes that one copy takes; 0: an element at a time
 };
 
 /// The load of rows with the depth innermost.
 Side depth_side(const Operand& o, const Shape& batch, const Loops& outer, const Shape& strides,
                 const Shape& depth) {
-    int64_t chunk = 128 / bit_width(o.dtype);
     int64_t far = reach(outer, strides);
     Side s;
     s.usable = depth.size() == 1 && far >= 0 && far < (int64_t{1} << 32);
-    s.aligned = s.usable && depth[0] == 1 && o.view.offset % chunk == 0 &&
-                all_multiples(batch, chunk) && all_multiples(strides, chunk);
+    if (s.usable && depth[0] == 1) {
+        s.aligned = copy_bytes(o.dtype, [&](int64_t n) {
+            return o.view.offset % n == 0 && all_multiples(batch, n) && all_multiples(strides, n);
+        });
+    }
     return s;
 }
 
@@ -41,18 +43,19 @@ bool columns_inside(const Contraction& c) {
 void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32) {
     Side a = depth_side(c.a, c.batch.a, c.rows, c.rows.a, c.depth.a);
     Side b = depth_side(c.b, c.batch.b, c.columns, c.columns.b, c.depth.b);
-    bool columns = !b.aligned && columns_inside(c);
+    bool columns = b.aligned != 16 && columns_inside(c);
     if (!mma_type(c.a.dtype, c.b.dtype, tf32) || !a.usable || !(b.usable || columns) ||
         c.k() == 0 || c.empty()) {
         return;
     }
-    double slow = (a.aligned ? 1 : 2) * (b.aligned || columns ? 1.0 : 2.0);
+    double slow = copy_factor(a.aligned) * copy_factor(columns ? 16 : b.aligned);
+    bool gathers = a.aligned == 0 || (b.aligned == 0 && !columns);
     // Measured: products take this much less than the model, convolutions do not.
     constexpr double beside_wgmma_us = 3;
     constexpr double least_us = 1.5;
     for (const MmaTile& t : mma_tiles()) {
         // Larger warp tiles would spill.
-        int most = slow > 1 ? 1024 : c.a.dtype == DType::F32 ? 2048 : 4096;
+        int most = gathers ? 1024 : c.a.dtype == DType::F32 ? 2048 : 4096;
         if (t.wm * t.wn > most) {
             continue;
         }
@@ -71,14 +74,14 @@ Emitted emit_mma(const Contraction& c, const Arch& arch, const GemmMma& paramete
     int splits = parameters.splits;
     Side a = depth_side(c.a, c.batch.a, c.rows, c.rows.a, c.depth.a);
     Side b = depth_side(c.b, c.batch.b, c.columns, c.columns.b, c.depth.b);
-    bool columns = !b.aligned && columns_inside(c);
+    bool columns = b.aligned != 16 && columns_inside(c);
     int vector = store_width(c);
     StoreText t = store_text(c, vector);
     Launch l;
     l.program.uses = {"types", "math"};
     l.program.defines =
         str(mma_defines(tile, c.a.dtype, arch, columns), t.defines, "#define A_ALIGNED ", a.aligned,
-            "\n#define B_ALIGNED ", b.aligned || columns, "\n");
+            "\n#define B_ALIGNED ", columns ? 16 : b.aligned, "\n");
     l.program.body = mma_body(t);
     l.program.family = "gemm_mma";
     l.entry = "gemm_mma";

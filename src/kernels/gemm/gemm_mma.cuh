@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Contraction on tensor cores. A_ALIGNED, B_ALIGNED: 16-byte chunks along the depth (for B_COLUMNS:
-// along the columns) are aligned and dense; else they are gathered with a stride.
+// Contraction on tensor cores. A_ALIGNED, B_ALIGNED: the bytes, 16, 8 or 4, that are aligned and
+// dense along the depth (for B_COLUMNS: along the columns); 0: elements are gathered with a stride.
 struct Copies {
     static constexpr int rows_at_once = threads / chunks;
     static constexpr int na = BM / rows_at_once, nb = BN / rows_at_once;
@@ -48,13 +48,13 @@ struct Copies {
 #if A_ALIGNED
 #pragma unroll
         for (int i = 0; i < na; i++)
-            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                             a + ka + (RM > 1 ? oa[RM > 1 ? i : 0] : row_of_a(i)), 1, count);
+            copy_chunk<A_ALIGNED>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                                  a + ka + (RM > 1 ? oa[RM > 1 ? i : 0] : row_of_a(i)), 1, count);
 #else
 #pragma unroll 1
         for (int i = 0; i < na; i++)
-            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                              a + ka + row_of_a(i), g.ak[0], count);
+            copy_chunk<0>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                          a + ka + row_of_a(i), g.ak[0], count);
 #endif
         to += a_bytes;
 #if B_COLUMNS
@@ -67,21 +67,21 @@ struct Copies {
         for (int i = 0; i < BK / at_once; i++) {
             i64 kb = (i64)step * BK + r + i * at_once;
             bool inside = kb < g.k && wide > 0;
-            copy_chunk<true>(memory, to + swizzled<BN * element>(r + i * at_once, c),
-                             b + (inside ? on + kb * g.bk[0] : 0), 1, inside ? wide : 0);
+            copy_chunk<16>(memory, to + swizzled<BN * element>(r + i * at_once, c),
+                           b + (inside ? on + kb * g.bk[0] : 0), 1, inside ? wide : 0);
         }
 #else
         i64 kb = count > 0 ? k * g.bk[0] : 0;
 #if B_ALIGNED
 #pragma unroll
         for (int i = 0; i < nb; i++)
-            copy_chunk<true>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                             b + kb + (RN > 1 ? ob[RN > 1 ? i : 0] : row_of_b(i)), 1, count);
+            copy_chunk<B_ALIGNED>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                                  b + kb + (RN > 1 ? ob[RN > 1 ? i : 0] : row_of_b(i)), 1, count);
 #else
 #pragma unroll 1
         for (int i = 0; i < nb; i++)
-            copy_chunk<false>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
-                              b + kb + row_of_b(i), g.bk[0], count);
+            copy_chunk<0>(memory, to + swizzled<row_bytes>(row + i * rows_at_once, chunk),
+                          b + kb + row_of_b(i), g.bk[0], count);
 #endif
 #endif
     }

@@ -88,7 +88,7 @@ struct Copies {
             count = 0;
 #pragma unroll
         for (int i = 0; i < na; i++)
-            copy_chunk<true>(
+            copy_chunk<16>(
                 memory, to + swizzled<row_bytes>(threadIdx.x / chunks + i * rows_at_once, chunk),
                 a + (count > 0 ? k : 0) + (RM > 1 ? oa[RM > 1 ? i : 0] : row_of_a(i)), 1, count);
         dequantise(to + a_bytes);
