@@ -9,6 +9,7 @@
 #include "ops/op_case.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
+#include "plan/compile_options.h"
 #include "plan/views.h"
 #include "source_dir.h"
 

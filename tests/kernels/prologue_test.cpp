@@ -5,6 +5,7 @@
 #include "ir/text.h"
 #include "kernels/family.h"
 #include "ops/ops.h"
+#include "plan/compile_options.h"
 
 #include <gtest/gtest.h>
 
