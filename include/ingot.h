@@ -140,7 +140,8 @@ extern "C" TENSORRTAPI bool ingotSetVerifyWeights(nvinfer1::IRuntime* runtime,
 extern "C" TENSORRTAPI bool ingotSetTrustedKeys(nvinfer1::IRuntime* runtime,
                                                 const char* publicKeys) noexcept;
 extern "C" TENSORRTAPI bool ingotSetTrustedOnly(nvinfer1::IRuntime* runtime, bool only) noexcept;
-extern "C" TENSORRTAPI nvinfer1::IHostMemory* ingotSignEngine(const void* engine, uint64_t bytes,
+extern "C" TENSORRTAPI nvinfer1::IHostMemory* ingotSignEngine(nvinfer1::ILogger* logger,
+                                                              const void* engine, uint64_t bytes,
                                                               const char* privateKey) noexcept;
 extern "C" TENSORRTAPI int32_t ingotGetDevice(const nvinfer1::ICudaEngine* engine) noexcept;
 extern "C" TENSORRTAPI const char*
@@ -224,10 +225,10 @@ static inline bool setTrustedOnly(nvinfer1::IRuntime& runtime, bool only) noexce
 /// caller deletes it. Not part of libingot_lean.so.
 /// \param privateKey an Ed25519 private key in PEM, not encrypted, as 'openssl genpkey -algorithm
 /// ed25519' makes it.
-/// \returns nullptr for a damaged engine or another key; the process' logger is told.
-static inline nvinfer1::IHostMemory* signEngine(const void* engine, uint64_t bytes,
-                                                const char* privateKey) noexcept {
-    return ingotSignEngine(engine, bytes, privateKey);
+/// \returns nullptr for a damaged engine or another key; the logger gets the reason.
+static inline nvinfer1::IHostMemory* signEngine(nvinfer1::ILogger& logger, const void* engine,
+                                                uint64_t bytes, const char* privateKey) noexcept {
+    return ingotSignEngine(&logger, engine, bytes, privateKey);
 }
 
 /// Where the engine runs: kGPU or kCPU.

@@ -37,12 +37,18 @@ NB_MODULE(_ingot, m) {
     m.def(
         "sign_engine",
         [](const nb::bytes& engine, const std::string& private_key) {
+            struct Reason : nvinfer1::ILogger {
+                std::string text;
+                void log(Severity severity, const char* message) noexcept override {
+                    if (severity <= Severity::kERROR) {
+                        text = message;
+                    }
+                }
+            } reason;
             const std::unique_ptr<nvinfer1::IHostMemory> made(
-                ingot::signEngine(engine.data(), engine.size(), private_key.c_str()));
+                ingot::signEngine(reason, engine.data(), engine.size(), private_key.c_str()));
             if (made == nullptr) {
-                throw nb::value_error(
-                    "the engine is damaged or the key is no Ed25519 private key in "
-                    "PEM; the logger of the process has the reason");
+                throw nb::value_error(reason.text.c_str());
             }
             return nb::bytes(made->data(), made->size());
         },

@@ -30,7 +30,7 @@ protected:
     }
     std::unique_ptr<nv::IHostMemory> signed_by(const std::string& key) {
         return std::unique_ptr<nv::IHostMemory>(
-            signEngine(plan->data(), plan->size(), key.c_str()));
+            signEngine(logger, plan->data(), plan->size(), key.c_str()));
     }
     bool loads(const nv::IHostMemory& bytes) {
         std::unique_ptr<nv::ICudaEngine> e(
@@ -92,10 +92,10 @@ TEST_F(ApiTrust, CodeIsAllowedByKeyOrByName) {
 }
 
 TEST_F(ApiTrust, WhatCannotBeSigned) {
-    EXPECT_EQ(signEngine(nullptr, 1, private_key_1.c_str()), nullptr);
-    EXPECT_EQ(signEngine(plan->data(), plan->size(), nullptr), nullptr);
-    EXPECT_EQ(signEngine(plan->data(), plan->size(), public_key_1.c_str()), nullptr);
-    EXPECT_EQ(signEngine(plan->data(), plan->size() - 1, private_key_1.c_str()), nullptr);
+    EXPECT_EQ(signEngine(logger, nullptr, 1, private_key_1.c_str()), nullptr);
+    EXPECT_EQ(signEngine(logger, plan->data(), plan->size(), nullptr), nullptr);
+    EXPECT_EQ(signEngine(logger, plan->data(), plan->size(), public_key_1.c_str()), nullptr);
+    EXPECT_EQ(signEngine(logger, plan->data(), plan->size() - 1, private_key_1.c_str()), nullptr);
 }
 
 } // namespace ingot::test

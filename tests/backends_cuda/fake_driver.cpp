@@ -430,6 +430,7 @@ public:
     const kernels::Arch& arch() const override { return gpu_->arch(); }
     int number() const override { return gpu_->number(); }
     std::string description() const override { return gpu_->description(); }
+    const char* error() const override { return gpu_->error(); }
     std::string compiler() const override { return "none"; }
     std::string compile(const std::string& text) const override { return text; }
     std::shared_ptr<const Function> load(std::string_view binary, const std::string& entry,

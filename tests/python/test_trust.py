@@ -102,5 +102,5 @@ def test_from_python(keys, engine):
     assert runtime.deserialize_cuda_engine(signed) is not None
     assert runtime.set_trusted_keys(None)
     assert runtime.deserialize_cuda_engine(signed) is None
-    with pytest.raises(ValueError, match="the engine is damaged or the key is no Ed25519 private key in PEM"):
+    with pytest.raises(ValueError, match="Ed25519"):
         api.sign_engine(engine.read_bytes(), public)

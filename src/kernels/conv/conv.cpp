@@ -158,9 +158,10 @@ void add_mma(std::vector<Tactic>& out, const ConvShape& given, const Problem& p)
     }
     Alignment a = alignment_of(s, c);
     double slow = copy_factor(a.x) * copy_factor(a.w);
+    bool narrow = a.x < 16 || a.w < 16;
     for (const MmaTile& t : mma_tiles()) {
         // Larger warp tiles would spill.
-        int most = a.x == 0 ? 1024 : s.x.dtype == DType::F32 ? 2048 : 4096;
+        int most = a.x == 0 ? 1024 : narrow || s.x.dtype == DType::F32 ? 2048 : 4096;
         if (t.wm * t.wn > most) {
             continue;
         }

@@ -49,13 +49,13 @@ void add_mma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch&
         return;
     }
     double slow = copy_factor(a.aligned) * copy_factor(columns ? 16 : b.aligned);
-    bool gathers = a.aligned == 0 || (b.aligned == 0 && !columns);
+    int copied = std::min(a.aligned, columns ? 16 : b.aligned);
     // Measured: products take this much less than the model, convolutions do not.
     constexpr double beside_wgmma_us = 3;
     constexpr double least_us = 1.5;
     for (const MmaTile& t : mma_tiles()) {
         // Larger warp tiles would spill.
-        int most = gathers ? 1024 : c.a.dtype == DType::F32 ? 2048 : 4096;
+        int most = copied == 0 ? 1024 : copied < 16 || c.a.dtype == DType::F32 ? 2048 : 4096;
         if (t.wm * t.wn > most) {
             continue;
         }
