@@ -52,6 +52,8 @@ std::string_view name(RefusalKind k) {
     return "unknown";
 }
 
+// Most callers give up the string that they built: by value, although it is copied here.
+// NOLINTBEGIN(performance-unnecessary-value-param)
 Error::Error(ErrorCode code, std::string message, RefusalKind refusal)
     : code_(code), refusal_(refusal), message_(printable(message)), text_(message_) {}
 
@@ -60,6 +62,7 @@ Error& Error::at(std::string place) {
     text_ = str(trail_.back(), ": ", text_);
     return *this;
 }
+// NOLINTEND(performance-unnecessary-value-param)
 
 void check_failed(const char* condition, const char* file, int line, std::string_view message) {
     std::string text = str("ingot: internal error: ", message, message.empty() ? "" : " ",

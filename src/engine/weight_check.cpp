@@ -43,7 +43,7 @@ WeightCheck::~WeightCheck() {
     if (process_ != process_number()) { // nothing to join: the threads are the parent's
         static_cast<void>(
             std::make_unique<std::vector<std::thread>>(std::move(threads_)).release());
-        return;
+        return; // NOLINT(clang-analyzer-cplusplus.NewDeleteLeaks): kept on purpose
     }
     came(UINT64_MAX);
     for (std::thread& t : threads_) {

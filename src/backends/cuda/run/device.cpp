@@ -237,7 +237,7 @@ CudaState::~CudaState() {
     programs->leave();
 }
 
-CudaDevice::CudaDevice(std::shared_ptr<CudaState> state)
+CudaDevice::CudaDevice(const std::shared_ptr<CudaState>& state)
     : CudaDevice(state, state->gpu.create_stream_of(state->options.priority)) {}
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream)

@@ -174,7 +174,7 @@ class CudaDevice final : public Device,
                          plan::DeviceCommunication,
                          plan::ProfilerRanges {
 public:
-    explicit CudaDevice(std::shared_ptr<CudaState> state);
+    explicit CudaDevice(const std::shared_ptr<CudaState>& state);
     CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream);
     ~CudaDevice() override;
     CudaDevice(const CudaDevice&) = delete;
