@@ -7,7 +7,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-import ingot
+from shim import package
+
+package.find()
+
+import ingot  # noqa: E402
 
 SIZE = 512  # products of this size are shared among threads
 MODEL = None

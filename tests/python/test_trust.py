@@ -4,10 +4,14 @@ import subprocess
 
 import pytest
 
-import ingot as api
 import ingot_command as ingot
+from shim import package
 from test_cli import fails
 from test_trtexec import DIGITS, run
+
+package.find()
+
+import ingot as api  # noqa: E402
 
 KEYS = [
     ("MC4CAQAwBQYDK2VwBCIEIKHlIqcNUhzxHaDQlHVCxDzt007vlsSTC2uS5+J6q2AS",
