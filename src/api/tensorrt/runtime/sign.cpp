@@ -16,6 +16,7 @@ extern "C" nvinfer1::IHostMemory* ingotSignEngine(nvinfer1::ILogger* logger, con
             require(engine != nullptr && private_key != nullptr, ErrorCode::InvalidArgument,
                     engine == nullptr ? "the engine's bytes are at a null address"
                                       : "the private key is null");
+            // NOLINTNEXTLINE(bugprone-unhandled-exception-at-new): the guard catches it
             return new api::HostMemory(signed_engine({static_cast<const std::byte*>(engine), bytes},
                                                      private_key_from_pem(private_key)));
         });
