@@ -21,8 +21,9 @@ def binary():
 def call(*arguments, timeout=600):
     """Runs the command; a failure raises with its whole output."""
     command = [str(binary()), *map(str, arguments)]
-    done = subprocess.run(command, text=True, timeout=timeout, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+    # Lines on stderr are not part of a JSON text.
+    apart = subprocess.DEVNULL if "--json" in arguments else subprocess.STDOUT
+    done = subprocess.run(command, text=True, timeout=timeout, stdout=subprocess.PIPE, stderr=apart)
     if done.returncode != 0:
         raise RuntimeError(f"exit code {done.returncode} of {' '.join(command)}\n{done.stdout}")
     return done.stdout
