@@ -20,6 +20,23 @@ void stay() noexcept {
     }
 }
 
+void prepare_unwinding() noexcept {
+    struct Nothing {};
+    try {
+        throw Nothing();
+    } catch (const Nothing&) {
+    }
+}
+
+WithGil::WithGil()
+    : state_([] {
+          try {
+              return PyGILState_Ensure();
+          } catch (abi::__forced_unwind&) {
+              stay();
+          }
+      }()) {}
+
 WithoutGil::~WithoutGil() {
     try {
         PyEval_RestoreThread(state_);

@@ -52,6 +52,11 @@ private:
 /// thread stays where it is until the process has ended, as it does from 3.14 on.
 [[noreturn]] void stay() noexcept;
 
+/// Call once, before threads give up the GIL: libgcc is linked statically here, and its copy sets
+/// up its tables at the first exception. A forced unwinding, which libgcc_s.so starts, aborts in a
+/// handler of ours while they are empty.
+void prepare_unwinding() noexcept;
+
 /// Without the GIL while it lives.
 class WithoutGil {
 public:
@@ -62,6 +67,18 @@ public:
 
 private:
     PyThreadState* state_;
+};
+
+/// With the GIL while it lives. nanobind's own cannot be unwound through.
+class WithGil {
+public:
+    WithGil();
+    ~WithGil() { PyGILState_Release(state_); }
+    WithGil(const WithGil&) = delete;
+    WithGil& operator=(const WithGil&) = delete;
+
+private:
+    PyGILState_STATE state_;
 };
 
 /// Calls f without the GIL; then raises what its callbacks raised.
@@ -90,21 +107,14 @@ R callback(const char* where, R failure, const F& f) noexcept {
     if (!nb::is_alive()) {
         return failure;
     }
+    const WithGil gil;
     try {
-        nb::gil_scoped_acquire gil;
-        if (!gil) {
-            return failure;
-        }
-        try {
-            return f();
-        } catch (abi::__forced_unwind&) {
-            stay();
-        } catch (...) {
-            CallScope::keep_current(where);
-            return failure;
-        }
+        return f();
     } catch (abi::__forced_unwind&) {
         stay();
+    } catch (...) {
+        CallScope::keep_current(where);
+        return failure;
     }
 }
 

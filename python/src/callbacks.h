@@ -17,11 +17,23 @@ struct MethodName {
     uint64_t hash;
 };
 
+/// Calls Python while a ticket lives, which no unwinding may pass: it would give up a GIL that the
+/// thread has lost.
+template <class F>
+nb::object in_python(const F& f) {
+    try {
+        return f();
+    } catch (abi::__forced_unwind&) {
+        stay();
+    }
+}
+
 /// Calls a method of the Python object behind a trampoline, which must define it. Needs the GIL.
 template <class... A>
 nb::object call_python(const nb::detail::trampoline& trampoline, const MethodName& name, A&&... a) {
     const nb::detail::ticket ticket(trampoline, name.text, name.hash, true);
-    return trampoline.base().attr(ticket.key)(std::forward<A>(a)...);
+    return in_python(
+        [&] { return nb::object(trampoline.base().attr(ticket.key)(std::forward<A>(a)...)); });
 }
 
 /// Calls it if the Python class overrides it. Returns whether it did; its result goes to `result`.
@@ -36,7 +48,8 @@ bool call_overridden(const nb::detail::trampoline& trampoline, const MethodName&
     if (!ticket.key.is_valid()) {
         return false;
     }
-    result = trampoline.base().attr(ticket.key)(std::forward<A>(a)...);
+    result = in_python(
+        [&] { return nb::object(trampoline.base().attr(ticket.key)(std::forward<A>(a)...)); });
     return true;
 }
 

@@ -26,6 +26,7 @@ NB_MODULE(_ingot, m) {
     bind_control_layers(m);
     bind_network(m);
     bind_plugins(m);
+    prepare_unwinding();
     bind_config(m);
     bind_engine(m);
     bind_context(m);
