@@ -214,10 +214,11 @@ TEST_F(ParsedSettersTest, what_the_class_cannot_do_is_not_set) {
     EXPECT_EQ(l.getOperation(), nv::ElementWiseOperation::kPOW);
     l.setOperation(nv::ElementWiseOperation::kSUM);
     ASSERT_EQ(logger.errors.size(), 1U);
-    EXPECT_EQ(logger.errors[0],
-              "IElementWiseLayer::setOperation: layer 'the Pow' (ElementWise): it runs a node of the "
-              "model, and its settings cannot express that node: input 1 'w' is i64[3], "
-              "expected f32 as input 0 'x'; leave it as it is, or add layers in its place");
+    EXPECT_EQ(
+        logger.errors[0],
+        "IElementWiseLayer::setOperation: layer 'the Pow' (ElementWise): it runs a node of the "
+        "model, and its settings cannot express that node: input 1 'w' is i64[3], "
+        "expected f32 as input 0 'x'; leave it as it is, or add layers in its place");
     EXPECT_EQ(l.getOperation(), nv::ElementWiseOperation::kPOW);
     std::vector<Tensor> y = run({x});
     expect_elements(y, 0, {2, 3}, [&](int64_t i) {

@@ -262,8 +262,8 @@ void expect_trusts_keys(const Library& library) {
     auto set_only = library.function<bool(nvinfer1::IRuntime*, bool)>("ingotSetTrustedOnly");
     ASSERT_TRUE(set_keys != nullptr && set_only != nullptr);
     Bytes plain = build_weighted();
-    std::unique_ptr<nvinfer1::IHostMemory> made(
-        ingot::signEngine(logger(), plain.data(), plain.size(), ingot::test::private_key_1.c_str()));
+    std::unique_ptr<nvinfer1::IHostMemory> made(ingot::signEngine(
+        logger(), plain.data(), plain.size(), ingot::test::private_key_1.c_str()));
     ASSERT_NE(made, nullptr) << logger().take();
     const char* data = static_cast<const char*>(made->data());
     const Bytes signed_bytes(data, data + made->size());

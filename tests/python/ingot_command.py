@@ -22,10 +22,10 @@ def call(*arguments, timeout=600):
     """Runs the command; a failure raises with its whole output."""
     command = [str(binary()), *map(str, arguments)]
     # Lines on stderr are not part of a JSON text.
-    apart = subprocess.DEVNULL if "--json" in arguments else subprocess.STDOUT
+    apart = subprocess.PIPE if "--json" in arguments else subprocess.STDOUT
     done = subprocess.run(command, text=True, timeout=timeout, stdout=subprocess.PIPE, stderr=apart)
     if done.returncode != 0:
-        raise RuntimeError(f"exit code {done.returncode} of {' '.join(command)}\n{done.stdout}")
+        raise RuntimeError(f"exit code {done.returncode} of {' '.join(command)}\n{done.stdout}{done.stderr or ''}")
     return done.stdout
 
 

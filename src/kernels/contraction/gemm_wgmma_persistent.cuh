@@ -214,7 +214,7 @@ DEVICE void finish_tile(const Sums& sums, u32 memory, u32 ends, u32 use, int n0,
 #pragma unroll
                 for (int j = 0; j < 4; j++)
                     r[j] = epilogue_pair(d[s * 8 + j * 2], d[s * 8 + j * 2 + 1],
-                                       columns.of[s * 2 + j / 2], other[j] EPI_PASS);
+                                         columns.of[s * 2 + j / 2], other[j] EPI_PASS);
                 stmatrix4(to, r[0], r[1], r[2], r[3]);
             }
         }

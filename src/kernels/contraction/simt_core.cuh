@@ -82,7 +82,7 @@ DEVICE void simt_multiply(ACC (&acc)[4][4], u8* memory, const SimtTile& t, i64 d
 }
 
 DEVICE void simt_epilogue(const ACC (&acc)[4][4], u8* memory, const SimtTile& t, const Geometry& g,
-                        OUT* out EPI_PARAMS) {
+                          OUT* out EPI_PARAMS) {
     ACC* tile = (ACC*)memory;
 #pragma unroll
     for (int i = 0; i < 4; i++)
