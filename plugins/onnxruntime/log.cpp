@@ -19,34 +19,11 @@ void Log::write(OrtLoggingLevel level, const std::string& text) const noexcept {
     }
 }
 
-void ApiLogger::log(Severity severity, const char* message) noexcept {
-    try {
-        if (severity <= Severity::kERROR) {
-            std::lock_guard<std::mutex> lock(mutex_);
-            if (errors_.size() < 1U << 16U) {
-                errors_ += errors_.empty() ? "" : "\n";
-                errors_ += message;
-            }
-            return;
-        }
-        OrtLoggingLevel level = severity == Severity::kWARNING ? ORT_LOGGING_LEVEL_WARNING
-                                : severity == Severity::kINFO && verbose_
-                                    ? ORT_LOGGING_LEVEL_INFO
-                                    : ORT_LOGGING_LEVEL_VERBOSE;
-        log_.write(level, message);
-    } catch (...) { // without memory the message is lost
-    }
-}
-
-std::string ApiLogger::take_errors(const char* otherwise) noexcept {
-    try {
-        std::lock_guard<std::mutex> lock(mutex_);
-        std::string taken;
-        taken.swap(errors_);
-        return taken.empty() ? std::string(otherwise) : taken;
-    } catch (...) {
-        return {};
-    }
+void ApiLogger::write(Severity severity, const char* message) {
+    OrtLoggingLevel level = severity == Severity::kWARNING            ? ORT_LOGGING_LEVEL_WARNING
+                            : severity == Severity::kINFO && verbose_ ? ORT_LOGGING_LEVEL_INFO
+                                                                      : ORT_LOGGING_LEVEL_VERBOSE;
+    log_.write(level, message);
 }
 
 } // namespace ingot::ort

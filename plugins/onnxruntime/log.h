@@ -2,10 +2,9 @@
 // Messages to the application: ONNX Runtime's logger, and an adapter for Ingot's API.
 #pragma once
 
-#include "NvInferRuntimeBase.h"
+#include "plugins/keeping_logger.h"
 #include "plugins/onnxruntime/host.h"
 
-#include <mutex>
 #include <string>
 
 namespace ingot::ort {
@@ -25,21 +24,17 @@ private:
     const OrtLogger* logger_;
 };
 
-/// The logger of Ingot's objects. Keeps their errors for take_errors(), because their methods only
-/// return failure. Thread safe.
-class ApiLogger final : public nvinfer1::ILogger {
+/// The logger of Ingot's objects. Thread safe.
+class ApiLogger final : public KeepingLogger {
 public:
     /// `verbose`: the API's information is logged as information; else as verbose.
     ApiLogger(Log log, bool verbose) : log_(log), verbose_(verbose) {}
-    void log(Severity severity, const char* message) noexcept override;
-    /// The errors since the last call, line by line; `otherwise` without any.
-    std::string take_errors(const char* otherwise) noexcept;
 
 private:
+    void write(Severity severity, const char* message) override;
+
     Log log_;
     bool verbose_;
-    std::mutex mutex_;
-    std::string errors_;
 };
 
 } // namespace ingot::ort

@@ -98,28 +98,9 @@ void log(TRITONSERVER_LogLevel level, const std::string& text) noexcept {
     ignore(TRITONSERVER_LogMessage(level, "ingot", 0, text.c_str()));
 }
 
-void ServerLogger::log(Severity severity, const char* message) noexcept {
-    try {
-        if (severity <= Severity::kERROR) {
-            std::lock_guard<std::mutex> lock(mutex_);
-            if (errors_.size() < 1U << 16U) {
-                errors_ += errors_.empty() ? "" : "\n";
-                errors_ += message;
-            }
-            return;
-        }
-        triton::log(severity == Severity::kWARNING ? TRITONSERVER_LOG_WARN
-                                                   : TRITONSERVER_LOG_VERBOSE,
-                    str(subject_, ": ", message));
-    } catch (...) { // without memory there is no message
-    }
-}
-
-std::string ServerLogger::take_errors(const char* otherwise) {
-    std::lock_guard<std::mutex> lock(mutex_);
-    std::string taken;
-    taken.swap(errors_);
-    return taken.empty() ? std::string(otherwise) : taken;
+void ServerLogger::write(Severity severity, const char* message) {
+    triton::log(severity == Severity::kWARNING ? TRITONSERVER_LOG_WARN : TRITONSERVER_LOG_VERBOSE,
+                str(subject_, ": ", message));
 }
 
 nv::ErrorCode ErrorList::getErrorCode(int32_t i) const noexcept {

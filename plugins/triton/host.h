@@ -3,11 +3,10 @@
 // here become its errors. An exception across the interface would end the server.
 #pragma once
 
-#include "NvInferRuntimeBase.h"
 #include "base/error.h"
+#include "plugins/keeping_logger.h"
 #include "plugins/triton/abi.h"
 
-#include <mutex>
 #include <new>
 #include <string>
 #include <vector>
@@ -72,19 +71,15 @@ std::string take_json(TRITONSERVER_Message* message);
 
 void log(TRITONSERVER_LogLevel level, const std::string& text) noexcept;
 
-/// Ingot's messages in the server's log, each with whom it is about. Errors are kept until somebody
-/// asks: methods of the API only say that they failed. Safe from any thread.
-class ServerLogger final : public nvinfer1::ILogger {
+/// Ingot's messages in the server's log, each with whom it is about. Safe from any thread.
+class ServerLogger final : public KeepingLogger {
 public:
     explicit ServerLogger(std::string subject) : subject_(std::move(subject)) {}
-    void log(Severity severity, const char* message) noexcept override;
-    /// The errors since the last call, line by line; `otherwise` without any.
-    std::string take_errors(const char* otherwise);
 
 private:
+    void write(Severity severity, const char* message) override;
+
     std::string subject_;
-    std::mutex mutex_;
-    std::string errors_;
 };
 
 /// Errors of one context, which others must not see. One thread at a time.

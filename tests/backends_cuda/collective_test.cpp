@@ -6,6 +6,7 @@
 #include "backends/cuda/driver/nccl.h"
 #include "backends_cuda/fake_driver.h"
 #include "emulator/emulated_gpu.h"
+#include "error_of.h"
 #include "gpu/collectives.h"
 
 #include <gtest/gtest.h>
@@ -14,6 +15,8 @@
 
 namespace ingot::test {
 namespace {
+
+using test::error_of;
 
 /// Emulated GPUs with a communicator.
 struct World {
@@ -44,15 +47,6 @@ struct World {
 
 Tensor four() {
     return rank_data(0, DType::F32, {4});
-}
-
-std::string error_of(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
 }
 
 TEST(Collectives, EveryOperationReductionAndType) {

@@ -5,6 +5,7 @@
 #include "backends/cpu/options.h"
 #include "base/error.h"
 #include "engine/engine.h"
+#include "error_of.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 
@@ -17,6 +18,8 @@
 
 namespace ingot {
 namespace {
+
+using test::error_of;
 
 Tensor pattern(Shape shape, double step) {
     Tensor t = Tensor::empty(DType::F32, std::move(shape));
@@ -152,15 +155,6 @@ TEST_P(Contexts, KeepsAllThatItNeeds) {
     Context& second = *sibling;
     first.reset();
     EXPECT_TRUE(agrees(second, sample));
-}
-
-std::string error_of(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "no error";
 }
 
 // While a step of a run is being timed, the run continues: calls from outside arrive in between.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
+#include "error_of.h"
 #include "ir/profile.h"
 #include "workflow/build.h"
 
@@ -8,21 +9,13 @@
 namespace ingot {
 namespace {
 
+using test::error_of;
+
 Graph two_inputs() {
     Graph g;
     g.add_output("y", g.add_input("image", parse_type("f32[N,3,H,W]")));
     g.add_input("tokens", parse_type("i64[N,77]"));
     return g;
-}
-
-template <class F>
-std::string error_of(F&& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
 }
 
 TEST(Profile, SpecsFillWhatIsMissing) {

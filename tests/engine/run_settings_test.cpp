@@ -3,18 +3,20 @@
 #include "backends/backends.h"
 #include "base/error.h"
 #include "engine/engine.h"
+#include "error_of.h"
 #include "ops/ops.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <new>
 #include <vector>
 
 namespace ingot {
 namespace {
+
+using test::error_of;
 
 struct CountedSteps : StepTimer {
     void step(const StepInfo&, double) noexcept override { ++steps; }
@@ -43,15 +45,6 @@ std::shared_ptr<const Engine> engine() {
     g.set_value_name(a, "a"); // observers see values with names
     g.add_output("y", ops::matmul(g, a, a));
     return Engine::create(std::move(g), {}, {});
-}
-
-std::string error_of(const std::function<void()>& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "no error";
 }
 
 struct RunSettingsOnTheCpu : ::testing::Test {
@@ -103,7 +96,7 @@ TEST_F(RunSettingsOnTheCpu, AFailureChangesNothing) {
                       s.communicator = &communicator;
                   });
               }),
-              "no error");
+              "");
     EXPECT_EQ(e.settings().timer, nullptr);
     EXPECT_EQ(e.settings().cache_limit, 0);
     EXPECT_EQ(e.settings().communicator, nullptr);

@@ -7,6 +7,7 @@
 #include "base/process.h"
 #include "engine/engine.h"
 #include "engine/trust.h"
+#include "error_of.h"
 #include "ops/ops.h"
 #include "ops/plugin.h"
 #include "trust_keys.h"
@@ -18,6 +19,7 @@
 namespace ingot {
 namespace {
 
+using test::error_of;
 using test::private_key_1;
 using test::private_key_2;
 using test::public_key_1;
@@ -83,16 +85,6 @@ AlignedBytes by_key(const std::string& key, const AlignedBytes& bytes = foreign(
 
 Trust keys(const std::string& text) {
     return {parse_trusted_keys(text)};
-}
-
-template <class F>
-std::string error_of(F&& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
 }
 
 /// A GPU to all appearances, which keeps what it was given to run.

@@ -5,6 +5,7 @@
 #include "base/checked.h"
 #include "base/error.h"
 #include "engine/engine.h"
+#include "error_of.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
@@ -18,17 +19,9 @@
 namespace ingot {
 namespace {
 
-constexpr int64_t big = int64_t{1} << 62;
+using test::error_of;
 
-template <class F>
-std::string error_of(const F& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
-}
+constexpr int64_t big = int64_t{1} << 62;
 
 TEST(Extents, EverySizeOfEveryType) {
     for (int i = 0; i < dtype_count; ++i) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs: the kernel and segment of a node, and packing once.
 #include "base/error.h"
+#include "error_of.h"
 #include "ops/ops.h"
 #include "plan/planned.h"
 #include "plan/program.h"
@@ -11,6 +12,8 @@
 
 namespace ingot::plan {
 namespace {
+
+using test::error_of;
 
 std::optional<std::string> accept(const Group&) {
     return std::nullopt;
@@ -38,16 +41,6 @@ std::shared_ptr<const Program> program_of(Graph g) {
     static const KernelSet set = kernels();
     return make_program(std::make_shared<const Graph>(std::move(g)), set,
                         std::make_shared<PackCache>(), {});
-}
-
-template <class F>
-std::string error_of(const F& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
 }
 
 /// x, its nonzero elements' columns, and the values gathered by them.

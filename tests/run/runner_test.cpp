@@ -5,6 +5,7 @@
 #include "backends/cpu/lower.h"
 #include "backends/cpu/options.h"
 #include "base/error.h"
+#include "error_of.h"
 #include "ops/evaluator.h"
 #include "ops/ops.h"
 #include "plan/memory_planner.h"
@@ -17,6 +18,8 @@
 
 namespace ingot::plan {
 namespace {
+
+using test::error_of;
 
 /// Host memory; counts plans and allocations.
 class CountingDevice final : public Device, DeviceLaunches {
@@ -59,16 +62,6 @@ private:
     bool settle() override { return false; }
     bool replay(SegmentPlan&, const RunContext&) override { return false; }
 };
-
-template <class F>
-std::string error_of(const F& f) {
-    try {
-        f();
-    } catch (const Error& e) {
-        return e.what();
-    }
-    return "";
-}
 
 Tensor indices(std::initializer_list<int64_t> list) {
     Tensor t = Tensor::zeros(DType::I64, {static_cast<int64_t>(list.size())});
