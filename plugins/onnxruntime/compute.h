@@ -2,7 +2,7 @@
 // NodeCompute: a fused node in ONNX Runtime's interface, run on contexts of an engine.
 #pragma once
 
-#include "plugins/onnxruntime/device_memory.h"
+#include "plugins/common/device_memory.h"
 #include "plugins/onnxruntime/engine.h"
 #include "plugins/onnxruntime/run_settings.h"
 #include "plugins/onnxruntime/runtime_cache.h"

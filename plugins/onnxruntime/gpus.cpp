@@ -45,7 +45,7 @@ GpuTable::~GpuTable() {
     }
 }
 
-GpuTable::Entry& GpuTable::add(Gpu gpu, std::shared_ptr<DeviceMemory> memory,
+GpuTable::Entry& GpuTable::add(GpuInfo gpu, std::shared_ptr<DeviceMemory> memory,
                                const char* metadata) {
     Entry& e = *entries_.emplace_back(std::make_unique<Entry>());
     e.gpu = std::move(gpu);
@@ -81,7 +81,7 @@ void GpuTable::make_hardware(Entry& e, uint32_t id) {
 
 void GpuTable::add_real(const OrtHardwareDevice* const* devices, size_t count) {
     std::string problem;
-    for (Gpu& gpu : find_gpus(problem)) {
+    for (GpuInfo& gpu : find_gpus(problem)) {
         if (gpu.capability < oldest_capability) {
             continue;
         }
@@ -100,7 +100,7 @@ void GpuTable::add_real(const OrtHardwareDevice* const* devices, size_t count) {
 }
 
 void GpuTable::add_simulated() {
-    Gpu gpu;
+    GpuInfo gpu;
     gpu.name = "simulated GPU";
     Entry& e = add(std::move(gpu), simulated_gpu(), "is_simulated");
     e.is_simulated = true;
@@ -108,7 +108,7 @@ void GpuTable::add_simulated() {
 }
 
 void GpuTable::add_virtual(uint32_t hardware_id) {
-    Gpu gpu;
+    GpuInfo gpu;
     gpu.name = "virtual GPU";
     make_hardware(add(std::move(gpu), nullptr, "is_virtual"), hardware_id);
 }
@@ -165,7 +165,7 @@ Incompatibility incompatibility(const Host& host, const OrtHardwareDevice* devic
                 "(INGOT_ALLOW_CPU=1)"};
     }
     std::string problem;
-    std::vector<Gpu> gpus = find_gpus(problem);
+    std::vector<GpuInfo> gpus = find_gpus(problem);
     if (!problem.empty()) {
         bool missing = problem.find("not installed") != std::string::npos;
         return {missing ? OrtDeviceEpIncompatibility_MISSING_DEPENDENCY
@@ -173,7 +173,7 @@ Incompatibility incompatibility(const Host& host, const OrtHardwareDevice* devic
                 problem + "; install NVIDIA's driver for CUDA 12 or newer"};
     }
     std::string place = pci_of(host, device);
-    for (const Gpu& g : gpus) {
+    for (const GpuInfo& g : gpus) {
         if (place.empty() || normal_pci(g.pci_bus) == place) {
             return g.capability >= oldest_capability
                        ? Incompatibility{}

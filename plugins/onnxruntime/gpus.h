@@ -2,7 +2,7 @@
 // GpuTable: the GPUs of a factory, and ONNX Runtime's descriptions of their memory.
 #pragma once
 
-#include "plugins/onnxruntime/device_memory.h"
+#include "plugins/common/device_memory.h"
 #include "plugins/onnxruntime/options.h"
 
 #include <memory>
@@ -23,7 +23,7 @@ public:
     GpuTable& operator=(const GpuTable&) = delete;
 
     struct Entry {
-        Gpu gpu;
+        GpuInfo gpu;
         const OrtHardwareDevice* hardware = nullptr;
         OrtHardwareDevice* own_hardware = nullptr; // where the host lists none
         std::shared_ptr<DeviceMemory> memory;      // null: a target for compilation only
@@ -51,7 +51,7 @@ public:
     bool has_stream(const OrtSyncStreamImpl* stream) const;
 
 private:
-    Entry& add(Gpu gpu, std::shared_ptr<DeviceMemory> memory, const char* metadata);
+    Entry& add(GpuInfo gpu, std::shared_ptr<DeviceMemory> memory, const char* metadata);
     void make_hardware(Entry& e, uint32_t id);
     Host host_;
     std::vector<std::unique_ptr<Entry>> entries_;

@@ -2,7 +2,7 @@
 // Messages to the application: ONNX Runtime's logger, and an adapter for Ingot's API.
 #pragma once
 
-#include "plugins/keeping_logger.h"
+#include "plugins/common/keeping_logger.h"
 #include "plugins/onnxruntime/host.h"
 
 #include <string>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/error.h"
-#include "plugins/keeping_logger.h"
+#include "plugins/common/keeping_logger.h"
 #include "plugins/triton/abi.h"
 
 #include <new>

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// DeviceMemory: memory, copies, streams and events of one GPU, for ONNX Runtime. A GPU of the
+// DeviceMemory: memory, copies, streams and events of one GPU, for plugins. A GPU of the
 // driver, or a simulated one in host memory, for tests.
 #pragma once
 
-#include "plugins/onnxruntime/host.h"
+#include "base/error.h"
 
 #include <memory>
 #include <string>
 #include <vector>
 
-namespace ingot::ort {
+namespace ingot {
 
 /// Thread safe. Handles are those of the driver (CUstream, CUevent). Errors: Device with the
 /// driver's reason, OutOfMemory.
@@ -27,6 +27,8 @@ public:
     /// Copies between any two memories, the host's included, in the order of `stream`; complete on
     /// return where `stream` is null.
     virtual void copy(void* target, const void* source, size_t bytes, void* stream) = 0;
+    /// Fills device memory with zeros in the order of `stream`, which is not null.
+    virtual void set_zero(void* target, size_t bytes, void* stream) = 0;
     virtual void* create_stream(bool low_priority) = 0;
     virtual void release_stream(void* stream) noexcept = 0;
     virtual void wait_for_stream(void* stream) = 0;
@@ -38,6 +40,9 @@ public:
     virtual void make_wait(void* stream, void* event) = 0;
     virtual void wait_for_event(void* event) = 0;
     virtual bool has_passed(void* event) = 0;
+    /// Waits for the GPU's work. Whether the driver then says that the GPU is lost to this process,
+    /// as after an illegal access; running out of memory and refused calls leave it sound.
+    virtual bool is_lost() noexcept = 0;
     /// Errors: InvalidArgument for a stream of another GPU.
     virtual void check_stream(void* stream) = 0;
     /// The address of this memory for an engine, and the stream for it.
@@ -45,17 +50,17 @@ public:
     virtual void* engine_stream(void* stream) const { return stream; }
 };
 
-struct Gpu {
+struct GpuInfo {
     int32_t ordinal = 0; // CUDA's number
     int capability = 0;  // 90 for 9.0
     std::string name;
     std::string pci_bus; // "0000:01:00.0"
 };
 /// The driver's GPUs. Empty, with the reason in `problem`, without a usable driver.
-std::vector<Gpu> find_gpus(std::string& problem);
+std::vector<GpuInfo> find_gpus(std::string& problem);
 std::shared_ptr<DeviceMemory> open_gpu(int32_t ordinal);
 
 /// Memory that only the plugin can access: any other access crashes at once.
 std::shared_ptr<DeviceMemory> simulated_gpu();
 
-} // namespace ingot::ort
+} // namespace ingot

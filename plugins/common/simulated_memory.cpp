@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPU in host memory: one memory file, mapped twice. Callers get addresses of the first mapping,
 // which has no access rights; the plugin adds the distance to the second.
-#include "plugins/onnxruntime/device_memory.h"
+#include "plugins/common/device_memory.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 #include <map>
 #include <mutex>
 
-namespace ingot::ort {
+namespace ingot {
 
 namespace {
 
@@ -70,6 +70,9 @@ public:
     void copy(void* target, const void* source, size_t bytes, void*) override {
         std::memmove(engine_address(target), engine_address(const_cast<void*>(source)), bytes);
     }
+    void set_zero(void* target, size_t bytes, void*) override {
+        std::memset(engine_address(target), 0, bytes);
+    }
     // Every call completes before it returns; handles only have to be distinct.
     void* create_stream(bool) override { return allocate_pinned(1); }
     void release_stream(void* stream) noexcept override { release_pinned(stream); }
@@ -81,6 +84,7 @@ public:
     void make_wait(void*, void*) override {}
     void wait_for_event(void*) override {}
     bool has_passed(void*) override { return true; }
+    bool is_lost() noexcept override { return false; }
     void check_stream(void*) override {}
     void* engine_address(void* memory) const override {
         auto* at = static_cast<std::byte*>(memory);
@@ -103,4 +107,4 @@ std::shared_ptr<DeviceMemory> simulated_gpu() {
     return std::make_shared<SimulatedMemory>();
 }
 
-} // namespace ingot::ort
+} // namespace ingot

@@ -2,9 +2,9 @@
 // A GPU behind CUDA's driver, which is opened at the first use. Each call makes the GPU's primary
 // context current only for itself.
 #include "base/shared_library.h"
-#include "plugins/onnxruntime/device_memory.h"
+#include "plugins/common/device_memory.h"
 
-namespace ingot::ort {
+namespace ingot {
 
 namespace {
 
@@ -35,6 +35,7 @@ struct Driver {
     Result (*host_alloc)(void**, size_t, unsigned) = nullptr;
     Result (*host_free)(void*) = nullptr;
     Result (*memcpy_async)(Address, Address, size_t, void*) = nullptr;
+    Result (*memset_async)(Address, unsigned char, size_t, void*) = nullptr;
     Result (*stream_create)(void**, unsigned, int) = nullptr;
     Result (*stream_priorities)(int*, int*) = nullptr;
     Result (*stream_destroy)(void*) = nullptr;
@@ -77,6 +78,7 @@ struct Driver {
         find(host_alloc, "cuMemHostAlloc");
         find(host_free, "cuMemFreeHost");
         find(memcpy_async, "cuMemcpyAsync");
+        find(memset_async, "cuMemsetD8Async");
         find(stream_create, "cuStreamCreateWithPriority");
         find(stream_priorities, "cuCtxGetStreamPriorityRange");
         find(stream_destroy, "cuStreamDestroy_v2");
@@ -149,6 +151,11 @@ public:
             driver().check(driver().stream_synchronize(nullptr), "copy");
         }
     }
+    void set_zero(void* target, size_t bytes, void* stream) override {
+        Current current(*this);
+        driver().check(driver().memset_async(reinterpret_cast<Address>(target), 0, bytes, stream),
+                       "fill");
+    }
     void* create_stream(bool low_priority) override {
         Current current(*this);
         int lowest = 0;
@@ -201,6 +208,10 @@ public:
         }
         return r == 0;
     }
+    bool is_lost() noexcept override {
+        Current current(*this);
+        return driver().synchronize() != 0; // an error that can be survived does not come twice
+    }
     void check_stream(void* stream) override {
         Current current(*this);
         void* owner = nullptr;
@@ -228,16 +239,16 @@ private:
 
 } // namespace
 
-std::vector<Gpu> find_gpus(std::string& problem) {
+std::vector<GpuInfo> find_gpus(std::string& problem) {
     const Driver& d = driver();
     problem = d.problem;
-    std::vector<Gpu> out;
+    std::vector<GpuInfo> out;
     int count = 0;
     if (!problem.empty() || d.device_count(&count) != 0) {
         return out;
     }
     for (int i = 0; i < count; ++i) {
-        Gpu gpu;
+        GpuInfo gpu;
         gpu.ordinal = i;
         char text[256] = {};
         int major = 0;
@@ -258,4 +269,4 @@ std::shared_ptr<DeviceMemory> open_gpu(int32_t ordinal) {
     return std::make_shared<CudaMemory>(ordinal);
 }
 
-} // namespace ingot::ort
+} // namespace ingot
