@@ -51,8 +51,8 @@ def read_rooms(text):
 # A folder of src without a row in the table may not exist.
 ALLOWED = read_rooms((pathlib.Path(__file__).resolve().parents[1] / "ARCHITECTURE.md").read_text())
 # The public headers: they include each other only, and of src only api knows them.
-PUBLIC = re.compile(r"((impl/)?Nv\w+\.h|ingot\.h|ingot/\w+\.h)")
-USES_PUBLIC = ("api", "tools")
+PUBLIC = re.compile(r"((impl/)?Nv\w+\.h|ingot(_onnxruntime)?\.h|ingot/\w+\.h)")
+USES_PUBLIC = ("api", "tools", "plugins")
 # Backends do not know each other.
 BACKENDS = ("cpu", "cuda")
 
@@ -90,17 +90,27 @@ BUILD_FOLDERS = re.compile(r"(^|/)(build(-[^/]*)?|\.venv|\.deps|\.git|dist|__pyc
 
 
 def folder_of(path):
-    """The layer that a file belongs to: its folder below src, or "tools"; None for the others."""
+    """The layer that a file belongs to: its folder below src, "tools" or "plugins"; None for the
+    others."""
     parts = path.parts
     if parts[0] == "src" and len(parts) > 2:
         return parts[1]
-    if parts[0] == "tools" and len(parts) > 2:
-        return "tools"
+    if parts[0] == "tools" and len(parts) > 2 or parts[0] == "plugins":
+        return parts[0]
     return None
 
 
 def backend_of(parts):
     return parts[1] if len(parts) > 2 and parts[0] == "backends" and parts[1] in BACKENDS else None
+
+
+def plugin_include_allowed(path, included):
+    """Plugins know the public API, base and plugins/common, and not each other; headers of no
+    folder here are their hosts'."""
+    target, _, rest = included.partition("/")
+    if target == "plugins":
+        return rest.split("/")[0] in ("common", path.parts[1])
+    return target == "base" or target not in ALLOWED
 
 
 def kernels_room(parts):
@@ -124,6 +134,8 @@ def include_allowed(path, included):
         return False
     if folder is None or "/" not in included:
         return True
+    if folder == "plugins":
+        return plugin_include_allowed(path, included)
     target = included.split("/", 1)[0]
     if folder == "backends" and target == "backends":
         own = backend_of(path.parts[1:])

@@ -46,6 +46,9 @@ def test_a_clean_tree_passes(tmp_path):
         "tools/ingot/f.cpp": CPP + '#include "workflow/build.h"\n#include "common.h"\n',
         "include/NvX.h": include("NvInferVersion.h") + '#include "ingot/engine.h"\n',
         "src/api/h.cpp": include("NvInfer.h") + '#include "workflow/build.h"\n',
+        "plugins/triton/j.cpp": include("plugins/triton/j.h") + '#include "plugins/common/gpu.h"\n'
+                                '#include "base/error.h"\n#include "NvInfer.h"\n#include "j.def"\n'
+                                '#include "ingot_onnxruntime.h"\n#include "triton/core/tritonbackend.h"\n',
         "tests/base/g.cpp": include("engine/anything.h") + "// /" + "tmp/x\n",
         "README.md": "a path such as /" + "home/you is fine here\n",
         "build/generated.cpp": "no licence, but not ours",
@@ -92,6 +95,14 @@ def test_a_clean_tree_passes(tmp_path):
     ("include/ingot/x.h", "x.h"),
     ("src/engine/x.cpp", "NvInfer.h"),
     ("src/workflow/x.h", "ingot/network.h"),
+    ("plugins/triton/x.cpp", "engine/engine.h"),
+    ("plugins/onnxruntime/x.h", "onnx/model.h"),
+    ("plugins/onnxruntime/x.cpp", "ops/ops.h"),
+    ("plugins/common/x.h", "api/options.h"),
+    ("plugins/triton/x.cpp", "plugins/onnxruntime/host.h"),
+    ("plugins/common/x.h", "plugins/triton/host.h"),
+    ("src/api/x.cpp", "plugins/common/gpu.h"),
+    ("tools/ingot/x.cpp", "plugins/triton/host.h"),
 ])
 def test_includes_go_one_way(tmp_path, path, included):
     code, lines = check(tmp_path, {path: include(included)})
