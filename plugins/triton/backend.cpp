@@ -55,8 +55,11 @@ INGOT_EXPORT TRITONSERVER_Error*
 TRITONBACKEND_GetBackendAttribute(TRITONBACKEND_Backend*,
                                   TRITONBACKEND_BackendAttribute* attributes) INGOT_NOEXCEPT {
     return guard([&] {
-        check(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(
-            attributes, TRITONSERVER_INSTANCEGROUPKIND_CPU, 0, nullptr, 0));
+        for (TRITONSERVER_InstanceGroupKind kind :
+             {TRITONSERVER_INSTANCEGROUPKIND_GPU, TRITONSERVER_INSTANCEGROUPKIND_CPU}) {
+            check(TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(attributes, kind, 0,
+                                                                          nullptr, 0));
+        }
         check(TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(attributes, true));
     });
 }

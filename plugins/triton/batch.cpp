@@ -32,6 +32,12 @@ void check_shape(const EngineTensor& t, const std::vector<int64_t>& shape, bool 
                            : str(" within ", dims_text(t.least), " to ", dims_text(t.most)));
 }
 
+struct DeleteError {
+    void operator()(TRITONSERVER_Error* e) const { TRITONSERVER_ErrorDelete(e); }
+};
+/// The error that answers a request; null: its outputs do.
+using Answer = std::unique_ptr<TRITONSERVER_Error, DeleteError>;
+
 } // namespace
 
 Batch::Batch(Instance& instance, TRITONBACKEND_Request** requests, uint32_t count)
@@ -161,10 +167,11 @@ void Batch::read_input(Pending& p, size_t index) const {
         TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
         int64_t memory_id = 0;
         check(TRITONBACKEND_InputBuffer(input, i, &data, &size, &memory, &memory_id));
-        require(memory != TRITONSERVER_MEMORY_GPU, ErrorCode::Unsupported, "input '", t.name,
+        bool on_gpu = memory == TRITONSERVER_MEMORY_GPU;
+        require(!on_gpu || runner_.gpu() != nullptr, ErrorCode::Unsupported, "input '", t.name,
                 "' is in memory of GPU ", memory_id, ", and this instance runs on the CPU");
         if (size > 0) {
-            in.parts.push_back({static_cast<const std::byte*>(data), size});
+            in.parts.push_back({static_cast<const std::byte*>(data), size, on_gpu});
             in.bytes += size;
         }
     }
@@ -178,7 +185,9 @@ void Batch::run_group(Group group) noexcept {
     if (error == nullptr) {
         return;
     }
-    if (group.size() > 1 && !instance_.model_.watch().lost()) {
+    bool has_outputs =
+        std::any_of(group.begin(), group.end(), [](const Pending* p) { return p->has_outputs; });
+    if (group.size() > 1 && !has_outputs && !instance_.model_.watch().lost()) {
         TRITONSERVER_ErrorDelete(error); // whose fault it is shows when each runs alone
         for (size_t i = 0; i < group.size(); ++i) {
             if (group[i]->response != nullptr) {
@@ -211,87 +220,96 @@ void Batch::compute(Group group) {
         }
         addresses.push_back(gather(group, i, shapes[i]));
     }
+    std::vector<Answer> answers(group.size());
+    auto copy = [&] {
+        int64_t first_row = 0;
+        for (size_t i = 0; i < group.size(); ++i) {
+            answers[i].reset(guard([&] { write_outputs(*group[i], first_row, padded); }));
+            first_row += group[i]->rows;
+        }
+    };
     uint64_t compute_start = now();
-    instance_.run(shapes, addresses);
+    instance_.run(shapes, addresses, copy);
     instance_.model_.metrics().add(MetricKind::PaddedRows, padded - rows);
     uint64_t compute_end = now();
-    for (Pending* p : group) {
-        p->compute_start = compute_start;
-        p->compute_end = compute_end;
+    for (size_t i = 0; i < group.size(); ++i) {
+        Pending& p = *group[i];
+        p.compute_start = compute_start;
+        p.compute_end = compute_end;
+        p.succeeded = answers[i] == nullptr;
+        answer(p, answers[i].release());
     }
-    scatter(group, padded);
     ignore(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance_.instance_,
                                                             static_cast<uint64_t>(rows), start_,
                                                             compute_start, compute_end, now()));
 }
 
-/// Where an input of the batch lies: in the request itself if nothing has to be put together.
+/// Where an input of the batch lies: in the request itself if nothing has to be put together. On a
+/// GPU always in the runner's memory: a recorded run holds its addresses.
 const void* Batch::gather(Group group, size_t input, const std::vector<int64_t>& shape) const {
     constexpr uintptr_t good_alignment = 64;
     size_t bytes = static_cast<size_t>(element_count(shape)) *
                    element_bytes(runner_.engine().inputs[input].type);
     const Pending::Input& first = group[0]->inputs[input];
-    if (group.size() == 1 && first.parts.size() == 1 && first.bytes == bytes &&
+    if (runner_.takes_host_memory(input) && group.size() == 1 && first.parts.size() == 1 &&
+        !first.parts[0].on_gpu && first.bytes == bytes &&
         reinterpret_cast<uintptr_t>(first.parts[0].data) % good_alignment == 0) {
         return first.parts[0].data;
     }
     std::byte* memory = runner_.input_memory(input, bytes);
-    std::byte* at = memory;
+    size_t at = 0;
     for (const Pending* p : group) {
         for (const Pending::Part& part : p->inputs[input].parts) {
-            std::memcpy(at, part.data, part.bytes);
+            runner_.write_input(input, at, part.data, part.bytes, part.on_gpu);
             at += part.bytes;
         }
     }
-    std::memset(at, 0, bytes - static_cast<size_t>(at - memory));
+    runner_.clear_input(input, at, bytes - at);
     return memory;
 }
 
-void Batch::scatter(Group group, int64_t rows) {
-    int64_t first_row = 0;
-    for (Pending* p : group) {
-        TRITONSERVER_Error* error = guard([&] { write_outputs(*p, first_row, rows); });
-        p->succeeded = error == nullptr;
-        answer(*p, error);
-        first_row += p->rows;
-    }
-}
-
 void Batch::write_outputs(Pending& p, int64_t first_row, int64_t rows) const {
-    const Engine& engine = runner_.engine();
     auto count = get_from<uint32_t>(TRITONBACKEND_RequestOutputCount, p.request);
     for (uint32_t i = 0; i < count; ++i) {
         auto name = get_from<const char*>(TRITONBACKEND_RequestOutputName, p.request, i);
-        const EngineTensor* t = engine.find_output(name);
-        require(t != nullptr, ErrorCode::InvalidArgument, "the engine has no output '", name, "'");
-        auto index = static_cast<size_t>(t - engine.outputs.data());
-        std::vector<int64_t> dims = runner_.output_dims(index);
-        const std::byte* data = runner_.output_data(index);
-        if (max_batch_size_ > 0) {
-            require(!dims.empty() && dims[0] == rows, ErrorCode::Internal, "output '", name,
-                    "' has shape ", dims_text(dims), " after a batch of ", rows,
-                    " rows: its rows are not the batch's; set max_batch_size to 0");
-            dims[0] = p.rows;
-        }
-        size_t bytes = static_cast<size_t>(element_count(dims)) * element_bytes(t->type);
-        if (max_batch_size_ > 0 && p.rows > 0) {
-            data += bytes / static_cast<size_t>(p.rows) * static_cast<size_t>(first_row);
-        }
-        if (dims.empty()) {
-            dims.push_back(1);
-        }
-        TRITONBACKEND_Output* output = nullptr;
-        check(TRITONBACKEND_ResponseOutput(p.response, &output, name, server_type(t->type),
-                                           dims.data(), static_cast<uint32_t>(dims.size())));
-        void* target = nullptr;
-        TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
-        int64_t memory_id = 0;
-        check(TRITONBACKEND_OutputBuffer(output, &target, bytes, &memory, &memory_id));
-        require(memory != TRITONSERVER_MEMORY_GPU, ErrorCode::Unsupported, "output '", name,
-                "' is wanted in memory of GPU ", memory_id, ", and this instance runs on the CPU");
-        if (bytes > 0) {
-            std::memcpy(target, data, bytes);
-        }
+        write_output(p, name, first_row, rows);
+    }
+}
+
+void Batch::write_output(Pending& p, const char* name, int64_t first_row, int64_t rows) const {
+    const Engine& engine = runner_.engine();
+    const EngineTensor* t = engine.find_output(name);
+    require(t != nullptr, ErrorCode::InvalidArgument, "the engine has no output '", name, "'");
+    auto index = static_cast<size_t>(t - engine.outputs.data());
+    std::vector<int64_t> dims = runner_.output_dims(index);
+    if (max_batch_size_ > 0) {
+        require(!dims.empty() && dims[0] == rows, ErrorCode::Internal, "output '", name,
+                "' has shape ", dims_text(dims), " after a batch of ", rows,
+                " rows: its rows are not the batch's; set max_batch_size to 0");
+        dims[0] = p.rows;
+    }
+    size_t bytes = static_cast<size_t>(element_count(dims)) * element_bytes(t->type);
+    size_t offset = max_batch_size_ > 0 && p.rows > 0
+                        ? bytes / static_cast<size_t>(p.rows) * static_cast<size_t>(first_row)
+                        : 0;
+    if (dims.empty()) {
+        dims.push_back(1);
+    }
+    TRITONBACKEND_Output* output = nullptr;
+    p.has_outputs = true;
+    check(TRITONBACKEND_ResponseOutput(p.response, &output, name, server_type(t->type), dims.data(),
+                                       static_cast<uint32_t>(dims.size())));
+    void* target = nullptr;
+    // A wish: the server gives memory of the kind that the client asked for.
+    TRITONSERVER_MemoryType memory =
+        runner_.gpu() == nullptr ? TRITONSERVER_MEMORY_CPU : TRITONSERVER_MEMORY_CPU_PINNED;
+    int64_t memory_id = 0;
+    check(TRITONBACKEND_OutputBuffer(output, &target, bytes, &memory, &memory_id));
+    bool on_gpu = memory == TRITONSERVER_MEMORY_GPU;
+    require(!on_gpu || runner_.gpu() != nullptr, ErrorCode::Unsupported, "output '", name,
+            "' is wanted in memory of GPU ", memory_id, ", and this instance runs on the CPU");
+    if (bytes > 0) {
+        runner_.read_output(index, offset, target, bytes, on_gpu);
     }
 }
 

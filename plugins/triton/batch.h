@@ -15,6 +15,7 @@ struct Pending {
     struct Part {
         const std::byte* data;
         size_t bytes;
+        bool on_gpu;
     };
     struct Input {
         std::vector<Part> parts;
@@ -26,6 +27,7 @@ struct Pending {
     std::vector<Input> inputs; // in the engine's order
     int64_t rows = 1;
     bool succeeded = false;
+    bool has_outputs = false;                    // the response has some, and takes no others
     uint64_t compute_start = 0, compute_end = 0; // ns; 0 where it was not run
 };
 
@@ -48,8 +50,8 @@ private:
     void run_group(Group group) noexcept;
     void compute(Group group);
     const void* gather(Group group, size_t input, const std::vector<int64_t>& shape) const;
-    void scatter(Group group, int64_t rows);
     void write_outputs(Pending& p, int64_t first_row, int64_t rows) const;
+    void write_output(Pending& p, const char* name, int64_t first_row, int64_t rows) const;
     void answer(Pending& p, TRITONSERVER_Error* error) noexcept;
     void release_all() noexcept;
 

@@ -2,7 +2,6 @@
 #include "plugins/triton/engine.h"
 
 #include "NvOnnxParser.h"
-#include "base/file.h"
 
 #include <algorithm>
 #include <cstring>
@@ -67,6 +66,7 @@ EngineTensor describe(const nv::ICudaEngine& engine, const char* name, int32_t p
     t.name = name;
     t.type = engine.getTensorDataType(name);
     t.dims = to_vector(engine.getTensorShape(name));
+    t.on_host = engine.getTensorLocation(name) == nv::TensorLocation::kHOST;
     require(!config_type(t.type).empty(), ErrorCode::Unsupported, "tensor '", name,
             "' has elements of ", engine.getTensorFormatDesc(name),
             ", which the server has no type for: convert it inside the model");
@@ -135,14 +135,27 @@ int64_t Engine::most_rows() const {
     return most;
 }
 
-std::shared_ptr<const Engine> load_engine(const LoadRequest& request,
+EngineBytes read_engine(const std::string& path, bool fp16, ServerLogger& logger) {
+    EngineBytes out;
+    out.file_name = path.substr(path.rfind('/') + 1);
+    with_place([&] { return str("file '", out.file_name, "'"); },
+               [&] {
+                   out.file = MappedFile::open(path);
+                   refuse_foreign_plan(out.file->bytes());
+                   if (ends_with_onnx(path)) {
+                       out.built = build(*out.file, fp16, logger);
+                   }
+               });
+    return out;
+}
+
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRequest& request,
                                           const std::shared_ptr<ServerLogger>& logger) {
-    std::string file_name = request.path.substr(request.path.rfind('/') + 1);
     return with_place(
-        [&] { return str("file '", file_name, "'"); },
+        [&] { return str("file '", bytes.file_name, "'"); },
         [&] {
-            std::shared_ptr<const MappedFile> file = MappedFile::open(request.path);
             auto out = std::make_shared<Engine>();
+            out->target = request.target;
             out->logger = logger;
             out->runtime = made(nv::createInferRuntime(*logger), *logger, ErrorCode::Internal,
                                 "no runtime could be made");
@@ -152,16 +165,10 @@ std::shared_ptr<const Engine> load_engine(const LoadRequest& request,
                 require(out->runtime->setMaxThreads(request.threads), ErrorCode::InvalidArgument,
                         logger->take_errors("the number of threads cannot be set"));
             }
-            refuse_foreign_plan(file->bytes());
-            const void* bytes = file->bytes().data();
-            size_t size = file->bytes().size();
-            std::unique_ptr<nv::IHostMemory> built;
-            if (ends_with_onnx(request.path)) {
-                built = build(*file, request.fp16, *logger);
-                bytes = built->data();
-                size = built->size();
-            }
-            out->engine = made(out->runtime->deserializeCudaEngine(bytes, size), *logger,
+            bool is_built = bytes.built != nullptr;
+            const void* data = is_built ? bytes.built->data() : bytes.file->bytes().data();
+            size_t size = is_built ? bytes.built->size() : bytes.file->bytes().size();
+            out->engine = made(out->runtime->deserializeCudaEngine(data, size), *logger,
                                ErrorCode::InvalidEngine, "the engine cannot be loaded");
             describe_all(*out, request.profile);
             return out;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "NvInfer.h"
+#include "base/file.h"
 #include "ingot.h"
 #include "plugins/triton/host.h"
 
@@ -17,6 +18,7 @@ struct EngineTensor {
     std::string name;
     nvinfer1::DataType type = nvinfer1::DataType::kFLOAT;
     std::vector<int64_t> dims;
+    bool on_host = false; // the engine has its values in host memory wherever it runs
     /// For an input, the profile's sizes; empty where they are unbounded.
     std::vector<int64_t> least, usual, most;
 };
@@ -46,6 +48,7 @@ struct Target {
 /// An engine that is ready to make contexts, with what it needs to live. Immutable; instances of
 /// all threads share it.
 struct Engine {
+    Target target;
     std::shared_ptr<ServerLogger> logger;
     std::unique_ptr<nvinfer1::IRuntime> runtime;
     std::unique_ptr<nvinfer1::ICudaEngine> engine;
@@ -59,16 +62,23 @@ struct Engine {
     int64_t most_rows() const;
 };
 
+/// The bytes of an engine for any device: a file, or what an ONNX model was built to. Immutable.
+struct EngineBytes {
+    std::string file_name; // without its folder, for messages
+    std::shared_ptr<const MappedFile> file;
+    std::unique_ptr<nvinfer1::IHostMemory> built; // null where the file is an engine
+};
+/// \param fp16 whether an ONNX model is built to compute in FP16 where that is safe.
+/// Errors: Io, InvalidEngine, InvalidModel, Unsupported, naming the file.
+EngineBytes read_engine(const std::string& path, bool fp16, ServerLogger& logger);
+
 struct LoadRequest {
-    std::string path; // of an engine, or of an ONNX model, which is built
     Target target;
     int32_t profile = 0;
     int32_t threads = 0; // of the CPU; 0 for all cores
-    bool fp16 = false;   // an ONNX model is built to compute in FP16 where that is safe
 };
-/// Errors: Io, InvalidEngine, InvalidModel, Unsupported; the message names the file without its
-/// folder.
-std::shared_ptr<const Engine> load_engine(const LoadRequest& request,
+/// Errors: InvalidEngine, Unsupported, Device, naming the file.
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRequest& request,
                                           const std::shared_ptr<ServerLogger>& logger);
 
 } // namespace ingot::triton

@@ -9,13 +9,33 @@ namespace ingot::triton {
 
 namespace {
 
+constexpr std::chrono::milliseconds default_hang_timeout_on_gpu(60'000);
+
 Target target_of(TRITONBACKEND_ModelInstance* instance) {
     auto kind = get_from<TRITONSERVER_InstanceGroupKind>(TRITONBACKEND_ModelInstanceKind, instance);
-    require(kind == TRITONSERVER_INSTANCEGROUPKIND_CPU, ErrorCode::Unsupported, "an instance of ",
-            kind == TRITONSERVER_INSTANCEGROUPKIND_GPU ? "KIND_GPU" : "KIND_MODEL",
-            " is configured, and this release serves from the CPU: set kind: KIND_CPU in "
-            "instance_group");
-    return {};
+    require(kind != TRITONSERVER_INSTANCEGROUPKIND_MODEL, ErrorCode::Unsupported,
+            "an instance of KIND_MODEL is configured: an engine does not choose its device, set "
+            "kind: KIND_GPU or KIND_CPU in instance_group");
+    if (kind == TRITONSERVER_INSTANCEGROUPKIND_CPU) {
+        return {Device::kCPU, 0};
+    }
+    return {Device::kGPU, get_from<int32_t>(TRITONBACKEND_ModelInstanceDeviceId, instance)};
+}
+
+std::string target_name(const Target& target) {
+    return target.device == Device::kGPU ? str("GPU ", target.ordinal) : "the CPU";
+}
+
+std::unique_ptr<Runner> make_runner(Model& model, TRITONBACKEND_ModelInstance* instance) {
+    Target target = target_of(instance);
+    std::shared_ptr<DeviceMemory> gpu;
+    if (target.device == Device::kGPU) {
+        gpu = model.gpus().open(target.ordinal);
+        if (Gpus::are_simulated()) {
+            target = {Device::kCPU, 0};
+        }
+    }
+    return std::make_unique<Runner>(model.engine(target), model.config(), std::move(gpu));
 }
 
 } // namespace
@@ -25,16 +45,16 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
       name_(get_from<const char*>(TRITONBACKEND_ModelInstanceName, instance)) {
     with_place([&] { return str("instance '", name_, "'"); },
                [&] {
-                   runner_ =
-                       std::make_unique<Runner>(model.engine(target_of(instance)), model.config());
+                   runner_ = make_runner(model, instance);
                    std::string reason;
                    size_t warm = warm_up(reason);
                    if (!reason.empty()) {
                        log(TRITONSERVER_LOG_WARN,
                            str(model.subject(), ": not every batch size is prepared: ", reason));
                    }
-                   log(TRITONSERVER_LOG_INFO, str(model.subject(), ": instance '", name_,
-                                                  "' is ready, ", warm, " batch sizes prepared"));
+                   log(TRITONSERVER_LOG_INFO,
+                       str(model.subject(), ": instance '", name_, "' is ready on ",
+                           target_name(target_of(instance)), ", ", warm, " batch sizes prepared"));
                });
 }
 
@@ -54,16 +74,26 @@ void Instance::check_ready() const {
     }
 }
 
-void Instance::run(const Shapes& shapes, const std::vector<const void*>& addresses) {
+std::chrono::milliseconds Instance::hang_timeout() const {
+    int64_t configured = model_.config().parameters.hang_timeout_ms;
+    if (configured >= 0) {
+        return std::chrono::milliseconds(configured);
+    }
+    return runner_->gpu() == nullptr ? std::chrono::milliseconds(0) : default_hang_timeout_on_gpu;
+}
+
+void Instance::run(const Shapes& shapes, const std::vector<const void*>& addresses,
+                   const std::function<void()>& copy) {
     check_ready();
-    int64_t limit = std::max<int64_t>(model_.config().parameters.hang_timeout_ms, 0);
-    Watch::Run watched(model_.watch(), model_.subject(), std::chrono::milliseconds(limit));
+    Watch::Run watched(model_.watch(), model_.subject(), hang_timeout());
     if (!runner_->is_prepared(shapes)) {
         model_.metrics().add(MetricKind::UnpreparedShapes, 1);
     }
     model_.metrics().add(MetricKind::Runs, 1);
     try {
         runner_->run(shapes, addresses);
+        copy();
+        runner_->wait();
     } catch (const Error& e) {
         note_loss(e.what());
         throw;
@@ -73,6 +103,9 @@ void Instance::run(const Shapes& shapes, const std::vector<const void*>& address
 /// Whether the device is lost is the driver's word, not a guess from the error.
 void Instance::note_loss(const char* what) const {
     const char* error = getDeviceError(*runner_->engine().engine);
+    if (error == nullptr && runner_->gpu() != nullptr && runner_->gpu()->is_lost()) {
+        error = what; // of a run that had begun: this call saw it first
+    }
     if (error != nullptr) {
         model_.metrics().set(MetricKind::DeviceLost, 1);
         model_.watch().lose(str(model_.subject(), ": the device is lost: ", error),

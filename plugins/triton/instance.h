@@ -5,6 +5,8 @@
 #include "plugins/triton/model.h"
 #include "plugins/triton/runner.h"
 
+#include <functional>
+
 namespace ingot::triton {
 
 class Instance {
@@ -19,9 +21,12 @@ public:
 private:
     friend class Batch;
     size_t warm_up(std::string& reason);
-    /// Runs within the time limit; a device that is lost ends the process.
-    void run(const Shapes& shapes, const std::vector<const void*>& addresses);
+    /// Runs, calls `copy` for what is to be copied from the outputs, and waits for both, all within
+    /// the time limit. A device that is lost ends the process.
+    void run(const Shapes& shapes, const std::vector<const void*>& addresses,
+             const std::function<void()>& copy);
     void note_loss(const char* what) const;
+    std::chrono::milliseconds hang_timeout() const;
 
     Model& model_;
     TRITONBACKEND_ModelInstance* instance_;

@@ -56,16 +56,16 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
     with_place([&] { return str("model '", name_, "' version ", version_); },
                [&] {
                    config_ = read_config(config_text(model));
-                   path_ = find_file(model);
-                   std::shared_ptr<const Engine> first = engine({});
+                   bytes_ = read_engine(find_file(model), config_.fp16, *logger_);
+                   first_ = engine({Device::kCPU, 0});
                    if (get_from<bool>(TRITONBACKEND_ModelAutoCompleteConfig, model)) {
-                       auto completed = complete_config(config_, *first, default_max_batch(model));
+                       auto completed = complete_config(config_, *first_, default_max_batch(model));
                        if (completed) {
                            set_config(model, *completed);
                            config_ = read_config(*completed);
                        }
                    }
-                   check_config(config_, *first);
+                   check_config(config_, *first_);
                    for (const std::string& note : config_.notes) {
                        log(TRITONSERVER_LOG_INFO, str(subject_, ": ", note));
                    }
@@ -100,15 +100,16 @@ std::string Model::find_file(TRITONBACKEND_Model* model) const {
 
 std::shared_ptr<const Engine> Model::engine(const Target& target) {
     std::lock_guard<std::mutex> lock(mutex_);
-    std::shared_ptr<const Engine>& found = engines_[target];
+    std::shared_ptr<const Engine> found = engines_[target].lock();
     if (found == nullptr) {
-        LoadRequest request{path_, target, config_.profile, config_.parameters.threads,
-                            config_.fp16};
+        LoadRequest request{target, config_.profile, config_.parameters.threads};
         if (request.threads == 0) {
             request.threads = std::max(1, cores() / std::max(1, config_.cpu_instances));
         }
-        found = load_engine(request, logger_);
+        found = load_engine(bytes_, request, logger_);
+        engines_[target] = found;
     }
+    first_.reset();
     return found;
 }
 

@@ -25,6 +25,7 @@ public:
     const ModelConfig& config() const { return config_; }
     ModelMetrics& metrics() { return metrics_; }
     Watch& watch() { return backend_.watch; }
+    Gpus& gpus() { return backend_.gpus; }
     /// Loaded when the first instance asks, then shared. From any thread.
     std::shared_ptr<const Engine> engine(const Target& target);
 
@@ -37,10 +38,12 @@ private:
     std::string subject_;
     std::shared_ptr<ServerLogger> logger_;
     ModelMetrics metrics_;
-    std::string path_;
     ModelConfig config_;
+    EngineBytes bytes_;
     std::mutex mutex_;
-    std::map<Target, std::shared_ptr<const Engine>> engines_;
+    std::map<Target, std::weak_ptr<const Engine>> engines_; // instances own them
+    /// That of the CPU, which described the model, until the first instance has its own.
+    std::shared_ptr<const Engine> first_;
 };
 
 } // namespace ingot::triton

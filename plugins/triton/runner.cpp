@@ -2,6 +2,7 @@
 #include "plugins/triton/runner.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 
 namespace ingot::triton {
@@ -11,6 +12,8 @@ namespace nv = nvinfer1;
 namespace {
 
 constexpr size_t alignment = 256;
+/// The first run of a shape plans, the second records a CUDA graph.
+constexpr int warm_runs_on_gpu = 2;
 
 /// 1, 2, 4, 8 ... and the limit.
 std::vector<int64_t> powers_up_to(int64_t limit) {
@@ -24,12 +27,21 @@ std::vector<int64_t> powers_up_to(int64_t limit) {
 
 } // namespace
 
+void Buffer::Free::operator()(std::byte* p) const {
+    if (gpu != nullptr) {
+        gpu->release(p);
+    } else {
+        std::free(p); // NOLINT(*-no-malloc)
+    }
+}
+
 std::byte* Buffer::reserve(size_t bytes) {
     if (bytes > bytes_ || memory_ == nullptr) {
         size_t rounded = (std::max(bytes, alignment) + alignment - 1) / alignment * alignment;
         memory_.reset();
         bytes_ = 0;
-        memory_.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
+        memory_.reset(static_cast<std::byte*>(
+            gpu() != nullptr ? gpu()->allocate(rounded) : std::aligned_alloc(alignment, rounded)));
         require(memory_ != nullptr, ErrorCode::OutOfMemory, "no host memory for ", rounded,
                 " bytes");
         bytes_ = rounded;
@@ -40,7 +52,8 @@ std::byte* Buffer::reserve(size_t bytes) {
 void* OutputMemory::reallocateOutput(const char* /*name*/, void* /*current*/, uint64_t bytes,
                                      uint64_t /*alignment*/) noexcept {
     try {
-        return buffer_.reserve(bytes);
+        std::byte* memory = buffer_.reserve(bytes);
+        return buffer_.gpu() == nullptr ? memory : buffer_.gpu()->engine_address(memory);
     } catch (...) {
         return nullptr;
     }
@@ -50,9 +63,10 @@ void OutputMemory::notifyShape(const char* /*name*/, const nv::Dims& dims) noexc
     dims_ = dims;
 }
 
-Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config)
-    : engine_(std::move(engine)), max_batch_size_(config.max_batch_size),
-      buckets_(config.parameters.buckets), inputs_(engine_->inputs.size()) {
+Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
+               std::shared_ptr<DeviceMemory> gpu)
+    : engine_(std::move(engine)), gpu_(std::move(gpu)), max_batch_size_(config.max_batch_size),
+      buckets_(config.parameters.buckets) {
     if (max_batch_size_ > 0 && config.parameters.pads) {
         buckets_ = buckets_.empty() ? powers_up_to(max_batch_size_) : buckets_;
     }
@@ -64,8 +78,22 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config)
             }
         }
         configured_.push_back(dims);
+        inputs_.emplace_back(t.on_host ? nullptr : gpu_.get());
     }
-    context_.reset(engine_->engine->createExecutionContext());
+    make_context(config);
+    if (gpu_ != nullptr) {
+        stream_ = gpu_->create_stream(false);
+    }
+}
+
+void Runner::make_context(const ModelConfig& config) {
+    std::unique_ptr<nv::IRuntimeConfig> runtime_config(engine_->engine->createRuntimeConfig());
+    if (runtime_config != nullptr && engine_->target.device == Device::kGPU) {
+        runtime_config->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+    }
+    context_.reset(runtime_config == nullptr
+                       ? nullptr
+                       : engine_->engine->createExecutionContext(runtime_config.get()));
     require(context_ != nullptr, ErrorCode::Unsupported,
             engine_->logger->take_errors("no execution context could be made"));
     context_->setErrorRecorder(&errors_);
@@ -73,14 +101,19 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config)
         errors_.raise("the optimisation profile cannot be chosen");
     }
     for (const EngineTensor& t : engine_->outputs) {
-        outputs_.push_back(std::make_unique<OutputMemory>());
+        outputs_.push_back(std::make_unique<OutputMemory>(t.on_host ? nullptr : gpu_.get()));
         if (!context_->setOutputAllocator(t.name.c_str(), outputs_.back().get())) {
             errors_.raise("an output cannot be given memory");
         }
     }
 }
 
-Runner::~Runner() = default;
+Runner::~Runner() {
+    context_.reset();
+    if (stream_ != nullptr) {
+        gpu_->release_stream(stream_);
+    }
+}
 
 int64_t Runner::padded_rows(int64_t rows) const {
     auto at = std::lower_bound(buckets_.begin(), buckets_.end(), rows);
@@ -91,27 +124,68 @@ std::byte* Runner::input_memory(size_t input, size_t bytes) {
     return inputs_[input].reserve(bytes);
 }
 
+void Runner::write_input(size_t input, size_t offset, const void* source, size_t bytes,
+                         bool on_gpu) {
+    std::byte* target = inputs_[input].data() + offset;
+    if (!takes_host_memory(input)) {
+        gpu_->copy(target, source, bytes, stream_);
+    } else if (on_gpu) {
+        gpu_->copy(target, source, bytes, nullptr); // the engine reads it when it is called
+    } else {
+        std::memcpy(target, source, bytes);
+    }
+}
+
+void Runner::clear_input(size_t input, size_t offset, size_t bytes) {
+    if (bytes == 0) {
+        return;
+    }
+    std::byte* target = inputs_[input].data() + offset;
+    if (takes_host_memory(input)) {
+        std::memset(target, 0, bytes);
+    } else {
+        gpu_->set_zero(target, bytes, stream_);
+    }
+}
+
 void Runner::run(const Shapes& shapes, const std::vector<const void*>& addresses) {
     for (size_t i = 0; i < shapes.size(); ++i) {
         const char* name = engine_->inputs[i].name.c_str();
+        const void* address = addresses[i];
+        if (!takes_host_memory(i)) {
+            address = gpu_->engine_address(const_cast<void*>(address));
+        }
         if (!context_->setInputShape(name, to_dims(shapes[i])) ||
-            !context_->setInputTensorAddress(name, addresses[i])) {
+            !context_->setInputTensorAddress(name, address)) {
             errors_.raise("an input was refused");
         }
     }
     // The CPU backend takes no stream: the run is complete when the call returns.
-    if (!context_->enqueueV3(nullptr)) {
+    void* stream = gpu_ == nullptr ? nullptr : gpu_->engine_stream(stream_);
+    if (!context_->enqueueV3(static_cast<cudaStream_t>(stream))) {
         errors_.raise("the run failed");
     }
     prepared_.insert(shapes);
 }
 
-std::vector<int64_t> Runner::output_dims(size_t output) const {
-    return to_vector(outputs_[output]->dims());
+void Runner::read_output(size_t output, size_t offset, void* target, size_t bytes,
+                         bool on_gpu) const {
+    const Buffer& from = outputs_[output]->buffer();
+    if (from.gpu() != nullptr || on_gpu) {
+        gpu_->copy(target, from.data() + offset, bytes, stream_);
+    } else {
+        std::memcpy(target, from.data() + offset, bytes);
+    }
 }
 
-const std::byte* Runner::output_data(size_t output) const {
-    return outputs_[output]->data();
+void Runner::wait() const {
+    if (gpu_ != nullptr) {
+        gpu_->wait_for_stream(stream_);
+    }
+}
+
+std::vector<int64_t> Runner::output_dims(size_t output) const {
+    return to_vector(outputs_[output]->dims());
 }
 
 /// Shapes of a batch of so many rows, with sizes that the engine was tuned for where they are open.
@@ -141,11 +215,13 @@ void Runner::warm_one(const Shapes& shapes) {
     for (size_t i = 0; i < shapes.size(); ++i) {
         size_t bytes =
             static_cast<size_t>(element_count(shapes[i])) * element_bytes(engine_->inputs[i].type);
-        std::byte* memory = input_memory(i, bytes);
-        std::memset(memory, 0, bytes);
-        addresses.push_back(memory);
+        addresses.push_back(input_memory(i, bytes));
+        clear_input(i, 0, bytes);
     }
-    run(shapes, addresses);
+    for (int i = 0; i < (gpu_ == nullptr ? 1 : warm_runs_on_gpu); ++i) {
+        run(shapes, addresses);
+        wait();
+    }
 }
 
 size_t Runner::warm_up(std::string& reason) {

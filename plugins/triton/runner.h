@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runner: a context of an engine with memory for inputs and outputs, that has planned and run the
-// row counts it is meant for before the first request comes.
+// row counts it is meant for before the first request comes. On a GPU its memory and stream are
+// there, and runs are recorded as CUDA graphs.
 #pragma once
 
+#include "plugins/common/device_memory.h"
 #include "plugins/triton/config.h"
 
-#include <cstdlib>
 #include <memory>
 #include <set>
 
@@ -13,16 +14,21 @@ namespace ingot::triton {
 
 using Shapes = std::vector<std::vector<int64_t>>; // of all inputs, in the engine's order
 
-/// Memory aligned for full speed, that only grows. Not thread safe.
+/// Memory aligned for full speed, that only grows: of a GPU, or the host's where that is null.
+/// The GPU's must outlive it. Not thread safe.
 class Buffer {
 public:
-    /// At least `bytes`; what was in it is lost. Errors: OutOfMemory.
+    explicit Buffer(DeviceMemory* gpu) : memory_(nullptr, Free{gpu}) {}
+    /// At least `bytes`; what was in it is lost. Errors: OutOfMemory, Device.
     std::byte* reserve(size_t bytes);
     std::byte* data() const { return memory_.get(); }
+    /// The GPU whose memory it is; null: the host's.
+    DeviceMemory* gpu() const { return memory_.get_deleter().gpu; }
 
 private:
     struct Free {
-        void operator()(std::byte* p) const { std::free(p); } // NOLINT(*-no-malloc)
+        DeviceMemory* gpu;
+        void operator()(std::byte* p) const;
     };
     std::unique_ptr<std::byte, Free> memory_;
     size_t bytes_ = 0;
@@ -31,10 +37,11 @@ private:
 /// Gives an output its memory, and keeps the shape that it turned out to have.
 class OutputMemory final : public nvinfer1::IOutputAllocator {
 public:
+    explicit OutputMemory(DeviceMemory* gpu) : buffer_(gpu) {}
     void* reallocateOutput(const char* name, void* current, uint64_t bytes,
                            uint64_t alignment) noexcept override;
     void notifyShape(const char* name, const nvinfer1::Dims& dims) noexcept override;
-    const std::byte* data() const { return buffer_.data(); }
+    const Buffer& buffer() const { return buffer_; }
     const nvinfer1::Dims& dims() const { return dims_; }
 
 private:
@@ -45,33 +52,47 @@ private:
 /// One thread at a time.
 class Runner {
 public:
-    /// Errors: those of making a context.
-    Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config);
+    /// `gpu`: where the engine runs; null: the CPU. Errors: those of making a context.
+    Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
+           std::shared_ptr<DeviceMemory> gpu);
     ~Runner();
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
 
     const Engine& engine() const { return *engine_; }
+    DeviceMemory* gpu() const { return gpu_.get(); }
     /// How many rows a batch of so many is padded to.
     int64_t padded_rows(int64_t rows) const;
     /// Plans and runs each bucket. Returns how many, or why none could be in `reason`.
     /// Errors: those of the device and of memory.
     size_t warm_up(std::string& reason);
-    /// Memory of the runner's own for an input.
+    /// Whether an input may be read where the host has it.
+    bool takes_host_memory(size_t input) const { return inputs_[input].gpu() == nullptr; }
+    /// Memory of the runner's own for an input, of `bytes` bytes.
     std::byte* input_memory(size_t input, size_t bytes);
-    /// Runs and waits. `addresses` of all inputs. Errors: what the engine reports.
+    /// Copies into that memory at an offset, before the next run. `source` stays as it is until
+    /// wait() returns. \param on_gpu whether it is memory of a GPU.
+    void write_input(size_t input, size_t offset, const void* source, size_t bytes, bool on_gpu);
+    void clear_input(size_t input, size_t offset, size_t bytes);
+    /// Runs; on a GPU it only begins. `addresses` of all inputs. Errors: what the engine reports.
     void run(const Shapes& shapes, const std::vector<const void*>& addresses);
+    /// Copies from an output after the run; complete when wait() returns.
+    void read_output(size_t output, size_t offset, void* target, size_t bytes, bool on_gpu) const;
+    /// Waits until the run and all copies are complete. Errors: Device.
+    void wait() const;
     /// Whether these shapes were run before, so that nothing is planned for them.
     bool is_prepared(const Shapes& shapes) const { return prepared_.count(shapes) != 0; }
     // The shape in the last run, until the next.
     std::vector<int64_t> output_dims(size_t output) const;
-    const std::byte* output_data(size_t output) const;
 
 private:
+    void make_context(const ModelConfig& config);
     bool warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) const;
     void warm_one(const Shapes& shapes);
 
     std::shared_ptr<const Engine> engine_;
+    std::shared_ptr<DeviceMemory> gpu_;
+    void* stream_ = nullptr; // of gpu_
     int64_t max_batch_size_;
     std::vector<int64_t> buckets_;
     Shapes configured_; // with the rows of a batch in front, -1

@@ -22,6 +22,8 @@ Parts (all of them, or those of --parts=a,b):
   collectives   NCCL between the GPUs of the machine: every operation, reduction and type, in graphs of
                 the caller's too. It needs two GPUs and libnccl.so.2 (INGOT_NCCL), and says so else
   onnxruntime   the execution provider in stock ONNX Runtime: models, bound memory, compiled models
+  triton        the backend in a real Triton Inference Server (INGOT_TRITON, else .deps/triton): one file on
+                GPU and CPU, batches, CUDA shared memory, the backend's time beside `ingot bench`
   python        the Python package on the device: arrays of other libraries, the guide's listings
   memcheck      compute-sanitizer's four tools over tests of every family
   profile       the layers' times add up to the run's (timed alone, after all others)
@@ -481,6 +483,17 @@ def onnxruntime(r):
     return code == 0, {**report, "seconds": seconds}
 
 
+def triton(r):
+    """The backend in a real Triton Inference Server; without one this says so and fails nothing."""
+    code, text, seconds = r.run([sys.executable, HERE / "triton_gpu.py",
+                                 *(["--rehearse"] if r.a.rehearse else [])])
+    lines = [line for line in text.splitlines() if line.startswith("{")]
+    report = json.loads(lines[-1]) if lines else {"error": text[-800:]}
+    if "absent" in report:
+        print(f"triton: {report['absent']}: NOT checked", flush=True)
+    return code == 0, {**report, "seconds": seconds}
+
+
 # In the order in which they start; the last two run when all others are done.
 PARTS = {
     "models": models,
@@ -496,6 +509,7 @@ PARTS = {
     "collectives": collectives,
     "python": python,
     "onnxruntime": onnxruntime,
+    "triton": triton,
     "memcheck": memcheck,
     "profile": over_models("LayersAddUpToTheRun", REPLAYED, at_once=1),
     "priority": priority,

@@ -40,7 +40,7 @@ def needed():
 
 def backends(folder, names=("ingot",)):
     """A backend directory with the library of this build under each name."""
-    build = ingot_command.binary().parent
+    build = ingot_command.binary().resolve().parent
     for name in names:
         target = folder / name
         target.mkdir(parents=True, exist_ok=True)

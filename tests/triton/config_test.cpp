@@ -235,10 +235,10 @@ TEST(TritonConfig, PlansOfTensorRTAreToldApart) {
 
 TEST(TritonConfig, OtherKindsOfInstancesAreRefused) {
     Scene scene(row_engine(8));
-    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    scene.kind = TRITONSERVER_INSTANCEGROUPKIND_MODEL;
     EXPECT_EQ(scene.start(),
-              "5 instance 'model_0': an instance of KIND_GPU is configured, and this "
-              "release serves from the CPU: set kind: KIND_CPU in instance_group");
+              "5 instance 'model_0': an instance of KIND_MODEL is configured: an engine does not "
+              "choose its device, set kind: KIND_GPU or KIND_CPU in instance_group");
 }
 
 TEST(TritonConfig, ServersOfOtherVersionsAreRefused) {

@@ -15,10 +15,11 @@ struct Alive {
 };
 
 /// A server's life. Returns whether the planted failure was reached.
-bool live(const std::string& engine, int64_t failing_call) {
+bool live(const std::string& engine, TRITONSERVER_InstanceGroupKind kind, int64_t failing_call) {
     Alive before;
     {
         Scene scene(engine);
+        scene.kind = kind;
         FakeHost& host = FakeHost::get();
         host.failing_call = failing_call;
         TRITONBACKEND_BackendAttribute attributes;
@@ -56,13 +57,22 @@ bool live(const std::string& engine, int64_t failing_call) {
     }
 }
 
-TEST(TritonFailingCalls, EachInTurn) {
+void fail_each_in_turn(TRITONSERVER_InstanceGroupKind kind) {
     std::string engine = row_engine(4);
     int64_t call = 1;
-    while (live(engine, call)) {
+    while (live(engine, kind, call)) {
         ++call;
     }
     EXPECT_GT(call, 60); // the scene has that many calls at least
+}
+
+TEST(TritonFailingCalls, EachInTurn) {
+    fail_each_in_turn(TRITONSERVER_INSTANCEGROUPKIND_CPU);
+}
+
+TEST(TritonFailingCalls, EachInTurnOnASimulatedGpu) {
+    SimulatedGpu simulated;
+    fail_each_in_turn(TRITONSERVER_INSTANCEGROUPKIND_GPU);
 }
 
 } // namespace

@@ -186,7 +186,7 @@ TRITONBACKEND_BackendAttributeAddPreferredInstanceGroup(TRITONBACKEND_BackendAtt
                                                         TRITONSERVER_InstanceGroupKind kind,
                                                         uint64_t, const uint64_t*, uint64_t) {
     PLANTED()
-    attributes->kind = kind;
+    attributes->kinds.push_back(kind);
     return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_BackendAttributeSetParallelModelInstanceLoading(
@@ -261,10 +261,10 @@ TRITONSERVER_Error* TRITONBACKEND_ModelInstanceKind(TRITONBACKEND_ModelInstance*
     *kind = instance->kind;
     return nullptr;
 }
-TRITONSERVER_Error* TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance*,
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceDeviceId(TRITONBACKEND_ModelInstance* instance,
                                                         int32_t* device) {
     PLANTED()
-    *device = 0;
+    *device = instance->device;
     return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_ModelInstanceModel(TRITONBACKEND_ModelInstance* instance,
@@ -352,19 +352,28 @@ TRITONSERVER_Error* TRITONBACKEND_InputProperties(TRITONBACKEND_Input* input, co
     *type = input->type;
     *shape = input->shape.data();
     *rank = static_cast<uint32_t>(input->shape.size());
+    bool is_there = !input->gpu_buffers.empty(); // the host's are what it was moved from
     *bytes = 0;
     for (const std::vector<char>& b : input->buffers) {
-        *bytes += b.size();
+        *bytes += is_there ? 0 : b.size();
     }
-    *buffers = static_cast<uint32_t>(input->buffers.size());
+    for (const auto& [data, size] : input->gpu_buffers) {
+        *bytes += size;
+    }
+    *buffers = static_cast<uint32_t>(is_there ? input->gpu_buffers.size() : input->buffers.size());
     return nullptr;
 }
 TRITONSERVER_Error* TRITONBACKEND_InputBuffer(TRITONBACKEND_Input* input, const uint32_t index,
                                               const void** buffer, uint64_t* bytes,
                                               TRITONSERVER_MemoryType* memory, int64_t* id) {
     PLANTED()
-    *buffer = input->buffers.at(index).data();
-    *bytes = input->buffers[index].size();
+    if (input->gpu_buffers.empty()) {
+        *buffer = input->buffers.at(index).data();
+        *bytes = input->buffers[index].size();
+    } else {
+        *buffer = input->gpu_buffers.at(index).first;
+        *bytes = input->gpu_buffers[index].second;
+    }
     *memory = input->memory;
     *id = 0;
     return nullptr;
@@ -386,8 +395,8 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response* respons
                                                  const TRITONSERVER_DataType type,
                                                  const int64_t* shape, const uint32_t rank) {
     PLANTED()
-    response->outputs.push_back(std::make_unique<TRITONBACKEND_Output>(
-        TRITONBACKEND_Output{name, type, {shape, shape + rank}, {}}));
+    response->outputs.push_back(std::make_unique<TRITONBACKEND_Output>(TRITONBACKEND_Output{
+        name, type, {shape, shape + rank}, {}, response->request->output_memory, nullptr}));
     *output = response->outputs.back().get();
     return nullptr;
 }
@@ -395,9 +404,13 @@ TRITONSERVER_Error* TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output* output, voi
                                                const uint64_t bytes,
                                                TRITONSERVER_MemoryType* memory, int64_t* id) {
     PLANTED()
-    output->bytes.assign(bytes, '\xCB');
-    *buffer = output->bytes.data();
-    *memory = TRITONSERVER_MEMORY_CPU;
+    *memory = output->memory; // whatever was wished for
+    if (output->memory == TRITONSERVER_MEMORY_GPU) {
+        *buffer = output->gpu_buffer = FakeHost::get().gpu_allocate(bytes);
+    } else {
+        output->bytes.assign(bytes, '\xCB');
+        *buffer = output->bytes.data();
+    }
     *id = 0;
     return nullptr;
 }

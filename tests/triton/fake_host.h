@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -46,7 +47,7 @@ struct TRITONSERVER_Metric {
     std::string key; // name{labels}
 };
 struct TRITONBACKEND_BackendAttribute {
-    TRITONSERVER_InstanceGroupKind kind = TRITONSERVER_INSTANCEGROUPKIND_AUTO;
+    std::vector<TRITONSERVER_InstanceGroupKind> kinds;
     bool loads_in_parallel = false;
 };
 struct TRITONBACKEND_Backend {
@@ -66,6 +67,7 @@ struct TRITONBACKEND_ModelInstance {
     TRITONBACKEND_Model* model = nullptr;
     std::string name = "model_0";
     TRITONSERVER_InstanceGroupKind kind = TRITONSERVER_INSTANCEGROUPKIND_CPU;
+    int32_t device = 0;
     void* state = nullptr;
     std::atomic<uint64_t> batches{0}, batch_rows{0}, successes{0}, failures{0};
 };
@@ -74,6 +76,7 @@ struct TRITONBACKEND_Input {
     TRITONSERVER_DataType type = TRITONSERVER_TYPE_FP32;
     std::vector<int64_t> shape;
     std::vector<std::vector<char>> buffers;
+    std::vector<std::pair<const void*, size_t>> gpu_buffers; // instead, for memory of a GPU
     TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
 };
 struct TRITONBACKEND_Output {
@@ -81,6 +84,8 @@ struct TRITONBACKEND_Output {
     TRITONSERVER_DataType type;
     std::vector<int64_t> shape;
     std::vector<char> bytes;
+    TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+    void* gpu_buffer = nullptr; // instead of bytes, for memory of a GPU
 };
 struct TRITONBACKEND_Response {
     TRITONBACKEND_Request* request;
@@ -109,8 +114,9 @@ struct FakeHost {
     std::atomic<int64_t> failing_call{0};                                  // 0: none
     std::atomic<int64_t> errors{0}, messages{0}, responses{0}, metrics{0}; // alive
     std::mutex mutex;
-    std::vector<std::string> log;         // "W text"
-    std::map<std::string, double> values; // of metrics
+    std::vector<std::string> log;              // "W text"
+    std::map<std::string, double> values;      // of metrics
+    std::function<void*(size_t)> gpu_allocate; // for outputs that are wanted in memory of a GPU
 
     static FakeHost& get();
     /// Back to the beginning, but for what is alive.

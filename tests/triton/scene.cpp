@@ -161,6 +161,14 @@ void expect_right(const TRITONBACKEND_Request& request) {
     }
 }
 
+SimulatedGpu::SimulatedGpu() {
+    setenv("INGOT_SIMULATED_GPU", "1", 1); // NOLINT(concurrency-mt-unsafe)
+}
+
+SimulatedGpu::~SimulatedGpu() {
+    unsetenv("INGOT_SIMULATED_GPU"); // NOLINT(concurrency-mt-unsafe)
+}
+
 Scene::Scene(const std::string& engine, std::string config) {
     FakeHost::get().reset();
     model.backend = &backend;

@@ -38,6 +38,16 @@ TRITONBACKEND_Input float_input(const std::string& name, std::vector<int64_t> sh
                                 const std::vector<float>& values);
 std::vector<float> floats(const TRITONBACKEND_Output& output);
 
+/// While it lives, instances of KIND_GPU compute on the CPU with inputs and outputs in memory that
+/// only the plugin's copies can access.
+class SimulatedGpu {
+public:
+    SimulatedGpu();
+    ~SimulatedGpu();
+    SimulatedGpu(const SimulatedGpu&) = delete;
+    SimulatedGpu& operator=(const SimulatedGpu&) = delete;
+};
+
 class Scene {
 public:
     explicit Scene(const std::string& engine, std::string config = "{}");

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/triton/backend_state.h"
+
+#include <cstdlib>
+
+namespace ingot::triton {
+
+bool Gpus::are_simulated() {
+    const char* value = std::getenv("INGOT_SIMULATED_GPU");
+    return value != nullptr && std::string_view(value) == "1";
+}
+
+std::shared_ptr<DeviceMemory> Gpus::open(int32_t ordinal) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    std::shared_ptr<DeviceMemory>& found = open_[ordinal];
+    if (found != nullptr) {
+        return found;
+    }
+    if (are_simulated()) {
+        return found = simulated_gpu();
+    }
+    std::string problem;
+    size_t count = find_gpus(problem).size();
+    require(problem.empty(), ErrorCode::Device, "GPU ", ordinal, " cannot be used: ", problem,
+            ". Serve from the CPU by kind: KIND_CPU in instance_group");
+    require(ordinal >= 0 && static_cast<size_t>(ordinal) < count, ErrorCode::Device,
+            "there is no GPU ", ordinal, ": the driver has ", count);
+    return found = open_gpu(ordinal);
+}
+
+} // namespace ingot::triton

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// Instances on a GPU whose memory the host cannot access: a copy on the wrong side ends the test.
+#include "plugins/triton/model.h"
+#include "tests/triton/scene.h"
+
+namespace ingot::triton {
+namespace {
+
+struct TritonOnAGpu : testing::Test {
+    /// The scene's GPU; the model must be loaded.
+    static std::shared_ptr<DeviceMemory> memory(const Scene& scene) {
+        return static_cast<Model*>(scene.model.state)->gpus().open(0);
+    }
+    static std::string start(Scene& scene, int instances = 1) {
+        scene.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+        return scene.start(instances);
+    }
+    SimulatedGpu simulated;
+};
+
+/// Moves a request's input to the GPU, in the same pieces. The memory is the GPU's to free.
+void move_input(TRITONBACKEND_Request& request, DeviceMemory& gpu) {
+    TRITONBACKEND_Input& in = request.inputs[0];
+    for (const std::vector<char>& b : in.buffers) {
+        void* there = gpu.allocate(b.size());
+        gpu.copy(there, b.data(), b.size(), nullptr);
+        in.gpu_buffers.emplace_back(there, b.size());
+    }
+    in.memory = TRITONSERVER_MEMORY_GPU;
+}
+
+/// Brings results in the GPU's memory, and the input, back to where expect_right() reads them.
+void bring_back(TRITONBACKEND_Request& request, DeviceMemory& gpu) {
+    for (auto& [name, output] : request.results) {
+        ASSERT_EQ(output.memory, TRITONSERVER_MEMORY_GPU) << name;
+        size_t count = 1;
+        for (int64_t d : output.shape) {
+            count *= static_cast<size_t>(d);
+        }
+        output.bytes.resize(count * sizeof(float));
+        gpu.copy(output.bytes.data(), output.gpu_buffer, output.bytes.size(), nullptr);
+    }
+}
+
+TEST_F(TritonOnAGpu, RequestsOfTheHostAreOneRun) {
+    Scene scene(row_engine(8));
+    ASSERT_EQ(start(scene, 2), "");
+    for (size_t instance : {0U, 1U}) {
+        auto a = row_request(1, 1);
+        auto b = row_request(4, 2);
+        ASSERT_EQ(scene.execute({a.get(), b.get()}, instance), "");
+        expect_right(*a);
+        expect_right(*b);
+        EXPECT_EQ(scene.instances[instance]->batches, 1U);
+    }
+    EXPECT_EQ(FakeHost::get().values.at("ingot_padded_rows{model=model,version=1}"), 6);
+}
+
+TEST_F(TritonOnAGpu, InputsAndOutputsStayInItsMemory) {
+    Scene scene(row_engine(8));
+    ASSERT_EQ(start(scene), "");
+    std::shared_ptr<DeviceMemory> gpu = memory(scene);
+    FakeHost::get().gpu_allocate = [&](size_t bytes) { return gpu->allocate(bytes); };
+    auto there = row_request(3, 3);
+    move_input(*there, *gpu);
+    there->output_memory = TRITONSERVER_MEMORY_GPU;
+    auto here = row_request(2, 4);
+    auto half = row_request(1, 5);
+    half->output_memory = TRITONSERVER_MEMORY_GPU;
+    ASSERT_EQ(scene.execute({here.get(), there.get(), half.get()}), "");
+    for (auto* r : {there.get(), half.get()}) {
+        ASSERT_FALSE(r->answered_error) << r->text;
+        bring_back(*r, *gpu);
+    }
+    expect_right(*here);
+    expect_right(*there);
+    expect_right(*half);
+    EXPECT_EQ(scene.instances[0]->batches, 1U);
+    FakeHost::get().gpu_allocate = nullptr;
+}
+
+TEST_F(TritonOnAGpu, EveryRowCountGetsItsAnswer) {
+    for (const char* config : {"{}", R"({"parameters":{"buckets":{"string_value":"none"}}})"}) {
+        Scene scene(row_engine(9), config);
+        ASSERT_EQ(start(scene), "");
+        for (int64_t rows = 1; rows <= 9; ++rows) {
+            auto r = row_request(rows, static_cast<unsigned>(rows));
+            ASSERT_EQ(scene.execute({r.get()}), "");
+            expect_right(*r);
+        }
+    }
+}
+
+TEST_F(TritonOnAGpu, ARequestThatIsWrongFailsAlone) {
+    Scene scene(row_engine(8));
+    ASSERT_EQ(start(scene), "");
+    auto good = row_request(2, 1);
+    auto bad = row_request(9, 2);
+    ASSERT_EQ(scene.execute({bad.get(), good.get()}), "");
+    EXPECT_EQ(bad->text, "the request has 9 rows, at most 8 are allowed");
+    expect_right(*good);
+}
+
+TEST(TritonGpus, AreTakenBeforeTheCpu) {
+    Scene scene(row_engine(8));
+    ASSERT_EQ(scene.start_backend(), "");
+    TRITONBACKEND_BackendAttribute attributes;
+    ASSERT_EQ(text_of(TRITONBACKEND_GetBackendAttribute(&scene.backend, &attributes)), "");
+    EXPECT_EQ(attributes.kinds, (std::vector{TRITONSERVER_INSTANCEGROUPKIND_GPU,
+                                             TRITONSERVER_INSTANCEGROUPKIND_CPU}));
+}
+
+TEST(TritonGpus, OneThatIsNotThereIsNamed) {
+    std::string problem;
+    size_t count = find_gpus(problem).size();
+    Scene scene(row_engine(8));
+    ASSERT_EQ(scene.start(0), "");
+    auto instance = std::make_unique<TRITONBACKEND_ModelInstance>();
+    instance->model = &scene.model;
+    instance->kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+    instance->device = 99;
+    std::string text = text_of(TRITONBACKEND_ModelInstanceInitialize(instance.get()));
+    EXPECT_EQ(text, problem.empty()
+                        ? "1 instance 'model_0': there is no GPU 99: the driver has " +
+                              std::to_string(count)
+                        : "1 instance 'model_0': GPU 99 cannot be used: " + problem +
+                              ". Serve from the CPU by kind: KIND_CPU in instance_group");
+}
+
+} // namespace
+} // namespace ingot::triton
