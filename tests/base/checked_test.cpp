@@ -32,5 +32,34 @@ TEST(checked, unsigned_arithmetic_at_its_limits) {
     EXPECT_EQ(checked_mul(max_u64, uint64_t{0}), uint64_t{0});
 }
 
+/// Against every element one by one.
+TEST(checked, elements_lie_within_the_limit) {
+    for (int64_t first = -3; first <= 7; ++first) {
+        for (int64_t size = 0; size <= 6; ++size) {
+            for (int64_t step = -3; step <= 3; ++step) {
+                for (int64_t limit = 0; limit <= 6; ++limit) {
+                    bool all = true;
+                    for (int64_t i = 0; i < size; ++i) {
+                        int64_t at = first + i * step;
+                        all = all && at >= 0 && at < limit;
+                    }
+                    EXPECT_EQ(lies_within(first, size, step, limit), all)
+                        << first << " + " << size << " * " << step << " in " << limit;
+                }
+            }
+        }
+    }
+}
+
+TEST(checked, elements_beyond_int64_lie_nowhere) {
+    EXPECT_FALSE(lies_within(0, -1, 1, 10)) << "a negative size";
+    EXPECT_FALSE(lies_within(1, max64, 1, max64)) << "the sum wraps";
+    EXPECT_FALSE(lies_within(0, 1 + (int64_t{1} << 33), int64_t{1} << 32, max64)) << "the product";
+    EXPECT_FALSE(lies_within(9, 3, min64, 10));
+    EXPECT_TRUE(lies_within(0, max64, 1, max64));
+    EXPECT_FALSE(lies_within(0, max64, 1, max64 - 1));
+    EXPECT_TRUE(lies_within(max64 - 1, max64, -1, max64));
+}
+
 } // namespace
 } // namespace ingot

@@ -128,6 +128,12 @@ def quantized_recurrent():
                       "p": heads(7, d, 15)}, outputs=3, dynamic=("x", "lengths"), **common)
                 Case(f"{name}_last", "DynamicQuantizeLSTM", {**base, "lengths": lengths},
                      outputs=[False, True, True], **common)
+    # No sequence reaches the last two steps, whose large values must not widen the range.
+    steps = values(1, 6, 3, 4)
+    steps[4:] *= 1000
+    Case("DynamicQuantizeLSTM_short", "DynamicQuantizeLSTM",
+         {**base, "x": steps, "lengths": np.array([4, 2, 1], np.int32)}, outputs=3,
+         dynamic=("x", "lengths"), **common)
     Case("DynamicQuantizeLSTM_unsigned", "DynamicQuantizeLSTM",
          {**base, "w": whole(2, 0, 256, 2, 4, 20), "r": whole(3, 0, 256, 2, 5, 20),
           "ws": values(8, 2, low=0.002, high=0.01), "wz": np.array([120, 99], np.uint8),
