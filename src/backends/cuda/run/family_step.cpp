@@ -7,6 +7,9 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "kernels/copy/copy.h"
+#include "ops/dft_basis.h"
+#include "ops/ops.h"
+#include "ops/primitives.h"
 
 #include <algorithm>
 #include <functional>
@@ -156,6 +159,25 @@ void keep_to_workspace(std::vector<Tactic>& tactics, const Family& family, const
 
 } // namespace
 
+/// Whether it multiplies by a matrix of a Fourier transform, of whose results TF32 loses the small
+/// ones.
+static bool multiplies_by_dft_basis(const StepArgs& a) {
+    bool multiplies = std::any_of(a.group.nodes.begin(), a.group.nodes.end(), [](const Node& n) {
+        return n.is(dot_def) || n.is(ops::conv_def) || n.is(ops::conv_transpose_def);
+    });
+    for (size_t i = 0; multiplies && i < a.in.size(); ++i) {
+        const plan::View& v = a.in[i].view;
+        if (a.constants[i] == nullptr || a.in[i].dtype != DType::F32 || v.count() == 0) {
+            continue;
+        }
+        const auto* values = reinterpret_cast<const float*>(a.constants[i]) + v.offset;
+        if (is_dft_basis(values, v.shape, v.strides)) {
+            return true;
+        }
+    }
+    return false;
+}
+
 std::unique_ptr<Step> make_family_step(const StepArgs& args) {
     const auto& family = *static_cast<const Family*>(args.kernel.family);
     auto& device = static_cast<CudaDevice&>(args.device);
@@ -165,7 +187,7 @@ std::unique_ptr<Step> make_family_step(const StepArgs& args) {
                     args.out,
                     args.constants,
                     device.arch(),
-                    device.state().options.tf32,
+                    device.state().options.tf32 && !multiplies_by_dft_basis(args),
                     args.options.batch_invariant};
     std::vector<Tactic> tactics = family.tactics(problem);
     CHECK(!tactics.empty(), "family ", family.name, " has no tactic for a node it accepted");
