@@ -3,7 +3,10 @@
 // operations that need more bits stay in f32: positions and other numbers made from integers, sums
 // over axes and values computed from them alone, parameters of norms. Inputs and outputs keep their
 // types. Composites compute their delicate parts in f32 themselves. Nodes between fences stay in
-// f32.
+// f32, and so do products by matrices of Fourier transforms.
+#include "passes/precision.h"
+
+#include "ops/dft_basis.h"
 #include "ops/fence.h"
 #include "passes/passes.h"
 
@@ -103,6 +106,47 @@ public:
         }
     }
 
+    /// Values, constants and inputs among them, that are stored or read in the narrow type.
+    Values narrow_values() const {
+        std::vector<bool> narrow(g_.value_count(), false);
+        for (const Node& n : g_.nodes()) {
+            bool computes = !n.outputs.empty() && !n.is(ops::fence_def) && !is_wide(n);
+            for (Value v : computes ? n.outputs : Values()) {
+                narrow[v.id] = true;
+            }
+            for (size_t k = 0; computes && k < n.inputs.size(); ++k) {
+                Value v = n.inputs[k];
+                bool as_it_is = operand_types(n).takes_either(k) && g_.constant(v) == nullptr;
+                bool kept = operand_types(n).keeps(k) && !operand_types(n).takes_either(k);
+                narrow[v.id] = narrow[v.id] || !(as_it_is || kept);
+            }
+        }
+        Values out;
+        for (uint32_t id = 0; id < narrow.size(); ++id) {
+            if (narrow[id] && is_f32(g_, Value{id})) {
+                out.push_back(Value{id});
+            }
+        }
+        return out;
+    }
+
+    /// Nodes that make or read these compute in f32.
+    void widen(std::span<const Value> values) {
+        std::vector<bool> beyond(g_.value_count(), false);
+        for (Value v : values) {
+            beyond[v.id] = true;
+        }
+        auto is_beyond = [&](Value v) { return beyond[v.id]; };
+        for (const Node& n : g_.nodes()) {
+            if (std::any_of(n.inputs.begin(), n.inputs.end(), is_beyond) ||
+                std::any_of(n.outputs.begin(), n.outputs.end(), is_beyond)) {
+                for (Value v : n.outputs) {
+                    wide_[v.id] = true;
+                }
+            }
+        }
+    }
+
     Graph run() {
         Rewriter r(g_);
         for (const Node& n : g_.nodes()) {
@@ -135,7 +179,7 @@ private:
     bool stays_wide(const Node& n) const {
         InHalf type = n.def->facts.in_half(g_, n);
         if (type != InHalf::AsOperands) {
-            return type != InHalf::Narrow;
+            return type != InHalf::Narrow || multiplies_by_dft_basis(g_, n);
         }
         for (Value v : n.inputs) {
             bool variable = is_f32(g_, v) && g_.constant(v) == nullptr;
@@ -220,5 +264,18 @@ const Pass precision = {"precision", "convert f32 to the 16-bit type that was as
                             return options.precision ? Narrowing(g, *options.precision).run() : g;
                         },
                         false};
+
+Pass precision_within(BeyondNarrow beyond) {
+    Pass out = precision;
+    out.run = [beyond = std::move(beyond)](const Graph& g, const PassOptions& options) {
+        if (!options.precision) {
+            return g;
+        }
+        Narrowing narrowing(g, *options.precision);
+        narrowing.widen(beyond(g, narrowing.narrow_values()));
+        return narrowing.run();
+    };
+    return out;
+}
 
 } // namespace ingot::passes

@@ -139,6 +139,31 @@ static size_t add_debug_outputs(Graph& g, const std::vector<std::string>& names)
     return g.outputs().size() - before;
 }
 
+/// Looks for overflows as `config` says, and notes them in `properties`.
+static FindOverflows find_overflows(const BuildConfig& config, const Graph& imported,
+                                    const std::vector<Profile>& profiles, Properties& properties) {
+    if (!config.half_ranges || config.precision != DType::F16) {
+        return {};
+    }
+    ValueRanges ranges;
+    ranges.cache = config.half_ranges->cache;
+    if (config.half_ranges->inputs) {
+        auto engine = Engine::create(imported, profiles, {});
+        ranges.sample = load_inputs(*engine, *config.half_ranges->inputs).tensors;
+    }
+    return [ranges, &config, &properties](const Graph& g, std::span<const Value> narrow) {
+        std::vector<Overflow> found = overflows(g, narrow, ranges);
+        put_f32_layers(found, properties);
+        if (config.half_ranges->told) {
+            config.half_ranges->told(found);
+        } else if (!found.empty()) {
+            log(LogLevel::Warning, "fp16: layers keep f32 where values pass ", largest_f16,
+                ", the largest number of f16: ", listed(found));
+        }
+        return found;
+    };
+}
+
 /// `allowed` and `refit` in the place of the configuration's own: what came to light meanwhile is
 /// in them.
 static std::shared_ptr<const Engine> engine_of(Graph g, Properties properties,
@@ -172,7 +197,7 @@ static std::shared_ptr<const Engine> engine_of(Graph g, Properties properties,
             config.after_pass(pass.name, graph);
         };
     }
-    g = run_aot_passes(g, passes);
+    g = run_build_passes(g, passes, find_overflows(config, g, profiles, properties));
     if (config.progress) {
         config.progress("done", 1);
     }
@@ -209,7 +234,8 @@ ModelBuild::ModelBuild(const std::string& path, const BuildConfig& config)
 
 Graph ModelBuild::import() const {
     onnx::ImportOptions options;
-    options.keep_names = config_.keep_names;
+    bool by_name = config_.half_ranges && !config_.half_ranges->cache.scales.empty();
+    options.keep_names = config_.keep_names || by_name;
     return with_place([&] { return path_; },
                       [&] { return onnx::import_or_throw(model_, options); });
 }

@@ -5,6 +5,8 @@
 #include "engine/engine.h"
 #include "ir/value_reads.h"
 #include "onnx/importer.h"
+#include "workflow/half_range.h"
+#include "workflow/inputs/inputs.h"
 #include "workflow/io_formats.h"
 #include "workflow/layer_types.h"
 #include "workflow/quantization/calibration_cache.h"
@@ -23,6 +25,16 @@ struct CalibrationConfig {
     bool guess_ranges = false;
 };
 
+/// Ranges of values, for a build in F16: layers that overflow keep f32.
+struct HalfRangeConfig {
+    /// Inputs of one run in f32.
+    std::optional<InputSource> inputs;
+    /// Thresholds of tensors by name; the build has to keep names.
+    CalibrationCache cache;
+    /// Told of the overflows in the order of the graph. Empty: a warning names them.
+    std::function<void(std::span<const Overflow>)> told;
+};
+
 struct BuildConfig {
     std::vector<Profile> profiles;
     /// Makes the engine's profiles from `profiles` once the graph's inputs are known (some command
@@ -33,6 +45,8 @@ struct BuildConfig {
     /// Computes in int8 where the calibration has scales (quantize.h). A model that is already
     /// quantised needs none and is built unchanged.
     std::optional<CalibrationConfig> calibration;
+    /// Without effect unless `precision` is F16.
+    std::optional<HalfRangeConfig> half_ranges;
     /// Types and formats of inputs and outputs that differ from the model's types and from row
     /// major (io_types.h).
     std::string input_types;

@@ -19,6 +19,53 @@ PipelineOptions pipeline_options(DType precision, const std::vector<std::string>
     return options;
 }
 
+Graph run_build_passes(const Graph& g, const PipelineOptions& options, const FindOverflows& find) {
+    if (!find) {
+        return run_aot_passes(g, options);
+    }
+    Pass precision = passes::precision_within([&](const Graph& now, std::span<const Value> narrow) {
+        Values out;
+        bool is_body = now.output_names() != g.output_names();
+        for (const Overflow& o : is_body ? std::vector<Overflow>() : find(now, narrow)) {
+            out.push_back(Value{o.value});
+        }
+        return out;
+    });
+    std::vector<const Pass*> list(aot_passes().begin(), aot_passes().end());
+    std::replace_if(
+        list.begin(), list.end(), [&](const Pass* p) { return p->name == precision.name; },
+        &precision);
+    return run_passes(list, g, options);
+}
+
+static constexpr const char* f32_layers = "f32_layers";
+
+void put_f32_layers(std::span<const Overflow> overflows, Properties& metadata) {
+    std::set<std::string> layers;
+    for (const Overflow& o : overflows) {
+        layers.insert(o.layer);
+    }
+    if (!layers.empty()) {
+        metadata[f32_layers] = join(std::vector<std::string>(layers.begin(), layers.end()), "\n");
+    }
+}
+
+FindOverflows find_f32_layers(const Properties& metadata) {
+    auto it = metadata.find(f32_layers);
+    if (it == metadata.end()) {
+        return {};
+    }
+    std::set<std::string> layers;
+    for (size_t start = 0; start <= it->second.size();) {
+        size_t end = std::min(it->second.find('\n', start), it->second.size());
+        layers.insert(it->second.substr(start, end - start));
+        start = end + 1;
+    }
+    return [layers = std::move(layers)](const Graph& g, std::span<const Value> narrow) {
+        return named_overflows(g, narrow, layers);
+    };
+}
+
 namespace {
 
 /// Copies of the tensors, made by the pool's threads.
@@ -142,8 +189,9 @@ std::shared_ptr<const Engine> refitted(const Engine& engine, const NamedTensors&
     auto source = std::make_shared<RefitSource>(*from);
     source->graph = std::make_shared<const Graph>(with_constants(*from->graph, copies));
     source->missing = false;
-    Graph g = run_aot_passes(*source->graph,
-                             pipeline_options(source->precision, source->disabled_passes));
+    Graph g = run_build_passes(*source->graph,
+                               pipeline_options(source->precision, source->disabled_passes),
+                               find_f32_layers(engine.metadata()));
     check_io_types(g, engine.graph());
     return engine.with_graph(std::move(g), engine.metadata())->with_source(std::move(source));
 }

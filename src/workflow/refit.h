@@ -5,6 +5,7 @@
 
 #include "engine/engine.h"
 #include "passes/pipeline.h"
+#include "workflow/half_range.h"
 
 namespace ingot {
 
@@ -14,6 +15,15 @@ struct Model;
 
 /// The options of the passes, the same for a build and a refit.
 PipelineOptions pipeline_options(DType precision, const std::vector<std::string>& disabled);
+
+/// The passes of a build and of a refit. `find` returns the overflows (half_range.h) among the
+/// values that f16 would hold, and is asked once; their nodes keep f32. Empty: none are known.
+using FindOverflows =
+    std::function<std::vector<Overflow>(const Graph& g, std::span<const Value> narrow)>;
+Graph run_build_passes(const Graph& g, const PipelineOptions& options, const FindOverflows& find);
+/// The layers that keep f32, in the metadata of an engine: a refit holds the same ones.
+void put_f32_layers(std::span<const Overflow> overflows, Properties& metadata);
+FindOverflows find_f32_layers(const Properties& metadata);
 
 /// The engine with these weights replaced by name; the others stay. Copies the tensors. Errors:
 /// InvalidArgument for an engine that cannot be refitted, for unknown names, wrong types and

@@ -4,6 +4,7 @@
 #include "api/options/common.h"
 #include "base/error.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "commands.h"
 #include "common.h"
 #include "plugins.h"
@@ -18,6 +19,12 @@ int build(const Options& o) {
     double start = seconds_now();
     BuildConfig config = build_config(o, true);
     config.keep_names = o.build().profiling_verbosity == "detailed";
+    if (config.precision == DType::F16 && !config.half_ranges) {
+        log(LogLevel::Warning, "--fp16: numbers above ", largest_f16,
+            " become infinite, and no sample shows whether the model has any: give --input "
+            "NAME=FILE or --calib FILE to keep such layers in f32; ingot compare --fp16 names "
+            "them");
+    }
     std::shared_ptr<const Engine> engine = build_model(o.model, config, o);
     if (!o.build().compute_capabilities.empty()) {
         engine = with_kernels_ahead(

@@ -49,6 +49,22 @@ static LayerTypes layer_types(const Options& o) {
     return {o.build().layer_precisions, o.build().layer_output_types, rule};
 }
 
+/// For --fp16: sample inputs or a calibration cache tell the ranges of values.
+static std::optional<HalfRangeConfig> half_ranges(const Options& o) {
+    HalfRangeConfig c;
+    bool samples = !o.run().inputs.empty() || !o.run().load_inputs.empty();
+    if (!o.build().fp16 || (!samples && o.build().calib.empty())) {
+        return std::nullopt;
+    }
+    if (samples) {
+        c.inputs = input_source(o);
+    }
+    if (!o.build().calib.empty()) {
+        c.cache = read_calibration_cache(o.build().calib);
+    }
+    return c;
+}
+
 BuildConfig build_config(const Options& o, bool progress) {
     BuildConfig c;
     c.profiles =
@@ -76,6 +92,7 @@ BuildConfig build_config(const Options& o, bool progress) {
             c.calibration->cache = read_calibration_cache(o.build().calib);
         }
     }
+    c.half_ranges = half_ranges(o);
     if (progress && isatty(STDERR_FILENO) != 0) {
         c.progress = draw_bar;
     }

@@ -34,6 +34,25 @@ void print(const ReferenceReport& f, bool decides) {
     }
 }
 
+/// Names the first layer that overflows in f16.
+void print_overflows(const CompareReport& r, bool kept) {
+    if (r.overflows.empty()) {
+        return;
+    }
+    const Overflow& first = r.overflows[0];
+    std::printf("fp16: %s reaches %.3g, above %.0f: the first of %zu that overflow; %s\n",
+                first.layer.c_str(), first.magnitude, largest_f16, r.overflows.size(),
+                kept ? "they keep f32" : "a build with --input keeps them in f32");
+}
+
+nlohmann::json to_json(const std::vector<Overflow>& list) {
+    nlohmann::json out = nlohmann::json::array();
+    for (const Overflow& o : list) {
+        out.push_back({{"layer", o.layer}, {"magnitude", o.magnitude}});
+    }
+    return out;
+}
+
 nlohmann::json to_json(const std::vector<TensorDifference>& list) {
     nlohmann::json out = nlohmann::json::array();
     for (const TensorDifference& d : list) {
@@ -74,7 +93,10 @@ int compare(const Options& o) {
                             {"off", f.off},
                             {"decides", &f == r.deciding()}});
         }
-        std::printf("%s\n", nlohmann::json{{"gflop", r.gflop}, {"references", list}, {"ok", r.ok()}}
+        std::printf("%s\n", nlohmann::json{{"gflop", r.gflop},
+                                           {"references", list},
+                                           {"fp16Overflows", to_json(r.overflows)},
+                                           {"ok", r.ok()}}
                                 .dump(2)
                                 .c_str());
         return r.ok() ? 0 : 1;
@@ -84,6 +106,7 @@ int compare(const Options& o) {
         std::printf("Using random values for input %s (seed %lld)\n", n.c_str(),
                     static_cast<long long>(o.common().seed));
     }
+    print_overflows(r, c.build.half_ranges.has_value());
     for (const ReferenceReport& f : r.references) {
         print(f, &f == r.deciding());
     }

@@ -297,6 +297,23 @@ bool CompareReport::ok() const {
     return deciding() != nullptr && deciding()->ok();
 }
 
+/// The layers that overflow in f16 with these inputs.
+static std::vector<Overflow> find_overflows(const std::string& model_path,
+                                            const CompareOptions& options) {
+    std::vector<Overflow> out;
+    if (options.build.precision != DType::F16) {
+        return out;
+    }
+    BuildConfig build = options.build;
+    build.half_ranges = options.build.half_ranges.value_or(HalfRangeConfig{});
+    build.half_ranges->inputs = options.inputs;
+    build.half_ranges->told = [&](std::span<const Overflow> found) {
+        out.assign(found.begin(), found.end());
+    };
+    build_engine(model_path, build);
+    return out;
+}
+
 CompareReport compare_model(const std::string& model_path, const Backend& backend,
                             const CompareOptions& options) {
     BuildConfig build = options.build;
@@ -306,6 +323,7 @@ CompareReport compare_model(const std::string& model_path, const Backend& backen
     LoadedInputs inputs = load_inputs(*engine, options.inputs);
     CompareReport report;
     report.random_inputs = inputs.random;
+    report.overflows = find_overflows(model_path, options);
     std::vector<Shape> shapes;
     for (const Tensor& t : inputs.tensors) {
         shapes.push_back(t.shape());

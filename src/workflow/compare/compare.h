@@ -30,6 +30,9 @@ struct ReferenceReport {
 struct CompareReport {
     double gflop = 0;
     std::vector<std::string> random_inputs;
+    /// Layers whose values f16 cannot hold, in graph order; a build in F16 without `half_ranges`
+    /// computes them in f16 nevertheless.
+    std::vector<Overflow> overflows;
     /// Float64 is last: it decides if it ran, else the one before it.
     std::vector<ReferenceReport> references;
     /// Null when none ran.
