@@ -133,6 +133,12 @@ class CompiledModel:
         """Where it runs: "gpu" or "cpu"."""
         return "cpu" if self._gpu is None else "gpu"
 
+    @property
+    def device_error(self) -> str | None:
+        """Why the device is lost to this process, which has to end: every later run fails. None
+        while it is sound, which it is after runs that were refused or out of memory."""
+        return self.engine.device_error
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the engine; ingot.compile(path) reads it. Errors: OSError, RuntimeError."""
         blob = self.engine.serialize()
@@ -336,7 +342,7 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
             optimization_level: int | None = None, logger: _ingot.ILogger | None = None,
             progress_monitor: _ingot.IProgressMonitor | None = None,
             save: str | os.PathLike[str] | None = None,
-            priority: str = "normal") -> CompiledModel:
+            priority: str = "normal", threads: int | None = None) -> CompiledModel:
     """A function of arrays from a model.
 
     model: the path of an ONNX model or of an engine, the bytes of either, or an onnx.ModelProto.
@@ -354,6 +360,8 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     default stream are to a GPU that other
         programs use too; runs on another stream are as urgent as it is. With "low", kernels compile
         when nothing else needs the CPU.
+    threads: most threads of a run on the CPU, the caller's included. Default: all that the process
+        may use.
 
     Returns a CompiledModel. Errors: FileNotFoundError, ValueError for a model or shapes that are
     not valid, RuntimeError when the engine cannot be built or cannot run on the device.
@@ -383,6 +391,10 @@ def compile(model: typing.Any, *, fp16: bool = False, bf16: bool = False, int8: 
     runtime = _ingot.Runtime(log)
     if not runtime.set_device(_DEVICES[place], ordinal):
         raise RuntimeError(f"device {device!r} cannot be used: {log.take()}")
+    if threads is not None:
+        if threads < 1:
+            raise ValueError(f"threads: got {threads}, expected 1 or more")
+        runtime.max_threads = threads
     engine = runtime.deserialize_cuda_engine(blob)
     if engine is None:
         raise RuntimeError(f"the engine cannot be loaded: {log.take()}")

@@ -233,7 +233,13 @@ void bind_weights_of(Engine& c) {
             [](const ICudaEngine& self) {
                 return ingot::getDevice(self) == ingot::Device::kGPU ? "gpu" : "cpu";
             },
-            "Beyond TensorRT: where it runs, \"gpu\" or \"cpu\".");
+            "Beyond TensorRT: where it runs, \"gpu\" or \"cpu\".")
+        .def_prop_ro(
+            "device_error", [](const ICudaEngine& self) { return ingot::getDeviceError(self); },
+            nb::sig("def device_error(self) -> str | None"),
+            "Beyond TensorRT: why the device is lost to this process: the first error that left it "
+            "unusable until the process ends. None while it is sound, and on the CPU. Safe from "
+            "any thread.");
 }
 
 void bind_weights_manager(nb::module_& m) {

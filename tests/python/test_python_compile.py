@@ -60,7 +60,7 @@ def test_an_output_for_an_unknown_library_can_be_taken_more_than_once(monkeypatc
 
 
 def test_what_a_model_tells_of_itself(model):
-    assert model.device == "cpu"
+    assert model.device == "cpu" and model.device_error is None
     assert model.inputs == [ingot._compile.TensorSpec("image", (-1, 1, 8, 8), ingot.float32)]
     assert model.outputs[0].name == "scores"
     assert repr(model) == ("<ingot.CompiledModel image: FLOAT[-1, 1, 8, 8] -> scores: "
@@ -220,6 +220,7 @@ NO_FORMAT = ("the engine cannot be loaded: IRuntime::deserializeCudaEngine: engi
      "and min <= opt <= max"),
     (lambda m: ingot.compile(MODEL, priority="urgent"), ValueError,
      "priority: got 'urgent', expected low, normal, high"),
+    (lambda m: ingot.compile(MODEL, threads=0), ValueError, "threads: got 0, expected 1 or more"),
 ])
 def test_misuse(model, call, error, text):
     with pytest.raises(error) as raised:
@@ -237,6 +238,21 @@ def test_errors_of_the_library_are_told(call, text, capfd):
         call()
     said = capfd.readouterr()
     assert not said.out and not said.err
+
+
+def test_a_run_takes_no_more_threads_than_asked_for(monkeypatch, expected):
+    made = []
+
+    class Runtime(ingot.Runtime):
+        def __init__(self, logger):
+            super().__init__(logger)
+            made.append(self)
+
+    monkeypatch.setattr(ingot._ingot, "Runtime", Runtime)
+    for threads in (1, 2):
+        model = ingot.compile(MODEL, device="cpu", threads=threads)
+        assert made[-1].max_threads == threads
+        np.testing.assert_allclose(model(IMAGES), expected, rtol=1e-4, atol=1e-4)
 
 
 def test_contexts_have_the_priority_asked_for(model):
