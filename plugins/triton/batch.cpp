@@ -167,11 +167,11 @@ void Batch::read_input(Pending& p, size_t index) const {
         TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
         int64_t memory_id = 0;
         check(TRITONBACKEND_InputBuffer(input, i, &data, &size, &memory, &memory_id));
-        bool on_gpu = memory == TRITONSERVER_MEMORY_GPU;
-        require(!on_gpu || runner_.gpu() != nullptr, ErrorCode::Unsupported, "input '", t.name,
-                "' is in memory of GPU ", memory_id, ", and this instance runs on the CPU");
+        require(memory != TRITONSERVER_MEMORY_GPU || runner_.gpu() != nullptr,
+                ErrorCode::Unsupported, "input '", t.name, "' is in memory of GPU ", memory_id,
+                ", and this instance runs on the CPU");
         if (size > 0) {
-            in.parts.push_back({static_cast<const std::byte*>(data), size, on_gpu});
+            in.parts.push_back({static_cast<const std::byte*>(data), size, memory});
             in.bytes += size;
         }
     }
@@ -252,7 +252,7 @@ const void* Batch::gather(Group group, size_t input, const std::vector<int64_t>&
                    element_bytes(runner_.engine().inputs[input].type);
     const Pending::Input& first = group[0]->inputs[input];
     if (runner_.takes_host_memory(input) && group.size() == 1 && first.parts.size() == 1 &&
-        !first.parts[0].on_gpu && first.bytes == bytes &&
+        first.parts[0].memory != TRITONSERVER_MEMORY_GPU && first.bytes == bytes &&
         reinterpret_cast<uintptr_t>(first.parts[0].data) % good_alignment == 0) {
         return first.parts[0].data;
     }
@@ -260,7 +260,7 @@ const void* Batch::gather(Group group, size_t input, const std::vector<int64_t>&
     size_t at = 0;
     for (const Pending* p : group) {
         for (const Pending::Part& part : p->inputs[input].parts) {
-            runner_.write_input(input, at, part.data, part.bytes, part.on_gpu);
+            runner_.write_input(input, at, part.data, part.bytes, part.memory);
             at += part.bytes;
         }
     }

@@ -15,7 +15,7 @@ struct Pending {
     struct Part {
         const std::byte* data;
         size_t bytes;
-        bool on_gpu;
+        TRITONSERVER_MemoryType memory;
     };
     struct Input {
         std::vector<Part> parts;

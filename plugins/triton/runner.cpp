@@ -28,7 +28,9 @@ std::vector<int64_t> powers_up_to(int64_t limit) {
 } // namespace
 
 void Buffer::Free::operator()(std::byte* p) const {
-    if (gpu != nullptr) {
+    if (gpu != nullptr && pinned) {
+        gpu->release_pinned(p);
+    } else if (gpu != nullptr) {
         gpu->release(p);
     } else {
         std::free(p); // NOLINT(*-no-malloc)
@@ -40,8 +42,11 @@ std::byte* Buffer::reserve(size_t bytes) {
         size_t rounded = (std::max(bytes, alignment) + alignment - 1) / alignment * alignment;
         memory_.reset();
         bytes_ = 0;
-        memory_.reset(static_cast<std::byte*>(
-            gpu() != nullptr ? gpu()->allocate(rounded) : std::aligned_alloc(alignment, rounded)));
+        const Free& kind = memory_.get_deleter();
+        memory_.reset(static_cast<std::byte*>(kind.gpu == nullptr
+                                                  ? std::aligned_alloc(alignment, rounded)
+                                              : kind.pinned ? kind.gpu->allocate_pinned(rounded)
+                                                            : kind.gpu->allocate(rounded)));
         require(memory_ != nullptr, ErrorCode::OutOfMemory, "no host memory for ", rounded,
                 " bytes");
         bytes_ = rounded;
@@ -79,6 +84,7 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
         }
         configured_.push_back(dims);
         inputs_.emplace_back(t.on_host ? nullptr : gpu_.get());
+        staging_.emplace_back(gpu_.get(), true);
     }
     make_context(config);
     if (gpu_ != nullptr) {
@@ -121,15 +127,32 @@ int64_t Runner::padded_rows(int64_t rows) const {
 }
 
 std::byte* Runner::input_memory(size_t input, size_t bytes) {
+    if (!takes_host_memory(input)) {
+        staging_[input].reserve(bytes);
+    }
     return inputs_[input].reserve(bytes);
 }
 
+/// The driver copies from pageable memory through a buffer of its own while the caller waits. Here
+/// a piece is on its way to the GPU while the next is copied.
+void Runner::stage(size_t input, size_t offset, const std::byte* source, size_t bytes) {
+    constexpr size_t piece = size_t{256} << 10U;
+    for (size_t at = 0; at < bytes; at += piece) {
+        size_t size = std::min(piece, bytes - at);
+        std::byte* pinned = staging_[input].data() + offset + at;
+        std::memcpy(pinned, source + at, size);
+        gpu_->copy(inputs_[input].data() + offset + at, pinned, size, stream_);
+    }
+}
+
 void Runner::write_input(size_t input, size_t offset, const void* source, size_t bytes,
-                         bool on_gpu) {
+                         TRITONSERVER_MemoryType memory) {
     std::byte* target = inputs_[input].data() + offset;
-    if (!takes_host_memory(input)) {
+    if (!takes_host_memory(input) && memory == TRITONSERVER_MEMORY_CPU) {
+        stage(input, offset, static_cast<const std::byte*>(source), bytes);
+    } else if (!takes_host_memory(input)) {
         gpu_->copy(target, source, bytes, stream_);
-    } else if (on_gpu) {
+    } else if (memory == TRITONSERVER_MEMORY_GPU) {
         gpu_->copy(target, source, bytes, nullptr); // the engine reads it when it is called
     } else {
         std::memcpy(target, source, bytes);

@@ -14,20 +14,23 @@ namespace ingot::triton {
 
 using Shapes = std::vector<std::vector<int64_t>>; // of all inputs, in the engine's order
 
-/// Memory aligned for full speed, that only grows: of a GPU, or the host's where that is null.
-/// The GPU's must outlive it. Not thread safe.
+/// Memory aligned for full speed, that only grows: of a GPU, of the host pinned for a GPU, or the
+/// host's own where the GPU is null. The GPU must outlive it. Not thread safe.
 class Buffer {
 public:
-    explicit Buffer(DeviceMemory* gpu) : memory_(nullptr, Free{gpu}) {}
+    explicit Buffer(DeviceMemory* gpu, bool pinned = false) : memory_(nullptr, Free{gpu, pinned}) {}
     /// At least `bytes`; what was in it is lost. Errors: OutOfMemory, Device.
     std::byte* reserve(size_t bytes);
     std::byte* data() const { return memory_.get(); }
-    /// The GPU whose memory it is; null: the host's.
-    DeviceMemory* gpu() const { return memory_.get_deleter().gpu; }
+    /// The GPU that needs a copy to access it from the host; null: the host does not.
+    DeviceMemory* gpu() const {
+        return memory_.get_deleter().pinned ? nullptr : memory_.get_deleter().gpu;
+    }
 
 private:
     struct Free {
         DeviceMemory* gpu;
+        bool pinned;
         void operator()(std::byte* p) const;
     };
     std::unique_ptr<std::byte, Free> memory_;
@@ -71,8 +74,9 @@ public:
     /// Memory of the runner's own for an input, of `bytes` bytes.
     std::byte* input_memory(size_t input, size_t bytes);
     /// Copies into that memory at an offset, before the next run. `source` stays as it is until
-    /// wait() returns. \param on_gpu whether it is memory of a GPU.
-    void write_input(size_t input, size_t offset, const void* source, size_t bytes, bool on_gpu);
+    /// wait() returns.
+    void write_input(size_t input, size_t offset, const void* source, size_t bytes,
+                     TRITONSERVER_MemoryType memory);
     void clear_input(size_t input, size_t offset, size_t bytes);
     /// Runs; on a GPU it only begins. `addresses` of all inputs. Errors: what the engine reports.
     void run(const Shapes& shapes, const std::vector<const void*>& addresses);
@@ -89,6 +93,7 @@ private:
     void make_context(const ModelConfig& config);
     bool warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) const;
     void warm_one(const Shapes& shapes);
+    void stage(size_t input, size_t offset, const std::byte* source, size_t bytes);
 
     std::shared_ptr<const Engine> engine_;
     std::shared_ptr<DeviceMemory> gpu_;
@@ -98,6 +103,7 @@ private:
     Shapes configured_; // with the rows of a batch in front, -1
     ErrorList errors_;
     std::vector<Buffer> inputs_;
+    std::vector<Buffer> staging_; // pinned, for inputs that come in pageable memory
     std::vector<std::unique_ptr<OutputMemory>> outputs_;
     std::set<Shapes> prepared_;
     std::unique_ptr<nvinfer1::IExecutionContext> context_;

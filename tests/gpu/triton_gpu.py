@@ -130,7 +130,8 @@ def time_model(server, folder, name, inputs, kind, device):
     model = model_file(name)
     engine = folder / f"{name}.engine"
     shapes = ",".join(f"{n}:{'x'.join(map(str, a.shape))}" for n, a in inputs.items())
-    ingot_command.build(model, engine, ["--fp16", f"--shapes={shapes}"])
+    ingot_command.build(model, engine, [
+        "--fp16", *(f"--{size}Shapes={shapes}" for size in ("min", "opt", "max"))])
     server.add(name, engine, group(kind) + "max_batch_size: 0\n")
     server.load(name)
     for _ in range(60):
