@@ -159,21 +159,31 @@ std::vector<std::string> claim_nodes(const OnnxModel& model, size_t node_count,
     return reasons;
 }
 
-LoadedEngine load_engine(const void* bytes, size_t size, const Target& target,
-                         const std::shared_ptr<ApiLogger>& logger, const std::string& what) {
-    return with_place([&] { return str("loading ", what); },
-                      [&] {
-                          LoadedEngine out;
-                          out.logger = logger;
-                          out.runtime = made(nv::createInferRuntime(*logger), *logger, "runtime");
-                          require(setDevice(*out.runtime, target.device, target.ordinal),
-                                  ErrorCode::Device,
-                                  logger->take_errors("there is no such device"));
-                          out.engine.reset(out.runtime->deserializeCudaEngine(bytes, size));
-                          require(out.engine != nullptr, ErrorCode::InvalidEngine,
-                                  logger->take_errors("the engine cannot be read"));
-                          return out;
-                      });
+EngineBytes sign_engine(std::span<const std::byte> engine, const std::string& private_key,
+                        ApiLogger& logger) {
+    EngineBytes out(signEngine(logger, engine.data(), engine.size(), private_key.c_str()));
+    require(out != nullptr, ErrorCode::InvalidArgument,
+            logger.take_errors("the engine cannot be signed"));
+    return out;
+}
+
+LoadedEngine load_engine(std::span<const std::byte> bytes, const Target& target,
+                         const EngineTrust& trust, const std::shared_ptr<ApiLogger>& logger,
+                         const std::string& what) {
+    return with_place(
+        [&] { return str("loading ", what); },
+        [&] {
+            LoadedEngine out;
+            out.logger = logger;
+            out.runtime = made(nv::createInferRuntime(*logger), *logger, "runtime");
+            require(setDevice(*out.runtime, target.device, target.ordinal), ErrorCode::Device,
+                    logger->take_errors("there is no such device"));
+            apply_trust(*out.runtime, trust, *logger);
+            out.engine.reset(out.runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
+            require(out.engine != nullptr, ErrorCode::InvalidEngine,
+                    logger->take_errors("the engine cannot be read"));
+            return out;
+        });
 }
 
 namespace {

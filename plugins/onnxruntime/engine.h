@@ -5,6 +5,7 @@
 
 #include "NvInfer.h"
 #include "ingot.h"
+#include "plugins/common/engine_trust.h"
 #include "plugins/onnxruntime/log.h"
 #include "plugins/onnxruntime/onnx_model.h"
 #include "plugins/onnxruntime/options.h"
@@ -13,6 +14,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -45,15 +47,20 @@ EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
 std::vector<std::string> claim_nodes(const OnnxModel& model, size_t node_count,
                                      const std::shared_ptr<ApiLogger>& logger);
 
+/// A copy of an engine, signed by a private key in PEM. Errors: InvalidArgument.
+EngineBytes sign_engine(std::span<const std::byte> engine, const std::string& private_key,
+                        ApiLogger& logger);
+
 /// A loaded engine, with the objects that it needs.
 struct LoadedEngine {
     std::shared_ptr<ApiLogger> logger;
     std::unique_ptr<nvinfer1::IRuntime> runtime;
     std::unique_ptr<nvinfer1::ICudaEngine> engine;
 };
-/// Errors: InvalidEngine.
-LoadedEngine load_engine(const void* bytes, size_t size, const Target& target,
-                         const std::shared_ptr<ApiLogger>& logger, const std::string& what);
+/// Errors: InvalidEngine; InvalidArgument for malformed keys.
+LoadedEngine load_engine(std::span<const std::byte> bytes, const Target& target,
+                         const EngineTrust& trust, const std::shared_ptr<ApiLogger>& logger,
+                         const std::string& what);
 
 /// Names of the weights that an engine was written without and has not got since.
 std::vector<std::string> missing_weights(const LoadedEngine& engine);

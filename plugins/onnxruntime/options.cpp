@@ -102,6 +102,9 @@ void check(const Options& o) {
             "Auxiliary streams must be greater than 0 when using external auxiliary streams: "
             "\"user_aux_stream_array\" is given, \"nv_length_aux_stream_array\" is ",
             o.nv_length_aux_stream_array);
+    require(!o.ingot_trusted_only || !o.ingot_trusted_keys.empty(), ErrorCode::InvalidArgument,
+            "provider option \"ingot_trusted_only\" is set, but \"ingot_trusted_keys\" names no "
+            "file: without keys every engine would be refused");
     static_cast<void>(o.target_capabilities());
 }
 

@@ -65,7 +65,8 @@ private:
     /// Gives an engine the weights of these names.
     using GiveWeights = std::function<void(const LoadedEngine&, const std::vector<std::string>&)>;
     std::unique_ptr<NodeRunner> runner(std::span<const std::byte> bytes, const OrtNode* fused,
-                                       const std::string& what, const GiveWeights& give);
+                                       const EngineTrust& trust, const std::string& what,
+                                       const GiveWeights& give);
     StrippedEngine build(const OrtGraph* graph, const OnnxModel& model, const BuildRequest& request,
                          Weightless which, const std::string& what);
     void check_validity(std::span<const std::byte> bytes, const std::string& what);
@@ -86,6 +87,8 @@ private:
     std::shared_ptr<RunSettings> settings_;
     const Options& options_;
     std::string cache_folder_; // "": none
+    EngineTrust trust_;        // in engines of compiled models
+    std::string signing_key_;  // "": compiled models are not signed
     std::vector<ShapeProfile> profiles_;
     ContextOptions context_;
     ContextCallbacks callbacks_;

@@ -165,6 +165,7 @@ std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRe
                 require(out->runtime->setMaxThreads(request.threads), ErrorCode::InvalidArgument,
                         logger->take_errors("the number of threads cannot be set"));
             }
+            apply_trust(*out->runtime, request.trust, *logger);
             bool is_built = bytes.built != nullptr;
             const void* data = is_built ? bytes.built->data() : bytes.file->bytes().data();
             size_t size = is_built ? bytes.built->size() : bytes.file->bytes().size();

@@ -5,6 +5,7 @@
 #include "NvInfer.h"
 #include "base/file.h"
 #include "ingot.h"
+#include "plugins/common/engine_trust.h"
 #include "plugins/triton/host.h"
 
 #include <memory>
@@ -76,6 +77,7 @@ struct LoadRequest {
     Target target;
     int32_t profile = 0;
     int32_t threads = 0; // of the CPU; 0 for all cores
+    EngineTrust trust;
 };
 /// Errors: InvalidEngine, Unsupported, Device, naming the file.
 std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRequest& request,

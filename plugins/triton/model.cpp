@@ -18,16 +18,52 @@ std::string config_text(TRITONBACKEND_Model* model) {
     return take_json(get_from<TRITONSERVER_Message*>(TRITONBACKEND_ModelConfig, model, 1U));
 }
 
-/// --backend-config=default-max-batch-size=N: for models that nothing bounds.
-int64_t default_max_batch(TRITONBACKEND_Model* model) {
+/// What the server's command line says to the backend: --backend-config=ingot,name=value.
+std::map<std::string, std::string> backend_options(TRITONBACKEND_Model* model) {
     auto* backend = get_from<TRITONBACKEND_Backend*>(TRITONBACKEND_ModelBackend, model);
     std::string text =
         read_json(get_from<TRITONSERVER_Message*>(TRITONBACKEND_BackendConfig, backend));
     auto o = nlohmann::json::parse(text, nullptr, false);
-    if (o.is_discarded() || !o.contains("cmdline")) {
-        return default_batch_of_server;
+    std::map<std::string, std::string> out;
+    if (!o.is_discarded() && o.contains("cmdline")) {
+        for (const auto& [name, value] : o["cmdline"].items()) {
+            out.emplace(name, value.is_string() ? value.get<std::string>() : value.dump());
+        }
     }
-    std::string value = o["cmdline"].value("default-max-batch-size", "");
+    return out;
+}
+
+bool read_bool(const std::map<std::string, std::string>& options, const char* name) {
+    auto it = options.find(name);
+    if (it == options.end()) {
+        return false;
+    }
+    require(it->second == "true" || it->second == "false", ErrorCode::InvalidArgument,
+            "--backend-config=", name, ": true or false is expected, got '", it->second, "'");
+    return it->second == "true";
+}
+
+/// The operator's word, and no parameter of a model: whoever brings an engine would bring the
+/// permission along.
+EngineTrust read_trust(const std::map<std::string, std::string>& options) {
+    EngineTrust out;
+    out.only_signed = read_bool(options, "trusted-only");
+    out.allow_code = read_bool(options, "allow-engine-code");
+    if (auto it = options.find("trusted-keys"); it != options.end()) {
+        constexpr uint64_t limit = 1U << 20U;
+        out.keys = with_place([] { return std::string("--backend-config=trusted-keys"); },
+                              [&] { return read_text_file(it->second, limit); });
+    }
+    require(!out.only_signed || !out.keys.empty(), ErrorCode::InvalidArgument,
+            "--backend-config=trusted-only is given without trusted-keys: every engine would be "
+            "refused");
+    return out;
+}
+
+/// default-max-batch-size: for models that nothing bounds.
+int64_t default_max_batch(const std::map<std::string, std::string>& options) {
+    auto it = options.find("default-max-batch-size");
+    std::string value = it == options.end() ? "" : it->second;
     bool is_number = !value.empty() && value.size() < 10 &&
                      value.find_first_not_of("0123456789") == std::string::npos;
     return is_number ? std::stoll(value) : default_batch_of_server;
@@ -53,23 +89,31 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
       subject_(str(name_, " version ", version_)),
       logger_(std::make_shared<ServerLogger>(subject_)),
       metrics_(backend.metrics, name_, version_) {
-    with_place([&] { return str("model '", name_, "' version ", version_); },
-               [&] {
-                   config_ = read_config(config_text(model));
-                   bytes_ = read_engine(find_file(model), config_.fp16, *logger_);
-                   first_ = engine({Device::kCPU, 0});
-                   if (get_from<bool>(TRITONBACKEND_ModelAutoCompleteConfig, model)) {
-                       auto completed = complete_config(config_, *first_, default_max_batch(model));
-                       if (completed) {
-                           set_config(model, *completed);
-                           config_ = read_config(*completed);
-                       }
-                   }
-                   check_config(config_, *first_);
-                   for (const std::string& note : config_.notes) {
-                       log(TRITONSERVER_LOG_INFO, str(subject_, ": ", note));
-                   }
-               });
+    with_place(
+        [&] { return str("model '", name_, "' version ", version_); },
+        [&] {
+            config_ = read_config(config_text(model));
+            std::map<std::string, std::string> options = backend_options(model);
+            trust_ = read_trust(options);
+            std::string path = find_file(model);
+            require(!trust_.only_signed || !path.ends_with(".onnx"), ErrorCode::InvalidArgument,
+                    "'", path.substr(path.rfind('/') + 1),
+                    "' is no engine, and --backend-config=trusted-only allows only engines "
+                    "that a trusted key has signed: 'ingot build' and 'ingot sign' make one");
+            bytes_ = read_engine(path, config_.fp16, *logger_);
+            first_ = engine({Device::kCPU, 0});
+            if (get_from<bool>(TRITONBACKEND_ModelAutoCompleteConfig, model)) {
+                auto completed = complete_config(config_, *first_, default_max_batch(options));
+                if (completed) {
+                    set_config(model, *completed);
+                    config_ = read_config(*completed);
+                }
+            }
+            check_config(config_, *first_);
+            for (const std::string& note : config_.notes) {
+                log(TRITONSERVER_LOG_INFO, str(subject_, ": ", note));
+            }
+        });
 }
 
 std::string Model::find_file(TRITONBACKEND_Model* model) const {
@@ -102,7 +146,7 @@ std::shared_ptr<const Engine> Model::engine(const Target& target) {
     std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<const Engine> found = engines_[target].lock();
     if (found == nullptr) {
-        LoadRequest request{target, config_.profile, config_.parameters.threads};
+        LoadRequest request{target, config_.profile, config_.parameters.threads, trust_};
         if (request.threads == 0) {
             request.threads = std::max(1, cores() / std::max(1, config_.cpu_instances));
         }

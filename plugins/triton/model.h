@@ -39,6 +39,7 @@ private:
     std::shared_ptr<ServerLogger> logger_;
     ModelMetrics metrics_;
     ModelConfig config_;
+    EngineTrust trust_;
     EngineBytes bytes_;
     std::mutex mutex_;
     std::map<Target, std::weak_ptr<const Engine>> engines_; // instances own them

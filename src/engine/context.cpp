@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "engine/engine.h"
+#include "engine/engine_code.h"
 #include "ir/rewrite.h"
 #include "ops/plugin.h"
 
@@ -31,6 +32,11 @@ constexpr const char* code_remedy =
     "or "
     "allow its code (--allowEngineCode, IRuntime::setEngineHostCodeAllowed)";
 
+/// On the CPU nothing that an engine brings is code.
+bool is_trusted_on(const Engine& engine, const Backend& backend) {
+    return engine.distrust().empty() || backend.compute_capability() == 0;
+}
+
 /// Errors: InvalidEngine for a kernel of source text, which would be compiled and run.
 void refuse_sources(const Engine& engine) {
     visit_nodes(engine.graph(), [&](const Graph&, const Node& n) {
@@ -40,28 +46,20 @@ void refuse_sources(const Engine& engine) {
     });
 }
 
-// Kernels built ahead are native code: those of a trusted engine are used.
-std::shared_ptr<const KernelBinaries> usable_kernels(const Engine& engine, const Backend& backend) {
-    if (engine.distrust().empty() || backend.compute_capability() == 0) {
-        return engine.kernels();
-    }
-    refuse_sources(engine);
-    size_t count = engine.kernels() == nullptr ? 0 : engine.kernels()->size();
-    if (count > 0) {
-        log(LogLevel::Warning, "the engine's ", count,
-            " kernels built ahead are not used but compiled anew: ", engine.distrust(),
-            code_remedy);
-    }
-    return nullptr;
-}
-
 CompileOptions with_kernels(CompileOptions options, const Engine& engine, const Storage& storage,
                             const Backend& backend) {
     require(!engine.weights_missing(), ErrorCode::InvalidArgument,
             "the engine was written without its weights: refit it first");
-    std::shared_ptr<const KernelBinaries> kernels = usable_kernels(engine, backend);
+    if (!is_trusted_on(engine, backend)) {
+        refuse_sources(engine);
+    }
     if (options.kernels == nullptr) {
-        options.kernels = std::move(kernels);
+        std::string why_not = unused_kernels(engine, backend);
+        if (why_not.empty()) {
+            options.kernels = engine.kernels();
+        } else {
+            log(LogLevel::Warning, why_not);
+        }
     }
     if (options.profiles.empty()) {
         options.profiles = engine.profiles();
@@ -79,6 +77,17 @@ std::vector<Shape> shapes_of(std::span<const Tensor> tensors) {
 }
 
 } // namespace
+
+// Kernels built ahead are native code: those of a trusted engine are used.
+std::string unused_kernels(const Engine& engine, const Backend& backend) {
+    size_t count = engine.kernels() == nullptr ? 0 : engine.kernels()->size();
+    if (count == 0 || is_trusted_on(engine, backend)) {
+        return "";
+    }
+    return str("the engine's ", count,
+               " kernels built ahead are not used but compiled anew: ", engine.distrust(),
+               code_remedy);
+}
 
 Context::Context(std::shared_ptr<const Engine> engine, const Backend& backend,
                  const CompileOptions& options)

@@ -2,6 +2,8 @@
 // Signatures and trusted keys by the public API.
 #include "api/network_fixture.h"
 #include "api/tensorrt/runtime/engine.h"
+#include "api/tensorrt/runtime/place.h"
+#include "engine/trust.h"
 #include "ingot.h"
 #include "trust_keys.h"
 
@@ -89,6 +91,73 @@ TEST_F(ApiTrust, CodeIsAllowedByKeyOrByName) {
     EXPECT_NE(distrust(), "");
     ASSERT_TRUE(setTrustedKeys(*runtime, public_key_1.c_str()));
     EXPECT_EQ(distrust(), "");
+}
+
+namespace {
+
+/// A GPU to all appearances, which keeps what it was given to run.
+class LikeAGpu : public Backend {
+public:
+    LikeAGpu() { api::set_gpu(this); }
+    ~LikeAGpu() override { api::set_gpu(nullptr); }
+    std::string_view name() const override { return "like a GPU"; }
+    std::string description() const override { return "for tests"; }
+    int compute_capability() const override { return 90; }
+    std::shared_ptr<const Executable> compile(std::shared_ptr<const Graph> graph,
+                                              const CompileOptions& options) const override {
+        kernels.push_back(options.kernels == nullptr ? 0 : options.kernels->size());
+        return cpu_backend().compile(std::move(graph), {});
+    }
+    mutable std::vector<size_t> kernels; // of each compilation
+};
+
+class WarningLogger : public nv::ILogger {
+public:
+    void log(Severity severity, const char* msg) noexcept override {
+        if (severity == Severity::kWARNING) {
+            warnings.emplace_back(msg);
+        }
+    }
+    std::vector<std::string> warnings;
+};
+
+} // namespace
+
+TEST_F(ApiTrust, WarningAboutKernelsGoesToTheEnginesLoggerOnce) {
+    std::unique_ptr<nv::ICudaEngine> built(
+        runtime->deserializeCudaEngine(plan->data(), plan->size()));
+    AlignedBytes bytes =
+        engine_bytes(*static_cast<api::EngineObject&>(*built).state()->engine().with_kernels(
+            {{std::string(32, 'a'), "native code"}}, std::array{90}));
+    bytes = signed_engine(bytes, private_key_from_pem(private_key_1)); // as no process wrote it
+    LikeAGpu gpu;
+    WarningLogger said;
+    std::unique_ptr<nv::IRuntime> other(nv::createInferRuntime(said));
+    ASSERT_TRUE(setDevice(*other, Device::kGPU));
+    std::unique_ptr<nv::ICudaEngine> engine(
+        other->deserializeCudaEngine(bytes.data(), bytes.size()));
+    ASSERT_NE(engine, nullptr);
+    std::unique_ptr<nv::IRuntimeConfig> recording(engine->createRuntimeConfig());
+    recording->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+    testing::internal::CaptureStderr();
+    std::unique_ptr<nv::IExecutionContext> first(engine->createExecutionContext());
+    std::unique_ptr<nv::IExecutionContext> second(engine->createExecutionContext(recording.get()));
+    EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+    ASSERT_TRUE(first && second);
+    EXPECT_EQ(gpu.kernels, (std::vector<size_t>{0, 0}));
+    ASSERT_EQ(said.warnings.size(), 1U);
+    EXPECT_NE(said.warnings[0].find("the engine's 1 kernels built ahead are not used but compiled "
+                                    "anew: it is signed, but no trusted keys are given; sign it "
+                                    "with 'ingot sign'"),
+              std::string::npos)
+        << said.warnings[0];
+
+    other->setEngineHostCodeAllowed(true);
+    std::unique_ptr<nv::ICudaEngine> allowed(
+        other->deserializeCudaEngine(bytes.data(), bytes.size()));
+    std::unique_ptr<nv::IExecutionContext> context(allowed->createExecutionContext());
+    EXPECT_EQ(gpu.kernels.back(), 1U);
+    EXPECT_EQ(said.warnings.size(), 1U);
 }
 
 TEST_F(ApiTrust, WhatCannotBeSigned) {

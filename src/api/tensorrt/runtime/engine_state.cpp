@@ -7,9 +7,11 @@
 #include "backends/cuda/options.h"
 #include "backends/device_memory.h"
 #include "base/error.h"
+#include "engine/engine_code.h"
 
 #include <algorithm>
 #include <thread>
+#include <utility>
 
 namespace ingot::api {
 
@@ -264,8 +266,15 @@ std::shared_ptr<const Context> EngineState::base(const RunOptions& options) {
             }
         }
     }
-    auto made =
-        std::make_shared<const Context>(engine_, *place_.backend, compile_options(options, folder));
+    CompileOptions compile = compile_options(options, folder);
+    std::string unused = unused_kernels(*engine_, *place_.backend);
+    if (!unused.empty() && logger_ != nullptr) { // the application's logger is told, and once
+        compile.kernels = std::make_shared<const KernelBinaries>();
+        if (!std::exchange(said_unused_, true)) {
+            logger_->log(nvinfer1::ILogger::Severity::kWARNING, unused.c_str());
+        }
+    }
+    auto made = std::make_shared<const Context>(engine_, *place_.backend, compile);
     bases_.push_back({options, folder, made});
     return last_base_ = made;
 }

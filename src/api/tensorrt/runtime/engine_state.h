@@ -58,7 +58,8 @@ public:
     void set_plugins(std::shared_ptr<plan::PluginHost> plugins) { plugins_ = std::move(plugins); }
     /// The thread limit of contexts made from now on, the caller included.
     void set_threads(int32_t threads);
-    /// Receives reports on tactics that memory limits exclude; null for none.
+    /// Receives the warning about kernels of the engine that are not trusted, and reports on
+    /// tactics that memory limits exclude; null for none.
     void set_logger(nvinfer1::ILogger* logger) { logger_ = logger; }
     const Place& place() const { return place_; }
     nvinfer1::IGpuAllocator* allocator() const { return allocator_; }
@@ -163,6 +164,7 @@ private:
 
     std::mutex mutex_;
     std::vector<Base> bases_;
+    bool said_unused_ = false;                 // the warning about kernels of the engine
     std::shared_ptr<const void> uploaded_;     // weights on the GPU, which contexts share
     std::shared_ptr<const Context> last_base_; // kept while no context lives
     std::mutex plan_mutex_;
