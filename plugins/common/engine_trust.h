@@ -22,11 +22,15 @@ struct EngineTrust {
 /// InvalidArgument for malformed keys, naming the line.
 inline void apply_trust(nvinfer1::IRuntime& runtime, const EngineTrust& trust,
                         KeepingLogger& logger) {
-    require(trust.keys.empty() || setTrustedKeys(runtime, trust.keys.c_str()),
-            ErrorCode::InvalidArgument, "trusted keys: ", logger.take_errors("malformed keys"));
+    with_place([] { return std::string("trusted keys"); },
+               [&] {
+                   logger.require_done(trust.keys.empty() ||
+                                           setTrustedKeys(runtime, trust.keys.c_str()),
+                                       ErrorCode::InvalidArgument, "malformed keys");
+               });
     runtime.setEngineHostCodeAllowed(trust.allow_code);
-    require(setTrustedOnly(runtime, trust.only_signed), ErrorCode::Internal,
-            logger.take_errors("this library does not check signatures"));
+    logger.require_done(setTrustedOnly(runtime, trust.only_signed), ErrorCode::Internal,
+                        "this library does not check signatures");
 }
 
 } // namespace ingot

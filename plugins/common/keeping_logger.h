@@ -4,6 +4,7 @@
 #pragma once
 
 #include "NvInferRuntimeBase.h"
+#include "base/error.h"
 
 #include <mutex>
 #include <string>
@@ -39,6 +40,14 @@ public:
             return taken.empty() ? std::string(otherwise) : taken;
         } catch (...) {
             return {};
+        }
+    }
+
+    /// Throws unless a call of the API did what it was asked: with the errors that it logged,
+    /// `otherwise` if there are none.
+    void require_done(bool done, ErrorCode code, const char* otherwise) {
+        if (!done) {
+            fail(code, take_errors(otherwise));
         }
     }
 

@@ -56,9 +56,9 @@ OrtCompiledModelCompatibility judge_compatibility(std::string_view text, int cap
 EngineCheck check_engine(std::span<const std::byte> bytes, const Target& target,
                          const std::shared_ptr<ApiLogger>& logger) {
     std::unique_ptr<nv::IRuntime> runtime(nv::createInferRuntime(*logger));
-    require(runtime != nullptr, ErrorCode::Internal, logger->take_errors("no runtime"));
-    require(setDevice(*runtime, target.device, target.ordinal), ErrorCode::Device,
-            logger->take_errors("there is no such device"));
+    logger->require_done(runtime != nullptr, ErrorCode::Internal, "no runtime");
+    logger->require_done(setDevice(*runtime, target.device, target.ordinal), ErrorCode::Device,
+                         "there is no such device");
     uint64_t diagnostics = 0;
     nv::EngineValidity validity =
         runtime->getEngineValidity(bytes.data(), static_cast<int64_t>(bytes.size()), &diagnostics);

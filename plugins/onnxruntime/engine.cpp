@@ -34,11 +34,11 @@ Building start(const OnnxModel& model, ApiLogger& logger, bool strongly_typed) {
     b.network =
         made(b.builder->createNetworkV2(strongly_typed ? 1U << flag : 0U), logger, "network");
     b.parser = made(nvonnxparser::createParser(*b.network, logger), logger, "parser");
-    require(b.parser->loadModelProto(model.bytes.data(), model.bytes.size()),
-            ErrorCode::InvalidModel, logger.take_errors("the model cannot be read"));
+    logger.require_done(b.parser->loadModelProto(model.bytes.data(), model.bytes.size()),
+                        ErrorCode::InvalidModel, "the model cannot be read");
     for (const auto& [name, weight] : model.weights) {
-        require(b.parser->loadInitializer(name.c_str(), weight.data, weight.bytes),
-                ErrorCode::InvalidModel, logger.take_errors("a weight cannot be given"));
+        logger.require_done(b.parser->loadInitializer(name.c_str(), weight.data, weight.bytes),
+                            ErrorCode::InvalidModel, "a weight cannot be given");
     }
     return b;
 }
@@ -56,7 +56,7 @@ void add_profiles(Building& b, nv::IBuilderConfig& config, const BuildRequest& r
                   ApiLogger& logger) {
     for (const ShapeProfile& p : request.profiles) {
         nv::IOptimizationProfile* profile = b.builder->createOptimizationProfile();
-        require(profile != nullptr, ErrorCode::Internal, logger.take_errors("no profile"));
+        logger.require_done(profile != nullptr, ErrorCode::Internal, "no profile");
         for (const auto& [name, ranges] : p) {
             constexpr nv::OptProfileSelector selectors[] = {nv::OptProfileSelector::kMIN,
                                                             nv::OptProfileSelector::kOPT,
@@ -64,13 +64,13 @@ void add_profiles(Building& b, nv::IBuilderConfig& config, const BuildRequest& r
             for (size_t i = 0; i < 3; ++i) {
                 nv::Dims dims{static_cast<int32_t>(ranges[i].size()), {}};
                 std::copy(ranges[i].begin(), ranges[i].end(), dims.d);
-                require(profile->setDimensions(name.c_str(), selectors[i], dims),
-                        ErrorCode::InvalidArgument,
-                        logger.take_errors("a shape of a profile does not fit"));
+                logger.require_done(profile->setDimensions(name.c_str(), selectors[i], dims),
+                                    ErrorCode::InvalidArgument,
+                                    "a shape of a profile does not fit");
             }
         }
-        require(config.addOptimizationProfile(profile) >= 0, ErrorCode::InvalidArgument,
-                logger.take_errors("a profile does not fit"));
+        logger.require_done(config.addOptimizationProfile(profile) >= 0, ErrorCode::InvalidArgument,
+                            "a profile does not fit");
     }
 }
 
@@ -117,8 +117,8 @@ void leave_weights_out(nv::INetworkDefinition& network, nv::IBuilderConfig& conf
     }
     config.setFlag(nv::BuilderFlag::kREFIT_INDIVIDUAL);
     for (const std::string& name : *request.left_out) {
-        require(network.markWeightsRefittable(name.c_str()), ErrorCode::Internal,
-                logger.take_errors("weights cannot be left out"));
+        logger.require_done(network.markWeightsRefittable(name.c_str()), ErrorCode::Internal,
+                            "weights cannot be left out");
     }
 }
 
@@ -136,8 +136,8 @@ EngineBytes build_engine(const OnnxModel& model, const BuildRequest& request,
                      logger->take_errors(errors.empty() ? "the parser failed" : errors.c_str()));
             }
             auto config = made(b.builder->createBuilderConfig(), *logger, "configuration");
-            require(setDevice(*config, request.target.device, request.target.ordinal),
-                    ErrorCode::Device, logger->take_errors("there is no such device"));
+            logger->require_done(setDevice(*config, request.target.device, request.target.ordinal),
+                                 ErrorCode::Device, "there is no such device");
             apply_options(*config, request);
             leave_weights_out(*b.network, *config, request, *logger);
             add_profiles(b, *config, request, *logger);
@@ -153,8 +153,8 @@ std::vector<std::string> claim_nodes(const OnnxModel& model, size_t node_count,
         auto& out = *static_cast<std::vector<std::string>*>(user);
         out.at(static_cast<size_t>(node)) = reason == nullptr ? "" : reason;
     };
-    require(claimNodes(*b.parser, take, &reasons), ErrorCode::InvalidModel,
-            logger->take_errors("the model cannot be judged"));
+    logger->require_done(claimNodes(*b.parser, take, &reasons), ErrorCode::InvalidModel,
+                         "the model cannot be judged");
     logger->take_errors("");
     return reasons;
 }
@@ -162,8 +162,7 @@ std::vector<std::string> claim_nodes(const OnnxModel& model, size_t node_count,
 EngineBytes sign_engine(std::span<const std::byte> engine, const std::string& private_key,
                         ApiLogger& logger) {
     EngineBytes out(signEngine(logger, engine.data(), engine.size(), private_key.c_str()));
-    require(out != nullptr, ErrorCode::InvalidArgument,
-            logger.take_errors("the engine cannot be signed"));
+    logger.require_done(out != nullptr, ErrorCode::InvalidArgument, "the engine cannot be signed");
     return out;
 }
 
@@ -176,12 +175,12 @@ LoadedEngine load_engine(std::span<const std::byte> bytes, const Target& target,
             LoadedEngine out;
             out.logger = logger;
             out.runtime = made(nv::createInferRuntime(*logger), *logger, "runtime");
-            require(setDevice(*out.runtime, target.device, target.ordinal), ErrorCode::Device,
-                    logger->take_errors("there is no such device"));
+            logger->require_done(setDevice(*out.runtime, target.device, target.ordinal),
+                                 ErrorCode::Device, "there is no such device");
             apply_trust(*out.runtime, trust, *logger);
             out.engine.reset(out.runtime->deserializeCudaEngine(bytes.data(), bytes.size()));
-            require(out.engine != nullptr, ErrorCode::InvalidEngine,
-                    logger->take_errors("the engine cannot be read"));
+            logger->require_done(out.engine != nullptr, ErrorCode::InvalidEngine,
+                                 "the engine cannot be read");
             return out;
         });
 }
@@ -224,8 +223,9 @@ void give_weights(const LoadedEngine& engine,
                        done = parser->loadInitializer(it->first.c_str(), it->second.data,
                                                       it->second.bytes);
                    }
-                   require(done && parser->refitModelProto(), ErrorCode::InvalidEngine,
-                           engine.logger->take_errors("the engine does not take them"));
+                   engine.logger->require_done(done && parser->refitModelProto(),
+                                               ErrorCode::InvalidEngine,
+                                               "the engine does not take them");
                });
 }
 

@@ -48,7 +48,7 @@ void visit_model(std::span<const std::byte> model, const std::string& folder, Ap
     if (state.thrown != nullptr) {
         std::rethrow_exception(state.thrown);
     }
-    require(read, ErrorCode::InvalidModel, logger.take_errors("the model cannot be read"));
+    logger.require_done(read, ErrorCode::InvalidModel, "the model cannot be read");
 }
 
 TensorView view_of(const ModelTensor& t) {

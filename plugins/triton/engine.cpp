@@ -16,7 +16,7 @@ namespace {
 template <class T>
 std::unique_ptr<T> made(T* object, ServerLogger& logger, ErrorCode code, const char* otherwise) {
     std::unique_ptr<T> out(object);
-    require(out != nullptr, code, logger.take_errors(otherwise));
+    logger.require_done(out != nullptr, code, otherwise);
     return out;
 }
 
@@ -159,11 +159,13 @@ std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRe
             out->logger = logger;
             out->runtime = made(nv::createInferRuntime(*logger), *logger, ErrorCode::Internal,
                                 "no runtime could be made");
-            require(setDevice(*out->runtime, request.target.device, request.target.ordinal),
-                    ErrorCode::Device, logger->take_errors("the device cannot be used"));
+            logger->require_done(
+                setDevice(*out->runtime, request.target.device, request.target.ordinal),
+                ErrorCode::Device, "the device cannot be used");
             if (request.threads > 0) {
-                require(out->runtime->setMaxThreads(request.threads), ErrorCode::InvalidArgument,
-                        logger->take_errors("the number of threads cannot be set"));
+                logger->require_done(out->runtime->setMaxThreads(request.threads),
+                                     ErrorCode::InvalidArgument,
+                                     "the number of threads cannot be set");
             }
             apply_trust(*out->runtime, request.trust, *logger);
             bool is_built = bytes.built != nullptr;

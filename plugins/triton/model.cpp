@@ -18,7 +18,7 @@ std::string config_text(TRITONBACKEND_Model* model) {
     return take_json(get_from<TRITONSERVER_Message*>(TRITONBACKEND_ModelConfig, model, 1U));
 }
 
-/// What the server's command line says to the backend: --backend-config=ingot,name=value.
+/// Options for the backend from the server's command line: --backend-config=ingot,name=value.
 std::map<std::string, std::string> backend_options(TRITONBACKEND_Model* model) {
     auto* backend = get_from<TRITONBACKEND_Backend*>(TRITONBACKEND_ModelBackend, model);
     std::string text =

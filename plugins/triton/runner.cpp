@@ -100,8 +100,8 @@ void Runner::make_context(const ModelConfig& config) {
     context_.reset(runtime_config == nullptr
                        ? nullptr
                        : engine_->engine->createExecutionContext(runtime_config.get()));
-    require(context_ != nullptr, ErrorCode::Unsupported,
-            engine_->logger->take_errors("no execution context could be made"));
+    engine_->logger->require_done(context_ != nullptr, ErrorCode::Unsupported,
+                                  "no execution context could be made");
     context_->setErrorRecorder(&errors_);
     if (config.profile != 0 && !context_->setOptimizationProfileAsync(config.profile, nullptr)) {
         errors_.raise("the optimisation profile cannot be chosen");
