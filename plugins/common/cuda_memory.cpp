@@ -41,6 +41,7 @@ struct Driver {
     Result (*stream_destroy)(void*) = nullptr;
     Result (*stream_synchronize)(void*) = nullptr;
     Result (*stream_context)(void*, void**) = nullptr;
+    Result (*stream_capturing)(void*, int*) = nullptr;
     Result (*stream_wait)(void*, void*, unsigned) = nullptr;
     Result (*event_create)(void**, unsigned) = nullptr;
     Result (*event_destroy)(void*) = nullptr;
@@ -84,6 +85,7 @@ struct Driver {
         find(stream_destroy, "cuStreamDestroy_v2");
         find(stream_synchronize, "cuStreamSynchronize");
         find(stream_context, "cuStreamGetCtx");
+        find(stream_capturing, "cuStreamIsCapturing");
         find(stream_wait, "cuStreamWaitEvent");
         find(event_create, "cuEventCreate");
         find(event_destroy, "cuEventDestroy_v2");
@@ -219,6 +221,13 @@ public:
         require(owner == context_, ErrorCode::InvalidArgument,
                 "user_compute_stream belongs to another context than GPU ", device_,
                 "'s primary one: make the stream there (the runtime API does)");
+    }
+
+    bool is_captured(void* stream) override {
+        Current current(*this);
+        int status = 0;
+        driver().check(driver().stream_capturing(stream, &status), "stream");
+        return status != 0;
     }
 
 private:

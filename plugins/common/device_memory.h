@@ -43,8 +43,10 @@ public:
     /// Waits for the GPU's work. Whether the driver then says that the GPU is lost to this process,
     /// as after an illegal access; running out of memory and refused calls leave it sound.
     virtual bool is_lost() noexcept = 0;
-    /// Errors: InvalidArgument for a stream of another GPU.
+    /// Errors: InvalidArgument for a stream of another GPU or context.
     virtual void check_stream(void* stream) = 0;
+    /// Whether work for the stream goes into a graph that the application captures.
+    virtual bool is_captured(void* stream) = 0;
     /// The address of this memory for an engine, and the stream for it.
     virtual void* engine_address(void* memory) const { return memory; }
     virtual void* engine_stream(void* stream) const { return stream; }
@@ -60,7 +62,7 @@ struct GpuInfo {
 std::vector<GpuInfo> find_gpus(std::string& problem);
 std::shared_ptr<DeviceMemory> open_gpu(int32_t ordinal);
 
-/// Memory that only the plugin can access: any other access crashes at once.
-std::shared_ptr<DeviceMemory> simulated_gpu();
+/// Memory that only the plugin can access: any other access crashes at once. At most 2 GiB.
+std::shared_ptr<DeviceMemory> simulated_gpu(size_t bytes = 2ULL << 30U);
 
 } // namespace ingot

@@ -6,9 +6,12 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <set>
 
 namespace ingot {
 
@@ -19,7 +22,8 @@ constexpr size_t alignment = 256;
 
 class SimulatedMemory final : public DeviceMemory {
 public:
-    SimulatedMemory() {
+    /// `room` bytes of it can be allocated.
+    explicit SimulatedMemory(size_t room) : room_(std::min(room, space)) {
         int file = memfd_create("ingot_simulated_gpu", MFD_CLOEXEC);
         require(file >= 0 && ftruncate(file, static_cast<off_t>(space)) == 0, ErrorCode::Device,
                 "the simulated GPU has no memory");
@@ -29,7 +33,7 @@ public:
         close(file);
         require(shown_ != MAP_FAILED && real_ != MAP_FAILED, ErrorCode::Device,
                 "the simulated GPU has no addresses");
-        free_.emplace(0, space);
+        free_.emplace(0, room_);
     }
     ~SimulatedMemory() override {
         munmap(shown_, space);
@@ -56,10 +60,26 @@ public:
     void release(void* memory) noexcept override {
         std::lock_guard<std::mutex> lock(mutex_);
         auto it = used_.find(static_cast<size_t>(static_cast<std::byte*>(memory) - shown_));
-        if (it != used_.end()) {
-            free_.insert(*it);
-            used_.erase(it);
+        if (it == used_.end()) {
+            return;
         }
+        auto [at, bytes] = *it;
+        used_.erase(it);
+        auto next = free_.find(at + bytes);
+        if (next != free_.end()) {
+            bytes += next->second;
+            next = free_.erase(next);
+        } else {
+            next = free_.lower_bound(at);
+        }
+        if (next != free_.begin()) {
+            auto before = std::prev(next);
+            if (before->first + before->second == at) {
+                before->second += bytes;
+                return;
+            }
+        }
+        free_.emplace(at, bytes);
     }
     void* allocate_pinned(size_t bytes) override {
         return ::operator new(bytes + 1, std::align_val_t(alignment));
@@ -74,8 +94,15 @@ public:
         std::memset(engine_address(target), 0, bytes);
     }
     // Every call completes before it returns; handles only have to be distinct.
-    void* create_stream(bool) override { return allocate_pinned(1); }
-    void release_stream(void* stream) noexcept override { release_pinned(stream); }
+    void* create_stream(bool) override {
+        std::lock_guard<std::mutex> lock(mutex_);
+        return *streams_.insert(allocate_pinned(1)).first;
+    }
+    void release_stream(void* stream) noexcept override {
+        std::lock_guard<std::mutex> lock(mutex_);
+        streams_.erase(stream);
+        release_pinned(stream);
+    }
     void wait_for_stream(void*) override {}
     void wait() override {}
     void* create_event() override { return allocate_pinned(1); }
@@ -85,7 +112,12 @@ public:
     void wait_for_event(void*) override {}
     bool has_passed(void*) override { return true; }
     bool is_lost() noexcept override { return false; }
-    void check_stream(void*) override {}
+    void check_stream(void* stream) override {
+        std::lock_guard<std::mutex> lock(mutex_);
+        require(streams_.contains(stream), ErrorCode::InvalidArgument,
+                "user_compute_stream belongs to another context than the simulated GPU's");
+    }
+    bool is_captured(void*) override { return false; }
     void* engine_address(void* memory) const override {
         auto* at = static_cast<std::byte*>(memory);
         bool is_ours = at >= shown_ && at < shown_ + space;
@@ -97,14 +129,16 @@ private:
     std::byte* shown_ = nullptr;
     std::byte* real_ = nullptr;
     std::mutex mutex_;
-    std::map<size_t, size_t> free_; // offset -> bytes; neighbours are not joined
+    size_t room_;
+    std::map<size_t, size_t> free_; // offset -> bytes
     std::map<size_t, size_t> used_;
+    std::set<void*> streams_;
 };
 
 } // namespace
 
-std::shared_ptr<DeviceMemory> simulated_gpu() {
-    return std::make_shared<SimulatedMemory>();
+std::shared_ptr<DeviceMemory> simulated_gpu(size_t bytes) {
+    return std::make_shared<SimulatedMemory>(bytes);
 }
 
 } // namespace ingot

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plugins/onnxruntime/compute.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 
 namespace ingot::ort {
@@ -28,98 +31,13 @@ std::string text_of(const nv::Dims& d) {
 
 } // namespace
 
-OutputBuffer::~OutputBuffer() {
-    free();
-}
-
-void OutputBuffer::free() noexcept {
-    if (memory_ != nullptr && device_ != nullptr) {
-        device_->release(memory_);
-    } else {
-        ::operator delete(memory_, std::align_val_t(256));
-    }
-    memory_ = nullptr;
-}
-
-void* OutputBuffer::reallocateOutputAsync(const char*, void*, uint64_t size, uint64_t,
-                                          cudaStream_t) {
-    if (memory_ == nullptr || size > size_) {
-        free();
-        size_ = std::max<uint64_t>(size, 256);
-        try {
-            memory_ = device_ == nullptr ? ::operator new(size_, std::align_val_t(256))
-                                         : device_->allocate(size_);
-        } catch (...) {
-            return nullptr; // this fails the run
-        }
-    }
-    return device_ == nullptr ? memory_ : device_->engine_address(memory_);
-}
-
-void OutputBuffer::notifyShape(const char*, const nv::Dims& dims) noexcept {
-    dims_ = dims;
-}
-
-NodeBinding bind_node(const nv::ICudaEngine& engine, const std::string& what,
-                      const std::vector<std::string>& inputs,
-                      const std::vector<std::string>& outputs) {
-    NodeBinding binding;
-    binding.what = what;
-    binding.outputs = outputs;
-    std::vector<std::string> made;
-    for (int32_t i = 0; i < engine.getNbIOTensors(); ++i) {
-        const char* name = engine.getIOTensorName(i);
-        if (engine.getTensorIOMode(name) == nv::TensorIOMode::kOUTPUT) {
-            made.emplace_back(name);
-            continue;
-        }
-        auto it = std::find(inputs.begin(), inputs.end(), name);
-        require(it != inputs.end(), ErrorCode::InvalidEngine, "engine/model mismatch: ", what,
-                " has no input '", name, "', which the engine has; the node's inputs are ",
-                join(inputs, ", "));
-        binding.inputs.emplace_back(name, static_cast<size_t>(it - inputs.begin()));
-    }
-    for (const std::string& name : outputs) {
-        require(std::find(made.begin(), made.end(), name) != made.end(), ErrorCode::InvalidEngine,
-                "engine/model mismatch: the engine has no output '", name, "', which ", what,
-                " has; its outputs are ", join(made, ", "));
-    }
-    return binding;
-}
-
-NoCompute::NoCompute(const Host& host, const char* why) : host_(host), why_(why) {
-    ort_version_supported = host.version;
-    CreateState = [](OrtNodeComputeInfo* self, OrtNodeComputeContext*, void** state) {
-        *state = self;
-        return static_cast<OrtStatus*>(nullptr);
-    };
-    Compute = compute;
-    ReleaseState = [](OrtNodeComputeInfo*, void*) {};
-}
-
-OrtStatus* NoCompute::compute(OrtNodeComputeInfo* self, void*, OrtKernelContext*) {
-    const auto& me = *static_cast<NoCompute*>(self);
-    return me.host_.status(ORT_NOT_IMPLEMENTED, me.why_);
-}
-
-void LayerTimes::reportLayerTime(const char* name, float ms) noexcept {
-    try {
-        layers_.push_back({name, static_cast<double>(ms) * 1000});
-    } catch (...) { // without memory, the file lacks one layer
-    }
-}
-
-std::vector<ProfileFile::Layer> LayerTimes::take() {
-    std::vector<ProfileFile::Layer> taken;
-    taken.swap(layers_);
-    return taken;
-}
-
 NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding,
                          std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache,
-                         std::shared_ptr<DeviceMemory> device)
-    : host_(host), device_(std::move(device)), settings_(std::move(settings)),
-      cache_(std::move(cache)), engine_(std::move(engine)), binding_(std::move(binding)) {
+                         std::shared_ptr<DeviceMemory> device, std::shared_ptr<ScratchPool> scratch)
+    : host_(host), device_(std::move(device)), scratch_(std::move(scratch)),
+      settings_(std::move(settings)), cache_(std::move(cache)), engine_(std::move(engine)),
+      binding_(std::move(binding)),
+      idle_(static_cast<size_t>(settings_->options.ingot_max_graphs)) {
     ort_version_supported = host.version;
     CreateState = create_state;
     Compute = compute;
@@ -141,19 +59,31 @@ NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding bind
     give_back(take()); // fails here rather than in the first run
 }
 
+std::unique_ptr<nv::IRuntimeConfig> NodeCompute::make_config(bool records_graphs) {
+    std::unique_ptr<nv::IRuntimeConfig> out(engine_.engine->createRuntimeConfig());
+    if (out == nullptr) {
+        failed("contexts cannot be configured");
+    }
+    if (records_graphs) {
+        out->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
+    }
+    if (scratch_.pool() != nullptr) {
+        out->setExecutionContextAllocationStrategy(
+            nv::ExecutionContextAllocationStrategy::kUSER_MANAGED);
+    }
+    setPriority(*out, settings_->low_priority ? Priority::kLOW : Priority::kNORMAL);
+    if (cache_ != nullptr) {
+        cache_->attach(*out);
+    }
+    return out;
+}
+
 /// For contexts that are made from here on.
 void NodeCompute::configure() {
     std::lock_guard<std::mutex> lock(settings_->mutex);
-    config_.reset(engine_.engine->createRuntimeConfig());
-    if (config_ == nullptr) {
-        failed("contexts cannot be configured");
-    }
+    config_ = make_config(false);
     if (settings_->options.enable_cuda_graph && settings_->profile == nullptr) {
-        config_->setCudaGraphStrategy(nv::CudaGraphStrategy::kWHOLE_GRAPH_CAPTURE);
-    }
-    setPriority(*config_, settings_->low_priority ? Priority::kLOW : Priority::kNORMAL);
-    if (cache_ != nullptr) {
-        cache_->attach(*config_);
+        graph_config_ = make_config(true);
     }
     int64_t streamable = engine_.engine->getStreamableWeightsSize();
     if (streamable > 0) {
@@ -197,20 +127,22 @@ std::unique_ptr<RunContext> NodeCompute::take() {
         idle_.clear(); // a budget can be set only without contexts
         configure();
     }
-    if (!idle_.empty()) {
-        std::unique_ptr<RunContext> c = std::move(idle_.back());
-        idle_.pop_back();
-        return c;
+    std::optional<int64_t> graph;
+    if (graph_config_ != nullptr && settings_->run_options().graph >= 0) {
+        graph = settings_->run_options().graph;
     }
+    std::unique_ptr<RunContext> c = idle_.take(graph);
+    return c == nullptr ? make_context(graph) : std::move(c);
+}
+
+std::unique_ptr<RunContext> NodeCompute::make_context(std::optional<int64_t> graph) {
     auto c = std::make_unique<RunContext>();
     c->changes = budget_changes_;
-    c->context.reset(engine_.engine->createExecutionContext(config_.get()));
+    c->graph = graph;
+    nv::IRuntimeConfig& config = graph ? *graph_config_ : *config_;
+    c->context.reset(engine_.engine->createExecutionContext(&config));
     if (c->context == nullptr) {
         failed("a context cannot be made");
-    }
-    if (settings_->profile != nullptr) {
-        c->times = std::make_unique<LayerTimes>();
-        c->context->setProfiler(c->times.get());
     }
     c->shapes.assign(binding_.inputs.size(), nv::Dims{-1, {}});
     return c;
@@ -218,29 +150,70 @@ std::unique_ptr<RunContext> NodeCompute::take() {
 
 void NodeCompute::give_back(std::unique_ptr<RunContext> c) {
     std::lock_guard<std::mutex> lock(mutex_);
-    if (c->changes == settings_->changes) {
-        idle_.push_back(std::move(c));
+    if (c->captured.memory() != nullptr) {
+        captured_.push_back(std::move(c));
+    } else if (c->changes == settings_->changes) {
+        idle_.give(std::move(c));
     }
 }
 
+/// As long as somebody wants the times.
+void NodeCompute::time_layers(RunContext& c) const {
+    bool wanted = settings_->profile != nullptr || settings_->profilers->any();
+    if (wanted == (c.times != nullptr)) {
+        return;
+    }
+    std::unique_ptr<LayerTimes> before = std::move(c.times);
+    c.times = wanted ? std::make_unique<LayerTimes>() : nullptr;
+    c.context->setProfiler(c.times.get());
+}
+
 void NodeCompute::run(RunContext& c, OrtKernelContext* kernel) {
+    time_layers(c);
     set_inputs(c, kernel);
     if (!c.shapes_known) {
         learn_outputs(c);
     }
     set_outputs(c, kernel);
+    auto start = std::chrono::steady_clock::now();
+    enqueue(c, kernel);
+    if (c.times != nullptr) {
+        TimedRun run{binding_.what, gettid(), start, c.times->take()};
+        if (settings_->profile != nullptr) {
+            settings_->profile->add_run(subgraph_, run.layers);
+        }
+        settings_->profilers->add(run);
+    }
+}
+
+void NodeCompute::enqueue(RunContext& c, OrtKernelContext* kernel) {
     void* stream = nullptr;
     if (device_ != nullptr) {
         host_.check(host_.api->KernelContext_GetGPUComputeStream(kernel, &stream));
     }
+    ScratchPool::Lease scratch = give_scratch(c, stream);
     void* given = device_ == nullptr ? nullptr : device_->engine_stream(stream);
     if (!c.context->enqueueV3(static_cast<cudaStream_t>(given))) {
         failed("the run failed");
     }
     finish_outputs(c, kernel, stream);
-    if (c.times != nullptr) {
-        settings_->profile->add_run(subgraph_, c.times->take());
+    if (scratch.memory() != nullptr && device_->is_captured(stream)) {
+        c.captured = std::move(scratch); // nobody knows when the graph runs
     }
+}
+
+ScratchPool::Lease NodeCompute::give_scratch(RunContext& c, void* stream) {
+    if (scratch_.pool() == nullptr) {
+        return {};
+    }
+    ScratchPool::Lease out = scratch_.pool()->take(c.scratch_bytes, stream, c.scratch);
+    if (out.memory() != c.scratch || out.bytes() != c.scratch_given) {
+        void* memory = out.memory() == nullptr ? nullptr : device_->engine_address(out.memory());
+        c.context->setDeviceMemoryV2(memory, static_cast<int64_t>(out.bytes()));
+        c.scratch = out.memory();
+        c.scratch_given = out.bytes();
+    }
+    return out;
 }
 
 bool NodeCompute::fits(int32_t profile, const std::vector<nv::Dims>& shapes) const {
@@ -291,7 +264,7 @@ void NodeCompute::outside(const std::vector<nv::Dims>& shapes,
 /// The profile that the run names; else the present one if it fits, else the first that fits.
 void NodeCompute::choose_profile(RunContext& c, const std::vector<nv::Dims>& shapes) {
     int32_t chosen = c.profile;
-    if (std::optional<int64_t> named = settings_->profile_of_run()) {
+    if (std::optional<int64_t> named = settings_->run_options().profile) {
         require(*named >= 0 && *named < profiles_, ErrorCode::InvalidArgument,
                 "nv_profile_index is ", *named, ", but the engine has ", profiles_,
                 " profiles, counted from 0");
@@ -368,6 +341,9 @@ void NodeCompute::learn_outputs(RunContext& c) {
         if (!c.context->setOutputAllocator(name, allocator)) {
             failed("an output cannot be bound");
         }
+    }
+    if (scratch_.pool() != nullptr) {
+        c.scratch_bytes = c.context->updateDeviceMemorySizeForShapes();
     }
     c.shapes_known = true;
 }

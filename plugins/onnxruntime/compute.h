@@ -4,8 +4,10 @@
 
 #include "plugins/common/device_memory.h"
 #include "plugins/onnxruntime/engine.h"
+#include "plugins/onnxruntime/idle_contexts.h"
 #include "plugins/onnxruntime/run_settings.h"
 #include "plugins/onnxruntime/runtime_cache.h"
+#include "plugins/onnxruntime/scratch_pool.h"
 
 #include <map>
 #include <memory>
@@ -39,20 +41,25 @@ private:
 class LayerTimes final : public nvinfer1::IProfiler {
 public:
     void reportLayerTime(const char* name, float ms) noexcept override;
-    std::vector<ProfileFile::Layer> take();
+    std::vector<LayerTime> take();
 
 private:
-    std::vector<ProfileFile::Layer> layers_;
+    std::vector<LayerTime> layers_;
 };
 
 /// A context, with the settings of its last run.
 struct RunContext {
+    std::optional<int64_t> graph;      // id of the graphs that it records; nullopt: none
     std::unique_ptr<LayerTimes> times; // null: not requested
     std::unique_ptr<nvinfer1::IExecutionContext> context;
     std::vector<nvinfer1::Dims> shapes;                      // set input shapes
     std::map<size_t, std::unique_ptr<OutputBuffer>> buffers; // by output
     std::vector<nvinfer1::Dims> output_shapes;               // at the input shapes
     bool shapes_known = false;
+    size_t scratch_bytes = 0;      // that a run at these shapes needs
+    ScratchPool::Lease captured;   // scratch memory in a graph that the application has captured
+    const void* scratch = nullptr; // the scratch memory that it was given last, and its size
+    size_t scratch_given = 0;
     int32_t profile = 0;
     uint64_t changes = 0; // RunSettings::changes at creation
 };
@@ -94,10 +101,10 @@ private:
 /// Concurrent runs each use a context from a pool.
 class NodeCompute final : public NodeRunner {
 public:
-    /// `cache` may be null; `device` is for the CPU.
+    /// `cache` may be null; so are `device` and `scratch` for the CPU.
     NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding,
                 std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache,
-                std::shared_ptr<DeviceMemory> device);
+                std::shared_ptr<DeviceMemory> device, std::shared_ptr<ScratchPool> scratch);
 
 private:
     static OrtStatus* create_state(OrtNodeComputeInfo* self, OrtNodeComputeContext* context,
@@ -106,7 +113,10 @@ private:
     static void release_state(OrtNodeComputeInfo* self, void* state);
 
     void configure();
+    std::unique_ptr<nvinfer1::IRuntimeConfig> make_config(bool records_graphs);
     std::unique_ptr<RunContext> take();
+    std::unique_ptr<RunContext> make_context(std::optional<int64_t> graph);
+    void time_layers(RunContext& c) const;
     void give_back(std::unique_ptr<RunContext> c);
     void run(RunContext& c, OrtKernelContext* kernel);
     void choose_profile(RunContext& c, const std::vector<nvinfer1::Dims>& shapes);
@@ -116,6 +126,8 @@ private:
     void set_inputs(RunContext& c, OrtKernelContext* kernel);
     void learn_outputs(RunContext& c);
     void set_outputs(RunContext& c, OrtKernelContext* kernel);
+    ScratchPool::Lease give_scratch(RunContext& c, void* stream);
+    void enqueue(RunContext& c, OrtKernelContext* kernel);
     void finish_outputs(RunContext& c, OrtKernelContext* kernel, void* stream);
     void* engine_address(const OrtValue* value, const void* data, size_t bytes,
                          const std::string& name) const;
@@ -123,17 +135,20 @@ private:
 
     Host host_;
     std::shared_ptr<DeviceMemory> device_; // null: the CPU
+    ScratchUser scratch_;
     std::shared_ptr<RunSettings> settings_;
     std::unique_ptr<RuntimeCache> cache_; // destroyed last
     LoadedEngine engine_;
-    std::unique_ptr<nvinfer1::IRuntimeConfig> config_;
+    std::unique_ptr<nvinfer1::IRuntimeConfig> config_;       // records no graphs
+    std::unique_ptr<nvinfer1::IRuntimeConfig> graph_config_; // null: no graphs
     NodeBinding binding_;
     int32_t profiles_ = 1;
     bool has_profiles_ = false;   // with limits on shapes
     size_t subgraph_ = 0;         // in the profile file
     uint64_t budget_changes_ = 0; // RunSettings::changes when the budget was applied
     std::mutex mutex_;
-    std::vector<std::unique_ptr<RunContext>> idle_;
+    IdleContexts<RunContext> idle_;
+    std::vector<std::unique_ptr<RunContext>> captured_; // the application's graphs use them
 };
 
 } // namespace ingot::ort

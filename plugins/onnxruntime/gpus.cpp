@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdlib>
 
 namespace ingot::ort {
 
@@ -52,6 +53,7 @@ GpuTable::Entry& GpuTable::add(GpuInfo gpu, std::shared_ptr<DeviceMemory> memory
     e.memory = std::move(memory);
     e.metadata = metadata;
     if (e.memory != nullptr) {
+        e.scratch = std::make_shared<ScratchPool>(e.memory);
         constexpr size_t alignment = 0; // the same value as other descriptions of this memory
         host_.check(host_.api->CreateMemoryInfo_V2(
             "Cuda", OrtMemoryInfoDeviceType_GPU, nvidia_vendor, e.gpu.ordinal,
@@ -102,7 +104,10 @@ void GpuTable::add_real(const OrtHardwareDevice* const* devices, size_t count) {
 void GpuTable::add_simulated() {
     GpuInfo gpu;
     gpu.name = "simulated GPU";
-    Entry& e = add(std::move(gpu), simulated_gpu(), "is_simulated");
+    const char* text = std::getenv("INGOT_SIMULATED_GPU_MEMORY");
+    constexpr size_t most = 2ULL << 30U;
+    size_t bytes = text == nullptr ? most : parse_unsigned("INGOT_SIMULATED_GPU_MEMORY", text);
+    Entry& e = add(std::move(gpu), simulated_gpu(bytes), "is_simulated");
     e.is_simulated = true;
     make_hardware(e, 0);
 }

@@ -4,6 +4,7 @@
 
 #include "plugins/common/device_memory.h"
 #include "plugins/onnxruntime/options.h"
+#include "plugins/onnxruntime/scratch_pool.h"
 
 #include <memory>
 #include <mutex>
@@ -27,6 +28,7 @@ public:
         const OrtHardwareDevice* hardware = nullptr;
         OrtHardwareDevice* own_hardware = nullptr; // where the host lists none
         std::shared_ptr<DeviceMemory> memory;      // null: a target for compilation only
+        std::shared_ptr<ScratchPool> scratch;      // of its memory; null without
         OrtMemoryInfo* info = nullptr;
         OrtMemoryInfo* pinned = nullptr;
         bool is_simulated = false;

@@ -201,9 +201,6 @@ std::vector<std::string> idle_options(const Options& o) {
          "the model itself chooses between its rotary caches");
     idle("VkExternalComputeQueueDataParamsNV_data", o.VkExternalComputeQueueDataParamsNV_data != 0,
          "there is no interoperation with Vulkan");
-    constexpr int64_t kept = 16;
-    idle("ingot_max_graphs", o.ingot_max_graphs != kept,
-         "each context keeps the 16 graphs that it used last");
     return out;
 }
 

@@ -76,6 +76,7 @@ Provider::Provider(ProviderRequest request)
     }
     OnRunStart = on_run_start;
     OnRunEnd = on_run_end;
+    CreateProfiler = create_profiler;
     SetDynamicOptions = set_dynamic_options;
     IsConcurrentRunSupported = is_concurrent_run_supported;
     OnSessionInitializationEnd = on_session_initialization_end;
@@ -172,16 +173,26 @@ OrtStatus* Provider::on_run_start(OrtEp* self, const OrtRunOptions* options) {
     Provider& p = me(self);
     return guard(p.host_, [&] {
         p.throw_pending();
-        const char* index = p.host_.api->GetRunConfigEntry(options, "nv_profile_index");
-        p.settings_->set_profile_of_run(
-            index == nullptr ? std::nullopt
-                             : std::optional<int64_t>(parse_int("nv_profile_index", index)));
+        int32_t device = p.gpu_ == nullptr ? -1 : p.target_.ordinal;
+        p.settings_->set_run_options(read_run_options(p.host_, options, device));
     });
 }
 
 OrtStatus* Provider::on_run_end(OrtEp* self, const OrtRunOptions*, bool) {
-    me(self).settings_->set_profile_of_run(std::nullopt);
+    const Provider& p = me(self);
+    if (p.settings_->run_options().shrinks && p.gpu_->scratch != nullptr) {
+        p.gpu_->scratch->shrink();
+    }
+    p.settings_->set_run_options(std::nullopt);
     return nullptr;
+}
+
+OrtStatus* Provider::create_profiler(OrtEp* self, OrtEpProfilerImpl** out) {
+    Provider& p = me(self);
+    *out = nullptr;
+    return guard(p.host_, [&] {
+        *out = std::make_unique<Profiler>(p.host_, p.settings_->profilers).release();
+    });
 }
 
 OrtStatus* Provider::set_dynamic_options(OrtEp* self, const char* const* keys,

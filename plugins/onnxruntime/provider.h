@@ -39,6 +39,7 @@ private:
     static void release_infos(OrtEp* self, OrtNodeComputeInfo** infos, size_t count);
     static OrtStatus* on_run_start(OrtEp* self, const OrtRunOptions* options);
     static OrtStatus* on_run_end(OrtEp* self, const OrtRunOptions* options, bool synchronize);
+    static OrtStatus* create_profiler(OrtEp* self, OrtEpProfilerImpl** out);
     static OrtStatus* set_dynamic_options(OrtEp* self, const char* const* keys,
                                           const char* const* values, size_t count);
     static OrtStatus* is_concurrent_run_supported(OrtEp* self, bool* out);

@@ -202,8 +202,8 @@ std::unique_ptr<NodeRunner> Provider::runner(std::span<const std::byte> bytes, c
                                                options_.ingot_runtime_cache_limit, log_);
     }
     return std::make_unique<NodeCompute>(host_, std::move(engine), std::move(binding), settings_,
-                                         std::move(cache),
-                                         gpu_ == nullptr ? nullptr : gpu_->memory);
+                                         std::move(cache), gpu_ == nullptr ? nullptr : gpu_->memory,
+                                         gpu_ == nullptr ? nullptr : gpu_->scratch);
 }
 
 } // namespace ingot::ort

@@ -16,7 +16,7 @@ namespace {
 
 struct ThreadRun {
     const RunSettings* session = nullptr;
-    int64_t profile = 0;
+    RunOptions options;
 };
 // The host passes a run's options to the provider on the running thread, and nothing to nodes.
 thread_local ThreadRun thread_run;
@@ -43,12 +43,51 @@ std::string default_path() {
 
 } // namespace
 
-std::optional<int64_t> RunSettings::profile_of_run() const {
-    return thread_run.session == this ? std::optional<int64_t>(thread_run.profile) : std::nullopt;
+namespace {
+
+/// The id of the run's graph, under either of its names. The default is 0.
+int64_t graph_of(const Host& host, const OrtRunOptions* options) {
+    constexpr const char* names[] = {"gpu_graph_id", "cuda_graph_annotation_id"};
+    std::optional<int64_t> found;
+    for (const char* name : names) {
+        const char* text = host.api->GetRunConfigEntry(options, name);
+        if (text == nullptr) {
+            continue;
+        }
+        int64_t id = parse_int(name, text);
+        require(id >= -1, ErrorCode::InvalidArgument, "run option \"", name, "\" is ", id,
+                ", expected the number of a graph, 0 or more, or -1 for a run without one");
+        require(!found || *found == id, ErrorCode::InvalidArgument, "run options \"", names[0],
+                "\" and \"", names[1], "\" are the same option: got ", found.value_or(0), " and ",
+                id, "; give one of them");
+        found = id;
+    }
+    return found.value_or(0);
 }
 
-void RunSettings::set_profile_of_run(std::optional<int64_t> index) const {
-    thread_run = index ? ThreadRun{this, *index} : ThreadRun{};
+} // namespace
+
+RunOptions read_run_options(const Host& host, const OrtRunOptions* options, int32_t device) {
+    RunOptions out;
+    if (const char* text = host.api->GetRunConfigEntry(options, "nv_profile_index")) {
+        out.profile = parse_int("nv_profile_index", text);
+    }
+    out.graph = graph_of(host, options);
+    // The host has checked the form: "cpu:0;gpu:0".
+    if (const char* text =
+            host.api->GetRunConfigEntry(options, "memory.enable_memory_arena_shrinkage")) {
+        out.shrinks =
+            device >= 0 && str(';', text, ';').find(str(";gpu:", device, ';')) != std::string::npos;
+    }
+    return out;
+}
+
+RunOptions RunSettings::run_options() const {
+    return thread_run.session == this ? thread_run.options : RunOptions{};
+}
+
+void RunSettings::set_run_options(std::optional<RunOptions> given) const {
+    thread_run = given ? ThreadRun{this, *given} : ThreadRun{};
 }
 
 StreamingBudget StreamingBudget::parse(std::string_view text) {
@@ -118,11 +157,11 @@ size_t ProfileFile::add_subgraph(const std::string& name) {
     return number;
 }
 
-void ProfileFile::add_run(size_t subgraph, const std::vector<Layer>& layers) {
+void ProfileFile::add_run(size_t subgraph, const std::vector<LayerTime>& layers) {
     std::lock_guard<std::mutex> lock(mutex_);
     size_t run = runs_.at(subgraph)++;
     double at = 0;
-    for (const Layer& l : layers) {
+    for (const LayerTime& l : layers) {
         events_ +=
             str(",\n", R"({"name":)", json_text(l.name),
                 R"(,"cat":"nv::trt::layer","ph":"X","ts":)", at, R"(,"dur":)", l.us, R"(,"pid":)",

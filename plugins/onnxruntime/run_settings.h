@@ -4,6 +4,7 @@
 
 #include "plugins/onnxruntime/log.h"
 #include "plugins/onnxruntime/options.h"
+#include "plugins/onnxruntime/profiler.h"
 
 #include <atomic>
 #include <memory>
@@ -36,11 +37,7 @@ public:
     ProfileFile(std::string path, Log log);
     /// The index of a new subgraph.
     size_t add_subgraph(const std::string& name);
-    struct Layer {
-        std::string name;
-        double us = 0;
-    };
-    void add_run(size_t subgraph, const std::vector<Layer>& layers);
+    void add_run(size_t subgraph, const std::vector<LayerTime>& layers);
 
 private:
     std::string path_;
@@ -51,6 +48,15 @@ private:
     bool warned_ = false;
 };
 
+/// Options of one run.
+struct RunOptions {
+    std::optional<int64_t> profile; // nv_profile_index
+    int64_t graph = 0;              // gpu_graph_id; -1: the run records and replays no graph
+    bool shrinks = false;           // memory.enable_memory_arena_shrinkage names the GPU
+};
+/// Reads them. `device` is the GPU's number; negative without a GPU. Errors: InvalidArgument.
+RunOptions read_run_options(const Host& host, const OrtRunOptions* options, int32_t device);
+
 struct RunSettings {
     Options options;
     std::shared_ptr<ProfileFile> profile; // null: not requested
@@ -59,10 +65,13 @@ struct RunSettings {
     bool low_priority = false;         // under the mutex
     std::atomic<uint64_t> changes = 0; // contexts made before the last change are not reused
 
-    /// The profile of this thread's run; nullopt: not given.
-    std::optional<int64_t> profile_of_run() const;
-    /// Set on this thread for the duration of a run.
-    void set_profile_of_run(std::optional<int64_t> index) const;
+    /// The host's that are at work.
+    const std::shared_ptr<Profilers> profilers = std::make_shared<Profilers>();
+
+    /// The options of this thread's run.
+    RunOptions run_options() const;
+    /// Sets them on this thread for the duration of a run; nullopt: the run has ended.
+    void set_run_options(std::optional<RunOptions> given) const;
 };
 
 } // namespace ingot::ort

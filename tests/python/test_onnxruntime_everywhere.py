@@ -12,7 +12,7 @@ import pytest
 from onnxruntime_plugin import REPOSITORY, SIMULATED, library
 
 TESTS = [f"test_onnxruntime_{part}.py"
-         for part in ("run", "context", "weightless", "options", "memory", "module")]
+         for part in ("run", "context", "weightless", "options", "memory", "trust", "module")]
 OLDEST = pathlib.Path(os.environ.get("ONNXRUNTIME_OLDEST")
                       or REPOSITORY / ".deps" / "onnxruntime-1.24.1")
 

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Memory of a GPU: IO binding, mixed graphs, copies. Runs on the simulated GPU, whose memory
 faults on any access from outside; test_onnxruntime_everywhere.py starts it so."""
+import os
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from onnx import TensorProto, helper
@@ -118,3 +123,54 @@ def test_sessions_that_are_made_and_closed_leave_no_device_memory():
         made.run(None, {"x": np.ones((1000, 3), np.float32), "b": np.ones(3, np.float32)})
         del made, value
     assert held.shape() == [64 << 20]
+
+
+# --- scratch memory ---
+
+def on_small_gpu(mib, sessions, runs):
+    """The output of a worker on a GPU of so much memory."""
+    done = subprocess.run(
+        [sys.executable, "onnxruntime_small_gpu.py", str(sessions), str(runs)],
+        cwd=pathlib.Path(__file__).parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        env={**os.environ, "INGOT_SIMULATED_GPU_MEMORY": str(mib << 20)})
+    return done.stdout
+
+
+def test_sessions_share_one_scratch_memory():
+    assert on_small_gpu(24, 4, 2).endswith("done\n")  # 64 MiB if each had its own
+
+
+def test_too_little_device_memory_is_an_error_and_says_for_what():
+    text = on_small_gpu(12, 1, 1)
+    assert "running the subgraph of " in text and "scratch memory for a run" in text, text
+    assert "the simulated GPU has no 16842752 bytes left" in text, text
+
+
+def test_scratch_memory_is_given_back_when_a_run_asks_for_that():
+    made = session(model())
+    options = onnxruntime.RunOptions()
+    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "gpu:0")
+    x = np.ones((3, 3), np.float32)
+    for _ in range(3):
+        got, = made.run(None, {"x": x, "b": x[0]}, run_options=options)
+        np.testing.assert_array_equal(got, 2 * x)
+
+
+# --- streams ---
+
+@pytest.mark.skipif(not hasattr(onnxruntime.OrtEpDevice, "create_sync_stream"),
+                    reason="this onnxruntime makes no streams from Python: user_compute_stream was NOT "
+                           "tested")
+def test_runs_go_to_the_applications_stream():
+    stream = device().create_sync_stream()
+    for text in (str(stream.get_handle()), hex(stream.get_handle())):
+        made = session(model(), {"user_compute_stream": text, "has_user_compute_stream": "1"})
+        x = np.full((2, 3), 3, np.float32)
+        for _ in range(2):
+            np.testing.assert_array_equal(made.run(None, {"x": x, "b": x[0]})[0], x * x + 3)
+
+
+def test_stream_of_another_context_is_refused():
+    with pytest.raises(Exception, match="user_compute_stream belongs to another context than the "
+                                        "simulated GPU's"):
+        session(model(), {"user_compute_stream": "0x1000"})

@@ -8,7 +8,8 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxruntime_plugin import (NAME, REPOSITORY, model_of, on_cpu, onnxruntime, session)
+from onnxruntime_plugin import (NAME, RELEASE, REPOSITORY, model_of, on_cpu, onnxruntime, session,
+                                session_options)
 
 FLOAT = TensorProto.FLOAT
 OPTIONS = {key: kind for kind, key in re.findall(
@@ -118,12 +119,10 @@ def test_the_page_names_every_option_and_no_other():
      ["nv_length_aux_stream_array", "user_aux_stream_array"]),
     ({"multi_rotary_cache_concat_offset": "4096"}, ["nv_multi_rotary_cache_concat_offset"]),
     ({"VkExternalComputeQueueDataParamsNV_data": "1"}, ["VkExternalComputeQueueDataParamsNV_data"]),
-    ({"ingot_max_graphs": "4"}, ["ingot_max_graphs"]),
     ({"nv_length_aux_stream_array": "0", "nv_use_external_data_initializer": "1",
       "nv_persistent_context_memory": "1", "nv_use_sync_gpu_allocator": "1"}, []),
 ])
 def test_options_without_effect_say_so_once(options, keys, capfd):
-    from onnxruntime_plugin import session_options
     made = session_options(options)
     made.log_severity_level = 2
     run(onnxruntime.InferenceSession(model().SerializeToString(), made, enable_fallback=False))
@@ -258,7 +257,6 @@ def test_runtime_cache_that_is_damaged_is_replaced(tmp_path):
 
 def test_runtime_cache_that_is_no_folder_is_a_warning(tmp_path, capfd):
     (tmp_path / "file").write_text("mine")
-    from onnxruntime_plugin import session_options
     options = session_options({"nv_runtime_cache_path": str(tmp_path / "file")})
     options.log_severity_level = 2
     run(onnxruntime.InferenceSession(model().SerializeToString(), options, enable_fallback=False))
@@ -305,3 +303,77 @@ def test_dynamic_options():
     with pytest.raises(Exception, match="Invalid nv_weight_streaming_budget: x"):
         made.set_ep_dynamic_options({"nv_weight_streaming_budget": "x"})
     run(made)
+
+
+def with_run_options(**entries):
+    options = onnxruntime.RunOptions()
+    for key, value in entries.items():
+        options.add_run_config_entry(key, value)
+    return options
+
+
+@pytest.mark.parametrize("key", ["gpu_graph_id", "cuda_graph_annotation_id"])
+def test_graph_ids_choose_graphs_and_minus_one_none(key):
+    made = session(model(), {"enable_cuda_graph": "1", "ingot_max_graphs": "2"})
+    for rows in (3, 5):
+        for graph in ("0", "1", "-1", "2", "1", "0", "-1"):
+            run(made, rows, run_options=with_run_options(**{key: graph}))
+
+
+@pytest.mark.parametrize("entries, text", [
+    ({"cuda_graph_annotation_id": "abc"}, '"cuda_graph_annotation_id": got "abc", expected an integer'),
+    ({"cuda_graph_annotation_id": "-2"}, 'run option "cuda_graph_annotation_id" is -2, expected the '
+                                         "number of a graph, 0 or more, or -1 for a run without one"),
+    ({"gpu_graph_id": "1", "cuda_graph_annotation_id": "2"},
+     'run options "gpu_graph_id" and "cuda_graph_annotation_id" are the same option: got 1 and 2'),
+    ({"gpu_graph_id": "abc"}, "abc"),  # ONNX Runtime's own text
+    ({"nv_profile_index": "x"}, '"nv_profile_index": got "x", expected an integer'),
+])
+def test_run_options_that_are_wrong(entries, text):
+    made = session(model(), {"enable_cuda_graph": "1"})
+    with pytest.raises(Exception, match=re.escape(text)):
+        run(made, run_options=with_run_options(**entries))
+    run(made)
+
+
+# --- ONNX Runtime's profile ---
+
+HAS_PROFILER = RELEASE >= (1, 25)
+
+
+def events_of(made, runs):
+    for _ in range(runs):
+        run(made)
+    with open(made.end_profiling(), encoding="utf-8") as file:
+        return json.load(file)
+
+
+@pytest.mark.skipif(not HAS_PROFILER, reason="onnxruntime before 1.25 asks no provider for its profile: "
+                                             "that was NOT tested")
+def test_profile_of_onnxruntime_has_the_layers_of_our_runs(tmp_path):
+    options = session_options()
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "profile")
+    made = onnxruntime.InferenceSession(model().SerializeToString(), options, enable_fallback=False)
+    events = events_of(made, 3)
+    ours = [e for e in events if e.get("args", {}).get("provider") == NAME and e["cat"] == "Kernel"]
+    nodes = [e for e in events if e["cat"] == "Node" and e["name"].startswith(NAME)]
+    assert ours and len(nodes) == 3 and len(ours) % 3 == 0, events
+    for e in ours:
+        assert e["args"]["onnx_nodes"] == e["name"] and "subgraph of" in e["args"]["subgraph"]
+    # The layers of a run lie inside its node.
+    for i, node in enumerate(sorted(nodes, key=lambda e: e["ts"])):
+        part = sorted(ours, key=lambda e: e["ts"])[i * len(ours) // 3:(i + 1) * len(ours) // 3]
+        assert all(node["ts"] - 1 <= e["ts"] <= node["ts"] + node["dur"] for e in part), (node, part)
+
+
+@pytest.mark.skipif(not HAS_PROFILER, reason="onnxruntime before 1.25 asks no provider for its profile: "
+                                             "that was NOT tested")
+def test_runs_after_the_profile_has_ended_are_as_before(tmp_path):
+    options = session_options({"enable_cuda_graph": "1"})
+    options.enable_profiling = True
+    options.profile_file_prefix = str(tmp_path / "profile")
+    made = onnxruntime.InferenceSession(model().SerializeToString(), options, enable_fallback=False)
+    events_of(made, 1)
+    for rows in (3, 4, 3):
+        run(made, rows)

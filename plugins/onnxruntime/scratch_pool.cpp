@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plugins/onnxruntime/scratch_pool.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace ingot::ort {
+
+namespace {
+
+constexpr size_t step = 64 << 10U; // sizes that hardly differ share a block
+
+} // namespace
+
+ScratchPool::Lease& ScratchPool::Lease::operator=(Lease&& other) noexcept {
+    std::swap(pool_, other.pool_);
+    std::swap(block_, other.block_);
+    std::swap(stream_, other.stream_);
+    return *this;
+}
+
+ScratchPool::Lease::~Lease() {
+    if (pool_ != nullptr) {
+        pool_->give(block_, stream_);
+    }
+}
+
+ScratchPool::~ScratchPool() {
+    shrink();
+}
+
+ScratchPool::Block ScratchPool::take_free(size_t bytes, const void* preferred) {
+    std::lock_guard<std::mutex> lock(mutex_);
+    auto best = free_.end();
+    for (auto it = free_.begin(); it != free_.end(); ++it) {
+        if (it->bytes < bytes) {
+            continue;
+        }
+        if (it->memory == preferred) {
+            best = it;
+            break;
+        }
+        if (best == free_.end() || it->bytes < best->bytes) {
+            best = it;
+        }
+    }
+    if (best == free_.end()) {
+        return {};
+    }
+    Block found = *best;
+    free_.erase(best);
+    return found;
+}
+
+ScratchPool::Lease ScratchPool::take(size_t bytes, void* stream, const void* preferred) {
+    Lease out;
+    if (bytes == 0) {
+        return out;
+    }
+    bytes = (bytes + step - 1) / step * step;
+    Block block = take_free(bytes, preferred);
+    if (block.memory == nullptr) {
+        shrink(); // a larger block takes the place of those that are free
+        block.event = memory_->create_event();
+        try {
+            block.memory = memory_->allocate(bytes);
+        } catch (Error& e) {
+            memory_->release_event(block.event);
+            e.at("scratch memory for a run");
+            throw;
+        }
+        block.bytes = bytes;
+        std::lock_guard<std::mutex> lock(mutex_);
+        held_bytes_ += bytes;
+    }
+    out.pool_ = this;
+    out.block_ = block;
+    out.stream_ = stream;
+    if (memory_->is_captured(stream)) {
+        require(memory_->has_passed(block.event), ErrorCode::InvalidArgument,
+                "the stream is captured while earlier runs go on: wait for them before");
+    } else {
+        memory_->make_wait(stream, block.event); // none for an event that was never recorded
+    }
+    return out;
+}
+
+void ScratchPool::give(Block block, void* stream) noexcept {
+    try {
+        memory_->record(block.event, stream);
+        std::lock_guard<std::mutex> lock(mutex_);
+        free_.push_back(block);
+    } catch (...) { // the driver waits for its last use
+        destroy(block);
+    }
+}
+
+void ScratchPool::destroy(const Block& block) noexcept {
+    memory_->release(block.memory);
+    memory_->release_event(block.event);
+    std::lock_guard<std::mutex> lock(mutex_);
+    held_bytes_ -= block.bytes;
+}
+
+void ScratchPool::shrink() noexcept {
+    std::vector<Block> all;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        all.swap(free_);
+    }
+    for (const Block& b : all) {
+        destroy(b);
+    }
+}
+
+void ScratchPool::enter() {
+    std::lock_guard<std::mutex> lock(mutex_);
+    ++users_;
+}
+
+void ScratchPool::leave() noexcept {
+    bool is_last = false;
+    {
+        std::lock_guard<std::mutex> lock(mutex_);
+        is_last = --users_ == 0;
+    }
+    if (is_last) {
+        shrink();
+    }
+}
+
+size_t ScratchPool::held_bytes() const {
+    std::lock_guard<std::mutex> lock(mutex_);
+    return held_bytes_;
+}
+
+} // namespace ingot::ort
