@@ -64,6 +64,8 @@ private:
     void check_errors(bool waits);
     void end_uploads();
     int64_t bytes_of(Value v, const Shape& shape) const;
+    /// Whether two ranges of memory share bytes.
+    static bool overlap(const void* a, int64_t a_bytes, const void* b, int64_t b_bytes);
     void bind_input(const Binding& b, size_t i);
     void bind_output(Binding& b, size_t i, std::span<const Binding> inputs,
                      const OutputMemory& memory);

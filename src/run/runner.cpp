@@ -5,6 +5,7 @@
 #include "ops/evaluator.h"
 #include "plan/copy.h"
 #include "plan/plan_text.h"
+#include "run/profiler_range.h"
 
 #include <algorithm>
 #include <cstdlib>
@@ -262,25 +263,10 @@ static std::string detailed(const StepEntry& entry, const std::string& name) {
 }
 
 void Runner::run_step(const StepEntry& entry, const RunContext& context) {
-    struct Range { // for profilers
-        ProfilerRanges* told = nullptr;
-        Range(ProfilerRanges* all, const StepEntry& e, Ranges ranges) {
-            if (ranges == Ranges::None || all == nullptr || !all->active()) {
-                return;
-            }
-            told = all;
-            std::string own = e.name();
-            const std::string& name = own.empty() ? e.kernel : own;
-            told->begin(ranges == Ranges::Names ? name.c_str() : detailed(e, name).c_str());
-        }
-        ~Range() {
-            if (told != nullptr) {
-                told->end();
-            }
-        }
-        Range(const Range&) = delete;
-        Range& operator=(const Range&) = delete;
-    } range(device_->parts().ranges, entry, ranges_);
+    ProfilerRange range(device_->parts().ranges, ranges_, [&] {
+        std::string name = entry.name().empty() ? entry.kernel : entry.name();
+        return ranges_ == Ranges::Names ? name : detailed(entry, name);
+    });
     if (entry.dynamic != nullptr) {
         run_dynamic(entry, context);
         return;
@@ -380,91 +366,6 @@ bool Runner::can_repeat(std::span<const Shape> inputs) const {
            it->second->has_run && it->second->arena_bytes <= arenas_[0].bytes();
 }
 
-/// " 'x'": the name of an operand in the graph, or of the memory that holds it.
-static std::string named(const Graph& g, const StepEntry& e, size_t i, bool input) {
-    std::string name;
-    if (e.node != nullptr) {
-        const auto& values = input ? e.node->inputs : e.node->outputs;
-        if (values.size() == (input ? e.in : e.out).size()) {
-            name = g.value_name(values[i]);
-            name = name.empty() ? str('%', values[i].id) : name;
-        }
-    }
-    return str(" '", name.empty() ? str("buffer ", (input ? e.in : e.out)[i].buffer) : name, '\'');
-}
-
-static void add_operands(const Graph& g, const StepEntry& e, StepInfo& info) {
-    for (const StepEntry& part : e.parts) {
-        add_operands(g, part, info);
-    }
-    for (size_t i = 0; i < e.in.size() && e.parts.empty(); ++i) {
-        info.inputs.push_back(str(describe(e.in[i]), named(g, e, i, true)));
-    }
-    for (size_t i = 0; i < e.out.size() && e.parts.empty(); ++i) {
-        info.outputs.push_back(str(describe(e.out[i]), named(g, e, i, false)));
-    }
-}
-
-std::vector<StepInfo> Runner::steps() const {
-    std::vector<StepInfo> out;
-    for (const SegmentPlan* plan : chain_) {
-        if (plan == nullptr) {
-            break;
-        }
-        for (const StepEntry& e : plan->steps) {
-            StepInfo info{e.name(), e.kernel, e.step->implementation(), {}, {}};
-            add_operands(*program_->graph, e, info);
-            out.push_back(std::move(info));
-        }
-    }
-    return out;
-}
-
-std::string Runner::plan_text(std::span<const Shape> inputs) {
-    std::vector<const SegmentPlan*> planned;
-    for (const SegmentPlan* plan : chain_) {
-        if (plan == nullptr) {
-            break;
-        }
-        planned.push_back(plan);
-    }
-    if (planned.empty() && inputs.size() == program_->graph->inputs().size()) {
-        planned.push_back(plan_root(inputs));
-    }
-    return plan::plan_text(*program_, planned);
-}
-
-int64_t Runner::arena_bytes() const {
-    int64_t n = 0;
-    for (const GrowingBuffer& a : arenas_) {
-        n += a.bytes();
-    }
-    return n;
-}
-
-int64_t Runner::streamed_bytes() const {
-    return roots_.empty() ? 0 : roots_.front().second->streamed_bytes;
-}
-
-int64_t Runner::scratch_bytes() const {
-    int64_t most = 0;
-    auto add = [&most](const SegmentPlan& plan) {
-        for (const StepEntry& e : plan.steps) {
-            most = std::max(most, e.step->scratch_bytes());
-        }
-    };
-    for (const SegmentPlan* plan : chain_) {
-        if (plan == nullptr) {
-            break;
-        }
-        add(*plan);
-    }
-    if (chain_.front() == nullptr && !roots_.empty()) { // planned, but not prepared
-        add(*roots_.front().second);
-    }
-    return most;
-}
-
 void Runner::give_back_memory() {
     root_ = nullptr;
     std::fill(chain_.begin(), chain_.end(), nullptr);
@@ -488,27 +389,6 @@ int64_t Runner::activation_bytes(std::span<const Shape> inputs) {
 void Runner::lend_memory(std::byte* memory, int64_t bytes) {
     forget_prepared();
     arenas_[0].lend(memory, bytes);
-}
-
-int64_t Runner::needed_bytes(std::span<const Shape> inputs) {
-    forget_prepared();
-    const SegmentPlan* plan = plan_root(inputs);
-    const Graph& g = *program_->graph;
-    int64_t bytes = plan->arena_bytes;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-        bytes += static_cast<int64_t>(byte_size(g.type(g.inputs()[i]).dtype, count_of(inputs[i])));
-    }
-    for (const OutputPlan& o : plan->outputs) {
-        bytes +=
-            static_cast<int64_t>(byte_size(g.type(g.outputs()[o.index]).dtype, count_of(o.shape)));
-    }
-    const DeviceBudget* budget = device_->parts().budget;
-    for (const Storage& s : plan->storages) {
-        if (s.kind == Storage::Kind::Constant && s.read) {
-            bytes += budget == nullptr ? 0 : budget->missing_bytes(s.constant);
-        }
-    }
-    return bytes;
 }
 
 } // namespace ingot::plan
