@@ -3,18 +3,13 @@
 
 #include "backends/cuda/run/steps.h"
 #include "kernels/scan_sort/dynamic.h"
+#include "plan/reference.h"
 #include "run/control.h"
 #include "run/plugin.h"
 
 namespace ingot::cuda {
 
 namespace {
-
-std::optional<std::string> refuse_host(const Group& group) {
-    const Node& n = group.first();
-    return n.def->eval == nullptr ? std::optional(str(n.def->name, " is not a primitive"))
-                                  : std::nullopt;
-}
 
 std::optional<std::string> accept(const Group&) {
     return std::nullopt;
@@ -43,7 +38,9 @@ std::vector<Kernel> family_kernels() {
     }
     all.push_back({.name = "cuda_source", .refuse = accept, .prepare = make_source_step});
     all.push_back({.name = "collective", .refuse = accept, .prepare = make_collective_step});
-    all.push_back({.name = "reference", .refuse = refuse_host, .prepare = make_host_step});
+    all.push_back({.name = "reference",
+                   .refuse = plan::refuse_reference,
+                   .prepare = plan::make_reference_step});
     return all;
 }
 

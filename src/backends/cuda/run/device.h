@@ -11,7 +11,6 @@
 #include "backends/cuda/tune/tuner.h"
 #include "plan/device.h"
 #include "plan/program.h"
-#include "plan/reference.h"
 #include "plan/segment_plan.h"
 
 #include <list>
@@ -20,7 +19,6 @@ namespace ingot::cuda {
 
 using plan::Device;
 using plan::DynamicResults;
-using plan::eval_node;
 using plan::Group;
 using plan::group_of;
 using plan::GrowingBuffer;

@@ -30,8 +30,6 @@ std::unique_ptr<Step> make_source_step(const StepArgs& args);
 std::unique_ptr<Step> make_collective_step(const StepArgs& args);
 /// A copy between operands on the device.
 std::unique_ptr<Step> make_device_copy(const Operand& from, const Operand& to, Device& device);
-/// Evaluates the node on the host: reads operands back and writes results.
-std::unique_ptr<Step> make_host_step(const StepArgs& args);
 
 /// Launches through `f`; an exception becomes the step's status, with its text in the context.
 template <class F>
