@@ -6,8 +6,8 @@
 #include "backends/cuda/driver/nvrtc.h"
 #include "backends/cuda/kernel_set.h"
 #include "backends/cuda/lower.h"
+#include "backends/cuda/lowered_graphs.h"
 #include "backends/cuda/options.h"
-#include "backends/cuda/weights.h"
 #include "backends/device_memory.h"
 #include "run/execution.h"
 

@@ -6,6 +6,7 @@
 #include "backends/cuda/driver/nccl.h"
 #include "backends/cuda/jit/program_cache.h"
 #include "backends/cuda/options.h"
+#include "backends/cuda/run/device_weights.h"
 #include "backends/cuda/run/profile_programs.h"
 #include "backends/cuda/tune/kernel_reuse.h"
 #include "backends/cuda/tune/tuner.h"
@@ -36,109 +37,6 @@ using plan::Step;
 using plan::StepArgs;
 using plan::StepEntry;
 using plan::View;
-
-/// Device memory within a budget. Thread safe.
-class Memory {
-public:
-    /// `limit` 0: no budget.
-    Memory(Gpu& gpu, int64_t limit, std::shared_ptr<MemorySource> source = nullptr)
-        : gpu_(gpu), limit_(limit), source_(std::move(source)) {}
-    /// From `source`, or, when that is null, from the memory's own. Errors: OutOfMemory with what
-    /// was needed and what is left.
-    std::byte* allocate(int64_t bytes, std::shared_ptr<MemorySource> source = nullptr);
-    void release(std::byte* memory) noexcept;
-    /// The smaller one of the budget's and the device's; -1 when neither is known.
-    int64_t available() const;
-    int64_t held() const;
-    /// Whether blocks are an application's: they may be used behind the work that its default
-    /// stream holds.
-    bool is_lent() const { return source_ != nullptr; }
-
-private:
-    Gpu& gpu_;
-    int64_t limit_;
-    struct Block {
-        int64_t bytes;
-        std::shared_ptr<MemorySource> source; // null: the GPU
-    };
-    std::shared_ptr<MemorySource> source_; // null: the GPU's own
-    mutable std::mutex mutex_;
-    std::map<std::byte*, Block> blocks_;
-    int64_t held_ = 0;
-};
-
-/// Constants in device memory. Thread safe.
-class Weights {
-public:
-    /// `slab`: how much is allocated at once.
-    Weights(Memory& memory, size_t slab) : memory_(memory), slab_bytes_(slab) {}
-    ~Weights();
-    Weights(const Weights&) = delete;
-    Weights& operator=(const Weights&) = delete;
-    /// The address of a constant, uploaded when it is first asked for.
-    std::byte* find(const Tensor& t, Stream& stream);
-    bool has(const Tensor& t) const;
-    size_t bytes() const;
-
-private:
-    std::byte* reserve(size_t bytes);
-
-    struct Entry {
-        Tensor tensor; // keeps the host address from being used again
-        std::byte* address = nullptr;
-    };
-    Memory& memory_;
-    size_t slab_bytes_;
-    mutable std::mutex mutex_;
-    std::map<std::pair<const std::byte*, size_t>, Entry> entries_;
-    std::vector<std::byte*> slabs_;
-    size_t slab_left_ = 0;
-    std::byte* slab_next_ = nullptr;
-    size_t bytes_ = 0;
-};
-
-/// Constants beyond the budget, in page-locked memory of the host. Thread safe.
-class StreamedWeights {
-public:
-    /// A budget of -1: every constant is kept on the device.
-    StreamedWeights(Gpu& gpu, int64_t budget) : gpu_(gpu), budget_(budget) {}
-    /// Sets a part of the budget aside for constants on their way while a step still reads others:
-    /// as much as the largest of the graph's that takes no more than an eighth. Nothing where all
-    /// fit. To be called before anything is kept.
-    void make_room(const Graph& g);
-    int64_t room() const { return room_; }
-    ~StreamedWeights();
-    StreamedWeights(const StreamedWeights&) = delete;
-    StreamedWeights& operator=(const StreamedWeights&) = delete;
-    /// Whether a constant has, or now gets, a part of the budget.
-    bool keeps(const Tensor& t);
-    /// Where a constant that is not kept lies.
-    const std::byte* find(const Tensor& t);
-
-private:
-    using Key = std::pair<const std::byte*, size_t>;
-    struct Entry {
-        Tensor tensor; // keeps the address from being used again
-        bool kept = true;
-        std::byte* pinned = nullptr;
-    };
-    Entry& entry(const Tensor& t);
-    Gpu& gpu_;
-    int64_t budget_;
-    int64_t room_ = 0;
-    std::mutex mutex_;
-    std::map<Key, Entry> entries_;
-    int64_t kept_bytes_ = 0;
-};
-
-/// Device memory with the weights in it, for all executables of one lowered graph.
-struct DeviceWeights {
-    DeviceWeights(Gpu& gpu, const CompileOptions& options);
-
-    Memory memory;
-    Weights weights;
-    StreamedWeights streamed;
-};
 
 struct CudaState {
     /// `shared` null: weights of its own. Errors: Unsupported for an architecture or a cap that the

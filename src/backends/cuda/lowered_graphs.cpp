@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "backends/cuda/weights.h"
+#include "backends/cuda/lowered_graphs.h"
 
 #include "backends/cuda/absent_gpu.h"
 #include "backends/cuda/kernel_set.h"

@@ -1,0 +1,200 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "backends/cuda/run/device_weights.h"
+
+#include "backends/cuda/options.h"
+#include "base/error.h"
+#include "ir/rewrite.h"
+#include "ops/primitives.h"
+#include "plan/device_parts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+#include <span>
+
+namespace ingot::cuda {
+
+namespace {
+
+constexpr size_t slab_bytes = 32 << 20;
+constexpr size_t weight_alignment = 256;
+
+} // namespace
+
+std::byte* Memory::allocate(int64_t bytes, std::shared_ptr<MemorySource> source) {
+    std::scoped_lock lock(mutex_);
+    if (source == nullptr) {
+        source = source_;
+    }
+    require(limit_ <= 0 || bytes <= limit_ - held_, ErrorCode::OutOfMemory, bytes,
+            " bytes of device memory are needed, and of the limit of ", limit_, " only ",
+            limit_ - held_, " are left");
+    std::byte* p = source == nullptr ? gpu_.allocate(bytes) : source->allocate(bytes);
+    require(p != nullptr, ErrorCode::OutOfMemory, bytes,
+            " bytes of device memory are needed, which the allocator does not give");
+    try {
+        blocks_[p] = {bytes, source};
+    } catch (...) {
+        source == nullptr ? gpu_.release(p) : source->release(p);
+        throw;
+    }
+    held_ += bytes;
+    return p;
+}
+
+void Memory::release(std::byte* memory) noexcept {
+    std::scoped_lock lock(mutex_);
+    std::shared_ptr<MemorySource> source;
+    if (auto it = blocks_.find(memory); it != blocks_.end()) {
+        held_ -= it->second.bytes;
+        source = std::move(it->second.source);
+        blocks_.erase(it);
+    }
+    source == nullptr ? gpu_.release(memory) : source->release(memory);
+}
+
+int64_t Memory::available() const {
+    std::scoped_lock lock(mutex_);
+    int64_t free = source_ == nullptr ? gpu_.free_bytes() : -1;
+    int64_t left = limit_ - held_;
+    return limit_ <= 0 ? free : free < 0 ? left : std::min(left, free);
+}
+
+int64_t Memory::held() const {
+    std::scoped_lock lock(mutex_);
+    return held_;
+}
+
+Weights::~Weights() {
+    for (std::byte* s : slabs_) {
+        memory_.release(s);
+    }
+}
+
+std::byte* Weights::reserve(size_t bytes) {
+    bytes =
+        (std::max<size_t>(bytes, 1) + weight_alignment - 1) / weight_alignment * weight_alignment;
+    if (bytes > slab_left_) {
+        size_t size = std::max(bytes, slab_bytes_);
+        int64_t left = memory_.available();
+        if (left >= 0 && static_cast<size_t>(left) < size) {
+            size = bytes; // no room for what is to come
+        }
+        slabs_.reserve(slabs_.size() + 1);
+        std::byte* slab = memory_.allocate(static_cast<int64_t>(size));
+        slabs_.push_back(slab);
+        if (size == bytes) {
+            return slab; // of its own: the current slab goes on
+        }
+        slab_next_ = slab;
+        slab_left_ = size;
+    }
+    std::byte* at = slab_next_;
+    slab_next_ += bytes;
+    slab_left_ -= bytes;
+    return at;
+}
+
+std::byte* Weights::find(const Tensor& t, Stream& stream) {
+    std::scoped_lock lock(mutex_);
+    auto key = std::make_pair(t.bytes().data(), t.bytes().size());
+    auto it = entries_.find(key);
+    if (it != entries_.end()) {
+        return it->second.address;
+    }
+    it = entries_.emplace(key, Entry{t, nullptr}).first;
+    try {
+        it->second.address = reserve(t.bytes().size());
+        if (StreamOrder* order = stream.parts().order; order != nullptr && memory_.is_lent()) {
+            order->wait_for(nullptr);
+        }
+        stream.write(it->second.address, t.bytes().data(), t.bytes().size());
+        stream.synchronize(); // other streams may use it from now on
+    } catch (...) {
+        entries_.erase(it);
+        throw;
+    }
+    bytes_ += t.bytes().size();
+    return it->second.address;
+}
+
+bool Weights::has(const Tensor& t) const {
+    std::scoped_lock lock(mutex_);
+    return entries_.count(std::make_pair(t.bytes().data(), t.bytes().size())) != 0;
+}
+
+size_t Weights::bytes() const {
+    std::scoped_lock lock(mutex_);
+    return bytes_;
+}
+
+StreamedWeights::~StreamedWeights() {
+    for (auto& [key, e] : entries_) {
+        if (e.pinned != nullptr) {
+            gpu_.release_shared(e.pinned);
+        }
+    }
+}
+
+StreamedWeights::Entry& StreamedWeights::entry(const Tensor& t) {
+    auto [it, fresh] = entries_.emplace(Key{t.bytes().data(), t.bytes().size()}, Entry{t});
+    Entry& e = it->second;
+    auto bytes = static_cast<int64_t>(t.bytes().size());
+    if (fresh) {
+        e.kept = bytes <= budget_ - room_ - kept_bytes_;
+        kept_bytes_ += e.kept ? bytes : 0;
+    }
+    return e;
+}
+
+void StreamedWeights::make_room(const Graph& g) {
+    constexpr int64_t share = 8; // more kept constants would often save more than uploads beside
+    int64_t all = 0;
+    int64_t largest = 0;
+    std::set<const std::byte*> seen;
+    visit_nodes(g, [&](const Graph&, const Node& n) {
+        auto b = n.is(constant_def) ? n.as<Constant>().value.bytes() : std::span<const std::byte>();
+        if (b.size() >= streamable_bytes && seen.insert(b.data()).second) {
+            auto bytes = static_cast<int64_t>(b.size());
+            all += bytes;
+            largest = bytes <= budget_ / share ? std::max(largest, bytes) : largest;
+        }
+    });
+    room_ = all <= budget_ ? 0 : largest;
+}
+
+bool StreamedWeights::keeps(const Tensor& t) {
+    if (budget_ < 0 || t.bytes().size() < streamable_bytes) {
+        return true;
+    }
+    std::scoped_lock lock(mutex_);
+    return entry(t).kept;
+}
+
+const std::byte* StreamedWeights::find(const Tensor& t) {
+    std::scoped_lock lock(mutex_);
+    Entry& e = entry(t);
+    if (e.pinned == nullptr) {
+        e.pinned = gpu_.allocate_shared(static_cast<int64_t>(t.bytes().size()));
+        std::memcpy(e.pinned, t.bytes().data(), t.bytes().size());
+    }
+    return e.pinned;
+}
+
+namespace {
+
+/// Not much more than what may lie on the device.
+size_t slab_for(int64_t weight_budget) {
+    constexpr int64_t least = 1 << 20;
+    auto most = static_cast<int64_t>(slab_bytes);
+    return static_cast<size_t>(weight_budget < 0 ? most : std::clamp(weight_budget, least, most));
+}
+
+} // namespace
+
+DeviceWeights::DeviceWeights(Gpu& gpu, const CompileOptions& o)
+    : memory(gpu, o.of<CudaOptions>().memory_limit, o.memory),
+      weights(memory, slab_for(o.of<CudaOptions>().weight_budget)),
+      streamed(gpu, o.of<CudaOptions>().weight_budget) {}
+
+} // namespace ingot::cuda
