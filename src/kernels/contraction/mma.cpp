@@ -102,7 +102,29 @@ std::string mma_body(const StoreText& t) {
                device_file("mma_core"));
 }
 
-void add_split_sum(Emitted& e, const Contraction& c, int vector, int splits) {
+/// Whether the blocks of a tile leave their sums in scratch memory.
+static bool sums_in_scratch(int splits, const Arch& arch) {
+    return splits > 1 && !arch.has_cluster();
+}
+
+void set_mma_blocks(Launch& l, const Contraction& c, const MmaTile& tile, int splits,
+                    const Arch& arch) {
+    l.grid = {c.batches() * div_up(c.m(), tile.bm) * div_up(c.n(), tile.bn) * splits, 1, 1};
+    l.block = tile.threads();
+    l.shared = tile.shared_bytes();
+    l.cluster = sums_in_scratch(splits, arch) ? 1 : splits;
+}
+
+void add_split_args(Args& args, int splits, const Arch& arch) {
+    if (sums_in_scratch(splits, arch)) {
+        args.scratch(0);
+    } else {
+        args.null();
+    }
+    args.i32(splits);
+}
+
+static Launch split_sum(const Contraction& c, int vector, int splits) {
     StoreText t = store_text(c, vector);
     Launch l;
     l.program.uses = {"types", "math"};
@@ -114,7 +136,17 @@ void add_split_sum(Emitted& e, const Contraction& c, int vector, int splits) {
     l.args.scratch(0).pointer(c.out).i32(splits);
     add_geometry(l.args, c);
     add_operands(l.args, c);
+    return l;
+}
+
+Emitted with_split_sum(Launch l, const Contraction& c, int vector, int splits, const Arch& arch) {
+    Emitted e;
     e.launches.push_back(std::move(l));
+    if (sums_in_scratch(splits, arch)) {
+        e.scratch = int64_t{4} * splits * c.batches() * c.m() * c.n();
+        e.launches.push_back(split_sum(c, vector, splits));
+    }
+    return e;
 }
 
 } // namespace ingot::kernels

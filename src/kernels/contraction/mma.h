@@ -73,7 +73,13 @@ std::vector<int> split_choices(int64_t steps, int bm);
 
 std::string mma_defines(const MmaTile& t, DType type, const Arch& arch, bool b_columns);
 std::string mma_body(const StoreText& t);
-/// The kernel that sums partial results in scratch memory.
-void add_split_sum(Emitted& e, const Contraction& c, int vector, int splits);
+/// Sets a launch's blocks: `splits` of them for each tile of the result.
+void set_mma_blocks(Launch& l, const Contraction& c, const MmaTile& tile, int splits,
+                    const Arch& arch);
+/// The arguments `partial` and `splits` of the device text.
+void add_split_args(Args& args, int splits, const Arch& arch);
+/// The launch; where a tile's blocks form no cluster, they leave partial sums in scratch memory,
+/// and a second launch adds those, `vector` results at a time.
+Emitted with_split_sum(Launch l, const Contraction& c, int vector, int splits, const Arch& arch);
 
 } // namespace ingot::kernels

@@ -221,6 +221,21 @@ Emitted emit_apart(const Problem& p, const Tactic& t, const NormedProduct& produ
 
 } // namespace
 
+int norm_define(const RowNorm* norm) {
+    return norm == nullptr ? 0 : norm->rms ? 3 : 2;
+}
+
+void add_norm_args(Args& args, const RowNorm* norm) {
+    for (size_t i = 0; i < 2; ++i) {
+        if (norm != nullptr && i < norm->vectors.size()) {
+            args.pointer(norm->vectors[i]);
+        } else {
+            args.null();
+        }
+    }
+    args.f32(norm == nullptr ? 0 : norm->epsilon);
+}
+
 bool RowNorm::reads_vectors(int64_t n) const {
     return std::all_of(vectors.begin(), vectors.end(), [n](const Operand& o) {
         Shape outer = o.view.strides;

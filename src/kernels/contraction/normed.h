@@ -19,6 +19,11 @@ struct RowNorm {
     bool reads_vectors(int64_t n) const;
 };
 
+/// NORM of the device text: 0 without a norm, 2 for layer_norm, 3 for rms.
+int norm_define(const RowNorm* norm);
+/// The arguments `scale`, `bias` and `epsilon` of the device text; null without a norm.
+void add_norm_args(Args& args, const RowNorm* norm);
+
 /// A family of products, as seen by groups that begin with a norm.
 struct NormedProduct {
     std::optional<std::string> (*refuse)(const Group& group);

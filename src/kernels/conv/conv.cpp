@@ -259,28 +259,13 @@ Emitted emit_mma_conv(const ConvShape& given, const Arch& arch, const ConvMma& p
     l.program.body = mma_body(t) + std::string(device_file("window"));
     l.program.family = "conv_mma";
     l.entry = "conv_mma";
-    bool partial = splits > 1 && !arch.has_cluster();
-    l.grid = {c.batches() * div_up(c.m(), tile.bm) * div_up(c.n(), tile.bn) * splits, 1, 1};
-    l.block = tile.threads();
-    l.shared = tile.shared_bytes();
-    l.cluster = partial ? 1 : splits;
+    set_mma_blocks(l, c, tile, splits, arch);
     l.args.pointer(s.x).pointer(s.w).pointer(s.out);
-    if (partial) {
-        l.args.scratch(0);
-    } else {
-        l.args.null();
-    }
-    l.args.i32(splits);
+    add_split_args(l.args, splits, arch);
     add_window(l.args, s.window);
     add_geometry(l.args, c);
     add_operands(l.args, c);
-    Emitted e;
-    e.launches.push_back(std::move(l));
-    if (partial) {
-        e.scratch = int64_t{4} * splits * c.batches() * c.m() * c.n();
-        add_split_sum(e, c, vector, splits);
-    }
-    return e;
+    return with_split_sum(std::move(l), c, vector, splits, arch);
 }
 
 Emitted emit(const Problem& p, const Tactic& t) {

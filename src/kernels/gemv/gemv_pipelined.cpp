@@ -108,12 +108,12 @@ Emitted emit(const Contraction& c, const RowNorm* norm, const PipelinedGemv& par
     std::string_view bias = has_bias ? c_type(norm->vectors[1].dtype) : "float";
     Launch l;
     l.program.uses = {"types", "math"};
+    if (norm != nullptr) {
+        l.program.uses.emplace_back("row_total");
+    }
     l.program.defines = str("#define TA ", c_type(c.a.dtype), "\n#define TB ", c_type(c.b.dtype),
                             "\n#define MR ", gemv_rows(c), "\n#define NR ", unit_columns,
-                            "\n#define CHUNK ", chunk_bytes, "\n#define NORM ",
-                            norm == nullptr ? 0
-                            : norm->rms     ? 3
-                                            : 2,
+                            "\n#define CHUNK ", chunk_bytes, "\n#define NORM ", norm_define(norm),
                             "\n#define SCALE ", scale, "\n#define BIAS ", bias, "\n", text.defines);
     l.program.body = str(device_file("contract"), text.functions);
     l.program.family = "gemv_pipelined";
@@ -122,14 +122,7 @@ Emitted emit(const Contraction& c, const RowNorm* norm, const PipelinedGemv& par
     l.shared = shared_bytes(c, stages);
     l.args.pointer(c.a).pointer(c.b).pointer(c.out).i32(stages).i32(shares.per_warp);
     l.args.i32(c.b_constant ? 1 : 0);
-    for (size_t i = 0; i < 2; ++i) {
-        if (norm != nullptr && i < norm->vectors.size()) {
-            l.args.pointer(norm->vectors[i]);
-        } else {
-            l.args.null();
-        }
-    }
-    l.args.f32(norm == nullptr ? 0 : norm->epsilon);
+    add_norm_args(l.args, norm);
     add_geometry(l.args, c);
     add_operands(l.args, c);
     Emitted e;

@@ -134,23 +134,6 @@ DEVICE const TA* row_of(const TA* a, int i, const Geometry& g) {
 #if NORM
 constexpr int row_threads = 256 / MR;
 
-/// Sums over all threads of a row, in a fixed order.
-DEVICE float row_total(float v, float* parts) {
-#pragma unroll
-    for (int m = 16; m > 0; m >>= 1)
-        v += shfl_xor(v, m);
-    sync();
-    if ((threadIdx.x & 31) == 0)
-        parts[threadIdx.x / 32] = v;
-    sync();
-    const float* own = parts + threadIdx.x / row_threads * (row_threads / 32);
-    v = own[0];
-#pragma unroll
-    for (int w = 1; w < row_threads / 32; w++)
-        v += own[w];
-    return v;
-}
-
 DEVICE void take_rows(TA* x, float* parts, const TA* a, const SCALE* scale, const BIAS* bias,
                       float epsilon, const Geometry& g) {
     typedef Pack<TA, per_load> P;
@@ -169,7 +152,7 @@ DEVICE void take_rows(TA* x, float* parts, const TA* a, const SCALE* scale, cons
             sum += NORM == 2 ? f : f * f;
         }
     }
-    sum = row_total(sum, parts);
+    sum = row_total<row_threads>(sum, parts);
     if (NORM == 2) {
         mean = sum / (float)g.k;
         sum = 0.0f;
@@ -182,7 +165,7 @@ DEVICE void take_rows(TA* x, float* parts, const TA* a, const SCALE* scale, cons
                 sum += d * d;
             }
         }
-        sum = row_total(sum, parts);
+        sum = row_total<row_threads>(sum, parts);
     }
     const float factor = 1.0f / ingot_sqrt(sum / (float)g.k + epsilon);
 #pragma unroll 1

@@ -231,14 +231,10 @@ std::string defines_of(const QuantShape& s, const RowNorm* norm, const StoreText
     return str("#define TA ", c_type(s.c.a.dtype), "\n#define TA_BF16 ",
                s.c.a.dtype == DType::BF16 ? 1 : 0, "\n#define MR ", gemv_rows(s.c), "\n", weights,
                text.defines, "#define BLOCK ", block_of(s), "\n#define ZEROS ", zeros_of(s),
-               "\n#define NORM ",
-               norm == nullptr ? 0
-               : norm->rms     ? 3
-                               : 2,
-               "\n#define GAIN ", norm == nullptr ? "float" : c_type(norm->vectors[0].dtype),
-               "\n#define BIAS ", has_bias ? c_type(norm->vectors[1].dtype) : "float",
-               "\n#define MAP_PARAMS ", params, "\n#define MAP_VALUES ", values,
-               "\n#define MAP_PASS ", pass, "\n");
+               "\n#define NORM ", norm_define(norm), "\n#define GAIN ",
+               norm == nullptr ? "float" : c_type(norm->vectors[0].dtype), "\n#define BIAS ",
+               has_bias ? c_type(norm->vectors[1].dtype) : "float", "\n#define MAP_PARAMS ", params,
+               "\n#define MAP_VALUES ", values, "\n#define MAP_PASS ", pass, "\n");
 }
 
 /// The most stages that leave room for the next kernel's first tiles: otherwise chains of products
@@ -287,6 +283,9 @@ Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const TileShare& pa
     StoreText text = store_text(c, least_width(c));
     Launch l;
     l.program.uses = {"types", "math", "packed"};
+    if (norm != nullptr) {
+        l.program.uses.emplace_back("row_total");
+    }
     l.program.defines = defines_of(s, norm, text);
     l.program.body = str(device_file("contract"), text.functions, device_file("quant_weights"),
                          device_file("quant_pairs"));
@@ -315,14 +314,7 @@ Emitted emit_tiles(const QuantShape& s, const RowNorm* norm, const TileShare& pa
     }
     l.args.pointer(c.out).i64(s.scale.column_step).i64(s.zero ? s.zero->column_step : 0);
     l.args.i32(stages).i32(share).i32(shares.few).i32(shares.more).i32(constant ? 1 : 0);
-    for (size_t i = 0; i < 2; ++i) {
-        if (norm != nullptr && i < norm->vectors.size()) {
-            l.args.pointer(norm->vectors[i]);
-        } else {
-            l.args.null();
-        }
-    }
-    l.args.f32(norm == nullptr ? 0 : norm->epsilon);
+    add_norm_args(l.args, norm);
     add_geometry(l.args, c);
     add_operands(l.args, c);
     Emitted e;

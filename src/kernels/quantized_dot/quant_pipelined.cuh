@@ -278,23 +278,6 @@ union Piece {
 
 #if NORM
 constexpr int row_threads = 256 / MR;
-
-/// Sums over all threads of a row, in a fixed order.
-DEVICE float row_total(float v, float* parts) {
-#pragma unroll
-    for (int m = 16; m > 0; m >>= 1)
-        v += shfl_xor(v, m);
-    sync();
-    if ((threadIdx.x & 31) == 0)
-        parts[threadIdx.x / 32] = v;
-    sync();
-    const float* own = parts + threadIdx.x / row_threads * (row_threads / 32);
-    v = own[0];
-#pragma unroll
-    for (int w = 1; w < row_threads / 32; w++)
-        v += own[w];
-    return v;
-}
 #endif
 
 /// Loads the rows, normalised under NORM, padded with zeros to a whole tile.
@@ -316,7 +299,7 @@ DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, co
             sum += NORM == 2 ? f : f * f;
         }
     }
-    sum = row_total(sum, parts);
+    sum = row_total<row_threads>(sum, parts);
     if (NORM == 2) {
         mean = sum / (float)g.k;
         sum = 0.0f;
@@ -330,7 +313,7 @@ DEVICE void take_rows(u8* x, int pitch, int depth, float* parts, const TA* a, co
                 sum += d * d;
             }
         }
-        sum = row_total(sum, parts);
+        sum = row_total<row_threads>(sum, parts);
     }
     const float factor = 1.0f / ingot_sqrt(sum / (float)g.k + epsilon);
 #pragma unroll 1

@@ -189,28 +189,13 @@ Emitted emit_mma(const QuantShape& s, const Arch& arch, const QuantMma& paramete
     l.program.body = mma_body(t) + std::string(device_file("quant_weights"));
     l.program.family = "quant_mma";
     l.entry = "quant_mma";
-    bool partial = splits > 1 && !arch.has_cluster();
-    l.grid = {div_up(c.m(), tile.bm) * div_up(c.n(), tile.bn) * splits, 1, 1};
-    l.block = tile.threads();
-    l.shared = tile.shared_bytes();
-    l.cluster = partial ? 1 : splits;
+    set_mma_blocks(l, c, tile, splits, arch);
     add_weights(l.args, s);
-    if (partial) {
-        l.args.scratch(0);
-    } else {
-        l.args.null();
-    }
-    l.args.i32(splits);
+    add_split_args(l.args, splits, arch);
     add_blocks(l.args, s);
     add_geometry(l.args, c);
     add_operands(l.args, c);
-    Emitted e;
-    e.launches.push_back(std::move(l));
-    if (partial) {
-        e.scratch = int64_t{4} * splits * c.m() * c.n();
-        add_split_sum(e, c, vector, splits);
-    }
-    return e;
+    return with_split_sum(std::move(l), c, vector, splits, arch);
 }
 
 Emitted emit_simt(const QuantShape& s) {
