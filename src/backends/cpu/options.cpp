@@ -3,18 +3,16 @@
 
 #include "backends/backends.h"
 
-#include <array>
-
 namespace ingot {
 
 namespace {
 
-constexpr std::array<BackendOption, 1> setters = {{
+constexpr BackendOption setters[] = {
     {"no_library",
      [](CompileOptions& o, const OptionValue& v) {
          o.of<CpuOptions>().use_library = !std::get<bool>(v);
      }},
-}};
+};
 
 } // namespace
 

@@ -3,8 +3,6 @@
 
 #include "backends/backends.h"
 
-#include <array>
-
 namespace ingot {
 
 namespace {
@@ -49,7 +47,7 @@ const std::string& text(const OptionValue& v) {
 using Options = CompileOptions;
 using Value = OptionValue;
 
-constexpr std::array<BackendOption, 13> setters = {{
+constexpr BackendOption setters[] = {
     {"no_tf32", [](Options& o, const Value& v) { own(o).tf32 = !flag(v); }},
     {"no_cuda_graph", [](Options& o, const Value& v) { own(o).record_graphs = !flag(v); }},
     {"error_on_timing_miss", [](Options& o, const Value& v) { own(o).timed_before = flag(v); }},
@@ -66,7 +64,7 @@ constexpr std::array<BackendOption, 13> setters = {{
     {"specialise",
      [](Options& o, const Value& v) { own(o).specialise = specialise_mode(text(v)); }},
     {"priority", [](Options& o, const Value& v) { own(o).priority = run_priority(text(v)); }},
-}};
+};
 
 } // namespace
 
