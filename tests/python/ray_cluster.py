@@ -39,13 +39,15 @@ def environment(more=None):
 
 
 class Cluster(triton_server.Server):
-    """Use as a context manager; requests as to triton_server.Server."""
+    """Use as a context manager; requests as to triton_server.Server. With `command`, that runs instead
+    of ray_program.py, and do() is not there."""
 
-    def __init__(self, folder, nodes=0, environment=None):
+    def __init__(self, folder, environment=None, nodes=0, command=None, cwd=None):
         self.folder = pathlib.Path(folder)
         self.repository = self.folder / "models"
         self.repository.mkdir(parents=True, exist_ok=True)
         self.nodes, self.more = nodes, environment or {}
+        self.command, self.cwd = command, cwd
         self.log = self.folder / "cluster.log"
         self.process = None
         self.http = self.grpc = 0
@@ -55,11 +57,13 @@ class Cluster(triton_server.Server):
         self.sockets = tempfile.mkdtemp(prefix="r")  # a short path, for Ray's sockets
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [PYTHON, PROGRAM, str(self.http), str(self.grpc), str(self.nodes)], text=True,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
+                self.command or [PYTHON, PROGRAM, str(self.http), str(self.grpc), str(self.nodes)],
+                cwd=self.cwd, text=True, stdin=subprocess.PIPE, stderr=log,
+                stdout=log if self.command else subprocess.PIPE, start_new_session=True,
                 env=environment(self.more | {"RAY_TMPDIR": self.sockets}))
         try:
-            self._answer()
+            if not self.command:
+                self._answer()
         except RuntimeError:
             self.stop()
             raise
@@ -93,7 +97,8 @@ class Cluster(triton_server.Server):
             time.sleep(0.1)
         self.process.wait()
         self.process.stdin.close()
-        self.process.stdout.close()
+        if self.process.stdout:
+            self.process.stdout.close()
         shutil.rmtree(self.sockets, ignore_errors=True)
         self.process = None
 
@@ -112,6 +117,11 @@ class Cluster(triton_server.Server):
 
     def replicas(self, deployment, application="default"):
         return self.processes(f"ray::ServeReplica:{application}:{deployment}")
+
+    def replica_logs(self, deployment):
+        """All that replicas of a deployment said."""
+        return "".join(path.read_text(encoding="utf-8", errors="replace") for path in sorted(pathlib.Path(
+            self.sockets).glob(f"**/logs/serve/replica_*_{deployment}_*.log")))
 
     def wait(self, what, condition, seconds=SECONDS):
         end = time.monotonic() + seconds
