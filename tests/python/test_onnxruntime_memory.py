@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from onnxruntime_plugin import SIMULATED, device, model_of, on_cpu, onnxruntime, session
+from onnxruntime_plugin import (RELEASE, SIMULATED, device, model_of, on_cpu, onnxruntime, session)
 
 FLOAT = TensorProto.FLOAT
 VENDOR = 0x10DE
@@ -127,17 +127,17 @@ def test_sessions_that_are_made_and_closed_leave_no_device_memory():
 
 # --- scratch memory ---
 
-def on_small_gpu(mib, sessions, runs):
+def on_small_gpu(mib, sessions, runs, *option):
     """The output of a worker on a GPU of so much memory."""
     done = subprocess.run(
-        [sys.executable, "onnxruntime_small_gpu.py", str(sessions), str(runs)],
+        [sys.executable, "onnxruntime_small_gpu.py", str(sessions), str(runs), *option],
         cwd=pathlib.Path(__file__).parent, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         env={**os.environ, "INGOT_SIMULATED_GPU_MEMORY": str(mib << 20)})
     return done.stdout
 
 
 def test_sessions_share_one_scratch_memory():
-    assert on_small_gpu(24, 4, 2).endswith("done\n")  # 64 MiB if each had its own
+    assert on_small_gpu(36, 4, 2).endswith("done\n")  # 64 MiB if each had its own
 
 
 def test_too_little_device_memory_is_an_error_and_says_for_what():
@@ -146,14 +146,13 @@ def test_too_little_device_memory_is_an_error_and_says_for_what():
     assert "the simulated GPU has no 16842752 bytes left" in text, text
 
 
+@pytest.mark.skipif(RELEASE < (1, 25), reason="onnxruntime before 1.25 shrinks no memory of providers: that "
+                                              "was NOT tested")
 def test_scratch_memory_is_given_back_when_a_run_asks_for_that():
-    made = session(model())
-    options = onnxruntime.RunOptions()
-    options.add_run_config_entry("memory.enable_memory_arena_shrinkage", "gpu:0")
-    x = np.ones((3, 3), np.float32)
-    for _ in range(3):
-        got, = made.run(None, {"x": x, "b": x[0]}, run_options=options)
-        np.testing.assert_array_equal(got, 2 * x)
+    shrink = "memory.enable_memory_arena_shrinkage=gpu:0"
+    text = on_small_gpu(24, 1, 2)
+    assert "ran\n" in text and "done" not in text, text
+    assert on_small_gpu(24, 1, 2, shrink).endswith("done\n")
 
 
 # --- streams ---
