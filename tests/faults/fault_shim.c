@@ -4,6 +4,7 @@
 //   INGOT_FAULT_AT     which call, from 1 on; 0: none
 //   INGOT_FAULT_ERRNO  the error that it gives, or "kill": the process is killed there
 //   INGOT_FAULT_LOG    a file that gets the number of calls when the process exits by itself
+// A program may count and break a part of its calls itself: ingot_fault_arm(), ingot_fault_disarm().
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,6 +43,20 @@ __attribute__((destructor)) static void end(void) {
         fprintf(log, "%ld\n", count);
         fclose(log);
     }
+}
+
+/// Counts from here on, and breaks call number `at` (0: none) with `error` (-1: the process is killed).
+void ingot_fault_arm(long at, int error) {
+    fault_at = at;
+    fault_errno = error;
+    atomic_store(&calls, 0);
+    atomic_store(&ready, 1);
+}
+
+/// Breaks nothing more. Returns how many calls there were.
+long ingot_fault_disarm(void) {
+    atomic_store(&ready, 0);
+    return atomic_load(&calls);
 }
 
 /// Whether this call is the one to break; errno is set then.

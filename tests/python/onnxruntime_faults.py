@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A worker that breaks each call on files and memory while a model is compiled, and while a session
+ends that writes its runtime cache: onnxruntime_faults.py FOLDER, with tests/faults/fault_shim.c
+preloaded. Prints a row of JSON for each kind: how many faults, how many of them ended in an error,
+and what is bad. Bad: a crash, a hang, an error without a text, a file of ours that is neither what it
+was nor the whole new one, a compiled model that loads and is wrong."""
+import ctypes
+import errno
+import json
+import os
+import pathlib
+import sys
+
+import numpy as np
+import onnx
+
+import onnxruntime_plugin as plugin
+
+SHIM = ctypes.CDLL(None)
+BEFORE = b"what was there before"
+ERRORS = [errno.ENOSPC, errno.EROFS, errno.EIO]
+KILL = -1
+X = np.random.default_rng(1).standard_normal((3, 16)).astype(np.float32)
+
+
+def source():
+    rng = np.random.default_rng(0)
+    return plugin.model_of(
+        [plugin.helper.make_node("MatMul", ["x", "w"], ["a"]), plugin.helper.make_node("Relu", ["a"], ["y"])],
+        {"x": (1, ["n", 16])}, {"y": (1, ["n", 24])},
+        {"w": rng.standard_normal((16, 24)).astype(np.float32)})
+
+
+class Broken:
+    """Counts calls inside, and breaks number `at`."""
+
+    def __init__(self, at, error):
+        self.at, self.error = at, error
+
+    def __enter__(self):
+        SHIM.ingot_fault_arm(ctypes.c_long(self.at), self.error)
+        return self
+
+    def __exit__(self, *_):
+        self.calls = SHIM.ingot_fault_disarm()
+
+
+class Compiling:
+    """The engine beside a compiled model. ONNX Runtime itself writes the model."""
+    name = "compiling"
+
+    def __init__(self, folder):
+        folder.mkdir()
+        self.model, self.target = folder / "m.onnx", folder / "m_ctx.onnx"
+        self.file = folder / "m_ctx_0.engine"
+        onnx.save(source(), self.model)
+
+    def prepare(self):
+        self.file.write_bytes(BEFORE)
+        self.compiler = plugin.onnxruntime.ModelCompiler(
+            plugin.session_options(), str(self.model), embed_compiled_data_into_model=False)
+
+    def act(self):
+        self.compiler.compile_to_file(str(self.target))
+
+    def check(self, wanted):
+        """The model and the engine that are there: an error, or the right result."""
+        try:
+            got, = plugin.session(self.target).run(None, {"x": X})
+        except Exception as e:
+            return "" if str(e) else f"an error without a text: {e!r}"
+        return "" if np.array_equal(got, wanted) else "another result"
+
+
+class Caching:
+    """The runtime cache that a session writes when it ends. It is never in the way."""
+    name = "caching"
+
+    def __init__(self, folder):
+        self.folder = folder
+        plugin.session(source(), self.options())
+        self.file, = folder.iterdir()
+
+    def options(self):
+        return {"nv_runtime_cache_path": str(self.folder)}
+
+    def prepare(self):
+        self.file.write_bytes(BEFORE)
+        self.session = plugin.session(source(), self.options())
+
+    def act(self):
+        del self.session
+
+    def check(self, wanted):
+        got, = plugin.session(source(), self.options()).run(None, {"x": X})
+        return "" if np.array_equal(got, wanted) else "another result"
+
+
+def fault_in(scenario, good, killed, wanted):
+    """What is bad about the files after a fault; "" for nothing."""
+    found = scenario.file.read_bytes() if scenario.file.exists() else None
+    if found not in (good, BEFORE):
+        return f"{scenario.file.name} is neither old nor new"
+    left = [p.name for p in scenario.file.parent.iterdir() if p.name.endswith(".tmp")]
+    for name in left:
+        (scenario.file.parent / name).unlink()
+    if left and not killed:
+        return f"left behind: {left}"
+    return scenario.check(wanted)
+
+
+def failing(scenario, good, calls, wanted):
+    row = {"what": f"{scenario.name}: a call fails", "faults": 0, "refused": 0, "bad": []}
+    for at in range(1, calls + 1):
+        for error in ERRORS:
+            scenario.prepare()
+            text = None
+            with Broken(at, error):
+                try:
+                    scenario.act()
+                except Exception as e:
+                    text = str(e)
+            row["faults"] += 1
+            row["refused"] += text is not None
+            bad = "an error without a text" if text == "" else fault_in(scenario, good, False, wanted)
+            if bad:
+                row["bad"].append(f"call {at}, {errno.errorcode[error]}: {bad}; {text}")
+    return row
+
+
+def killed_at(scenario, at):
+    """How a child ends that is killed at this call."""
+    child = os.fork()
+    if child == 0:
+        with Broken(at, KILL):
+            scenario.act()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def killing(scenario, good, calls, wanted):
+    row = {"what": f"{scenario.name}: the process is killed", "faults": 0, "refused": 0, "bad": []}
+    for at in range(1, calls + 1):
+        scenario.prepare()
+        code = killed_at(scenario, at)
+        row["faults"] += 1
+        row["refused"] += code == -9
+        bad = f"ended by {code}" if code not in (0, -9) else fault_in(scenario, good, True, wanted)
+        if bad:
+            row["bad"].append(f"call {at}, kill: {bad}")
+    return row
+
+
+if __name__ == "__main__":
+    folder = pathlib.Path(sys.argv[1])
+    wanted, = plugin.session(source()).run(None, {"x": X})
+    for scenario in (Compiling(folder / "compiling"), Caching(folder / "caching")):
+        scenario.prepare()
+        with Broken(0, 0) as counted:
+            scenario.act()
+        good = scenario.file.read_bytes()
+        assert good != BEFORE, f"{scenario.name} writes nothing"
+        for ways in (failing, killing):
+            print(json.dumps(ways(scenario, good, counted.calls, wanted)), flush=True)
