@@ -44,6 +44,10 @@ struct SlimRequest {
     int64_t seed = 0;
     double atol = 1e-5;
     double rtol = 1e-3;
+
+    /// Cuts off operators at the ends that only make labels of strings; what they read becomes an
+    /// output.
+    bool cutStrings = false;
 };
 
 } // namespace ingot

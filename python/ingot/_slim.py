@@ -18,7 +18,7 @@ def _shapes(given: Mapping[str, Shape] | None) -> list[tuple[str, list[int]]]:
 def slim(model: typing.Any, output: str | os.PathLike[str] | None = None, *,
          input_shapes: Mapping[str, Shape] | None = None,
          skip_optimizations: Sequence[str] | None = None, size_threshold: int = 64 << 20,
-         mutable_initializer: bool = False, save_as_external_data: bool = False,
+         mutable_initializer: bool = False, cut_strings: bool = False, save_as_external_data: bool = False,
          model_check: bool = False, shapes: Mapping[str, Shape] | None = None,
          inputs: Mapping[str, str | os.PathLike[str]] | None = None, seed: int = 0,
          atol: float = 1e-5, rtol: float = 1e-3,
@@ -37,7 +37,9 @@ def slim(model: typing.Any, output: str | os.PathLike[str] | None = None, *,
     skip_optimizations: rules, or groups of rules, that are left out: constant_folding,
         graph_fusion, dead_node_elimination, subexpression_elimination, weight_tying, ...
     size_threshold: the number of bytes by which a folded constant may exceed its operands.
-    mutable_initializer: initializers that are inputs too stay inputs. save_as_external_data:
+    mutable_initializer: initializers that are inputs too stay inputs.
+    cut_strings: operators at the ends that only make labels of strings are cut off; what they read
+        becomes an output. save_as_external_data:
     weights go to a file beside `output`; above 2 GB they always do. model_check: runs the model
     before and after on the CPU on the same inputs and compares the
         outputs: |difference| <= atol + rtol * range of the output. `shapes` ({name: sizes}) and
@@ -67,7 +69,7 @@ def slim(model: typing.Any, output: str | os.PathLike[str] | None = None, *,
     target = "" if output is None else os.fspath(output)
     result = _ingot._slim_model(
         data, path, _shapes(input_shapes), list(skip_optimizations or ()), size_threshold,
-        mutable_initializer, target, save_as_external_data, model_check, _shapes(shapes),
+        mutable_initializer, cut_strings, target, save_as_external_data, model_check, _shapes(shapes),
         [(name, os.fspath(file)) for name, file in (inputs or {}).items()], seed, atol, rtol, log)
     if result is None:
         raise ValueError(f"the model cannot be slimmed: {log.take()}")

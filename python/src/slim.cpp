@@ -29,7 +29,7 @@ std::vector<SlimShape> shapes_of(const NamedShapes& given) {
 /// (bytes of the model or none, report as JSON), or None.
 nb::object slim_model(const nb::object& model, const std::string& path, const NamedShapes& inputs,
                       const std::vector<std::string>& skip, int64_t threshold, bool keep,
-                      const std::string& output, bool external, bool check,
+                      bool cut_strings, const std::string& output, bool external, bool check,
                       const NamedShapes& check_shapes,
                       const std::vector<std::pair<std::string, std::string>>& check_inputs,
                       int64_t seed, double atol, double rtol, trt::ILogger& logger) {
@@ -50,6 +50,7 @@ nb::object slim_model(const nb::object& model, const std::string& path, const Na
     r.nbSkipOptimizations = static_cast<int32_t>(skipped.size());
     r.sizeThreshold = threshold;
     r.keepInitializerInputs = keep;
+    r.cutStrings = cut_strings;
     r.output = output.empty() ? nullptr : output.c_str();
     r.saveAsExternalData = external;
     r.modelCheck = check;
@@ -87,8 +88,9 @@ void bind_slim(nb::module_& m);
 
 void bind_slim(nb::module_& m) {
     m.def("_slim_model", &slim_model, "model"_a.none(), "path"_a, "input_shapes"_a, "skip"_a,
-          "size_threshold"_a, "keep_initializer_inputs"_a, "output"_a, "external"_a, "check"_a,
-          "check_shapes"_a, "check_inputs"_a, "seed"_a, "atol"_a, "rtol"_a, "logger"_a);
+          "size_threshold"_a, "keep_initializer_inputs"_a, "cut_strings"_a, "output"_a,
+          "external"_a, "check"_a, "check_shapes"_a, "check_inputs"_a, "seed"_a, "atol"_a, "rtol"_a,
+          "logger"_a);
 }
 
 } // namespace ingot::python

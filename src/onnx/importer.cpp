@@ -6,6 +6,7 @@
 #include "onnx/data_type.h"
 #include "onnx/import_node.h"
 #include "onnx/import_run.h"
+#include "onnx/string_ends.h"
 #include "ops/support/capture.h"
 
 #include <algorithm>
@@ -461,7 +462,8 @@ ingot::Graph import_or_throw(const Model& model, const ImportOptions& options) {
             append(text, str("\n  ", n.node, " (", n.domain.empty() ? "" : n.domain + ".", n.type,
                              ", opset ", n.opset, "): ", n.reason));
         }
-        throw Error(ErrorCode::Unsupported, text);
+        std::string advice = string_advice(model);
+        throw Error(ErrorCode::Unsupported, str(text, advice.empty() ? "" : "\n", advice));
     }
     return std::move(r.graph);
 }

@@ -137,8 +137,10 @@ void add_integers(Message& out, uint32_t field, const std::vector<int64_t>& list
 }
 
 Message tensor_head(const Tensor& t) {
-    require(t.string_count == 0, ErrorCode::Unsupported, "tensor ", shown(t.name),
-            " holds strings, which cannot be written back");
+    require(
+        t.string_count == 0, ErrorCode::Unsupported, "tensor ", shown(t.name),
+        " holds strings, which cannot be written back; where they only make labels at the ends, "
+        "ingot slim --cut-strings removes them");
     Message out;
     add_integers(out, 1, t.dims);
     out.put().add_int32(2, t.data_type);

@@ -146,6 +146,9 @@ void write_types(onnx::Model& model, const Analysis& analysis, bool outputs) {
     for (onnx::ValueInfo& v : g.outputs) {
         declared.insert(v.name);
         const TensorInfo* f = analysis.find(g, v.name);
+        if (f != nullptr && v.kind == onnx::ValueKind::None) {
+            v = written(v.name, f->type);
+        }
         for (size_t k = 0; outputs && f != nullptr && k < v.dims.size(); ++k) {
             const Dim& d = f->type.dims.at(k);
             const bool wrong = v.dims[k].value >= 0 && !d.is_const(v.dims[k].value);

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "onnx/string_ends.h"
 #include "slim/prepare.h"
 #include "slim/rules.h"
 
@@ -153,7 +154,8 @@ void count(const onnx::Graph& g, OpCounts& counts) {
 
 onnx::Model slim_model(const onnx::Model& model, const SlimOptions& options, SlimReport* report) {
     SlimReport done;
-    onnx::Model out = slim::prepared(model, options);
+    onnx::Model out =
+        slim::prepared(options.cut_strings ? onnx::without_string_ends(model) : model, options);
     slim::Run(out, options, done).to_fixed_point();
     if (report != nullptr) {
         *report = done;

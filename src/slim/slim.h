@@ -21,6 +21,8 @@ struct SlimOptions {
     std::vector<std::string> skip;
     /// Maximum growth in bytes of a folded constant over the constants it replaces.
     uint64_t size_threshold = uint64_t{64} << 20U;
+    /// Cuts off operators that only make labels of strings (onnx/string_ends.h).
+    bool cut_strings = false;
     /// Keeps initializers that are also graph inputs as inputs, and does not rely on their values.
     bool keep_initializer_inputs = false;
 };
@@ -33,7 +35,8 @@ struct SlimReport {
 /// The simplified model: same inputs (except frozen initializers), same outputs, same opset.
 /// Unchanged weights share memory with `model`. The result depends only on model and options;
 /// slimming it again changes nothing. Below opset 7, only dead and duplicate parts are removed.
-/// Errors: InvalidModel; InvalidArgument for an unknown input or rule.
+/// Errors: InvalidModel; InvalidArgument for an unknown input or rule; Unsupported for
+/// strings that cannot be cut off.
 onnx::Model slim_model(const onnx::Model& model, const SlimOptions& options = {},
                        SlimReport* report = nullptr);
 

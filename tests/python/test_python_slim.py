@@ -114,3 +114,14 @@ def test_sizes_that_disagree_are_explained():
         compiled(np.zeros((2, 2), np.float32), np.zeros((3, 2), np.float32))
     assert "there is no shape: the call that gave it" not in str(raised.value)
     assert "3" in str(raised.value) and "2" in str(raised.value) and "no message" not in str(raised.value)
+
+
+def test_labels_of_strings_are_cut():
+    encoder = helper.make_node("LabelEncoder", ["i"], ["label"], "encode", domain="ai.onnx.ml", keys_int64s=[0],
+                               values_strings=["cat"])
+    graph = helper.make_graph([helper.make_node("ArgMax", ["x"], ["i"], keepdims=0), encoder], "g",
+                              [value("x", ["n", 3])], [value("label", [3], TensorProto.STRING)])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    whole = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    cut = ingot.slim(whole, cut_strings=True, model_check=True)
+    assert [o.name for o in cut.graph.output] == ["i"] and operators(cut) == ["ArgMax"]

@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "onnx/importer.h"
 #include "onnx/reader.h"
+#include "onnx/string_ends.h"
 
 #include <nlohmann/json.hpp>
 
@@ -13,7 +14,8 @@
 namespace ingot::tool {
 
 int check(const Options& o) {
-    onnx::ImportResult r = onnx::import_model(onnx::read_model_file(o.model));
+    onnx::Model model = onnx::read_model_file(o.model);
+    onnx::ImportResult r = onnx::import_model(model);
     if (o.common().json) {
         nlohmann::json list = nlohmann::json::array();
         for (const onnx::Refusal& n : r.refusals) {
@@ -37,6 +39,8 @@ int check(const Options& o) {
         std::printf("%s: every node is supported\n", o.model.c_str());
         return 0;
     }
+    std::string advice = onnx::string_advice(model);
+    std::printf("%s%s", advice.c_str(), advice.empty() ? "" : "\n");
     std::printf("%s: %zu unsupported\n", o.model.c_str(), r.refusals.size());
     return 1;
 }

@@ -10,6 +10,7 @@
 #include "common.h"
 #include "onnx/data_type.h"
 #include "onnx/reader.h"
+#include "onnx/string_ends.h"
 #include "onnx/writer.h"
 #include "slim/slim.h"
 #include "workflow/compare/slim_check.h"
@@ -45,6 +46,7 @@ SlimOptions slim_options(const Options& o) {
     }
     s.skip = o.slim().skip_optimizations;
     s.size_threshold = static_cast<uint64_t>(o.slim().size_threshold);
+    s.cut_strings = o.slim().cut_strings;
     s.keep_initializer_inputs = o.slim().keep_initializer_inputs;
     return s;
 }
@@ -177,6 +179,11 @@ int slim(const Options& o) {
     SlimReport report;
     const onnx::Model slimmed = with_place(
         [&] { return o.model; }, [&] { return slim_model(model, slim_options(o), &report); });
+    const onnx::StringEnds strings = onnx::string_ends(model);
+    if (!strings.nodes.empty()) {
+        std::fprintf(stderr, "%s: %s\n", o.slim().cut_strings ? "cut" : "--cut-strings would cut",
+                     strings.text().c_str());
+    }
     Side before{count_operators(model), tensor_bytes(model.graph), 0};
     Side after{count_operators(slimmed), tensor_bytes(slimmed.graph), 0};
     before.file = size_on_disk(o.model, before.weights);
@@ -202,7 +209,10 @@ int slim(const Options& o) {
     c.inputs = input_source(o);
     c.atol = o.inspect().atol;
     c.rtol = o.inspect().rtol;
-    return report_check(check_slimmed(model, slimmed, cpu_backend(), c), o.common().seed);
+    return report_check(
+        check_slimmed(o.slim().cut_strings ? onnx::without_string_ends(model) : model, slimmed,
+                      cpu_backend(), c),
+        o.common().seed);
 }
 
 } // namespace ingot::tool
