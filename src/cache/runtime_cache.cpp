@@ -148,6 +148,18 @@ void RuntimeCache::add(const CacheKey& key, std::string_view binary,
     }
 }
 
+std::unique_ptr<KeyLock> RuntimeCache::claim(const CacheKey& key,
+                                             const std::function<bool()>& gives_up) {
+    if (file_ != nullptr) {
+        return nullptr;
+    }
+    make_private_folder(path_);
+    if (!refusal_of(path_).empty()) {
+        return nullptr;
+    }
+    return std::make_unique<KeyLock>(str(path_, "/.compiling"), key.hash.low, gives_up);
+}
+
 void RuntimeCache::flush() noexcept {
     if (file_ != nullptr) {
         file_->write();

@@ -3,8 +3,10 @@
 // any number of processes. A full or read-only disk disables the cache and never fails the run.
 #pragma once
 
+#include "base/file_lock.h"
 #include "base/hash.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -51,6 +53,11 @@ public:
     std::optional<std::string> find(const CacheKey& key);
     /// Published by one rename; `nvrtc` is the version that compiled it. Failure is logged once.
     void add(const CacheKey& key, std::string_view binary, const std::string& nvrtc) noexcept;
+
+    /// Lets one of the processes that lack an entry make it: the others wait until it has added the
+    /// entry or has ended, then find() it. Without effect for File and Memory, and where the
+    /// folder cannot be written. Waits until `gives_up` returns true.
+    std::unique_ptr<KeyLock> claim(const CacheKey& key, const std::function<bool()>& gives_up);
 
     /// Writes the entries that a single file lacks; a folder is always complete.
     void flush() noexcept;

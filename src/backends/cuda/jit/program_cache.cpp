@@ -266,6 +266,11 @@ void ProgramCache::compile(PendingKernel& k) {
         if (!kept && disk_ != nullptr) {
             kept = disk_->find(key);
         }
+        std::unique_ptr<KeyLock> claim;
+        if (!kept && disk_ != nullptr) { // another process may be compiling it
+            claim = claim_on_disk(key);
+            kept = disk_->find(key);
+        }
         if (kept) {
             binary = std::move(*kept);
         } else {
@@ -291,6 +296,17 @@ void ProgramCache::compile(PendingKernel& k) {
     k.seconds_ = seconds;
     k.done_ = true;
     k.ready_.notify_all();
+}
+
+/// Waits while another process compiles this key, but not longer than any compilation takes: that
+/// process may have been stopped.
+std::unique_ptr<KeyLock> ProgramCache::claim_on_disk(const plan::CacheKey& key) {
+    static constexpr std::chrono::seconds longest{60};
+    auto start = std::chrono::steady_clock::now();
+    return disk_->claim(key, [this, start] {
+        std::scoped_lock lock(mutex_);
+        return stop_ || std::chrono::steady_clock::now() - start > longest;
+    });
 }
 
 ProgramCache::Statistics ProgramCache::statistics() const {

@@ -105,6 +105,7 @@ private:
     void work();
     void work_later();
     void compile(PendingKernel& k);
+    std::unique_ptr<KeyLock> claim_on_disk(const plan::CacheKey& key);
     void count(const PendingKernel& k);
     void finish_one();
     void put_in_queue(std::shared_ptr<PendingKernel> k);

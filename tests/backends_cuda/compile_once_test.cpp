@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes that share a folder of kernels: each kernel is compiled by one of them.
+#include "backends/cuda/jit/program_cache.h"
+#include "backends_cuda/timed_gpu.h"
+#include "base/text.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+namespace ingot::test {
+namespace {
+
+namespace fs = std::filesystem;
+using cuda::ProgramCache;
+using plan::RuntimeCache;
+using When = ProgramCache::When;
+
+struct Folder {
+    Folder() : path(fs::temp_directory_path() / str("ingot_compile_once_", getpid())) {
+        fs::remove_all(path);
+        fs::create_directory(path);
+    }
+    ~Folder() { fs::remove_all(path); }
+    fs::path path;
+};
+
+std::shared_ptr<RuntimeCache> kernels_of(const Folder& folder) {
+    return std::make_shared<RuntimeCache>((folder.path / "kernels").string());
+}
+
+/// Runs f in a process of its own, which ends with f's result as exit code.
+pid_t start(const std::function<int()>& f) {
+    pid_t child = fork();
+    if (child == 0) {
+        int code = 99;
+        try {
+            code = f();
+        } catch (...) {
+        }
+        _exit(code);
+    }
+    return child;
+}
+
+int exit_code(pid_t child) {
+    int status = 0;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Gets `keys` kernels and returns how many this process compiled.
+int compile_all(const Folder& folder, int keys, int threads) {
+    TimedGpu gpu;
+    gpu.compile_ms = [](const std::string&) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        return 5.0;
+    };
+    ProgramCache c(gpu, nullptr, kernels_of(folder), threads);
+    std::vector<std::shared_ptr<cuda::PendingKernel>> all;
+    for (int i = 0; i < keys; ++i) {
+        all.push_back(c.request(str("kernel ", i), "k", 0, When::Now));
+    }
+    for (const auto& k : all) {
+        k->function();
+    }
+    return gpu.compiled();
+}
+
+TEST(CompileOnce, ProcessesShareTheWork) {
+    constexpr int processes = 6;
+    constexpr int keys = 40;
+    for (int threads : {1, 3}) {
+        Folder folder;
+        std::vector<pid_t> children;
+        for (int i = 0; i < processes; ++i) {
+            children.push_back(start([&] { return compile_all(folder, keys, threads); }));
+        }
+        int compiled = 0;
+        for (pid_t child : children) {
+            int code = exit_code(child);
+            ASSERT_TRUE(code >= 0 && code <= keys) << code;
+            compiled += code;
+        }
+        EXPECT_EQ(compiled, keys) << threads << " threads in each";
+    }
+}
+
+TEST(CompileOnce, CachesOfOneProcessShareTheWork) {
+    Folder folder;
+    std::vector<int> compiled(4);
+    std::vector<std::thread> threads;
+    for (int& count : compiled) {
+        threads.emplace_back([&] { count = compile_all(folder, 20, 2); });
+    }
+    for (std::thread& t : threads) {
+        t.join();
+    }
+    EXPECT_EQ(compiled[0] + compiled[1] + compiled[2] + compiled[3], 20);
+}
+
+/// A process that is killed while it compiles leaves no lock behind.
+TEST(CompileOnce, AKilledProcessHoldsNobodyUp) {
+    Folder folder;
+    int begun[2];
+    ASSERT_EQ(pipe(begun), 0);
+    pid_t killed = start([&] {
+        TimedGpu gpu;
+        gpu.compile_ms = [&](const std::string&) {
+            EXPECT_EQ(write(begun[1], "x", 1), 1);
+            std::this_thread::sleep_for(std::chrono::hours(1));
+            return 0.0;
+        };
+        ProgramCache c(gpu, nullptr, kernels_of(folder), 1);
+        c.request("kernel 0", "k", 0, When::Now)->function();
+        return 0;
+    });
+    char got = 0;
+    ASSERT_EQ(read(begun[0], &got, 1), 1) << "it compiles";
+    pid_t waits = start([&] { return compile_all(folder, 1, 1); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    EXPECT_EQ(waitpid(waits, nullptr, WNOHANG), 0) << "it waits for the other process";
+    kill(killed, SIGKILL);
+    waitpid(killed, nullptr, 0);
+    EXPECT_EQ(exit_code(waits), 1) << "it compiles the kernel itself";
+    close(begun[0]);
+    close(begun[1]);
+}
+
+/// An exit does not wait for a process that is stopped in its compiler.
+TEST(CompileOnce, AnEndingCacheStopsWaiting) {
+    Folder folder;
+    auto disk = kernels_of(folder);
+    TimedGpu gpu;
+    plan::CacheKey key = plan::cache_key("kernel 0", gpu.compiler());
+    auto held = disk->claim(key, [] { return true; });
+    ASSERT_TRUE(held != nullptr && held->held());
+    {
+        ProgramCache c(gpu, nullptr, disk, 1);
+        c.request("kernel 0", "k", 0, When::Now);
+    }
+    auto other = disk->claim(plan::cache_key("kernel 1", gpu.compiler()), [] { return true; });
+    EXPECT_TRUE(other->held()) << "another key is free";
+    EXPECT_FALSE(disk->claim(key, [] { return true; })->held());
+    held.reset();
+    EXPECT_TRUE(disk->claim(key, [] { return true; })->held());
+}
+
+TEST(CompileOnce, AFolderThatCannotBeWrittenLocksNothing) {
+    RuntimeCache nowhere("/proc/nowhere/kernels");
+    auto claim = nowhere.claim(plan::cache_key("k", "c"), [] { return false; });
+    EXPECT_TRUE(claim == nullptr || !claim->held());
+    RuntimeCache memory("", RuntimeCache::Kind::Memory);
+    EXPECT_EQ(memory.claim(plan::cache_key("k", "c"), [] { return false; }), nullptr);
+}
+
+} // namespace
+} // namespace ingot::test
