@@ -66,6 +66,7 @@ test_input_shapes: input_shapes
 test_external_data: save_as_external_data
 test_table_and_check: model_check
 test_labels_are_refused_and_cut: cut_strings
+test_the_first_layer_and_the_first_nan_are_named: check_finite
 test_every_line_has_stamp_and_severity: verbose
 """
 

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "commands.h"
 #include "common.h"
+#include "workflow/finite.h"
 #include "workflow/inputs/npy.h"
 
 #include <cstdio>
@@ -40,6 +41,19 @@ void print_summary(const std::string& name, const Tensor& t) {
 
 } // namespace
 
+/// Names the first layer that is not finite; whether there is none.
+static bool print_not_finite(const Engine& engine, const Backend& backend,
+                             const CompileOptions& options, std::span<const Tensor> inputs) {
+    std::vector<NotFinite> found = find_not_finite(engine, backend, options, inputs);
+    for (size_t i = 0; i < found.size(); ++i) {
+        std::printf("%s: %s\n", i == 0 ? "not finite" : "first nan", found[i].text().c_str());
+    }
+    if (found.empty()) {
+        std::printf("all values are finite\n");
+    }
+    return found.empty();
+}
+
 int run(const Options& o) {
     std::shared_ptr<const Engine> engine = open_model(o, o.model);
     const Backend& backend = choose_backend(o);
@@ -67,7 +81,10 @@ int run(const Options& o) {
                       outputs[i]);
         }
     }
-    return 0;
+    return !o.run().check_finite ||
+                   print_not_finite(*engine, backend, compile_options(o, *engine), inputs.tensors)
+               ? 0
+               : 1;
 }
 
 } // namespace ingot::tool
