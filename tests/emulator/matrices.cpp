@@ -3,7 +3,6 @@
 #include "base/error.h"
 #include "emulator/instructions.h"
 
-#include <bit>
 #include <cstring>
 
 namespace ingot::emulator {
@@ -19,53 +18,7 @@ const float* Element::f16_table() {
     return table.data();
 }
 
-float Element::f16(uint16_t bits) {
-    static const float* const table = f16_table();
-    return table[bits];
-}
-
-float Element::bf16(uint16_t bits) {
-    return f32_from_bf16(bits);
-}
-
-float Element::tf32(uint32_t bits) {
-    return std::bit_cast<float>(bits & 0xFFFFE000U);
-}
-
-int Element::per_register(Mma kind) {
-    switch (kind) {
-    case Mma::Tf32:
-        return 1;
-    case Mma::F16:
-    case Mma::BF16:
-        return 2;
-    default:
-        return 4;
-    }
-}
-
-float Element::of(Mma kind, uint32_t bits, int index) {
-    auto half = static_cast<uint16_t>(bits >> (16 * (index & 1)));
-    auto byte = static_cast<uint8_t>(bits >> (8 * (index & 3)));
-    switch (kind) {
-    case Mma::F16:
-        return f16(half);
-    case Mma::BF16:
-        return bf16(half);
-    case Mma::Tf32:
-        return tf32(bits);
-    case Mma::S8:
-        return static_cast<int8_t>(byte);
-    case Mma::U8:
-    case Mma::U8S8: // of the first operand
-        return byte;
-    case Mma::E4M3:
-        return f32_from_f8e4m3(byte);
-    case Mma::E5M2:
-        return f32_from_f8e5m2(byte);
-    }
-    return 0;
-}
+const float* const Element::f16_values = Element::f16_table();
 
 namespace {
 
@@ -85,46 +38,42 @@ struct MmaOperands {
     const unsigned* b;
 };
 
-/// The elements of each operand.
-Mma type_of_a(Mma kind) {
-    return kind == Mma::U8S8 ? Mma::U8 : kind;
-}
-Mma type_of_b(Mma kind) {
-    return kind == Mma::U8S8 ? Mma::S8 : kind;
-}
-
 /// 16 x K by K x 8: K is 16, 8 (tf32) or 32 (8-bit types). Every register of A holds the elements
 /// 4 * register + i of a row's half: rows lane / 4 and + 8, depth quarter lane % 4, then + K / 2.
-template <class Sum>
-void multiply_warp(Mma kind, const Meeting& m) {
-    int per = Element::per_register(kind);
-    int depth = 8 * per;
-    float a[16][32];
-    float b[32][8];
+template <Mma kind>
+void multiply_warp(const Meeting& m) {
+    using Sum = std::conditional_t<Element::is_whole(kind), int32_t, float>;
+    constexpr int per = Element::per_register(kind);
+    constexpr int bytes = Element::bytes(kind);
+    constexpr int depth = 8 * per;
+    float a[16][depth];
+    float b[depth][8];
     for (int lane = 0; lane < 32; ++lane) {
         auto* o = static_cast<MmaOperands*>(m.operands[static_cast<size_t>(lane)]);
         for (int r = 0; r < 4; ++r) {
+            const auto* from = reinterpret_cast<const std::byte*>(o->a + r);
+            int k = (r / 2) * depth / 2 + lane % 4 * per;
             for (int i = 0; i < per; ++i) {
-                int k = (r / 2) * depth / 2 + lane % 4 * per + i;
-                a[lane / 4 + r % 2 * 8][k] = Element::of(type_of_a(kind), o->a[r], i);
-                if (r < 2) {
-                    b[r * depth / 2 + lane % 4 * per + i][lane / 4] =
-                        Element::of(type_of_b(kind), o->b[r], i);
-                }
+                a[lane / 4 + r % 2 * 8][k + i] = Element::at<Element::of_a(kind)>(from + i * bytes);
             }
         }
+        for (int r = 0; r < 2; ++r) {
+            const auto* from = reinterpret_cast<const std::byte*>(o->b + r);
+            int k = r * depth / 2 + lane % 4 * per;
+            for (int i = 0; i < per; ++i) {
+                b[k + i][lane / 4] = Element::at<Element::of_b(kind)>(from + i * bytes);
+            }
+        }
+    }
+    Sum sums[16][8];
+    for (int row = 0; row < 16; ++row) {
+        multiply_row(sums[row], a[row], b[0], depth, 8);
     }
     for (int lane = 0; lane < 32; ++lane) {
         auto* c =
             static_cast<Sum*>(static_cast<MmaOperands*>(m.operands[static_cast<size_t>(lane)])->c);
         for (int i = 0; i < 4; ++i) {
-            int row = lane / 4 + i / 2 * 8;
-            int column = lane % 4 * 2 + i % 2;
-            Sum sum = 0;
-            for (int k = 0; k < depth; ++k) {
-                sum += static_cast<Sum>(a[row][k] * b[k][column]);
-            }
-            c[i] += sum;
+            c[i] += sums[lane / 4 + i / 2 * 8][lane % 4 * 2 + i % 2];
         }
     }
 }
@@ -196,11 +145,7 @@ void multiply(Mma kind, void* c, const unsigned* a, const unsigned* b) {
         if (m.operands.size() != 32) {
             running()->fail("mma in a warp without 32 lanes");
         }
-        if (kind == Mma::S8 || kind == Mma::U8 || kind == Mma::U8S8) {
-            multiply_warp<int32_t>(kind, m);
-        } else {
-            multiply_warp<float>(kind, m);
-        }
+        with_kind(kind, [&m](auto k) { multiply_warp<k()>(m); });
     });
 }
 

@@ -65,72 +65,85 @@ struct Descriptor {
     }
 };
 
-int depth_of(Mma kind) {
+constexpr int depth_of(Mma kind) {
     return 8 * Element::per_register(kind);
 }
 
-uint32_t read(const BlockState& b, unsigned at, int bytes) {
-    uint32_t v = 0;
-    // Descriptors hold addresses of the window.
-    std::memcpy(&v, running()->shared(at, 0, b.rank, "wgmma"), static_cast<size_t>(bytes));
-    return v;
+/// 16 bytes of an operand. Descriptors hold addresses of the window.
+const std::byte* chunk(const Product& p, unsigned at) {
+    return running()->shared(at, 16, p.block->rank, "wgmma");
 }
 
-std::vector<float> gather(const Product& p, unsigned long long desc, int rows, bool transposed) {
+/// Element (row, k) is at row_step * row + k_step * k of the result. Either way of storing an
+/// operand keeps 16 bytes together.
+template <Mma kind>
+std::vector<float> gather(const Product& p, unsigned long long desc, int rows, bool transposed,
+                          int row_step, int k_step) {
+    constexpr int bytes = Element::bytes(kind);
+    constexpr int depth = depth_of(kind);
+    constexpr int in_chunk = 16 / bytes;
     Descriptor d(desc);
-    int bytes = 4 / Element::per_register(p.kind);
-    int depth = depth_of(p.kind);
     std::vector<float> out(static_cast<size_t>(rows * depth));
-    for (int r = 0; r < rows; ++r) {
-        for (int k = 0; k < depth; ++k) {
-            unsigned at =
-                transposed ? d.row_major(static_cast<unsigned>(r * bytes), static_cast<unsigned>(k))
-                           : d.k_major(static_cast<unsigned>(r), static_cast<unsigned>(k * bytes));
-            running()->shared(at, static_cast<unsigned>(bytes), p.block->rank, "wgmma");
-            out[static_cast<size_t>(r * depth + k)] =
-                Element::of(p.kind, read(*p.block, at, bytes), 0);
+    auto take = [&](unsigned at, size_t to, int step) {
+        const std::byte* from = chunk(p, at);
+        for (int i = 0; i < in_chunk; ++i) {
+            out[to + static_cast<size_t>(i * step)] = Element::at<kind>(from + i * bytes);
+        }
+    };
+    for (int r = 0; r < rows; r += transposed ? in_chunk : 1) {
+        for (int k = 0; k < depth; k += transposed ? 1 : in_chunk) {
+            auto to = static_cast<size_t>(r * row_step + k * k_step);
+            if (transposed) {
+                take(d.row_major(static_cast<unsigned>(r * bytes), static_cast<unsigned>(k)), to,
+                     row_step);
+            } else {
+                take(d.k_major(static_cast<unsigned>(r), static_cast<unsigned>(k * bytes)), to,
+                     k_step);
+            }
         }
     }
     return out;
 }
 
+/// By row.
+template <Mma kind>
 std::vector<float> a_of(const Product& p) {
+    constexpr int per = Element::per_register(kind);
+    constexpr int depth = depth_of(kind);
     if (!p.from_registers) {
-        return gather(p, p.a_desc, 64, p.a_transposed);
+        return gather<kind>(p, p.a_desc, 64, p.a_transposed, depth, 1);
     }
-    int per = Element::per_register(p.kind);
-    int depth = depth_of(p.kind);
     std::vector<float> out(static_cast<size_t>(64 * depth));
     for (int t = 0; t < static_cast<int>(lanes); ++t) {
         for (int r = 0; r < 4; ++r) {
+            const auto* from = reinterpret_cast<const std::byte*>(
+                &p.a[static_cast<size_t>(t)][static_cast<size_t>(r)]);
+            int row = t / 32 * 16 + t % 32 / 4 + r % 2 * 8;
             for (int i = 0; i < per; ++i) {
-                int row = t / 32 * 16 + t % 32 / 4 + r % 2 * 8;
                 int k = r / 2 * depth / 2 + t % 4 * per + i;
                 out[static_cast<size_t>(row * depth + k)] =
-                    Element::of(p.kind, p.a[static_cast<size_t>(t)][static_cast<size_t>(r)], i);
+                    Element::at<kind>(from + i * Element::bytes(kind));
             }
         }
     }
     return out;
 }
 
-template <class Sum>
+template <Mma kind>
 void compute(const Product& p) {
-    int depth = depth_of(p.kind);
-    std::vector<float> a = a_of(p);
-    std::vector<float> b = gather(p, p.b_desc, p.n, p.b_transposed);
-    for (int t = 0; t < static_cast<int>(lanes); ++t) {
-        auto* d = reinterpret_cast<Sum*>(p.d[static_cast<size_t>(t)]);
-        for (int i = 0; i < p.n / 2; ++i) {
-            int row = t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8;
-            int column = i / 4 * 8 + t % 4 * 2 + i % 2;
-            const float* x = &a[static_cast<size_t>(row * depth)];
-            const float* y = &b[static_cast<size_t>(column * depth)];
-            Sum sum = 0;
-            for (int k = 0; k < depth; ++k) {
-                sum += static_cast<Sum>(x[k] * y[k]);
-            }
-            d[i] = p.accumulate ? d[i] + sum : sum;
+    using Sum = std::conditional_t<Element::is_whole(kind), int32_t, float>;
+    constexpr int depth = depth_of(kind);
+    std::vector<float> a = a_of<kind>(p);
+    std::vector<float> b = gather<kind>(p, p.b_desc, p.n, p.b_transposed, 1, p.n);
+    std::array<Sum, 256> sums{};
+    for (int row = 0; row < 64; ++row) {
+        multiply_row(sums.data(), &a[static_cast<size_t>(row * depth)], b.data(), depth, p.n);
+        int first = row / 16 * 32 + row % 8 * 4; // the thread with the row's first columns
+        for (int column = 0; column < p.n; ++column) {
+            auto* d = reinterpret_cast<Sum*>(p.d[static_cast<size_t>(first + column % 8 / 2)]);
+            Sum& to = d[column / 8 * 4 + row % 16 / 8 * 2 + column % 2];
+            Sum sum = sums[static_cast<size_t>(column)];
+            to = p.accumulate ? to + sum : sum;
         }
     }
 }
@@ -158,6 +171,9 @@ void wgmma(Mma kind, void* d, int n, const unsigned* a, unsigned long long a_des
     }
     if (n < 8 || n > 256 || n % 8 != 0) {
         c.fail(str("wgmma of width ", n, ": expected a multiple of 8 up to 256"));
+    }
+    if (transposed != 0 && Element::bytes(kind) != 2) {
+        c.fail("wgmma transposes operands of 16-bit elements alone");
     }
     if (static_cast<unsigned>(f.number / 128 * 128 + 128) > c.launch().threads) {
         c.fail("wgmma in a warpgroup without 128 threads");
@@ -187,8 +203,14 @@ void wgmma(Mma kind, void* d, int n, const unsigned* a, unsigned long long a_des
                        std::copy_n(o->a, 4, p.a[i].begin());
                    }
                }
-               bool whole = kind == Mma::S8 || kind == Mma::U8;
-               g.pending.add([p, whole] { whole ? compute<int32_t>(p) : compute<float>(p); });
+               with_kind(kind, [&](auto k) {
+                   if constexpr (Element::of_a(k()) == k()) {
+                       constexpr Mma of_both = k();
+                       g.pending.add([p] { compute<of_both>(p); });
+                   } else {
+                       c.fail("wgmma with operands of two types");
+                   }
+               });
            });
 }
 

@@ -390,5 +390,13 @@ TEST(EmulatorMatrix, MultipliesByWarpgroups) {
     check_wgmma(DType::BF16, 64, true, true);
 }
 
+TEST(EmulatorMatrix, WarpgroupsTransposeElementsOf16BitsAlone) {
+    std::string uses = str("#define WGMMA_TYPE \"tf32\"\n", kernels::device_file("wgmma"));
+    Machine m("SHARED(raw); grid_wait(); float d[32]; u64 a = wgmma_desc(smem_addr(raw));\n"
+              "wgmma_fence(); wgmma<64, 1>(d, a, a, 0); wgmma_commit(); wgmma_wait<0>();",
+              128, 16384, 90, uses);
+    expect_has(m.error(), "wgmma transposes operands of 16-bit elements alone");
+}
+
 } // namespace
 } // namespace ingot::emulator
