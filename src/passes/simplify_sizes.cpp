@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "passes/simplify.h"
 
+#include <algorithm>
+
 namespace ingot::passes {
 
 namespace {
@@ -63,6 +65,24 @@ std::optional<Values> constant_sizes(Site& s) {
     return v ? std::optional(Values{constant_of(s.g(), s.result(), *v)}) : std::nullopt;
 }
 
+// Whether some size is what this symbol and another size broadcast to. With a number in its place
+// the broadcast is another expression (ir/dim.h), and types would not agree any more.
+bool is_broadcast(const Graph& g, const Dim& symbol) {
+    auto zero = [&](std::string_view name) {
+        return name == symbol.symbol_name() ? std::optional<Dim>(0) : std::nullopt;
+    };
+    auto broadcasts = [&](const Dim& d) {
+        return !(d == symbol) && d.has_symbol(symbol.symbol_name()) &&
+               d == max(symbol, d.substitute(zero));
+    };
+    return std::any_of(g.nodes().begin(), g.nodes().end(), [&](const Node& n) {
+        return std::any_of(n.outputs.begin(), n.outputs.end(), [&](Value v) {
+            const Dims& dims = g.type(v).dims;
+            return std::any_of(dims.begin(), dims.end(), broadcasts);
+        });
+    });
+}
+
 // Symbols bound to contents that are known.
 std::optional<Values> bound_to_known(Site& s) {
     auto known = ops::known_dims(s.g(), s.in());
@@ -72,7 +92,8 @@ std::optional<Values> bound_to_known(Site& s) {
     }
     for (size_t i = 0; i < symbols.size(); ++i) {
         bool is_size = symbols[i].symbol_name().starts_with('~') || (*known)[i].bounds().low >= 0;
-        if (!is_size || (*known)[i].has_symbol(symbols[i].symbol_name())) {
+        if (!is_size || (*known)[i].has_symbol(symbols[i].symbol_name()) ||
+            ((*known)[i].is_const() && is_broadcast(s.rewriter().from(), symbols[i]))) {
             return std::nullopt;
         }
     }
