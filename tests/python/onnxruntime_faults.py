@@ -97,7 +97,7 @@ class Caching:
 
 
 def fault_in(scenario, good, killed, wanted):
-    """What is bad about the files after a fault; "" for nothing."""
+    """The fault in the files; "" for none."""
     found = scenario.file.read_bytes() if scenario.file.exists() else None
     if found not in (good, BEFORE):
         return f"{scenario.file.name} is neither old nor new"
