@@ -77,7 +77,7 @@ def app(arguments: Arguments) -> typing.Any:
 
 def deployment(model: str | os.PathLike[str], *, name: str | None = None, max_batch_size: int | None = None,
                buckets: typing.Sequence[int] | None = None, queue_delay_us: int = 0, threads: int = 1,
-               hang_timeout_ms: int = 0, fp16: bool = False, num_gpus: float | None = None,
+               hang_timeout_ms: int | None = None, fp16: bool = False, num_gpus: float | None = None,
                **options: typing.Any) -> typing.Any:
     """A Ray Serve deployment of one engine or ONNX model, for a graph of one's own.
 
@@ -98,7 +98,9 @@ def deployment(model: str | os.PathLike[str], *, name: str | None = None, max_ba
     config.max_batch_size = max_batch_size or 0
     if queue_delay_us:
         config.dynamic_batching.max_queue_delay_microseconds = queue_delay_us
-    texts = {"threads": str(threads), "hang_timeout_ms": str(hang_timeout_ms)}
+    texts = {"threads": str(threads)}
+    if hang_timeout_ms is not None:
+        texts["hang_timeout_ms"] = str(hang_timeout_ms)
     if buckets is not None:
         texts["buckets"] = ",".join(map(str, buckets)) or "none"
     for key, text in texts.items():

@@ -33,7 +33,7 @@ class Settings:
     buckets: tuple[int, ...] = ()  # () and pads: powers of two
     pads: bool = True
     threads: int = 1
-    hang_timeout_ms: int = 0
+    hang_timeout_ms: int = -1  # 0: never; -1: a minute on a GPU, never on the CPU
     profile: int = 0
     fp16: bool = False
     file: str = ""

@@ -89,7 +89,7 @@ _PLANNED = (NO_EFFECT, "memory is planned before the first run")
 _IN_ORDER = (NO_EFFECT, "operators run one after another")
 PARAMETERS: dict[str, tuple[str, str]] = {
     "buckets": (HONOURED, "row counts that are prepared; none: no padding"),
-    "hang_timeout_ms": (HONOURED, "a longer run ends the process with exit code 87"),
+    "hang_timeout_ms": (HONOURED, "a longer run ends the process with exit code 87; 0: none does"),
     "threads": (HONOURED, "threads of an instance on the CPU"),
     "intra_op_thread_count": (HONOURED, "as threads; 0 is the default"),
     "inter_op_thread_count": _IN_ORDER,

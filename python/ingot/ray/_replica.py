@@ -20,6 +20,7 @@ from ingot.ray._version import Version
 
 EXIT_DEVICE_LOST = 86
 EXIT_HANG = 87
+_GPU_LIMIT_MS = 60_000  # of a run, where hang_timeout_ms is not set
 _GRACE_SECONDS = 0.2  # in which the answers of the batch that failed leave the process
 
 _log = logging.getLogger("ray.serve")
@@ -55,7 +56,8 @@ class _Served:
 
     def __init__(self, model: _repository.Model, number: int, device: str, watch: _Watch) -> None:
         self._subject = f"{model.name} version {number}"
-        self._watch, self._limit_ms = watch, model.settings.hang_timeout_ms
+        limit_ms = model.settings.hang_timeout_ms
+        self._watch, self._limit_ms = watch, limit_ms if limit_ms >= 0 else _GPU_LIMIT_MS if device == "gpu" else 0
         self._thread = concurrent.futures.ThreadPoolExecutor(1, thread_name_prefix=model.name)
         self.version: Version = self._thread.submit(
             Version, model.settings, model.versions[number], device).result()
