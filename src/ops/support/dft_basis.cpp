@@ -80,10 +80,23 @@ std::span<const double> longest_run(const std::vector<double>& all) {
     return best;
 }
 
+/// Rejects ordinary weights by a few elements, so that loading a model does not read all of them:
+/// where a column inside the window starts with no sinusoid, the whole is none.
+bool may_be_transform(const Basis& b) {
+    constexpr int64_t few = 16;
+    int64_t count = std::min(b.frequencies, few);
+    auto column = [&](int64_t k) { return b.at(k, b.samples / 3); };
+    bool is_zero = true;
+    for (int64_t k = 0; k < count; ++k) {
+        is_zero = is_zero && column(k) == 0;
+    }
+    return is_zero || !std::isnan(recurrence(count, column));
+}
+
 /// The window is a factor of the whole column, so that each column follows its own recurrence,
 /// whose factor is 2 cos of the column's angle; angles of neighbours are evenly spaced.
 bool is_transform(const Basis& b) {
-    if (b.frequencies < fewest_frequencies || b.samples < fewest_samples) {
+    if (b.frequencies < fewest_frequencies || b.samples < fewest_samples || !may_be_transform(b)) {
         return false;
     }
     std::vector<double> factors;
