@@ -167,14 +167,14 @@ TensorView view_of(const Host& host, const OrtValue* value) {
     std::unique_ptr<OrtTensorTypeAndShapeInfo, decltype(host.api->ReleaseTensorTypeAndShapeInfo)>
         owned(info, host.api->ReleaseTensorTypeAndShapeInfo);
     out.element = host.get_from<ONNXTensorElementDataType>(host.api->GetTensorElementType, info);
-    require(out.element != ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING, ErrorCode::Unsupported,
-            "tensors of strings are not supported");
     out.dims.resize(host.get_from<size_t>(host.api->GetDimensionsCount, info));
     if (!out.dims.empty()) {
         host.check(host.api->GetDimensions(info, out.dims.data(), out.dims.size()));
     }
-    host.check(host.api->GetTensorSizeInBytes(value, &out.bytes));
-    host.check(host.api->GetTensorData(value, &out.data));
+    if (out.element != ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
+        host.check(host.api->GetTensorSizeInBytes(value, &out.bytes));
+        host.check(host.api->GetTensorData(value, &out.data));
+    }
     return out;
 }
 

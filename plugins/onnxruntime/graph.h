@@ -53,14 +53,14 @@ std::optional<std::string> string_attribute(const Host& host, const OrtNode* nod
                                             const char* name);
 std::optional<int64_t> int_attribute(const Host& host, const OrtNode* node, const char* name);
 
-/// A tensor in the host's own memory.
+/// A tensor in the host's own memory; one of strings has no data.
 struct TensorView {
     int32_t element = 0;
     std::vector<int64_t> dims;
     const void* data = nullptr;
     size_t bytes = 0;
 };
-/// Errors: Unsupported for strings and for other kinds of values.
+/// Errors: Internal for other kinds of values.
 TensorView view_of(const Host& host, const OrtValue* value);
 
 } // namespace ingot::ort

@@ -5,6 +5,8 @@
 #include "plugins/onnxruntime/proto.h"
 
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <set>
 
 namespace ingot::ort {
@@ -53,6 +55,15 @@ Proto tensor_head(const TensorView& t) {
 Proto tensor_proto(const TensorView& t, const std::string& name, bool with_data) {
     Proto out = tensor_head(t);
     out.text(8, name);
+    if (t.element == ONNX_TENSOR_ELEMENT_DATA_TYPE_STRING) {
+        // Empty ones: no node that reads strings is claimed, but others of the model are.
+        int64_t count =
+            std::accumulate(t.dims.begin(), t.dims.end(), int64_t{1}, std::multiplies<>());
+        for (int64_t i = 0; i < count; ++i) {
+            out.text(6, "");
+        }
+        return out;
+    }
     if (with_data) {
         return out.text(9, {static_cast<const char*>(t.data), t.bytes});
     }

@@ -151,6 +151,48 @@ def test_if_whose_branches_give_different_sizes():
                                   np.concatenate([x, x]))
 
 
+@pytest.mark.parametrize("where", ["initializer", "Constant", "body"])
+def test_constants_of_strings_are_left_to_others_and_the_rest_runs(where):
+    words = helper.make_tensor("words", TensorProto.STRING, [2], [b"a", b"b"])
+    nodes = [helper.make_node("Equal", ["s", "words"], ["same"])]
+    if where == "Constant":
+        nodes.insert(0, helper.make_node("Constant", [], ["words"], value=words))
+    elif where == "body":
+        def branch(name, kind):
+            return helper.make_graph([helper.make_node(kind, ["s", "words"], [name])], name, [],
+                                     [helper.make_tensor_value_info(name, TensorProto.BOOL, [2])], [words])
+        nodes = [helper.make_node("ReduceMax", ["x"], ["top"], keepdims=0),
+                 helper.make_node("Greater", ["top", "zero"], ["c"]),
+                 helper.make_node("If", ["c"], ["same"], then_branch=branch("t", "Equal"),
+                                  else_branch=branch("e", "Equal"))]
+    nodes += [helper.make_node("Cast", ["same"], ["f"], to=FLOAT), helper.make_node("MatMul", ["x", "w"], ["a"]),
+              helper.make_node("Relu", ["a"], ["r"]), helper.make_node("Add", ["r", "f"], ["y"])]
+    arrays = {"w": np.eye(2, dtype=np.float32), "zero": np.array(0, np.float32)}
+    if where == "initializer":
+        arrays["words"] = np.array(["a", "b"], object)
+    model = model_of(nodes, {"s": (TensorProto.STRING, [2]), "x": (FLOAT, [2, 2])}, {"y": (FLOAT, [2, 2])},
+                     arrays, opset=19)
+    made = session(model, whole=False, entries={"session.record_ep_graph_assignment_info": "1"})
+    assert {"Add", "Cast", "MatMul", "Relu"} <= set(assigned(made)[NAME])
+    feeds = {"s": np.array(["a", "c"], object), "x": np.ones((2, 2), np.float32)}
+    np.testing.assert_array_equal(made.run(None, feeds)[0], [[2, 1], [2, 1]])
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_rank_above_what_ingot_holds_is_an_error_or_left_to_others(is_known):
+    model = model_of([helper.make_node("Abs", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["y"])],
+                     {"x": (FLOAT, ["n"] * 9)}, {"y": (FLOAT, ["n"] * 9)})
+    if not is_known:
+        for v in (*model.graph.input, *model.graph.output):
+            v.type.tensor_type.ClearField("shape")
+    made = session(model, whole=False)
+    x = np.full((1,) * 9, 2, np.float32)
+    try:
+        np.testing.assert_array_equal(made.run(None, {"x": x})[0], -x)
+    except Exception as e:
+        assert not is_known and "input 'x' has rank 9, expected at most 8" in str(e)
+
+
 def test_runs_of_many_threads_on_one_session():
     rng = np.random.default_rng(4)
     model = mlp(rng)
