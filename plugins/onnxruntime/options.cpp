@@ -236,7 +236,6 @@ ContextOptions context_options(const OptionMap& entries, const std::string& pref
     o.compile_only = flag("session.compile_only");
     o.fail_on_suboptimal = flag("session.fail_on_suboptimal_compiled_model");
     o.weightless = weightless_mode(text("ep.enable_weightless_mode"), flag("ep.enable_weightless"));
-    o.disable_compile = flag("session.disable_model_compile");
     o.file_path = text("ep.context_file_path");
     o.source_model_path = text("ep.context_source_model_path");
     o.initializers_folder = text("session.model_external_initializers_file_folder_path");

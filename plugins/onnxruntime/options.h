@@ -56,7 +56,6 @@ struct ContextOptions {
     bool fail_on_suboptimal = false;
     /// Compiled models are written without weights: "1" those of external data, "2" all.
     int weightless = 0;
-    bool disable_compile = false;
     std::string file_path;
     std::string source_model_path;
     std::string initializers_folder;

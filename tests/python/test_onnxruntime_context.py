@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiled models (EPContext): written, moved, loaded, and refused with a reason."""
 import pathlib
+import re
 import shutil
 
 import numpy as np
@@ -8,7 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from onnxruntime_plugin import (NAME, model_of, on_cpu, onnxruntime, session, session_options)
+from onnxruntime_plugin import (NAME, RELEASE, model_of, on_cpu, onnxruntime, session, session_options)
 
 FLOAT = TensorProto.FLOAT
 
@@ -55,6 +56,8 @@ def test_external_engine_is_named_after_the_model_and_found_beside_it(source, tm
     node, = context_nodes(target)
     assert node["ep_cache_context"] == b"m_ctx_0.engine" and node["embed_mode"] == 0
     assert node["source"] == NAME.encode() and node["onnx_model_filename"] == b"model.onnx"
+    assert node["main_context"] == 1 and node["partition_name"] == b"m_ctx_0"
+    assert re.fullmatch(rb"\d+\.\d+\.\d+", node["ep_sdk_version"])
     source.unlink()
     check_runs(session(target))
 
@@ -90,6 +93,23 @@ def test_by_session_options(source, tmp_path):
     check_runs(made)
     assert (tmp_path / "by_options_0.engine").is_file()
     check_runs(session(target))
+
+
+def test_by_session_options_the_engine_may_be_inside(source, tmp_path):
+    target = tmp_path / "inside.onnx"
+    session(source, entries={"ep.context_enable": "1", "ep.context_file_path": str(target),
+                             "ep.context_embed_mode": "1"})
+    assert context_nodes(target)[0]["embed_mode"] == 1 and not list(tmp_path.glob("*.engine"))
+    check_runs(session(target))
+
+
+@pytest.mark.skipif(RELEASE < (1, 27), reason="onnxruntime before 1.27 has no sessions that only compile: "
+                                              "they were NOT tested")
+def test_session_that_only_compiles_writes_the_model_and_runs_nothing(source, tmp_path):
+    with pytest.raises(RuntimeError, match="Session has not been initialized"):  # ONNX Runtime's text
+        session(source, entries={"ep.context_enable": "1", "session.compile_only": "1",
+                                 "ep.context_file_path": str(tmp_path / "only.onnx")})
+    check_runs(session(tmp_path / "only.onnx"))
 
 
 def test_by_session_options_without_a_path_it_is_beside_the_model(source):

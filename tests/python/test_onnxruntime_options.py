@@ -85,6 +85,12 @@ def test_unknown_option_is_refused_with_the_nearest():
                                            "include: B, K, M, G."),
     ({"nv_weight_streaming_budget": ""}, "Invalid nv_weight_streaming_budget: ."),
     ({"nv_weight_streaming_budget": "-2"}, "Invalid nv_weight_streaming_budget: -2."),
+    ({"nv_weight_streaming_budget": "-5B"}, "The number of bytes must be 0 or more."),
+    ({"nv_weight_streaming_budget": "much"}, "Expected 0, -1, 1, a number of bytes with or without B, "
+                                             "K, M or G, or a percentage."),
+    ({"nv_max_workspace_size": "-1"}, "expected an integer of 0 or more, decimal or with 0x"),
+    ({"has_user_compute_stream": "1", "user_compute_stream": "0"},
+     '"has_user_compute_stream" is set, but "user_compute_stream" is 0'),
 ])
 def test_contradictions_and_values_out_of_range(options, text):
     with pytest.raises(Exception, match=re.escape(text)):
@@ -302,6 +308,9 @@ def test_dynamic_options():
         made.set_ep_dynamic_options({"ep.dynamic.workload_type": "Fast"})
     with pytest.raises(Exception, match="Invalid nv_weight_streaming_budget: x"):
         made.set_ep_dynamic_options({"nv_weight_streaming_budget": "x"})
+    with pytest.raises(Exception, match='Unknown dynamic option: "nv_what"; known are '
+                                        '"ep.dynamic.workload_type" and "nv_weight_streaming_budget"'):
+        made.set_ep_dynamic_options({"nv_what": "1"})
     run(made)
 
 

@@ -58,8 +58,8 @@ def compare(got, tensor, rtol, atol):
 
 
 FLOATS = {TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16}
-# What is left when integers are inputs too: axes and other values that decide how many dimensions a
-# result has, or which node of a body runs; only as constants are these known before a run.
+# The provider's answer where integers are inputs too that decide how many dimensions a result has, such
+# as axes: only as constants are these known before a run.
 STRUCTURE = "fallback to CPU EP has been explicitly disabled"
 
 
