@@ -334,10 +334,17 @@ void bind_transformers(nb::class_<Network>& c) {
 /// Strings of a kernel in CUDA; what they point to lives during the call.
 Part<trt::ILayer> add_cuda_source(const Self& self, const Tensors& inputs, const char* name,
                                   const char* source, const char* kernel, const char* signature,
-                                  const char* grid, const char* block, const char* arguments,
-                                  const char* shared_bytes) {
-    const ingot::CudaSource text{name,      source, kernel, signature,
-                                 arguments, grid,   block,  shared_bytes};
+                                  const char* grid, const char* block,
+                                  const std::optional<std::string>& arguments,
+                                  const std::optional<std::string>& shared_bytes) {
+    const ingot::CudaSource text{name,
+                                 source,
+                                 kernel,
+                                 signature,
+                                 arguments ? arguments->c_str() : nullptr,
+                                 grid,
+                                 block,
+                                 shared_bytes ? shared_bytes->c_str() : nullptr};
     return part(ingot::addCudaSourceLayer(*self.p, inputs.data(), count_of(inputs), text), self);
 }
 

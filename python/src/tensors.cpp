@@ -142,8 +142,13 @@ void bind_tensor(nb::module_& m) {
              "Errors: ValueError.")
         .def("reset_dynamic_range", &trt::ITensor::resetDynamicRange,
              "Takes set_dynamic_range() back.")
-        .def("set_dimension_name", &trt::ITensor::setDimensionName, "index"_a, "name"_a.none(),
-             "Names a size of a network input: sizes of the same name are equal at run time.")
+        .def(
+            "set_dimension_name",
+            [](trt::ITensor& self, int32_t index, const std::optional<std::string>& name) {
+                self.setDimensionName(index, name ? name->c_str() : nullptr);
+            },
+            "index"_a, "name"_a.none(),
+            "Names a size of a network input: sizes of the same name are equal at run time.")
         .def("get_dimension_name", &trt::ITensor::getDimensionName, "index"_a,
              "None when it has none.");
 }

@@ -4,16 +4,19 @@
 memory, and its own time beside 'ingot bench'. Prints JSON in its last line.
 
   triton_gpu.py [--rehearse]    on the CPU, without what needs a GPU
+  triton_gpu.py --make-faulty FILE    only writes the engine whose runs lose the device
 """
 import argparse
 import base64
 import concurrent.futures
 import ctypes
 import json
+import os
 import pathlib
 import re
 import sys
 import tempfile
+import time
 import traceback
 
 import numpy as np
@@ -120,6 +123,63 @@ def use_shared_memory(server, images):
     return bool(np.array_equal(got, expected)), {"equal_to_the_host's": bool(np.array_equal(got, expected))}
 
 
+KERNEL = """
+extern "C" __global__ void row(const float* x, float* y, long long n) {
+    long long i = blockIdx.x * 32LL + threadIdx.x;
+    if (i < n) {
+        if (x[i] < -1)
+            *(volatile float*)16 = 1; // nobody's memory
+        while (x[i] < 0 && ((const volatile float*)x)[i] < 0) {
+        }
+        y[i] = 2 * x[i];
+    }
+}"""
+
+
+def faulty_engine(path):
+    """y = 2 x; below -1 an element loses the device, between -1 and 0 the run does not end."""
+    sys.path.insert(0, os.environ.get("INGOT_PYTHON_PATH") or str(ingot_command.binary().parent / "python"))
+    import ingot
+    builder = ingot.Builder(ingot.Logger(ingot.Logger.ERROR))
+    network = builder.create_network()
+    x = network.add_input("x", ingot.float32, (-1, 1))
+    layer = network.add_cuda_source_layer([x], "Row", KERNEL, "row", "float32[n, 1] -> float32[n, 1]",
+                                          grid="ceil_div(n, 32)", block="32", arguments="n")
+    layer.get_output(0).name = "y"
+    network.mark_output(layer.get_output(0))
+    path.write_bytes(bytes(builder.build_serialized_network(network, builder.create_builder_config())))
+
+
+def status_of(server, value):
+    try:
+        server.infer("faulty", {"x": np.array([[value]], np.float32)})
+        return 200
+    except triton_server.Refused as refused:
+        return refused.status
+    except OSError:
+        return "closed"
+
+
+def lose_devices(engine, folder, times):
+    """An illegal access ends the server with 86, a run without end with 87; it is started again."""
+    values = {"statuses": [], "exit_codes": [], "seconds_to_exit": [], "seconds_to_ready": []}
+    server = triton_server.Server(folder / "faulty", options=["--backend-config=ingot,allow-engine-code=true"])
+    server.add("faulty", engine, group("KIND_GPU") + 'parameters { key: "hang_timeout_ms" value: { string_value: "1000" } }\n')
+    for i in range(times):
+        start = time.monotonic()
+        server.start()
+        server.load("faulty")
+        values["seconds_to_ready"].append(round(time.monotonic() - start, 2))
+        fault = -0.5 if i == times - 1 else -2.0
+        values["statuses"].append([status_of(server, 1.0), status_of(server, fault)])
+        start = time.monotonic()
+        values["exit_codes"].append(server.process.wait(timeout=30))
+        values["seconds_to_exit"].append(round(time.monotonic() - start, 2))
+    good = values["exit_codes"] == [86] * (times - 1) + [87] and all(
+        s[0] == 200 for s in values["statuses"]) and all(s[1] == 500 for s in values["statuses"][:-1])
+    return good, values
+
+
 def statistics(server, name):
     answer = json.loads(server.call(f"/v2/models/{name}/stats")[0])["model_stats"][0]["inference_stats"]
     return {k: (int(v["count"]), int(v["ns"])) for k, v in answer.items()}
@@ -152,7 +212,12 @@ def time_model(server, folder, name, inputs, kind, device):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--rehearse", action="store_true")
+    p.add_argument("--faulty-engine", help="made by --make-faulty where the Python package is")
+    p.add_argument("--make-faulty", metavar="FILE")
     a = p.parse_args()
+    if a.make_faulty:
+        faulty_engine(pathlib.Path(a.make_faulty))
+        return 0
     kind, device = ("KIND_CPU", "cpu") if a.rehearse else ("KIND_GPU", "cuda")
     if not triton_server.SERVER.is_file():
         print(json.dumps({"good": True, "absent": f"THERE IS NO TRITON INFERENCE SERVER AT {triton_server.SERVER}"}))
@@ -164,8 +229,13 @@ def main():
         good, report["digits"] = serve_digits(server, folder, kind)
         images = np.load(DIGITS / "held_out_images.npy")[:8].astype(np.float32)
         if a.rehearse:
-            report["not_tested"] = ["CUDA shared memory: it needs a GPU"]
+            report["not_tested"] = ["CUDA shared memory, lost devices: they need a GPU"]
         else:
+            faulty = pathlib.Path(a.faulty_engine or folder / "faulty.engine")
+            if not a.faulty_engine:
+                faulty_engine(faulty)
+            lost, report["lost_devices"] = lose_devices(faulty, folder, 11)
+            good = good and lost
             shared, report["cuda_shared_memory"] = use_shared_memory(server, images)
             good = good and shared
         for name, inputs in TIMED.items():

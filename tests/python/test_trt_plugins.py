@@ -290,6 +290,15 @@ extern "C" __global__ void square(const T* x, T* y, long long n) {
 """)
 
 
+def test_a_dimension_name_can_be_taken_back():
+    network = trt.Builder(LOGGER).create_network()
+    x = network.add_input("x", trt.float32, (-1, 4))
+    x.set_dimension_name(0, "batch")
+    assert x.get_dimension_name(0) == "batch"
+    x.set_dimension_name(0, None)
+    assert x.get_dimension_name(0) is None
+
+
 def test_kernels_of_source_text():
     import ingot
     source = ingot.CudaSource(**SQUARE)
@@ -323,5 +332,10 @@ def test_kernels_of_source_text():
     bad = ingot.CudaSource(**{**SQUARE, "grid": "rows"})
     assert ingot.add_cuda_source_layer(network, [x], bad) is None
     assert "'rows' is not a size of an input" in LOGGER.take()
+    fixed = {**SQUARE, "signature": "float32[n] -> float32[n]", "grid": "1", "source":
+             'extern "C" __global__ void square(const float* x, float* y) { *y = *x * *x; }'}
+    del fixed["arguments"]
+    assert network.add_cuda_source_layer([x], **fixed) is not None, LOGGER.take()
+    assert network.add_cuda_source_layer([x], **SQUARE, shared_bytes="64") is not None, LOGGER.take()
     assert ingot.register_cuda_source("my.domain", "Square", source)
     assert ingot.deregister_cuda_source("my.domain", "Square")
