@@ -29,7 +29,9 @@ enum Bit : unsigned {
     Calibrate = 512,
     Quantize = 1024,
     CompatLayout = 2048,
-    Sign = 4096
+    Sign = 4096,
+    ExportTriton = 8192,
+    Serve = 16384
 };
 }
 

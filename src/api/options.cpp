@@ -7,6 +7,7 @@
 #include "api/options/measure.h"
 #include "api/options/quantize.h"
 #include "api/options/run.h"
+#include "api/options/serving.h"
 #include "api/options/slim.h"
 #include "base/error.h"
 
@@ -40,7 +41,7 @@ struct CommandName {
     unsigned bit;
     std::string_view name;
 };
-constexpr std::array<CommandName, 12> command_names = {{{Build, "build"},
+constexpr std::array<CommandName, 14> command_names = {{{Build, "build"},
                                                         {Run, "run"},
                                                         {Bench, "bench"},
                                                         {Inspect, "inspect"},
@@ -51,6 +52,8 @@ constexpr std::array<CommandName, 12> command_names = {{{Build, "build"},
                                                         {Calibrate, "calibrate"},
                                                         {Quantize, "quantize"},
                                                         {Sign, "sign"},
+                                                        {ExportTriton, "export-triton"},
+                                                        {Serve, "serve"},
                                                         {Trtexec, "trtexec"}}};
 
 /// Escapes bars, which would end a table cell.

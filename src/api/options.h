@@ -17,6 +17,7 @@ struct Measure;
 struct Inspect;
 struct Slim;
 struct Quantize;
+struct Serving;
 } // namespace options
 
 class Options {

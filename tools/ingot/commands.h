@@ -24,6 +24,8 @@ int quantize(const Options& o);
 int cache(const Options& o);
 int sign(const Options& o);
 int compat_layout(const Options& o);
+int export_triton(const Options& o);
+int serve(const Options& o);
 
 /// trtexec with its own parser and reports. `command` is the name that it was called by. Returns
 /// the exit code.

@@ -39,6 +39,10 @@ const Command commands[] = {
     {"sign", "put a signature into an engine", command::Sign, "engine", sign},
     {"compat-layout", "a folder that build scripts take for TensorRT", command::CompatLayout,
      "folder to make", compat_layout},
+    {"export-triton", "publish into a model repository of Triton Inference Server",
+     command::ExportTriton, "engine or ONNX model", export_triton},
+    {"serve", "run and guard the servers of this machine", command::Serve, "model repository",
+     serve},
 };
 
 int exit_code(const Error& e) {

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "workflow/serving/serve_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace ingot::serving {
+namespace {
+
+TEST(ServePlan, devices_are_slices_and_gpus_without_any) {
+    EXPECT_EQ(listed_devices("GPU 0: NVIDIA A100 (UUID: GPU-a)\n"
+                             "  MIG 3g.20gb     Device  0: (UUID: MIG-1)\n"
+                             "  MIG 2g.10gb     Device  1: (UUID: MIG-2)\n"
+                             "GPU 1: NVIDIA A100 (UUID: GPU-b)\n"),
+              (std::vector<std::string>{"MIG-1", "MIG-2", "GPU-b"}));
+    EXPECT_TRUE(listed_devices("").empty());
+    EXPECT_TRUE(listed_devices("No devices were found\nGPU 0: (UUID: cut off").empty());
+}
+
+TEST(ServePlan, a_script_keeps_each_word_whole) {
+    ChildCommand command{{"/bin/a b", "it's"}, {{"NAME", "x y"}}, {2, 3}};
+    EXPECT_EQ(script_of(command), "#!/bin/sh\n# Written by ingot serve.\n"
+                                  "exec env NAME='x y' taskset -c 2,3 \\\n"
+                                  "    '/bin/a b' \\\n    'it'\\''s'\n");
+}
+
+TEST(ServePlan, endpoints_are_closed_unless_they_are_named) {
+    ServePlan plan;
+    plan.key = "k";
+    plan.workers.resize(1);
+    auto has = [&](const std::string& word) {
+        std::vector<std::string> words = worker_command(plan, 0).arguments;
+        return std::find(words.begin(), words.end(), word) != words.end();
+    };
+    EXPECT_TRUE(
+        has("--http-restricted-api=model-repository,shared-memory,trace,logging:ingot-key=k"));
+    EXPECT_FALSE(has("--model-control-mode=explicit"));
+    plan.open = {"shared-memory", "model-repository"};
+    EXPECT_TRUE(has("--grpc-restricted-protocol=trace,logging:ingot-key=k"));
+    EXPECT_TRUE(has("--model-control-mode=explicit") && has("--load-model=*"));
+    EXPECT_EQ(random_key().size(), 32U);
+    EXPECT_NE(random_key(), random_key());
+}
+
+} // namespace
+} // namespace ingot::serving
