@@ -129,6 +129,15 @@ ContextPlace input_place(const ContextOptions& options, const std::string& model
     return options.file_path.empty() ? ContextPlace{} : place_of(options.file_path);
 }
 
+void ContextWriter::check_place(const OrtGraph* graph) const {
+    std::string model_path = model_path_of(host_, graph);
+    std::error_code none; // of a file that is not there: it is another one
+    bool is_same = !model_path.empty() && !options_.file_path.empty() &&
+                   fs::equivalent(model_path, options_.file_path, none);
+    require(!is_same, ErrorCode::InvalidArgument, "the compiled model would replace its source '",
+            model_path, "': give it another path");
+}
+
 std::string ContextWriter::store(const ContextPlace& place, std::span<const std::byte> bytes) {
     std::string name = str(place.stem.empty() ? "model" : place.stem, "_", count_, ".engine");
     if (callbacks_.write != nullptr) {

@@ -45,6 +45,8 @@ public:
         std::string architecture; // of the GPUs that its kernels are for
         std::string left_out;     // the table of weights that it lacks, "" for none
     };
+    /// Errors: InvalidArgument where the compiled model would replace its source.
+    void check_place(const OrtGraph* graph) const;
     /// The node that replaces `fused` in the compiled model; the host owns it. An external engine
     /// is written whole or not at all. Errors: Io; InvalidArgument without a location, and for more
     /// than 2 GiB to embed.

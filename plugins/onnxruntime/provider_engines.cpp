@@ -62,6 +62,9 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
     require(!trust_.only_signed || context_node != nullptr, ErrorCode::InvalidArgument,
             "the model is not compiled, and ingot_trusted_only allows only compiled models whose "
             "engine a trusted key has signed: compile it with ingot_signing_key");
+    if (context_node != nullptr) {
+        writer_.check_place(graph);
+    }
     OnnxModelRequest request;
     request.nodes = nodes;
     request.outputs = outputs_of(host_, fused);
@@ -190,7 +193,12 @@ std::unique_ptr<NodeRunner> Provider::runner_of_none() const {
 std::unique_ptr<NodeRunner> Provider::runner(std::span<const std::byte> bytes, const OrtNode* fused,
                                              const EngineTrust& trust, const std::string& what,
                                              const GiveWeights& give) {
+    auto start = std::chrono::steady_clock::now();
     LoadedEngine engine = load_engine(bytes, target_, trust, api_logger_, what);
+    if (options_.nv_detailed_build_log) {
+        log_.info(str(what, ": ", bytes.size(), " bytes with ", engine.engine->getNbLayers(),
+                      " layers after fusion, loaded in ", ms_since(start), " ms"));
+    }
     if (std::vector<std::string> names = missing_weights(engine); !names.empty()) {
         give(engine, names);
     }

@@ -74,10 +74,11 @@ void RuntimeCache::attach(nvinfer1::IRuntimeConfig& config) {
         try {
             if (file_exists(path_)) {
                 auto file = MappedFile::open(path_);
-                if (!cache_->deserialize(file->bytes().data(), file->bytes().size())) {
-                    log_.info(
-                        str("'", path_, "' is damaged or of another release; it is replaced"));
-                }
+                bool is_read = cache_->deserialize(file->bytes().data(), file->bytes().size());
+                log_.info(
+                    is_read
+                        ? str("runtime cache: ", file->bytes().size(), " bytes from '", path_, "'")
+                        : str("'", path_, "' is damaged or of another release; it is replaced"));
             }
         } catch (const Error& e) {
             log_.warning(str("the configured cache could not be read: ", e.what()));
@@ -103,6 +104,7 @@ void RuntimeCache::save() const {
     std::unique_ptr<nvinfer1::IHostMemory> bytes(cache_->serialize());
     require(bytes != nullptr, ErrorCode::Internal, "there is nothing to write");
     write_file(path_, std::span(static_cast<const std::byte*>(bytes->data()), bytes->size()));
+    log_.info(str("runtime cache: ", bytes->size(), " bytes to '", path_, "'"));
     make_room(folder_, path_, limit_);
 }
 

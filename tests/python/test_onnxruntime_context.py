@@ -235,6 +235,15 @@ def test_compiled_model_is_not_compiled_again(source, tmp_path):
         compile_to(target, tmp_path / "b.onnx")
 
 
+@pytest.mark.parametrize("spelling", ["model.onnx", "../source/model.onnx"])
+def test_compiled_model_does_not_replace_its_source(source, spelling):
+    before = source.read_bytes()
+    with pytest.raises(Exception, match="the compiled model would replace its source '.*model.onnx': give "
+                                        "it another path"):
+        compile_to(source, source.parent / spelling)
+    assert source.read_bytes() == before and [p.name for p in source.parent.iterdir()] == ["model.onnx"]
+
+
 def test_engine_and_model_that_do_not_fit(source, tmp_path):
     target = compile_to(source, tmp_path / "a.onnx", embed=True)
     loaded = onnx.load(str(target))

@@ -198,11 +198,7 @@ def test_profiles_that_do_not_fit(options, text):
 
 def test_excluded_operators_run_elsewhere():
     from onnxruntime_plugin import assigned
-    mixed = model_of(
-        [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"]),
-         helper.make_node("Softmax", ["b"], ["c"]), helper.make_node("Neg", ["c"], ["d"]),
-         helper.make_node("Abs", ["d"], ["y"])],
-        {"x": (FLOAT, ["n", 8])}, {"y": (FLOAT, ["n", 8])}, {"w": np.eye(8, dtype=np.float32)})
+    mixed = cut_model()
     made = session(mixed, {"nv_op_types_to_exclude": " Softmax , NoSuchOperator"}, whole=False,
                    entries={"session.record_ep_graph_assignment_info": "1"})
     record = assigned(made)
@@ -278,6 +274,60 @@ def test_dumped_subgraphs_run_on_their_own(tmp_path, monkeypatch):
     x = np.ones((2, 8), np.float32)
     np.testing.assert_array_equal(on_cpu(onnx.load(dumped), {"x": x})[0],
                                   on_cpu(model(), {"x": x})[0])
+
+
+def cut_model():
+    """At Softmax, into two parts."""
+    return model_of(
+        [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"]),
+         helper.make_node("Softmax", ["b"], ["c"]), helper.make_node("Neg", ["c"], ["d"]),
+         helper.make_node("Abs", ["d"], ["y"])],
+        {"x": (FLOAT, ["n", 8])}, {"y": (FLOAT, ["n", 8])}, {"w": np.eye(8, dtype=np.float32)})
+
+
+def test_each_part_is_dumped_into_a_file_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    session(cut_model(), {"nv_dump_subgraphs": "1", "nv_op_types_to_exclude": "Softmax"}, whole=False)
+    parts = {tuple(n.op_type for n in onnx.load(p).graph.node): onnx.load(p) for p in tmp_path.iterdir()}
+    assert set(parts) == {("MatMul", "Relu"), ("Neg", "Abs")}
+    x = np.linspace(-2, 2, 16, dtype=np.float32).reshape(2, 8)
+    for part, want in zip(sorted(parts), (np.maximum(x, 0), np.abs(x))):
+        name = parts[part].graph.input[0].name
+        np.testing.assert_array_equal(on_cpu(parts[part], {name: x})[0], want)
+
+
+def messages(capfd, made_with, level=1):
+    """The log of a session of model() with these options that is made, run and closed."""
+    options = session_options(made_with)
+    options.log_severity_level = level
+    made = onnxruntime.InferenceSession(model().SerializeToString(), options, enable_fallback=False)
+    run(made)
+    del made
+    return "".join(capfd.readouterr())
+
+
+def test_detailed_log_says_what_was_claimed_built_and_cached(tmp_path, capfd):
+    said = messages(capfd, {"nv_detailed_build_log": "1", "nv_runtime_cache_path": str(tmp_path)})
+    for text in (r"claimed 2 of 2 nodes in \d+ ms of CPU time", r"TensorRT engine build for \w+ took: \d+ ms",
+                 r"the subgraph of 2 nodes from .*: \d+ bytes with \d+ layers after fusion, loaded in \d+ ms",
+                 r"runtime cache: \d+ bytes to '"):
+        assert re.search(text, said), (text, said)
+    again = messages(capfd, {"nv_detailed_build_log": "1", "nv_runtime_cache_path": str(tmp_path)})
+    assert re.search(r"runtime cache: \d+ bytes from '", again)
+    assert "layers after fusion" not in messages(capfd, {})
+
+
+def test_profile_that_cannot_be_written_is_one_warning(tmp_path, capfd):
+    said = messages(capfd, {"nv_enable_profiling": "1", "enable_cuda_graph": "1",
+                            "nv_profiling_output_file": str(tmp_path / "none" / "p.json")}, level=2)
+    assert said.count("the profile is not written: ") == 1
+
+
+def test_profile_has_a_name_of_its_own_in_the_current_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run(session(model(), {"nv_enable_profiling": "1"}))
+    file, = tmp_path.iterdir()
+    assert re.fullmatch(r"trt_rtx_profile_\d{8}_\d{6}_\d+\.json", file.name)
 
 
 def test_profile_file_has_the_layers_of_every_run(tmp_path):
