@@ -265,7 +265,7 @@ class WatchedStream final : public cuda::Stream, cuda::StreamOrder {
 public:
     WatchedStream(std::unique_ptr<cuda::Stream> real, std::vector<std::string>& events)
         : real_(std::move(real)), events_(events) {
-        set_parts({nullptr, this, nullptr, real_->parts().clock});
+        set_parts({.order = this, .clock = real_->parts().clock});
     }
     void launch(const cuda::Function& f, const cuda::LaunchShape& shape,
                 void* const* parameters) override {

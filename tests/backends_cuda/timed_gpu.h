@@ -113,7 +113,7 @@ private:
 class TimedStream final : public cuda::Stream, cuda::StreamRecorder, plan::DeviceClock {
 public:
     TimedStream(TimedGpu& gpu, bool background) : gpu_(gpu), background_(background) {
-        set_parts({this, nullptr, nullptr, this});
+        set_parts({.recorder = this, .clock = this});
     }
     void launch(const cuda::Function& f, const cuda::LaunchShape& shape, void* const*) override {
         const std::string& text = static_cast<const TimedGpu::Text&>(f).text;

@@ -50,7 +50,7 @@ class EmulatedStream final : public cuda::Stream,
                              plan::DeviceClock {
 public:
     explicit EmulatedStream(EmulatedGpu& gpu) : gpu_(gpu) {
-        set_parts({this, this, nullptr, this});
+        set_parts({.recorder = this, .order = this, .clock = this});
     }
 
     void launch(const cuda::Function& f, const cuda::LaunchShape& shape,

@@ -68,7 +68,7 @@ class NvidiaStream final : public Stream,
                            plan::DeviceClock {
 public:
     NvidiaStream(const DeviceContext& device, RunPriority priority) : device_(device) {
-        set_parts({this, this, this, this});
+        set_parts({.recorder = this, .order = this, .policy = this, .clock = this});
         Entered entered = device_.enter();
         device_.check(device_.d.stream_priorities(&least_, &greatest_),
                       "cuCtxGetStreamPriorityRange");

@@ -55,7 +55,15 @@ CudaDevice::CudaDevice(const std::shared_ptr<CudaState>& state)
 
 CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream> stream)
     : Device(false), state_(std::move(state)), stream_(std::move(stream)) {
-    set_parts({this, this, this, this, stream_->parts().clock, this, this, this, this});
+    set_parts({.launches = this,
+               .uploads = this,
+               .budget = this,
+               .state = this,
+               .clock = stream_->parts().clock,
+               .streams = this,
+               .cache = this,
+               .communication = this,
+               .ranges = this});
 }
 
 CudaDevice::~CudaDevice() {
