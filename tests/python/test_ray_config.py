@@ -198,3 +198,48 @@ def test_broken_engines_are_refused_by_name(engine, tmp_path):
         assert "it is no engine of Ingot's" in answers[name]
     assert "it is a plan of NVIDIA's TensorRT, which runs there alone" in answers["foreign"]
     assert "has no version: put the engine into a folder with a number, m/1" in answers["versionless"]
+
+
+DEPLOY = """
+import json, pathlib, sys
+import ingot.ray
+from ingot.ray import _repository
+answers = []
+for text, arguments in json.loads(sys.argv[2]):
+    pathlib.Path(sys.argv[1], "config.pbtxt").write_text(text)
+    try:
+        made = ingot.ray._deployment(_repository.read_model(pathlib.Path(sys.argv[1])),
+                                     ingot.ray.Arguments(repository="models", **arguments))
+        scale = made._deployment_config.autoscaling_config
+        answers.append([made.ray_actor_options, None if scale else made.num_replicas, scale and [
+            scale.min_replicas, scale.max_replicas, scale.target_ongoing_requests], made.max_queued_requests])
+    except ValueError as error:
+        answers.append(str(error))
+print(json.dumps(answers))
+"""
+
+
+def test_instances_become_replicas_with_their_share_of_a_gpu(engine, tmp_path):
+    (tmp_path / "m" / "1").mkdir(parents=True)
+    (tmp_path / "m" / "1" / "model.engine").symlink_to(engine)
+    gpu, cpu = "instance_group [{ kind: KIND_GPU count: 4 }]", "instance_group [{ kind: KIND_CPU count: 2 }]"
+    cases = [
+        (gpu, {}, [{"num_cpus": 1, "num_gpus": 0.25}, 4, None, -1]),
+        (gpu, {"num_gpus": 1}, [{"num_cpus": 1, "num_gpus": 1}, 4, None, -1]),
+        (gpu, {"num_gpus": 0}, [{"num_cpus": 1, "num_gpus": 0}, 4, None, -1]),
+        (cpu + parameter("threads", 3), {}, [{"num_cpus": 3, "num_gpus": 0}, 2, None, -1]),
+        (cpu + "max_batch_size: 8", {"max_replicas": 6}, [{"num_cpus": 1, "num_gpus": 0}, None, [2, 6, 8.0], -1]),
+        (cpu, {"min_replicas": 1, "max_replicas": 6, "target_ongoing_requests": 3},
+         [{"num_cpus": 1, "num_gpus": 0}, None, [1, 6, 3.0], -1]),
+        (cpu + "dynamic_batching { default_queue_policy { max_queue_size: 9 } }", {},
+         [{"num_cpus": 1, "num_gpus": 0}, 2, None, 9]),
+        (cpu, {"min_replicas": 3, "max_replicas": 2}, "model 'm': min_replicas is 3 and max_replicas 2"),
+        (cpu, {"max_replica": 2}, "Extra inputs are not permitted"),
+        (cpu, {"num_gpus": -1}, "greater than or equal to 0"),
+    ]
+    answers = in_ray(DEPLOY, tmp_path / "m", json.dumps([case[:2] for case in cases]))
+    for (text, arguments, expected), answer in zip(cases, answers):
+        if isinstance(expected, str):
+            assert expected in answer, arguments
+        else:
+            assert answer == expected, (text, arguments)

@@ -4,6 +4,7 @@ end, a new version is rolled out, a node is removed, the controller is killed.""
 import collections
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import threading
@@ -153,13 +154,31 @@ def test_an_upgrade_loses_no_request(cluster, tmp_path):
     assert load.factors[2] and load.factors[3]
 
 
-def test_a_refused_upgrade_leaves_the_old_version_serving(cluster):
-    (cluster.repository / "scale" / "3").mkdir()
-    (cluster.repository / "scale" / "3" / "model.plan").write_bytes(b"ftrt" + bytes(100))
-    (cluster.repository / "pick" / "config.pbtxt").write_text("ensemble_scheduling { }")
+def test_a_broken_version_leaves_the_old_one_serving(cluster):
+    """Ones that are refused before anything is deployed; then one whose damage only a replica sees."""
+    config = cluster.repository / "pick" / "config.pbtxt"
+    before = config.read_text()
+    broken = cluster.repository / "scale" / "3"
+    whole = cluster.folder / "whole.engine"
+    ingot_command.build(cluster.folder / "double.onnx", whole)
+
+    def refused():
+        return cluster.do("refuse", {"repository": str(cluster.repository)})
+
     with Load(cluster) as load:
-        assert "model 'pick': ensemble_scheduling cannot be had in Ray Serve" in cluster.do(
-            "refuse", {"repository": str(cluster.repository)})
+        config.write_text("ensemble_scheduling { }")
+        assert "model 'pick': ensemble_scheduling cannot be had in Ray Serve" in refused()
+        config.write_text(before)
+        broken.mkdir()
+        (broken / "model.plan").write_bytes(b"ftrt" + bytes(100))
+        assert "model 'scale', file 'model.plan': it is a plan of NVIDIA's TensorRT, which runs there alone" in refused()
+        (broken / "model.plan").write_bytes(whole.read_bytes()[:-40])
+        with pytest.raises(RuntimeError, match="Deploying application default failed"):
+            cluster.run()
+        load.more(3)
+        shutil.rmtree(broken)
+        cluster.run()
+        wait_for_replicas(cluster, 2)
         load.more(3)
     assert not load.failed, load.told()
 

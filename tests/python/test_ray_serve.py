@@ -3,14 +3,19 @@
 Triton Inference Server for the same requests, good and bad."""
 import http.client
 import json
+import pathlib
+import subprocess
+import threading
 
 import numpy as np
+import onnx
 import pytest
 
 import ingot_command
 import ray_cluster
 import serving_cases
 import triton_server
+from test_triton_faults import FLOAT, oh, rows, save, scaled
 from triton_server import Refused
 
 DIGITS = ingot_command.REPOSITORY / "examples" / "digits"
@@ -18,6 +23,19 @@ CONFIG = """max_batch_size: 8
 instance_group [{ count: 1 kind: KIND_CPU }]
 dynamic_batching { max_queue_delay_microseconds: 2000 }
 """
+WARM = """instance_group [{ kind: KIND_CPU }]
+model_warmup [{ name: "first" count: 2
+  inputs { key: "a" value: { data_type: TYPE_FP16 dims: [2, 3] random_data: true } }
+  inputs { key: "b" value: { data_type: TYPE_FP32 dims: [3] input_data_file: "b" } } }]
+"""
+
+
+def added(path):
+    """c = half(a) + half(b), a of FP16: two inputs of sizes that are no batch's."""
+    half = onnx.TensorProto.FLOAT16
+    return save(path, [oh.make_node("Cast", ["b"], ["h"], to=half), oh.make_node("Add", ["a", "h"], ["c"])],
+                [oh.make_tensor_value_info("a", half, [2, 3]), oh.make_tensor_value_info("b", FLOAT, [3])],
+                [oh.make_tensor_value_info("c", half, [2, 3])])
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +50,12 @@ def cluster(tmp_path_factory, engine):
     ray_cluster.needed()
     with ray_cluster.Cluster(tmp_path_factory.mktemp("ray")) as running:
         running.add("digits", engine, CONFIG)
+        for version, factor in ((1, 2), (2, 3), (5, 5)):
+            running.add("versions", scaled(running.folder / "scaled.onnx", factor), "version_policy { all { } } "
+                        "instance_group [{ kind: KIND_CPU }]", version=version, file_name="model.onnx")
+        running.add("sum", added(running.folder / "sum.onnx"), WARM, file_name="model.onnx")
+        (running.repository / "sum" / "warmup").mkdir()
+        np.arange(3, dtype=np.float32).tofile(running.repository / "sum" / "warmup" / "b")
         running.run()
         yield running
 
@@ -119,7 +143,8 @@ def test_the_configuration_is_completed_from_the_engine(cluster, triton):
         assert ours[field] == theirs[field], field
     assert ours["dynamic_batching"]["max_queue_delay_microseconds"] == 2000
     index = json.loads(cluster.call("/v2/repository/index", b"{}")[0])
-    assert index == [{"name": "digits", "version": "1", "state": "READY"}]
+    assert {"name": "digits", "version": "1", "state": "READY"} in index
+    assert [one["version"] for one in index if one["name"] == "versions"] == ["1", "2", "5"]
     assert json.loads(cluster.call("/v2")[0])["name"] == "ingot.ray"
 
 
@@ -133,3 +158,75 @@ def test_a_graph_of_ones_own_calls_an_engine(cluster, engine):
         cluster.call("/digit", json.dumps(images[:, 0].tolist()).encode())
     assert refused.value.status == 500
     cluster.do("delete", "graph")
+
+
+def grpc_answers(port):
+    script = pathlib.Path(__file__).with_name("grpc_cases.py")
+    done = subprocess.run([triton_server.CLIENT_PYTHON, script, f"127.0.0.1:{port}"], text=True, capture_output=True,
+                          timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_the_same_requests_by_grpc_get_the_same_answers_as_from_triton(cluster, triton):
+    ours, theirs = grpc_answers(cluster.grpc), grpc_answers(triton.grpc)
+    assert ours.pop("stream") == [["", "", 1], [
+        "[request id: <id_unknown>] unexpected shape for input 'image' for model 'digits'. Expected [-1,1,8,8], got "
+        "[1,8,8].", "", 0], ["", "7", 1]]
+    assert ours.pop("trace") == ["UNIMPLEMENTED", "TraceSetting is not supported by this server"]
+    assert ours.pop("two sets of data") == [  # the other server ignores the second
+        "INVALID_ARGUMENT", "expected tensor data for 1 inputs but got 2 sets of data for model 'digits'"]
+    assert ours.pop("unknown datatype") == ["INVALID_ARGUMENT", "invalid datatype for input image"]  # as by HTTP
+    del theirs["stream"]
+    theirs = {name: [status, text.partition(" NOTE: ")[0] if isinstance(text, str) else text]
+              for name, (status, text) in theirs.items()}
+    assert {name: (answer, theirs[name]) for name, answer in ours.items() if answer != theirs[name]} == {}
+
+
+def test_versions_are_those_of_the_policy(cluster):
+    for version, factor in ((None, 5), (1, 2), (2, 3), (5, 5)):
+        np.testing.assert_allclose(cluster.infer("versions", {"x": rows(3)}, version=version)["y"], factor * rows(3),
+                                   rtol=1e-6)
+    assert json.loads(cluster.call("/v2/models/versions")[0])["versions"] == ["1", "2", "5"]
+    assert cluster.answers("/v2/models/versions/versions/2/ready")
+    assert not cluster.answers("/v2/models/versions/versions/3/ready")
+
+
+def test_a_model_without_batches_takes_all_its_inputs(cluster):
+    a, b = np.arange(6).reshape(2, 3).astype(np.float16), np.ones(3, np.float32)
+    np.testing.assert_array_equal(cluster.infer("sum", {"a": a, "b": b})["c"], a + 1)
+    with pytest.raises(Refused) as refused:
+        cluster.infer("sum", {"a": a})
+    assert refused.value.text == (
+        "[request id: <id_unknown>] expected 2 inputs but got 1 inputs for model 'sum'. Got input(s) ['a'], but "
+        "missing required input(s) ['b']. Please provide all required input(s).")
+    with pytest.raises(Refused) as refused:
+        cluster.infer("sum", {"a": a, "b": np.ones(4, np.float32)})
+    assert "unexpected shape for input 'b' for model 'sum'. Expected [3], got [4]." in refused.value.text
+    assert "not every batch size is prepared" not in cluster.replica_logs("sum")
+
+
+def test_more_requests_at_once_bring_more_replicas(cluster):
+    cluster.run(models="digits", max_replicas=3, target_ongoing_requests=1)
+    assert cluster.do("status", "default")["digits"] == {"RUNNING": 1}
+    stop = threading.Event()
+    image = np.load(DIGITS / "held_out_images.npy")[:1]
+    failed = []
+
+    def ask():
+        while not stop.is_set():
+            try:
+                cluster.infer("digits", {"image": image})
+            except Exception as error:  # whatever it is
+                failed.append(error)
+
+    clients = [threading.Thread(target=ask) for _ in range(6)]
+    for one in clients:
+        one.start()
+    try:
+        cluster.wait("3 replicas", lambda: cluster.do("status", "default")["digits"].get("RUNNING") == 3)
+    finally:
+        stop.set()
+        for one in clients:
+            one.join()
+    assert not failed

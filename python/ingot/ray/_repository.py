@@ -4,9 +4,11 @@ import dataclasses
 import pathlib
 import typing
 
+from ingot._compile import _is_engine
 from ingot.ray import _config
 from ingot.ray._errors import ConfigError
 
+_FOREIGN = (b"ftrt", b"ptrt")  # plans of NVIDIA's TensorRT
 FILES = ("model.engine", "model.plan", "model.onnx")
 
 
@@ -73,6 +75,22 @@ def _file(settings: _config.Settings, folder: pathlib.Path) -> str:
     tried = (settings.file,) if settings.file else FILES
     for name in tried:
         if (folder / name).is_file():
+            try:
+                check_start(folder / name)
+            except ConfigError as error:
+                raise ConfigError(f"model '{settings.name}', file '{name}': {error}") from None
             return str((folder / name).absolute())
     raise ConfigError(f"model '{settings.name}': the folder of version {folder.name} has no "
                       f"{', '.join(tried)}: put the engine there, or name it in default_model_filename")
+
+
+def check_start(path: pathlib.Path) -> None:
+    """Whether a file begins like an engine; ONNX models may begin anyhow. Errors: ConfigError."""
+    with open(path, "rb") as file:
+        start = file.read(8)
+    if start[:4] in _FOREIGN:
+        raise ConfigError("it is a plan of NVIDIA's TensorRT, which runs there alone; build an engine from the "
+                          "ONNX model: ingot build model.onnx -o model.engine")
+    if path.suffix != ".onnx" and not _is_engine(start):
+        raise ConfigError("it is no engine of Ingot's: build one, ingot build model.onnx -o model.engine, or name "
+                          "an ONNX model model.onnx")

@@ -10,15 +10,13 @@ import numpy as np
 from tritonclient.grpc import model_config_pb2  # type: ignore[import-untyped, import-not-found, unused-ignore]
 
 import ingot
-from ingot._compile import _is_engine
-from ingot.ray import _config, _tensors
+from ingot.ray import _config, _repository, _tensors
 from ingot.ray._errors import ConfigError, Refused
 from ingot.ray._tensors import RAW, Array, Arrays, shape_text
 
 _TYPE_NAMES = {ingot.DataType.FLOAT: "FP32", ingot.DataType.HALF: "FP16", ingot.DataType.BF16: "BF16",
                ingot.DataType.INT8: "INT8", ingot.DataType.UINT8: "UINT8", ingot.DataType.INT32: "INT32",
                ingot.DataType.INT64: "INT64", ingot.DataType.BOOL: "BOOL"}
-_FOREIGN = (b"ftrt", b"ptrt")  # plans of NVIDIA's TensorRT
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,18 +70,6 @@ class _Errors(ingot.IErrorRecorder):
         return Refused(code, text)
 
 
-def _refuse_foreign(path: str) -> None:
-    """Files that are none of Ingot's engines; others than .onnx have to be."""
-    with open(path, "rb") as file:
-        start = file.read(8)
-    if start[:4] in _FOREIGN:
-        raise ConfigError("it is a plan of NVIDIA's TensorRT, which runs there alone; build an engine from the "
-                          "ONNX model: ingot build model.onnx -o model.engine")
-    if not path.endswith(".onnx") and not _is_engine(start):
-        raise ConfigError("it is no engine of Ingot's: build one, ingot build model.onnx -o model.engine, or name "
-                          "an ONNX model model.onnx")
-
-
 class Version:
     """Threads: run(), prepare() and warm_up() from one thread, the one that made it; the rest from
     any."""
@@ -92,7 +78,7 @@ class Version:
         """Loads the engine. Errors: ConfigError naming the file, and tensor, configured and found."""
         self.settings = settings
         try:
-            _refuse_foreign(path)
+            _repository.check_start(pathlib.Path(path))
             self.model = ingot.compile(path, fp16=settings.fp16, device=device,
                                        threads=settings.threads if device == "cpu" else None)
             self._describe()
