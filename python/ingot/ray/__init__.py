@@ -39,6 +39,9 @@ _HEALTH_SECONDS = 1.0
 _BATCHES = 2
 _LEAST_ONGOING = 64
 _DRAIN_SECONDS = 30.0
+# An engine is ready in seconds: more load soon brings more replicas, which stay for a while.
+_UPSCALE_SECONDS = 3.0
+_DOWNSCALE_SECONDS = 120.0
 
 
 class Arguments(BaseModel):
@@ -144,7 +147,8 @@ def _deployment(model: _repository.Model, arguments: Arguments) -> typing.Any:
     if least < most:
         target = arguments.target_ongoing_requests or settings.max_batch_size or _config.DEFAULT_BATCH
         scale = {"autoscaling_config": {"min_replicas": least, "max_replicas": most,
-                                        "target_ongoing_requests": target}}
+                                        "target_ongoing_requests": target, "upscale_delay_s": _UPSCALE_SECONDS,
+                                        "downscale_delay_s": _DOWNSCALE_SECONDS}}
 
     class Model(_replica.Replica):
         """A replica of this model; bind() takes no arguments."""
