@@ -86,7 +86,8 @@ def test_the_readme_names_it(made):
 def test_contents(made):
     names = set(zipfile.ZipFile(made[0]).namelist())
     extension, = [name for name in names if re.fullmatch(r"ingot/_ingot\.[\w-]+\.so", name)]
-    sources = {f"ingot/{path.name}" for path in (package.REPOSITORY / "python/ingot").iterdir()
+    folder = package.REPOSITORY / "python"
+    sources = {str(path.relative_to(folder)) for path in (folder / "ingot").rglob("*")
                if path.suffix in (".py", ".pyi", ".typed")}
     information = {f"ingot-0.1.0.dist-info/{name}" for name in
                    ("METADATA", "WHEEL", "RECORD", "licenses/LICENSE", "licenses/NOTICE", "sboms/ingot.cdx.json")}
@@ -96,7 +97,7 @@ def test_contents(made):
     assert names - onednn - {plugin} == sources | information | libraries
     assert (plugin in names) == (LIBRARIES / "libingot_onnxruntime.so").exists()
     assert (names & onednn == onednn) == (LIBRARIES / "libingot_cpu.so").exists()
-    assert "ingot/py.typed" in names and "ingot/config.py" in names
+    assert "ingot/py.typed" in names and {"ingot/config.py", "ingot/ray/__init__.py"} <= names
 
 
 def test_metadata(made):
@@ -106,7 +107,7 @@ def test_metadata(made):
     assert data["Name"] == "ingot" and data["Version"] == "0.1.0"
     assert data["Requires-Python"] == ">=3.10" and data["License-Expression"] == "Apache-2.0"
     assert [r for r in data.get_all("Requires-Dist") if "extra" not in r] == ["numpy>=1.23"]
-    assert data.get_all("Provides-Extra") == ["cuda", "config"]
+    assert data.get_all("Provides-Extra") == ["cuda", "config", "ray"]
     assert "```python" in data.get_payload()  # docs/python.md
     assert f"Tag: {made[0].stem.split('-', 2)[2]}\n" in tags
     with zipfile.ZipFile(made[1]) as wheel:
