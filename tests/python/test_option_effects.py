@@ -80,6 +80,7 @@ test_one_server_for_each_gpu_or_slice_of_one: workers devices write_only tritons
 test_options_reach_the_files_that_are_written: address http_port grpc_port metrics_port worker_port retry_bytes drain backends server_options
 test_a_worker_that_cannot_start_is_given_up_and_the_last_ends_all: restart_limit restart_window
 test_endpoints_open_by_name: open_endpoints
+test_a_worker_that_hangs_is_killed_and_its_requests_are_answered: silence
 test_no_request_is_lost_when_workers_are_killed: healthy_after
 """
 

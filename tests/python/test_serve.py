@@ -6,6 +6,7 @@ import pathlib
 import re
 import signal
 import subprocess
+import sys
 import time
 
 import numpy as np
@@ -18,6 +19,7 @@ from serving import DIGITS, Fleet, Load, children, publish, wait_for
 from triton_server import Refused
 
 KILLS = 20
+FAKE = pathlib.Path(__file__).with_name("fake_tritonserver.py")
 NVIDIA_SMI = """#!/bin/sh
 echo "GPU 0: NVIDIA A100 (UUID: GPU-aaaa)"
 echo "  MIG 3g.20gb     Device  0: (UUID: MIG-1111)"
@@ -197,6 +199,40 @@ def test_a_worker_that_cannot_start_is_given_up_and_the_last_ends_all(repository
         assert not folder.exists()
     finally:
         fleet.__exit__()
+
+
+def test_a_worker_that_hangs_is_killed_and_its_requests_are_answered(repository, images, scores, tmp_path):
+    with Fleet(tmp_path / "fleet", repository, "--silence", "2") as fleet:
+        running = loads(fleet, tmp_path, images, scores)
+        with running[0], running[1]:
+            os.kill(fleet.worker(1), signal.SIGSTOP)
+            fleet.wait_for_event("worker 1 has not answered for 2 s and is killed")
+            fleet.wait_for_event("worker 1 is up", 2)
+            results = [load.stop() for load in running]
+        for result in results:
+            assert result["failures"] == [] and result["answered"] > 0
+
+
+@pytest.mark.parametrize("path, body, status, sent", [
+    ("500", 10, 500, 1),  # a batch that has hurt a device is not tried again
+    ("503", 10, 503, 2),  # a full queue, or a device that is lost: one more worker
+    ("die", 10, 502, 2),  # a request that ends its process ends two, never a third
+    ("die", 5000, 502, 1)])  # too large to be kept for another worker
+def test_a_request_is_sent_at_most_twice(repository, tmp_path, path, body, status, sent):
+    """Three workers that note what they get, so that a third could be tried."""
+    server = tmp_path / "server.sh"
+    server.write_text(f"#!/bin/sh\nexec '{sys.executable}' '{FAKE}' \"$@\"\n")
+    server.chmod(0o755)
+    with Fleet(tmp_path / "fleet", repository, f"--server-option=--notes={tmp_path}", "--retry-bytes", "1000",
+               workers=3, tritonserver=server) as fleet:
+        with pytest.raises(Refused) as refused:
+            fleet.client().call(f"/v2/{path}", b"x" * body)
+        assert refused.value.status == status
+        notes = (tmp_path / path).read_text().split()
+        assert len(notes) == len(set(notes)) == sent
+        fleet.wait_until_up(range(3))
+        for event in range(sent if path == "die" else 0):
+            fleet.wait_for_event(r"ended with exit code 86 \(device lost\); it starts again in 0.1 s", event + 1)
 
 
 def test_nothing_is_lost_when_it_is_told_to_stop(repository, images, scores, tmp_path):

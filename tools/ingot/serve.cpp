@@ -196,7 +196,8 @@ int serve(const Options& o) {
         ProcessResult checked = run_process({plan.haproxy, "-c", "-f", plan.proxy_file()});
         require(checked.exit_code == 0, ErrorCode::Io, plan.haproxy,
                 " does not take its configuration: ", checked.output);
-        supervise({plan, restart_rules(o), [](const std::string& event) {
+        supervise({plan, restart_rules(o), std::chrono::seconds(o.serving().silence),
+                   [](const std::string& event) {
                        std::printf("ingot serve: %s\n", event.c_str());
                        std::fflush(stdout);
                    }});

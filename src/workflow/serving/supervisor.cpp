@@ -24,7 +24,6 @@ constexpr milliseconds tick{20};
 constexpr milliseconds check_interval_at_start{100};
 constexpr milliseconds check_interval{500};
 constexpr double check_seconds = 1;
-constexpr seconds longest_silence{60}; // of a worker that has answered before
 constexpr seconds stop_margin{5};
 
 /// A program that is started again when it ends.
@@ -177,9 +176,9 @@ private:
             }
         }
         w.check_at = now + (w.last_health ? check_interval : check_interval_at_start);
-        if (w.last_health && now - *w.last_health > longest_silence) {
-            request_.told(
-                str(w.name, " has not answered for ", longest_silence.count(), " s and is killed"));
+        if (w.last_health && now - *w.last_health > request_.silence) {
+            request_.told(str(w.name, " has not answered for ", request_.silence.count(),
+                              " s and is killed"));
             w.child->send(SIGKILL);
         }
     }

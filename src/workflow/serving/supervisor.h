@@ -12,6 +12,7 @@ namespace ingot::serving {
 struct SuperviseRequest {
     ServePlan plan;
     RestartRules rules;
+    std::chrono::seconds silence{60}; // of a worker that has answered before: it is killed
     std::function<void(const std::string&)> told; // gets each event as a sentence
 };
 /// Returns when it is interrupted (SIGTERM, SIGINT): the proxy takes no more connections, what is
