@@ -2,6 +2,7 @@
 #include "ir/rewrite.h"
 
 #include "base/error.h"
+#include "base/interrupt.h"
 
 namespace ingot {
 
@@ -221,6 +222,7 @@ void Rewriter::carry(Value from, Value to) {
 }
 
 void Rewriter::replace(const Node& n, std::span<const Value> by) {
+    check_interrupt(); // most passes do nothing else over all nodes
     CHECK(by.size() == n.outputs.size(), "node '", n.name, "' (", n.def->name, ") has ",
           n.outputs.size(), " results, replaced by ", by.size());
     for (size_t i = 0; i < by.size(); ++i) {

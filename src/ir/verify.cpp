@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/verify.h"
 
+#include "base/interrupt.h"
+
 namespace ingot {
 
 namespace {
@@ -26,6 +28,7 @@ struct Verifier {
             map[v.id] = again_too ? again.add_input({}, g.type(v)) : v;
         }
         for (size_t i = 0; i < g.nodes().size(); ++i) {
+            check_interrupt();
             const Node& n = g.nodes()[i];
             with_place([&] { return str("node ", i, " '", n.name, "' (", n.def->name, ")"); },
                        [&] { node(g, n, again, map, defined, depth); });

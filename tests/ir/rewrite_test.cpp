@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/error.h"
+#include "base/interrupt.h"
 #include "ir/rewrite.h"
 #include "ir/sample_graphs.h"
 #include "ir/text.h"
@@ -28,6 +29,32 @@ TEST(Rewrite, CopyingEveryNodeChangesNothing) {
         EXPECT_EQ(full(copy), full(g));
         EXPECT_EQ(full(rewrite_bodies(g, [](const Graph& b) { return b; })), full(g));
     }
+}
+
+/// A graph of a million nodes takes seconds for each of these: none waits for its end.
+TEST(Rewrite, EachWalkSeesAnInterrupt) {
+    Graph g =
+        parse_graph("graph a(%x: f32[2]) { %y = reshape(%x) {dims=[1,2]} return %y }", ops_only);
+    struct Cleared {
+        ~Cleared() { clear_interrupt(); }
+    } cleared;
+    auto is_interrupted = [](const std::function<void()>& f) {
+        try {
+            f();
+        } catch (const Error& e) {
+            return e.code() == ErrorCode::Interrupted;
+        }
+        return false;
+    };
+    request_interrupt();
+    Rule keep = [](Rewriter&, const Node&, std::span<const Value>) {
+        return std::optional<Values>();
+    };
+    EXPECT_TRUE(is_interrupted([&] { rewrite(g, keep); }));
+    EXPECT_TRUE(is_interrupted([&] { dead_code(g); }));
+    EXPECT_TRUE(is_interrupted([&] { verify(g); }));
+    clear_interrupt();
+    EXPECT_FALSE(is_interrupted([&] { verify(rewrite(dead_code(g), keep)); }));
 }
 
 TEST(Rewrite, WrongTypesAreRefused) {
