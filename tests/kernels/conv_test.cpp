@@ -216,6 +216,69 @@ TEST(Conv, Groups) {
     sweep(conv_graph({.x = "f16[1,6,5,5]", .w = "f16[9,2,3,3]", .groups = 3}));
 }
 
+/// Groups whose last slab reaches into the next one, whole slabs two windows apart, and TF32.
+TEST(Conv, GroupsByWgmma) {
+    ConvCase c{.x = "f16[2,120,9,11]", .w = "f16[120,40,3,3]", .groups = 3};
+    std::vector<std::string> names = sweep(with_residual(c));
+    for (std::string_view prefix : {"conv_wgmma_64x64_s1", "conv_wgmma_64x64_s4",
+                                    "conv_wgmma_128x128_r2", "conv_wgmma_128x128_pp"}) {
+        EXPECT_TRUE(ran(names, prefix)) << prefix;
+    }
+    FamilyOptions options;
+    options.tactic = "conv_wgmma_64x64_s1";
+    for (const ConvCase& other :
+         {ConvCase{
+              .x = "bf16[1,128,10,14]", .w = "bf16[96,64,3,3]", .strides = {2, 2}, .groups = 2},
+          ConvCase{.x = "f16[1,96,6,7]", .w = "f16[24,48,3,3]", .dilations = {1, 2}, .groups = 2},
+          ConvCase{.x = "f16[1,64,7,7]",
+          .w = "f16[34,32,1,1]",
+          .strides = {2, 2},
+          .low = {0, 0},
+          .high = {0, 0},
+          .groups = 2}}) {
+        EXPECT_EQ(expect_family(conv_graph(other), options).tactic, options.tactic);
+    }
+    options.tolerance = 2e-3;
+    EXPECT_EQ(
+        expect_family(
+            conv_graph(
+                {.x = "f32[2,64,10,14]", .w = "f32[24,32,3,3]", .strides = {2, 2}, .groups = 2}),
+            options)
+            .tactic,
+        options.tactic);
+    // Groups that leave most of a slab empty.
+    for (const auto& [x, w] : {std::pair{"f16[1,104,14,14]", "f16[104,8,3,3]"},
+                               std::pair{"f16[1,312,14,14]", "f16[104,24,3,3]"}}) {
+        EXPECT_FALSE(ran(tactic_names(conv_graph({.x = x, .w = w, .groups = 13})), "conv_wgmma"));
+    }
+    EXPECT_TRUE(
+        tactic_names(conv_graph({.x = "f16[1,128,56,56]", .w = "f16[128,64,3,3]", .groups = 2}))[0]
+            .starts_with("conv_wgmma"));
+}
+
+TEST(Conv, NarrowGroupsThroughTheBackend) {
+    for (int cc : {80, 90}) {
+        SCOPED_TRACE(cc);
+        Graph g;
+        ops::Conv a;
+        a.strides = {2, 2};
+        a.dilations = {1, 1};
+        a.low = to_dims({1, 1});
+        a.high = a.low;
+        a.groups = 16;
+        a.dtype = DType::F16;
+        Value w = ops::constant(g, random_elements(DType::F16, {64, 4, 3, 3}, 3, -0.2, 0.2));
+        Value bias = ops::constant(g, random_elements(DType::F16, {64, 1, 1}, 4));
+        Value x = g.add_input("x", parse_type("f16[2,64,10,14]"));
+        g.add_output("y", ops::maximum(g, ops::add(g, ops::conv(g, a, x, w), bias), 0.0));
+        BackendRun run = expect_backend(g, {.cc = cc, .tolerance = 6e-3});
+        std::string_view expected = cc == 90 ? "conv_wgmma" : "conv_mma";
+        EXPECT_TRUE(std::any_of(
+            run.implementations.begin(), run.implementations.end(),
+            [&](const std::string& i) { return i.find(expected) != std::string::npos; }));
+    }
+}
+
 /// Channels of 8 or 4 aligned bytes, and of fewer.
 TEST(Conv, ChannelsOfFewAlignedBytes) {
     for (const char* groups_of : {"4", "2", "5"}) {

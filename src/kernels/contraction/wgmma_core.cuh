@@ -32,29 +32,32 @@ DEVICE void load_slab(u32 to, const TensorMap* map, i64 k, i64 outer, int batch,
 #endif
 
 #if CONV
-/// Widths, heights and images; `first` is where the windows of position 0 begin.
+/// Widths, heights and images; `first` is where the windows of position 0 begin. A batch is a group
+/// of channels. Where its last slab reaches into the next group, the weights are zeros.
 struct Patch {
     i64 tiles[3], size[3], out[3], kernel[2], dilation[2], first[2];
-    i64 channel_steps; // of SLAB_K
+    i64 channel_steps;     // of SLAB_K, in a group
+    i64 channels, results; // of a group
+    i64 all_channels;      // of x
 };
 /// Loads of one operand, step after step.
 struct Slabs {
     const TensorMap* map;
     const Patch& p;
-    int c, s, r, tap, at[3];
-    DEVICE Slabs(const TensorMap* map_, const Patch& p_, int begin, int w, int h, int n)
-        : map(map_), p(p_) {
+    int first, last, c, s, r, tap, at[3]; // channels of the group, the current one; position
+    DEVICE Slabs(const TensorMap* map_, const Patch& p_, int begin, int first_, int w, int h, int n)
+        : map(map_), p(p_), first(first_), last(first_ + (int)p_.channel_steps * SLAB_K) {
         tap = begin / (int)p.channel_steps;
-        c = (begin - tap * (int)p.channel_steps) * SLAB_K;
+        c = first + (begin - tap * (int)p.channel_steps) * SLAB_K;
         r = tap / (int)p.kernel[0];
         s = tap - r * (int)p.kernel[0];
         at[0] = w, at[1] = h, at[2] = n;
     }
     DEVICE void advance() {
         c += SLAB_K;
-        if (c < (int)p.channel_steps * SLAB_K)
+        if (c < last)
             return;
-        c = 0;
+        c = first;
         tap++;
         if (++s == (int)p.kernel[0])
             s = 0, r++;
@@ -63,7 +66,7 @@ struct Slabs {
         int x = s * (int)p.dilation[0] + (int)p.first[0],
             y = r * (int)p.dilation[1] + (int)p.first[1];
 #if CONV == 2
-        tma_load5(to, map, c + (x & 1) * (int)p.channel_steps * SLAB_K, at[0] + (x >> 1), y & 1,
+        tma_load5(to, map, c + (x & 1) * (int)p.all_channels, at[0] + (x >> 1), y & 1,
                   at[1] + (y >> 1), at[2], bar);
 #else
         tma_load4(to, map, c, at[0] + x, at[1] + y, at[2], bar);
@@ -141,7 +144,8 @@ struct LoadA {
 #if CONV
     Slabs slabs;
     DEVICE LoadA(const TensorMap* map, const Place& at, int begin, i32 CONV_TAKES)
-        : slabs(map, p, begin, at.row_of.at[0], at.row_of.at[1], at.row_of.at[2]) {}
+        : slabs(map, p, begin, (int)(at.batch * (u32)p.channels), at.row_of.at[0], at.row_of.at[1],
+                at.row_of.at[2]) {}
     DEVICE void operator()(u32 to, int, u32 bar) {
         slabs.load_x(to, bar);
     }
@@ -160,7 +164,7 @@ struct LoadB {
 #if CONV
     Slabs slabs;
     DEVICE LoadB(const TensorMap* map, const Place& at, int begin, i32 CONV_TAKES)
-        : slabs(map, p, begin, (int)at.n0, 0, 0) {}
+        : slabs(map, p, begin, 0, (int)at.n0 + (int)(at.batch * (u32)p.results), 0, 0) {}
     DEVICE void operator()(u32 to, int, u32 bar) {
         slabs.load_w(to, bar);
     }

@@ -8,8 +8,8 @@
 
 namespace ingot::kernels {
 
-/// By wgmma, where TMA can fetch the windows: no groups; steps between windows only for windows of
-/// one element, or adjacent windows.
+/// By wgmma, where TMA can fetch the windows: groups that fill half a slab; steps between
+/// windows only for windows of one element, or adjacent windows. A tile belongs to one group.
 struct ConvWgmma : WgmmaSplit {
     static constexpr std::string_view pattern = "conv_wgmma_{tile}_s{splits}";
 };

@@ -13,11 +13,15 @@ namespace {
 
 using Sizes = std::array<int64_t, 3>; // width, height, images
 
-/// `struct Patch` of gemm_wgmma.cuh.
+/// `struct Patch` of wgmma_core.cuh.
 struct PatchArg {
     Sizes tiles, size, out;
     std::array<int64_t, 2> kernel, dilation, first;
     int64_t channel_steps = 0;
+    int64_t channels = 0, results = 0; // of a group
+    int64_t all_channels = 0;
+
+    int64_t count() const { return tiles[0] * tiles[1] * tiles[2]; }
 };
 
 /// The patch of at most `rows` positions that covers the results with the fewest tiles.
@@ -51,6 +55,9 @@ PatchArg patch_of(const ConvShape& s, int64_t rows) {
     p.dilation = {w.dilation[2], w.dilation[1]};
     p.first = {-w.low[2], -w.low[1]};
     p.channel_steps = div_up(w.channels, slab_elements(s.x.dtype));
+    p.channels = w.channels;
+    p.results = s.results / s.groups;
+    p.all_channels = w.channels * s.groups;
     return p;
 }
 
@@ -59,7 +66,7 @@ bool in_pairs(const ConvShape& s) {
     const WindowArg& w = s.window;
     return w.stride[1] == 2 && w.stride[2] == 2 && s.taps() > 1 && w.in[1] % 2 == 0 &&
            w.in[2] % 2 == 0 && w.channels % slab_elements(s.x.dtype) == 0 &&
-           w.step[2] == w.channels;
+           w.step[2] == w.channels * s.groups;
 }
 
 bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
@@ -74,8 +81,11 @@ bool runs(const ConvShape& s, const Arch& arch, bool tf32) {
         steps = steps && (w.stride[i] == 1 || (w.kernel[i] == 1 && w.low[i] == 0 &&
                                                (w.out[i] - 1) * w.stride[i] < w.in[i]));
     }
-    return arch.has_wgmma() && types && flat && (steps || in_pairs(s)) && s.groups == 1 &&
-           w.step_c == 1 && chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
+    // A step multiplies a whole slab of channels: narrower groups waste more than `mma.sync` does
+    // (measured: 8 and 16 channels a group).
+    bool filled = s.groups == 1 || 2 * w.channels >= slab_elements(s.x.dtype);
+    return arch.has_wgmma() && types && filled && flat && (steps || in_pairs(s)) && w.step_c == 1 &&
+           chunked(w.step_n) && chunked(w.step[1]) && chunked(w.step[2]) &&
            chunked(s.x.view.offset) && chunked(s.w.view.offset) && chunked(s.w.view.strides[0]) &&
            chunked(s.tap_step) && s.w.view.strides[1] == 1 && w.channels % chunk == 0 &&
            w.dilation[1] * w.kernel[1] < 1000 && w.dilation[2] * w.kernel[2] < 1000;
@@ -94,9 +104,10 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
         auto size = [](int64_t v) { return static_cast<uint64_t>(v); };
         auto box = [](int64_t v) { return static_cast<uint32_t>(v); };
         m.rank = 5;
-        m.sizes = {size(2 * w.channels), size(w.in[2] / 2), 2, size(w.in[1] / 2), size(s.images)};
+        m.sizes = {size(2 * p.all_channels), size(w.in[2] / 2), 2, size(w.in[1] / 2),
+                   size(s.images)};
         int64_t element = bit_width(type) / 8;
-        m.strides = {size(2 * element * w.channels), size(element * w.step[1]),
+        m.strides = {size(2 * element * p.all_channels), size(element * w.step[1]),
                      size(2 * element * w.step[1]),
                      bytes_of_stride(type, w.step_n, s.images, w.in[1] * w.step[1])};
         m.box = {m.box[0], box(p.size[0]), 1, box(p.size[1]), box(p.size[2])};
@@ -104,11 +115,11 @@ TensorMap input_map(const ConvShape& s, const PatchArg& p) {
     }
     int64_t width = w.stride[2] == 1 ? w.in[2] : w.out[2];
     int64_t height = w.stride[1] == 1 ? w.in[1] : w.out[1];
-    m.sizes = {static_cast<uint64_t>(w.channels), static_cast<uint64_t>(width),
+    m.sizes = {static_cast<uint64_t>(p.all_channels), static_cast<uint64_t>(width),
                static_cast<uint64_t>(height), static_cast<uint64_t>(s.images), 1};
-    m.strides = {bytes_of_stride(type, w.step[2] * w.stride[2], width, w.channels),
-                 bytes_of_stride(type, w.step[1] * w.stride[1], height, w.channels),
-                 bytes_of_stride(type, w.step_n, s.images, w.channels), 16};
+    m.strides = {bytes_of_stride(type, w.step[2] * w.stride[2], width, p.all_channels),
+                 bytes_of_stride(type, w.step[1] * w.stride[1], height, p.all_channels),
+                 bytes_of_stride(type, w.step_n, s.images, p.all_channels), 16};
     m.box = {m.box[0], static_cast<uint32_t>(p.size[0]), static_cast<uint32_t>(p.size[1]),
              static_cast<uint32_t>(p.size[2]), 1};
     return m;
@@ -243,7 +254,7 @@ void add_wgmma_conv(std::vector<Tactic>& out, const ConvShape& shape, const Arch
     for (size_t i = 0; i < tiles.size(); ++i) {
         const WgmmaTile& t = tiles[i];
         PatchArg p = patch_of(s, t.bm());
-        int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, t.bn);
+        int64_t count = s.groups * p.count() * div_up(p.results, t.bn);
         int64_t steps = s.taps() * p.channel_steps;
         for (int split : wgmma_splits()) {
             if (!t.takes(c, steps, split, tma_store)) {
@@ -263,7 +274,7 @@ Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const ConvWgmm
     Contraction c = generalised(window_contraction(shape), tile.variant(variant));
     ConvShape s = runs_as_channels(shape);
     PatchArg p = patch_of(s, tile.bm());
-    int64_t count = p.tiles[0] * p.tiles[1] * p.tiles[2] * div_up(s.results, tile.bn);
+    int64_t count = s.groups * p.count() * div_up(p.results, tile.bn);
     Launch l = wgmma_launch(tile, c, count, splits, in_pairs(s) ? 2 : 1, arch);
     l.args.map(s.x, input_map(s, p));
     l.args.map(s.w, weight_map(s, tile.bn));
@@ -284,7 +295,7 @@ Emitted emit_wgmma_conv(const ConvShape& shape, const Arch& arch, const ConvWgmm
     for (const auto* a : {&p.kernel, &p.dilation, &p.first}) {
         words.insert(words.end(), a->begin(), a->end());
     }
-    words.push_back(p.channel_steps);
+    words.insert(words.end(), {p.channel_steps, p.channels, p.results, p.all_channels});
     add_words(l.args, words);
     add_geometry(l.args, c);
     add_operands(l.args, c);
