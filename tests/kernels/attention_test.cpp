@@ -51,6 +51,25 @@ TEST(Attention, HalfPrecisionOnMatrixInstructions) {
     EXPECT_TRUE(has(sweep(graph_of(DType::F16, {2, 1, 1, 5, 9, 8, 8})), "att_mma"));
 }
 
+/// Heads of 8 aligned bytes and 4 elements, padded in shared memory.
+TEST(Attention, HeadsOfHalfChunks) {
+    for (int64_t depth : {36, 60, 4, 100}) {
+        SCOPED_TRACE(depth);
+        EXPECT_TRUE(has(sweep(graph_of(DType::F16, {2, 2, 1, 33, 70, depth, depth})), "att_mma"));
+    }
+    // Few rows split the keys among warps and blocks.
+    std::vector<std::string> names = sweep(graph_of(DType::BF16, {1, 2, 2, 3, 150, 60, 60}));
+    for (const char* tactic : {"att_mma_16x", "att_mma_c"}) {
+        EXPECT_TRUE(has(names, tactic)) << tactic;
+    }
+    ops::Attention a;
+    a.causal = true;
+    sweep(graph_of(DType::F16, {1, 2, 2, 40, 40, 36, 36}, a, "f16[1,1,1,40]"));
+    EXPECT_FALSE(has(tactic_names(graph_of(DType::F16, {1, 1, 1, 9, 9, 6, 6})), "att_mma"));
+    EXPECT_TRUE(
+        tactic_names(graph_of(DType::F16, {1, 4, 4, 256, 256, 36, 36}))[0].starts_with("att_mma"));
+}
+
 TEST(Attention, WarpgroupProducts) {
     // Every form, head sizes of one to three slabs, rows and keys that do not fill tiles.
     std::vector<std::string> names = sweep(graph_of(DType::F16, {1, 2, 2, 150, 300, 64, 64}));

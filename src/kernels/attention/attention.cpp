@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Family attention. Tactics: "att_wgmma" (9.0; f16 and bf16, head sizes up to 160), "att_mma" (f16
-// and bf16, up to 256) and "att_tf32" (f32, up to 160), all for q, k and v with contiguous heads
-// and 16-byte rows, which packed QKV buffers have; and "simt" for all problems. Query heads that
+// and bf16, up to 256) and "att_tf32" (f32, up to 160), all for q, k and v with contiguous heads in
+// rows of whole 16 bytes (without wgmma also of 8 bytes and 4 elements), which packed QKV buffers
+// have; and "simt" for all problems. Query heads that
 // share keys are rows of one tile. With few tiles, blocks split the keys; then a cluster exchanges
 // its sums, or a second kernel merges them, in order.
 #include "base/error.h"

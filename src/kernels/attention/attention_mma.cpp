@@ -13,18 +13,28 @@ int64_t most_depth(const Heads& s) {
     return s.dtype == DType::F32 ? 160 : 256;
 }
 
-/// Elements of 16 bytes.
-int64_t chunk(const Heads& s) {
-    return s.dtype == DType::F32 ? 4 : 8;
+/// Bytes of q, k and v that one copy takes: 16 or 8; 0 where their rows are not aligned so.
+int copied_bytes(const Heads& s) {
+    for (int bytes : {16, 8}) {
+        int64_t unit = int64_t{8} * bytes / bit_width(s.dtype);
+        if (s.arg.depth % unit == 0 && by_vectors(s.q.view, unit) && by_vectors(s.k.view, unit) &&
+            by_vectors(s.v.view, unit)) {
+            return bytes;
+        }
+    }
+    return 0;
+}
+
+/// How much longer a kernel takes with copies of 8 bytes.
+double copy_factor(const Heads& s) {
+    return copied_bytes(s) == 16 ? 1.0 : 1.2;
 }
 
 bool runs(const Problem& p, const Heads& s) {
     bool type =
         s.dtype == DType::F16 || s.dtype == DType::BF16 || (s.dtype == DType::F32 && p.tf32);
-    int64_t unit = chunk(s);
-    return type && s.arg.depth == s.arg.values && s.arg.depth % unit == 0 && s.arg.depth > 0 &&
-           s.arg.depth <= most_depth(s) && by_vectors(s.q.view, unit) &&
-           by_vectors(s.k.view, unit) && by_vectors(s.v.view, unit) && by_vectors(s.out.view, 2);
+    return type && s.arg.depth == s.arg.values && s.arg.depth % 4 == 0 && s.arg.depth > 0 &&
+           s.arg.depth <= most_depth(s) && copied_bytes(s) > 0 && by_vectors(s.out.view, 2);
 }
 
 int64_t stage_keys(const Heads& s) {
@@ -137,7 +147,7 @@ Tactic tactic(const Problem& p, const Heads& s, int mi, int warps) {
                   (wide ? 0.45 : 1);
     constexpr double begin_us = 1.8; // for a tile: rows of q, the first keys
     double us = 2.5 + waves * (begin_us + flop / rate) + (splits > 1 ? 2.5 : 0);
-    us *= p.arch.has_wgmma() ? beside_wgmma : 1;
+    us *= (p.arch.has_wgmma() ? beside_wgmma : 1) * copy_factor(s);
     RowTiles tiles = {bm, static_cast<int>(stage_keys(s))};
     return wide ? make_tactic(MmaTf32{tiles}, us) : make_tactic(Mma{tiles}, us);
 }
@@ -154,7 +164,7 @@ double across_us(const Problem& p, const Heads& s, const Across& a) {
     double stage_us = 0.1 + 0.00625 * a.keys;
     double us = 3.5 + waves * (bytes / bytes_per_us + stage_us * stages) + (splits > 1 ? 2.5 : 0) +
                 (a.cluster > 1 ? 0.15 : 0);
-    return us * (p.arch.has_wgmma() ? beside_wgmma : 1);
+    return us * (p.arch.has_wgmma() ? beside_wgmma : 1) * copy_factor(s);
 }
 
 Tactic across(const Problem& p, const Heads& s, const Across& a) {
@@ -238,7 +248,7 @@ Launch mma_launch(const Heads& s, const Tiling& t) {
     Launch l;
     Defines d;
     d.add("TF32", wide ? 1 : 0).add("E", wide ? "float" : "u16").add("DH", s.arg.depth);
-    d.add("MI", mi).add("NW", t.warps).add("BN", t.stage);
+    d.add("COPIED", copied_bytes(s)).add("MI", mi).add("NW", t.warps).add("BN", t.stage);
     d.add("SN", t.across ? t.across->keys : unrolled_keys(s, mi));
     d.add("QREG", keep ? 1 : 0).add("ACROSS", t.across ? 1 : 0).add("CLUSTER", cluster);
     add_softmax(d, s, false);
@@ -268,7 +278,9 @@ void add_mma_tactics(std::vector<Tactic>& list, const Problem& p, const Heads& s
     for (auto [mi, warps] : {std::pair{2, 4}, std::pair{1, 4}, std::pair{1, 2}}) {
         bool fits =
             shared_bytes(s, int64_t{16} * mi * warps, stage_keys(s)) <= p.arch.shared_per_block;
-        if (fits && (mi == 1 || (s.arg.depth <= 64 && !s.heavy()))) {
+        // Copies of 8 bytes, and columns that are padded, make the text longer.
+        bool short_text = !s.heavy() && s.arg.depth <= (copied_bytes(s) == 16 ? 64 : 48);
+        if (fits && (mi == 1 || short_text)) {
             list.push_back(tactic(p, s, mi, warps));
         }
     }

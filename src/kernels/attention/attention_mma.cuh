@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // softmax(q k^T * scale + mask) v for f16, bf16 and f32 (as TF32) with online softmax in f32:
 // mma.sync and cp.async. Every block reads its rows of q once, and all keys and values visible to
-// them. E stored elements; DH head size, padded to D in shared memory only; MI * 16 rows a warp, NW
-// warps, BN keys a stage, SN of them a step; QREG: q stays in registers; SPLIT: sums go to scratch.
-// ACROSS: the warps share the rows, and each has its own keys of a stage, NW * SN in all. CLUSTER >
-// 1: the blocks of a cluster share fewer than 16 rows and split the keys; each block receives the
-// others' sums for its share of the results, and adds them in order.
+// them. E stored elements; DH head size, a multiple of 4, padded to D in shared memory only; COPIED
+// bytes of a row, 16 or 8, are aligned; MI * 16 rows a warp, NW warps, BN keys a stage, SN of them
+// a step; QREG: q stays in registers; SPLIT: sums go to scratch. ACROSS: the warps share the rows,
+// and each has its own keys of a stage, NW * SN in all. CLUSTER > 1: the blocks of a cluster share
+// fewer than 16 rows and split the keys; each block receives the others' sums for its share of the
+// results, and adds them in order.
 #define STEP (TF32 ? 8 : 16) // of the depth, by one instruction
 #define D ((DH + STEP - 1) / STEP * STEP)
 #define BM (16 * MI * (ACROSS ? 1 : NW))
@@ -28,14 +29,26 @@ DEVICE u32 along(u32 at, int d) {
 DEVICE int used_rows(int rows) {
     return rows < BN ? (rows + SN - 1) / SN * SN : BN;
 }
+/// Chunk c of the row at `from`, with zeros behind its end; all zeros if not `ok`.
+DEVICE void copy_chunk(u32 to, const E* from, int c, bool ok) {
+    constexpr int piece = COPIED / sizeof(E);
+#pragma unroll
+    for (int e = 0; e < per_chunk; e += piece) {
+        bool in = ok && c * per_chunk + e < DH;
+        const E* at = from + (in ? c * per_chunk + e : 0);
+        if (COPIED == 16)
+            cp_async16(to, at, in ? 16 : 0);
+        else
+            cp_async8(to + e * sizeof(E), at, in ? 8 : 0);
+    }
+}
 DEVICE void fill_tile(u32 to, const E* from, i64 stride, int row, int rows) {
     const int count = used_rows(rows - row) * chunks;
 #pragma unroll 2
     for (int i = threadIdx.x; i < count; i += NT) {
         int r = i / chunks, c = i % chunks;
-        bool ok = row + r < rows && c * per_chunk < DH;
-        cp_async16(to + chunk_at(r, c), from + (ok ? (i64)(row + r) * stride + c * per_chunk : 0),
-                   ok ? 16 : 0);
+        bool ok = row + r < rows;
+        copy_chunk(to + chunk_at(r, c), from + (ok ? (i64)(row + r) * stride : 0), c, ok);
     }
 }
 DEVICE void round_tf32(u32* v) {
@@ -181,10 +194,9 @@ KERNEL void __launch_bounds__(NT, 1)
 #pragma unroll 1
     for (int i = tid; i < BM * chunks; i += NT) {
         int r = i / chunks, c = i % chunks, row = m0 + r;
-        bool ok = row < rows && c * per_chunk < DH;
+        bool ok = row < rows;
         int head = row / a.queries, s = row - head * a.queries;
-        cp_async16(q_s + chunk_at(r, c), q + (ok ? head * a.q[1] + s * a.q[2] + c * per_chunk : 0),
-                   ok ? 16 : 0);
+        copy_chunk(q_s + chunk_at(r, c), q + (ok ? head * a.q[1] + s * a.q[2] : 0), c, ok);
     }
     cp_async_commit();
 #if ACROSS
