@@ -40,4 +40,22 @@ std::optional<std::string> refuse_packed(const Group& group, Value apart) {
     return std::nullopt;
 }
 
+int argument_count(const ExprInstr& c) {
+    return c.op == ExprOp::In || c.op == ExprOp::Const ? 0
+           : c.op == ExprOp::Cast                      ? 1
+           : c.op == ExprOp::Select                    ? 3
+                                                       : arity(c.op);
+}
+
+std::vector<int> uses_of(const Expr& e) {
+    std::vector<int> uses(e.code.size(), 0);
+    uses.back() = 1;
+    for (const ExprInstr& c : e.code) {
+        for (int k = 0; k < argument_count(c); ++k) {
+            ++uses[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
+        }
+    }
+    return uses;
+}
+
 } // namespace ingot::plan

@@ -15,4 +15,9 @@ std::optional<std::string> refuse_epilogue(const Group& group);
 /// The reason why some elements of the group are packed in memory; elements of `apart` may be.
 std::optional<std::string> refuse_packed(const Group& group, Value apart = {});
 
+/// The number of instructions that an instruction reads.
+int argument_count(const ExprInstr& c);
+/// The number of reads of each instruction; the result counts once more.
+std::vector<int> uses_of(const Expr& e);
+
 } // namespace ingot::plan

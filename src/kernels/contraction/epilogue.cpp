@@ -55,25 +55,6 @@ std::optional<std::string> refuse_halves(const Group& group) {
 
 namespace {
 
-int argument_count(const ExprInstr& c) {
-    return c.op == ExprOp::In || c.op == ExprOp::Const ? 0
-           : c.op == ExprOp::Cast                      ? 1
-           : c.op == ExprOp::Select                    ? 3
-                                                       : arity(c.op);
-}
-
-/// The number of reads of each instruction; the result counts once more.
-std::vector<int> uses_of(const Expr& e) {
-    std::vector<int> uses(e.code.size(), 0);
-    uses.back() = 1;
-    for (const ExprInstr& c : e.code) {
-        for (int k = 0; k < argument_count(c); ++k) {
-            ++uses[static_cast<size_t>(c.args[static_cast<size_t>(k)])];
-        }
-    }
-    return uses;
-}
-
 /// The addends at the beginning of `e`, whose input i is the sum where `is_sum[i]`.
 struct Chain {
     std::vector<int> addends; // instructions
@@ -84,7 +65,7 @@ struct Chain {
 Chain chain_of(const Expr& e, const std::vector<bool>& is_sum) {
     Chain c;
     c.taken.assign(e.code.size(), false);
-    std::vector<int> uses = uses_of(e);
+    std::vector<int> uses = plan::uses_of(e);
     auto is_input = [&](int n, bool sum) {
         const ExprInstr& i = e.code[static_cast<size_t>(n)];
         return i.op == ExprOp::In && is_sum[static_cast<size_t>(i.args[0])] == sum;
@@ -143,7 +124,7 @@ void append_rest(Expr& out, const Expr& e, const std::vector<bool>& taken, std::
         if (c.op == ExprOp::In) {
             c.args[0] = inputs[static_cast<size_t>(c.args[0])];
         }
-        for (int k = 0; k < argument_count(c); ++k) {
+        for (int k = 0; k < plan::argument_count(c); ++k) {
             auto& arg = c.args[static_cast<size_t>(k)];
             arg = at[static_cast<size_t>(arg)];
         }

@@ -4,7 +4,9 @@
 // 0, a warp, in which one thread loads both: it takes few registers from the others, so that
 // RESIDENT blocks share an SM, one storing its tile while another multiplies. A B that is constant
 // is fetched before the kernels before this one have finished. `splits` blocks of a cluster share a
-// tile and sum in a fixed order. The finished tile takes the ring's place in shared memory.
+// tile and sum in a fixed order. CENTRED: the sums are divided by the deviation of their row of A
+// (the root of its variance plus `epsilon`), of which a block has the whole depth. The finished
+// tile takes the ring's place in shared memory.
 constexpr int tile_bytes = tile_m * tile_pitch * 4, depth = 4;
 constexpr int end_bytes = tile_bytes + depth * 40 * consumers; // room for two operands
 constexpr int bar_at = ST * stage_bytes > end_bytes ? ST* stage_bytes : end_bytes;
@@ -61,8 +63,8 @@ DEVICE void stage_tile(float* tile, const Sums& sums, int row, int lane) {
 
 KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESIDENT : 1)
     gemm_wgmma(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-               OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched,
-               i32 b_batched CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
+               OUT* __restrict__ out, i32 splits, i32 b_constant, i32 a_batched, i32 b_batched,
+               float epsilon CONV_PARAMS, const __grid_constant__ Geometry g EPI_PARAMS) {
     SHARED(memory);
     u32 ring = smem_addr(memory), full = ring + bar_at;
     int tid = threadIdx.x, group = tid >> 7;
@@ -117,9 +119,19 @@ KERNEL void __launch_bounds__(consumers + (RESIDENT ? 32 : 128), RESIDENT ? RESI
 #endif
     int lane = tid & 31, warp = (tid >> 5) & 3;
     Sums sums;
+#ifdef CENTRED
+    RowDeviations deviations(memory, warp, lane, (int)g.k);
+    accumulate<false>(sums, ring, full, begin, end, group * (MB * 8192), lane, Turn(), 0,
+                      deviations);
+#else
+    (void)epsilon;
     accumulate<false>(sums, ring, full, begin, end, group * (MB * 8192), lane, Turn(), 0);
+#endif
     grid_release();
     grid_wait();
+#ifdef CENTRED
+    deviations.divide(sums, epsilon, lane);
+#endif
     sync_some(1, consumers); // the ring is free
     stage_tile((float*)memory, sums, group * (64 * MB) + warp * 16, lane);
     int from = 0, count = tile_m;

@@ -183,10 +183,11 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t count, in
 namespace {
 
 /// Text of the kernel that stores out of shared memory.
-void add_tile_text(Program& p, const StoreText& text) {
+void add_tile_text(Program& p, const StoreText& text, bool centred) {
     p.body += str(device_file("contract"), text.functions, text.store_tile(),
                   text.staged ? device_file("store_staged") : "", device_file("cluster_sum"),
-                  device_file("wgmma_core"), text.paired ? device_file("pair_load") : "");
+                  device_file("wgmma_core"), text.paired ? device_file("pair_load") : "",
+                  centred ? device_file("row_deviation") : "");
 }
 
 void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c) {
@@ -199,7 +200,7 @@ void add_persistent_text(Program& p, const WgmmaTile& t, const Contraction& c) {
 } // namespace
 
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int splits, int conv,
-                    const Arch& arch) {
+                    const Arch& arch, bool centred) {
     StoreText text = store_text(c, store_width(c));
     bool wide = c.a.dtype == DType::F32;
     Launch l;
@@ -214,12 +215,15 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
             "\n#define ST ", t.stages, "\n#define DEEP ", t.k_blocks, "\n#define RESIDENT ",
             t.resident, "\n#define PING_PONG ", t.ping_pong ? 1 : 0, "\n#define CONV ", conv,
             "\n#define BATCHED ", conv == 0 && c.batches() > 1 ? 1 : 0, "\n", text.defines);
+    if (centred) {
+        l.program.defines += str("#define CENTRED 1\n#define A_TYPE ", c_type(c.a.dtype), "\n");
+    }
     l.program.body = device_file("wgmma");
     if (t.persistent) {
         add_persistent_text(l.program, t, c);
         l.program.family = "gemm_wgmma_persistent";
     } else {
-        add_tile_text(l.program, text);
+        add_tile_text(l.program, text, centred);
         l.program.family = t.ping_pong ? "gemm_wgmma_pp" : "gemm_wgmma";
     }
     l.entry = std::string(l.program.family);
@@ -230,12 +234,14 @@ Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t count, int
     return l;
 }
 
-void add_wgmma_numbers(Args& args, const WgmmaTile& t, int splits, bool b_constant, bool a_batched,
-                       bool b_batched) {
+void add_wgmma_numbers(Args& args, const WgmmaTile& t, const WgmmaNumbers& n) {
     if (!t.ping_pong) {
-        args.i32(splits);
+        args.i32(n.splits);
     }
-    args.i32(b_constant ? 1 : 0).i32(a_batched ? 1 : 0).i32(b_batched ? 1 : 0);
+    args.i32(n.b_constant ? 1 : 0).i32(n.a_batched ? 1 : 0).i32(n.b_batched ? 1 : 0);
+    if (!t.ping_pong) {
+        args.f32(n.epsilon);
+    }
 }
 
 } // namespace ingot::kernels

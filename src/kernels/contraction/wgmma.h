@@ -86,10 +86,15 @@ double wgmma_cost_us(const WgmmaTile& t, const Contraction& c, int64_t tiles, in
 /// Program, grid, block, cluster and shared memory for this many tiles; the caller adds arguments:
 /// maps and result, then these numbers, ... `conv`: 0, or CONV of wgmma_core.cuh. Persistent blocks
 /// take a map of the result in its place, then one of the full operand; each is followed by a map
-/// of the tail, if there is one.
+/// of the tail, if there is one. `centred`: sums are divided by the deviation of their row of A.
 Launch wgmma_launch(const WgmmaTile& t, const Contraction& c, int64_t tiles, int splits, int conv,
-                    const Arch& arch);
-void add_wgmma_numbers(Args& args, const WgmmaTile& t, int splits, bool b_constant,
-                       bool a_batched = false, bool b_batched = false);
+                    const Arch& arch, bool centred = false);
+struct WgmmaNumbers {
+    int splits = 1;
+    bool b_constant = false;
+    bool a_batched = false, b_batched = false;
+    double epsilon = 0; // of a centred product
+};
+void add_wgmma_numbers(Args& args, const WgmmaTile& t, const WgmmaNumbers& n);
 
 } // namespace ingot::kernels

@@ -231,12 +231,18 @@ struct Sums {
     }
 };
 
+/// Sees no stage.
+struct NoStages {
+    DEVICE void see(u32, int) {}
+};
+
 /// The steps [begin, end) of a warpgroup, from a pipeline stage on: the rows of A that begin at
 /// byte `rows` of a stage, by all of B. `other`: the barrier on which another warpgroup waits until
 /// the last stage of this one has arrived, or 0. ON: the pipeline continues after the last step.
-template <bool ON>
+/// `stages` sees the rows of each step while they are multiplied.
+template <bool ON, class Stages>
 DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int rows, int lane,
-                       Turn turn, u32 other) {
+                       Turn turn, u32 other, Stages& stages) {
     int before = 0;
 #pragma unroll 1
     for (int k = begin; k < end; k++) {
@@ -256,6 +262,7 @@ DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int r
                     wgmma<BN>(sums.d[i], a + kk * 2 + i * 512, b + kk * 2, 1);
         }
         wgmma_commit();
+        stages.see(at + rows - ring, k);
         wgmma_wait<1>();
         if (k > begin && lane == 0)
             mbar_arrive(full + 8 * (ST + before));
@@ -265,4 +272,10 @@ DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int r
     wgmma_wait<0>();
     if (ON && lane == 0)
         mbar_arrive(full + 8 * (ST + before));
+}
+template <bool ON>
+DEVICE void accumulate(Sums& sums, u32 ring, u32 full, int begin, int end, int rows, int lane,
+                       Turn turn, u32 other) {
+    NoStages none;
+    accumulate<ON>(sums, ring, full, begin, end, rows, lane, turn, other, none);
 }

@@ -27,8 +27,17 @@ struct GemmWgmma : WgmmaSplit {
     static constexpr std::string_view pattern = "wgmma_{tile}_s{splits}";
 };
 void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch, bool tf32);
-Emitted emit_wgmma(const Contraction& c, const Arch& arch, const GemmWgmma& parameters,
+Emitted emit_wgmma(const Contraction& c, const Arch& arch, const WgmmaSplit& parameters,
                    int variant);
+
+/// By wgmma, where the rows of A are to be normalised and the columns of B sum to zero: the sums
+/// are divided by the deviations of their rows, found while they are multiplied.
+struct GemmCentred : WgmmaSplit {
+    static constexpr std::string_view pattern = "centred_wgmma_{tile}_s{splits}";
+};
+void add_centred_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch);
+Emitted emit_centred(const Contraction& c, const Arch& arch, const GemmCentred& parameters,
+                     int variant, double epsilon);
 
 /// A thread for each result, where the depth is short. Sums in the order of the depth.
 struct ShortDot : NoParameters {

@@ -7,6 +7,7 @@
 #include "kernels/gemm/algorithms.h"
 #include "kernels/gemv/gemv.h"
 #include "kernels/quantized_dot/tiles.h"
+#include "ops/ops.h"
 
 #include <algorithm>
 #include <numeric>
@@ -188,12 +189,55 @@ constexpr NormedProduct products = {
     .add_inside = add_inside,
     .emit_inside = emit_inside};
 
+/// Groups of fuse_norms: the columns of the product's weights sum to zero.
+std::optional<std::string> refuse_centred(const Group& group) {
+    if (!has_norm(group)) {
+        return "no norm";
+    }
+    const Node& norm = group.first();
+    const Type& rows = group.graph.type(norm.inputs[0]);
+    bool plain = !norm.as<ops::LayerNorm>().rms && norm.inputs.size() == 2 &&
+                 std::ranges::all_of(group.graph.type(norm.inputs[1]).dims,
+                                     [](const Dim& d) { return d.is_const(1); });
+    return !plain                       ? std::optional<std::string>("a scale, or a bias")
+           : bit_width(rows.dtype) > 16 ? std::optional<std::string>(str("rows of ", rows.dtype))
+                                        : refuse_with_norm(group, products);
+}
+
+void add_centred(std::vector<Tactic>& out, const Problem& product, const RowNorm&) {
+    add_centred_tactics(out, contraction_of(product), product.arch);
+}
+
+std::optional<Emitted> emit_centred_inside(const Problem& product, const RowNorm& norm,
+                                           const Tactic& t) {
+    const auto* centred = t.as<GemmCentred>();
+    return centred == nullptr ? std::nullopt
+                              : std::optional(emit_centred(contraction_of(product), product.arch,
+                                                           *centred, t.variant, norm.epsilon));
+}
+
+constexpr NormedProduct centred_products = {.refuse = refuse,
+                                            .layout = layout,
+                                            .tactics = products.tactics,
+                                            .emit = products.emit,
+                                            .add_inside = add_centred,
+                                            .emit_inside = emit_centred_inside};
+
 const Family rows[] = {
     {.name = "dot",
      .refuse = [](const Group& group) { return refuse_with_norm(group, products); },
      .layout = [](LayoutArgs& args) { layout_with_norm(args, products); },
      .tactics = [](const Problem& p) { return tactics_with_norm(p, products); },
      .emit = [](const Problem& p, const Tactic& t) { return emit_with_norm(p, t, products); },
+     .strided_results = true,
+     .takes_groups = true,
+     .variants = contraction_variants},
+    {.name = "centred_dot",
+     .refuse = refuse_centred,
+     .layout = [](LayoutArgs& args) { layout_with_norm(args, centred_products); },
+     .tactics = [](const Problem& p) { return tactics_with_norm(p, centred_products); },
+     .emit = [](const Problem& p,
+                const Tactic& t) { return emit_with_norm(p, t, centred_products); },
      .strided_results = true,
      .takes_groups = true,
      .variants = contraction_variants}};

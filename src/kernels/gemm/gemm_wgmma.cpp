@@ -4,6 +4,7 @@
 #include "kernels/gemm/algorithms.h"
 
 #include <algorithm>
+#include <optional>
 
 namespace ingot::kernels {
 
@@ -142,13 +143,34 @@ void add_wgmma_tactics(std::vector<Tactic>& out, const Contraction& c, const Arc
     }
 }
 
-Emitted emit_wgmma(const Contraction& plain, const Arch& arch, const GemmWgmma& parameters,
-                   int variant) {
+void add_centred_tactics(std::vector<Tactic>& out, const Contraction& c, const Arch& arch) {
+    // Measured: what the deviations cost a block that has few warps for them.
+    constexpr double deviations_us = 0.25;
+    bool chunks = c.k() % chunk_elements(c.a.dtype) == 0;
+    if (bit_width(c.a.dtype) != 16 || !chunks) {
+        return;
+    }
+    std::vector<Tactic> all;
+    add_wgmma_tactics(all, c, arch, false);
+    for (const Tactic& t : all) {
+        const auto& w = *t.as<GemmWgmma>();
+        const WgmmaTile& tile = w.form();
+        // Registers of other tiles are taken.
+        if (w.splits == 1 && !tile.ping_pong && tile.blocks == 1 && tile.resident == 0) {
+            out.push_back(make_tactic(GemmCentred{w}, t.cost_us + deviations_us));
+        }
+    }
+}
+
+namespace {
+
+Emitted emit_either(const Contraction& plain, const Arch& arch, const WgmmaSplit& parameters,
+                    int variant, std::optional<double> epsilon) {
     const WgmmaTile& tile = parameters.form();
     Contraction c = generalised(plain, tile.variant(variant));
     int splits = parameters.splits;
     int64_t count = c.batches() * div_up(c.m(), tile.bm()) * div_up(c.n(), tile.bn);
-    Launch l = wgmma_launch(tile, c, count, splits, 0, arch);
+    Launch l = wgmma_launch(tile, c, count, splits, 0, arch, epsilon.has_value());
     l.args.map(c.a, map_of(c.a, c.batch, c.batch.a, c.rows, c.rows.a, c.k(), tile.bm()));
     l.args.map(c.b, map_of_b(c, tile.bn));
     auto walked = [&c](const Shape& s) {
@@ -163,12 +185,29 @@ Emitted emit_wgmma(const Contraction& plain, const Arch& arch, const GemmWgmma& 
     } else {
         l.args.pointer(c.out);
     }
-    add_wgmma_numbers(l.args, tile, splits, c.b_constant, walked(c.batch.a), walked(c.batch.b));
+    add_wgmma_numbers(l.args, tile,
+                      {.splits = splits,
+                       .b_constant = c.b_constant,
+                       .a_batched = walked(c.batch.a),
+                       .b_batched = walked(c.batch.b),
+                       .epsilon = epsilon.value_or(0)});
     add_geometry(l.args, c);
     add_operands(l.args, c);
     Emitted e;
     e.launches.push_back(std::move(l));
     return e;
+}
+
+} // namespace
+
+Emitted emit_wgmma(const Contraction& c, const Arch& arch, const WgmmaSplit& parameters,
+                   int variant) {
+    return emit_either(c, arch, parameters, variant, std::nullopt);
+}
+
+Emitted emit_centred(const Contraction& c, const Arch& arch, const GemmCentred& parameters,
+                     int variant, double epsilon) {
+    return emit_either(c, arch, parameters, variant, epsilon);
 }
 
 } // namespace ingot::kernels
