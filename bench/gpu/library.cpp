@@ -44,7 +44,7 @@ INGOT_BENCH_API const char* ingot_bench_error() {
 }
 
 /// Loads an engine file and compiles it for the GPU; `options` is a list of words: "notf32",
-/// "nograph", "nocache", "tactic=NAME".
+/// "nograph", "nocache", "without=PASS" (repeatable), and at the end "tactic=NAME".
 INGOT_BENCH_API int ingot_bench_open(const char* path, const char* options, void** session) {
     return guarded([&] {
         auto s = std::make_unique<Session>();
@@ -55,6 +55,12 @@ INGOT_BENCH_API int ingot_bench_open(const char* path, const char* options, void
         own.record_graphs = words.find("nograph") == std::string::npos;
         if (words.find("nocache") != std::string::npos) {
             own.runtime_cache.clear();
+        }
+        constexpr std::string_view without = "without=";
+        for (size_t at = words.find(without); at != std::string::npos;
+             at = words.find(without, at + 1)) {
+            size_t begin = at + without.size();
+            c.disabled_passes.push_back(words.substr(begin, words.find(' ', begin) - begin));
         }
         if (size_t at = words.find("tactic="); at != std::string::npos) {
             own.force_tactic = words.substr(at + 7);
