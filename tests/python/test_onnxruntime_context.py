@@ -214,6 +214,18 @@ def test_engine_of_nvidias_provider_is_named_as_that(source, tmp_path):
         session(theirs)
 
 
+@pytest.mark.parametrize("byte, text", [
+    (8, "its engine was written by a release of Ingot that this one cannot read; compile the model again"),
+    (60, "its engine is cut short or damaged; compile the model again"),
+])
+def test_engine_of_a_newer_format_and_one_with_a_damaged_header(source, tmp_path, byte, text):
+    target = compile_to(source, tmp_path / "a.onnx", embed=True)
+    engine = bytearray(context_nodes(target)[0]["ep_cache_context"])
+    engine[byte] ^= 0x40
+    with pytest.raises(Exception, match=text):
+        session(with_attributes(target, tmp_path / "b.onnx", ep_cache_context=bytes(engine), notes=None))
+
+
 def test_context_of_another_source_is_not_claimed(source, tmp_path):
     target = compile_to(source, tmp_path / "a.onnx", embed=True)
     theirs = with_attributes(target, tmp_path / "b.onnx", source="QNNExecutionProvider")

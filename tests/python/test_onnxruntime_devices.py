@@ -128,3 +128,28 @@ def test_why_a_device_is_not_offered(folder):
         assert details["reasons_bitmask"] == 2, details
         assert "the device is no NVIDIA GPU; the CPU is offered when it is asked for" in details["notes"]
     """)
+
+
+@pytest.mark.skipif(not hasattr(STATE, "get_hardware_device_ep_incompatibility_details"),
+                    reason="this onnxruntime does not ask from Python why a device is not offered: that "
+                           "was NOT tested")
+@pytest.mark.parametrize("driver, reason, text", [
+    ("old_cuda", 1, "NVIDIA's driver is too old: it has no cu"),
+    ("failing_cuda", 1, "NVIDIA's driver does not start: unknown error (999)"),
+    ("none", 4, "NVIDIA's driver is not installed: "),
+])
+def test_driver_that_cannot_be_used_is_named_and_registering_goes_on(folder, driver, reason, text):
+    place = REPOSITORY / "build" / "tests" / driver
+    if driver != "none" and not place.is_dir():
+        pytest.skip(f"no {place}: an unusable driver was NOT tested ('ninja test_api' builds it)")
+    if driver == "none" and pathlib.Path("/dev/nvidiactl").exists():
+        pytest.skip("this machine has a driver: its lack was NOT tested")
+    run(folder, f"""
+        devices = register(path)
+        from onnxruntime.capi import onnxruntime_pybind11_state as state
+        details = state.get_hardware_device_ep_incompatibility_details(name, devices["GPU"].device)
+        assert details["reasons_bitmask"] == {reason}, details
+        assert {text!r} in details["notes"], details
+        assert "install NVIDIA's driver for CUDA 12 or newer" in details["notes"], details
+        assert session("open.onnx", devices["CPU"]).run(None, {{"x": x}})[0].tolist() == [[0.0, 4.0]]
+    """, INGOT_VIRTUAL_GPU="1", INGOT_ALLOW_CPU="1", LD_LIBRARY_PATH=str(place))

@@ -19,6 +19,15 @@ int cuGetErrorString(int, const char** text) {
         return 999;                                                                                \
     }
 ANSWER(cuDriverGetVersion)
+ANSWER(cuDeviceGetPCIBusId)
+ANSWER(cuDevicePrimaryCtxRelease_v2)
+ANSWER(cuCtxPushCurrent_v2)
+ANSWER(cuCtxPopCurrent_v2)
+ANSWER(cuCtxSynchronize)
+ANSWER(cuMemHostAlloc)
+ANSWER(cuMemcpyAsync)
+ANSWER(cuStreamGetCtx)
+ANSWER(cuEventQuery)
 ANSWER(cuDeviceGetCount)
 ANSWER(cuDeviceGet)
 ANSWER(cuDeviceGetName)
