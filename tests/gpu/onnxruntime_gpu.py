@@ -36,18 +36,19 @@ def register(library):
     return found[0]
 
 
-def options_for(device, entries=None):
+def options_for(device, entries=None, options=None):
     made = onnxruntime.SessionOptions()
     made.log_severity_level = 3
     made.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     for key, value in (entries or {}).items():
         made.add_session_config_entry(key, value)
-    made.add_provider_for_devices([device], {})
+    made.add_provider_for_devices([device], options or {})
     return made
 
 
-def session(device, path):
-    return onnxruntime.InferenceSession(str(path), options_for(device), enable_fallback=False)
+def session(device, path, **options):
+    return onnxruntime.InferenceSession(str(path), options_for(device, options=options),
+                                        enable_fallback=False)
 
 
 def worst_error(got, want):
@@ -119,6 +120,43 @@ def check_model(device, name, folder, times):
     return good, report
 
 
+def run_options(graph):
+    made = onnxruntime.RunOptions()
+    made.add_run_config_entry("gpu_graph_id", str(graph))
+    return made
+
+
+def check_graphs(device, name):
+    """Graph ids, runs without a graph, and shapes and addresses that alternate give the same results."""
+    path, report = model_file(name), {}
+    made = session(device, path, enable_cuda_graph="1", ingot_max_graphs="2")
+    cpu = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    worst = 0.0
+    for turn in range(3):
+        for graph in (0, 1, -1, 2):
+            for dims in MODELS[name].checks:
+                feeds = MODELS[name].make_inputs(dims)
+                want = cpu.run(None, feeds)
+                binding, values = bound(made, feeds, want)  # new addresses each time
+                for _ in range(3 if turn == 0 else 1):
+                    made.run_with_iobinding(binding, run_options(graph))
+                worst = max(worst, worst_error([v.numpy() for v in values.values()], want))
+    report["error"] = worst
+    return worst <= LIMIT, report
+
+
+def check_idle_sessions(device, name):
+    """Bytes of device memory that one session holds, and four of the same model, after a run each."""
+    feeds = MODELS[name].make_inputs(MODELS[name].checks[0])
+    before, report, kept = free_bytes(), {}, []
+    for count in range(1, 5):
+        kept.append(session(device, model_file(name)))
+        kept[-1].run(None, feeds)
+        now = free_bytes()
+        report[f"{count} sessions"] = None if now is None else before - now
+    return True, report
+
+
 def check_memory(device, name, sessions):
     """Sessions made and closed leave no memory of the device behind."""
     path, used = model_file(name), []
@@ -156,11 +194,16 @@ def main():
             except Exception as e:  # pylint: disable=broad-except
                 fine, report[name] = False, {"failed": str(e)[-800:]}
             good = good and fine
-    try:
-        fine, report["memory"] = check_memory(device, (names or ["mobilenet_v3_large"])[-1], 20)
-    except Exception as e:  # pylint: disable=broad-except
-        fine, report["memory"] = False, {"failed": str(e)[-800:]}
-    report["good"] = good and fine
+    last = (names or ["mobilenet_v3_large"])[-1]
+    for part, check in (("memory", lambda: check_memory(device, last, 20)),
+                        ("graphs", lambda: check_graphs(device, last)),
+                        ("idle sessions", lambda: check_idle_sessions(device, last))):
+        try:
+            fine, report[part] = check()
+        except Exception as e:  # pylint: disable=broad-except
+            fine, report[part] = False, {"failed": str(e)[-800:]}
+        good = good and fine
+    report["good"] = good
     print(json.dumps(report))
     return 0 if report["good"] else 1
 
