@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -35,6 +36,8 @@ def cluster(tmp_path_factory):
         running.add("pick", picking(folder / "pick.onnx"), ONE, file_name="model.onnx")
         running.add("loop", looping(folder / "loop.onnx"), ONE + 'parameters { key: "hang_timeout_ms" value: '
                     '{ string_value: "1000" } }', file_name="model.onnx")
+        running.add("slow", running.folder / "loop.onnx", ONE + "dynamic_batching { default_queue_policy { "
+                    "max_queue_size: 1 } }", file_name="model.onnx")
         running.run()
         yield running
 
@@ -141,6 +144,34 @@ def test_a_run_that_does_not_end_ends_the_replica(cluster):
     np.testing.assert_array_equal(cluster.infer("loop", few)["y"], [3, 3])
     assert "a run has not ended after 1000 ms (parameter hang_timeout_ms); this process ends with exit code 87" \
         in cluster.replica_logs("loop")
+
+
+def test_a_full_queue_rejects(cluster):
+    wait_for_replicas(cluster, 1, "slow")
+    count = 1000
+    while True:  # as many rounds as take a while
+        inputs = {"count": np.array([count], np.int64), "x": np.zeros(2, np.float32)}
+        start = time.monotonic()
+        cluster.infer("slow", inputs)
+        if time.monotonic() - start > 1:
+            break
+        count *= 2
+    answers = []
+
+    def ask():
+        try:
+            answers.append(cluster.infer("slow", inputs)["y"].tolist())
+        except Refused as error:
+            answers.append((error.status, error.text))
+
+    threads = [threading.Thread(target=ask) for _ in range(8)]
+    for one in threads:
+        one.start()
+    for one in threads:
+        one.join()
+    full = (503, "the queue of model 'slow' is full")
+    assert {str(answer) for answer in answers} == {str([float(count)] * 2), str(full)}, answers
+    assert 1 <= answers.count(full) <= 6
 
 
 def test_an_upgrade_loses_no_request(cluster, tmp_path):

@@ -142,7 +142,9 @@ def _deployment(model: _repository.Model, arguments: Arguments) -> typing.Any:
     most = max(least, 1) if arguments.max_replicas is None else arguments.max_replicas
     if least > most:
         raise ConfigError(f"model '{model.name}': min_replicas is {least} and max_replicas {most}")
-    ongoing = max(_BATCHES * settings.max_batch_size, _LEAST_ONGOING)
+    ongoing = _BATCHES * max(settings.max_batch_size, 1)
+    if settings.max_queued < 0:  # else the queue in front has the limit
+        ongoing = max(ongoing, _LEAST_ONGOING)
     scale: dict[str, typing.Any] = {"num_replicas": most}
     if least < most:
         target = arguments.target_ongoing_requests or settings.max_batch_size or _config.DEFAULT_BATCH
