@@ -148,6 +148,14 @@ const GpuTable::Entry* GpuTable::find(const OrtMemoryInfo* info, bool& is_pinned
     return nullptr;
 }
 
+void GpuTable::shrink_scratch(const std::shared_ptr<DeviceMemory>& memory) const noexcept {
+    for (const auto& e : entries_) {
+        if (e->memory == memory && e->scratch != nullptr) {
+            e->scratch->shrink();
+        }
+    }
+}
+
 void GpuTable::add_stream(const OrtSyncStreamImpl* stream) const {
     std::lock_guard<std::mutex> lock(mutex_);
     streams_.insert(stream);

@@ -44,6 +44,8 @@ public:
     const Entry* find(const OrtHardwareDevice* hardware) const;
     /// Null for an unknown number.
     std::shared_ptr<DeviceMemory> memory(uint32_t device) const;
+    /// Gives free scratch memory of this GPU back.
+    void shrink_scratch(const std::shared_ptr<DeviceMemory>& memory) const noexcept;
     /// The entry with this memory, and whether it is the pinned one; null for other memory.
     const Entry* find(const OrtMemoryInfo* info, bool& is_pinned) const;
     // Live streams. Releases before 1.31 pass streams of the CPU too, for which their

@@ -47,12 +47,13 @@ void* Allocator::alloc(OrtAllocator* self, size_t bytes) {
     auto& me = *static_cast<Allocator*>(self);
     try {
         return me.pinned_ ? me.memory_->allocate_pinned(bytes) : me.memory_->allocate(bytes);
-    } catch (...) { // the host reports the lack of memory
+    } catch (...) { // what is kept for later is given back first
         me.release_kept();
+        me.gpus_->shrink_scratch(me.memory_);
     }
     try {
         return me.pinned_ ? me.memory_->allocate_pinned(bytes) : me.memory_->allocate(bytes);
-    } catch (...) {
+    } catch (...) { // the host reports the lack of memory
         return nullptr;
     }
 }

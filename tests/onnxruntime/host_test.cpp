@@ -3,9 +3,11 @@
 #include "plugins/onnxruntime/compatibility.h"
 #include "plugins/onnxruntime/factory.h"
 #include "plugins/onnxruntime/proto.h"
+#include "plugins/onnxruntime/run_settings.h"
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <stdexcept>
 
 namespace ingot::ort {
@@ -52,6 +54,32 @@ std::string text_and_release(OrtStatus* status) {
     std::string text = str(static_cast<int>(fake(status)->code), " ", fake(status)->text);
     delete fake(status);
     return text;
+}
+
+TEST(RunOptions, AreReadFromTheRun) {
+    static std::map<std::string, std::string> entries;
+    OrtApi api = fake_api();
+    api.GetRunConfigEntry = [](const OrtRunOptions*, const char* key) -> const char* {
+        auto it = entries.find(key);
+        return it == entries.end() ? nullptr : it->second.c_str();
+    };
+    Host host = fake_host();
+    host.api = &api;
+    auto read = [&](std::map<std::string, std::string> given, int32_t device) {
+        entries = std::move(given);
+        return read_run_options(host, nullptr, device);
+    };
+    constexpr const char* shrink = "memory.enable_memory_arena_shrinkage";
+    RunOptions none = read({}, 0);
+    EXPECT_TRUE(!none.profile && none.graph == 0 && !none.shrinks);
+    RunOptions all =
+        read({{"nv_profile_index", "2"}, {"gpu_graph_id", "-1"}, {shrink, "gpu:1"}}, 1);
+    EXPECT_TRUE(all.profile == 2 && all.graph == -1 && all.shrinks);
+    EXPECT_TRUE(read({{shrink, "cpu:0;gpu:1"}}, 1).shrinks);
+    EXPECT_FALSE(read({{shrink, "cpu:0;gpu:1"}}, 0).shrinks); // of another GPU
+    EXPECT_FALSE(read({{shrink, "gpu:11"}}, 1).shrinks);
+    EXPECT_FALSE(read({{shrink, "gpu:0"}}, -1).shrinks); // on the CPU
+    EXPECT_EQ(read({{"gpu_graph_id", "3"}, {"cuda_graph_annotation_id", "3"}}, 0).graph, 3);
 }
 
 TEST(Host, ReleaseGivesTheVersion) {
