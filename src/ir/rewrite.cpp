@@ -285,7 +285,8 @@ Graph rewrite_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f
 }
 
 Graph rewrite_all(const Graph& g, const std::function<Graph(const Graph&)>& f) {
-    return f(rewrite_bodies(g, [&f](const Graph& b) { return rewrite_all(b, f); }));
+    return has_bodies(g) ? f(rewrite_bodies(g, [&f](const Graph& b) { return rewrite_all(b, f); }))
+                         : f(g);
 }
 
 namespace {

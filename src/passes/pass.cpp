@@ -57,12 +57,16 @@ Graph with_result_sizes(Graph now, const Graph& before) {
     return std::move(g);
 }
 
+bool is_open(const Node& n) {
+    return !n.is(fused_def) && !bodies(n).empty();
+}
+
+bool has_open_bodies(const Graph& g) {
+    return std::any_of(g.nodes().begin(), g.nodes().end(), is_open);
+}
+
 /// Replaces each body by f(body); groups, which one kernel runs, stay.
 Graph with_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f) {
-    auto is_open = [](const Node& n) { return !n.is(fused_def) && !bodies(n).empty(); };
-    if (std::none_of(g.nodes().begin(), g.nodes().end(), is_open)) {
-        return g;
-    }
     AttrMap map;
     map.body = [&f](const GraphRef& b) { return std::make_shared<const Graph>(f(*b)); };
     return rewrite(g, [&](Rewriter& r, const Node& n, std::span<const Value> in) {
@@ -75,11 +79,15 @@ Graph with_bodies(const Graph& g, const std::function<Graph(const Graph&)>& f) {
 } // namespace
 
 Graph run_pass(const Pass& pass, const Graph& g, const PassOptions& options) {
-    std::function<Graph(const Graph&)> body = [&](const Graph& b) {
-        return with_result_sizes(pass.run(with_bodies(b, body), options), b);
+    // A graph without bodies is not copied: large ones cost more than most passes.
+    std::function<Graph(const Graph&)> body;
+    auto run = [&](const Graph& one) {
+        return has_open_bodies(one) ? pass.run(with_bodies(one, body), options)
+                                    : pass.run(one, options);
     };
+    body = [&](const Graph& b) { return with_result_sizes(run(b), b); };
     return with_place([&] { return str("pass '", pass.name, "'"); },
-                      [&] { return pass.run(pass.whole ? g : with_bodies(g, body), options); });
+                      [&] { return pass.whole ? pass.run(g, options) : run(g); });
 }
 
 namespace {
