@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/process.h"
+#include "base/reload_request.h"
 #include "base/socket.h"
 #include "error_of.h"
 
@@ -99,6 +100,15 @@ TEST(ChildProcess, a_program_that_cannot_start_is_named) {
     EXPECT_EQ(find_program("sh").substr(find_program("sh").rfind('/')), "/sh");
     EXPECT_EQ(find_program("no-such-program"), "");
     EXPECT_EQ(find_program("/no/such/program"), "");
+}
+
+TEST(ReloadRequest, each_signal_is_taken_once) {
+    watch_reload_requests();
+    EXPECT_FALSE(take_reload_request());
+    std::raise(SIGUSR1);
+    EXPECT_TRUE(take_reload_request());
+    EXPECT_FALSE(take_reload_request());
+    std::signal(SIGUSR1, SIG_DFL);
 }
 
 /// Listens, answers one connection with what `reply` makes of the question's first part, and

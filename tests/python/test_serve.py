@@ -213,6 +213,28 @@ def test_a_worker_that_hangs_is_killed_and_its_requests_are_answered(repository,
             assert result["failures"] == [] and result["answered"] > 0
 
 
+def test_a_new_version_is_taken_up_without_losing_a_request(engine, images, scores, tmp_path):
+    repository = tmp_path / "models"
+    repository.mkdir()
+    publish(engine, repository, "digits")
+    with Fleet(tmp_path / "fleet", repository) as fleet:
+        running = loads(fleet, tmp_path, images, scores)
+        with running[0], running[1]:
+            publish(engine, repository, "digits")
+            fleet.process.send_signal(signal.SIGUSR1)
+            fleet.wait_for_event("each worker has started anew")
+            fleet.wait_until_up([0, 1])
+            results = [load.stop() for load in running]
+        for result in results:
+            assert result["failures"] == [] and result["answered"] > 0
+        for worker in (0, 1):
+            assert len([e for e in fleet.events() if f"worker {worker} is up" in e]) == 2
+            [command] = [c for p, c in children(fleet.process.pid).items() if p == fleet.worker(worker)]
+            port = next(int(w.split("=")[1]) for w in command if w.startswith("--http-port="))
+            assert fleet.client().call("/v2/models/digits/versions/2/ready", port=port)[0] == b""
+        assert 'ingot_serve_worker_deaths{worker="0"} 0' in fleet.metrics()  # asked for, no death
+
+
 @pytest.mark.parametrize("path, body, status, sent", [
     ("500", 10, 500, 1),  # a batch that has hurt a device is not tried again
     ("503", 10, 503, 2),  # a full queue, or a device that is lost: one more worker

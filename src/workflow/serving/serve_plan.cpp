@@ -17,6 +17,94 @@ constexpr std::string_view closable[] = {"model-repository", "shared-memory", "t
 constexpr std::string_view key_header = "ingot-key";
 constexpr int64_t room_beside_body = 65536; // headers, and frames of HTTP/2
 
+constexpr std::string_view metrics_lua =
+    R"lua(-- Written by ingot serve: the metrics of all workers as one page.
+local arguments = table.pack(...)
+local state_file = arguments[1]
+local workers = {}
+for i = 2, arguments.n do
+    local name, address = arguments[i]:match("^(.-)=(.*)$")
+    workers[#workers + 1] = {name = name, address = address}
+end
+
+-- Lines of one family stand together, below one HELP and one TYPE.
+local function new_page()
+    local page = {order = {}, families = {}}
+    function page:family(name)
+        if not self.families[name] then
+            self.families[name] = {help = nil, type = nil, samples = {}}
+            self.order[#self.order + 1] = name
+        end
+        return self.families[name]
+    end
+    function page:add(text, worker)
+        local current = ""
+        for line in text:gmatch("[^\r\n]+") do
+            local kind, name = line:match("^# (%u+) (%S+)")
+            if kind == "HELP" or kind == "TYPE" then
+                current = name
+                local family = self:family(name)
+                family[kind:lower()] = family[kind:lower()] or line
+            elseif line:match("^[%a_:]") then
+                local sample, rest = line:match("^([%w_:]+)(.*)$")
+                local belongs = current ~= "" and sample:sub(1, #current) == current
+                if worker then
+                    local label = '{worker="' .. worker .. '"'
+                    if rest:sub(1, 2) == "{}" then
+                        rest = label .. rest:sub(2)
+                    elseif rest:sub(1, 1) == "{" then
+                        rest = label .. "," .. rest:sub(2)
+                    else
+                        rest = label .. "}" .. rest
+                    end
+                end
+                local samples = self:family(belongs and current or sample).samples
+                samples[#samples + 1] = sample .. rest
+            end
+        end
+    end
+    function page:text()
+        local lines = {}
+        for _, name in ipairs(self.order) do
+            local family = self.families[name]
+            lines[#lines + 1] = family.help
+            lines[#lines + 1] = family.type
+            for _, sample in ipairs(family.samples) do
+                lines[#lines + 1] = sample
+            end
+        end
+        return table.concat(lines, "\n") .. "\n"
+    end
+    return page
+end
+
+core.register_service("ingot_metrics", "http", function(applet)
+    local page = new_page()
+    page:add("# HELP ingot_serve_worker_up Whether the worker's metrics could be read\n" ..
+             "# TYPE ingot_serve_worker_up gauge\n")
+    for _, worker in ipairs(workers) do
+        local client = core.httpclient()
+        local answer = client:get{url = "http://" .. worker.address .. "/metrics", timeout = 2000}
+        local up = answer.status == 200
+        page:add("ingot_serve_worker_up " .. (up and 1 or 0), worker.name)
+        if up then
+            page:add(answer.body, worker.name)
+        end
+    end
+    local file = io.open(state_file, "r")
+    if file then
+        page:add(file:read("a"))
+        file:close()
+    end
+    local text = page:text()
+    applet:set_status(200)
+    applet:add_header("content-type", "text/plain; version=0.0.4")
+    applet:add_header("content-length", #text)
+    applet:start_response()
+    applet:send(text)
+end)
+)lua";
+
 std::string closed_endpoints(const ServePlan& plan) {
     std::string out;
     for (std::string_view name : closable) {
@@ -151,92 +239,7 @@ std::string proxy_config(const ServePlan& plan) {
 }
 
 std::string metrics_script() {
-    return R"lua(-- Written by ingot serve: the metrics of all workers as one page.
-local arguments = table.pack(...)
-local state_file = arguments[1]
-local workers = {}
-for i = 2, arguments.n do
-    local name, address = arguments[i]:match("^(.-)=(.*)$")
-    workers[#workers + 1] = {name = name, address = address}
-end
-
--- Lines of one family stand together, below one HELP and one TYPE.
-local function new_page()
-    local page = {order = {}, families = {}}
-    function page:family(name)
-        if not self.families[name] then
-            self.families[name] = {help = nil, type = nil, samples = {}}
-            self.order[#self.order + 1] = name
-        end
-        return self.families[name]
-    end
-    function page:add(text, worker)
-        local current = ""
-        for line in text:gmatch("[^\r\n]+") do
-            local kind, name = line:match("^# (%u+) (%S+)")
-            if kind == "HELP" or kind == "TYPE" then
-                current = name
-                local family = self:family(name)
-                family[kind:lower()] = family[kind:lower()] or line
-            elseif line:match("^[%a_:]") then
-                local sample, rest = line:match("^([%w_:]+)(.*)$")
-                local belongs = current ~= "" and sample:sub(1, #current) == current
-                if worker then
-                    local label = '{worker="' .. worker .. '"'
-                    if rest:sub(1, 2) == "{}" then
-                        rest = label .. rest:sub(2)
-                    elseif rest:sub(1, 1) == "{" then
-                        rest = label .. "," .. rest:sub(2)
-                    else
-                        rest = label .. "}" .. rest
-                    end
-                end
-                local samples = self:family(belongs and current or sample).samples
-                samples[#samples + 1] = sample .. rest
-            end
-        end
-    end
-    function page:text()
-        local lines = {}
-        for _, name in ipairs(self.order) do
-            local family = self.families[name]
-            lines[#lines + 1] = family.help
-            lines[#lines + 1] = family.type
-            for _, sample in ipairs(family.samples) do
-                lines[#lines + 1] = sample
-            end
-        end
-        return table.concat(lines, "\n") .. "\n"
-    end
-    return page
-end
-
-core.register_service("ingot_metrics", "http", function(applet)
-    local page = new_page()
-    page:add("# HELP ingot_serve_worker_up Whether the worker's metrics could be read\n" ..
-             "# TYPE ingot_serve_worker_up gauge\n")
-    for _, worker in ipairs(workers) do
-        local client = core.httpclient()
-        local answer = client:get{url = "http://" .. worker.address .. "/metrics", timeout = 2000}
-        local up = answer.status == 200
-        page:add("ingot_serve_worker_up " .. (up and 1 or 0), worker.name)
-        if up then
-            page:add(answer.body, worker.name)
-        end
-    end
-    local file = io.open(state_file, "r")
-    if file then
-        page:add(file:read("a"))
-        file:close()
-    end
-    local text = page:text()
-    applet:set_status(200)
-    applet:add_header("content-type", "text/plain; version=0.0.4")
-    applet:add_header("content-length", #text)
-    applet:start_response()
-    applet:send(text)
-end)
-)lua";
+    return std::string(metrics_lua);
 }
 
 std::string script_of(const ChildCommand& command) {

@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/interrupt.h"
 #include "base/log.h"
+#include "base/reload_request.h"
 #include "base/socket.h"
 #include "workflow/serving/http.h"
 
@@ -41,6 +42,7 @@ struct Guarded {
     int64_t http = 0;
     Clock::time_point check_at;
     std::optional<Clock::time_point> last_health; // since the last start
+    bool is_replaced = false;                     // it was told to end: no death
 };
 
 std::string how_it_ended(int code) {
@@ -51,6 +53,14 @@ std::string how_it_ended(int code) {
 std::string in_seconds(milliseconds time) {
     return str(static_cast<double>(time.count()) / 1000);
 }
+
+/// Restarts of all workers, one after the other: the one whose turn it is gets no new requests,
+/// finishes those in flight, ends, and is back before the next one's turn.
+struct Turn {
+    size_t worker = 0;
+    enum class Phase { Waiting, Draining, Starting } phase = Phase::Waiting;
+    Clock::time_point limit; // of Draining, and of the old process in Starting
+};
 
 class Supervisor {
 public:
@@ -66,6 +76,7 @@ public:
     void run() {
         write_files(plan_, false);
         write_state();
+        watch_reload_requests();
         try {
             for (;;) {
                 check_interrupt();
@@ -102,6 +113,74 @@ private:
                         [](const Guarded& w) { return w.last_health.has_value(); })) {
             advance_proxy();
         }
+        if (take_reload_request() && !turn_) {
+            request_.told("each worker starts anew, one after the other");
+            turn_.emplace();
+        }
+        if (turn_) {
+            advance_turn();
+        }
+    }
+
+    void advance_turn() {
+        if (turn_->worker == workers_.size()) {
+            turn_.reset();
+            request_.told("each worker has started anew");
+            return;
+        }
+        size_t index = turn_->worker;
+        Guarded& w = workers_[index];
+        Clock::time_point now = Clock::now();
+        if (turn_->phase == Turn::Phase::Waiting) {
+            bool others = std::all_of(workers_.begin(), workers_.end(), [](const Guarded& g) {
+                return g.given_up || g.last_health.has_value();
+            });
+            if (w.given_up) {
+                turn_->worker++;
+            } else if (others && proxy_.child) {
+                tell_proxy(index, "drain");
+                turn_->phase = Turn::Phase::Draining;
+                turn_->limit = now + seconds(plan_.drain_seconds);
+            }
+        } else if (turn_->phase == Turn::Phase::Draining) {
+            if (!w.child || now > turn_->limit || !has_requests(index)) {
+                w.is_replaced = w.child.has_value();
+                if (w.child) {
+                    w.child->send(SIGTERM);
+                }
+                w.last_health.reset();
+                turn_->phase = Turn::Phase::Starting;
+                turn_->limit = now + stop_margin;
+            }
+        } else if (w.is_replaced && w.child && now > turn_->limit) {
+            w.child->send(SIGKILL); // nothing is in flight; it waits for idle connections
+        } else if (w.given_up || (w.last_health && !w.is_replaced)) {
+            tell_proxy(index, "ready");
+            *turn_ = {index + 1, Turn::Phase::Waiting, now};
+        }
+    }
+
+    /// Whether the proxy has given a worker requests that are not answered yet.
+    bool has_requests(size_t worker) const {
+        try {
+            std::string table = exchange_local(plan_.proxy_socket(), "show stat\n", check_seconds);
+            for (const char* backend : {"http_workers", "grpc_workers"}) {
+                std::string row = str("\n", backend, ",w", worker, ",");
+                size_t at = table.find(row);
+                // The fifth column counts sessions; the two after the name count queued ones.
+                for (int skipped = 0; at != std::string::npos && skipped < 4; ++skipped) {
+                    at = table.find(',', at + 1);
+                }
+                if (at != std::string::npos && table.compare(at, 3, ",0,") != 0) {
+                    return true;
+                }
+            }
+        } catch (const Error& e) {
+            if (e.code() == ErrorCode::Interrupted) {
+                throw;
+            }
+        }
+        return false;
     }
 
     void advance_proxy() {
@@ -138,6 +217,10 @@ private:
         if (std::optional<int> code = g.child ? g.child->exit_code() : std::nullopt) {
             g.child.reset();
             g.last_health.reset();
+            if (std::exchange(g.is_replaced, false)) {
+                g.start_at = now;
+                return false;
+            }
             std::optional<milliseconds> delay = g.policy.note_death(now);
             g.given_up = !delay;
             request_.told(str(g.name, " ended ", how_it_ended(*code),
@@ -187,12 +270,16 @@ private:
     void take_out(size_t worker) {
         plan_.workers[worker].given_up = true;
         write_file(plan_.proxy_file(), proxy_config(plan_));
+        tell_proxy(worker, "maint");
+    }
+
+    void tell_proxy(size_t worker, std::string_view state) const {
         for (const char* backend : {"http_workers", "grpc_workers"}) {
             try {
                 exchange_local(plan_.proxy_socket(),
-                               str("set server ", backend, "/w", worker, " state maint\n"),
+                               str("set server ", backend, "/w", worker, " state ", state, "\n"),
                                check_seconds);
-            } catch (const Error& e) { // its checks fail anyway
+            } catch (const Error& e) { // its checks say the same, a little later
                 log(LogLevel::Info, "the proxy was not told: ", e.what());
             }
         }
@@ -249,6 +336,7 @@ private:
     std::vector<Guarded> workers_;
     Guarded proxy_;
     bool proxy_runs_ = false;
+    std::optional<Turn> turn_;
 };
 
 } // namespace

@@ -15,8 +15,9 @@ struct SuperviseRequest {
     std::chrono::seconds silence{60}; // of a worker that has answered before: it is killed
     std::function<void(const std::string&)> told; // gets each event as a sentence
 };
-/// Returns when it is interrupted (SIGTERM, SIGINT): the proxy takes no more connections, what is
-/// in flight ends, then the servers end. Errors: Device when every worker or the proxy has been
+/// SIGUSR1 starts the workers anew, one after the other, without losing a request where there are
+/// two. Returns when it is interrupted (SIGTERM, SIGINT): the proxy takes no more connections, what
+/// is in flight ends, then the servers end. Errors: Device when every worker or the proxy has been
 /// given up, Io when a program cannot be started.
 void supervise(const SuperviseRequest& request);
 
