@@ -14,6 +14,7 @@ namespace nv = nvinfer1;
 namespace {
 
 /// The memory of tensors without elements.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 alignas(256) std::byte nothing[256];
 
 bool same(const nv::Dims& a, const nv::Dims& b) {

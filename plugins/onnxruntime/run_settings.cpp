@@ -19,6 +19,7 @@ struct ThreadRun {
     RunOptions options;
 };
 // The host passes a run's options to the provider on the running thread, and nothing to nodes.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables)
 thread_local ThreadRun thread_run;
 
 std::string json_text(std::string_view text) {
