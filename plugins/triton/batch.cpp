@@ -264,7 +264,7 @@ const void* Batch::gather(Group group, size_t input, const std::vector<int64_t>&
             at += part.bytes;
         }
     }
-    runner_.clear_input(input, at, bytes - at);
+    runner_.complete_input(input, at, bytes - at);
     return memory;
 }
 

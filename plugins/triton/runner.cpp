@@ -127,6 +127,7 @@ int64_t Runner::padded_rows(int64_t rows) const {
 }
 
 std::byte* Runner::input_memory(size_t input, size_t bytes) {
+    staged_begin_ = staged_end_ = 0;
     if (!takes_host_memory(input)) {
         staging_[input].reserve(bytes);
     }
@@ -134,15 +135,31 @@ std::byte* Runner::input_memory(size_t input, size_t bytes) {
 }
 
 /// The driver copies from pageable memory through a buffer of its own while the caller waits. Here
-/// a piece is on its way to the GPU while the next is copied.
+/// a piece is on its way to the GPU while the next is copied; bodies of requests come in parts of
+/// some KiB, for each of which a transfer would take longer than the copy.
 void Runner::stage(size_t input, size_t offset, const std::byte* source, size_t bytes) {
     constexpr size_t piece = size_t{256} << 10U;
-    for (size_t at = 0; at < bytes; at += piece) {
-        size_t size = std::min(piece, bytes - at);
-        std::byte* pinned = staging_[input].data() + offset + at;
-        std::memcpy(pinned, source + at, size);
-        gpu_->copy(inputs_[input].data() + offset + at, pinned, size, stream_);
+    if (offset != staged_end_) {
+        send_staged(input);
+        staged_begin_ = staged_end_ = offset;
     }
+    for (size_t at = 0; at < bytes;) {
+        size_t size = std::min(bytes - at, piece - (staged_end_ - staged_begin_));
+        std::memcpy(staging_[input].data() + staged_end_, source + at, size);
+        staged_end_ += size;
+        at += size;
+        if (staged_end_ - staged_begin_ == piece) {
+            send_staged(input);
+        }
+    }
+}
+
+void Runner::send_staged(size_t input) {
+    if (staged_end_ > staged_begin_) {
+        gpu_->copy(inputs_[input].data() + staged_begin_, staging_[input].data() + staged_begin_,
+                   staged_end_ - staged_begin_, stream_);
+    }
+    staged_begin_ = staged_end_;
 }
 
 void Runner::write_input(size_t input, size_t offset, const void* source, size_t bytes,
@@ -159,7 +176,9 @@ void Runner::write_input(size_t input, size_t offset, const void* source, size_t
     }
 }
 
-void Runner::clear_input(size_t input, size_t offset, size_t bytes) {
+void Runner::complete_input(size_t input, size_t offset, size_t bytes) {
+    send_staged(input);
+    staged_begin_ = staged_end_ = 0;
     if (bytes == 0) {
         return;
     }
@@ -239,7 +258,7 @@ void Runner::warm_one(const Shapes& shapes) {
         size_t bytes =
             static_cast<size_t>(element_count(shapes[i])) * element_bytes(engine_->inputs[i].type);
         addresses.push_back(input_memory(i, bytes));
-        clear_input(i, 0, bytes);
+        complete_input(i, 0, bytes);
     }
     for (int i = 0; i < (gpu_ == nullptr ? 1 : warm_runs_on_gpu); ++i) {
         run(shapes, addresses);

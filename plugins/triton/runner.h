@@ -73,11 +73,12 @@ public:
     bool takes_host_memory(size_t input) const { return inputs_[input].gpu() == nullptr; }
     /// Memory of the runner's own for an input, of `bytes` bytes.
     std::byte* input_memory(size_t input, size_t bytes);
-    /// Copies into that memory at an offset, before the next run. `source` stays as it is until
-    /// wait() returns.
+    /// Copies into that memory at an offset, before the next run; offsets rise, and
+    /// complete_input() ends an input. `source` stays as it is until wait() returns.
     void write_input(size_t input, size_t offset, const void* source, size_t bytes,
                      TRITONSERVER_MemoryType memory);
-    void clear_input(size_t input, size_t offset, size_t bytes);
+    /// Fills the rest with zeros, `bytes` bytes from the offset on.
+    void complete_input(size_t input, size_t offset, size_t bytes);
     /// Runs; on a GPU it only begins. `addresses` of all inputs. Errors: what the engine reports.
     void run(const Shapes& shapes, const std::vector<const void*>& addresses);
     /// Copies from an output after the run; complete when wait() returns.
@@ -94,6 +95,7 @@ private:
     bool warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) const;
     void warm_one(const Shapes& shapes);
     void stage(size_t input, size_t offset, const std::byte* source, size_t bytes);
+    void send_staged(size_t input);
 
     std::shared_ptr<const Engine> engine_;
     std::shared_ptr<DeviceMemory> gpu_;
@@ -104,6 +106,8 @@ private:
     ErrorList errors_;
     std::vector<Buffer> inputs_;
     std::vector<Buffer> staging_; // pinned, for inputs that come in pageable memory
+    size_t staged_begin_ = 0;     // of the present input: staged, and not yet on its way
+    size_t staged_end_ = 0;
     std::vector<std::unique_ptr<OutputMemory>> outputs_;
     std::set<Shapes> prepared_;
     std::unique_ptr<nvinfer1::IExecutionContext> context_;
