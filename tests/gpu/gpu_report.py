@@ -38,7 +38,7 @@ def one_line(part, values):
         return str(values.get("absent") or values.get("error"))[:100]
     lines = [f"{n}: {pair_text(w)}" for v in values.values() if isinstance(v, dict)
              for n, w in v.items() if isinstance(w, dict)]
-    wrong = [n for n, v in values.items() if isinstance(v, dict) and ("failures" in v or "output" in v or "error" in v)]
+    wrong = [n for n, v in values.items() if isinstance(v, dict) and ("failures" in v or "output" in v or isinstance(v.get("error"), str))]
     return (f"wrong: {', '.join(map(str, wrong))}; " if wrong else "") + "; ".join(lines)[:300]
 
 

@@ -141,7 +141,9 @@ TEST(Centred, ThroughTheBackend) {
             double tolerance = rows[0] == 'f' ? 4e-3 : 3e-2;
             BackendRun run =
                 expect_backend(g, {.tactic = "centred_wgmma_64x64", .tolerance = tolerance});
-            EXPECT_EQ(run.launches, 1);
+            if (run.launches >= 0) { // a GPU does not count them
+                EXPECT_EQ(run.launches, 1);
+            }
             expect_backend(g, {.cc = 80, .tolerance = tolerance});
         }
     }
