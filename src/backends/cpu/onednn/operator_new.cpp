@@ -73,11 +73,14 @@ private:
     alignas(64) std::array<std::byte, reserve_bytes> bytes_{};
 };
 
-constinit Reserve reserve; // before any constructor runs
+Reserve& reserve() {
+    static constinit Reserve r; // there before any constructor runs
+    return r;
+}
 
 void release(void* p) noexcept {
-    if (reserve.holds(p)) {
-        reserve.give_back(p);
+    if (reserve().holds(p)) {
+        reserve().give_back(p);
     } else {
         std::free(p);
     }
@@ -87,7 +90,7 @@ void release(void* p) noexcept {
 
 void* operator new(size_t n) {
     void* p = std::malloc(n == 0 ? 1 : n);
-    p = p == nullptr ? reserve.take(n) : p;
+    p = p == nullptr ? reserve().take(n) : p;
     if (p == nullptr) {
         throw std::bad_alloc();
     }
