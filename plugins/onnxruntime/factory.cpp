@@ -280,6 +280,7 @@ OrtStatus* Factory::create_ep(OrtEpFactory* self, const OrtHardwareDevice* const
         request.host = f.host_;
         request.name = f.name_;
         request.logger = logger;
+        request.environment_logger = f.logger_;
         request.entries = session_entries(f.host_, options);
         request.gpus = f.gpus_;
         request.gpu = f.gpus_ == nullptr ? nullptr : f.gpus_->find(devices[0]);

@@ -21,8 +21,9 @@ struct ProviderRequest {
     ContextCallbacks callbacks;
     std::span<const std::byte> source_model; // of a model without weights
     std::shared_ptr<const GpuTable> gpus;
-    const GpuTable::Entry* gpu = nullptr; // in `gpus`; null: the CPU
-    const OrtLogger* logger = nullptr;
+    const GpuTable::Entry* gpu = nullptr;          // in `gpus`; null: the CPU
+    const OrtLogger* logger = nullptr;             // of the session
+    const OrtLogger* environment_logger = nullptr; // lives on when the session's is gone
 };
 
 class Provider : public OrtEp {
@@ -84,6 +85,7 @@ private:
     const GpuTable::Entry* gpu_;
     std::unique_ptr<MemcpyKernels> kernels_;
     Log log_;
+    Log environment_log_;
     std::shared_ptr<ApiLogger> api_logger_;
     std::shared_ptr<RunSettings> settings_;
     const Options& options_;

@@ -206,8 +206,8 @@ std::unique_ptr<NodeRunner> Provider::runner(std::span<const std::byte> bytes, c
                                     names_of(host_, outputs_of(host_, fused)));
     std::unique_ptr<RuntimeCache> cache;
     if (!cache_folder_.empty()) {
-        cache = std::make_unique<RuntimeCache>(cache_folder_, bytes,
-                                               options_.ingot_runtime_cache_limit, log_);
+        cache = std::make_unique<RuntimeCache>(
+            cache_folder_, bytes, options_.ingot_runtime_cache_limit, log_, environment_log_);
     }
     return std::make_unique<NodeCompute>(host_, std::move(engine), std::move(binding), settings_,
                                          std::move(cache), gpu_ == nullptr ? nullptr : gpu_->memory,

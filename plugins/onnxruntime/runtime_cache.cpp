@@ -60,10 +60,10 @@ std::string prepare_cache_folder(const std::string& folder, const Log& log) {
 }
 
 RuntimeCache::RuntimeCache(std::string folder, std::span<const std::byte> engine, uint64_t limit,
-                           Log log)
+                           Log log, Log closing_log)
     : folder_(std::move(folder)),
       path_((fs::path(folder_) / str(to_text(xxh3_128(engine)), suffix)).string()), limit_(limit),
-      log_(log) {}
+      log_(log), closing_log_(closing_log) {}
 
 void RuntimeCache::attach(nvinfer1::IRuntimeConfig& config) {
     if (cache_ == nullptr) {
@@ -91,9 +91,9 @@ RuntimeCache::~RuntimeCache() {
     try {
         save();
     } catch (const std::exception& e) {
-        log_.warning(str("[NvTensorRTRTX EP] Failed to save runtime cache: ", e.what()));
+        closing_log_.warning(str("[NvTensorRTRTX EP] Failed to save runtime cache: ", e.what()));
     } catch (...) {
-        log_.warning("[NvTensorRTRTX EP] Failed to save runtime cache");
+        closing_log_.warning("[NvTensorRTRTX EP] Failed to save runtime cache");
     }
 }
 
@@ -104,7 +104,7 @@ void RuntimeCache::save() const {
     std::unique_ptr<nvinfer1::IHostMemory> bytes(cache_->serialize());
     require(bytes != nullptr, ErrorCode::Internal, "there is nothing to write");
     write_file(path_, std::span(static_cast<const std::byte*>(bytes->data()), bytes->size()));
-    log_.info(str("runtime cache: ", bytes->size(), " bytes to '", path_, "'"));
+    closing_log_.info(str("runtime cache: ", bytes->size(), " bytes to '", path_, "'"));
     make_room(folder_, path_, limit_);
 }
 

@@ -20,7 +20,9 @@ class RuntimeCache {
 public:
     /// Reads the file for the engine of these bytes. `limit` bounds the folder's files in total;
     /// the oldest are removed.
-    RuntimeCache(std::string folder, std::span<const std::byte> engine, uint64_t limit, Log log);
+    /// `closing_log` is for the destructor: ONNX Runtime may end the session's logger before it.
+    RuntimeCache(std::string folder, std::span<const std::byte> engine, uint64_t limit, Log log,
+                 Log closing_log);
     /// Writes the file, whole or not at all.
     ~RuntimeCache();
     RuntimeCache(const RuntimeCache&) = delete;
@@ -34,6 +36,7 @@ private:
     std::string path_;
     uint64_t limit_;
     Log log_;
+    Log closing_log_;
     std::unique_ptr<nvinfer1::IRuntimeCache> cache_;
 };
 

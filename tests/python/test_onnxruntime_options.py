@@ -306,7 +306,15 @@ def messages(capfd, made_with, level=1):
     return "".join(capfd.readouterr())
 
 
-def test_detailed_log_says_what_was_claimed_built_and_cached(tmp_path, capfd):
+@pytest.fixture
+def talkative_environment():
+    """Messages at the end of a session go to the environment's logger."""
+    onnxruntime.set_default_logger_severity(1)
+    yield
+    onnxruntime.set_default_logger_severity(2)
+
+
+def test_detailed_log_says_what_was_claimed_built_and_cached(talkative_environment, tmp_path, capfd):
     said = messages(capfd, {"nv_detailed_build_log": "1", "nv_runtime_cache_path": str(tmp_path)})
     for text in (r"claimed 2 of 2 nodes in \d+ ms of CPU time", r"TensorRT engine build for \w+ took: \d+ ms",
                  r"the subgraph of 2 nodes from .*: \d+ bytes with \d+ layers after fusion, loaded in \d+ ms",
