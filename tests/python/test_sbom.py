@@ -8,7 +8,7 @@ import sys
 import ingot_command as ingot
 
 TOOL = ingot.REPOSITORY / "tools" / "sbom.py"
-OF_THE_SYSTEM = {"cuda", "sys", "linux", "gtest", "benchmark", "Python.h"}
+OF_THE_SYSTEM = {"cuda", "sys", "linux", "gtest", "benchmark", "Python.h", "arpa", "netinet"}
 
 
 def bill(tmp_path):
