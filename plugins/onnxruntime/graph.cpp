@@ -112,18 +112,37 @@ std::vector<Subgraph> subgraphs_of(const Host& host, const OrtNode* node) {
     return out;
 }
 
-std::string attribute_bytes(const Host& host, const OrtOpAttr* attribute, OrtOpAttrType type) {
-    // A call without a buffer fails and returns the needed size.
+namespace {
+
+/// Size of a text attribute as ReadOpAttr tells it. A call without a buffer fails, and tells it
+/// too.
+size_t size_of(const Host& host, const OrtOpAttr* attribute, OrtOpAttrType type) {
     size_t bytes = 0;
     if (OrtStatus* status = host.api->ReadOpAttr(attribute, type, nullptr, 0, &bytes)) {
         host.api->ReleaseStatus(status);
     }
+    return bytes;
+}
+
+/// Whether this release counts a zero behind a text, which may end with zeros of its own.
+bool counts_terminator(const Host& host) {
+    OrtOpAttr* probe = nullptr;
+    host.check(host.api->CreateOpAttr("probe", "x", 1, ORT_OP_ATTR_STRING, &probe));
+    size_t bytes = size_of(host, probe, ORT_OP_ATTR_STRING);
+    host.api->ReleaseOpAttr(probe);
+    return bytes > 1;
+}
+
+} // namespace
+
+std::string attribute_bytes(const Host& host, const OrtOpAttr* attribute, OrtOpAttrType type) {
+    size_t bytes = size_of(host, attribute, type);
     std::string out(bytes, '\0');
     if (bytes != 0) {
         host.check(host.api->ReadOpAttr(attribute, type, out.data(), bytes, &bytes));
         out.resize(bytes);
     }
-    if (type == ORT_OP_ATTR_STRING && !out.empty() && out.back() == '\0') {
+    if (type == ORT_OP_ATTR_STRING && !out.empty() && counts_terminator(host)) {
         out.pop_back();
     }
     return out;

@@ -2,6 +2,7 @@
 """Whose compiled models are loaded: signed engines, trusted keys, and engines of anyone."""
 import re
 
+import onnx
 import pytest
 
 from onnxruntime_plugin import session
@@ -23,6 +24,19 @@ def test_engine_signed_by_a_trusted_key_is_loaded_and_others_are_refused(source,
     check_runs(session(target, trusting(keys, 2, only="0")))
     with pytest.raises(Exception, match=ONLY + "it is signed by .*, which is not one of the trusted keys"):
         session(target, trusting(keys, 2))
+
+
+def test_embedded_engine_keeps_the_zeros_at_its_end(keys, tmp_path):
+    """One signature in sixteen ends with a zero."""
+    for seed in range(200):
+        path = tmp_path / f"{seed}.onnx"
+        onnx.save(model(seed), path)
+        target = compile_to(path, tmp_path / "s.onnx", True, {"ingot_signing_key": str(keys / "key1")})
+        node, = context_nodes(target)
+        if node["ep_cache_context"][-1] == 0:
+            check_runs(session(target, trusting(keys)), seed)
+            return
+    assert False, "no signature of 200 ends with a zero"
 
 
 def test_engine_without_a_signature_is_refused_where_only_signed_ones_are_allowed(source, keys, tmp_path):
