@@ -231,7 +231,7 @@ def test_resnet_keeps_the_class(resnet, algorithm):
 def fixture_bert(tmp_path_factory):
     folder = tmp_path_factory.mktemp("bert")
     rng = np.random.default_rng(0)
-    # Of 2 texts the share lost is 0.91 to 1.05 %, by the texts and the CPU: the mean of more tells.
+    # Two texts lose 0.91 to 1.05 %, by the texts and the CPU; the mean of more is steady.
     *samples, tests = [{"input_ids": rng.integers(0, 30522, (texts, 32)),
                         "attention_mask": np.ones((texts, 32), np.int64)} for texts in (2, 2, 2, 32)]
     save_samples(folder / "data", samples)
