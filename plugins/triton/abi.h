@@ -26,6 +26,7 @@ struct TRITONBACKEND_Request;
 struct TRITONBACKEND_Response;
 struct TRITONBACKEND_Input;
 struct TRITONBACKEND_Output;
+struct TRITONBACKEND_State;
 
 enum TRITONSERVER_Error_Code {
     TRITONSERVER_ERROR_UNKNOWN,
@@ -188,6 +189,14 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseOutput(TRITONBACKEND_Response* respons
 TRITONSERVER_Error* TRITONBACKEND_OutputBuffer(TRITONBACKEND_Output* output, void** buffer,
                                                const uint64_t bytes,
                                                TRITONSERVER_MemoryType* memory, int64_t* memory_id);
+TRITONSERVER_Error* TRITONBACKEND_StateNew(TRITONBACKEND_State** state,
+                                           TRITONBACKEND_Request* request, const char* name,
+                                           const TRITONSERVER_DataType type, const int64_t* shape,
+                                           const uint32_t rank);
+TRITONSERVER_Error* TRITONBACKEND_StateBuffer(TRITONBACKEND_State* state, void** buffer,
+                                              const uint64_t bytes, TRITONSERVER_MemoryType* memory,
+                                              int64_t* memory_id);
+TRITONSERVER_Error* TRITONBACKEND_StateUpdate(TRITONBACKEND_State* state);
 TRITONSERVER_Error* TRITONBACKEND_ResponseSend(TRITONBACKEND_Response* response,
                                                const uint32_t flags, TRITONSERVER_Error* error);
 #pragma GCC visibility pop

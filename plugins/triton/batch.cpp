@@ -32,6 +32,13 @@ void check_shape(const EngineTensor& t, const std::vector<int64_t>& shape, bool 
                            : str(" within ", dims_text(t.least), " to ", dims_text(t.most)));
 }
 
+/// Gives the states to the next request of the sequence.
+void update_states(const Pending& p) {
+    for (TRITONBACKEND_State* state : p.states) {
+        check(TRITONBACKEND_StateUpdate(state));
+    }
+}
+
 struct DeleteError {
     void operator()(TRITONSERVER_Error* e) const { TRITONSERVER_ErrorDelete(e); }
 };
@@ -156,8 +163,8 @@ void Batch::read_input(Pending& p, size_t index) const {
     require(type == server_type(t.type), ErrorCode::InvalidArgument, "input '", t.name,
             "' has elements of ", type_name(type), ", expected ", type_name(server_type(t.type)));
     p.shapes[index].assign(shape, shape + rank);
-    if (t.dims.empty() && p.shapes[index] == std::vector<int64_t>{1}) {
-        p.shapes[index].clear(); // the server takes no tensor without sizes
+    if (rank == t.dims.size() + 1 && p.shapes[index].back() == 1) {
+        p.shapes[index].pop_back(); // the server takes no tensor without sizes
     }
     check_shape(t, p.shapes[index], max_batch_size_ > 0);
     Pending::Input& in = p.inputs[index];
@@ -233,6 +240,11 @@ void Batch::compute(Group group) {
     instance_.model_.metrics().add(MetricKind::PaddedRows, padded - rows);
     uint64_t compute_end = now();
     for (size_t i = 0; i < group.size(); ++i) {
+        if (answers[i] == nullptr) {
+            answers[i].reset(guard([&] { update_states(*group[i]); }));
+        }
+    }
+    for (size_t i = 0; i < group.size(); ++i) {
         Pending& p = *group[i];
         p.compute_start = compute_start;
         p.compute_end = compute_end;
@@ -266,51 +278,6 @@ const void* Batch::gather(Group group, size_t input, const std::vector<int64_t>&
     }
     runner_.complete_input(input, at, bytes - at);
     return memory;
-}
-
-void Batch::write_outputs(Pending& p, int64_t first_row, int64_t rows) const {
-    auto count = get_from<uint32_t>(TRITONBACKEND_RequestOutputCount, p.request);
-    for (uint32_t i = 0; i < count; ++i) {
-        auto name = get_from<const char*>(TRITONBACKEND_RequestOutputName, p.request, i);
-        write_output(p, name, first_row, rows);
-    }
-}
-
-void Batch::write_output(Pending& p, const char* name, int64_t first_row, int64_t rows) const {
-    const Engine& engine = runner_.engine();
-    const EngineTensor* t = engine.find_output(name);
-    require(t != nullptr, ErrorCode::InvalidArgument, "the engine has no output '", name, "'");
-    auto index = static_cast<size_t>(t - engine.outputs.data());
-    std::vector<int64_t> dims = runner_.output_dims(index);
-    if (max_batch_size_ > 0) {
-        require(!dims.empty() && dims[0] == rows, ErrorCode::Internal, "output '", name,
-                "' has shape ", dims_text(dims), " after a batch of ", rows,
-                " rows: its rows are not the batch's; set max_batch_size to 0");
-        dims[0] = p.rows;
-    }
-    size_t bytes = static_cast<size_t>(element_count(dims)) * element_bytes(t->type);
-    size_t offset = max_batch_size_ > 0 && p.rows > 0
-                        ? bytes / static_cast<size_t>(p.rows) * static_cast<size_t>(first_row)
-                        : 0;
-    if (dims.empty()) {
-        dims.push_back(1);
-    }
-    TRITONBACKEND_Output* output = nullptr;
-    p.has_outputs = true;
-    check(TRITONBACKEND_ResponseOutput(p.response, &output, name, server_type(t->type), dims.data(),
-                                       static_cast<uint32_t>(dims.size())));
-    void* target = nullptr;
-    // A wish: the server gives memory of the kind that the client asked for.
-    TRITONSERVER_MemoryType memory =
-        runner_.gpu() == nullptr ? TRITONSERVER_MEMORY_CPU : TRITONSERVER_MEMORY_CPU_PINNED;
-    int64_t memory_id = 0;
-    check(TRITONBACKEND_OutputBuffer(output, &target, bytes, &memory, &memory_id));
-    bool on_gpu = memory == TRITONSERVER_MEMORY_GPU;
-    require(!on_gpu || runner_.gpu() != nullptr, ErrorCode::Unsupported, "output '", name,
-            "' is wanted in memory of GPU ", memory_id, ", and this instance runs on the CPU");
-    if (bytes > 0) {
-        runner_.read_output(index, offset, target, bytes, on_gpu);
-    }
 }
 
 /// Sends the response and takes the error over.

@@ -27,6 +27,7 @@ struct Pending {
     std::vector<Input> inputs; // in the engine's order
     int64_t rows = 1;
     bool succeeded = false;
+    std::vector<TRITONBACKEND_State*> states;    // written, and not yet the next request's
     bool has_outputs = false;                    // the response has some, and takes no others
     uint64_t compute_start = 0, compute_end = 0; // ns; 0 where it was not run
 };
@@ -52,6 +53,10 @@ private:
     const void* gather(Group group, size_t input, const std::vector<int64_t>& shape) const;
     void write_outputs(Pending& p, int64_t first_row, int64_t rows) const;
     void write_output(Pending& p, const char* name, int64_t first_row, int64_t rows) const;
+    void write_state(Pending& p, const StateTensor& state, int64_t first_row, int64_t rows) const;
+    struct Slice; // a request's part of an output
+    Slice find_slice(const Pending& p, std::string_view name, int64_t first_row,
+                     int64_t rows) const;
     void answer(Pending& p, TRITONSERVER_Error* error) noexcept;
     void release_all() noexcept;
 

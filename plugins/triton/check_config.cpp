@@ -2,6 +2,8 @@
 // Whether a configuration and an engine agree.
 #include "plugins/triton/config.h"
 
+#include <algorithm>
+
 namespace ingot::triton {
 
 namespace {
@@ -67,12 +69,30 @@ void check_tensor(const ConfigTensor& t, const EngineTensor* found, const char* 
             "max_batch_size to 0");
 }
 
+/// A control has one element a row; a state's output is the next request's input.
+void check_sequences(const ModelConfig& config, const Engine& engine) {
+    for (ConfigTensor t : config.controls) {
+        const EngineTensor* found = engine.find_input(t.name);
+        if (found != nullptr && config.max_batch_size > 0 && found->dims.size() == 1) {
+            t.dims.clear();
+        }
+        check_tensor(t, found, "control input", config, engine.inputs);
+    }
+    for (const StateTensor& s : config.states) {
+        check_tensor({s.input, s.type, s.dims}, engine.find_input(s.input), "state input", config,
+                     engine.inputs);
+        check_tensor({s.output, s.type, s.dims}, engine.find_output(s.output), "state output",
+                     config, engine.outputs);
+    }
+}
+
 void check_all_given(const ModelConfig& config, const Engine& engine) {
     for (const EngineTensor& t : engine.inputs) {
-        bool given = false;
-        for (const ConfigTensor& c : config.inputs) {
-            given = given || c.name == t.name;
-        }
+        auto is_it = [&](const ConfigTensor& c) { return c.name == t.name; };
+        bool given = std::any_of(config.inputs.begin(), config.inputs.end(), is_it) ||
+                     std::any_of(config.controls.begin(), config.controls.end(), is_it) ||
+                     std::any_of(config.states.begin(), config.states.end(),
+                                 [&](const StateTensor& s) { return s.input == t.name; });
         require(given, ErrorCode::InvalidArgument, "the engine's input '", t.name,
                 "' is not configured: add it, or leave out all inputs and outputs");
     }
@@ -106,6 +126,7 @@ void check_config(const ModelConfig& config, const Engine& engine) {
     for (const ConfigTensor& t : config.outputs) {
         check_tensor(t, engine.find_output(t.name), "output", config, engine.outputs);
     }
+    check_sequences(config, engine);
     check_all_given(config, engine);
     for (int64_t bucket : config.parameters.buckets) {
         require(config.max_batch_size > 0 && bucket <= config.max_batch_size,

@@ -84,6 +84,31 @@ ConfigTensor read_tensor(const Object& o, const char* list) {
     return t;
 }
 
+/// The type of a control: its own, or that of the pair of values for false and true.
+std::string control_type(const Object& control) {
+    for (const auto& [field, type] :
+         {std::pair("int32_false_true", "TYPE_INT32"), std::pair("fp32_false_true", "TYPE_FP32"),
+          std::pair("bool_false_true", "TYPE_BOOL")}) {
+        if (const Object* pair = find(control, field); pair != nullptr && !pair->empty()) {
+            return type;
+        }
+    }
+    return control.value("data_type", "");
+}
+
+void read_sequences(const Object& o, ModelConfig& out) {
+    for (const Object& input : o.value("control_input", Object::array())) {
+        for (const Object& control : input.value("control", Object::array())) {
+            out.controls.push_back({input.value("name", ""), control_type(control), {1}});
+        }
+    }
+    for (const Object& state : o.value("state", Object::array())) {
+        out.states.push_back({state.value("input_name", ""), state.value("output_name", ""),
+                              state.value("data_type", ""),
+                              integers(state.value("dims", Object::array()))});
+    }
+}
+
 void read_groups(const Object& groups, ModelConfig& out) {
     for (const Object& group : groups) {
         if (group.value("kind", "") == "KIND_CPU") {
@@ -113,11 +138,6 @@ void refuse_fields(const Object& o) {
         require(found == nullptr || found->empty(), ErrorCode::Unsupported, list,
                 " is set: this backend makes no inputs of its own; let the model take what clients "
                 "send");
-    }
-    if (const Object* sequence = find(o, "sequence_batching")) {
-        require(sequence->value("state", Object::array()).empty(), ErrorCode::Unsupported,
-                "sequence_batching.state is set: this backend keeps no state between requests; let "
-                "clients send it");
     }
     if (const Object* policy = find(o, "model_transaction_policy")) {
         require(!is_set(*policy, "decoupled"), ErrorCode::Unsupported,
@@ -190,19 +210,32 @@ Object tensor_entry(const EngineTensor& t, bool batched) {
 
 /// Whether what is written has the engine's rank less the rows of a batch.
 bool written_without_rows(const ModelConfig& config, const Engine& engine) {
-    for (const ConfigTensor& t : config.inputs) {
-        const EngineTensor* found = engine.find_input(t.name);
-        if (found == nullptr || t.dims.size() + 1 != found->dims.size()) {
-            return false;
+    auto lacks_rows = [](const EngineTensor* found, const auto& written) {
+        return found != nullptr && written.dims.size() + 1 == found->dims.size();
+    };
+    return std::all_of(config.inputs.begin(), config.inputs.end(),
+                       [&](auto& t) { return lacks_rows(engine.find_input(t.name), t); }) &&
+           std::all_of(config.outputs.begin(), config.outputs.end(),
+                       [&](auto& t) { return lacks_rows(engine.find_output(t.name), t); }) &&
+           std::all_of(config.states.begin(), config.states.end(),
+                       [&](auto& t) { return lacks_rows(engine.find_input(t.input), t); });
+}
+
+/// The tensors that clients send or get: the server has those of sequences itself.
+Object client_tensors(const std::vector<EngineTensor>& tensors, const ModelConfig& config,
+                      bool batched) {
+    Object out = Object::array();
+    for (const EngineTensor& t : tensors) {
+        bool is_control = std::any_of(config.controls.begin(), config.controls.end(),
+                                      [&](auto& c) { return c.name == t.name; });
+        bool is_state = std::any_of(config.states.begin(), config.states.end(), [&](auto& s) {
+            return s.input == t.name || s.output == t.name;
+        });
+        if (!is_control && !is_state) {
+            out.push_back(tensor_entry(t, batched));
         }
     }
-    for (const ConfigTensor& t : config.outputs) {
-        const EngineTensor* found = engine.find_output(t.name);
-        if (found == nullptr || t.dims.size() + 1 != found->dims.size()) {
-            return false;
-        }
-    }
-    return true;
+    return out;
 }
 
 } // namespace
@@ -224,6 +257,9 @@ ModelConfig read_config(const std::string& json) {
         }
         for (const char* scheduler : schedulers) {
             out.has_scheduler = out.has_scheduler || find(o, scheduler) != nullptr;
+        }
+        if (const Object* sequences = find(o, "sequence_batching")) {
+            read_sequences(*sequences, out);
         }
         out.file = o.value("default_model_filename", "");
         read_groups(o.value("instance_group", Object::array()), out);
@@ -249,17 +285,11 @@ std::optional<std::string> complete_config(const ModelConfig& config, const Engi
         bool changed = batch != config.max_batch_size;
         o["max_batch_size"] = batch;
         if (config.inputs.empty()) {
-            o["input"] = Object::array();
-            for (const EngineTensor& t : engine.inputs) {
-                o["input"].push_back(tensor_entry(t, batch > 0));
-            }
+            o["input"] = client_tensors(engine.inputs, config, batch > 0);
             changed = true;
         }
         if (config.outputs.empty()) {
-            o["output"] = Object::array();
-            for (const EngineTensor& t : engine.outputs) {
-                o["output"].push_back(tensor_entry(t, batch > 0));
-            }
+            o["output"] = client_tensors(engine.outputs, config, batch > 0);
             changed = true;
         }
         if (batch > 1 && !config.has_scheduler) {

@@ -19,6 +19,13 @@ struct ConfigTensor {
     bool is_shape_tensor = false;
 };
 
+/// An output that the server keeps and gives to the next request of its sequence as an input.
+struct StateTensor {
+    std::string input, output;
+    std::string type;          // "TYPE_FP32"
+    std::vector<int64_t> dims; // without the rows of a batch
+};
+
 /// The parameters of this backend in `parameters`; parameters.cpp has the table.
 struct Parameters {
     /// Row counts that are planned ahead; batches are padded up to the next. Empty: chosen.
@@ -33,6 +40,8 @@ struct ModelConfig {
     std::string name;
     int64_t max_batch_size = 0;
     std::vector<ConfigTensor> inputs, outputs;
+    std::vector<ConfigTensor> controls; // inputs by which the server tells where a sequence is
+    std::vector<StateTensor> states;
     bool has_scheduler = false;
     std::string file; // default_model_filename; "" for none
     int32_t profile = 0;

@@ -82,6 +82,11 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
                 std::copy(c.dims.rbegin(), c.dims.rend(), dims.rbegin());
             }
         }
+        for (const StateTensor& s : config.states) {
+            if (s.input == t.name) {
+                std::copy(s.dims.rbegin(), s.dims.rend(), dims.rbegin());
+            }
+        }
         configured_.push_back(dims);
         inputs_.emplace_back(t.on_host ? nullptr : gpu_.get());
         staging_.emplace_back(gpu_.get(), true);

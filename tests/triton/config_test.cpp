@@ -116,9 +116,6 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
          "clients send"},
         {with(R"("model_transaction_policy":{"decoupled":true})"),
          "model_transaction_policy.decoupled is set: an engine gives one response to each request"},
-        {with(R"("sequence_batching":{"state":[{}]})"),
-         "sequence_batching.state is set: this backend keeps no state between requests; let "
-         "clients send it"},
         {with(R"("instance_group":[{"name":"g","profile":["0","1"]}])"),
          "instance_group 'g' names several profiles: name one, an instance runs with one"},
         {with(R"("instance_group":[{"name":"g","profile":["2"]}])"),

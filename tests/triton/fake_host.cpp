@@ -435,4 +435,28 @@ TRITONSERVER_Error* TRITONBACKEND_ResponseSend(TRITONBACKEND_Response* response,
     return nullptr;
 }
 
+TRITONSERVER_Error* TRITONBACKEND_StateNew(TRITONBACKEND_State** state,
+                                           TRITONBACKEND_Request* request, const char* name,
+                                           const TRITONSERVER_DataType type, const int64_t* shape,
+                                           const uint32_t rank) {
+    PLANTED()
+    if (!request->in_sequence) {
+        return TRITONSERVER_ErrorNew(TRITONSERVER_ERROR_INVALID_ARG, "the request has no sequence");
+    }
+    request->made_states.emplace_back(new TRITONBACKEND_State{
+        request, {name, type, {shape, shape + rank}, {}, request->state_memory, nullptr}});
+    *state = request->made_states.back().get();
+    return nullptr;
+}
+TRITONSERVER_Error* TRITONBACKEND_StateBuffer(TRITONBACKEND_State* state, void** buffer,
+                                              const uint64_t bytes, TRITONSERVER_MemoryType* memory,
+                                              int64_t* id) {
+    return TRITONBACKEND_OutputBuffer(&state->tensor, buffer, bytes, memory, id);
+}
+TRITONSERVER_Error* TRITONBACKEND_StateUpdate(TRITONBACKEND_State* state) {
+    PLANTED()
+    state->request->states[state->tensor.name] = state->tensor;
+    return nullptr;
+}
+
 } // extern "C"

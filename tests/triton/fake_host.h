@@ -91,17 +91,26 @@ struct TRITONBACKEND_Response {
     TRITONBACKEND_Request* request;
     std::vector<std::unique_ptr<TRITONBACKEND_Output>> outputs;
 };
+/// What a backend keeps of a sequence for its next request.
+struct TRITONBACKEND_State {
+    TRITONBACKEND_Request* request;
+    TRITONBACKEND_Output tensor;
+};
 struct TRITONBACKEND_Request {
     std::vector<TRITONBACKEND_Input> inputs;
     std::vector<std::string> outputs;
     TRITONSERVER_MemoryType output_memory = TRITONSERVER_MEMORY_CPU;
     bool cancelled = false;
+    bool in_sequence = false;
+    TRITONSERVER_MemoryType state_memory = TRITONSERVER_MEMORY_CPU;
     // The outcome of the request.
     int responses = 0, released = 0;
     bool answered_error = false;
     TRITONSERVER_Error_Code code{};
     std::string text;
     std::map<std::string, TRITONBACKEND_Output> results;
+    std::vector<std::unique_ptr<TRITONBACKEND_State>> made_states;
+    std::map<std::string, TRITONBACKEND_Output> states; // of the next request
 };
 
 namespace ingot::triton {

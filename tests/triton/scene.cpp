@@ -82,6 +82,33 @@ std::string row_engine(int64_t most) {
     return build(fill, most, 3);
 }
 
+std::string sum_engine() {
+    auto fill = [](nv::INetworkDefinition& n) {
+        auto input = [&](const char* name) {
+            return n.addInput(name, nv::DataType::kFLOAT, nv::Dims{2, {-1, 1}});
+        };
+        auto apply = [&](nv::ITensor* a, nv::ElementWiseOperation op, nv::ITensor* b) {
+            return n.addElementWise(*a, *b, op)->getOutput(0);
+        };
+        static const float numbers[] = {1, 10};
+        auto number = [&](size_t i) {
+            nv::Weights weights{nv::DataType::kFLOAT, &numbers[i], 1};
+            return n.addConstant(nv::Dims{2, {1, 1}}, weights)->getOutput(0);
+        };
+        nv::ITensor* x = input("x");
+        nv::ITensor* goes_on = apply(number(0), nv::ElementWiseOperation::kSUB, input("start"));
+        nv::ITensor* before =
+            apply(input("total_before"), nv::ElementWiseOperation::kPROD, goes_on);
+        nv::ITensor* total = apply(x, nv::ElementWiseOperation::kSUM, before);
+        nv::ITensor* y = apply(total, nv::ElementWiseOperation::kPROD, number(1));
+        total->setName("total");
+        y->setName("y");
+        n.markOutput(*total);
+        n.markOutput(*y);
+    };
+    return build(fill, 0, 1);
+}
+
 std::string function_engine(RowFunction function) {
     current_function() = std::move(function);
     static const bool registered = registerHostKernel("Row", call_function);

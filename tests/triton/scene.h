@@ -26,6 +26,9 @@ private:
 /// Bytes of an engine: `sum` f32[n, 1] is the sum over a row of `x` f32[n, 3] times 2, and `twice`
 /// f32[n, 3] is 2 x. `n` is 1 to `most`; 0: nothing bounds it, and the engine has no profile.
 std::string row_engine(int64_t most);
+/// Bytes of an engine that adds up: f32[n, 1] `total` is `x` + `total_before`, or `x` alone in rows
+/// whose `start` is 1, and `y` is 10 times that.
+std::string sum_engine();
 /// Bytes of an engine with one input and output "x" -> "y" f32[n, 1], that a function computes.
 /// The function returns 0 for success.
 using RowFunction = std::function<int(const float* x, float* y, int64_t rows)>;
