@@ -27,6 +27,7 @@ struct TRITONBACKEND_Response;
 struct TRITONBACKEND_Input;
 struct TRITONBACKEND_Output;
 struct TRITONBACKEND_State;
+struct TRITONSERVER_BufferAttributes;
 
 enum TRITONSERVER_Error_Code {
     TRITONSERVER_ERROR_UNKNOWN,
@@ -114,6 +115,15 @@ TRITONSERVER_Error* TRITONSERVER_MetricNew(TRITONSERVER_Metric** metric,
 TRITONSERVER_Error* TRITONSERVER_MetricDelete(TRITONSERVER_Metric* metric);
 TRITONSERVER_Error* TRITONSERVER_MetricIncrement(TRITONSERVER_Metric* metric, double value);
 TRITONSERVER_Error* TRITONSERVER_MetricSet(TRITONSERVER_Metric* metric, double value);
+TRITONSERVER_Error* TRITONSERVER_BufferAttributesNew(TRITONSERVER_BufferAttributes** attributes);
+TRITONSERVER_Error* TRITONSERVER_BufferAttributesDelete(TRITONSERVER_BufferAttributes* attributes);
+TRITONSERVER_Error*
+TRITONSERVER_BufferAttributesSetMemoryType(TRITONSERVER_BufferAttributes* attributes,
+                                           TRITONSERVER_MemoryType memory);
+TRITONSERVER_Error*
+TRITONSERVER_BufferAttributesSetMemoryTypeId(TRITONSERVER_BufferAttributes* attributes, int64_t id);
+TRITONSERVER_Error*
+TRITONSERVER_BufferAttributesSetByteSize(TRITONSERVER_BufferAttributes* attributes, size_t bytes);
 
 TRITONSERVER_Error* TRITONBACKEND_ApiVersion(uint32_t* major, uint32_t* minor);
 TRITONSERVER_Error* TRITONBACKEND_BackendName(TRITONBACKEND_Backend* backend, const char** name);
@@ -162,6 +172,9 @@ TRITONBACKEND_ModelInstanceReportStatistics(TRITONBACKEND_ModelInstance* instanc
 TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReportBatchStatistics(
     TRITONBACKEND_ModelInstance* instance, const uint64_t batch, const uint64_t exec_start,
     const uint64_t compute_start, const uint64_t compute_end, const uint64_t exec_end);
+TRITONSERVER_Error*
+TRITONBACKEND_ModelInstanceReportMemoryUsage(TRITONBACKEND_ModelInstance* instance,
+                                             TRITONSERVER_BufferAttributes** usage, uint32_t count);
 
 TRITONSERVER_Error* TRITONBACKEND_RequestInput(TRITONBACKEND_Request* request, const char* name,
                                                TRITONBACKEND_Input** input);

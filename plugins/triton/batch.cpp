@@ -237,7 +237,7 @@ void Batch::compute(Group group) {
     };
     uint64_t compute_start = now();
     instance_.run(shapes, addresses, copy);
-    instance_.model_.metrics().add(MetricKind::PaddedRows, padded - rows);
+    instance_.model_.metrics().add(MetricKind::PaddedRows, static_cast<double>(padded - rows));
     uint64_t compute_end = now();
     for (size_t i = 0; i < group.size(); ++i) {
         if (answers[i] == nullptr) {

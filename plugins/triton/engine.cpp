@@ -149,7 +149,7 @@ EngineBytes read_engine(const std::string& path, bool fp16, ServerLogger& logger
     return out;
 }
 
-std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRequest& request,
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, LoadRequest request,
                                           const std::shared_ptr<ServerLogger>& logger) {
     return with_place(
         [&] { return str("file '", bytes.file_name, "'"); },
@@ -157,6 +157,7 @@ std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRe
             auto out = std::make_shared<Engine>();
             out->target = request.target;
             out->logger = logger;
+            out->memory = std::move(request.memory);
             out->runtime = made(nv::createInferRuntime(*logger), *logger, ErrorCode::Internal,
                                 "no runtime could be made");
             logger->require_done(
@@ -167,6 +168,7 @@ std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRe
                                      ErrorCode::InvalidArgument,
                                      "the number of threads cannot be set");
             }
+            out->runtime->setGpuAllocator(out->memory.get());
             apply_trust(*out->runtime, request.trust, *logger);
             bool is_built = bytes.built != nullptr;
             const void* data = is_built ? bytes.built->data() : bytes.file->bytes().data();

@@ -6,6 +6,7 @@
 #include "base/file.h"
 #include "ingot.h"
 #include "plugins/common/engine_trust.h"
+#include "plugins/triton/device_allocator.h"
 #include "plugins/triton/host.h"
 
 #include <memory>
@@ -51,6 +52,7 @@ struct Target {
 struct Engine {
     Target target;
     std::shared_ptr<ServerLogger> logger;
+    std::unique_ptr<DeviceAllocator> memory; // of its weights; null on the CPU
     std::unique_ptr<nvinfer1::IRuntime> runtime;
     std::unique_ptr<nvinfer1::ICudaEngine> engine;
     std::vector<EngineTensor> inputs, outputs;
@@ -78,9 +80,10 @@ struct LoadRequest {
     int32_t profile = 0;
     int32_t threads = 0; // of the CPU; 0 for all cores
     EngineTrust trust;
+    std::unique_ptr<DeviceAllocator> memory; // for a GPU
 };
 /// Errors: InvalidEngine, Unsupported, Device, naming the file.
-std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, const LoadRequest& request,
+std::shared_ptr<const Engine> load_engine(const EngineBytes& bytes, LoadRequest request,
                                           const std::shared_ptr<ServerLogger>& logger);
 
 } // namespace ingot::triton

@@ -28,9 +28,10 @@ std::string target_name(const Target& target) {
 
 std::unique_ptr<Runner> make_runner(Model& model, TRITONBACKEND_ModelInstance* instance) {
     Target target = target_of(instance);
-    std::shared_ptr<DeviceMemory> gpu;
+    std::unique_ptr<DeviceAllocator> gpu;
     if (target.device == Device::kGPU) {
-        gpu = model.gpus().open(target.ordinal);
+        gpu = std::make_unique<DeviceAllocator>(model.gpus().open(target.ordinal),
+                                                model.device_bytes());
         if (Gpus::are_simulated()) {
             target = {Device::kCPU, 0};
         }
@@ -52,6 +53,7 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
                        log(TRITONSERVER_LOG_WARN,
                            str(model.subject(), ": not every batch size is prepared: ", reason));
                    }
+                   report_memory();
                    log(TRITONSERVER_LOG_INFO,
                        str(model.subject(), ": instance '", name_, "' is ready on ",
                            target_name(target_of(instance)), ", ", warm, " batch sizes prepared"));
@@ -60,11 +62,31 @@ Instance::Instance(Model& model, TRITONBACKEND_ModelInstance* instance)
 
 size_t Instance::warm_up(std::string& reason) {
     try {
-        return runner_->warm_up(reason);
+        size_t prepared = runner_->warm_up(reason);
+        model_.metrics().add(MetricKind::PreparingSeconds, runner_->preparing_seconds());
+        return prepared;
     } catch (const Error& e) {
         note_loss(e.what());
         throw;
     }
+}
+
+/// How much memory the instance takes beside the engine's weights, for the server.
+void Instance::report_memory() const {
+    Target target = target_of(instance_);
+    TRITONSERVER_BufferAttributes* memory = nullptr;
+    check(TRITONSERVER_BufferAttributesNew(&memory));
+    TRITONSERVER_Error* error = guard([&] {
+        bool on_gpu = target.device == Device::kGPU;
+        check(TRITONSERVER_BufferAttributesSetMemoryType(memory, on_gpu ? TRITONSERVER_MEMORY_GPU
+                                                                        : TRITONSERVER_MEMORY_CPU));
+        check(TRITONSERVER_BufferAttributesSetMemoryTypeId(memory, target.ordinal));
+        check(TRITONSERVER_BufferAttributesSetByteSize(memory,
+                                                       static_cast<size_t>(runner_->bytes())));
+        check(TRITONBACKEND_ModelInstanceReportMemoryUsage(instance_, &memory, 1));
+    });
+    ignore(TRITONSERVER_BufferAttributesDelete(memory));
+    check(error);
 }
 
 void Instance::check_ready() const {
@@ -90,8 +112,10 @@ void Instance::run(const Shapes& shapes, const std::vector<const void*>& address
         model_.metrics().add(MetricKind::UnpreparedShapes, 1);
     }
     model_.metrics().add(MetricKind::Runs, 1);
+    double prepared = runner_->preparing_seconds();
     try {
         runner_->run(shapes, addresses);
+        model_.metrics().add(MetricKind::PreparingSeconds, runner_->preparing_seconds() - prepared);
         copy();
         runner_->wait();
     } catch (const Error& e) {

@@ -25,6 +25,7 @@ private:
     /// the time limit. A device that is lost ends the process.
     void run(const Shapes& shapes, const std::vector<const void*>& addresses,
              const std::function<void()>& copy);
+    void report_memory() const;
     void note_loss(const char* what) const;
     std::chrono::milliseconds hang_timeout() const;
 

@@ -16,6 +16,10 @@ constexpr FamilyRow rows[metric_kinds] = {
      "Rows that were added to batches to reach a prepared size"},
     {TRITONSERVER_METRIC_KIND_COUNTER, "ingot_unprepared_shapes",
      "Runs of shapes that were not prepared before the model was ready"},
+    {TRITONSERVER_METRIC_KIND_COUNTER, "ingot_preparing_seconds",
+     "Seconds in which shapes were planned and their kernels compiled, summed over instances"},
+    {TRITONSERVER_METRIC_KIND_GAUGE, "ingot_device_bytes",
+     "Bytes of GPU memory of weights, contexts, inputs and outputs"},
     {TRITONSERVER_METRIC_KIND_GAUGE, "ingot_device_lost",
      "1 once the device is lost, shortly before the process ends"},
 };
@@ -61,9 +65,10 @@ ModelMetrics::ModelMetrics(const MetricFamilies& families, const std::string& mo
     }
 }
 
-void ModelMetrics::add(MetricKind kind, int64_t count) noexcept {
-    if (TRITONSERVER_Metric* m = metrics_[static_cast<size_t>(kind)].get(); m != nullptr && count) {
-        ignore(TRITONSERVER_MetricIncrement(m, static_cast<double>(count)));
+void ModelMetrics::add(MetricKind kind, double amount) noexcept {
+    TRITONSERVER_Metric* m = metrics_[static_cast<size_t>(kind)].get();
+    if (m != nullptr && amount > 0) {
+        ignore(TRITONSERVER_MetricIncrement(m, amount));
     }
 }
 

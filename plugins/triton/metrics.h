@@ -13,9 +13,11 @@ enum class MetricKind {
     Runs,             // runs of the engine
     PaddedRows,       // rows that were added to reach a bucket
     UnpreparedShapes, // runs of shapes that had to be planned first
+    PreparingSeconds, // in which shapes were planned and their kernels compiled
+    DeviceBytes,      // of GPU memory that the version holds
     DeviceLost,       // 1 from the moment on that the device is lost
 };
-inline constexpr size_t metric_kinds = 4;
+inline constexpr size_t metric_kinds = 6;
 
 struct FamilyDelete {
     void operator()(TRITONSERVER_MetricFamily* f) const {
@@ -42,7 +44,7 @@ private:
 class ModelMetrics {
 public:
     ModelMetrics(const MetricFamilies& families, const std::string& model, uint64_t version);
-    void add(MetricKind kind, int64_t count) noexcept;
+    void add(MetricKind kind, double amount) noexcept;
     void set(MetricKind kind, int64_t value) noexcept;
 
 private:

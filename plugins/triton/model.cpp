@@ -87,8 +87,8 @@ Model::Model(BackendState& backend, TRITONBACKEND_Model* model)
     : backend_(backend), name_(get_from<const char*>(TRITONBACKEND_ModelName, model)),
       version_(get_from<uint64_t>(TRITONBACKEND_ModelVersion, model)),
       subject_(str(name_, " version ", version_)),
-      logger_(std::make_shared<ServerLogger>(subject_)),
-      metrics_(backend.metrics, name_, version_) {
+      logger_(std::make_shared<ServerLogger>(subject_)), metrics_(backend.metrics, name_, version_),
+      device_bytes_(metrics_) {
     with_place(
         [&] { return str("model '", name_, "' version ", version_); },
         [&] {
@@ -146,11 +146,15 @@ std::shared_ptr<const Engine> Model::engine(const Target& target) {
     std::lock_guard<std::mutex> lock(mutex_);
     std::shared_ptr<const Engine> found = engines_[target].lock();
     if (found == nullptr) {
-        LoadRequest request{target, config_.profile, config_.parameters.threads, trust_};
+        LoadRequest request{target, config_.profile, config_.parameters.threads, trust_, nullptr};
+        if (target.device == Device::kGPU) {
+            request.memory =
+                std::make_unique<DeviceAllocator>(gpus().open(target.ordinal), device_bytes_);
+        }
         if (request.threads == 0) {
             request.threads = std::max(1, cores() / std::max(1, config_.cpu_instances));
         }
-        found = load_engine(bytes_, request, logger_);
+        found = load_engine(bytes_, std::move(request), logger_);
         engines_[target] = found;
     }
     first_.reset();

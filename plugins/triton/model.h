@@ -26,6 +26,7 @@ public:
     ModelMetrics& metrics() { return metrics_; }
     Watch& watch() { return backend_.watch; }
     Gpus& gpus() { return backend_.gpus; }
+    DeviceBytes& device_bytes() { return device_bytes_; }
     /// Loaded when the first instance asks, then shared. From any thread.
     std::shared_ptr<const Engine> engine(const Target& target);
 
@@ -38,6 +39,7 @@ private:
     std::string subject_;
     std::shared_ptr<ServerLogger> logger_;
     ModelMetrics metrics_;
+    DeviceBytes device_bytes_;
     ModelConfig config_;
     EngineTrust trust_;
     EngineBytes bytes_;

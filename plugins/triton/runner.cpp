@@ -2,6 +2,7 @@
 #include "plugins/triton/runner.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 
@@ -28,10 +29,10 @@ std::vector<int64_t> powers_up_to(int64_t limit) {
 } // namespace
 
 void Buffer::Free::operator()(std::byte* p) const {
-    if (gpu != nullptr && pinned) {
-        gpu->release_pinned(p);
-    } else if (gpu != nullptr) {
-        gpu->release(p);
+    if (device != nullptr && pinned) {
+        device->gpu().release_pinned(p);
+    } else if (device != nullptr) {
+        device->deallocateAsync(p, nullptr);
     } else {
         std::free(p); // NOLINT(*-no-malloc)
     }
@@ -43,10 +44,10 @@ std::byte* Buffer::reserve(size_t bytes) {
         memory_.reset();
         bytes_ = 0;
         const Free& kind = memory_.get_deleter();
-        memory_.reset(static_cast<std::byte*>(kind.gpu == nullptr
-                                                  ? std::aligned_alloc(alignment, rounded)
-                                              : kind.pinned ? kind.gpu->allocate_pinned(rounded)
-                                                            : kind.gpu->allocate(rounded)));
+        memory_.reset(
+            static_cast<std::byte*>(kind.device == nullptr ? std::aligned_alloc(alignment, rounded)
+                                    : kind.pinned ? kind.device->gpu().allocate_pinned(rounded)
+                                                  : kind.device->allocate_or_throw(rounded)));
         require(memory_ != nullptr, ErrorCode::OutOfMemory, "no host memory for ", rounded,
                 " bytes");
         bytes_ = rounded;
@@ -69,9 +70,9 @@ void OutputMemory::notifyShape(const char* /*name*/, const nv::Dims& dims) noexc
 }
 
 Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
-               std::shared_ptr<DeviceMemory> gpu)
-    : engine_(std::move(engine)), gpu_(std::move(gpu)), max_batch_size_(config.max_batch_size),
-      buckets_(config.parameters.buckets) {
+               std::unique_ptr<DeviceAllocator> device)
+    : engine_(std::move(engine)), device_(std::move(device)),
+      max_batch_size_(config.max_batch_size), buckets_(config.parameters.buckets) {
     if (max_batch_size_ > 0 && config.parameters.pads) {
         buckets_ = buckets_.empty() ? powers_up_to(max_batch_size_) : buckets_;
     }
@@ -88,12 +89,12 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
             }
         }
         configured_.push_back(dims);
-        inputs_.emplace_back(t.on_host ? nullptr : gpu_.get());
-        staging_.emplace_back(gpu_.get(), true);
+        inputs_.emplace_back(t.on_host ? nullptr : device_.get());
+        staging_.emplace_back(device_.get(), true);
     }
     make_context(config);
-    if (gpu_ != nullptr) {
-        stream_ = gpu_->create_stream(false);
+    if (device_ != nullptr) {
+        stream_ = gpu()->create_stream(false);
     }
 }
 
@@ -108,11 +109,14 @@ void Runner::make_context(const ModelConfig& config) {
     engine_->logger->require_done(context_ != nullptr, ErrorCode::Unsupported,
                                   "no execution context could be made");
     context_->setErrorRecorder(&errors_);
+    if (device_ != nullptr && engine_->target.device == Device::kGPU) {
+        context_->setTemporaryStorageAllocator(device_.get());
+    }
     if (config.profile != 0 && !context_->setOptimizationProfileAsync(config.profile, nullptr)) {
         errors_.raise("the optimisation profile cannot be chosen");
     }
     for (const EngineTensor& t : engine_->outputs) {
-        outputs_.push_back(std::make_unique<OutputMemory>(t.on_host ? nullptr : gpu_.get()));
+        outputs_.push_back(std::make_unique<OutputMemory>(t.on_host ? nullptr : device_.get()));
         if (!context_->setOutputAllocator(t.name.c_str(), outputs_.back().get())) {
             errors_.raise("an output cannot be given memory");
         }
@@ -122,7 +126,7 @@ void Runner::make_context(const ModelConfig& config) {
 Runner::~Runner() {
     context_.reset();
     if (stream_ != nullptr) {
-        gpu_->release_stream(stream_);
+        gpu()->release_stream(stream_);
     }
 }
 
@@ -161,8 +165,8 @@ void Runner::stage(size_t input, size_t offset, const std::byte* source, size_t 
 
 void Runner::send_staged(size_t input) {
     if (staged_end_ > staged_begin_) {
-        gpu_->copy(inputs_[input].data() + staged_begin_, staging_[input].data() + staged_begin_,
-                   staged_end_ - staged_begin_, stream_);
+        gpu()->copy(inputs_[input].data() + staged_begin_, staging_[input].data() + staged_begin_,
+                    staged_end_ - staged_begin_, stream_);
     }
     staged_begin_ = staged_end_;
 }
@@ -173,9 +177,9 @@ void Runner::write_input(size_t input, size_t offset, const void* source, size_t
     if (!takes_host_memory(input) && memory == TRITONSERVER_MEMORY_CPU) {
         stage(input, offset, static_cast<const std::byte*>(source), bytes);
     } else if (!takes_host_memory(input)) {
-        gpu_->copy(target, source, bytes, stream_);
+        gpu()->copy(target, source, bytes, stream_);
     } else if (memory == TRITONSERVER_MEMORY_GPU) {
-        gpu_->copy(target, source, bytes, nullptr); // the engine reads it when it is called
+        gpu()->copy(target, source, bytes, nullptr); // the engine reads it when it is called
     } else {
         std::memcpy(target, source, bytes);
     }
@@ -191,7 +195,7 @@ void Runner::complete_input(size_t input, size_t offset, size_t bytes) {
     if (takes_host_memory(input)) {
         std::memset(target, 0, bytes);
     } else {
-        gpu_->set_zero(target, bytes, stream_);
+        gpu()->set_zero(target, bytes, stream_);
     }
 }
 
@@ -200,34 +204,54 @@ void Runner::run(const Shapes& shapes, const std::vector<const void*>& addresses
         const char* name = engine_->inputs[i].name.c_str();
         const void* address = addresses[i];
         if (!takes_host_memory(i)) {
-            address = gpu_->engine_address(const_cast<void*>(address));
+            address = gpu()->engine_address(const_cast<void*>(address));
         }
         if (!context_->setInputShape(name, to_dims(shapes[i])) ||
             !context_->setInputTensorAddress(name, address)) {
             errors_.raise("an input was refused");
         }
     }
+    bool is_first = !is_prepared(shapes);
+    auto begin = std::chrono::steady_clock::now();
     // The CPU backend takes no stream: the run is complete when the call returns.
-    void* stream = gpu_ == nullptr ? nullptr : gpu_->engine_stream(stream_);
+    void* stream = device_ == nullptr ? nullptr : gpu()->engine_stream(stream_);
     if (!context_->enqueueV3(static_cast<cudaStream_t>(stream))) {
         errors_.raise("the run failed");
     }
-    prepared_.insert(shapes);
+    if (is_first) {
+        std::chrono::duration<double> taken = std::chrono::steady_clock::now() - begin;
+        preparing_seconds_ += taken.count();
+        prepared_.insert(shapes);
+    }
 }
 
 void Runner::read_output(size_t output, size_t offset, void* target, size_t bytes,
                          bool on_gpu) const {
     const Buffer& from = outputs_[output]->buffer();
     if (from.gpu() != nullptr || on_gpu) {
-        gpu_->copy(target, from.data() + offset, bytes, stream_);
+        gpu()->copy(target, from.data() + offset, bytes, stream_);
     } else {
         std::memcpy(target, from.data() + offset, bytes);
     }
 }
 
+int64_t Runner::bytes() const {
+    if (device_ != nullptr) {
+        return device_->bytes();
+    }
+    size_t bytes = 0;
+    for (const Buffer& b : inputs_) {
+        bytes += b.bytes();
+    }
+    for (const std::unique_ptr<OutputMemory>& o : outputs_) {
+        bytes += o->buffer().bytes();
+    }
+    return static_cast<int64_t>(bytes);
+}
+
 void Runner::wait() const {
-    if (gpu_ != nullptr) {
-        gpu_->wait_for_stream(stream_);
+    if (device_ != nullptr) {
+        gpu()->wait_for_stream(stream_);
     }
 }
 
@@ -265,7 +289,7 @@ void Runner::warm_one(const Shapes& shapes) {
         addresses.push_back(input_memory(i, bytes));
         complete_input(i, 0, bytes);
     }
-    for (int i = 0; i < (gpu_ == nullptr ? 1 : warm_runs_on_gpu); ++i) {
+    for (int i = 0; i < (device_ == nullptr ? 1 : warm_runs_on_gpu); ++i) {
         run(shapes, addresses);
         wait();
     }

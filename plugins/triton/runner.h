@@ -4,7 +4,6 @@
 // there, and runs are recorded as CUDA graphs.
 #pragma once
 
-#include "plugins/common/device_memory.h"
 #include "plugins/triton/config.h"
 
 #include <memory>
@@ -15,21 +14,24 @@ namespace ingot::triton {
 using Shapes = std::vector<std::vector<int64_t>>; // of all inputs, in the engine's order
 
 /// Memory aligned for full speed, that only grows: of a GPU, of the host pinned for a GPU, or the
-/// host's own where the GPU is null. The GPU must outlive it. Not thread safe.
+/// host's own where the allocator is null. The allocator must outlive it. Not thread safe.
 class Buffer {
 public:
-    explicit Buffer(DeviceMemory* gpu, bool pinned = false) : memory_(nullptr, Free{gpu, pinned}) {}
+    explicit Buffer(DeviceAllocator* device, bool pinned = false)
+        : memory_(nullptr, Free{device, pinned}) {}
     /// At least `bytes`; what was in it is lost. Errors: OutOfMemory, Device.
     std::byte* reserve(size_t bytes);
     std::byte* data() const { return memory_.get(); }
     /// The GPU that needs a copy to access it from the host; null: the host does not.
     DeviceMemory* gpu() const {
-        return memory_.get_deleter().pinned ? nullptr : memory_.get_deleter().gpu;
+        const Free& kind = memory_.get_deleter();
+        return kind.pinned || kind.device == nullptr ? nullptr : &kind.device->gpu();
     }
+    size_t bytes() const { return bytes_; }
 
 private:
     struct Free {
-        DeviceMemory* gpu;
+        DeviceAllocator* device;
         bool pinned;
         void operator()(std::byte* p) const;
     };
@@ -40,7 +42,7 @@ private:
 /// Gives an output its memory, and keeps the shape that it turned out to have.
 class OutputMemory final : public nvinfer1::IOutputAllocator {
 public:
-    explicit OutputMemory(DeviceMemory* gpu) : buffer_(gpu) {}
+    explicit OutputMemory(DeviceAllocator* device) : buffer_(device) {}
     void* reallocateOutput(const char* name, void* current, uint64_t bytes,
                            uint64_t alignment) noexcept override;
     void notifyShape(const char* name, const nvinfer1::Dims& dims) noexcept override;
@@ -55,15 +57,19 @@ private:
 /// One thread at a time.
 class Runner {
 public:
-    /// `gpu`: where the engine runs; null: the CPU. Errors: those of making a context.
+    /// `device`: where the engine runs; null: the CPU. Errors: those of making a context.
     Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
-           std::shared_ptr<DeviceMemory> gpu);
+           std::unique_ptr<DeviceAllocator> device);
     ~Runner();
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
 
     const Engine& engine() const { return *engine_; }
-    DeviceMemory* gpu() const { return gpu_.get(); }
+    DeviceMemory* gpu() const { return device_ == nullptr ? nullptr : &device_->gpu(); }
+    /// Bytes of its context and buffers on the GPU; on the CPU, of its buffers.
+    int64_t bytes() const;
+    /// Seconds of runs that were the first of their shapes, which plan and compile.
+    double preparing_seconds() const { return preparing_seconds_; }
     /// How many rows a batch of so many is padded to.
     int64_t padded_rows(int64_t rows) const;
     /// Plans and runs each bucket. Returns how many, or why none could be in `reason`.
@@ -98,8 +104,8 @@ private:
     void send_staged(size_t input);
 
     std::shared_ptr<const Engine> engine_;
-    std::shared_ptr<DeviceMemory> gpu_;
-    void* stream_ = nullptr; // of gpu_
+    std::unique_ptr<DeviceAllocator> device_;
+    void* stream_ = nullptr; // of the GPU
     int64_t max_batch_size_;
     std::vector<int64_t> buckets_;
     Shapes configured_; // with the rows of a batch in front, -1
@@ -110,6 +116,7 @@ private:
     size_t staged_end_ = 0;
     std::vector<std::unique_ptr<OutputMemory>> outputs_;
     std::set<Shapes> prepared_;
+    double preparing_seconds_ = 0;
     std::unique_ptr<nvinfer1::IExecutionContext> context_;
 };
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A real Triton Inference Server with Ingot's backend when something goes wrong: broken versions,
 wrong requests, a device that is lost, a run that does not end."""
+import re
 import shutil
 import subprocess
 import threading
@@ -182,6 +183,9 @@ def test_metrics_count_runs_and_padding(server, models):
     assert 'ingot_padded_rows{model="counted",version="1"} 1' in said
     assert 'ingot_unprepared_shapes{model="counted",version="1"} 0' in said
     assert 'ingot_device_lost{model="counted",version="1"} 0' in said
+    assert 'ingot_device_bytes{model="counted",version="1"} 0' in said  # it runs on the CPU
+    preparing = re.search(r'ingot_preparing_seconds\{model="counted",version="1"\} ([0-9.e+-]+)', said)
+    assert float(preparing.group(1)) > 0
 
 
 def test_loads_and_unloads_give_memory_back(server, models):

@@ -43,6 +43,27 @@ TEST(TritonBatch, RequestsOfOneCallAreOneRun) {
     EXPECT_EQ(values.count("ingot_unprepared_shapes{model=model,version=1}"), 0U);
 }
 
+TEST(TritonBatch, TimeSpentPreparingIsCountedOnceAShape) {
+    Scene scene(row_engine(9), R"({"parameters":{"buckets":{"string_value":"none"}}})");
+    ASSERT_EQ(scene.start(), "");
+    auto seconds = [] {
+        return FakeHost::get().values.at("ingot_preparing_seconds{model=model,version=1}");
+    };
+    auto run = [&](int64_t rows) {
+        auto r = row_request(rows, 1);
+        EXPECT_EQ(scene.execute({r.get()}), "");
+        expect_right(*r);
+        return seconds();
+    };
+    double at_start = seconds();
+    EXPECT_GT(at_start, 0);
+    EXPECT_EQ(run(9), at_start); // prepared before the model was ready
+    double first = run(5);
+    EXPECT_GT(first, at_start);
+    EXPECT_EQ(run(5), first);
+    EXPECT_EQ(FakeHost::get().values.at("ingot_unprepared_shapes{model=model,version=1}"), 1);
+}
+
 TEST(TritonBatch, EveryRowCountGetsItsAnswer) {
     for (const char* buckets : {"", "none", "3,5"}) {
         std::string parameters = *buckets == 0 ? "{}"

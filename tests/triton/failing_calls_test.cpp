@@ -11,6 +11,7 @@ struct Alive {
     int64_t messages = FakeHost::get().messages;
     int64_t responses = FakeHost::get().responses;
     int64_t metrics = FakeHost::get().metrics;
+    int64_t attributes = FakeHost::get().attributes;
     bool operator==(const Alive&) const = default;
 };
 

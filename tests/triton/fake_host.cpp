@@ -459,4 +459,44 @@ TRITONSERVER_Error* TRITONBACKEND_StateUpdate(TRITONBACKEND_State* state) {
     return nullptr;
 }
 
+TRITONSERVER_Error* TRITONSERVER_BufferAttributesNew(TRITONSERVER_BufferAttributes** attributes) {
+    PLANTED()
+    ++FakeHost::get().attributes;
+    *attributes = new TRITONSERVER_BufferAttributes;
+    return nullptr;
+}
+TRITONSERVER_Error* TRITONSERVER_BufferAttributesDelete(TRITONSERVER_BufferAttributes* attributes) {
+    --FakeHost::get().attributes;
+    delete attributes;
+    return nullptr;
+}
+TRITONSERVER_Error*
+TRITONSERVER_BufferAttributesSetMemoryType(TRITONSERVER_BufferAttributes* attributes,
+                                           TRITONSERVER_MemoryType memory) {
+    PLANTED()
+    attributes->memory = memory;
+    return nullptr;
+}
+TRITONSERVER_Error*
+TRITONSERVER_BufferAttributesSetMemoryTypeId(TRITONSERVER_BufferAttributes* attributes,
+                                             int64_t id) {
+    PLANTED()
+    attributes->id = id;
+    return nullptr;
+}
+TRITONSERVER_Error*
+TRITONSERVER_BufferAttributesSetByteSize(TRITONSERVER_BufferAttributes* attributes, size_t bytes) {
+    PLANTED()
+    attributes->bytes = bytes;
+    return nullptr;
+}
+TRITONSERVER_Error* TRITONBACKEND_ModelInstanceReportMemoryUsage(
+    TRITONBACKEND_ModelInstance* instance, TRITONSERVER_BufferAttributes** usage, uint32_t count) {
+    PLANTED()
+    for (uint32_t i = 0; i < count; ++i) {
+        instance->memory.push_back(*usage[i]);
+    }
+    return nullptr;
+}
+
 } // extern "C"

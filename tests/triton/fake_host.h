@@ -63,12 +63,18 @@ struct TRITONBACKEND_Model {
     bool completes = true;
     void* state = nullptr;
 };
+struct TRITONSERVER_BufferAttributes {
+    TRITONSERVER_MemoryType memory = TRITONSERVER_MEMORY_CPU;
+    int64_t id = 0;
+    size_t bytes = 0;
+};
 struct TRITONBACKEND_ModelInstance {
     TRITONBACKEND_Model* model = nullptr;
     std::string name = "model_0";
     TRITONSERVER_InstanceGroupKind kind = TRITONSERVER_INSTANCEGROUPKIND_CPU;
     int32_t device = 0;
     void* state = nullptr;
+    std::vector<TRITONSERVER_BufferAttributes> memory; // that it reported
     std::atomic<uint64_t> batches{0}, batch_rows{0}, successes{0}, failures{0};
 };
 struct TRITONBACKEND_Input {
@@ -91,7 +97,7 @@ struct TRITONBACKEND_Response {
     TRITONBACKEND_Request* request;
     std::vector<std::unique_ptr<TRITONBACKEND_Output>> outputs;
 };
-/// What a backend keeps of a sequence for its next request.
+/// The state of a sequence, for its next request.
 struct TRITONBACKEND_State {
     TRITONBACKEND_Request* request;
     TRITONBACKEND_Output tensor;
@@ -120,8 +126,8 @@ struct FakeHost {
     uint32_t major = 1, minor = 19;
     bool has_metrics = true;
     std::atomic<int64_t> calls{0};
-    std::atomic<int64_t> failing_call{0};                                  // 0: none
-    std::atomic<int64_t> errors{0}, messages{0}, responses{0}, metrics{0}; // alive
+    std::atomic<int64_t> failing_call{0};                                                 // 0: none
+    std::atomic<int64_t> errors{0}, messages{0}, responses{0}, metrics{0}, attributes{0}; // alive
     std::mutex mutex;
     std::vector<std::string> log;              // "W text"
     std::map<std::string, double> values;      // of metrics

@@ -79,6 +79,52 @@ TEST_F(TritonOnAGpu, InputsAndOutputsStayInItsMemory) {
     FakeHost::get().gpu_allocate = nullptr;
 }
 
+/// Bytes of GPU memory that the model's metric shows.
+double device_bytes() {
+    return FakeHost::get().values.at("ingot_device_bytes{model=model,version=1}");
+}
+
+TEST_F(TritonOnAGpu, ItsMemoryIsCountedAndReported) {
+    Scene scene(row_engine(64));
+    ASSERT_EQ(start(scene, 2), "");
+    for (const auto& instance : scene.instances) {
+        ASSERT_EQ(instance->memory.size(), 1U);
+        EXPECT_EQ(instance->memory[0].memory, TRITONSERVER_MEMORY_GPU);
+        EXPECT_EQ(instance->memory[0].bytes, 768U + 256U + 768U); // x, sum, twice of 64 rows
+    }
+    EXPECT_EQ(device_bytes(), 2 * 1792);
+    scene.stop();
+    EXPECT_EQ(device_bytes(), 0);
+}
+
+TEST_F(TritonOnAGpu, AnInstanceThatFailsHoldsNoMemory) {
+    Scene scene(row_engine(64));
+    ASSERT_EQ(start(scene, 1), "");
+    FakeHost& host = FakeHost::get();
+    host.calls = 0;
+    bool reached = true;
+    for (int64_t call = 1; reached; ++call) {
+        TRITONBACKEND_ModelInstance instance;
+        instance.model = &scene.model;
+        instance.kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+        host.calls = 0;
+        host.failing_call = call;
+        std::string text = text_of(TRITONBACKEND_ModelInstanceInitialize(&instance));
+        reached = host.calls >= call;
+        host.failing_call = 0;
+        if (instance.state != nullptr) {
+            EXPECT_EQ(text_of(TRITONBACKEND_ModelInstanceFinalize(&instance)), "");
+        }
+        auto again = std::make_unique<TRITONBACKEND_ModelInstance>();
+        again->model = &scene.model;
+        again->kind = TRITONSERVER_INSTANCEGROUPKIND_GPU;
+        ASSERT_EQ(text_of(TRITONBACKEND_ModelInstanceInitialize(again.get())), "");
+        EXPECT_EQ(device_bytes(), 2 * 1792) << text;
+        EXPECT_EQ(text_of(TRITONBACKEND_ModelInstanceFinalize(again.get())), "");
+        ASSERT_LT(call, 100);
+    }
+}
+
 TEST_F(TritonOnAGpu, EveryRowCountGetsItsAnswer) {
     for (const char* config : {"{}", R"({"parameters":{"buckets":{"string_value":"none"}}})"}) {
         Scene scene(row_engine(9), config);

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// DeviceAllocator: memory of a GPU for an engine, a context or buffers, counted to the byte.
+#pragma once
+
+#include "NvInferRuntime.h"
+#include "plugins/common/device_memory.h"
+#include "plugins/triton/metrics.h"
+
+#include <map>
+#include <memory>
+#include <mutex>
+
+namespace ingot::triton {
+
+/// The bytes that a model holds on all GPUs, as its metric shows them. Thread safe.
+class DeviceBytes {
+public:
+    explicit DeviceBytes(ModelMetrics& metrics) : metrics_(metrics) { add(0); }
+    void add(int64_t bytes) noexcept;
+
+private:
+    ModelMetrics& metrics_;
+    std::mutex mutex_;
+    int64_t bytes_ = 0;
+};
+
+/// Thread safe. Outlives all that it allocates for.
+class DeviceAllocator final : public nvinfer1::IGpuAsyncAllocator {
+public:
+    DeviceAllocator(std::shared_ptr<DeviceMemory> gpu, DeviceBytes& total)
+        : gpu_(std::move(gpu)), total_(total) {}
+    DeviceMemory& gpu() const { return *gpu_; }
+    /// What it holds now.
+    int64_t bytes() const;
+    /// Errors: those of the GPU.
+    void* allocate_or_throw(size_t bytes);
+    /// nullptr where the GPU has no more memory.
+    void* allocateAsync(uint64_t bytes, uint64_t alignment, nvinfer1::AllocatorFlags flags,
+                        cudaStream_t stream) noexcept override;
+    bool deallocateAsync(void* memory, cudaStream_t stream) noexcept override;
+
+private:
+    std::shared_ptr<DeviceMemory> gpu_;
+    DeviceBytes& total_;
+    mutable std::mutex mutex_;
+    std::map<void*, int64_t> held_;
+    int64_t bytes_ = 0;
+};
+
+} // namespace ingot::triton
