@@ -44,7 +44,8 @@ INGOT_BENCH_API const char* ingot_bench_error() {
 }
 
 /// Loads an engine file and compiles it for the GPU; `options` is a list of words: "notf32",
-/// "nograph", "nocache", "without=PASS" (repeatable), and at the end "tactic=NAME".
+/// "nograph", "nocache", "without=PASS" (repeatable), "timeline=FILE", and at the end
+/// "tactic=NAME".
 INGOT_BENCH_API int ingot_bench_open(const char* path, const char* options, void** session) {
     return guarded([&] {
         auto s = std::make_unique<Session>();
@@ -61,6 +62,9 @@ INGOT_BENCH_API int ingot_bench_open(const char* path, const char* options, void
              at = words.find(without, at + 1)) {
             size_t begin = at + without.size();
             c.disabled_passes.push_back(words.substr(begin, words.find(' ', begin) - begin));
+        }
+        if (size_t at = words.find("timeline="); at != std::string::npos) {
+            own.timeline_file = words.substr(at + 9, words.find(' ', at) - at - 9);
         }
         if (size_t at = words.find("tactic="); at != std::string::npos) {
             own.force_tactic = words.substr(at + 7);

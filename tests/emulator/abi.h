@@ -54,7 +54,8 @@ struct Services {
 
     unsigned short (*f16_of_f32)(float x);
     unsigned short (*f16_of_f64)(double x);
-    const float* f32_of_f16; // by bits
+    const float* f32_of_f16;      // by bits
+    unsigned long long (*time)(); // greater at each call
 };
 
 /// The running thread's fields that device text reads.

@@ -3,6 +3,7 @@
 #include "base/error.h"
 #include "emulator/instructions.h"
 
+#include <atomic>
 #include <cstring>
 
 namespace ingot::emulator {
@@ -159,6 +160,11 @@ void global_access(const void* p, unsigned bytes) {
     }
 }
 
+unsigned long long next_time() {
+    static std::atomic<unsigned long long> time = 0;
+    return ++time;
+}
+
 unsigned cluster_rank() {
     return static_cast<unsigned>(here().block->rank);
 }
@@ -181,6 +187,7 @@ const Services& services() {
         mbar_expect,  mbar_arrive,     mbar_wait,     tma_load,      tma_store,
         bulk_load,    bulk_commit,     bulk_wait,     wgmma_fence,   wgmma,
         wgmma_commit, wgmma_wait,      f16_from_f32,  f16_from_f64,  Element::f16_table(),
+        next_time,
     };
     return table;
 }

@@ -325,7 +325,7 @@ void say_what_is_left_out(const TrtexecRun& run) {
          {"tune", "tune_budget", "force_tactic", "specialise", "arch", "memory_limit", "no_library",
           "runtime_cache_file", "timing_cache_file", "error_on_timing_miss", "no_cuda_graph",
           "graph_strategy", "priority", "cpu_threads", "no_tf32", "streaming_budget", "nvtx",
-          "cache_ratio"}) {
+          "cache_ratio", "timeline"}) {
         for (const OptionRow& r : option_rows()) {
             if (r.field == field && run.t.has(field)) {
                 names.push_back(split_names(r.names).front());

@@ -58,6 +58,7 @@ constexpr BackendOption setters[] = {
     {"force_tactic", [](Options& o, const Value& v) { own(o).force_tactic = text(v); }},
     {"runtime_cache",
      [](Options& o, const Value& v) { own(o).runtime_cache = cache_folder(text(v)); }},
+    {"timeline", [](Options& o, const Value& v) { own(o).timeline_file = text(v); }},
     {"runtime_cache_file", [](Options& o, const Value& v) { own(o).runtime_cache_file = text(v); }},
     {"timing_cache_file", [](Options& o, const Value& v) { own(o).timing_cache_file = text(v); }},
     {"tune", [](Options& o, const Value& v) { own(o).tune = tune_mode(text(v)); }},

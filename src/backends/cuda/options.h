@@ -52,6 +52,9 @@ struct CudaOptions {
     /// Priority of runs without a caller's stream; others have their stream's. With Low, threads
     /// that compile kernels run when nothing else needs the CPU.
     RunPriority priority = RunPriority::Normal;
+    /// A JSON file of when each block of each kernel in a replayed graph starts, waits, computes
+    /// and ends; "" for none. With one, kernels are never specialised.
+    std::string timeline_file;
     /// Records a graph of launches on the second run of a plan and replays it.
     bool record_graphs = true;
     /// Kernels for a GPU of this compute capability (80 for 8.0); 0: for the present device.

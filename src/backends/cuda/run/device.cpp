@@ -64,6 +64,9 @@ CudaDevice::CudaDevice(std::shared_ptr<CudaState> state, std::unique_ptr<Stream>
                .cache = this,
                .communication = this,
                .ranges = this});
+    if (!state_->options.timeline_file.empty()) {
+        timeline_ = std::make_unique<Timeline>(state_->gpu, state_->options.timeline_file);
+    }
 }
 
 CudaDevice::~CudaDevice() {
@@ -251,7 +254,11 @@ bool CudaDevice::replay(SegmentPlan& plan, const RunContext& context) {
     if (r.recording == nullptr && (r.impossible || !record_segment(r, plan, context))) {
         return false;
     }
-    stream_->parts().recorder->launch(*r.recording);
+    if (timeline_ != nullptr) {
+        timeline_->replay(*stream_, *r.recording, r.launches, ++r.replays);
+    } else {
+        stream_->parts().recorder->launch(*r.recording);
+    }
     return true;
 }
 
@@ -265,12 +272,18 @@ bool CudaDevice::record_segment(Recorded& r, const SegmentPlan& plan, const RunC
             return false;
         }
         recording_now_ = true;
+        if (timeline_ != nullptr) {
+            timeline_->begin_graph();
+        }
         Status status;
         for (auto e = plan.steps.begin(); e != plan.steps.end() && status.ok(); ++e) {
             status = e->step->run(context);
         }
         recording_now_ = false;
         r.recording = recorder->end_recording();
+        if (timeline_ != nullptr) {
+            r.launches = timeline_->end_graph();
+        }
         if (!status.ok()) {
             r.recording = nullptr;
             problem = context.error.text[0] != 0 ? context.error.text : status.text();

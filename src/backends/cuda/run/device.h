@@ -8,6 +8,7 @@
 #include "backends/cuda/options.h"
 #include "backends/cuda/run/device_weights.h"
 #include "backends/cuda/run/profile_programs.h"
+#include "backends/cuda/run/timeline.h"
 #include "backends/cuda/tune/kernel_reuse.h"
 #include "backends/cuda/tune/tuner.h"
 #include "plan/device.h"
@@ -96,6 +97,8 @@ public:
     KernelReuse& reuse() { return reuse_; }
     /// Null: none is set.
     Communicator* communicator() { return communicator_.get(); }
+    /// Null: none is wanted.
+    Timeline* timeline() { return timeline_.get(); }
 
     /// An error word of its own for a step that may fail; `what` names it in messages.
     int add_error_word(std::string what);
@@ -111,6 +114,8 @@ private:
         std::unique_ptr<Recording> recording;
         uint64_t arrivals = 0; // ProgramCache::arrivals when it was recorded
         bool impossible = false;
+        std::vector<int> launches = {}; // of the timeline
+        int replays = 0;
     };
     // DeviceLaunches
     void begin_plan() override { reuse_.begin_plan(); }
@@ -172,6 +177,7 @@ private:
     };
     Kept kept_; // in the cache
     std::unique_ptr<Communicator> communicator_;
+    std::unique_ptr<Timeline> timeline_;
 };
 
 } // namespace ingot::cuda

@@ -43,7 +43,7 @@ public:
         if (joins) {
             waiting_ = std::move(e);
         } else {
-            launches_.set(e, specialise_);
+            launches_.set(e, specialise_, tactic_);
         }
     }
 
@@ -53,7 +53,7 @@ public:
     void start() override {
         complete_ = true;
         if (std::optional<Emitted> e = std::exchange(waiting_, std::nullopt)) {
-            launches_.set(*e, specialise_);
+            launches_.set(*e, specialise_, tactic_);
         }
     }
 

@@ -22,7 +22,7 @@ public:
     JoinedStep(CudaDevice& device, const kernels::Emitted& e,
                std::vector<std::unique_ptr<Step>> parts)
         : launches_(device, "joined steps"), parts_(std::move(parts)) {
-        launches_.set(e);
+        launches_.set(e, Specialise::None, JoinedStep::implementation());
     }
 
     Status run(const RunContext& c) noexcept override {

@@ -2,6 +2,7 @@
 #include "backends/cuda/run/launch_list.h"
 
 #include "backends/cuda/jit/specialise.h"
+#include "backends/cuda/jit/timeline_text.h"
 #include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/log.h"
@@ -20,16 +21,42 @@ LaunchList::LaunchList(LaunchList&& o) noexcept
       error_word_(std::exchange(o.error_word_, -1)) {}
 
 LaunchList::~LaunchList() {
+    clear();
     if (error_word_ >= 0) {
         device_.release_error_word(error_word_);
     }
 }
 
-void LaunchList::set(const kernels::Emitted& e, Specialise specialise) {
-    items_.clear();
-    for (const Launch& l : e.launches) {
-        add(l, specialise);
+void LaunchList::clear() {
+    for (const Item& item : items_) {
+        if (item.timed >= 0) {
+            device_.timeline()->remove(item.timed);
+        }
     }
+    items_.clear();
+}
+
+void LaunchList::set(const kernels::Emitted& e, Specialise specialise, std::string_view tactic) {
+    clear();
+    for (const Launch& l : e.launches) {
+        size_t before = items_.size();
+        if (device_.timeline() == nullptr) {
+            add(l, specialise);
+            continue;
+        }
+        Launch timed = l;
+        timed.args.null(); // the address of its records
+        add(timed, Specialise::None);
+        if (items_.size() > before) {
+            add_to_timeline(items_.back(), timed, tactic);
+        }
+    }
+}
+
+void LaunchList::add_to_timeline(Item& item, const Launch& l, std::string_view tactic) {
+    item.timed = device_.timeline()->add(l, what_, tactic);
+    std::byte* records = device_.timeline()->records(item.timed);
+    std::memcpy(item.parameters.back(), &records, sizeof records);
 }
 
 void LaunchList::wait() {
@@ -61,6 +88,9 @@ void LaunchList::run(std::byte* const* buffers, std::byte* scratch) {
             item.kernel = std::move(item.special);
         }
         fill_in(item, buffers, scratch);
+        if (item.timed >= 0) {
+            device_.timeline()->launched(item.timed);
+        }
         device_.stream().launch(item.kernel->function(), item.shape, item.parameters.data());
     }
 }
@@ -69,7 +99,8 @@ void LaunchList::request(Item& item, const Launch& l, Specialise specialise) {
     using When = ProgramCache::When;
     ProgramCache& programs = *device_.state().programs;
     ProfilePrograms* profile = device_.state().profile_programs.get();
-    std::string text = kernels::full_text(l.program);
+    std::string text =
+        device_.timeline() == nullptr ? kernels::full_text(l.program) : timeline_text(l);
     if (profile != nullptr && profile->is_open()) { // nothing will be launched
         bool all_now = device_.state().options.specialise == Specialise::None;
         item.kernel = programs.request(text, l.entry, l.shared, all_now ? When::Now : When::Later);

@@ -18,7 +18,9 @@ public:
 
     /// Replaces the list and requests the kernels, which may compile in the background. Errors:
     /// Unsupported for a grid beyond CUDA's limits.
-    void set(const kernels::Emitted& e, Specialise specialise = Specialise::None);
+    /// `tactic` is for the timeline.
+    void set(const kernels::Emitted& e, Specialise specialise = Specialise::None,
+             std::string_view tactic = {});
     /// Waits for the compiler and loads the kernels. Errors: those of either.
     void wait();
     /// Whether a variant for the exact shapes has arrived since the last run.
@@ -40,8 +42,11 @@ private:
         std::vector<Block> memory;
         std::vector<void*> parameters;
         std::vector<std::byte*> encoded; // the base address of each encoded tensor map
+        int timed = -1;                  // its number in the timeline
     };
     void add(const kernels::Launch& l, Specialise specialise);
+    void add_to_timeline(Item& item, const kernels::Launch& l, std::string_view tactic);
+    void clear();
     void request(Item& item, const kernels::Launch& l, Specialise specialise);
     void fill_in(Item& item, std::byte* const* buffers, std::byte* scratch);
 

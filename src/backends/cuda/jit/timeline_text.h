@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+// Kernels that record when each of their blocks passes its marks (common/timeline.cuh).
+#pragma once
+
+#include "kernels/family.h"
+
+#include <string>
+
+namespace ingot::cuda {
+
+/// The words of one block's record.
+struct BlockRecord {
+    enum Word { Sm, Nanoseconds, Start, Arrive, Ready, Release, Main, End, words };
+};
+
+/// The text of a launch whose last argument is the address of its records, which is a parameter
+/// beyond those of its program.
+/// Errors: Internal for a text whose kernel is not found.
+std::string timeline_text(const kernels::Launch& l);
+
+} // namespace ingot::cuda
