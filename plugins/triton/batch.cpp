@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 namespace ingot::triton {
 
@@ -37,6 +38,18 @@ void update_states(const Pending& p) {
     for (TRITONBACKEND_State* state : p.states) {
         check(TRITONBACKEND_StateUpdate(state));
     }
+}
+
+/// A ragged input's sizes are free; all elements of a batch are within the engine's limit.
+void check_ragged(const EngineTensor& t, const std::vector<int64_t>& shape) {
+    bool fits = shape.size() > 1 &&
+                std::all_of(shape.begin(), shape.end(), [](int64_t size) { return size >= 0; });
+    require(fits, ErrorCode::InvalidArgument, "input '", t.name, "' has shape ", dims_text(shape),
+            ", expected rows of at least one more size");
+    int64_t elements = element_count(shape);
+    require(t.most.empty() || elements <= t.most[0], ErrorCode::InvalidArgument, "input '", t.name,
+            "' of shape ", dims_text(shape), " has ", elements, " elements, the engine takes ",
+            t.most[0]);
 }
 
 struct DeleteError {
@@ -104,6 +117,9 @@ void Batch::run_groups() {
             return false;
         }
         for (size_t i = 0; i < a->shapes.size(); ++i) {
+            if (is_ragged(i) || batch_input(i) != nullptr) {
+                continue;
+            }
             if (!std::equal(a->shapes[i].begin() + 1, a->shapes[i].end(), b->shapes[i].begin() + 1,
                             b->shapes[i].end())) {
                 return false;
@@ -118,7 +134,8 @@ void Batch::run_groups() {
         while (first != end) {
             int64_t rows = 0;
             auto stop = first;
-            while (stop != end && (stop == first || rows + (*stop)->rows <= max_batch_size_)) {
+            while (stop != end && (stop == first || (rows + (*stop)->rows <= max_batch_size_ &&
+                                                     ragged_fit(Group(first, stop + 1))))) {
                 rows += (*stop)->rows;
                 ++stop;
             }
@@ -134,17 +151,24 @@ void Batch::read(Pending& p) const {
     const Engine& engine = runner_.engine();
     p.shapes.resize(engine.inputs.size());
     p.inputs.resize(engine.inputs.size());
+    p.first_elements.resize(engine.inputs.size());
+    std::optional<size_t> first;
     for (size_t i = 0; i < engine.inputs.size(); ++i) {
+        if (batch_input(i) != nullptr) {
+            continue;
+        }
         read_input(p, i);
+        if (max_batch_size_ == 0) {
+            continue;
+        }
+        first = first.value_or(i);
+        p.rows = p.shapes[*first][0];
+        require(p.shapes[i][0] == p.rows, ErrorCode::InvalidArgument, "input '",
+                engine.inputs[i].name, "' has ", p.shapes[i][0], " rows, input '",
+                engine.inputs[*first].name, "' has ", p.rows);
     }
     if (max_batch_size_ == 0) {
         return;
-    }
-    p.rows = p.shapes.empty() ? 1 : p.shapes[0][0];
-    for (size_t i = 0; i < p.shapes.size(); ++i) {
-        require(p.shapes[i][0] == p.rows, ErrorCode::InvalidArgument, "input '",
-                engine.inputs[i].name, "' has ", p.shapes[i][0], " rows, input '",
-                engine.inputs[0].name, "' has ", p.rows);
     }
     require(p.rows <= max_batch_size_, ErrorCode::InvalidArgument, "the request has ", p.rows,
             " rows, at most ", max_batch_size_, " are allowed");
@@ -163,10 +187,14 @@ void Batch::read_input(Pending& p, size_t index) const {
     require(type == server_type(t.type), ErrorCode::InvalidArgument, "input '", t.name,
             "' has elements of ", type_name(type), ", expected ", type_name(server_type(t.type)));
     p.shapes[index].assign(shape, shape + rank);
-    if (rank == t.dims.size() + 1 && p.shapes[index].back() == 1) {
+    if (!is_ragged(index) && rank == t.dims.size() + 1 && p.shapes[index].back() == 1) {
         p.shapes[index].pop_back(); // the server takes no tensor without sizes
     }
-    check_shape(t, p.shapes[index], max_batch_size_ > 0);
+    if (is_ragged(index)) {
+        check_ragged(t, p.shapes[index]);
+    } else {
+        check_shape(t, p.shapes[index], max_batch_size_ > 0);
+    }
     Pending::Input& in = p.inputs[index];
     for (uint32_t i = 0; i < buffers; ++i) {
         const void* data = nullptr;
@@ -219,13 +247,13 @@ void Batch::compute(Group group) {
         rows += p->rows;
     }
     int64_t padded = max_batch_size_ > 0 ? runner_.padded_rows(rows) : rows;
-    Shapes shapes = group[0]->shapes;
+    Shapes shapes(engine.inputs.size());
     std::vector<const void*> addresses;
     for (size_t i = 0; i < engine.inputs.size(); ++i) {
-        if (max_batch_size_ > 0) {
-            shapes[i][0] = padded;
-        }
-        addresses.push_back(gather(group, i, shapes[i]));
+        const BatchInput* made = batch_input(i);
+        shapes[i] = batch_shape(group, i, padded);
+        addresses.push_back(made == nullptr ? gather(group, i, shapes[i])
+                                            : fill_batch_input(group, *made, i, shapes[i]));
     }
     std::vector<Answer> answers(group.size());
     auto copy = [&] {
@@ -254,6 +282,50 @@ void Batch::compute(Group group) {
     ignore(TRITONBACKEND_ModelInstanceReportBatchStatistics(instance_.instance_,
                                                             static_cast<uint64_t>(rows), start_,
                                                             compute_start, compute_end, now()));
+}
+
+/// Whether the elements of ragged inputs are within the engine's limits together.
+bool Batch::ragged_fit(Group group) const {
+    const std::vector<EngineTensor>& inputs = runner_.engine().inputs;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+        if (!is_ragged(i) || inputs[i].most.empty()) {
+            continue;
+        }
+        int64_t elements = 0;
+        for (const Pending* p : group) {
+            elements += element_count(p->shapes[i]);
+        }
+        if (elements > inputs[i].most[0]) {
+            return false;
+        }
+    }
+    return true;
+}
+
+bool Batch::is_ragged(size_t input) const {
+    return instance_.model_.config().is_ragged(runner_.engine().inputs[input].name);
+}
+
+const BatchInput* Batch::batch_input(size_t input) const {
+    return instance_.model_.config().find_batch_input(runner_.engine().inputs[input].name);
+}
+
+/// The shape in which the engine gets the requests' inputs. Of ragged ones it notes where each
+/// request begins.
+std::vector<int64_t> Batch::batch_shape(Group group, size_t input, int64_t rows) const {
+    std::vector<int64_t> shape = group[0]->shapes[input];
+    if (is_ragged(input)) {
+        int64_t elements = 0;
+        for (Pending* p : group) {
+            p->first_elements[input] = elements;
+            elements += element_count(p->shapes[input]);
+        }
+        return {elements};
+    }
+    if (max_batch_size_ > 0 && !shape.empty()) {
+        shape[0] = rows;
+    }
+    return shape;
 }
 
 /// Where an input of the batch lies: in the request itself if nothing has to be put together. On a

@@ -24,7 +24,8 @@ struct Pending {
     TRITONBACKEND_Request* request = nullptr;
     TRITONBACKEND_Response* response = nullptr;
     Shapes shapes;
-    std::vector<Input> inputs; // in the engine's order
+    std::vector<Input> inputs;           // in the engine's order
+    std::vector<int64_t> first_elements; // of each ragged input, in the batch's vector
     int64_t rows = 1;
     bool succeeded = false;
     std::vector<TRITONBACKEND_State*> states;    // written, and not yet the next request's
@@ -51,6 +52,9 @@ private:
     void run_group(Group group) noexcept;
     void compute(Group group);
     const void* gather(Group group, size_t input, const std::vector<int64_t>& shape) const;
+    std::vector<int64_t> batch_shape(Group group, size_t input, int64_t rows) const;
+    const void* fill_batch_input(Group group, const BatchInput& b, size_t input,
+                                 std::vector<int64_t>& shape) const;
     void write_outputs(Pending& p, int64_t first_row, int64_t rows) const;
     void write_output(Pending& p, const char* name, int64_t first_row, int64_t rows) const;
     void write_state(Pending& p, const StateTensor& state, int64_t first_row, int64_t rows) const;
@@ -59,6 +63,11 @@ private:
                      int64_t rows) const;
     void answer(Pending& p, TRITONSERVER_Error* error) noexcept;
     void release_all() noexcept;
+
+    bool ragged_fit(Group group) const;
+    bool is_ragged(size_t input) const;
+    /// Null for an input that clients send.
+    const BatchInput* batch_input(size_t input) const;
 
     Instance& instance_;
     Runner& runner_;

@@ -19,6 +19,18 @@ Batch::Slice Batch::find_slice(const Pending& p, std::string_view name, int64_t 
     require(t != nullptr, ErrorCode::InvalidArgument, "the engine has no output '", name, "'");
     auto output = static_cast<size_t>(t - engine.outputs.data());
     std::vector<int64_t> dims = runner_.output_dims(output);
+    if (const BatchOutput* scattered = instance_.model_.config().find_batch_output(name)) {
+        auto source =
+            static_cast<size_t>(engine.find_input(scattered->source) - engine.inputs.data());
+        auto size = static_cast<int64_t>(element_bytes(t->type));
+        int64_t first = p.first_elements[source];
+        int64_t count = element_count(p.shapes[source]);
+        require(first + count <= element_count(dims), ErrorCode::Internal, "output '", name,
+                "' has shape ", dims_text(dims), ", fewer elements than '", scattered->source,
+                "', whose shape it has by batch_output");
+        return {output, server_type(t->type), p.shapes[source], static_cast<size_t>(first * size),
+                static_cast<size_t>(count * size)};
+    }
     if (max_batch_size_ > 0) {
         require(!dims.empty() && dims[0] == rows, ErrorCode::Internal, "output '", name,
                 "' has shape ", dims_text(dims), " after a batch of ", rows,

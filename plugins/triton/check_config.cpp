@@ -57,6 +57,17 @@ void check_tensor(const ConfigTensor& t, const EngineTensor* found, const char* 
     }
     require(t.type == config_type(found->type), ErrorCode::InvalidArgument, what, " '", t.name,
             "': data_type ", t.type, " is configured, the engine has ", config_type(found->type));
+    if (t.is_ragged) {
+        require(config.max_batch_size > 0, ErrorCode::InvalidArgument, what, " '", t.name,
+                "' has allow_ragged_batch, and max_batch_size is 0: set it to the most requests of "
+                "a batch");
+        require(found->dims == std::vector<int64_t>{-1}, ErrorCode::InvalidArgument, what, " '",
+                t.name,
+                "' has allow_ragged_batch: the engine gets all requests as one vector, [-1]"
+                ", and has ",
+                dims_text(found->dims));
+        return;
+    }
     std::vector<int64_t> dims = with_rows(t, config.max_batch_size);
     require(sizes_agree(dims, *found), ErrorCode::InvalidArgument, what, " '", t.name, "': shape ",
             dims_text(dims),
@@ -86,13 +97,48 @@ void check_sequences(const ModelConfig& config, const Engine& engine) {
     }
 }
 
+/// The engine's shape for a batch input; its source has the sizes `source` in a request.
+std::vector<int64_t> batch_input_dims(BatchInputKind kind, const std::vector<int64_t>& source) {
+    if (kind == BatchInputKind::ItemShape) {
+        return {-1, static_cast<int64_t>(source.size())};
+    }
+    return {-1};
+}
+
+void check_batch_tensors(const ModelConfig& config, const Engine& engine) {
+    auto source = [&](const std::string& name, const char* list) {
+        auto at = std::find_if(config.inputs.begin(), config.inputs.end(),
+                               [&](const ConfigTensor& t) { return t.name == name; });
+        require(at != config.inputs.end() && at->is_ragged, ErrorCode::InvalidArgument, list,
+                " has the source_input '", name, "', which is no input with allow_ragged_batch");
+        return at->dims;
+    };
+    ModelConfig whole = config; // these tensors have no rows of their own
+    whole.max_batch_size = 0;
+    for (const BatchInput& b : config.batch_inputs) {
+        require(b.type == "TYPE_FP32" || b.type == "TYPE_INT32", ErrorCode::Unsupported,
+                "batch_input '", b.target, "' has data_type ", b.type,
+                ": TYPE_FP32 and TYPE_INT32 are served");
+        check_tensor({b.target, b.type, batch_input_dims(b.kind, source(b.source, "batch_input"))},
+                     engine.find_input(b.target), "batch_input", whole, engine.inputs);
+    }
+    for (const BatchOutput& b : config.batch_outputs) {
+        source(b.source, "batch_output");
+        const EngineTensor* found = engine.find_output(b.target);
+        require(found != nullptr && found->dims.size() == 1, ErrorCode::InvalidArgument,
+                "batch_output '", b.target, "' is no vector of the engine's outputs, which are: ",
+                join(names_of(engine.outputs), ", "));
+    }
+}
+
 void check_all_given(const ModelConfig& config, const Engine& engine) {
     for (const EngineTensor& t : engine.inputs) {
         auto is_it = [&](const ConfigTensor& c) { return c.name == t.name; };
         bool given = std::any_of(config.inputs.begin(), config.inputs.end(), is_it) ||
                      std::any_of(config.controls.begin(), config.controls.end(), is_it) ||
                      std::any_of(config.states.begin(), config.states.end(),
-                                 [&](const StateTensor& s) { return s.input == t.name; });
+                                 [&](const StateTensor& s) { return s.input == t.name; }) ||
+                     config.find_batch_input(t.name) != nullptr;
         require(given, ErrorCode::InvalidArgument, "the engine's input '", t.name,
                 "' is not configured: add it, or leave out all inputs and outputs");
     }
@@ -124,9 +170,13 @@ void check_config(const ModelConfig& config, const Engine& engine) {
         check_tensor(t, engine.find_input(t.name), "input", config, engine.inputs);
     }
     for (const ConfigTensor& t : config.outputs) {
+        if (config.find_batch_output(t.name) != nullptr) {
+            continue; // of the shape of its source
+        }
         check_tensor(t, engine.find_output(t.name), "output", config, engine.outputs);
     }
     check_sequences(config, engine);
+    check_batch_tensors(config, engine);
     check_all_given(config, engine);
     for (int64_t bucket : config.parameters.buckets) {
         require(config.max_batch_size > 0 && bucket <= config.max_batch_size,

@@ -70,11 +70,7 @@ ConfigTensor read_tensor(const Object& o, const char* list) {
     auto refuse_field = [&](const char* field, const char* why) {
         fail(ErrorCode::Unsupported, list, " '", t.name, "' has ", field, ": ", why);
     };
-    if (is_set(o, "allow_ragged_batch")) {
-        refuse_field("allow_ragged_batch",
-                     "this backend batches requests of one shape; leave the field out, and "
-                     "requests of other shapes run in batches of their own");
-    }
+    t.is_ragged = is_set(o, "allow_ragged_batch");
     if (is_set(o, "optional")) {
         refuse_field("optional", "an engine needs all of its inputs; leave the field out");
     }
@@ -131,14 +127,47 @@ std::map<std::string, std::string> parameter_texts(const Object& parameters) {
     return out;
 }
 
+/// The kind by its name in a configuration.
+BatchInputKind batch_input_kind(const std::string& name) {
+    constexpr std::pair<std::string_view, BatchInputKind> kinds[] = {
+        {"BATCH_ELEMENT_COUNT", BatchInputKind::ElementCount},
+        {"BATCH_ACCUMULATED_ELEMENT_COUNT", BatchInputKind::AccumulatedElementCount},
+        {"BATCH_ACCUMULATED_ELEMENT_COUNT_WITH_ZERO",
+         BatchInputKind::AccumulatedElementCountWithZero},
+        {"BATCH_MAX_ELEMENT_COUNT_AS_SHAPE", BatchInputKind::MaxElementCountAsShape},
+        {"BATCH_ITEM_SHAPE", BatchInputKind::ItemShape},
+        {"BATCH_ITEM_SHAPE_FLATTEN", BatchInputKind::ItemShapeFlatten},
+    };
+    for (const auto& [known, kind] : kinds) {
+        if (name == known) {
+            return kind;
+        }
+    }
+    fail(ErrorCode::Unsupported, "batch_input has the kind ", name,
+         ", which is unknown to this backend");
+}
+
+std::string only_name(const Object& o, const char* list, const char* field) {
+    auto names = o.value(field, std::vector<std::string>());
+    require(names.size() == 1, ErrorCode::InvalidArgument, list, ": one ", field,
+            " is expected, got ", names.size());
+    return names[0];
+}
+
+void read_batch_tensors(const Object& o, ModelConfig& out) {
+    for (const Object& b : o.value("batch_input", Object::array())) {
+        out.batch_inputs.push_back(
+            {batch_input_kind(b.value("kind", "")), only_name(b, "batch_input", "target_name"),
+             only_name(b, "batch_input", "source_input"), b.value("data_type", "")});
+    }
+    for (const Object& b : o.value("batch_output", Object::array())) {
+        out.batch_outputs.push_back({only_name(b, "batch_output", "target_name"),
+                                     only_name(b, "batch_output", "source_input")});
+    }
+}
+
 /// Refuses fields that ask for missing features.
 void refuse_fields(const Object& o) {
-    for (const char* list : {"batch_input", "batch_output"}) {
-        const Object* found = find(o, list);
-        require(found == nullptr || found->empty(), ErrorCode::Unsupported, list,
-                " is set: this backend makes no inputs of its own; let the model take what clients "
-                "send");
-    }
     if (const Object* policy = find(o, "model_transaction_policy")) {
         require(!is_set(*policy, "decoupled"), ErrorCode::Unsupported,
                 "model_transaction_policy.decoupled is set: an engine gives one response to each "
@@ -231,7 +260,7 @@ Object client_tensors(const std::vector<EngineTensor>& tensors, const ModelConfi
         bool is_state = std::any_of(config.states.begin(), config.states.end(), [&](auto& s) {
             return s.input == t.name || s.output == t.name;
         });
-        if (!is_control && !is_state) {
+        if (!is_control && !is_state && config.find_batch_input(t.name) == nullptr) {
             out.push_back(tensor_entry(t, batched));
         }
     }
@@ -239,6 +268,27 @@ Object client_tensors(const std::vector<EngineTensor>& tensors, const ModelConfi
 }
 
 } // namespace
+
+bool ModelConfig::has_ragged() const {
+    return std::any_of(inputs.begin(), inputs.end(), [](auto& t) { return t.is_ragged; });
+}
+
+bool ModelConfig::is_ragged(std::string_view input) const {
+    return std::any_of(inputs.begin(), inputs.end(),
+                       [&](auto& t) { return t.is_ragged && t.name == input; });
+}
+
+const BatchInput* ModelConfig::find_batch_input(std::string_view target) const {
+    auto at = std::find_if(batch_inputs.begin(), batch_inputs.end(),
+                           [&](auto& b) { return b.target == target; });
+    return at == batch_inputs.end() ? nullptr : &*at;
+}
+
+const BatchOutput* ModelConfig::find_batch_output(std::string_view target) const {
+    auto at = std::find_if(batch_outputs.begin(), batch_outputs.end(),
+                           [&](auto& b) { return b.target == target; });
+    return at == batch_outputs.end() ? nullptr : &*at;
+}
 
 ModelConfig read_config(const std::string& json) {
     return with_json([&] {
@@ -261,6 +311,7 @@ ModelConfig read_config(const std::string& json) {
         if (const Object* sequences = find(o, "sequence_batching")) {
             read_sequences(*sequences, out);
         }
+        read_batch_tensors(o, out);
         out.file = o.value("default_model_filename", "");
         read_groups(o.value("instance_group", Object::array()), out);
         refuse_fields(o);

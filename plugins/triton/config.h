@@ -17,6 +17,7 @@ struct ConfigTensor {
     std::string type;          // "TYPE_FP32"
     std::vector<int64_t> dims; // as the engine sees them: `reshape` where it is given
     bool is_shape_tensor = false;
+    bool is_ragged = false; // requests of other sizes are put one behind another, as a vector
 };
 
 /// An output that the server keeps and gives to the next request of its sequence as an input.
@@ -24,6 +25,26 @@ struct StateTensor {
     std::string input, output;
     std::string type;          // "TYPE_FP32"
     std::vector<int64_t> dims; // without the rows of a batch
+};
+
+/// What an input that no client sends says of the requests of a batch, one behind another.
+enum class BatchInputKind {
+    ElementCount,                    // [requests]: elements of each one's source
+    AccumulatedElementCount,         // [requests]: of it and all before
+    AccumulatedElementCountWithZero, // [requests + 1]: the same behind a 0
+    MaxElementCountAsShape,          // [most elements of one]: the shape says it, values are 0
+    ItemShape,                       // [rows, rank of the source without rows]: of each row
+    ItemShapeFlatten,                // the same as a vector
+};
+struct BatchInput {
+    BatchInputKind kind = BatchInputKind::ElementCount;
+    std::string target, source; // inputs
+    std::string type;           // "TYPE_FP32" or "TYPE_INT32"
+};
+/// An output that is a vector with as many elements as a ragged input: each request gets its part
+/// in the shape of its input.
+struct BatchOutput {
+    std::string target, source;
 };
 
 /// The parameters of this backend in `parameters`; parameters.cpp has the table.
@@ -42,6 +63,8 @@ struct ModelConfig {
     std::vector<ConfigTensor> inputs, outputs;
     std::vector<ConfigTensor> controls; // inputs by which the server tells where a sequence is
     std::vector<StateTensor> states;
+    std::vector<BatchInput> batch_inputs;
+    std::vector<BatchOutput> batch_outputs;
     bool has_scheduler = false;
     std::string file; // default_model_filename; "" for none
     int32_t profile = 0;
@@ -50,6 +73,12 @@ struct ModelConfig {
     bool fp16 = false;              // precision_mode of the accelerator "tensorrt"
     std::vector<std::string> notes; // fields that have no effect, and why
     std::string json;               // all of it
+
+    bool has_ragged() const;
+    bool is_ragged(std::string_view input) const;
+    /// Null for an input that is none of them.
+    const BatchInput* find_batch_input(std::string_view target) const;
+    const BatchOutput* find_batch_output(std::string_view target) const;
 };
 
 /// Errors: InvalidArgument or Unsupported naming the field that asks for what there is not.

@@ -30,7 +30,7 @@ public:
     DeviceAllocator(std::shared_ptr<DeviceMemory> gpu, DeviceBytes& total)
         : gpu_(std::move(gpu)), total_(total) {}
     DeviceMemory& gpu() const { return *gpu_; }
-    /// What it holds now.
+    /// The bytes that it holds now.
     int64_t bytes() const;
     /// Errors: those of the GPU.
     void* allocate_or_throw(size_t bytes);

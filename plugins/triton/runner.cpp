@@ -73,13 +73,13 @@ Runner::Runner(std::shared_ptr<const Engine> engine, const ModelConfig& config,
                std::unique_ptr<DeviceAllocator> device)
     : engine_(std::move(engine)), device_(std::move(device)),
       max_batch_size_(config.max_batch_size), buckets_(config.parameters.buckets) {
-    if (max_batch_size_ > 0 && config.parameters.pads) {
+    if (max_batch_size_ > 0 && config.parameters.pads && !config.has_ragged()) {
         buckets_ = buckets_.empty() ? powers_up_to(max_batch_size_) : buckets_;
     }
     for (const EngineTensor& t : engine_->inputs) {
         std::vector<int64_t> dims = t.dims;
         for (const ConfigTensor& c : config.inputs) {
-            if (c.name == t.name && c.dims.size() <= dims.size()) {
+            if (c.name == t.name && !c.is_ragged && c.dims.size() <= dims.size()) {
                 std::copy(c.dims.rbegin(), c.dims.rend(), dims.rbegin());
             }
         }

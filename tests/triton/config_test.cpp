@@ -101,8 +101,8 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
         {io(x, R"({"name":"scores","data_type":"TYPE_FP32","dims":[1]})"),
          "configured output 'scores' is none of the engine's, which are: sum, twice"},
         {io(tensor(R"("data_type":"TYPE_FP32","dims":[3],"allow_ragged_batch":true)"), sum),
-         "input 'x' has allow_ragged_batch: this backend batches requests of one shape; leave the "
-         "field out, and requests of other shapes run in batches of their own"},
+         "input 'x' has allow_ragged_batch: the engine gets all requests as one vector, [-1], and "
+         "has [-1,3]"},
         {io(tensor(R"("data_type":"TYPE_FP32","dims":[3],"optional":true)"), sum),
          "input 'x' has optional: an engine needs all of its inputs; leave the field out"},
         {io(tensor(R"("data_type":"TYPE_FP32","dims":[3],"is_shape_tensor":true)"), sum),
@@ -111,9 +111,15 @@ TEST(TritonConfig, DisagreementsAreRefusedByName) {
         {R"({"max_batch_size":9})",
          "max_batch_size 9 is configured, the engine was built for 8 rows at most: lower it, or "
          "build the engine with a larger --maxShapes"},
-        {with(R"("batch_input":[{}])"),
-         "batch_input is set: this backend makes no inputs of its own; let the model take what "
-         "clients send"},
+        {with(R"("batch_input":[{"kind":"BATCH_MEAN","target_name":["m"],"source_input":["x"]}])"),
+         "batch_input has the kind BATCH_MEAN, which is unknown to this backend"},
+        {with(R"("batch_input":[{"kind":"BATCH_ELEMENT_COUNT","source_input":["x"]}])"),
+         "batch_input: one target_name is expected, got 0"},
+        {with(R"("batch_input":[{"kind":"BATCH_ELEMENT_COUNT","target_name":["m"],
+                "data_type":"TYPE_INT32","source_input":["x"]}])"),
+         "batch_input has the source_input 'x', which is no input with allow_ragged_batch"},
+        {with(R"("batch_output":[{"target_name":["sum"],"source_input":["y"]}])"),
+         "batch_output has the source_input 'y', which is no input with allow_ragged_batch"},
         {with(R"("model_transaction_policy":{"decoupled":true})"),
          "model_transaction_policy.decoupled is set: an engine gives one response to each request"},
         {with(R"("instance_group":[{"name":"g","profile":["0","1"]}])"),

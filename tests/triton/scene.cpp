@@ -28,26 +28,6 @@ Silent& silent() {
     return logger;
 }
 
-using Fill = std::function<void(nv::INetworkDefinition&)>;
-
-std::string build(const Fill& fill, int64_t most, int64_t columns) {
-    std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(silent()));
-    std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(1));
-    std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
-    fill(*network);
-    if (most > 0) {
-        nv::IOptimizationProfile* profile = builder->createOptimizationProfile();
-        profile->setDimensions("x", nv::OptProfileSelector::kMIN, nv::Dims{2, {1, columns}});
-        profile->setDimensions("x", nv::OptProfileSelector::kOPT, nv::Dims{2, {most, columns}});
-        profile->setDimensions("x", nv::OptProfileSelector::kMAX, nv::Dims{2, {most, columns}});
-        config->addOptimizationProfile(profile);
-    }
-    std::unique_ptr<nv::IHostMemory> bytes(builder->buildSerializedNetwork(*network, *config));
-    EXPECT_NE(bytes, nullptr);
-    return bytes == nullptr ? ""
-                            : std::string(static_cast<const char*>(bytes->data()), bytes->size());
-}
-
 RowFunction& current_function() {
     static RowFunction function;
     return function;
@@ -59,6 +39,26 @@ int32_t call_function(const HostCall& call) {
 }
 
 } // namespace
+
+std::string build_engine(const Fill& fill, const Bounds& bounds) {
+    std::unique_ptr<nv::IBuilder> builder(nv::createInferBuilder(silent()));
+    std::unique_ptr<nv::INetworkDefinition> network(builder->createNetworkV2(1));
+    std::unique_ptr<nv::IBuilderConfig> config(builder->createBuilderConfig());
+    fill(*network);
+    if (!bounds.empty()) {
+        nv::IOptimizationProfile* profile = builder->createOptimizationProfile();
+        for (const auto& [name, range] : bounds) {
+            profile->setDimensions(name.c_str(), nv::OptProfileSelector::kMIN, range.first);
+            profile->setDimensions(name.c_str(), nv::OptProfileSelector::kOPT, range.second);
+            profile->setDimensions(name.c_str(), nv::OptProfileSelector::kMAX, range.second);
+        }
+        config->addOptimizationProfile(profile);
+    }
+    std::unique_ptr<nv::IHostMemory> bytes(builder->buildSerializedNetwork(*network, *config));
+    EXPECT_NE(bytes, nullptr);
+    return bytes == nullptr ? ""
+                            : std::string(static_cast<const char*>(bytes->data()), bytes->size());
+}
 
 Folder::Folder() {
     std::string pattern = (std::filesystem::temp_directory_path() / "ingot_triton_XXXXXX").string();
@@ -79,7 +79,8 @@ std::string row_engine(int64_t most) {
         n.markOutput(*sum);
         n.markOutput(*twice);
     };
-    return build(fill, most, 3);
+    return build_engine(
+        fill, most == 0 ? Bounds() : Bounds{{"x", {nv::Dims{2, {1, 3}}, nv::Dims{2, {most, 3}}}}});
 }
 
 std::string sum_engine() {
@@ -106,7 +107,7 @@ std::string sum_engine() {
         n.markOutput(*total);
         n.markOutput(*y);
     };
-    return build(fill, 0, 1);
+    return build_engine(fill);
 }
 
 std::string function_engine(RowFunction function) {
@@ -124,7 +125,7 @@ std::string function_engine(RowFunction function) {
         y->setName("y");
         n.markOutput(*y);
     };
-    return build(fill, 0, 1);
+    return build_engine(fill);
 }
 
 TRITONBACKEND_Input float_input(const std::string& name, std::vector<int64_t> shape,

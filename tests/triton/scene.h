@@ -2,6 +2,7 @@
 // Scene: a backend, a model and instances of it in the fake host, with requests for it.
 #pragma once
 
+#include "NvInfer.h"
 #include "tests/triton/fake_host.h"
 
 #include <gtest/gtest.h>
@@ -23,6 +24,12 @@ private:
     std::string path_;
 };
 
+/// Adds the layers, inputs and outputs of an engine.
+using Fill = std::function<void(nvinfer1::INetworkDefinition&)>;
+/// The least and the most sizes of inputs.
+using Bounds = std::map<std::string, std::pair<nvinfer1::Dims, nvinfer1::Dims>>;
+/// Bytes of an engine; one without bounds has no profile.
+std::string build_engine(const Fill& fill, const Bounds& bounds = {});
 /// Bytes of an engine: `sum` f32[n, 1] is the sum over a row of `x` f32[n, 3] times 2, and `twice`
 /// f32[n, 3] is 2 x. `n` is 1 to `most`; 0: nothing bounds it, and the engine has no profile.
 std::string row_engine(int64_t most);
