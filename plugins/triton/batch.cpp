@@ -310,8 +310,8 @@ const BatchInput* Batch::batch_input(size_t input) const {
     return instance_.model_.config().find_batch_input(runner_.engine().inputs[input].name);
 }
 
-/// The shape in which the engine gets the requests' inputs. Of ragged ones it notes where each
-/// request begins.
+/// The shape in which the engine gets an input of the requests. Notes where each request begins in
+/// a ragged one.
 std::vector<int64_t> Batch::batch_shape(Group group, size_t input, int64_t rows) const {
     std::vector<int64_t> shape = group[0]->shapes[input];
     if (is_ragged(input)) {

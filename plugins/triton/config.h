@@ -27,7 +27,7 @@ struct StateTensor {
     std::vector<int64_t> dims; // without the rows of a batch
 };
 
-/// What an input that no client sends says of the requests of a batch, one behind another.
+/// An input that no client sends tells how the requests of a batch lie one behind another.
 enum class BatchInputKind {
     ElementCount,                    // [requests]: elements of each one's source
     AccumulatedElementCount,         // [requests]: of it and all before

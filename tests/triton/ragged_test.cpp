@@ -167,7 +167,7 @@ struct Kind {
 };
 
 TEST(TritonRagged, EachKindTellsWhatItsNameSays) {
-    // Of x[1, 3] and x[2, 2]: 3 and 4 elements.
+    // The requests are x[1, 3] and x[2, 2]: 3 and 4 elements.
     const Kind kinds[] = {
         {"BATCH_ELEMENT_COUNT", {2}, {3, 4}},
         {"BATCH_ACCUMULATED_ELEMENT_COUNT", {2}, {3, 7}},
