@@ -4,10 +4,12 @@
 // there, and runs are recorded as CUDA graphs.
 #pragma once
 
+#include "base/thread_pool.h"
 #include "plugins/triton/config.h"
 
 #include <memory>
 #include <set>
+#include <span>
 
 namespace ingot::triton {
 
@@ -79,8 +81,8 @@ public:
     bool takes_host_memory(size_t input) const { return inputs_[input].gpu() == nullptr; }
     /// Memory of the runner's own for an input, of `bytes` bytes.
     std::byte* input_memory(size_t input, size_t bytes);
-    /// Copies into that memory at an offset, before the next run; offsets rise, and
-    /// complete_input() ends an input. `source` stays as it is until wait() returns.
+    /// Copies into that memory at an offset, at complete_input() at the latest, which ends an
+    /// input; offsets rise. `source` in memory of the GPU stays as it is until wait() returns.
     void write_input(size_t input, size_t offset, const void* source, size_t bytes,
                      TRITONSERVER_MemoryType memory);
     /// Fills the rest with zeros, `bytes` bytes from the offset on.
@@ -100,8 +102,13 @@ private:
     void make_context(const ModelConfig& config);
     bool warm_shapes(int64_t rows, Shapes& shapes, std::string& reason) const;
     void warm_one(const Shapes& shapes);
-    void stage(size_t input, size_t offset, const std::byte* source, size_t bytes);
-    void send_staged(size_t input);
+    struct Part {
+        size_t offset;
+        const std::byte* source;
+        size_t bytes;
+    };
+    void send_parts(size_t input);
+    void copy_parts(std::span<const Part> parts, std::byte* staging);
 
     std::shared_ptr<const Engine> engine_;
     std::unique_ptr<DeviceAllocator> device_;
@@ -112,8 +119,8 @@ private:
     ErrorList errors_;
     std::vector<Buffer> inputs_;
     std::vector<Buffer> staging_; // pinned, for inputs that come in pageable memory
-    size_t staged_begin_ = 0;     // of the present input: staged, and not yet on its way
-    size_t staged_end_ = 0;
+    std::vector<Part> parts_;     // of the present input, in pageable memory
+    ThreadPool copiers_;
     std::vector<std::unique_ptr<OutputMemory>> outputs_;
     std::set<Shapes> prepared_;
     double preparing_seconds_ = 0;

@@ -79,6 +79,42 @@ TEST_F(TritonOnAGpu, InputsAndOutputsStayInItsMemory) {
     FakeHost::get().gpu_allocate = nullptr;
 }
 
+/// Cuts a request's input into pieces of odd sizes, as large bodies come.
+void cut_input(TRITONBACKEND_Request& request) {
+    std::vector<char> all;
+    for (const std::vector<char>& b : request.inputs[0].buffers) {
+        all.insert(all.end(), b.begin(), b.end());
+    }
+    request.inputs[0].buffers.clear();
+    size_t size = 1;
+    for (size_t at = 0; at < all.size();) {
+        size_t end = std::min(at + size, all.size());
+        request.inputs[0].buffers.emplace_back(all.begin() + static_cast<ptrdiff_t>(at),
+                                               all.begin() + static_cast<ptrdiff_t>(end));
+        at = end;
+        size = size * 7 % 8191 + 1;
+    }
+}
+
+TEST_F(TritonOnAGpu, LargeBodiesInManyPiecesArriveWhole) {
+    Scene scene(row_engine(1 << 18), R"({"parameters":{"buckets":{"string_value":"none"}}})");
+    ASSERT_EQ(start(scene), "");
+    std::shared_ptr<DeviceMemory> gpu = memory(scene);
+    for (int64_t rows : {1, 5461, 5462, 100'003}) { // 64 KiB are 5461.33 rows
+        SCOPED_TRACE(rows);
+        auto a = row_request(rows, 1);
+        auto there = row_request(3, 2); // its input is on the GPU already, between the others
+        auto b = row_request(rows, 3);
+        cut_input(*a);
+        cut_input(*b);
+        move_input(*there, *gpu);
+        ASSERT_EQ(scene.execute({a.get(), there.get(), b.get()}), "");
+        expect_right(*a);
+        expect_right(*there);
+        expect_right(*b);
+    }
+}
+
 /// Bytes of GPU memory that the model's metric shows.
 double device_bytes() {
     return FakeHost::get().values.at("ingot_device_bytes{model=model,version=1}");
