@@ -170,6 +170,12 @@ std::optional<Value> condition_value(Graph& g, const View& v, const Condition& c
     return c.negated ? ops::logical_not(g, *value) : *value;
 }
 
+// A number to add to the scores in the place of `fill`, which replaces them: a row that is hidden
+// as a whole gets equal scores by it too, because no score is left over in the sum.
+double absorbing(double fill, DType t) {
+    return t == DType::F16 ? fill : -1e30;
+}
+
 // All masks but the causal one as one value; an invalid value where there is none.
 std::optional<Value> combined(Graph& g, const View& v, const Scores& s, DType dtype) {
     Value keep;
@@ -192,7 +198,7 @@ std::optional<Value> combined(Graph& g, const View& v, const Scores& s, DType dt
         }
         DType t = added.valid() ? g.type(added).dtype : dtype;
         Value zero = added.valid() ? added : ops::scalar(g, t, 0);
-        added = ops::select(g, *shown, zero, ops::scalar(g, t, s.replaced->fill));
+        added = ops::select(g, *shown, zero, ops::scalar(g, t, absorbing(s.replaced->fill, t)));
     }
     if (!added.valid() || !keep.valid()) {
         return added.valid() ? added : keep;
