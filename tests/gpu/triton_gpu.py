@@ -25,6 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "python")]
 import ingot_command  # noqa: E402
+import recurrent  # noqa: E402
 import triton_server  # noqa: E402
 from models import model_file, shared_models  # noqa: E402
 
@@ -103,6 +104,32 @@ def serve_digits(server, folder, kind):
     values = {"error": error, "held_out_right": right, "runs_of_256_requests": runs, "chosen_device": chosen}
     is_chosen = chosen == ("the CPU" if kind == "KIND_CPU" else "GPU 0")
     return is_chosen and max(error.values()) < 1e-3 and right > 0.9 and runs < 256, values
+
+
+def keep_states(server, folder, kind):
+    """The state of a sequence stays on the GPU between requests."""
+    engine = folder / "recurrent.engine"
+    ingot_command.build(recurrent.gru(folder / "recurrent.onnx", False), engine)
+    x = np.random.default_rng(3).standard_normal((1, recurrent.STEPS * recurrent.CHUNKS, recurrent.INPUTS))
+    x = x.astype(np.float32)
+    expected = ingot_command.run(engine, {"x": x, "h": np.zeros((1, recurrent.HIDDEN), np.float32),
+                                          "start": np.ones((1, 1), np.float32)}, folder / "whole")["y"]
+    server.add("recurrent", engine, group(kind) + recurrent.STRATEGIES["oldest"])
+    server.load("recurrent")
+    error = float(np.abs(recurrent.stream(server, "recurrent", 5, x) - expected).max())
+    return error < 1e-3, {"error": error}
+
+
+def count_bytes(server, kind):
+    """A loaded model holds memory of the GPU, and an unloaded one gives all of it back."""
+    pattern = r'ingot_device_bytes\{model="gpu",version="1"\} (\S+)'
+    loaded = float(re.search(pattern, server.metrics()).group(1))
+    server.unload("gpu")
+    end = time.monotonic() + 10
+    while (left := re.search(pattern, server.metrics())) and float(left.group(1)) and time.monotonic() < end:
+        time.sleep(0.05)
+    gone = left is None or float(left.group(1)) == 0
+    return gone and (loaded > 0) == (kind == "KIND_GPU"), {"loaded": loaded, "given_back": gone}
 
 
 def use_shared_memory(server, images):
@@ -203,7 +230,7 @@ def time_model(server, folder, name, inputs, kind, device):
     server.unload(name)
     parts = {k: (after[k][1] - before[k][1]) / (after[k][0] - before[k][0]) * 1e-6
              for k in ("compute_input", "compute_infer", "compute_output")}
-    text = ingot_command.call("bench", engine, f"--device={device}", "--duration=2")
+    text = ingot_command.call("bench", engine, f"--device={device}", "--duration=2", "--includeDataTransfers")
     latency = ingot_command.median_latency(text)
     return {"server_ms": sum(parts.values()), "bench_latency_ms": latency,
             "ratio": sum(parts.values()) / latency, **parts}
@@ -238,6 +265,10 @@ def main():
             good = good and lost
             shared, report["cuda_shared_memory"] = use_shared_memory(server, images)
             good = good and shared
+        for part, run in (("states", lambda: keep_states(server, folder, kind)),
+                          ("device_bytes", lambda: count_bytes(server, kind))):
+            right, report[part] = run()
+            good = good and right
         for name, inputs in TIMED.items():
             if shared_models() is not None and not a.rehearse:
                 report[name] = time_model(server, folder, name, inputs, kind, device)

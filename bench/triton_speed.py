@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ingot's backend in a real Triton Inference Server under load, beside `ingot bench` of the same engines.
+
+  triton_speed.py --perf-analyzer FILE --out FILE.json [--rows a,b] [--seconds S] [--device cuda|cpu]
+
+`FILE` is the program of the PyPI package perf-analyzer (2.60.0; it needs glibc 2.38), which makes the load. The server
+is found as by the tests (INGOT_TRITON, else .deps/triton), the models are those of shared/models (INGOT_SHARED).
+Every row is a ratio of figures taken in this run; docs/serving.md says what is aimed at.
+"""
+import argparse
+import csv
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "tests" / "python")]
+import ingot_command  # noqa: E402
+import triton_server  # noqa: E402
+from models import model_file  # noqa: E402
+
+BERT, RESNET = "bert_base_dynamo", "resnet50"
+BATCH = 32
+QUEUE_DELAY_US = 500
+SHAPES = {BERT: {"input_ids": (128,), "attention_mask": (128,)}, RESNET: {"input": (3, 224, 224)}}
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.options, self.folder = options, folder
+        self.kind = "KIND_CPU" if options.device == "cpu" else "KIND_GPU"
+        self.engines = {}
+        self.servers = 0
+
+    def engine(self, name, rows):
+        """An engine for 1 to `rows` rows."""
+        if (name, rows) not in self.engines:
+            path = self.folder / f"{name}_{rows}.engine"
+            shapes = {word: ",".join(f"{tensor}:{'x'.join(map(str, (count, *sizes)))}"
+                                     for tensor, sizes in SHAPES[name].items())
+                      for word, count in (("min", 1), ("opt", rows), ("max", rows))}
+            ingot_command.build(model_file(name), path,
+                                ["--fp16", *(f"--{word}Shapes={text}" for word, text in shapes.items())])
+            self.engines[name, rows] = path
+        return self.engines[name, rows]
+
+    def latency_ms(self, name, rows, transfers=True):
+        """The median latency of `ingot bench`, with transfers between host and device or without."""
+        extra = ["--includeDataTransfers"] if transfers else []
+        shapes = ",".join(f"{tensor}:{'x'.join(map(str, (rows, *sizes)))}"
+                          for tensor, sizes in SHAPES[name].items())
+        return ingot_command.median_latency(ingot_command.call(
+            "bench", self.engine(name, rows), f"--device={self.options.device}", f"--shapes={shapes}",
+            "--duration=2", *extra))
+
+    def server(self, environment=None):
+        self.servers += 1
+        return triton_server.Server(self.folder / f"server{self.servers}", environment=environment)
+
+    def group(self, count):
+        return f"instance_group {{ kind: {self.kind} count: {count} }}\n"
+
+    def add_bert(self, server, name, *, batching=True, instances=2):
+        scheduler = (f"max_batch_size: {BATCH}\ndynamic_batching {{ max_queue_delay_microseconds: "
+                     f"{QUEUE_DELAY_US} }}\n") if batching else "max_batch_size: 1\n"
+        server.add(name, self.engine(BERT, BATCH), self.group(instances) + scheduler)
+
+    def load(self, server, model, *, seconds=None, batch=1, **how):
+        """(inferences a second, p50 ms, p99 ms) of clients over gRPC with shared memory."""
+        out = self.folder / "load.csv"
+        out.unlink(missing_ok=True)
+        length = int(1000 * (seconds or self.options.seconds))
+        command = [self.options.perf_analyzer, "-m", model, "-u", f"127.0.0.1:{server.grpc}", "-i", "grpc",
+                   "-b", str(batch), "--shared-memory", "system", "--measurement-interval", str(length),
+                   "--max-trials", "2", "--stability-percentage", "100", "--percentile", "99", "-f", str(out)]
+        for key, value in how.items():
+            command += [f"--{key.replace('_', '-')}", str(value)]
+        done = subprocess.run(list(map(str, command)), text=True, capture_output=True, timeout=120)
+        if not out.is_file():
+            raise RuntimeError(f"{' '.join(map(str, command))}\n{(done.stdout + done.stderr)[-1500:]}")
+        row = next(csv.DictReader(out.open(encoding="utf-8")))
+        return (float(row["Inferences/Second"]), float(row["p50 latency"]) * 1e-3,
+                float(row["p99 latency"]) * 1e-3)
+
+
+def client_median(bench):
+    """The median that a client sees beside the latency with transfers; goal 1.30 for 1 ms and more."""
+    out = {}
+    for name in (BERT, RESNET):
+        with bench.server() as server:
+            server.add("m", bench.engine(name, BATCH), bench.group(1) + f"max_batch_size: {BATCH}\n")
+            server.load("m")
+            _, p50, _ = bench.load(server, "m", batch=BATCH, concurrency_range=1)
+        latency = bench.latency_ms(name, BATCH)
+        out[name] = {"client_p50_ms": p50, "bench_latency_ms": latency, "ratio": p50 / latency}
+    return out
+
+
+def throughput(bench):
+    """BERT, 64 clients: dynamic batching beside batches of 1 (goal 4) and `ingot bench` (goal 0.80)."""
+    with bench.server() as server:
+        bench.add_bert(server, "dynamic")
+        bench.add_bert(server, "single", batching=False)
+        for name in ("dynamic", "single"):
+            server.load(name)
+        dynamic, _, dynamic_p99 = bench.load(server, "dynamic", concurrency_range=64)
+        single, _, _ = bench.load(server, "single", concurrency_range=64)
+        runs = re.search(r'ingot_runs\{model="dynamic",version="1"\} (\S+)', server.metrics()).group(1)
+    alone = BATCH / (bench.latency_ms(BERT, BATCH, transfers=False) * 1e-3)
+    return {"dynamic_a_second": dynamic, "single_a_second": single, "bench_a_second": alone,
+            "by_batch_1": dynamic / single, "by_bench": dynamic / alone, "p99_ms": dynamic_p99,
+            "runs": float(runs)}
+
+
+def tail(bench):
+    """p99 at 70 % of the throughput, arrivals at random, beside 2.5 largest buckets and the delay (goal 1),
+    and in the first seconds of a fresh server beside later ones (goal 1.5)."""
+    largest = bench.latency_ms(BERT, BATCH, transfers=False)
+    with bench.server() as server:
+        bench.add_bert(server, "m")
+        server.load("m")
+        full, _, _ = bench.load(server, "m", concurrency_range=64)
+    rate = int(0.7 * full)
+    poisson = {"request_rate_range": rate, "request_distribution": "poisson", "max_threads": 16}
+    with bench.server() as server:
+        bench.add_bert(server, "m")
+        server.load("m")
+        _, _, fresh = bench.load(server, "m", **poisson)
+        _, p50, steady = bench.load(server, "m", **poisson)
+    bound = 2.5 * largest + QUEUE_DELAY_US * 1e-3
+    return {"rate": rate, "p50_ms": p50, "p99_ms": steady, "bound_ms": bound, "ratio": steady / bound,
+            "fresh_p99_ms": fresh, "fresh_by_steady": fresh / steady}
+
+
+def second_load(bench):
+    """p99 of one model while another is loaded again and again, its kernels compiled anew; goal 1.5."""
+    with tempfile.TemporaryDirectory() as cache, \
+            bench.server(environment={"INGOT_RUNTIME_CACHE": cache}) as server:
+        bench.add_bert(server, "m")
+        server.load("m")
+        full, _, _ = bench.load(server, "m", concurrency_range=64)
+        poisson = {"request_rate_range": int(0.4 * full), "request_distribution": "poisson", "max_threads": 16}
+        _, _, alone = bench.load(server, "m", **poisson)
+        server.add("other", bench.engine(RESNET, BATCH), bench.group(1) + f"max_batch_size: {BATCH}\n")
+        done = subprocess.Popen([sys.executable, "-c", LOADS, str(server.http), cache,
+                                 str(bench.options.seconds)], stdout=subprocess.PIPE, text=True)
+        _, _, beside = bench.load(server, "m", **poisson)
+        loads = json.loads(done.communicate(timeout=120)[0])
+    return {"p99_ms": alone, "p99_beside_ms": beside, "ratio": beside / alone, "loads_s": loads}
+
+
+LOADS = """
+import json, pathlib, shutil, sys, time, urllib.request
+port, cache, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
+def call(what):
+    urllib.request.urlopen(urllib.request.Request(
+        f"http://127.0.0.1:{port}/v2/repository/models/other/{what}", data=b"{}"), timeout=60).read()
+times, end = [], time.monotonic() + seconds
+while time.monotonic() < end:
+    for entry in pathlib.Path(cache).iterdir():
+        shutil.rmtree(entry, ignore_errors=True) if entry.is_dir() else entry.unlink(missing_ok=True)
+    start = time.monotonic()
+    call("load")
+    times.append(round(time.monotonic() - start, 3))
+    call("unload")
+print(json.dumps(times))
+"""
+
+
+def ready(bench):
+    """A fresh server to READY, less the server's own start, beside `ingot run` of the same engine; goal 1.3."""
+    out = {}
+    for name in (BERT, RESNET):
+        engine = bench.engine(name, 1)
+        for state in ("cold", "warm"):
+            with tempfile.TemporaryDirectory() as cache:
+                os.environ["INGOT_RUNTIME_CACHE"] = cache
+                try:
+                    times = {}
+                    for what in ("run", "server"):
+                        if state == "warm":
+                            ingot_command.call("run", engine, f"--device={bench.options.device}")
+                        else:
+                            for entry in pathlib.Path(cache).rglob("*"):
+                                if entry.is_file():
+                                    entry.unlink()
+                        server = bench.server()
+                        if what == "run":
+                            start = time.monotonic()
+                            ingot_command.call("run", engine, f"--device={bench.options.device}")
+                            times["run_s"] = time.monotonic() - start
+                            continue
+                        with server:
+                            server.add("m", engine, bench.group(1) + "max_batch_size: 1\n")
+                            start = time.monotonic()
+                            server.load("m")
+                            times["ready_s"] = time.monotonic() - start
+                finally:
+                    del os.environ["INGOT_RUNTIME_CACHE"]
+            out[f"{name}_{state}"] = {**times, "ratio": times["ready_s"] / times["run_s"]}
+    return out
+
+
+def memory(bench):
+    """Device bytes of 4 instances beside weights once and contexts 4 times."""
+    used = {}
+    for count in (1, 2, 4):
+        with bench.server() as server:
+            server.add("m", bench.engine(BERT, BATCH), bench.group(count) + f"max_batch_size: {BATCH}\n")
+            server.load("m")
+            used[count] = float(re.search(r'ingot_device_bytes\{model="m",version="1"\} (\S+)',
+                                          server.metrics()).group(1))
+    context = used[2] - used[1]
+    expected = used[1] + 3 * context
+    return {"bytes": used, "context": context, "weights": used[1] - context,
+            "engine_file": bench.engine(BERT, BATCH).stat().st_size,
+            "ratio": used[4] / expected if expected else None}
+
+
+ROWS = {"client": client_median, "throughput": throughput, "tail": tail, "second": second_load, "ready": ready,
+        "memory": memory}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--perf-analyzer", required=True)
+    p.add_argument("--out", type=pathlib.Path, required=True)
+    p.add_argument("--rows", default=",".join(ROWS))
+    p.add_argument("--seconds", type=float, default=4, help="of each measurement")
+    p.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
+    options = p.parse_args()
+    report = {"device": options.device, "seconds_of_a_measurement": options.seconds}
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, pathlib.Path(folder))
+        for name in options.rows.split(","):
+            try:
+                report[name] = ROWS[name](bench)
+            except Exception:  # one row is not another's
+                report[name] = {"error": traceback.format_exc()[-2000:]}
+            print(name, json.dumps(report[name]), flush=True)
+            options.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
