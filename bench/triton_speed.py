@@ -52,13 +52,14 @@ class Bench:
         return self.engines[name, rows]
 
     def latency_ms(self, name, rows, transfers=True):
-        """The median latency of `ingot bench`, with transfers between host and device or without."""
-        extra = ["--includeDataTransfers"] if transfers else []
+        """The median latency of `ingot bench`, with transfers between host and device, or its computing."""
         shapes = ",".join(f"{tensor}:{'x'.join(map(str, (rows, *sizes)))}"
                           for tensor, sizes in SHAPES[name].items())
-        return ingot_command.median_latency(ingot_command.call(
-            "bench", self.engine(name, rows), f"--device={self.options.device}", f"--shapes={shapes}",
-            "--duration=2", *extra))
+        text = ingot_command.call("bench", self.engine(name, rows), f"--device={self.options.device}",
+                                  f"--shapes={shapes}", "--duration=2")
+        if transfers:
+            return ingot_command.median_latency(text)
+        return float(re.search(r"\bCompute Time: min = .*?, median = ([0-9.eE+-]+) ms", text).group(1))
 
     def server(self, environment=None):
         self.servers += 1
@@ -78,8 +79,8 @@ class Bench:
         out.unlink(missing_ok=True)
         length = int(1000 * (seconds or self.options.seconds))
         command = [self.options.perf_analyzer, "-m", model, "-u", f"127.0.0.1:{server.grpc}", "-i", "grpc",
-                   "-b", str(batch), "--shared-memory", "system", "--measurement-interval", str(length),
-                   "--max-trials", "2", "--stability-percentage", "100", "--percentile", "99", "-f", str(out)]
+                   "-b", str(batch), "--input-data", "zero", "--shared-memory", "system",
+                   "--measurement-interval", str(length), "--max-trials", "2", "--stability-percentage", "100", "--percentile", "99", "-f", str(out)]
         for key, value in how.items():
             command += [f"--{key.replace('_', '-')}", str(value)]
         done = subprocess.run(list(map(str, command)), text=True, capture_output=True, timeout=120)
@@ -198,7 +199,7 @@ def ready(bench):
                             times["run_s"] = time.monotonic() - start
                             continue
                         with server:
-                            server.add("m", engine, bench.group(1) + "max_batch_size: 1\n")
+                            server.add("m", engine, bench.group(1) + "max_batch_size: 0\n")
                             start = time.monotonic()
                             server.load("m")
                             times["ready_s"] = time.monotonic() - start

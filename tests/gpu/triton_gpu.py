@@ -230,7 +230,7 @@ def time_model(server, folder, name, inputs, kind, device):
     server.unload(name)
     parts = {k: (after[k][1] - before[k][1]) / (after[k][0] - before[k][0]) * 1e-6
              for k in ("compute_input", "compute_infer", "compute_output")}
-    text = ingot_command.call("bench", engine, f"--device={device}", "--duration=2", "--includeDataTransfers")
+    text = ingot_command.call("bench", engine, f"--device={device}", "--duration=2")
     latency = ingot_command.median_latency(text)
     return {"server_ms": sum(parts.values()), "bench_latency_ms": latency,
             "ratio": sum(parts.values()) / latency, **parts}
