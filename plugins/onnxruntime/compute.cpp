@@ -32,9 +32,10 @@ std::string text_of(const nv::Dims& d) {
 
 } // namespace
 
-NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding,
-                         std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache,
-                         std::shared_ptr<DeviceMemory> device, std::shared_ptr<ScratchPool> scratch)
+NodeCompute::NodeCompute(const Host& host, std::shared_ptr<const LoadedEngine> engine,
+                         NodeBinding binding, std::shared_ptr<RunSettings> settings,
+                         std::unique_ptr<RuntimeCache> cache, std::shared_ptr<DeviceMemory> device,
+                         std::shared_ptr<ScratchPool> scratch)
     : host_(host), device_(std::move(device)), scratch_(std::move(scratch)),
       settings_(std::move(settings)), cache_(std::move(cache)), engine_(std::move(engine)),
       binding_(std::move(binding)),
@@ -43,16 +44,16 @@ NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding bind
     CreateState = create_state;
     Compute = compute;
     ReleaseState = release_state;
-    profiles_ = engine_.engine->getNbOptimizationProfiles();
+    profiles_ = engine_->engine->getNbOptimizationProfiles();
     for (const auto& [name, index] : binding_.inputs) {
         nv::Dims most =
-            engine_.engine->getProfileShape(name.c_str(), 0, nv::OptProfileSelector::kMAX);
-        nv::Dims declared = engine_.engine->getTensorShape(name.c_str());
+            engine_->engine->getProfileShape(name.c_str(), 0, nv::OptProfileSelector::kMAX);
+        nv::Dims declared = engine_->engine->getTensorShape(name.c_str());
         for (int32_t d = 0; d < most.nbDims; ++d) {
             has_profiles_ = has_profiles_ || (declared.d[d] < 0 && most.d[d] >= 0);
         }
     }
-    engine_.logger->take_errors(""); // about inputs without limits
+    engine_->logger->take_errors(""); // about inputs without limits
     if (settings_->profile != nullptr) {
         subgraph_ = settings_->profile->add_subgraph(binding_.what);
     }
@@ -61,7 +62,7 @@ NodeCompute::NodeCompute(const Host& host, LoadedEngine engine, NodeBinding bind
 }
 
 std::unique_ptr<nv::IRuntimeConfig> NodeCompute::make_config(bool records_graphs) {
-    std::unique_ptr<nv::IRuntimeConfig> out(engine_.engine->createRuntimeConfig());
+    std::unique_ptr<nv::IRuntimeConfig> out(engine_->engine->createRuntimeConfig());
     if (out == nullptr) {
         failed("contexts cannot be configured");
     }
@@ -86,12 +87,12 @@ void NodeCompute::configure() {
     if (settings_->options.enable_cuda_graph && settings_->profile == nullptr) {
         graph_config_ = make_config(true);
     }
-    int64_t streamable = engine_.engine->getStreamableWeightsSize();
+    int64_t streamable = engine_->engine->getStreamableWeightsSize();
     if (streamable > 0) {
-        int64_t bytes =
-            settings_->budget.bytes(streamable, engine_.engine->getWeightStreamingAutomaticBudget())
-                .value_or(streamable);
-        if (!engine_.engine->setWeightStreamingBudgetV2(bytes)) {
+        int64_t bytes = settings_->budget
+                            .bytes(streamable, engine_->engine->getWeightStreamingAutomaticBudget())
+                            .value_or(streamable);
+        if (!engine_->engine->setWeightStreamingBudgetV2(bytes)) {
             failed("the budget of streamed weights cannot be set");
         }
     }
@@ -119,7 +120,7 @@ OrtStatus* NodeCompute::compute(OrtNodeComputeInfo* self, void*, OrtKernelContex
 }
 
 void NodeCompute::failed(const char* otherwise) {
-    fail(ErrorCode::Device, engine_.logger->take_errors(otherwise));
+    fail(ErrorCode::Device, engine_->logger->take_errors(otherwise));
 }
 
 std::unique_ptr<RunContext> NodeCompute::take() {
@@ -141,7 +142,7 @@ std::unique_ptr<RunContext> NodeCompute::make_context(std::optional<int64_t> gra
     c->changes = budget_changes_;
     c->graph = graph;
     nv::IRuntimeConfig& config = graph ? *graph_config_ : *config_;
-    c->context.reset(engine_.engine->createExecutionContext(&config));
+    c->context.reset(engine_->engine->createExecutionContext(&config));
     if (c->context == nullptr) {
         failed("a context cannot be made");
     }
@@ -221,9 +222,9 @@ bool NodeCompute::fits(int32_t profile, const std::vector<nv::Dims>& shapes) con
     for (size_t i = 0; i < shapes.size(); ++i) {
         const char* name = binding_.inputs[i].first.c_str();
         nv::Dims least =
-            engine_.engine->getProfileShape(name, profile, nv::OptProfileSelector::kMIN);
+            engine_->engine->getProfileShape(name, profile, nv::OptProfileSelector::kMIN);
         nv::Dims most =
-            engine_.engine->getProfileShape(name, profile, nv::OptProfileSelector::kMAX);
+            engine_->engine->getProfileShape(name, profile, nv::OptProfileSelector::kMAX);
         for (int32_t d = 0; d < shapes[i].nbDims && d < least.nbDims; ++d) {
             if (shapes[i].d[d] < least.d[d] || shapes[i].d[d] > most.d[d]) {
                 return false;
@@ -243,9 +244,9 @@ void NodeCompute::outside(const std::vector<nv::Dims>& shapes,
             bool ever = false;
             for (int32_t p = profile.value_or(0); p < (profile ? *profile + 1 : profiles_); ++p) {
                 int64_t least =
-                    engine_.engine->getProfileShape(name, p, nv::OptProfileSelector::kMIN).d[d];
+                    engine_->engine->getProfileShape(name, p, nv::OptProfileSelector::kMIN).d[d];
                 int64_t most =
-                    engine_.engine->getProfileShape(name, p, nv::OptProfileSelector::kMAX).d[d];
+                    engine_->engine->getProfileShape(name, p, nv::OptProfileSelector::kMAX).d[d];
                 ever = ever || (shapes[i].d[d] >= least && shapes[i].d[d] <= most);
                 limits +=
                     str(limits.empty() ? "" : ", ", least, " to ", most, " (profile ", p, ")");

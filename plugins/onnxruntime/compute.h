@@ -102,7 +102,7 @@ private:
 class NodeCompute final : public NodeRunner {
 public:
     /// `cache` may be null; so are `device` and `scratch` for the CPU.
-    NodeCompute(const Host& host, LoadedEngine engine, NodeBinding binding,
+    NodeCompute(const Host& host, std::shared_ptr<const LoadedEngine> engine, NodeBinding binding,
                 std::shared_ptr<RunSettings> settings, std::unique_ptr<RuntimeCache> cache,
                 std::shared_ptr<DeviceMemory> device, std::shared_ptr<ScratchPool> scratch);
 
@@ -137,8 +137,8 @@ private:
     std::shared_ptr<DeviceMemory> device_; // null: the CPU
     ScratchUser scratch_;
     std::shared_ptr<RunSettings> settings_;
-    std::unique_ptr<RuntimeCache> cache_; // destroyed last
-    LoadedEngine engine_;
+    std::unique_ptr<RuntimeCache> cache_;                    // destroyed last
+    std::shared_ptr<const LoadedEngine> engine_;             // other sessions may have it too
     std::unique_ptr<nvinfer1::IRuntimeConfig> config_;       // records no graphs
     std::unique_ptr<nvinfer1::IRuntimeConfig> graph_config_; // null: no graphs
     NodeBinding binding_;

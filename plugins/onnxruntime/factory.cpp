@@ -268,6 +268,16 @@ std::span<const std::byte> source_model_of(const Host& host, const OrtSessionOpt
 
 } // namespace
 
+std::shared_ptr<SharedEngines> Factory::engines_for(const OptionMap& entries) {
+    const Sharing sharing = sharing_options(entries);
+    std::lock_guard<std::mutex> lock(engines_mutex_);
+    std::shared_ptr<SharedEngines> out = sharing.share ? engines_ : nullptr;
+    if (sharing.stop) {
+        engines_ = std::make_shared<SharedEngines>(); // for later sessions
+    }
+    return out;
+}
+
 OrtStatus* Factory::create_ep(OrtEpFactory* self, const OrtHardwareDevice* const* devices,
                               const OrtKeyValuePairs* const*, size_t count,
                               const OrtSessionOptions* options, const OrtLogger* logger,
@@ -288,6 +298,7 @@ OrtStatus* Factory::create_ep(OrtEpFactory* self, const OrtHardwareDevice* const
             bool runs_there = request.gpu->memory != nullptr && !request.gpu->is_simulated;
             request.target = {runs_there ? Device::kGPU : Device::kCPU, request.gpu->gpu.ordinal};
         }
+        request.shared_engines = f.engines_for(request.entries);
         request.callbacks = context_callbacks(f.host_, options);
         request.source_model = source_model_of(f.host_, options);
         *out = std::make_unique<Provider>(std::move(request)).release();

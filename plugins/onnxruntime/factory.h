@@ -5,6 +5,7 @@
 #include "plugins/onnxruntime/gpus.h"
 #include "plugins/onnxruntime/host.h"
 #include "plugins/onnxruntime/options.h"
+#include "plugins/onnxruntime/shared_engines.h"
 
 #include <string>
 
@@ -46,11 +47,16 @@ private:
     void offer(const OrtHardwareDevice* device, OptionMap defaults, const GpuTable::Entry* gpu,
                OrtEpDevice** out);
 
+    /// Those of a session with these entries; null where it shares none.
+    std::shared_ptr<SharedEngines> engines_for(const OptionMap& entries);
+
     Host host_;
     const OrtLogger* logger_;
     std::string name_;
     bool wants_virtual_ = false; // by its registered name
     std::shared_ptr<GpuTable> gpus_;
+    std::mutex engines_mutex_;
+    std::shared_ptr<SharedEngines> engines_ = std::make_shared<SharedEngines>();
 };
 
 /// The provider's name for a library's registered name: programs may use others.

@@ -34,7 +34,8 @@ int64_t thread_ms() {
 
 Provider::Provider(ProviderRequest request)
     : OrtEp{}, host_(request.host), name_(std::move(request.name)), target_(request.target),
-      gpus_(std::move(request.gpus)), gpu_(request.gpu), log_(host_, request.logger),
+      shared_engines_(std::move(request.shared_engines)), gpus_(std::move(request.gpus)),
+      gpu_(request.gpu), log_(host_, request.logger),
       environment_log_(host_, request.environment_logger),
       settings_(std::make_shared<RunSettings>()), options_(settings_->options),
       context_(context_options(request.entries, option_prefix(name_))),

@@ -6,6 +6,7 @@
 #include "plugins/onnxruntime/compute.h"
 #include "plugins/onnxruntime/context.h"
 #include "plugins/onnxruntime/memory.h"
+#include "plugins/onnxruntime/shared_engines.h"
 
 #include <functional>
 #include <memory>
@@ -19,7 +20,8 @@ struct ProviderRequest {
     Target target;
     OptionMap entries; // of the session
     ContextCallbacks callbacks;
-    std::span<const std::byte> source_model; // of a model without weights
+    std::span<const std::byte> source_model;       // of a model without weights
+    std::shared_ptr<SharedEngines> shared_engines; // null: the session shares none
     std::shared_ptr<const GpuTable> gpus;
     const GpuTable::Entry* gpu = nullptr;          // in `gpus`; null: the CPU
     const OrtLogger* logger = nullptr;             // of the session
@@ -66,9 +68,16 @@ private:
     std::unique_ptr<NodeRunner> runner_of_none() const;
     /// Gives an engine the weights of these names.
     using GiveWeights = std::function<void(const LoadedEngine&, const std::vector<std::string>&)>;
-    std::unique_ptr<NodeRunner> runner(std::span<const std::byte> bytes, const OrtNode* fused,
-                                       const EngineTrust& trust, const std::string& what,
-                                       const GiveWeights& give);
+    struct EngineSource {
+        std::span<const std::byte> bytes;
+        EngineTrust trust;
+        std::string left_out;  // the table of weights that it lacks
+        bool is_alone = false; // never shared with other sessions
+    };
+    std::shared_ptr<const LoadedEngine> loaded(const EngineSource& source, const std::string& what,
+                                               const GiveWeights& give);
+    std::unique_ptr<NodeRunner> runner(const EngineSource& source, const OrtNode* fused,
+                                       const std::string& what, const GiveWeights& give);
     StrippedEngine build(const OrtGraph* graph, const OnnxModel& model, const BuildRequest& request,
                          Weightless which, const std::string& what);
     void check_validity(std::span<const std::byte> bytes, const std::string& what);
@@ -81,6 +90,7 @@ private:
     Host host_;
     std::string name_;
     Target target_;
+    std::shared_ptr<SharedEngines> shared_engines_; // null: none
     std::shared_ptr<const GpuTable> gpus_;
     const GpuTable::Entry* gpu_;
     std::unique_ptr<MemcpyKernels> kernels_;

@@ -110,7 +110,8 @@ std::unique_ptr<NodeRunner> Provider::compile_node(const OrtGraph* graph, const 
     if (std::unique_ptr<NodeRunner> none = runner_of_none()) {
         return none;
     }
-    return runner(content, fused, {}, what,
+    // Without weights the same bytes may belong to models with other weights.
+    return runner({content, {}, "", !built.left_out.empty()}, fused, what,
                   [&](const LoadedEngine& engine, const std::vector<std::string>& names) {
                       ModelConstants constants(model, *api_logger_);
                       Constants needed;
@@ -169,7 +170,7 @@ std::unique_ptr<NodeRunner> Provider::load_context(const OrtGraph* graph, const 
             }
             ContextBytes content = read_context(host_, graph, node, context_, callbacks_);
             check_validity(content.bytes(), what);
-            return runner(content.bytes(), fused, trust_, what,
+            return runner({content.bytes(), trust_, content.left_out()}, fused, what,
                           [&](const LoadedEngine& engine, const std::vector<std::string>& names) {
                               restore_weights(engine, names, content.left_out(),
                                               source_places(host_, graph, node, context_), what);
@@ -190,24 +191,48 @@ std::unique_ptr<NodeRunner> Provider::runner_of_none() const {
     return nullptr;
 }
 
-std::unique_ptr<NodeRunner> Provider::runner(std::span<const std::byte> bytes, const OrtNode* fused,
-                                             const EngineTrust& trust, const std::string& what,
-                                             const GiveWeights& give) {
-    auto start = std::chrono::steady_clock::now();
-    LoadedEngine engine = load_engine(bytes, target_, trust, api_logger_, what);
-    if (options_.nv_detailed_build_log) {
-        log_.info(str(what, ": ", bytes.size(), " bytes with ", engine.engine->getNbLayers(),
-                      " layers after fusion, loaded in ", ms_since(start), " ms"));
+std::shared_ptr<const LoadedEngine>
+Provider::loaded(const EngineSource& source, const std::string& what, const GiveWeights& give) {
+    const auto& [bytes, trust, left_out, is_alone] = source;
+    const bool shares = shared_engines_ != nullptr && !is_alone;
+    // A session's logger ends with it, a shared engine lives on.
+    auto logger = shares ? std::make_shared<ApiLogger>(environment_log_, false) : api_logger_;
+    auto load = [&] {
+        auto start = std::chrono::steady_clock::now();
+        LoadedEngine engine = load_engine(bytes, target_, trust, logger, what);
+        if (options_.nv_detailed_build_log) {
+            log_.info(str(what, ": ", bytes.size(), " bytes with ", engine.engine->getNbLayers(),
+                          " layers after fusion, loaded in ", ms_since(start), " ms"));
+        }
+        if (std::vector<std::string> names = missing_weights(engine); !names.empty()) {
+            give(engine, names);
+        }
+        return engine;
+    };
+    if (!shares) {
+        return std::make_shared<const LoadedEngine>(load());
     }
-    if (std::vector<std::string> names = missing_weights(engine); !names.empty()) {
-        give(engine, names);
+    SharedEngines::Found found =
+        shared_engines_->get(engine_key(bytes, left_out, target_, trust), load);
+    if (found.streams) {
+        log_.warning(str(what, ": ep.share_ep_contexts has no effect on it, since its weights are "
+                               "streamed with a budget of the session's own"));
+    } else if (found.is_shared && options_.nv_detailed_build_log) {
+        log_.info(str(what, ": the engine is shared with another session"));
     }
-    NodeBinding binding = bind_node(*engine.engine, what, names_of(host_, inputs_of(host_, fused)),
+    return found.engine;
+}
+
+std::unique_ptr<NodeRunner> Provider::runner(const EngineSource& source, const OrtNode* fused,
+                                             const std::string& what, const GiveWeights& give) {
+    std::shared_ptr<const LoadedEngine> engine = loaded(source, what, give);
+    NodeBinding binding = bind_node(*engine->engine, what, names_of(host_, inputs_of(host_, fused)),
                                     names_of(host_, outputs_of(host_, fused)));
     std::unique_ptr<RuntimeCache> cache;
     if (!cache_folder_.empty()) {
-        cache = std::make_unique<RuntimeCache>(
-            cache_folder_, bytes, options_.ingot_runtime_cache_limit, log_, environment_log_);
+        cache = std::make_unique<RuntimeCache>(cache_folder_, source.bytes,
+                                               options_.ingot_runtime_cache_limit, log_,
+                                               environment_log_);
     }
     return std::make_unique<NodeCompute>(host_, std::move(engine), std::move(binding), settings_,
                                          std::move(cache), gpu_ == nullptr ? nullptr : gpu_->memory,
