@@ -37,10 +37,11 @@ else()
   find_package(nanobind CONFIG REQUIRED)
   file(GLOB python_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/src/*.cpp)
   nanobind_add_module(ingot_python STABLE_ABI NB_STATIC NB_SUPPRESS_WARNINGS ${python_sources})
-  # Of nanobind's own sources warnings do not matter here.
+  # Warnings of nanobind's own sources do not matter here; only sources of this tree fit into units.
   foreach(library nanobind-static nanobind-static-abi3)
     if(TARGET ${library})
       target_compile_options(${library} PRIVATE -w)
+      set_target_properties(${library} PROPERTIES UNITY_BUILD OFF)
     endif()
   endforeach()
   target_link_libraries(ingot_python PRIVATE ingot_shared)

@@ -22,6 +22,8 @@ import threading
 import time
 import xml.etree.ElementTree
 
+import cold_cache
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / "build"
 FUZZ_BUILD = BUILD / "fuzz"
@@ -31,7 +33,6 @@ SHOWN_LINES = 80  # of the log of a failed stage
 GOOD_LINES = 6  # of a passed one
 CORES = len(os.sched_getaffinity(0))
 NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
-WARM_KIB = 100 * 1024  # a compiler cache of this size may know this repository
 HANG_SECONDS = 6 * 3600  # a test program that runs longer hangs; no slow machine comes near it
 
 
@@ -83,23 +84,13 @@ def configure(log, preset, folder, *options):
     return run(log, ["cmake", "--preset", preset, *options])
 
 
-def compiler_cache_is_cold():
-    """Whether precompiled headers pay, which reduce ccache's hits."""
-    if shutil.which("ccache") is None:
-        return True
-    said = subprocess.run(["ccache", "--print-stats"], capture_output=True, text=True, check=False)
-    found = re.search(r"^cache_size_kibibyte\s+(\d+)", said.stdout, re.MULTILINE)
-    return found is not None and int(found.group(1)) < WARM_KIB
-
-
 def stage_setup(log):
     """Installs the packages that compiling does not need: most Python packages, NVRTC."""
     return one(run(log, [ROOT / "dev", "setup"]))
 
 
 def stage_build(log):
-    options = ["-DINGOT_PCH=TESTS"] if compiler_cache_is_cold() else []
-    code = (configure(log, "dev", BUILD, *options) or
+    code = (configure(log, "dev", BUILD, *cold_cache.options()) or
             run(log, ["ninja", "-C", BUILD, "-j", CORES, "-k", "0"]))
     return one(code)
 

@@ -24,6 +24,7 @@ import sys
 import tempfile
 import threading
 
+import compile_unit
 import tidy_batch
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -33,6 +34,8 @@ ANALYZED = ("src/base/", "src/onnx/", "src/engine/")
 NOT_ANALYZED = ("src/onnx/ops/",)
 ANALYZER = "-*,clang-analyzer-*,-clang-analyzer-optin.performance.Padding"
 BATCH = 24
+# Flags of g++ alone, and of units of sources (cmake/units.cmake).
+NOT_CLANGS = ("-Winvalid-pch", "-Wno-shadow", "-Wno-subobject-linkage")
 
 
 @functools.cache
@@ -76,9 +79,15 @@ def flags_of(entry):
             out.pop()
         elif after == "-include" and word.endswith("cmake_pch.hxx"):
             out.pop()
-        elif word != "-Winvalid-pch":
+        elif word not in NOT_CLANGS:
             out.append(word)
     return out
+
+
+def sources_of(entry):
+    """The sources that a compile command compiles: several of a unit."""
+    source = pathlib.Path(entry["directory"], entry["file"]).resolve()
+    return [path.resolve() for path in compile_unit.sources_in(source)] or [source]
 
 
 def is_analyzed(source):
@@ -184,17 +193,17 @@ def tasks_of(build, chosen, cache):
     files = dependencies(build)
     tasks, seen = [], set()
     for entry in json.loads((build / "compile_commands.json").read_text()):
-        source = pathlib.Path(entry["directory"], entry["file"]).resolve()
-        if not wanted(source, chosen) or source in seen:
-            continue
-        seen.add(source)
         headers = files.get(object_of(entry))
-        if headers is None:
-            sys.exit(f"{source} is not compiled yet in {build}: its headers are unknown")
         flags = flags_of(entry)
-        for analyze in [False, True] if is_analyzed(source) else [False]:
-            key = key_of(flags, [*headers, source], settings + (ANALYZER if analyze else ""))
-            tasks.append(Task(source, flags, headers, cache / key, analyze))
+        for source in sources_of(entry):
+            if not wanted(source, chosen) or source in seen:
+                continue
+            seen.add(source)
+            if headers is None:
+                sys.exit(f"{source} is not compiled yet in {build}: its headers are unknown")
+            for analyze in [False, True] if is_analyzed(source) else [False]:
+                key = key_of(flags, [*headers, source], settings + (ANALYZER if analyze else ""))
+                tasks.append(Task(source, flags, headers, cache / key, analyze))
     return tasks, [task for task in tasks if not task.key.is_file()]
 
 

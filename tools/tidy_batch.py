@@ -10,7 +10,7 @@ import re
 
 KEYWORDS = frozenset("""alignas auto bool char class const constexpr decltype double enum explicit
 extern float friend if inline int int8_t int16_t int32_t int64_t long mutable namespace noexcept
-operator return short signed sizeof size_t static std struct switch template typedef typename uint8_t
+operator return short signed sizeof size_t static static_assert std struct switch template typedef typename uint8_t
 uint16_t uint32_t uint64_t union unsigned using void while main""".split())
 TOKEN = re.compile(r"""
     (?P<skip> //[^\n]* | /\*.*?\*/ | (?:u8|[uUL])?R"(?P<mark>[^(\s]*)\(.*?\)(?P=mark)"
@@ -49,7 +49,7 @@ def own_names(text):
             anonymous = True
         elif line == "} // namespace":
             anonymous = False
-        elif re.match(r"[A-Za-z_]", line):
+        elif re.match(r"(?!public:|protected:|private:)[A-Za-z_]", line):
             in_type = TYPE.match(line) if line.endswith("{") else None
             if anonymous or line.startswith(("static ", "constexpr ")):
                 names.add(declared(line))
@@ -62,9 +62,17 @@ def own_names(text):
     return names, names & members
 
 
-def leaks(text):
-    """The amount of file-scope state of a source that can disturb later sources."""
+def disturbs(text):
+    """The rank of a source in a batch: first those whose macros headers read, at last those that
+    leave much at file scope that can disturb later sources."""
+    if re.search(r"^#\s*define.*^#\s*include", text, re.MULTILINE | re.DOTALL):
+        return -1
     return len(own_names(text)[1]) + 10 * len(re.findall(r"^using [\w: ]+;", text, re.MULTILINE))
+
+
+def in_order(texts):
+    """The sources of a batch, whose texts are given, in the order in which they fit together."""
+    return sorted(texts, key=lambda source: (disturbs(texts[source]), source))
 
 
 def renamed(text, number):
@@ -74,9 +82,11 @@ def renamed(text, number):
     spaces = set(re.findall(r"\w+", " ".join(re.findall(r"^namespace ([\w:]+) \{", text, re.M))))
 
     def replace(match):
-        words = (match.group("words") or "").split("::")
-        for i, word in enumerate(words):
-            if word in names and (i == 0 or words[i - 1] in spaces):
+        old = (match.group("words") or "").split("::")
+        words = list(old)
+        for i, word in enumerate(old):
+            # the second Part of Part::Part is the constructor
+            if word in names and (i == 0 or old[i - 1] in spaces | {word}):
                 words[i] = f"{word}U{number}" if word[0].isupper() else f"{word}_u{number}"
         return "::".join(words) if match.group("words") else match.group(0)
 
@@ -96,7 +106,7 @@ class Batch:
 
     def __init__(self, sources):
         texts = {source: source.read_text(encoding="utf-8") for source in sources}
-        self.sources = sorted(sources, key=lambda source: (leaks(texts[source]), source))
+        self.sources = in_order(texts)
         self.text = "// The sources of one run of tools/tidy.py.\n"
         self.lines = [None]  # the source of each line
         for number, source in enumerate(self.sources):

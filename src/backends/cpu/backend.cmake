@@ -34,6 +34,7 @@ if(EXISTS ${onednn}/lib/libdnnl.so.3.2 AND INGOT_ZSTD_PROGRAM AND Python3_FOUND 
     DEPENDS ${CMAKE_SOURCE_DIR}/tools/patch_onednn.py ${onednn}/lib/libdnnl.so.3.2)
   file(GLOB onednn_sources CONFIGURE_DEPENDS src/backends/cpu/onednn/*.cpp)
   add_library(ingot_cpu_onednn MODULE ${onednn_sources})
+  set_target_properties(ingot_cpu_onednn PROPERTIES UNITY_BUILD OFF) # its symbols are chosen by file
   target_include_directories(ingot_cpu_onednn PRIVATE src)
   target_include_directories(ingot_cpu_onednn SYSTEM PRIVATE ${onednn}/include)
   target_compile_definitions(ingot_cpu_onednn PRIVATE
