@@ -4,10 +4,10 @@
 
   run_tests.py [STAGE...]     all stages but tsan, or those named; exit code 1 when anything failed
 
-Two rows of stages run concurrently, since few of them keep two cores busy; a stage's output is
-shown when it ends. Each stage's whole output is in build/logs/STAGE.log. The last line counts what
-the stages counted: one for a build, a check or a fuzz target, and every case of the C++ and Python
-tests.
+Rows of stages run concurrently, since few stages keep two cores busy; how far each stage is shows
+every half minute, its output when it ends. Each stage's whole output is in build/logs/STAGE.log. The
+last line counts what the stages counted: one for a build, a check or a fuzz target, and every case
+of the C++ and Python tests.
 """
 import concurrent.futures
 import dataclasses
@@ -33,6 +33,8 @@ SHOWN_LINES = 80  # of the log of a failed stage
 GOOD_LINES = 6  # of a passed one
 CORES = len(os.sched_getaffinity(0))
 NOT_XML = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+PROGRESS_SECONDS = 30
+PROGRESS_COLUMNS = 100
 HANG_SECONDS = 6 * 3600  # a test program that runs longer hangs; no slow machine comes near it
 
 
@@ -128,15 +130,30 @@ def stage_ctest(log):
     return total
 
 
-def stage_pytest(log):
-    report = BUILD / "reports" / "pytest.xml"
+def run_pytest(log, name, *which):
+    report = BUILD / "reports" / f"{name}.xml"
     report.unlink(missing_ok=True)
     code = run(log, [sys.executable, "-m", "pytest", "-q", "-ra", "--color=no", "-p",
-                     "no:cacheprovider", f"--junitxml={report}", "tests"])
+                     "no:cacheprovider", f"--junitxml={report}", *which])
     total = junit_counts(report) if report.is_file() else Counts()
     if code != 0 and total.failed == 0:
         total.failed = 1
     return total
+
+
+# Tests of servers, which mostly wait for other processes.
+SERVING_TESTS = ("test_kubernetes*.py", "test_ray_*.py", "test_serve*.py", "test_triton_*.py")
+
+
+def stage_pytest(log):
+    """All Python tests but those of the stage 'serving'."""
+    return run_pytest(log, "pytest", "tests", *(f"--ignore-glob=*/{name}" for name in SERVING_TESTS))
+
+
+def stage_serving(log):
+    folder = ROOT / "tests" / "python"
+    return run_pytest(log, "serving", *sorted(path for name in SERVING_TESTS
+                                              for path in folder.glob(name)))
 
 
 # Tests of the CPU backend's loops, which depend on the machine's instruction sets.
@@ -273,13 +290,14 @@ def stage_tidy(log):
 
 
 STAGES = {"setup": stage_setup, "build": stage_build, "format": stage_format, "tree": stage_tree,
-          "ctest": stage_ctest, "isa": stage_isa, "pytest": stage_pytest, "fuzz": stage_fuzz,
+          "ctest": stage_ctest, "isa": stage_isa, "pytest": stage_pytest, "serving": stage_serving, "fuzz": stage_fuzz,
           "tidy": stage_tidy, "tsan": stage_tsan}
 WHEN_NAMED = {"tsan"}  # compiles everything once more
 # Stages of a row follow each other, in this order, and after those they need.
-ROWS = (("build", "ctest", "isa", "pytest"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"))
+ROWS = (("build", "ctest", "isa", "pytest"), ("setup", "format", "tree", "fuzz", "tidy", "tsan"),
+        ("serving",))
 NEEDS = {"ctest": {"build", "setup"}, "isa": {"build", "setup"}, "pytest": {"build", "setup"},
-         "tidy": {"build"}}
+         "serving": {"build", "setup"}, "tidy": {"build"}}
 
 
 @dataclasses.dataclass
@@ -333,25 +351,52 @@ def show(name, result, printing):
         print(f"== {name} ends after {result.seconds:.0f} s\n", flush=True)
 
 
+def last_line(path):
+    """The last line of a log that may still grow."""
+    with open(path, "rb") as log:
+        log.seek(max(path.stat().st_size - 4096, 0))
+        lines = log.read().decode("utf-8", errors="replace").split("\n")
+    return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def tell_progress(running, ended, printing):
+    """Until all has ended: each running stage's seconds and the last line of its log."""
+    while not ended.wait(PROGRESS_SECONDS):
+        for name, start in list(running.items()):
+            path = LOGS / f"{name}.log"
+            line = last_line(path) if path.is_file() else ""
+            with printing:
+                print(f"-- {name}, {time.monotonic() - start:.0f} s: {line[:PROGRESS_COLUMNS]}",
+                      flush=True)
+
+
 def run_all(names):
     """Name -> Result, in the order of STAGES."""
     done = {name: threading.Event() for name in names}
-    results = {}
+    results, running = {}, {}
     printing = threading.Lock()
+    ended = threading.Event()
 
     def run_row(row):
         for name in row:
             try:
                 for needed in NEEDS.get(name, set()) & done.keys():
                     done[needed].wait()
+                running[name] = time.monotonic()
                 results[name] = run_stage(name, printing)
             finally:
+                running.pop(name, None)
                 done[name].set()
 
     rows = [[name for name in row if name in names] for row in ROWS]
-    with concurrent.futures.ThreadPoolExecutor(len(rows)) as pool:
-        for job in [pool.submit(run_row, row) for row in rows]:
-            job.result()
+    with concurrent.futures.ThreadPoolExecutor(len(rows) + 1) as pool:
+        progress = pool.submit(tell_progress, running, ended, printing)
+        try:
+            for job in [pool.submit(run_row, row) for row in rows]:
+                job.result()
+        finally:
+            ended.set()
+        progress.result()
     return {name: results[name] for name in STAGES if name in results}
 
 
