@@ -2,6 +2,7 @@
 // Memory of contexts: strategies, exact sizes, memory from the application, allocators, and
 // complete release.
 #include "api/runtime_fixture.h"
+#include "counts.h"
 
 #include <atomic>
 #include <fstream>
@@ -200,6 +201,7 @@ TEST_P(ContextMemory, TheNthAllocationFails) {
         EXPECT_EQ(allocator.live(), 0U) << "allocation " << n;
     }
     EXPECT_GT(n, 1);
+    record_injections(n - 1, n - 1);
 }
 
 // Sanitizers keep what was freed for a while.

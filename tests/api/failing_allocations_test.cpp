@@ -5,6 +5,7 @@
 // succeeds.
 #include "NvOnnxParser.h"
 #include "api/memory_fixture.h"
+#include "counts.h"
 #include "source_dir.h"
 
 #include <malloc.h>
@@ -63,6 +64,7 @@ protected:
             ++tries;
         }
         EXPECT_GT(refused_, 0);
+        record_injections(tries, refused_);
         if (!GetParam()) { // no thread compiles kernels meanwhile
             // Bytes, with what C libraries allocate: less than 4 a try.
             EXPECT_LT(static_cast<int64_t>(mallinfo2().uordblks) - static_cast<int64_t>(heap),

@@ -2,6 +2,7 @@
 // Memory is released: ten thousand contexts, hundreds of engines, and runs that allocate nothing.
 // On the CPU backend and on a GPU with a counting driver and kernels that do nothing.
 #include "api/memory_fixture.h"
+#include "counts.h"
 
 #include <malloc.h>
 
@@ -30,6 +31,7 @@ TEST_P(MemoryBalance, TenThousandContextsLeaveNothing) {
         // Allocations of C libraries: less than 4 bytes a context.
         EXPECT_LT(static_cast<int64_t>(mallinfo2().uordblks) - static_cast<int64_t>(heap), 40000);
     }
+    record_injections(contexts, 0);
 }
 
 TEST_P(MemoryBalance, EnginesLeaveNothing) {
@@ -51,6 +53,7 @@ TEST_P(MemoryBalance, EnginesLeaveNothing) {
     }
     EXPECT_LT(settled_allocations() - blocks, GetParam() ? engines : 1);
     EXPECT_EQ(alive_on_device(), device);
+    record_injections(engines, 0);
 }
 
 TEST_P(MemoryBalance, RunsAllocateNothing) {

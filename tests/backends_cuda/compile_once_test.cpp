@@ -3,6 +3,7 @@
 #include "backends/cuda/jit/program_cache.h"
 #include "backends_cuda/timed_gpu.h"
 #include "base/text.h"
+#include "counts.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -74,9 +75,11 @@ int compile_all(const Folder& folder, int keys, int threads) {
 }
 
 TEST(CompileOnce, ProcessesShareTheWork) {
-    constexpr int processes = 6;
-    constexpr int keys = 40;
-    for (int threads : {1, 3}) {
+    const auto processes = static_cast<int>(as_many(6, 8));
+    const auto keys = static_cast<int>(as_many(40, 200));
+    const auto rounds = static_cast<int>(as_many(2, 50));
+    for (int round = 0; round < rounds; ++round) {
+        int threads = round % 2 == 0 ? 1 : 3;
         Folder folder;
         std::vector<pid_t> children;
         for (int i = 0; i < processes; ++i) {
@@ -90,6 +93,7 @@ TEST(CompileOnce, ProcessesShareTheWork) {
         }
         EXPECT_EQ(compiled, keys) << threads << " threads in each";
     }
+    record_injections(int64_t{processes} * keys * rounds, 0);
 }
 
 TEST(CompileOnce, CachesOfOneProcessShareTheWork) {
@@ -131,6 +135,39 @@ TEST(CompileOnce, AKilledProcessHoldsNobodyUp) {
     EXPECT_EQ(exit_code(waits), 1) << "it compiles the kernel itself";
     close(begun[0]);
     close(begun[1]);
+}
+
+/// A process that is killed gives back the lock of its key: the next one gets it.
+TEST(CompileOnce, LocksOfKilledProcessesAreFree) {
+    Folder folder;
+    auto disk = kernels_of(folder);
+    auto rounds = static_cast<int>(as_many(20, 500));
+    for (int round = 0; round < rounds; ++round) {
+        SCOPED_TRACE(round);
+        plan::CacheKey key = plan::cache_key(str("kernel ", round % 3), "compiler");
+        int held[2];
+        ASSERT_EQ(pipe(held), 0);
+        pid_t holder = start([&] {
+            auto claim = kernels_of(folder)->claim(key, [] { return true; });
+            char told = claim != nullptr && claim->held() ? 'y' : 'n';
+            EXPECT_EQ(write(held[1], &told, 1), 1);
+            pause();
+            return 0;
+        });
+        char told = 0;
+        ASSERT_EQ(read(held[0], &told, 1), 1);
+        EXPECT_EQ(told, 'y');
+        EXPECT_FALSE(disk->claim(key, [] { return true; })->held()) << "it is the holder's";
+        std::unique_ptr<KeyLock> mine;
+        std::thread waits([&] { mine = disk->claim(key, [] { return false; }); });
+        kill(holder, SIGKILL);
+        waitpid(holder, nullptr, 0);
+        waits.join();
+        EXPECT_TRUE(mine->held());
+        close(held[0]);
+        close(held[1]);
+    }
+    record_injections(rounds, 0);
 }
 
 /// An exit does not wait for a process that is stopped in its compiler.

@@ -6,6 +6,7 @@
 #include "backends_cuda/fake_driver.h"
 #include "base/allocation_count.h"
 #include "base/error.h"
+#include "counts.h"
 #include "ops/ops.h"
 #include "ops/primitives.h"
 
@@ -15,8 +16,6 @@
 
 namespace ingot::test {
 namespace {
-
-constexpr cuda::CUresult illegal_address = 700;
 
 /// Rows through a product, an epilogue and a softmax; and the indices of nonzero elements.
 Graph small_model(bool dynamic_result) {
@@ -83,6 +82,7 @@ TEST(Failures, OneRefusalLosesNothing) {
     int64_t all = fake::calls() - before;
     EXPECT_EQ(fake::alive(), "");
     ASSERT_GT(all, 40);
+    int64_t refused = 0;
     for (int64_t n = 1; n <= all; ++n) {
         SCOPED_TRACE(str("call ", n, " of ", all));
         fake::reset();
@@ -99,7 +99,44 @@ TEST(Failures, OneRefusalLosesNothing) {
         EXPECT_EQ(gpu->error(), nullptr) << "the device counts as lost";
         EXPECT_LE(failures, 1); // none where a plain run stands in for a recorded one
         EXPECT_EQ(fake::alive(), "");
+        refused += failures;
     }
+    record_injections(all, refused);
+}
+
+/// A driver whose n-th call ends the device with that error: the first call says so, later ones say
+/// it again without asking the driver.
+void expect_dead(int64_t n, cuda::CUresult error) {
+    SCOPED_TRACE(str("call ", n, " gives ", static_cast<int>(error)));
+    std::string number = str("CUDA_ERROR_FAKE, ", static_cast<int>(error));
+    fake::reset();
+    auto gpu = fake::make_gpu();
+    fake::fail_call(n, error, true);
+    std::string first;
+    int64_t calls_at_death = 0;
+    scenario(*gpu, [&](const Outcome& o) {
+        if (o.status.ok()) {
+            EXPECT_EQ(first, "") << "a run on a dead device succeeded";
+            return;
+        }
+        EXPECT_EQ(o.status.code(), ErrorCode::Device) << o.error;
+        EXPECT_NE(o.error.find("unusable in this process"), std::string::npos) << o.error;
+        if (first.empty()) {
+            first = o.error;
+            calls_at_death = fake::calls();
+            return;
+        }
+        EXPECT_NE(o.error.find("since an earlier failure"), std::string::npos) << o.error;
+        EXPECT_NE(o.error.find(number), std::string::npos) << o.error;
+        EXPECT_EQ(fake::calls(), calls_at_death) << "the driver was asked again";
+    });
+    EXPECT_NE(first, "");
+    ASSERT_NE(gpu->error(), nullptr);
+    EXPECT_NE(std::string(gpu->error()).find(number), std::string::npos);
+    // Another executable on the same device gets the same error.
+    std::string other;
+    scenario(*gpu, [&](const Outcome& o) { other = o.error; });
+    EXPECT_NE(other.find("since an earlier failure"), std::string::npos) << other;
 }
 
 TEST(Failures, ADeadDeviceSaysSoAtOnce) {
@@ -108,37 +145,16 @@ TEST(Failures, ADeadDeviceSaysSoAtOnce) {
     int64_t before = fake::calls();
     int64_t all = 0; // up to the end of the last run
     scenario(*counting, [&](const Outcome&) { all = fake::calls() - before; });
-    for (int64_t n = 1; n <= all; n += 3) {
-        SCOPED_TRACE(str("call ", n, " of ", all));
-        fake::reset();
-        auto gpu = fake::make_gpu();
-        fake::fail_call(n, illegal_address, true);
-        std::string first;
-        int64_t calls_at_death = 0;
-        scenario(*gpu, [&](const Outcome& o) {
-            if (o.status.ok()) {
-                EXPECT_EQ(first, "") << "a run on a dead device succeeded";
-                return;
-            }
-            EXPECT_EQ(o.status.code(), ErrorCode::Device) << o.error;
-            EXPECT_NE(o.error.find("unusable in this process"), std::string::npos) << o.error;
-            if (first.empty()) {
-                first = o.error;
-                calls_at_death = fake::calls();
-                return;
-            }
-            EXPECT_NE(o.error.find("since an earlier failure"), std::string::npos) << o.error;
-            EXPECT_NE(o.error.find("CUDA_ERROR_FAKE, 700"), std::string::npos) << o.error;
-            EXPECT_EQ(fake::calls(), calls_at_death) << "the driver was asked again";
-        });
-        EXPECT_NE(first, "");
-        ASSERT_NE(gpu->error(), nullptr);
-        EXPECT_NE(std::string(gpu->error()).find("CUDA_ERROR_FAKE, 700"), std::string::npos);
-        // Another executable on the same device gets the same error.
-        std::string other;
-        scenario(*gpu, [&](const Outcome& o) { other = o.error; });
-        EXPECT_NE(other.find("since an earlier failure"), std::string::npos) << other;
+    int64_t injections = 0;
+    // An illegal address, a launch that took too long, an assertion, a misaligned address and an
+    // unspecified failure.
+    for (int error : {700, 702, 710, 716, 719}) {
+        for (int64_t n = 1; n <= all; n += as_many(error == 700 ? 4 : 29, 1)) {
+            expect_dead(n, static_cast<cuda::CUresult>(error));
+            ++injections;
+        }
     }
+    record_injections(injections, injections);
 }
 
 /// The number behind "NAME = " in a message.

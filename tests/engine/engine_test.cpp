@@ -2,6 +2,7 @@
 // The engine file: round trips, determinism, and refusal of any damage.
 #include "base/error.h"
 #include "base/process.h"
+#include "counts.h"
 #include "engine/container.h"
 #include "engine/engine.h"
 #include "ir/text.h"
@@ -152,6 +153,7 @@ TEST(Engine, EveryTruncationIsRefused) {
         std::vector<std::byte> part(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(n));
         ASSERT_NE(error_of(part), "") << "of " << n << " bytes";
     }
+    test::record_injections(std::ssize(whole), std::ssize(whole));
 }
 
 TEST(Engine, EveryBitOfHeaderAndTableIsGuarded) {
@@ -161,6 +163,7 @@ TEST(Engine, EveryBitOfHeaderAndTableIsGuarded) {
         b[bit / 8] ^= static_cast<std::byte>(1U << (bit % 8));
         ASSERT_NE(error_of(b), "") << "bit " << bit;
     }
+    test::record_injections((64 + 5 * 88) * 8, (64 + 5 * 88) * 8);
 }
 
 TEST(Engine, EveryPayloadByteIsGuarded) {
@@ -171,6 +174,29 @@ TEST(Engine, EveryPayloadByteIsGuarded) {
         b[at] ^= static_cast<std::byte>(1U << (random() % 8));
         ASSERT_NE(error_of(b), "") << "byte " << at;
     }
+}
+
+/// Sections of many sizes, the weights' the largest.
+TEST(Engine, SampledBitsOfThePayloadAreGuarded) {
+    Graph g = mlp();
+    Value x = g.add_input("wide", parse_type("f32[4,64]"));
+    Tensor w = Tensor::zeros(DType::F32, {64, 64});
+    g.add_output("z", ops::matmul(g, x, ops::constant(g, w)));
+    AlignedBytes made = engine_bytes(*Engine::create(g, {}, {}));
+    std::vector<std::byte> bytes(made.begin(), made.end());
+    ASSERT_EQ(error_of(bytes), "");
+    constexpr size_t table = 64 + 5 * 88;
+    std::mt19937_64 random(13);
+    int64_t flips = test::as_many(2000, 100'000);
+    for (int64_t i = 0; i < flips; ++i) {
+        size_t bit = table * 8 + random() % ((bytes.size() - table) * 8);
+        auto flipped = static_cast<std::byte>(1U << (bit % 8));
+        bytes[bit / 8] ^= flipped;
+        ASSERT_NE(error_of(bytes), "") << "bit " << bit;
+        bytes[bit / 8] ^= flipped;
+    }
+    EXPECT_EQ(error_of(bytes), "");
+    test::record_injections(flips, flips);
 }
 
 TEST(Engine, AFailedWriteLeavesTheOldFile) {

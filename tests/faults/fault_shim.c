@@ -4,7 +4,8 @@
 //   INGOT_FAULT_AT     which call, from 1 on; 0: none
 //   INGOT_FAULT_ERRNO  the error that it gives, or "kill": the process is killed there
 //   INGOT_FAULT_LOG    a file that gets the number of calls when the process exits by itself
-// A program may count and break a part of its calls itself: ingot_fault_arm(), ingot_fault_disarm().
+// A program may count and break a part of its calls itself: ingot_fault_arm(),
+// ingot_fault_disarm().
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -30,7 +31,9 @@ __attribute__((constructor)) static void start(void) {
     const char* at = getenv("INGOT_FAULT_AT");
     const char* error = getenv("INGOT_FAULT_ERRNO");
     fault_at = at == NULL ? 0 : strtol(at, NULL, 10);
-    fault_errno = error == NULL ? EIO : strcmp(error, "kill") == 0 ? -1 : (int)strtol(error, NULL, 10);
+    fault_errno = error == NULL                ? EIO
+                  : strcmp(error, "kill") == 0 ? -1
+                                               : (int)strtol(error, NULL, 10);
     atomic_store(&ready, 1);
 }
 
@@ -45,7 +48,8 @@ __attribute__((destructor)) static void end(void) {
     }
 }
 
-/// Counts from here on, and breaks call number `at` (0: none) with `error` (-1: the process is killed).
+/// Counts from here on, and breaks call number `at` (0: none) with `error` (-1: the process is
+/// killed).
 void ingot_fault_arm(long at, int error) {
     fault_at = at;
     fault_errno = error;
@@ -71,7 +75,7 @@ static int broken(void) {
     return 1;
 }
 
-#define REAL(name) ((__typeof__(&name))dlsym(RTLD_NEXT, #name))
+#define REAL(name) (__extension__(__typeof__(&name)) dlsym(RTLD_NEXT, #name))
 #define BREAKABLE(result, failure, name, parameters, arguments)                                    \
     result name parameters {                                                                       \
         static __typeof__(&name) real;                                                             \
@@ -88,7 +92,6 @@ BREAKABLE(ssize_t, -1, pwrite, (int fd, const void* from, size_t n, off_t at), (
 BREAKABLE(int, -1, fsync, (int fd), (fd))
 BREAKABLE(int, -1, fdatasync, (int fd), (fd))
 BREAKABLE(int, -1, ftruncate, (int fd, off_t n), (fd, n))
-BREAKABLE(int, -1, close, (int fd), (fd))
 BREAKABLE(int, -1, fstat, (int fd, struct stat* info), (fd, info))
 BREAKABLE(int, -1, stat, (const char* path, struct stat* info), (path, info))
 BREAKABLE(int, -1, lstat, (const char* path, struct stat* info), (path, info))
@@ -103,6 +106,20 @@ BREAKABLE(void*, MAP_FAILED, mmap, (void* a, size_t n, int p, int f, int fd, off
           (a, n, p, f, fd, at))
 BREAKABLE(int, -1, mprotect, (void* a, size_t n, int p), (a, n, p))
 BREAKABLE(int, -1, memfd_create, (const char* name, unsigned flags), (name, flags))
+
+// The descriptor is gone even where close() fails.
+int close(int fd) {
+    static __typeof__(&close) real;
+    if (real == NULL) {
+        real = REAL(close);
+    }
+    int fails = broken();
+    int result = real(fd);
+    if (fails) {
+        errno = fault_errno;
+    }
+    return fails ? -1 : result;
+}
 
 #define BREAKABLE_OPEN(name, parameters, last, ...)                                                \
     int name parameters {                                                                          \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hostile bytes: each malformed model gives its exact error, and no truncation or flipped bit of a
 // model that uses every message does anything but read or fail cleanly.
+#include "counts.h"
 #include "onnx/malformed/cases.h"
 #include "onnx/proto_builder.h"
 #include "onnx/reader.h"
@@ -60,6 +61,8 @@ TEST(MalformedSeed, EveryTruncationIsRefusedOrWhole) {
     // Cuts between the model's last optional fields leave a model: after the second opset import,
     // the metadata and the function.
     EXPECT_EQ(whole, 4U);
+    ingot::test::record_injections(std::ssize(seed),
+                                   std::ssize(seed) - static_cast<int64_t>(whole));
 }
 
 TEST(MalformedSeed, EveryFlippedBitIsReadOrRefused) {
@@ -71,6 +74,7 @@ TEST(MalformedSeed, EveryFlippedBitIsReadOrRefused) {
         refused += reads(flipped) ? 0 : 1;
     }
     EXPECT_GT(refused, seed.size());
+    ingot::test::record_injections(std::ssize(seed) * 8, static_cast<int64_t>(refused));
 }
 
 TEST(MalformedSeed, EveryByteReplacedIsReadOrRefused) {
