@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/json.h"
 #include "base/page_guard.h"
+#include "base/trace.h"
 #include "engine/container.h"
 #include "engine/kernel_section.h"
 #include "engine/weight_check.h"
@@ -194,6 +195,7 @@ struct WeightSum : NullVisitor {
 
 std::shared_ptr<const Engine> Engine::load(const std::string& path, CheckWeights check,
                                            const Trust& trust) {
+    TraceSpan span("read engine", path);
     auto file = MappedFile::open(path);
     return with_place([&] { return path; },
                       [&] { return load_from(file->bytes(), file, check, trust, path); });

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/thread_pool.h"
+#include "base/trace.h"
 
 #include <algorithm>
 #include <exception>
@@ -29,6 +30,7 @@ WeightCheck::WeightCheck(Container c, std::string path, bool coming)
         threads_.reserve(threads);
         for (uint64_t i = 0; i < threads; ++i) {
             threads_.emplace_back([this] {
+                TraceSpan span("check weights");
                 while (hash_one()) {
                 }
             });
@@ -108,6 +110,7 @@ void WeightCheck::wait() {
         throw_if_damaged();
         return;
     }
+    TraceSpan span("check weights");
     if (next_ < chunks_) {
         // Shares the remaining work; a chunk takes long enough to be one piece.
         ThreadPool::shared().parallel_for(static_cast<int64_t>(chunks_), 1,

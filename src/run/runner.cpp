@@ -2,6 +2,7 @@
 #include "run/runner.h"
 
 #include "base/interrupt.h"
+#include "base/trace.h"
 #include "ops/evaluator.h"
 #include "plan/copy.h"
 #include "plan/plan_text.h"
@@ -52,6 +53,7 @@ SegmentPlan* Runner::plan_root(std::span<const Shape> inputs) {
         move_to_front(roots_, it);
         return roots_.front().second.get();
     }
+    TraceSpan span("plan", program_->graph->name());
     const Graph& g = *program_->graph;
     require(inputs.size() == g.inputs().size(), ErrorCode::InvalidArgument, "got ", inputs.size(),
             " inputs, expected ", g.inputs().size());

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/trace.h"
 #include "onnx/input_sizes.h"
 #include "onnx/reader.h"
 #include "passes/pipeline.h"
@@ -218,6 +219,7 @@ static void report(const BuildConfig& config, std::string_view phase, double fra
 
 /// The model at `path` as it is to be imported.
 static onnx::Model read_model(const std::string& path, const BuildConfig& config) {
+    TraceSpan span("read model", path);
     report(config, "read", 0);
     onnx::Model model = onnx::read_model_file(path);
     if (config.calibration) {
@@ -233,6 +235,7 @@ ModelBuild::ModelBuild(const std::string& path, const BuildConfig& config)
     : path_(path), config_(config), model_(read_model(path, config)) {}
 
 Graph ModelBuild::import() const {
+    TraceSpan span("import", path_);
     onnx::ImportOptions options;
     bool by_name = config_.half_ranges && !config_.half_ranges->cache.scales.empty();
     options.keep_names = config_.keep_names || by_name;
@@ -241,6 +244,7 @@ Graph ModelBuild::import() const {
 }
 
 std::shared_ptr<const Engine> ModelBuild::engine(Graph g) const {
+    TraceSpan span("optimise", path_);
     g = hold_layer_types(g, config_.layer_types, config_.precision);
     g = with_io_types(g, config_.input_types, config_.output_types);
     Properties properties = model_properties(model_);

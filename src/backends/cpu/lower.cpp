@@ -3,6 +3,7 @@
 
 #include "backends/backends.h"
 #include "backends/cpu/kernel.h"
+#include "base/trace.h"
 
 namespace ingot {
 
@@ -24,6 +25,7 @@ std::span<const Pass> lowering_passes() {
 }
 
 Graph lower(const Graph& g, const CompileOptions& options) {
+    TraceSpan span("lower", g.name());
     return plan::run_lowering(lowering_passes(), g, options);
 }
 

@@ -2,6 +2,7 @@
 #include "backends/cuda/lower.h"
 
 #include "backends/cuda/kernel_set.h"
+#include "base/trace.h"
 
 namespace ingot {
 
@@ -23,6 +24,7 @@ std::span<const Pass> lowering_passes() {
 }
 
 Graph lower(const Graph& g, const CompileOptions& options) {
+    TraceSpan span("lower", g.name());
     return plan::run_lowering(lowering_passes(), g, options);
 }
 

@@ -3,6 +3,7 @@
 
 #include "backends/cuda/options.h"
 #include "base/error.h"
+#include "base/trace.h"
 #include "ir/rewrite.h"
 #include "ops/primitives.h"
 #include "plan/device_parts.h"
@@ -104,6 +105,7 @@ std::byte* Weights::find(const Tensor& t, Stream& stream) {
     }
     it = entries_.emplace(key, Entry{t, nullptr}).first;
     try {
+        TraceSpan span("upload", str(t.bytes().size(), " bytes"));
         it->second.address = reserve(t.bytes().size());
         if (StreamOrder* order = stream.parts().order; order != nullptr && memory_.is_lent()) {
             order->wait_for(nullptr);
