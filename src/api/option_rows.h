@@ -31,7 +31,8 @@ enum Bit : unsigned {
     CompatLayout = 2048,
     Sign = 4096,
     ExportTriton = 8192,
-    Serve = 16384
+    Serve = 16384,
+    Report = 32768
 };
 }
 

@@ -41,10 +41,11 @@ struct CommandName {
     unsigned bit;
     std::string_view name;
 };
-constexpr std::array<CommandName, 14> command_names = {{{Build, "build"},
+constexpr std::array<CommandName, 15> command_names = {{{Build, "build"},
                                                         {Run, "run"},
                                                         {Bench, "bench"},
                                                         {Inspect, "inspect"},
+                                                        {Report, "report"},
                                                         {Check, "check"},
                                                         {Compare, "compare"},
                                                         {Cache, "cache"},

@@ -5,6 +5,7 @@
 
 #include "plan/backend.h"
 #include "plan/option_value.h"
+#include "plan/plan_report.h"
 
 namespace ingot {
 
@@ -38,6 +39,17 @@ std::vector<KernelUse> list_kernels_ahead(const std::shared_ptr<const Graph>& gr
 std::string plan_text_ahead(const std::shared_ptr<const Graph>& graph,
                             std::span<const Shape> shapes, int compute_capability,
                             const CompileOptions& options);
+/// The same plan as a report (plan/plan_report.h). `compiles`: kernels are compiled, or found in
+/// the options' runtime cache, so that launches have resources. Errors: its own.
+std::vector<plan::StepReport> plan_report_ahead(const std::shared_ptr<const Graph>& graph,
+                                                std::span<const Shape> shapes,
+                                                int compute_capability,
+                                                const CompileOptions& options, bool compiles);
+/// The figures of a GPU that is not here. Errors: Unsupported.
+plan::DeviceFigures device_figures(int compute_capability, const CompileOptions& options);
+/// Those of a backend's device; nullopt for the CPU.
+std::optional<plan::DeviceFigures> device_figures(const Backend& backend,
+                                                  const CompileOptions& options);
 /// The graph as a GPU gets it; needs none. Errors: Unsupported naming a node.
 Graph lower_ahead(const Graph& graph, const CompileOptions& options);
 /// Names of the passes that lower a graph, in order.

@@ -12,7 +12,7 @@ namespace ingot::plan {
 
 namespace {
 
-class IfStep : public Step {
+class IfStep : public Step, public BodyReporter {
 public:
     explicit IfStep(const StepArgs& a)
         : in_(a.in.begin(), a.in.end()), out_(a.out.begin(), a.out.end()) {
@@ -41,6 +41,12 @@ public:
     std::string bodies_text() override {
         return str(body_text("then", *branches_[0], shapes_),
                    body_text("else", *branches_[1], shapes_));
+    }
+    std::vector<StepReport> bodies_report() override {
+        std::vector<StepReport> all;
+        append_report(all, "then", *branches_[0], shapes_);
+        append_report(all, "else", *branches_[1], shapes_);
+        return all;
     }
 
 private:

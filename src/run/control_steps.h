@@ -3,10 +3,12 @@
 #pragma once
 
 #include "base/integers.h"
+#include "base/log.h"
 #include "run/runner.h"
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 
 namespace ingot::plan {
 
@@ -49,6 +51,27 @@ inline std::string body_text(std::string_view name, Runner& runner, std::span<co
         return str(name, ": ", runner.plan_text(shapes));
     } catch (const Error& e) {
         return str(name, ": not planned: ", e.what(), "\n");
+    }
+}
+
+/// Appends the steps of a body; one that cannot be planned before it runs has none.
+inline void append_report(std::vector<StepReport>& all, std::string_view name, Runner& runner,
+                          std::span<const Shape> shapes) {
+    try {
+        std::vector<StepReport> steps = runner.report(shapes);
+        size_t start = all.size();
+        for (StepReport& r : steps) {
+            for (size_t& from : r.reads_from) {
+                from += start;
+            }
+        }
+        if (!steps.empty()) {
+            steps[0].body = name;
+        }
+        all.insert(all.end(), std::make_move_iterator(steps.begin()),
+                   std::make_move_iterator(steps.end()));
+    } catch (const Error& e) {
+        log(LogLevel::Verbose, name, ": not planned: ", e.what());
     }
 }
 

@@ -24,6 +24,8 @@ public:
     const std::string& error() const noexcept override { return error_; }
     std::vector<StepInfo> steps() const override { return runner_.steps(); }
     std::string plan_text() override { return runner_.plan_text(); }
+    /// The plan of plan_text().
+    std::vector<StepReport> report() { return runner_.report(); }
     MemoryUse memory_use() const override;
     void give_back_memory() override;
     int64_t activation_bytes(std::span<const Shape> inputs) override;

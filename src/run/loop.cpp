@@ -81,7 +81,7 @@ std::optional<int64_t> fixed_trips(const Group& group, const Node& node, const G
     return trips;
 }
 
-class LoopStep : public Step {
+class LoopStep : public Step, public BodyReporter {
 public:
     explicit LoopStep(const StepArgs& a)
         : runner_(a.bodies[0], a.device, a.symbols), device_(a.device), node_(a.node),
@@ -119,6 +119,11 @@ public:
     }
 
     std::string bodies_text() override { return body_text("body", runner_, shapes_); }
+    std::vector<StepReport> bodies_report() override {
+        std::vector<StepReport> all;
+        append_report(all, "body", runner_, shapes_);
+        return all;
+    }
 
     /// The first run shows whether the iterations only enqueue work.
     bool recordable() const override { return trips_ && (!has_run_ || runner_.recordable()); }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "plan/device.h"
+#include "plan/plan_report.h"
 #include "plan/run_settings.h"
 #include "plan/segment_plan.h"
 
@@ -45,6 +46,8 @@ public:
     /// The plans that were prepared or run last, as text; where there are none, the first segment's
     /// for these shapes. Errors: as prepare.
     std::string plan_text(std::span<const Shape> inputs = {});
+    /// The same plans as a report. Errors: as prepare.
+    std::vector<StepReport> report(std::span<const Shape> inputs = {});
     int64_t arena_bytes() const;
     /// The largest scratch size of a step in the plans of the last run.
     int64_t scratch_bytes() const;
@@ -71,6 +74,7 @@ public:
 
 private:
     void forget_prepared();
+    std::vector<const SegmentPlan*> planned(std::span<const Shape> inputs);
     SegmentPlan* plan_root(std::span<const Shape> inputs);
     SegmentPlan* plan_next(SegmentPlan& before, const std::vector<const StepEntry*>& dynamic);
     void activate(SegmentPlan& plan, std::span<ResultSlot> results);

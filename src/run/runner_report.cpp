@@ -1,36 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A runner's answers about its plans: steps, the plan as text, sizes of memory.
+#include "plan/plan_report.h"
 #include "plan/plan_text.h"
 #include "run/runner.h"
 
 #include <algorithm>
 
 namespace ingot::plan {
-
-/// " 'x'": the name of an operand in the graph, or of the memory that holds it.
-static std::string named(const Graph& g, const StepEntry& e, size_t i, bool input) {
-    std::string name;
-    if (e.node != nullptr) {
-        const auto& values = input ? e.node->inputs : e.node->outputs;
-        if (values.size() == (input ? e.in : e.out).size()) {
-            name = g.value_name(values[i]);
-            name = name.empty() ? str('%', values[i].id) : name;
-        }
-    }
-    return str(" '", name.empty() ? str("buffer ", (input ? e.in : e.out)[i].buffer) : name, '\'');
-}
-
-static void add_operands(const Graph& g, const StepEntry& e, StepInfo& info) {
-    for (const StepEntry& part : e.parts) {
-        add_operands(g, part, info);
-    }
-    for (size_t i = 0; i < e.in.size() && e.parts.empty(); ++i) {
-        info.inputs.push_back(str(describe(e.in[i]), named(g, e, i, true)));
-    }
-    for (size_t i = 0; i < e.out.size() && e.parts.empty(); ++i) {
-        info.outputs.push_back(str(describe(e.out[i]), named(g, e, i, false)));
-    }
-}
 
 std::vector<StepInfo> Runner::steps() const {
     std::vector<StepInfo> out;
@@ -39,15 +15,13 @@ std::vector<StepInfo> Runner::steps() const {
             break;
         }
         for (const StepEntry& e : plan->steps) {
-            StepInfo info{e.name(), e.kernel, e.step->implementation(), {}, {}};
-            add_operands(*program_->graph, e, info);
-            out.push_back(std::move(info));
+            out.push_back(step_info(*program_, e));
         }
     }
     return out;
 }
 
-std::string Runner::plan_text(std::span<const Shape> inputs) {
+std::vector<const SegmentPlan*> Runner::planned(std::span<const Shape> inputs) {
     std::vector<const SegmentPlan*> planned;
     for (const SegmentPlan* plan : chain_) {
         if (plan == nullptr) {
@@ -58,7 +32,15 @@ std::string Runner::plan_text(std::span<const Shape> inputs) {
     if (planned.empty() && inputs.size() == program_->graph->inputs().size()) {
         planned.push_back(plan_root(inputs));
     }
-    return plan::plan_text(*program_, planned);
+    return planned;
+}
+
+std::string Runner::plan_text(std::span<const Shape> inputs) {
+    return plan::plan_text(*program_, planned(inputs));
+}
+
+std::vector<StepReport> Runner::report(std::span<const Shape> inputs) {
+    return report_of(*program_, planned(inputs));
 }
 
 int64_t Runner::arena_bytes() const {

@@ -135,7 +135,7 @@ def fixture_digits(tmp_path_factory):
 def integer_products(engine):
     """Products of integers, products of floats, and dequantised values in a plan for a GPU of
     compute capability 9.0, before its parts are fused."""
-    text = ingot.call("inspect", engine, "--kernels=90", "--dump-after", "quantized_products")
+    text = ingot.call("inspect", engine, "--for=90", "--dump-after", "quantized_products")
     found = re.findall(r"^.*= (?:conv|dot)\b.*$", text, re.MULTILINE)
     integer = sum(bool(re.search(r"\bi32\b", line)) for line in found)
     return integer, len(found) - integer, len(re.findall(r"= dequantize\b", text))

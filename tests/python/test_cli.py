@@ -125,7 +125,7 @@ def test_inspect(engine, tmp_path):
     listed = ingot.call("inspect", DIGITS, "--dump-after=list").split()
     assert listed[0] == "import" and listed.index("fold_constants") < listed.index("fuse_epilogues")
     assert listed.count("dead_code") == 1
-    for model, gpu in ((DIGITS, []), (engine, []), (DIGITS, ["--kernels=90"]), (engine, ["--kernels=90"])):
+    for model, gpu in ((DIGITS, []), (engine, []), (DIGITS, ["--for=90"]), (engine, ["--for=90"])):
         for extra in ([], ["--verify-passes"]):
             assert "fused(" in ingot.call("inspect", model, "--dump-after=fuse_epilogues", *gpu, *extra)
         text = ingot.call("inspect", model, "--dump-after=dead_code", "--disablePass=fuse_epilogues", *gpu)
@@ -138,7 +138,7 @@ def test_inspect_prints_the_plan(engine):
     assert "input b0 'image' f32[3,1,8,8]" in on_cpu and "  step 0: conv " in on_cpu
     assert "bytes at " in on_cpu and "constant f32" in on_cpu
     assert "f32[4,1,8,8]" in ingot.call("inspect", engine, "--plan"), "what the profile expects"
-    on_gpu = {cc: ingot.call("inspect", engine, "--plan", f"--kernels={cc}") for cc in (80, 90)}
+    on_gpu = {cc: ingot.call("inspect", engine, "--plan", f"--for={cc}") for cc in (80, 90)}
     assert on_gpu[80] != on_cpu and "  step 0: conv " in on_gpu[80]
     for text in (on_cpu, *on_gpu.values()):
         assert text.startswith("1 segment\n") and "output b1 'scores'" in text

@@ -34,9 +34,9 @@ def kernels_of(name, shapes):
         ingot.build(model_file(MODELS[name].name), engine,
                     ["--fp16", "--inputIOFormats=fp16:chw", "--outputIOFormats=fp16:chw",
                      f"--optShapes={shapes}"])
-        listed = json.loads(ingot.call("inspect", engine, "--kernels=90", "--json"))
+        listed = json.loads(ingot.call("inspect", engine, "--kernels", "--for=90", "--noCompile", "--json"))
     counts = collections.defaultdict(lambda: {"kernels": 0, "launches": 0})
-    for kernel in listed:
+    for kernel in listed["kernels"]:
         counts[kernel["entry"]]["kernels"] += 1
         counts[kernel["entry"]]["launches"] += kernel["launches"]
     return dict(counts)

@@ -4,13 +4,14 @@
 #include "api/options/common.h"
 #include "base/error.h"
 #include "base/file.h"
-#include "base/hash.h"
 #include "commands.h"
 #include "common.h"
 #include "ir/text.h"
 #include "plugins.h"
+#include "report_target.h"
 #include "workflow/draw.h"
 #include "workflow/plans.h"
+#include "workflow/report/kernel_report.h"
 #include "workflow/timing.h"
 
 #include <nlohmann/json.hpp>
@@ -107,16 +108,9 @@ void print(const Json& j) {
     }
 }
 
-int one_capability(const Options& o) {
-    std::vector<int> capabilities = compute_capabilities("--kernels", o.inspect().kernels);
-    require(capabilities.size() == 1, ErrorCode::InvalidArgument, "--kernels ", o.inspect().kernels,
-            ": expected one compute capability");
-    return capabilities[0];
-}
-
-/// The compute capability of --kernels; 0 (the CPU) without it.
+/// The compute capability of --for; 0 (the CPU) without it.
 int chosen_capability(const Options& o) {
-    return o.inspect().kernels.empty() ? 0 : one_capability(o);
+    return target_capability(o).value_or(0);
 }
 
 // Builds and lowers again, and prints the graph after the named pass.
@@ -156,26 +150,6 @@ int dump_after(const Options& o) {
     return 0;
 }
 
-/// The shapes of --shapes; else the opt shapes of the profile.
-std::vector<Shape> input_shapes(const Options& o, const Engine& engine) {
-    const Graph& g = engine.graph();
-    auto given = parse_shapes(o.common().shapes);
-    std::vector<Shape> shapes;
-    std::vector<std::string> names;
-    for (size_t i = 0; i < g.inputs().size(); ++i) {
-        const std::string& name = names.emplace_back(g.value_name(g.inputs()[i]));
-        auto it = std::find_if(given.begin(), given.end(),
-                               [&name](const auto& s) { return s.first == name; });
-        shapes.push_back(it != given.end() ? it->second : default_shape(g, i, engine.profiles()));
-    }
-    for (const auto& [name, shape] : given) {
-        require(std::find(names.begin(), names.end(), name) != names.end(),
-                ErrorCode::InvalidArgument, "--shapes: there is no input '", name,
-                "', expected one of ", names);
-    }
-    return shapes;
-}
-
 void print_plan(const Options& o, const std::shared_ptr<const Engine>& engine) {
     std::string text = plan_text(engine, chosen_capability(o), input_shapes(o, *engine),
                                  compile_options(o, *engine));
@@ -195,31 +169,29 @@ void print_layers(const Options& o, const std::shared_ptr<const Engine>& engine)
     }
 }
 
-// Prints the kernels for a GPU that need not be present: launches, bytes of text, hash, entry.
-int print_kernels(const Options& o, const Engine& engine) {
-    std::vector<KernelUse> kernels =
-        list_kernels(engine, one_capability(o), compile_options(o, engine));
-    std::sort(kernels.begin(), kernels.end(), [](const KernelUse& a, const KernelUse& b) {
-        return std::pair(-a.launches, a.entry) < std::pair(-b.launches, b.entry);
-    });
-    Json list = Json::array();
-    int launches = 0;
-    for (const KernelUse& k : kernels) {
-        launches += k.launches;
-        std::string hash = to_text(xxh3_128(std::as_bytes(std::span(k.text)))).substr(0, 16);
-        if (o.common().json) {
-            list.push_back(
-                {{"entry", k.entry}, {"launches", k.launches}, {"hash", hash}, {"text", k.text}});
-        } else {
-            std::printf("%6d %8zu  %s  %s\n", k.launches, k.text.size(), hash.c_str(),
-                        k.entry.c_str());
+int print_kernels(const Options& o, const std::shared_ptr<const Engine>& engine) {
+    ReportRequest q = report_request(o, *engine, o.inspect().time);
+    KernelReport r = kernel_report(engine, q, compile_options(o, *engine));
+    if (o.inspect().source.empty()) {
+        std::printf("%s%s", o.common().json ? report_json(r, true).c_str() : report_text(r).c_str(),
+                    o.common().json ? "\n" : "");
+        return 0;
+    }
+    const std::string& wanted = o.inspect().source;
+    std::vector<std::string> entries;
+    size_t printed = 0;
+    for (const ReportedKernel& k : kernels_of(r)) {
+        entries.push_back(k.entry);
+        if (wanted == "all" || wanted == k.entry || wanted == k.hash) {
+            std::printf("// %s %s, %lld launches\n%s\n", k.entry.c_str(), k.hash.c_str(),
+                        static_cast<long long>(k.launches), k.text.c_str());
+            ++printed;
         }
     }
-    if (o.common().json) {
-        std::printf("%s\n", list.dump(2).c_str());
-    } else {
-        std::printf("%d launches of %zu kernels\n", launches, kernels.size());
-    }
+    require(printed > 0, ErrorCode::InvalidArgument, "--source ", wanted,
+            ": no kernel has this entry or hash",
+            entries.empty() ? " (the plan launches none; --for names a GPU)"
+                            : str(", expected 'all' or one of ", entries));
     return 0;
 }
 
@@ -247,8 +219,8 @@ int inspect(const Options& o) {
         print_plan(o, engine);
         return 0;
     }
-    if (!o.inspect().kernels.empty()) {
-        return print_kernels(o, *engine);
+    if (o.inspect().kernels || !o.inspect().source.empty()) {
+        return print_kernels(o, engine);
     }
     auto file = MappedFile::open(o.model);
     Json j = describe(*engine, file->bytes().size());

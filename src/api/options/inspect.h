@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Options of commands that only read: inspect, check, compare, cache.
+// Options of commands that only read: inspect, report, check, compare, cache.
 #pragma once
 
 #include "api/options/types.h"

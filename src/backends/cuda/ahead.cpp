@@ -8,6 +8,7 @@
 #include "backends/cuda/run/device.h"
 #include "backends/device_memory.h"
 #include "base/error.h"
+#include "kernels/figures.h"
 #include "run/execution.h"
 
 #include <algorithm>
@@ -37,14 +38,17 @@ const kernels::Arch& known_arch(int compute_capability) {
 struct PlannedAhead {
     std::shared_ptr<ProgramCache> programs; // requested by the plans
     std::string text;                       // of the last plan
+    std::vector<plan::StepReport> report;   // of the last plan, where asked for
 };
 
 /// Makes a plan for each of the shapes.
 PlannedAhead plan_ahead(AbsentGpu& gpu, const std::shared_ptr<const Graph>& graph,
-                        std::span<const std::vector<Shape>> shapes, const CompileOptions& options) {
+                        std::span<const std::vector<Shape>> shapes, const CompileOptions& options,
+                        const std::shared_ptr<plan::RuntimeCache>& disk = nullptr,
+                        bool reports = false) {
     int threads =
         std::min(static_cast<int>(std::thread::hardware_concurrency()), most_compile_threads);
-    auto programs = std::make_shared<ProgramCache>(gpu, nullptr, nullptr, threads);
+    auto programs = std::make_shared<ProgramCache>(gpu, options.kernels, disk, threads);
     programs->enter(); // keeps the queue when plans are destroyed
     auto state = std::make_shared<CudaState>(gpu, programs, options);
     auto lowered = std::make_shared<const Graph>(lower(*graph, options));
@@ -57,7 +61,8 @@ PlannedAhead plan_ahead(AbsentGpu& gpu, const std::shared_ptr<const Graph>& grap
     for (const std::vector<Shape>& s : shapes) {
         runner.prepare(s);
     }
-    return {std::move(programs), runner.plan_text()};
+    return {std::move(programs), runner.plan_text(),
+            reports ? runner.report() : std::vector<plan::StepReport>()};
 }
 
 } // namespace
@@ -88,6 +93,29 @@ std::string plan_text_ahead(const std::shared_ptr<const Graph>& graph,
     generic.of<CudaOptions>().specialise = Specialise::None;
     std::vector<Shape> once(shapes.begin(), shapes.end());
     return cuda::plan_ahead(gpu, graph, std::span(&once, 1), generic).text;
+}
+
+std::vector<plan::StepReport> plan_report_ahead(const std::shared_ptr<const Graph>& graph,
+                                                std::span<const Shape> shapes,
+                                                int compute_capability,
+                                                const CompileOptions& options, bool compiles) {
+    cuda::AbsentGpu gpu(cuda::known_arch(compute_capability), compiles);
+    CompileOptions generic = options;
+    auto& own = generic.of<CudaOptions>();
+    own.specialise = Specialise::None;
+    std::string place =
+        own.runtime_cache == "default" ? plan::RuntimeCache::default_folder() : own.runtime_cache;
+    std::shared_ptr<plan::RuntimeCache> disk;
+    if (compiles && !place.empty()) {
+        disk = std::make_shared<plan::RuntimeCache>(place, plan::RuntimeCache::Kind::Folder);
+    }
+    std::vector<Shape> once(shapes.begin(), shapes.end());
+    return cuda::plan_ahead(gpu, graph, std::span(&once, 1), generic, disk, true).report;
+}
+
+plan::DeviceFigures device_figures(int compute_capability, const CompileOptions& options) {
+    return kernels::figures_of(cuda::known_arch(compute_capability),
+                               options.of<CudaOptions>().tf32);
 }
 
 MemoryUse memory_ahead(const std::shared_ptr<const Graph>& graph,

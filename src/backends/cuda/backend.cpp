@@ -9,6 +9,7 @@
 #include "backends/cuda/lowered_graphs.h"
 #include "backends/cuda/options.h"
 #include "backends/device_memory.h"
+#include "kernels/figures.h"
 #include "run/execution.h"
 
 #include <algorithm>
@@ -253,6 +254,17 @@ bool is_fast(const Backend& backend, DType dtype) {
     bool fp8 = dtype == DType::F8E4M3 || dtype == DType::F8E5M2;
     bool narrow = dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::I8;
     return dtype == DType::F32 || (cc > 0 && narrow) || (cc >= fp8_units && fp8);
+}
+
+std::optional<plan::DeviceFigures> device_figures(const Backend& backend,
+                                                  const CompileOptions& options) {
+    const auto* gpu = dynamic_cast<const cuda::CudaBackend*>(&backend);
+    if (gpu == nullptr) {
+        return std::nullopt;
+    }
+    plan::DeviceFigures f = kernels::figures_of(gpu->arch(), options.of<CudaOptions>().tf32);
+    f.name = gpu->description();
+    return f;
 }
 
 const char* device_error(const Backend& backend) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "backends/cuda/jit/program_cache.h"
 
+#include "backends/cuda/driver/cubin.h"
 #include "backends/cuda/driver/exit_gate.h"
 #include "backends/cuda/driver/nvrtc.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/priority.h"
+#include "base/trace.h"
 
 #include <algorithm>
 #include <chrono>
@@ -29,6 +31,7 @@ const Function& PendingKernel::function() {
     std::unique_lock lock(mutex_);
     wait(lock);
     if (function_ == nullptr) {
+        TraceSpan span("load kernel", entry_);
         function_ = gpu_->load(binary_, entry_, shared_);
         binary_ = {};
         loaded_.store(true, std::memory_order_release);
@@ -39,6 +42,12 @@ const Function& PendingKernel::function() {
 void PendingKernel::wait() {
     std::unique_lock lock(mutex_);
     wait(lock);
+}
+
+std::optional<plan::KernelResources> PendingKernel::resources() {
+    std::unique_lock lock(mutex_);
+    ready_.wait(lock, [this] { return done_; });
+    return resources_;
 }
 
 bool PendingKernel::wait_ms(double ms) {
@@ -274,6 +283,7 @@ void ProgramCache::compile(PendingKernel& k) {
         if (kept) {
             binary = std::move(*kept);
         } else {
+            TraceSpan span("compile", k.entry_);
             auto start = std::chrono::steady_clock::now();
             binary = gpu_.compile(k.text_);
             std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
@@ -288,7 +298,10 @@ void ProgramCache::compile(PendingKernel& k) {
     } catch (...) {
         problem = std::current_exception();
     }
+    std::optional<plan::KernelResources> resources =
+        cubin_resources(binary, k.entry_, gpu_.arch().cc);
     std::scoped_lock lock(k.mutex_);
+    k.resources_ = resources;
     k.binary_ = std::move(binary);
     k.problem_ = problem;
     k.lacked_memory_ = lacked_memory;

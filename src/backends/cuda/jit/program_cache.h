@@ -6,6 +6,7 @@
 #include "backends/cuda/driver/gpu.h"
 #include "cache/runtime_cache.h"
 #include "plan/backend.h"
+#include "plan/plan_report.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -32,6 +33,8 @@ public:
     bool wait_ms(double ms);
     /// The compiler's time in seconds; 0 for a binary from the cache.
     double compile_seconds() const { return seconds_; }
+    /// Waits for the compiler; nullopt where it failed, or made nothing that can be read.
+    std::optional<plan::KernelResources> resources();
     const std::string& text() const { return text_; }
     const std::string& entry() const { return entry_; }
     /// The number of requests: launches of all plans.
@@ -53,6 +56,7 @@ private:
     bool later_ = false; // in the low-priority queue
     std::atomic<bool> loaded_{false};
     std::string binary_;
+    std::optional<plan::KernelResources> resources_;
     std::exception_ptr problem_;
     bool lacked_memory_ = false;
     bool reported_ = false;

@@ -14,7 +14,7 @@ namespace {
 using kernels::Emitted;
 using kernels::Problem;
 
-class DynamicStep : public Step {
+class DynamicStep : public Step, public plan::LaunchReporter {
 public:
     explicit DynamicStep(const StepArgs& a)
         : device_(static_cast<CudaDevice&>(a.device)), group_(a.group), symbols_(a.symbols),
@@ -63,6 +63,11 @@ public:
             writes_.run(buffers.data(), memory);
         }
         results.tensors = {std::move(result)};
+    }
+
+    void report(plan::StepReport& to) override {
+        counts_.report(to.launches);
+        writes_.report(to.launches); // none before the first run
     }
 
     int64_t scratch_bytes() const override { return scratch_bytes_; }

@@ -24,7 +24,7 @@ using kernels::Family;
 using kernels::Problem;
 using kernels::Tactic;
 
-class FamilyStep : public JoinableStep {
+class FamilyStep : public JoinableStep, public plan::LaunchReporter {
 public:
     FamilyStep(CudaDevice& device, std::string what)
         : what_(what), specialise_(device.state().options.specialise),
@@ -34,6 +34,15 @@ public:
     void set_fallback(std::function<Emitted()> f) { fallback_ = std::move(f); }
 
     void reserve_scratch(int64_t bytes) { scratch_bytes_ = std::max(scratch_bytes_, bytes); }
+
+    void set_choice(plan::ChoiceReport choice) { choice_ = std::move(choice); }
+
+    void report(plan::StepReport& to) override {
+        if (choice_) {
+            to.choices.push_back(*choice_);
+        }
+        launches_.report(to.launches);
+    }
 
     void set(Emitted e, std::string tactic) {
         scratch_bytes_ = std::max(scratch_bytes_, e.scratch);
@@ -88,6 +97,10 @@ private:
             require(generic.scratch <= scratch_bytes_, ErrorCode::Internal, what_,
                     ": the generic tactic needs more memory than was planned");
             set(generic, "generic");
+            if (choice_) {
+                choice_->reason = plan::ChoiceReason::Fallback;
+                choice_->tactic = "generic";
+            }
             launches_.wait();
         }
         compiled_ = true;
@@ -100,10 +113,32 @@ private:
     std::optional<Emitted> waiting_;
     LaunchList launches_;
     std::string tactic_;
+    std::optional<plan::ChoiceReport> choice_; // nullopt: there is none to make
     std::function<Emitted()> fallback_;
     bool compiled_ = false;
     int64_t scratch_bytes_ = 0;
 };
+
+/// The cheapest other tactic by the model is the runner-up.
+plan::ChoiceReport choice_report(const std::vector<Tactic>& tactics, const Tactic& chosen,
+                                 plan::ChoiceReason reason) {
+    plan::ChoiceReport r;
+    r.tactic = chosen.name;
+    r.reason = tactics.size() == 1 ? plan::ChoiceReason::Only : reason;
+    r.predicted_us = chosen.cost_us;
+    r.candidates = static_cast<int64_t>(tactics.size());
+    for (const Tactic& t : tactics) {
+        if (t.name != chosen.name && (r.runner_up.empty() || t.cost_us < r.runner_up_us)) {
+            r.runner_up = t.name;
+            r.runner_up_us = t.cost_us;
+        }
+    }
+    if (r.reason == plan::ChoiceReason::Model && r.candidates > 1 &&
+        r.runner_up_us < r.predicted_us) {
+        r.reason = plan::ChoiceReason::Preferred;
+    }
+    return r;
+}
 
 /// Selects the step's launches by the options, else by timings, else by the cost model; tactics
 /// with similar cost are decided when the plan is complete.
@@ -124,16 +159,28 @@ void choose(FamilyStep& step, const Family& family, const Problem& problem,
     } else if (state.tuner != nullptr) {
         tactic = device.choices().choose(*state.tuner, family, problem, tactics, layer, timed);
     }
+    using plan::ChoiceReason;
     const ProfilePrograms* profile = state.profile_programs.get();
     if (it == tactics.end() && !timed && profile != nullptr && !profile->is_open()) {
         Emitted emitted;
         tactic = profile->choose(family, problem, tactics, emitted);
         step.set(std::move(emitted), name(tactics[tactic]));
+        step.set_choice(choice_report(tactics, tactics[tactic],
+                                      tactic == 0 ? ChoiceReason::Model : ChoiceReason::Profile));
     } else if (it == tactics.end() && state.tuner == nullptr) {
-        auto use = [&step, name](const Tactic& t, const Emitted& e) { step.set(e, name(t)); };
+        auto use = [&step, name, tactics](const Tactic& t, const Emitted& e) {
+            bool first = t.name == tactics[0].name && t.variant == 0;
+            step.set(e, name(t));
+            step.set_choice(
+                choice_report(tactics, t, first ? ChoiceReason::Model : ChoiceReason::Shared));
+        };
         step.reserve_scratch(device.reuse().add(family, problem, tactics, use));
     } else {
         step.set(family.emit(problem, tactics[tactic]), name(tactics[tactic], timed));
+        step.set_choice(choice_report(tactics, tactics[tactic],
+                                      timed                 ? ChoiceReason::Timed
+                                      : it != tactics.end() ? ChoiceReason::Forced
+                                                            : ChoiceReason::Model));
     }
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t most_parts = 8;
 constexpr size_t farthest = 8; // entries between the first part and a later one
 
-class JoinedStep : public Step {
+class JoinedStep : public Step, public plan::LaunchReporter {
 public:
     JoinedStep(CudaDevice& device, const kernels::Emitted& e,
                std::vector<std::unique_ptr<Step>> parts)
@@ -50,6 +50,22 @@ public:
         return all;
     }
     bool recordable() const override { return true; }
+
+    void report(plan::StepReport& to) override {
+        for (const auto& p : parts_) {
+            plan::StepReport part;
+            if (auto* reporter = dynamic_cast<plan::LaunchReporter*>(p.get())) {
+                reporter->report(part);
+            }
+            to.choices.insert(to.choices.end(), part.choices.begin(), part.choices.end());
+            if (apart_) {
+                to.launches.insert(to.launches.end(), part.launches.begin(), part.launches.end());
+            }
+        }
+        if (!apart_) {
+            launches_.report(to.launches);
+        }
+    }
 
 private:
     void compile() {

@@ -6,6 +6,7 @@
 #include "backends/cuda/options.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "kernels/figures.h"
 
 #include <algorithm>
 #include <cstring>
@@ -92,6 +93,33 @@ void LaunchList::run(std::byte* const* buffers, std::byte* scratch) {
             device_.timeline()->launched(item.timed);
         }
         device_.stream().launch(item.kernel->function(), item.shape, item.parameters.data());
+    }
+}
+
+plan::LaunchReport launch_report(PendingKernel& kernel, const LaunchShape& shape,
+                                 const kernels::Arch& arch) {
+    plan::LaunchReport r;
+    r.entry = kernel.entry();
+    r.text = kernel.text();
+    r.grid = {shape.grid[0], shape.grid[1], shape.grid[2]};
+    r.block = shape.block;
+    r.shared = shape.shared;
+    r.cluster = shape.cluster;
+    r.resources = kernel.resources();
+    plan::KernelResources taken = r.resources.value_or(plan::KernelResources{});
+    r.blocks_per_sm =
+        kernels::blocks_per_sm(arch, r.block, taken.registers, r.shared + taken.shared);
+    double blocks = static_cast<double>(r.grid[0]) * static_cast<double>(r.grid[1]) *
+                    static_cast<double>(r.grid[2]);
+    r.waves = blocks / (static_cast<double>(arch.sms) * r.blocks_per_sm);
+    return r;
+}
+
+void LaunchList::report(std::vector<plan::LaunchReport>& to) {
+    for (Item& item : items_) {
+        bool replaced = item.special != nullptr && item.special->loaded();
+        to.push_back(
+            launch_report(replaced ? *item.special : *item.kernel, item.shape, device_.arch()));
     }
 }
 

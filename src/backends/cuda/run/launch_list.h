@@ -7,6 +7,10 @@
 
 namespace ingot::cuda {
 
+/// A launch of a kernel on a GPU. Waits for the compiler.
+plan::LaunchReport launch_report(PendingKernel& kernel, const LaunchShape& shape,
+                                 const kernels::Arch& arch);
+
 class LaunchList {
 public:
     /// `what` names the step in messages.
@@ -27,6 +31,8 @@ public:
     bool is_stale() const;
     /// `buffers`: addresses by Operand::buffer.
     void run(std::byte* const* buffers, std::byte* scratch);
+    /// Appends the launches. Waits for the compiler.
+    void report(std::vector<plan::LaunchReport>& to);
 
 private:
     /// Memory for one launch's parameters, aligned for tensor maps.

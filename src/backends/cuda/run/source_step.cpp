@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // SourceStep: the kernel of a cuda_source, compiled like those of families. Its text follows the
 // common device types, so that it can use them.
+#include "backends/cuda/run/launch_list.h"
 #include "backends/cuda/run/steps.h"
 #include "base/error.h"
 #include "ops/plugin.h"
@@ -59,7 +60,7 @@ std::string program_text(const SourceKernel& s, const BoundSource& b) {
     return kernels::full_text(p);
 }
 
-class SourceStep : public Step {
+class SourceStep : public Step, public plan::LaunchReporter {
 public:
     explicit SourceStep(const StepArgs& a)
         : device_(static_cast<CudaDevice&>(a.device)), source_(a.group.first().as<SourceKernel>()) {
@@ -106,6 +107,12 @@ public:
         return str("source ", source_.title, '.', source_.kernel);
     }
     int64_t scratch_bytes() const override { return scratch_bytes_; }
+    void report(plan::StepReport& to) override {
+        if (kernel_ != nullptr) {
+            to.launches.push_back(launch_report(*kernel_, shape_, device_.arch()));
+        }
+    }
+
     bool recordable() const override { return true; }
 
 private:
