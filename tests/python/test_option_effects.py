@@ -62,6 +62,10 @@ test_debug_tensors: save_debug save_all_debug
 test_check_lists_every_unsupported_node: json
 test_inspect: dump_after graph layers verify_passes
 test_inspect_prints_the_plan: plan
+test_kernels_of_an_absent_gpu_and_of_the_cpu: kernels target time
+test_forced_tactics_and_sources: source
+test_the_page_holds_what_inspect_prints: no_compile
+test_two_engines_and_a_timeline_in_a_browser: compare_with drawn_timeline
 test_input_shapes: input_shapes
 test_external_data: save_as_external_data
 test_table_and_check: model_check
@@ -115,7 +119,7 @@ UNITS = {
     "cache_ratio": ("backends_cuda/streams_test.cpp", "cache_limit ="),
     "pools": ("api/memory_strategies_test.cpp", "workspace"),
     "workspace_mebibytes": ("api/memory_strategies_test.cpp", "workspace"),
-    "kernels": ("python/test_kernels.py", "--kernels=90"),
+    "timeline": ("backends_cuda/timeline_test.cpp", "timeline_file = file"),
     "static_plugins": ("python/test_plugin_libraries.py", "--staticPlugins={REGISTERED}"),
     "skip_optimizations": ("python/test_python_slim.py", 'skip_optimizations=["constant_folding"]'),
     "fp8": ("python/test_quantize.py", '"--fp8": 0.08'),

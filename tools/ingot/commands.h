@@ -16,6 +16,7 @@ int build(const Options& o);
 int run(const Options& o);
 int bench(const Options& o);
 int inspect(const Options& o);
+int report(const Options& o);
 int check(const Options& o);
 int compare(const Options& o);
 int slim(const Options& o);

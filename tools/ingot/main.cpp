@@ -27,6 +27,8 @@ const Command commands[] = {
     {"bench", "measure an engine or a model", command::Bench, "engine or ONNX model", bench},
     {"inspect", "the contents of a model or an engine", command::Inspect, "engine or ONNX model",
      inspect},
+    {"report", "a page about an engine: layers, roofline, cold start, graph", command::Report,
+     "engine or ONNX model", report},
     {"check", "list every node that cannot be imported", command::Check, "ONNX model", check},
     {"compare", "compare with ONNX Runtime and with float64", command::Compare, "ONNX model",
      compare},
